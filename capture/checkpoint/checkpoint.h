@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The weights of a model directory: model.safetensors, or the shards named by
+// model.safetensors.index.json. Opened without reading any weight. A shard outside the directory, a
+// missing shard, a tensor the index and the shards disagree on: InputError.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/checkpoint/safetensors.h"
+#include "capture/files/digest.h"
+
+namespace oscar {
+
+class Checkpoint {
+ public:
+  static Checkpoint Open(const std::filesystem::path& directory);
+
+  const std::filesystem::path& directory() const { return directory_; }
+  bool Contains(std::string_view name) const { return index_.find(name) != index_.end(); }
+  std::vector<std::string> names() const;  // sorted
+  const TensorInfo& info(
+      std::string_view name) const;                // throws InputError naming the tensor if absent
+  TensorView tensor(std::string_view name) const;  // the same
+  void Release(std::string_view name) const;       // drops its resident pages
+  uint64_t total_bytes() const;                    // of all tensors
+
+  // Weight files in name order, relative to the directory.
+  std::vector<std::string> files() const;
+
+ private:
+  std::filesystem::path directory_;
+  std::vector<SafetensorsFile> shards_;
+  std::map<std::string, size_t, std::less<>> index_;  // tensor name to shard
+};
+
+}  // namespace oscar

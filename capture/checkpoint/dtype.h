@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Element types of safetensors files, by their names there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace oscar {
+
+enum class DType {
+  kBool,
+  kU8,
+  kI8,
+  kF8E5M2,
+  kF8E4M3,
+  kF8E8M0,
+  kI16,
+  kU16,
+  kF16,
+  kBF16,
+  kI32,
+  kU32,
+  kF32,
+  kI64,
+  kU64,
+  kF64
+};
+
+std::string_view DTypeName(DType dtype);                    // "BF16"
+std::optional<DType> DTypeFromName(std::string_view name);  // exact, case-sensitive
+int64_t DTypeBytes(DType dtype);                            // bytes per element
+
+}  // namespace oscar

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// MODEL on a command line: a directory, or an id like "Qwen/Qwen3-8B[@revision]" looked up in the
+// local Hugging Face cache. Nothing is ever downloaded and no revision is guessed: an error names
+// the command that downloads it. Cache layout: ../shared/reference/ecosystem.md section 2.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+struct ModelLocation {
+  std::filesystem::path directory;  // holds config.json and the weights
+  std::string id;                   // "Qwen/Qwen3-8B", or the directory's own name
+  std::string revision;             // 40-digit commit, or "" for a plain directory
+};
+
+// Reads an environment variable; tests pass their own.
+using Environment = std::function<std::optional<std::string>(const std::string&)>;
+Environment ProcessEnvironment();
+
+// Throws InputError if MODEL cannot be resolved or is incomplete (no config.json, dangling link).
+ModelLocation ResolveModel(std::string_view model,
+                           const Environment& environment = ProcessEnvironment());
+
+}  // namespace oscar

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Strict reading and writing of safetensors: 8 bytes little-endian header length, JSON header, raw
+// row-major tensors. Accepted only if every byte is accounted for: no gaps, overlaps or trailing
+// bytes, sizes checked against shape and dtype without overflow, no key twice, at most 200,000
+// entries and a 32 MB header. Rules: ../shared/reference/reliability.md section 1.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "capture/checkpoint/dtype.h"
+#include "capture/files/atomic_file.h"
+#include "capture/files/mapped_file.h"
+
+namespace oscar {
+
+struct TensorInfo {
+  DType dtype{};
+  std::vector<int64_t> shape;  // row-major; empty for a scalar
+  uint64_t offset = 0;         // bytes from the start of the file
+  uint64_t size = 0;           // bytes
+};
+
+// Bytes of one tensor inside a mapped file; valid while the file is open. Data may be unaligned for
+// its dtype.
+struct TensorView {
+  DType dtype{};
+  std::vector<int64_t> shape;
+  std::span<const std::byte> data;
+};
+
+class SafetensorsFile {
+ public:
+  // Throws InputError naming the file, the tensor where there is one, expected and found.
+  static SafetensorsFile Open(const std::filesystem::path& path);
+
+  const std::map<std::string, TensorInfo, std::less<>>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::filesystem::path& path() const { return file_.path(); }
+  TensorView tensor(std::string_view name) const;  // throws InputError if absent
+  void Release(std::string_view name) const;       // drops its resident pages
+
+ private:
+  MappedFile file_;
+  std::map<std::string, TensorInfo, std::less<>> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// Writes a file whose tensors are declared first and written in that order, so it never holds them
+// all. The bytes depend on the declarations and data alone; data starts at a multiple of 8 bytes
+// (header padded with spaces).
+class SafetensorsWriter {
+ public:
+  struct Declaration {
+    std::string name;
+    DType dtype{};
+    std::vector<int64_t> shape;
+  };
+  SafetensorsWriter(const std::filesystem::path& path, std::vector<Declaration> tensors,
+                    const std::map<std::string, std::string>& metadata = {});
+  // OSCAR_CHECKs that `name` is the next declared tensor and `data` has its size.
+  void Write(std::string_view name, std::span<const std::byte> data);
+  void Commit();  // OSCAR_CHECKs that every tensor was written
+
+ private:
+  std::vector<Declaration> tensors_;
+  size_t next_ = 0;
+  AtomicFile file_;
+};
+
+}  // namespace oscar

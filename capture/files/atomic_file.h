@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files and directories that appear whole or not at all: temporary sibling, fsync, rename, fsync of
+// the parent. Every failure (disk full, quota, I/O error) is a ResourceError that names the path
+// and the system's reason, and leaves the old file as it was. Trap: a failed fsync is final; it is
+// not retried.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+class AtomicFile {
+ public:
+  // Opens an exclusive temporary file "<name>.tmp-<pid>-<counter>" beside `path`.
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();  // without Commit(): removes the temporary file
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void Write(std::span<const std::byte> bytes);
+  void Write(std::string_view text) { Write(std::as_bytes(std::span(text))); }
+  uint64_t size() const { return size_; }  // bytes written so far
+  void Commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
+
+void WriteFileAtomically(const std::filesystem::path& path, std::string_view content);
+
+// A directory filled at `staging()` and published at `path` by one rename.
+class AtomicDirectory {
+ public:
+  // Throws InputError if `path` exists already; makes an empty "<path>.tmp-<pid>-<counter>".
+  explicit AtomicDirectory(std::filesystem::path path);
+  ~AtomicDirectory();  // without Commit(): removes the staging directory and what is in it
+  AtomicDirectory(const AtomicDirectory&) = delete;
+  AtomicDirectory& operator=(const AtomicDirectory&) = delete;
+
+  const std::filesystem::path& staging() const { return staging_; }
+  // fsyncs every file and directory inside, renames (never over something existing), fsyncs the
+  // parent.
+  void Commit();
+
+ private:
+  std::filesystem::path path_, staging_;
+  bool committed_ = false;
+};
+
+// fsync of a file or directory by path.
+void SyncPath(const std::filesystem::path& path);
+
+}  // namespace oscar

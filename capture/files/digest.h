@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// SHA-256 (OpenSSL) of bytes and files, lower-case hexadecimal: the identity of everything we read
+// and write.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+  void Add(std::span<const std::byte> bytes);
+  void Add(std::string_view text) { Add(std::as_bytes(std::span(text))); }
+  std::string FinishHex();  // 64 characters; the object may not be used after
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+std::string Sha256Hex(std::span<const std::byte> bytes);
+std::string Sha256Hex(std::string_view text);
+
+struct FileDigest {
+  std::string sha256;  // 64 lower-case hexadecimal digits
+  uint64_t size = 0;   // bytes
+  bool operator==(const FileDigest&) const = default;
+};
+
+// Reads the file once, in pieces. Throws InputError if it cannot be read.
+FileDigest DigestFile(const std::filesystem::path& path);
+
+}  // namespace oscar

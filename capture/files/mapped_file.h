@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file mapped read-only. Trap: pages that were read stay in this process's resident set; a reader
+// of something larger than memory calls Release() on what it has consumed.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace oscar {
+
+class MappedFile {
+ public:
+  // Throws InputError if `path` is missing, unreadable or not a regular file; an empty file maps to
+  // an empty span.
+  static MappedFile Open(const std::filesystem::path& path);
+
+  MappedFile() = default;
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+  // Drops the resident pages that lie wholly inside [offset, offset + size), in bytes; they are
+  // read again when touched.
+  void Release(size_t offset, size_t size) const;
+
+ private:
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;  // bytes
+};
+
+}  // namespace oscar

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// JSON from hostile bytes. Stricter than the parser beneath (nlohmann/json): a key given twice,
+// nesting beyond a limit, bytes that are not UTF-8, NaN and Infinity, and anything after the value
+// are InputErrors naming `what` and the byte offset.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace oscar {
+
+using Json = nlohmann::json;  // object keys sorted: dump() is canonical
+
+struct JsonLimits {
+  size_t max_depth = 64;
+  size_t max_bytes = size_t{256} << 20;
+};
+
+// `what` names the source in errors, for example the file's path.
+Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits = {});
+Json ReadJsonFile(const std::string& path, const JsonLimits& limits = {});
+
+// Canonical form of documents we write: sorted keys, one space of indent, newline at the end.
+// Throws OSCAR_CHECK on NaN or Inf, which JSON cannot hold.
+std::string CanonicalJson(const Json& value);
+
+// Typed access with errors that name `what` and the key. The optional forms return `fallback` for a
+// missing or null member. Integers must be written as integers (3.0 is refused) and fit the type.
+const Json& JsonMember(const Json& object, const char* key, std::string_view what);
+int64_t JsonInt(const Json& object, const char* key, std::string_view what);
+int64_t JsonInt(const Json& object, const char* key, int64_t fallback, std::string_view what);
+double JsonDouble(const Json& object, const char* key, std::string_view what);
+double JsonDouble(const Json& object, const char* key, double fallback, std::string_view what);
+bool JsonBool(const Json& object, const char* key, bool fallback, std::string_view what);
+std::string JsonString(const Json& object, const char* key, std::string_view what);
+std::string JsonString(const Json& object, const char* key, std::string_view fallback,
+                       std::string_view what);
+
+}  // namespace oscar

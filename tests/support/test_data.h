@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where tests find their files. A missing file of tests/data is a failure; the wide packs are
+// optional and their absence is a skip that says so.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace oscar {
+
+// tests/data/<name>; fails the test run if it is missing.
+std::filesystem::path TestData(const std::string& name);
+
+// The directory named by OSCAR_TEST_PACKS joined with <name>, or nothing if the variable is unset.
+// Set but missing: a failure.
+std::optional<std::filesystem::path> TestPack(const std::string& name);
+
+// An empty directory of this test, removed and made anew at each call with the same name.
+std::filesystem::path TestScratch(const std::string& name);
+
+}  // namespace oscar
+
+// Binds `path` to the pack, or skips the test.
+#define OSCAR_PACK_OR_SKIP(path, name)                                                   \
+  const auto path##_optional = ::oscar::TestPack(name);                                  \
+  if (!path##_optional) GTEST_SKIP() << "OSCAR_TEST_PACKS is not set: needs " << (name); \
+  const std::filesystem::path path = *path##_optional

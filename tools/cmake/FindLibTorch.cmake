@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# LibTorch as imported targets, without its own TorchConfig.cmake: that one fails where the CUDA toolkit is missing (the wheel
+# is a CUDA build) and brings the old FindCUDA along. The libraries find the nvidia wheels beside them by their own RUNPATH.
+#
+# Looks in: CMAKE_PREFIX_PATH (a LibTorch folder, or torch.utils.cmake_prefix_path), then .deps (what tools/setup.sh installs).
+# Gives: LibTorch::LibTorch, LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA.
+file(GLOB _libtorch_deps ${PROJECT_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/torch)
+set(_libtorch_hints)
+foreach(prefix IN LISTS CMAKE_PREFIX_PATH)
+  list(APPEND _libtorch_hints ${prefix} ${prefix}/../.. ${prefix}/torch)  # torch.utils.cmake_prefix_path is ROOT/share/cmake
+endforeach()
+find_path(LibTorch_INCLUDE_DIR ATen/ATen.h
+          HINTS ${_libtorch_hints} PATHS ${_libtorch_deps} PATH_SUFFIXES include)
+get_filename_component(LibTorch_ROOT "${LibTorch_INCLUDE_DIR}" DIRECTORY)
+foreach(lib c10 torch_cpu torch c10_cuda torch_cuda)
+  find_library(LibTorch_${lib}_LIBRARY ${lib} HINTS ${LibTorch_ROOT}/lib NO_DEFAULT_PATH)
+endforeach()
+set(LibTorch_VERSION "unknown")
+if(EXISTS "${LibTorch_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h")
+  file(STRINGS ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h _libtorch_version
+       REGEX "define TORCH_VERSION \"")
+  string(REGEX REPLACE ".*\"([^\"]+)\".*" "\\1" LibTorch_VERSION "${_libtorch_version}")
+endif()
+if(EXISTS "${LibTorch_ROOT}/build-version")  # zip distribution of LibTorch
+  file(READ ${LibTorch_ROOT}/build-version LibTorch_VERSION)
+  string(STRIP "${LibTorch_VERSION}" LibTorch_VERSION)
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(LibTorch
+  REQUIRED_VARS LibTorch_torch_cpu_LIBRARY LibTorch_c10_LIBRARY LibTorch_INCLUDE_DIR
+  REASON_FAILURE_MESSAGE "run tools/setup.sh, or pass -DCMAKE_PREFIX_PATH=<LibTorch>")
+if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
+  add_library(LibTorch::LibTorch INTERFACE IMPORTED)
+  target_include_directories(LibTorch::LibTorch SYSTEM INTERFACE
+    ${LibTorch_INCLUDE_DIR} ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include)
+  set(LibTorch_CUDA no)
+  set(_libtorch_link ${LibTorch_c10_LIBRARY} ${LibTorch_torch_cpu_LIBRARY})
+  if(LibTorch_torch_cuda_LIBRARY AND LibTorch_c10_cuda_LIBRARY)
+    # Nothing of ours names a symbol of torch_cuda: it registers its kernels when loaded, so the linker must not drop it.
+    set(LibTorch_CUDA yes)
+    list(APPEND _libtorch_link -Wl,--push-state,--no-as-needed ${LibTorch_c10_cuda_LIBRARY} ${LibTorch_torch_cuda_LIBRARY}
+         -Wl,--pop-state)
+  endif()
+  target_link_libraries(LibTorch::LibTorch INTERFACE ${_libtorch_link})
+  target_link_options(LibTorch::LibTorch INTERFACE -Wl,-rpath,${LibTorch_ROOT}/lib)
+endif()

@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# How our own code is compiled. `oscar_options` is linked PRIVATE by every target of ours and never reaches third parties.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(oscar_options INTERFACE)
+target_include_directories(oscar_options INTERFACE ${PROJECT_SOURCE_DIR})
+# Codes must match bit for bit between scalar code, tensors and kernels: no contraction of a*b+c behind our back.
+target_compile_options(oscar_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off)
+if(OSCAR_WARNINGS_AS_ERRORS)
+  target_compile_options(oscar_options INTERFACE -Werror)
+endif()
+if(OSCAR_SANITIZE)
+  target_compile_options(oscar_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+                                                 -fno-omit-frame-pointer)
+  target_link_options(oscar_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+# oscar_library(NAME target SOURCES ... [LIBS ...] [PRIVATE_LIBS ...]): a static library of one folder.
+function(oscar_library)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;LIBS;PRIVATE_LIBS" ${ARGN})
+  add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PUBLIC ${ARG_LIBS} PRIVATE oscar_options ${ARG_PRIVATE_LIBS})
+endfunction()
