@@ -34,6 +34,8 @@ class Checkpoint {
   std::vector<std::string> files() const;
 
  private:
+  const SafetensorsFile& shard(std::string_view name) const;  // that holds the tensor
+
   std::filesystem::path directory_;
   std::vector<SafetensorsFile> shards_;
   std::map<std::string, size_t, std::less<>> index_;  // tensor name to shard

@@ -20,6 +20,7 @@ using Json = nlohmann::json;  // object keys sorted: dump() is canonical
 struct JsonLimits {
   size_t max_depth = 64;
   size_t max_bytes = size_t{256} << 20;
+  size_t max_values = 20'000'000;  // containers, members and elements: bounds the memory
 };
 
 // `what` names the source in errors, for example the file's path.

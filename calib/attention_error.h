@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a quantized cache does to attention: KL(S‖Ŝ) and output error in float64, on sampled
+// held-out query rows, for several ways (arms) to store the cache. The scalar reference is
+// linalg/attention_kl.h. Local errors: every arm sees the reference queries, keys and values of
+// this layer; nothing propagates between layers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calib/layer_result.h"
+#include "calib/options.h"
+#include "calib/statistics_observer.h"
+
+namespace oscar {
+
+// One way to store the cache. A clip ratio <= 0 clips nothing.
+struct CacheArm {
+  std::string name;
+  const SideResult* k = nullptr;
+  const SideResult* v = nullptr;
+  double k_clip = 0;
+  double v_clip = 0;
+};
+
+// Both with the sink and recent windows of `options` kept exact, and with everything quantized.
+std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
+                                             const std::vector<CacheArm>& arms,
+                                             const CalibrationOptions& options);
+
+}  // namespace oscar

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See calibrate.h.
+#include "calib/calibrate.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "calib/hidden_file.h"
+#include "calib/layer_file.h"
+#include "calib/process_layer.h"
+#include "calib/statistics_observer.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+std::vector<int64_t> Lengths(const std::vector<std::vector<int32_t>>& sequences) {
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
+  return lengths;
+}
+
+uint64_t WeightBytes(const Checkpoint& checkpoint, const LayerSpec& layer, bool attention_only) {
+  uint64_t bytes = 0;
+  for (const TensorNeed& need : LayerTensors(layer, attention_only))
+    bytes += checkpoint.info(need.name).size;
+  return bytes;
+}
+
+}  // namespace
+
+HeldOutSplit CheckCalibration(const CalibrationInput& input) {
+  const std::vector<int64_t> lengths = Lengths(input.sequences);
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  for (const LayerSpec& layer : input.spec.layers) {
+    const int64_t dim = std::max(layer.attention.head_dim, layer.attention.v_head_dim);
+    const int64_t needed = input.options.min_tokens >= 0 ? input.options.min_tokens : 20 * dim;
+    if (tokens < needed) {
+      throw InputError(
+          fmt::format("the data holds {} tokens, and every head must see at least {} ({}): with "
+                      "fewer the covariances are noise and the "
+                      "rotations look right but are not; give more data, or lower the limit with "
+                      "--min-tokens, which the artifact will say",
+                      tokens, needed,
+                      input.options.min_tokens >= 0 ? std::string("--min-tokens")
+                                                    : fmt::format("20 * head_dim {}", dim)));
+    }
+  }
+  HeldOutSplit split = SplitHeldOut(lengths, input.options.held_out);
+  if (input.options.clip.mode == ClipMode::kSearch && split.held_out_tokens == 0) {
+    throw InputError(
+        "no tokens are held out, so clip ratios cannot be searched; give more data or a --held-out "
+        "share above 0, or use --clip fixed");
+  }
+  return split;
+}
+
+void RunCalibration(const CalibrationInput& input, JobDirectory& job,
+                    const CalibrationHooks& hooks) {
+  const HeldOutSplit split = CheckCalibration(input);
+  const size_t num_layers = input.spec.layers.size();
+  if (job.finished_layers() >= num_layers) return;
+
+  const at::NoGradGuard no_grad;
+  LoopOptions loop_options;
+  loop_options.need_final_hidden = false;
+  const LayerLoop loop(input.checkpoint, input.spec, input.device, input.dtype, loop_options);
+  const std::vector<int64_t> lengths = Lengths(input.sequences);
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  at::Tensor hidden;
+  if (const auto saved = job.HiddenPath()) {
+    hidden = ReadHidden(*saved, {tokens, input.spec.hidden_size}, input.dtype).to(input.device);
+  } else {
+    hidden = loop.Embed(input.sequences);
+  }
+
+  StatisticsObserver observer(split, input.options.error_rows);
+  using Clock = std::chrono::steady_clock;
+  auto started = Clock::now();
+  bool stopped = false;
+  loop.Run(hidden, lengths, job.finished_layers(), observer, [&](size_t index) {
+    const LayerSpec& layer = input.spec.layers[index];
+    const bool last = index + 1 == num_layers;
+    const LayerResult result = ProcessLayer(observer.TakeLayer(layer), layer, split, input.options);
+    const auto write_layer = [&](const std::filesystem::path& path) {
+      WriteLayerFile(path, result);
+    };
+    std::function<void(const std::filesystem::path&)> write_hidden;
+    if (!last) write_hidden = [&](const std::filesystem::path& path) { WriteHidden(path, hidden); };
+    const double computed = std::chrono::duration<double>(Clock::now() - started).count();
+    job.CommitLayer(write_layer, write_hidden, {{"layer", layer.layer_id}, {"seconds", computed}});
+    if (hooks.on_layer) {
+      const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+      hooks.on_layer(
+          {index, num_layers, tokens, seconds, WeightBytes(input.checkpoint, layer, last), result});
+    }
+    started = Clock::now();
+    stopped = !last && hooks.stop_requested && hooks.stop_requested();
+    return !stopped;
+  });
+  if (stopped) {
+    throw Interrupted(fmt::format("stopped after {} of {} layers; the work so far is in {}",
+                                  job.finished_layers(), num_layers, job.path().string()));
+  }
+}
+
+uint64_t PlanCalibrationMemory(const ModelSpec& spec, const std::vector<int64_t>& sequence_lengths,
+                               at::ScalarType dtype, const CalibrationOptions& options) {
+  const auto tokens = static_cast<uint64_t>(
+      std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
+  const auto element = static_cast<uint64_t>(at::elementSize(dtype));
+  uint64_t peak = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    const AttentionSpec& a = layer.attention;
+    const auto kv = static_cast<uint64_t>(a.num_kv_heads),
+               dim = static_cast<uint64_t>(std::max(a.head_dim, a.v_head_dim));
+    const uint64_t kept = tokens * kv * static_cast<uint64_t>(a.head_dim + a.v_head_dim) * element;
+    // Static thresholds: |x R| of all tokens in float32, the copy kthvalue works on, and its index
+    // buffer.
+    const uint64_t thresholds = tokens * kv * dim * (4 + 4 + 8);
+    // Clip search: rotated rows, sorted magnitudes, indices and float64 energies of the held-out
+    // rows.
+    const auto held_out = static_cast<uint64_t>(static_cast<double>(tokens) * options.held_out) + 1;
+    const uint64_t search = held_out * kv * dim * (4 * 4 + 8 + 3 * 8);
+    peak = std::max(peak, kept + std::max(thresholds, search));
+  }
+  return peak;
+}
+
+}  // namespace oscar

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From second moments to rotations: eigenbasis of the importance covariance, composed with Hadamard
+// and bit reversal.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "calib/layer_moments.h"
+#include "calib/layer_result.h"
+#include "calib/options.h"
+
+namespace oscar {
+
+// The four fits of one layer: keys from the query covariance, values from the chosen target; per KV
+// head, and shared (from the mean of the heads' covariances). Only the rotation part of each
+// SideResult is filled.
+struct LayerFit {
+  SideResult k, v, k_shared, v_shared;
+};
+
+// Throws NumericalError naming layer and head where a covariance has no usable eigenbasis.
+LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options);
+
+// A whole result from moments alone: rotations refitted; clip ratios fixed, since there are no
+// tokens to search on; no thresholds and no errors for the same reason.
+LayerResult RefitLayer(LayerMoments moments, const FitOptions& fit, const ClipOptions& clip);
+
+// Data-free sides of the same shape, for comparison arms: R = I and R = H.
+SideResult IdentitySide(int64_t dim);
+SideResult HadamardSide(int64_t dim);
+
+}  // namespace oscar

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which tokens are set aside to judge clipping and attention errors. Rotations that are judged are
+// fitted without them; the rotations that are published are then refitted on all tokens.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace oscar {
+
+enum class HeldOutKind { kNone, kDocuments, kTailRows };
+std::string_view HeldOutKindName(HeldOutKind kind);  // "none", "documents", "tail rows"
+
+struct HeldOutSplit {
+  HeldOutKind kind = HeldOutKind::kNone;
+  // Per sequence: rows [0, fit_rows[i]) are fitted to, the rest is held out.
+  std::vector<int64_t> fit_rows;
+  int64_t held_out_tokens = 0;
+};
+
+// Whole documents where there are enough of them: every round(1/share)-th, counted from the front.
+// Where that leaves nothing to judge or less than two thirds to fit (few or very unequal
+// documents), the last `share` of the rows of every sequence instead. Deterministic; share 0 holds
+// out nothing. Requires 0 <= share <= 0.5.
+HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share);
+
+}  // namespace oscar

@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See job_directory.h.
+#include "calib/job_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "capture/files/atomic_file.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr int kStateVersion = 1;
+
+int LockJob(const fs::path& path) {
+  const fs::path file = path / "lock";
+  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0)
+    throw ResourceError(fmt::format("{}: cannot create: {}", file.string(), std::strerror(errno)));
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    close(fd);
+    throw ResourceError(
+        fmt::format("{}: another process is calibrating here; wait for it, or use another output",
+                    path.string()));
+  }
+  return fd;
+}
+
+Json DigestJson(const FileDigest& digest) {
+  return {{"sha256", digest.sha256}, {"size", digest.size}};
+}
+
+FileDigest DigestFromJson(const Json& json, const std::string& what) {
+  return {JsonString(json, "sha256", what), static_cast<uint64_t>(JsonInt(json, "size", what))};
+}
+
+void CheckFile(const fs::path& path, const FileDigest& expected) {
+  if (fs::exists(path) && fs::file_size(path) == expected.size && DigestFile(path) == expected)
+    return;
+  throw InputError(
+      fmt::format("{}: damaged or missing: the job recorded {} bytes with SHA-256 {}; start over "
+                  "with --restart",
+                  path.string(), expected.size, expected.sha256));
+}
+
+void Flatten(const Json& value, const std::string& prefix,
+             std::map<std::string, std::string>& fields) {
+  if (!value.is_object()) {
+    fields[prefix] = value.dump();
+    return;
+  }
+  for (const auto& [key, member] : value.items())
+    Flatten(member, prefix.empty() ? key : prefix + "." + key, fields);
+}
+
+}  // namespace
+
+std::vector<std::string> JsonDifferences(const Json& was, const Json& now) {
+  std::map<std::string, std::string> old_fields, new_fields;
+  Flatten(was, "", old_fields);
+  Flatten(now, "", new_fields);
+  std::set<std::string> keys;
+  for (const auto& [key, unused] : old_fields) keys.insert(key);
+  for (const auto& [key, unused] : new_fields) keys.insert(key);
+  std::vector<std::string> differences;
+  for (const std::string& key : keys) {
+    const auto text = [&](const std::map<std::string, std::string>& fields) {
+      const auto found = fields.find(key);
+      return found == fields.end() ? std::string("absent") : found->second;
+    };
+    if (text(old_fields) != text(new_fields)) {
+      differences.push_back(
+          fmt::format("{}: was {}, now {}", key, text(old_fields), text(new_fields)));
+    }
+  }
+  return differences;
+}
+
+JobDirectory::JobDirectory(fs::path path, const Json& fingerprint, bool restart)
+    : path_(std::move(path)) {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error)
+    throw ResourceError(
+        fmt::format("{}: cannot create the job directory: {}", path_.string(), error.message()));
+  lock_fd_ = LockJob(path_);
+  try {
+    if (restart) {
+      for (const auto& entry : fs::directory_iterator(path_)) {
+        if (entry.path().filename() != "lock") fs::remove_all(entry.path());
+      }
+    }
+    RemoveStrays();
+    const fs::path file = path_ / "fingerprint.json";
+    if (!fs::exists(file)) {
+      WriteFileAtomically(file, CanonicalJson(fingerprint));
+      return;
+    }
+    const std::vector<std::string> differences =
+        JsonDifferences(ReadJsonFile(file.string()), fingerprint);
+    if (!differences.empty()) {
+      std::string list;
+      for (const std::string& line : differences) list += "\n  " + line;
+      throw InputError(
+          fmt::format("{}: holds an unfinished run that differs from this one; continue that one "
+                      "with its own options, or "
+                      "discard it with --restart. Differences:{}",
+                      path_.string(), list));
+    }
+    if (fs::exists(path_ / "state.json")) ReadState();
+  } catch (...) {
+    close(lock_fd_);
+    throw;
+  }
+}
+
+JobDirectory::~JobDirectory() {
+  if (lock_fd_ >= 0) close(lock_fd_);
+}
+
+fs::path JobDirectory::LayerPath(size_t layer_index) const {
+  return path_ / fmt::format("layer_{:05}.h5", layer_index);
+}
+
+fs::path JobDirectory::HiddenFile(size_t layer_index) const {
+  return path_ / fmt::format("hidden_{:05}.safetensors", layer_index);
+}
+
+std::optional<fs::path> JobDirectory::HiddenPath() const {
+  if (!hidden_) return std::nullopt;
+  return HiddenFile(layers_.size());
+}
+
+void JobDirectory::RemoveStrays() const {
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    if (entry.path().filename().string().find(".tmp-") != std::string::npos)
+      fs::remove_all(entry.path());
+  }
+}
+
+void JobDirectory::ReadState() {
+  const std::string what = (path_ / "state.json").string();
+  const Json state = ReadJsonFile(what);
+  if (JsonInt(state, "version", what) != kStateVersion) {
+    throw InputError(what + ": written by another version of oscar; start over with --restart");
+  }
+  for (const Json& layer : JsonMember(state, "layers", what)) {
+    layers_.push_back(DigestFromJson(layer, what));
+    CheckFile(LayerPath(layers_.size() - 1), layers_.back());
+  }
+  for (const Json& timing : JsonMember(state, "timings", what)) timings_.push_back(timing);
+  if (const Json& hidden = JsonMember(state, "hidden", what); !hidden.is_null()) {
+    hidden_ = DigestFromJson(hidden, what);
+    CheckFile(HiddenFile(layers_.size()), *hidden_);
+  }
+}
+
+void JobDirectory::WriteState() const {
+  Json state = {{"version", kStateVersion},
+                {"layers", Json::array()},
+                {"timings", timings_},
+                {"hidden", nullptr}};
+  for (const FileDigest& layer : layers_) state["layers"].push_back(DigestJson(layer));
+  if (hidden_) state["hidden"] = DigestJson(*hidden_);
+  WriteFileAtomically(path_ / "state.json", CanonicalJson(state));
+}
+
+void JobDirectory::CommitLayer(const std::function<void(const fs::path&)>& write_layer,
+                               const std::function<void(const fs::path&)>& write_hidden,
+                               const Json& timing) {
+  const size_t index = layers_.size();
+  write_layer(LayerPath(index));
+  const FileDigest layer = DigestFile(LayerPath(index));
+  std::optional<FileDigest> hidden;
+  if (write_hidden) {
+    write_hidden(HiddenFile(index + 1));
+    hidden = DigestFile(HiddenFile(index + 1));
+  }
+  layers_.push_back(layer);
+  hidden_ = hidden;
+  timings_.push_back(timing);
+  WriteState();
+  std::error_code ignored;  // a hidden-states file that outlives its use costs space, nothing else
+  fs::remove(HiddenFile(index), ignored);
+}
+
+void JobDirectory::Remove() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace oscar

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The statistics of one layer that everything is fitted from: float64 sums over tokens, so parts of
+// a run can be merged. Trap: sums, not means; the accessors divide. `diagonal` is weighted by the
+// query covariance of its own tokens and cannot be merged.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calib/options.h"
+#include "linalg/matrix.h"
+
+namespace oscar {
+
+struct LayerMoments {
+  int layer_id = 0;  // the checkpoint's own number
+  int64_t num_q_heads = 0;
+  int64_t num_kv_heads = 0;
+  int64_t head_dim = 0;    // d, of queries and keys
+  int64_t v_head_dim = 0;  // dv
+  int64_t tokens = 0;      // rows seen by every head
+
+  // Row-major, one symmetric matrix per KV head.
+  std::vector<double>
+      query;  // [num_kv_heads, d, d]   Σ qᵀq over tokens and the head's gqa_ratio query heads
+  std::vector<double> key;               // [num_kv_heads, d, d]   Σ kᵀk
+  std::vector<double> key_sum;           // [num_kv_heads, d]      Σ k
+  std::vector<double> value;             // [num_kv_heads, dv, dv] Σ vᵀv
+  std::vector<double> attention_output;  // [num_kv_heads, dv, dv] Σ oᵀo over tokens and query heads
+  std::vector<double> diagonal;          // [num_kv_heads, dv, dv] Σ w vᵀv; empty after a merge
+  std::vector<double> diagonal_weight;  // [num_kv_heads]         Σ w
+
+  int64_t gqa_ratio() const { return num_q_heads / num_kv_heads; }
+  bool has_diagonal() const { return !diagonal.empty(); }
+
+  // Means, symmetrized; [d, d] or [dv, dv].
+  Matrix QueryCovariance(int64_t head) const;
+  Matrix ValueCovariance(int64_t head,
+                         ValueTarget target) const;  // InputError if the target is not there
+  Matrix KeySecondMoment(int64_t head) const;
+  Matrix ValueSecondMoment(int64_t head) const;
+  Vector KeyMean(int64_t head) const;
+
+  // Adds another part of the same layer. Throws InputError naming the layer where geometries
+  // differ. Drops `diagonal`.
+  void Merge(const LayerMoments& other);
+
+  // Throws NumericalError naming layer, head and matrix where a value is NaN or infinite, or a head
+  // saw no energy at all.
+  void CheckFinite() const;
+};
+
+// Mean over KV heads of the per-head means: the shared rotation's covariance (upstream v1).
+Matrix MeanOverHeads(const std::vector<Matrix>& heads);
+
+}  // namespace oscar

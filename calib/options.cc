@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names of the calibration choices. Trap: they are stored in artifacts.
+#include "calib/options.h"
+
+#include <fmt/format.h>
+
+#include "linalg/error.h"
+
+namespace oscar {
+
+std::string_view ValueTargetName(ValueTarget target) {
+  return target == ValueTarget::kDiagonal ? "diagonal" : "attention_output";
+}
+
+ValueTarget ValueTargetFromName(std::string_view name) {
+  for (ValueTarget target : {ValueTarget::kAttentionOutput, ValueTarget::kDiagonal}) {
+    if (name == ValueTargetName(target)) return target;
+  }
+  throw UsageError(
+      fmt::format("value target '{}' is unknown: expected attention_output or diagonal", name));
+}
+
+std::string_view ClipModeName(ClipMode mode) {
+  return mode == ClipMode::kFixed ? "fixed" : "search";
+}
+
+ClipMode ClipModeFromName(std::string_view name) {
+  for (ClipMode mode : {ClipMode::kSearch, ClipMode::kFixed}) {
+    if (name == ClipModeName(mode)) return mode;
+  }
+  throw UsageError(fmt::format("clip mode '{}' is unknown: expected search or fixed", name));
+}
+
+}  // namespace oscar

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See process_layer.h.
+#include "calib/process_layer.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "calib/attention_error.h"
+#include "calib/clip_search.h"
+#include "calib/fit.h"
+
+namespace oscar {
+namespace {
+
+// Held-out rows of all sequences, [tokens, num_kv_heads, dim].
+at::Tensor HeldOutRows(const std::vector<at::Tensor>& sequences,
+                       const std::vector<int64_t>& fit_rows) {
+  std::vector<at::Tensor> rows;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    if (fit_rows[i] < sequences[i].size(0)) rows.push_back(sequences[i].slice(0, fit_rows[i]));
+  }
+  return at::cat(rows);
+}
+
+std::vector<int64_t> Lengths(const std::vector<at::Tensor>& sequences) {
+  std::vector<int64_t> lengths;
+  for (const at::Tensor& sequence : sequences) lengths.push_back(sequence.size(0));
+  return lengths;
+}
+
+void ChooseClipping(const ObservedLayer& observed, const HeldOutSplit& split,
+                    const CalibrationOptions& options, LayerFit& fit) {
+  if (options.clip.mode == ClipMode::kFixed) {
+    fit.k.clip_ratio = fit.k_shared.clip_ratio = options.clip.fixed_k;
+    fit.v.clip_ratio = fit.v_shared.clip_ratio = options.clip.fixed_v;
+    return;
+  }
+  std::vector<Matrix> query, value;
+  for (int64_t head = 0; head < observed.fit.num_kv_heads; ++head) {
+    query.push_back(observed.fit.QueryCovariance(head));
+    value.push_back(observed.fit.ValueCovariance(head, options.fit.value_target));
+  }
+  const auto search = [&](const std::vector<at::Tensor>& sequences,
+                          const std::vector<Matrix>& importance, SideResult& per_head,
+                          SideResult& shared) {
+    const at::Tensor rows = HeldOutRows(sequences, split.fit_rows);
+    for (SideResult* side : {&per_head, &shared}) {
+      const int64_t group =
+          options.clip.quant_group_size == 0 ? side->dim : options.clip.quant_group_size;
+      SearchClip(rows, importance, options.clip.candidates, group, *side);
+    }
+  };
+  search(observed.keys, query, fit.k, fit.k_shared);
+  search(observed.values, value, fit.v, fit.v_shared);
+}
+
+std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpec& spec,
+                                   const LayerFit& fit, const CalibrationOptions& options) {
+  const SideResult identity_k = IdentitySide(spec.attention.head_dim),
+                   identity_v = IdentitySide(spec.attention.v_head_dim);
+  const SideResult hadamard_k = HadamardSide(spec.attention.head_dim),
+                   hadamard_v = HadamardSide(spec.attention.v_head_dim);
+  return MeasureAttentionError(
+      observed, spec,
+      {{"naive", &identity_k, &identity_v, 0, 0},
+       {"hadamard", &hadamard_k, &hadamard_v, 0, 0},
+       {"hadamard_clip", &hadamard_k, &hadamard_v, options.clip.fixed_k, options.clip.fixed_v},
+       {"oscar_shared", &fit.k_shared, &fit.v_shared, fit.k_shared.clip_ratio,
+        fit.v_shared.clip_ratio},
+       {"oscar_per_head", &fit.k, &fit.v, fit.k.clip_ratio, fit.v.clip_ratio}},
+      options);
+}
+
+}  // namespace
+
+LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const HeldOutSplit& split,
+                         const CalibrationOptions& options) {
+  LayerMoments all = observed.fit;
+  if (observed.held_out.tokens > 0) all.Merge(observed.held_out);
+  AddDiagonalTarget(observed.keys, observed.values, Lengths(observed.keys), all);
+  all.CheckFinite();
+
+  LayerFit judged;  // fitted without the held-out rows
+  LayerResult result;
+  if (split.kind == HeldOutKind::kNone) {
+    judged = FitLayer(all, options.fit);
+    ChooseClipping(observed, split, options, judged);
+  } else {
+    if (options.fit.value_target == ValueTarget::kDiagonal) {
+      AddDiagonalTarget(observed.keys, observed.values, split.fit_rows, observed.fit);
+    }
+    judged = FitLayer(observed.fit, options.fit);
+    ChooseClipping(observed, split, options, judged);
+    result.arms = MeasureArms(observed, spec, judged, options);
+  }
+  if (options.clip.mode == ClipMode::kSearch) result.clip_candidates = options.clip.candidates;
+
+  LayerFit published = FitLayer(all, options.fit);
+  const auto finish = [&](SideResult& side, const SideResult& from,
+                          const std::vector<at::Tensor>& rows) {
+    side.clip_ratio = from.clip_ratio;
+    side.clip_error = from.clip_error;
+    StaticThresholds(rows, side);
+  };
+  finish(published.k, judged.k, observed.keys);
+  finish(published.v, judged.v, observed.values);
+  finish(published.k_shared, judged.k_shared, observed.keys);
+  finish(published.v_shared, judged.v_shared, observed.values);
+  result.moments = std::move(all);
+  result.k = std::move(published.k);
+  result.v = std::move(published.v);
+  result.k_shared = std::move(published.k_shared);
+  result.v_shared = std::move(published.v_shared);
+  return result;
+}
+
+}  // namespace oscar

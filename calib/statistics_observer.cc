@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See statistics_observer.h.
+#include "calib/statistics_observer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kChunkTokens =
+    1024;  // bounds the float64 copies: 1024 * 32 heads * 128 * 8 bytes = 32 MiB
+
+// [tokens, heads, dim] -> [num_kv_heads, tokens * gqa_ratio, dim] float64: the rows every KV head
+// sees.
+at::Tensor RowsOfKvHeads(const at::Tensor& x, int64_t num_kv_heads) {
+  const int64_t tokens = x.size(0), ratio = x.size(1) / num_kv_heads, dim = x.size(2);
+  return x.to(at::kDouble)
+      .view({tokens, num_kv_heads, ratio, dim})
+      .permute({1, 0, 2, 3})
+      .reshape({num_kv_heads, tokens * ratio, dim});
+}
+
+std::vector<double> ToHost(const at::Tensor& tensor) {
+  const at::Tensor host = tensor.cpu().contiguous();
+  const double* data = host.const_data_ptr<double>();
+  return {data, data + host.numel()};
+}
+
+}  // namespace
+
+StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows)
+    : split_(std::move(split)), error_rows_(error_rows) {}
+
+void StatisticsObserver::OnLayerBegin(const LayerSpec&) {
+  fit_ = {};
+  held_out_ = {};
+  layer_ = {};
+}
+
+void StatisticsObserver::AddRows(Sums& sums, const AttentionView& view, int64_t begin,
+                                 int64_t end) {
+  const int64_t num_kv_heads = view.k.size(1), d = view.k.size(2), dv = view.v.size(2);
+  if (!sums.query.defined()) {
+    const auto options = view.q.options().dtype(at::kDouble);
+    sums.query = at::zeros({num_kv_heads, d, d}, options);
+    sums.key = at::zeros({num_kv_heads, d, d}, options);
+    sums.key_sum = at::zeros({num_kv_heads, d}, options);
+    sums.value = at::zeros({num_kv_heads, dv, dv}, options);
+    sums.attention_output = at::zeros({num_kv_heads, dv, dv}, options);
+  }
+  const auto add = [](at::Tensor& sum, const at::Tensor& rows) {
+    sum.baddbmm_(rows.transpose(1, 2), rows);
+  };
+  for (int64_t from = begin; from < end; from += kChunkTokens) {
+    const int64_t to = std::min(end, from + kChunkTokens);
+    add(sums.query, RowsOfKvHeads(view.q.slice(0, from, to), num_kv_heads));
+    add(sums.attention_output, RowsOfKvHeads(view.attn_out.slice(0, from, to), num_kv_heads));
+    add(sums.value, RowsOfKvHeads(view.v.slice(0, from, to), num_kv_heads));
+    const at::Tensor keys = RowsOfKvHeads(view.k.slice(0, from, to), num_kv_heads);
+    add(sums.key, keys);
+    sums.key_sum.add_(keys.sum(1));
+  }
+  sums.tokens += end - begin;
+}
+
+void StatisticsObserver::OnAttention(const AttentionView& view) {
+  const int64_t tokens = view.q.size(0);
+  const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(view.sequence));
+  OSCAR_CHECK_EQ(view.sequence, static_cast<int64_t>(layer_.keys.size()));
+  AddRows(fit_, view, 0, fit_rows);
+  AddRows(held_out_, view, fit_rows, tokens);
+  layer_.keys.push_back(view.k.clone());
+  layer_.values.push_back(view.v.clone());
+
+  const int64_t held_out_rows = tokens - fit_rows;
+  if (held_out_rows == 0) return;
+  const int64_t kept = std::min(held_out_rows, error_rows_);
+  // Row j of kept: the last row of the j-th of `kept` equal stretches.
+  const at::Tensor rows = at::arange(1, kept + 1, view.q.options().dtype(at::kLong))
+                              .mul_(held_out_rows)
+                              .div_(kept, "floor")
+                              .add_(fit_rows - 1);
+  layer_.queries.push_back({view.sequence, rows, view.q.index_select(0, rows)});
+}
+
+ObservedLayer StatisticsObserver::TakeLayer(const LayerSpec& spec) {
+  const auto finish = [&](const Sums& sums, LayerMoments& moments) {
+    moments.layer_id = spec.layer_id;
+    moments.num_q_heads = spec.attention.num_q_heads;
+    moments.num_kv_heads = spec.attention.num_kv_heads;
+    moments.head_dim = spec.attention.head_dim;
+    moments.v_head_dim = spec.attention.v_head_dim;
+    moments.tokens = sums.tokens;
+    moments.query = ToHost(sums.query);
+    moments.key = ToHost(sums.key);
+    moments.key_sum = ToHost(sums.key_sum);
+    moments.value = ToHost(sums.value);
+    moments.attention_output = ToHost(sums.attention_output);
+  };
+  finish(fit_, layer_.fit);
+  finish(held_out_, layer_.held_out);
+  fit_ = {};
+  held_out_ = {};
+  return std::exchange(layer_, {});
+}
+
+void AddDiagonalTarget(const std::vector<at::Tensor>& keys, const std::vector<at::Tensor>& values,
+                       const std::vector<int64_t>& rows, LayerMoments& moments) {
+  const int64_t num_kv_heads = moments.num_kv_heads, d = moments.head_dim, dv = moments.v_head_dim;
+  at::Tensor covariance = at::empty({num_kv_heads, d, d}, at::kDouble);
+  for (int64_t head = 0; head < num_kv_heads; ++head) {
+    const Matrix c = moments.QueryCovariance(head);  // symmetric: column-major and row-major agree
+    std::copy_n(c.data(), c.size(), covariance.mutable_data_ptr<double>() + head * d * d);
+  }
+  const auto options = keys.at(0).options().dtype(at::kDouble);
+  covariance = covariance.to(options.device());
+  at::Tensor sum = at::zeros({num_kv_heads, dv, dv}, options);
+  at::Tensor weight_sum = at::zeros({num_kv_heads}, options);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    for (int64_t from = 0; from < rows[i]; from += kChunkTokens) {
+      const int64_t to = std::min(rows[i], from + kChunkTokens);
+      const at::Tensor k = RowsOfKvHeads(keys[i].slice(0, from, to), num_kv_heads);
+      const at::Tensor v = RowsOfKvHeads(values[i].slice(0, from, to), num_kv_heads);
+      const at::Tensor weight = k.bmm(covariance).mul_(k).sum(-1);  // [num_kv_heads, tokens]
+      sum.baddbmm_(v.mul(weight.unsqueeze(-1)).transpose(1, 2), v);
+      weight_sum.add_(weight.sum(-1));
+    }
+  }
+  moments.diagonal = ToHost(sum);
+  moments.diagonal_weight = ToHost(weight_sum);
+}
+
+}  // namespace oscar

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams one layer's attention into float64 sums on the compute device and keeps what the layer's
+// fit needs afterwards: keys and values of all tokens, and sampled queries of the held-out rows. No
+// host synchronization until TakeLayer(). Trap: sums are taken in token chunks of fixed size, in
+// sequence order; changing either changes the last bits of an artifact.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "calib/held_out.h"
+#include "calib/layer_moments.h"
+#include "capture/model/layer_loop.h"
+
+namespace oscar {
+
+// Held-out query rows of one sequence.
+struct HeldOutQueries {
+  int64_t sequence = 0;
+  at::Tensor rows;     // [num_rows] int64, token positions, device
+  at::Tensor queries;  // [num_rows, num_q_heads, d] compute dtype, device
+};
+
+// Everything observed of one layer. Tensors stay on the compute device.
+struct ObservedLayer {
+  LayerMoments fit;                // rows the split fits to
+  LayerMoments held_out;           // the others; no tokens where nothing is held out
+  std::vector<at::Tensor> keys;    // per sequence [tokens, num_kv_heads, d] compute dtype
+  std::vector<at::Tensor> values;  // per sequence [tokens, num_kv_heads, dv]
+  std::vector<HeldOutQueries> queries;
+};
+
+class StatisticsObserver : public LayerObserver {
+ public:
+  // `error_rows`: query rows kept per sequence with held-out rows, evenly spaced, the last row
+  // among them.
+  StatisticsObserver(HeldOutSplit split, int64_t error_rows);
+
+  void OnLayerBegin(const LayerSpec& layer) override;
+  void OnAttention(const AttentionView& view) override;
+
+  // Hands over the finished layer: reads the sums back (the layer's one synchronization).
+  ObservedLayer TakeLayer(const LayerSpec& layer);
+
+ private:
+  // Device sums of one part of the split; layout as in LayerMoments.
+  struct Sums {
+    at::Tensor query, key, key_sum, value, attention_output;
+    int64_t tokens = 0;
+  };
+  void AddRows(Sums& sums, const AttentionView& view, int64_t begin, int64_t end);
+
+  HeldOutSplit split_;
+  int64_t error_rows_;
+  Sums fit_, held_out_;
+  ObservedLayer layer_;
+};
+
+// Σ w vᵀv and Σ w with w = k C_Q kᵀ over rows [0, rows[i]) of each sequence, into
+// `moments.diagonal`: the second sweep, which needs the finished query covariance of `moments`.
+void AddDiagonalTarget(const std::vector<at::Tensor>& keys, const std::vector<at::Tensor>& values,
+                       const std::vector<int64_t>& rows, LayerMoments& moments);
+
+}  // namespace oscar

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "capture/checkpoint/weight_files.h"
+#include "capture/files/quote.h"
+#include "linalg/error.h"
+
+namespace oscar {
+
+Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
+  const WeightFiles weights = FindWeightFiles(directory);
+  Checkpoint checkpoint;
+  checkpoint.directory_ = directory;
+  for (const std::string& file : weights.files) {
+    checkpoint.shards_.push_back(SafetensorsFile::Open(directory / file));
+    const size_t shard = checkpoint.shards_.size() - 1;
+    for (const auto& [tensor, info] : checkpoint.shards_.back().tensors()) {
+      if (!weights.weight_map.empty()) {
+        const auto listed = weights.weight_map.find(tensor);
+        if (listed == weights.weight_map.end() || listed->second != file) {
+          throw InputError(fmt::format(
+              "{}: holds tensor {}, which {} lists {}; the files belong to different versions, "
+              "download the model again",
+              (directory / file).string(), Quoted(tensor), kWeightIndexFile,
+              listed == weights.weight_map.end() ? "nowhere" : "in " + listed->second));
+        }
+      }
+      checkpoint.index_.emplace(tensor, shard);
+    }
+  }
+  for (const auto& [tensor, file] : weights.weight_map) {
+    if (!checkpoint.Contains(tensor)) {
+      throw InputError(fmt::format("{}: tensor {} is listed in {}, which does not hold it",
+                                   (directory / kWeightIndexFile).string(), Quoted(tensor), file));
+    }
+  }
+  return checkpoint;
+}
+
+std::vector<std::string> Checkpoint::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, shard] : index_) names.push_back(name);
+  return names;
+}
+
+const SafetensorsFile& Checkpoint::shard(std::string_view name) const {
+  const auto it = index_.find(name);
+  if (it == index_.end()) {
+    throw InputError(
+        fmt::format("{}: the checkpoint has no tensor {}", directory_.string(), Quoted(name)));
+  }
+  return shards_[it->second];
+}
+
+const TensorInfo& Checkpoint::info(std::string_view name) const {
+  return shard(name).tensors().find(name)->second;
+}
+
+TensorView Checkpoint::tensor(std::string_view name) const { return shard(name).tensor(name); }
+
+void Checkpoint::Release(std::string_view name) const { shard(name).Release(name); }
+
+uint64_t Checkpoint::total_bytes() const {
+  uint64_t total = 0;
+  for (const SafetensorsFile& shard : shards_) {
+    for (const auto& [name, info] : shard.tensors()) total += info.size;
+  }
+  return total;
+}
+
+std::vector<std::string> Checkpoint::files() const {
+  std::vector<std::string> files;
+  for (const SafetensorsFile& shard : shards_) files.push_back(shard.path().filename().string());
+  return files;
+}
+
+}  // namespace oscar

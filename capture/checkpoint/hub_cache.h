@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Hugging Face cache on disk, read only:
+//
+//     <root>/models--ORG--NAME/refs/<revision>      text: a 40-digit commit
+//     <root>/models--ORG--NAME/snapshots/<commit>/  files, mostly links to ../../blobs/<etag>
+//
+// Same environment variables in the same order as huggingface_hub. Trap: without a ref file a
+// revision is not cached, however many snapshots lie there; none is ever picked.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "capture/checkpoint/model_location.h"
+
+namespace oscar {
+
+// A model id and the revision asked for: "Qwen/Qwen3-8B@refs/pr/1", "hf://" in front allowed.
+struct HubId {
+  std::string repository;  // "Qwen/Qwen3-8B"
+  std::string revision;    // branch, tag, refs/pr/N or commit; "main" if none was given
+  bool revision_given = false;
+};
+
+// Nothing if `text` cannot be a Hugging Face id (it is then a path that does not exist).
+std::optional<HubId> ParseHubId(std::string_view text);
+
+// "hf download Qwen/Qwen3-8B --revision R"
+std::string DownloadCommand(const HubId& id);
+
+// HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub,
+// ~/.cache/huggingface/hub; ~ and $VARIABLES expanded; an empty variable counts as unset. Throws
+// InputError if nothing of this is set.
+std::filesystem::path HubCacheRoot(const Environment& environment);
+
+// 40 lower-case hexadecimal digits.
+bool IsCommit(std::string_view text);
+
+// The snapshot directory of `id`; its last component is the commit. Throws InputError if it is not
+// cached.
+std::filesystem::path FindSnapshot(const std::filesystem::path& root, const HubId& id);
+
+// The id and commit of a snapshot directory inside some cache ("models--A--B/snapshots/<commit>"),
+// or nothing.
+std::optional<std::pair<std::string, std::string>> SnapshotIdentity(
+    const std::filesystem::path& directory);
+
+}  // namespace oscar

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/checkpoint/model_location.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <system_error>
+
+#include "capture/checkpoint/hub_cache.h"
+#include "capture/checkpoint/weight_files.h"
+#include "capture/files/quote.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Everything a calibration opens is there. Weights are looked for, not read.
+void RequireComplete(const fs::path& directory) {
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    std::error_code ignored;
+    if (entry.is_symlink() && !fs::exists(entry.path(), ignored)) RequireRegularFile(entry.path());
+  }
+  RequireRegularFile(directory / "config.json");
+  FindWeightFiles(directory);
+}
+
+ModelLocation FromDirectory(const fs::path& directory) {
+  try {
+    RequireComplete(directory);
+  } catch (const fs::filesystem_error& error) {
+    throw InputError(fmt::format("cannot list {}: {}", directory.string(), error.code().message()));
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{} is not a complete model directory: {}", directory.string(),
+                                 error.what()));
+  }
+  const fs::path absolute = fs::canonical(directory);
+  ModelLocation location{directory, absolute.filename().string(), ""};
+  if (const auto identity = SnapshotIdentity(absolute)) {
+    std::tie(location.id, location.revision) = *identity;
+  }
+  return location;
+}
+
+ModelLocation FromCache(const HubId& id, const Environment& environment) {
+  const fs::path snapshot = FindSnapshot(HubCacheRoot(environment), id);
+  try {
+    RequireComplete(snapshot);
+  } catch (const fs::filesystem_error& error) {
+    throw InputError(fmt::format("cannot list {}: {}", snapshot.string(), error.code().message()));
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("the cached copy of {} is incomplete: {}; run: {}", id.repository,
+                                 error.what(), DownloadCommand(id)));
+  }
+  return {snapshot, id.repository, snapshot.filename().string()};
+}
+
+}  // namespace
+
+Environment ProcessEnvironment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+}
+
+ModelLocation ResolveModel(std::string_view model, const Environment& environment) {
+  std::error_code ignored;
+  const bool has_nul = model.find('\0') != model.npos;
+  const fs::path path(has_nul ? std::string_view() : model);
+  if (fs::is_directory(path, ignored)) return FromDirectory(path);
+  if (fs::exists(path, ignored)) {
+    throw InputError(fmt::format("{} is a file; give the directory that holds config.json and the "
+                                 "weights",
+                                 path.string()));
+  }
+  if (const auto id = ParseHubId(model)) return FromCache(*id, environment);
+  throw InputError(fmt::format("{} is neither an existing directory nor a model id like "
+                               "Qwen/Qwen3-8B or Qwen/Qwen3-8B@REVISION",
+                               Quoted(model)));
+}
+
+}  // namespace oscar

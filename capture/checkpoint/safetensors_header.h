@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The safetensors layout, once for reader and writer:
+//
+//     8 bytes   n, little-endian, unsigned: bytes of the header
+//     n bytes   JSON {"__metadata__": {string: string}, name: {"dtype", "shape", "data_offsets"}}
+//     rest      the data; data_offsets are bytes from here, [begin, end)
+//
+// Trap: every number in a header is hostile until it was checked against the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "capture/checkpoint/safetensors.h"
+
+namespace oscar {
+
+inline constexpr size_t kSafetensorsLengthBytes = 8;
+inline constexpr size_t kSafetensorsMaxHeaderBytes = 32'000'000;
+inline constexpr size_t kSafetensorsMaxTensors = 200'000;
+inline constexpr size_t kSafetensorsMaxRank = 64;
+inline constexpr std::string_view kSafetensorsMetadataKey = "__metadata__";
+
+// Bytes of a tensor, or nothing if the product of its non-zero dimensions and the element size
+// exceeds int64 (also where a zero makes the tensor empty: strides would overflow all the same).
+std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape);
+
+struct SafetensorsHeader {
+  std::map<std::string, TensorInfo, std::less<>> tensors;  // offsets from the start of the file
+  std::map<std::string, std::string> metadata;
+};
+
+// Parses and checks the header of a whole file; `what` names it in errors. Throws InputError.
+SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file, std::string_view what);
+
+}  // namespace oscar

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// HDF5's file access through our own descriptor. The library cannot close a file that it failed to
+// write: it leaves half-closed objects behind and tries again at process exit. So this driver never
+// reports a failure to it: the first one is kept here, all later writes are dropped, the library
+// closes in peace, and the writer then throws. The descriptor belongs to the caller.
+#pragma once
+
+#include <cstdint>
+
+#include "capture/dump/hdf5_library.h"
+
+namespace oscar {
+
+struct Hdf5Sink {
+  int descriptor = -1;
+  int error = 0;              // errno of the first failure
+  uint64_t error_offset = 0;  // bytes into the file
+  uint64_t error_size = 0;    // bytes that were being written
+};
+
+// Registers the driver and makes `access` (a file access property list) use it with `sink`, which
+// must outlive the file. Returns the driver's handle, or an invalid one.
+Hdf5Handle UseHdf5Sink(hid_t access, Hdf5Sink* sink);
+
+}  // namespace oscar

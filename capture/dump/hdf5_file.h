@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// HDF5 files of our own: per-layer state, moments, dumps. Datasets are chunked with a fletcher32
+// checksum per chunk; no times are stored, so the same calls with the same values give the same
+// bytes. The reader accepts only what the writer (or h5py writing the same things) makes.
+// Object paths look like "/layer/3/k"; the root is "/". Traps: the HDF5 library serves one thread at
+// a time, so calls from several threads wait for each other; arrays have at least one dimension
+// (scalars are attributes).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace oscar {
+
+enum class Hdf5Type { kFloat64, kFloat32, kInt64, kInt32, kUInt16, kUInt8 };  // little-endian
+
+template <typename T>
+constexpr Hdf5Type Hdf5TypeOf() {
+  using V = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<V, double>) return Hdf5Type::kFloat64;
+  else if constexpr (std::is_same_v<V, float>) return Hdf5Type::kFloat32;
+  else if constexpr (std::is_same_v<V, int64_t>) return Hdf5Type::kInt64;
+  else if constexpr (std::is_same_v<V, int32_t>) return Hdf5Type::kInt32;
+  else if constexpr (std::is_same_v<V, uint16_t>) return Hdf5Type::kUInt16;
+  else {
+    static_assert(std::is_same_v<V, uint8_t>, "not an element type of our HDF5 files");
+    return Hdf5Type::kUInt8;
+  }
+}
+
+std::string_view Hdf5TypeName(Hdf5Type type);  // "float64"
+int64_t Hdf5TypeBytes(Hdf5Type type);          // bytes per element
+
+using Hdf5Shape = std::vector<int64_t>;  // row-major, as h5py prints it
+
+struct Hdf5DatasetOptions {
+  int deflate_level = 0;  // 0 stores as is; 1 to 9 compress, with byte shuffle
+};
+
+// Failures to write (disk full, I/O) are ResourceErrors naming file and object; the writer may then
+// only be destroyed. Wrong use (a dataset twice, rows outside the shape) is OSCAR_CHECK.
+class Hdf5Writer {
+ public:
+  enum class Mode {
+    kDirect,  // writes at `path`, which must not exist (else InputError); finish with Close()
+    kAtomic   // writes a temporary sibling; Commit() renames it over `path`
+  };
+  explicit Hdf5Writer(const std::filesystem::path& path, Mode mode = Mode::kDirect);
+  ~Hdf5Writer();  // unfinished: removes the file
+  Hdf5Writer(Hdf5Writer&&) noexcept;
+  Hdf5Writer& operator=(Hdf5Writer&&) noexcept;
+
+  // Parents are made as needed; a group that is there already stays.
+  void CreateGroup(std::string_view group);
+
+  // On the root, a group or a dataset that exists; once per name. Strings are UTF-8 without NUL.
+  void SetAttribute(std::string_view object, std::string_view name, std::string_view value);
+  void SetAttribute(std::string_view object, std::string_view name, const char* value) {
+    SetAttribute(object, name, std::string_view(value));
+  }
+  void SetAttribute(std::string_view object, std::string_view name, int64_t value);
+  void SetAttribute(std::string_view object, std::string_view name, double value);
+  void SetAttribute(std::string_view object, std::string_view name,
+                    std::span<const std::string> values);
+
+  // A dataset to be filled by WriteRows(); its groups are made as needed.
+  void Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,
+               const Hdf5DatasetOptions& options = {});
+
+  // `values` are whole rows of the first dimension, [first_row, first_row + rows). Every row must
+  // have been written once when the file is finished.
+  template <typename T>
+  void WriteRows(std::string_view dataset, int64_t first_row, std::span<const T> values) {
+    WriteRaw(dataset, Hdf5TypeOf<T>(), first_row, values.data(), values.size());
+  }
+
+  // Declares and writes the whole dataset.
+  template <typename T>
+  void Write(std::string_view dataset, const Hdf5Shape& shape, std::span<const T> values,
+             const Hdf5DatasetOptions& options = {}) {
+    Declare(dataset, Hdf5TypeOf<T>(), shape, options);
+    if (!values.empty()) WriteRows<T>(dataset, 0, values);
+  }
+
+  void Close();   // kDirect: the file is whole and fsynced
+  void Commit();  // kAtomic: the same, renamed, and its directory fsynced
+
+ private:
+  struct State;
+  void WriteRaw(std::string_view dataset, Hdf5Type type, int64_t first_row, const void* values,
+                size_t count);
+  void FinishHdf5();
+  std::unique_ptr<State> state_;
+};
+
+struct Hdf5DatasetInfo {
+  Hdf5Type type{};
+  Hdf5Shape shape;
+};
+
+// Reads what Hdf5Writer wrote; every other kind of object, link, filter, type or storage is refused
+// when the file is opened, as are sizes that the file's own size cannot account for. All errors are
+// InputErrors naming file and object.
+class Hdf5Reader {
+ public:
+  explicit Hdf5Reader(const std::filesystem::path& path);
+  ~Hdf5Reader();
+  Hdf5Reader(Hdf5Reader&&) noexcept;
+  Hdf5Reader& operator=(Hdf5Reader&&) noexcept;
+
+  const std::filesystem::path& path() const;
+  bool Exists(std::string_view object) const;  // a group or a dataset
+  bool IsGroup(std::string_view object) const;
+  std::vector<std::string> Children(std::string_view group) const;   // names, sorted
+  const Hdf5DatasetInfo& dataset(std::string_view dataset) const;    // throws if it is not one
+
+  // The dataset must have T's type and the expected shape, in which -1 stands for any size.
+  template <typename T>
+  std::vector<T> Read(std::string_view dataset, const Hdf5Shape& expected_shape) const {
+    std::vector<T> values(CheckedCount(dataset, Hdf5TypeOf<T>(), expected_shape));
+    ReadRaw(dataset, 0, values.data(), values.size());
+    return values;
+  }
+
+  // Fills `out` with whole rows of the first dimension, beginning at `first_row`.
+  template <typename T>
+  void ReadRows(std::string_view dataset, const Hdf5Shape& expected_shape, int64_t first_row,
+                std::span<T> out) const {
+    CheckedCount(dataset, Hdf5TypeOf<T>(), expected_shape);
+    ReadRaw(dataset, first_row, out.data(), out.size());
+  }
+
+  bool HasAttribute(std::string_view object, std::string_view name) const;
+  std::string StringAttribute(std::string_view object, std::string_view name) const;
+  int64_t IntAttribute(std::string_view object, std::string_view name) const;
+  double DoubleAttribute(std::string_view object, std::string_view name) const;
+  std::vector<std::string> StringListAttribute(std::string_view object,
+                                               std::string_view name) const;
+
+ private:
+  struct State;
+  size_t CheckedCount(std::string_view dataset, Hdf5Type type, const Hdf5Shape& expected) const;
+  void ReadRaw(std::string_view dataset, int64_t first_row, void* out, size_t count) const;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace oscar

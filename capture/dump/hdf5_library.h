@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What reader and writer share of the HDF5 C library: handles that close themselves, its lock, its
+// error text, our element types. Only this folder includes hdf5.h.
+// Trap: close handles before the file they live in; declare them after it.
+#pragma once
+
+#include <hdf5.h>
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "capture/dump/hdf5_file.h"
+
+namespace oscar {
+
+inline constexpr size_t kHdf5MaxRank = 8;
+
+// Owns one HDF5 identifier of any kind.
+class Hdf5Handle {
+ public:
+  Hdf5Handle() = default;
+  explicit Hdf5Handle(hid_t id) : id_(id) {}
+  ~Hdf5Handle() { Reset(); }
+  Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
+  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  hid_t get() const { return id_; }
+  bool valid() const { return id_ >= 0; }
+  // True if it was closed without an error, or was not open.
+  bool Reset();
+
+ private:
+  hid_t id_ = -1;
+};
+
+// Held around every use of the library, which Debian builds without thread safety. Switches the
+// library's own error printing off.
+class Hdf5Lock {
+ public:
+  Hdf5Lock();
+
+ private:
+  std::lock_guard<std::recursive_mutex> guard_;
+};
+
+// The deepest message of the library's error stack, "" if there is none.
+std::string Hdf5Reason();
+
+// In files and in memory (little-endian machines only); owned by the library.
+hid_t Hdf5FileType(Hdf5Type type);
+// Our type equal to a stored one, if there is one.
+std::optional<Hdf5Type> FromHdf5FileType(hid_t stored);
+
+// "/a/b" for "a/b", "/a/b" or "/a/b/"; "/" for "" or "/".
+std::string NormalizedHdf5Path(std::string_view path);
+
+}  // namespace oscar

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/files/mapped_file.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "capture/files/posix_file.h"
+#include "linalg/check.h"
+
+namespace oscar {
+
+MappedFile MappedFile::Open(const std::filesystem::path& path) {
+  uint64_t size = 0;
+  const int descriptor = OpenRegular(path, &size);
+  MappedFile file;
+  file.path_ = path;
+  if (size > 0) {  // mmap refuses a length of 0
+    void* const data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    const int error = errno;
+    close(descriptor);
+    if (data == MAP_FAILED) ThrowResource("map", path, error);
+    file.data_ = static_cast<const std::byte*>(data);
+    file.size_ = size;
+  } else {
+    close(descriptor);
+  }
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+void MappedFile::Release(size_t offset, size_t size) const {
+  OSCAR_CHECK_LE(offset, size_);
+  OSCAR_CHECK_LE(size, size_ - offset);
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t begin = (offset + page - 1) / page * page;
+  size_t end = (offset + size) / page * page;
+  if (offset + size == size_) end = (size_ + page - 1) / page * page;  // the rest is past the file
+  if (data_ == nullptr || begin >= end) return;
+  // Advice only: the pages come back from the file when touched, so a refusal changes nothing.
+  (void)madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
+}  // namespace oscar

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The few system calls behind every file we read or write, with typed errors. Used by this folder
+// and by the HDF5 writer; everything else uses AtomicFile and MappedFile.
+// Trap: descriptors are plain ints owned by the caller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+namespace oscar {
+
+// Throws ResourceError: "cannot <action> <path>: <reason of error_number>" and what to try.
+[[noreturn]] void ThrowResource(std::string_view action, const std::filesystem::path& path,
+                                int error_number);
+
+// Opens a regular file for reading (a pipe or device is refused, not waited for) and returns its
+// descriptor; `size` is in bytes. Throws InputError.
+int OpenRegular(const std::filesystem::path& path, uint64_t* size);
+
+struct TemporaryFile {
+  std::filesystem::path path;  // "<target>.tmp-<pid>-<counter>"
+  int descriptor = -1;         // read and write
+};
+
+// Creates an exclusive file beside `target`. Throws ResourceError.
+TemporaryFile CreateTemporarySibling(const std::filesystem::path& target);
+
+// Writes all of `bytes` at `offset` (bytes); returns 0 or the errno of the first failure.
+int WriteFullyAt(int descriptor, std::span<const std::byte> bytes, uint64_t offset);
+
+// fsync, close, rename over `target`, fsync of the parent. The descriptor is closed in any case;
+// on failure the temporary file is left for the caller to remove. Throws ResourceError.
+void PublishTemporary(const TemporaryFile& temporary, const std::filesystem::path& target);
+
+// The directory that holds `path`: "." for a bare name.
+std::filesystem::path ParentOf(const std::filesystem::path& path);
+
+}  // namespace oscar

@@ -1,0 +1,247 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A SAX handler over nlohmann/json. The parser itself checks syntax, UTF-8 and number range; what it
+// lets through (byte order mark, NUL taken for the end, keys given twice, any depth) is refused here.
+#include "capture/files/strict_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "capture/files/mapped_file.h"
+#include "capture/files/quote.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+[[noreturn]] void Refuse(std::string_view what, size_t offset, const std::string& why) {
+  throw InputError(fmt::format("{}: not acceptable as JSON at byte {}: {}", what, offset, why));
+}
+
+// Reads the text and tells the handler how far the lexer is.
+struct CountingIterator {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  reference operator*() const { return *position; }
+  CountingIterator& operator++() {
+    ++position;
+    ++*consumed;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator old = *this;
+    ++*this;
+    return old;
+  }
+  bool operator==(const CountingIterator& other) const { return position == other.position; }
+  bool operator!=(const CountingIterator& other) const { return position != other.position; }
+
+  const char* position;
+  size_t* consumed;  // bytes
+};
+
+// Builds the document; every callback returns true, refusals are thrown.
+class Builder {
+ public:
+  Builder(std::string_view what, const JsonLimits& limits, const size_t* consumed)
+      : what_(what), limits_(limits), consumed_(consumed) {}
+
+  Json Take() { return std::move(root_); }
+
+  bool null() { return Put(Json(nullptr)); }
+  bool boolean(bool value) { return Put(Json(value)); }
+  bool number_integer(Json::number_integer_t value) { return Put(Json(value)); }
+  bool number_unsigned(Json::number_unsigned_t value) { return Put(Json(value)); }
+  // Also integers beyond 64 bits (tokenizer_config.json has a model_max_length of 1e30): kept as
+  // double, so that JsonInt refuses them.
+  bool number_float(Json::number_float_t value, const std::string&) { return Put(Json(value)); }
+  bool string(std::string& value) { return Put(Json(std::move(value))); }
+  bool binary(Json::binary_t&) { OSCAR_CHECK(false); }
+
+  bool start_object(size_t) { return Open(Json::object()); }
+  bool start_array(size_t) { return Open(Json::array()); }
+  bool end_object() { return Close(); }
+  bool end_array() { return Close(); }
+
+  bool key(std::string& name) {
+    if (open_.back()->contains(name)) {
+      Refuse(what_, *consumed_, fmt::format("key {} is given twice in one object", Quoted(name)));
+    }
+    key_ = std::move(name);
+    return true;
+  }
+
+  bool parse_error(size_t position, const std::string&, const Json::exception& error) {
+    // "[json.exception...] parse error at line L, column C: the part that helps"
+    std::string_view message = error.what();
+    if (const size_t colon = message.find(": "); colon != message.npos) {
+      message.remove_prefix(colon + 2);
+    }
+    Refuse(what_, position, Escaped(message));
+  }
+
+ private:
+  Json* Attach(Json&& value) {
+    if (++values_ > limits_.max_values) {
+      Refuse(what_, *consumed_, fmt::format("more than {} values", limits_.max_values));
+    }
+    if (open_.empty()) return &(root_ = std::move(value));
+    Json& parent = *open_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    return &(parent[key_] = std::move(value));
+  }
+  bool Put(Json&& value) {
+    Attach(std::move(value));
+    return true;
+  }
+  bool Open(Json&& container) {
+    if (open_.size() >= limits_.max_depth) {
+      Refuse(what_, *consumed_, fmt::format("nested deeper than {} levels", limits_.max_depth));
+    }
+    open_.push_back(Attach(std::move(container)));
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view what_;
+  const JsonLimits& limits_;
+  const size_t* consumed_;  // bytes read by the lexer
+  Json root_;
+  std::vector<Json*> open_;  // the containers around the current value; stable while they are open
+  std::string key_;          // of the member to come
+  size_t values_ = 0;
+};
+
+[[noreturn]] void WrongType(std::string_view what, const char* key, std::string_view expected,
+                            const Json& found) {
+  const std::string shown = found.is_structured() ? found.type_name() : found.dump();
+  throw InputError(
+      fmt::format("{}: \"{}\" must be {}, found {}", what, key, expected, Escaped(shown, 80)));
+}
+
+// The member, or null if it is missing or null.
+const Json* Find(const Json& object, const char* key, std::string_view what) {
+  if (!object.is_object()) {
+    throw InputError(fmt::format("{}: expected an object with \"{}\", found {}", what, key,
+                                 object.type_name()));
+  }
+  const auto it = object.find(key);
+  return it == object.end() || it->is_null() ? nullptr : &*it;
+}
+
+int64_t AsInt(const Json& value, const char* key, std::string_view what) {
+  constexpr auto kMax = std::numeric_limits<int64_t>::max();
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(kMax))) {
+    WrongType(what, key, "a 64-bit integer", value);
+  }
+  return value.get<int64_t>();
+}
+
+double AsDouble(const Json& value, const char* key, std::string_view what) {
+  if (!value.is_number()) WrongType(what, key, "a number", value);
+  return value.get<double>();
+}
+
+std::string AsString(const Json& value, const char* key, std::string_view what) {
+  if (!value.is_string()) WrongType(what, key, "a string", value);
+  return value.get<std::string>();
+}
+
+void CheckFinite(const Json& value) {
+  if (value.is_number_float()) OSCAR_CHECK(std::isfinite(value.get<double>()));
+  if (value.is_structured()) {
+    for (const Json& child : value) CheckFinite(child);
+  }
+}
+
+}  // namespace
+
+Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    throw InputError(fmt::format("{}: {} bytes of JSON, at most {} are read", what, text.size(),
+                                 limits.max_bytes));
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) Refuse(what, 0, "a byte order mark");
+  if (const size_t nul = text.find('\0'); nul != text.npos) Refuse(what, nul, "a NUL byte");
+  size_t consumed = 0;
+  Builder builder(what, limits, &consumed);
+  const CountingIterator begin{text.data(), &consumed};
+  const CountingIterator end{text.data() + text.size(), &consumed};
+  const bool complete = Json::sax_parse(begin, end, &builder);
+  OSCAR_CHECK(complete);  // every refusal is thrown
+  return builder.Take();
+}
+
+Json ReadJsonFile(const std::string& path, const JsonLimits& limits) {
+  const MappedFile file = MappedFile::Open(path);
+  const auto bytes = file.bytes();
+  return ParseStrictJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, limits);
+}
+
+std::string CanonicalJson(const Json& value) {
+  CheckFinite(value);
+  try {
+    return value.dump(1) + '\n';
+  } catch (const Json::type_error& error) {
+    throw InputError(fmt::format("text that is not UTF-8 cannot be written as JSON: {}",
+                                 Escaped(error.what())));
+  }
+}
+
+const Json& JsonMember(const Json& object, const char* key, std::string_view what) {
+  const Json* const member = Find(object, key, what);
+  if (member == nullptr) throw InputError(fmt::format("{}: \"{}\" is missing", what, key));
+  return *member;
+}
+
+int64_t JsonInt(const Json& object, const char* key, std::string_view what) {
+  return AsInt(JsonMember(object, key, what), key, what);
+}
+int64_t JsonInt(const Json& object, const char* key, int64_t fallback, std::string_view what) {
+  const Json* const member = Find(object, key, what);
+  return member == nullptr ? fallback : AsInt(*member, key, what);
+}
+
+double JsonDouble(const Json& object, const char* key, std::string_view what) {
+  return AsDouble(JsonMember(object, key, what), key, what);
+}
+double JsonDouble(const Json& object, const char* key, double fallback, std::string_view what) {
+  const Json* const member = Find(object, key, what);
+  return member == nullptr ? fallback : AsDouble(*member, key, what);
+}
+
+bool JsonBool(const Json& object, const char* key, bool fallback, std::string_view what) {
+  const Json* const member = Find(object, key, what);
+  if (member == nullptr) return fallback;
+  if (!member->is_boolean()) WrongType(what, key, "true or false", *member);
+  return member->get<bool>();
+}
+
+std::string JsonString(const Json& object, const char* key, std::string_view what) {
+  return AsString(JsonMember(object, key, what), key, what);
+}
+std::string JsonString(const Json& object, const char* key, std::string_view fallback,
+                       std::string_view what) {
+  const Json* const member = Find(object, key, what);
+  return member == nullptr ? std::string(fallback) : AsString(*member, key, what);
+}
+
+}  // namespace oscar

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Causal grouped-query attention of one sequence over its own keys, with an optional window. Trap:
+// memory is bounded only because long or windowed sequences go in chunks of queries; a mask for a
+// whole long sequence would not fit.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "capture/model/model_spec.h"
+
+namespace oscar {
+
+struct AttentionChunking {
+  int64_t query_chunk = 512;       // queries per call with an explicit mask
+  int64_t whole_attention = 4096;  // up to this many tokens without a window: one call
+};
+
+// out[i, h] = sum_j softmax_j(scale * q[i, h] . k[j, h / gqa_ratio]) v[j, h / gqa_ratio], j =
+// max(0, i-W+1) .. i. q [T, num_q_heads, head_dim], k [T, num_kv_heads, head_dim], v [T,
+// num_kv_heads, v_head_dim] and out [T, num_q_heads, v_head_dim] are contiguous, on one device, of
+// one dtype.
+void CausalAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v, const AttentionChunking& chunking, at::Tensor& out);
+
+}  // namespace oscar

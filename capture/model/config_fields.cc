@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/config_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace oscar {
+namespace {
+
+struct IrrelevantField {
+  std::string_view name;
+  std::string_view reason;
+};
+
+constexpr std::string_view kTraining = "acts in training only";
+constexpr std::string_view kTokens = "token ids are the tokenizer's and the generation's business";
+constexpr std::string_view kGeneration = "steers generation, not the forward pass";
+constexpr std::string_view kOutputs = "chooses what the Python class returns";
+constexpr std::string_view kProvenance = "says where the files came from";
+constexpr std::string_view kKernels = "chooses between implementations of the same arithmetic";
+
+constexpr IrrelevantField kIrrelevant[] = {
+    {"_attn_implementation", kKernels},
+    {"_attn_implementation_autoset", kKernels},
+    {"_flash_attn_2_enabled", kKernels},
+    {"_name_or_path", kProvenance},
+    {"attention_dropout", kTraining},
+    {"attn_implementation", kKernels},
+    {"bad_words_ids", kGeneration},
+    {"bos_token_id", kTokens},
+    {"chunk_size_feed_forward", kKernels},
+    {"decoder_start_token_id", kTokens},
+    {"do_sample", kGeneration},
+    {"embd_pdrop", kTraining},
+    {"eos_token_id", kTokens},
+    {"finetuning_task", kProvenance},
+    {"forced_bos_token_id", kGeneration},
+    {"forced_eos_token_id", kGeneration},
+    {"gradient_checkpointing", kTraining},
+    {"hidden_dropout", kTraining},
+    {"id2label", kOutputs},
+    {"initializer_range", kTraining},
+    {"label2id", kOutputs},
+    {"length_penalty", kGeneration},
+    {"max_length", kGeneration},
+    {"max_new_tokens", kGeneration},
+    {"min_length", kGeneration},
+    {"num_beams", kGeneration},
+    {"num_return_sequences", kGeneration},
+    {"output_attentions", kOutputs},
+    {"output_hidden_states", kOutputs},
+    {"output_scores", kOutputs},
+    {"pad_token_id", kTokens},
+    {"prefix", kGeneration},
+    {"pretraining_tp", kKernels},
+    {"problem_type", kTraining},
+    {"repetition_penalty", kGeneration},
+    {"resid_pdrop", kTraining},
+    {"return_dict", kOutputs},
+    {"return_dict_in_generate", kOutputs},
+    {"sep_token_id", kTokens},
+    {"task_specific_params", kGeneration},
+    {"temperature", kGeneration},
+    {"tokenizer_class", kTokens},
+    {"top_k", kGeneration},
+    {"top_p", kGeneration},
+    {"torchscript", kKernels},
+    {"transformers_version", kProvenance},
+    {"unsloth_fixed", kProvenance},
+    {"unsloth_version", kProvenance},
+    {"use_bfloat16", kKernels},
+    {"use_cache", kGeneration},
+};
+
+// Fields of other families and of variants; a family that implements one reads it, and then it
+// never gets here.
+constexpr MathField kMath[] = {
+    {"add_cross_attention", "attends to an encoder", "false"},
+    {"alibi", "position biases instead of rotary embeddings", "false"},
+    {"attention_bias", "biases of the attention projections", "false"},
+    {"attention_chunk_size", "attention in chunks of tokens", "null"},
+    {"attention_multiplier", "factor on q·k", "null"},
+    {"attention_out_bias", "bias of the output projection", "false"},
+    {"attention_sink", "an extra softmax logit", "false"},
+    {"attention_value_scale", "factor on values", "1.0"},
+    {"attn_logit_softcapping", "softcap on attention logits", "null"},
+    {"attn_output_gate", "gate on the attention output", "false"},
+    {"auto_map", "the model runs Python code of its own", "{}"},
+    {"clip_qkv", "clamps queries, keys and values", "null"},
+    {"compression_config", "weight format", "null"},
+    {"cross_attention_layers", "layers that attend to an encoder", "[]"},
+    {"decoder_sparse_step", "mixture of experts", "null"},
+    {"embedding_multiplier", "factor on embeddings", "1.0"},
+    {"final_logit_softcapping", "softcap on logits", "null"},
+    {"first_k_dense_replace", "mixture of experts", "null"},
+    {"hidden_activation", "second name of hidden_act", "\"silu\""},
+    {"is_causal", "attention to later tokens", "true"},
+    {"is_decoder", "a decoder inside an encoder-decoder model", "false | true"},
+    {"is_encoder_decoder", "an encoder-decoder model", "false"},
+    {"kv_lora_rank", "latent attention (MLA)", "null"},
+    {"layer_types", "attention kind of each layer", "null"},
+    {"llama_4_scaling_beta", "scales queries by position", "null"},
+    {"logit_scale", "factor on logits", "1.0"},
+    {"logits_scaling", "divisor of logits", "1.0"},
+    {"mlp_bias", "biases of the MLP projections", "false"},
+    {"mlp_only_layers", "mixture of experts", "[]"},
+    {"moe_intermediate_size", "mixture of experts", "null"},
+    {"n_routed_experts", "mixture of experts", "0"},
+    {"no_rope_layers", "layers without position embeddings", "null"},
+    {"num_experts", "mixture of experts", "0"},
+    {"num_experts_per_tok", "mixture of experts", "0"},
+    {"num_kv_shared_layers", "layers that reuse keys and values", "0"},
+    {"num_local_experts", "mixture of experts", "0"},
+    {"num_nextn_predict_layers", "multi-token prediction layers", "0"},
+    {"original_max_position_embeddings", "scaled rotary embedding", "null"},
+    {"partial_rotary_factor", "rotary embedding on a part of the head", "1.0"},
+    {"pruned_heads", "missing attention heads", "{}"},
+    {"q_lora_rank", "latent attention (MLA)", "null"},
+    {"qk_layernorm", "norm of queries and keys", "false"},
+    {"qk_norm", "norm of queries and keys", "false"},
+    {"quantization", "weight format", "null"},
+    {"quantization_config", "weight format", "null"},
+    {"query_pre_attn_scalar", "factor on q·k", "null"},
+    {"residual_multiplier", "factor on residual branches", "1.0"},
+    {"rope_interleaved", "pairs even with odd dimensions", "false"},
+    {"rope_local_base_freq", "a second rotary base for sliding layers", "null"},
+    {"rope_parameters", "rotary embedding", "null"},
+    {"rope_scaling", "rotary embedding", "null"},
+    {"rotary_dim", "rotary embedding on a part of the head", "null"},
+    {"rotary_pct", "rotary embedding on a part of the head", "1.0"},
+    {"scale_attn_by_inverse_layer_idx", "factor on q·k", "false"},
+    {"sliding_window", "sliding-window attention", "null"},
+    {"sliding_window_pattern", "which layers slide", "null"},
+    {"sparse_attention_config", "sparse attention", "null"},
+    {"text_config", "a wrapper around another model", "null"},
+    {"tie_encoder_decoder", "an encoder-decoder model", "false"},
+    {"use_bidirectional_attention", "attention to later tokens", "false"},
+    {"use_mrope", "multimodal rotary embedding", "false"},
+    {"use_parallel_residual", "attention and MLP side by side", "false"},
+    {"use_qk_norm", "norm of queries and keys", "false"},
+    {"use_sliding_window", "sliding-window attention", "false"},
+    {"vision_config", "a wrapper around another model", "null"},
+};
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+bool IsIrrelevantField(std::string_view name) {
+  return std::ranges::any_of(kIrrelevant, [&](const auto& field) { return field.name == name; });
+}
+
+const MathField* FindMathField(std::string_view name) {
+  const auto* found = std::ranges::find(kMath, name, &MathField::name);
+  return found == std::end(kMath) ? nullptr : found;
+}
+
+bool IsNeutral(const MathField& field, const Json& value) {
+  if (value.is_null()) return true;
+  for (std::string_view rest = field.neutral_text; !rest.empty();) {
+    const size_t bar = rest.find(" | ");
+    if (value == Json::parse(rest.substr(0, bar))) return true;
+    rest = bar == std::string_view::npos ? std::string_view() : rest.substr(bar + 3);
+  }
+  return false;
+}
+
+std::string NearestField(std::string_view name,
+                         const std::set<std::string, std::less<>>& also_known) {
+  std::string_view best;
+  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  const auto consider = [&](std::string_view candidate) {
+    const size_t distance = EditDistance(name, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  };
+  for (const auto& known : also_known) consider(known);
+  for (const auto& field : kMath) consider(field.name);
+  for (const auto& field : kIrrelevant) consider(field.name);
+  return best.empty() ? "" : fmt::format("; did you mean '{}'?", best);
+}
+
+}  // namespace oscar

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/config_reader.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "capture/model/config_fields.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kLargestSize = int64_t{1} << 24;
+constexpr int64_t kLargestPosition = int64_t{1} << 31;
+
+std::string Shortened(const Json& value) {
+  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (text.size() > 80) text = text.substr(0, 77) + "...";
+  return text;
+}
+
+}  // namespace
+
+ConfigReader::ConfigReader(const Json& object, std::string what)
+    : object_(object), what_(std::move(what)) {
+  if (!object_.is_object()) {
+    throw InputError(
+        fmt::format("{}: expected a JSON object, found {}", what_, Shortened(object_)));
+  }
+}
+
+void ConfigReader::Fail(std::string_view key, const std::string& problem) const {
+  const auto found = object_.find(key);
+  const std::string value =
+      found == object_.end() ? "" : fmt::format(" (found {})", Shortened(*found));
+  throw InputError(fmt::format("{}: {} {}{}", what_, key, problem, value));
+}
+
+const Json* ConfigReader::Find(std::string_view key) {
+  read_.emplace(key);
+  const auto found = object_.find(key);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+int64_t ConfigReader::Integer(std::string_view key, const Json& value, int64_t smallest,
+                              int64_t largest) const {
+  if (!value.is_number_integer()) Fail(key, "must be an integer");
+  const bool too_large =
+      value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(largest);
+  if (too_large || value.get<int64_t>() < smallest)
+    Fail(key, fmt::format("must lie in {} .. {}", smallest, largest));
+  return value.get<int64_t>();
+}
+
+int64_t ConfigReader::Size(std::string_view key) {
+  const auto size = OptionalSize(key);
+  if (!size) Fail(key, "is missing: an integer is needed");
+  return *size;
+}
+
+std::optional<int64_t> ConfigReader::OptionalSize(std::string_view key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  return Integer(key, *value, 1, kLargestSize);
+}
+
+std::optional<int64_t> ConfigReader::OptionalCount(std::string_view key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  return Integer(key, *value, 0, kLargestSize);
+}
+
+int64_t ConfigReader::Positions(std::string_view key) {
+  const Json* value = Find(key);
+  if (value == nullptr) Fail(key, "is missing: an integer is needed");
+  return Integer(key, *value, 1, kLargestPosition);
+}
+
+double ConfigReader::Positive(std::string_view key) {
+  const auto number = OptionalPositive(key);
+  if (!number) Fail(key, "is missing: a number is needed");
+  return *number;
+}
+
+std::optional<double> ConfigReader::OptionalPositive(std::string_view key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number()) Fail(key, "must be a number");
+  const double number = value->get<double>();
+  if (!std::isfinite(number) || number <= 0) Fail(key, "must be a finite number above 0");
+  return number;
+}
+
+bool ConfigReader::Bool(std::string_view key, bool fallback) {
+  const Json* value = Find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) Fail(key, "must be true or false");
+  return value->get<bool>();
+}
+
+std::string ConfigReader::String(std::string_view key) {
+  const Json* value = Find(key);
+  if (value == nullptr) Fail(key, "is missing: a string is needed");
+  if (!value->is_string()) Fail(key, "must be a string");
+  return value->get<std::string>();
+}
+
+std::string ConfigReader::String(std::string_view key, std::string_view fallback) {
+  return Find(key) == nullptr ? std::string(fallback) : String(key);
+}
+
+std::vector<std::string> ConfigReader::Finish(const SpecOptions& options) const {
+  std::vector<std::string> ignored;
+  for (const auto& [key, value] : object_.items()) {
+    if (read_.contains(key) || IsIrrelevantField(key)) continue;
+    if (const MathField* field = FindMathField(key)) {
+      if (!IsNeutral(*field, value)) {
+        Fail(key, fmt::format("is not implemented: {}. Supported: {}", field->effect,
+                              field->neutral_text));
+      }
+      continue;
+    }
+    if (options.allow_unknown_config) {
+      ignored.push_back(key);
+      continue;
+    }
+    Fail(key,
+         fmt::format(
+             "is an unknown field that may change the mathematics{}. If it does not, allow unknown "
+             "configuration fields",
+             NearestField(key, read_)));
+  }
+  return ignored;
+}
+
+}  // namespace oscar

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+int NumGpus() { return at::hasCUDA() ? static_cast<int>(at::getNumGPUs()) : 0; }
+
+// A function of the CUDA driver, which LibTorch has loaded where there is a GPU.
+template <typename Function>
+Function DriverFunction(const char* name) {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  return driver == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(driver, name));
+}
+
+std::string GpuName(int index) {
+  const auto name_of = DriverFunction<int (*)(char*, int, int)>("cuDeviceGetName");
+  char name[256] = {};
+  if (name_of == nullptr || name_of(name, sizeof name - 1, index) != 0) return "CUDA GPU";
+  return name;
+}
+
+// "VmHWM:   1234 kB" of /proc/self/status.
+uint64_t ProcessStatus(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key + ":")) return std::stoull(line.substr(key.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+uint64_t HostMemoryLimit() {
+  const uint64_t machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                           static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  std::ifstream cgroup("/sys/fs/cgroup/memory.max");
+  uint64_t limit = 0;
+  return cgroup >> limit ? std::min(limit, machine) : machine;  // the file says "max" for none
+}
+
+}  // namespace
+
+at::Device ParseDevice(std::string_view name) {
+  const int num_gpus = NumGpus();
+  if (name == "cpu") return at::kCPU;
+  if (name == "auto") return num_gpus > 0 ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  int index = 0;
+  if (name != "cuda") {
+    constexpr std::string_view kPrefix = "cuda:";
+    const char* end = name.data() + name.size();
+    const char* digits = name.data() + std::min(name.size(), kPrefix.size());
+    const auto [stop, error] = std::from_chars(digits, end, index);
+    if (!name.starts_with(kPrefix) || error != std::errc() || stop != end || index < 0) {
+      throw UsageError(
+          fmt::format("device '{}' is unknown: expected auto, cpu, cuda or cuda:<number>", name));
+    }
+  }
+  if (index >= num_gpus) {
+    throw ResourceError(fmt::format(
+        "device '{}' is not there: LibTorch sees {} CUDA GPUs. Try nvidia-smi to check the "
+        "driver, or device cpu",
+        name, num_gpus));
+  }
+  return {at::kCUDA, static_cast<at::DeviceIndex>(index)};
+}
+
+at::ScalarType ToScalarType(DType dtype, std::string_view what) {
+  if (dtype == DType::kBF16) return at::kBFloat16;
+  if (dtype == DType::kF16) return at::kHalf;
+  if (dtype == DType::kF32) return at::kFloat;
+  throw InputError(fmt::format(
+      "{} is stored as {}, a weight format that is not implemented. Supported: BF16, F16, F32",
+      what, DTypeName(dtype)));
+}
+
+at::ScalarType ParseComputeDType(std::string_view name, DType stored, at::Device device) {
+  if (name == "bf16") return at::kBFloat16;
+  if (name == "f16") return at::kHalf;
+  if (name == "f32") return at::kFloat;
+  if (name != "auto") {
+    throw UsageError(
+        fmt::format("compute type '{}' is unknown: expected auto, bf16, f16 or f32", name));
+  }
+  return device.is_cpu() ? at::kFloat : ToScalarType(stored, "the model");
+}
+
+std::string_view ComputeDTypeName(at::ScalarType dtype) {
+  if (dtype == at::kBFloat16) return "bf16";
+  if (dtype == at::kHalf) return "f16";
+  OSCAR_CHECK(dtype == at::kFloat);
+  return "f32";
+}
+
+std::string DescribeDevice(at::Device device) {
+  if (device.is_cpu())
+    return fmt::format("cpu ({} threads, {})", at::get_num_threads(), at::get_cpu_capability());
+  return fmt::format("{} ({}, {:.1f} GiB)", device.str(), GpuName(device.index()),
+                     static_cast<double>(QueryMemory(device).limit) / (1 << 30));
+}
+
+DeviceMemory QueryMemory(at::Device device) {
+  if (device.is_cpu()) return {ProcessStatus("VmHWM"), HostMemoryLimit()};
+  // The allocator's own question for the device's size needs a current context; asking it makes
+  // one.
+  at::globalContext().lazyInitDevice(device.type());
+  auto* allocator = c10::getDeviceAllocator(device.type());
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto stats = allocator->getDeviceStats(device.index());
+  return {static_cast<uint64_t>(stats.allocated_bytes[kAll].peak),
+          allocator->getMemoryInfo(device.index()).second};
+}
+
+void ResetPeakMemory(at::Device device) {
+  if (device.is_cpu()) {
+    std::ofstream("/proc/self/clear_refs")
+        << "5";  // resets VmHWM; a system without it keeps the old peak
+    return;
+  }
+  at::globalContext().lazyInitDevice(device.type());
+  c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
+}
+
+void UseExactArithmetic() {
+  auto& context = at::globalContext();
+  context.setFloat32MatmulPrecision("highest");
+  context.setAllowTF32CuBLAS(false);
+  context.setAllowBF16ReductionCuBLAS(/*allow_reduced_precision=*/false, /*allow_splitk=*/false);
+  context.setAllowFP16ReductionCuBLAS(/*allow_reduced_precision=*/false, /*allow_splitk=*/false);
+  context.setSDPUseCuDNN(false);
+}
+
+}  // namespace oscar

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where and in which precision a model runs. Compiles and runs without a CUDA toolkit and without a
+// GPU: nothing but device-neutral interfaces of LibTorch. Trap: memory numbers of a GPU are those
+// of LibTorch's allocator; the CUDA context and cuBLAS workspaces come on top.
+#pragma once
+
+#include <ATen/core/ATen_fwd.h>
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "capture/checkpoint/dtype.h"
+
+namespace oscar {
+
+// "auto" (the first GPU, else the CPU), "cpu", "cuda" (= cuda:0) or "cuda:i". UsageError for
+// another word, ResourceError if there is no such GPU.
+at::Device ParseDevice(std::string_view name);
+
+// "bf16", "f16", "f32", or "auto": what the checkpoint stores on a GPU, f32 on the CPU. UsageError
+// for another word.
+at::ScalarType ParseComputeDType(std::string_view name, DType stored, at::Device device);
+std::string_view ComputeDTypeName(at::ScalarType dtype);  // "bf16", "f16", "f32"
+
+// BF16, F16, F32 to the tensor type; InputError for another, naming `what`.
+at::ScalarType ToScalarType(DType dtype, std::string_view what);
+
+// "cpu (2 threads, AVX512)" or "cuda:0 (NVIDIA H200, 140 GiB)".
+std::string DescribeDevice(at::Device device);
+
+struct DeviceMemory {
+  uint64_t peak = 0;   // bytes: most held at once since ResetPeakMemory (GPU: allocated by tensors;
+                       // CPU: resident set)
+  uint64_t limit = 0;  // bytes the device has (CPU: of the machine or this process's cgroup)
+};
+DeviceMemory QueryMemory(at::Device device);
+void ResetPeakMemory(at::Device device);  // where the system allows it
+
+// Full-precision products (no TF32, no reduced-precision accumulation) and deterministic attention
+// kernels. Settings of LibTorch are process-wide; LayerLoop calls this.
+void UseExactArithmetic();
+
+}  // namespace oscar

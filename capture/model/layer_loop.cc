@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/layer_loop.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "capture/model/attention.h"
+#include "capture/model/decoder_layer.h"
+#include "capture/model/device.h"
+#include "capture/model/embedding.h"
+#include "capture/model/layer_weights.h"
+#include "capture/model/token_layout.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+void CheckLength(const ModelSpec& spec, size_t sequence, int64_t length) {
+  if (length < 1) throw InputError(fmt::format("sequence {} has no tokens", sequence));
+  if (length > spec.max_positions) {
+    throw InputError(fmt::format(
+        "sequence {} has {} tokens, but the model has {} positions (max_position_embeddings): "
+        "shorten it",
+        sequence, length, spec.max_positions));
+  }
+}
+
+// One span through one layer: projections of all its tokens, attention of each of its sequences,
+// then the rest.
+void RunSpan(const LayerLoop& loop, const Span& span, size_t layer_index,
+             const LayerWeights& weights, const RopePositions& positions,
+             const std::vector<int64_t>& sequence_lengths, LayerObserver& observer,
+             at::Tensor& hidden) {
+  const LayerSpec& layer = loop.spec().layers[layer_index];
+  const AttentionSpec& attention = layer.attention;
+  const LoopOptions& options = loop.options();
+  const double eps = loop.spec().rms_norm_eps;
+  const auto make = [&](int64_t heads, int64_t dim) {
+    return at::empty({span.num_tokens, heads, dim}, hidden.options());
+  };
+  at::Tensor q = make(attention.num_q_heads, attention.head_dim),
+             k = make(attention.num_kv_heads, attention.head_dim);
+  at::Tensor v = make(attention.num_kv_heads, attention.v_head_dim);
+  at::Tensor attn_out = make(attention.num_q_heads, attention.v_head_dim);
+
+  for (int64_t begin = 0; begin < span.num_tokens; begin += options.token_chunk) {
+    const int64_t count = std::min(options.token_chunk, span.num_tokens - begin);
+    const int64_t token = span.first_token + begin;
+    at::Tensor q_part = q.narrow(0, begin, count), k_part = k.narrow(0, begin, count),
+               v_part = v.narrow(0, begin, count);
+    ProjectQkv(layer, weights, eps, hidden.narrow(0, token, count),
+               positions.Rows(attention.rope, token, count), q_part, k_part, v_part);
+  }
+
+  const AttentionChunking chunking{options.query_chunk, options.whole_attention};
+  int64_t begin = 0;
+  for (size_t i = 0; i < span.num_sequences; ++i) {
+    const size_t sequence = span.first_sequence + i;
+    const int64_t length = sequence_lengths[sequence];
+    const at::Tensor own_q = q.narrow(0, begin, length), own_k = k.narrow(0, begin, length);
+    const at::Tensor own_v = v.narrow(0, begin, length);
+    at::Tensor own_out = attn_out.narrow(0, begin, length);
+    CausalAttention(attention, own_q, own_k, own_v, chunking, own_out);
+    observer.OnAttention({layer, layer_index, static_cast<int64_t>(sequence),
+                          span.first_token + begin, own_q, own_k, own_v, own_out});
+    begin += length;
+  }
+
+  if (!weights.o.weight.defined()) return;  // the last layer, and nobody needs what comes out of it
+  for (begin = 0; begin < span.num_tokens; begin += options.token_chunk) {
+    const int64_t count = std::min(options.token_chunk, span.num_tokens - begin);
+    at::Tensor hidden_part = hidden.narrow(0, span.first_token + begin, count);
+    AddAttentionAndMlp(layer, weights, eps, attn_out.narrow(0, begin, count), hidden_part);
+  }
+}
+
+}  // namespace
+
+LayerLoop::LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
+                     at::ScalarType dtype, const LoopOptions& options)
+    : checkpoint_(checkpoint), spec_(spec), device_(device), dtype_(dtype), options_(options) {
+  OSCAR_CHECK(options.token_chunk > 0 && options.query_chunk > 0);
+  UseExactArithmetic();
+}
+
+at::Tensor LayerLoop::Embed(const std::vector<std::vector<int32_t>>& sequences) const {
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    CheckLength(spec_, s, static_cast<int64_t>(sequences[s].size()));
+    const auto outside = std::ranges::find_if(
+        sequences[s], [&](int32_t id) { return id < 0 || id >= spec_.vocab_size; });
+    if (outside != sequences[s].end()) {
+      throw InputError(fmt::format(
+          "sequence {}, token {}: id {} is outside the model's vocabulary 0 .. {}. Does the "
+          "tokenizer belong to this model?",
+          s, outside - sequences[s].begin(), *outside, spec_.vocab_size - 1));
+    }
+  }
+  return GatherRows(checkpoint_, spec_.embedding, sequences, {device_, dtype_});
+}
+
+void LayerLoop::Run(at::Tensor& hidden, const std::vector<int64_t>& sequence_lengths,
+                    size_t first_layer, LayerObserver& observer,
+                    const std::function<bool(size_t layer_index)>& after_layer) const {
+  if (first_layer >= spec_.layers.size() || sequence_lengths.empty()) return;
+  for (size_t s = 0; s < sequence_lengths.size(); ++s) CheckLength(spec_, s, sequence_lengths[s]);
+  const std::vector<Span> spans = MakeSpans(sequence_lengths, options_.token_chunk);
+  OSCAR_CHECK_EQ(hidden.size(0), spans.back().first_token + spans.back().num_tokens);
+  OSCAR_CHECK_EQ(hidden.size(1), spec_.hidden_size);
+  OSCAR_CHECK(hidden.device() == device_ && hidden.scalar_type() == dtype_ &&
+              hidden.is_contiguous());
+
+  const RopePositions positions(spec_, sequence_lengths, {device_, dtype_});
+  WeightStream stream(checkpoint_, spec_, {device_, dtype_}, first_layer,
+                      !options_.need_final_hidden);
+  for (size_t index = first_layer; index < spec_.layers.size(); ++index) {
+    {
+      const LayerWeights weights = stream.Next();
+      const LayerSpec& layer = spec_.layers[index];
+      observer.OnLayerBegin(layer);
+      for (const Span& span : spans) {
+        RunSpan(*this, span, index, weights, positions, sequence_lengths, observer, hidden);
+      }
+      observer.OnLayerEnd(layer);
+    }
+    if (!after_layer(index)) return;
+  }
+}
+
+at::Tensor LayerLoop::Logits(const at::Tensor& hidden) const {
+  constexpr int64_t kPieceBytes = int64_t{64} << 20;  // of the head
+  WeightLoader loader(checkpoint_, {device_, dtype_});
+  const at::Tensor norm = loader.Load(spec_.final_norm.weight);
+  loader.Finish();
+  const at::Tensor normed = RmsNorm(hidden, norm, spec_.rms_norm_eps);
+  at::Tensor logits = at::empty({hidden.size(0), spec_.vocab_size}, hidden.options());
+  const int64_t row_bytes = spec_.hidden_size * static_cast<int64_t>(c10::elementSize(dtype_));
+  const int64_t step = std::max<int64_t>(1, kPieceBytes / row_bytes);
+  for (int64_t begin = 0; begin < spec_.vocab_size; begin += step) {
+    const int64_t end = std::min(begin + step, spec_.vocab_size);
+    const at::Tensor rows = loader.LoadRows(spec_.head.weight, begin, end);
+    loader.Finish();
+    logits.slice(1, begin, end).copy_(at::linear(normed, rows));
+  }
+  return logits;
+}
+
+}  // namespace oscar

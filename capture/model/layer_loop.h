@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one loop of the program (DESIGN section 3): layer by layer over all calibration tokens,
+// weights read once, and whoever needs queries, keys and values observes it. Trap: what an
+// AttentionView shows is valid during the call only; on a GPU the work behind it may still be
+// running, so an observer that reads values on the host stalls the device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "capture/model/model_spec.h"
+
+namespace oscar {
+
+// One sequence in one layer; contiguous tensors on the compute device in the compute dtype.
+struct AttentionView {
+  const LayerSpec& layer;
+  size_t layer_index;          // in ModelSpec::layers
+  int64_t sequence;            // index into the sequences given to Run
+  int64_t first_token;         // of the sequence, in the concatenation of all sequences
+  const at::Tensor& q;         // [T, num_q_heads, head_dim], after QK-norm and rope
+  const at::Tensor& k;         // [T, num_kv_heads, head_dim], after QK-norm and rope
+  const at::Tensor& v;         // [T, num_kv_heads, v_head_dim], as it leaves its projection
+  const at::Tensor& attn_out;  // [T, num_q_heads, v_head_dim], before o_proj
+};
+
+class LayerObserver {
+ public:
+  virtual ~LayerObserver() = default;
+  virtual void OnLayerBegin(const LayerSpec& /*layer*/) {}
+  virtual void OnAttention(const AttentionView& view) = 0;  // once per sequence, in order
+  virtual void OnLayerEnd(const LayerSpec& /*layer*/) {}
+};
+
+struct LoopOptions {
+  int64_t token_chunk =
+      2048;  // tokens per step of norms, projections and MLP; short sequences share a step
+  int64_t query_chunk = 512;  // queries per attention call with an explicit mask
+  int64_t whole_attention =
+      4096;  // a sequence up to this many tokens takes one causal attention call
+  bool need_final_hidden =
+      true;  // false: the last layer stops after attention, and its o_proj and MLP are not read
+};
+
+class LayerLoop {
+ public:
+  // Keeps references to both; call CheckTensors first.
+  LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
+            at::ScalarType dtype, const LoopOptions& options = {});
+
+  // Embedding rows of all sequences, concatenated; only the rows in use are read.  // [T_total,
+  // hidden_size] InputError for an id outside the vocabulary, an empty sequence, or one longer than
+  // max_positions.
+  at::Tensor Embed(const std::vector<std::vector<int32_t>>& sequences) const;
+
+  // Runs layers first_layer, first_layer + 1, ... and updates `hidden` [T_total, hidden_size] in
+  // place. A sequence never attends across its boundary; positions restart at 0. `after_layer` is
+  // called after each layer's OnLayerEnd with that layer applied to `hidden` (but see
+  // need_final_hidden); returning false stops the loop.
+  void Run(at::Tensor& hidden, const std::vector<int64_t>& sequence_lengths, size_t first_layer,
+           LayerObserver& observer,
+           const std::function<bool(size_t layer_index)>& after_layer) const;
+
+  // Final norm and head of some rows of the final hidden states.  // [n, hidden_size] -> [n,
+  // vocab_size] Reads the head once per call, in pieces.
+  at::Tensor Logits(const at::Tensor& hidden) const;
+
+  const ModelSpec& spec() const { return spec_; }
+  at::Device device() const { return device_; }
+  at::ScalarType dtype() const { return dtype_; }
+  const LoopOptions& options() const { return options_; }
+
+ private:
+  const Checkpoint& checkpoint_;
+  const ModelSpec& spec_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  LoopOptions options_;
+};
+
+}  // namespace oscar

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the streaming path will read and hold, from shapes alone, for --dry-run. Trap: it covers
+// LayerLoop::Run; what observers keep comes on top.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+
+#include "capture/model/layer_loop.h"
+
+namespace oscar {
+
+// All in bytes. Which terms lie on the device and which on the host: see device_peak, host_peak.
+struct MemoryPlan {
+  uint64_t weights_read = 0;   // from disk: all layers, and the embedding rows of `tokens` tokens
+  uint64_t layer_weights = 0;  // two of the largest layers in the compute dtype
+  uint64_t staging = 0;        // host memory a layer passes through on its way (pinned for a GPU)
+  uint64_t hidden = 0;         // [tokens, hidden_size]
+  uint64_t attention =
+      0;  // q, k, v, attn_out of the longest step, and the largest attention call's temporaries
+  uint64_t temporaries = 0;  // norms, MLP of one token chunk; rope tables
+  uint64_t program =
+      0;  // host memory of the process itself: what it holds now, and what LibTorch adds when used
+  uint64_t device_peak = 0;  // CUDA: layer_weights + hidden + attention + temporaries; CPU: 0
+  uint64_t host_peak = 0;    // CUDA: staging + program; CPU: the sum of all but weights_read
+};
+
+MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64_t tokens,
+                      int64_t longest_sequence, at::ScalarType dtype, at::DeviceType device,
+                      const LoopOptions& options = {});
+
+}  // namespace oscar

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How sequences share steps of the loop, and everything index-like that a step needs, on the device
+// before the loop begins. Trap: the grouping decides the last bits of a product, so it depends on
+// the lengths alone.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "capture/model/decoder_layer.h"
+#include "capture/model/model_spec.h"
+
+namespace oscar {
+
+// Whole sequences that go through a layer together: as many as fit into a token chunk, or one
+// longer sequence.
+struct Span {
+  size_t first_sequence = 0, num_sequences = 0;
+  int64_t first_token = 0, num_tokens = 0;
+};
+std::vector<Span> MakeSpans(const std::vector<int64_t>& sequence_lengths, int64_t token_chunk);
+
+// Positions of all tokens and the rope tables of all layers.
+class RopePositions {
+ public:
+  RopePositions(const ModelSpec& spec, const std::vector<int64_t>& sequence_lengths,
+                const WeightTarget& target);
+
+  // Cosines and sines of the tokens [first_token, first_token + num_tokens); does not wait for the
+  // device.
+  RopeRows Rows(const RopeSpec& rope, int64_t first_token, int64_t num_tokens) const;
+
+ private:
+  at::Tensor positions_;  // [T_total] int32
+  std::vector<std::pair<RopeSpec, RopeRows>> tables_;
+};
+
+}  // namespace oscar

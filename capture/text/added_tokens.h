@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Added tokens: strings found in the text before anything else is done with it ("<|im_start|>").
+// Those that are not "normalized" are looked for in the raw text, the others, themselves
+// normalized, in what is left after normalization. Trap: matches come leftmost and then longest;
+// one that its single_word flag rejects has still consumed its text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "capture/text/bpe.h"
+#include "capture/text/normalizer.h"
+#include "capture/text/split_regex.h"
+
+namespace oscar {
+
+struct AddedToken {
+  int32_t id = -1;
+  std::string content;
+  std::string decoded;       // what Decode() writes: content, normalized if `normalized`
+  bool special = false;      // left out by Decode(skip_special_tokens)
+  bool normalized = false;   // matched in normalized text
+  bool lstrip = false;       // takes the white space before it along
+  bool rstrip = false;       // takes the white space behind it along
+  bool single_word = false;  // only where no word character touches it
+};
+
+// A stretch of text: an added token, or (id < 0) text for the rest of the pipeline.
+struct Stretch {
+  int32_t id;
+  size_t begin, end;  // bytes
+};
+
+// Finds the longest of a set of strings at each position (a trie over bytes).
+class TokenMatcher {
+ public:
+  void Insert(std::string_view content, size_t index);  // the first of equal contents wins
+
+  struct Match {
+    size_t begin, end;  // bytes
+    size_t index;
+  };
+  // The leftmost match at or behind `from`.
+  std::optional<Match> Find(std::string_view text, size_t from) const;
+
+ private:
+  static uint64_t Edge(uint32_t node, char byte) {
+    return uint64_t{node} << 8 | static_cast<uint8_t>(byte);
+  }
+  static constexpr size_t kNoToken = static_cast<size_t>(-1);
+  std::unordered_map<uint64_t, uint32_t> edges_;  // node, byte -> node; the root is node 0
+  std::vector<size_t> ends_here_ = {kNoToken};    // [num_nodes] index of the token
+};
+
+class AddedTokens {
+ public:
+  // `list` is the member "added_tokens" (an array, or null for none). Throws InputError naming
+  // `where` for a malformed entry, an id outside [0, 2^31), or one that contradicts `model`.
+  AddedTokens(const Json& list, const BpeModel& model, const Chain<Normalizer>& normalizers,
+              const std::string& where);
+
+  // Stretches of raw text (`normalized` false) or of normalized text, in order.
+  std::vector<Stretch> Split(std::string_view text, bool normalized) const;
+
+  const AddedToken* Find(int32_t id) const;                // null: not an added token
+  const AddedToken* Find(std::string_view content) const;  // null: not an added token
+  int32_t max_id() const { return max_id_; }
+
+ private:
+  void Add(const Json& entry, const BpeModel& model, const std::string& where);
+
+  std::vector<AddedToken> tokens_;
+  std::unordered_map<int32_t, size_t> by_id_;
+  StringMap<size_t> by_content_;
+  TokenMatcher raw_, normalized_;
+  SplitRegex word_character_;
+  int32_t max_id_ = -1;
+};
+
+}  // namespace oscar

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Merging one piece: a linked list of symbols and a heap of candidate merges, n log n in the bytes
+// of the piece.
+#include <algorithm>
+#include <bit>
+
+#include "capture/text/bpe.h"
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+constexpr int32_t kNone = -1;
+constexpr size_t kMaxCachedBytes = 256;  // longer pieces hardly repeat
+constexpr size_t kMaxCachedWords = size_t{1} << 16;
+
+struct Symbol {
+  int32_t token;
+  int32_t previous, next;  // positions; kNone at the ends
+  bool removed;
+};
+
+struct Candidate {
+  uint32_t rank;
+  int32_t position;  // of the left symbol
+  int32_t token;     // what the merge builds
+};
+
+// std::push_heap keeps the largest on top: the lowest rank, then the leftmost, is "largest".
+bool ComesLater(const Candidate& a, const Candidate& b) {
+  return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
+}
+
+}  // namespace
+
+MergeTable::MergeTable(size_t num_merges)
+    : slots_(std::bit_ceil(std::max<size_t>(num_merges * 2, 2)), Slot{kEmpty, {0, 0}}) {}
+
+size_t MergeTable::SlotOf(uint64_t pair) const {
+  const size_t mask = slots_.size() - 1;
+  // Fibonacci hashing; the high half of the product is well mixed.
+  size_t slot = static_cast<size_t>((pair * 0x9E3779B97F4A7C15U) >> 32) & mask;
+  while (slots_[slot].pair != kEmpty && slots_[slot].pair != pair) slot = (slot + 1) & mask;
+  return slot;
+}
+
+void MergeTable::Put(int32_t left, int32_t right, Merge merge) {
+  const uint64_t pair = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  slots_[SlotOf(pair)] = {pair, merge};
+}
+
+const MergeTable::Merge* MergeTable::Find(int32_t left, int32_t right) const {
+  const uint64_t pair = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  const Slot& slot = slots_[SlotOf(pair)];
+  return slot.pair == pair ? &slot.merge : nullptr;
+}
+
+void BpeModel::Merge(std::string_view piece, std::vector<int32_t>& ids) const {
+  OSCAR_CHECK_LT(piece.size(), size_t{1} << 31);
+  const auto size = static_cast<int32_t>(piece.size());
+  std::vector<Symbol> symbols(piece.size());
+  std::vector<Candidate> heap;
+  heap.reserve(piece.size());
+  const auto consider = [&](int32_t position, int32_t next) {
+    if (position == kNone || next == kNone) return false;
+    const MergeTable::Merge* merge = merges_.Find(symbols[static_cast<size_t>(position)].token,
+                                                  symbols[static_cast<size_t>(next)].token);
+    if (merge == nullptr) return false;
+    heap.push_back({merge->rank, position, merge->token});
+    return true;
+  };
+  for (int32_t i = 0; i < size; ++i) {
+    const auto byte = static_cast<uint8_t>(piece[static_cast<size_t>(i)]);
+    symbols[static_cast<size_t>(i)] = {byte_ids_[byte], i - 1, i + 1 < size ? i + 1 : kNone, false};
+    consider(i - 1, i);
+  }
+  std::make_heap(heap.begin(), heap.end(), ComesLater);
+
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), ComesLater);
+    const Candidate top = heap.back();
+    heap.pop_back();
+    Symbol& left = symbols[static_cast<size_t>(top.position)];
+    if (left.removed || left.next == kNone) continue;
+    Symbol& right = symbols[static_cast<size_t>(left.next)];
+    const MergeTable::Merge* current = merges_.Find(left.token, right.token);
+    if (current == nullptr || current->token != top.token) continue;  // stale
+    left.token = top.token;
+    left.next = right.next;
+    right.removed = true;
+    if (right.next != kNone) symbols[static_cast<size_t>(right.next)].previous = top.position;
+    if (consider(left.previous, top.position)) {
+      std::push_heap(heap.begin(), heap.end(), ComesLater);
+    }
+    if (consider(top.position, left.next)) std::push_heap(heap.begin(), heap.end(), ComesLater);
+  }
+  for (int32_t i = 0; i != kNone && i < size; i = symbols[static_cast<size_t>(i)].next) {
+    ids.push_back(symbols[static_cast<size_t>(i)].token);
+  }
+}
+
+void BpeModel::Encode(std::string_view piece, WordCache& cache, std::vector<int32_t>& ids) const {
+  if (ignore_merges_) {
+    const auto whole = whole_pieces_.find(piece);
+    if (whole != whole_pieces_.end()) return ids.push_back(whole->second);
+  }
+  if (piece.size() > kMaxCachedBytes) return Merge(piece, ids);
+  const auto known = cache.ranges.find(piece);
+  if (known != cache.ranges.end()) {
+    ids.insert(ids.end(), cache.ids.begin() + known->second.first,
+               cache.ids.begin() + known->second.second);
+    return;
+  }
+  const size_t begin = ids.size();
+  Merge(piece, ids);
+  if (cache.ranges.size() >= kMaxCachedWords) return;
+  const auto first = static_cast<uint32_t>(cache.ids.size());
+  cache.ids.insert(cache.ids.end(), ids.begin() + static_cast<ptrdiff_t>(begin), ids.end());
+  cache.ranges.emplace(piece, std::pair(first, static_cast<uint32_t>(cache.ids.size())));
+}
+
+}  // namespace oscar

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is fed to the model: documents of token ids within a token budget, and an account of every
+// token that was sent but not used. Trap: documents are whole; a document that does not fit into
+// the rest of the budget is dropped and counted, and a later, shorter one may still be taken.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "capture/text/tokenizer.h"
+
+namespace oscar {
+
+struct Document {
+  std::string origin;        // "prompts.jsonl:12" or "builtin:prose-3"
+  std::vector<int32_t> ids;  // [num_tokens]
+};
+
+// sent = used + dropped for documents (truncated ones are among the used),
+// sent = used + truncated + dropped for tokens.
+struct DataCounts {
+  int64_t documents_sent = 0, documents_used = 0, documents_truncated = 0, documents_dropped = 0;
+  int64_t tokens_sent = 0, tokens_used = 0;
+  int64_t tokens_truncated = 0;  // cut off from documents that are used
+  int64_t tokens_dropped = 0;    // of documents that are not used
+  bool operator==(const DataCounts&) const = default;
+};
+
+struct DataOptions {
+  std::vector<std::filesystem::path> files;  // see data_rows.h; empty: the built-in corpus
+  int64_t token_budget = 30000;              // tokens of all documents together
+  int64_t max_sequence = 8192;               // tokens; longer documents are truncated to it
+};
+
+struct DataSet {
+  std::string name;                         // "builtin corpus v1", or the file names
+  std::string digest;                       // SHA-256 of the token ids used and their boundaries
+  std::vector<std::string> source_digests;  // SHA-256 of each file, or of the built-in corpus
+  std::string chat_format;                  // "chatml" if there were messages, else "none"
+  std::vector<Document> documents;
+  DataCounts counts;
+};
+
+// Documents in order. Text is encoded with the special tokens its tokenizer adds; messages as
+// ChatML, if the tokenizer has <|im_start|> and <|im_end|>. A document longer than max_sequence is
+// truncated to it; the first one, if it alone exceeds the budget, is truncated to the budget; an
+// empty document counts as dropped. `tokenizer` may be null if every row has input_ids.
+// `vocab_size` is the model's. Throws UsageError for a budget or length below 1; InputError naming
+// file and line for malformed rows, ids outside [0, vocab_size), rows that need a tokenizer that is
+// not there, and if no token is left.
+DataSet LoadData(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size);
+
+// SHA-256 of "oscar-data-1\n", then for each document its length (int64) and its ids (int32), all
+// little-endian.
+std::string DataDigest(const std::vector<Document>& documents);
+
+}  // namespace oscar

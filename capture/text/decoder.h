@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The "decoder" of tokenizer.json: from token strings back to text. Trap: an added token whose
+// characters all belong to the byte alphabet ("café") is read as bytes too, as Hugging Face does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capture/text/component_table.h"
+
+namespace oscar {
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  virtual std::vector<std::string> Apply(std::vector<std::string> tokens) const = 0;
+};
+
+// Throws InputError naming `where` for a type that is not in the table.
+Chain<Decoder> MakeDecoders(const Json& component, const std::string& where);
+
+// Without a decoder tokens are joined by spaces.
+std::string DecodeTokens(const Chain<Decoder>& chain, std::vector<std::string> tokens);
+
+}  // namespace oscar

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The "post_processor" of tokenizer.json: the special tokens put around a text (BOS, EOS,
+// "[gMASK]<sop>"). Only single texts occur here, so a template for pairs is not read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capture/text/component_table.h"
+
+namespace oscar {
+
+class PostProcessor {
+ public:
+  virtual ~PostProcessor() = default;
+  virtual std::vector<int32_t> Apply(std::vector<int32_t> ids) const = 0;
+  // Ids this step can insert.
+  virtual std::vector<int32_t> InsertedIds() const = 0;
+};
+
+// Throws InputError naming `where` for a type that is not in the table.
+Chain<PostProcessor> MakePostProcessors(const Json& component, const std::string& where);
+
+}  // namespace oscar

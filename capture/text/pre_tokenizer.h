@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The "pre_tokenizer" of tokenizer.json: cuts a normalized stretch of text into the pieces inside
+// which BPE merges. Trap: each step sees one piece as a whole text, so lookarounds never see past
+// a cut made by an earlier step.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "capture/text/component_table.h"
+
+namespace oscar {
+
+// Pieces are ranges of `text`, in order, none empty. Bytes between them were removed by a step.
+struct PieceList {
+  struct Range {
+    size_t begin, end;  // bytes of `text`
+  };
+  std::string text;
+  std::vector<Range> pieces;
+};
+
+class PreTokenizer {
+ public:
+  virtual ~PreTokenizer() = default;
+  virtual void Apply(PieceList& list) const = 0;
+  virtual bool is_byte_level() const { return false; }
+};
+
+// Throws InputError naming `where` for a type that is not in the table, or if the last step is not
+// ByteLevel: then the vocabulary is not one of bytes.
+Chain<PreTokenizer> MakePreTokenizers(const Json& component, const std::string& where);
+
+PieceList PreTokenize(const Chain<PreTokenizer>& chain, std::string text);
+
+}  // namespace oscar

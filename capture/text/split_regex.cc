@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "capture/text/split_regex.h"
+
+#include <fmt/format.h>
+#include <pcre2.h>
+
+#include <array>
+#include <utility>
+
+#include "capture/text/regex_dialect.h"
+#include "capture/text/utf8.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr uint32_t kMatchLimit = 10'000'000;  // backtracking steps of one match
+constexpr uint32_t kDepthLimit = 100'000;     // nested backtracking points, interpreter
+constexpr uint32_t kHeapLimitKib = 64 << 10;  // interpreter
+constexpr size_t kJitStackStart = 32 << 10;   // bytes
+constexpr size_t kJitStackMost = 4 << 20;     // bytes
+constexpr uint32_t kParenthesesLimit = 100;   // nesting
+
+template <auto kFree>
+struct Deleter {
+  template <class T>
+  void operator()(T* pointer) const {
+    kFree(pointer);
+  }
+};
+using CodePointer = std::unique_ptr<pcre2_code, Deleter<pcre2_code_free>>;
+using CompileContext = std::unique_ptr<pcre2_compile_context, Deleter<pcre2_compile_context_free>>;
+using MatchContext = std::unique_ptr<pcre2_match_context, Deleter<pcre2_match_context_free>>;
+using MatchData = std::unique_ptr<pcre2_match_data, Deleter<pcre2_match_data_free>>;
+using JitStack = std::unique_ptr<pcre2_jit_stack, Deleter<pcre2_jit_stack_free>>;
+
+template <class Pointer>
+Pointer Allocated(Pointer pointer) {
+  if (pointer == nullptr) throw ResourceError("out of memory in the regular expression library");
+  return pointer;
+}
+
+std::string ErrorText(int code) {
+  std::array<PCRE2_UCHAR, 256> text{};
+  pcre2_get_error_message(code, text.data(), text.size());
+  return reinterpret_cast<const char*>(text.data());
+}
+
+}  // namespace
+
+class SplitRegex::Code {
+ public:
+  CodePointer code;
+  std::string where;
+};
+
+struct RegexMatcher::Scratch {
+  MatchContext context;
+  MatchData data;
+  JitStack stack;
+};
+
+SplitRegex::SplitRegex(std::string_view pattern, Syntax syntax, std::string where) {
+  const std::string translated =
+      syntax == Syntax::kOniguruma ? OnigurumaToPcre2(pattern, where) : std::string(pattern);
+  // PCRE2_LITERAL excludes the options that only concern metacharacters.
+  const uint32_t options = PCRE2_UTF | (syntax == Syntax::kLiteral ? uint32_t{PCRE2_LITERAL}
+                                                                   : PCRE2_UCP | PCRE2_MULTILINE |
+                                                                         PCRE2_NEVER_BACKSLASH_C);
+  const CompileContext context = Allocated(CompileContext(pcre2_compile_context_create(nullptr)));
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  pcre2_set_parens_nest_limit(context.get(), kParenthesesLimit);
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  CodePointer code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                                 options, &error, &offset, context.get()));
+  if (code == nullptr) {
+    throw InputError(fmt::format("{}: the pattern does not compile: {} at byte {} of {}", where,
+                                 ErrorText(error), offset, translated.substr(0, 300)));
+  }
+  // Without JIT (an unusual machine, or memory that may not be executed) pcre2_match interprets.
+  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
+  auto compiled = std::make_shared<Code>();
+  compiled->code = std::move(code);
+  compiled->where = std::move(where);
+  code_ = std::move(compiled);
+}
+
+RegexMatcher::RegexMatcher(const SplitRegex& regex)
+    : code_(regex.code_), scratch_(std::make_unique<Scratch>()) {
+  scratch_->context = Allocated(MatchContext(pcre2_match_context_create(nullptr)));
+  scratch_->data =
+      Allocated(MatchData(pcre2_match_data_create_from_pattern(code_->code.get(), nullptr)));
+  scratch_->stack = JitStack(pcre2_jit_stack_create(kJitStackStart, kJitStackMost, nullptr));
+  pcre2_set_match_limit(scratch_->context.get(), kMatchLimit);
+  pcre2_set_depth_limit(scratch_->context.get(), kDepthLimit);
+  pcre2_set_heap_limit(scratch_->context.get(), kHeapLimitKib);
+  pcre2_jit_stack_assign(scratch_->context.get(), nullptr, scratch_->stack.get());
+}
+
+RegexMatcher::~RegexMatcher() = default;
+
+void RegexMatcher::Reset(std::string_view subject) {
+  subject_ = subject;
+  search_from_ = 0;
+  last_match_end_ = kNoMatchYet;
+}
+
+bool RegexMatcher::Next(size_t& begin, size_t& end) {
+  while (search_from_ <= subject_.size()) {
+    const auto match = [&](uint32_t options) {
+      return pcre2_match(code_->code.get(), reinterpret_cast<PCRE2_SPTR>(subject_.data()),
+                         subject_.size(), search_from_, PCRE2_NO_UTF_CHECK | options,
+                         scratch_->data.get(), scratch_->context.get());
+    };
+    int found = match(0);
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_JIT);
+    if (found == PCRE2_ERROR_NOMATCH) {
+      search_from_ = subject_.size() + 1;
+      return false;
+    }
+    if (found < 0) {
+      throw InputError(fmt::format(
+          "{}: the pattern failed on a text of {} bytes, at byte {}: {}. It may backtrack without "
+          "end; give rows with \"input_ids\" instead",
+          code_->where, subject_.size(), search_from_, ErrorText(found)));
+    }
+    const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(scratch_->data.get());
+    begin = offsets[0];
+    end = offsets[1];
+    OSCAR_CHECK_LE(search_from_, begin);
+    OSCAR_CHECK_LE(begin, end);
+    if (begin == end && end == last_match_end_) {
+      if (search_from_ == subject_.size()) {
+        ++search_from_;
+      } else {
+        NextCodePoint(subject_, search_from_);
+      }
+      continue;
+    }
+    search_from_ = end;
+    last_match_end_ = end;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace oscar

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A compiled pattern and its matches in a text (PCRE2: UTF, UCP, JIT where the machine has one).
+// Trap: a pattern from a file can backtrack without end; the match limit turns that into an error.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+class SplitRegex {
+ public:
+  enum class Syntax { kOniguruma, kPcre2, kLiteral };
+
+  // Throws InputError naming `where` if the pattern cannot be translated or compiled.
+  SplitRegex(std::string_view pattern, Syntax syntax, std::string where);
+
+  class Code;
+
+ private:
+  friend class RegexMatcher;
+  std::shared_ptr<const Code> code_;
+};
+
+// Scratch memory of one user of a regex; matchers of one regex may run in parallel.
+class RegexMatcher {
+ public:
+  explicit RegexMatcher(const SplitRegex& regex);
+  ~RegexMatcher();
+  RegexMatcher(const RegexMatcher&) = delete;
+  RegexMatcher& operator=(const RegexMatcher&) = delete;
+
+  // Starts over at the beginning of `subject`, which must be valid UTF-8 and outlive the matching.
+  void Reset(std::string_view subject);
+
+  // The next match [begin, end), in bytes. Never an empty match right behind another match, as in
+  // Rust's onig crate. Throws InputError if the match limit is exceeded.
+  bool Next(size_t& begin, size_t& end);
+
+ private:
+  struct Scratch;
+  std::shared_ptr<const SplitRegex::Code> code_;
+  std::unique_ptr<Scratch> scratch_;
+  std::string_view subject_;
+  size_t search_from_ = 0;               // bytes
+  size_t last_match_end_ = kNoMatchYet;  // bytes
+  static constexpr size_t kNoMatchYet = static_cast<size_t>(-1);
+};
+
+}  // namespace oscar

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "capture/text/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "capture/text/tokenizer_json.h"
+#include "capture/text/utf8.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Text between added tokens, already normalized.
+void EncodePlain(const TokenizerPipeline& pipeline, std::string text, BpeModel::WordCache& cache,
+                 std::vector<int32_t>& ids) {
+  const PieceList list = PreTokenize(pipeline.pre_tokenizers, std::move(text));
+  const std::string_view all = list.text;
+  for (const PieceList::Range& piece : list.pieces) {
+    pipeline.model.Encode(all.substr(piece.begin, piece.end - piece.begin), cache, ids);
+  }
+}
+
+}  // namespace
+
+Tokenizer Tokenizer::Load(const std::filesystem::path& tokenizer_json) {
+  return Tokenizer(
+      std::make_shared<const TokenizerPipeline>(LoadTokenizerPipeline(tokenizer_json)));
+}
+
+std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_tokens) const {
+  if (const auto invalid = FirstInvalidUtf8(text)) {
+    throw InputError(fmt::format("text is not UTF-8 at byte {} (found {:#04x}); convert it first",
+                                 *invalid, static_cast<uint8_t>(text[*invalid])));
+  }
+  std::vector<int32_t> ids;
+  BpeModel::WordCache cache;
+  for (const Stretch& raw : pipeline_->added_tokens.Split(text, /*normalized=*/false)) {
+    if (raw.id >= 0) {
+      ids.push_back(raw.id);
+      continue;
+    }
+    const std::string plain =
+        Normalize(pipeline_->normalizers, std::string(text.substr(raw.begin, raw.end - raw.begin)));
+    for (const Stretch& part : pipeline_->added_tokens.Split(plain, /*normalized=*/true)) {
+      if (part.id >= 0) {
+        ids.push_back(part.id);
+      } else {
+        EncodePlain(*pipeline_, plain.substr(part.begin, part.end - part.begin), cache, ids);
+      }
+    }
+  }
+  if (add_special_tokens) {
+    for (const auto& step : pipeline_->post_processors) ids = step->Apply(std::move(ids));
+  }
+  return ids;
+}
+
+std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int32_t id : ids) {
+    if (const AddedToken* added = pipeline_->added_tokens.Find(id)) {
+      if (!(skip_special_tokens && added->special)) tokens.push_back(added->decoded);
+    } else if (const std::string* token = pipeline_->model.Token(id)) {
+      tokens.push_back(*token);
+    }
+  }
+  return DecodeTokens(pipeline_->decoders, std::move(tokens));
+}
+
+int64_t Tokenizer::vocab_size() const {
+  return 1 + int64_t{std::max(pipeline_->model.max_id(), pipeline_->added_tokens.max_id())};
+}
+
+std::optional<int32_t> Tokenizer::TokenId(std::string_view token) const {
+  if (const AddedToken* added = pipeline_->added_tokens.Find(token)) return added->id;
+  return pipeline_->model.TokenId(token);
+}
+
+bool Tokenizer::IsAddedToken(std::string_view content) const {
+  return pipeline_->added_tokens.Find(content) != nullptr;
+}
+
+const std::string& Tokenizer::sha256() const { return pipeline_->sha256; }
+
+}  // namespace oscar

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "capture/text/tokenizer_json.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "capture/files/digest.h"
+#include "capture/files/mapped_file.h"
+#include "capture/files/quote.h"
+#include "capture/files/strict_json.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// truncation and padding are known and not applied: see tokenizer.h.
+constexpr std::string_view kMembers[] = {"version",        "truncation", "padding",
+                                         "added_tokens",   "normalizer", "pre_tokenizer",
+                                         "post_processor", "decoder",    "model"};
+
+const Json& OptionalMember(const Json& root, const char* key) {
+  static const Json null;
+  const auto found = root.find(key);
+  return found == root.end() ? null : *found;
+}
+
+// A template may only insert ids that mean something.
+void CheckInsertedIds(const TokenizerPipeline& pipeline, const std::string& where) {
+  for (const auto& step : pipeline.post_processors) {
+    for (const int32_t id : step->InsertedIds()) {
+      if (pipeline.model.Token(id) != nullptr || pipeline.added_tokens.Find(id) != nullptr)
+        continue;
+      throw InputError(fmt::format("{}: inserts id {}, which no token has", where, id));
+    }
+  }
+}
+
+}  // namespace
+
+TokenizerPipeline LoadTokenizerPipeline(const std::filesystem::path& tokenizer_json) {
+  const std::string file = tokenizer_json.string();
+  const MappedFile mapped = MappedFile::Open(tokenizer_json);
+  const std::span<const std::byte> bytes = mapped.bytes();
+  const Json root =
+      ParseStrictJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+  if (!root.is_object()) throw InputError(file + ": expected an object");
+  const std::string version = JsonString(root, "version", file);
+  if (version != "1.0") {
+    throw InputError(
+        fmt::format("{}: version {} is not supported; supported: 1.0", file, Quoted(version)));
+  }
+  CheckFields(root, kMembers, file);
+  const auto where = [&](const char* member) { return file + ": " + member; };
+
+  Chain<Normalizer> normalizers =
+      MakeNormalizers(OptionalMember(root, "normalizer"), where("normalizer"));
+  Chain<PreTokenizer> pre_tokenizers =
+      MakePreTokenizers(OptionalMember(root, "pre_tokenizer"), where("pre_tokenizer"));
+  Chain<PostProcessor> post_processors =
+      MakePostProcessors(OptionalMember(root, "post_processor"), where("post_processor"));
+  Chain<Decoder> decoders = MakeDecoders(OptionalMember(root, "decoder"), where("decoder"));
+  BpeModel model(JsonMember(root, "model", file), where("model"));
+  AddedTokens added_tokens(OptionalMember(root, "added_tokens"), model, normalizers,
+                           where("added_tokens"));
+  TokenizerPipeline pipeline{
+      std::move(normalizers),  std::move(pre_tokenizers),  std::move(model),
+      std::move(added_tokens), std::move(post_processors), std::move(decoders),
+      Sha256Hex(bytes)};
+  CheckInsertedIds(pipeline, where("post_processor"));
+  return pipeline;
+}
+
+}  // namespace oscar

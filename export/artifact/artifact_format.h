@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The artifact on disk (DESIGN section 6), the one definition of its names:
+//
+//     manifest.json            canonical JSON (sorted keys; "$schema" sorts first), written last;
+//     digests of every file below but timings.json rotations.safetensors    per layer and side,
+//     F32, row-major; a token is a row vector x, rotated x * R moments.h5               float64
+//     sums (calib/moments_file.h): mergeable, refittable without the model report.json, report.html
+//     what the calibration measured README.md                model card with front matter
+//     timings.json             when, where and how long: the only file that differs between two
+//     equal runs
+//
+// rotations.safetensors, for layer id i and side s in {k, v}:
+//     layer.<i>.<s>.rotation          [num_kv_heads, d, d]   fitted per KV head
+//     layer.<i>.<s>.eigenvalues       [num_kv_heads, d]      ascending
+//     layer.<i>.<s>.clip_ratio        [1]
+//     layer.<i>.<s>.clip_threshold    [num_kv_heads]         static: that percentile of |x R|;
+//     absent where no tokens were at hand layer.<i>.<s>.shared.rotation   [1, d, d] one for all KV
+//     heads, with its own .eigenvalues, .clip_ratio, .clip_threshold layer.<i>.k.mean
+//     [num_kv_heads, d]      key mean
+// An artifact imported from a shared (v1) file has one "KV head" and no .shared tensors.
+//
+// Identity of an artifact = SHA-256 of manifest.json.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+inline constexpr std::string_view kArtifactSchema = "oscar-artifact";
+inline constexpr int kArtifactVersion = 1;
+inline constexpr std::string_view kReportSchema = "oscar-report";
+inline constexpr int kReportVersion = 1;
+
+inline constexpr const char* kManifestFile = "manifest.json";
+inline constexpr const char* kRotationsFile = "rotations.safetensors";
+inline constexpr const char* kMomentsFile = "moments.h5";
+inline constexpr const char* kReportFile = "report.json";
+inline constexpr const char* kReportPageFile = "report.html";
+inline constexpr const char* kCardFile = "README.md";
+inline constexpr const char* kTimingsFile = "timings.json";
+
+// Name of a tensor of rotations.safetensors: side 'k' or 'v', name "rotation", "eigenvalues", ...
+inline std::string RotationTensorName(int layer_id, char side, bool shared, std::string_view name) {
+  return "layer." + std::to_string(layer_id) + "." + side + (shared ? ".shared." : ".") +
+         std::string(name);
+}
+
+}  // namespace oscar

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opens an artifact and trusts nothing in it: schema, digests and sizes of every file, the
+// invariants of every rotation.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "capture/checkpoint/safetensors.h"
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// One side of one grouping of one layer, as stored.
+struct StoredSide {
+  int64_t num_rotations = 0, dim = 0;
+  std::vector<float> rotation;     // [num_rotations, dim, dim] row-major
+  std::vector<float> eigenvalues;  // [num_rotations, dim]
+  float clip_ratio = 0;
+};
+
+struct StoredLayer {
+  int layer_id = 0;
+  StoredSide k, v;                // per KV head
+  StoredSide k_shared, v_shared;  // num_rotations 0 where the artifact has none
+};
+
+class Artifact {
+ public:
+  // Throws InputError naming the file (and layer, side, head), expected and found.
+  static Artifact Open(const std::filesystem::path& directory);
+  static bool LooksLikeOne(const std::filesystem::path& path);  // a directory with a manifest.json
+
+  const Json& manifest() const { return manifest_; }
+  const std::string& identity() const { return identity_; }  // SHA-256 of manifest.json
+  const std::filesystem::path& directory() const { return directory_; }
+  Json report() const;
+  std::vector<int> layer_ids() const;
+  // Reads one layer; throws NumericalError if a rotation is not orthogonal to float32 precision.
+  StoredLayer ReadLayer(int layer_id) const;
+
+ private:
+  std::filesystem::path directory_;
+  std::string identity_;
+  Json manifest_;
+  SafetensorsFile rotations_;
+};
+
+}  // namespace oscar

@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See artifact_writer.h.
+#include "export/artifact/artifact_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "calib/moments_file.h"
+#include "capture/checkpoint/safetensors.h"
+#include "capture/files/atomic_file.h"
+#include "capture/files/digest.h"
+#include "export/artifact/artifact_format.h"
+#include "export/artifact/model_card.h"
+#include "export/artifact/report.h"
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+using Declarations = std::vector<SafetensorsWriter::Declaration>;
+
+// The tensors of one layer, in file order; `visit(name, shape, values)`.
+template <typename Visit>
+void ForEachTensor(const LayerResult& layer, Visit visit) {
+  const LayerMoments& moments = layer.moments;
+  const auto side = [&](char name, bool shared, const SideResult& s) {
+    if (s.num_rotations == 0) return;
+    const auto tensor = [&](const char* what, std::vector<int64_t> shape,
+                            const std::vector<double>& values) {
+      if (!values.empty())
+        visit(RotationTensorName(moments.layer_id, name, shared, what), std::move(shape), values);
+    };
+    tensor("rotation", {s.num_rotations, s.dim, s.dim}, s.rotation);
+    tensor("eigenvalues", {s.num_rotations, s.dim}, s.eigenvalues);
+    tensor("clip_ratio", {1}, {s.clip_ratio});
+    tensor("clip_threshold", {static_cast<int64_t>(s.clip_threshold.size())}, s.clip_threshold);
+  };
+  side('k', false, layer.k);
+  side('k', true, layer.k_shared);
+  std::vector<double> mean;
+  for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
+    const Vector head_mean = moments.KeyMean(head);
+    mean.insert(mean.end(), head_mean.data(), head_mean.data() + head_mean.size());
+  }
+  visit(RotationTensorName(moments.layer_id, 'k', false, "mean"),
+        {moments.num_kv_heads, moments.head_dim}, mean);
+  side('v', false, layer.v);
+  side('v', true, layer.v_shared);
+}
+
+// Sum over layers of one side's clip curves, and the ratio where it is least: for runtimes that
+// take one ratio for all layers.
+struct ClipOverLayers {
+  std::vector<double> candidates, error;
+  double fixed = 0;
+
+  void Add(const std::vector<double>& ratios, const SideResult& side) {
+    fixed = side.clip_ratio;
+    if (side.clip_error.empty()) return;
+    candidates = ratios;
+    error.resize(ratios.size(), 0.0);
+    for (size_t i = 0; i < ratios.size(); ++i) error[i] += side.clip_error[i];
+  }
+  double Best() const {
+    size_t best = 0;
+    for (size_t i = 1; i < error.size(); ++i) {
+      if (error[i] <= error[best]) best = i;
+    }
+    return error.empty() ? fixed : candidates[best];
+  }
+};
+
+Json DigestsOf(const std::filesystem::path& directory, const std::vector<const char*>& files) {
+  Json digests = Json::object();
+  for (const char* file : files) {
+    const FileDigest digest = DigestFile(directory / file);
+    digests[file] = {{"sha256", digest.sha256}, {"size", digest.size}};
+  }
+  return digests;
+}
+
+Json Geometry(const LayerMoments& moments) {
+  return {{"layer_id", moments.layer_id},         {"num_q_heads", moments.num_q_heads},
+          {"num_kv_heads", moments.num_kv_heads}, {"head_dim", moments.head_dim},
+          {"v_head_dim", moments.v_head_dim},     {"tokens", moments.tokens}};
+}
+
+}  // namespace
+
+Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
+                   const LayerSource& layers) {
+  Declarations declarations;
+  std::vector<Json> layer_reports;
+  Json geometry = Json::array();
+  ClipOverLayers k, v, k_shared, v_shared;
+  for (size_t i = 0; i < layers.count; ++i) {
+    const LayerResult layer = layers.load(i);
+    ForEachTensor(layer,
+                  [&](std::string name, std::vector<int64_t> shape, const std::vector<double>&) {
+                    declarations.push_back({std::move(name), DType::kF32, std::move(shape)});
+                  });
+    layer_reports.push_back(LayerReport(layer));
+    geometry.push_back(Geometry(layer.moments));
+    k.Add(layer.clip_candidates, layer.k);
+    v.Add(layer.clip_candidates, layer.v);
+    k_shared.Add(layer.clip_candidates, layer.k_shared);
+    v_shared.Add(layer.clip_candidates, layer.v_shared);
+  }
+
+  AtomicDirectory directory(path);
+  const std::filesystem::path& staging = directory.staging();
+  SafetensorsWriter rotations(
+      staging / kRotationsFile, declarations,
+      {{"schema", fmt::format("{} {}", kArtifactSchema, kArtifactVersion)}});
+  MomentsWriter moments(staging / kMomentsFile);
+  for (size_t i = 0; i < layers.count; ++i) {
+    const LayerResult layer = layers.load(i);
+    ForEachTensor(layer, [&](const std::string& name, const std::vector<int64_t>&,
+                             const std::vector<double>& values) {
+      const std::vector<float> data(values.begin(), values.end());
+      rotations.Write(name, std::as_bytes(std::span(data)));
+    });
+    moments.Add(layer.moments);
+  }
+  rotations.Commit();
+  moments.Commit();
+
+  Json serving = info.serving;
+  serving["k_clip_ratio"] = k.Best();
+  serving["v_clip_ratio"] = v.Best();
+  serving["k_clip_ratio_shared"] = k_shared.Best();
+  serving["v_clip_ratio_shared"] = v_shared.Best();
+  serving["clip_chosen"] = k.error.empty() ? "fixed"
+                                           : "least held-out quantization error weighted with the "
+                                             "calibration importance, summed over layers";
+  const Json report = MakeReport({{"model", info.model},
+                                  {"data", info.data},
+                                  {"calibration", info.calibration},
+                                  {"serving", serving}},
+                                 layer_reports);
+  WriteFileAtomically(staging / kReportFile, CanonicalJson(report));
+  WriteFileAtomically(staging / kReportPageFile, ReportPage(report));
+  WriteFileAtomically(staging / kCardFile, ModelCard(report));
+  WriteFileAtomically(staging / kTimingsFile, CanonicalJson(info.timings));
+
+  const Json manifest = {{"$schema", {{"name", kArtifactSchema}, {"version", kArtifactVersion}}},
+                         {"files", DigestsOf(staging, {kRotationsFile, kMomentsFile, kReportFile,
+                                                       kReportPageFile, kCardFile})},
+                         {"geometry", geometry},
+                         {"model", info.model},
+                         {"data", info.data},
+                         {"calibration", info.calibration},
+                         {"serving", serving},
+                         {"program", info.program},
+                         {"invariants", report.at("summary")}};
+  WriteFileAtomically(staging / kManifestFile, CanonicalJson(manifest));
+  directory.Commit();
+  return report;
+}
+
+}  // namespace oscar

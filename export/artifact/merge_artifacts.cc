@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See merge_artifacts.h.
+#include "export/artifact/merge_artifacts.h"
+
+#include <fmt/format.h>
+
+#include "calib/fit.h"
+#include "calib/job_directory.h"
+#include "calib/moments_file.h"
+#include "export/artifact/artifact_format.h"
+#include "export/artifact/artifact_reader.h"
+#include "export/artifact/artifact_writer.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+LayerMoments Sum(const std::vector<MomentsReader>& files, int layer_id) {
+  LayerMoments sum = files.at(0).Read(layer_id);
+  for (size_t i = 1; i < files.size(); ++i) sum.Merge(files[i].Read(layer_id));
+  return sum;
+}
+
+void CheckSameModel(const Artifact& first, const Artifact& other) {
+  const std::vector<std::string> differences =
+      JsonDifferences(first.manifest().at("model"), other.manifest().at("model"));
+  if (differences.empty() && first.layer_ids() == other.layer_ids()) return;
+  std::string list;
+  for (const std::string& line : differences) list += "\n  " + line;
+  throw InputError(
+      fmt::format("{} and {} are not of the same model, so their moments cannot be added:{}",
+                  first.directory().string(), other.directory().string(),
+                  list.empty() ? " their layers differ" : list));
+}
+
+}  // namespace
+
+Json MergeArtifacts(const std::vector<std::filesystem::path>& paths,
+                    const CalibrationOptions& options, const Json& program,
+                    const std::filesystem::path& output) {
+  if (paths.size() > 1 && options.fit.value_target == ValueTarget::kDiagonal) {
+    throw InputError(
+        "--merge with --value-target diagonal: its weights k C_Q kᵀ use the query covariance of "
+        "each run's own tokens, so the sums of two runs "
+        "cannot be added; use --value-target attention_output, or calibrate once on all the data");
+  }
+  std::vector<Artifact> artifacts;
+  std::vector<MomentsReader> moments;
+  Json sources = Json::array(), data = Json::array();
+  for (const auto& path : paths) {
+    artifacts.push_back(Artifact::Open(path));
+    CheckSameModel(artifacts.front(), artifacts.back());
+    moments.emplace_back(path / kMomentsFile);
+    sources.push_back(artifacts.back().identity());
+    data.push_back(artifacts.back().manifest().at("data"));
+  }
+
+  ArtifactInfo info;
+  info.model = artifacts.front().manifest().at("model");
+  info.data = {{"name", fmt::format("merge of {} artifacts", paths.size())}, {"sources", data}};
+  info.calibration = {
+      {"value_target", ValueTargetName(options.fit.value_target)},
+      {"composition", CompositionName(options.fit.composition)},
+      {"merged_from", sources},
+      {"clip",
+       {{"mode", "fixed"}, {"fixed_k", options.clip.fixed_k}, {"fixed_v", options.clip.fixed_v}}}};
+  info.program = program;
+  info.serving = {{"quant_group_size", options.clip.quant_group_size},
+                  {"sink_tokens", options.sink_tokens},
+                  {"recent_tokens", options.recent_tokens}};
+  info.timings = Json::object();
+  const std::vector<int> layer_ids = artifacts.front().layer_ids();
+  return WriteArtifact(output, info, {layer_ids.size(), [&](size_t i) {
+                                        return RefitLayer(Sum(moments, layer_ids[i]), options.fit,
+                                                          options.clip);
+                                      }});
+}
+
+}  // namespace oscar

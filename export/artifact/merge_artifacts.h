@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Adds up the moments of several artifacts of one model and fits again; of one artifact: refits it
+// with other choices.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "calib/options.h"
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// Writes an artifact at `output` and returns its report. Throws InputError where the artifacts are
+// of different models or geometries, or where the value target is `diagonal` and there is more than
+// one: its weights come from each run's own query covariance.
+Json MergeArtifacts(const std::vector<std::filesystem::path>& artifacts,
+                    const CalibrationOptions& options, const Json& program,
+                    const std::filesystem::path& output);
+
+}  // namespace oscar

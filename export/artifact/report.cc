@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See report.h.
+#include "export/artifact/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "export/artifact/artifact_format.h"
+
+namespace oscar {
+namespace {
+
+Json SideReport(const SideResult& side) {
+  Json json = {{"num_rotations", side.num_rotations},
+               {"dim", side.dim},
+               {"clip_ratio", side.clip_ratio},
+               {"orthogonality", side.orthogonality},
+               {"float32_orthogonality", side.float32_orthogonality},
+               {"eigen_residual", side.eigen_residual},
+               {"min_relative_gap", side.min_relative_gap},
+               {"importance_max_over_mean", side.importance_max_over_mean}};
+  if (!side.clip_error.empty()) json["clip_error"] = side.clip_error;
+  if (!side.clip_threshold.empty()) json["clip_threshold"] = side.clip_threshold;
+  return json;
+}
+
+Json ArmReport(const ArmResult& arm) {
+  return {{"rows", arm.rows},
+          {"rows_beyond", arm.rows_beyond},
+          {"kl_mean", arm.kl_mean},
+          {"kl_mean_beyond", arm.kl_mean_beyond},
+          {"kl_max", arm.kl_max},
+          {"output_rel_error", arm.output_rel_error},
+          {"output_rel_error_beyond", arm.output_rel_error_beyond},
+          {"kl_mean_no_windows", arm.kl_mean_no_windows},
+          {"output_rel_error_no_windows", arm.output_rel_error_no_windows}};
+}
+
+// Largest or smallest of one number of every side of every layer.
+double OverSides(const std::vector<Json>& layers, const char* key, double start,
+                 const std::function<double(double, double)>& pick) {
+  double value = start;
+  for (const Json& layer : layers) {
+    for (const auto& [name, side] : layer.at("sides").items())
+      value = pick(value, side.at(key).get<double>());
+  }
+  return value;
+}
+
+}  // namespace
+
+Json LayerReport(const LayerResult& layer) {
+  const LayerMoments& moments = layer.moments;
+  Json json = {{"layer_id", moments.layer_id},
+               {"num_q_heads", moments.num_q_heads},
+               {"num_kv_heads", moments.num_kv_heads},
+               {"head_dim", moments.head_dim},
+               {"v_head_dim", moments.v_head_dim},
+               {"tokens", moments.tokens},
+               {"sides", {{"k", SideReport(layer.k)}, {"v", SideReport(layer.v)}}},
+               {"arms", Json::object()}};
+  if (layer.k_shared.num_rotations > 0) {
+    json["sides"]["k_shared"] = SideReport(layer.k_shared);
+    json["sides"]["v_shared"] = SideReport(layer.v_shared);
+  }
+  if (!layer.clip_candidates.empty()) json["clip_candidates"] = layer.clip_candidates;
+  for (const ArmResult& arm : layer.arms) json["arms"][arm.name] = ArmReport(arm);
+  return json;
+}
+
+Json MakeReport(const Json& header, const std::vector<Json>& layers) {
+  const auto largest = [](double a, double b) { return std::max(a, b); };
+  const auto smallest = [](double a, double b) { return std::min(a, b); };
+  Json summary = {{"layers", layers.size()},
+                  {"orthogonality", OverSides(layers, "orthogonality", 0, largest)},
+                  {"float32_orthogonality", OverSides(layers, "float32_orthogonality", 0, largest)},
+                  {"eigen_residual", OverSides(layers, "eigen_residual", 0, largest)},
+                  {"min_relative_gap", OverSides(layers, "min_relative_gap", 1, smallest)},
+                  {"arms", Json::object()}};
+  for (const Json& layer : layers) {
+    for (const auto& [name, arm] : layer.at("arms").items()) {
+      Json& mean = summary["arms"][name];
+      for (const auto& [key, value] : arm.items()) {
+        const double number = value.get<double>();
+        const double so_far = mean.contains(key) ? mean[key].get<double>() : 0.0;
+        if (key == "kl_max") {
+          mean[key] = std::max(so_far, number);
+        } else {
+          mean[key] = so_far + number / static_cast<double>(layers.size());
+        }
+      }
+    }
+  }
+  Json report = header;
+  report["$schema"] = {{"name", kReportSchema}, {"version", kReportVersion}};
+  report["summary"] = summary;
+  report["layers"] = layers;
+  return report;
+}
+
+ReportTable SummaryTable(const Json& report) {
+  ReportTable table;
+  table.header = {"layer", "orthogonality", "clip K", "clip V"};
+  std::vector<std::string> arms;
+  for (const char* arm : {"naive", "hadamard", "hadamard_clip", "oscar_shared", "oscar_per_head"}) {
+    if (!report.at("summary").at("arms").contains(arm)) continue;
+    arms.emplace_back(arm);
+    table.header.push_back(fmt::format("KL {}", arm));
+  }
+  const auto kl = [](const Json& holder, const std::string& arm) {
+    return fmt::format("{:.5f}", holder.at("arms").at(arm).at("kl_mean").get<double>());
+  };
+  for (const Json& layer : report.at("layers")) {
+    const Json& sides = layer.at("sides");
+    double orthogonality = 0;
+    for (const auto& [name, side] : sides.items()) {
+      orthogonality = std::max(orthogonality, side.at("orthogonality").get<double>());
+    }
+    std::vector<std::string> row = {
+        fmt::format("{}", layer.at("layer_id").get<int>()), fmt::format("{:.1e}", orthogonality),
+        fmt::format("{:.2f}", sides.at("k").at("clip_ratio").get<double>()),
+        fmt::format("{:.2f}", sides.at("v").at("clip_ratio").get<double>())};
+    for (const std::string& arm : arms) row.push_back(kl(layer, arm));
+    table.rows.push_back(row);
+  }
+  std::vector<std::string> mean = {
+      "mean", fmt::format("{:.1e}", report.at("summary").at("orthogonality").get<double>()), "",
+      ""};
+  for (const std::string& arm : arms) mean.push_back(kl(report.at("summary"), arm));
+  table.rows.push_back(mean);
+  return table;
+}
+
+}  // namespace oscar

@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of formats, and the text form of a report. Trap: rows are tried in order; a model
+// directory stands before folders of .pt files.
+#include "export/formats/inspect.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "capture/checkpoint/checkpoint.h"
+#include "capture/checkpoint/safetensors.h"
+#include "export/formats/rotation_file.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr InspectFormat kFormats[] = {
+    {"a .pt file of torch.save", IsPtFile, InspectPt},
+    {"a .safetensors file", IsSafetensorsFile, InspectSafetensors},
+    {"a model directory (model.safetensors, or shards with their index)", IsCheckpointFolder,
+     InspectCheckpoint},
+    {"a directory of layer_<id>.pt", IsMlaFolder, InspectMlaFolder},
+    {"a directory with one k_*.pt and one v_*.pt", IsPairFolder, InspectPairFolder},
+};
+
+std::string Head(const std::filesystem::path& path, size_t size) {
+  std::string head(size, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(head.data(), static_cast<std::streamsize>(size));
+  head.resize(static_cast<size_t>(in.gcount()));
+  return head;
+}
+
+Json TensorsJson(const std::map<std::string, TensorInfo, std::less<>>& tensors) {
+  Json out = Json::object();
+  for (const auto& [name, info] : tensors) {
+    out[name] = {{"dtype", DTypeName(info.dtype)}, {"shape", info.shape}, {"bytes", info.size}};
+  }
+  return out;
+}
+
+std::string Shape(const Json& shape) {
+  std::string out = "[";
+  for (const Json& size : shape) out += (out.size() > 1 ? ", " : "") + size.dump();
+  return out + "]";
+}
+
+class TextWriter {
+ public:
+  std::string Write(const Json& report) {
+    const std::string format = report.at("format");
+    if (format == "pair") {
+      Line("K and V of one calibration");
+      Pt(report.at("k"));
+      Pt(report.at("v"));
+    } else if (format == "mla-folder") {
+      for (const Json& file : report.at("files")) Pt(file);
+    } else if (format == "pt") {
+      Pt(report);
+    } else {
+      Tensors(report);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void Line(std::string_view text) { fmt::format_to(std::back_inserter(out_), "{}\n", text); }
+
+  void Tensors(const Json& report) {
+    Line(fmt::format("{}: {}, {} tensors, {} bytes", report.at("file").get<std::string>(),
+                     report.at("format").get<std::string>(), report.at("tensors").size(),
+                     report.at("bytes").get<uint64_t>()));
+    for (const auto& [name, tensor] : report.at("tensors").items()) {
+      Line(fmt::format("  {:<48} {:<6} {}", name, tensor.at("dtype").get<std::string>(),
+                       Shape(tensor.at("shape"))));
+    }
+  }
+
+  void Pt(const Json& report) {
+    Line(fmt::format("{}: rotation file of kind {}, {} layers",
+                     report.at("file").get<std::string>(), report.at("kind").get<std::string>(),
+                     report.at("layer_ids").size()));
+    Line(fmt::format("  {} bytes, sha256 {}", report.at("bytes").get<uint64_t>(),
+                     report.at("sha256").get<std::string>()));
+    for (const auto& [key, value] : report.at("top").items()) {
+      Line(fmt::format("  {}: {}", key, value.dump()));
+    }
+    if (!report.at("max_abs_RRt_minus_I").is_null()) {
+      Line(fmt::format("  max|R Rt - I|: {:.3g}", report.at("max_abs_RRt_minus_I").get<double>()));
+    }
+    if (report.contains("tensor")) Tensor("tensor", report.at("tensor"));
+    if (report.contains("entry")) Entry("", report.at("entry"));
+    if (report.contains("layers")) {
+      for (const Json& id : report.at("layer_ids")) {
+        const std::string key = id.is_string() ? id.get<std::string>() : id.dump();
+        Entry(fmt::format("layer {}", key), report.at("layers").at(key));
+      }
+    }
+  }
+
+  void Entry(std::string_view title, const Json& entry) {
+    if (!title.empty()) Line(fmt::format("  {}", title));
+    for (const auto& [name, value] : entry.items()) {
+      if (value.is_object() && value.contains("sha256")) {
+        Tensor(name, value);
+      } else if (name != "layer_id") {
+        Line(fmt::format("    {:<12} {}", name, value.dump()));
+      }
+    }
+  }
+
+  void Tensor(std::string_view name, const Json& tensor) {
+    std::string line =
+        fmt::format("    {:<12} {:<8} {:<14}", name, tensor.at("dtype").get<std::string>(),
+                    Shape(tensor.at("shape")));
+    if (tensor.contains("max_abs_RRt_minus_I")) {
+      line += fmt::format("  max|R Rt - I| {:.2e}", tensor.at("max_abs_RRt_minus_I").get<double>());
+    }
+    if (tensor.contains("ascending")) {
+      line += fmt::format("  from {:.6g} to {:.6g}", tensor.at("min").get<double>(),
+                          tensor.at("max").get<double>());
+    }
+    Line(fmt::format("{}  sha256 {}", line, tensor.at("sha256").get<std::string>().substr(0, 16)));
+  }
+
+  std::string out_;
+};
+
+}  // namespace
+
+std::span<const InspectFormat> InspectFormats() { return kFormats; }
+
+Json InspectFile(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) {
+    throw InputError(fmt::format("{}: no such file or directory", path.string()));
+  }
+  std::string supported;
+  for (const InspectFormat& format : kFormats) {
+    if (format.matches(path)) return format.inspect(path);
+    supported += fmt::format("\n  {}", format.holds);
+  }
+  throw InputError(fmt::format("{}: not recognised by its content; expected one of:{}",
+                               path.string(), supported));
+}
+
+std::string InspectText(const Json& report) { return TextWriter().Write(report); }
+
+bool IsPtFile(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path)) return false;
+  return path.extension() == ".pt" ||
+         (path.extension() != ".safetensors" && Head(path, 4) == "PK\x03\x04");
+}
+
+bool IsSafetensorsFile(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path)) return false;
+  const std::string head = Head(path, 9);
+  return path.extension() == ".safetensors" || (head.size() == 9 && head[8] == '{');
+}
+
+Json InspectSafetensors(const std::filesystem::path& path) {
+  const SafetensorsFile file = SafetensorsFile::Open(path);
+  return {{"format", "safetensors"},
+          {"file", path.filename().string()},
+          {"bytes", std::filesystem::file_size(path)},
+          {"metadata", file.metadata()},
+          {"tensors", TensorsJson(file.tensors())}};
+}
+
+bool IsCheckpointFolder(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(path) &&
+         (std::filesystem::exists(path / "model.safetensors") ||
+          std::filesystem::exists(path / "model.safetensors.index.json"));
+}
+
+Json InspectCheckpoint(const std::filesystem::path& path) {
+  const Checkpoint checkpoint = Checkpoint::Open(path);
+  std::map<std::string, TensorInfo, std::less<>> tensors;
+  for (const std::string& name : checkpoint.names()) tensors[name] = checkpoint.info(name);
+  return {{"format", "checkpoint"},
+          {"file", path.filename().string()},
+          {"bytes", checkpoint.total_bytes()},
+          {"files", checkpoint.files()},
+          {"tensors", TensorsJson(tensors)}};
+}
+
+}  // namespace oscar

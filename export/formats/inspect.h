@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a file or directory holds, as JSON and as text: oscar-export --inspect. A format is
+// recognised by content; each is one row of the table. Trap: a name that contradicts the content (a
+// safetensors file called .pt) is refused, because somebody else's loader will go by the name.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+struct InspectFormat {
+  std::string_view holds;  // for the message that lists what is supported
+  bool (*matches)(const std::filesystem::path& path);
+  Json (*inspect)(const std::filesystem::path& path);  // throws InputError: refused
+};
+std::span<const InspectFormat> InspectFormats();
+
+// Throws InputError if nothing matches or the reader of the format refuses. Members of every
+// report:
+//   format   "pt" | "pair" | "mla-folder" | "safetensors" | "checkpoint"
+//   tensors  (safetensors, checkpoint) name to dtype and shape
+// and for .pt: kind, file, bytes, sha256, container, top, layer_ids (in file order),
+// layer_key_type, layers (or entry, tensor): per tensor dtype, shape, stride, storage_offset,
+// sha256 of its logical row-major bytes, max_abs_RRt_minus_I of square matrices, sum, min, max,
+// ascending of eigenvalues. A pair has "k" and "v", an MLA folder "files", each a .pt report.
+Json InspectFile(const std::filesystem::path& path);
+
+std::string InspectText(const Json& report);
+
+// Single formats (see the table in inspect.cc).
+bool IsPtFile(const std::filesystem::path& path);
+Json InspectPt(const std::filesystem::path& path);
+bool IsPairFolder(const std::filesystem::path& path);
+Json InspectPairFolder(const std::filesystem::path& path);
+Json InspectMlaFolder(const std::filesystem::path& path);
+bool IsSafetensorsFile(const std::filesystem::path& path);
+Json InspectSafetensors(const std::filesystem::path& path);
+bool IsCheckpointFolder(const std::filesystem::path& path);
+Json InspectCheckpoint(const std::filesystem::path& path);
+
+}  // namespace oscar

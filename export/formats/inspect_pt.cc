@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reports on .pt files, alone, as a pair, or as a directory of MLA layers. Trap: layers may share
+// tensors, so hashes and measurements are made once per view, not once per name.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "capture/files/digest.h"
+#include "export/formats/inspect.h"
+#include "export/formats/rotation_checks.h"
+#include "export/formats/rotation_file.h"
+#include "export/formats/rotation_pair.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+bool IsSquareStack(const std::vector<int64_t>& shape) {
+  const size_t rank = shape.size();
+  return (rank == 2 || rank == 3) && shape[rank - 1] == shape[rank - 2];
+}
+
+class PtReport {
+ public:
+  explicit PtReport(const PtFile& file) : file_(file) {}
+
+  Json Make() {
+    const RotationFile rotations = ReadRotationFile(file_);
+    const FileDigest digest = DigestFile(file_.path());
+    report_ = {{"format", "pt"},
+               {"kind", RotationKindName(rotations.kind)},
+               {"file", file_.path().filename().string()},
+               {"bytes", digest.size},
+               {"sha256", digest.sha256},
+               {"container", Container()},
+               {"top", Json::object()},
+               {"layer_ids", Json::array()}};
+    measure_ = rotations.kind != RotationKind::kMoments;
+    Contents(rotations);
+    report_["max_abs_RRt_minus_I"] =
+        measure_ && rotations.kind != RotationKind::kKMean ? Json(worst_) : Json(nullptr);
+    report_["storages_shared_between_tensors"] = shared_;
+    return std::move(report_);
+  }
+
+ private:
+  Json Container() const {
+    const auto& records = file_.archive().records();
+    const auto is_data = [](const ZipRecord& r) { return r.name.starts_with("data/"); };
+    return {{"prefix", file_.archive().prefix()},
+            {"records", records.size()},
+            {"data_records", std::count_if(records.begin(), records.end(), is_data)},
+            {"pickle_bytes", file_.archive().record("data.pkl").size()},
+            {"pickle_protocol", 2},
+            {"globals", file_.globals()}};
+  }
+
+  void Contents(const RotationFile& rotations) {
+    const RotationKind kind = rotations.kind;
+    const auto* root = file_.root().If<PtDict>();
+    if (root == nullptr) {
+      report_["tensor"] = Tensor("rotation", *file_.root().If<PtTensor>());
+      return;
+    }
+    if (kind == RotationKind::kMlaLayer) {
+      report_["entry"] = Entry(*root, rotations.layers[0]);
+      return;
+    }
+    const PtDict* layers = root;
+    if (kind != RotationKind::kFlat) {
+      layers = root->Find("layers")->If<PtDict>();
+      for (const auto& [key, value] : root->entries) {
+        if (PtKeyText(key) != "layers") report_["top"][PtKeyText(key)] = PtToJson(*value);
+      }
+    }
+    std::set<std::string> key_types;
+    report_["layers"] = Json::object();
+    for (size_t i = 0; i < layers->entries.size(); ++i) {
+      const auto& [key, value] = layers->entries[i];
+      const RotationLayer none;
+      const RotationLayer& layer = i < rotations.layers.size() ? rotations.layers[i] : none;
+      const bool is_int = std::holds_alternative<int64_t>(key);
+      key_types.insert(is_int ? "int" : "str");
+      report_["layer_ids"].push_back(is_int ? Json(std::get<int64_t>(key)) : Json(PtKeyText(key)));
+      const auto* tensor = value->If<PtTensor>();
+      report_["layers"][PtKeyText(key)] = tensor ? Json{{"rotation", Tensor("rotation", *tensor)}}
+                                                 : Entry(*value->If<PtDict>(), layer);
+    }
+    report_["layer_key_type"] = key_types;
+  }
+
+  Json Entry(const PtDict& dict, const RotationLayer& layer) {
+    Json out = Json::object();
+    for (const auto& [key, value] : dict.entries) {
+      const auto* tensor = value->If<PtTensor>();
+      const std::string name = PtKeyText(key);
+      out[name] = tensor ? Tensor(name, *tensor) : PtToJson(*value);
+    }
+    if (layer.q_inverse_error) out["max_abs_R_qRt_minus_I"] = *layer.q_inverse_error;
+    if (layer.o_inverse_error) out["max_abs_R_oRt_minus_I"] = *layer.o_inverse_error;
+    return out;
+  }
+
+  Json Tensor(const std::string& name, const PtTensor& tensor) {
+    shared_ |= !storages_.insert(tensor.storage).second;
+    const std::string view =
+        fmt::format("{}|{}|{}|{}|{}", name, tensor.storage, tensor.offset,
+                    fmt::join(tensor.shape, ","), fmt::join(tensor.strides, ","));
+    Json& out = known_[view];
+    if (out.is_null()) {
+      out = PtTensorJson(tensor);
+      out["sha256"] = Sha256Hex(file_.RawBytes(tensor));
+      if (measure_) Measure(name, tensor, &out);
+    }
+    return out;
+  }
+
+  void Measure(const std::string& name, const PtTensor& tensor, Json* out) {
+    if (name.ends_with("rotation") && IsSquareStack(tensor.shape)) {
+      const FloatTensor values = Load(tensor);
+      const double error = InverseError(values, values);
+      (*out)["max_abs_RRt_minus_I"] = error;
+      if (name == "rotation") worst_ = std::max(worst_, error);
+    } else if (name == "eigenvalues") {
+      MeasureEigenvalues(Load(tensor), out);
+    }
+  }
+
+  // Sums per row of the last dimension: a number for [d], an array for [num_kv_heads, d].
+  static void MeasureEigenvalues(const FloatTensor& tensor, Json* out) {
+    if (tensor.values.empty()) return;
+    const auto row = static_cast<size_t>(tensor.shape.back());
+    Json sums = Json::array();
+    bool ascending = true;
+    for (size_t begin = 0; begin < tensor.values.size(); begin += row) {
+      const auto first = tensor.values.begin() + static_cast<std::ptrdiff_t>(begin);
+      const auto last = first + static_cast<std::ptrdiff_t>(row);
+      double sum = 0;
+      for (auto it = first; it != last; ++it) sum += static_cast<double>(*it);
+      sums.push_back(sum);
+      ascending = ascending && std::is_sorted(first, last);
+    }
+    const auto [low, high] = std::minmax_element(tensor.values.begin(), tensor.values.end());
+    (*out)["sum"] = tensor.shape.size() == 1 ? sums[0] : sums;
+    (*out)["min"] = static_cast<double>(*low);
+    (*out)["max"] = static_cast<double>(*high);
+    (*out)["ascending"] = ascending;
+  }
+
+  FloatTensor Load(const PtTensor& tensor) const {
+    return {tensor.shape, file_.Floats(tensor, "a tensor")};
+  }
+
+  const PtFile& file_;
+  Json report_;
+  bool measure_ = true;
+  double worst_ = 0;
+  bool shared_ = false;
+  std::set<std::string> storages_;
+  std::map<std::string, Json> known_;  // by name and view
+};
+
+}  // namespace
+
+Json InspectPt(const std::filesystem::path& path) {
+  const PtFile file = PtFile::Open(path);
+  return PtReport(file).Make();
+}
+
+bool IsPairFolder(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(path) && FindRotationPair(path).has_value();
+}
+
+Json InspectPairFolder(const std::filesystem::path& path) {
+  const auto files = FindRotationPair(path);
+  OpenRotationPair(files->first, files->second);
+  return {{"format", "pair"},
+          {"file", path.filename().string()},
+          {"k", InspectPt(files->first)},
+          {"v", InspectPt(files->second)}};
+}
+
+Json InspectMlaFolder(const std::filesystem::path& path) {
+  const RotationFile folder = OpenMlaFolder(path);
+  Json files = Json::array();
+  for (const RotationLayer& layer : folder.layers) {
+    files.push_back(InspectPt(path / fmt::format("layer_{}.pt", layer.layer_id)));
+  }
+  return {{"format", "mla-folder"}, {"file", path.filename().string()}, {"files", files}};
+}
+
+}  // namespace oscar

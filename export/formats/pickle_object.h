@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the stack and memo of the pickle machine hold. Trap: storages and globals are not values;
+// they exist only until a tensor swallows them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "export/formats/pickle_format.h"
+#include "export/formats/pt_value.h"
+
+namespace oscar::pickle {
+
+struct Storage {
+  std::string key;
+  DType dtype{};
+  uint64_t numel = 0;
+};
+
+// What the stack holds: a mark, a value of the result, or a torch object that only _rebuild_tensor
+// and persistent ids may consume.
+struct Object {
+  PtValue* value = nullptr;  // null for the three below
+  bool mark = false;
+  const Global* global = nullptr;
+  std::optional<Storage> storage;
+  std::vector<Object*> tuple;  // items of a tuple that holds torch objects
+  bool torch_tuple = false;
+
+  bool used = false;      // something refers to it: it may not change any more
+  int depth = 1;          // levels of nesting
+  uint64_t expanded = 1;  // nodes when walked by value
+};
+
+}  // namespace oscar::pickle

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a .pt file holds once unpickled: none, bool, int, float, string, list, tuple, dict and
+// references to tensors. Values live in a PtTree and are shared, never copied. Trap: sharing makes
+// the tree a graph; PtTree guarantees that it is at most kMaxDepth deep and that walking it by
+// value visits at most kMaxExpandedNodes nodes, so a plain recursive walk is safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "capture/checkpoint/dtype.h"
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+struct PtValue;
+struct PtNone {};
+
+// A strided view into one storage record, checked against it when the file is opened.
+struct PtTensor {
+  std::string storage;  // key of the record "data/<storage>"
+  DType dtype{};
+  uint64_t storage_numel = 0;
+  uint64_t offset = 0;           // elements into the storage
+  std::vector<int64_t> shape;    // empty for a scalar
+  std::vector<int64_t> strides;  // elements, one per dimension
+  bool operator==(const PtTensor&) const = default;
+};
+
+struct PtList {
+  std::vector<const PtValue*> items;
+};
+struct PtTuple {
+  std::vector<const PtValue*> items;
+};
+
+using PtKey = std::variant<int64_t, std::string>;
+
+struct PtDict {
+  std::vector<std::pair<PtKey, const PtValue*>> entries;  // in file order
+  std::map<PtKey, const PtValue*> index;
+
+  // nullptr if absent.
+  const PtValue* Find(std::string_view key) const;
+};
+
+struct PtValue {
+  std::variant<PtNone, bool, int64_t, double, std::string, PtList, PtTuple, PtDict, PtTensor> data;
+
+  template <typename T>
+  const T* If() const {  // nullptr if it holds something else
+    return std::get_if<T>(&data);
+  }
+};
+
+// Owns every value of one file. Addresses stay valid when it is moved.
+struct PtTree {
+  static constexpr int kMaxDepth = 16;
+  static constexpr uint64_t kMaxExpandedNodes = uint64_t{1} << 20;  // a string counts by length too
+
+  std::deque<PtValue> values;
+  const PtValue* root = nullptr;
+};
+
+std::string PtTypeName(const PtValue& value);  // "dict", "tensor", as in Python
+std::string PtKeyText(const PtKey& key);       // 7 or "7" as text
+
+// "float32", "bfloat16", ...: torch's names.
+std::string_view TorchDTypeName(DType dtype);
+
+// None, bool, numbers, strings, lists, tuples and dicts as JSON; a tensor becomes its dtype, shape,
+// stride and offset. A float that JSON cannot hold becomes the string "nan", "inf" or "-inf".
+Json PtToJson(const PtValue& value);
+Json PtTensorJson(const PtTensor& tensor);
+
+}  // namespace oscar

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes .pt files that torch.load(weights_only=True) and our own reader load: plain dicts with int
+// or str keys, lists, numbers, strings, None and float32 tensors. The bytes depend on the value
+// alone. Trap: tensors given as the same FloatTensorPtr share one storage in the file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "export/formats/pt_file.h"
+
+namespace oscar {
+
+struct PtOut;
+using PtOutList = std::vector<PtOut>;
+using PtOutDict = std::vector<std::pair<PtKey, PtOut>>;  // in order
+
+struct PtOut {
+  std::variant<PtNone, bool, int64_t, double, std::string, PtOutList, PtOutDict, FloatTensorPtr>
+      data;
+
+  PtOut() = default;
+  template <typename T>
+  PtOut(T value) : data(std::move(value)) {}            // NOLINT(google-explicit-constructor)
+  PtOut(const char* text) : data(std::string(text)) {}  // NOLINT(google-explicit-constructor)
+};
+
+// JSON as what Python's json.load gives; unsigned numbers beyond int64 throw InputError.
+PtOut PtFromJson(const Json& json);
+
+// Writes `value` atomically; records are named after `prefix` (torch: the stem of the file's name).
+// Throws InputError if the value nests deeper than readers accept or is too large for the format.
+void WritePt(const std::filesystem::path& path, const PtOut& value, std::string_view prefix);
+
+}  // namespace oscar

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What OSCAR's SGLang loads: the shared pair (format_version 1) and the per-head pair (2), in
+// separate folders because a server picks whatever lies in one.
+//
+//   <out>/k_rotation_<k objective>.pt   k_rotation_qqt_r_h_pbr.pt for the default composition
+//   <out>/v_rotation_sst_<composition>.pt
+//   <out>/perhead/k_rotation_perhead.pt, v_rotation_perhead.pt   if every layer has them
+//   <out>/launch.txt                    environment and flags of the server
+//
+// Trap: the V file is called sst whatever the value target, since that is the name consumers and
+// scripts look for; the true target is in its `objective` and in the extra field `value_target`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "export/formats/pt_file.h"
+#include "export/formats/rotation_pair.h"
+
+namespace oscar {
+
+// K or V of one layer. Absent tensors are null.
+struct SglangSide {
+  FloatTensorPtr shared;              // [d, d], used as x * R
+  FloatTensorPtr shared_eigenvalues;  // [d], ascending
+  FloatTensorPtr per_head;            // [num_kv_heads, d, d], all heads of the model
+};
+
+struct SglangLayer {
+  int64_t layer_id = 0;  // the checkpoint's own number
+  SglangSide k, v;
+};
+
+// What the server is told; the values are recorded in the artifact.
+struct SglangServing {
+  double k_clip_ratio = 0.96, v_clip_ratio = 0.92;  // 0 switches clipping off
+  int64_t quant_group_size = 128;                   // values per scale
+  int64_t sink_tokens = 64, recent_tokens = 256;    // kept in high precision
+};
+
+struct SglangExport {
+  std::vector<SglangLayer> layers;
+  std::string composition = "r_h_pbr";    // name of linalg/rotation.h
+  std::string value_target = "diagonal";  // or "attention_output"
+  Json calibration;                       // the block both files carry; null for none
+  SglangServing serving;
+};
+
+std::string SglangKObjective(const SglangExport& rotations);  // "qqt_r_h_pbr"
+std::string SglangVObjective(const SglangExport& rotations);  // "sst_...", "attention_output_..."
+
+// Writes the directory `out`, reads every file back with OpenRotationPair, compares bit for bit,
+// and only then publishes it under its name. Throws InputError if `out` exists, a layer lacks its
+// shared pair or only some have per-head ones, or a matrix is not orthogonal; ResourceError from
+// the disk.
+void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations);
+
+// Environment and command line of a server that loads the pair, ready for a shell.
+std::string SglangLaunchText(const SglangServing& serving, const std::filesystem::path& k_path,
+                             const std::filesystem::path& v_path, std::string_view model);
+
+}  // namespace oscar

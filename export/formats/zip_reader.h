@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// ZIP archives as torch.save writes them, and nothing else: stored entries under one prefix,
+// headers and directory in agreement, CRC right, every byte of the file accounted for. Trap:
+// published files carry zero sizes and CRC in their local headers (a data descriptor follows the
+// data); the central directory is what counts, and it must agree with the descriptor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/files/mapped_file.h"
+
+namespace oscar {
+
+struct ZipRecord {
+  std::string name;     // without the prefix: "data.pkl", "data/0"
+  uint64_t offset = 0;  // of the data, bytes from the start of the file
+  uint64_t size = 0;    // bytes
+  uint32_t crc = 0;     // CRC-32
+};
+
+class ZipReader {
+ public:
+  // Reads the file once (every CRC is checked). Throws InputError naming the file, the record where
+  // there is one, expected and found. Refuses compression, encryption, comments, more than one
+  // volume, overlaps, gaps, doubled or unsafe names, and sizes beyond the file.
+  static ZipReader Open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  uint64_t file_size() const { return file_.bytes().size(); }         // bytes
+  const std::string& prefix() const { return prefix_; }               // without the slash
+  const std::vector<ZipRecord>& records() const { return records_; }  // in directory order
+  std::optional<std::span<const std::byte>> Find(std::string_view name) const;
+  std::span<const std::byte> record(std::string_view name) const;  // throws InputError if absent
+
+ private:
+  MappedFile file_;
+  std::string prefix_;
+  std::vector<ZipRecord> records_;
+  std::map<std::string, size_t, std::less<>> index_;  // name to position in records_
+};
+
+}  // namespace oscar

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes the archive torch.save writes, byte for byte: stored entries, data at multiples of 64
+// bytes, sizes in data descriptors, a zip64 end record always. Trap: torch zeroes sizes and CRC in
+// local headers; tests compare our bytes with published files, so this stays that way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "capture/files/atomic_file.h"
+
+namespace oscar {
+
+class ZipWriter {
+ public:
+  // Records are named "<prefix>/<name>". Throws ResourceError if the file cannot be made.
+  ZipWriter(const std::filesystem::path& path, std::string prefix);
+  // Throws InputError if the archive would pass 4 GiB.
+  void Add(std::string_view name, std::span<const std::byte> data);
+  void Add(std::string_view name, std::string_view data) {
+    Add(name, std::as_bytes(std::span(data)));
+  }
+  void Commit();
+
+ private:
+  AtomicFile file_;
+  std::filesystem::path path_;
+  std::string prefix_;
+  std::string directory_;  // central directory so far
+  uint64_t count_ = 0;     // entries
+};
+
+}  // namespace oscar

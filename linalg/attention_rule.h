@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Causal softmax attention of one head over one sequence, in float64 and in tiles of queries: what
+// the statistics and the KL have in common. Trap: matrices here hold tokens as columns, [dim,
+// tokens] column-major, which are the bytes of a row-major [tokens, dim] tensor.
+#pragma once
+
+#include <cstdint>
+
+#include "linalg/matrix.h"
+
+namespace oscar {
+
+// Which keys a query sees, and how logits are scaled.
+struct AttentionRule {
+  double scale = 0;    // logit = scale * <q, k>; usually 1 / sqrt(head_dim)
+  int64_t window = 0;  // keys a query sees, its own included (sliding window); 0: all up to its own
+};
+
+// The first key that query i sees; the last is i.
+int64_t FirstVisibleKey(const AttentionRule& rule, int64_t query);
+
+// Queries [first, first + count) of a sequence; their keys lie in [0, first + count).
+struct QueryTile {
+  int64_t first = 0;  // tokens
+  int64_t count = 0;  // tokens
+  int64_t num_keys() const { return first + count; }
+};
+
+// Number of tiles of a sequence, and each of them.
+int64_t NumQueryTiles(int64_t tokens);
+QueryTile QueryTileAt(int64_t tile, int64_t tokens);
+
+// Scaled logits [num_keys, count] of a tile; entries a query does not see are meaningless.
+// queries, keys: [head_dim, tokens].
+Matrix TileLogits(const Matrix& queries, const Matrix& keys, const AttentionRule& rule,
+                  const QueryTile& tile);
+
+// Turns each column of logits into probabilities, zero where a query does not see, and returns
+// log sum exp of every column [count].
+Vector SoftmaxTile(const AttentionRule& rule, const QueryTile& tile, Matrix& logits);
+
+}  // namespace oscar

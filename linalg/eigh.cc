@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "linalg/eigh.h"
+
+#include <fmt/format.h>
+#include <lapacke.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "linalg/error.h"
+
+extern "C" void openblas_set_num_threads(int num_threads);  // in cblas.h, which differs per BLAS
+
+namespace oscar {
+namespace {
+
+constexpr Eigen::Index kMaxSize =
+    16384;  // the workspace of 2 n^2 values must fit LAPACK's 32-bit int
+
+// Values at a 64-byte boundary: some BLAS kernels peel off unaligned heads, and a sum's order, so
+// its last bit, must not depend on where malloc put it.
+struct AlignedDelete {
+  void operator()(double* p) const { std::free(p); }
+};
+using AlignedArray = std::unique_ptr<double[], AlignedDelete>;
+
+AlignedArray AllocateAligned(Eigen::Index size) {
+  const size_t bytes = (static_cast<size_t>(size) * sizeof(double) + 63) / 64 * 64;
+  auto* p = static_cast<double*>(std::aligned_alloc(64, bytes));
+  if (p == nullptr) throw std::bad_alloc();
+  return AlignedArray(p);
+}
+
+// Overwrites the symmetric `a` [n, n] with its eigenvectors. Returns LAPACK's info.
+lapack_int SolveInPlace(Matrix& a, Vector& eigenvalues) {
+  const auto n = static_cast<lapack_int>(a.rows());
+  const lapack_int work_size = 1 + 6 * n + 2 * n * n;  // values, LAPACK's minimum for jobz = V
+  const lapack_int index_work_size = 3 + 5 * n;        // values
+  const AlignedArray values = AllocateAligned(a.size());
+  const AlignedArray spectrum = AllocateAligned(n);
+  const AlignedArray work = AllocateAligned(work_size);
+  std::vector<lapack_int> index_work(static_cast<size_t>(index_work_size));
+  Eigen::Map<Matrix>(values.get(), n, n) = a;
+
+  // This OpenBLAS is our own copy (see CMakeLists.txt): nobody else's thread count changes.
+  openblas_set_num_threads(1);
+  const lapack_int info =
+      LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', n, values.get(), n, spectrum.get(),
+                          work.get(), work_size, index_work.data(), index_work_size);
+  a = Eigen::Map<const Matrix>(values.get(), n, n);
+  eigenvalues = Eigen::Map<const Vector>(spectrum.get(), n);
+  return info;
+}
+
+void FixSigns(Matrix& eigenvectors) {
+  for (auto column : eigenvectors.colwise()) {
+    Eigen::Index largest = 0;
+    for (Eigen::Index i = 1; i < column.size(); ++i) {
+      if (std::abs(column[i]) > std::abs(column[largest])) largest = i;
+    }
+    if (column[largest] < 0) column = -column;
+  }
+}
+
+double MinRelativeGap(const Vector& eigenvalues) {
+  const Eigen::Index n = eigenvalues.size();
+  if (n == 1) return 1;
+  return (eigenvalues.tail(n - 1) - eigenvalues.head(n - 1)).minCoeff() /
+         eigenvalues.cwiseAbs().maxCoeff();
+}
+
+}  // namespace
+
+Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what) {
+  const Eigen::Index n = a.rows();
+  if (n == 0 || a.cols() != n || n > kMaxSize) {
+    throw NumericalError(
+        fmt::format("{}: eigenvectors need a square matrix of 1 to {} rows, found [{}, {}]", what,
+                    kMaxSize, a.rows(), a.cols()));
+  }
+  if (!a.allFinite()) {
+    throw NumericalError(fmt::format(
+        "{}: the [{}, {}] matrix holds NaN or Inf; the usual cause is an overflow in the model's "
+        "float16 activations (try --dtype bf16 or f32) or a damaged checkpoint",
+        what, n, n));
+  }
+  const Matrix symmetric = 0.5 * a + 0.5 * a.transpose();
+  const double norm = symmetric.stableNorm();
+  if (norm == 0) {
+    throw NumericalError(fmt::format(
+        "{}: the [{}, {}] matrix is zero, so it has no directions to rotate to: a dead head, or no "
+        "token was recorded",
+        what, n, n));
+  }
+
+  Eigenbasis basis;
+  basis.eigenvectors = symmetric;
+  const lapack_int info = SolveInPlace(basis.eigenvectors, basis.eigenvalues);
+  if (info != 0) {
+    throw NumericalError(fmt::format(
+        "{}: dsyevd on the [{}, {}] matrix ended with info = {} ({}); largest element {:g}", what,
+        n, n, info, info > 0 ? "did not converge" : "an argument was refused",
+        symmetric.cwiseAbs().maxCoeff()));
+  }
+  FixSigns(basis.eigenvectors);
+
+  const Matrix error =
+      symmetric * basis.eigenvectors - basis.eigenvectors * basis.eigenvalues.asDiagonal();
+  basis.residual = error.stableNorm() / norm;
+  const double limit = 1e-12 * std::sqrt(static_cast<double>(n));
+  if (!(basis.residual <= limit)) {
+    throw NumericalError(fmt::format(
+        "{}: the eigenvectors of the [{}, {}] matrix leave a residual of {:.3g}, allowed {:.3g}; "
+        "the LAPACK library on this machine is not usable",
+        what, n, n, basis.residual, limit));
+  }
+  basis.min_relative_gap = MinRelativeGap(basis.eigenvalues);
+  return basis;
+}
+
+}  // namespace oscar

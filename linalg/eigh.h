@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Eigenvectors of a covariance, with their quality measured (LAPACK dsyevd, float64). Trap: an
+// eigenvector's sign and, near a repeated eigenvalue, its direction are the solver's choice. The
+// sign is fixed here; close eigenvalues are reported (min_relative_gap). Never compare eigenvectors
+// elementwise.
+#pragma once
+
+#include <string_view>
+
+#include "linalg/matrix.h"
+
+namespace oscar {
+
+struct Eigenbasis {
+  Vector eigenvalues;   // [n], ascending
+  Matrix eigenvectors;  // [n, n], column i belongs to eigenvalue i; its component of
+                        // largest magnitude (the first on ties) is positive
+  double residual = 0;  // ||A V - V diag(eigenvalues)||_F / ||A||_F
+  double min_relative_gap =
+      0;  // smallest distance of neighbours / largest |eigenvalue|; 1 if n = 1
+};
+
+// Decomposes A = (a + a^T) / 2, a [n, n]. The same input gives the same bytes, whatever the number
+// of threads or the program around it. Safe to call from several threads at once.
+// Throws NumericalError, naming `what` (for example "layer 3, KV head 1, query covariance"), if a
+// is empty, not square, zero (a dead head) or not finite, if the solver does not converge, or if
+// the residual exceeds 1e-12 sqrt(n).
+Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what);
+
+}  // namespace oscar

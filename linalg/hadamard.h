@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The data-independent factors of a rotation: H (normalized Sylvester Hadamard) and P_br (bit
+// reversal). Trap: for a dimension that is no power of two both act on blocks of
+// HadamardBlockSize(dim) neighbouring coordinates and mix nothing across blocks.
+// Source: reference/methods.md sections 0.1, 2.1(b), 9.3.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "linalg/matrix.h"
+
+namespace oscar {
+
+// The largest power of two dividing dim: 128 -> 128, 96 -> 32, 45 -> 1 (then H = P = I). dim > 0.
+int64_t HadamardBlockSize(int64_t dim);
+
+// I (x) H_b, b = HadamardBlockSize(dim); (H_b)_ij = (-1)^popcount(i AND j) / sqrt(b).
+// [dim, dim], symmetric, its own inverse.
+Matrix BlockHadamard(int64_t dim);
+
+// br(i): the low log2(n) bits of i reversed. [n]; n is a power of two.
+std::vector<int64_t> BitReversal(int64_t n);
+
+// perm with (M P_br)_{:,j} = M_{:,perm[j]}. Eigenvalues are ascending, so upstream's
+// perm[br(i)] = argsort_descending(eigenvalues)[i] is perm[j] = b - 1 - br(j) within each block of
+// b columns, whatever the data. [dim]
+std::vector<int64_t> BitReversalPermutation(int64_t dim);
+
+// The same as a matrix: P_{perm[j], j} = 1. [dim, dim]
+Matrix BitReversalMatrix(int64_t dim);
+
+}  // namespace oscar

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The INT2 cache format: the one definition of its layout and sizes, usable from CUDA. Trap: the
+// paper counts 16-bit scales and zeros (2.25 bits per element at group 128), upstream's serving
+// code stores float32 (2.5). Source: reference/methods.md sections 0.3 (family A1), 0.4
+// (P-quarter2), 10.
+//
+// One row = one token of one KV head, head_dim = d values y (rotated, clipped):
+//
+//   codes         uint8 [d / 4]: byte i = q[i] | q[i + d/4] << 2 | q[i + d/2] << 4 | q[i + 3d/4] <<
+//   6 scales_zeros  [2 d / quant_group_size]: scale_0, zero_0, scale_1, zero_1, ...
+//
+//   scale = max(max - min, 1e-8) / 3      zero = -min / scale      over quant_group_size neighbours
+//   q = clamp(trunc(y / scale + zero + 0.5), 0, 3)                  y^ = (q - zero) * scale
+//
+// Codes come from the float32 scale and zero; y^ from the stored ones, which may be bfloat16.
+#pragma once
+
+#include <cstdint>
+
+namespace oscar {
+
+enum class MetadataType { kFloat32, kBFloat16 };  // of scales and zeros as stored
+
+constexpr int64_t MetadataTypeBytes(MetadataType type) {
+  return type == MetadataType::kFloat32 ? 4 : 2;
+}
+
+struct Int2Format {
+  int64_t head_dim = 128;          // values per row
+  int64_t quant_group_size = 128;  // values per scale and zero
+  MetadataType metadata = MetadataType::kFloat32;
+};
+
+inline constexpr int kInt2MaxCode = 3;
+inline constexpr int64_t kInt2CodesPerByte = 4;
+inline constexpr float kInt2MinRange = 1e-8F;  // floor of max - min
+
+// Whether rows tile: head_dim a positive multiple of 4, and quant_group_size divides it.
+constexpr bool IsValid(const Int2Format& format) {
+  return format.head_dim > 0 && format.head_dim % kInt2CodesPerByte == 0 &&
+         format.quant_group_size > 0 && format.head_dim % format.quant_group_size == 0;
+}
+
+constexpr int64_t Int2GroupsPerRow(const Int2Format& format) {
+  return format.head_dim / format.quant_group_size;
+}
+constexpr int64_t Int2PackedBytesPerRow(const Int2Format& format) {
+  return format.head_dim / kInt2CodesPerByte;
+}
+constexpr int64_t Int2MetadataValuesPerRow(const Int2Format& format) {  // scales and zeros
+  return 2 * Int2GroupsPerRow(format);
+}
+constexpr int64_t Int2BytesPerRow(const Int2Format& format) {
+  return Int2PackedBytesPerRow(format) +
+         Int2MetadataValuesPerRow(format) * MetadataTypeBytes(format.metadata);
+}
+
+// Bits per element by the paper's count: 16-bit metadata whatever is stored. 2.25 at group 128.
+constexpr double Int2PaperBitsPerElement(int64_t quant_group_size) {
+  return 2 + 32.0 / static_cast<double>(quant_group_size);
+}
+// Bits per element of the bytes really stored.
+constexpr double Int2ActualBitsPerElement(const Int2Format& format) {
+  return 8.0 * static_cast<double>(Int2BytesPerRow(format)) / static_cast<double>(format.head_dim);
+}
+// Either count over a context of `tokens`, of which up to sink + recent stay in 16 bits.
+constexpr double BitsPerElementWithWindows(double quantized_bits, int64_t sink_tokens,
+                                           int64_t recent_tokens, int64_t tokens) {
+  const int64_t kept = sink_tokens + recent_tokens < tokens ? sink_tokens + recent_tokens : tokens;
+  return (static_cast<double>(tokens - kept) * quantized_bits + 16.0 * static_cast<double>(kept)) /
+         static_cast<double>(tokens);
+}
+
+// Where element i of a row lives: byte i mod d/4, at bit 2 * (i div d/4).
+constexpr int64_t Int2ByteOfElement(const Int2Format& format, int64_t i) {
+  return i % Int2PackedBytesPerRow(format);
+}
+constexpr int Int2ShiftOfElement(const Int2Format& format, int64_t i) {
+  return static_cast<int>(2 * (i / Int2PackedBytesPerRow(format)));
+}
+
+}  // namespace oscar

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "calib/attention_error.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "calib/clip_search.h"
+#include "calib/fit.h"
+#include "calib/int2_tensor.h"
+#include "capture/files/strict_json.h"
+#include "linalg/attention_kl.h"
+#include "tests/calib/golden_layer.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+CalibrationOptions Windows(int64_t sink, int64_t recent) {
+  CalibrationOptions options;
+  options.sink_tokens = sink;
+  options.recent_tokens = recent;
+  return options;
+}
+
+// All rows of one sequence are held out.
+ObservedLayer ObserveAllRows(const GoldenLayer& layer) {
+  const int64_t tokens = layer.q[0].size(0);
+  return Observe(layer, {HeldOutKind::kTailRows, {0}, tokens}, tokens);
+}
+
+TEST(AttentionError, EqualsTheScalarReference) {
+  const GoldenLayer layer = RandomLayer(4, 2, 16, 8, {80}, {}, 11);
+  const ObservedLayer observed = ObserveAllRows(layer);
+  const SideResult k = HadamardSide(16), v = HadamardSide(8);
+  const auto results =
+      MeasureAttentionError(observed, layer.spec, {{"arm", &k, &v, 0.9, 0}}, Windows(8, 16));
+
+  // K̂ and V̂ written out.
+  const auto stored = [](const at::Tensor& x, const SideResult& side, double ratio) {
+    const at::Tensor rotation = RotationTensor(side, x);
+    const at::Tensor y = RotateRows(x, rotation);
+    const at::Tensor thresholds = ClipThresholds(std::get<0>(y.abs().sort(-1)), ratio);
+    return Int2RoundTrip(y, thresholds, side.dim)
+        .to(at::kDouble)
+        .matmul(rotation.to(at::kDouble).transpose(1, 2));
+  };
+  const at::Tensor k_hat = stored(layer.k[0], k, 0.9), v_hat = stored(layer.v[0], v, 0);
+  for (const bool windows : {true, false}) {
+    AttentionError expected;
+    for (int64_t head = 0; head < 4; ++head) {
+      const std::vector<double> q = Values(layer.q[0].select(1, head)),
+                                keys = Values(layer.k[0].select(1, head / 2)),
+                                values = Values(layer.v[0].select(1, head / 2)),
+                                k_stored = Values(k_hat[head / 2]),
+                                v_stored = Values(v_hat[head / 2]);
+      const AttentionOperands operands{80, 16, 8, q, keys, k_stored, values, v_stored};
+      expected.Merge(CompareAttention(operands, {layer.spec.attention.scale, 0},
+                                      windows ? CacheWindows{8, 16} : CacheWindows{}, "test"));
+    }
+    const ArmResult& arm = results.at(0);
+    if (windows) {
+      EXPECT_EQ(arm.rows, 80);
+      EXPECT_EQ(arm.rows_beyond, 80 - 24);
+      EXPECT_NEAR(arm.kl_mean, expected.kl_mean(), 1e-12);
+      EXPECT_NEAR(arm.kl_mean_beyond, *expected.kl_mean_beyond(), 1e-12);
+      EXPECT_NEAR(arm.kl_max, expected.kl_max, 1e-12);
+      EXPECT_NEAR(arm.output_rel_error, expected.output_rel_error(), 1e-12);
+      EXPECT_NEAR(arm.output_rel_error_beyond, *expected.output_rel_error_beyond(), 1e-12);
+    } else {
+      EXPECT_NEAR(arm.kl_mean_no_windows, expected.kl_mean(), 1e-12);
+      EXPECT_NEAR(arm.output_rel_error_no_windows, expected.output_rel_error(), 1e-12);
+    }
+  }
+}
+
+TEST(AttentionError, InsideTheWindowsEverythingIsExactlyZero) {
+  const GoldenLayer layer = RandomLayer(4, 2, 16, 8, {60}, {}, 12);
+  const SideResult k = HadamardSide(16), v = HadamardSide(8);
+  const auto results = MeasureAttentionError(ObserveAllRows(layer), layer.spec,
+                                             {{"arm", &k, &v, 0, 0}}, Windows(20, 40));
+  EXPECT_EQ(results[0].rows_beyond, 0);
+  EXPECT_EQ(results[0].kl_mean, 0);
+  EXPECT_EQ(results[0].kl_max, 0);
+  EXPECT_LT(results[0].output_rel_error, 1e-15);
+  EXPECT_GT(results[0].kl_mean_no_windows, 0);
+}
+
+TEST(AttentionError, ASlidingWindowInsideTheRecentOneHidesTheError) {
+  const SideResult k = HadamardSide(16), v = HadamardSide(8);
+  const GoldenLayer layer = RandomLayer(4, 2, 16, 8, {100}, 16, 12);
+  const auto results = MeasureAttentionError(ObserveAllRows(layer), layer.spec,
+                                             {{"arm", &k, &v, 0, 0}}, Windows(0, 16));
+  EXPECT_EQ(results[0].rows_beyond, 0);
+  EXPECT_EQ(results[0].kl_mean, 0);
+}
+
+// Arms of the oracle on 768 tokens; rotations fitted here from float64 moments, sign rule included.
+TEST(AttentionError, EqualsTheOracle) {
+  OSCAR_PACK_OR_SKIP(input_path, "oracle/tiny-qwen3-768.input.safetensors");
+  OSCAR_PACK_OR_SKIP(oracle_path, "oracle/tiny-qwen3-768.json");
+  const SafetensorsFile tensors = SafetensorsFile::Open(input_path);
+  const Json oracle = ReadJsonFile(oracle_path);
+  for (int id = 0; id < 4; ++id) {
+    const GoldenLayer layer = ReadGoldenLayer(tensors, id);
+    const ObservedLayer observed = ObserveAllRows(layer);
+    const LayerFit fit = FitLayer(observed.held_out, {});
+    const SideResult identity = IdentitySide(64), hadamard = HadamardSide(64);
+    const auto results = MeasureAttentionError(
+        observed, layer.spec,
+        {{"naive", &identity, &identity, 0, 0},
+         {"naive_clip", &identity, &identity, 0.96, 0.92},
+         {"hadamard", &hadamard, &hadamard, 0, 0},
+         {"hadamard_clip", &hadamard, &hadamard, 0.96, 0.92},
+         {"oscar_shared_paper_clip", &fit.k_shared, &fit.v_shared, 0.96, 0.92},
+         {"oscar_head_paper", &fit.k, &fit.v, 0, 0}},
+        Windows(64, 256));
+    const Json& attention = oracle.at("layers").at(std::to_string(id)).at("attention");
+    for (const ArmResult& arm : results) {
+      const auto mean = [&](const char* windows, const char* key) {
+        double sum = 0;
+        for (const Json& head : attention.at(windows).at(arm.name).at(key))
+          sum += head.get<double>();
+        return sum / 4;
+      };
+      // Ours rotates in float32 as a cache would; the oracle in float64. A code on a boundary may
+      // differ.
+      EXPECT_EQ(arm.rows_beyond, 448);
+      EXPECT_NEAR(arm.kl_mean, mean("sink64_recent256", "kl_mean"), 2e-3 * arm.kl_mean)
+          << id << arm.name;
+      EXPECT_NEAR(arm.kl_mean_beyond, mean("sink64_recent256", "kl_mean_beyond"),
+                  2e-3 * arm.kl_mean_beyond)
+          << id << arm.name;
+      EXPECT_NEAR(arm.kl_mean_no_windows, mean("sink0_recent0", "kl_mean"),
+                  2e-3 * arm.kl_mean_no_windows)
+          << id << arm.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oscar

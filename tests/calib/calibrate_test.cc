@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bundled model through the whole calibration: against the oracle, resumed, and refused.
+#include "calib/calibrate.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "calib/layer_file.h"
+#include "linalg/error.h"
+#include "tests/calib/golden_layer.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+std::string Bytes(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<int32_t> Ids(const fs::path& golden) {
+  const SafetensorsFile file = SafetensorsFile::Open(golden);
+  const TensorView view = file.tensor("input_ids");
+  std::vector<int32_t> ids(view.data.size() / 4);
+  std::memcpy(ids.data(), view.data.data(), view.data.size());
+  return ids;
+}
+
+struct TinyModel {
+  fs::path directory = TestData("tiny-qwen3/config.json").parent_path();
+  ModelSpec spec = ReadModelSpec(directory);
+  Checkpoint checkpoint = Checkpoint::Open(directory);
+
+  CalibrationInput Input(std::vector<std::vector<int32_t>> sequences) const {
+    CalibrationInput input{.checkpoint = checkpoint,
+                           .spec = spec,
+                           .sequences = std::move(sequences),
+                           .device = at::kCPU,
+                           .dtype = at::kFloat,
+                           .options = {}};
+    input.options.min_tokens = 1;
+    return input;
+  }
+};
+
+std::vector<std::vector<int32_t>> SomeSequences() {
+  const std::vector<int32_t> ids = Ids(TestData("tiny-qwen3/golden.safetensors"));
+  std::vector<std::vector<int32_t>> sequences;
+  for (size_t i = 0; i < 20; ++i) {
+    sequences.emplace_back(ids.begin() + static_cast<int64_t>(3 * i),
+                           ids.begin() + static_cast<int64_t>(3 * i + 40 + 5 * i));
+  }
+  return sequences;
+}
+
+// float32 on the CPU against the float64 oracle of transformers' q, k, v on the same token ids.
+void ExpectStatistics(const std::vector<int32_t>& ids, const fs::path& oracle_path) {
+  const TinyModel model;
+  const fs::path job_path = TestScratch("calibrate") / "oracle.job";
+  JobDirectory job(job_path, {}, false);
+  RunCalibration(model.Input({ids}), job, {});
+  const SafetensorsFile oracle = SafetensorsFile::Open(oracle_path);
+  for (size_t i = 0; i < 4; ++i) {
+    const LayerMoments m = ReadLayerFile(job.LayerPath(i)).moments;
+    const auto expect = [&](const char* name, const auto& matrix_of_head) {
+      const at::Tensor expected = ReadFloat64(oracle, "layer." + std::to_string(i) + "." + name);
+      for (int64_t head = 0; head < 2; ++head) {
+        const std::vector<double> values = Values(expected[head]);
+        const Eigen::Map<const Matrix> e(values.data(), 64, 64);
+        EXPECT_LT((matrix_of_head(head) - e).norm() / e.norm(), 1e-4)
+            << name << " of layer " << i << ", head " << head;
+      }
+    };
+    expect("c_q", [&](int64_t head) { return m.QueryCovariance(head); });
+    expect("c_v_paper",
+           [&](int64_t head) { return m.ValueCovariance(head, ValueTarget::kAttentionOutput); });
+    expect("c_v_upstream",
+           [&](int64_t head) { return m.ValueCovariance(head, ValueTarget::kDiagonal); });
+    expect("ktk", [&](int64_t head) { return m.KeySecondMoment(head); });
+    expect("vtv", [&](int64_t head) { return m.ValueSecondMoment(head); });
+  }
+}
+
+TEST(Calibrate, StatisticsEqualTheOracle) {
+  OSCAR_PACK_OR_SKIP(oracle, "oracle/tiny-qwen3.safetensors");
+  ExpectStatistics(Ids(TestData("tiny-qwen3/golden.safetensors")), oracle);
+}
+
+TEST(Calibrate, AResumedRunGivesTheSameBytes) {
+  const TinyModel model;
+  const fs::path scratch = TestScratch("calibrate");
+  const CalibrationInput input = model.Input(SomeSequences());
+  JobDirectory whole(scratch / "whole.job", {}, false);
+  RunCalibration(input, whole, {});
+
+  for (int round = 0; round < 4; ++round) {  // one layer each time
+    JobDirectory parts(scratch / "parts.job", {}, false);
+    CalibrationHooks hooks;
+    hooks.stop_requested = [] { return true; };
+    if (round < 3) {
+      EXPECT_THROW(RunCalibration(input, parts, hooks), Interrupted);
+    } else {
+      RunCalibration(input, parts, hooks);  // stopping after the last layer is finishing
+    }
+    EXPECT_EQ(parts.finished_layers(), static_cast<size_t>(round + 1));
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    const std::string name = whole.LayerPath(i).filename();
+    EXPECT_EQ(Bytes(scratch / "whole.job" / name), Bytes(scratch / "parts.job" / name)) << name;
+  }
+}
+
+TEST(Calibrate, LayerResultsKeepTheirPromises) {
+  const TinyModel model;
+  CalibrationInput input = model.Input(SomeSequences());
+  input.options.sink_tokens = 4;
+  input.options.recent_tokens = 8;
+  JobDirectory job(TestScratch("calibrate") / "promises.job", {}, false);
+  RunCalibration(input, job, {});
+  for (size_t i = 0; i < 4; ++i) {
+    const LayerResult layer = ReadLayerFile(job.LayerPath(i));
+    for (const SideResult* side : {&layer.k, &layer.v, &layer.k_shared, &layer.v_shared}) {
+      EXPECT_LE(side->orthogonality, 1e-12);
+      EXPECT_NEAR(side->importance_max_over_mean, 1, 1e-9);
+      EXPECT_EQ(side->clip_error.size(), layer.clip_candidates.size());
+      EXPECT_EQ(side->clip_threshold.size(), 2u);
+    }
+    ASSERT_EQ(layer.arms.size(), 5u);
+    EXPECT_GT(layer.arms[0].rows_beyond, 0);
+    EXPECT_GT(layer.arms[0].kl_mean, 0);
+    EXPECT_LT(layer.arms[0].kl_mean, layer.arms[0].kl_mean_no_windows);
+  }
+}
+
+TEST(Calibrate, TooFewTokensAreRefusedBeforeAnyWeightIsRead) {
+  const TinyModel model;
+  CalibrationInput input = model.Input(SomeSequences());
+  input.options.min_tokens = -1;
+  input.sequences.resize(3);
+  try {
+    CheckCalibration(input);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("at least 1280 (20 * head_dim 64)"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Calibrate, SearchingClipsNeedsHeldOutTokens) {
+  const TinyModel model;
+  CalibrationInput input = model.Input(SomeSequences());
+  input.options.held_out = 0;
+  EXPECT_THROW(CheckCalibration(input), InputError);
+  input.options.clip.mode = ClipMode::kFixed;
+  EXPECT_NO_THROW(CheckCalibration(input));
+}
+
+}  // namespace
+}  // namespace oscar

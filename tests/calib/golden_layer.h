@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queries, keys and values of a golden file as float64 tensors, and plain causal attention over
+// them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "calib/statistics_observer.h"
+#include "capture/checkpoint/safetensors.h"
+
+namespace oscar {
+
+// One layer of several sequences, float64, [tokens, heads, dim].
+struct GoldenLayer {
+  LayerSpec spec;
+  std::vector<at::Tensor> q, k, v, attn_out;
+};
+
+at::Tensor ReadFloat64(const SafetensorsFile& file, const std::string& name);
+
+// "layer.<id>.q", ".k", ".v" as one sequence; attn_out is computed here in float64.
+GoldenLayer ReadGoldenLayer(const SafetensorsFile& file, int layer_id);
+
+// Random heads with correlated channels; one entry of `lengths` per sequence.
+GoldenLayer RandomLayer(int64_t num_q_heads, int64_t num_kv_heads, int64_t d, int64_t dv,
+                        const std::vector<int64_t>& lengths, std::optional<int64_t> window,
+                        uint64_t seed);
+
+// Feeds the layer to an observer as the layer loop would.
+ObservedLayer Observe(const GoldenLayer& layer, const HeldOutSplit& split, int64_t error_rows);
+
+std::vector<double> Values(const at::Tensor& tensor);  // row-major
+
+}  // namespace oscar

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "calib/held_out.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace oscar {
+namespace {
+
+TEST(HeldOut, TakesEveryTenthDocumentWhole) {
+  const std::vector<int64_t> lengths(25, 100);
+  const HeldOutSplit split = SplitHeldOut(lengths, 0.1);
+  EXPECT_EQ(split.kind, HeldOutKind::kDocuments);
+  EXPECT_EQ(split.held_out_tokens, 200);
+  for (size_t i = 0; i < lengths.size(); ++i)
+    EXPECT_EQ(split.fit_rows[i], i == 9 || i == 19 ? 0 : 100) << i;
+}
+
+TEST(HeldOut, OneDocumentGivesItsTail) {
+  const HeldOutSplit split = SplitHeldOut({768}, 0.1);
+  EXPECT_EQ(split.kind, HeldOutKind::kTailRows);
+  EXPECT_EQ(split.fit_rows[0], 692);
+  EXPECT_EQ(split.held_out_tokens, 76);
+}
+
+TEST(HeldOut, OneHugeDocumentIsNotHeldOutWhole) {
+  std::vector<int64_t> lengths(10, 10);
+  lengths[9] = 10000;  // the tenth, and nearly everything
+  const HeldOutSplit split = SplitHeldOut(lengths, 0.1);
+  EXPECT_EQ(split.kind, HeldOutKind::kTailRows);
+  EXPECT_EQ(split.fit_rows[9], 9000);
+}
+
+TEST(HeldOut, ShareZeroHoldsOutNothing) {
+  const HeldOutSplit split = SplitHeldOut({5, 6}, 0);
+  EXPECT_EQ(split.kind, HeldOutKind::kNone);
+  EXPECT_EQ(split.fit_rows, (std::vector<int64_t>{5, 6}));
+  EXPECT_EQ(SplitHeldOut({3, 3}, 0.1).kind, HeldOutKind::kNone);  // too short to give a row
+}
+
+TEST(HeldOut, CountsAddUp) {
+  for (int64_t n = 1; n < 40; ++n) {
+    std::vector<int64_t> lengths;
+    for (int64_t i = 0; i < n; ++i) lengths.push_back(1 + (i * 7919) % 300);
+    const HeldOutSplit split = SplitHeldOut(lengths, 0.1);
+    const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    const int64_t fitted =
+        std::accumulate(split.fit_rows.begin(), split.fit_rows.end(), int64_t{0});
+    EXPECT_EQ(fitted + split.held_out_tokens, total);
+    EXPECT_LE(3 * split.held_out_tokens, total);
+  }
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "calib/job_directory.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "capture/files/atomic_file.h"
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+const Json kRun = {{"model", {{"id", "m"}, {"revision", "1"}}}, {"tokens", 30000}};
+
+auto Writes(const std::string& text) {
+  return [text](const fs::path& path) { WriteFileAtomically(path, text); };
+}
+
+TEST(JobDirectory, ResumesWhereItStood) {
+  const fs::path path = TestScratch("job") / "out.job";
+  {
+    JobDirectory job(path, kRun, false);
+    EXPECT_EQ(job.finished_layers(), 0u);
+    EXPECT_FALSE(job.HiddenPath());
+    job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {{"seconds", 1}});
+    job.CommitLayer(Writes("layer 1"), Writes("hidden 2"), {{"seconds", 2}});
+  }
+  JobDirectory job(path, kRun, false);
+  EXPECT_EQ(job.finished_layers(), 2u);
+  EXPECT_EQ(job.HiddenPath()->filename(), "hidden_00002.safetensors");
+  EXPECT_FALSE(fs::exists(path / "hidden_00001.safetensors"));
+  EXPECT_EQ(job.timings().size(), 2u);
+  job.CommitLayer(Writes("layer 2"), {}, {});
+  EXPECT_FALSE(job.HiddenPath());
+}
+
+TEST(JobDirectory, AFileThatStateDoesNotNameIsNotBelieved) {
+  const fs::path path = TestScratch("job") / "out.job";
+  {
+    JobDirectory job(path, kRun, false);
+    job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {});
+  }
+  WriteFileAtomically(path / "layer_00001.h5", "written, but the process died before state.json");
+  std::ofstream(path / "hidden_00002.safetensors.tmp-1-1") << "half";
+  JobDirectory job(path, kRun, false);
+  EXPECT_EQ(job.finished_layers(), 1u);
+  EXPECT_FALSE(fs::exists(path / "hidden_00002.safetensors.tmp-1-1"));
+}
+
+TEST(JobDirectory, AnotherRunIsRefusedWithTheDifferences) {
+  const fs::path path = TestScratch("job") / "out.job";
+  { JobDirectory job(path, kRun, false); }
+  Json other = kRun;
+  other["model"]["revision"] = "2";
+  other["extra"] = true;
+  try {
+    JobDirectory job(path, other, false);
+    FAIL() << "accepted another run";
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("model.revision: was \"1\", now \"2\""), std::string::npos) << text;
+    EXPECT_NE(text.find("extra: was absent, now true"), std::string::npos) << text;
+    EXPECT_EQ(text.find("tokens"), std::string::npos) << text;
+    EXPECT_NE(text.find("--restart"), std::string::npos) << text;
+  }
+  JobDirectory restarted(path, other, true);
+  EXPECT_EQ(restarted.finished_layers(), 0u);
+}
+
+TEST(JobDirectory, DamagedFilesAreRefused) {
+  const fs::path path = TestScratch("job") / "out.job";
+  for (const char* victim : {"layer_00000.h5", "hidden_00001.safetensors", "state.json"}) {
+    {
+      JobDirectory job(path, kRun, true);
+      job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {});
+    }
+    std::fstream(path / victim, std::ios::in | std::ios::out) << "X";
+    EXPECT_THROW(JobDirectory(path, kRun, false), InputError) << victim;
+    fs::resize_file(path / victim, 3);
+    EXPECT_THROW(JobDirectory(path, kRun, false), InputError) << victim;
+  }
+}
+
+TEST(JobDirectory, TwoProcessesCannotShareIt) {
+  const fs::path path = TestScratch("job") / "out.job";
+  JobDirectory job(path, kRun, false);
+  EXPECT_THROW(JobDirectory(path, kRun, false), ResourceError);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "calib/layer_moments.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "calib/fit.h"
+#include "linalg/error.h"
+#include "tests/calib/sample_moments.h"
+
+namespace oscar {
+namespace {
+
+TEST(LayerMoments, MergeOfHalvesIsTheWhole) {
+  const LayerMoments whole = SampleMoments(3, 40, 1), front = SampleMoments(3, 15, 1);
+  LayerMoments back = whole;  // whole - front, sums subtract
+  back.tokens -= front.tokens;
+  for (size_t i = 0; i < back.query.size(); ++i) back.query[i] -= front.query[i];
+  for (size_t i = 0; i < back.key.size(); ++i) back.key[i] -= front.key[i];
+  for (size_t i = 0; i < back.key_sum.size(); ++i) back.key_sum[i] -= front.key_sum[i];
+  for (size_t i = 0; i < back.value.size(); ++i) back.value[i] -= front.value[i];
+  for (size_t i = 0; i < back.attention_output.size(); ++i)
+    back.attention_output[i] -= front.attention_output[i];
+  LayerMoments merged = front;
+  merged.Merge(back);
+  EXPECT_EQ(merged.tokens, 40);
+  EXPECT_LT((merged.QueryCovariance(1) - whole.QueryCovariance(1)).norm(),
+            1e-12 * whole.QueryCovariance(1).norm());
+  EXPECT_LT((merged.KeyMean(0) - whole.KeyMean(0)).norm(), 1e-12);
+}
+
+TEST(LayerMoments, MergedMomentsRefuseTheDiagonalTarget) {
+  LayerMoments merged = SampleMoments(3, 40, 1);
+  EXPECT_NO_THROW(merged.ValueCovariance(0, ValueTarget::kDiagonal));
+  merged.Merge(SampleMoments(3, 40, 2));
+  EXPECT_THROW(merged.ValueCovariance(0, ValueTarget::kDiagonal), InputError);
+  EXPECT_NO_THROW(merged.ValueCovariance(0, ValueTarget::kAttentionOutput));
+}
+
+TEST(LayerMoments, OtherGeometriesAreRefused) {
+  LayerMoments a = SampleMoments(3, 40, 1);
+  EXPECT_THROW(a.Merge(SampleMoments(4, 40, 1)), InputError);
+}
+
+TEST(LayerMoments, NaNAndDeadHeadsAreNamed) {
+  LayerMoments m = SampleMoments(7, 40, 1);
+  m.key[m.key.size() - 1] = std::nan("");
+  try {
+    m.CheckFinite();
+    FAIL();
+  } catch (const NumericalError& error) {
+    EXPECT_NE(std::string(error.what()).find("layer 7, KV head 1: the key sums"), std::string::npos)
+        << error.what();
+  }
+  LayerMoments dead = SampleMoments(7, 40, 1);
+  std::fill_n(dead.value.begin(), dead.v_head_dim * dead.v_head_dim, 0.0);
+  EXPECT_THROW(dead.CheckFinite(), NumericalError);
+}
+
+TEST(Fit, FlattensImportanceOfEveryHeadAndOfTheirMean) {
+  const LayerMoments m = SampleMoments(0, 200, 3);
+  const LayerFit fit = FitLayer(m, {});
+  for (const SideResult* side : {&fit.k, &fit.v, &fit.k_shared, &fit.v_shared}) {
+    EXPECT_NEAR(side->importance_max_over_mean, 1, 1e-12);
+    EXPECT_LE(side->orthogonality, 1e-12);
+    EXPECT_LE(side->float32_orthogonality, 1e-6);
+  }
+  EXPECT_EQ(fit.k.num_rotations, 2);
+  EXPECT_EQ(fit.k_shared.num_rotations, 1);
+}
+
+}  // namespace
+}  // namespace oscar

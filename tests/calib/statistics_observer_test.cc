@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "calib/statistics_observer.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "calib/fit.h"
+#include "linalg/attention_statistics.h"
+#include "tests/calib/golden_layer.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+double RelativeError(const Matrix& a, const Matrix& b) { return (a - b).norm() / b.norm(); }
+
+Matrix HeadOf(const at::Tensor& heads,
+              int64_t head) {  // symmetric: row-major and column-major agree
+  const std::vector<double> values = Values(heads[head]);
+  return Eigen::Map<const Matrix>(values.data(), heads.size(1), heads.size(2));
+}
+
+LayerMoments AllMoments(const GoldenLayer& layer, const HeldOutSplit& split) {
+  ObservedLayer observed = Observe(layer, split, 16);
+  LayerMoments all = observed.fit;
+  if (observed.held_out.tokens > 0) all.Merge(observed.held_out);
+  std::vector<int64_t> lengths;
+  for (const at::Tensor& k : observed.keys) lengths.push_back(k.size(0));
+  AddDiagonalTarget(observed.keys, observed.values, lengths, all);
+  return all;
+}
+
+void ExpectOracle(const std::string& input, const std::string& oracle, int num_layers) {
+  OSCAR_PACK_OR_SKIP(input_path, input);
+  OSCAR_PACK_OR_SKIP(oracle_path, oracle);
+  const SafetensorsFile tensors = SafetensorsFile::Open(input_path),
+                        expected = SafetensorsFile::Open(oracle_path);
+  for (int id = 0; id < num_layers; ++id) {
+    const GoldenLayer layer = ReadGoldenLayer(tensors, id);
+    const LayerMoments m = AllMoments(layer, SplitHeldOut({layer.q[0].size(0)}, 0.1));
+    const auto oracle_heads = [&](const char* name) {
+      return ReadFloat64(expected, "layer." + std::to_string(id) + "." + name);
+    };
+    for (int64_t head = 0; head < m.num_kv_heads; ++head) {
+      EXPECT_LT(RelativeError(m.QueryCovariance(head), HeadOf(oracle_heads("c_q"), head)), 1e-10);
+      EXPECT_LT(RelativeError(m.ValueCovariance(head, ValueTarget::kAttentionOutput),
+                              HeadOf(oracle_heads("c_v_paper"), head)),
+                1e-10);
+      EXPECT_LT(RelativeError(m.ValueCovariance(head, ValueTarget::kDiagonal),
+                              HeadOf(oracle_heads("c_v_upstream"), head)),
+                1e-10);
+      EXPECT_LT(RelativeError(m.KeySecondMoment(head), HeadOf(oracle_heads("ktk"), head)), 1e-10);
+      EXPECT_LT(RelativeError(m.ValueSecondMoment(head), HeadOf(oracle_heads("vtv"), head)), 1e-10);
+    }
+    for (ValueTarget target : {ValueTarget::kAttentionOutput, ValueTarget::kDiagonal}) {
+      const LayerFit fit = FitLayer(m, {.value_target = target});
+      for (const SideResult* side : {&fit.k, &fit.v, &fit.k_shared, &fit.v_shared}) {
+        EXPECT_NEAR(side->importance_max_over_mean, 1, 1e-12) << "layer " << id;
+      }
+    }
+  }
+}
+
+TEST(StatisticsObserver, EqualsTheOracleOnTinyQwen3) {
+  ExpectOracle("models/tiny-qwen3/golden.safetensors", "oracle/tiny-qwen3.safetensors", 4);
+}
+
+TEST(StatisticsObserver, EqualsTheOracleOnTinyQwen3Of768Tokens) {
+  ExpectOracle("oracle/tiny-qwen3-768.input.safetensors", "oracle/tiny-qwen3-768.safetensors", 4);
+}
+
+struct Geometry {
+  int64_t num_q_heads, num_kv_heads, d, dv;
+  std::vector<int64_t> lengths;
+  std::optional<int64_t> window;
+};
+
+// Lengths cross the chunk of 1024 tokens, are 1, and are odd; splits fall inside sequences and
+// between them.
+TEST(StatisticsObserver, EqualsThePlainReference) {
+  const std::vector<Geometry> geometries = {{4, 2, 8, 8, {300}, {}},
+                                            {6, 2, 8, 4, {1, 33, 1029}, {}},
+                                            {3, 3, 16, 8, {70, 5}, 20},
+                                            {8, 1, 4, 12, std::vector<int64_t>(21, 17), {}}};
+  for (const Geometry& g : geometries) {
+    const GoldenLayer layer =
+        RandomLayer(g.num_q_heads, g.num_kv_heads, g.d, g.dv, g.lengths, g.window, 5);
+    const LayerMoments m = AllMoments(layer, SplitHeldOut(g.lengths, 0.1));
+    int64_t tokens = 0;
+    for (int64_t length : g.lengths) tokens += length;
+    EXPECT_EQ(m.tokens, tokens);
+    const std::vector<double> q = Values(at::cat(layer.q)), k = Values(at::cat(layer.k)),
+                              v = Values(at::cat(layer.v));
+    const std::vector<HeadStatistics> expected =
+        AttentionStatistics(AttentionShape{tokens, g.num_q_heads, g.num_kv_heads, g.d, g.dv},
+                            std::span<const double>(q), k, v, g.lengths,
+                            {layer.spec.attention.scale, g.window.value_or(0)}, "test");
+    for (int64_t head = 0; head < g.num_kv_heads; ++head) {
+      const HeadStatistics& e = expected[static_cast<size_t>(head)];
+      EXPECT_LT(RelativeError(m.QueryCovariance(head), e.query_covariance), 1e-12);
+      EXPECT_LT(RelativeError(m.KeySecondMoment(head), e.key_covariance), 1e-12);
+      EXPECT_LT(RelativeError(m.ValueSecondMoment(head), e.value_covariance), 1e-12);
+      EXPECT_LT(
+          RelativeError(m.ValueCovariance(head, ValueTarget::kAttentionOutput), e.attention_output),
+          1e-12);
+      EXPECT_LT(RelativeError(m.ValueCovariance(head, ValueTarget::kDiagonal), e.diagonal), 1e-12);
+      EXPECT_LT((m.KeyMean(head) - e.key_mean).norm(), 1e-12 * e.key_mean.norm());
+    }
+  }
+}
+
+TEST(StatisticsObserver, KeepsEvenlySpacedHeldOutQueriesWithTheLastRow) {
+  const GoldenLayer layer = RandomLayer(4, 2, 8, 8, {200, 50}, {}, 6);
+  HeldOutSplit split{HeldOutKind::kTailRows, {100, 45}, 105};
+  const ObservedLayer observed = Observe(layer, split, 10);
+  ASSERT_EQ(observed.queries.size(), 2u);
+  EXPECT_EQ(Values(observed.queries[0].rows),
+            (std::vector<double>{109, 119, 129, 139, 149, 159, 169, 179, 189, 199}));
+  EXPECT_EQ(Values(observed.queries[1].rows), (std::vector<double>{45, 46, 47, 48, 49}));
+  EXPECT_TRUE(observed.queries[0].queries[9].equal(layer.q[0][199]));
+  EXPECT_EQ(observed.fit.tokens, 145);
+  EXPECT_EQ(observed.held_out.tokens, 105);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file appears whole or not at all. A full disk is played by RLIMIT_FSIZE: the kernel then fails
+// writes past the limit, as it does on a full device. Trap: the limit holds for the whole process,
+// so the tests raise it again before they look.
+#include "capture/files/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Content(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+size_t Entries(const fs::path& directory) {
+  return static_cast<size_t>(
+      std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+}
+
+// While it lives, no file of this process may grow beyond `bytes`.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &old_); }
+
+ private:
+  rlimit old_{};
+};
+
+TEST(AtomicFile, AppearsOnlyOnCommit) {
+  const fs::path dir = TestScratch("atomic");
+  AtomicFile file(dir / "a");
+  file.Write("hello ");
+  file.Write("world");
+  EXPECT_EQ(file.size(), 11u);
+  EXPECT_FALSE(fs::exists(dir / "a"));
+  file.Commit();
+  EXPECT_EQ(Content(dir / "a"), "hello world");
+  EXPECT_EQ(Entries(dir), 1u);
+}
+
+TEST(AtomicFile, DroppedLeavesTheOldFileAndNoTemporary) {
+  const fs::path dir = TestScratch("atomic");
+  WriteFileAtomically(dir / "a", "old");
+  {
+    AtomicFile file(dir / "a");
+    file.Write("new");
+    EXPECT_EQ(Entries(dir), 2u);
+  }
+  EXPECT_EQ(Content(dir / "a"), "old");
+  EXPECT_EQ(Entries(dir), 1u);
+}
+
+TEST(AtomicFile, ReplacesAndTwoWritersDoNotShareATemporary) {
+  const fs::path dir = TestScratch("atomic");
+  AtomicFile first(dir / "a"), second(dir / "a");
+  first.Write("first");
+  second.Write("second");
+  second.Commit();
+  first.Commit();
+  EXPECT_EQ(Content(dir / "a"), "first");
+}
+
+TEST(AtomicFile, FullDiskAtEveryByteKeepsTheOldFile) {
+  const fs::path dir = TestScratch("atomic");
+  const std::string content(300, 'x');
+  WriteFileAtomically(dir / "a", "old");
+  for (rlim_t room = 0; room < content.size(); ++room) {
+    std::string message;
+    {
+      const FileSizeLimit limit(room);
+      try {
+        WriteFileAtomically(dir / "a", content);
+      } catch (const ResourceError& error) {
+        message = error.what();
+      }
+    }
+    ASSERT_NE(message.find((dir / "a").string()), message.npos) << room << ": " << message;
+    ASSERT_NE(message.find("write 300 bytes at offset 0"), message.npos) << message;
+    ASSERT_NE(message.find("File too large"), message.npos) << message;
+    ASSERT_EQ(Content(dir / "a"), "old");
+    ASSERT_EQ(Entries(dir), 1u);
+  }
+  WriteFileAtomically(dir / "a", content);
+  EXPECT_EQ(Content(dir / "a"), content);
+}
+
+TEST(AtomicFile, MissingDirectoryIsAResourceErrorWithAdvice) {
+  const fs::path dir = TestScratch("atomic");
+  try {
+    AtomicFile file(dir / "none/a");
+    FAIL();
+  } catch (const ResourceError& error) {
+    EXPECT_NE(std::string(error.what()).find("create the directory first"), std::string::npos);
+  }
+}
+
+TEST(AtomicFile, ADirectoryInTheWayIsNotReplaced) {
+  const fs::path dir = TestScratch("atomic");
+  fs::create_directory(dir / "a");
+  EXPECT_THROW(WriteFileAtomically(dir / "a", "x"), ResourceError);
+  EXPECT_EQ(Entries(dir), 1u);
+}
+
+TEST(AtomicDirectory, AppearsWholeOnCommit) {
+  const fs::path dir = TestScratch("atomic");
+  AtomicDirectory out(dir / "d/");  // a trailing slash changes nothing
+  WriteFileAtomically(out.staging() / "one", "1");
+  fs::create_directory(out.staging() / "sub");
+  WriteFileAtomically(out.staging() / "sub/two", "2");
+  EXPECT_FALSE(fs::exists(dir / "d"));
+  out.Commit();
+  EXPECT_EQ(Content(dir / "d/sub/two"), "2");
+  EXPECT_EQ(Entries(dir), 1u);
+}
+
+TEST(AtomicDirectory, DroppedLeavesNothing) {
+  const fs::path dir = TestScratch("atomic");
+  {
+    AtomicDirectory out(dir / "d");
+    WriteFileAtomically(out.staging() / "one", "1");
+  }
+  EXPECT_EQ(Entries(dir), 0u);
+}
+
+TEST(AtomicDirectory, NeverReplacesWhatExists) {
+  const fs::path dir = TestScratch("atomic");
+  fs::create_directory(dir / "d");
+  EXPECT_THROW(AtomicDirectory(dir / "d"), InputError);
+  fs::remove(dir / "d");
+  AtomicDirectory out(dir / "d");
+  fs::create_directory(dir / "d");  // someone was faster, even an empty directory counts
+  EXPECT_THROW(out.Commit(), InputError);
+  EXPECT_TRUE(fs::is_empty(dir / "d"));
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is refused, and where: byte offsets are part of the contract.
+#include "capture/files/strict_json.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <limits>
+
+#include "capture/files/atomic_file.h"
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+using namespace std::string_literals;
+
+// The message of the refusal, "" if the text is accepted.
+std::string Refusal(std::string_view text, const JsonLimits& limits = {}) {
+  try {
+    ParseStrictJson(text, "source", limits);
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(StrictJson, ParsesEveryKindOfValue) {
+  const Json json = ParseStrictJson(
+      " {\"a\": [1, -2, 2.5, true, false, null, \"\\u00e9\\ud83d\\ude00\"], \"b\": {}}\n", "source");
+  EXPECT_EQ(json.dump(), "{\"a\":[1,-2,2.5,true,false,null,\"é😀\"],\"b\":{}}");
+  EXPECT_EQ(ParseStrictJson("7", "source"), 7);
+}
+
+TEST(StrictJson, RefusesAKeyGivenTwiceWithItsOffset) {
+  const std::string message = Refusal("{\"a\":1,\"\\u0061\":2}");
+  EXPECT_NE(message.find("source: "), message.npos) << message;
+  EXPECT_NE(message.find("byte 15: key \"a\" is given twice"), message.npos) << message;
+  EXPECT_EQ(Refusal("[{\"a\":1},{\"a\":2},{\"b\":{\"a\":1},\"a\":2}]"), "");
+  EXPECT_NE(Refusal("{\"b\":{\"a\":1,\"a\":1}}"), "");
+}
+
+TEST(StrictJson, RefusesWhatTheGrammarDoesNotHave) {
+  for (const std::string& text :
+       {""s, " "s, "{"s, "[1,]"s, "{\"a\":1,}"s, "{a:1}"s, "'a'"s, "[1] 2"s, "{}x"s, "// c\n1"s,
+        "/**/1"s, "NaN"s, "[Infinity]"s, "-Infinity"s, "nan"s, "01"s, "+1"s, ".5"s, "1."s, "0x10"s,
+        "1e"s, "\"\\x41\""s, "\"\n\""s, "\"a"s, "tru"s, "\"\\ud800\""s, "\"\\udc00\""s, "1e400"s,
+        "\xEF\xBB\xBF{}"s, "{}\0"s, "{\0}"s, "\"\0\""s, "{}\xC2\xA0"s, "[1]\f"s}) {
+    EXPECT_NE(Refusal(text), "") << text;
+  }
+  EXPECT_NE(Refusal("[1, x]").find("byte 5"), std::string::npos) << Refusal("[1, x]");
+}
+
+TEST(StrictJson, RefusesBytesThatAreNotUtf8) {
+  for (const char* bytes : {"\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80",
+                            "\xFF", "\xE2\x82"}) {
+    EXPECT_NE(Refusal("\""s + bytes + "\""), "") << bytes;
+  }
+}
+
+TEST(StrictJson, LimitsDepthWithoutUsingTheStack) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_EQ(Refusal(nested(64)), "");
+  EXPECT_NE(Refusal(nested(65)).find("byte 65: nested deeper than 64 levels"), std::string::npos)
+      << Refusal(nested(65));
+  EXPECT_NE(Refusal(nested(2'000'000)), "");
+  EXPECT_NE(Refusal(std::string(2'000'000, '[')), "");
+  EXPECT_EQ(Refusal("{\"a\":{\"a\":1}}", {.max_depth = 2}), "");
+  EXPECT_NE(Refusal("{\"a\":{\"a\":[]}}", {.max_depth = 2}), "");
+}
+
+TEST(StrictJson, LimitsBytesAndValues) {
+  EXPECT_NE(Refusal("[1, 2, 3]", {.max_bytes = 8}), "");
+  EXPECT_EQ(Refusal("[1, 2, 3]", {.max_bytes = 9}), "");
+  EXPECT_EQ(Refusal("[1, 2, 3]", {.max_values = 4}), "");
+  EXPECT_NE(Refusal("[1, 2, 3]", {.max_values = 3}), "");
+}
+
+TEST(StrictJson, DamagedMessagesStayReadable) {
+  const std::string message = Refusal("[\"" + std::string(100'000, 'a') + "\" \x1b");
+  EXPECT_LT(message.size(), 600u);
+  EXPECT_EQ(message.find('\x1b'), message.npos);
+}
+
+TEST(TypedAccess, TakesOnlyTheTypeAskedFor) {
+  const Json json = ParseStrictJson(
+      R"({"i": 3, "n": -9223372036854775808, "u": 18446744073709551615, "f": 3.0,
+          "big": 1000000000000000019884624838656, "s": "x", "b": true, "null": null})",
+      "config.json");
+  EXPECT_EQ(JsonInt(json, "i", "config.json"), 3);
+  EXPECT_EQ(JsonInt(json, "n", "config.json"), std::numeric_limits<int64_t>::min());
+  for (const char* key : {"u", "f", "big", "s", "b", "null", "none"}) {
+    EXPECT_THROW(JsonInt(json, key, "config.json"), InputError) << key;
+  }
+  EXPECT_EQ(JsonInt(json, "none", 7, "config.json"), 7);
+  EXPECT_EQ(JsonInt(json, "null", 7, "config.json"), 7);
+  EXPECT_THROW(JsonInt(json, "f", 7, "config.json"), InputError);
+  EXPECT_EQ(JsonDouble(json, "i", "config.json"), 3.0);
+  EXPECT_EQ(JsonDouble(json, "big", "config.json"), 1e30);
+  EXPECT_THROW(JsonDouble(json, "s", "config.json"), InputError);
+  EXPECT_EQ(JsonDouble(json, "none", 0.5, "config.json"), 0.5);
+  EXPECT_TRUE(JsonBool(json, "b", false, "config.json"));
+  EXPECT_TRUE(JsonBool(json, "none", true, "config.json"));
+  EXPECT_THROW(JsonBool(json, "i", false, "config.json"), InputError);
+  EXPECT_EQ(JsonString(json, "s", "config.json"), "x");
+  EXPECT_EQ(JsonString(json, "none", "y", "config.json"), "y");
+  EXPECT_THROW(JsonString(json, "b", "config.json"), InputError);
+  EXPECT_THROW(JsonMember(json["i"], "x", "config.json"), InputError);
+}
+
+TEST(TypedAccess, NamesSourceKeyAndFinding) {
+  try {
+    JsonInt(ParseStrictJson("{\"layers\": \"many\"}", "s"), "layers", "model/config.json");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "model/config.json: \"layers\" must be a 64-bit integer, found \"many\"");
+  }
+}
+
+TEST(CanonicalJson, SortsKeysIndentsByOneAndEndsTheLine) {
+  const Json json = ParseStrictJson("{\"b\":[1,2],\"a\":{\"z\":0.1,\"é\":null}}", "s");
+  EXPECT_EQ(CanonicalJson(json),
+            "{\n \"a\": {\n  \"z\": 0.1,\n  \"é\": null\n },\n \"b\": [\n  1,\n  2\n ]\n}\n");
+  EXPECT_DEATH(CanonicalJson(Json{{"x", std::nan("")}}), "bug in oscar");
+  EXPECT_THROW(CanonicalJson(Json("\xff")), InputError);
+}
+
+TEST(CanonicalJson, RoundTripsDoublesExactly) {
+  EXPECT_TRUE(rc::check("every finite double survives", [](double value) {
+    RC_PRE(std::isfinite(value));
+    const Json back = ParseStrictJson(CanonicalJson(Json(value)), "s");
+    RC_ASSERT(back.get<double>() == value);
+  }));
+}
+
+TEST(ReadJsonFile, NamesTheFile) {
+  const auto dir = TestScratch("json");
+  WriteFileAtomically(dir / "good.json", "{\"a\": 1}");
+  EXPECT_EQ(ReadJsonFile(dir / "good.json")["a"], 1);
+  WriteFileAtomically(dir / "bad.json", "{");
+  try {
+    ReadJsonFile(dir / "bad.json");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("bad.json"), std::string::npos);
+  }
+  EXPECT_THROW(ReadJsonFile(dir / "none.json"), InputError);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/capture/model/golden.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "capture/model/device.h"
+
+namespace oscar {
+
+void KeepingObserver::OnAttention(const AttentionView& view) {
+  const auto keep = [&](const char* name, const at::Tensor& x) {
+    parts_[fmt::format("layer.{}.{}", view.layer.layer_id, name)].push_back(
+        x.to(at::kCPU, at::kFloat, false, true));
+  };
+  keep("q", view.q);
+  keep("k", view.k);
+  keep("v", view.v);
+  keep("attn_out", view.attn_out);
+}
+
+void KeepingObserver::OnLayerEnd(const LayerSpec&) {
+  for (auto& [name, parts] : parts_) kept[name] = at::cat(parts);
+  parts_.clear();
+}
+
+at::Tensor StoredTensor(const SafetensorsFile& file, const std::string& name) {
+  const TensorView view = file.tensor(name);
+  const at::Tensor x =
+      at::empty(view.shape, view.dtype == DType::kI32 ? at::kInt : ToScalarType(view.dtype, name));
+  std::memcpy(x.data_ptr(), view.data.data(), view.data.size());
+  return x.to(at::kFloat);
+}
+
+double RelativeError(const at::Tensor& x, const at::Tensor& reference) {
+  const auto norm = [](const at::Tensor& t) {
+    return at::linalg_vector_norm(t.to(at::kDouble)).item<double>();
+  };
+  return norm(x.to(at::kDouble).sub(reference)) / norm(reference);
+}
+
+double GoldenErrors::Layer(size_t layer_index) const {
+  double largest = 0;
+  for (const char* name : {"q", "k", "v", "attn_out"}) {
+    largest = std::max(largest, of.at(fmt::format("layer.{}.{}", layer_index, name)));
+  }
+  return largest;
+}
+
+double GoldenErrors::Logits() const {
+  return of.contains("logits") ? of.at("logits") : of.at("logits_last64");
+}
+
+GoldenErrors CompareWithGolden(const std::filesystem::path& model, const GoldenRun& run) {
+  const ModelSpec spec = ReadModelSpec(ReadJsonFile((model / run.config).string()));
+  const Checkpoint checkpoint = Checkpoint::Open(model);
+  CheckTensors(spec, checkpoint);
+  const SafetensorsFile golden = SafetensorsFile::Open(model / run.golden);
+
+  const TensorView stored_ids = golden.tensor("input_ids");
+  std::vector<int32_t> ids(static_cast<size_t>(stored_ids.shape.at(0)));
+  std::memcpy(ids.data(), stored_ids.data.data(), stored_ids.data.size());
+
+  const LayerLoop loop(checkpoint, spec, run.device, run.dtype, run.options);
+  at::Tensor hidden = loop.Embed({ids});
+  KeepingObserver observer;
+  loop.Run(hidden, {static_cast<int64_t>(ids.size())}, 0, observer, [](size_t) { return true; });
+  const at::Tensor logits = loop.Logits(hidden).to(at::kCPU, at::kFloat);
+
+  GoldenErrors errors;
+  for (const auto& [name, info] : golden.tensors()) {
+    at::Tensor mine;
+    if (observer.kept.contains(name)) mine = observer.kept.at(name);
+    if (name == "logits") mine = logits;
+    if (name == "logits_last64") mine = logits.narrow(0, logits.size(0) - 64, 64);
+    if (!mine.defined()) continue;
+    const at::Tensor reference = StoredTensor(golden, name);
+    const double error = mine.sizes() == reference.sizes() ? RelativeError(mine, reference) : 1e9;
+    errors.of[name] = error;
+    if (!(error <= errors.worst)) {
+      errors.worst = error;
+      errors.worst_name = name;
+    }
+  }
+  return errors;
+}
+
+}  // namespace oscar

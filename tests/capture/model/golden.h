@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a model directory over the tokens of its golden file and measures how far every tensor is
+// from the stored one. Golden files: tensors layer.<i>.{q,k,v,attn_out}, logits (or logits_last64),
+// input_ids, computed by transformers 5 in float32 from the same stored weights.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "capture/model/layer_loop.h"
+
+namespace oscar {
+
+struct GoldenRun {
+  std::string config = "config.json", golden = "golden.safetensors";
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;
+  LoopOptions options;
+};
+
+// |x - reference| / |reference| (Frobenius) of every golden tensor, by name.
+struct GoldenErrors {
+  std::map<std::string, double> of;
+  std::string worst_name;
+  double worst = 0;
+
+  // The largest error of one layer's q, k, v, attn_out.
+  double Layer(size_t layer_index) const;
+  double Logits() const;
+};
+
+GoldenErrors CompareWithGolden(const std::filesystem::path& model, const GoldenRun& run = {});
+
+// Keeps everything an observer is shown, on the CPU in float32, concatenated over sequences:
+// "layer.0.q", ...
+class KeepingObserver : public LayerObserver {
+ public:
+  void OnAttention(const AttentionView& view) override;
+  void OnLayerEnd(const LayerSpec& layer) override;
+  std::map<std::string, at::Tensor> kept;
+
+ private:
+  std::map<std::string, std::vector<at::Tensor>> parts_;
+};
+
+// A stored tensor as float32 on the CPU.
+at::Tensor StoredTensor(const SafetensorsFile& file, const std::string& name);
+double RelativeError(const at::Tensor& x, const at::Tensor& reference);
+
+}  // namespace oscar

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The same ids as Hugging Face tokenizers, case by case.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "linalg/error.h"
+#include "tests/capture/text/tokenizer_cases.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+void ExpectAllEqual(const CaseCount& count, const std::string& what) {
+  EXPECT_GT(count.total, 0) << what;
+  EXPECT_EQ(count.failures.size(), 0) << what << ": " << count.failures.size() << " of "
+                                      << count.total << " differ";
+  for (size_t i = 0; i < count.failures.size() && i < 8; ++i) {
+    ADD_FAILURE() << what << ": " << count.failures[i];
+  }
+}
+
+TEST(TokenizerCases, BundledQwen3CasesAreEqual) {
+  const auto folder = TestData("tokenizers/qwen3");
+  const Tokenizer tokenizer = Tokenizer::Load(folder / "tokenizer.json");
+  ExpectAllEqual(CheckEncodings(tokenizer, folder / "cases.jsonl"), "encode");
+  ExpectAllEqual(CheckDecodings(tokenizer, folder / "decode.jsonl"), "decode");
+}
+
+// Every layout of the pack either agrees on all cases or is refused by name.
+TEST(TokenizerCases, PackIsEqualOrRefused) {
+  OSCAR_PACK_OR_SKIP(path, "tokenizers");
+  int layouts_equal = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (!std::filesystem::exists(entry.path() / "tokenizer.json")) continue;
+    const std::string name = entry.path().filename().string();
+    try {
+      const Tokenizer tokenizer = Tokenizer::Load(entry.path() / "tokenizer.json");
+      const CaseCount encode = CheckEncodings(tokenizer, entry.path() / "cases.jsonl");
+      const CaseCount decode = CheckDecodings(tokenizer, entry.path() / "decode.jsonl");
+      ExpectAllEqual(encode, name + " encode");
+      ExpectAllEqual(decode, name + " decode");
+      fmt::print("{}: {} encodings and {} decodings compared\n", name, encode.total, decode.total);
+      ++layouts_equal;
+      // Characters newer than Unicode 12: the library's tables disagree among themselves.
+      if (const auto edge = entry.path() / "unicode_edge.jsonl"; std::filesystem::exists(edge)) {
+        const CaseCount count = CheckEncodings(tokenizer, edge);
+        fmt::print("{}: {} of {} cases with characters newer than Unicode 12 differ\n", name,
+                   count.failures.size(), count.total);
+      }
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("supported"), std::string::npos) << error.what();
+      EXPECT_FALSE(name.starts_with("qwen")) << error.what();
+      fmt::print("{}: refused: {}\n", name, error.what());
+    }
+  }
+  EXPECT_GE(layouts_equal, 2);
+}
+
+}  // namespace
+}  // namespace oscar

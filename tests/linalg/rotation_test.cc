@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "linalg/rotation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "linalg/error.h"
+#include "linalg/hadamard.h"
+#include "tests/linalg/random_values.h"
+
+namespace oscar {
+namespace {
+
+Eigenbasis Basis(int64_t dim, uint64_t seed = 1) {
+  return SymmetricEigenbasis(RandomCovariance(dim, seed), "test");
+}
+
+double Distance(const Matrix& a, const Matrix& b) { return (a - b).cwiseAbs().maxCoeff(); }
+
+TEST(Rotation, CompositionsAreTheProductsOfTheirFactors) {
+  const int64_t d = 16;
+  const Eigenbasis basis = Basis(d);
+  const Matrix& u = basis.eigenvectors;
+  const Matrix h = BlockHadamard(d);
+  const Matrix p = BitReversalMatrix(d);
+  const std::pair<const char*, Matrix> expected[] = {
+      {"plain", u},       {"pbr", p},           {"br", u * p},
+      {"br_h128", u * p * h}, {"r_h", u * h},   {"h_pbr", h * p},
+      {"h_r_pbr", h * u * p}, {"h_pbr_r", h * p * u}, {"r_h_pbr", u * h * p}};
+  for (const auto& [name, product] : expected) {
+    const Rotation rotation = Compose(basis, CompositionFromName(name));
+    EXPECT_LE(Distance(rotation.matrix(), product), 1e-14) << name;
+  }
+  EXPECT_EQ(std::size(expected), AllCompositions().size());
+}
+
+TEST(Rotation, NamesRoundTripAndUnknownOnesListAll) {
+  for (const Composition composition : AllCompositions()) {
+    EXPECT_EQ(CompositionFromName(CompositionName(composition)), composition);
+  }
+  try {
+    CompositionFromName("uhp");
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    const std::string message = error.what();
+    for (const Composition composition : AllCompositions()) {
+      EXPECT_NE(message.find(CompositionName(composition)), std::string::npos) << message;
+    }
+  }
+}
+
+TEST(Rotation, FlattensImportanceExactly) {
+  for (const int64_t d : {4, 64, 128, 256}) {
+    const Matrix c = RandomCovariance(d, 7);
+    const Eigenbasis basis = SymmetricEigenbasis(c, "test");
+    const double flat = c.trace() / static_cast<double>(d);
+    for (const Composition composition : {Composition::kRH, Composition::kRHPbr}) {
+      const Vector importance = Importance(Compose(basis, composition).matrix(), c);
+      EXPECT_LE((importance.array() / flat - 1).abs().maxCoeff(), 1e-12) << d;
+    }
+    EXPECT_GT(ImportanceMaxOverMean(Compose(basis, Composition::kPlain).matrix(), c), 1.5) << d;
+  }
+}
+
+TEST(Rotation, FlattensWithinBlocksWhereTheDimensionIsNoPowerOfTwo) {
+  const int64_t d = 96;
+  const Matrix c = RandomCovariance(d, 8);
+  const Eigenbasis basis = SymmetricEigenbasis(c, "test");
+  const Vector importance = Importance(Compose(basis, Composition::kRHPbr).matrix(), c);
+  for (int64_t start = 0; start < d; start += 32) {
+    const double flat = basis.eigenvalues.segment(start, 32).mean();
+    EXPECT_LE((importance.segment(start, 32).array() / flat - 1).abs().maxCoeff(), 1e-11);
+  }
+}
+
+TEST(Rotation, ImportanceOfOneCoordinateIsAllOrNothing) {
+  Matrix c = Matrix::Zero(4, 4);
+  c(2, 2) = 3;
+  EXPECT_DOUBLE_EQ(ImportanceMaxOverMean(Matrix::Identity(4, 4), c), 4);
+  EXPECT_DOUBLE_EQ(ImportanceMaxOverMean(BlockHadamard(4), c), 1);
+  EXPECT_THROW(ImportanceMaxOverMean(BlockHadamard(4), Matrix::Zero(4, 4)), NumericalError);
+}
+
+TEST(Rotation, EigenvectorsComeBackOutOfEveryCompositionThatHoldsThem) {
+  for (const int64_t d : {16, 24}) {
+    const Eigenbasis basis = Basis(d, 3);
+    for (const Composition composition : AllCompositions()) {
+      const Matrix& r = Compose(basis, composition).matrix();
+      if (composition == Composition::kPbr || composition == Composition::kHPbr) {
+        EXPECT_THROW(RecoverEigenvectors(r, composition), InputError);
+      } else {
+        EXPECT_LE(Distance(RecoverEigenvectors(r, composition), basis.eigenvectors), 1e-14)
+            << CompositionName(composition) << ", " << d;
+      }
+    }
+  }
+  EXPECT_THROW(RecoverEigenvectors(Matrix::Zero(3, 4), Composition::kRH), NumericalError);
+}
+
+TEST(Rotation, CovarianceComesBackOutOfItsEigenbasis) {
+  const Matrix c = RandomCovariance(64, 9);
+  const Eigenbasis basis = SymmetricEigenbasis(c, "test");
+  const Matrix back = RecoverCovariance(basis.eigenvectors, basis.eigenvalues);
+  EXPECT_LE((back - c).norm() / c.norm(), 1e-13);
+  EXPECT_EQ(back, Matrix(back.transpose()));
+}
+
+TEST(Rotation, OrthogonalityIsMeasured) {
+  Matrix r = BlockHadamard(8);
+  EXPECT_LE(OrthogonalityResidual(r), 1e-15);
+  r(0, 0) += 1e-3;
+  // (R + eE_00)^T (R + eE_00) - I = e (E_00 R + R^T E_00) + e^2 E_00
+  EXPECT_NEAR(OrthogonalityResidual(r), 2e-3 / std::sqrt(8.0) + 1e-6, 1e-15);
+
+  const Rotation rotation = Compose(Basis(128), Composition::kRHPbr);
+  EXPECT_EQ(rotation.orthogonality(), OrthogonalityResidual(rotation.matrix()));
+  EXPECT_LE(rotation.orthogonality(), 1e-13);
+  EXPECT_EQ(rotation.float32_orthogonality(), Float32OrthogonalityResidual(rotation.matrix()));
+  EXPECT_GT(rotation.float32_orthogonality(), 1e-9);
+  EXPECT_LE(rotation.float32_orthogonality(), kMaxFloat32Orthogonality);
+}
+
+TEST(Rotation, AMatrixThatIsNotOrthogonalIsRefusedByName) {
+  Matrix r = BlockHadamard(8);
+  r(3, 4) += 1e-11;
+  try {
+    const Rotation rotation(r, "layer 5, keys");
+    FAIL() << "accepted " << rotation.orthogonality();
+  } catch (const NumericalError& error) {
+    EXPECT_NE(std::string(error.what()).find("layer 5, keys"), std::string::npos);
+  }
+  EXPECT_THROW(Rotation(Matrix::Identity(3, 4), "test"), NumericalError);
+  EXPECT_THROW(Rotation(Matrix(0, 0), "test"), NumericalError);
+  EXPECT_THROW(Rotation(Matrix::Constant(2, 2, NAN), "test"), NumericalError);
+  EXPECT_THROW(Rotation(RandomOrthogonal(16, 1).cast<float>().cast<double>(), "test"),
+               NumericalError);
+}
+
+TEST(Rotation, DataFreeOnes) {
+  EXPECT_EQ(HadamardRotation(64).matrix(), BlockHadamard(64));
+  EXPECT_EQ(IdentityRotation(7).matrix(), Matrix::Identity(7, 7));
+  EXPECT_EQ(IdentityRotation(7).orthogonality(), 0);
+}
+
+// Theorem 1: C = diag(4, 1), frozen error E = diag(1, 3). By angle the surrogate tr(R^T C R E) is
+// 7 + 6 sin^2: the matched order is the least, the swapped one (13) the most.
+TEST(Rotation, MatchedOrderMinimizesTheSurrogate) {
+  const Matrix c = Vector{{4, 1}}.asDiagonal();
+  const Matrix e = Vector{{1, 3}}.asDiagonal();
+  for (const double degrees : {0.0, 10.0, 45.0, 80.0, 90.0}) {
+    const double t = degrees * std::numbers::pi / 180;
+    const Matrix r{{std::cos(t), -std::sin(t)}, {std::sin(t), std::cos(t)}};
+    const double surrogate = Importance(r, c).dot(e.diagonal());
+    EXPECT_NEAR(surrogate, 7 + 6 * std::sin(t) * std::sin(t), 1e-14) << degrees;
+  }
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A command from argv to exit code: what is printed where, for success and each kind of failure.
+#include "tools/cli/command.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/test_data.h"
+#include "tests/tools/cli/sample_command.h"
+
+namespace oscar {
+namespace {
+
+struct Outcome {
+  int exit_code;
+  std::string out, err;
+};
+
+Outcome RunBrew(std::vector<std::string> arguments, const CommandFunction& function,
+                BrewOptions* options) {
+  std::ostringstream out, err;
+  Console console;
+  console.out = &out;
+  console.err = &err;
+  console.seconds = [] { return 0.0; };
+  console.utc = [] { return std::string("now"); };
+  std::vector<const char*> argv = {"oscar-brew"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  const int exit_code =
+      RunCommand(static_cast<int>(argv.size()), argv.data(), BrewTable(options), function, console);
+  return {exit_code, out.str(), err.str()};
+}
+
+Outcome RunBrew(std::vector<std::string> arguments, const CommandFunction& function) {
+  BrewOptions options;
+  return RunBrew(std::move(arguments), function, &options);
+}
+
+CommandResult Nothing(CommandContext&) { return {}; }
+
+template <typename Failing>
+Outcome RunThrowing(const Failing& failure, std::vector<std::string> arguments = {"bean"}) {
+  return RunBrew(std::move(arguments), [&](CommandContext&) -> CommandResult { throw failure; });
+}
+
+TEST(Command, PrintsResultsAndLastThePathOfWhatWasMade) {
+  BrewOptions options;
+  const Outcome o = RunBrew(
+      {"arabica", "-n", "3"},
+      [&](CommandContext& context) -> CommandResult {
+        EXPECT_EQ(options.cups, 3);
+        EXPECT_EQ(context.config.at("cups"), 3);
+        EXPECT_FALSE(context.dry_run);
+        context.log.Info("note", "brewing");
+        context.out << "a table\n";
+        return {.made = "cup/of/coffee"};
+      },
+      &options);
+  EXPECT_EQ(o.exit_code, 0);
+  EXPECT_EQ(o.out, "a table\ncup/of/coffee\n");
+  EXPECT_EQ(o.err, "brewing\n");
+}
+
+TEST(Command, ExitCodesByKindOfFailure) {
+  const auto failed_gate = [](CommandContext&) {
+    return CommandResult{.exit_code = ExitCode::kGateFailed};
+  };
+  EXPECT_EQ(RunBrew({"bean"}, failed_gate).exit_code, 1);
+  EXPECT_EQ(RunThrowing(UsageError("u")).exit_code, 2);
+  EXPECT_EQ(RunThrowing(InputError("file.x: bad")).exit_code, 3);
+  EXPECT_EQ(RunThrowing(InputError("file.x: bad")).err, "error: file.x: bad\n");
+  EXPECT_EQ(RunThrowing(NumericalError("n")).exit_code, 3);
+  EXPECT_EQ(RunThrowing(ResourceError("r")).exit_code, 4);
+  EXPECT_EQ(RunThrowing(std::bad_alloc()).exit_code, 4);
+  EXPECT_EQ(RunThrowing(std::runtime_error("CUDA out of memory. Tried\nframe #0")).exit_code, 4);
+  EXPECT_EQ(RunThrowing(std::runtime_error("CUDA out of memory. Tried\nframe #0")).err,
+            "error: CUDA out of memory. Tried; --dry-run prints what is needed\n");
+  EXPECT_EQ(
+      RunThrowing(std::runtime_error("[enforce fail] DefaultCPUAllocator: can't allocate memory"))
+          .exit_code,
+      4);
+  EXPECT_EQ(RunThrowing(std::system_error(ENOSPC, std::generic_category(), "f")).exit_code, 4);
+  EXPECT_EQ(RunThrowing(std::system_error(ENOENT, std::generic_category(), "f")).exit_code, 3);
+  EXPECT_EQ(RunThrowing(std::logic_error("vector::at")).exit_code, 3);
+  EXPECT_NE(RunThrowing(std::logic_error("vector::at")).err.find("bug in oscar"),
+            std::string::npos);
+}
+
+TEST(Command, UsageErrorsPointToTheHelpAndDoNotRun) {
+  const auto forbidden = [](CommandContext&) -> CommandResult {
+    ADD_FAILURE() << "ran";
+    return {};
+  };
+  const Outcome o = RunBrew({"bean", "--cpus", "2"}, forbidden);
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_EQ(o.out, "");
+  EXPECT_EQ(o.err,
+            "error: oscar-brew has no flag --cpus; the nearest is --cups; see oscar-brew --help\n");
+  EXPECT_EQ(RunBrew({}, forbidden).exit_code, 2);
+  EXPECT_EQ(RunBrew({"--help"}, forbidden).exit_code, 0);
+  EXPECT_EQ(RunBrew({"--version"}, forbidden).out.substr(0, 11), "oscar-brew ");
+}
+
+TEST(Command, InterruptionPrintsTheCommandThatResumes) {
+  const Outcome o =
+      RunThrowing(Interrupted("interrupted: layer 3 is finished"), {"my bean", "--restart"});
+  EXPECT_EQ(o.exit_code, 130);
+  EXPECT_EQ(o.err, "error: interrupted: layer 3 is finished; to resume: oscar-brew 'my bean'\n");
+}
+
+TEST(Command, JsonErrorsAreOneObject) {
+  Outcome o = RunThrowing(InputError("bad"), {"bean", "--log-format", "json"});
+  EXPECT_EQ(Json::parse(o.err).at("message"), "bad");
+  EXPECT_EQ(Json::parse(o.err).at("fields"), (Json{{"exit_code", 3}, {"kind", "input"}}));
+  o = RunBrew({"bean", "--nonsense", "--log-format=json"},
+              Nothing);  // before the options are known
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_EQ(Json::parse(o.err).at("fields").at("kind"), "usage");
+}
+
+TEST(Command, ConfigFileThenFlagsThenPrintConfigRoundTrip) {
+  const auto folder = TestScratch("command");
+  const std::string file = (folder / "brew.yaml").string();
+  std::ofstream(file) << "bean: arabica\ncups: 3\nmilk: true\n";
+  const Outcome first = RunBrew({"--cups", "4", "--config", file, "--print-config"}, Nothing);
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.out.find("\ncups: 4\n"), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find("\nmilk: true\n"), std::string::npos);
+  EXPECT_EQ(first.out.find("dry_run"), std::string::npos);
+  const std::string printed = (folder / "printed.yaml").string();
+  std::ofstream(printed) << first.out;
+  EXPECT_EQ(RunBrew({"--config", printed, "--print-config"}, Nothing).out, first.out);
+
+  std::ofstream(file) << "bean: x\ndry_run: true\n";
+  EXPECT_EQ(RunBrew({"--config", file}, Nothing).err,
+            "error: " + file +
+                ":2: dry_run: only allowed as the flag --dry-run; see oscar-brew --help\n");
+}
+
+TEST(Command, AFullStandardOutputIsAnError) {
+  std::ofstream full("/dev/full");
+  std::ostringstream err;
+  Console console;
+  console.out = &full;
+  console.err = &err;
+  const char* argv[] = {"oscar-brew", "bean"};
+  BrewOptions options;
+  const auto print = [](CommandContext& context) -> CommandResult {
+    context.out << "result\n";
+    return {};
+  };
+  EXPECT_EQ(RunCommand(2, argv, BrewTable(&options), print, console), 4);
+}
+
+TEST(Command, FirstSignalAsksSecondKills) {
+  const auto stopped = [](CommandContext& context) -> CommandResult {
+    EXPECT_FALSE(context.stop.requested());
+    context.stop.ThrowIfRequested("nothing was asked");
+    std::raise(SIGTERM);
+    EXPECT_TRUE(context.stop.requested());
+    context.stop.ThrowIfRequested("layer 1 of 2 is finished");
+    return {};
+  };
+  const Outcome o = RunBrew({"bean"}, stopped);
+  EXPECT_EQ(o.exit_code, 130);
+  EXPECT_NE(o.err.find("layer 1 of 2 is finished; to resume: oscar-brew bean"), std::string::npos)
+      << o.err;
+  EXPECT_EXIT(RunBrew({"bean"},
+                      [](CommandContext&) -> CommandResult {
+                        std::raise(SIGINT);
+                        std::raise(SIGINT);
+                        return {};
+                      }),
+              testing::KilledBySignal(SIGINT), "stopping after this layer");
+}
+
+TEST(Command, HandlersAreGoneAfterwards) {
+  RunBrew({"bean"}, Nothing);
+  EXPECT_EXIT(std::raise(SIGTERM), testing::KilledBySignal(SIGTERM), "^$");
+}
+
+}  // namespace
+}  // namespace oscar

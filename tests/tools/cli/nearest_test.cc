@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Distances by hand.
+#include "tools/cli/nearest.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace oscar {
+namespace {
+
+TEST(Nearest, CountsEditsAndSwaps) {
+  EXPECT_EQ(EditDistance("", "abc"), 3u);
+  EXPECT_EQ(EditDistance("tokens", "tokens"), 0u);
+  EXPECT_EQ(EditDistance("toknes", "tokens"), 1u);  // one swap
+  EXPECT_EQ(EditDistance("Tokens", "tokens"), 0u);
+  EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
+  EXPECT_EQ(EditDistance("ca", "abc"), 3u);  // swapped letters are not edited again
+}
+
+TEST(Nearest, IsSymmetricAndBounded) {
+  EXPECT_TRUE(rc::check([](const std::string& a, const std::string& b) {
+    const size_t distance = EditDistance(a, b);
+    RC_ASSERT(distance == EditDistance(b, a));
+    RC_ASSERT(distance <= std::max(a.size(), b.size()));
+    RC_ASSERT(distance + std::min(a.size(), b.size()) >= std::max(a.size(), b.size()));
+  }));
+}
+
+TEST(Nearest, TakesTheFirstOfEquals) {
+  EXPECT_EQ(Nearest("tokns", {"model", "tokens", "min_tokens"}), "tokens");
+  EXPECT_EQ(Nearest("x", {"a", "b"}), "a");
+  EXPECT_EQ(Nearest("x", {}), "");
+}
+
+}  // namespace
+}  // namespace oscar

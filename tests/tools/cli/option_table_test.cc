@@ -1,0 +1,263 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table's promises: every type from flag and file, flags over file over default, errors that
+// name key, line and the nearest known name, and a printed configuration that reads back equal.
+#include "tools/cli/option_table.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+
+#include "linalg/error.h"
+#include "tests/tools/cli/sample_command.h"
+#include "tools/cli/command_line.h"
+
+namespace oscar {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+// What RunCommand does: the file, then the flags.
+BrewOptions Resolve(const std::string& yaml, const Arguments& arguments) {
+  BrewOptions options;
+  OptionTable table = BrewTable(&options);
+  table.ApplyConfig(ParseConfig(yaml, "c.yaml"), "c.yaml");
+  for (const GivenFlag& flag : SplitCommandLine(table, arguments))
+    table.ApplyFlags(flag.name, flag.values);
+  table.CheckRequired();
+  return options;
+}
+
+std::string ErrorOf(const std::string& yaml, const Arguments& arguments) {
+  try {
+    Resolve(yaml, arguments);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(OptionTable, TakesEveryTypeFromFlags) {
+  const BrewOptions o = Resolve("", {"arabica",   "-n",
+                                     "3",         "--port=8080",
+                                     "--ratio",   "1e-3",
+                                     "--milk",    "--no-paper-filter",
+                                     "--seed",    "-7",
+                                     "--heat",    "92.5",
+                                     "--note",    "a note, with a comma",
+                                     "--spice",   "clove, ground",
+                                     "--spice",   "[anise]",
+                                     "--pours",   "10,20",
+                                     "--pours",   "30",
+                                     "--weights", "0.5,1",
+                                     "--grinder", "blade",
+                                     "--method",  "press",
+                                     "--merge",   "x",
+                                     "y",         "-o",
+                                     "cup"});
+  EXPECT_EQ(o.bean, "arabica");
+  EXPECT_EQ(o.cups, 3);
+  EXPECT_EQ(o.port, 8080);
+  EXPECT_EQ(o.ratio, 1e-3);
+  EXPECT_TRUE(o.milk);
+  EXPECT_FALSE(o.filter);
+  EXPECT_EQ(o.seed, -7);
+  EXPECT_EQ(o.heat, 92.5);
+  EXPECT_EQ(o.note, "a note, with a comma");
+  EXPECT_EQ(o.spice, (Arguments{"clove, ground", "[anise]"}));
+  EXPECT_EQ(o.pours, (std::vector<int64_t>{10, 20, 30}));
+  EXPECT_EQ(o.weights, (std::vector<double>{0.5, 1}));
+  EXPECT_EQ(o.grinder, "blade");
+  EXPECT_EQ(o.method, BrewMethod::kPress);
+  EXPECT_EQ(o.merge, (Arguments{"x", "y"}));
+  EXPECT_EQ(o.output, "cup");
+}
+
+TEST(OptionTable, TakesEveryTypeFromTheFile) {
+  const BrewOptions o = Resolve(
+      "bean: arabica\ncups: 3\nport: 8080\nratio: 1e-3\nmilk: true\npaper_filter: false\nseed: "
+      "-7\nheat: 92.5\n"
+      "note: '12'\nspice: [clove, \"2\"]\npours: []\nweights: [0.5, 1]\ngrinder: blade\nmethod: "
+      "press\nmerge: [x]\n"
+      "output: cup\n",
+      {});
+  EXPECT_EQ(o.bean, "arabica");
+  EXPECT_EQ(o.cups, 3);
+  EXPECT_EQ(o.port, 8080);
+  EXPECT_EQ(o.ratio, 1e-3);
+  EXPECT_TRUE(o.milk);
+  EXPECT_FALSE(o.filter);
+  EXPECT_EQ(o.seed, -7);
+  EXPECT_EQ(o.heat, 92.5);
+  EXPECT_EQ(o.note, "12");
+  EXPECT_EQ(o.spice, (Arguments{"clove", "2"}));
+  EXPECT_TRUE(o.pours.empty());
+  EXPECT_EQ(o.weights, (std::vector<double>{0.5, 1}));
+  EXPECT_EQ(o.grinder, "blade");
+  EXPECT_EQ(o.method, BrewMethod::kPress);
+  EXPECT_EQ(o.merge, Arguments{"x"});
+  EXPECT_EQ(o.output, "cup");
+}
+
+TEST(OptionTable, FlagsOverrideTheFileWhichOverridesDefaults) {
+  const BrewOptions o = Resolve("bean: robusta\ncups: 3\nmilk: true\npours: [1]\nseed: 4\n",
+                                {"arabica", "--cups", "5", "--no-milk", "--pours", "2"});
+  EXPECT_EQ(o.bean, "arabica");
+  EXPECT_EQ(o.cups, 5);
+  EXPECT_FALSE(o.milk);
+  EXPECT_EQ(o.pours, std::vector<int64_t>{2});  // replaced, not appended to
+  EXPECT_EQ(o.seed, 4);
+  EXPECT_EQ(o.ratio, 0.0625);
+  EXPECT_EQ(Resolve("", {"b", "--cups", "5", "--cups", "6"}).cups, 6);  // the last one counts
+  EXPECT_EQ(Resolve("seed: null\n", {"b"}).seed, std::nullopt);
+}
+
+TEST(OptionTable, NamesTheNearestOfAMisspeltName) {
+  EXPECT_EQ(ErrorOf("bean: x\ncpus: 3\n", {}),
+            "c.yaml:2: cpus: oscar-brew has no such key; the nearest is 'cups'");
+  EXPECT_EQ(ErrorOf("paper-filter: true\n", {}),
+            "c.yaml:1: paper-filter: oscar-brew has no such key; the nearest is 'paper_filter'");
+  EXPECT_EQ(ErrorOf("", {"x", "--cpus", "3"}),
+            "oscar-brew has no flag --cpus; the nearest is --cups");
+  EXPECT_EQ(ErrorOf("", {"x", "--paper_filter=false"}),
+            "oscar-brew has no flag --paper_filter; the nearest is --paper-filter");
+  EXPECT_EQ(ErrorOf("grinder: bald\n", {}),
+            "c.yaml:1: grinder: expected one of burr, blade, found \"bald\"; nearest: blade");
+  EXPECT_EQ(ErrorOf("", {"x", "--method", "pres"}),
+            "--method: expected one of drip, press, found \"pres\"; nearest: press");
+}
+
+TEST(OptionTable, RefusesTheWrongType) {
+  EXPECT_EQ(ErrorOf("bean: x\n\ncups: many\n", {}),
+            "c.yaml:3: cups: expected a whole number of cups, found \"many\"");
+  EXPECT_EQ(ErrorOf("cups: '3'\n", {}),
+            "c.yaml:1: cups: expected a whole number of cups, found the quoted text \"3\"; take "
+            "the quotes away");
+  EXPECT_EQ(ErrorOf("cups: 3.0\n", {}),
+            "c.yaml:1: cups: expected a whole number of cups, found \"3.0\"");
+  EXPECT_EQ(ErrorOf("cups: [3]\n", {}),
+            "c.yaml:1: cups: expected a whole number of cups, found a list");
+  EXPECT_EQ(ErrorOf("cups:\n", {}),
+            "c.yaml:1: cups: expected a whole number of cups, found nothing");
+  EXPECT_EQ(ErrorOf("port: 65536\n", {}),
+            "c.yaml:1: port: expected a whole number, found \"65536\"");
+  EXPECT_EQ(ErrorOf("port: -1\n", {}), "c.yaml:1: port: expected a whole number, found \"-1\"");
+  EXPECT_EQ(ErrorOf("milk: yes\n", {}), "c.yaml:1: milk: expected true or false, found \"yes\"");
+  EXPECT_EQ(ErrorOf("ratio: .nan\n", {}), "c.yaml:1: ratio: expected a number, found \".nan\"");
+  EXPECT_EQ(ErrorOf("ratio: inf\n", {}), "c.yaml:1: ratio: expected a number, found \"inf\"");
+  EXPECT_EQ(ErrorOf("ratio: 1e999\n", {}), "c.yaml:1: ratio: expected a number, found \"1e999\"");
+  EXPECT_EQ(ErrorOf("spice: clove\n", {}),
+            "c.yaml:1: spice: expected a list, each text, found the single value \"clove\"; write "
+            "[value]");
+  EXPECT_EQ(ErrorOf("pours: [1, x]\n", {}),
+            "c.yaml:1: pours: expected a list, each a whole number of seconds, found \"x\"");
+  EXPECT_EQ(ErrorOf("note: \"a\\0b\"\n", {}), "c.yaml:1: note: expected text, found \"a\\x00b\"");
+  EXPECT_EQ(ErrorOf("", {"x", "--cups", "3x"}),
+            "--cups: expected a whole number of cups, found \"3x\"");
+  EXPECT_EQ(ErrorOf("", {"x", "--cups", "99999999999999999999"}),
+            "--cups: expected a whole number of cups, found \"99999999999999999999\"");
+  EXPECT_EQ(ErrorOf("", {"x", "--milk=perhaps"}),
+            "--milk: expected true or false, found \"perhaps\"");
+}
+
+TEST(OptionTable, RefusesValuesOutOfRange) {
+  EXPECT_EQ(ErrorOf("cups: 0\n", {}), "c.yaml:1: cups: expected at least 1, found 0");
+  EXPECT_EQ(ErrorOf("", {"x", "--cups", "13"}), "--cups: expected at most 12, found 13");
+  EXPECT_EQ(ErrorOf("pours: [1, -1]\n", {}), "c.yaml:1: pours: expected at least 0, found -1");
+  EXPECT_EQ(ErrorOf("pours: [1, 2, 3, 4]\n", {}), "c.yaml:1: pours: expected at most 3 pours");
+}
+
+TEST(OptionTable, RefusesArgumentsTooFewOrTooMany) {
+  EXPECT_EQ(ErrorOf("", {}),
+            "BEAN is missing: The bean to brew; give it on the command line or as 'bean:' in the "
+            "configuration file");
+  EXPECT_EQ(ErrorOf("", {"x", "y"}), "unexpected argument \"y\"");
+  EXPECT_NE(ErrorOf("", {"x", "--cups"}), "accepted");
+}
+
+TEST(OptionTable, StoresOnlyWhatDecidesTheResult) {
+  BrewOptions options;
+  options.cups = 7;
+  options.output = "elsewhere";
+  const Json stored = BrewTable(&options).Stored();
+  EXPECT_EQ(stored.at("cups"), 7);
+  EXPECT_EQ(stored.at("method"), "drip");
+  EXPECT_TRUE(stored.at("seed").is_null());
+  EXPECT_FALSE(stored.contains("output"));
+  EXPECT_FALSE(stored.contains("restart"));
+}
+
+TEST(OptionTable, PrintedConfigurationReadsBackEqual) {
+  EXPECT_TRUE(rc::check([] {
+    BrewOptions first;
+    const auto utf8 = [] {
+      return *rc::gen::container<std::string>(
+          rc::gen::oneOf(rc::gen::inRange<char>(1, 127),
+                         rc::gen::elementOf(std::string("#:-?[]{},&*!|>'\"%@` \n\t~"))));
+    };
+    first.bean = utf8();
+    first.note =
+        *rc::gen::arbitrary<bool>() ? std::optional<std::string>(utf8() + "é漢") : std::nullopt;
+    first.cups = *rc::gen::inRange<int64_t>(1, 13);
+    first.ratio = std::abs(*rc::gen::arbitrary<double>());
+    first.milk = *rc::gen::arbitrary<bool>();
+    first.filter = *rc::gen::arbitrary<bool>();
+    first.seed = *rc::gen::arbitrary<int64_t>();
+    first.method = *rc::gen::element(BrewMethod::kDrip, BrewMethod::kPress);
+    first.spice = {utf8(), "null", "true", "1", utf8()};
+    first.pours =
+        *rc::gen::container<std::vector<int64_t>>(2, rc::gen::inRange<int64_t>(0, INT64_MAX));
+    first.weights = {*rc::gen::arbitrary<double>(), 1e300, -0.0, 5e-324};
+    if (!std::isfinite(first.ratio) || !std::isfinite(first.weights[0])) return;
+
+    OptionTable first_table = BrewTable(&first);
+    BrewOptions second;
+    OptionTable second_table = BrewTable(&second);
+    second_table.ApplyConfig(ParseConfig(first_table.ToYaml(), "printed"), "printed");
+    RC_ASSERT(second_table.ToYaml() == first_table.ToYaml());
+    RC_ASSERT(second_table.Stored() == first_table.Stored());
+    RC_ASSERT(second.spice == first.spice);
+    RC_ASSERT(second.note == first.note);
+    RC_ASSERT(second.ratio == first.ratio);
+  }));
+}
+
+TEST(OptionTable, HelpShowsEveryOptionWithItsDefault) {
+  BrewOptions options;
+  const OptionTable table = BrewTable(&options);
+  const std::string help = HelpText(table, 80);
+  for (const Option& option : table.options())
+    EXPECT_NE(help.find(option.flag()), std::string::npos) << option.flag();
+  EXPECT_NE(help.find("Usage: oscar-brew BEAN [options]"), std::string::npos) << help;
+  EXPECT_NE(help.find("  -n, --cups CUPS             How much (default: 2)\n"), std::string::npos)
+      << help;
+  EXPECT_NE(help.find("--grinder burr|blade"), std::string::npos) << help;
+  EXPECT_NE(help.find("Use paper (default; --no-paper-filter to switch"), std::string::npos)
+      << help;
+  EXPECT_NE(help.find("\nExtras:\n"), std::string::npos) << help;
+  EXPECT_NE(help.find("oscar-brew arabica -n 4"), std::string::npos) << help;
+  size_t begin = 0;
+  while (begin < help.size()) {
+    const size_t end = help.find('\n', begin);
+    EXPECT_LE(end - begin, 80u) << help.substr(begin, end - begin);
+    begin = end + 1;
+  }
+}
+
+TEST(OptionTable, ResumeCommandRepeatsTheLineButNotARestart) {
+  BrewOptions options;
+  OptionTable table = BrewTable(&options);
+  EXPECT_EQ(ResumeCommand(table, {"a bean", "--restart", "--note", "it's", "-o", ""}),
+            "oscar-brew 'a bean' --note 'it'\\''s' -o ''");
+  table.ApplyConfig(ParseConfig("restart: true\n", "c"), "c");
+  EXPECT_EQ(ResumeCommand(table, {"x", "--config", "c"}), "oscar-brew x --config c --no-restart");
+  EXPECT_EQ(ResumeCommand(table, {"x", "--taste", "3", "-n", "2", "--taste=4", "--restart=true"}),
+            "oscar-brew x -n 2 --no-restart");
+  table.ApplyConfig(ParseConfig("taste: 3\n", "c"), "c");
+  EXPECT_EQ(ResumeCommand(table, {"x"}), "oscar-brew x --no-restart --taste 0");
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A command with an option of every type: the worked example of tools/README.md, and what the tests
+// of this folder run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/cli/option_table.h"
+
+namespace oscar {
+
+enum class BrewMethod { kDrip, kPress };
+
+struct BrewOptions {
+  std::string bean;
+  std::string output;
+  int64_t cups = 2;
+  uint16_t port = 80;
+  double ratio = 0.0625;
+  bool milk = false;
+  bool filter = true;
+  bool restart = false;
+  int64_t taste = 0;
+  std::string grinder = "burr";
+  BrewMethod method = BrewMethod::kDrip;
+  std::optional<int64_t> seed;
+  std::optional<double> heat;
+  std::optional<std::string> note;
+  std::vector<std::string> spice;
+  std::vector<int64_t> pours = {30, 60};
+  std::vector<double> weights;
+  std::vector<std::string> merge;
+};
+
+inline OptionTable BrewTable(BrewOptions* o) {
+  OptionTable table("oscar-brew", "Brews coffee from beans");
+  table.Group("Beans");
+  table.Add(&o->bean,
+            {.name = "bean", .help = "The bean to brew", .positional = true, .required = true});
+  table.Add(
+      &o->cups,
+      {.name = "cups", .help = "How much", .unit = "cups", .short_name = 'n', .min = 1, .max = 12});
+  table.Add(&o->port, {.name = "port", .help = "Of the machine"});
+  table.Add(&o->ratio, {.name = "ratio", .help = "Coffee by water", .min = 0.0});
+  table.Add(&o->grinder, {.name = "grinder", .help = "What grinds", .choices = {"burr", "blade"}});
+  table.AddChoice(&o->method, {{"drip", BrewMethod::kDrip}, {"press", BrewMethod::kPress}},
+                  {.name = "method", .help = "How to brew"});
+  table.Group("Extras");
+  table.Add(&o->milk, {.name = "milk", .help = "Add milk"});
+  table.Add(&o->filter, {.name = "paper_filter", .help = "Use paper"});
+  table.Add(&o->seed, {.name = "seed", .help = "Of the shuffle"});
+  table.Add(&o->heat, {.name = "heat", .help = "Water temperature", .unit = "degrees"});
+  table.Add(&o->note, {.name = "note", .help = "On the cup"});
+  table.Add(&o->spice, {.name = "spice", .help = "What else goes in"});
+  table.Add(&o->pours, {.name = "pours",
+                        .help = "When to pour",
+                        .unit = "seconds",
+                        .min = 0,
+                        .check = [](const Json& value) {
+                          return value.size() > 3 ? std::string("expected at most 3 pours")
+                                                  : std::string();
+                        }});
+  table.Add(&o->weights, {.name = "weights", .help = "Of each cup"});
+  table.Add(&o->merge, {.name = "merge", .help = "Earlier brews", .several = true});
+  table.Group("Run");
+  table.Add(&o->output, {.name = "output",
+                         .help = "Where the cup goes",
+                         .unit = "path",
+                         .short_name = 'o',
+                         .scope = OptionScope::kRun});
+  table.Add(
+      &o->restart,
+      {.name = "restart", .help = "Begin anew", .scope = OptionScope::kRun, .only_once = true});
+  table.Add(&o->taste, {.name = "taste", .help = "Try this many first", .only_once = true});
+  table.Example("oscar-brew arabica -n 4", "Four cups");
+  return table;
+}
+
+}  // namespace oscar

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Set-up, configure, build: the one build tree (preset dev, build/dev) that demo.sh and test.sh share. Arguments are targets;
+# none means everything.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools/setup.sh
+cmake --preset dev
+
+# A unit that includes LibTorch's headers takes up to 2 GB to compile.
+memory_gb=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
+jobs=$((memory_gb / 2))
+[ "$jobs" -ge 1 ] || jobs=1
+[ "$jobs" -le "$(nproc)" ] || jobs=$(nproc)
+cmake --build --preset dev -j "$jobs" ${1:+--target "$@"}

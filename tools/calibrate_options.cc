@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See calibrate_options.h. Keys and meanings are part of the artifact (resolved configuration):
+// rename nothing.
+#include "tools/calibrate_options.h"
+
+#include "linalg/rotation.h"
+
+namespace oscar {
+
+OptionTable CalibrateTable(CalibrateOptions* options) {
+  CalibrationOptions& calibration = options->calibration;
+  OptionTable table("oscar-calibrate",
+                    "Fits the rotations that let a model keep its KV cache in 2 bits, and writes "
+                    "them as a verified artifact.");
+  table.Add(&options->model, {.name = "model",
+                              .help = "directory of the model, or ORG/NAME[@REVISION] in the local "
+                                      "Hugging Face cache; nothing is downloaded",
+                              .scope = OptionScope::kRun,
+                              .positional = true});
+  table.Add(&options->output,
+            {.name = "output",
+             .help = "the artifact's directory, which must not exist; empty: NAME-oscar in this "
+                     "directory; its state while running lies beside it in OUTPUT.job",
+             .short_name = 'o',
+             .scope = OptionScope::kRun});
+
+  table.Group("Data");
+  table.Add(&options->data,
+            {.name = "data",
+             .help = "files to calibrate on: .jsonl with text, messages or input_ids in each row, "
+                     "anything else is one plain-text document; none: the built-in corpus",
+             .scope = OptionScope::kRun,
+             .several = true});
+  table.Add(&options->tokens,
+            {.name = "tokens",
+             .help = "token budget; documents are taken whole, in order, until it is full",
+             .unit = "tokens",
+             .min = 1});
+  table.Add(&options->max_sequence,
+            {.name = "max_sequence",
+             .help = "longest document; longer ones are cut there and counted; 0: what the model "
+                     "supports, up to the budget",
+             .unit = "tokens",
+             .min = 0});
+  table.Add(&options->show_samples,
+            {.name = "show_samples",
+             .help = "print the first N documents as they will be fed, and stop",
+             .min = 0,
+             .scope = OptionScope::kRun,
+             .only_once = true});
+
+  table.Group("Fit");
+  table.AddChoice(
+      &calibration.fit.value_target,
+      ChoiceNames<ValueTarget>{{"attention_output", ValueTarget::kAttentionOutput},
+                               {"diagonal", ValueTarget::kDiagonal}},
+      {.name = "value_target",
+       .help = "second moment that value rotations are fitted to: that of the attention output "
+               "(the paper), or values weighted by k C_Q k (upstream's script)"});
+  ChoiceNames<Composition> compositions;
+  for (Composition composition : AllCompositions())
+    compositions.emplace_back(std::string(CompositionName(composition)), composition);
+  table.AddChoice(&calibration.fit.composition, compositions,
+                  {.name = "composition",
+                   .help = "factors of the rotation by upstream's names: r eigenvectors, h "
+                           "Hadamard, pbr bit reversal"});
+  table.Add(&calibration.min_tokens,
+            {.name = "min_tokens",
+             .help = "tokens every head must see; -1: 20 times its dimension",
+             .unit = "tokens",
+             .min = -1});
+  table.Add(&calibration.held_out,
+            {.name = "held_out",
+             .help = "share of the tokens that clip ratios and errors are judged on",
+             .min = 0,
+             .max = 0.5});
+
+  table.Group("Clipping and quantization");
+  table.AddChoice(&calibration.clip.mode,
+                  ChoiceNames<ClipMode>{{"search", ClipMode::kSearch}, {"fixed", ClipMode::kFixed}},
+                  {.name = "clip",
+                   .help = "search: per layer and side, the ratio with the least weighted error on "
+                           "held-out tokens; fixed: --clip-k and --clip-v"});
+  table.Add(&calibration.clip.fixed_k,
+            {.name = "clip_k",
+             .help = "percentile of |k| kept by --clip fixed; 0 clips nothing",
+             .min = 0,
+             .max = 1});
+  table.Add(&calibration.clip.fixed_v,
+            {.name = "clip_v",
+             .help = "percentile of |v| kept by --clip fixed; 0 clips nothing",
+             .min = 0,
+             .max = 1});
+  table.Add(&calibration.clip.candidates, {.name = "clip_candidates",
+                                           .help = "ratios that --clip search tries, ascending",
+                                           .min = 0.01,
+                                           .max = 1});
+  table.Add(&calibration.clip.quant_group_size,
+            {.name = "quant_group_size",
+             .help = "values that share a scale; 0: the whole head",
+             .unit = "values",
+             .min = 0});
+  table.Add(&calibration.sink_tokens, {.name = "sink_tokens",
+                                       .help = "tokens kept in 16 bits at the start of a sequence",
+                                       .unit = "tokens",
+                                       .min = 0});
+  table.Add(&calibration.recent_tokens, {.name = "recent_tokens",
+                                         .help = "tokens kept in 16 bits at its end",
+                                         .unit = "tokens",
+                                         .min = 0});
+  table.Add(&calibration.error_rows,
+            {.name = "error_rows",
+             .help = "query rows per held-out document on which attention-KL is measured",
+             .unit = "rows",
+             .min = 1});
+
+  table.Group("Running");
+  table.Add(&options->device, {.name = "device",
+                               .help = "auto (a GPU if there is one), cpu, cuda or cuda:N",
+                               .scope = OptionScope::kRun});
+  table.Add(&options->dtype,
+            {.name = "dtype",
+             .help = "arithmetic of the model; auto: as stored on a GPU, f32 on a CPU",
+             .choices = {"auto", "bf16", "f16", "f32"}});
+  table.Add(&options->allow_unknown_config,
+            {.name = "allow_unknown_config",
+             .help = "let pass fields of config.json that no table knows"});
+  table.Add(&options->restart, {.name = "restart",
+                                .help = "discard the state of an unfinished run",
+                                .scope = OptionScope::kRun,
+                                .only_once = true});
+  table.Add(&options->merge, {.name = "merge",
+                              .help = "instead of running a model: add up the moments of these "
+                                      "artifacts and fit again (one artifact: refit)",
+                              .scope = OptionScope::kRun,
+                              .several = true});
+
+  table.Example("oscar-calibrate Qwen/Qwen3-8B",
+                "calibrates on the built-in corpus and writes Qwen3-8B-oscar");
+  table.Example("oscar-calibrate ./model --data prompts.jsonl -o out --device cpu",
+                "own data, on the CPU");
+  table.Example("oscar-calibrate --merge part1 part2 -o merged",
+                "adds up two runs on different data");
+  return table;
+}
+
+}  // namespace oscar

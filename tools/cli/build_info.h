@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which build of oscar this is: printed by --version and stored in artifacts.
+// Trap: the commit is read when CMake configures; a change that is not committed does not show.
+#pragma once
+
+#include <string>
+
+namespace oscar {
+
+struct BuildInfo {
+  std::string version;       // "0.1.0"
+  std::string git_commit;    // 40 digits, or "unknown" for a tree without .git
+  std::string compiler;      // "GNU 12.2.0"
+  std::string build_type;    // "RelWithDebInfo"
+  std::string libtorch;      // "2.11.0+cu130"
+  std::string cuda_toolkit;  // "13.0.88", or "none"
+};
+
+BuildInfo ThisBuild();
+
+// What --version prints: several lines, the first "<command> <version>".
+std::string VersionText(const std::string& command);
+
+}  // namespace oscar

@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "tools/cli/command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <new>
+#include <system_error>
+
+#include "tools/cli/build_info.h"
+#include "tools/cli/command_line.h"
+
+namespace oscar {
+namespace {
+
+void AddCommonOptions(CommonOptions* common, OptionTable* table) {
+  constexpr auto kFlag = OptionScope::kCommandLine;
+  table->Group("Common");
+  table->Add(&common->config, {.name = "config",
+                               .help = "Read options from this YAML file; flags override it",
+                               .unit = "file",
+                               .scope = kFlag});
+  table->Add(&common->print_config,
+             {.name = "print_config",
+              .help = "Print the resolved configuration as YAML that --config reads, and stop",
+              .scope = kFlag});
+  table->Add(&common->dry_run, {.name = "dry_run",
+                                .help = "Print what would be done and what it needs, and stop",
+                                .scope = kFlag});
+  table->Add(&common->quiet, {.name = "quiet",
+                              .help = "Say nothing but errors and the result",
+                              .short_name = 'q',
+                              .scope = kFlag});
+  table->AddChoice(&common->log_format, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
+                   {.name = "log_format",
+                    .help = "How to report on standard error; json is one object per line",
+                    .scope = OptionScope::kRun});
+  table->Add(&common->version,
+             {.name = "version", .help = "Print the version, and stop", .scope = kFlag});
+  table->Add(
+      &common->help,
+      {.name = "help", .help = "Print this help, and stop", .short_name = 'h', .scope = kFlag});
+}
+
+// Errors of the command line itself are reported in the format it asks for, if it does.
+LogFormat FormatAskedFor(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool split = arguments[i] == "--log-format" && i + 1 < arguments.size();
+    if (arguments[i] == "--log-format=json" || (split && arguments[i + 1] == "json"))
+      return LogFormat::kJson;
+  }
+  return LogFormat::kText;
+}
+
+void FlushResults(std::ostream& out) {
+  out.flush();
+  if (!out) throw ResourceError("standard output: the results could not be written");
+}
+
+std::string KindOf(ExitCode code) {
+  switch (code) {
+    case ExitCode::kDone:
+      return "none";
+    case ExitCode::kGateFailed:
+      return "gate";
+    case ExitCode::kUsage:
+      return "usage";
+    case ExitCode::kInput:
+      return "input";
+    case ExitCode::kResources:
+      return "resources";
+    case ExitCode::kInterrupted:
+      return "interrupted";
+  }
+  return "none";
+}
+
+void Report(Log* log, const Failure& failure, const std::string& hint) {
+  Json fields = {{"exit_code", static_cast<int>(failure.exit_code)},
+                 {"kind", KindOf(failure.exit_code)}};
+  if (!hint.empty()) fields["hint"] = hint;
+  log->Error("failed", hint.empty() ? failure.message : failure.message + "; " + hint, fields);
+}
+
+}  // namespace
+
+Failure DescribeFailure(const std::exception& error) {
+  if (const auto* known = dynamic_cast<const Error*>(&error))
+    return {known->exit_code(), known->what()};
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return {ExitCode::kResources, "out of memory; --dry-run prints what is needed"};
+  std::string text = error.what();
+  text.erase(std::min(text.find('\n'), text.size()));  // LibTorch adds a page of stack
+  if (const auto* system = dynamic_cast<const std::system_error*>(&error))
+    return {system->code() == std::errc::no_such_file_or_directory ? ExitCode::kInput
+                                                                   : ExitCode::kResources,
+            text};
+  std::string lower = text;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* sign : {"out of memory", "can't allocate memory", "cannot allocate memory",
+                           "cuda error", "cuda driver", "cublas_status", "no cuda gpus"}) {
+    if (lower.find(sign) != std::string::npos)
+      return {ExitCode::kResources, text + "; --dry-run prints what is needed"};
+  }
+  return {ExitCode::kInput,
+          "unexplained failure, which is a bug in oscar, please report it: " + text};
+}
+
+int RunCommand(int argc, const char* const* argv, OptionTable table, const CommandFunction& run,
+               const Console& console) {
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  CommonOptions common;
+  AddCommonOptions(&common, &table);
+  common.log_format = FormatAskedFor(arguments);
+  std::string hint = fmt::format("see {} --help", table.command());
+  try {
+    const std::vector<GivenFlag> flags = SplitCommandLine(table, arguments);
+    for (const GivenFlag& flag : flags)  // --config first: the file stands below every flag
+      if (flag.name == "config") table.ApplyFlags(flag.name, flag.values);
+    if (!common.config.empty()) table.ApplyConfig(ReadConfigFile(common.config), common.config);
+    for (const GivenFlag& flag : flags) table.ApplyFlags(flag.name, flag.values);
+    std::string text;
+    if (common.help) {
+      text = HelpText(table, std::clamp(console.out_columns, 60, 100));
+    } else if (common.version) {
+      text = VersionText(table.command());
+    } else if (common.print_config) {
+      text = table.ToYaml();
+    }
+    if (!text.empty()) {
+      *console.out << text;
+      FlushResults(*console.out);
+      return static_cast<int>(ExitCode::kDone);
+    }
+    table.CheckRequired();
+  } catch (const std::exception& error) {
+    Log log(console, common.log_format, common.quiet);
+    Report(&log, DescribeFailure(error), hint);
+    return static_cast<int>(DescribeFailure(error).exit_code);
+  }
+
+  Log log(console, common.log_format, common.quiet);
+  Progress progress(&log);
+  const std::string notice = "stopping after this layer; once more to stop at once";
+  const StopSignal stop(
+      common.log_format == LogFormat::kJson
+          ? LogLineJson(LogLevel::kInfo, "stopping", notice, Json::object(), console.utc()) + "\n"
+          : "\n" + notice + "\n");
+  hint.clear();
+  try {
+    CommandContext context{*console.out, log, progress, stop, table.Stored(), common.dry_run};
+    const CommandResult result = run(context);
+    progress.End();
+    if (!result.made.empty()) *console.out << result.made << '\n';
+    FlushResults(*console.out);
+    return static_cast<int>(result.exit_code);
+  } catch (const std::exception& error) {
+    progress.End();
+    const Failure failure = DescribeFailure(error);
+    if (failure.exit_code == ExitCode::kInterrupted)
+      hint = "to resume: " + ResumeCommand(table, arguments);
+    Report(&log, failure, hint);
+    return static_cast<int>(failure.exit_code);
+  }
+}
+
+}  // namespace oscar

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "tools/cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "capture/files/quote.h"  // Quoted, Escaped
+#include "linalg/check.h"
+#include "linalg/error.h"
+#include "tools/cli/nearest.h"
+
+namespace oscar {
+namespace {
+
+constexpr int kMany = 1 << 20;  // values of one list
+
+std::string FlagName(const Option& option) { return option.flag().substr(2); }
+
+CLI::Option* AddTo(CLI::App* app, const Option& option) {
+  const OptionSpec& spec = option.spec;
+  const bool is_list = option.type.list;
+  CLI::Option* added = nullptr;
+  if (spec.positional) {
+    added = app->add_option(spec.name);
+  } else {
+    const std::string short_name = spec.short_name != 0 ? fmt::format("-{},", spec.short_name) : "";
+    const std::string name = FlagName(option);
+    if (option.is_switch()) {
+      added = app->add_flag(fmt::format("{}--{},!--no-{}", short_name, name, name));
+    } else {
+      added = app->add_option(short_name + "--" + name);
+    }
+  }
+  if (is_list && (spec.several || spec.positional)) added->expected(1, kMany);
+  added->allow_extra_args(spec.several && !spec.positional);
+  added->multi_option_policy(is_list ? CLI::MultiOptionPolicy::TakeAll
+                                     : CLI::MultiOptionPolicy::TakeLast);
+  return added;
+}
+
+[[noreturn]] void RefuseExtra(const OptionTable& table, const std::vector<std::string>& extra) {
+  const auto flag = std::find_if(extra.begin(), extra.end(), [](const std::string& text) {
+    return text.size() > 1 && text[0] == '-';
+  });
+  if (flag == extra.end())
+    throw UsageError(fmt::format("unexpected argument {}", Quoted(extra.front())));
+  std::vector<std::string> known;
+  for (const Option& option : table.options())
+    if (!option.spec.positional) known.push_back(option.flag());
+  const std::string name = flag->substr(0, flag->find('='));
+  throw UsageError(fmt::format("{} has no flag {}; the nearest is {}", table.command(),
+                               Escaped(name), Nearest(name, known)));
+}
+
+// Appends `text` broken into lines of `columns` bytes, each starting in column `indent`.
+void Wrap(const std::string& text, size_t indent, size_t columns, std::string* out) {
+  size_t column = indent;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    if (column > indent && column + 1 + (end - begin) > columns) {
+      *out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      *out += ' ';
+      ++column;
+    }
+    *out += text.substr(begin, end - begin);
+    column += end - begin;
+    begin = end + 1;
+  }
+  *out += '\n';
+}
+
+std::string HelpLabel(const Option& option) {
+  const std::string several = option.type.list && option.spec.several ? "..." : "";
+  if (option.spec.positional) return option.flag() + (option.type.list ? "..." : "");
+  const std::string short_name =
+      option.spec.short_name != 0 ? fmt::format("-{}, ", option.spec.short_name) : "";
+  const std::string value = option.value_name();
+  return short_name + option.flag() + (value.empty() ? "" : " " + value) + several;
+}
+
+std::string HelpDescription(const Option& option) {
+  std::string text = option.spec.help;
+  const Json& value = option.default_value;
+  const bool is_switch = option.is_switch();
+  if (is_switch && value == true)
+    text += fmt::format(" (default; --no-{} to switch off)", FlagName(option));
+  if (option.spec.required) text += " (required)";
+  const bool shown = !value.is_null() && !is_switch && value != "" && value != Json::array();
+  if (shown) {
+    text +=
+        fmt::format(" (default: {})", value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  if (option.type.list && !option.spec.several && !option.spec.positional)
+    text += " (may be repeated)";
+  return text;
+}
+
+}  // namespace
+
+std::vector<GivenFlag> SplitCommandLine(const OptionTable& table,
+                                        const std::vector<std::string>& arguments) {
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  std::vector<std::pair<const Option*, CLI::Option*>> added;
+  for (const Option& option : table.options()) added.emplace_back(&option, AddTo(&app, option));
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  if (const std::vector<std::string> extra = app.remaining(); !extra.empty())
+    RefuseExtra(table, extra);
+  std::vector<GivenFlag> given;
+  for (const auto& [option, parsed] : added)
+    if (parsed->count() > 0) given.push_back({option->spec.name, parsed->results()});
+  return given;
+}
+
+std::string HelpText(const OptionTable& table, int columns) {
+  OSCAR_CHECK_LE(40, columns);
+  constexpr size_t kColumn = 30;  // where descriptions start
+  const auto width = static_cast<size_t>(columns);
+  std::string text;
+  Wrap(table.command() + ": " + table.summary(), 0, width, &text);
+  text += "\nUsage: " + table.command();
+  for (const Option& option : table.options()) {
+    if (!option.spec.positional) continue;
+    text += option.spec.required ? " " + HelpLabel(option) : " [" + HelpLabel(option) + "]";
+  }
+  text += " [options]\n";
+  std::vector<std::string> groups;
+  for (const Option& option : table.options())
+    if (std::find(groups.begin(), groups.end(), option.group) == groups.end())
+      groups.push_back(option.group);
+  for (const std::string& group : groups) {
+    text += "\n" + (group.empty() ? "Options" : group) + ":\n";
+    for (const Option& option : table.options()) {
+      if (option.group != group) continue;
+      const std::string label = "  " + HelpLabel(option);
+      text += label.size() + 2 > kColumn ? label + "\n" + std::string(kColumn, ' ')
+                                         : label + std::string(kColumn - label.size(), ' ');
+      Wrap(HelpDescription(option), kColumn, width, &text);
+    }
+  }
+  if (!table.examples().empty()) text += "\nExamples:\n";
+  for (const auto& [line, what] : table.examples()) {
+    text += "  " + line + "\n      ";
+    Wrap(what, 6, width, &text);
+  }
+  return text;
+}
+
+std::string ShellQuote(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return c < 128 &&
+           (std::isalnum(c) ||
+            std::string_view("_./:=@%+,-").find(static_cast<char>(c)) != std::string_view::npos);
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string ResumeCommand(const OptionTable& table, const std::vector<std::string>& arguments) {
+  const auto find_once = [&](const std::string& flag) {
+    return std::find_if(table.options().begin(), table.options().end(), [&](const Option& option) {
+      return option.spec.only_once && option.flag() == flag;
+    });
+  };
+  std::string line = table.command();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const size_t equals = argument.find('=');
+    const auto once = find_once(argument.substr(0, equals));
+    if (once == table.options().end()) {
+      line += " " + ShellQuote(argument);
+    } else if (!once->is_switch() && equals == std::string::npos) {
+      ++i;  // its value
+    }
+  }
+  for (const Option& option : table.options()) {
+    if (!option.spec.only_once || option.source != OptionSource::kFile) continue;
+    const Json& value = option.default_value;
+    if (option.is_switch()) {
+      line += value == true ? " " + option.flag() : " --no-" + FlagName(option);
+    } else {
+      line += " " + option.flag() + " " +
+              ShellQuote(value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+  return line;
+}
+
+}  // namespace oscar

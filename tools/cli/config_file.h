@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The syntax of --config FILE.yaml: one mapping from keys to scalars or lists of scalars, and no
+// more of YAML than that. Anchors, aliases, tags, nesting, a second document, a key given twice and
+// files over 1 MiB are UsageErrors that name file and line.
+// Trap: this knows no option; OptionTable gives the entries their types.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace oscar {
+
+struct ConfigScalar {
+  std::string text;
+  bool quoted = false;  // 'x', "x" or a literal: text, whatever it looks like
+  bool IsNull() const;  // plain null, ~ or nothing
+};
+
+struct ConfigEntry {
+  std::string key;
+  int line = 0;  // from 1
+  bool list = false;
+  std::vector<ConfigScalar> values;  // exactly one unless `list`
+};
+
+// `name` is the file as errors name it. Entries in file order.
+std::vector<ConfigEntry> ParseConfig(std::string_view text, const std::string& name);
+std::vector<ConfigEntry> ReadConfigFile(const std::string& path);
+
+}  // namespace oscar

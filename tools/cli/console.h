@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a command writes: results to standard output, everything else to standard error. Tests pass
+// their own streams and clock. Trap: NO_COLOR forbids colour, not the live line; TERM=dumb forbids
+// both.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+struct Console {
+  std::ostream* out = nullptr;  // results; the last line is the path of what was made
+  std::ostream* err = nullptr;  // progress, log, errors
+  bool live = false;            // err is a terminal that can erase its line
+  bool color = false;           // of err
+  std::function<int()> err_columns = [] { return 80; };  // asked anew for every live line
+  int out_columns = 80;                                  // for the help
+  std::function<double()> seconds;                       // steady clock, any origin
+  std::function<std::string()> utc;                      // "2026-01-31T12:00:00.123Z"
+};
+
+Console ProcessConsole();
+
+// The part of UTF-8 `text` that fits `columns` terminal columns. Never cuts a character; what lies
+// beyond Latin, Greek and Cyrillic is counted as two columns wide, which errs to the short side.
+std::string FitColumns(std::string_view text, int columns);
+int CountColumns(std::string_view text);
+
+}  // namespace oscar

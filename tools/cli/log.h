@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a command says while it works, on standard error: sentences for people, or with
+// --log-format json one object per line {"event", "fields", "level", "message", "time"}.
+// Trap: not synchronized; only the thread that runs the command may use it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "capture/files/strict_json.h"  // Json
+#include "tools/cli/console.h"
+
+namespace oscar {
+
+enum class LogFormat { kText, kJson };
+enum class LogLevel { kInfo, kError };
+
+class Log {
+ public:
+  // `quiet` drops what is not an error.
+  Log(Console console, LogFormat format, bool quiet);
+  ~Log();  // erases the live line
+
+  // `event` is a stable word for programs ("layer_done"), `message` the same for people.
+  void Info(std::string_view event, std::string_view message, const Json& fields = Json::object());
+  void Error(std::string_view event, std::string_view message, const Json& fields = Json::object());
+
+  // The line that is replaced in place, below everything else; "" erases it. Nothing happens unless
+  // this is a terminal, in text, and not quiet.
+  void Live(std::string_view line);
+  bool shows_live() const { return shows_live_; }
+  const Console& console() const { return console_; }
+
+ private:
+  void Write(LogLevel level, std::string_view event, std::string_view message, const Json& fields);
+
+  Console console_;
+  LogFormat format_;
+  bool quiet_, shows_live_;
+  std::string live_;
+};
+
+// The JSON line, without the newline. Bytes that are not UTF-8 are replaced.
+std::string LogLineJson(LogLevel level, std::string_view event, std::string_view message,
+                        const Json& fields, const std::string& utc);
+
+}  // namespace oscar

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The known name a misspelt one most likely meant, for error messages.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace oscar {
+
+// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`; bytes, case
+// ignored (optimal string alignment).
+size_t EditDistance(std::string_view a, std::string_view b);
+
+// The member of `known` with the smallest distance, the first on ties; "" if `known` is empty.
+std::string Nearest(std::string_view name, const std::vector<std::string>& known);
+
+}  // namespace oscar

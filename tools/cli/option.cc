@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "tools/cli/option.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "capture/files/quote.h"  // Quoted
+#include "linalg/check.h"
+#include "linalg/error.h"
+#include "tools/cli/nearest.h"
+
+namespace oscar {
+namespace {
+
+std::string Upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+template <typename Number>
+std::optional<Number> ParseNumber(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.starts_with('+') || error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return number;
+}
+
+// nlohmann::json refuses to write bytes that are not UTF-8, so they are refused here.
+bool IsPlainUtf8(std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) return false;
+  try {
+    static_cast<void>(Json(text).dump());
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+std::string ScalarProblem(const Option& option, const Json& value) {
+  const OptionSpec& spec = option.spec;
+  if (value.is_number()) {
+    const double number = value.get<double>();
+    if (spec.min && number < *spec.min)
+      return fmt::format("expected at least {}, found {}", *spec.min, value.dump());
+    if (spec.max && number > *spec.max)
+      return fmt::format("expected at most {}, found {}", *spec.max, value.dump());
+  }
+  if (!spec.choices.empty()) {
+    OSCAR_CHECK(value.is_string());
+    const std::string& text = value.get_ref<const std::string&>();
+    if (std::find(spec.choices.begin(), spec.choices.end(), text) == spec.choices.end())
+      return fmt::format("expected {}, found {}; nearest: {}", ExpectedValue(option), Quoted(text),
+                         Nearest(text, spec.choices));
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Option::flag() const {
+  if (spec.positional) return Upper(spec.name);
+  std::string flag = "--" + spec.name;
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+std::string Option::value_name() const {
+  if (is_switch()) return "";
+  if (!spec.choices.empty()) return fmt::format("{}", fmt::join(spec.choices, "|"));
+  if (!spec.unit.empty()) return Upper(spec.unit);
+  switch (type.kind) {
+    case ValueKind::kBool:
+      return "BOOL";
+    case ValueKind::kInteger:
+      return "N";
+    case ValueKind::kReal:
+      return "NUMBER";
+    case ValueKind::kText:
+      return "TEXT";
+  }
+  OSCAR_CHECK(false);
+}
+
+std::string ExpectedValue(const Option& option) {
+  const ValueType& type = option.type;
+  const std::string of_unit = option.spec.unit.empty() ? "" : " of " + option.spec.unit;
+  const std::string list = type.list ? "a list, each " : "";
+  if (!option.spec.choices.empty())
+    return fmt::format("{}one of {}", list, fmt::join(option.spec.choices, ", "));
+  switch (type.kind) {
+    case ValueKind::kBool:
+      return list + "true or false";
+    case ValueKind::kInteger:
+      return list + "a whole number" + of_unit;
+    case ValueKind::kReal:
+      return list + "a number" + of_unit;
+    case ValueKind::kText:
+      return list + "text";
+  }
+  OSCAR_CHECK(false);
+}
+
+std::optional<Json> ParseScalar(const ValueType& type, std::string_view text) {
+  switch (type.kind) {
+    case ValueKind::kBool:
+      if (text == "true") return true;
+      if (text == "false") return false;
+      return std::nullopt;
+    case ValueKind::kInteger: {
+      const std::optional<int64_t> number = ParseNumber<int64_t>(text);
+      if (!number || *number < type.lowest || *number > type.highest) return std::nullopt;
+      return *number;
+    }
+    case ValueKind::kReal: {
+      const std::optional<double> number = ParseNumber<double>(text);
+      if (!number || !std::isfinite(*number)) return std::nullopt;
+      return *number;
+    }
+    case ValueKind::kText:
+      if (!IsPlainUtf8(text)) return std::nullopt;
+      return std::string(text);
+  }
+  OSCAR_CHECK(false);
+}
+
+std::string ValueProblem(const Option& option, const Json& value) {
+  if (value.is_null()) return "";
+  if (option.type.list) {
+    for (const Json& element : value) {
+      if (std::string problem = ScalarProblem(option, element); !problem.empty()) return problem;
+    }
+  } else if (std::string problem = ScalarProblem(option, value); !problem.empty()) {
+    return problem;
+  }
+  return option.spec.check ? option.spec.check(value) : "";
+}
+
+Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts) {
+  const auto parse = [&](std::string_view text) {
+    std::optional<Json> value = ParseScalar(option.type, text);
+    if (!value) {
+      throw UsageError(fmt::format("{}: expected {}, found {}", option.flag(),
+                                   ExpectedValue(option), Quoted(text)));
+    }
+    return *std::move(value);
+  };
+  OSCAR_CHECK(!texts.empty());
+  Json value;
+  if (option.type.list) {
+    value = Json::array();
+    for (std::string_view text : texts) {
+      while (option.type.kind != ValueKind::kText && text.find(',') != std::string_view::npos) {
+        value.push_back(parse(text.substr(0, text.find(','))));
+        text.remove_prefix(text.find(',') + 1);
+      }
+      value.push_back(parse(text));
+    }
+  } else {
+    value = parse(texts.back());
+  }
+  if (const std::string problem = ValueProblem(option, value); !problem.empty())
+    throw UsageError(fmt::format("{}: {}", option.flag(), problem));
+  return value;
+}
+
+}  // namespace oscar

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One option of a command: what the table says about it and the field it fills. Every value, from a
+// flag or from the configuration file, passes through one JSON value of the declared kind, so both
+// obey the same rules. Trap: a binding holds a pointer to the caller's field, which must outlive
+// it.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "capture/files/strict_json.h"  // Json
+
+namespace oscar {
+
+enum class ValueKind { kBool, kInteger, kReal, kText };
+
+struct ValueType {
+  ValueKind kind;
+  bool list = false;
+  bool optional = false;            // may be null: not given
+  int64_t lowest = 0, highest = 0;  // what an integer field can hold
+};
+
+// Where an option may be given, and whether it belongs to the identity of what is made.
+enum class OptionScope {
+  kResult,       // decides the result: flag or file, stored in artifacts
+  kRun,          // flag or file, not stored: where to write, how to report
+  kCommandLine,  // a flag only
+};
+
+struct OptionSpec {
+  std::string name;                          // "min_tokens": the YAML key; the flag is --min-tokens
+  std::string help;                          // one sentence, no full stop
+  std::string unit = {};                     // "tokens"; names the value in the help and in errors
+  char short_name = 0;                       // 'o': -o
+  std::vector<std::string> choices = {};     // the only values allowed, if any
+  std::optional<double> min = {}, max = {};  // inclusive; of a number or each number of a list
+  std::function<std::string(const Json&)> check = {};  // returns what is wrong, or ""
+  OptionScope scope = OptionScope::kResult;
+  bool positional = false;  // given by place, MODEL, not by flag
+  bool required = false;
+  bool several = false;    // a list whose flag takes several values: --merge A B
+  bool only_once = false;  // the command that resumes must not repeat it: --restart
+};
+
+// Where a value came from; the higher one wins.
+enum class OptionSource { kDefault, kFile, kFlag };
+
+struct Option {
+  OptionSpec spec;
+  ValueType type;
+  std::string group;  // heading in the help
+  Json default_value;
+  std::function<Json()> get;
+  std::function<void(const Json&)> set;
+  OptionSource source = OptionSource::kDefault;
+
+  bool is_switch() const { return type.kind == ValueKind::kBool && !type.list && !type.optional; }
+  std::string flag() const;        // "--min-tokens", or "MODEL" for a positional
+  std::string value_name() const;  // "TOKENS", "N", "TEXT", "a|b"
+};
+
+// "a whole number of tokens", "a list of numbers", "one of a, b": how errors name what is expected.
+std::string ExpectedValue(const Option& option);
+
+// The value `text` stands for, of the option's scalar kind, or nothing if it stands for none.
+// Whole numbers are decimal; numbers are finite; switches are true or false.
+std::optional<Json> ParseScalar(const ValueType& type, std::string_view text);
+
+// What is wrong with a value of the right kind (range, choices, check), or "".
+std::string ValueProblem(const Option& option, const Json& value);
+
+// The values of flags, in order; the last one counts unless the option is a list. Lists of numbers
+// may be given as 1,2,3. Throws UsageError.
+Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts);
+
+// ---- from field types to ValueType and Json ----
+
+template <typename T>
+struct FieldTraits;  // bool, integers, double, std::string, and vectors and optionals of these
+
+template <>
+struct FieldTraits<bool> {
+  static ValueType Type() { return {.kind = ValueKind::kBool}; }
+};
+template <std::integral T>
+requires(!std::same_as<T, bool>) struct FieldTraits<T> {
+  static ValueType Type() {
+    constexpr auto kHighest = std::numeric_limits<T>::max();
+    constexpr auto kLimit = std::numeric_limits<int64_t>::max();
+    return {
+        .kind = ValueKind::kInteger,
+        .lowest = static_cast<int64_t>(std::numeric_limits<T>::min()),
+        .highest = std::cmp_greater(kHighest, kLimit) ? kLimit : static_cast<int64_t>(kHighest)};
+  }
+};
+template <>
+struct FieldTraits<double> {
+  static ValueType Type() { return {.kind = ValueKind::kReal}; }
+};
+template <>
+struct FieldTraits<std::string> {
+  static ValueType Type() { return {.kind = ValueKind::kText}; }
+};
+template <typename T>
+struct FieldTraits<std::vector<T>> {
+  static ValueType Type() {
+    ValueType type = FieldTraits<T>::Type();
+    type.list = true;
+    return type;
+  }
+};
+template <typename T>
+struct FieldTraits<std::optional<T>> {
+  static ValueType Type() {
+    ValueType type = FieldTraits<T>::Type();
+    type.optional = true;
+    return type;
+  }
+};
+
+template <typename T>
+Json FieldToJson(const T& field) {
+  return field;
+}
+template <typename T>
+Json FieldToJson(const std::optional<T>& field) {
+  return field ? Json(*field) : Json();
+}
+template <typename T>
+void FieldFromJson(const Json& value, T* field) {
+  *field = value.get<T>();
+}
+template <typename T>
+void FieldFromJson(const Json& value, std::optional<T>* field) {
+  if (value.is_null()) {
+    field->reset();
+  } else {
+    *field = value.get<T>();
+  }
+}
+
+}  // namespace oscar

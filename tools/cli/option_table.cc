@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "tools/cli/option_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "capture/files/quote.h"  // Quoted, Escaped
+#include "linalg/check.h"
+#include "linalg/error.h"
+#include "tools/cli/nearest.h"
+
+namespace oscar {
+namespace {
+
+// Double-quoted JSON is double-quoted YAML; only words that cannot be mistaken stay bare.
+std::string YamlText(const std::string& text) {
+  const auto is_safe = [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '@';
+  };
+  static constexpr std::string_view kWords[] = {"null", "true", "false", "yes", "no",
+                                                "on",   "off",  "y",     "n"};
+  std::string lower = text;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const bool bare = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) &&
+                    std::all_of(text.begin(), text.end(), is_safe) &&
+                    std::find(std::begin(kWords), std::end(kWords), lower) == std::end(kWords);
+  return bare ? text : Json(text).dump();
+}
+
+std::string YamlValue(const Json& value) {
+  if (value.is_string()) return YamlText(value.get_ref<const std::string&>());
+  if (!value.is_array()) return value.dump();
+  std::string list;
+  for (const Json& element : value) list += (list.empty() ? "" : ", ") + YamlValue(element);
+  return "[" + list + "]";
+}
+
+bool IsEmpty(const Json& value) {
+  return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
+         (value.is_array() && value.empty());
+}
+
+}  // namespace
+
+OptionTable::OptionTable(std::string command, std::string summary)
+    : command_(std::move(command)), summary_(std::move(summary)) {}
+
+void OptionTable::Example(std::string line, std::string what) {
+  examples_.emplace_back(std::move(line), std::move(what));
+}
+
+void OptionTable::Insert(OptionSpec spec, ValueType type, std::function<Json()> get,
+                         std::function<void(const Json&)> set) {
+  OSCAR_CHECK(!spec.name.empty() && !spec.help.empty());
+  OSCAR_CHECK(std::all_of(spec.name.begin(), spec.name.end(), [](unsigned char c) {
+    return std::islower(c) || std::isdigit(c) || c == '_';
+  }));
+  for (const Option& other : options_) OSCAR_CHECK(other.spec.name != spec.name);
+  OSCAR_CHECK(spec.choices.empty() || type.kind == ValueKind::kText);
+  OSCAR_CHECK(!spec.several || type.list);
+  OSCAR_CHECK(!spec.only_once || (!spec.positional && !type.list && !type.optional));
+  Option option{.spec = std::move(spec),
+                .type = type,
+                .group = group_,
+                .default_value = get(),
+                .get = std::move(get),
+                .set = std::move(set)};
+  OSCAR_CHECK(!option.default_value.is_null() || type.optional);
+  options_.push_back(std::move(option));
+}
+
+const Option& OptionTable::Get(const std::string& name) const {
+  const auto found = std::find_if(options_.begin(), options_.end(),
+                                  [&](const Option& option) { return option.spec.name == name; });
+  OSCAR_CHECK(found != options_.end());
+  return *found;
+}
+
+Json OptionTable::ValueOfEntry(const Option& option, const ConfigEntry& entry,
+                               const std::string& where) const {
+  const auto fail = [&](const std::string& found) -> Json {
+    throw UsageError(fmt::format("{}: expected {}, found {}", where, ExpectedValue(option), found));
+  };
+  const auto scalar = [&](const ConfigScalar& given) -> Json {
+    if (given.IsNull()) return fail("nothing");
+    if (given.quoted && option.type.kind != ValueKind::kText)
+      return fail("the quoted text " + Quoted(given.text) + "; take the quotes away");
+    std::optional<Json> value = ParseScalar(option.type, given.text);
+    return value ? *std::move(value) : fail(Quoted(given.text));
+  };
+  Json value;
+  if (option.type.list != entry.list) {
+    fail(entry.list ? "a list"
+                    : "the single value " + Quoted(entry.values[0].text) + "; write [value]");
+  } else if (entry.list) {
+    value = Json::array();
+    for (const ConfigScalar& element : entry.values) value.push_back(scalar(element));
+  } else if (!option.type.optional || !entry.values[0].IsNull()) {
+    value = scalar(entry.values[0]);
+  }
+  if (const std::string problem = ValueProblem(option, value); !problem.empty())
+    throw UsageError(where + ": " + problem);
+  return value;
+}
+
+void OptionTable::ApplyConfig(const std::vector<ConfigEntry>& entries, const std::string& file) {
+  for (const ConfigEntry& entry : entries) {
+    const std::string where = fmt::format("{}:{}: {}", file, entry.line, Escaped(entry.key));
+    const auto option = std::find_if(options_.begin(), options_.end(),
+                                     [&](const Option& o) { return o.spec.name == entry.key; });
+    if (option == options_.end()) {
+      std::vector<std::string> known;
+      for (const Option& o : options_)
+        if (o.spec.scope != OptionScope::kCommandLine) known.push_back(o.spec.name);
+      throw UsageError(fmt::format("{}: {} has no such key; the nearest is '{}'", where, command_,
+                                   Nearest(entry.key, known)));
+    }
+    if (option->spec.scope == OptionScope::kCommandLine)
+      throw UsageError(fmt::format("{}: only allowed as the flag {}", where, option->flag()));
+    option->set(ValueOfEntry(*option, entry, where));
+    option->source = OptionSource::kFile;
+  }
+}
+
+void OptionTable::ApplyFlags(const std::string& name, const std::vector<std::string>& values) {
+  for (Option& option : options_) {
+    if (option.spec.name != name) continue;
+    option.set(ValueOfFlags(option, values));
+    option.source = OptionSource::kFlag;
+    return;
+  }
+  OSCAR_CHECK(false);
+}
+
+void OptionTable::CheckRequired() const {
+  for (const Option& option : options_) {
+    if (!option.spec.required || !IsEmpty(option.get())) continue;
+    throw UsageError(
+        fmt::format("{} is missing: {}; give it on the command line or as '{}:' in the "
+                    "configuration file",
+                    option.flag(), option.spec.help, option.spec.name));
+  }
+}
+
+Json OptionTable::Stored() const {
+  Json stored = Json::object();
+  for (const Option& option : options_)
+    if (option.spec.scope == OptionScope::kResult) stored[option.spec.name] = option.get();
+  return stored;
+}
+
+std::string OptionTable::ToYaml() const {
+  std::string yaml = fmt::format("# {}: every key with its value\n", command_);
+  std::string group;
+  for (const Option& option : options_) {
+    if (option.spec.scope == OptionScope::kCommandLine) continue;
+    if (option.group != group) {
+      group = option.group;
+      yaml += fmt::format("\n# ---- {} ----\n", group);
+    }
+    yaml += fmt::format("\n# {}: {}\n{}: {}\n", option.spec.help, ExpectedValue(option),
+                        option.spec.name, YamlValue(option.get()));
+  }
+  return yaml;
+}
+
+}  // namespace oscar

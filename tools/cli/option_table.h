@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one table of a command's options, bound to the fields of its options struct. The flags, the
+// help, the strict configuration file, --print-config and the configuration stored in artifacts all
+// come from it. Trap: the table points into the struct; use both or neither.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/cli/config_file.h"
+#include "tools/cli/option.h"
+
+namespace oscar {
+
+template <typename E>
+using ChoiceNames = std::vector<std::pair<std::string, E>>;
+
+class OptionTable {
+ public:
+  // `command` as typed, "oscar-calibrate"; `summary` is the first line of the help.
+  OptionTable(std::string command, std::string summary);
+
+  // The options added from here on stand under this heading.
+  void Group(std::string heading) { group_ = std::move(heading); }
+  // A command line and what it does, shown at the end of the help.
+  void Example(std::string line, std::string what);
+
+  // The field's value at this moment is the default. T: bool, an integer, double, std::string, or a
+  // vector or optional of one.
+  template <typename T>
+  void Add(T* field, OptionSpec spec) {
+    Insert(
+        std::move(spec), FieldTraits<T>::Type(), [field] { return FieldToJson(*field); },
+        [field](const Json& value) { FieldFromJson(value, field); });
+  }
+
+  // An enum by its names; the default must be among them.
+  template <typename E>
+  void AddChoice(E* field, ChoiceNames<E> names, OptionSpec spec) {
+    for (const auto& [name, value] : names) spec.choices.push_back(name);
+    Insert(
+        std::move(spec), FieldTraits<std::string>::Type(),
+        [field, names] {
+          Json found;  // null, refused by Insert, if the default has no name
+          for (const auto& [name, value] : names)
+            if (value == *field) found = name;
+          return found;
+        },
+        [field, names](const Json& text) {
+          for (const auto& [name, value] : names)
+            if (name == text) *field = value;
+        });
+  }
+
+  const std::string& command() const { return command_; }
+  const std::string& summary() const { return summary_; }
+  const std::vector<std::pair<std::string, std::string>>& examples() const { return examples_; }
+  const std::vector<Option>& options() const { return options_; }
+  const Option& Get(const std::string& name) const;  // a name that is not there is our bug
+
+  // Sets fields from the entries of a configuration file called `file` in errors. Throws UsageError
+  // with file and line: an unknown key (naming the nearest), a wrong type, a value out of range.
+  void ApplyConfig(const std::vector<ConfigEntry>& entries, const std::string& file);
+
+  // Sets one field from its flags. Throws UsageError.
+  void ApplyFlags(const std::string& name, const std::vector<std::string>& values);
+
+  // Throws UsageError if a required option has no value.
+  void CheckRequired() const;
+
+  // The resolved values of the options that decide the result, by key: what artifacts store.
+  Json Stored() const;
+
+  // The resolved configuration with a comment for each key; --config reads it back to equal values.
+  std::string ToYaml() const;
+
+ private:
+  void Insert(OptionSpec spec, ValueType type, std::function<Json()> get,
+              std::function<void(const Json&)> set);
+  Json ValueOfEntry(const Option& option, const ConfigEntry& entry, const std::string& where) const;
+
+  std::string command_, summary_, group_;
+  std::vector<std::pair<std::string, std::string>> examples_;
+  std::vector<Option> options_;  // in the order they were added
+};
+
+}  // namespace oscar

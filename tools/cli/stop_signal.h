@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ctrl-C and SIGTERM: the first asks for a stop at the next layer boundary, the second ends the
+// process at once. Trap: the handler may do next to nothing (async-signal safety): it sets a flag
+// and writes a notice that was prepared beforehand.
+#pragma once
+
+#include <csignal>
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+// Installs the handlers for its lifetime; one at a time.
+class StopSignal {
+ public:
+  // `notice` is written to standard error when the first signal arrives (at most 500 bytes).
+  explicit StopSignal(std::string_view notice);
+  ~StopSignal();  // restores what was installed before
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  bool requested() const;
+
+  // Throws Interrupted with `done` ("layer 12 of 36 is finished") if a stop was requested.
+  void ThrowIfRequested(const std::string& done) const;
+
+ private:
+  struct sigaction old_interrupt_ {
+  }, old_terminate_{};
+};
+
+}  // namespace oscar

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plain aligned table for standard output: columns of numbers to the right, of words to the left.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace oscar {
+
+class TextTable {
+ public:
+  // A heading that starts with '>' aligns its column to the right (the mark is not printed).
+  explicit TextTable(std::vector<std::string> headings);
+
+  // One cell per column. Control characters in a cell are printed as '?'.
+  void AddRow(std::vector<std::string> cells);
+
+  // Headings, a rule, the rows; two spaces between columns, no space at the end of a line.
+  std::string ToString() const;
+
+ private:
+  std::vector<bool> right_;                     // per column
+  std::vector<std::vector<std::string>> rows_;  // the headings first
+};
+
+}  // namespace oscar
