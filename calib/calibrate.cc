@@ -67,7 +67,6 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
   const size_t num_layers = input.spec.layers.size();
   if (job.finished_layers() >= num_layers) return;
 
-  const at::NoGradGuard no_grad;
   LoopOptions loop_options;
   loop_options.need_final_hidden = false;
   const LayerLoop loop(input.checkpoint, input.spec, input.device, input.dtype, loop_options);

@@ -15,47 +15,55 @@
 namespace oscar {
 namespace {
 
-Matrix Head(const std::vector<double>& sums, int64_t head, int64_t dim, double count) {
+// The mean of one head's sum, symmetrized.
+Matrix Head(const LayerMoments& moments, const char* name, const std::vector<double>& sums,
+            int64_t head, int64_t dim, double count) {
+  if (sums.empty()) {
+    throw InputError(fmt::format(
+        "layer {}: these moments hold no {}; it is not in a rotation file that was imported, and "
+        "the diagonal value target "
+        "does not survive a merge, because its weights k C_Q kᵀ belong to one run's own tokens",
+        moments.layer_id, name));
+  }
   OSCAR_CHECK_LE((head + 1) * dim * dim, static_cast<int64_t>(sums.size()));
   const Eigen::Map<const Matrix> sum(sums.data() + head * dim * dim, dim, dim);
   return (sum + sum.transpose()) * (0.5 / count);
 }
 
 void AddTo(std::vector<double>& sums, const std::vector<double>& other) {
-  OSCAR_CHECK_EQ(sums.size(), other.size());
+  if (sums.size() != other.size()) {  // not known on one side: not known of the sum
+    sums.clear();
+    return;
+  }
   for (size_t i = 0; i < sums.size(); ++i) sums[i] += other[i];
 }
 
 }  // namespace
 
 Matrix LayerMoments::QueryCovariance(int64_t head) const {
-  return Head(query, head, head_dim, static_cast<double>(tokens * gqa_ratio()));
+  return Head(*this, "query covariance", query, head, head_dim,
+              static_cast<double>(tokens * gqa_ratio()));
 }
 
 Matrix LayerMoments::ValueCovariance(int64_t head, ValueTarget target) const {
   if (target == ValueTarget::kAttentionOutput) {
-    return Head(attention_output, head, v_head_dim, static_cast<double>(tokens * gqa_ratio()));
+    return Head(*this, "value target attention_output", attention_output, head, v_head_dim,
+                static_cast<double>(tokens * gqa_ratio()));
   }
-  if (!has_diagonal()) {
-    throw InputError(
-        fmt::format("layer {}: these moments hold no 'diagonal' value target: its weights are k "
-                    "C_Q kᵀ with the query covariance of one "
-                    "run's own tokens, so sums of two runs cannot be added; use --value-target "
-                    "attention_output",
-                    layer_id));
-  }
-  return Head(diagonal, head, v_head_dim, diagonal_weight[static_cast<size_t>(head)]);
+  const double weight = diagonal.empty() ? 1 : diagonal_weight[static_cast<size_t>(head)];
+  return Head(*this, "value target diagonal", diagonal, head, v_head_dim, weight);
 }
 
 Matrix LayerMoments::KeySecondMoment(int64_t head) const {
-  return Head(key, head, head_dim, static_cast<double>(tokens));
+  return Head(*this, "key second moment", key, head, head_dim, static_cast<double>(tokens));
 }
 
 Matrix LayerMoments::ValueSecondMoment(int64_t head) const {
-  return Head(value, head, v_head_dim, static_cast<double>(tokens));
+  return Head(*this, "value second moment", value, head, v_head_dim, static_cast<double>(tokens));
 }
 
 Vector LayerMoments::KeyMean(int64_t head) const {
+  OSCAR_CHECK(!key_sum.empty());
   return Eigen::Map<const Vector>(key_sum.data() + head * head_dim, head_dim) /
          static_cast<double>(tokens);
 }

@@ -23,23 +23,24 @@ struct LayerMoments {
   int64_t v_head_dim = 0;  // dv
   int64_t tokens = 0;      // rows seen by every head
 
-  // Row-major, one symmetric matrix per KV head.
+  // Row-major, one symmetric matrix per KV head. A sum may be empty: it is not known (moments
+  // recovered from a rotation file hold the covariances it was fitted to and nothing else), or it
+  // does not survive a merge.
   std::vector<double>
       query;  // [num_kv_heads, d, d]   Σ qᵀq over tokens and the head's gqa_ratio query heads
   std::vector<double> key;               // [num_kv_heads, d, d]   Σ kᵀk
   std::vector<double> key_sum;           // [num_kv_heads, d]      Σ k
   std::vector<double> value;             // [num_kv_heads, dv, dv] Σ vᵀv
   std::vector<double> attention_output;  // [num_kv_heads, dv, dv] Σ oᵀo over tokens and query heads
-  std::vector<double> diagonal;          // [num_kv_heads, dv, dv] Σ w vᵀv; empty after a merge
+  std::vector<double>
+      diagonal;  // [num_kv_heads, dv, dv] Σ w vᵀv, w = k C_Q kᵀ; empty after a merge
   std::vector<double> diagonal_weight;  // [num_kv_heads]         Σ w
 
   int64_t gqa_ratio() const { return num_q_heads / num_kv_heads; }
-  bool has_diagonal() const { return !diagonal.empty(); }
 
-  // Means, symmetrized; [d, d] or [dv, dv].
+  // Means, symmetrized; [d, d] or [dv, dv]. Throw InputError where the sum is empty.
   Matrix QueryCovariance(int64_t head) const;
-  Matrix ValueCovariance(int64_t head,
-                         ValueTarget target) const;  // InputError if the target is not there
+  Matrix ValueCovariance(int64_t head, ValueTarget target) const;
   Matrix KeySecondMoment(int64_t head) const;
   Matrix ValueSecondMoment(int64_t head) const;
   Vector KeyMean(int64_t head) const;

@@ -16,9 +16,18 @@ namespace {
 
 std::string LayerGroup(int layer_id) { return fmt::format("/layer/{}", layer_id); }
 
-void WriteSum(Hdf5Writer& file, const std::string& group, const char* name, const Hdf5Shape& shape,
-              const std::vector<double>& sum) {
-  file.Write<double>(group + "/" + name, shape, sum);
+// The sums of a layer by name, with their shapes: one table serves writing and reading.
+template <typename Moments, typename Visit>
+void ForEachSum(Moments& m, Visit visit) {
+  const Hdf5Shape keys{m.num_kv_heads, m.head_dim, m.head_dim},
+      values{m.num_kv_heads, m.v_head_dim, m.v_head_dim};
+  visit("query", keys, m.query);
+  visit("key", keys, m.key);
+  visit("key_sum", Hdf5Shape{m.num_kv_heads, m.head_dim}, m.key_sum);
+  visit("value", values, m.value);
+  visit("attention_output", values, m.attention_output);
+  visit("diagonal", values, m.diagonal);
+  visit("diagonal_weight", Hdf5Shape{m.num_kv_heads}, m.diagonal_weight);
 }
 
 }  // namespace
@@ -30,17 +39,9 @@ void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments
   file.SetAttribute(group, "head_dim", m.head_dim);
   file.SetAttribute(group, "v_head_dim", m.v_head_dim);
   file.SetAttribute(group, "tokens", m.tokens);
-  const Hdf5Shape keys{m.num_kv_heads, m.head_dim, m.head_dim},
-      values{m.num_kv_heads, m.v_head_dim, m.v_head_dim};
-  WriteSum(file, group, "query", keys, m.query);
-  WriteSum(file, group, "key", keys, m.key);
-  WriteSum(file, group, "key_sum", {m.num_kv_heads, m.head_dim}, m.key_sum);
-  WriteSum(file, group, "value", values, m.value);
-  WriteSum(file, group, "attention_output", values, m.attention_output);
-  if (m.has_diagonal()) {
-    WriteSum(file, group, "diagonal", values, m.diagonal);
-    WriteSum(file, group, "diagonal_weight", {m.num_kv_heads}, m.diagonal_weight);
-  }
+  ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, const std::vector<double>& sum) {
+    if (!sum.empty()) file.Write<double>(group + "/" + name, shape, sum);
+  });
 }
 
 LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id) {
@@ -59,16 +60,13 @@ LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int l
                     file.path().string(), group, m.num_q_heads, m.num_kv_heads, m.head_dim,
                     m.v_head_dim, m.tokens));
   }
-  const Hdf5Shape keys{m.num_kv_heads, m.head_dim, m.head_dim},
-      values{m.num_kv_heads, m.v_head_dim, m.v_head_dim};
-  m.query = file.Read<double>(group + "/query", keys);
-  m.key = file.Read<double>(group + "/key", keys);
-  m.key_sum = file.Read<double>(group + "/key_sum", {m.num_kv_heads, m.head_dim});
-  m.value = file.Read<double>(group + "/value", values);
-  m.attention_output = file.Read<double>(group + "/attention_output", values);
-  if (file.Exists(group + "/diagonal")) {
-    m.diagonal = file.Read<double>(group + "/diagonal", values);
-    m.diagonal_weight = file.Read<double>(group + "/diagonal_weight", {m.num_kv_heads});
+  ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, std::vector<double>& sum) {
+    if (file.Exists(group + "/" + name)) sum = file.Read<double>(group + "/" + name, shape);
+  });
+  if (m.query.empty() || m.diagonal.empty() != m.diagonal_weight.empty()) {
+    throw InputError(
+        fmt::format("{}: {}: query sums, or the weights of the diagonal target, are missing",
+                    file.path().string(), group));
   }
   m.CheckFinite();
   return m;

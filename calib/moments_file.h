@@ -5,10 +5,10 @@
 //
 //     /                       attributes: format = "oscar-moments", format_version
 //     /layer/<id>             attributes: num_q_heads, num_kv_heads, head_dim, v_head_dim, tokens
-//     /layer/<id>/<sum>       float64; <sum> and shapes are the members of LayerMoments: query,
+//     /layer/<id>/<sum>       float64; <sum> and its shape are a member of LayerMoments: query,
 //     key, key_sum, value,
-//                             attention_output; diagonal and diagonal_weight where the run was not
-//                             merged
+//                             attention_output, diagonal, diagonal_weight; a sum that is not known
+//                             is absent
 #pragma once
 
 #include <filesystem>

@@ -3,7 +3,6 @@
 #include "linalg/eigh.h"
 
 #include <fmt/format.h>
-#include <lapacke.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -12,8 +11,7 @@
 #include <vector>
 
 #include "linalg/error.h"
-
-extern "C" void openblas_set_num_threads(int num_threads);  // in cblas.h, which differs per BLAS
+#include "linalg/lapack_solver.h"
 
 namespace oscar {
 namespace {
@@ -36,21 +34,17 @@ AlignedArray AllocateAligned(Eigen::Index size) {
 }
 
 // Overwrites the symmetric `a` [n, n] with its eigenvectors. Returns LAPACK's info.
-lapack_int SolveInPlace(Matrix& a, Vector& eigenvalues) {
-  const auto n = static_cast<lapack_int>(a.rows());
-  const lapack_int work_size = 1 + 6 * n + 2 * n * n;  // values, LAPACK's minimum for jobz = V
-  const lapack_int index_work_size = 3 + 5 * n;        // values
+int SolveInPlace(Matrix& a, Vector& eigenvalues) {
+  const Eigen::Index n = a.rows();
   const AlignedArray values = AllocateAligned(a.size());
   const AlignedArray spectrum = AllocateAligned(n);
-  const AlignedArray work = AllocateAligned(work_size);
-  std::vector<lapack_int> index_work(static_cast<size_t>(index_work_size));
+  const AlignedArray work = AllocateAligned(1 + 6 * n + 2 * n * n);
+  std::vector<int> index_work(static_cast<size_t>(3 + 5 * n));
   Eigen::Map<Matrix>(values.get(), n, n) = a;
-
-  // This OpenBLAS is our own copy (see CMakeLists.txt): nobody else's thread count changes.
-  openblas_set_num_threads(1);
-  const lapack_int info =
-      LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', n, values.get(), n, spectrum.get(),
-                          work.get(), work_size, index_work.data(), index_work_size);
+  // Our own copy of OpenBLAS: nobody else's thread count changes, and nobody sets this one.
+  oscar_lapack_set_num_threads(1);
+  const int info = oscar_lapack_dsyevd(static_cast<int>(n), values.get(), spectrum.get(),
+                                       work.get(), index_work.data());
   a = Eigen::Map<const Matrix>(values.get(), n, n);
   eigenvalues = Eigen::Map<const Vector>(spectrum.get(), n);
   return info;
@@ -99,7 +93,7 @@ Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what) {
 
   Eigenbasis basis;
   basis.eigenvectors = symmetric;
-  const lapack_int info = SolveInPlace(basis.eigenvectors, basis.eigenvalues);
+  const int info = SolveInPlace(basis.eigenvectors, basis.eigenvalues);
   if (info != 0) {
     throw NumericalError(fmt::format(
         "{}: dsyevd on the [{}, {}] matrix ended with info = {} ({}); largest element {:g}", what,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "linalg/eigh.h"
 #include "linalg/matrix.h"
@@ -29,8 +30,9 @@ class Rotation {
   // exceeds its limit above.
   Rotation(Matrix r, std::string_view what);
 
-  const Matrix& matrix() const { return r_; }                              // [head_dim, head_dim]
-  double orthogonality() const { return orthogonality_; }                  // max|R^T R - I|
+  const Matrix& matrix() const& { return r_; }             // [head_dim, head_dim]
+  Matrix matrix() && { return std::move(r_); }             // of a temporary: no dangling reference
+  double orthogonality() const { return orthogonality_; }  // max|R^T R - I|
   double float32_orthogonality() const { return float32_orthogonality_; }  // after the cast
 
  private:

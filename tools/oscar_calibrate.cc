@@ -172,7 +172,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   }
 
   const fs::path output = options.output.empty()
-                              ? fs::path(prepared.location.id).filename().string() + "-oscar"
+                              ? fs::path(fs::path(prepared.location.id).filename().string() + "-oscar")
                               : fs::path(options.output);
   const fs::path job_path = output.string() + ".job";
   if (fs::exists(output) && !fs::exists(job_path)) {

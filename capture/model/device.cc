@@ -135,6 +135,8 @@ void ResetPeakMemory(at::Device device) {
   c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
 }
 
+uint64_t ResidentBytes() { return ProcessStatus("VmRSS"); }
+
 void UseExactArithmetic() {
   auto& context = at::globalContext();
   context.setFloat32MatmulPrecision("highest");

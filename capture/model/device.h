@@ -41,6 +41,8 @@ struct DeviceMemory {
 DeviceMemory QueryMemory(at::Device device);
 void ResetPeakMemory(at::Device device);  // where the system allows it
 
+uint64_t ResidentBytes();  // of this process, now
+
 // Full-precision products (no TF32, no reduced-precision accumulation) and deterministic attention
 // kernels. Settings of LibTorch are process-wide; LayerLoop calls this.
 void UseExactArithmetic();

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <string_view>
 
 #include "capture/model/attention.h"
 #include "capture/model/decoder_layer.h"
@@ -28,6 +28,32 @@ void CheckLength(const ModelSpec& spec, size_t sequence, int64_t length) {
         "sequence {} has {} tokens, but the model has {} positions (max_position_embeddings): "
         "shorten it",
         sequence, length, spec.max_positions));
+  }
+}
+
+// Some releases store lm_head.weight although the configuration ties it to the embedding.
+// Implementations differ in which one they take, so the two must be the same.
+void CheckStoredHead(const Checkpoint& checkpoint, const ModelSpec& spec, int64_t begin,
+                     int64_t end) {
+  constexpr std::string_view kStoredHead = "lm_head.weight";
+  if (!checkpoint.Contains(kStoredHead)) return;
+  const TensorView head = checkpoint.tensor(kStoredHead),
+                   embedding = checkpoint.tensor(spec.embedding);
+  bool same = head.dtype == embedding.dtype && head.shape == embedding.shape;
+  if (same) {
+    const size_t row = embedding.data.size() / static_cast<size_t>(spec.vocab_size);
+    const auto rows = [&](const TensorView& view) {
+      return view.data.subspan(static_cast<size_t>(begin) * row,
+                               static_cast<size_t>(end - begin) * row);
+    };
+    same = std::ranges::equal(rows(head), rows(embedding));
+    checkpoint.Release(kStoredHead);
+  }
+  if (!same) {
+    throw InputError(
+        fmt::format("{}: tie_word_embeddings is set, but {} is stored and differs from {}: set "
+                    "tie_word_embeddings to what the model was trained with",
+                    checkpoint.directory().string(), kStoredHead, spec.embedding));
   }
 }
 
@@ -143,6 +169,7 @@ at::Tensor LayerLoop::Logits(const at::Tensor& hidden) const {
   const int64_t step = std::max<int64_t>(1, kPieceBytes / row_bytes);
   for (int64_t begin = 0; begin < spec_.vocab_size; begin += step) {
     const int64_t end = std::min(begin + step, spec_.vocab_size);
+    if (spec_.tied_head) CheckStoredHead(checkpoint_, spec_, begin, end);
     const at::Tensor rows = loader.LoadRows(spec_.head.weight, begin, end);
     loader.Finish();
     logits.slice(1, begin, end).copy_(at::linear(normed, rows));

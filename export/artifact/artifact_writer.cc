@@ -42,13 +42,15 @@ void ForEachTensor(const LayerResult& layer, Visit visit) {
   };
   side('k', false, layer.k);
   side('k', true, layer.k_shared);
-  std::vector<double> mean;
-  for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
-    const Vector head_mean = moments.KeyMean(head);
-    mean.insert(mean.end(), head_mean.data(), head_mean.data() + head_mean.size());
+  if (!moments.key_sum.empty()) {
+    std::vector<double> mean;
+    for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
+      const Vector head_mean = moments.KeyMean(head);
+      mean.insert(mean.end(), head_mean.data(), head_mean.data() + head_mean.size());
+    }
+    visit(RotationTensorName(moments.layer_id, 'k', false, "mean"),
+          {moments.num_kv_heads, moments.head_dim}, mean);
   }
-  visit(RotationTensorName(moments.layer_id, 'k', false, "mean"),
-        {moments.num_kv_heads, moments.head_dim}, mean);
   side('v', false, layer.v);
   side('v', true, layer.v_shared);
 }

@@ -76,7 +76,7 @@ TEST(MomentsFile, RoundTripAndIds) {
   const MomentsReader reader(path);
   EXPECT_EQ(reader.layer_ids(), (std::vector<int>{3, 11}));
   EXPECT_EQ(reader.Read(11).diagonal, SampleMoments(11, 30, 1).diagonal);
-  EXPECT_FALSE(reader.Read(3).has_diagonal());
+  EXPECT_TRUE(reader.Read(3).diagonal.empty());
   EXPECT_EQ(reader.Read(3).tokens, 60);
   EXPECT_THROW(reader.Read(4), InputError);
 }

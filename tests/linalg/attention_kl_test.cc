@@ -22,9 +22,7 @@ constexpr int64_t kValueDim = 6;
 struct Head {
   int64_t tokens;
   std::vector<double> q, k, k_hat, v, v_hat;
-  AttentionOperands operands() const {
-    return {tokens, kDim, kValueDim, q, k, k_hat, v, v_hat};
-  }
+  AttentionOperands operands() const { return {tokens, kDim, kValueDim, q, k, k_hat, v, v_hat}; }
 };
 
 Head RandomHead(int64_t tokens, double noise = 0.3) {

@@ -38,7 +38,7 @@ Layer RandomLayer(std::vector<int64_t> lengths, int64_t window) {
   return layer;
 }
 
-std::vector<HeadStatistics> Run(const Layer& layer) {
+std::vector<HeadStatistics> StatisticsOf(const Layer& layer) {
   return AttentionStatistics(layer.shape, layer.q, layer.k, layer.v, layer.lengths, layer.rule,
                              "layer 0");
 }
@@ -88,7 +88,7 @@ void ExpectDefinitions(const Layer& layer) {
   const AttentionShape& s = layer.shape;
   const auto tokens = static_cast<double>(s.tokens);
   const auto ratio = static_cast<double>(s.gqa_ratio());
-  const std::vector<HeadStatistics> heads = Run(layer);
+  const std::vector<HeadStatistics> heads = StatisticsOf(layer);
   ASSERT_EQ(static_cast<int64_t>(heads.size()), s.num_kv_heads);
   for (int64_t h = 0; h < s.num_kv_heads; ++h) {
     const Matrix k = Head(layer.k, s.num_kv_heads, s.head_dim, h, s.tokens);
@@ -127,7 +127,7 @@ TEST(AttentionStatistics, SlidingWindow) { ExpectDefinitions(RandomLayer({90, 40
 
 TEST(AttentionStatistics, WindowOfOneAttendsToTheTokenItself) {
   const Layer layer = RandomLayer({50}, 1);
-  for (const HeadStatistics& head : Run(layer)) {
+  for (const HeadStatistics& head : StatisticsOf(layer)) {
     ExpectClose(head.attention_output, head.value_covariance, "output");
     ExpectClose(head.score_diagonal, head.value_covariance, "score diagonal");
   }
@@ -143,7 +143,7 @@ TEST(AttentionStatistics, FloatAndDoubleInputsAgree) {
   layer.v.assign(v.begin(), v.end());
   const auto from_float =
       AttentionStatistics(layer.shape, q, k, v, layer.lengths, layer.rule, "layer 0");
-  const auto from_double = Run(layer);
+  const auto from_double = StatisticsOf(layer);
   for (size_t h = 0; h < from_double.size(); ++h) {
     EXPECT_EQ(from_float[h].query_covariance, from_double[h].query_covariance);
     EXPECT_EQ(from_float[h].attention_output, from_double[h].attention_output);
@@ -154,22 +154,23 @@ TEST(AttentionStatistics, FloatAndDoubleInputsAgree) {
 TEST(AttentionStatistics, LargeLogitsDoNotOverflow) {
   Layer layer = RandomLayer({40}, 0);
   layer.rule.scale = 1e4;
-  for (const HeadStatistics& head : Run(layer)) EXPECT_TRUE(head.attention_output.allFinite());
+  for (const HeadStatistics& head : StatisticsOf(layer))
+    EXPECT_TRUE(head.attention_output.allFinite());
 }
 
 TEST(AttentionStatistics, BrokenLayersAreErrorsThatNameLayerAndHead) {
   Layer layer = RandomLayer({40}, 0);
   layer.k[8] = NAN;  // token 0, KV head 1
   try {
-    Run(layer);
+    StatisticsOf(layer);
     FAIL() << "accepted";
   } catch (const NumericalError& error) {
     EXPECT_NE(std::string(error.what()).find("layer 0, KV head 1"), std::string::npos);
   }
   Layer dead = RandomLayer({40}, 0);
   std::fill(dead.k.begin(), dead.k.end(), 0);
-  EXPECT_THROW(Run(dead), NumericalError);
-  EXPECT_THROW(Run(RandomLayer({}, 0)), NumericalError);
+  EXPECT_THROW(StatisticsOf(dead), NumericalError);
+  EXPECT_THROW(StatisticsOf(RandomLayer({}, 0)), NumericalError);
 }
 
 }  // namespace

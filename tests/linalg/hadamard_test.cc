@@ -95,9 +95,8 @@ TEST(BitReversal, UpstreamDefinitionForAscendingEigenvalues) {
 TEST(BitReversal, MatrixPermutesColumns) {
   for (const int64_t dim : {8, 12}) {
     const Indices perm = BitReversalPermutation(dim);
-    const Matrix m = Matrix::NullaryExpr(dim, dim, [dim](auto i, auto j) {
-      return static_cast<double>(i * dim + j);
-    });
+    const Matrix m = Matrix::NullaryExpr(
+        dim, dim, [dim](auto i, auto j) { return static_cast<double>(i * dim + j); });
     const Matrix permuted = m * BitReversalMatrix(dim);
     for (int64_t j = 0; j < dim; ++j) EXPECT_EQ(Vector(permuted.col(j)), Vector(m.col(perm[j])));
   }

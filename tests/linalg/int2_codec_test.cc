@@ -142,8 +142,8 @@ TEST(Int2Codec, BFloat16MetadataRoundsWhatIsStoredAndNotTheCodes) {
   const std::vector<double> row = RandomRows(1, 128, 5);
   const Floats x(row.begin(), row.end());
   const Encoded full = Encode(x, {.head_dim = 128, .quant_group_size = 32});
-  const Encoded half = Encode(
-      x, {.head_dim = 128, .quant_group_size = 32, .metadata = MetadataType::kBFloat16});
+  const Encoded half =
+      Encode(x, {.head_dim = 128, .quant_group_size = 32, .metadata = MetadataType::kBFloat16});
   EXPECT_EQ(full.packed, half.packed);
   bool changed = false;
   for (size_t i = 0; i < full.scales_zeros.size(); ++i) {
@@ -199,12 +199,10 @@ struct GaussianCase {
 TEST(Int2Codec, MeanSquaredErrorOnGaussianRows) {
   const int64_t rows = 20000;
   const std::vector<double> x = RandomRows(rows, 128, 7);
-  for (const GaussianCase& c : {GaussianCase{128, 0, 0.2501, 1.729, 0},
-                                GaussianCase{128, 0.96, 0.1561, 1.344, 2.018},
-                                GaussianCase{128, 0.92, 0.1271, 1.157, 1.735},
-                                GaussianCase{64, 0, 0.2023, 0, 0},
-                                GaussianCase{64, 0.96, 0.1502, 0, 0},
-                                GaussianCase{64, 0.92, 0.1265, 0, 0}}) {
+  for (const GaussianCase& c :
+       {GaussianCase{128, 0, 0.2501, 1.729, 0}, GaussianCase{128, 0.96, 0.1561, 1.344, 2.018},
+        GaussianCase{128, 0.92, 0.1271, 1.157, 1.735}, GaussianCase{64, 0, 0.2023, 0, 0},
+        GaussianCase{64, 0.96, 0.1502, 0, 0}, GaussianCase{64, 0.92, 0.1265, 0, 0}}) {
     const Int2Format format{.head_dim = 128, .quant_group_size = c.quant_group_size};
     double squared_error = 0;
     double threshold_sum = 0;
@@ -226,8 +224,12 @@ TEST(Int2Codec, MeanSquaredErrorOnGaussianRows) {
     }
     const auto n = static_cast<double>(rows);
     EXPECT_NEAR(squared_error / (n * 128), c.mse, 8e-4) << c.quant_group_size << ", " << c.ratio;
-    if (c.mean_scale > 0) EXPECT_NEAR(scale_sum / n, c.mean_scale, 3e-3) << c.ratio;
-    if (c.mean_threshold > 0) EXPECT_NEAR(threshold_sum / n, c.mean_threshold, 3e-3) << c.ratio;
+    if (c.mean_scale > 0) {
+      EXPECT_NEAR(scale_sum / n, c.mean_scale, 3e-3) << c.ratio;
+    }
+    if (c.mean_threshold > 0) {
+      EXPECT_NEAR(threshold_sum / n, c.mean_threshold, 3e-3) << c.ratio;
+    }
   }
 }
 

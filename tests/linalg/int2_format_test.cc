@@ -37,7 +37,7 @@ TEST(Int2Format, PublishedFiguresWithWindows) {
   EXPECT_EQ(BitsPerElementWithWindows(2.25, 64, 256, 200), 16);
 }
 
-TEST(Int2Format, BytesPerTokenOfPublishedModels) {  // K and V, all layers
+TEST(Int2Format, BytesPerTokenOfPublishedModels) {            // K and V, all layers
   EXPECT_EQ(2 * 36 * 8 * Int2BytesPerRow(kBFloat16), 20736);  // Qwen3-8B
   EXPECT_EQ(2 * 36 * 8 * Int2BytesPerRow(kFull), 23040);
   EXPECT_EQ(2 * 80 * 8 * Int2BytesPerRow(kFull), 51200);  // 80 layers, 8 KV heads

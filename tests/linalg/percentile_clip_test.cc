@@ -74,7 +74,8 @@ TEST(PercentileClip, BisectApproachesOneOrderStatisticLower) {
 }
 
 TEST(PercentileClip, BisectTakesLog2Steps) {
-  // 0..127: maximum 127, 5 of 128 above the sort threshold; after 7 halvings a multiple of 127 / 2^7.
+  // 0..127: maximum 127, 5 of 128 above the sort threshold; after 7 halvings a multiple of 127 /
+  // 2^7.
   std::vector<float> ramp(128);
   for (size_t i = 0; i < ramp.size(); ++i) ramp[i] = static_cast<float>(i);
   const float threshold = ClipThresholdBisect<float>(ramp, 0.96);

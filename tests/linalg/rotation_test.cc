@@ -28,9 +28,9 @@ TEST(Rotation, CompositionsAreTheProductsOfTheirFactors) {
   const Matrix h = BlockHadamard(d);
   const Matrix p = BitReversalMatrix(d);
   const std::pair<const char*, Matrix> expected[] = {
-      {"plain", u},       {"pbr", p},           {"br", u * p},
-      {"br_h128", u * p * h}, {"r_h", u * h},   {"h_pbr", h * p},
-      {"h_r_pbr", h * u * p}, {"h_pbr_r", h * p * u}, {"r_h_pbr", u * h * p}};
+      {"plain", u},          {"pbr", p},       {"br", u * p},          {"br_h128", u * p * h},
+      {"r_h", u * h},        {"h_pbr", h * p}, {"h_r_pbr", h * u * p}, {"h_pbr_r", h * p * u},
+      {"r_h_pbr", u * h * p}};
   for (const auto& [name, product] : expected) {
     const Rotation rotation = Compose(basis, CompositionFromName(name));
     EXPECT_LE(Distance(rotation.matrix(), product), 1e-14) << name;

@@ -4,11 +4,13 @@
 # LibTorch as imported targets, without its own TorchConfig.cmake: that one fails where the CUDA toolkit is missing (the wheel
 # is a CUDA build) and brings the old FindCUDA along. The libraries find the nvidia wheels beside them by their own RUNPATH.
 #
-# Looks in: CMAKE_PREFIX_PATH (a LibTorch folder, or torch.utils.cmake_prefix_path), then .deps (what tools/setup.sh installs).
+# Looks in: CMAKE_PREFIX_PATH, variable or environment (a LibTorch folder, or torch.utils.cmake_prefix_path), then .deps
+# (what tools/setup.sh installs).
 # Gives: LibTorch::LibTorch, LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA.
 file(GLOB _libtorch_deps ${PROJECT_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/torch)
 set(_libtorch_hints)
-foreach(prefix IN LISTS CMAKE_PREFIX_PATH)
+string(REPLACE ":" ";" _libtorch_environment "$ENV{CMAKE_PREFIX_PATH}")
+foreach(prefix IN LISTS CMAKE_PREFIX_PATH _libtorch_environment)
   list(APPEND _libtorch_hints ${prefix} ${prefix}/../.. ${prefix}/torch)  # torch.utils.cmake_prefix_path is ROOT/share/cmake
 endforeach()
 find_path(LibTorch_INCLUDE_DIR ATen/ATen.h
@@ -18,11 +20,14 @@ foreach(lib c10 torch_cpu torch c10_cuda torch_cuda)
   find_library(LibTorch_${lib}_LIBRARY ${lib} HINTS ${LibTorch_ROOT}/lib NO_DEFAULT_PATH)
 endforeach()
 set(LibTorch_VERSION "unknown")
-if(EXISTS "${LibTorch_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h")
-  file(STRINGS ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h _libtorch_version
-       REGEX "define TORCH_VERSION \"")
-  string(REGEX REPLACE ".*\"([^\"]+)\".*" "\\1" LibTorch_VERSION "${_libtorch_version}")
-endif()
+foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)  # since 2.9, before
+  if(EXISTS "${LibTorch_INCLUDE_DIR}/${header}")
+    file(STRINGS ${LibTorch_INCLUDE_DIR}/${header} _libtorch_version REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+    string(REGEX REPLACE "[^0-9;]" "" _libtorch_version "${_libtorch_version}")
+    string(REPLACE ";" "." LibTorch_VERSION "${_libtorch_version}")
+    break()
+  endif()
+endforeach()
 if(EXISTS "${LibTorch_ROOT}/build-version")  # zip distribution of LibTorch
   file(READ ${LibTorch_ROOT}/build-version LibTorch_VERSION)
   string(STRIP "${LibTorch_VERSION}" LibTorch_VERSION)
@@ -31,6 +36,7 @@ endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_torch_cpu_LIBRARY LibTorch_c10_LIBRARY LibTorch_INCLUDE_DIR
+  VERSION_VAR LibTorch_VERSION
   REASON_FAILURE_MESSAGE "run tools/setup.sh, or pass -DCMAKE_PREFIX_PATH=<LibTorch>")
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED)

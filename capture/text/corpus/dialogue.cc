@@ -30,10 +30,11 @@ std::span<const Rule> Rules() {
         "«agent»: Then please «step». What do you see?\n«customer»: Hmm, «result».\n",
         "«customer»: Should I «step», or is that dangerous?\n«agent»: It is safe. After that, "
         "«step».\n«customer»: OK, «result».\n",
-        "«agent»: I have noted ticket #«10000-99999». Since when does it happen?\n«customer»: Since "
+        "«agent»: I have noted ticket #«10000-99999». Since when does it happen?\n«customer»: "
+        "Since "
         "«weekday», about «1-12» «half». It «fault».\n"}},
       {"weekday", {"Monday", "last Thursday", "the weekend", "yesterday"}},
-      {"half", {"a.m.", "p.m."}},
+      {"half", {"in the morning", "at night"}},
       {"field",
        {"bridges", "the history of paper", "soil", "sleep in birds", "tides", "old maps",
         "languages without writing", "glass"}},
@@ -44,24 +45,31 @@ std::span<const Rule> Rules() {
       {"interview",
        {"Q: How did you come to study «field»?\nA: By accident. I was supposed to write about "
         "«field», and within a week I had understood «idea». After that there was no way back.\n",
-        "Q: What do people get wrong about «field»?\nA: They think it is finished. In truth we have "
+        "Q: What do people get wrong about «field»?\nA: They think it is finished. In truth we "
+        "have "
         "«3-40» good measurements and «2-9» theories, and the theories do not agree.\n",
-        "Q: Was there a moment of doubt?\nA: Several. In 19«50-99» a result of mine turned out to be "
+        "Q: Was there a moment of doubt?\nA: Several. In 19«50-99» a result of mine turned out to "
+        "be "
         "a loose screw. It taught me «idea».\n",
         "Q: What would you tell a student today?\nA: Learn to count, learn to write, and keep your "
         "samples. And remember «idea»; it will save you a year.\n",
-        "Q: Is «field» useful?\nA: Useful is a big word. It is like «field»: first a curiosity, then "
+        "Q: What use is the study of «field»?\nA: Useful is a big word. It is like «field»: first "
+        "a curiosity, "
+        "then "
         "a nuisance, and one morning everybody needs it.\n"}},
       {"topic_question",
        {"Why is the sky dark at night?", "How does a refrigerator move heat?",
-        "Why do we use a prime number in a hash table?", "What is the difference between a list and "
-        "a set?", "How do I cook rice without measuring?", "Why does ice float?",
+        "Why do we use a prime number in a hash table?",
+        "What is the difference between a list and "
+        "a set?",
+        "How do I cook rice without measuring?", "Why does ice float?",
         "How can I remember names better?", "What does a compiler do?"}},
       {"answer_start",
        {"Short answer: it depends on «what».", "Think of it in «2-4» steps.",
         "The usual explanation leaves out «what».", "Good question. Start with «what»."}},
-      {"what", {"the temperature", "the order of things", "the cost of a mistake", "the boundary",
-                "how often it happens", "what you measure"}},
+      {"what",
+       {"the temperature", "the order of things", "the cost of a mistake", "the boundary",
+        "how often it happens", "what you measure"}},
       {"bullet",
        {"- First, write down «what» and compare it with «what».",
         "- Do it «2-9» times; if the results differ by more than «1-20» percent, look for «what».",
@@ -70,7 +78,8 @@ std::span<const Rule> Rules() {
         "- If that fails, go back one step and check «what»."}},
       {"lesson",
        {"User: «topic_question»\nAssistant: «answer_start»\n«bullet»\n«bullet»\n«bullet»\n"
-        "User: And what about «what»?\nAssistant: It matters less than «what», but you are right to "
+        "User: And what about «what»?\nAssistant: It matters less than «what», but you are right "
+        "to "
         "ask. «answer_start»\n"}},
   };
   return rules;

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The generator behind the built-in corpus: an integer random source and a text grammar. Trap: no
-// std:: distribution, no hash order and no floating point may decide anything here, because the same
-// bytes must come out on every machine.
+// std:: distribution, no hash order, no floating point and no two draws in one expression (their
+// order is the compiler's choice) may decide anything here: the same bytes must come out on every
+// machine.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +48,8 @@ class Grammar {
  public:
   Grammar(std::span<const Rule> rules, CorpusRandom& random);
 
-  std::string Expand(std::string_view text);           // a text with marks
-  std::string Make(std::string_view symbol);           // one alternative of a symbol
+  std::string Expand(std::string_view text);            // a text with marks
+  std::string Make(std::string_view symbol);            // one alternative of a symbol
   void Bind(std::string_view name, std::string value);  // «name» is `value` from now on
 
  private:

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The same ids as Hugging Face tokenizers, case by case.
+#include "tests/capture/text/tokenizer_cases.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "linalg/error.h"
-#include "tests/capture/text/tokenizer_cases.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -14,8 +15,8 @@ namespace {
 
 void ExpectAllEqual(const CaseCount& count, const std::string& what) {
   EXPECT_GT(count.total, 0) << what;
-  EXPECT_EQ(count.failures.size(), 0) << what << ": " << count.failures.size() << " of "
-                                      << count.total << " differ";
+  EXPECT_EQ(count.failures.size(), 0)
+      << what << ": " << count.failures.size() << " of " << count.total << " differ";
   for (size_t i = 0; i < count.failures.size() && i < 8; ++i) {
     ADD_FAILURE() << what << ": " << count.failures[i];
   }

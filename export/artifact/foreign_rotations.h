@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between artifacts and the rotation files of runtimes (export/formats): out to SGLang, in from
+// upstream's v1 pairs.
+#pragma once
+
+#include <filesystem>
+
+#include "calib/options.h"
+#include "export/artifact/artifact_reader.h"
+#include "export/formats/sglang.h"
+
+namespace oscar {
+
+// Shared and per-head rotations of every layer with the artifact's recommended serving parameters.
+// A runtime takes one clip ratio for all layers, so the manifest's best for shared rotations is
+// used.
+SglangExport ToSglang(const Artifact& artifact);
+
+// Writes an artifact from a K/V pair of files with one shared rotation per layer and its
+// eigenvalues: the covariances are recovered (C = U diag(eigenvalues) Uᵀ, U = R Pᵀ H), so it can be
+// refitted by oscar-calibrate --merge. Rotations are refitted with `composition`; signs of
+// eigenvectors follow our rule, so they need not equal the file's elementwise. Returns the report.
+// Throws InputError where the files are no such pair.
+Json ImportPair(const std::filesystem::path& k_path, const std::filesystem::path& v_path,
+                const CalibrationOptions& options, const Json& program,
+                const std::filesystem::path& output);
+
+// What oscar-export --inspect shows of an artifact.
+Json InspectArtifact(const std::filesystem::path& directory);
+
+}  // namespace oscar

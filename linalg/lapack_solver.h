@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Our private LAPACK: the only names that leave its bundle (see CMakeLists.txt). Trap: the calls
+// are C and unchecked; use eigh.h.
+#pragma once
+
+extern "C" {
+
+// LAPACK's dsyevd with jobz = V, uplo = U: overwrites the column-major symmetric a [n, n] with its
+// eigenvectors and fills eigenvalues [n], ascending. work [1 + 6 n + 2 n^2] and index_work [3 + 5
+// n] are scratch. Returns info.
+int oscar_lapack_dsyevd(int n, double* a, double* eigenvalues, double* work, int* index_work);
+
+// Threads of this copy of OpenBLAS, for all later calls.
+void oscar_lapack_set_num_threads(int num_threads);
+}

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/device.h"
+
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+TEST(Device, NamesAreParsed) {
+  EXPECT_TRUE(ParseDevice("cpu").is_cpu());
+  EXPECT_EQ(ParseDevice("auto").is_cpu(), !at::hasCUDA());
+  for (const char* name : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda1", "", "cpu:0"}) {
+    EXPECT_THROW(ParseDevice(name), UsageError) << name;
+  }
+}
+
+TEST(Device, AMissingGpuIsAResourceError) {
+  try {
+    ParseDevice("cuda:99");
+    FAIL();
+  } catch (const ResourceError& error) {
+    EXPECT_NE(std::string(error.what()).find("cuda:99"), std::string::npos);
+  }
+  if (!at::hasCUDA()) EXPECT_THROW(ParseDevice("cuda"), ResourceError);
+}
+
+TEST(Device, ComputeTypes) {
+  EXPECT_EQ(ParseComputeDType("bf16", DType::kF32, at::kCPU), at::kBFloat16);
+  EXPECT_EQ(ParseComputeDType("f16", DType::kF32, at::kCPU), at::kHalf);
+  EXPECT_EQ(ParseComputeDType("auto", DType::kBF16, at::kCPU), at::kFloat);
+  EXPECT_EQ(ParseComputeDType("auto", DType::kBF16, at::Device(at::kCUDA, 0)), at::kBFloat16);
+  EXPECT_THROW(ParseComputeDType("fp8", DType::kBF16, at::kCPU), UsageError);
+  EXPECT_THROW(ToScalarType(DType::kF8E4M3, "a tensor"), InputError);
+  EXPECT_EQ(ComputeDTypeName(at::kHalf), "f16");
+}
+
+TEST(Device, CpuDescriptionAndMemory) {
+  EXPECT_TRUE(DescribeDevice(at::kCPU).starts_with("cpu ("));
+  const DeviceMemory memory = QueryMemory(at::kCPU);
+  EXPECT_GE(memory.peak, ResidentBytes() / 2);
+  EXPECT_GT(memory.limit, memory.peak);
+}
+
+}  // namespace
+}  // namespace oscar

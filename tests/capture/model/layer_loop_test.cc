@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/layer_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <iostream>
+
+#include "capture/model/device.h"
+#include "linalg/error.h"
+#include "tests/capture/model/golden.h"
+#include "tests/capture/model/synthetic_model.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+using Sequences = std::vector<std::vector<int32_t>>;
+
+Sequences SomeSequences(const std::vector<int64_t>& lengths) {
+  Sequences sequences;
+  int32_t id = 3;
+  for (const int64_t length : lengths) {
+    auto& sequence = sequences.emplace_back();
+    for (int64_t i = 0; i < length; ++i) sequence.push_back(id = (id * 73 + 11) % 256);
+  }
+  return sequences;
+}
+
+std::vector<int64_t> Lengths(const Sequences& sequences) {
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
+  return lengths;
+}
+
+struct Model {
+  explicit Model(const char* name)
+      : spec(ReadModelSpec(TestData(name))), checkpoint(Checkpoint::Open(TestData(name))) {}
+  ModelSpec spec;
+  Checkpoint checkpoint;
+};
+
+struct Result {
+  at::Tensor hidden;
+  std::map<std::string, at::Tensor> kept;
+};
+
+Result RunAll(const Model& model, const Sequences& sequences, const LoopOptions& options = {},
+              at::Device device = at::kCPU, at::ScalarType dtype = at::kFloat) {
+  const LayerLoop loop(model.checkpoint, model.spec, device, dtype, options);
+  Result result;
+  result.hidden = loop.Embed(sequences);
+  KeepingObserver observer;
+  loop.Run(result.hidden, Lengths(sequences), 0, observer, [](size_t) { return true; });
+  result.kept = observer.kept;
+  return result;
+}
+
+bool SameBytes(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
+}
+
+TEST(LayerLoop, TwoRunsGiveTheSameBytes) {
+  const Model model("tiny-qwen3");
+  const Sequences sequences = SomeSequences({300, 40, 1, 700});
+  const LoopOptions options{/*token_chunk=*/256, /*query_chunk=*/64, /*whole_attention=*/300, true};
+  const Result first = RunAll(model, sequences, options),
+               second = RunAll(model, sequences, options);
+  EXPECT_TRUE(SameBytes(first.hidden, second.hidden));
+  for (const auto& [name, tensor] : first.kept)
+    EXPECT_TRUE(SameBytes(tensor, second.kept.at(name))) << name;
+}
+
+TEST(LayerLoop, SequencesDoNotSeeEachOther) {
+  for (const char* name : {"arch/qwen2-swa", "arch/llama"}) {
+    const Model model(name);
+    const Sequences sequences = SomeSequences({50, 3, 96, 1, 20});
+    const Result together = RunAll(
+        model, sequences, {/*token_chunk=*/64, /*query_chunk=*/16, /*whole_attention=*/40, true});
+    int64_t begin = 0;
+    for (const auto& sequence : sequences) {
+      const int64_t length = static_cast<int64_t>(sequence.size());
+      const Result alone = RunAll(model, {sequence});
+      EXPECT_LT(RelativeError(together.hidden.narrow(0, begin, length), alone.hidden), 5e-6);
+      for (const auto& [tensor_name, tensor] : alone.kept) {
+        EXPECT_LT(RelativeError(together.kept.at(tensor_name).narrow(0, begin, length), tensor),
+                  5e-6)
+            << tensor_name;
+      }
+      begin += length;
+    }
+  }
+}
+
+TEST(LayerLoop, ContinuesFromAnyLayerWithTheSameBytes) {
+  const Model model("tiny-qwen3");
+  const Sequences sequences = SomeSequences({80, 33});
+  const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
+  KeepingObserver whole, part;
+  at::Tensor hidden = loop.Embed(sequences), saved;
+  loop.Run(hidden, {80, 33}, 0, whole, [&](size_t layer) {
+    if (layer == 1) saved = hidden.clone();
+    return true;
+  });
+  loop.Run(saved, {80, 33}, 2, part, [](size_t) { return true; });
+  EXPECT_TRUE(SameBytes(saved, hidden));
+  EXPECT_TRUE(SameBytes(part.kept.at("layer.2.q"), whole.kept.at("layer.2.q")));
+  EXPECT_EQ(part.kept.size(), 8u);
+}
+
+// Order of the calls, and the false that stops the loop.
+TEST(LayerLoop, ObserverSeesEverySequenceOfEveryLayerInOrder) {
+  struct Recorder : LayerObserver {
+    void OnLayerBegin(const LayerSpec& layer) override {
+      log += "(" + std::to_string(layer.layer_id);
+    }
+    void OnAttention(const AttentionView& view) override {
+      log += " " + std::to_string(view.sequence) + "@" + std::to_string(view.first_token);
+      EXPECT_EQ(view.q.size(0), view.attn_out.size(0));
+      EXPECT_TRUE(view.q.is_contiguous() && view.k.is_contiguous() && view.v.is_contiguous());
+      EXPECT_EQ(view.layer_index, static_cast<size_t>(view.layer.layer_id));
+    }
+    void OnLayerEnd(const LayerSpec&) override { log += ")"; }
+    std::string log;
+  } recorder;
+  const Model model("arch/llama");
+  const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat,
+                       {/*token_chunk=*/32, 512, 4096, true});
+  at::Tensor hidden = loop.Embed(SomeSequences({20, 12, 40, 5}));
+  loop.Run(hidden, {20, 12, 40, 5}, 0, recorder, [](size_t layer) { return layer < 1; });
+  EXPECT_EQ(recorder.log, "(0 0@0 1@20 2@32 3@72)(1 0@0 1@20 2@32 3@72)");
+}
+
+TEST(LayerLoop, WithoutFinalHiddenTheLastLayerStopsAfterAttention) {
+  const Model model("arch/llama");
+  const Sequences sequences = SomeSequences({30});
+  LoopOptions options;
+  options.need_final_hidden = false;
+  const Result full = RunAll(model, sequences), cut = RunAll(model, sequences, options);
+  EXPECT_TRUE(SameBytes(full.kept.at("layer.2.attn_out"), cut.kept.at("layer.2.attn_out")));
+  EXPECT_FALSE(SameBytes(full.hidden, cut.hidden));
+}
+
+TEST(LayerLoop, RefusesTokensThatTheModelDoesNotHave) {
+  const Model model("arch/llama");
+  const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
+  EXPECT_THROW(loop.Embed({{1, 2}, {3, 256}}), InputError);
+  EXPECT_THROW(loop.Embed({{1, -2}}), InputError);
+  EXPECT_THROW(loop.Embed({{1, 2}, {}}), InputError);
+  EXPECT_THROW(loop.Embed({std::vector<int32_t>(513, 1)}), InputError);
+  EXPECT_EQ(loop.Embed({std::vector<int32_t>(512, 1)}).size(0), 512);
+}
+
+TEST(LayerLoop, AStoredHeadMustAgreeWithATiedOne) {
+  for (const bool same : {true, false}) {
+    const auto directory = TestScratch("tied");
+    CopyWeights(TestData("tiny-qwen3"), directory, [&](TensorMap& tensors) {
+      tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"];
+      if (!same) tensors["lm_head.weight"].data.back() ^= std::byte{1};
+    });
+    const ModelSpec spec = ReadModelSpec(TestData("tiny-qwen3"));
+    const Checkpoint checkpoint = Checkpoint::Open(directory);
+    const LayerLoop loop(checkpoint, spec, at::kCPU, at::kFloat);
+    const at::Tensor hidden = loop.Embed({{1, 2, 3}});
+    if (same) {
+      EXPECT_EQ(loop.Logits(hidden).size(1), spec.vocab_size);
+    } else {
+      EXPECT_THROW(loop.Logits(hidden), InputError);
+    }
+  }
+}
+
+// Needs a GPU: the same model there, in float32 close to the CPU, in bfloat16 close to the golden
+// file, and reproducible.
+TEST(LayerLoop, GpuAgreesWithCpu) {
+  if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
+  const at::Device gpu = ParseDevice("cuda");
+  std::cout << "[   gpu    ] " << DescribeDevice(gpu) << "\n";
+  for (const char* name : {"tiny-qwen3", "arch/qwen2-swa", "arch/llama"}) {
+    for (const LoopOptions& options : {LoopOptions{}, LoopOptions{40, 24, 30, true}}) {
+      const GoldenErrors exact = CompareWithGolden(
+          TestData(name), {"config.json", "golden.safetensors", gpu, at::kFloat, options});
+      EXPECT_LT(exact.worst, 2e-5) << name << " " << exact.worst_name;
+      const GoldenErrors rounded = CompareWithGolden(
+          TestData(name), {"config.json", "golden.safetensors", gpu, at::kBFloat16, options});
+      EXPECT_LT(rounded.Layer(0), 0.015) << name;
+      EXPECT_LT(rounded.worst, 0.04) << name << " " << rounded.worst_name;
+      std::cout << "[   gpu    ] " << name << ": f32 worst " << exact.worst << ", bf16 worst "
+                << rounded.worst << "\n";
+    }
+    const Model model(name);
+    const Sequences sequences = SomeSequences({200, 7, 300});
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      const Result first = RunAll(model, sequences, {}, gpu, dtype),
+                   second = RunAll(model, sequences, {}, gpu, dtype);
+      for (const auto& [tensor, value] : first.kept)
+        EXPECT_TRUE(SameBytes(value, second.kept.at(tensor))) << tensor;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oscar

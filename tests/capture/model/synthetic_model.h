@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Model directories made by tests: a dense decoder of any size with reproducible random weights,
+// and changed copies of existing checkpoints.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "capture/checkpoint/safetensors.h"
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// A qwen3 configuration.
+Json SyntheticConfig(int64_t num_layers, int64_t hidden_size, int64_t intermediate_size,
+                     int64_t num_q_heads, int64_t num_kv_heads, int64_t head_dim,
+                     int64_t vocab_size);
+
+// config.json and bf16 model.safetensors that fit `config`, in `directory`.
+void WriteSyntheticModel(const std::filesystem::path& directory, const Json& config);
+
+struct StoredBytes {
+  DType dtype{};
+  std::vector<int64_t> shape;
+  std::vector<std::byte> data;
+};
+using TensorMap = std::map<std::string, StoredBytes>;
+
+// Copies model.safetensors of `from` to `to` with `change` applied to its tensors.
+void CopyWeights(const std::filesystem::path& from, const std::filesystem::path& to,
+                 const std::function<void(TensorMap&)>& change);
+
+}  // namespace oscar

@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "capture/text/data_source.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <fstream>
+
+#include "capture/files/digest.h"
+#include "linalg/error.h"
+#include "tests/capture/text/tiny_tokenizer.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+class DataSource : public testing::Test {
+ protected:
+  std::filesystem::path Write(const std::string& name, const std::string& content) {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+    return folder_ / name;
+  }
+  DataSet Load(const std::filesystem::path& file, int64_t budget = 1000, int64_t longest = 1000) {
+    return LoadData({{file}, budget, longest}, &tokenizer_, 262);
+  }
+  void ExpectError(const std::string& name, const std::string& content, const std::string& part) {
+    try {
+      Load(Write(name, content));
+      ADD_FAILURE() << "accepted: " << content;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    }
+  }
+
+  std::filesystem::path folder_ = TestScratch("data");
+  Tokenizer tokenizer_ = LoadTokenizer(TinyTokenizerJson(), "data-tokenizer");
+};
+
+TEST_F(DataSource, RowsOfAllKinds) {
+  const DataSet data = Load(Write("rows.jsonl",
+                                  "\xEF\xBB\xBF{\"text\": \"abc\", \"id\": 7}\r\n"
+                                  "\n  \t\r\n"
+                                  "{\"input_ids\": [5, 261]}\n"
+                                  "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}]}"));
+  ASSERT_EQ(data.documents.size(), 3u);
+  EXPECT_EQ(data.documents[0].origin, "rows.jsonl:1");
+  EXPECT_EQ(data.documents[0].ids, Ids{257});
+  EXPECT_EQ(data.documents[1].origin, "rows.jsonl:4");
+  EXPECT_EQ(data.documents[1].ids, (Ids{5, 261}));
+  EXPECT_EQ(data.documents[2].origin, "rows.jsonl:5");
+  EXPECT_EQ(data.documents[2].ids, (Ids{260, 'u', 's', 'e', 'r', '\n', 256, 261, '\n'}));
+  EXPECT_EQ(data.chat_format, "chatml");
+  EXPECT_EQ(data.name, "rows.jsonl");
+  EXPECT_EQ(data.source_digests,
+            std::vector<std::string>{DigestFile(folder_ / "rows.jsonl").sha256});
+}
+
+TEST_F(DataSource, ExtensionOrContentDecides) {
+  EXPECT_EQ(Load(Write("a.txt", "{\"text\": 1}")).documents.size(), 1u);
+  EXPECT_EQ(Load(Write("a.md", "x\n\ny\n")).documents[0].ids, (Ids{'x', '\n', '\n', 'y', '\n'}));
+  EXPECT_EQ(Load(Write("plain", "x\ny")).documents.size(), 1u);
+  EXPECT_EQ(Load(Write("rows", "{\"text\": \"x\"}\n{\"text\": \"y\"}")).documents.size(), 2u);
+  const DataSet array = Load(Write("a.json", "[{\"text\": \"x\"},\n {\"text\": \"y\"}]"));
+  ASSERT_EQ(array.documents.size(), 2u);
+  EXPECT_EQ(array.documents[1].origin, "a.json[1]");
+  EXPECT_EQ(array.chat_format, "none");
+}
+
+TEST_F(DataSource, MalformedRowsNameFileAndLine) {
+  ExpectError("a.jsonl", "{\"text\": \"x\"}\n\n{\"text\": }\n", "a.jsonl:3");
+  ExpectError("b.jsonl", "{\"prompt\": \"x\"}", "found \"prompt\"");
+  ExpectError("c.jsonl", "{\"text\": \"x\", \"input_ids\": [1]}", "exactly one of");
+  ExpectError("d.jsonl", "{}", "an empty object");
+  ExpectError("e.jsonl", "[1]", "e.jsonl[0]");
+  ExpectError("f.jsonl", "{\"text\": \"x\"}\n3\n", "f.jsonl:2");
+  ExpectError("g.jsonl", "{\"text\": 5}", "g.jsonl:1");
+  ExpectError("h.jsonl", "{\"text\": \"x\"}\n{\"text\": \"\xFF\"}\n", "h.jsonl:2");
+  ExpectError("i.txt", "one\ntwo\n\xC3\x28", "i.txt:3");
+  ExpectError("j.jsonl", "{\"messages\": \"hi\"}", "messages");
+  ExpectError("k.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": [1]}]}", "messages[0]");
+  ExpectError("l.jsonl", "{\"messages\": [{\"role\": \"user\"}]}", "content");
+}
+
+TEST_F(DataSource, IdsOutsideTheVocabularyAreErrors) {
+  ExpectError("a.jsonl", "{\"input_ids\": [262]}", "expected an id in [0, 262)");
+  ExpectError("b.jsonl", "{\"input_ids\": [-1]}", "has id -1");
+  ExpectError("c.jsonl", "{\"input_ids\": [4294967296]}", "has id 4294967296");
+  ExpectError("d.jsonl", "{\"input_ids\": [18446744073709551615]}", "input_ids[0]");
+  ExpectError("e.jsonl", "{\"input_ids\": [1.5]}", "input_ids[0]");
+  ExpectError("f.jsonl", "{\"input_ids\": \"1\"}", "list of integers");
+  const auto file = Write("g.jsonl", "{\"text\": \"abc\"}");
+  EXPECT_THROW(LoadData({{file}, 10, 10}, &tokenizer_, 257), InputError);  // abc is 257
+}
+
+TEST_F(DataSource, TokenizerIsNeededForTextOnly) {
+  const auto ids = Write("ids.jsonl", "{\"input_ids\": [1, 2]}");
+  EXPECT_EQ(LoadData({{ids}, 10, 10}, nullptr, 3).documents[0].ids, (Ids{1, 2}));
+  const auto text = Write("text.jsonl", "{\"text\": \"x\"}");
+  EXPECT_THROW(LoadData({{text}, 10, 10}, nullptr, 262), InputError);
+  EXPECT_THROW(LoadData({}, nullptr, 262), InputError);
+}
+
+TEST_F(DataSource, ChatNeedsTheTokensOfChatMl) {
+  nlohmann::json json = TinyTokenizerJson();
+  json["added_tokens"].erase(1);
+  const Tokenizer plain = LoadTokenizer(json, "no-chat");
+  const auto file = Write("m.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}");
+  try {
+    LoadData({{file}, 10, 10}, &plain, 262);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("chat template of this model is not supported"),
+              std::string::npos);
+  }
+}
+
+TEST_F(DataSource, BudgetKeepsDocumentsWhole) {
+  const auto file =
+      Write("b.jsonl",
+            "{\"input_ids\": [1,1,1,1]}\n{\"text\": \"\"}\n"
+            "{\"input_ids\": [2,2,2,2,2,2,2,2]}\n"  // truncated to 5; 5 do not fit
+            "{\"input_ids\": [3,3,3]}\n{\"input_ids\": []}\n{\"input_ids\": [4,4]}\n");
+  const DataSet data = Load(file, /*budget=*/8, /*longest=*/5);
+  ASSERT_EQ(data.documents.size(), 2u);
+  EXPECT_EQ(data.documents[1].origin, "b.jsonl:4");
+  EXPECT_EQ(data.counts, (DataCounts{6, 2, 0, 4, 17, 7, 0, 10}));
+  const DataSet cut = Load(file, /*budget=*/9, /*longest=*/5);
+  EXPECT_EQ(cut.counts, (DataCounts{6, 2, 1, 4, 17, 9, 3, 5}));
+}
+
+TEST_F(DataSource, FirstDocumentIsTruncatedToTheBudget) {
+  const auto file =
+      Write("f.jsonl", "{\"text\": \"\"}\n{\"input_ids\": [1,1,1,1]}\n{\"text\": \"x\"}\n");
+  EXPECT_EQ(Load(file, 3).counts, (DataCounts{3, 1, 1, 2, 5, 3, 1, 1}));
+}
+
+TEST_F(DataSource, NothingToUseIsAnError) {
+  ExpectError("e.jsonl", "{\"text\": \"\"}\n", "no tokens");
+  ExpectError("f.jsonl", "", "no tokens");
+  EXPECT_THROW(Load(Write("g.jsonl", "{\"text\": \"x\"}"), 0), UsageError);
+  EXPECT_THROW(Load(folder_ / "missing.jsonl"), InputError);
+}
+
+TEST_F(DataSource, DigestCoversIdsAndBoundaries) {
+  // Computed with Python's hashlib and struct.pack("<q...i").
+  EXPECT_EQ(DataDigest({{"a", {1, 2}}, {"b", {3}}}),
+            "9e82076552354690cf20c4a6740ce176ee660171d97998cb3f37235d095e0a4b");
+  EXPECT_NE(DataDigest({{"a", {1, 2}}, {"b", {3}}}), DataDigest({{"a", {1}}, {"b", {2, 3}}}));
+  EXPECT_EQ(DataDigest({{"a", {1, 2}}}), DataDigest({{"z", {1, 2}}}));
+}
+
+TEST_F(DataSource, EveryTokenIsAccountedFor) {
+  EXPECT_TRUE(rc::check("sent = used + truncated + dropped", [&] {
+    const auto lengths = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 30));
+    const auto budget = *rc::gen::inRange<int64_t>(1, 80);
+    const auto longest = *rc::gen::inRange<int64_t>(1, 25);
+    RC_PRE(std::any_of(lengths.begin(), lengths.end(), [](int n) { return n > 0; }));
+    std::string rows;
+    int64_t sent = 0;
+    for (const int n : lengths) {
+      rows += nlohmann::json{{"input_ids", Ids(static_cast<size_t>(n), 1)}}.dump() + "\n";
+      sent += n;
+    }
+    const DataSet data = Load(Write("p.jsonl", rows), budget, longest);
+    const DataCounts& n = data.counts;
+    int64_t used = 0;
+    for (const Document& document : data.documents) {
+      RC_ASSERT(static_cast<int64_t>(document.ids.size()) <= longest);
+      used += static_cast<int64_t>(document.ids.size());
+    }
+    RC_ASSERT(n.tokens_sent == sent);
+    RC_ASSERT(n.tokens_used == used);
+    RC_ASSERT(used <= budget);
+    RC_ASSERT(n.tokens_sent == n.tokens_used + n.tokens_truncated + n.tokens_dropped);
+    RC_ASSERT(n.documents_sent == static_cast<int64_t>(lengths.size()));
+    RC_ASSERT(n.documents_used == static_cast<int64_t>(data.documents.size()));
+    RC_ASSERT(n.documents_sent == n.documents_used + n.documents_dropped);
+    RC_ASSERT(n.documents_truncated <= n.documents_used);
+  }));
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Loads our .pt files with the real torch.load(weights_only=True), as their consumers do, and checks what those rely on.
+# Trap: prints one line of JSON, layer id to SHA-256 of each rotation per file; any failed check is an assertion.
+import hashlib
+import json
+import sys
+
+import torch
+
+
+def check_layer(layer_id, entry, version):
+    assert type(entry) is dict, type(entry)
+    assert type(layer_id) is int and type(entry["layer_id"]) is int and entry["layer_id"] == layer_id
+    expected = ["layer_id", "rotation", "eigenvalues"] if version == 1 else ["layer_id", "rotation"]
+    assert list(entry) == expected, list(entry)
+    rotation = entry["rotation"]
+    assert rotation.dtype == torch.float32 and rotation.is_contiguous() and not rotation.requires_grad
+    dim = rotation.shape[-1]
+    assert rotation.shape[-2] == dim and rotation.dim() == (2 if version == 1 else 3), rotation.shape
+    wide = rotation.double()
+    error = (wide @ wide.mT - torch.eye(dim, dtype=torch.float64)).abs().max().item()
+    assert error <= 1e-6, error
+    if version == 1:
+        eigenvalues = entry["eigenvalues"]
+        assert eigenvalues.dtype == torch.float32 and eigenvalues.shape == (dim,)
+        assert bool((eigenvalues[1:] >= eigenvalues[:-1]).all())
+    return hashlib.sha256(rotation.numpy().tobytes()).hexdigest()
+
+
+def check_file(path):
+    data = torch.load(path, map_location="cpu", weights_only=True)
+    assert type(data) is dict and type(data["layers"]) is dict
+    version = data["format_version"]
+    assert type(version) is int and version in (1, 2)
+    assert data["source_grouping"] == {1: "layer", 2: "per_kv_head"}[version]
+    return {
+        "objective": data["objective"],
+        "calibration": data.get("calibration"),
+        "rotations": {str(i): check_layer(i, entry, version) for i, entry in data["layers"].items()},
+    }
+
+
+def main():
+    if sys.argv[1] == "--version":
+        print(torch.__version__)
+    elif sys.argv[1] == "--value":  # a file of any value: its repr, with tensors as nested lists
+        data = torch.load(sys.argv[2], weights_only=True)
+        print(repr({k: v.tolist() if isinstance(v, torch.Tensor) else v for k, v in data.items()}))
+    else:
+        print(json.dumps({path: check_file(path) for path in sys.argv[1:]}))
+
+
+main()

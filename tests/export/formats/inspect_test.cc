@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reports: formats are told by content, text shows what JSON holds, nothing unknown is shown.
+#include "export/formats/inspect.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "capture/checkpoint/safetensors.h"
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+void WriteSafetensors(const std::filesystem::path& path) {
+  SafetensorsWriter writer(path, {{"a", DType::kBF16, {2, 3}}, {"b", DType::kF32, {}}});
+  const std::vector<std::byte> data(12);
+  writer.Write("a", data);
+  writer.Write("b", std::span(data).subspan(0, 4));
+  writer.Commit();
+}
+
+TEST(Inspect, SafetensorsListNameDtypeAndShape) {
+  const auto path = TestScratch("inspect-st") / "m.safetensors";
+  WriteSafetensors(path);
+  const Json report = InspectFile(path);
+  EXPECT_EQ(report["format"], "safetensors");
+  EXPECT_EQ(report["tensors"]["a"]["dtype"], "BF16");
+  EXPECT_EQ(report["tensors"]["a"]["shape"], Json({2, 3}));
+  EXPECT_EQ(report["tensors"]["b"]["shape"], Json::array());
+  const std::string text = InspectText(report);
+  EXPECT_NE(text.find("BF16   [2, 3]"), std::string::npos) << text;
+}
+
+TEST(Inspect, ContentCountsAndAContradictingNameIsRefused) {
+  const auto scratch = TestScratch("inspect-names");
+  WriteSafetensors(scratch / "weights.bin");
+  EXPECT_EQ(InspectFile(scratch / "weights.bin")["format"], "safetensors");
+  std::filesystem::copy(scratch / "weights.bin", scratch / "weights.pt");
+  EXPECT_THROW(InspectFile(scratch / "weights.pt"), InputError);
+  const auto pt = TestData("upstream/hostile/control_valid.pt");
+  std::filesystem::copy(pt, scratch / "rotation.bin");
+  EXPECT_EQ(InspectFile(scratch / "rotation.bin")["kind"], "v1");
+  std::filesystem::copy(pt, scratch / "rotation.safetensors");
+  EXPECT_THROW(InspectFile(scratch / "rotation.safetensors"), InputError);
+}
+
+TEST(Inspect, AModelDirectoryIsReadThroughItsWeights) {
+  const auto scratch = TestScratch("inspect-model");
+  WriteSafetensors(scratch / "model.safetensors");
+  const Json report = InspectFile(scratch);
+  EXPECT_EQ(report["format"], "checkpoint");
+  EXPECT_EQ(report["files"], Json({"model.safetensors"}));
+  EXPECT_EQ(report["tensors"].size(), 2u);
+}
+
+TEST(Inspect, TextOfARotationFileShowsLayersAndMeasures) {
+  const std::string text =
+      InspectText(InspectFile(TestData("upstream/synthetic/v1-startup-calibrator")));
+  for (const char* part :
+       {"K and V of one calibration", "kind v1, 3 layers", "layer 11", "objective: \"sst_r_h_pbr\"",
+        "max|R Rt - I|", "sha256 7bdfd6205a828ff9"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+}
+
+TEST(Inspect, AnythingElseIsRefusedWithAListOfFormats) {
+  const auto scratch = TestScratch("inspect-else");
+  std::ofstream(scratch / "notes.txt") << "hello, world";
+  for (const auto& path : {scratch / "notes.txt", scratch}) {
+    try {
+      InspectFile(path);
+      FAIL();
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("a .safetensors file"), std::string::npos);
+    }
+  }
+  EXPECT_THROW(InspectFile(scratch / "missing"), InputError);
+}
+
+}  // namespace
+}  // namespace oscar

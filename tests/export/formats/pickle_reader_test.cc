@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pickle machine builds data, and nothing but data, in bounded time and memory.
+#include "export/formats/pickle_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "linalg/error.h"
+#include "tests/export/formats/pt_builder.h"
+
+namespace oscar {
+namespace {
+
+PickleResult Read(const std::string& pickle) {
+  return ReadPickle(std::as_bytes(std::span(pickle)), "test");
+}
+
+std::string Refusal(const std::string& pickle) {
+  try {
+    Read(pickle);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(PickleReader, ReadsWhatPythonDumpsOfOneDict) {
+  // pickle.dumps({"a": [1, -2, 300, 70000, 1 << 40], 7: (None, True, 1.5)}, protocol=2)
+  const std::string pickle = std::string(
+      "\x80\x02}q\x00(X\x01\x00\x00\x00"
+      "aq\x01]q\x02(K\x01J\xfe\xff\xff\xffM,\x01Jp\x11\x01\x00\x8a"
+      "\x06\x00\x00\x00\x00\x00\x01"
+      "eK\x07N\x88G?\xf8\x00\x00\x00\x00\x00\x00\x87q\x03u.",
+      75);
+  const PickleResult result = Read(pickle);
+  EXPECT_EQ(PtToJson(*result.tree.root),
+            Json::parse(R"({"a": [1, -2, 300, 70000, 1099511627776], "7": [null, true, 1.5]})"));
+}
+
+TEST(PickleReader, KeepsOrderAndKeyTypes) {
+  const auto result =
+      Read(Pickle("}(K\x02NX\x01\x00\x00\x00"
+                  "2NK\x01Nu"));
+}
+
+TEST(PickleReader, LongsCoverInt64AndNoMore) {
+  const auto value = [](const std::string& bytes) {
+    const auto result =
+        Read(Pickle("\x8a" + std::string(1, static_cast<char>(bytes.size())) + bytes));
+    return *result.tree.root->If<int64_t>();
+  };
+  EXPECT_EQ(value(""), 0);
+  EXPECT_EQ(value("\xff"), -1);
+  EXPECT_EQ(value(std::string("\xff\x00", 2)), 255);
+  EXPECT_EQ(value(std::string("\x00\x00\x00\x00\x00\x00\x00\x80", 8)), INT64_MIN);
+  EXPECT_NE(Refusal(Pickle(std::string("\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01", 11)))
+                .find("64 bits"),
+            std::string::npos);
+}
+
+TEST(PickleReader, RefusesEveryOpcodeOutsideTheList) {
+  const std::string allowed = ".(N\x88\x89JKM\x8aGX]ae)t\x85\x86\x87}sucRQqrhj";
+  int refused = 0;
+  for (int opcode = 0; opcode < 256; ++opcode) {
+    if (allowed.find(static_cast<char>(opcode)) != std::string::npos) continue;
+    const std::string why = Refusal("\x80\x02" + std::string(1, static_cast<char>(opcode)) + "N.");
+    EXPECT_NE(why.find("opcode"), std::string::npos) << opcode << why;
+    ++refused;
+  }
+  EXPECT_EQ(refused, 256 - static_cast<int>(allowed.size()));
+}
+
+TEST(PickleReader, RefusesGlobalsThatAreNotData) {
+  for (const char* global :
+       {"os\nsystem\n", "builtins\neval\n", "torch\nload\n", "torch\nFooStorage\n",
+        "torch.jit._pickle\nrestore_type_tag\n", "collections\nCounter\n"}) {
+    EXPECT_NE(Refusal(Pickle(std::string("c") + global)).find("not data"), std::string::npos);
+  }
+}
+
+TEST(PickleReader, DepthIsLimitedToSixteen) {
+  const auto nested = [](int levels) {
+    std::string body;
+    for (int i = 0; i < levels; ++i) body += "]";
+    for (int i = 1; i < levels; ++i) body += "a";
+    return Pickle(body);
+  };
+  EXPECT_EQ(Refusal(nested(16)), "accepted");
+  EXPECT_NE(Refusal(nested(17)).find("nested"), std::string::npos);
+  EXPECT_NE(Refusal(nested(60000)).find("nested"), std::string::npos);
+}
+
+TEST(PickleReader, SharedValuesMayNotExpandWithoutEnd) {
+  // Sixteen lists, each naming the one before it a hundred times: 100^15 when walked by value.
+  std::string body = "]q" + std::string(1, '\0');
+  for (char level = 1; level < 16; ++level) {
+    body += "](";
+    for (int i = 0; i < 100; ++i) body += "h" + std::string(1, static_cast<char>(level - 1));
+    body += "eq" + std::string(1, level);
+  }
+  EXPECT_NE(Refusal(Pickle(body)).find("expand"), std::string::npos);
+}
+
+TEST(PickleReader, ContainersMayNotChangeOnceUsed) {
+  const std::string zero(1, '\0');
+  EXPECT_NE(Refusal(Pickle("]q" + zero + "h" + zero + "a")).find("fresh"), std::string::npos);
+  EXPECT_NE(Refusal(Pickle("]q" + zero + "]h" + zero + "ah" + zero + "Na")).find("fresh"),
+            std::string::npos);
+}
+
+TEST(PickleReader, RefusesKeysGivenTwiceAndKeysThatAreNoKeys) {
+  EXPECT_NE(Refusal(Pickle("}(K\x01NK\x01Nu")).find("twice"), std::string::npos);
+  EXPECT_NE(Refusal(Pickle("}\x88Ns")).find("bool"), std::string::npos);
+  EXPECT_NE(Refusal(Pickle("}]Ns")).find("list"), std::string::npos);
+}
+
+TEST(PickleReader, MemoSlotsAreLimited) {
+  EXPECT_EQ(Refusal(Pickle(std::string("Nr\xff\xff\x00\x00", 6))), "accepted");
+  EXPECT_NE(Refusal(Pickle(std::string("Nr\x00\x00\x01\x00", 6))).find("memo"), std::string::npos);
+}
+
+TEST(PickleReader, TensorsAreReadInForm) {
+  const auto result = Read(Pickle(PickleTensor("3", 24, 2, {2, 3}, {10, 1})));
+  const auto* tensor = result.tree.root->If<PtTensor>();
+  ASSERT_NE(tensor, nullptr);
+  EXPECT_EQ(*tensor, (PtTensor{"3", DType::kF32, 24, 2, {2, 3}, {10, 1}}));
+  EXPECT_EQ(result.globals,
+            (std::vector<std::string>{"torch._utils._rebuild_tensor_v2", "torch.FloatStorage",
+                                      "collections.OrderedDict"}));
+  for (const char* key : {"../0", "/etc/passwd", "-1", "", "0x1", "1234567890123456789"}) {
+    EXPECT_NE(Refusal(Pickle(PickleTensor(key, 1, 0, {1}, {1}))).find("storage id"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One struct for every schema, and what is refused beyond the bundled hostile files.
+#include "export/formats/rotation_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "export/formats/pt_writer.h"
+#include "export/formats/rotation_pair.h"
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+FloatTensorPtr Tensor(std::vector<int64_t> shape, std::vector<float> values) {
+  return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
+}
+
+// [count, 2, 2] or [2, 2] (count 0): rotations by `angle`, columns scaled by `stretch`.
+FloatTensorPtr Turn(double angle, int64_t count = 0, double stretch = 1) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < std::max<int64_t>(count, 1); ++i) {
+    const double c = std::cos(angle), s = std::sin(angle);
+    for (const double v : {c * stretch, s / stretch, -s * stretch, c / stretch}) {
+      values.push_back(static_cast<float>(v));
+    }
+  }
+  return count == 0 ? Tensor({2, 2}, values) : Tensor({count, 2, 2}, values);
+}
+
+PtOutDict Layer(int64_t id, const FloatTensorPtr& rotation) {
+  return {{PtKey("layer_id"), id}, {PtKey("rotation"), rotation}};
+}
+
+PtOutDict File(PtOut version, const char* objective, PtOutDict layers) {
+  return {{PtKey("format_version"), std::move(version)},
+          {PtKey("objective"), objective},
+          {PtKey("layers"), std::move(layers)}};
+}
+
+class RotationFileTest : public ::testing::Test {
+ protected:
+  RotationFile Read(const PtOut& value, const std::string& name = "x.pt") {
+    WritePt(scratch_ / name, value, "x");
+    return OpenRotationFile(scratch_ / name);
+  }
+  std::filesystem::path scratch_ = TestScratch("rotation-file");
+};
+
+TEST(ParseLayerId, TakesCanonicalDecimalsOnly) {
+  EXPECT_EQ(ParseLayerId("0"), 0);
+  EXPECT_EQ(ParseLayerId("2147483647"), 2147483647);
+  for (const char* text : {"", "-1", "00", "07", " 0", "0 ", "+1", "1.0", "0x1", "2147483648",
+                           "99999999999999999999", "layer_0"}) {
+    EXPECT_FALSE(ParseLayerId(text).has_value()) << text;
+  }
+}
+
+TEST_F(RotationFileTest, KindsAreToldByContent) {
+  const PtOutDict layers = {{int64_t{5}, Layer(5, Turn(0.3))}};
+  EXPECT_EQ(Read(File(int64_t{1}, "qqt_r_h_pbr", layers)).kind, RotationKind::kV1);
+  EXPECT_EQ(Read(File("identity-v1", "identity-k", layers)).kind, RotationKind::kIdentity);
+  EXPECT_EQ(Read(PtOutDict{{PtKey("layers"), layers}}).kind, RotationKind::kLayers);
+  EXPECT_EQ(Read(PtOutDict{{PtKey("4"), Turn(0.1)}}).kind, RotationKind::kFlat);
+  EXPECT_EQ(Read(Turn(0.1, 3)).kind, RotationKind::kStacked);
+  EXPECT_EQ(Read(Turn(0.1)).kind, RotationKind::kMlaLayer);
+  const RotationFile mla = Read(PtOutDict{{PtKey("rotation"), Turn(0.1)}}, "layer_12.pt");
+  EXPECT_EQ(mla.kind, RotationKind::kMlaLayer);
+  EXPECT_EQ(mla.layers[0].layer_id, 12);
+}
+
+TEST_F(RotationFileTest, StackedTensorsBecomeLayersInOrder) {
+  const RotationFile file = Read(Turn(0.25, 3));
+  ASSERT_EQ(file.layers.size(), 3u);
+  EXPECT_EQ(file.layers[2].layer_id, 2);
+  EXPECT_EQ(file.layers[2].rotation->values, Turn(0.25)->values);
+  EXPECT_LT(file.layers[2].orthogonality, 1e-7);
+}
+
+TEST_F(RotationFileTest, UnknownContentsAndVersionsAreRefused) {
+  EXPECT_THROW(Read(PtOutDict{}), InputError);
+  EXPECT_THROW(Read(int64_t{1}), InputError);
+  EXPECT_THROW(Read(PtOutDict{{PtKey("state"), Turn(0.1)}}), InputError);
+  EXPECT_THROW(Read(Tensor({4}, {1, 0, 0, 1})), InputError);
+  const PtOutDict layers = {{int64_t{0}, Layer(0, Turn(0.3))}};
+  for (const PtOut& version : {PtOut(int64_t{0}), PtOut(int64_t{4}), PtOut("identity-v2"),
+                               PtOut(true), PtOut(1.0), PtOut(PtNone{})}) {
+    EXPECT_THROW(Read(File(version, "qqt", layers)), InputError);
+  }
+}
+
+TEST_F(RotationFileTest, OneIdUnderTwoTypesIsOneLayerTwice) {
+  EXPECT_THROW(Read(PtOutDict{{int64_t{4}, Turn(0.1)}, {PtKey("4"), Turn(0.2)}}), InputError);
+}
+
+TEST_F(RotationFileTest, OrthogonalityIsHeldToTheFloat32Limit) {
+  EXPECT_NO_THROW(Read(Turn(0.3, 0, 1 + 4e-6)));  // max|R Rt - I| is about 8e-6
+  EXPECT_THROW(Read(Turn(0.3, 0, 1 + 6e-6)), NumericalError);
+}
+
+TEST_F(RotationFileTest, AStretchNeedsItsInverse) {
+  const FloatTensorPtr stretched = Turn(0.3, 0, 2), inverse = Turn(0.3, 0, 0.5);
+  PtOutDict entry = Layer(0, stretched);
+  const PtOutDict transform = {{PtKey("orthogonal"), false}};
+  const auto file = [&](const PtOutDict& layer) {
+    return PtOutDict{{PtKey("format_version"), int64_t{3}},
+                     {PtKey("transform"), transform},
+                     {PtKey("layers"), PtOutDict{{int64_t{0}, layer}}}};
+  };
+  EXPECT_THROW(Read(file(entry)), InputError);
+  entry.emplace_back("q_rotation", inverse);
+  const RotationFile read = Read(file(entry));
+  EXPECT_GT(read.layers[0].orthogonality, 0.5);
+  EXPECT_LT(read.layers[0].q_inverse_error.value(), 1e-6);
+  entry.back().second = stretched;
+  EXPECT_THROW(Read(file(entry)), NumericalError);
+}
+
+TEST_F(RotationFileTest, ManyLayersOfOneTensorAreMeasuredOnce) {
+  const int64_t d = 256;
+  std::vector<float> eye(static_cast<size_t>(d * d), 0);
+  for (int64_t i = 0; i < d; ++i) eye[static_cast<size_t>(i * (d + 1))] = 1;
+  const FloatTensorPtr shared = Tensor({d, d}, eye);
+  PtOutDict layers;
+  for (int64_t i = 0; i < 4096; ++i) layers.emplace_back(i, shared);
+  EXPECT_EQ(Read(layers).layers.size(), 4096u);  // 137 GFLOP if measured one by one
+  layers.emplace_back(int64_t{4096}, shared);
+  EXPECT_THROW(Read(layers), InputError);
+}
+
+class PairTest : public RotationFileTest {
+ protected:
+  void Open(const PtOut& k, const PtOut& v) {
+    WritePt(scratch_ / "k_rotation.pt", k, "k");
+    WritePt(scratch_ / "v_rotation.pt", v, "v");
+    const auto files = FindRotationPair(scratch_);
+    OpenRotationPair(files->first, files->second);
+  }
+  static PtOutDict Layers(std::vector<std::pair<int64_t, FloatTensorPtr>> layers) {
+    PtOutDict out;
+    for (const auto& [id, rotation] : layers) out.emplace_back(id, Layer(id, rotation));
+    return out;
+  }
+};
+
+TEST_F(PairTest, SidesMayNotBeSwapped) {
+  const PtOutDict layers = Layers({{0, Turn(0.1)}});
+  const auto file = [&](const char* objective) { return File(int64_t{1}, objective, layers); };
+  EXPECT_NO_THROW(Open(file("qqt_r_h_pbr"), file("sst_r_h_pbr")));
+  EXPECT_NO_THROW(Open(file("qqt_r_h_pbr"), file("attention_output_r_h_pbr")));
+  EXPECT_NO_THROW(Open(file("hadamard"), file("hadamard")));
+  EXPECT_THROW(Open(file("sst_r_h_pbr"), file("qqt_r_h_pbr")), InputError);
+  EXPECT_THROW(Open(file("hadamard"), file("identity-k")), InputError);
+  EXPECT_THROW(Open(file("oscar2_v_pre_wo"), file("oscar2_v_pre_wo")), InputError);
+}
+
+TEST_F(PairTest, OrderMayDifferButLayersMayNot) {
+  const auto file = [&](PtOutDict layers) { return File(int64_t{1}, "hadamard", layers); };
+  const PtOut both = file(Layers({{3, Turn(0.1)}, {7, Turn(0.2)}}));
+  EXPECT_NO_THROW(Open(both, file(Layers({{7, Turn(0.1)}, {3, Turn(0.2)}}))));
+  EXPECT_THROW(Open(both, file(Layers({{3, Turn(0.1)}}))), InputError);
+  EXPECT_THROW(Open(file(Layers({{3, Turn(0.1)}})), both), InputError);
+}
+
+TEST_F(PairTest, HeadCountsAgreeAndDimensionsMapOneToOne) {
+  const FloatTensorPtr four = Tensor({4, 4}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1});
+  const auto file = [&](PtOutDict layers) { return File(int64_t{2}, "hadamard", layers); };
+  EXPECT_THROW(Open(file(Layers({{0, Turn(0.1, 2)}})), file(Layers({{0, Turn(0.1, 3)}}))),
+               InputError);
+  const PtOut same = file(Layers({{0, Turn(0.1)}, {1, Turn(0.1)}}));
+  const PtOut mixed = file(Layers({{0, Turn(0.1)}, {1, four}}));
+  EXPECT_NO_THROW(Open(mixed, mixed));
+  EXPECT_THROW(Open(same, mixed), InputError);
+  EXPECT_THROW(Open(mixed, same), InputError);
+}
+
+TEST_F(PairTest, AFolderOfSeveralPairsIsAmbiguous) {
+  Open(Turn(0.1), Turn(0.1));
+  WritePt(scratch_ / "k_rotation_perhead.pt", Turn(0.1), "k");
+  EXPECT_THROW(FindRotationPair(scratch_), InputError);
+}
+
+}  // namespace
+}  // namespace oscar

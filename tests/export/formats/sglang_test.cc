@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The exported directory is what SGLang's loader accepts, and holds what was fitted.
+#include "export/formats/sglang.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "capture/files/digest.h"
+#include "export/formats/covariance_import.h"
+#include "linalg/eigh.h"
+#include "linalg/error.h"
+#include "linalg/rotation.h"
+#include "tests/export/formats/torch_python.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kDim = 16, kHeads = 3;
+
+// A covariance that differs from layer to layer and head to head.
+Matrix Covariance(int seed) {
+  Matrix x(kDim, kDim);
+  for (int64_t i = 0; i < kDim; ++i) {
+    for (int64_t j = 0; j < kDim; ++j) {
+      x(i, j) = std::sin(static_cast<double>(1 + i * kDim + j) * (seed + 1.7));
+    }
+  }
+  return x * x.transpose();
+}
+
+struct Fitted {
+  std::vector<float> rotation;  // row-major
+  std::vector<float> eigenvalues;
+};
+
+Fitted Fit(int seed) {
+  const Eigenbasis basis = SymmetricEigenbasis(Covariance(seed), "test");
+  const Matrix r = Compose(basis, Composition::kRHPbr).matrix();
+  Fitted fitted;
+  for (int64_t i = 0; i < kDim; ++i) {
+    for (int64_t j = 0; j < kDim; ++j) fitted.rotation.push_back(static_cast<float>(r(i, j)));
+    fitted.eigenvalues.push_back(static_cast<float>(basis.eigenvalues(i)));
+  }
+  return fitted;
+}
+
+SglangSide Side(int seed, bool per_head) {
+  const Fitted shared = Fit(seed);
+  SglangSide side;
+  side.shared = std::make_shared<const FloatTensor>(FloatTensor{{kDim, kDim}, shared.rotation});
+  side.shared_eigenvalues =
+      std::make_shared<const FloatTensor>(FloatTensor{{kDim}, shared.eigenvalues});
+  if (per_head) {
+    FloatTensor heads{{kHeads, kDim, kDim}, {}};
+    for (int h = 0; h < kHeads; ++h) {
+      const Fitted head = Fit(seed + 100 * (h + 1));
+      heads.values.insert(heads.values.end(), head.rotation.begin(), head.rotation.end());
+    }
+    side.per_head = std::make_shared<const FloatTensor>(std::move(heads));
+  }
+  return side;
+}
+
+SglangExport Example(bool per_head) {
+  SglangExport rotations;
+  for (int i = 0; i < 2; ++i) {
+    rotations.layers.push_back({3 + 4 * i, Side(i, per_head), Side(i + 50, per_head)});
+  }
+  rotations.calibration = Json{{"generation_id", "abc"}, {"tokens", 30000}, {"rope", {{"x", 1.5}}}};
+  return rotations;
+}
+
+std::string Slurp(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Sglang, TorchLoadsEveryExportedFile) {
+  const auto out = TestScratch("sglang-torch") / "export";
+  const SglangExport rotations = Example(true);
+  WriteSglang(out, rotations);
+  const std::vector<std::string> files = {(out / "k_rotation_qqt_r_h_pbr.pt").string(),
+                                          (out / "v_rotation_sst_r_h_pbr.pt").string(),
+                                          (out / "perhead/k_rotation_perhead.pt").string(),
+                                          (out / "perhead/v_rotation_perhead.pt").string()};
+  OSCAR_TORCH_OR_SKIP(output, files[0] + " " + files[1] + " " + files[2] + " " + files[3]);
+  const Json seen = Json::parse(output);
+  for (size_t f = 0; f < files.size(); ++f) {
+    const Json& file = seen.at(files[f]);
+    EXPECT_EQ(file["objective"], f % 2 == 0 ? "qqt_r_h_pbr" : "sst_r_h_pbr");
+    EXPECT_EQ(file["calibration"], rotations.calibration);
+    EXPECT_EQ(file["rotations"].size(), 2u);
+    for (const SglangLayer& layer : rotations.layers) {
+      const SglangSide& side = f % 2 == 0 ? layer.k : layer.v;
+      const FloatTensorPtr& tensor = f < 2 ? side.shared : side.per_head;
+      EXPECT_EQ(file["rotations"][std::to_string(layer.layer_id)],
+                Sha256Hex(std::as_bytes(std::span(tensor->values))));
+    }
+  }
+}
+
+TEST(Sglang, OurReaderGivesBackThePair) {
+  const auto out = TestScratch("sglang-back") / "export";
+  const SglangExport rotations = Example(false);
+  WriteSglang(out, rotations);
+  EXPECT_FALSE(std::filesystem::exists(out / "perhead"));
+  const auto files = FindRotationPair(out);
+  ASSERT_TRUE(files.has_value());
+  const RotationPair pair = OpenRotationPair(files->first, files->second);
+  EXPECT_EQ(pair.k.kind, RotationKind::kV1);
+  EXPECT_EQ(pair.v.source_grouping, "layer");
+  ASSERT_EQ(pair.v.layers.size(), 2u);
+  EXPECT_EQ(pair.v.layers[1].layer_id, 7);
+  EXPECT_EQ(pair.v.layers[1].rotation->values, rotations.layers[1].v.shared->values);
+}
+
+TEST(Sglang, TheValueTargetIsNamedInsideTheFile) {
+  const auto out = TestScratch("sglang-target") / "export";
+  SglangExport rotations = Example(false);
+  rotations.value_target = "attention_output";
+  WriteSglang(out, rotations);
+  const PtFile file = PtFile::Open(out / "v_rotation_sst_r_h_pbr.pt");
+  const auto* top = file.root().If<PtDict>();
+  EXPECT_EQ(*top->Find("objective")->If<std::string>(), "attention_output_r_h_pbr");
+  EXPECT_EQ(*top->Find("value_target")->If<std::string>(), "attention_output");
+}
+
+TEST(Sglang, TwoExportsHaveTheSameBytes) {
+  const auto scratch = TestScratch("sglang-same");
+  for (const char* name : {"a", "b"}) WriteSglang(scratch / name, Example(true));
+  for (const char* file : {"k_rotation_qqt_r_h_pbr.pt", "perhead/v_rotation_perhead.pt"}) {
+    EXPECT_EQ(DigestFile(scratch / "a" / file), DigestFile(scratch / "b" / file));
+  }
+}
+
+TEST(Sglang, NothingIsPublishedWhenAMatrixIsNoRotation) {
+  const auto scratch = TestScratch("sglang-bad");
+  SglangExport rotations = Example(false);
+  FloatTensor bad = *rotations.layers[1].v.shared;
+  bad.values[5] += 0.01f;
+  rotations.layers[1].v.shared = std::make_shared<const FloatTensor>(bad);
+  EXPECT_THROW(WriteSglang(scratch / "export", rotations), NumericalError);
+  EXPECT_TRUE(std::filesystem::is_empty(scratch));
+}
+
+TEST(Sglang, RefusesExportsWithHoles) {
+  const auto scratch = TestScratch("sglang-holes");
+  SglangExport some = Example(true);
+  some.layers[1].v.per_head = nullptr;
+  EXPECT_THROW(WriteSglang(scratch / "a", some), InputError);
+  SglangExport none = Example(false);
+  none.layers[0].k.shared = nullptr;
+  EXPECT_THROW(WriteSglang(scratch / "b", none), InputError);
+  EXPECT_THROW(WriteSglang(scratch / "c", SglangExport{}), InputError);
+  SglangExport target = Example(false);
+  target.value_target = "softmax";
+  EXPECT_THROW(WriteSglang(scratch / "d", target), InputError);
+}
+
+TEST(Sglang, LaunchTextNamesFilesAndSettings) {
+  const auto out = TestScratch("sglang-launch") / "ex port";
+  WriteSglang(out, Example(false));
+  const std::string text = Slurp(out / "launch.txt");
+  EXPECT_NE(text.find("SGLANG_OSCAR_K_ROTATION_PATH='" + out.string() +
+                      "/k_rotation_qqt_r_h_pbr.pt' \\\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("SGLANG_OSCAR_K_CLIP_RATIO=0.96 \\\n"), std::string::npos);
+  EXPECT_NE(text.find("--kv-cache-dtype int2 --kv-cache-quant-group-size 128"), std::string::npos);
+}
+
+TEST(CovarianceImport, ExportedFilesGiveTheirCovariancesBack) {
+  const auto out = TestScratch("sglang-covariance") / "export";
+  WriteSglang(out, Example(false));
+  const auto recovered = RecoverCovariances(OpenRotationFile(out / "k_rotation_qqt_r_h_pbr.pt"));
+  ASSERT_EQ(recovered.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    const Matrix expected = Covariance(i);
+    const Matrix& found = recovered[static_cast<size_t>(i)].covariances.at(0);
+    EXPECT_LT((found - expected).norm() / expected.norm(), 1e-6);
+  }
+}
+
+TEST(CovarianceImport, PublishedFilesRefitToThemselves) {
+  OSCAR_PACK_OR_SKIP(pack, "upstream/qwen3-4b-thinking-2507");
+  const RotationFile file = OpenRotationFile(pack / "k_rotation_qqt_r_h_pbr.pt");
+  for (const LayerCovariances& layer : RecoverCovariances(file)) {
+    const Matrix& c = layer.covariances[0];
+    const Eigenbasis basis = SymmetricEigenbasis(c, "recovered");
+    const auto& values = file.layers[static_cast<size_t>(layer.layer_id)].eigenvalues->values;
+    for (int64_t i = 0; i < basis.eigenvalues.size(); ++i) {
+      EXPECT_NEAR(basis.eigenvalues(i), values[static_cast<size_t>(i)], 1e-6 * values.back());
+    }
+    EXPECT_NEAR(ImportanceMaxOverMean(Compose(basis, Composition::kRHPbr).matrix(), c), 1, 1e-9);
+  }
+}
+
+TEST(CovarianceImport, ObjectivesNameTheirComposition) {
+  EXPECT_EQ(ObjectiveComposition("qqt_r_h_pbr"), Composition::kRHPbr);
+  EXPECT_EQ(ObjectiveComposition("sst_r_h"), Composition::kRH);
+  EXPECT_EQ(ObjectiveComposition("qqt_sst_plain"), Composition::kPlain);
+  EXPECT_EQ(ObjectiveComposition("attention_output_h_pbr_r"), Composition::kHPbrR);
+  for (const char* name :
+       {"", "hadamard", "uresidual_r_h_pbr", "qqt", "qqt_", "qqt_x", "identity-k", "qqtr_h_pbr"}) {
+    EXPECT_THROW(ObjectiveComposition(name), InputError) << name;
+  }
+}
+
+}  // namespace
+}  // namespace oscar

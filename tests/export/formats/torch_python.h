@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Python of the torch wheel, where there is one: the judge of what we write.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace oscar {
+
+// Output of "check_torch_load.py <arguments>"; fails the test if it does not exit with 0. Nothing
+// if there is no Python with torch.
+std::optional<std::string> RunTorchCheck(const std::string& arguments);
+
+}  // namespace oscar
+
+#define OSCAR_TORCH_OR_SKIP(output, arguments)                           \
+  const auto output##_optional = ::oscar::RunTorchCheck(arguments);      \
+  if (!output##_optional) GTEST_SKIP() << "no Python with torch to ask"; \
+  const std::string output = *output##_optional

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A shared library that exports LAPACK names and calls them itself, as LibTorch does with its MKL.
+// Trap: these do nothing but count; whoever else lands here gets no result.
+#include "tests/linalg/lapack_twin.h"
+
+namespace {
+int calls = 0;
+}
+
+extern "C" {
+void dsyevd_() { ++calls; }
+void dgemm_() { ++calls; }
+}
+
+namespace oscar {
+
+int TwinCalls() { return calls; }
+void TwinCallsItself() { dgemm_(); }
+
+}  // namespace oscar

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// oscar-export: artifacts to what runtimes load, and back; or a look into a file. Loads no
+// LibTorch.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "export/artifact/foreign_rotations.h"
+#include "export/formats/inspect.h"
+#include "linalg/error.h"
+#include "tools/cli/build_info.h"
+#include "tools/cli/command.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+enum class Target { kNone, kSglang };
+
+struct ExportOptions {
+  std::string input;
+  std::string output;
+  Target to = Target::kNone;
+  Target from = Target::kNone;
+  bool inspect = false;
+  bool json = false;
+};
+
+OptionTable ExportTable(ExportOptions* options) {
+  const ChoiceNames<Target> targets = {{"none", Target::kNone}, {"sglang", Target::kSglang}};
+  OptionTable table("oscar-export",
+                    "Writes the files that runtimes load from an artifact, imports theirs, or "
+                    "shows what a file holds.");
+  table.Add(&options->input,
+            {.name = "input",
+             .help = "an artifact; with --from: a directory with a K and a V file; with --inspect: "
+                     "a .pt or .safetensors file, a checkpoint or an artifact",
+             .scope = OptionScope::kRun,
+             .positional = true,
+             .required = true});
+  table.Add(&options->output, {.name = "output",
+                               .help = "directory to write, which must not exist",
+                               .short_name = 'o',
+                               .scope = OptionScope::kRun});
+  table.AddChoice(&options->to, targets,
+                  {.name = "to",
+                   .help = "runtime to write for; sglang: the shared pair (format 1) and the "
+                           "per-head pair (format 2)",
+                   .scope = OptionScope::kRun});
+  table.AddChoice(&options->from, targets,
+                  {.name = "from",
+                   .help = "runtime to import from; sglang: covariances are recovered from a "
+                           "shared pair, and the artifact can be refitted",
+                   .scope = OptionScope::kRun});
+  table.Add(&options->inspect, {.name = "inspect",
+                                .help = "print what the input holds, or refuse it with exit code 3",
+                                .scope = OptionScope::kRun});
+  table.Add(&options->json,
+            {.name = "json", .help = "print --inspect as JSON", .scope = OptionScope::kRun});
+  table.Example("oscar-export Qwen3-8B-oscar --to sglang -o rotations",
+                "what OSCAR's SGLang loads");
+  table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
+  table.Example("oscar-export zoo/Qwen3-8B --from sglang -o imported",
+                "an artifact from a published pair");
+  return table;
+}
+
+CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
+  const Json report = Artifact::LooksLikeOne(options.input) ? InspectArtifact(options.input)
+                                                            : InspectFile(options.input);
+  context.out << (options.json ? CanonicalJson(report) : InspectText(report));
+  return {};
+}
+
+CommandResult Import(const ExportOptions& options) {
+  const auto files = FindRotationPair(options.input);
+  if (!files) throw InputError(fmt::format("{}: holds no k*.pt and v*.pt", options.input));
+  const BuildInfo build = ThisBuild();
+  ImportPair(files->first, files->second, {},
+             {{"name", "oscar"}, {"version", build.version}, {"git_commit", build.git_commit}},
+             options.output);
+  return {ExitCode::kDone, options.output};
+}
+
+CommandResult Export(const ExportOptions& options, CommandContext& context) {
+  const int actions = (options.inspect ? 1 : 0) + (options.to != Target::kNone ? 1 : 0) +
+                      (options.from != Target::kNone ? 1 : 0);
+  if (actions != 1) throw UsageError("give one of --to, --from and --inspect");
+  if (options.inspect) return Inspect(options, context);
+  if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
+  if (context.dry_run) {
+    context.out << fmt::format("would write {} from {}\n", options.output, options.input);
+    return {};
+  }
+  if (options.from == Target::kSglang) return Import(options);
+  WriteSglang(options.output, ToSglang(Artifact::Open(options.input)));
+  return {ExitCode::kDone, options.output};
+}
+
+}  // namespace
+}  // namespace oscar
+
+int main(int argc, char** argv) {
+  oscar::ExportOptions options;
+  return oscar::RunCommand(
+      argc, argv, oscar::ExportTable(&options),
+      [&](oscar::CommandContext& context) { return oscar::Export(options, context); });
+}
