@@ -16,8 +16,8 @@
 namespace oscar {
 namespace {
 
-constexpr Eigen::Index kMaxSize =
-    16384;  // the workspace of 2 n^2 values must fit LAPACK's 32-bit int
+// The workspace of about 2 n^2 values must fit LAPACK's 32-bit int.
+constexpr Eigen::Index kMaxSize = 16384;
 
 // Values at a 64-byte boundary: some BLAS kernels peel off unaligned heads, and a sum's order, so
 // its last bit, must not depend on where malloc put it.

@@ -15,11 +15,11 @@ namespace oscar {
 
 struct Eigenbasis {
   Vector eigenvalues;   // [n], ascending
-  Matrix eigenvectors;  // [n, n], column i belongs to eigenvalue i; its component of
-                        // largest magnitude (the first on ties) is positive
+  Matrix eigenvectors;  // [n, n], column i belongs to eigenvalue i; its component of largest
+                        // magnitude (the first on ties) is positive
   double residual = 0;  // ||A V - V diag(eigenvalues)||_F / ||A||_F
-  double min_relative_gap =
-      0;  // smallest distance of neighbours / largest |eigenvalue|; 1 if n = 1
+  // Smallest distance of neighbouring eigenvalues / largest |eigenvalue|; 1 if n = 1.
+  double min_relative_gap = 0;
 };
 
 // Decomposes A = (a + a^T) / 2, a [n, n]. The same input gives the same bytes, whatever the number

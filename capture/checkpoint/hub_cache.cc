@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxIdBytes = 96;      // as huggingface_hub
+constexpr size_t kMaxIdBytes = 96;        // as huggingface_hub
 constexpr size_t kMaxRefFileBytes = 256;  // a commit and white space
 
 bool IsWordCharacter(char c) {
@@ -133,9 +133,8 @@ std::optional<HubId> ParseHubId(std::string_view text) {
     if (!IsRevision(id.revision)) return std::nullopt;
   }
   const size_t slash = text.find('/');
-  const bool valid =
-      text.size() <= kMaxIdBytes && IsIdPart(text.substr(0, slash)) &&
-      (slash == text.npos || IsIdPart(text.substr(slash + 1)));
+  const bool valid = text.size() <= kMaxIdBytes && IsIdPart(text.substr(0, slash)) &&
+                     (slash == text.npos || IsIdPart(text.substr(slash + 1)));
   if (!valid) return std::nullopt;
   id.repository = text;
   return id;
@@ -176,9 +175,9 @@ fs::path FindSnapshot(const fs::path& root, const HubId& id) {
   const fs::path repository = root / folder;
   std::error_code ignored;
   if (!fs::is_directory(repository, ignored)) {
-    throw InputError(fmt::format(
-        "{} is neither a directory nor in the local Hugging Face cache at {}; run: {}",
-        id.repository, root.string(), DownloadCommand(id)));
+    throw InputError(
+        fmt::format("{} is neither a directory nor in the local Hugging Face cache at {}; run: {}",
+                    id.repository, root.string(), DownloadCommand(id)));
   }
   const std::string commit = IsCommit(id.revision) ? id.revision : ReadRef(repository, id);
   const fs::path snapshot = repository / "snapshots" / commit;
@@ -200,7 +199,8 @@ std::optional<std::pair<std::string, std::string>> SnapshotIdentity(const fs::pa
     return std::nullopt;
   }
   folder.erase(0, kPrefix.size());
-  if (const size_t dashes = folder.find("--"); dashes != folder.npos) folder.replace(dashes, 2, "/");
+  if (const size_t dashes = folder.find("--"); dashes != folder.npos)
+    folder.replace(dashes, 2, "/");
   return std::pair(folder, commit);
 }
 

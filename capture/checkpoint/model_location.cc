@@ -33,8 +33,8 @@ ModelLocation FromDirectory(const fs::path& directory) {
   } catch (const fs::filesystem_error& error) {
     throw InputError(fmt::format("cannot list {}: {}", directory.string(), error.code().message()));
   } catch (const InputError& error) {
-    throw InputError(fmt::format("{} is not a complete model directory: {}", directory.string(),
-                                 error.what()));
+    throw InputError(
+        fmt::format("{} is not a complete model directory: {}", directory.string(), error.what()));
   }
   const fs::path absolute = fs::canonical(directory);
   ModelLocation location{directory, absolute.filename().string(), ""};
@@ -72,14 +72,16 @@ ModelLocation ResolveModel(std::string_view model, const Environment& environmen
   const fs::path path(has_nul ? std::string_view() : model);
   if (fs::is_directory(path, ignored)) return FromDirectory(path);
   if (fs::exists(path, ignored)) {
-    throw InputError(fmt::format("{} is a file; give the directory that holds config.json and the "
-                                 "weights",
-                                 path.string()));
+    throw InputError(
+        fmt::format("{} is a file; give the directory that holds config.json and the "
+                    "weights",
+                    path.string()));
   }
   if (const auto id = ParseHubId(model)) return FromCache(*id, environment);
-  throw InputError(fmt::format("{} is neither an existing directory nor a model id like "
-                               "Qwen/Qwen3-8B or Qwen/Qwen3-8B@REVISION",
-                               Quoted(model)));
+  throw InputError(
+      fmt::format("{} is neither an existing directory nor a model id like "
+                  "Qwen/Qwen3-8B or Qwen/Qwen3-8B@REVISION",
+                  Quoted(model)));
 }
 
 }  // namespace oscar

@@ -50,8 +50,9 @@ std::string_view HeaderText(std::span<const std::byte> file, std::string_view wh
   }
   const uint64_t available = file.size() - kSafetensorsLengthBytes;
   if (length > available) {
-    throw InputError(fmt::format("{}: header of {} bytes, but only {} follow; the file is truncated",
-                                 what, length, available));
+    throw InputError(
+        fmt::format("{}: header of {} bytes, but only {} follow; the file is truncated", what,
+                    length, available));
   }
   return {reinterpret_cast<const char*>(file.data()) + kSafetensorsLengthBytes, length};
 }
@@ -60,8 +61,8 @@ std::string_view HeaderText(std::span<const std::byte> file, std::string_view wh
 uint64_t Unsigned(const Json& value, const char* field, const Place& place) {
   if (!value.is_number_unsigned()) {
     const std::string shown = value.is_structured() ? value.type_name() : value.dump();
-    Refuse(place, fmt::format("\"{}\" holds {}, expected unsigned integers", field,
-                              Escaped(shown, 80)));
+    Refuse(place,
+           fmt::format("\"{}\" holds {}, expected unsigned integers", field, Escaped(shown, 80)));
   }
   return value.get<uint64_t>();
 }
@@ -89,8 +90,8 @@ DType ParseDType(const Json& entry, const Place& place) {
 std::vector<int64_t> ParseShape(const Json& entry, const Place& place) {
   const Json& dims = Field(entry, "shape", Json::value_t::array, place);
   if (dims.size() > kSafetensorsMaxRank) {
-    Refuse(place, fmt::format("{} dimensions, at most {} are accepted", dims.size(),
-                              kSafetensorsMaxRank));
+    Refuse(place,
+           fmt::format("{} dimensions, at most {} are accepted", dims.size(), kSafetensorsMaxRank));
   }
   std::vector<int64_t> shape;
   for (const Json& dim : dims) {
@@ -123,9 +124,9 @@ TensorInfo ParseTensor(const Json& entry, uint64_t data_begin, uint64_t data_siz
   const std::optional<uint64_t> bytes = TensorBytes(info.dtype, info.shape);
   if (!bytes) Refuse(place, fmt::format("shape [{}] overflows", fmt::join(info.shape, ", ")));
   if (*bytes != end - begin) {
-    Refuse(place, fmt::format("{} [{}] needs {} bytes, \"data_offsets\" give {}",
-                              DTypeName(info.dtype), fmt::join(info.shape, ", "), *bytes,
-                              end - begin));
+    Refuse(place,
+           fmt::format("{} [{}] needs {} bytes, \"data_offsets\" give {}", DTypeName(info.dtype),
+                       fmt::join(info.shape, ", "), *bytes, end - begin));
   }
   info.offset = data_begin + begin;
   info.size = end - begin;
@@ -136,8 +137,8 @@ std::map<std::string, std::string> ParseMetadata(const Json& value, std::string_
   std::map<std::string, std::string> metadata;
   if (value.is_null()) return metadata;
   if (!value.is_object()) {
-    throw InputError(fmt::format("{}: \"__metadata__\" must be object, found {}", what,
-                                 value.type_name()));
+    throw InputError(
+        fmt::format("{}: \"__metadata__\" must be object, found {}", what, value.type_name()));
   }
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string()) {
@@ -195,8 +196,8 @@ SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file, std::s
       .max_depth = 64, .max_bytes = kSafetensorsMaxHeaderBytes, .max_values = 4'000'000};
   const Json json = ParseStrictJson(text, fmt::format("{} (header)", what), limits);
   if (!json.is_object()) {
-    throw InputError(fmt::format("{}: the header must be object, found {}", what,
-                                 json.type_name()));
+    throw InputError(
+        fmt::format("{}: the header must be object, found {}", what, json.type_name()));
   }
   if (json.size() > kSafetensorsMaxTensors) {
     throw InputError(fmt::format("{}: {} entries, at most {} are accepted", what, json.size(),

@@ -40,9 +40,10 @@ WeightFiles ReadIndex(const fs::path& index, const fs::path& directory) {
     }
     const std::string name = file.get<std::string>();
     if (!IsBareFileName(name) || !name.ends_with(".safetensors")) {
-      throw InputError(fmt::format("{}: tensor {}: {} is not the name of a .safetensors file in the "
-                                   "same directory",
-                                   what, Quoted(tensor), Quoted(name)));
+      throw InputError(
+          fmt::format("{}: tensor {}: {} is not the name of a .safetensors file in the "
+                      "same directory",
+                      what, Quoted(tensor), Quoted(name)));
     }
     weights.weight_map.emplace(tensor, name);
     files.insert(name);

@@ -4,8 +4,8 @@
 // HDF5 files of our own: per-layer state, moments, dumps. Datasets are chunked with a fletcher32
 // checksum per chunk; no times are stored, so the same calls with the same values give the same
 // bytes. The reader accepts only what the writer (or h5py writing the same things) makes.
-// Object paths look like "/layer/3/k"; the root is "/". Traps: the HDF5 library serves one thread at
-// a time, so calls from several threads wait for each other; arrays have at least one dimension
+// Object paths look like "/layer/3/k"; the root is "/". Traps: the HDF5 library serves one thread
+// at a time, so calls from several threads wait for each other; arrays have at least one dimension
 // (scalars are attributes).
 #pragma once
 
@@ -25,11 +25,16 @@ enum class Hdf5Type { kFloat64, kFloat32, kInt64, kInt32, kUInt16, kUInt8 };  //
 template <typename T>
 constexpr Hdf5Type Hdf5TypeOf() {
   using V = std::remove_cv_t<T>;
-  if constexpr (std::is_same_v<V, double>) return Hdf5Type::kFloat64;
-  else if constexpr (std::is_same_v<V, float>) return Hdf5Type::kFloat32;
-  else if constexpr (std::is_same_v<V, int64_t>) return Hdf5Type::kInt64;
-  else if constexpr (std::is_same_v<V, int32_t>) return Hdf5Type::kInt32;
-  else if constexpr (std::is_same_v<V, uint16_t>) return Hdf5Type::kUInt16;
+  if constexpr (std::is_same_v<V, double>)
+    return Hdf5Type::kFloat64;
+  else if constexpr (std::is_same_v<V, float>)
+    return Hdf5Type::kFloat32;
+  else if constexpr (std::is_same_v<V, int64_t>)
+    return Hdf5Type::kInt64;
+  else if constexpr (std::is_same_v<V, int32_t>)
+    return Hdf5Type::kInt32;
+  else if constexpr (std::is_same_v<V, uint16_t>)
+    return Hdf5Type::kUInt16;
   else {
     static_assert(std::is_same_v<V, uint8_t>, "not an element type of our HDF5 files");
     return Hdf5Type::kUInt8;
@@ -119,8 +124,8 @@ class Hdf5Reader {
   const std::filesystem::path& path() const;
   bool Exists(std::string_view object) const;  // a group or a dataset
   bool IsGroup(std::string_view object) const;
-  std::vector<std::string> Children(std::string_view group) const;   // names, sorted
-  const Hdf5DatasetInfo& dataset(std::string_view dataset) const;    // throws if it is not one
+  std::vector<std::string> Children(std::string_view group) const;  // names, sorted
+  const Hdf5DatasetInfo& dataset(std::string_view dataset) const;   // throws if it is not one
 
   // The dataset must have T's type and the expected shape, in which -1 stands for any size.
   template <typename T>

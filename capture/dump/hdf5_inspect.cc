@@ -130,18 +130,20 @@ class Inspector {
     if (bytes == 0) return;
     const uint64_t ratio = deflated ? kMaxDeflateRatio : 1;
     if (bytes / ratio > file_bytes_) {
-      Refuse(path, fmt::format("shape [{}] needs {} bytes, the file has {}",
-                               fmt::join(shape, ", "), bytes, file_bytes_));
+      Refuse(path, fmt::format("shape [{}] needs {} bytes, the file has {}", fmt::join(shape, ", "),
+                               bytes, file_bytes_));
     }
     if (layout == H5D_CHUNKED) CheckChunks(creation.get(), path, shape);
     const uint64_t stored = H5Dget_storage_size(dataset);
     if (stored > file_bytes_ || bytes / ratio > stored) {
-      Refuse(path, fmt::format("shape [{}] needs {} bytes, {} are stored: never written, or damaged",
-                               fmt::join(shape, ", "), bytes, stored));
+      Refuse(path,
+             fmt::format("shape [{}] needs {} bytes, {} are stored: never written, or damaged",
+                         fmt::join(shape, ", "), bytes, stored));
     }
   }
 
-  // Bounds the chunk index and the buffer of one chunk before HDF5 walks the one or makes the other.
+  // Bounds the chunk index and the buffer of one chunk before HDF5 walks the one or makes the
+  // other.
   void CheckChunks(hid_t creation, const std::string& path,
                    const std::vector<hsize_t>& shape) const {
     std::array<hsize_t, kHdf5MaxRank> chunk{};
@@ -231,8 +233,8 @@ std::map<std::string, Hdf5Object> InspectHdf5(hid_t file, uint64_t file_bytes,
                                               const std::string& file_name) {
   const Hdf5Handle root(H5Oopen(file, "/", H5P_DEFAULT));
   if (!root.valid()) {
-    throw InputError(fmt::format("{}: cannot open the root group: HDF5: {}", file_name,
-                                 Hdf5Reason()));
+    throw InputError(
+        fmt::format("{}: cannot open the root group: HDF5: {}", file_name, Hdf5Reason()));
   }
   Inspector inspector(file_bytes, file_name);
   inspector.Visit(root.get(), "/", 0);

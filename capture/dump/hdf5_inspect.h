@@ -18,8 +18,8 @@ namespace oscar {
 
 struct Hdf5Object {
   bool is_group = false;
-  Hdf5DatasetInfo info;             // of a dataset
-  std::set<std::string> children;   // of a group
+  Hdf5DatasetInfo info;            // of a dataset
+  std::set<std::string> children;  // of a group
   std::set<std::string> attributes;
 };
 

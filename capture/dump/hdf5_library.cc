@@ -23,7 +23,8 @@ constexpr std::array<Hdf5Type, 6> kTypes = {Hdf5Type::kFloat64, Hdf5Type::kFloat
 
 }  // namespace
 
-static_assert(std::endian::native == std::endian::little, "values are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "values are stored as they lie in memory");
 
 bool Hdf5Handle::Reset() {
   const hid_t id = std::exchange(id_, -1);

@@ -57,8 +57,9 @@ struct Hdf5Reader::State {
     const Hdf5Handle type(H5Aget_type(attribute.get()));
     const Hdf5Handle space(H5Aget_space(attribute.get()));
     const size_t size = H5Tget_size(type.get());
-    const bool fits = H5Tget_class(type.get()) == kind && size <= 8 &&
-                      !(kind == H5T_INTEGER && size == 8 && H5Tget_sign(type.get()) == H5T_SGN_NONE);
+    const bool fits =
+        H5Tget_class(type.get()) == kind && size <= 8 &&
+        !(kind == H5T_INTEGER && size == 8 && H5Tget_sign(type.get()) == H5T_SGN_NONE);
     if (!fits || H5Sget_simple_extent_npoints(space.get()) != 1) {
       Refuse(object, fmt::format("attribute {} must be one {}", Quoted(name),
                                  kind == H5T_INTEGER ? "int64" : "float64"));

@@ -84,8 +84,8 @@ struct Hdf5Writer::State {
                     path, sink.error);
     }
     if (!good) {
-      throw ResourceError(fmt::format("cannot {} {}: HDF5: {}", doing, path.string(),
-                                      Hdf5Reason()));
+      throw ResourceError(
+          fmt::format("cannot {} {}: HDF5: {}", doing, path.string(), Hdf5Reason()));
     }
   }
 
@@ -95,8 +95,8 @@ struct Hdf5Writer::State {
       const htri_t exists = H5Lexists(hdf5.get(), prefix.c_str(), H5P_DEFAULT);
       Require(exists >= 0, "look up group", prefix);
       if (exists == 0) {
-        const Hdf5Handle made(H5Gcreate2(hdf5.get(), prefix.c_str(), H5P_DEFAULT,
-                                         group_options.get(), H5P_DEFAULT));
+        const Hdf5Handle made(
+            H5Gcreate2(hdf5.get(), prefix.c_str(), H5P_DEFAULT, group_options.get(), H5P_DEFAULT));
         Require(made.valid(), "create group", prefix);
       }
       if (end == group.npos) return;
@@ -130,13 +130,11 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, Mode mode)
   state_->group_options = Hdf5Handle(H5Pcreate(H5P_GROUP_CREATE));
   state_->driver = UseHdf5Sink(access.get(), &state_->sink);
   // The 1.10 format has checksums on all metadata.
-  const bool ready =
-      state_->driver.valid() && H5Pset_obj_track_times(creation.get(), false) >= 0 &&
-      H5Pset_obj_track_times(state_->group_options.get(), false) >= 0 &&
-      H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0;
+  const bool ready = state_->driver.valid() && H5Pset_obj_track_times(creation.get(), false) >= 0 &&
+                     H5Pset_obj_track_times(state_->group_options.get(), false) >= 0 &&
+                     H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0;
   state_->Require(ready, "prepare", "/");
-  state_->hdf5 = Hdf5Handle(
-      H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()));
+  state_->hdf5 = Hdf5Handle(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()));
   state_->Require(state_->hdf5.valid(), "create", "/");
 }
 
@@ -194,8 +192,7 @@ void Hdf5Writer::SetAttribute(std::string_view object, std::string_view name,
   state_->Require(ready, "prepare attributes of", object);
   const hsize_t count = values.size();
   const Hdf5Handle space(H5Screate_simple(1, &count, nullptr));
-  state_->WriteAttribute(object, name, type.get(), space,
-                         values.empty() ? nullptr : padded.data());
+  state_->WriteAttribute(object, name, type.get(), space, values.empty() ? nullptr : padded.data());
 }
 
 void Hdf5Writer::Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,

@@ -62,6 +62,7 @@ void AtomicFile::Write(std::span<const std::byte> bytes) {
   OSCAR_CHECK(fd_ >= 0);
   const int error = WriteFullyAt(fd_, bytes, size_);
   if (error != 0) {
+    close(std::exchange(fd_, -1));  // a file with a hole in it can no longer be committed
     ThrowResource(fmt::format("write {} bytes at offset {} of", bytes.size(), size_), path_, error);
   }
   size_ += bytes.size();
@@ -83,9 +84,10 @@ AtomicDirectory::AtomicDirectory(std::filesystem::path path)
     : path_(WithoutTrailingSlash(std::move(path))) {
   struct stat status {};
   if (lstat(path_.c_str(), &status) == 0) {
-    throw InputError(fmt::format("{} exists already and is never overwritten; remove it or choose "
-                                 "another name",
-                                 path_.string()));
+    throw InputError(
+        fmt::format("{} exists already and is never overwritten; remove it or choose "
+                    "another name",
+                    path_.string()));
   }
   for (int counter = 0;; ++counter) {
     staging_ = fmt::format("{}.tmp-{}-{}", path_.string(), getpid(), counter);

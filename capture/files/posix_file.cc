@@ -29,6 +29,8 @@ std::string_view Advice(int error_number) {
       return "; choose a directory you may write to";
     case ENOENT:
       return "; create the directory first";
+    case EMFILE:
+      return "; raise the limit of open files (ulimit -n)";
     case EIO:
       return "; the storage reported an error: check the device";
     default:
@@ -48,8 +50,9 @@ int OpenRegular(const std::filesystem::path& path, uint64_t* size) {
   // O_NONBLOCK: opening a pipe must not wait for its writer; it has no effect on regular files.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
-    throw InputError(fmt::format("cannot open {}: {}", path.string(),
-                                 std::generic_category().message(errno)));
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) ThrowResource("open", path, errno);
+    throw InputError(
+        fmt::format("cannot open {}: {}", path.string(), std::generic_category().message(errno)));
   }
   struct stat status {};
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {

@@ -19,7 +19,8 @@ namespace oscar {
                                 int error_number);
 
 // Opens a regular file for reading (a pipe or device is refused, not waited for) and returns its
-// descriptor; `size` is in bytes. Throws InputError.
+// descriptor; `size` is in bytes. Throws InputError (ResourceError if the process is out of
+// descriptors).
 int OpenRegular(const std::filesystem::path& path, uint64_t* size);
 
 struct TemporaryFile {

@@ -44,7 +44,8 @@ std::string Escaped(std::string_view text, size_t max_bytes) {
     const size_t length = Utf8Length(text, i);
     const char c = text[i];
     if (length == 0 || (length == 1 && (c < 0x20 || c == 0x7F))) {
-      out += c == '\n' ? std::string("\\n") : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      out +=
+          c == '\n' ? std::string("\\n") : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
       ++i;
     } else {
       out += text.substr(i, length);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A SAX handler over nlohmann/json. The parser itself checks syntax, UTF-8 and number range; what it
-// lets through (byte order mark, NUL taken for the end, keys given twice, any depth) is refused here.
+// A SAX handler over nlohmann/json. The parser itself checks syntax, UTF-8 and number range; what
+// it lets through (byte order mark, NUL taken for the end, keys given twice, any depth) is refused
+// here.
 #include "capture/files/strict_json.h"
 
 #include <fmt/format.h>
@@ -139,8 +140,8 @@ class Builder {
 // The member, or null if it is missing or null.
 const Json* Find(const Json& object, const char* key, std::string_view what) {
   if (!object.is_object()) {
-    throw InputError(fmt::format("{}: expected an object with \"{}\", found {}", what, key,
-                                 object.type_name()));
+    throw InputError(
+        fmt::format("{}: expected an object with \"{}\", found {}", what, key, object.type_name()));
   }
   const auto it = object.find(key);
   return it == object.end() || it->is_null() ? nullptr : &*it;
@@ -201,8 +202,8 @@ std::string CanonicalJson(const Json& value) {
   try {
     return value.dump(1) + '\n';
   } catch (const Json::type_error& error) {
-    throw InputError(fmt::format("text that is not UTF-8 cannot be written as JSON: {}",
-                                 Escaped(error.what())));
+    throw InputError(
+        fmt::format("text that is not UTF-8 cannot be written as JSON: {}", Escaped(error.what())));
   }
 }
 

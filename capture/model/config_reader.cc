@@ -48,11 +48,13 @@ const Json* ConfigReader::Find(std::string_view key) {
 int64_t ConfigReader::Integer(std::string_view key, const Json& value, int64_t smallest,
                               int64_t largest) const {
   if (!value.is_number_integer()) Fail(key, "must be an integer");
-  const bool too_large =
-      value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(largest);
-  if (too_large || value.get<int64_t>() < smallest)
+  // A value above INT64_MAX is stored unsigned and would wrap around.
+  const bool wraps =
+      value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
+  const int64_t number = wraps ? INT64_MAX : value.get<int64_t>();
+  if (number < smallest || number > largest)
     Fail(key, fmt::format("must lie in {} .. {}", smallest, largest));
-  return value.get<int64_t>();
+  return number;
 }
 
 int64_t ConfigReader::Size(std::string_view key) {

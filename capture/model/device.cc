@@ -141,8 +141,8 @@ void UseExactArithmetic() {
   auto& context = at::globalContext();
   context.setFloat32MatmulPrecision("highest");
   context.setAllowTF32CuBLAS(false);
-  context.setAllowBF16ReductionCuBLAS(/*allow_reduced_precision=*/false, /*allow_splitk=*/false);
-  context.setAllowFP16ReductionCuBLAS(/*allow_reduced_precision=*/false, /*allow_splitk=*/false);
+  context.setAllowBF16ReductionCuBLAS(false);
+  context.setAllowFP16ReductionCuBLAS(false);
   context.setSDPUseCuDNN(false);
 }
 

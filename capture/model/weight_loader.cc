@@ -26,12 +26,22 @@ at::Tensor Borrow(const std::byte* data, at::IntArrayRef shape, at::ScalarType d
   return at::from_blob(const_cast<std::byte*>(data), shape, dtype);
 }
 
+// Small steps, which LibTorch does not spread over threads: the other cores belong to the layer
+// that computes meanwhile.
 at::Tensor OnCpu(Bytes data, at::IntArrayRef shape, at::ScalarType stored, at::ScalarType dtype) {
-  const bool aligned = reinterpret_cast<uintptr_t>(data.data()) % c10::elementSize(stored) == 0;
-  if (aligned) return at::empty(shape, dtype).copy_(Borrow(data.data(), shape, stored));
-  const at::Tensor copy = at::empty(shape, stored);
-  std::memcpy(copy.data_ptr(), data.data(), data.size());
-  return copy.to(dtype);
+  constexpr int64_t kStep = 16384;  // values
+  const at::Tensor result = at::empty(shape, dtype), flat = result.view({-1});
+  const at::Tensor step = at::empty({kStep}, stored);
+  const size_t value_bytes = c10::elementSize(stored);
+  OSCAR_CHECK_EQ(static_cast<size_t>(flat.numel()) * value_bytes, data.size());
+  for (int64_t begin = 0; begin < flat.numel(); begin += kStep) {
+    const int64_t count = std::min(kStep, flat.numel() - begin);
+    // Mapped data need not be aligned for its type.
+    std::memcpy(step.data_ptr(), data.data() + static_cast<size_t>(begin) * value_bytes,
+                static_cast<size_t>(count) * value_bytes);
+    flat.narrow(0, begin, count).copy_(step.narrow(0, 0, count));
+  }
+  return result;
 }
 
 }  // namespace

@@ -135,7 +135,9 @@ void BpeModel::LoadMerges(const Json& merges, const std::string& where) {
     // Old files may carry the first line of merges.txt.
     if (merge.is_string() && merge.get_ref<const std::string&>().starts_with("#version")) continue;
     const auto [left, right] = ParseMerge(merge, rank, where);
-    merges_.Put(id_of(left, rank), id_of(right, rank), {rank, id_of(left + right, rank)});
+    const int32_t left_id = id_of(left, rank);
+    const int32_t right_id = id_of(right, rank);
+    merges_.Put(left_id, right_id, {rank, id_of(left + right, rank)});
     ++rank;
   }
 }

@@ -24,7 +24,7 @@ constexpr InspectFormat kFormats[] = {
     {"a model directory (model.safetensors, or shards with their index)", IsCheckpointFolder,
      InspectCheckpoint},
     {"a directory of layer_<id>.pt", IsMlaFolder, InspectMlaFolder},
-    {"a directory with one k_*.pt and one v_*.pt", IsPairFolder, InspectPairFolder},
+    {"a directory with one k_rotation*.pt and one v_rotation*.pt", IsPairFolder, InspectPairFolder},
 };
 
 std::string Head(const std::filesystem::path& path, size_t size) {

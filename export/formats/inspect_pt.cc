@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "capture/files/digest.h"
@@ -123,38 +123,30 @@ class PtReport {
 
   void Measure(const std::string& name, const PtTensor& tensor, Json* out) {
     if (name.ends_with("rotation") && IsSquareStack(tensor.shape)) {
-      const FloatTensor values = Load(tensor);
-      const double error = InverseError(values, values);
+      const std::vector<double> values = file_.Doubles(tensor, name);
+      const double error = InverseError(StackOf(tensor.shape, name), values, values);
       (*out)["max_abs_RRt_minus_I"] = error;
       if (name == "rotation") worst_ = std::max(worst_, error);
-    } else if (name == "eigenvalues") {
-      MeasureEigenvalues(Load(tensor), out);
+    } else if (name == "eigenvalues" && PtFile::Count(tensor) > 0) {
+      const auto row = tensor.shape.empty() ? 1 : tensor.shape.back();
+      MeasureEigenvalues(file_.Doubles(tensor, name), row, tensor.shape.size() > 1, out);
     }
   }
 
   // Sums per row of the last dimension: a number for [d], an array for [num_kv_heads, d].
-  static void MeasureEigenvalues(const FloatTensor& tensor, Json* out) {
-    if (tensor.values.empty()) return;
-    const auto row = static_cast<size_t>(tensor.shape.back());
+  static void MeasureEigenvalues(const std::vector<double>& values, int64_t row, bool many_rows,
+                                 Json* out) {
     Json sums = Json::array();
     bool ascending = true;
-    for (size_t begin = 0; begin < tensor.values.size(); begin += row) {
-      const auto first = tensor.values.begin() + static_cast<std::ptrdiff_t>(begin);
-      const auto last = first + static_cast<std::ptrdiff_t>(row);
-      double sum = 0;
-      for (auto it = first; it != last; ++it) sum += static_cast<double>(*it);
-      sums.push_back(sum);
-      ascending = ascending && std::is_sorted(first, last);
+    for (auto first = values.begin(); first != values.end(); first += row) {
+      sums.push_back(std::accumulate(first, first + row, 0.0));
+      ascending = ascending && std::is_sorted(first, first + row);
     }
-    const auto [low, high] = std::minmax_element(tensor.values.begin(), tensor.values.end());
-    (*out)["sum"] = tensor.shape.size() == 1 ? sums[0] : sums;
-    (*out)["min"] = static_cast<double>(*low);
-    (*out)["max"] = static_cast<double>(*high);
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    (*out)["sum"] = many_rows ? sums : sums[0];
+    (*out)["min"] = *low;
+    (*out)["max"] = *high;
     (*out)["ascending"] = ascending;
-  }
-
-  FloatTensor Load(const PtTensor& tensor) const {
-    return {tensor.shape, file_.Floats(tensor, "a tensor")};
   }
 
   const PtFile& file_;

@@ -65,6 +65,15 @@ std::optional<int64_t> CheckedCount(const std::vector<int64_t>& shape) {
   return count;
 }
 
+bool IsContiguous(const PtTensor& tensor) {
+  int64_t stride = 1;
+  for (size_t d = tensor.shape.size(); d-- > 0;) {
+    if (tensor.shape[d] != 1 && tensor.strides[d] != stride) return false;
+    stride *= tensor.shape[d];
+  }
+  return true;
+}
+
 // Calls visit(element index into the storage) for each element in logical row-major order.
 template <typename Visit>
 void ForEachElement(const PtTensor& tensor, Visit visit) {
@@ -209,6 +218,11 @@ int64_t PtFile::Count(const PtTensor& tensor) {
 std::vector<std::byte> PtFile::RawBytes(const PtTensor& tensor) const {
   const auto record = archive_.record("data/" + tensor.storage);
   const size_t item = static_cast<size_t>(DTypeBytes(tensor.dtype));
+  if (Count(tensor) > 0 && IsContiguous(tensor)) {
+    const auto view =
+        record.subspan(tensor.offset * item, static_cast<size_t>(Count(tensor)) * item);
+    return {view.begin(), view.end()};
+  }
   std::vector<std::byte> bytes;
   bytes.reserve(static_cast<size_t>(Count(tensor)) * item);
   ForEachElement(tensor, [&](int64_t i) {

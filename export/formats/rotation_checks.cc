@@ -20,11 +20,10 @@
 namespace oscar {
 namespace {
 
-using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-Matrix MatrixAt(const FloatTensor& tensor, int64_t index, int64_t dim) {
-  return Eigen::Map<const RowMajor>(tensor.values.data() + index * dim * dim, dim, dim)
-      .cast<double>();
+std::vector<double> Widened(const FloatTensor& tensor) {
+  return {tensor.values.begin(), tensor.values.end()};
 }
 
 double LimitOf(DType dtype) {
@@ -63,11 +62,13 @@ MatrixStack StackOf(const std::vector<int64_t>& shape, std::string_view what) {
   return {rank == 3 ? shape[0] : 1, shape[rank - 1], rank == 3};
 }
 
-double InverseError(const FloatTensor& a, const FloatTensor& b, double* scale) {
-  const MatrixStack stack = StackOf(a.shape, "rotation");
+double InverseError(const MatrixStack& stack, const std::vector<double>& a,
+                    const std::vector<double>& b, double* scale) {
+  const int64_t dim = stack.dim;
   double worst = 0;
   for (int64_t i = 0; i < stack.count; ++i) {
-    const Matrix left = MatrixAt(a, i, stack.dim), right = MatrixAt(b, i, stack.dim);
+    const Eigen::Map<const RowMajor> left(a.data() + i * dim * dim, dim, dim);
+    const Eigen::Map<const RowMajor> right(b.data() + i * dim * dim, dim, dim);
     Matrix product = left * right.transpose();
     product.diagonal().array() -= 1.0;
     const double error = product.cwiseAbs().maxCoeff<Eigen::PropagateNaN>();
@@ -102,7 +103,10 @@ void CheckFinite(const std::vector<double>& values, std::string_view what) {
 const RotationChecker::Measured& RotationChecker::Inverse(const FloatTensor& a,
                                                           const FloatTensor& b) {
   const auto [found, added] = measured_.try_emplace({&a, &b});
-  if (added) found->second.error = InverseError(a, b, &found->second.scale);
+  if (added) {
+    found->second.error =
+        InverseError(StackOf(a.shape, "rotation"), Widened(a), Widened(b), &found->second.scale);
+  }
   return found->second;
 }
 

@@ -27,8 +27,9 @@ struct MatrixStack {
 // else.
 MatrixStack StackOf(const std::vector<int64_t>& shape, std::string_view what);
 
-// max|A B^T - I| over the stack; `scale` (if not null) receives max of |A| |B|^T.
-double InverseError(const FloatTensor& a, const FloatTensor& b, double* scale = nullptr);
+// max|A B^T - I| over the stack, row-major; `scale` (if not null) receives max of |A| |B|^T.
+double InverseError(const MatrixStack& stack, const std::vector<double>& a,
+                    const std::vector<double>& b, double* scale = nullptr);
 
 // Throws InputError naming `what` at the first NaN or Inf.
 void CheckFinite(const FloatTensor& tensor, std::string_view what);

@@ -132,14 +132,15 @@ std::optional<std::pair<std::filesystem::path, std::filesystem::path>> FindRotat
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
     if (entry.path().extension() != ".pt") continue;
-    if (name.starts_with("k_")) k.push_back(entry.path());
-    if (name.starts_with("v_")) v.push_back(entry.path());
+    if (name.starts_with("k_rotation")) k.push_back(entry.path());
+    if (name.starts_with("v_rotation")) v.push_back(entry.path());
   }
   if (k.empty() && v.empty()) return std::nullopt;
   if (k.size() != 1 || v.size() != 1) {
-    throw InputError(fmt::format(
-        "{}: expected one k_*.pt and one v_*.pt, found {} and {}; name the two files instead",
-        directory.string(), k.size(), v.size()));
+    throw InputError(
+        fmt::format("{}: expected one k_rotation*.pt and one v_rotation*.pt, found {} and {}; name "
+                    "the two files instead",
+                    directory.string(), k.size(), v.size()));
   }
   return std::make_pair(k[0], v[0]);
 }

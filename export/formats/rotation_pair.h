@@ -26,8 +26,9 @@ RotationPair OpenRotationPair(const std::filesystem::path& k_path,
                               const std::filesystem::path& v_path);
 void CheckRotationPair(const RotationPair& pair);
 
-// The one k*.pt and the one v*.pt of a directory. Nothing if it holds neither; InputError if it
-// holds one side only, or several (upstream's zoo mixes shared and per-head pairs in a folder).
+// The one k_rotation*.pt and the one v_rotation*.pt of a directory. Nothing if it holds neither;
+// InputError if it holds one side only, or several (upstream's zoo mixes shared and per-head pairs
+// in a folder).
 std::optional<std::pair<std::filesystem::path, std::filesystem::path>> FindRotationPair(
     const std::filesystem::path& directory);
 

@@ -9,8 +9,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -103,22 +103,21 @@ void CompareBitReversal(const SafetensorsFile& file, const std::string& name, in
 // Returns the number of rows encoded and compared.
 size_t CompareAll(const std::filesystem::path& path) {
   const SafetensorsFile file = SafetensorsFile::Open(path);
-  const std::regex codes(R"(d(\d+)\.clip(\d+)\.groups(\d+)\.codes)");
-  const std::regex threshold(R"(d(\d+)\.clip(\d+)\.threshold(_bisect)?)");
-  const std::regex fixed(R"(d(\d+)\.(hadamard_sign|bit_reversal))");
   size_t rows = 0;
   size_t thresholds = 0;
   for (const auto& [name, info] : file.tensors()) {
-    std::smatch match;
-    if (std::regex_match(name, match, codes)) {
-      rows += CompareCase(file, name.substr(0, name.rfind('.')), std::stoll(match[1]),
-                          std::stoi(match[2]), std::stoll(match[3]));
-    } else if (std::regex_match(name, match, threshold)) {
-      thresholds += CompareThresholds(file, name, std::stoll(match[1]), std::stoi(match[2]),
-                                      match[3].matched ? ClipMethod::kBisect : ClipMethod::kSort);
-    } else if (std::regex_match(name, match, fixed)) {
-      match[2] == "bit_reversal" ? CompareBitReversal(file, name, std::stoll(match[1]))
-                                 : CompareHadamard(file, name, std::stoll(match[1]));
+    int dim = 0, percent = 0, num_groups = 0;
+    if (std::sscanf(name.c_str(), "d%d.clip%d.groups%d", &dim, &percent, &num_groups) == 3) {
+      if (!name.ends_with(".codes")) continue;  // once per case
+      rows += CompareCase(file, name.substr(0, name.rfind('.')), dim, percent, num_groups);
+    } else if (std::sscanf(name.c_str(), "d%d.clip%d.threshold", &dim, &percent) == 2) {
+      const bool bisect = name.ends_with("_bisect");
+      thresholds += CompareThresholds(file, name, dim, percent,
+                                      bisect ? ClipMethod::kBisect : ClipMethod::kSort);
+    } else if (std::sscanf(name.c_str(), "d%d.", &dim) == 1 && name.ends_with("hadamard_sign")) {
+      CompareHadamard(file, name, dim);
+    } else if (name.ends_with("bit_reversal")) {
+      CompareBitReversal(file, name, dim);
     }
   }
   EXPECT_GT(thresholds, 0U);

@@ -25,8 +25,8 @@ std::filesystem::path TestScratch(const std::string& name);
 
 }  // namespace oscar
 
-// Binds `path` to the pack, or skips the test.
-#define OSCAR_PACK_OR_SKIP(path, name)                                                   \
-  const auto path##_optional = ::oscar::TestPack(name);                                  \
-  if (!path##_optional) GTEST_SKIP() << "OSCAR_TEST_PACKS is not set: needs " << (name); \
-  const std::filesystem::path path = *path##_optional
+// Binds `variable` to the pack, or skips the test.
+#define OSCAR_PACK_OR_SKIP(variable, name)                                                   \
+  const auto variable##_optional = ::oscar::TestPack(name);                                  \
+  if (!variable##_optional) GTEST_SKIP() << "OSCAR_TEST_PACKS is not set: needs " << (name); \
+  const std::filesystem::path variable = *variable##_optional

@@ -68,7 +68,7 @@ std::string FitColumns(std::string_view text, int columns) {
   size_t end = 0;
   while (end < text.size()) {
     const int wide = ColumnsOf(static_cast<unsigned char>(text[end]));
-    if (wide > 0 && used + wide > columns) break;
+    if (used + wide > columns) break;
     used += wide;
     ++end;
   }

@@ -51,7 +51,7 @@ class OptionTable {
         },
         [field, names](const Json& text) {
           for (const auto& [name, value] : names)
-            if (name == text) *field = value;
+            if (name == text.get_ref<const std::string&>()) *field = value;
         });
   }
 

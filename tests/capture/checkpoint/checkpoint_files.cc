@@ -17,8 +17,8 @@ std::string SafetensorsBytes(std::string_view header, std::string_view data) {
 
 void WriteText(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary).write(content.data(),
-                                              static_cast<std::streamsize>(content.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
 std::string ReadText(const std::filesystem::path& path) {

@@ -82,8 +82,8 @@ TEST(ResolveModel, NeverPicksASnapshotThatNoRefNames) {
   EXPECT_NE(refusal.find(kOther), refusal.npos) << "names what is there: " << refusal;
   EXPECT_TRUE(refusal.ends_with("run: hf download Qwen/Qwen3-8B")) << refusal;
   EXPECT_NE(cache.Refusal("Qwen/Qwen3-8B@0123456"), "") << "a short commit is no ref";
-  EXPECT_TRUE(cache.Refusal("Qwen/Qwen3-8B@v2").ends_with(
-      "run: hf download Qwen/Qwen3-8B --revision v2"));
+  EXPECT_TRUE(
+      cache.Refusal("Qwen/Qwen3-8B@v2").ends_with("run: hf download Qwen/Qwen3-8B --revision v2"));
 }
 
 TEST(ResolveModel, NamesTheDownloadForWhatIsNotThere) {
@@ -99,10 +99,12 @@ TEST(ResolveModel, NamesTheDownloadForWhatIsNotThere) {
 TEST(ResolveModel, IncompleteSnapshotsAreNamed) {
   {
     const Cache cache;
-    fs::remove(cache.repository / "blobs" / ("etag-" + std::string(kMain, 4) + "model.safetensors"));
+    fs::remove(cache.repository / "blobs" /
+               ("etag-" + std::string(kMain, 4) + "model.safetensors"));
     const std::string refusal = cache.Refusal("Qwen/Qwen3-8B");
     EXPECT_NE(refusal.find("incomplete"), refusal.npos) << refusal;
-    EXPECT_NE(refusal.find("model.safetensors is a link to a file that is not there"), refusal.npos);
+    EXPECT_NE(refusal.find("model.safetensors is a link to a file that is not there"),
+              refusal.npos);
     EXPECT_NE(refusal.find("hf download Qwen/Qwen3-8B"), refusal.npos);
   }
   {
@@ -194,7 +196,8 @@ TEST(HubCacheRoot, VariablesInTheirOrder) {
 
 TEST(HubCacheRoot, ExpandsHomeAndVariables) {
   const auto root = [](const std::string& value) {
-    return HubCacheRoot(Variables({{"HF_HUB_CACHE", value}, {"HOME", "/home/u"}, {"DATA", "/data"}}))
+    return HubCacheRoot(
+               Variables({{"HF_HUB_CACHE", value}, {"HOME", "/home/u"}, {"DATA", "/data"}}))
         .string();
   };
   EXPECT_EQ(root("~/hub"), "/home/u/hub");

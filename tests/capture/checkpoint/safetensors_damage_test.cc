@@ -84,7 +84,8 @@ TEST(HostileSafetensors, RefusedForTheRightReason) {
       {"{\"a\":" + std::string(100, '['), 0, "nested deeper"},
   };
   for (const Case& test : cases) {
-    const std::string refusal = Refusal(SafetensorsBytes(test.header, std::string(test.data_bytes, 'x')));
+    const std::string refusal =
+        Refusal(SafetensorsBytes(test.header, std::string(test.data_bytes, 'x')));
     EXPECT_NE(refusal.find(test.reason), refusal.npos)
         << test.header << "\n expected: " << test.reason << "\n found:    " << refusal;
   }
@@ -116,7 +117,8 @@ TEST(HostileSafetensors, TooManyEntriesDimensionsOrValues) {
   EXPECT_NE(Refusal(SafetensorsBytes(entries + "}", "")).find("at most 200000"), std::string::npos);
   std::string ones = "[1";
   for (int i = 1; i < 64; ++i) ones += ",1";
-  EXPECT_EQ(Refusal(SafetensorsBytes("{\"a\":" + Entry("\"U8\"", ones + "]", "[0,1]") + "}", "x")), "");
+  EXPECT_EQ(Refusal(SafetensorsBytes("{\"a\":" + Entry("\"U8\"", ones + "]", "[0,1]") + "}", "x")),
+            "");
   EXPECT_NE(Refusal(SafetensorsBytes("{\"a\":" + Entry("\"U8\"", ones + ",1]", "[0,1]") + "}", "x"))
                 .find("65 dimensions"),
             std::string::npos);
@@ -128,9 +130,10 @@ TEST(HostileSafetensors, TooManyEntriesDimensionsOrValues) {
 
 // A file whose every byte matters: two tensors, metadata, padding.
 std::string SmallFile() {
-  return SafetensorsBytes("{\"__metadata__\":{\"k\":\"v\"},\"a\":" + Entry("\"F32\"", "[2,2]", "[0,16]") +
-                              ",\"b\":" + Entry("\"BF16\"", "[3,1]", "[16,22]") + "}  ",
-                          "0123456789abcdefGHIJKL");
+  return SafetensorsBytes(
+      "{\"__metadata__\":{\"k\":\"v\"},\"a\":" + Entry("\"F32\"", "[2,2]", "[0,16]") +
+          ",\"b\":" + Entry("\"BF16\"", "[3,1]", "[16,22]") + "}  ",
+      "0123456789abcdefGHIJKL");
 }
 
 TEST(DamagedSafetensors, NoPrefixIsAccepted) {

@@ -19,9 +19,7 @@ using namespace std::string_literals;
 std::string AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-std::span<const std::byte> AsBytes(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
+std::span<const std::byte> AsBytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 SafetensorsFile OpenBytes(std::string_view file) {
   const auto path = TestScratch("safetensors") / "x.safetensors";
@@ -62,9 +60,9 @@ TEST(Safetensors, ReadsTensorsInAnyOrderAtAnyAlignment) {
 
 TEST(SafetensorsWriter, LiteralBytes) {
   const auto path = TestScratch("safetensors") / "w.safetensors";
-  SafetensorsWriter writer(path,
-                           {{"z", DType::kU8, {3}}, {"a\n", DType::kBF16, {2, 1}}, {"s", DType::kF32, {}}},
-                           {{"k", "v"}});
+  SafetensorsWriter writer(
+      path, {{"z", DType::kU8, {3}}, {"a\n", DType::kBF16, {2, 1}}, {"s", DType::kF32, {}}},
+      {{"k", "v"}});
   writer.Write("z", AsBytes("abc"));
   writer.Write("a\n", AsBytes("defg"));
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -105,16 +103,18 @@ TEST(SafetensorsWriter, RoundTripsAnyTensors) {
     for (size_t i = 0; i < count; ++i) {
       // Any code points but NUL; the index makes the name unique.
       std::string name = std::to_string(i);
-      for (const char c : *rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127))) name += c;
+      for (const char c : *rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)))
+        name += c;
       if (*rc::gen::arbitrary<bool>()) name += "é\xF0\x9F\x98\x80";
-      const auto dtype = static_cast<DType>(*rc::gen::inRange(0, static_cast<int>(DType::kF64) + 1));
-      const auto shape = *rc::gen::container<std::vector<int64_t>>(
-          *rc::gen::inRange<size_t>(0, 4), rc::gen::inRange<int64_t>(0, 5));
+      const auto dtype =
+          static_cast<DType>(*rc::gen::inRange(0, static_cast<int>(DType::kF64) + 1));
+      const auto shape = *rc::gen::container<std::vector<int64_t>>(*rc::gen::inRange<size_t>(0, 4),
+                                                                   rc::gen::inRange<int64_t>(0, 5));
       int64_t bytes = DTypeBytes(dtype);
       for (const int64_t dim : shape) bytes *= dim;
       tensors.push_back({name, dtype, shape});
-      data.push_back(*rc::gen::container<std::string>(static_cast<size_t>(bytes),
-                                                      rc::gen::arbitrary<char>()));
+      data.push_back(
+          *rc::gen::container<std::string>(static_cast<size_t>(bytes), rc::gen::arbitrary<char>()));
     }
     SafetensorsWriter writer(path, tensors);
     for (size_t i = 0; i < count; ++i) writer.Write(tensors[i].name, AsBytes(data[i]));
@@ -127,11 +127,14 @@ TEST(SafetensorsWriter, RoundTripsAnyTensors) {
       RC_ASSERT(view.shape == tensors[i].shape);
       RC_ASSERT(AsText(view.data) == data[i]);
     }
-    RC_ASSERT((std::filesystem::file_size(path) - [&] {
-      size_t total = 0;
-      for (const auto& bytes : data) total += bytes.size();
-      return total;
-    }()) % 8 == 0u);
+    RC_ASSERT((std::filesystem::file_size(path) -
+               [&] {
+                 size_t total = 0;
+                 for (const auto& bytes : data) total += bytes.size();
+                 return total;
+               }()) %
+                  8 ==
+              0u);
   }));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that HDF5 itself would read, built with its C API, that the reader must refuse; and files of
-// our own that were damaged.
+// Files that HDF5 itself would read, built with its C API, that the reader must refuse; and files
+// of our own that were damaged.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 #include <sys/stat.h>
@@ -193,8 +193,8 @@ std::string ReadAll(const fs::path& path) {
 }
 void WriteAll(const fs::path& path, const std::string& content) {
   fs::remove(path);  // ext4 flushes a file that is truncated and written again
-  std::ofstream(path, std::ios::binary).write(content.data(),
-                                              static_cast<std::streamsize>(content.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
 struct Values {

@@ -107,6 +107,16 @@ TEST(AtomicFile, FullDiskAtEveryByteKeepsTheOldFile) {
   EXPECT_EQ(Content(dir / "a"), content);
 }
 
+TEST(AtomicFile, CannotBeCommittedAfterAFailedWrite) {
+  const fs::path dir = TestScratch("atomic");
+  AtomicFile file(dir / "a");
+  {
+    const FileSizeLimit limit(0);
+    EXPECT_THROW(file.Write("x"), ResourceError);
+  }
+  EXPECT_DEATH(file.Commit(), "bug in oscar");
+}
+
 TEST(AtomicFile, MissingDirectoryIsAResourceErrorWithAdvice) {
   const fs::path dir = TestScratch("atomic");
   try {

@@ -4,13 +4,12 @@
 // Mapping, and that Release() really gives the pages back.
 #include "capture/files/mapped_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <vector>
 
 #include "capture/files/atomic_file.h"
@@ -20,14 +19,19 @@
 namespace oscar {
 namespace {
 
-// Resident bytes of this process that belong to files.
-size_t ResidentFileBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    size_t kilobytes = 0;
-    if (word == "RssFile:" && status >> kilobytes) return kilobytes << 10;
-  }
-  return 0;
+// Which pages of a mapping are in this process's page table (bit 63 of /proc/self/pagemap).
+std::vector<bool> PresentPages(std::span<const std::byte> bytes) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<uint64_t> entries((bytes.size() + page - 1) / page);
+  const int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const size_t want = entries.size() * sizeof(uint64_t);
+  EXPECT_EQ(pread(map, entries.data(), want,
+                  static_cast<off_t>(reinterpret_cast<uintptr_t>(bytes.data()) / page * 8)),
+            static_cast<ssize_t>(want));
+  close(map);
+  std::vector<bool> present;
+  for (const uint64_t entry : entries) present.push_back(entry >> 63 != 0);
+  return present;
 }
 
 size_t Touch(std::span<const std::byte> bytes) {
@@ -56,34 +60,26 @@ TEST(MappedFile, EmptyFileIsAnEmptySpan) {
   file.Release(0, 0);
 }
 
-TEST(MappedFile, ReleaseDropsResidentPagesAndKeepsTheBytes) {
-  const auto dir = TestScratch("mapped");
-  constexpr size_t kSize = (size_t{32} << 20) + 100;
-  WriteFileAtomically(dir / "a", std::string(kSize, 'x'));
-  const MappedFile file = MappedFile::Open(dir / "a");
-  const size_t sum = Touch(file.bytes());
-  const size_t before = ResidentFileBytes();
-  file.Release(0, kSize);
-  const size_t after = ResidentFileBytes();
-  EXPECT_GE(before, after + (size_t{30} << 20));
-  EXPECT_EQ(Touch(file.bytes()), sum);
-}
-
-TEST(MappedFile, ReleaseKeepsPagesThatAreOnlyPartlyInside) {
+TEST(MappedFile, ReleaseDropsExactlyThePagesInside) {
   const auto dir = TestScratch("mapped");
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  WriteFileAtomically(dir / "a", std::string(4 * page, 'x'));
+  WriteFileAtomically(dir / "a", std::string(7 * page + 100, 'x'));
   const MappedFile file = MappedFile::Open(dir / "a");
-  const auto resident = [&] {
-    std::vector<unsigned char> pages(4);
-    auto* const data = const_cast<std::byte*>(file.bytes().data());
-    EXPECT_EQ(mincore(data, 4 * page, pages.data()), 0);
-    return ResidentFileBytes();
+  struct Case {
+    size_t offset, size;
+    std::vector<bool> left;  // pages that stay
   };
-  Touch(file.bytes());
-  const size_t before = resident();
-  file.Release(1, page - 1);  // wholly inside one page: nothing to drop
-  EXPECT_EQ(resident(), before);
+  for (const Case& test :
+       {Case{1, page - 1, {1, 1, 1, 1, 1, 1, 1, 1}}, Case{0, page, {0, 1, 1, 1, 1, 1, 1, 1}},
+        Case{1, 4 * page, {1, 0, 0, 0, 1, 1, 1, 1}},
+        Case{page + 1, 6 * page + 99, {1, 1, 0, 0, 0, 0, 0, 0}},
+        Case{0, 7 * page + 100, {0, 0, 0, 0, 0, 0, 0, 0}}}) {
+    const size_t sum = Touch(file.bytes());
+    ASSERT_EQ(PresentPages(file.bytes()), std::vector<bool>(8, true));
+    file.Release(test.offset, test.size);
+    EXPECT_EQ(PresentPages(file.bytes()), test.left) << test.offset << " + " << test.size;
+    EXPECT_EQ(Touch(file.bytes()), sum);
+  }
 }
 
 TEST(MappedFile, RefusesWhatIsNotARegularFile) {

@@ -31,7 +31,8 @@ std::string Refusal(std::string_view text, const JsonLimits& limits = {}) {
 
 TEST(StrictJson, ParsesEveryKindOfValue) {
   const Json json = ParseStrictJson(
-      " {\"a\": [1, -2, 2.5, true, false, null, \"\\u00e9\\ud83d\\ude00\"], \"b\": {}}\n", "source");
+      " {\"a\": [1, -2, 2.5, true, false, null, \"\\u00e9\\ud83d\\ude00\"], \"b\": {}}\n",
+      "source");
   EXPECT_EQ(json.dump(), "{\"a\":[1,-2,2.5,true,false,null,\"é😀\"],\"b\":{}}");
   EXPECT_EQ(ParseStrictJson("7", "source"), 7);
 }
@@ -45,11 +46,40 @@ TEST(StrictJson, RefusesAKeyGivenTwiceWithItsOffset) {
 }
 
 TEST(StrictJson, RefusesWhatTheGrammarDoesNotHave) {
-  for (const std::string& text :
-       {""s, " "s, "{"s, "[1,]"s, "{\"a\":1,}"s, "{a:1}"s, "'a'"s, "[1] 2"s, "{}x"s, "// c\n1"s,
-        "/**/1"s, "NaN"s, "[Infinity]"s, "-Infinity"s, "nan"s, "01"s, "+1"s, ".5"s, "1."s, "0x10"s,
-        "1e"s, "\"\\x41\""s, "\"\n\""s, "\"a"s, "tru"s, "\"\\ud800\""s, "\"\\udc00\""s, "1e400"s,
-        "\xEF\xBB\xBF{}"s, "{}\0"s, "{\0}"s, "\"\0\""s, "{}\xC2\xA0"s, "[1]\f"s}) {
+  for (const std::string& text : {""s,
+                                  " "s,
+                                  "{"s,
+                                  "[1,]"s,
+                                  "{\"a\":1,}"s,
+                                  "{a:1}"s,
+                                  "'a'"s,
+                                  "[1] 2"s,
+                                  "{}x"s,
+                                  "// c\n1"s,
+                                  "/**/1"s,
+                                  "NaN"s,
+                                  "[Infinity]"s,
+                                  "-Infinity"s,
+                                  "nan"s,
+                                  "01"s,
+                                  "+1"s,
+                                  ".5"s,
+                                  "1."s,
+                                  "0x10"s,
+                                  "1e"s,
+                                  "\"\\x41\""s,
+                                  "\"\n\""s,
+                                  "\"a"s,
+                                  "tru"s,
+                                  "\"\\ud800\""s,
+                                  "\"\\udc00\""s,
+                                  "1e400"s,
+                                  "\xEF\xBB\xBF{}"s,
+                                  "{}\0"s,
+                                  "{\0}"s,
+                                  "\"\0\""s,
+                                  "{}\xC2\xA0"s,
+                                  "[1]\f"s}) {
     EXPECT_NE(Refusal(text), "") << text;
   }
   EXPECT_NE(Refusal("[1, x]").find("byte 5"), std::string::npos) << Refusal("[1, x]");

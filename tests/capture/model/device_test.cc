@@ -25,7 +25,9 @@ TEST(Device, AMissingGpuIsAResourceError) {
   } catch (const ResourceError& error) {
     EXPECT_NE(std::string(error.what()).find("cuda:99"), std::string::npos);
   }
-  if (!at::hasCUDA()) EXPECT_THROW(ParseDevice("cuda"), ResourceError);
+  if (!at::hasCUDA()) {
+    EXPECT_THROW(ParseDevice("cuda"), ResourceError);
+  }
 }
 
 TEST(Device, ComputeTypes) {

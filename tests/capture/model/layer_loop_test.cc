@@ -4,62 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <iostream>
-
-#include "capture/model/device.h"
 #include "linalg/error.h"
-#include "tests/capture/model/golden.h"
+#include "tests/capture/model/run_model.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
 namespace {
-
-using Sequences = std::vector<std::vector<int32_t>>;
-
-Sequences SomeSequences(const std::vector<int64_t>& lengths) {
-  Sequences sequences;
-  int32_t id = 3;
-  for (const int64_t length : lengths) {
-    auto& sequence = sequences.emplace_back();
-    for (int64_t i = 0; i < length; ++i) sequence.push_back(id = (id * 73 + 11) % 256);
-  }
-  return sequences;
-}
-
-std::vector<int64_t> Lengths(const Sequences& sequences) {
-  std::vector<int64_t> lengths;
-  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
-  return lengths;
-}
-
-struct Model {
-  explicit Model(const char* name)
-      : spec(ReadModelSpec(TestData(name))), checkpoint(Checkpoint::Open(TestData(name))) {}
-  ModelSpec spec;
-  Checkpoint checkpoint;
-};
-
-struct Result {
-  at::Tensor hidden;
-  std::map<std::string, at::Tensor> kept;
-};
-
-Result RunAll(const Model& model, const Sequences& sequences, const LoopOptions& options = {},
-              at::Device device = at::kCPU, at::ScalarType dtype = at::kFloat) {
-  const LayerLoop loop(model.checkpoint, model.spec, device, dtype, options);
-  Result result;
-  result.hidden = loop.Embed(sequences);
-  KeepingObserver observer;
-  loop.Run(result.hidden, Lengths(sequences), 0, observer, [](size_t) { return true; });
-  result.kept = observer.kept;
-  return result;
-}
-
-bool SameBytes(const at::Tensor& a, const at::Tensor& b) {
-  return a.sizes() == b.sizes() && std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
-}
 
 TEST(LayerLoop, TwoRunsGiveTheSameBytes) {
   const Model model("tiny-qwen3");
@@ -167,35 +118,6 @@ TEST(LayerLoop, AStoredHeadMustAgreeWithATiedOne) {
       EXPECT_EQ(loop.Logits(hidden).size(1), spec.vocab_size);
     } else {
       EXPECT_THROW(loop.Logits(hidden), InputError);
-    }
-  }
-}
-
-// Needs a GPU: the same model there, in float32 close to the CPU, in bfloat16 close to the golden
-// file, and reproducible.
-TEST(LayerLoop, GpuAgreesWithCpu) {
-  if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
-  const at::Device gpu = ParseDevice("cuda");
-  std::cout << "[   gpu    ] " << DescribeDevice(gpu) << "\n";
-  for (const char* name : {"tiny-qwen3", "arch/qwen2-swa", "arch/llama"}) {
-    for (const LoopOptions& options : {LoopOptions{}, LoopOptions{40, 24, 30, true}}) {
-      const GoldenErrors exact = CompareWithGolden(
-          TestData(name), {"config.json", "golden.safetensors", gpu, at::kFloat, options});
-      EXPECT_LT(exact.worst, 2e-5) << name << " " << exact.worst_name;
-      const GoldenErrors rounded = CompareWithGolden(
-          TestData(name), {"config.json", "golden.safetensors", gpu, at::kBFloat16, options});
-      EXPECT_LT(rounded.Layer(0), 0.015) << name;
-      EXPECT_LT(rounded.worst, 0.04) << name << " " << rounded.worst_name;
-      std::cout << "[   gpu    ] " << name << ": f32 worst " << exact.worst << ", bf16 worst "
-                << rounded.worst << "\n";
-    }
-    const Model model(name);
-    const Sequences sequences = SomeSequences({200, 7, 300});
-    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-      const Result first = RunAll(model, sequences, {}, gpu, dtype),
-                   second = RunAll(model, sequences, {}, gpu, dtype);
-      for (const auto& [tensor, value] : first.kept)
-        EXPECT_TRUE(SameBytes(value, second.kept.at(tensor))) << tensor;
     }
   }
 }

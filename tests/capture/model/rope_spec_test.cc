@@ -57,7 +57,9 @@ TEST(RopeSpec, Llama3KeepsHighAndSlowsLowFrequencies) {
       EXPECT_LT(scaled[i], plain[i]);
       ++blended;
     }
-    if (i > 0) EXPECT_LT(scaled[i], scaled[i - 1]);
+    if (i > 0) {
+      EXPECT_LT(scaled[i], scaled[i - 1]);
+    }
   }
   EXPECT_GT(kept, 0);
   EXPECT_GT(slowed, 0);

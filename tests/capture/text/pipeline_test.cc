@@ -102,7 +102,8 @@ Ids MergeByDefinition(const std::string& text) {
       {{'a', 'b'}, {0, 256}},
       {{256, 'c'}, {1, 257}},
       {{'b', 'c'}, {2, 258}},
-      {{' ', 'a'}, {3, 259}}};
+      {{' ', 'a'}, {3, 259}},
+      {{'c', 'c'}, {4, 300}}};
   Ids ids;
   for (const char c : text) ids.push_back(static_cast<uint8_t>(c));
   while (true) {
@@ -119,7 +120,10 @@ Ids MergeByDefinition(const std::string& text) {
 }
 
 TEST(Bpe, HeapEqualsDefinition) {
-  const Tokenizer tokenizer = LoadTokenizer(TinyTokenizerJson(), "bpe-definition");
+  Json json = TinyTokenizerJson();
+  json["model"]["vocab"]["cc"] = 300;  // of ccc the left two merge
+  json["model"]["merges"].push_back(Json::array({"c", "c"}));
+  const Tokenizer tokenizer = LoadTokenizer(json, "bpe-definition");
   EXPECT_TRUE(rc::check("BPE equals its definition", [&] {
     const auto text = *rc::gen::container<std::string>(rc::gen::element('a', 'b', 'c', ' '));
     RC_ASSERT(tokenizer.Encode(text, false) == MergeByDefinition(text));

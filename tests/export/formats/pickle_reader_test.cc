@@ -29,21 +29,26 @@ std::string Refusal(const std::string& pickle) {
 
 TEST(PickleReader, ReadsWhatPythonDumpsOfOneDict) {
   // pickle.dumps({"a": [1, -2, 300, 70000, 1 << 40], 7: (None, True, 1.5)}, protocol=2)
-  const std::string pickle = std::string(
-      "\x80\x02}q\x00(X\x01\x00\x00\x00"
-      "aq\x01]q\x02(K\x01J\xfe\xff\xff\xffM,\x01Jp\x11\x01\x00\x8a"
-      "\x06\x00\x00\x00\x00\x00\x01"
-      "eK\x07N\x88G?\xf8\x00\x00\x00\x00\x00\x00\x87q\x03u.",
-      75);
+  const std::string pickle(
+      "\x80\x02\x7d\x71\x00\x28\x58\x01\x00\x00\x00\x61\x71\x01\x5d\x71\x02\x28\x4b\x01\x4a\xfe"
+      "\xff\xff\xff\x4d\x2c\x01\x4a\x70\x11\x01\x00\x8a\x06\x00\x00\x00\x00\x00\x01\x65\x4b\x07"
+      "\x4e\x88\x47\x3f\xf8\x00\x00\x00\x00\x00\x00\x87\x71\x03\x75\x2e",
+      60);
   const PickleResult result = Read(pickle);
   EXPECT_EQ(PtToJson(*result.tree.root),
             Json::parse(R"({"a": [1, -2, 300, 70000, 1099511627776], "7": [null, true, 1.5]})"));
 }
 
 TEST(PickleReader, KeepsOrderAndKeyTypes) {
-  const auto result =
-      Read(Pickle("}(K\x02NX\x01\x00\x00\x00"
-                  "2NK\x01Nu"));
+  const auto result = Read(Pickle("}(K\x02N" + PickleText("2") + "NK\x01Nu"));
+  const auto* dict = result.tree.root->If<PtDict>();
+  ASSERT_NE(dict, nullptr);
+  ASSERT_EQ(dict->entries.size(), 3u);
+  EXPECT_EQ(dict->entries[0].first, PtKey(int64_t{2}));
+  EXPECT_EQ(dict->entries[1].first, PtKey("2"));
+  EXPECT_EQ(dict->entries[2].first, PtKey(int64_t{1}));
+  EXPECT_NE(dict->Find("2"), nullptr);
+  EXPECT_EQ(dict->Find("1"), nullptr);
 }
 
 TEST(PickleReader, LongsCoverInt64AndNoMore) {

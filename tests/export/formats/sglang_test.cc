@@ -188,8 +188,8 @@ TEST(CovarianceImport, ExportedFilesGiveTheirCovariancesBack) {
 }
 
 TEST(CovarianceImport, PublishedFilesRefitToThemselves) {
-  OSCAR_PACK_OR_SKIP(pack, "upstream/qwen3-4b-thinking-2507");
-  const RotationFile file = OpenRotationFile(pack / "k_rotation_qqt_r_h_pbr.pt");
+  OSCAR_PACK_OR_SKIP(path, "upstream/qwen3-4b-thinking-2507");
+  const RotationFile file = OpenRotationFile(path / "k_rotation_qqt_r_h_pbr.pt");
   for (const LayerCovariances& layer : RecoverCovariances(file)) {
     const Matrix& c = layer.covariances[0];
     const Eigenbasis basis = SymmetricEigenbasis(c, "recovered");

@@ -83,11 +83,15 @@ void CheckVerdict(const std::filesystem::path& path, const Json& row) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   EXPECT_LT(elapsed.count(), 1.0);
   EXPECT_LT(PeakKib() - before, kMaxGrowth);
-  if (strict) EXPECT_EQ(refusal.empty(), accept) << refusal;
+  if (strict) {
+    EXPECT_EQ(refusal.empty(), accept) << refusal;
+  }
   if (refusal.empty() && row.contains("rotation_sha256")) {
     EXPECT_EQ(Json(digests), row["rotation_sha256"]);
   }
-  if (!refusal.empty()) EXPECT_NE(refusal.find(path.filename().string()), std::string::npos);
+  if (!refusal.empty()) {
+    EXPECT_NE(refusal.find(path.filename().string()), std::string::npos);
+  }
 
   bool inspected = true;
   try {
@@ -116,7 +120,8 @@ int CheckExpectations(const std::filesystem::path& folder) {
 
 int CheckVerdicts(const std::filesystem::path& folder) {
   int checked = 0;
-  for (const Json& row : ReadJsonFile((folder / "index.json").string()).at("cases")) {
+  const Json index = ReadJsonFile((folder / "index.json").string());
+  for (const Json& row : index.at("cases")) {
     const std::string file = row.at("file");
     SCOPED_TRACE(file + ": " + row.at("why").get<std::string>());
     CheckVerdict(folder / file, row);

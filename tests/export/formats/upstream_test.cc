@@ -20,19 +20,19 @@ TEST(Upstream, BundledHostileFilesGetTheirVerdict) {
 }
 
 TEST(Upstream, PackReadsAsTorchReadsIt) {
-  OSCAR_PACK_OR_SKIP(pack, "upstream");
-  EXPECT_GE(CheckExpectations(pack), 38);
+  OSCAR_PACK_OR_SKIP(path, "upstream");
+  EXPECT_GE(CheckExpectations(path), 38);
 }
 
 TEST(Upstream, PackOfHostileFilesGetsItsVerdict) {
-  OSCAR_PACK_OR_SKIP(pack, "upstream/hostile");
-  EXPECT_GE(CheckVerdicts(pack), 160);
+  OSCAR_PACK_OR_SKIP(path, "upstream/hostile");
+  EXPECT_GE(CheckVerdicts(path), 160);
 }
 
 TEST(Upstream, PublishedPairsBelongTogether) {
-  OSCAR_PACK_OR_SKIP(pack, "upstream");
+  OSCAR_PACK_OR_SKIP(path, "upstream");
   int pairs = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(pack)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
     if (!entry.is_directory() || entry.path().string().find("hostile") != std::string::npos) {
       continue;
     }
@@ -47,11 +47,11 @@ TEST(Upstream, PublishedPairsBelongTogether) {
 }
 
 TEST(Upstream, MlaFoldersReadInOrderOfLayer) {
-  OSCAR_PACK_OR_SKIP(pack, "upstream/synthetic");
-  const RotationFile bare = OpenMlaFolder(pack / "mla-bare");
+  OSCAR_PACK_OR_SKIP(path, "upstream/synthetic");
+  const RotationFile bare = OpenMlaFolder(path / "mla-bare");
   ASSERT_EQ(bare.layers.size(), 3u);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(bare.layers[static_cast<size_t>(i)].layer_id, i);
-  const RotationFile joint = OpenMlaFolder(pack / "mla-joint");
+  const RotationFile joint = OpenMlaFolder(path / "mla-joint");
   EXPECT_GT(joint.layers[0].orthogonality, 0.9);  // not orthogonal by design
   ASSERT_TRUE(joint.layers[0].q_inverse_error.has_value());
   EXPECT_LT(*joint.layers[0].q_inverse_error, 1e-6);

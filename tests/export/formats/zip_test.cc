@@ -45,10 +45,10 @@ TEST(ZipWriter, ReproducesTorchSaveByteForByte) {
 }
 
 TEST(ZipWriter, ReproducesThePublishedFiles) {
-  OSCAR_PACK_OR_SKIP(pack, "upstream");
+  OSCAR_PACK_OR_SKIP(path, "upstream");
   int files = 0;
   const auto scratch = TestScratch("zip-rewrite-pack");
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(pack)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
     if (entry.path().extension() != ".pt" ||
         entry.path().string().find("hostile") != std::string::npos) {
       continue;

@@ -148,6 +148,14 @@ TEST(Progress, DurationsInWords) {
   EXPECT_EQ(Duration(7620), "2 h 07 min");
 }
 
+TEST(Console, CutsAtCharactersAndCountsWideOnesTwice) {
+  EXPECT_EQ(CountColumns("a\u00e9\u6f22"), 4);  // one, one, two
+  EXPECT_EQ(FitColumns("\u6f22\u5b57x", 3), "\u6f22");
+  EXPECT_EQ(FitColumns("\u6f22\u5b57x", 4), "\u6f22\u5b57");
+  EXPECT_EQ(FitColumns("\u6f22\u5b57x", 5), "\u6f22\u5b57x");
+  EXPECT_EQ(FitColumns("abc", 0), "");
+}
+
 TEST(Log, ColoursOnlyWhereColourIsWanted) {
   Fake fake;
   Console console = fake.MakeConsole(true);

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What needs a GPU; skipped without one. Compiles without a CUDA toolkit.
+#include <c10/util/Exception.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "capture/model/device.h"
+#include "tests/capture/model/run_model.h"
+
+namespace oscar {
+namespace {
+
+// In float32 and bfloat16 close to the golden file, and reproducible.
+TEST(Gpu, AgreesWithGoldenValuesAndWithItself) {
+  if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
+  const at::Device gpu = ParseDevice("cuda");
+  std::cout << "[   gpu    ] " << DescribeDevice(gpu) << "\n";
+  for (const char* name : {"tiny-qwen3", "arch/qwen2-swa", "arch/llama"}) {
+    for (const LoopOptions& options : {LoopOptions{}, LoopOptions{40, 24, 30, true}}) {
+      const GoldenErrors exact = CompareWithGolden(
+          TestData(name), {"config.json", "golden.safetensors", gpu, at::kFloat, options});
+      EXPECT_LT(exact.worst, 2e-5) << name << " " << exact.worst_name;
+      const GoldenErrors rounded = CompareWithGolden(
+          TestData(name), {"config.json", "golden.safetensors", gpu, at::kBFloat16, options});
+      EXPECT_LT(rounded.Layer(0), 0.015) << name;
+      EXPECT_LT(rounded.worst, 0.04) << name << " " << rounded.worst_name;
+      std::cout << "[   gpu    ] " << name << ": f32 worst " << exact.worst << ", bf16 worst "
+                << rounded.worst << "\n";
+    }
+    const Model model(name);
+    const Sequences sequences = SomeSequences({200, 7, 300});
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      const Result first = RunAll(model, sequences, {}, gpu, dtype),
+                   second = RunAll(model, sequences, {}, gpu, dtype);
+      for (const auto& [tensor, value] : first.kept)
+        EXPECT_TRUE(SameBytes(value, second.kept.at(tensor))) << tensor;
+    }
+  }
+}
+
+// LibTorch's own watch for operations that make the host wait for the device. It is a global of
+// libc10_cuda behind an inline function of a header that needs the CUDA toolkit, so it is found by
+// its symbol.
+class SyncWatch : public c10::WarningHandler {
+ public:
+  SyncWatch()
+      : mode_(static_cast<int*>(
+            dlsym(RTLD_DEFAULT, "_ZZN3c104cuda13warning_stateEvE14warning_state_"))) {}
+  bool available() const { return mode_ != nullptr; }
+  void Enable(bool on) { *mode_ = on ? 1 : 0; }
+  void process(const c10::Warning&) override { ++waits; }
+  int waits = 0;
+
+ private:
+  int* mode_;
+};
+
+// Warnings go to the handler of their thread, so what the loading thread waits for does not count.
+struct WatchingObserver : LayerObserver {
+  explicit WatchingObserver(SyncWatch& sync_watch) : watch(sync_watch) {}
+  void OnLayerBegin(const LayerSpec&) override { watch.Enable(true); }
+  void OnAttention(const AttentionView& view) override {
+    ++calls;
+    if (wait) view.q.sum().item<float>();
+  }
+  void OnLayerEnd(const LayerSpec&) override { watch.Enable(false); }
+  SyncWatch& watch;
+  bool wait = false;
+  int calls = 0;
+};
+
+TEST(Gpu, TokenLoopNeverWaitsForTheDevice) {
+  if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
+  SyncWatch watch;
+  ASSERT_TRUE(watch.available());
+  for (const char* name : {"tiny-qwen3", "arch/qwen2-swa"}) {
+    const Model model(name);
+    const Sequences sequences = SomeSequences({200, 7, 300});
+    const LayerLoop loop(model.checkpoint, model.spec, ParseDevice("cuda"), at::kBFloat16,
+                         {128, 64, 250, true});
+    at::Tensor hidden = loop.Embed(sequences);
+    for (const bool wait : {false, true}) {
+      WatchingObserver observer(watch);
+      observer.wait = wait;
+      watch.waits = 0;
+      c10::WarningUtils::set_warnAlways(true);
+      const c10::WarningUtils::WarningHandlerGuard guard(&watch);
+      loop.Run(hidden, Lengths(sequences), 0, observer, [](size_t) { return true; });
+      EXPECT_EQ(watch.waits, wait ? observer.calls : 0) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oscar

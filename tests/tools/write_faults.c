@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A library to preload: counts the calls by which a program changes files, and at a chosen one
+// kills the process or fails the call. Trap: only calls that name or write a path below
+// OSCAR_FAULT_DIR count, so that logs and libraries do not shift the points.
+//
+//   OSCAR_FAULT_DIR=PATH      files below PATH count
+//   OSCAR_FAULT_KILL_AT=K     SIGKILL instead of the K-th call (from 1); a write is half done first
+//   OSCAR_FAULT_ENOSPC_AT=K   the K-th call and every later one that writes or creates fails with
+//   ENOSPC OSCAR_FAULT_COUNT=FILE    writes the number of calls to FILE at exit
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static atomic_long calls;
+
+static long Setting(const char* name) {
+  const char* text = getenv(name);
+  return text ? atol(text) : 0;
+}
+
+static int Below(const char* path) {
+  const char* directory = getenv("OSCAR_FAULT_DIR");
+  return directory && path && strncmp(path, directory, strlen(directory)) == 0;
+}
+
+static int BelowFd(int fd) {
+  char link[64], path[4096];
+  snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+  const ssize_t n = readlink(link, path, sizeof(path) - 1);
+  if (n < 0) return 0;
+  path[n] = 0;
+  return Below(path);
+}
+
+/* Counts one call; returns 1 if it must die now, 2 if it must fail with ENOSPC. */
+static int Step(void) {
+  const long k = atomic_fetch_add(&calls, 1) + 1;
+  const long kill_at = Setting("OSCAR_FAULT_KILL_AT"), full_at = Setting("OSCAR_FAULT_ENOSPC_AT");
+  if (kill_at && k == kill_at) return 1;
+  return full_at && k >= full_at ? 2 : 0;
+}
+
+static void Die(void) { raise(SIGKILL); }
+
+#define REAL(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+
+ssize_t write(int fd, const void* data, size_t size) {
+  switch (BelowFd(fd) ? Step() : 0) {
+    case 1:
+      (void)!REAL(write)(fd, data, size / 2);
+      Die();
+      break;
+    case 2:
+      errno = ENOSPC;
+      return -1;
+  }
+  return REAL(write)(fd, data, size);
+}
+
+ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
+  switch (BelowFd(fd) ? Step() : 0) {
+    case 1:
+      (void)!REAL(pwrite)(fd, data, size / 2, offset);
+      Die();
+      break;
+    case 2:
+      errno = ENOSPC;
+      return -1;
+  }
+  return REAL(pwrite)(fd, data, size, offset);
+}
+
+ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
+  switch (BelowFd(fd) ? Step() : 0) {
+    case 1:
+      (void)!REAL(pwrite64)(fd, data, size / 2, offset);
+      Die();
+      break;
+    case 2:
+      errno = ENOSPC;
+      return -1;
+  }
+  return REAL(pwrite64)(fd, data, size, offset);
+}
+
+int fsync(int fd) {
+  if (BelowFd(fd) && Step() == 1) Die();
+  return REAL(fsync)(fd);
+}
+
+int ftruncate(int fd, off_t size) {
+  switch (BelowFd(fd) ? Step() : 0) {
+    case 1:
+      Die();
+      break;
+    case 2:
+      errno = ENOSPC;
+      return -1;
+  }
+  return REAL(ftruncate)(fd, size);
+}
+
+int ftruncate64(int fd, off64_t size) {
+  switch (BelowFd(fd) ? Step() : 0) {
+    case 1:
+      Die();
+      break;
+    case 2:
+      errno = ENOSPC;
+      return -1;
+  }
+  return REAL(ftruncate64)(fd, size);
+}
+
+int rename(const char* from, const char* to) {
+  if (Below(to) && Step() == 1) Die();
+  return REAL(rename)(from, to);
+}
+
+int renameat2(int from_fd, const char* from, int to_fd, const char* to, unsigned int flags) {
+  if (Below(to) && Step() == 1) Die();
+  return REAL(renameat2)(from_fd, from, to_fd, to, flags);
+}
+
+int unlink(const char* path) {
+  if (Below(path) && Step() == 1) Die();
+  return REAL(unlink)(path);
+}
+
+int unlinkat(int fd, const char* path, int flags) {
+  if (Setting("OSCAR_FAULT_KILL_AT") && BelowFd(fd) && Step() == 1) Die();
+  return REAL(unlinkat)(fd, path, flags);
+}
+
+__attribute__((destructor)) static void Report(void) {
+  const char* path = getenv("OSCAR_FAULT_COUNT");
+  if (!path) return;
+  FILE* file = fopen(path, "w");
+  if (!file) return;
+  fprintf(file, "%ld\n", atomic_load(&calls));
+  fclose(file);
+}
