@@ -116,7 +116,9 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
   plan.program =
       ResidentBytes() + static_cast<uint64_t>(cuda ? kLazyCudaProgramBytes : kLazyProgramBytes);
   const uint64_t computing = plan.layer_weights + plan.hidden + plan.attention + plan.temporaries;
-  plan.device_peak = cuda ? computing + static_cast<uint64_t>(largest_stored) : 0;
+  // A tensor arrives as it is stored, and is there twice while it is converted.
+  const bool converts = ToScalarType(StoredDType(spec, checkpoint), "the model") != dtype;
+  plan.device_peak = cuda ? computing + static_cast<uint64_t>(converts ? largest_stored : 0) : 0;
   plan.host_peak = plan.staging + plan.program + (cuda ? 0 : computing);
   return plan;
 }

@@ -25,7 +25,8 @@ struct MemoryPlan {
   uint64_t temporaries = 0;  // norms, MLP of one token chunk; rope tables
   uint64_t program =
       0;  // host memory of the process itself: what it holds now, and what LibTorch adds when used
-  uint64_t device_peak = 0;  // CUDA: layer_weights + hidden + attention + temporaries; CPU: 0
+  uint64_t device_peak = 0;  // CUDA: layer_weights + hidden + attention + temporaries (+ one tensor
+                             // being converted); CPU: 0
   uint64_t host_peak = 0;    // CUDA: staging + program; CPU: the sum of all but weights_read
 };
 

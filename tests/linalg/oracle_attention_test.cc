@@ -141,7 +141,8 @@ void CompareSide(const QuantizedSide& side, const Json& expected, const OracleLa
   }
   if (expected.contains("first_row_head0")) {
     const Json& first = expected.at("first_row_head0");
-    EXPECT_EQ(Hex(std::span(side.packed).first(size_t(dim) / 4)), first.at("packed_hex"));
+    EXPECT_EQ(Hex(std::span(side.packed).first(size_t(dim) / 4)),
+              first.at("packed_hex").get<std::string>());
     ExpectNear(side.first_scale_zero[0], first.at("scale"), 1e-7, "scale");
     ExpectNear(side.first_scale_zero[1], first.at("zero"), 1e-7, "zero");
   }

@@ -121,7 +121,9 @@ TEST_F(Crash, KilledAnywhereItResumesToTheSameBytes) {
     fs::create_directories(output.parent_path());
     const Exit exit = Calibrate(output, Fault("OSCAR_FAULT_KILL_AT", output, point), log);
     EXPECT_EQ(exit.signal, SIGKILL) << ReadText(log);
-    if (fs::exists(output)) EXPECT_EQ(Files(output).size(), whole_.size()) << "a partial artifact";
+    if (fs::exists(output)) {
+      EXPECT_EQ(Files(output).size(), whole_.size()) << "a partial artifact";
+    }
     ExpectWhole(output, log);
   }
 }

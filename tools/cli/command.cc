@@ -21,29 +21,29 @@ void AddCommonOptions(CommonOptions* common, OptionTable* table) {
   constexpr auto kFlag = OptionScope::kCommandLine;
   table->Group("Common");
   table->Add(&common->config, {.name = "config",
-                               .help = "Read options from this YAML file; flags override it",
+                               .help = "read options from this YAML file; flags override it",
                                .unit = "file",
                                .scope = kFlag});
   table->Add(&common->print_config,
              {.name = "print_config",
-              .help = "Print the resolved configuration as YAML that --config reads, and stop",
+              .help = "print the resolved configuration as YAML that --config reads, and stop",
               .scope = kFlag});
   table->Add(&common->dry_run, {.name = "dry_run",
-                                .help = "Print what would be done and what it needs, and stop",
+                                .help = "print what would be done and what it needs, and stop",
                                 .scope = kFlag});
   table->Add(&common->quiet, {.name = "quiet",
-                              .help = "Say nothing but errors and the result",
+                              .help = "say nothing but errors and the result",
                               .short_name = 'q',
                               .scope = kFlag});
   table->AddChoice(&common->log_format, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
                    {.name = "log_format",
-                    .help = "How to report on standard error; json is one object per line",
+                    .help = "how to report on standard error; json is one object per line",
                     .scope = OptionScope::kRun});
   table->Add(&common->version,
-             {.name = "version", .help = "Print the version, and stop", .scope = kFlag});
+             {.name = "version", .help = "print the version, and stop", .scope = kFlag});
   table->Add(
       &common->help,
-      {.name = "help", .help = "Print this help, and stop", .short_name = 'h', .scope = kFlag});
+      {.name = "help", .help = "print this help, and stop", .short_name = 'h', .scope = kFlag});
 }
 
 // Errors of the command line itself are reported in the format it asks for, if it does.

@@ -11,6 +11,7 @@
 #include "capture/files/quote.h"  // Quoted, Escaped
 #include "linalg/check.h"
 #include "linalg/error.h"
+#include "tools/cli/console.h"  // AppendWrapped
 #include "tools/cli/nearest.h"
 
 namespace oscar {
@@ -54,26 +55,6 @@ CLI::Option* AddTo(CLI::App* app, const Option& option) {
   const std::string name = flag->substr(0, flag->find('='));
   throw UsageError(fmt::format("{} has no flag {}; the nearest is {}", table.command(),
                                Escaped(name), Nearest(name, known)));
-}
-
-// Appends `text` broken into lines of `columns` bytes, each starting in column `indent`.
-void Wrap(const std::string& text, size_t indent, size_t columns, std::string* out) {
-  size_t column = indent;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    if (column > indent && column + 1 + (end - begin) > columns) {
-      *out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      *out += ' ';
-      ++column;
-    }
-    *out += text.substr(begin, end - begin);
-    column += end - begin;
-    begin = end + 1;
-  }
-  *out += '\n';
 }
 
 std::string HelpLabel(const Option& option) {
@@ -127,9 +108,8 @@ std::vector<GivenFlag> SplitCommandLine(const OptionTable& table,
 std::string HelpText(const OptionTable& table, int columns) {
   OSCAR_CHECK_LE(40, columns);
   constexpr size_t kColumn = 30;  // where descriptions start
-  const auto width = static_cast<size_t>(columns);
   std::string text;
-  Wrap(table.command() + ": " + table.summary(), 0, width, &text);
+  AppendWrapped(table.command() + ": " + table.summary(), "", columns, &text);
   text += "\nUsage: " + table.command();
   for (const Option& option : table.options()) {
     if (!option.spec.positional) continue;
@@ -147,13 +127,13 @@ std::string HelpText(const OptionTable& table, int columns) {
       const std::string label = "  " + HelpLabel(option);
       text += label.size() + 2 > kColumn ? label + "\n" + std::string(kColumn, ' ')
                                          : label + std::string(kColumn - label.size(), ' ');
-      Wrap(HelpDescription(option), kColumn, width, &text);
+      AppendWrapped(HelpDescription(option), std::string(kColumn, ' '), columns, &text);
     }
   }
   if (!table.examples().empty()) text += "\nExamples:\n";
   for (const auto& [line, what] : table.examples()) {
     text += "  " + line + "\n      ";
-    Wrap(what, 6, width, &text);
+    AppendWrapped(what, std::string(6, ' '), columns, &text);
   }
   return text;
 }

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -61,6 +62,26 @@ int CountColumns(std::string_view text) {
   int columns = 0;
   for (const char c : text) columns += ColumnsOf(static_cast<unsigned char>(c));
   return columns;
+}
+
+void AppendWrapped(std::string_view text, const std::string& prefix, int columns,
+                   std::string* out) {
+  int used = CountColumns(prefix);
+  bool first = true;  // of its line
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (!first && used + 1 + CountColumns(word) > columns) {
+      *out += "\n" + prefix;
+      used = CountColumns(prefix);
+      first = true;
+    }
+    if (!first) *out += ' ';
+    *out += word;
+    used += CountColumns(word) + (first ? 0 : 1);
+    first = false;
+  }
+  *out += '\n';
 }
 
 std::string FitColumns(std::string_view text, int columns) {

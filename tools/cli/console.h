@@ -31,4 +31,8 @@ Console ProcessConsole();
 std::string FitColumns(std::string_view text, int columns);
 int CountColumns(std::string_view text);
 
+// Appends `text` and a newline to `out`, broken at spaces into lines of at most `columns` columns.
+// Every line but the first starts with `prefix`; the first is taken to have one already.
+void AppendWrapped(std::string_view text, const std::string& prefix, int columns, std::string* out);
+
 }  // namespace oscar

@@ -11,6 +11,7 @@
 #include "capture/files/quote.h"  // Quoted, Escaped
 #include "linalg/check.h"
 #include "linalg/error.h"
+#include "tools/cli/console.h"  // AppendWrapped
 #include "tools/cli/nearest.h"
 
 namespace oscar {
@@ -162,8 +163,10 @@ std::string OptionTable::ToYaml() const {
       group = option.group;
       yaml += fmt::format("\n# ---- {} ----\n", group);
     }
-    yaml += fmt::format("\n# {}: {}\n{}: {}\n", option.spec.help, ExpectedValue(option),
-                        option.spec.name, YamlValue(option.get()));
+    yaml += "\n# ";
+    AppendWrapped(fmt::format("{} ({})", option.spec.help, ExpectedValue(option)), "# ", 100,
+                  &yaml);
+    yaml += fmt::format("{}: {}\n", option.spec.name, YamlValue(option.get()));
   }
   return yaml;
 }

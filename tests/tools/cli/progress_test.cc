@@ -148,6 +148,18 @@ TEST(Progress, DurationsInWords) {
   EXPECT_EQ(Duration(7620), "2 h 07 min");
 }
 
+TEST(Console, WrapsAtSpaces) {
+  const auto wrapped = [](std::string_view text, int columns) {
+    std::string out = "# ";
+    AppendWrapped(text, "# ", columns, &out);
+    return out;
+  };
+  EXPECT_EQ(wrapped("one two three", 9), "# one two\n# three\n");
+  EXPECT_EQ(wrapped("one two three", 8), "# one\n# two\n# three\n");
+  EXPECT_EQ(wrapped("incomprehensible", 8), "# incomprehensible\n");
+  EXPECT_EQ(wrapped("", 8), "# \n");
+}
+
 TEST(Console, CutsAtCharactersAndCountsWideOnesTwice) {
   EXPECT_EQ(CountColumns("a\u00e9\u6f22"), 4);  // one, one, two
   EXPECT_EQ(FitColumns("\u6f22\u5b57x", 3), "\u6f22");

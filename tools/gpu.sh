@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds, tests and measures on a machine with a GPU; nothing is installed. LibTorch is that of the machine's own python3, or what
+# CMAKE_PREFIX_PATH names. Libraries the machine lacks may lie unpacked (dpkg -x) in .gpu/root, models to calibrate in .gpu/models.
+#
+#   tools/gpu.sh [asan]     asan: also the CPU tests under AddressSanitizer and UBSan
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export CMAKE_PREFIX_PATH="${CMAKE_PREFIX_PATH:-$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')}"
+if [ -d .gpu/root ]; then
+  find .gpu/root -name '*.so*' -delete  # link the archives
+  find .gpu/root -name '*.pc' -exec sed -i "s#^prefix=.*#prefix=$PWD/.gpu/root/usr#" {} +
+  export PKG_CONFIG_PATH="$PWD/.gpu/root/usr/lib/x86_64-linux-gnu/pkgconfig"
+  export CPLUS_INCLUDE_PATH="$PWD/.gpu/root/usr/include"
+  export LIBRARY_PATH="$PWD/.gpu/root/usr/lib/x86_64-linux-gnu"
+  export CMAKE_LIBRARY_PATH="$LIBRARY_PATH"
+fi
+jobs=$(nproc)
+nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv,noheader
+
+cmake --preset cuda >/tmp/configure.log 2>&1 || { tail -30 /tmp/configure.log; exit 1; }
+tail -4 /tmp/configure.log
+time cmake --build --preset cuda -j "$jobs" -- -k 0 >/tmp/build.log 2>&1 || { grep -E 'error|FAILED' /tmp/build.log | head -40; exit 1; }
+
+echo "== tests on the GPU"
+build/cuda/tests/calib/oscar_gpu_test
+echo "== tests on the CPU"
+ctest --test-dir build/cuda -LE gpu -j "$jobs" --timeout 300 2>&1 | tail -25
+
+for model in tests/data/tiny-qwen3 $(ls -d .gpu/models/* 2>/dev/null); do
+  for dtype in bf16 f32; do
+    echo "== calibrating $model in $dtype"
+    out=$(mktemp -d)/artifact
+    build/cuda/tools/oscar-calibrate "$model" --device cuda --dtype $dtype -o "$out"
+  done
+done
+
+if [ "${1:-}" = asan ]; then
+  echo "== AddressSanitizer and UBSan"
+  cmake --preset asan >/tmp/configure.log 2>&1 || { tail -30 /tmp/configure.log; exit 1; }
+  time cmake --build --preset asan -j "$jobs" -- -k 0 >/tmp/build.log 2>&1 || { grep -E 'error|FAILED' /tmp/build.log | head -40; exit 1; }
+  CUDA_VISIBLE_DEVICES= ctest --test-dir build/asan -LE gpu -j "$jobs" --timeout 600 --output-on-failure >/tmp/asan.log 2>&1
+  grep -E 'ERROR: |runtime error' /tmp/asan.log | head -20
+  tail -25 /tmp/asan.log
+fi
