@@ -109,27 +109,4 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
   }
 }
 
-uint64_t PlanCalibrationMemory(const ModelSpec& spec, const std::vector<int64_t>& sequence_lengths,
-                               at::ScalarType dtype, const CalibrationOptions& options) {
-  const auto tokens = static_cast<uint64_t>(
-      std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
-  const auto element = static_cast<uint64_t>(at::elementSize(dtype));
-  uint64_t peak = 0;
-  for (const LayerSpec& layer : spec.layers) {
-    const AttentionSpec& a = layer.attention;
-    const auto kv = static_cast<uint64_t>(a.num_kv_heads),
-               dim = static_cast<uint64_t>(std::max(a.head_dim, a.v_head_dim));
-    const uint64_t kept = tokens * kv * static_cast<uint64_t>(a.head_dim + a.v_head_dim) * element;
-    // Static thresholds: |x R| of all tokens in float32, the copy kthvalue works on, and its index
-    // buffer.
-    const uint64_t thresholds = tokens * kv * dim * (4 + 4 + 8);
-    // Clip search: rotated rows, sorted magnitudes, indices and float64 energies of the held-out
-    // rows.
-    const auto held_out = static_cast<uint64_t>(static_cast<double>(tokens) * options.held_out) + 1;
-    const uint64_t search = held_out * kv * dim * (4 * 4 + 8 + 3 * 8);
-    peak = std::max(peak, kept + std::max(thresholds, search));
-  }
-  return peak;
-}
-
 }  // namespace oscar

@@ -52,9 +52,4 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input);
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks);
 
-// Device and host bytes that calibration adds to the layer loop's plan: the layer's kept keys and
-// values, and the largest temporaries of its fit.
-uint64_t PlanCalibrationMemory(const ModelSpec& spec, const std::vector<int64_t>& sequence_lengths,
-                               at::ScalarType dtype, const CalibrationOptions& options);
-
 }  // namespace oscar

@@ -163,17 +163,14 @@ void JobDirectory::ReadState() {
     CheckFile(LayerPath(layers_.size() - 1), layers_.back());
   }
   for (const Json& timing : JsonMember(state, "timings", what)) timings_.push_back(timing);
-  if (const Json& hidden = JsonMember(state, "hidden", what); !hidden.is_null()) {
-    hidden_ = DigestFromJson(hidden, what);
+  if (state.contains("hidden")) {  // absent after the last layer
+    hidden_ = DigestFromJson(JsonMember(state, "hidden", what), what);
     CheckFile(HiddenFile(layers_.size()), *hidden_);
   }
 }
 
 void JobDirectory::WriteState() const {
-  Json state = {{"version", kStateVersion},
-                {"layers", Json::array()},
-                {"timings", timings_},
-                {"hidden", nullptr}};
+  Json state = {{"version", kStateVersion}, {"layers", Json::array()}, {"timings", timings_}};
   for (const FileDigest& layer : layers_) state["layers"].push_back(DigestJson(layer));
   if (hidden_) state["hidden"] = DigestJson(*hidden_);
   WriteFileAtomically(path_ / "state.json", CanonicalJson(state));

@@ -4,65 +4,18 @@
 // See calibrate_plan.h.
 #include "tools/calibrate_plan.h"
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-
 #include "capture/model/device.h"
-#include "capture/model/memory_plan.h"
-#include "tools/cli/progress.h"
+#include "tools/cli/progress.h"  // Duration
 
 namespace oscar {
 namespace {
 
-// Multiply-adds of everything that is done to the tokens of one layer: by the model's arithmetic,
-// and by the statistics in float64.
-struct Work {
-  double model = 0, statistics = 0;
-};
-
-Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<int64_t>& lengths) {
-  const AttentionSpec& a = layer.attention;
-  const auto q = static_cast<double>(a.num_q_heads), kv = static_cast<double>(a.num_kv_heads);
-  const auto d = static_cast<double>(a.head_dim), dv = static_cast<double>(a.v_head_dim);
-  Work work;
-  for (int64_t length : lengths) {
-    const auto t = static_cast<double>(length);
-    const double seen = a.window ? std::min(t, static_cast<double>(*a.window))
-                                 : t;  // the whole square is computed, masked
-    work.model +=
-        t * static_cast<double>(hidden_size) *
-        (q * d + kv * (d + dv) + q * dv + 3.0 * static_cast<double>(layer.mlp.intermediate_size));
-    work.model += t * seen * q * (d + dv);
-    work.statistics += t * (q * (d * d + dv * dv) + kv * (d * d + 3 * dv * dv + d * d));
-  }
-  return work;
-}
-
-// Multiply-adds per second of a square product, from a fraction of a second of it.
-double MeasuredRate(at::Device device, at::ScalarType dtype) {
-  const at::Tensor a = at::ones({1024, 1024}, at::TensorOptions().device(device).dtype(dtype));
-  at::Tensor product = a.matmul(a);
-  (void)product[0][0].item<double>();
-  const auto start = std::chrono::steady_clock::now();
-  double seconds = 0;
-  int64_t products = 0;
-  while (seconds < 0.1) {
-    product = a.matmul(a);
-    (void)product[0][0].item<double>();
-    ++products;
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  return static_cast<double>(products) * 1024.0 * 1024.0 * 1024.0 / seconds;
-}
-
-std::vector<int64_t> Lengths(const CalibrationInput& input) {
-  std::vector<int64_t> lengths;
-  for (const auto& sequence : input.sequences)
-    lengths.push_back(static_cast<int64_t>(sequence.size()));
-  return lengths;
+int64_t Tokens(const CalibrationInput& input) {
+  int64_t tokens = 0;
+  for (const auto& sequence : input.sequences) tokens += static_cast<int64_t>(sequence.size());
+  return tokens;
 }
 
 std::string Bytes(uint64_t bytes) {
@@ -72,57 +25,10 @@ std::string Bytes(uint64_t bytes) {
 
 }  // namespace
 
-CalibrationPlan PlanCalibration(const CalibrationInput& input) {
-  const std::vector<int64_t> lengths = Lengths(input);
-  int64_t tokens = 0;
-  for (int64_t length : lengths) tokens += length;
-  LoopOptions loop;
-  loop.need_final_hidden = false;
-  const MemoryPlan memory = PlanMemory(input.spec, input.checkpoint, tokens,
-                                       *std::max_element(lengths.begin(), lengths.end()),
-                                       input.dtype, input.device.type(), loop);
-  const uint64_t statistics =
-      PlanCalibrationMemory(input.spec, lengths, input.dtype, input.options);
-
-  CalibrationPlan plan;
-  plan.weights_read = memory.weights_read;
-  const uint64_t fit_phase = memory.layer_weights + memory.hidden + statistics;
-  if (input.device.is_cpu()) {
-    // The fit of a layer follows its attention: its temporaries and those of the loop are not held
-    // together.
-    const uint64_t loop_phase = memory.host_peak - memory.program;
-    plan.peak_host = memory.program + std::max(loop_phase, fit_phase);
-  } else {
-    plan.peak_device = std::max(memory.device_peak, fit_phase);
-    plan.peak_host = memory.host_peak + memory.hidden;
-  }
-
-  uint64_t layer_files = 0, rotations = 0;
-  Work work;
-  for (const LayerSpec& layer : input.spec.layers) {
-    const AttentionSpec& a = layer.attention;
-    const auto kv = static_cast<uint64_t>(a.num_kv_heads);
-    const auto dd = static_cast<uint64_t>(a.head_dim * a.head_dim),
-               vv = static_cast<uint64_t>(a.v_head_dim * a.v_head_dim);
-    layer_files += 8 * kv * (2 * dd + 3 * vv);
-    rotations += (kv + 1) * (dd + vv);
-    const Work layer_work = LayerWork(layer, input.spec.hidden_size, lengths);
-    work.model += layer_work.model;
-    work.statistics += layer_work.statistics;
-  }
-  plan.disk_artifact = layer_files + 4 * rotations;
-  plan.disk_while_running = layer_files + 8 * rotations + 2 * memory.hidden + plan.disk_artifact;
-  plan.seconds = work.model / MeasuredRate(input.device, input.dtype) +
-                 work.statistics / MeasuredRate(input.device, at::kDouble);
-  return plan;
-}
-
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
-  int64_t tokens = 0;
-  for (int64_t length : Lengths(input)) tokens += length;
   return {{"layers", input.spec.layers.size()},
           {"documents", input.sequences.size()},
-          {"tokens", tokens},
+          {"tokens", Tokens(input)},
           {"weights_read_bytes", plan.weights_read},
           {"peak_device_bytes", plan.peak_device},
           {"peak_host_bytes", plan.peak_host},
@@ -133,8 +39,6 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
 
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan) {
   const AttentionSpec& a = input.spec.layers.at(0).attention;
-  int64_t tokens = 0;
-  for (int64_t length : Lengths(input)) tokens += length;
   return fmt::format(
       "layers            {} ({} query heads, {} KV heads, head_dim {})\n"
       "tokens            {} in {} documents\n"
@@ -145,7 +49,7 @@ std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan)
       "disk, running     {}\n"
       "disk, artifact    {}\n"
       "expected time     about {}, and no less than the reading of the weights\n",
-      input.spec.layers.size(), a.num_q_heads, a.num_kv_heads, a.head_dim, tokens,
+      input.spec.layers.size(), a.num_q_heads, a.num_kv_heads, a.head_dim, Tokens(input),
       input.sequences.size(), DescribeDevice(input.device), ComputeDTypeName(input.dtype),
       Bytes(plan.weights_read),
       plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device), Bytes(plan.peak_host),

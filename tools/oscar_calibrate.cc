@@ -49,13 +49,12 @@ std::string RenderTable(const Json& report) {
   return text.ToString();
 }
 
-Json ProgramJson(const CalibrateOptions& options) {
+Json ProgramJson() {
   const BuildInfo build = ThisBuild();
   Json program = {{"name", "oscar"},
                   {"version", build.version},
                   {"git_commit", build.git_commit},
                   {"compiler", build.compiler}};
-  (void)options;
   return program;
 }
 
@@ -63,8 +62,7 @@ CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
   if (!options.model.empty()) throw UsageError("--merge works from artifacts alone: give no MODEL");
   if (options.output.empty()) throw UsageError("--merge needs an output: -o DIRECTORY");
   std::vector<fs::path> artifacts(options.merge.begin(), options.merge.end());
-  const Json report =
-      MergeArtifacts(artifacts, options.calibration, ProgramJson(options), options.output);
+  const Json report = MergeArtifacts(artifacts, options.calibration, ProgramJson(), options.output);
   context.out << RenderTable(report);
   return {ExitCode::kDone, options.output};
 }
@@ -167,13 +165,16 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(device, dtype));
   if (context.dry_run) {
-    context.out << PlanText(input, PlanCalibration(input));
+    const CalibrationPlan plan = PlanCalibration(input);
+    context.log.Info("plan", "nothing is made: --dry-run", PlanJson(input, plan));
+    context.out << PlanText(input, plan);
     return {};
   }
 
-  const fs::path output = options.output.empty()
-                              ? fs::path(fs::path(prepared.location.id).filename().string() + "-oscar")
-                              : fs::path(options.output);
+  const fs::path output =
+      options.output.empty()
+          ? fs::path(fs::path(prepared.location.id).filename().string() + "-oscar")
+          : fs::path(options.output);
   const fs::path job_path = output.string() + ".job";
   if (fs::exists(output) && !fs::exists(job_path)) {
     throw InputError(
@@ -238,7 +239,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   info.data = DescribeData(prepared.data);
   info.calibration = DescribeOptions(options.calibration, split, prepared.spec);
   info.calibration["configuration"] = context.config;
-  info.program = ProgramJson(options);
+  info.program = ProgramJson();
   info.program["machine"] = DescribeMachine(device, dtype);
   info.serving = {{"quant_group_size", options.calibration.clip.quant_group_size},
                   {"sink_tokens", options.calibration.sink_tokens},

@@ -6,12 +6,13 @@
 // test here is a skip.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include "calib/calibrate.h"
+#include "calib/clip_search.h"
 #include "calib/layer_file.h"
 #include "calib/statistics_observer.h"
 #include "capture/text/data_source.h"
@@ -35,7 +36,7 @@ struct TinyModel {
                            .dtype = dtype,
                            .options = {}};
     const Tokenizer tokenizer = Tokenizer::Load(directory / "tokenizer.json");
-    for (Document& document : LoadData({.files = {}, .token_budget = 12000, .max_sequence = 2048},
+    for (Document& document : LoadData({.files = {}, .token_budget = 30000, .max_sequence = 2048},
                                        &tokenizer, spec.vocab_size)
                                   .documents) {
       input.sequences.push_back(std::move(document.ids));
@@ -60,20 +61,49 @@ class Gpu : public testing::Test {
   }
 };
 
+// Both rotations on the same rows, the CPU's float32 keys and values of all tokens. Eigenvectors of
+// close eigenvalues turn and change sign with the last bits of a covariance, which moves the error
+// of one head by some per cent either way; the sides as a whole agree.
 TEST_F(Gpu, Bf16RotationsQuantizeAsWellAsTheCpuFloat32Ones) {
   const TinyModel model;
-  const auto cpu = Calibrate(model.Input(at::kCPU, at::kFloat), "cpu");
+  const CalibrationInput cpu_input = model.Input(at::kCPU, at::kFloat);
+  const auto cpu = Calibrate(cpu_input, "cpu");
   const auto gpu = Calibrate(model.Input(at::Device(at::kCUDA, 0), at::kBFloat16), "cuda");
-  for (size_t layer = 0; layer < cpu.size(); ++layer) {
-    for (SideResult LayerResult::*side :
-         {&LayerResult::k, &LayerResult::v, &LayerResult::k_shared, &LayerResult::v_shared}) {
-      const SideResult &a = cpu[layer].*side, &b = gpu[layer].*side;
-      const double expected = *std::min_element(a.clip_error.begin(), a.clip_error.end());
-      const double found = *std::min_element(b.clip_error.begin(), b.clip_error.end());
-      EXPECT_NEAR(found, expected, 0.01 * expected) << "layer " << layer;
-      std::printf("layer %zu: error %.6f on the CPU, %.6f on the GPU (%+.2f %%)\n", layer, expected,
-                  found, 100 * (found / expected - 1));
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : cpu_input.sequences)
+    lengths.push_back(static_cast<int64_t>(sequence.size()));
+  const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
+  StatisticsObserver observer(SplitHeldOut(lengths, 0), 1);
+  at::Tensor hidden = loop.Embed(cpu_input.sequences);
+  double expected[2] = {}, found[2] = {};
+  loop.Run(hidden, lengths, 0, observer, [&](size_t layer) {
+    const ObservedLayer observed = observer.TakeLayer(model.spec.layers[layer]);
+    for (int side = 0; side < 2; ++side) {
+      std::vector<Matrix> importance;
+      for (int64_t head = 0; head < observed.fit.num_kv_heads; ++head) {
+        importance.push_back(
+            side == 0 ? observed.fit.QueryCovariance(head)
+                      : observed.fit.ValueCovariance(head, ValueTarget::kAttentionOutput));
+      }
+      const at::Tensor rows = at::cat(side == 0 ? observed.keys : observed.values);
+      const auto error = [&](const std::vector<LayerResult>& run) {
+        SideResult result = side == 0 ? run[layer].k : run[layer].v;
+        SearchClip(rows, importance, {side == 0 ? 0.96 : 0.92}, result.dim, result);
+        return result.clip_error[0];
+      };
+      const double on_cpu = error(cpu), on_gpu = error(gpu);
+      expected[side] += on_cpu;
+      found[side] += on_gpu;
+      std::printf(
+          "layer %zu %s: error %.6f with the CPU's rotations, %.6f with the GPU's (%+.2f %%)\n",
+          layer, side == 0 ? "keys" : "values", on_cpu, on_gpu, 100 * (on_gpu / on_cpu - 1));
     }
+    return true;
+  });
+  for (int side = 0; side < 2; ++side) {
+    std::printf("%s: %+.2f %%\n", side == 0 ? "keys" : "values",
+                100 * (found[side] / expected[side] - 1));
+    EXPECT_NEAR(found[side], expected[side], 0.01 * expected[side]);
   }
 }
 
@@ -90,13 +120,20 @@ TEST_F(Gpu, TwoRunsGiveTheSameNumbers) {
   }
 }
 
-// Between OnLayerBegin and OnLayerEnd, LibTorch turns every synchronizing call into an error.
+// Counts the synchronizing calls of this thread: LibTorch warns of each, and warning handlers are
+// per thread. The thread that prefetches weights may wait for its own copies.
+class SyncCounter : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override { ++count; }
+  int count = 0;
+};
+
 class NoSyncObserver : public LayerObserver {
  public:
   explicit NoSyncObserver(StatisticsObserver& inner) : inner_(inner) {}
   void OnLayerBegin(const LayerSpec& layer) override {
     inner_.OnLayerBegin(layer);
-    c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_ERROR);
+    c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
   }
   void OnAttention(const AttentionView& view) override {
     inner_.OnAttention(view);
@@ -121,17 +158,21 @@ TEST_F(Gpu, TheTokenLoopNeverWaitsForTheDevice) {
   const LayerLoop loop(model.checkpoint, model.spec, input.device, input.dtype);
   StatisticsObserver statistics(SplitHeldOut(lengths, 0.1), 64);
   NoSyncObserver observer(statistics);
+  SyncCounter counter;
+  const c10::WarningUtils::WarningHandlerGuard guard(&counter);
   at::Tensor hidden = loop.Embed(input.sequences);
   loop.Run(hidden, lengths, 0, observer, [&](size_t index) {
     statistics.TakeLayer(model.spec.layers[index]);
     return true;
   });
   EXPECT_EQ(observer.sequences, static_cast<int>(4 * lengths.size()));
+  EXPECT_EQ(counter.count, 0);
 
-  // The check can fail: reading a value back is such a call.
-  c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_ERROR);
-  EXPECT_ANY_THROW(hidden.sum().item<float>());
+  // The count can rise: reading a value back is such a call.
+  c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
+  (void)hidden.sum().item<float>();
   c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_DISABLED);
+  EXPECT_GT(counter.count, 0);
 }
 
 }  // namespace

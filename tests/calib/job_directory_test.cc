@@ -40,6 +40,18 @@ TEST(JobDirectory, ResumesWhereItStood) {
   EXPECT_FALSE(job.HiddenPath());
 }
 
+TEST(JobDirectory, AFinishedJobOpensAgain) {
+  const fs::path path = TestScratch("job") / "out.job";
+  {
+    JobDirectory job(path, kRun, false);
+    job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {});
+    job.CommitLayer(Writes("layer 1"), {}, {});
+  }
+  JobDirectory job(path, kRun, false);
+  EXPECT_EQ(job.finished_layers(), 2u);
+  EXPECT_FALSE(job.HiddenPath());
+}
+
 TEST(JobDirectory, AFileThatStateDoesNotNameIsNotBelieved) {
   const fs::path path = TestScratch("job") / "out.job";
   {

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <system_error>
 
 namespace oscar {
 
@@ -27,9 +28,24 @@ std::optional<std::filesystem::path> TestPack(const std::string& name) {
   return path;
 }
 
-std::filesystem::path TestScratch(const std::string& name) {
+namespace {
+
+// This process's scratch directory, removed when it ends (not by the children it forks).
+struct Scratch {
+  const pid_t owner = getpid();
   const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("oscar-test-" + std::to_string(getpid())) / name;
+      std::filesystem::temp_directory_path() / ("oscar-test-" + std::to_string(owner));
+  ~Scratch() {
+    std::error_code ignored;
+    if (getpid() == owner) std::filesystem::remove_all(path, ignored);
+  }
+};
+
+}  // namespace
+
+std::filesystem::path TestScratch(const std::string& name) {
+  static const Scratch scratch;
+  const std::filesystem::path path = scratch.path / name;
   std::filesystem::remove_all(path);
   std::filesystem::create_directories(path);
   return path;

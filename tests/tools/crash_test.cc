@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int kPoints = 20;
+constexpr int kKillPoints = 20, kFullDiskPoints = 8;
 
 struct Exit {
   int code = -1;  // -1 if killed
@@ -83,12 +83,12 @@ class Crash : public testing::Test {
     whole_ = Files(scratch_ / "work" / "whole");
     calls_ = std::stol(ReadText(scratch_ / "count"));
     ASSERT_EQ(whole_.size(), 6u);
-    ASSERT_GT(calls_, 5 * kPoints);
+    ASSERT_GT(calls_, 5 * kKillPoints);
   }
 
-  std::vector<std::string> Fault(const std::string& setting, const fs::path& output,
-                                 int point) const {
-    const long at = 1 + point * (calls_ - 1) / (kPoints - 1);
+  std::vector<std::string> Fault(const std::string& setting, const fs::path& output, int point,
+                                 int points) const {
+    const long at = 1 + point * (calls_ - 1) / (points - 1);
     return {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_DIR=" + output.parent_path().string(),
             setting + "=" + std::to_string(at)};
   }
@@ -114,12 +114,13 @@ class Crash : public testing::Test {
 };
 
 TEST_F(Crash, KilledAnywhereItResumesToTheSameBytes) {
-  for (int point = 0; point < kPoints; ++point) {
+  for (int point = 0; point < kKillPoints; ++point) {
     SCOPED_TRACE("point " + std::to_string(point));
     const fs::path output = scratch_ / ("kill" + std::to_string(point)) / "out",
                    log = scratch_ / ("kill-log" + std::to_string(point));
     fs::create_directories(output.parent_path());
-    const Exit exit = Calibrate(output, Fault("OSCAR_FAULT_KILL_AT", output, point), log);
+    const Exit exit =
+        Calibrate(output, Fault("OSCAR_FAULT_KILL_AT", output, point, kKillPoints), log);
     EXPECT_EQ(exit.signal, SIGKILL) << ReadText(log);
     if (fs::exists(output)) {
       EXPECT_EQ(Files(output).size(), whole_.size()) << "a partial artifact";
@@ -129,12 +130,13 @@ TEST_F(Crash, KilledAnywhereItResumesToTheSameBytes) {
 }
 
 TEST_F(Crash, AFullDiskIsExitCode4AndNoPartialArtifact) {
-  for (int point = 0; point < kPoints; ++point) {
+  for (int point = 0; point < kFullDiskPoints; ++point) {
     SCOPED_TRACE("point " + std::to_string(point));
     const fs::path output = scratch_ / ("full" + std::to_string(point)) / "out",
                    log = scratch_ / ("full-log" + std::to_string(point));
     fs::create_directories(output.parent_path());
-    const Exit exit = Calibrate(output, Fault("OSCAR_FAULT_ENOSPC_AT", output, point), log);
+    const Exit exit =
+        Calibrate(output, Fault("OSCAR_FAULT_ENOSPC_AT", output, point, kFullDiskPoints), log);
     if (fs::exists(output)) {  // the last calls only clear up
       EXPECT_EQ(exit.code, 0) << ReadText(log);
       EXPECT_EQ(Files(output).size(), whole_.size());

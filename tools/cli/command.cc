@@ -162,7 +162,7 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
     progress.End();
     const Failure failure = DescribeFailure(error);
     if (failure.exit_code == ExitCode::kInterrupted)
-      hint = "to resume: " + ResumeCommand(table, arguments);
+      hint = "to resume: " + ResumeCommand(table, argc > 0 ? argv[0] : table.command(), arguments);
     Report(&log, failure, hint);
     return static_cast<int>(failure.exit_code);
   }

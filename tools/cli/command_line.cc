@@ -150,13 +150,14 @@ std::string ShellQuote(const std::string& text) {
   return quoted + "'";
 }
 
-std::string ResumeCommand(const OptionTable& table, const std::vector<std::string>& arguments) {
+std::string ResumeCommand(const OptionTable& table, const std::string& program,
+                          const std::vector<std::string>& arguments) {
   const auto find_once = [&](const std::string& flag) {
     return std::find_if(table.options().begin(), table.options().end(), [&](const Option& option) {
       return option.spec.only_once && option.flag() == flag;
     });
   };
-  std::string line = table.command();
+  std::string line = ShellQuote(program);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     const size_t equals = argument.find('=');

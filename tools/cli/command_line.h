@@ -25,10 +25,11 @@ std::vector<GivenFlag> SplitCommandLine(const OptionTable& table,
 // The --help text, lines of at most `columns` bytes where words allow.
 std::string HelpText(const OptionTable& table, int columns);
 
-// The command line that goes on with an interrupted run, quoted for a POSIX shell: the same,
-// without the options that must not be repeated; those that the file sets are put back to their
-// defaults.
-std::string ResumeCommand(const OptionTable& table, const std::vector<std::string>& arguments);
+// The command line that goes on with an interrupted run, quoted for a POSIX shell: `program`
+// (argv[0], so that the line works where it was typed) and `arguments` without the options that
+// must not be repeated; those of them that the file sets are put back to their defaults.
+std::string ResumeCommand(const OptionTable& table, const std::string& program,
+                          const std::vector<std::string>& arguments);
 
 // One argument as a POSIX shell reads it back.
 std::string ShellQuote(const std::string& text);

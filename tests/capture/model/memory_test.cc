@@ -23,7 +23,7 @@ struct Nothing : LayerObserver {
 };
 
 struct Peak {
-  double measured = 0, planned = 0;  // bytes
+  double measured = 0, planned = 0, layer = 0;  // bytes; `layer`: weights of one
 };
 
 // Forks before LibTorch has started threads; the child reports through a file.
@@ -47,21 +47,15 @@ Peak MeasurePeak(const std::filesystem::path& model, const std::vector<int64_t>&
     at::Tensor hidden = loop.Embed(ids);
     Nothing nothing;
     loop.Run(hidden, lengths, 0, nothing, [](size_t) { return true; });
-    std::ofstream(report) << QueryMemory(at::kCPU).peak << " " << plan.host_peak << "\n";
-    for (const auto& [name, value] :
-         {std::pair("weights", plan.layer_weights), std::pair("staging", plan.staging),
-          std::pair("hidden", plan.hidden), std::pair("attention", plan.attention),
-          std::pair("temporaries", plan.temporaries), std::pair("program", plan.program)}) {
-      std::cout << "  " << name << " " << static_cast<double>(value) / (1 << 20) << " MiB\n";
-    }
-    std::cout.flush();
+    std::ofstream(report) << QueryMemory(at::kCPU).peak << " " << plan.host_peak << " "
+                          << plan.layer_weights / 2 << "\n";
     _exit(0);
   }
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   Peak peak;
-  std::ifstream(report) >> peak.measured >> peak.planned;
+  std::ifstream(report) >> peak.measured >> peak.planned >> peak.layer;
   std::cout << "[  memory  ] measured " << peak.measured / (1 << 20) << " MiB, planned "
             << peak.planned / (1 << 20) << " MiB\n";
   return peak;
@@ -78,10 +72,13 @@ TEST(Memory, DoesNotGrowWithLayersAndIsAsPlanned) {
     WriteSyntheticModel(model, SyntheticConfig(layers, 512, 1536, 8, 4, 64, 500));
     return model;
   };
-  const Peak shallow = MeasurePeak(make(3), {300, 50, 150}, at::kFloat);
-  const Peak deep = MeasurePeak(make(24), {300, 50, 150}, at::kFloat);
-  EXPECT_NEAR(deep.measured / shallow.measured, 1, 0.05);
-  EXPECT_NEAR(deep.planned / deep.measured, 1, 0.15);
+  // Two depths differ by -2 to +10 MiB from run to run: the heap's own slack, which comes and goes,
+  // and the pages at the edges of tensors that MappedFile keeps, some 30 KiB a layer.
+  const Peak shallow = MeasurePeak(make(12), {150, 20, 80}, at::kFloat);
+  const Peak deep = MeasurePeak(make(36), {150, 20, 80}, at::kFloat);
+  // Keeping the 24 layers more would cost 24 layers, keeping their mapped bf16 pages 12.
+  EXPECT_LT(deep.measured - shallow.measured, 2 * shallow.layer);
+  for (const Peak& peak : {shallow, deep}) EXPECT_NEAR(peak.planned / peak.measured, 1, 0.15);
   remove_all(directory);
 }
 

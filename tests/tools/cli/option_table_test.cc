@@ -249,14 +249,18 @@ TEST(OptionTable, HelpShowsEveryOptionWithItsDefault) {
 TEST(OptionTable, ResumeCommandRepeatsTheLineButNotARestart) {
   BrewOptions options;
   OptionTable table = BrewTable(&options);
-  EXPECT_EQ(ResumeCommand(table, {"a bean", "--restart", "--note", "it's", "-o", ""}),
-            "oscar-brew 'a bean' --note 'it'\\''s' -o ''");
+  EXPECT_EQ(
+      ResumeCommand(table, "bin/oscar-brew", {"a bean", "--restart", "--note", "it's", "-o", ""}),
+      "bin/oscar-brew 'a bean' --note 'it'\\''s' -o ''");
   table.ApplyConfig(ParseConfig("restart: true\n", "c"), "c");
-  EXPECT_EQ(ResumeCommand(table, {"x", "--config", "c"}), "oscar-brew x --config c --no-restart");
-  EXPECT_EQ(ResumeCommand(table, {"x", "--taste", "3", "-n", "2", "--taste=4", "--restart=true"}),
-            "oscar-brew x -n 2 --no-restart");
+  EXPECT_EQ(ResumeCommand(table, "bin/oscar-brew", {"x", "--config", "c"}),
+            "bin/oscar-brew x --config c --no-restart");
+  EXPECT_EQ(ResumeCommand(table, "bin/oscar-brew",
+                          {"x", "--taste", "3", "-n", "2", "--taste=4", "--restart=true"}),
+            "bin/oscar-brew x -n 2 --no-restart");
   table.ApplyConfig(ParseConfig("taste: 3\n", "c"), "c");
-  EXPECT_EQ(ResumeCommand(table, {"x"}), "oscar-brew x --no-restart --taste 0");
+  EXPECT_EQ(ResumeCommand(table, "bin/oscar-brew", {"x"}),
+            "bin/oscar-brew x --no-restart --taste 0");
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a calibration will read, hold and take, from shapes alone and a short measurement of this
+// machine: the numbers of --dry-run. Trap: an estimate; tests/calib/plan_test.cc holds the host
+// peak to 15 % of what a run really takes.
+#pragma once
+
+#include <cstdint>
+
+#include "calib/calibrate.h"
+
+namespace oscar {
+
+struct CalibrationPlan {
+  uint64_t weights_read = 0;        // bytes
+  uint64_t peak_device = 0;         // bytes of tensors; 0 on a CPU
+  uint64_t peak_host = 0;           // bytes, the process and its libraries included
+  uint64_t disk_while_running = 0;  // bytes of the job directory and the artifact at their largest
+  uint64_t disk_artifact = 0;       // bytes
+  double seconds = 0;               // of arithmetic; reading the weights may take longer
+};
+
+// Runs two short matrix products on the device to know its speed.
+CalibrationPlan PlanCalibration(const CalibrationInput& input);
+
+}  // namespace oscar

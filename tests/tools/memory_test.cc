@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What --dry-run promises against what the real program takes: peak memory of a model with 24
+// layers, and of one with 4.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "capture/files/atomic_file.h"
+#include "capture/files/strict_json.h"
+#include "tests/capture/model/synthetic_model.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+struct Run {
+  std::string log;
+  double peak = 0;  // bytes resident
+};
+
+Run Calibrate(const fs::path& model, const std::string& extra, const fs::path& scratch) {
+  const fs::path log = scratch / "log";
+  const std::string data = scratch / "data.jsonl", output = model.string() + "-oscar";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!std::freopen(log.c_str(), "w", stderr) || !std::freopen("/dev/null", "w", stdout))
+      _exit(126);
+    execl(OSCAR_CALIBRATE, "oscar-calibrate", model.c_str(), "--data", data.c_str(), "-o",
+          output.c_str(), "--device", "cpu", "--log-format", "json",
+          extra.empty() ? nullptr : extra.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = 0;
+  struct rusage usage {};
+  wait4(child, &status, 0, &usage);
+  std::ifstream file(log);
+  Run run{{std::istreambuf_iterator<char>(file), {}},
+          1024.0 * static_cast<double>(usage.ru_maxrss)};
+  EXPECT_EQ(status, 0) << run.log;
+  return run;
+}
+
+double PlannedPeak(const std::string& log) {
+  size_t begin = 0;
+  while (begin < log.size()) {
+    const size_t end = log.find('\n', begin);
+    const Json line = ParseStrictJson(log.substr(begin, end - begin), "log line");
+    if (line.at("event") == "plan") return line.at("fields").at("peak_host_bytes").get<double>();
+    begin = end + 1;
+  }
+  ADD_FAILURE() << "no plan in the log: " << log;
+  return 0;
+}
+
+TEST(CalibrationMemory, IsAsPlannedAndDoesNotGrowWithLayers) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's own memory is in the way";
+#endif
+  const fs::path scratch = TestScratch("calibration-memory");
+  std::string rows;
+  for (int document = 0; document < 12; ++document) {
+    Json ids = Json::array();
+    for (int i = 0; i < 300; ++i) ids.push_back((i * 7919 + document * 104729) % 500);
+    rows += Json{{"input_ids", ids}}.dump() + "\n";
+  }
+  WriteFileAtomically(scratch / "data.jsonl", rows);
+  std::array<double, 2> peak{}, planned{};
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t layers = i == 0 ? 4 : 24;
+    const fs::path model = scratch / std::to_string(layers);
+    fs::create_directories(model);
+    WriteSyntheticModel(model, SyntheticConfig(layers, 512, 2048, 8, 4, 64, 500));
+    planned[i] = PlannedPeak(Calibrate(model, "--dry-run", scratch).log);
+    peak[i] = Calibrate(model, "", scratch).peak;
+    std::printf("[  memory  ] %ld layers: planned %.1f MB, measured %.1f MB\n",
+                static_cast<long>(layers), planned[i] / 1e6, peak[i] / 1e6);
+    EXPECT_NEAR(planned[i] / peak[i], 1, 0.15);
+  }
+  EXPECT_NEAR(peak[1] / peak[0], 1, 0.05);
+}
+
+}  // namespace
+}  // namespace oscar
