@@ -70,9 +70,19 @@ OptionTable ExportTable(ExportOptions* options) {
 }
 
 CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
-  const Json report = Artifact::LooksLikeOne(options.input) ? InspectArtifact(options.input)
-                                                            : InspectFile(options.input);
-  context.out << (options.json ? CanonicalJson(report) : InspectText(report));
+  const bool artifact = Artifact::LooksLikeOne(options.input);
+  const Json report = artifact ? InspectArtifact(options.input) : InspectFile(options.input);
+  if (options.json) {
+    context.out << CanonicalJson(report);
+    return {};
+  }
+  if (artifact) {
+    context.out << fmt::format("artifact {}\n", report.at("identity").get<std::string>());
+    for (const char* member : {"model", "data", "calibration", "serving", "program"}) {
+      context.out << fmt::format("  {}: {}\n", member, report.at("manifest").at(member).dump());
+    }
+  }
+  context.out << InspectText(report);
   return {};
 }
 

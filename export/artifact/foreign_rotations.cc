@@ -153,12 +153,17 @@ Json ImportPair(const fs::path& k_path, const fs::path& v_path, const Calibratio
 
 Json InspectArtifact(const fs::path& directory) {
   const Artifact artifact = Artifact::Open(directory);
-  Json tensors = Json::object();
   const SafetensorsFile rotations = SafetensorsFile::Open(directory / kRotationsFile);
-  for (const auto& [name, info] : rotations.tensors())
+  Json tensors = Json::object();
+  uint64_t bytes = 0;
+  for (const auto& [name, info] : rotations.tensors()) {
     tensors[name] = {{"dtype", DTypeName(info.dtype)}, {"shape", info.shape}};
+    bytes += info.size;
+  }
   for (int id : artifact.layer_ids()) artifact.ReadLayer(id);  // refuses what is not orthogonal
   return {{"format", "artifact"},
+          {"file", directory.string()},
+          {"bytes", bytes},
           {"identity", artifact.identity()},
           {"manifest", artifact.manifest()},
           {"tensors", tensors}};

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/artifact/merge_artifacts.h"
+
+#include <gtest/gtest.h>
+
+#include "calib/moments_file.h"
+#include "export/artifact/artifact_reader.h"
+#include "linalg/error.h"
+#include "tests/export/artifact/sample_artifact.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+TEST(MergeArtifacts, AddsMomentsAndRefits) {
+  const fs::path scratch = TestScratch("merge");
+  WriteSampleArtifact(scratch / "a", 1);
+  WriteSampleArtifact(scratch / "b", 7);
+  MergeArtifacts({scratch / "a", scratch / "b"}, {}, {{"name", "oscar"}}, scratch / "merged");
+  const LayerMoments a = MomentsReader(scratch / "a" / "moments.h5").Read(11),
+                     b = MomentsReader(scratch / "b" / "moments.h5").Read(11),
+                     merged = MomentsReader(scratch / "merged" / "moments.h5").Read(11);
+  EXPECT_EQ(merged.tokens, a.tokens + b.tokens);
+  for (size_t i = 0; i < merged.query.size(); ++i)
+    EXPECT_EQ(merged.query[i], a.query[i] + b.query[i]);
+  EXPECT_TRUE(merged.diagonal.empty());
+  const Json manifest = Artifact::Open(scratch / "merged").manifest();
+  EXPECT_EQ(manifest.at("calibration").at("merged_from").size(), 2u);
+  EXPECT_NO_THROW(Artifact::Open(scratch / "merged").ReadLayer(3));
+}
+
+TEST(MergeArtifacts, OneArtifactIsRefittedWithOtherChoices) {
+  const fs::path scratch = TestScratch("merge");
+  WriteSampleArtifact(scratch / "a");
+  CalibrationOptions options;
+  options.fit.composition = Composition::kPlain;
+  options.fit.value_target = ValueTarget::kDiagonal;  // of one run: possible
+  MergeArtifacts({scratch / "a"}, options, {}, scratch / "refit");
+  const StoredLayer before = Artifact::Open(scratch / "a").ReadLayer(3),
+                    after = Artifact::Open(scratch / "refit").ReadLayer(3);
+  EXPECT_EQ(before.k.eigenvalues, after.k.eigenvalues);
+  EXPECT_NE(before.k.rotation, after.k.rotation);
+  EXPECT_NE(before.v.eigenvalues, after.v.eigenvalues);
+}
+
+TEST(MergeArtifacts, TheDiagonalTargetCannotBeMerged) {
+  const fs::path scratch = TestScratch("merge");
+  WriteSampleArtifact(scratch / "a", 1);
+  WriteSampleArtifact(scratch / "b", 7);
+  CalibrationOptions options;
+  options.fit.value_target = ValueTarget::kDiagonal;
+  try {
+    MergeArtifacts({scratch / "a", scratch / "b"}, options, {}, scratch / "merged");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("each run's own tokens"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_FALSE(fs::exists(scratch / "merged"));
+}
+
+TEST(MergeArtifacts, OtherModelsAreRefusedWithTheDifference) {
+  const fs::path scratch = TestScratch("merge");
+  ArtifactInfo other = SampleInfo();
+  other.model["revision"] = "def";
+  WriteSampleArtifact(scratch / "a");
+  WriteSampleArtifact(scratch / "b", 1, other);
+  try {
+    MergeArtifacts({scratch / "a", scratch / "b"}, {}, {}, scratch / "merged");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("revision: was \"abc\", now \"def\""),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace oscar
