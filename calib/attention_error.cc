@@ -17,7 +17,9 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kScoreBytes = int64_t{64} << 20;  // of one float64 score slice
+constexpr int64_t kScoreBytes = int64_t{16} << 20;  // of one float64 score slice
+constexpr int64_t kScoreTensors =
+    9;  // of that size alive at once: reference logits and scores, those of an arm, temporaries
 
 // Running sums of one arm, one device float64 tensor: kl, kl beyond, kl max, error, reference,
 // error beyond, reference beyond, kl without windows, error without windows.
@@ -148,7 +150,20 @@ RowSlice MakeSlice(const HeldOutQueries& queries, int64_t begin, int64_t end, in
   return slice;
 }
 
+// Query rows of a slice: as many as keep its scores within kScoreBytes.
+int64_t RowsPerSlice(const LayerSpec& spec, int64_t tokens) {
+  return std::max<int64_t>(1, kScoreBytes / (8 * spec.attention.num_q_heads * tokens));
+}
+
 }  // namespace
+
+uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows,
+                              int64_t num_arms) {
+  const AttentionSpec& a = spec.attention;
+  const int64_t slice = 8 * a.num_q_heads * std::min(rows, RowsPerSlice(spec, tokens)) * tokens;
+  const int64_t sides = 8 * a.num_kv_heads * tokens * (a.head_dim + a.v_head_dim);
+  return static_cast<uint64_t>(kScoreTensors * slice + (num_arms + 2) * sides);
+}
 
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
                                              const std::vector<CacheArm>& arms,
@@ -170,8 +185,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
                           StoredRows(values, *arm.v, arm.v_clip, options.clip.quant_group_size));
     }
     const int64_t num_rows = queries.rows.size(0), tokens = keys.size(0);
-    const int64_t step =
-        std::max<int64_t>(1, kScoreBytes / (8 * spec.attention.num_q_heads * tokens));
+    const int64_t step = RowsPerSlice(spec, tokens);
     for (int64_t begin = 0; begin < num_rows; begin += step) {
       RowSlice slice =
           MakeSlice(queries, begin, std::min(num_rows, begin + step), tokens, spec, options);

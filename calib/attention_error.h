@@ -7,6 +7,7 @@
 // this layer; nothing propagates between layers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,5 +30,9 @@ struct CacheArm {
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
                                              const std::vector<CacheArm>& arms,
                                              const CalibrationOptions& options);
+
+// Bytes that a held-out sequence of `tokens` tokens with `rows` query rows takes on the device.
+uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows,
+                              int64_t num_arms);
 
 }  // namespace oscar

@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -33,9 +34,28 @@ uint64_t WeightBytes(const Checkpoint& checkpoint, const LayerSpec& layer, bool 
   return bytes;
 }
 
+// What the option table cannot check alone: it does not know the model.
+void CheckQuantization(const ModelSpec& spec, const ClipOptions& clip) {
+  for (const LayerSpec& layer : spec.layers) {
+    for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {
+      if (clip.quant_group_size > 0 && dim % clip.quant_group_size != 0) {
+        throw UsageError(
+            fmt::format("quant_group_size {} does not divide the head dimension {} of layer {}",
+                        clip.quant_group_size, dim, layer.layer_id));
+      }
+    }
+  }
+  if (clip.mode == ClipMode::kSearch &&
+      (clip.candidates.empty() ||
+       !std::is_sorted(clip.candidates.begin(), clip.candidates.end()))) {
+    throw UsageError("clip_candidates must be a list of ratios in ascending order");
+  }
+}
+
 }  // namespace
 
 HeldOutSplit CheckCalibration(const CalibrationInput& input) {
+  CheckQuantization(input.spec, input.options.clip);
   const std::vector<int64_t> lengths = Lengths(input.sequences);
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   for (const LayerSpec& layer : input.spec.layers) {
@@ -86,12 +106,14 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
   loop.Run(hidden, lengths, job.finished_layers(), observer, [&](size_t index) {
     const LayerSpec& layer = input.spec.layers[index];
     const bool last = index + 1 == num_layers;
+    malloc_trim(0);  // what attention freed, so that its peak and that of the fit do not add up
     const LayerResult result = ProcessLayer(observer.TakeLayer(layer), layer, split, input.options);
     const auto write_layer = [&](const std::filesystem::path& path) {
       WriteLayerFile(path, result);
     };
     std::function<void(const std::filesystem::path&)> write_hidden;
     if (!last) write_hidden = [&](const std::filesystem::path& path) { WriteHidden(path, hidden); };
+    malloc_trim(0);  // and the other way round
     const double computed = std::chrono::duration<double>(Clock::now() - started).count();
     job.CommitLayer(write_layer, write_hidden, {{"layer", layer.layer_id}, {"seconds", computed}});
     if (hooks.on_layer) {

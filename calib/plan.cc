@@ -10,6 +10,8 @@
 #include <chrono>
 #include <numeric>
 
+#include "calib/attention_error.h"
+#include "calib/process_layer.h"
 #include "capture/model/memory_plan.h"
 
 namespace oscar {
@@ -63,14 +65,20 @@ std::vector<int64_t> Lengths(const CalibrationInput& input) {
   return lengths;
 }
 
-// Bytes that a layer's calibration adds to the loop: its kept keys and values, and the largest
-// temporaries of its fit.
-uint64_t FitMemory(const ModelSpec& spec, const std::vector<int64_t>& sequence_lengths,
+// Bytes that a layer's calibration adds to the loop.
+struct FitBytes {
+  uint64_t kept =
+      0;  // keys and values of all tokens, from the layer's attention to the end of its fit
+  uint64_t temporaries = 0;  // of the fit, after the layer's attention
+};
+
+FitBytes FitMemory(const ModelSpec& spec, const std::vector<int64_t>& sequence_lengths,
                    at::ScalarType dtype, const CalibrationOptions& options) {
   const auto tokens = static_cast<uint64_t>(
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
   const auto element = static_cast<uint64_t>(at::elementSize(dtype));
-  uint64_t peak = 0;
+  const HeldOutSplit split = SplitHeldOut(sequence_lengths, options.held_out);
+  FitBytes peak;
   for (const LayerSpec& layer : spec.layers) {
     const AttentionSpec& a = layer.attention;
     const auto kv = static_cast<uint64_t>(a.num_kv_heads),
@@ -81,9 +89,16 @@ uint64_t FitMemory(const ModelSpec& spec, const std::vector<int64_t>& sequence_l
     const uint64_t thresholds = tokens * kv * dim * (4 + 4 + 8);
     // Clip search: rotated rows, sorted magnitudes, indices and float64 energies of the held-out
     // rows.
-    const auto held_out = static_cast<uint64_t>(static_cast<double>(tokens) * options.held_out) + 1;
+    const auto held_out = static_cast<uint64_t>(split.held_out_tokens);
     const uint64_t search = held_out * kv * dim * (4 * 4 + 8 + 3 * 8);
-    peak = std::max(peak, kept + std::max(thresholds, search));
+    uint64_t errors = 0;
+    for (size_t i = 0; i < sequence_lengths.size(); ++i) {
+      const int64_t rows = std::min(sequence_lengths[i] - split.fit_rows[i], options.error_rows);
+      if (rows > 0)
+        errors = std::max(errors, AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms));
+    }
+    peak.kept = std::max(peak.kept, kept);
+    peak.temporaries = std::max({peak.temporaries, thresholds, search, errors});
   }
   return peak;
 }
@@ -99,18 +114,18 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   const MemoryPlan memory = PlanMemory(input.spec, input.checkpoint, tokens,
                                        *std::max_element(lengths.begin(), lengths.end()),
                                        input.dtype, input.device.type(), loop);
-  const uint64_t statistics = FitMemory(input.spec, lengths, input.dtype, input.options);
+  const FitBytes fit = FitMemory(input.spec, lengths, input.dtype, input.options);
 
   CalibrationPlan plan;
   plan.weights_read = memory.weights_read;
-  const uint64_t fit_phase = memory.layer_weights + memory.hidden + statistics;
+  const uint64_t fit_phase = memory.layer_weights + memory.hidden + fit.kept + fit.temporaries;
   if (input.device.is_cpu()) {
     // The fit of a layer follows its attention: its temporaries and those of the loop are not held
     // together.
-    const uint64_t loop_phase = memory.host_peak - memory.program;
+    const uint64_t loop_phase = memory.host_peak - memory.program + fit.kept;
     plan.peak_host = memory.program + std::max(loop_phase, fit_phase);
   } else {
-    plan.peak_device = std::max(memory.device_peak, fit_phase);
+    plan.peak_device = std::max(memory.device_peak + fit.kept, fit_phase);
     plan.peak_host = memory.host_peak + memory.hidden;
   }
 

@@ -14,6 +14,8 @@
 
 namespace oscar {
 
+inline constexpr int64_t kNumArms = 5;  // ways to store the cache that are compared
+
 // Consumes `observed`. Throws NumericalError naming layer and head.
 LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const HeldOutSplit& split,
                          const CalibrationOptions& options);

@@ -154,6 +154,17 @@ TEST(Calibrate, TooFewTokensAreRefusedBeforeAnyWeightIsRead) {
   }
 }
 
+TEST(Calibrate, OptionsThatDoNotFitTheModelAreRefused) {
+  const TinyModel model;
+  CalibrationInput input = model.Input(SomeSequences());
+  input.options.clip.quant_group_size = 48;
+  EXPECT_THROW(CheckCalibration(input), UsageError);
+  input.options.clip.quant_group_size = 32;
+  EXPECT_NO_THROW(CheckCalibration(input));
+  input.options.clip.candidates = {0.9, 0.8};
+  EXPECT_THROW(CheckCalibration(input), UsageError);
+}
+
 TEST(Calibrate, SearchingClipsNeedsHeldOutTokens) {
   const TinyModel model;
   CalibrationInput input = model.Input(SomeSequences());
