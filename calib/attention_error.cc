@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kScoreBytes = int64_t{16} << 20;  // of one float64 score slice
 constexpr int64_t kScoreTensors =
-    9;  // of that size alive at once: reference logits and scores, those of an arm, temporaries
+    11;  // of that size alive at once: reference logits and scores, those of an arm, temporaries
 
 // Running sums of one arm, one device float64 tensor: kl, kl beyond, kl max, error, reference,
 // error beyond, reference beyond, kl without windows, error without windows.

@@ -40,8 +40,10 @@ find_package_handle_standard_args(LibTorch
   REASON_FAILURE_MESSAGE "run tools/setup.sh, or pass -DCMAKE_PREFIX_PATH=<LibTorch>")
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED)
-  target_include_directories(LibTorch::LibTorch SYSTEM INTERFACE
-    ${LibTorch_INCLUDE_DIR} ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include)
+  # After the system's own folders: LibTorch's include folder carries other people's headers too (fmt, for one), in versions that
+  # do not fit the libraries we link.
+  target_compile_options(LibTorch::LibTorch INTERFACE
+    "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}" "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
   set(LibTorch_CUDA no)
   set(_libtorch_link ${LibTorch_c10_LIBRARY} ${LibTorch_torch_cpu_LIBRARY})
   if(LibTorch_torch_cuda_LIBRARY AND LibTorch_c10_cuda_LIBRARY)
