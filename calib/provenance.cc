@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "capture/files/digest.h"
 #include "capture/files/mapped_file.h"
@@ -38,8 +39,11 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
                 {"stored_dtype", DTypeName(StoredDType(spec, checkpoint))},
                 {"config", FileJson(location.directory / "config.json")},
                 {"weights", Json::object()}};
-  if (const fs::path tokenizer = location.directory / "tokenizer.json"; fs::exists(tokenizer))
-    model["tokenizer"] = FileJson(tokenizer);
+  for (const auto& [key, name] : {std::pair("tokenizer", "tokenizer.json"),
+                                  std::pair("tokenizer_config", "tokenizer_config.json")}) {
+    if (const fs::path file = location.directory / name; fs::exists(file))
+      model[key] = FileJson(file);
+  }
   for (const std::string& file : checkpoint.files())
     model["weights"][file] = FileJson(checkpoint.directory() / file);
   return model;

@@ -16,7 +16,7 @@
 
 namespace oscar {
 
-// Id, revision, type, rope really applied, digests of config.json, tokenizer.json and every weight
+// Id, revision, type, rope really applied, digests of config.json, tokenizer files and every weight
 // file. Reads every weight file once; meant to run beside the calibration.
 Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
                    const Checkpoint& checkpoint);

@@ -27,7 +27,9 @@ time cmake --build --preset cuda -j "$jobs" -- -k 0 >/tmp/build.log 2>&1 || { gr
 echo "== tests on the GPU"
 build/cuda/tests/calib/oscar_gpu_test
 echo "== tests on the CPU"
-ctest --test-dir build/cuda -LE gpu -j "$jobs" --timeout 300 2>&1 | tail -25
+export OMP_NUM_THREADS=2
+ctest --test-dir build/cuda -LE gpu -j "$jobs" --timeout 500 2>&1 | tail -25
+unset OMP_NUM_THREADS
 
 for model in tests/data/tiny-qwen3 $(ls -d .gpu/models/* 2>/dev/null); do
   for dtype in bf16 f32; do
@@ -41,7 +43,7 @@ if [ "${1:-}" = asan ]; then
   echo "== AddressSanitizer and UBSan"
   cmake --preset asan >/tmp/configure.log 2>&1 || { tail -30 /tmp/configure.log; exit 1; }
   time cmake --build --preset asan -j "$jobs" -- -k 0 >/tmp/build.log 2>&1 || { grep -E 'error|FAILED' /tmp/build.log | head -40; exit 1; }
-  CUDA_VISIBLE_DEVICES= ctest --test-dir build/asan -LE gpu -j "$jobs" --timeout 600 --output-on-failure >/tmp/asan.log 2>&1
+  OMP_NUM_THREADS=2 CUDA_VISIBLE_DEVICES= ctest --test-dir build/asan -LE gpu -j "$jobs" --timeout 600 --output-on-failure >/tmp/asan.log 2>&1
   grep -E 'ERROR: |runtime error' /tmp/asan.log | head -20
   tail -25 /tmp/asan.log
 fi

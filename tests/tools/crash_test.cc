@@ -38,6 +38,8 @@ Exit Calibrate(const fs::path& output, const std::vector<std::string>& environme
   const std::string model = TestData("tiny-qwen3/config.json").parent_path();
   const pid_t child = fork();
   if (child == 0) {
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0",
+           1);  // a sanitized program, and a library before its run time
     for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
     const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     dup2(fd, 1);
