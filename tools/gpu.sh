@@ -5,7 +5,9 @@
 # Builds, tests and measures on a machine with a GPU; nothing is installed. LibTorch is that of the machine's own python3, or what
 # CMAKE_PREFIX_PATH names. Libraries the machine lacks may lie unpacked (dpkg -x) in .gpu/root, models to calibrate in .gpu/models.
 #
-#   tools/gpu.sh [asan]     asan: also the CPU tests under AddressSanitizer and UBSan
+#   tools/gpu.sh            tests that need the GPU, and calibrations
+#   tools/gpu.sh cpu        the CPU tests too
+#   tools/gpu.sh asan       these, and once more under AddressSanitizer and UBSan
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export CMAKE_PREFIX_PATH="${CMAKE_PREFIX_PATH:-$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')}"
@@ -24,14 +26,22 @@ cmake --preset cuda >/tmp/configure.log 2>&1 || { tail -30 /tmp/configure.log; e
 tail -4 /tmp/configure.log
 time cmake --build --preset cuda -j "$jobs" -- -k 0 >/tmp/build.log 2>&1 || { grep -E 'error|FAILED' /tmp/build.log | head -40; exit 1; }
 
-echo "== tests on the GPU"
-build/cuda/tests/calib/oscar_gpu_test
-echo "== tests on the CPU"
-export OMP_NUM_THREADS=2
-ctest --test-dir build/cuda -LE gpu -j "$jobs" --timeout 500 2>&1 | tail -25
-unset OMP_NUM_THREADS
+models=(tests/data/tiny-qwen3)
+for model in .gpu/models/*; do [ -d "$model" ] && models+=("$model"); done
 
-for model in tests/data/tiny-qwen3 $(ls -d .gpu/models/* 2>/dev/null); do
+for model in "${models[@]}"; do
+  echo "== tests on the GPU with $model"
+  OSCAR_TEST_MODEL=$model build/cuda/tests/calib/oscar_gpu_test
+done
+build/cuda/tests/capture/model/oscar_model_test --gtest_filter='*Gpu*'
+if [ -n "${1:-}" ]; then
+  echo "== tests on the CPU"
+  export OMP_NUM_THREADS=2
+  ctest --test-dir build/cuda -LE gpu -j "$jobs" --timeout 500 2>&1 | tail -25
+  unset OMP_NUM_THREADS
+fi
+
+for model in "${models[@]}"; do
   for dtype in bf16 f32; do
     echo "== calibrating $model in $dtype"
     out=$(mktemp -d)/artifact

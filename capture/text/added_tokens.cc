@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "capture/files/quote.h"
+#include "capture/files/utf8.h"
 #include "capture/text/regex_dialect.h"
-#include "capture/text/utf8.h"
 #include "linalg/error.h"
 
 namespace oscar {

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "capture/files/quote.h"
+#include "capture/files/utf8.h"
 #include "capture/text/byte_alphabet.h"
 #include "capture/text/component_table.h"
-#include "capture/text/utf8.h"
 #include "linalg/error.h"
 
 namespace oscar {

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "capture/text/utf8.h"
+#include "capture/files/utf8.h"
 
 namespace oscar {
 namespace {

@@ -14,7 +14,7 @@
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
-#include "capture/text/utf8.h"
+#include "capture/files/utf8.h"
 #include "linalg/error.h"
 
 namespace oscar {

@@ -5,8 +5,8 @@
 
 #include <utility>
 
+#include "capture/files/utf8.h"
 #include "capture/text/byte_alphabet.h"
-#include "capture/text/utf8.h"
 
 namespace oscar {
 namespace {

@@ -9,7 +9,7 @@
 #include <cctype>
 #include <vector>
 
-#include "capture/text/utf8.h"
+#include "capture/files/utf8.h"
 #include "linalg/error.h"
 
 namespace oscar {

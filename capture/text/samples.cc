@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "capture/text/utf8.h"
+#include "capture/files/utf8.h"
 
 namespace oscar {
 namespace {

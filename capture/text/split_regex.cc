@@ -10,8 +10,8 @@
 #include <array>
 #include <utility>
 
+#include "capture/files/utf8.h"
 #include "capture/text/regex_dialect.h"
-#include "capture/text/utf8.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/files/utf8.h"
 #include "capture/text/tokenizer_json.h"
-#include "capture/text/utf8.h"
 #include "linalg/error.h"
 
 namespace oscar {

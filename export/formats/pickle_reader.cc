@@ -13,9 +13,9 @@
 #include <unordered_map>
 
 #include "capture/files/quote.h"
+#include "capture/files/utf8.h"
 #include "export/formats/pickle_format.h"
 #include "export/formats/pickle_object.h"
-#include "export/formats/utf8.h"
 #include "export/formats/zip_format.h"
 #include "linalg/error.h"
 
@@ -171,7 +171,7 @@ class Machine {
   void PushString() {
     const auto bytes = Take(Number<uint32_t>());
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (!IsUtf8(text)) Fail("a string that is not UTF-8");
+    if (FirstInvalidUtf8(text)) Fail("a string that is not UTF-8");
     const uint64_t weight = 1 + text.size() / 64;
     Object* object = NewValue(std::move(text));
     object->expanded = weight;

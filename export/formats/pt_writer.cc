@@ -14,8 +14,8 @@
 #include <span>
 
 #include "capture/files/quote.h"
+#include "capture/files/utf8.h"
 #include "export/formats/pickle_format.h"
-#include "export/formats/utf8.h"
 #include "export/formats/zip_writer.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
@@ -80,7 +80,7 @@ class Pickler {
   }
 
   void Write(const std::string& text, int) {
-    if (!IsUtf8(text) || text.size() > kMaxBytes) {
+    if (FirstInvalidUtf8(text) || text.size() > kMaxBytes) {
       throw InputError(fmt::format("a string that is not UTF-8 or too long: '{}'", Escaped(text)));
     }
     Op(kBinUnicode);

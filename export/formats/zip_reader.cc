@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "capture/files/quote.h"
-#include "export/formats/utf8.h"
+#include "capture/files/utf8.h"
 #include "export/formats/zip_format.h"
 #include "linalg/error.h"
 
@@ -177,7 +177,7 @@ class Parser {
       Fail(fmt::format("record '{}' ({} bytes at {}) does not fit the file", name, entry.size,
                        entry.header_offset));
     }
-    bool bad = entry.name.empty() || !IsUtf8(entry.name);
+    bool bad = entry.name.empty() || FirstInvalidUtf8(entry.name);
     for (size_t begin = 0; begin <= entry.name.size() && !bad;) {
       const size_t slash = std::min(entry.name.find('/', begin), entry.name.size());
       const std::string_view part = std::string_view(entry.name).substr(begin, slash - begin);

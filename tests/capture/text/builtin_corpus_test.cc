@@ -9,9 +9,9 @@
 #include <map>
 #include <set>
 
+#include "capture/files/utf8.h"
 #include "capture/text/corpus/grammar.h"
 #include "capture/text/data_source.h"
-#include "capture/text/utf8.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -5,8 +5,8 @@
 
 #include <fstream>
 
+#include "capture/files/utf8.h"
 #include "capture/text/byte_alphabet.h"
-#include "capture/text/utf8.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-#include "capture/text/utf8.h"
+#include "capture/files/utf8.h"
 
 #include <gtest/gtest.h>
 
-#include "capture/text/byte_alphabet.h"
+#include <string>
 
 namespace oscar {
 namespace {
@@ -36,15 +36,6 @@ TEST(Utf8, CodePointsRoundTrip) {
     EXPECT_EQ(NextCodePoint(text, position), c);
     EXPECT_EQ(position, text.size());
   }
-}
-
-TEST(ByteAlphabet, IsTheOneOfGpt2) {
-  EXPECT_EQ(ByteToAlphabet('A'), U'A');
-  EXPECT_EQ(ByteToAlphabet(' '), U'Ġ');
-  EXPECT_EQ(ByteToAlphabet('\n'), U'Ċ');
-  EXPECT_EQ(ByteToAlphabet(0xAD), char32_t{0x143});
-  EXPECT_EQ(AlphabetToBytes("ĠÃ©"), " é");
-  EXPECT_EQ(AlphabetToBytes("字"), std::nullopt);
 }
 
 }  // namespace

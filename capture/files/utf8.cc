@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-#include "capture/text/utf8.h"
+#include "capture/files/utf8.h"
 
 #include <cstdint>
 
