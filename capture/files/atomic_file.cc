@@ -80,8 +80,7 @@ void WriteFileAtomically(const std::filesystem::path& path, std::string_view con
   file.Commit();
 }
 
-AtomicDirectory::AtomicDirectory(std::filesystem::path path)
-    : path_(WithoutTrailingSlash(std::move(path))) {
+AtomicDirectory::AtomicDirectory(std::filesystem::path path) : path_(WithoutTrailingSlash(path)) {
   struct stat status {};
   if (lstat(path_.c_str(), &status) == 0) {
     throw InputError(

@@ -140,7 +140,7 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
   serving["clip_chosen"] = k.error.empty() ? "fixed"
                                            : "least held-out quantization error weighted with the "
                                              "calibration importance, summed over layers";
-  const Json report = MakeReport({{"model", info.model},
+  Json report = MakeReport({{"model", info.model},
                                   {"data", info.data},
                                   {"calibration", info.calibration},
                                   {"serving", serving}},

@@ -64,10 +64,11 @@ void OptionTable::Insert(OptionSpec spec, ValueType type, std::function<Json()> 
   OSCAR_CHECK(spec.choices.empty() || type.kind == ValueKind::kText);
   OSCAR_CHECK(!spec.several || type.list);
   OSCAR_CHECK(!spec.only_once || (!spec.positional && !type.list && !type.optional));
+  Json default_value = get();
   Option option{.spec = std::move(spec),
                 .type = type,
                 .group = group_,
-                .default_value = get(),
+                .default_value = std::move(default_value),
                 .get = std::move(get),
                 .set = std::move(set)};
   OSCAR_CHECK(!option.default_value.is_null() || type.optional);
