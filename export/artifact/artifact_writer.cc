@@ -141,10 +141,10 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                                            : "least held-out quantization error weighted with the "
                                              "calibration importance, summed over layers";
   Json report = MakeReport({{"model", info.model},
-                                  {"data", info.data},
-                                  {"calibration", info.calibration},
-                                  {"serving", serving}},
-                                 layer_reports);
+                            {"data", info.data},
+                            {"calibration", info.calibration},
+                            {"serving", serving}},
+                           layer_reports);
   WriteFileAtomically(staging / kReportFile, CanonicalJson(report));
   WriteFileAtomically(staging / kReportPageFile, ReportPage(report));
   WriteFileAtomically(staging / kCardFile, ModelCard(report));
