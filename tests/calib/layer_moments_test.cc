@@ -72,5 +72,19 @@ TEST(Fit, FlattensImportanceOfEveryHeadAndOfTheirMean) {
   EXPECT_EQ(fit.k_shared.num_rotations, 1);
 }
 
+TEST(Fit, TheSharedRotationBelongsToTheMeanOfTheHeads) {
+  const LayerMoments m = SampleMoments(0, 200, 3);
+  const LayerFit fit = FitLayer(m, {});
+  const auto flat = [](const SideResult& side, const Matrix& mean) {
+    const Eigen::Map<const Matrix> r_transposed(side.rotation.data(), side.dim, side.dim);
+    const Vector importance = (r_transposed * mean * r_transposed.transpose()).diagonal();
+    for (double value : importance)
+      EXPECT_NEAR(value, mean.trace() / static_cast<double>(side.dim), 1e-10 * mean.trace());
+  };
+  const ValueTarget target = ValueTarget::kAttentionOutput;
+  flat(fit.k_shared, (m.QueryCovariance(0) + m.QueryCovariance(1)) / 2);
+  flat(fit.v_shared, (m.ValueCovariance(0, target) + m.ValueCovariance(1, target)) / 2);
+}
+
 }  // namespace
 }  // namespace oscar
