@@ -269,6 +269,13 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
                   static_cast<double>(memory.peak) / 1e9,
                   device.is_cpu() ? "resident" : "on the GPU"),
       info.timings);
+  const Json& arms = report.at("summary").at("arms");
+  if (arms.contains("naive") && arms.at("naive").at("rows_beyond") == 0) {
+    context.log.Info("inside_windows",
+                     "no held-out row reaches beyond the sink and recent windows, so every KL "
+                     "below is 0 by construction; give longer documents, or see "
+                     "kl_mean_no_windows in report.json");
+  }
   context.out << RenderTable(report);
   return {ExitCode::kDone, output.string()};
 }
