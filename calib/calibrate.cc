@@ -21,12 +21,6 @@
 namespace oscar {
 namespace {
 
-std::vector<int64_t> Lengths(const std::vector<std::vector<int32_t>>& sequences) {
-  std::vector<int64_t> lengths;
-  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
-  return lengths;
-}
-
 uint64_t WeightBytes(const Checkpoint& checkpoint, const LayerSpec& layer, bool attention_only) {
   uint64_t bytes = 0;
   for (const TensorNeed& need : LayerTensors(layer, attention_only))
@@ -54,9 +48,15 @@ void CheckQuantization(const ModelSpec& spec, const ClipOptions& clip) {
 
 }  // namespace
 
+std::vector<int64_t> CalibrationInput::SequenceLengths() const {
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
+  return lengths;
+}
+
 HeldOutSplit CheckCalibration(const CalibrationInput& input) {
   CheckQuantization(input.spec, input.options.clip);
-  const std::vector<int64_t> lengths = Lengths(input.sequences);
+  const std::vector<int64_t> lengths = input.SequenceLengths();
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   for (const LayerSpec& layer : input.spec.layers) {
     const int64_t dim = std::max(layer.attention.head_dim, layer.attention.v_head_dim);
@@ -90,7 +90,7 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
   LoopOptions loop_options;
   loop_options.need_final_hidden = false;
   const LayerLoop loop(input.checkpoint, input.spec, input.device, input.dtype, loop_options);
-  const std::vector<int64_t> lengths = Lengths(input.sequences);
+  const std::vector<int64_t> lengths = input.SequenceLengths();
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   at::Tensor hidden;
   if (const auto saved = job.HiddenPath()) {

@@ -26,6 +26,8 @@ struct CalibrationInput {
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
   CalibrationOptions options;
+
+  std::vector<int64_t> SequenceLengths() const;  // tokens of each
 };
 
 // One finished layer, for progress.

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "capture/files/atomic_file.h"
+#include "capture/files/digest_json.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -38,14 +39,6 @@ int LockJob(const fs::path& path) {
                     path.string()));
   }
   return fd;
-}
-
-Json DigestJson(const FileDigest& digest) {
-  return {{"sha256", digest.sha256}, {"size", digest.size}};
-}
-
-FileDigest DigestFromJson(const Json& json, const std::string& what) {
-  return {JsonString(json, "sha256", what), static_cast<uint64_t>(JsonInt(json, "size", what))};
 }
 
 void CheckFile(const fs::path& path, const FileDigest& expected) {
@@ -171,8 +164,8 @@ void JobDirectory::ReadState() {
 
 void JobDirectory::WriteState() const {
   Json state = {{"version", kStateVersion}, {"layers", Json::array()}, {"timings", timings_}};
-  for (const FileDigest& layer : layers_) state["layers"].push_back(DigestJson(layer));
-  if (hidden_) state["hidden"] = DigestJson(*hidden_);
+  for (const FileDigest& layer : layers_) state["layers"].push_back(DigestToJson(layer));
+  if (hidden_) state["hidden"] = DigestToJson(*hidden_);
   WriteFileAtomically(path_ / "state.json", CanonicalJson(state));
 }
 

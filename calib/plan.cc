@@ -58,13 +58,6 @@ double MeasuredRate(at::Device device, at::ScalarType dtype) {
   return static_cast<double>(products) * 1024.0 * 1024.0 * 1024.0 / seconds;
 }
 
-std::vector<int64_t> Lengths(const CalibrationInput& input) {
-  std::vector<int64_t> lengths;
-  for (const auto& sequence : input.sequences)
-    lengths.push_back(static_cast<int64_t>(sequence.size()));
-  return lengths;
-}
-
 // Bytes that a layer's calibration adds to the loop.
 struct FitBytes {
   uint64_t kept =
@@ -106,7 +99,7 @@ FitBytes FitMemory(const ModelSpec& spec, const std::vector<int64_t>& sequence_l
 }  // namespace
 
 CalibrationPlan PlanCalibration(const CalibrationInput& input) {
-  const std::vector<int64_t> lengths = Lengths(input);
+  const std::vector<int64_t> lengths = input.SequenceLengths();
   int64_t tokens = 0;
   for (int64_t length : lengths) tokens += length;
   LoopOptions loop;

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "capture/files/digest.h"
+#include "capture/files/digest_json.h"
 #include "capture/files/mapped_file.h"
 #include "capture/model/device.h"
 #include "linalg/hadamard.h"
@@ -22,10 +22,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-Json FileJson(const fs::path& path) {
-  const FileDigest digest = DigestFile(path);
-  return {{"sha256", digest.sha256}, {"size", digest.size}};
-}
+Json FileJson(const fs::path& path) { return DigestToJson(DigestFile(path)); }
 
 }  // namespace
 

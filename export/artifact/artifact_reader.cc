@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "capture/files/digest.h"
+#include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
@@ -88,8 +88,7 @@ Artifact Artifact::Open(const fs::path& directory) {
   for (const char* needed :
        {kRotationsFile, kMomentsFile, kReportFile, kReportPageFile, kCardFile}) {
     const Json& entry = JsonMember(files, needed, file);
-    const FileDigest expected{JsonString(entry, "sha256", file),
-                              static_cast<uint64_t>(JsonInt(entry, "size", file))};
+    const FileDigest expected = DigestFromJson(entry, file);
     const FileDigest found = DigestFile(directory / needed);
     if (found != expected) {
       throw InputError(fmt::format(

@@ -13,7 +13,7 @@
 #include "calib/moments_file.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/atomic_file.h"
-#include "capture/files/digest.h"
+#include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/model_card.h"
 #include "export/artifact/report.h"
@@ -80,8 +80,7 @@ struct ClipOverLayers {
 Json DigestsOf(const std::filesystem::path& directory, const std::vector<const char*>& files) {
   Json digests = Json::object();
   for (const char* file : files) {
-    const FileDigest digest = DigestFile(directory / file);
-    digests[file] = {{"sha256", digest.sha256}, {"size", digest.size}};
+    digests[file] = DigestToJson(DigestFile(directory / file));
   }
   return digests;
 }

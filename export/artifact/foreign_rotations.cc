@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "calib/fit.h"
-#include "capture/files/digest.h"
+#include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_writer.h"
 #include "export/formats/covariance_import.h"
@@ -72,8 +72,9 @@ LayerMoments Moments(const LayerCovariances& k, const LayerCovariances& v, Value
 }
 
 Json FileJson(const fs::path& path) {
-  const FileDigest digest = DigestFile(path);
-  return {{"name", path.filename().string()}, {"sha256", digest.sha256}, {"size", digest.size}};
+  Json json = DigestToJson(DigestFile(path));
+  json["name"] = path.filename().string();
+  return json;
 }
 
 }  // namespace
