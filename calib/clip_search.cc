@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "calib/int2_tensor.h"
+#include "calib/affine_tensor.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -51,7 +51,7 @@ void SearchClip(const at::Tensor& rows, const std::vector<Matrix>& importance,
   std::vector<at::Tensor> errors;
   for (double ratio : candidates) {
     errors.push_back(
-        energy(Int2RoundTrip(y, ClipThresholds(sorted, ratio), quant_group_size).sub_(y)));
+        energy(AffineRoundTrip(y, ClipThresholds(sorted, ratio), quant_group_size).sub_(y)));
   }
   const at::Tensor curve = at::stack(errors).div_(energy(y)).cpu();
   side.clip_error.assign(curve.const_data_ptr<double>(),

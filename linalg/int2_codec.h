@@ -42,4 +42,14 @@ template <typename T>
 T QuantizeDequantizeRow(std::span<const T> x, const Int2Format& format, const RowClip& clip,
                         std::span<T> y);
 
+// The same with codes of another width, whose packing is not defined here.
+struct AffineFormat {
+  int bits = 2;                    // 1 to 8
+  int64_t quant_group_size = 128;  // divides the row
+  MetadataType metadata = MetadataType::kFloat32;
+};
+template <typename T>
+T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, const RowClip& clip,
+                              std::span<T> y);
+
 }  // namespace oscar

@@ -33,9 +33,9 @@ struct Int2Format {
   MetadataType metadata = MetadataType::kFloat32;
 };
 
+inline constexpr int kInt2Bits = 2;
 inline constexpr int kInt2MaxCode = 3;
 inline constexpr int64_t kInt2CodesPerByte = 4;
-inline constexpr float kInt2MinRange = 1e-8F;  // floor of max - min
 
 // Whether rows tile: head_dim a positive multiple of 4, and quant_group_size divides it.
 constexpr bool IsValid(const Int2Format& format) {

@@ -8,9 +8,9 @@
 
 #include <cmath>
 
+#include "calib/affine_tensor.h"
 #include "calib/clip_search.h"
 #include "calib/fit.h"
-#include "calib/int2_tensor.h"
 #include "capture/files/strict_json.h"
 #include "linalg/attention_kl.h"
 #include "tests/calib/golden_layer.h"
@@ -44,7 +44,7 @@ TEST(AttentionError, EqualsTheScalarReference) {
     const at::Tensor rotation = RotationTensor(side, x);
     const at::Tensor y = RotateRows(x, rotation);
     const at::Tensor thresholds = ClipThresholds(std::get<0>(y.abs().sort(-1)), ratio);
-    return Int2RoundTrip(y, thresholds, side.dim)
+    return AffineRoundTrip(y, thresholds, side.dim)
         .to(at::kDouble)
         .matmul(rotation.to(at::kDouble).transpose(1, 2));
   };

@@ -1,23 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See int2_tensor.h. Trap: every line is one rounding; fusing or reordering them changes codes.
-#include "calib/int2_tensor.h"
+// See affine_tensor.h. Trap: every line is one rounding; fusing or reordering them changes codes.
+#include "calib/affine_tensor.h"
 
 #include <ATen/ATen.h>
 
 #include <optional>
 
+#include "linalg/affine_group.h"
 #include "linalg/check.h"
 #include "linalg/percentile_clip.h"
 
 namespace oscar {
 
-at::Tensor Int2RoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
-                         int64_t quant_group_size) {
-  OSCAR_CHECK(rows.scalar_type() == at::kFloat);
+at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
+                           int64_t quant_group_size, int bits) {
+  OSCAR_CHECK(rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
   const int64_t dim = rows.size(-1);
   OSCAR_CHECK_EQ(dim % quant_group_size, 0);
+  const int max_code = MaxCode(bits);
   at::Tensor x = rows;
   if (thresholds.defined()) x = at::minimum(at::maximum(x, -thresholds), thresholds);
   auto shape = rows.sizes().vec();
@@ -26,11 +28,11 @@ at::Tensor Int2RoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
   x = x.reshape(shape);  // [..., groups, quant_group_size]
   const at::Tensor lo = x.amin(-1, true);
   const at::Tensor hi = x.amax(-1, true);
-  const at::Tensor three = at::full(
-      {}, 3.0f, x.options());  // a tensor: a scalar divisor would become a product with 1/3
-  const at::Tensor scale = (hi - lo).clamp_min(1e-8f).div(three);
+  // A tensor: a scalar divisor would become a product with its reciprocal.
+  const at::Tensor divisor = at::full({}, max_code, x.options());
+  const at::Tensor scale = (hi - lo).clamp_min(kMinAffineRange).div(divisor);
   const at::Tensor zero = lo.neg().div(scale);
-  const at::Tensor codes = x.div(scale).add_(zero).add_(0.5f).trunc_().clamp_(0, 3);
+  const at::Tensor codes = x.div(scale).add_(zero).add_(0.5f).trunc_().clamp_(0, max_code);
   return codes.sub_(zero).mul_(scale).reshape(rows.sizes());
 }
 

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See row_comparison.h.
+#include "calib/row_comparison.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+// scores [num_kv_heads, gqa_ratio, rows, tokens] times values [num_kv_heads, tokens, dim].
+at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
+  return scores.flatten(1, 2).bmm(values).view(
+      {scores.size(0), scores.size(1), scores.size(2), values.size(2)});
+}
+
+at::Tensor RowEnergy(const at::Tensor& rows) { return rows.square().sum(-1); }
+
+}  // namespace
+
+at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
+                         const AttentionSpec& spec) {
+  if (spec.window && windows.recent >= *spec.window) return at::zeros_like(positions, at::kBool);
+  return positions.ge(windows.sink + windows.recent);
+}
+
+int64_t RowsPerSlice(const AttentionSpec& spec, int64_t tokens, int64_t element_bytes,
+                     int64_t bytes) {
+  return std::max<int64_t>(1, bytes / (element_bytes * spec.num_q_heads * tokens));
+}
+
+RowComparison::RowComparison(const AttentionSpec& spec, const at::Tensor& keys,
+                             const at::Tensor& values, at::ScalarType dtype)
+    : spec_(spec), dtype_(dtype), k_(Heads(keys)), v_(Heads(values)) {
+  OSCAR_CHECK(dtype == at::kDouble || dtype == at::kFloat);
+}
+
+at::Tensor RowComparison::Heads(const at::Tensor& rows) const {
+  return rows.permute({1, 0, 2}).to(dtype_).contiguous();
+}
+
+// [rows, num_q_heads, d] -> [num_kv_heads, gqa_ratio * rows, d]
+at::Tensor RowComparison::Queries(const at::Tensor& queries) const {
+  return queries.to(dtype_)
+      .view({queries.size(0), spec_.num_kv_heads, -1, queries.size(2)})
+      .permute({1, 2, 0, 3})
+      .reshape({spec_.num_kv_heads, -1, queries.size(2)});
+}
+
+// Scaled logits [num_kv_heads, gqa_ratio, rows, tokens].
+at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
+  return queries.bmm(keys.transpose(1, 2))
+      .mul_(spec_.scale)
+      .view({keys.size(0), -1, visible_.size(0), keys.size(1)});
+}
+
+void RowComparison::SetRows(const QueryRows& rows) {
+  const at::Tensor key = at::arange(k_.size(1), rows.positions.options()).unsqueeze(0);
+  age_ = rows.positions.unsqueeze(1) - key;
+  visible_ = age_.ge(0);
+  if (spec_.window) visible_ = visible_.logical_and(age_.lt(*spec_.window));
+  hidden_ = visible_.logical_not();
+  num_visible_ = visible_.sum(-1);
+  queries_ = Queries(rows.queries);
+  logits_ = Logits(queries_, k_);
+  log_p_ = logits_.masked_fill(hidden_, -INFINITY).log_softmax(-1);
+  p_ = log_p_.exp();
+  output_ = Weighted(p_, v_);
+  output_sq_ = RowEnergy(output_);
+  logit_sq_ = logits_.masked_fill(hidden_, 0).square_().sum(-1);
+}
+
+RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const {
+  Prepared prepared;
+  prepared.k_stored = Heads(stored.k_stored);
+  if (stored.k.defined()) prepared.k = Heads(stored.k);
+  const at::Tensor v_stored = Heads(stored.v_stored);
+  prepared.values = at::cat({v_stored, v_}, -1);  // both sums in one product
+  prepared.exact_minus_stored = (stored.v.defined() ? Heads(stored.v) : v_).sub(v_stored);
+  return prepared;
+}
+
+std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
+                                              std::span<const CacheWindows> windows) const {
+  const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
+  const at::Tensor logits = Logits(queries, stored.k_stored);
+  const auto shows_exact = [](const CacheWindows& w) { return w.sink > 0 || w.recent > 0; };
+  at::Tensor exact_logits = logits_;
+  if ((own_queries.defined() || stored.k.defined()) && std::ranges::any_of(windows, shows_exact))
+    exact_logits = Logits(queries, stored.k.defined() ? stored.k : k_);
+  std::vector<RowErrors> results;
+  for (const CacheWindows& window : windows) {
+    if (!shows_exact(window)) {
+      results.push_back(Errors(logits, {}, stored));
+      continue;
+    }
+    const at::Tensor key = at::arange(k_.size(1), age_.options()).unsqueeze(0);
+    const at::Tensor exact = age_.lt(window.recent).logical_or_(key.lt(window.sink));
+    results.push_back(Errors(at::where(exact, exact_logits, logits), exact, stored));
+  }
+  return results;
+}
+
+// KL per row as the sum of p (e^x - 1 - x), x = log p^ - log p: never negative, free of
+// cancellation, exactly 0 where nothing differs (reference/performance.md section 4).
+RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exact,
+                                const Prepared& stored) const {
+  const at::Tensor log_other = logits.masked_fill(hidden_, -INFINITY).log_softmax(-1);
+  const at::Tensor other = log_other.exp();
+  RowErrors errors;
+  {
+    const at::Tensor x = log_other.sub(log_p_).masked_fill_(hidden_, 0);
+    errors.kl = x.expm1().sub_(x).mul_(p_).sum(-1);
+  }
+  errors.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
+  const at::Tensor both = Weighted(other, stored.values);
+  const int64_t dim = v_.size(2);
+  at::Tensor output = both.narrow(-1, 0, dim);
+  const at::Tensor with_true_values = both.narrow(-1, dim, dim);
+  if (exact.defined()) {
+    output =
+        output.add(Weighted(other.masked_fill(exact.logical_not(), 0), stored.exact_minus_stored));
+  }
+  errors.output_error_sq = RowEnergy(output.sub(output_));
+  errors.k_term_sq = RowEnergy(with_true_values.sub(output_));
+  errors.v_term_sq = RowEnergy(output.sub(with_true_values));
+  return errors;
+}
+
+}  // namespace oscar

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Softmax rows over the exact cache against those over a stored one, on any device in float64 or
+// float32: KL(S || S^), output and logit errors, per query row. Scalar reference:
+// linalg/attention_kl.h. Trap: score matrices are rows x tokens; callers slice the rows so that
+// they stay small whatever the context length (RowsPerSlice).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "capture/model/model_spec.h"
+#include "linalg/attention_kl.h"  // CacheWindows
+
+namespace oscar {
+
+// Some query rows of one sequence.
+struct QueryRows {
+  at::Tensor positions;  // [rows] int64, in the sequence
+  at::Tensor queries;    // [rows, num_q_heads, d]
+};
+
+// What an arm's attention reads of one sequence, [tokens, num_kv_heads, dim] each. `k` and `v` are
+// its own exact cache, which the windows show; undefined: those of the reference.
+struct StoredCache {
+  at::Tensor k_stored, v_stored;
+  at::Tensor k, v;
+};
+
+// Per query row and head, [num_kv_heads, gqa_ratio, rows] of the measuring type.
+struct RowErrors {
+  at::Tensor kl;               // nats
+  at::Tensor output_error_sq;  // |P^ V^ - P V|^2
+  at::Tensor k_term_sq;        // |(P^ - P) V|^2: what wrong scores do
+  at::Tensor v_term_sq;        // |P^ (V^ - V)|^2: what wrong values do
+  at::Tensor logit_error_sq;   // sum over visible keys of (scaled logit^ - logit)^2
+};
+
+// Rows without one visible quantized key have no error: bool [rows].
+at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
+                         const AttentionSpec& spec);
+
+// Query rows whose scores take about `bytes` in a type of `element_bytes`.
+int64_t RowsPerSlice(const AttentionSpec& spec, int64_t tokens, int64_t element_bytes,
+                     int64_t bytes);
+
+// One sequence of one layer.
+class RowComparison {
+ public:
+  // keys [tokens, num_kv_heads, d], values [tokens, num_kv_heads, dv]; `dtype` measures: kDouble or
+  // kFloat.
+  RowComparison(const AttentionSpec& spec, const at::Tensor& keys, const at::Tensor& values,
+                at::ScalarType dtype);
+
+  // The rows compared from here on.
+  void SetRows(const QueryRows& rows);
+  const at::Tensor& output_sq() const { return output_sq_; }       // |P V|^2, as in RowErrors
+  const at::Tensor& logit_sq() const { return logit_sq_; }         // sum over visible keys
+  const at::Tensor& visible_keys() const { return num_visible_; }  // [rows] int64
+
+  // The same cache as Compare() reads it; made once per sequence.
+  struct Prepared {
+    at::Tensor k_stored;            // [num_kv_heads, tokens, d]
+    at::Tensor values;              // [num_kv_heads, tokens, 2 dv]: stored, and the reference's
+    at::Tensor k;                   // [num_kv_heads, tokens, d]; undefined: the reference's
+    at::Tensor exact_minus_stored;  // of values [num_kv_heads, tokens, dv]
+  };
+  Prepared Prepare(const StoredCache& stored) const;
+
+  // `own_queries` [rows, num_q_heads, d] of the arm, undefined: the reference's. One result per
+  // window setting; logits are computed once for all of them.
+  std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
+                                 std::span<const CacheWindows> windows) const;
+
+ private:
+  at::Tensor Heads(const at::Tensor& rows) const;
+  at::Tensor Queries(const at::Tensor& queries) const;
+  at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
+  RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact, const Prepared& stored) const;
+
+  const AttentionSpec& spec_;
+  at::ScalarType dtype_;
+  at::Tensor k_, v_;          // [num_kv_heads, tokens, dim]
+  at::Tensor age_, visible_;  // [rows, tokens]: position - key; bool
+  at::Tensor hidden_;         // !visible
+  at::Tensor queries_, logits_, log_p_, p_, output_;
+  at::Tensor output_sq_, logit_sq_, num_visible_;
+};
+
+}  // namespace oscar

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "calib/affine_tensor.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "linalg/int2_codec.h"
+
+namespace oscar {
+namespace {
+
+at::Tensor Rows(int64_t dim, uint64_t seed) {
+  at::manual_seed(seed);
+  at::Tensor rows = at::randn({64, dim}, at::kFloat);
+  rows[1].fill_(3);  // constant
+  rows[2].mul_(1e-20);
+  rows[3].mul_(1e20);
+  rows[4][0] = 500;                               // one outlier
+  rows[5].copy_(at::arange(dim).to(at::kFloat));  // ramp, codes on half-way points
+  rows[6].abs_();
+  rows.slice(0, 20, 40).copy_(rows.slice(0, 20, 40).to(at::kBFloat16));
+  return rows;
+}
+
+template <typename T>
+void ExpectScalarValues(const at::Tensor& rows, int64_t group, double ratio, int bits) {
+  const at::Tensor sorted = std::get<0>(rows.abs().sort(-1));
+  const at::Tensor tensor = AffineRoundTrip(rows, ClipThresholds(sorted, ratio), group, bits);
+  const auto dim = static_cast<size_t>(rows.size(1));
+  for (int64_t row = 0; row < rows.size(0); ++row) {
+    std::vector<T> expected(dim);
+    const T* x = rows[row].const_data_ptr<T>();
+    QuantizeDequantizeAffineRow<T>(std::span<const T>(x, dim), AffineFormat{bits, group},
+                                   {ratio, ClipMethod::kSort}, std::span<T>(expected));
+    ASSERT_EQ(
+        std::memcmp(expected.data(), tensor[row].const_data_ptr<T>(), expected.size() * sizeof(T)),
+        0)
+        << "dim " << dim << " group " << group << " ratio " << ratio << " bits " << bits << " row "
+        << row;
+  }
+}
+
+TEST(AffineTensor, EqualsTheScalarCodecBitForBit) {
+  for (int64_t dim : {32, 64, 128, 96}) {
+    const at::Tensor rows = Rows(dim, static_cast<uint64_t>(dim));
+    for (int64_t group : {dim, dim / 2, dim / 4}) {
+      for (double ratio : {0.0, 0.8, 0.92, 0.96, 1.0}) {
+        for (int bits : {2, 4}) {
+          ExpectScalarValues<float>(rows, group, ratio, bits);
+          ExpectScalarValues<double>(rows.to(at::kDouble), group, ratio, bits);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oscar
