@@ -20,7 +20,14 @@
 
 namespace oscar {
 
-enum class Hdf5Type { kFloat64, kFloat32, kInt64, kInt32, kUInt16, kUInt8 };  // little-endian
+// Little-endian; float16 is that of IEEE 754.
+enum class Hdf5Type { kFloat64, kFloat32, kFloat16, kInt64, kInt32, kUInt16, kUInt8 };
+
+// A float16 by its bits; nothing here computes with it.
+struct Float16 {
+  uint16_t bits = 0;
+  bool operator==(const Float16&) const = default;
+};
 
 template <typename T>
 constexpr Hdf5Type Hdf5TypeOf() {
@@ -29,6 +36,8 @@ constexpr Hdf5Type Hdf5TypeOf() {
     return Hdf5Type::kFloat64;
   else if constexpr (std::is_same_v<V, float>)
     return Hdf5Type::kFloat32;
+  else if constexpr (std::is_same_v<V, Float16>)
+    return Hdf5Type::kFloat16;
   else if constexpr (std::is_same_v<V, int64_t>)
     return Hdf5Type::kInt64;
   else if constexpr (std::is_same_v<V, int32_t>)
@@ -81,7 +90,7 @@ class Hdf5Writer {
                const Hdf5DatasetOptions& options = {});
 
   // `values` are whole rows of the first dimension, [first_row, first_row + rows). Every row must
-  // have been written once when the file is finished.
+  // be written exactly once; with its last row a dataset leaves memory.
   template <typename T>
   void WriteRows(std::string_view dataset, int64_t first_row, std::span<const T> values) {
     WriteRaw(dataset, Hdf5TypeOf<T>(), first_row, values.data(), values.size());

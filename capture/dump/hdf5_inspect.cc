@@ -88,9 +88,10 @@ class Inspector {
     Require(type.valid(), path, "read the element type");
     const auto known = FromHdf5FileType(type.get());
     if (!known) {
-      Refuse(path,
-             "element type is not one of float64, float32, int64, int32, uint16, uint8 (all "
-             "little-endian)");
+      Refuse(
+          path,
+          "element type is not one of float64, float32, float16, int64, int32, uint16, uint8 (all "
+          "little-endian)");
     }
     info.type = *known;
     const Hdf5Handle space(H5Dget_space(dataset));

@@ -253,6 +253,7 @@ void Hdf5Writer::WriteRaw(std::string_view dataset, Hdf5Type type, int64_t first
   OSCAR_CHECK_LE(0, first_row);
   OSCAR_CHECK_LE(static_cast<hsize_t>(first_row) + rows, target.shape[0]);
   if (rows == 0) return;
+  OSCAR_CHECK(target.handle.valid());  // else all its rows have been written
 
   std::vector<hsize_t> start(target.shape.size(), 0), extent = target.shape;
   start[0] = static_cast<hsize_t>(first_row);
@@ -266,6 +267,10 @@ void Hdf5Writer::WriteRaw(std::string_view dataset, Hdf5Type type, int64_t first
                              H5P_DEFAULT, values) >= 0;
   state_->Require(good, "write dataset", name);
   target.rows_written += rows;
+  if (target.rows_written == target.shape[0]) {
+    const bool closed = target.handle.Reset();  // and with it its cache of chunks
+    state_->Require(closed, "close dataset", name);
+  }
 }
 
 void Hdf5Writer::FinishHdf5() {

@@ -45,6 +45,7 @@ TEST(Hdf5, RoundTripsEveryType) {
   Hdf5Writer writer(path);
   writer.Write("/f64", {3, 2}, View(Iota<double>(6, 0.5)));
   writer.Write("/f32", {6}, View(Iota<float>(6, -2.5f)));
+  writer.Write("/f16", {2}, View(std::vector<Float16>{{0x3c00}, {0xfbff}}));  // 1, -65504
   writer.Write("/deep/er/i64", {1, 2, 3}, View(Iota<int64_t>(6, -(int64_t{1} << 60))));
   writer.Write("/deep/i32", {6}, View(Iota<int32_t>(6, -3)));
   writer.Write("deep/u16", {2, 3}, View(Iota<uint16_t>(6, 65530)), {.deflate_level = 6});
@@ -58,13 +59,14 @@ TEST(Hdf5, RoundTripsEveryType) {
   EXPECT_EQ(reader.Read<double>("/f64", {3, 2}), Iota<double>(6, 0.5));
   EXPECT_EQ(reader.Read<double>("f64", {-1, 2}), Iota<double>(6, 0.5));
   EXPECT_EQ(reader.Read<float>("/f32", {6}), Iota<float>(6, -2.5f));
+  EXPECT_EQ(reader.Read<Float16>("/f16", {2}), (std::vector<Float16>{{0x3c00}, {0xfbff}}));
   EXPECT_EQ(reader.Read<int64_t>("/deep/er/i64", {1, 2, 3}), Iota<int64_t>(6, -(int64_t{1} << 60)));
   EXPECT_EQ(reader.Read<int32_t>("/deep/i32", {6}), Iota<int32_t>(6, -3));
   EXPECT_EQ(reader.Read<uint16_t>("/deep/u16", {2, 3}), Iota<uint16_t>(6, 65530));
   EXPECT_EQ(reader.Read<uint8_t>("/u8", {6, 1}), Iota<uint8_t>(6, 250));
   EXPECT_TRUE(reader.Read<double>("/none", {0, 5}).empty());
   EXPECT_EQ(reader.Children("/"),
-            (std::vector<std::string>{"deep", "empty", "f32", "f64", "none", "u8"}));
+            (std::vector<std::string>{"deep", "empty", "f16", "f32", "f64", "none", "u8"}));
   EXPECT_EQ(reader.Children("/deep/"), (std::vector<std::string>{"er", "i32", "u16"}));
   EXPECT_TRUE(reader.Children("/empty/group").empty());
   EXPECT_TRUE(reader.Exists("/deep/er") && reader.IsGroup("/deep/er"));

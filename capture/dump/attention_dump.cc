@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/dump/attention_dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Far above any model; keeps every product of two of them inside 64 bits.
+constexpr int64_t kMaxHeads = 1 << 16, kMaxDim = 1 << 16, kMaxLayerId = 1 << 20;
+
+// A value whose exponent bits are all ones is NaN or infinite.
+template <typename T>
+std::optional<size_t> FirstWithExponent(std::span<const std::byte> values, T exponent) {
+  for (size_t i = 0; i < values.size() / sizeof(T); ++i) {
+    T bits;
+    std::memcpy(&bits, values.data() + i * sizeof(T), sizeof(T));
+    if ((bits & exponent) == exponent) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view DumpTensorName(DumpTensor tensor) {
+  constexpr std::array<std::string_view, kDumpTensors.size()> kNames = {"q", "k", "v", "attn_out"};
+  return kNames.at(static_cast<size_t>(tensor));
+}
+
+int64_t DumpLayer::heads(DumpTensor tensor) const {
+  return tensor == DumpTensor::kQ || tensor == DumpTensor::kAttnOut ? num_q_heads : num_kv_heads;
+}
+
+int64_t DumpLayer::dim(DumpTensor tensor) const {
+  return tensor == DumpTensor::kQ || tensor == DumpTensor::kK ? head_dim : v_head_dim;
+}
+
+int64_t DumpLayer::row_bytes(DumpTensor tensor) const {
+  return heads(tensor) * dim(tensor) * DTypeBytes(dtype);
+}
+
+void CheckDumpLayer(const DumpLayer& layer, const std::string& what) {
+  const auto check = [&](std::string_view name, int64_t value, int64_t max) {
+    if (value < 1 || value > max) {
+      throw InputError(fmt::format("{}: {} is {}, expected 1 to {}", what, name, value, max));
+    }
+  };
+  if (layer.layer_id < 0 || layer.layer_id > kMaxLayerId) {
+    throw InputError(
+        fmt::format("{}: layer id {}, expected 0 to {}", what, layer.layer_id, kMaxLayerId));
+  }
+  check("num_q_heads", layer.num_q_heads, kMaxHeads);
+  check("num_kv_heads", layer.num_kv_heads, kMaxHeads);
+  check("head_dim", layer.head_dim, kMaxDim);
+  check("v_head_dim", layer.v_head_dim, kMaxDim);
+  if (layer.num_q_heads % layer.num_kv_heads != 0) {
+    throw InputError(fmt::format("{}: {} query heads are not a multiple of {} KV heads", what,
+                                 layer.num_q_heads, layer.num_kv_heads));
+  }
+  if (!std::isfinite(layer.scale) || layer.scale <= 0) {
+    throw InputError(fmt::format("{}: scale is {}, expected a number above 0", what, layer.scale));
+  }
+  if (!std::isfinite(layer.softcap) || layer.softcap < 0) {
+    throw InputError(fmt::format("{}: softcap is {}, expected 0 (none) or a number above 0", what,
+                                 layer.softcap));
+  }
+  if (layer.window && *layer.window < 1) {
+    throw InputError(
+        fmt::format("{}: a window of {} tokens, expected at least 1", what, *layer.window));
+  }
+  if (layer.dtype != DType::kBF16 && layer.dtype != DType::kF16 && layer.dtype != DType::kF32) {
+    throw InputError(
+        fmt::format("{}: {} values, expected BF16, F16 or F32", what, DTypeName(layer.dtype)));
+  }
+}
+
+std::optional<size_t> FirstNotFinite(DType dtype, std::span<const std::byte> values) {
+  switch (dtype) {
+    case DType::kBF16:
+      return FirstWithExponent<uint16_t>(values, 0x7f80);
+    case DType::kF16:
+      return FirstWithExponent<uint16_t>(values, 0x7c00);
+    case DType::kF32:
+      return FirstWithExponent<uint32_t>(values, 0x7f800000);
+    default:
+      OSCAR_CHECK(false);
+  }
+  return std::nullopt;
+}
+
+}  // namespace oscar

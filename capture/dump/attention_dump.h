@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a dump of attention holds, whatever its format, and the two directions: AttentionDump is
+// read, DumpSink is written. Trap: values are bytes in the dump's own type (BF16, F16 or F32,
+// little-endian); nothing here converts.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/checkpoint/dtype.h"
+
+namespace oscar {
+
+// Per token and head, as they enter (or leave) attention.
+enum class DumpTensor { kQ, kK, kV, kAttnOut };
+inline constexpr std::array kDumpTensors = {DumpTensor::kQ, DumpTensor::kK, DumpTensor::kV,
+                                            DumpTensor::kAttnOut};
+std::string_view DumpTensorName(DumpTensor tensor);  // "q", "k", "v", "attn_out"
+
+struct DumpLayer {
+  int layer_id = 0;  // the checkpoint's own number
+  int64_t num_q_heads = 0, num_kv_heads = 0;
+  int64_t head_dim = 0, v_head_dim = 0;
+  double scale = 0;               // factor on q·k
+  std::optional<int64_t> window;  // query i sees keys i-W+1 .. i; absent: 0 .. i
+  double softcap = 0;             // logits become softcap * tanh(logits / softcap); 0: they do not
+  DType dtype = DType::kF32;      // of q, k, v, attn_out
+
+  int64_t heads(DumpTensor tensor) const;      // num_q_heads or num_kv_heads
+  int64_t dim(DumpTensor tensor) const;        // head_dim or v_head_dim
+  int64_t row_bytes(DumpTensor tensor) const;  // of one token
+  bool operator==(const DumpLayer&) const = default;
+};
+
+// Throws InputError naming `what` unless the geometry is one that attention can have: counts
+// positive and in sensible bounds, query heads a multiple of KV heads, a scale above 0, 16 or 32
+// bits.
+void CheckDumpLayer(const DumpLayer& layer, const std::string& what);
+
+// Where a dump comes from; "" where its format does not say.
+struct DumpOrigin {
+  std::string format;            // "oscar-dump 1" or "upstream"
+  std::string model;             // "Qwen/Qwen3-8B@<revision>"
+  std::string model_digest;      // SHA-256, see calib/provenance.h
+  std::string tokenizer_digest;  // SHA-256 of tokenizer.json
+  std::string data_digest;       // SHA-256 of the token ids and their boundaries
+  std::string tool_version;
+};
+
+class AttentionDump {
+ public:
+  virtual ~AttentionDump() = default;
+  virtual const DumpOrigin& origin() const = 0;
+  virtual const std::string& name() const = 0;                       // path, for messages
+  virtual const std::vector<DumpLayer>& layers() const = 0;          // ids ascending
+  virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
+  virtual bool has(DumpTensor tensor) const = 0;  // of every layer; q, k and v always are
+  // [T] of all sequences, concatenated; empty where the format does not hold them.
+  virtual std::span<const int32_t> token_ids() const { return {}; }
+
+  // Whole tokens, beginning at `first_token` of the concatenation of all sequences.
+  // `out` [tokens, heads, dim]. Throws InputError naming file, layer and token where a value is NaN
+  // or infinite or the file is damaged.
+  virtual void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
+                        std::span<std::byte> out) const = 0;
+};
+
+// A dump being written: layers one after another, tokens of a layer in any order of whole
+// sequences.
+class DumpSink {
+ public:
+  virtual ~DumpSink() = default;
+  virtual bool wants(DumpTensor tensor) const = 0;  // the others need not be written
+  virtual void BeginLayer(const DumpLayer& layer) = 0;
+  // One whole sequence. `values` [tokens, heads, dim] in the layer's dtype.
+  virtual void WriteSequence(DumpTensor tensor, int64_t sequence,
+                             std::span<const std::byte> values) = 0;
+  virtual void EndLayer() = 0;
+};
+
+// The position of the first NaN or infinity among values of BF16, F16 or F32, or nothing.
+std::optional<size_t> FirstNotFinite(DType dtype, std::span<const std::byte> values);
+
+}  // namespace oscar

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/dump/dump_format.h"
+
+#include <fmt/format.h>
+
+namespace oscar::dump_format {
+
+std::string LayerPath(int layer_id) { return fmt::format("/{}/{}", kLayers, layer_id); }
+
+std::string LayerPath(int layer_id, std::string_view dataset) {
+  return fmt::format("/{}/{}/{}", kLayers, layer_id, dataset);
+}
+
+int64_t TensorBytes(const DumpLayer& layer, int64_t tokens) {
+  int64_t bytes = 0;
+  for (const DumpTensor tensor : kDumpTensors) bytes += tokens * layer.row_bytes(tensor);
+  return bytes;
+}
+
+}  // namespace oscar::dump_format

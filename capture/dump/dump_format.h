@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The HDF5 dump, defined once. Other people's tools read it with h5py, so names never change:
+//
+//   /                    attributes: format = "oscar-dump", format_version, model, model_digest,
+//                        tokenizer_digest, data_digest, tool_version
+//   /input_ids           [T] int32, all sequences concatenated
+//   /sequence_offsets    [n+1] int64, in tokens: sequence i is [offsets[i], offsets[i+1])
+//   /layer/<id>/q        [T, num_q_heads, head_dim]     after QK-norm and rotary embedding
+//   /layer/<id>/k        [T, num_kv_heads, head_dim]    the same
+//   /layer/<id>/v        [T, num_kv_heads, v_head_dim]  as it leaves its projection
+//   /layer/<id>/attn_out [T, num_q_heads, v_head_dim]   before an output gate and before o_proj
+//   /layer/<id>/lse      [T, num_q_heads] float32: natural log of the sum of exp of a row's logits
+//   /layer/<id>/score_rows [R] int64, token indices, ascending
+//   /layer/<id>/scores   [R, num_q_heads, longest sequence] float32: softmax rows; column j is
+//   token
+//                        j of the row's own sequence; zero beyond the row's causal reach
+//   /logits              [T, vocab] float32
+//   layer attributes: kind ("gqa"), num_q_heads, num_kv_heads, head_dim, v_head_dim, scale, window
+//                     (0: none), softcap (0: none)
+//
+// q, k, v, attn_out have one type per layer: float32, float16, or bfloat16 as uint16 with the
+// attribute dtype = "bf16" on each dataset. lse, score_rows and scores come together or not at all;
+// logits are optional. Names that latent attention will need (c_kv, k_pe) are refused until then.
+// Trap: an attribute or dataset added here without a new version is not read by older programs,
+// which refuse unknown objects.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "capture/dump/attention_dump.h"
+
+namespace oscar::dump_format {
+
+inline constexpr std::string_view kFormat = "oscar-dump";
+inline constexpr int64_t kVersion = 1;
+
+// Attributes of the root.
+inline constexpr std::string_view kFormatAttribute = "format";
+inline constexpr std::string_view kVersionAttribute = "format_version";
+inline constexpr std::string_view kModel = "model";
+inline constexpr std::string_view kModelDigest = "model_digest";
+inline constexpr std::string_view kTokenizerDigest = "tokenizer_digest";
+inline constexpr std::string_view kDataDigest = "data_digest";
+inline constexpr std::string_view kToolVersion = "tool_version";
+
+// Children of the root.
+inline constexpr std::string_view kInputIds = "input_ids";
+inline constexpr std::string_view kSequenceOffsets = "sequence_offsets";
+inline constexpr std::string_view kLayers = "layer";
+inline constexpr std::string_view kLogits = "logits";
+
+// Attributes of a layer.
+inline constexpr std::string_view kKind = "kind";
+inline constexpr std::string_view kKindGqa = "gqa";  // multi-head and multi-query included
+inline constexpr std::string_view kNumQHeads = "num_q_heads";
+inline constexpr std::string_view kNumKvHeads = "num_kv_heads";
+inline constexpr std::string_view kHeadDim = "head_dim";
+inline constexpr std::string_view kVHeadDim = "v_head_dim";
+inline constexpr std::string_view kScale = "scale";
+inline constexpr std::string_view kWindow = "window";
+inline constexpr std::string_view kSoftcap = "softcap";
+
+// Datasets of a layer beside those of DumpTensorName.
+inline constexpr std::string_view kLse = "lse";
+inline constexpr std::string_view kScoreRows = "score_rows";
+inline constexpr std::string_view kScores = "scores";
+
+// Attribute of a dataset of uint16.
+inline constexpr std::string_view kDtype = "dtype";
+inline constexpr std::string_view kDtypeBf16 = "bf16";
+
+std::string LayerPath(int layer_id);                            // "/layer/3"
+std::string LayerPath(int layer_id, std::string_view dataset);  // "/layer/3/q"
+
+// Bytes of values, without compression and without HDF5's own (a few KB per dataset).
+constexpr int64_t ScoreBytes(int64_t rows, int64_t num_q_heads, int64_t longest_sequence) {
+  return rows * num_q_heads * longest_sequence * 4;
+}
+constexpr int64_t LseBytes(int64_t tokens, int64_t num_q_heads) { return tokens * num_q_heads * 4; }
+int64_t TensorBytes(const DumpLayer& layer, int64_t tokens);  // q, k, v, attn_out
+
+}  // namespace oscar::dump_format

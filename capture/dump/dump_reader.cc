@@ -1,0 +1,283 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/dump/dump_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "capture/dump/dump_format.h"
+#include "capture/files/quote.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+using namespace dump_format;  // NOLINT(build/namespaces): names of the format
+
+template <typename T>
+std::span<T> As(std::span<std::byte> bytes) {
+  OSCAR_CHECK_EQ(bytes.size() % sizeof(T), 0u);
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+// "17" without sign, leading zeros or anything else.
+std::optional<int> ParseLayerId(const std::string& text) {
+  int id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || end != text.data() + text.size() || id < 0) return std::nullopt;
+  if (std::to_string(id) != text) return std::nullopt;
+  return id;
+}
+
+}  // namespace
+
+DumpReader::DumpReader(const std::filesystem::path& path) : file_(path), name_(path.string()) {
+  origin_ = ReadOrigin();
+  CheckNames("/", std::array{kInputIds, kSequenceOffsets, kLayers, kLogits});
+  ReadSequences();
+  for (const int id : LayerIds()) {
+    layers_.push_back(ReadLayer(id));
+    ReadScoreRows(layers_.back());
+  }
+  if (file_.Exists(kLogits)) {
+    const auto tokens = static_cast<int64_t>(ids_.size());
+    CheckShape(kLogits, Hdf5Type::kFloat32, {tokens, -1});
+    logits_width_ = file_.dataset(kLogits).shape[1];
+    if (logits_width_ < 1) Refuse(kLogits, "a vocabulary of 0 tokens");
+  }
+}
+
+void DumpReader::Refuse(std::string_view object, const std::string& why) const {
+  throw InputError(fmt::format("{}: {}: {}", name_, Escaped(object), why));
+}
+
+void DumpReader::CheckNames(std::string_view group, std::span<const std::string_view> known) const {
+  for (const std::string& name : file_.Children(group)) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      Refuse(group, fmt::format("holds {}, which a dump of version {} has not (it has {})",
+                                Quoted(name), kVersion, fmt::join(known, ", ")));
+    }
+  }
+}
+
+void DumpReader::CheckShape(std::string_view dataset, Hdf5Type type,
+                            const Hdf5Shape& expected) const {
+  if (!file_.Exists(dataset)) Refuse(dataset, "is missing");
+  const Hdf5DatasetInfo& info = file_.dataset(dataset);
+  bool equal = info.type == type && info.shape.size() == expected.size();
+  for (size_t i = 0; equal && i < expected.size(); ++i)
+    equal = expected[i] == -1 || expected[i] == info.shape[i];
+  if (!equal) {
+    Refuse(dataset, fmt::format("expected {} [{}], found {} [{}]", Hdf5TypeName(type),
+                                fmt::join(expected, ", "), Hdf5TypeName(info.type),
+                                fmt::join(info.shape, ", ")));
+  }
+}
+
+DumpOrigin DumpReader::ReadOrigin() const {
+  if (!file_.HasAttribute("/", kFormatAttribute) ||
+      file_.StringAttribute("/", kFormatAttribute) != kFormat) {
+    Refuse("/", fmt::format("no attribute {} = {}: not a dump of oscar-capture", kFormatAttribute,
+                            Quoted(kFormat)));
+  }
+  const int64_t version = file_.IntAttribute("/", kVersionAttribute);
+  if (version != kVersion) {
+    Refuse("/", fmt::format("{} is {}, this program reads {}; capture again, or use the program "
+                            "that wrote it",
+                            kVersionAttribute, version, kVersion));
+  }
+  return {.format = fmt::format("{} {}", kFormat, version),
+          .model = file_.StringAttribute("/", kModel),
+          .model_digest = file_.StringAttribute("/", kModelDigest),
+          .tokenizer_digest = file_.StringAttribute("/", kTokenizerDigest),
+          .data_digest = file_.StringAttribute("/", kDataDigest),
+          .tool_version = file_.StringAttribute("/", kToolVersion)};
+}
+
+void DumpReader::ReadSequences() {
+  CheckShape(kInputIds, Hdf5Type::kInt32, {-1});
+  CheckShape(kSequenceOffsets, Hdf5Type::kInt64, {-1});
+  ids_ = file_.Read<int32_t>(kInputIds, {-1});
+  const auto offsets = file_.Read<int64_t>(kSequenceOffsets, {-1});
+  if (offsets.size() < 2 || offsets.front() != 0) {
+    Refuse(kSequenceOffsets, "expected 0, then the end of each sequence");
+  }
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] <= offsets[i - 1]) {
+      Refuse(kSequenceOffsets, fmt::format("entry {} is {} after {}; every sequence must have at "
+                                           "least one token",
+                                           i, offsets[i], offsets[i - 1]));
+    }
+    lengths_.push_back(offsets[i] - offsets[i - 1]);
+    longest_ = std::max(longest_, lengths_.back());
+  }
+  if (offsets.back() != static_cast<int64_t>(ids_.size())) {
+    Refuse(kSequenceOffsets, fmt::format("ends at token {}, but {} holds {} tokens", offsets.back(),
+                                         kInputIds, ids_.size()));
+  }
+  const auto negative = std::find_if(ids_.begin(), ids_.end(), [](int32_t id) { return id < 0; });
+  if (negative != ids_.end()) {
+    Refuse(kInputIds, fmt::format("token {} has id {}", negative - ids_.begin(), *negative));
+  }
+}
+
+std::vector<int> DumpReader::LayerIds() const {
+  if (!file_.IsGroup(kLayers)) Refuse(kLayers, "expected a group with one member per layer");
+  std::vector<int> ids;
+  for (const std::string& name : file_.Children(kLayers)) {
+    const std::optional<int> id = ParseLayerId(name);
+    if (!id || !file_.IsGroup(LayerPath(*id))) {
+      Refuse(kLayers,
+             fmt::format("holds {}, expected groups named by layer numbers", Quoted(name)));
+    }
+    ids.push_back(*id);
+  }
+  if (ids.empty()) Refuse(kLayers, "holds no layer");
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+DumpLayer DumpReader::ReadLayer(int layer_id) const {
+  const std::string group = LayerPath(layer_id);
+  CheckNames(group, std::array{DumpTensorName(DumpTensor::kQ), DumpTensorName(DumpTensor::kK),
+                               DumpTensorName(DumpTensor::kV), DumpTensorName(DumpTensor::kAttnOut),
+                               kLse, kScoreRows, kScores});
+  if (const std::string kind = file_.StringAttribute(group, kKind); kind != kKindGqa) {
+    Refuse(group,
+           fmt::format("{} is {}, this program reads {}", kKind, Quoted(kind), Quoted(kKindGqa)));
+  }
+  DumpLayer layer;
+  layer.layer_id = layer_id;
+  layer.num_q_heads = file_.IntAttribute(group, kNumQHeads);
+  layer.num_kv_heads = file_.IntAttribute(group, kNumKvHeads);
+  layer.head_dim = file_.IntAttribute(group, kHeadDim);
+  layer.v_head_dim = file_.IntAttribute(group, kVHeadDim);
+  layer.scale = file_.DoubleAttribute(group, kScale);
+  layer.softcap = file_.DoubleAttribute(group, kSoftcap);
+  if (const int64_t window = file_.IntAttribute(group, kWindow); window != 0) layer.window = window;
+
+  const std::string queries = LayerPath(layer_id, DumpTensorName(DumpTensor::kQ));
+  if (!file_.Exists(queries)) Refuse(queries, "is missing");
+  const Hdf5Type stored = file_.dataset(queries).type;
+  switch (stored) {
+    case Hdf5Type::kUInt16:
+      layer.dtype = DType::kBF16;
+      break;
+    case Hdf5Type::kFloat16:
+      layer.dtype = DType::kF16;
+      break;
+    case Hdf5Type::kFloat32:
+      layer.dtype = DType::kF32;
+      break;
+    default:
+      Refuse(queries, fmt::format("{} values, expected float32, float16, or bfloat16 as uint16",
+                                  Hdf5TypeName(stored)));
+  }
+  CheckDumpLayer(layer, name_ + ": " + group);
+  const auto tokens = static_cast<int64_t>(ids_.size());
+  for (const DumpTensor tensor : kDumpTensors) {
+    const std::string name = LayerPath(layer_id, DumpTensorName(tensor));
+    CheckShape(name, stored, {tokens, layer.heads(tensor), layer.dim(tensor)});
+    const bool named = file_.HasAttribute(name, kDtype);
+    if (named != (layer.dtype == DType::kBF16) ||
+        (named && file_.StringAttribute(name, kDtype) != kDtypeBf16)) {
+      Refuse(name, fmt::format("attribute {} = {} must stand on uint16 values, and on nothing else",
+                               kDtype, Quoted(kDtypeBf16)));
+    }
+  }
+  return layer;
+}
+
+void DumpReader::ReadScoreRows(const DumpLayer& layer) {
+  const std::string rows_name = LayerPath(layer.layer_id, kScoreRows);
+  const std::string scores = LayerPath(layer.layer_id, kScores);
+  const std::string lse = LayerPath(layer.layer_id, kLse);
+  const bool first = &layer == &layers_.front(), scored = file_.Exists(rows_name);
+  if (file_.Exists(scores) != scored || file_.Exists(lse) != scored ||
+      (!first && scored == score_rows_.empty())) {
+    Refuse(LayerPath(layer.layer_id),
+           fmt::format("{}, {} and {} must all be there, in every layer, or in none", kLse,
+                       kScoreRows, kScores));
+  }
+  if (!scored) return;
+  const auto tokens = static_cast<int64_t>(ids_.size());
+  CheckShape(rows_name, Hdf5Type::kInt64, {-1});
+  std::vector<int64_t> rows = file_.Read<int64_t>(rows_name, {-1});
+  int64_t previous = -1;
+  for (const int64_t row : rows) {
+    if (row <= previous || row >= tokens) {
+      Refuse(rows_name, fmt::format("token {} after {}, expected ascending indices below {}", row,
+                                    previous, tokens));
+    }
+    previous = row;
+  }
+  if (rows.empty()) Refuse(rows_name, "is empty");
+  if (first)
+    score_rows_ = std::move(rows);
+  else if (rows != score_rows_)
+    Refuse(rows_name, "differs from that of the first layer");
+  CheckShape(lse, Hdf5Type::kFloat32, {tokens, layer.num_q_heads});
+  CheckShape(scores, Hdf5Type::kFloat32,
+             {static_cast<int64_t>(score_rows_.size()), layer.num_q_heads, longest_});
+}
+
+void DumpReader::ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
+                          std::span<std::byte> out) const {
+  const DumpLayer& layer = layers_.at(layer_index);
+  const std::string name = LayerPath(layer.layer_id, DumpTensorName(tensor));
+  const int64_t heads = layer.heads(tensor), dim = layer.dim(tensor);
+  const Hdf5Shape shape = {static_cast<int64_t>(ids_.size()), heads, dim};
+  switch (layer.dtype) {
+    case DType::kBF16:
+      file_.ReadRows(name, shape, first_token, As<uint16_t>(out));
+      break;
+    case DType::kF16:
+      file_.ReadRows(name, shape, first_token, As<Float16>(out));
+      break;
+    default:
+      file_.ReadRows(name, shape, first_token, As<float>(out));
+  }
+  if (const auto bad = FirstNotFinite(layer.dtype, out)) {
+    const auto at = static_cast<int64_t>(*bad);
+    Refuse(name, fmt::format("token {}, head {}, dimension {} is NaN or infinite; capture again "
+                             "with --dtype f32",
+                             first_token + at / (heads * dim), at / dim % heads, at % dim));
+  }
+}
+
+void DumpReader::ReadFloats(std::string_view dataset, const Hdf5Shape& shape, int64_t first_row,
+                            std::span<float> out) const {
+  file_.ReadRows(dataset, shape, first_row, out);
+  if (const auto bad = FirstNotFinite(DType::kF32, std::as_bytes(out))) {
+    int64_t row_values = 1;
+    for (size_t i = 1; i < shape.size(); ++i) row_values *= shape[i];
+    Refuse(dataset, fmt::format("a value of row {} is NaN or infinite",
+                                first_row + static_cast<int64_t>(*bad) / row_values));
+  }
+}
+
+void DumpReader::ReadLse(size_t layer_index, int64_t first_token, std::span<float> out) const {
+  const DumpLayer& layer = layers_.at(layer_index);
+  ReadFloats(LayerPath(layer.layer_id, kLse),
+             {static_cast<int64_t>(ids_.size()), layer.num_q_heads}, first_token, out);
+}
+
+void DumpReader::ReadScores(size_t layer_index, int64_t first_row, std::span<float> out) const {
+  const DumpLayer& layer = layers_.at(layer_index);
+  ReadFloats(LayerPath(layer.layer_id, kScores),
+             {static_cast<int64_t>(score_rows_.size()), layer.num_q_heads, longest_}, first_row,
+             out);
+}
+
+void DumpReader::ReadLogits(int64_t first_token, std::span<float> out) const {
+  OSCAR_CHECK_LT(0, logits_width_);
+  ReadFloats(kLogits, {static_cast<int64_t>(ids_.size()), logits_width_}, first_token, out);
+}
+
+}  // namespace oscar

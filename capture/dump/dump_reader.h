@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads the HDF5 dump (dump_format.h). Opening checks everything that can be checked without
+// reading the values: names, types, and every shape against the geometry attributes; values are
+// checked when they are read. All errors are InputErrors naming file and object. Trap: HDF5 itself
+// parses the file first (README.md): a dump from a source you do not trust does not belong here.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/dump/attention_dump.h"
+#include "capture/dump/hdf5_file.h"
+
+namespace oscar {
+
+class DumpReader : public AttentionDump {
+ public:
+  explicit DumpReader(const std::filesystem::path& path);
+
+  const DumpOrigin& origin() const override { return origin_; }
+  const std::string& name() const override { return name_; }
+  const std::vector<DumpLayer>& layers() const override { return layers_; }
+  const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
+  bool has(DumpTensor) const override { return true; }
+  void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
+                std::span<std::byte> out) const override;
+
+  std::span<const int32_t> token_ids() const override { return ids_; }
+  int64_t longest_sequence() const { return longest_; }  // tokens
+
+  // Of every layer or of none; empty if there are none.
+  const std::vector<int64_t>& score_rows() const { return score_rows_; }  // [R], ascending
+  // Needs score rows. `out` [tokens, num_q_heads] or [rows, num_q_heads, longest_sequence()].
+  void ReadLse(size_t layer_index, int64_t first_token, std::span<float> out) const;
+  void ReadScores(size_t layer_index, int64_t first_row, std::span<float> out) const;
+
+  int64_t logits_width() const { return logits_width_; }             // 0: there are none
+  void ReadLogits(int64_t first_token, std::span<float> out) const;  // [tokens, logits_width]
+
+ private:
+  [[noreturn]] void Refuse(std::string_view object, const std::string& why) const;
+  void CheckNames(std::string_view group, std::span<const std::string_view> known) const;
+  void CheckShape(std::string_view dataset, Hdf5Type type, const Hdf5Shape& expected) const;
+  DumpOrigin ReadOrigin() const;
+  void ReadSequences();
+  std::vector<int> LayerIds() const;
+  DumpLayer ReadLayer(int layer_id) const;
+  void ReadScoreRows(const DumpLayer& layer);
+  void ReadFloats(std::string_view dataset, const Hdf5Shape& shape, int64_t first_row,
+                  std::span<float> out) const;
+
+  Hdf5Reader file_;
+  std::string name_;
+  DumpOrigin origin_;
+  std::vector<DumpLayer> layers_;
+  std::vector<int64_t> lengths_, score_rows_;
+  std::vector<int32_t> ids_;
+  int64_t longest_ = 0, logits_width_ = 0;
+};
+
+}  // namespace oscar

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/dump/dump_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "capture/dump/dump_format.h"
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+using namespace dump_format;  // NOLINT(build/namespaces): names of the format
+
+Hdf5Type StoredType(DType dtype) {
+  switch (dtype) {
+    case DType::kBF16:
+      return Hdf5Type::kUInt16;
+    case DType::kF16:
+      return Hdf5Type::kFloat16;
+    case DType::kF32:
+      return Hdf5Type::kFloat32;
+    default:
+      OSCAR_CHECK(false);
+  }
+  return {};
+}
+
+template <typename T>
+std::span<const T> As(std::span<const std::byte> bytes) {
+  OSCAR_CHECK_EQ(bytes.size() % sizeof(T), 0u);
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+}  // namespace
+
+DumpWriter::DumpWriter(const std::filesystem::path& path,
+                       const std::vector<std::vector<int32_t>>& sequences,
+                       DumpWriterOptions options)
+    : file_(path, Hdf5Writer::Mode::kAtomic), options_(std::move(options)), offsets_{0} {
+  std::vector<int32_t> ids;
+  for (const auto& sequence : sequences) {
+    OSCAR_CHECK(!sequence.empty());
+    ids.insert(ids.end(), sequence.begin(), sequence.end());
+    offsets_.push_back(static_cast<int64_t>(ids.size()));
+    longest_ = std::max(longest_, static_cast<int64_t>(sequence.size()));
+  }
+  const Hdf5DatasetOptions stored{options_.deflate_level};
+  file_.Write<int32_t>(kInputIds, {offsets_.back()}, ids, stored);
+  file_.Write<int64_t>(kSequenceOffsets, {static_cast<int64_t>(offsets_.size())}, offsets_);
+  file_.CreateGroup(kLayers);
+  if (options_.logits_width > 0) {
+    file_.Declare(kLogits, Hdf5Type::kFloat32, {offsets_.back(), options_.logits_width}, stored);
+  }
+}
+
+void DumpWriter::BeginLayer(const DumpLayer& layer) {
+  layer_ = layer;
+  const int id = layer.layer_id;
+  const Hdf5DatasetOptions stored{options_.deflate_level};
+  const int64_t tokens = offsets_.back();
+  for (const DumpTensor tensor : kDumpTensors) {
+    const std::string name = LayerPath(id, DumpTensorName(tensor));
+    file_.Declare(name, StoredType(layer.dtype), {tokens, layer.heads(tensor), layer.dim(tensor)},
+                  stored);
+    if (layer.dtype == DType::kBF16) file_.SetAttribute(name, kDtype, kDtypeBf16);
+  }
+  if (!options_.score_rows.empty()) {
+    const auto rows = static_cast<int64_t>(options_.score_rows.size());
+    file_.Write<int64_t>(LayerPath(id, kScoreRows), {rows}, options_.score_rows);
+    file_.Declare(LayerPath(id, kLse), Hdf5Type::kFloat32, {tokens, layer.num_q_heads}, stored);
+    file_.Declare(LayerPath(id, kScores), Hdf5Type::kFloat32, {rows, layer.num_q_heads, longest_},
+                  stored);
+  }
+  const std::string group = LayerPath(id);
+  file_.SetAttribute(group, kKind, kKindGqa);
+  file_.SetAttribute(group, kNumQHeads, layer.num_q_heads);
+  file_.SetAttribute(group, kNumKvHeads, layer.num_kv_heads);
+  file_.SetAttribute(group, kHeadDim, layer.head_dim);
+  file_.SetAttribute(group, kVHeadDim, layer.v_head_dim);
+  file_.SetAttribute(group, kScale, layer.scale);
+  file_.SetAttribute(group, kWindow, layer.window.value_or(0));
+  file_.SetAttribute(group, kSoftcap, layer.softcap);
+}
+
+void DumpWriter::WriteSequence(DumpTensor tensor, int64_t sequence,
+                               std::span<const std::byte> values) {
+  const int64_t first = offsets_.at(static_cast<size_t>(sequence));
+  const int64_t tokens = offsets_.at(static_cast<size_t>(sequence) + 1) - first;
+  OSCAR_CHECK_EQ(static_cast<int64_t>(values.size()), tokens * layer_.row_bytes(tensor));
+  const std::string name = LayerPath(layer_.layer_id, DumpTensorName(tensor));
+  switch (layer_.dtype) {
+    case DType::kBF16:
+      return file_.WriteRows(name, first, As<uint16_t>(values));
+    case DType::kF16:
+      return file_.WriteRows(name, first, As<Float16>(values));
+    default:
+      return file_.WriteRows(name, first, As<float>(values));
+  }
+}
+
+void DumpWriter::WriteLse(int64_t first_token, std::span<const float> lse) {
+  file_.WriteRows(LayerPath(layer_.layer_id, kLse), first_token, lse);
+}
+
+void DumpWriter::WriteScores(int64_t first_row, std::span<const float> scores) {
+  file_.WriteRows(LayerPath(layer_.layer_id, kScores), first_row, scores);
+}
+
+void DumpWriter::EndLayer() {}  // Commit checks that every row was written
+
+void DumpWriter::WriteLogits(int64_t first_token, std::span<const float> logits) {
+  file_.WriteRows(kLogits, first_token, logits);
+}
+
+void DumpWriter::Commit(const DumpOrigin& origin) {
+  file_.SetAttribute("/", kFormatAttribute, kFormat);
+  file_.SetAttribute("/", kVersionAttribute, kVersion);
+  file_.SetAttribute("/", kModel, origin.model);
+  file_.SetAttribute("/", kModelDigest, origin.model_digest);
+  file_.SetAttribute("/", kTokenizerDigest, origin.tokenizer_digest);
+  file_.SetAttribute("/", kDataDigest, origin.data_digest);
+  file_.SetAttribute("/", kToolVersion, origin.tool_version);
+  file_.Commit();
+}
+
+}  // namespace oscar

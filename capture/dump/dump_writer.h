@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes the HDF5 dump (dump_format.h), layer by layer; it appears under its name whole or not at
+// all. Trap: everything announced must be written: scores if score rows were given, logits if their
+// width was.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "capture/dump/attention_dump.h"
+#include "capture/dump/hdf5_file.h"
+
+namespace oscar {
+
+struct DumpWriterOptions {
+  int deflate_level = 0;            // 0 to 9
+  std::vector<int64_t> score_rows;  // token indices, ascending; empty: neither scores nor lse
+  int64_t logits_width = 0;         // vocabulary; 0: no logits
+};
+
+// Failures to write are ResourceErrors; wrong use is OSCAR_CHECK.
+class DumpWriter : public DumpSink {
+ public:
+  DumpWriter(const std::filesystem::path& path, const std::vector<std::vector<int32_t>>& sequences,
+             DumpWriterOptions options);
+
+  bool wants(DumpTensor) const override { return true; }
+  void BeginLayer(const DumpLayer& layer) override;
+  void WriteSequence(DumpTensor tensor, int64_t sequence,
+                     std::span<const std::byte> values) override;
+  void EndLayer() override;
+
+  // Of the current layer, if there are score rows. `lse` [tokens, num_q_heads] of whole tokens;
+  // `scores` [rows, num_q_heads, longest_sequence()] of rows [first_row, first_row + rows) of
+  // options.score_rows.
+  void WriteLse(int64_t first_token, std::span<const float> lse);
+  void WriteScores(int64_t first_row, std::span<const float> scores);
+
+  // [tokens, logits_width] of whole tokens.
+  void WriteLogits(int64_t first_token, std::span<const float> logits);
+
+  const DumpWriterOptions& options() const { return options_; }
+  const std::vector<int64_t>& sequence_offsets() const { return offsets_; }  // [n+1] tokens
+  int64_t longest_sequence() const { return longest_; }                      // tokens
+
+  // Once, after the last layer.
+  void Commit(const DumpOrigin& origin);
+
+ private:
+  Hdf5Writer file_;
+  DumpWriterOptions options_;
+  std::vector<int64_t> offsets_;
+  int64_t longest_ = 0;
+  DumpLayer layer_;
+};
+
+}  // namespace oscar
