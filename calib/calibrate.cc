@@ -21,16 +21,31 @@
 namespace oscar {
 namespace {
 
-uint64_t WeightBytes(const Checkpoint& checkpoint, const LayerSpec& layer, bool attention_only) {
+// Of one layer, from disk.
+uint64_t BytesRead(const CalibrationInput& input, size_t layer_index) {
   uint64_t bytes = 0;
-  for (const TensorNeed& need : LayerTensors(layer, attention_only))
-    bytes += checkpoint.info(need.name).size;
+  if (const ModelSource* model = input.model()) {
+    const bool last = layer_index + 1 == model->layers().size();
+    for (const TensorNeed& need : LayerTensors(model->layers()[layer_index], last))
+      bytes += model->loop().checkpoint().info(need.name).size;
+  } else if (const auto* dump = dynamic_cast<const DumpSource*>(input.source.get())) {
+    bytes = dump->BytesRead(layer_index);
+  }
   return bytes;
 }
 
+// Continues where the job stands: a model needs the hidden states the job kept.
+void Resume(const CalibrationInput& input, const JobDirectory& job) {
+  const auto saved = job.HiddenPath();
+  ModelSource* const model = input.model();
+  if (!saved || model == nullptr) return;
+  model->Restore(
+      ReadHidden(*saved, {input.num_tokens(), model->loop().spec().hidden_size}, input.dtype));
+}
+
 // What the option table cannot check alone: it does not know the model.
-void CheckQuantization(const ModelSpec& spec, const ClipOptions& clip) {
-  for (const LayerSpec& layer : spec.layers) {
+void CheckQuantization(const std::vector<LayerSpec>& layers, const ClipOptions& clip) {
+  for (const LayerSpec& layer : layers) {
     for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {
       if (clip.quant_group_size > 0 && dim % clip.quant_group_size != 0) {
         throw UsageError(
@@ -48,17 +63,23 @@ void CheckQuantization(const ModelSpec& spec, const ClipOptions& clip) {
 
 }  // namespace
 
-std::vector<int64_t> CalibrationInput::SequenceLengths() const {
-  std::vector<int64_t> lengths;
-  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
-  return lengths;
+ModelSource* CalibrationInput::model() const { return dynamic_cast<ModelSource*>(source.get()); }
+
+int64_t CalibrationInput::num_tokens() const {
+  const std::vector<int64_t>& lengths = source->sequence_lengths();
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+}
+
+LoopOptions CalibrationLoopOptions() {
+  LoopOptions options;
+  options.need_final_hidden = false;
+  return options;
 }
 
 HeldOutSplit CheckCalibration(const CalibrationInput& input) {
-  CheckQuantization(input.spec, input.options.clip);
-  const std::vector<int64_t> lengths = input.SequenceLengths();
-  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  for (const LayerSpec& layer : input.spec.layers) {
+  CheckQuantization(input.source->layers(), input.options.clip);
+  const int64_t tokens = input.num_tokens();
+  for (const LayerSpec& layer : input.source->layers()) {
     const int64_t dim = std::max(layer.attention.head_dim, layer.attention.v_head_dim);
     const int64_t needed = input.options.min_tokens >= 0 ? input.options.min_tokens : 20 * dim;
     if (tokens < needed) {
@@ -72,7 +93,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
                                                     : fmt::format("20 * head_dim {}", dim)));
     }
   }
-  HeldOutSplit split = SplitHeldOut(lengths, input.options.held_out);
+  HeldOutSplit split = SplitHeldOut(input.source->sequence_lengths(), input.options.held_out);
   if (input.options.clip.mode == ClipMode::kSearch && split.held_out_tokens == 0) {
     throw InputError(
         "no tokens are held out, so clip ratios cannot be searched; give more data or a --held-out "
@@ -84,27 +105,16 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks) {
   const HeldOutSplit split = CheckCalibration(input);
-  const size_t num_layers = input.spec.layers.size();
+  const size_t num_layers = input.source->layers().size();
   if (job.finished_layers() >= num_layers) return;
-
-  LoopOptions loop_options;
-  loop_options.need_final_hidden = false;
-  const LayerLoop loop(input.checkpoint, input.spec, input.device, input.dtype, loop_options);
-  const std::vector<int64_t> lengths = input.SequenceLengths();
-  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  at::Tensor hidden;
-  if (const auto saved = job.HiddenPath()) {
-    hidden = ReadHidden(*saved, {tokens, input.spec.hidden_size}, input.dtype).to(input.device);
-  } else {
-    hidden = loop.Embed(input.sequences);
-  }
+  Resume(input, job);
 
   StatisticsObserver observer(split, input.options.error_rows);
   using Clock = std::chrono::steady_clock;
   auto started = Clock::now();
   bool stopped = false;
-  loop.Run(hidden, lengths, job.finished_layers(), observer, [&](size_t index) {
-    const LayerSpec& layer = input.spec.layers[index];
+  input.source->Run(job.finished_layers(), observer, [&](size_t index) {
+    const LayerSpec& layer = input.source->layers()[index];
     const bool last = index + 1 == num_layers;
     malloc_trim(0);  // what attention freed, so that its peak and that of the fit do not add up
     const LayerResult result = ProcessLayer(observer.TakeLayer(layer), layer, split, input.options);
@@ -112,14 +122,16 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
       WriteLayerFile(path, result);
     };
     std::function<void(const std::filesystem::path&)> write_hidden;
-    if (!last) write_hidden = [&](const std::filesystem::path& path) { WriteHidden(path, hidden); };
+    if (const ModelSource* model = input.model(); model != nullptr && !last) {
+      write_hidden = [=](const std::filesystem::path& path) { WriteHidden(path, model->hidden()); };
+    }
     malloc_trim(0);  // and the other way round
     const double computed = std::chrono::duration<double>(Clock::now() - started).count();
     job.CommitLayer(write_layer, write_hidden, {{"layer", layer.layer_id}, {"seconds", computed}});
     if (hooks.on_layer) {
       const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
       hooks.on_layer(
-          {index, num_layers, tokens, seconds, WeightBytes(input.checkpoint, layer, last), result});
+          {index, num_layers, input.num_tokens(), seconds, BytesRead(input, index), result});
     }
     started = Clock::now();
     stopped = !last && hooks.stop_requested && hooks.stop_requested();

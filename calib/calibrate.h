@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a calibration: the layer loop with the statistics observer, one committed layer after
-// another, resuming where a job stands.
+// Runs a calibration: the statistics observer over a model that runs or a dump, one committed layer
+// after another, resuming where a job stands.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,29 +15,31 @@
 #include "calib/job_directory.h"
 #include "calib/layer_result.h"
 #include "calib/options.h"
-#include "capture/checkpoint/checkpoint.h"
-#include "capture/model/layer_loop.h"
+#include "capture/model/attention_source.h"
 
 namespace oscar {
 
 struct CalibrationInput {
-  const Checkpoint& checkpoint;
-  const ModelSpec& spec;
-  std::vector<std::vector<int32_t>> sequences;  // token ids of each document
+  std::shared_ptr<AttentionSource> source;  // computing on `device` in `dtype`
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
   CalibrationOptions options;
 
-  std::vector<int64_t> SequenceLengths() const;  // tokens of each
+  // `source` if a model runs, whose hidden states a resumed run needs; null if it is a dump.
+  ModelSource* model() const;
+  int64_t num_tokens() const;
 };
+
+// What a model must compute for a calibration: all but the end of the last layer.
+LoopOptions CalibrationLoopOptions();
 
 // One finished layer, for progress.
 struct LayerProgress {
   size_t layer_index = 0;
   size_t num_layers = 0;
   int64_t tokens = 0;
-  double seconds = 0;         // of this layer, its commit included
-  uint64_t weight_bytes = 0;  // of this layer on disk
+  double seconds = 0;       // of this layer, its commit included
+  uint64_t bytes_read = 0;  // of this layer on disk: weights, or queries, keys and values
   const LayerResult& result;
 };
 
@@ -45,7 +48,7 @@ struct CalibrationHooks {
   std::function<bool()> stop_requested;                // asked at layer boundaries
 };
 
-// Throws, before any weight is read: InputError where a head would see fewer tokens than
+// Throws, before any weight or value is read: InputError where a head would see fewer tokens than
 // options.min_tokens, or a clip search has nothing held out to search on.
 HeldOutSplit CheckCalibration(const CalibrationInput& input);
 

@@ -12,6 +12,7 @@
 
 #include "calib/attention_error.h"
 #include "calib/process_layer.h"
+#include "capture/model/device.h"
 #include "capture/model/memory_plan.h"
 
 namespace oscar {
@@ -23,6 +24,7 @@ struct Work {
   double model = 0, statistics = 0;
 };
 
+// `hidden_size` 0: no model runs, its attention has been read.
 Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<int64_t>& lengths) {
   const AttentionSpec& a = layer.attention;
   const auto q = static_cast<double>(a.num_q_heads), kv = static_cast<double>(a.num_kv_heads);
@@ -35,7 +37,7 @@ Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<in
     work.model +=
         t * static_cast<double>(hidden_size) *
         (q * d + kv * (d + dv) + q * dv + 3.0 * static_cast<double>(layer.mlp.intermediate_size));
-    work.model += t * seen * q * (d + dv);
+    if (hidden_size > 0) work.model += t * seen * q * (d + dv);
     work.statistics += t * (q * (d * d + dv * dv) + kv * (d * d + 3 * dv * dv + d * d));
   }
   return work;
@@ -65,14 +67,15 @@ struct FitBytes {
   uint64_t temporaries = 0;  // of the fit, after the layer's attention
 };
 
-FitBytes FitMemory(const ModelSpec& spec, const std::vector<int64_t>& sequence_lengths,
-                   at::ScalarType dtype, const CalibrationOptions& options) {
+FitBytes FitMemory(const std::vector<LayerSpec>& layers,
+                   const std::vector<int64_t>& sequence_lengths, at::ScalarType dtype,
+                   const CalibrationOptions& options) {
   const auto tokens = static_cast<uint64_t>(
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
   const auto element = static_cast<uint64_t>(at::elementSize(dtype));
   const HeldOutSplit split = SplitHeldOut(sequence_lengths, options.held_out);
   FitBytes peak;
-  for (const LayerSpec& layer : spec.layers) {
+  for (const LayerSpec& layer : layers) {
     const AttentionSpec& a = layer.attention;
     const auto kv = static_cast<uint64_t>(a.num_kv_heads),
                dim = static_cast<uint64_t>(std::max(a.head_dim, a.v_head_dim));
@@ -96,21 +99,46 @@ FitBytes FitMemory(const ModelSpec& spec, const std::vector<int64_t>& sequence_l
   return peak;
 }
 
+// The loop of a dump is one sequence at a time, as stored and in the compute dtype.
+MemoryPlan DumpMemory(const DumpSource& dump, at::ScalarType dtype, at::DeviceType device) {
+  const std::vector<int64_t>& lengths = dump.sequence_lengths();
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  MemoryPlan plan;
+  for (size_t i = 0; i < dump.layers().size(); ++i) {
+    const AttentionSpec& a = dump.layers()[i].attention;
+    const auto values = static_cast<uint64_t>(longest * (a.num_q_heads + a.num_kv_heads) *
+                                              (a.head_dim + a.v_head_dim));
+    plan.weights_read += dump.BytesRead(i);
+    plan.attention = std::max(plan.attention, values * at::elementSize(dtype));
+    plan.staging = std::max(plan.staging, values * 4);
+  }
+  plan.program = ResidentBytes();
+  plan.device_peak = device == at::kCPU ? 0 : plan.attention;
+  plan.host_peak = plan.staging + plan.program + (device == at::kCPU ? plan.attention : 0);
+  return plan;
+}
+
+MemoryPlan SourceMemory(const CalibrationInput& input) {
+  const std::vector<int64_t>& lengths = input.source->sequence_lengths();
+  if (const ModelSource* model = input.model()) {
+    return PlanMemory(model->loop().spec(), model->loop().checkpoint(), input.num_tokens(),
+                      *std::max_element(lengths.begin(), lengths.end()), input.dtype,
+                      input.device.type(), model->loop().options());
+  }
+  const auto* dump = dynamic_cast<const DumpSource*>(input.source.get());
+  return dump == nullptr ? MemoryPlan{} : DumpMemory(*dump, input.dtype, input.device.type());
+}
+
 }  // namespace
 
 CalibrationPlan PlanCalibration(const CalibrationInput& input) {
-  const std::vector<int64_t> lengths = input.SequenceLengths();
-  int64_t tokens = 0;
-  for (int64_t length : lengths) tokens += length;
-  LoopOptions loop;
-  loop.need_final_hidden = false;
-  const MemoryPlan memory = PlanMemory(input.spec, input.checkpoint, tokens,
-                                       *std::max_element(lengths.begin(), lengths.end()),
-                                       input.dtype, input.device.type(), loop);
-  const FitBytes fit = FitMemory(input.spec, lengths, input.dtype, input.options);
+  const std::vector<int64_t>& lengths = input.source->sequence_lengths();
+  const std::vector<LayerSpec>& layers = input.source->layers();
+  const MemoryPlan memory = SourceMemory(input);
+  const FitBytes fit = FitMemory(layers, lengths, input.dtype, input.options);
 
   CalibrationPlan plan;
-  plan.weights_read = memory.weights_read;
+  plan.bytes_read = memory.weights_read;
   const uint64_t fit_phase = memory.layer_weights + memory.hidden + fit.kept + fit.temporaries;
   if (input.device.is_cpu()) {
     // The fit of a layer follows its attention: its temporaries and those of the loop are not held
@@ -124,14 +152,16 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
 
   uint64_t layer_files = 0, rotations = 0;
   Work work;
-  for (const LayerSpec& layer : input.spec.layers) {
+  const int64_t hidden_size =
+      input.model() == nullptr ? 0 : input.model()->loop().spec().hidden_size;
+  for (const LayerSpec& layer : layers) {
     const AttentionSpec& a = layer.attention;
     const auto kv = static_cast<uint64_t>(a.num_kv_heads);
     const auto dd = static_cast<uint64_t>(a.head_dim * a.head_dim),
                vv = static_cast<uint64_t>(a.v_head_dim * a.v_head_dim);
     layer_files += 8 * kv * (2 * dd + 3 * vv);
     rotations += (kv + 1) * (dd + vv);
-    const Work layer_work = LayerWork(layer, input.spec.hidden_size, lengths);
+    const Work layer_work = LayerWork(layer, hidden_size, lengths);
     work.model += layer_work.model;
     work.statistics += layer_work.statistics;
   }

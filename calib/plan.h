@@ -13,12 +13,12 @@
 namespace oscar {
 
 struct CalibrationPlan {
-  uint64_t weights_read = 0;        // bytes
+  uint64_t bytes_read = 0;          // of weights, or of a dump
   uint64_t peak_device = 0;         // bytes of tensors; 0 on a CPU
   uint64_t peak_host = 0;           // bytes, the process and its libraries included
   uint64_t disk_while_running = 0;  // bytes of the job directory and the artifact at their largest
   uint64_t disk_artifact = 0;       // bytes
-  double seconds = 0;               // of arithmetic; reading the weights may take longer
+  double seconds = 0;               // of arithmetic; reading may take longer
 };
 
 // Runs two short matrix products on the device to know its speed.

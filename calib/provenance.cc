@@ -9,12 +9,13 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "capture/files/digest_json.h"
 #include "capture/files/mapped_file.h"
 #include "capture/model/device.h"
+#include "capture/text/overlap.h"
 #include "linalg/hadamard.h"
 
 namespace fs = std::filesystem;
@@ -23,6 +24,27 @@ namespace oscar {
 namespace {
 
 Json FileJson(const fs::path& path) { return DigestToJson(DigestFile(path)); }
+
+struct DumpFile {
+  std::string name;  // within the dump
+  fs::path path;
+};
+
+// Of a dump: itself, or the files of the directory's layers, sorted. What else lies in a directory
+// (rotations that upstream's script writes there by default) is none of the dump.
+std::vector<DumpFile> FilesOf(const fs::path& dump) {
+  if (!fs::is_directory(dump)) return {{"dump", dump}};
+  std::vector<DumpFile> files;
+  for (const auto& layer : fs::directory_iterator(dump)) {
+    if (!layer.is_directory()) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(layer.path())) {
+      if (!entry.is_regular_file()) continue;
+      files.push_back({fs::relative(entry.path(), dump).generic_string(), entry.path()});
+    }
+  }
+  std::ranges::sort(files, {}, &DumpFile::name);
+  return files;
+}
 
 }  // namespace
 
@@ -41,27 +63,97 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
     if (const fs::path file = location.directory / name; fs::exists(file))
       model[key] = FileJson(file);
   }
+  model["weights_sample"] = SampleWeights(checkpoint);
   for (const std::string& file : checkpoint.files())
     model["weights"][file] = FileJson(checkpoint.directory() / file);
   return model;
 }
 
-Json SampleWeights(const Checkpoint& checkpoint) {
+std::string ModelDigest(const Json& model) {
+  const Json files = {{"config", model.at("config")}, {"weights", model.at("weights")}};
+  return Sha256Hex(CanonicalJson(files));
+}
+
+Json SampleFile(const fs::path& path) {
   constexpr size_t kPage = 4096, kPages = 256, kHead = size_t{1} << 20;
-  Json samples = Json::object();
-  for (const std::string& name : checkpoint.files()) {
-    const MappedFile file = MappedFile::Open(checkpoint.directory() / name);
-    const auto bytes = file.bytes();
-    Sha256 digest;
-    digest.Add(bytes.first(std::min(bytes.size(), kHead)));
-    const size_t stride = std::max(kPage, bytes.size() / kPages);
-    for (size_t offset = 0; offset < bytes.size(); offset += stride) {
-      digest.Add(bytes.subspan(offset, std::min(kPage, bytes.size() - offset)));
-    }
-    file.Release(0, bytes.size());
-    samples[name] = {{"size", bytes.size()}, {"sample_sha256", digest.FinishHex()}};
+  const MappedFile file = MappedFile::Open(path);
+  const auto bytes = file.bytes();
+  Sha256 digest;
+  digest.Add(bytes.first(std::min(bytes.size(), kHead)));
+  const size_t stride = std::max(kPage, bytes.size() / kPages);
+  for (size_t offset = 0; offset < bytes.size(); offset += stride) {
+    digest.Add(bytes.subspan(offset, std::min(kPage, bytes.size() - offset)));
   }
+  file.Release(0, bytes.size());
+  return {{"size", bytes.size()}, {"sample_sha256", digest.FinishHex()}};
+}
+
+Json SampleWeights(const Checkpoint& checkpoint) {
+  Json samples = Json::object();
+  for (const std::string& name : checkpoint.files())
+    samples[name] = SampleFile(checkpoint.directory() / name);
   return samples;
+}
+
+Json DescribeDump(const fs::path& path, const AttentionDump& dump) {
+  const DumpOrigin& origin = dump.origin();
+  const size_t at = origin.model.rfind('@');
+  Json files = Json::object();
+  uint64_t size = 0;
+  for (const DumpFile& file : FilesOf(path)) {
+    const FileDigest digest = DigestFile(file.path);
+    files[file.name] = DigestToJson(digest);
+    size += digest.size;
+  }
+  // One file: its own digest. A directory: that of the list of its files' digests.
+  const std::string digest = fs::is_directory(path)
+                                 ? Sha256Hex(CanonicalJson(files))
+                                 : files.begin().value().at("sha256").get<std::string>();
+  return {{"id", origin.model.empty() ? std::string("unknown (dump)") : origin.model.substr(0, at)},
+          {"revision", at == origin.model.npos ? std::string() : origin.model.substr(at + 1)},
+          {"num_layers", dump.layers().size()},
+          {"stored_dtype", DTypeName(dump.layers().front().dtype)},
+          {"dump",
+           {{"format", origin.format},
+            {"sha256", digest},
+            {"size", size},
+            {"files", files.size()},
+            {"model_digest", origin.model_digest},
+            {"tokenizer_digest", origin.tokenizer_digest},
+            {"data_digest", origin.data_digest},
+            {"tool_version", origin.tool_version},
+            {"attention_output", dump.has(DumpTensor::kAttnOut) ? "recorded" : "recomputed"}}}};
+}
+
+DataSet DumpData(const AttentionDump& dump) {
+  DataSet data;
+  data.name = "as captured in " + fs::path(dump.name()).filename().string();
+  data.digest = dump.origin().data_digest;
+  const std::span<const int32_t> ids = dump.token_ids();
+  size_t begin = 0;
+  for (const int64_t length : dump.sequence_lengths()) {
+    Document document;
+    document.origin = fmt::format("{}:{}", dump.name(), data.documents.size());
+    if (!ids.empty()) {
+      const auto part = ids.subspan(begin, static_cast<size_t>(length));
+      document.ids.assign(part.begin(), part.end());
+    }
+    begin += static_cast<size_t>(length);
+    data.documents.push_back(std::move(document));
+  }
+  return data;
+}
+
+Json DescribeDumpData(const AttentionDump& dump) {
+  const std::vector<int64_t>& lengths = dump.sequence_lengths();
+  const DataSet data = DumpData(dump);
+  Json json = {{"name", "as captured in the dump"},
+               {"digest", data.digest},
+               {"documents", {{"used", lengths.size()}}},
+               {"tokens", {{"used", std::accumulate(lengths.begin(), lengths.end(), int64_t{0})}}},
+               {"longest_document_tokens", *std::max_element(lengths.begin(), lengths.end())}};
+  if (!dump.token_ids().empty()) json["fingerprints"] = FingerprintsToJson(MakeFingerprints(data));
+  return json;
 }
 
 Json DescribeData(const DataSet& data) {
@@ -80,17 +172,22 @@ Json DescribeData(const DataSet& data) {
                  {"truncated", c.tokens_truncated},
                  {"dropped", c.tokens_dropped}}}};
   if (!data.chat_format.empty()) json["chat_format"] = data.chat_format;
+  if (data.separator)
+    json["packed_with"] = {{"token", data.separator->token}, {"id", data.separator->id}};
   int64_t longest = 0;
   for (const Document& document : data.documents)
     longest = std::max(longest, static_cast<int64_t>(document.ids.size()));
   json["longest_document_tokens"] = longest;
+  if (data.separator)
+    json["packed"] = {{"separator", data.separator->token}, {"separator_id", data.separator->id}};
+  json["fingerprints"] = FingerprintsToJson(MakeFingerprints(data));
   return json;
 }
 
 Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& split,
-                     const ModelSpec& spec) {
+                     const std::vector<LayerSpec>& layers) {
   Json hadamard = Json::object();
-  for (const LayerSpec& layer : spec.layers) {
+  for (const LayerSpec& layer : layers) {
     for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {
       hadamard[std::to_string(dim)] = HadamardBlockSize(dim);
     }
@@ -124,16 +221,24 @@ Json DescribeMachine(at::Device device, at::ScalarType dtype) {
           {"cpu_threads", at::get_num_threads()}};
 }
 
-Json Fingerprint(const ModelLocation& location, const CalibrationInput& input,
-                 const HeldOutSplit& split, const DataSet& data,
-                 const std::string& program_version) {
-  return {{"model",
-           {{"id", location.id},
-            {"revision", location.revision},
-            {"config", FileJson(location.directory / "config.json")},
-            {"weights", SampleWeights(input.checkpoint)}}},
-          {"data", DescribeData(data)},
-          {"options", DescribeOptions(input.options, split, input.spec)},
+Json FingerprintModel(const ModelLocation& location, const Checkpoint& checkpoint) {
+  return {{"id", location.id},
+          {"revision", location.revision},
+          {"config", FileJson(location.directory / "config.json")},
+          {"weights", SampleWeights(checkpoint)}};
+}
+
+Json FingerprintDump(const fs::path& path, const AttentionDump& dump) {
+  Json files = Json::object();
+  for (const DumpFile& file : FilesOf(path)) files[file.name] = SampleFile(file.path);
+  return {{"model", dump.origin().model}, {"dump", files}};
+}
+
+Json Fingerprint(const Json& origin, const Json& data, const CalibrationInput& input,
+                 const HeldOutSplit& split, const std::string& program_version) {
+  return {{"model", origin},
+          {"data", data},
+          {"options", DescribeOptions(input.options, split, input.source->layers())},
           {"machine", DescribeMachine(input.device, input.dtype)},
           {"program", program_version}};
 }

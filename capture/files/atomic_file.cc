@@ -80,9 +80,13 @@ void WriteFileAtomically(const std::filesystem::path& path, std::string_view con
   file.Commit();
 }
 
-AtomicDirectory::AtomicDirectory(std::filesystem::path path) : path_(WithoutTrailingSlash(path)) {
+AtomicDirectory::AtomicDirectory(std::filesystem::path path, Target target)
+    : path_(WithoutTrailingSlash(path)), target_(target) {
   struct stat status {};
-  if (lstat(path_.c_str(), &status) == 0) {
+  const bool exists = lstat(path_.c_str(), &status) == 0;
+  if (target == Target::kReplace && !(exists && S_ISDIR(status.st_mode)))
+    throw InputError(fmt::format("{}: expected a directory to replace", path_.string()));
+  if (target == Target::kNew && exists) {
     throw InputError(
         fmt::format("{} exists already and is never overwritten; remove it or choose "
                     "another name",
@@ -106,6 +110,12 @@ void AtomicDirectory::Commit() {
     SyncTree(staging_);
   } catch (const std::filesystem::filesystem_error& error) {
     ThrowResource("flush to disk", staging_, error.code().value());
+  }
+  if (target_ == Target::kReplace) {
+    if (renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0)
+      ThrowResource("exchange the finished directory for", path_, errno);
+    SyncPath(ParentOf(path_));
+    return;  // the destructor removes what stood there before
   }
   const int error = RenameNoReplace(staging_, path_);
   if (error == EEXIST || error == ENOTEMPTY || error == ENOTDIR) {

@@ -40,19 +40,24 @@ void WriteFileAtomically(const std::filesystem::path& path, std::string_view con
 // A directory filled at `staging()` and published at `path` by one rename.
 class AtomicDirectory {
  public:
-  // Throws InputError if `path` exists already; makes an empty "<path>.tmp-<pid>-<counter>".
-  explicit AtomicDirectory(std::filesystem::path path);
+  enum class Target {
+    kNew,     // `path` must not exist, and is never overwritten
+    kReplace  // `path` is a directory, which is exchanged for the new one and then removed
+  };
+  // Throws InputError if `path` is not as `target` says; makes an empty
+  // "<path>.tmp-<pid>-<counter>".
+  explicit AtomicDirectory(std::filesystem::path path, Target target = Target::kNew);
   ~AtomicDirectory();  // without Commit(): removes the staging directory and what is in it
   AtomicDirectory(const AtomicDirectory&) = delete;
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
   const std::filesystem::path& staging() const { return staging_; }
-  // fsyncs every file and directory inside, renames (never over something existing), fsyncs the
-  // parent.
+  // fsyncs every file and directory inside, renames, fsyncs the parent.
   void Commit();
 
  private:
   std::filesystem::path path_, staging_;
+  Target target_;
   bool committed_ = false;
 };
 

@@ -3,17 +3,16 @@
 #include "capture/model/layer_loop.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "capture/model/attention.h"
 #include "capture/model/decoder_layer.h"
 #include "capture/model/device.h"
 #include "capture/model/embedding.h"
 #include "capture/model/layer_weights.h"
+#include "capture/model/output_head.h"
 #include "capture/model/token_layout.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
@@ -31,35 +30,14 @@ void CheckLength(const ModelSpec& spec, size_t sequence, int64_t length) {
   }
 }
 
-// Some releases store lm_head.weight although the configuration ties it to the embedding.
-// Implementations differ in which one they take, so the two must be the same.
-void CheckStoredHead(const Checkpoint& checkpoint, const ModelSpec& spec, int64_t begin,
-                     int64_t end) {
-  constexpr std::string_view kStoredHead = "lm_head.weight";
-  if (!checkpoint.Contains(kStoredHead)) return;
-  const TensorView head = checkpoint.tensor(kStoredHead),
-                   embedding = checkpoint.tensor(spec.embedding);
-  bool same = head.dtype == embedding.dtype && head.shape == embedding.shape;
-  if (same) {
-    const size_t row = embedding.data.size() / static_cast<size_t>(spec.vocab_size);
-    const auto rows = [&](const TensorView& view) {
-      return view.data.subspan(static_cast<size_t>(begin) * row,
-                               static_cast<size_t>(end - begin) * row);
-    };
-    same = std::ranges::equal(rows(head), rows(embedding));
-    checkpoint.Release(kStoredHead);
-  }
-  if (!same) {
-    throw InputError(
-        fmt::format("{}: tie_word_embeddings is set, but {} is stored and differs from {}: set "
-                    "tie_word_embeddings to what the model was trained with",
-                    checkpoint.directory().string(), kStoredHead, spec.embedding));
-  }
+// What a cache in that type gives back.
+void RoundInPlace(at::Tensor& x, at::ScalarType dtype) {
+  if (x.scalar_type() != dtype) x.copy_(x.to(dtype));
 }
 
-// One span through one layer: projections of all its tokens, attention of each of its sequences,
-// then the rest.
-void RunSpan(const LayerLoop& loop, const Span& span, size_t layer_index,
+// One span of one stream through one layer: projections of all its tokens, attention of each of its
+// sequences, then the rest.
+void RunSpan(const LayerLoop& loop, const Span& span, size_t layer_index, size_t stream,
              const LayerWeights& weights, const RopePositions& positions,
              const std::vector<int64_t>& sequence_lengths, LayerObserver& observer,
              at::Tensor& hidden) {
@@ -83,6 +61,9 @@ void RunSpan(const LayerLoop& loop, const Span& span, size_t layer_index,
     ProjectQkv(layer, weights, eps, hidden.narrow(0, token, count),
                positions.Rows(attention.rope, token, count), q_part, k_part, v_part);
   }
+  if (options.cache_dtype) {
+    for (at::Tensor* x : {&q, &k, &v}) RoundInPlace(*x, *options.cache_dtype);
+  }
 
   const AttentionChunking chunking{options.query_chunk, options.whole_attention};
   int64_t begin = 0;
@@ -92,9 +73,17 @@ void RunSpan(const LayerLoop& loop, const Span& span, size_t layer_index,
     const at::Tensor own_q = q.narrow(0, begin, length), own_k = k.narrow(0, begin, length);
     const at::Tensor own_v = v.narrow(0, begin, length);
     at::Tensor own_out = attn_out.narrow(0, begin, length);
-    CausalAttention(attention, own_q, own_k, own_v, chunking, own_out);
-    observer.OnAttention({layer, layer_index, static_cast<int64_t>(sequence),
-                          span.first_token + begin, own_q, own_k, own_v, own_out});
+    const AttentionView view{layer,
+                             layer_index,
+                             static_cast<int64_t>(sequence),
+                             span.first_token + begin,
+                             own_q,
+                             own_k,
+                             own_v,
+                             own_out,
+                             stream};
+    if (!observer.Attend(view)) CausalAttention(attention, own_q, own_k, own_v, chunking, own_out);
+    observer.OnAttention(view);
     begin += length;
   }
 
@@ -133,13 +122,21 @@ at::Tensor LayerLoop::Embed(const std::vector<std::vector<int32_t>>& sequences) 
 void LayerLoop::Run(at::Tensor& hidden, const std::vector<int64_t>& sequence_lengths,
                     size_t first_layer, LayerObserver& observer,
                     const std::function<bool(size_t layer_index)>& after_layer) const {
+  Run(std::span(&hidden, 1), sequence_lengths, first_layer, observer, after_layer);
+}
+
+void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& sequence_lengths,
+                    size_t first_layer, LayerObserver& observer,
+                    const std::function<bool(size_t layer_index)>& after_layer) const {
   if (first_layer >= spec_.layers.size() || sequence_lengths.empty()) return;
   for (size_t s = 0; s < sequence_lengths.size(); ++s) CheckLength(spec_, s, sequence_lengths[s]);
   const std::vector<Span> spans = MakeSpans(sequence_lengths, options_.token_chunk);
-  OSCAR_CHECK_EQ(hidden.size(0), spans.back().first_token + spans.back().num_tokens);
-  OSCAR_CHECK_EQ(hidden.size(1), spec_.hidden_size);
-  OSCAR_CHECK(hidden.device() == device_ && hidden.scalar_type() == dtype_ &&
-              hidden.is_contiguous());
+  for (const at::Tensor& hidden : streams) {
+    OSCAR_CHECK_EQ(hidden.size(0), spans.back().first_token + spans.back().num_tokens);
+    OSCAR_CHECK_EQ(hidden.size(1), spec_.hidden_size);
+    OSCAR_CHECK(hidden.device() == device_ && hidden.scalar_type() == dtype_ &&
+                hidden.is_contiguous());
+  }
 
   const RopePositions positions(spec_, sequence_lengths, {device_, dtype_});
   WeightStream stream(checkpoint_, spec_, {device_, dtype_}, first_layer,
@@ -150,7 +147,10 @@ void LayerLoop::Run(at::Tensor& hidden, const std::vector<int64_t>& sequence_len
       const LayerSpec& layer = spec_.layers[index];
       observer.OnLayerBegin(layer);
       for (const Span& span : spans) {
-        RunSpan(*this, span, index, weights, positions, sequence_lengths, observer, hidden);
+        for (size_t s = 0; s < streams.size(); ++s) {
+          RunSpan(*this, span, index, s, weights, positions, sequence_lengths, observer,
+                  streams[s]);
+        }
       }
       observer.OnLayerEnd(layer);
     }
@@ -159,22 +159,7 @@ void LayerLoop::Run(at::Tensor& hidden, const std::vector<int64_t>& sequence_len
 }
 
 at::Tensor LayerLoop::Logits(const at::Tensor& hidden) const {
-  constexpr int64_t kPieceBytes = int64_t{64} << 20;  // of the head
-  WeightLoader loader(checkpoint_, {device_, dtype_});
-  const at::Tensor norm = loader.Load(spec_.final_norm.weight);
-  loader.Finish();
-  const at::Tensor normed = RmsNorm(hidden, norm, spec_.rms_norm_eps);
-  at::Tensor logits = at::empty({hidden.size(0), spec_.vocab_size}, hidden.options());
-  const int64_t row_bytes = spec_.hidden_size * static_cast<int64_t>(c10::elementSize(dtype_));
-  const int64_t step = std::max<int64_t>(1, kPieceBytes / row_bytes);
-  for (int64_t begin = 0; begin < spec_.vocab_size; begin += step) {
-    const int64_t end = std::min(begin + step, spec_.vocab_size);
-    if (spec_.tied_head) CheckStoredHead(checkpoint_, spec_, begin, end);
-    const at::Tensor rows = loader.LoadRows(spec_.head.weight, begin, end);
-    loader.Finish();
-    logits.slice(1, begin, end).copy_(at::linear(normed, rows));
-  }
-  return logits;
+  return OutputHead(checkpoint_, spec_, {device_, dtype_}).Logits(hidden);
 }
 
 }  // namespace oscar

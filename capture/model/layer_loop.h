@@ -11,13 +11,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "capture/model/model_spec.h"
 
 namespace oscar {
 
-// One sequence in one layer; contiguous tensors on the compute device in the compute dtype.
+// One sequence in one layer; contiguous tensors on the compute device in the compute dtype. An
+// observer that keeps one of these tensors keeps its memory: their storage is not used again.
 struct AttentionView {
   const LayerSpec& layer;
   size_t layer_index;          // in ModelSpec::layers
@@ -27,12 +30,15 @@ struct AttentionView {
   const at::Tensor& k;         // [T, num_kv_heads, head_dim], after QK-norm and rope
   const at::Tensor& v;         // [T, num_kv_heads, v_head_dim], as it leaves its projection
   const at::Tensor& attn_out;  // [T, num_q_heads, v_head_dim], before o_proj
+  size_t stream = 0;           // which of the hidden states given to Run
 };
 
 class LayerObserver {
  public:
   virtual ~LayerObserver() = default;
   virtual void OnLayerBegin(const LayerSpec& /*layer*/) {}
+  // Whether this observer computes the attention of a stream itself: it then fills view.attn_out.
+  virtual bool Attend(const AttentionView& /*view*/) { return false; }
   virtual void OnAttention(const AttentionView& view) = 0;  // once per sequence, in order
   virtual void OnLayerEnd(const LayerSpec& /*layer*/) {}
 };
@@ -45,6 +51,9 @@ struct LoopOptions {
       4096;  // a sequence up to this many tokens takes one causal attention call
   bool need_final_hidden =
       true;  // false: the last layer stops after attention, and its o_proj and MLP are not read
+  // What queries, keys and values are rounded to before attention, as a cache in that type would;
+  // absent: not at all.
+  std::optional<at::ScalarType> cache_dtype = std::nullopt;
 };
 
 class LayerLoop {
@@ -58,22 +67,30 @@ class LayerLoop {
   // max_positions.
   at::Tensor Embed(const std::vector<std::vector<int32_t>>& sequences) const;
 
-  // Runs layers first_layer, first_layer + 1, ... and updates `hidden` [T_total, hidden_size] in
-  // place. A sequence never attends across its boundary; positions restart at 0. `after_layer` is
-  // called after each layer's OnLayerEnd with that layer applied to `hidden` (but see
-  // need_final_hidden); returning false stops the loop.
+  // Runs layers first_layer, first_layer + 1, ... and updates each stream's hidden states [T_total,
+  // hidden_size] in place. Streams are the same tokens through the same weights, which are read
+  // once for all of them, and differ in how they attend (LayerObserver::Attend); within a few
+  // sequences they run one after another, in order. A sequence never attends across its boundary;
+  // positions restart at 0. `after_layer` is called after each layer's OnLayerEnd with that layer
+  // applied to every stream (but see need_final_hidden); returning false stops the loop.
+  void Run(std::span<at::Tensor> streams, const std::vector<int64_t>& sequence_lengths,
+           size_t first_layer, LayerObserver& observer,
+           const std::function<bool(size_t layer_index)>& after_layer) const;
+  // One stream.
   void Run(at::Tensor& hidden, const std::vector<int64_t>& sequence_lengths, size_t first_layer,
            LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;
 
   // Final norm and head of some rows of the final hidden states.  // [n, hidden_size] -> [n,
-  // vocab_size] Reads the head once per call, in pieces.
+  // vocab_size] Reads the head once per call; OutputHead keeps it.
   at::Tensor Logits(const at::Tensor& hidden) const;
 
   const ModelSpec& spec() const { return spec_; }
   at::Device device() const { return device_; }
   at::ScalarType dtype() const { return dtype_; }
   const LoopOptions& options() const { return options_; }
+
+  const Checkpoint& checkpoint() const { return checkpoint_; }
 
  private:
   const Checkpoint& checkpoint_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <span>
 
 #include "capture/files/digest.h"
 #include "capture/text/corpus/genres.h"
@@ -61,20 +62,60 @@ constexpr Plan kPlans[] = {
     {"prose", MakeProse, 5500, 5},
 };
 
+// Fewer rounds, longer documents: the evaluation reaches behind the windows wherever it can.
+constexpr Plan kEvaluationPlans[] = {
+    {"prose", MakeEvaluationProse, 14000, 0},
+    {"code", MakeCode, 6000, 1},
+    {"recall", MakeRecall, 9000, 1},
+    {"dialogue", MakeDialogue, 4000, 1},
+    {"prose", MakeEvaluationProse, 12000, 1},
+    {"structured", MakeStructured, 4000, 1},
+    {"scripts", MakeScripts, 2500, 0},
+    {"tables", MakeTables, 3000, 0},
+    {"numbers", MakeNumbers, 2000, 0},
+    {"prose", MakeEvaluationProse, 16000, 2},
+    {"code", MakeCode, 6000, 0},
+    {"recall", MakeRecall, 9000, 3},
+    {"dialogue", MakeDialogue, 4000, 0},
+    {"prose", MakeEvaluationProse, 13000, 3},
+    {"structured", MakeStructured, 3500, 0},
+    {"recall", MakeRecall, 8000, 0},
+    {"code", MakeCode, 5000, 2},
+    {"prose", MakeEvaluationProse, 9000, 0},
+};
+
 constexpr uint64_t kSeed = 0x6F73636172;
+constexpr uint64_t kEvaluationSeed = 0x68656C646F7574;
 
-}  // namespace
-
-std::vector<BuiltinDocument> BuiltinCorpus() {
+std::vector<BuiltinDocument> Write(std::span<const Plan> plans, uint64_t seed) {
   std::vector<BuiltinDocument> corpus;
   std::map<std::string_view, int> written;
-  for (const Plan& plan : kPlans) {
+  for (const Plan& plan : plans) {
     // Each document has its own random stream, so that one can change without the others.
-    CorpusRandom random(kSeed + corpus.size());
+    CorpusRandom random(seed + corpus.size());
     corpus.push_back({fmt::format("{}-{}", plan.genre, ++written[plan.genre]),
                       plan.make(random, plan.bytes, plan.variant)});
   }
   return corpus;
+}
+
+}  // namespace
+
+std::vector<BuiltinDocument> BuiltinCorpus() { return Write(kPlans, kSeed); }
+
+std::vector<BuiltinDocument> BuiltinEvaluationCorpus() {
+  return Write(kEvaluationPlans, kEvaluationSeed);
+}
+
+std::string BuiltinEvaluationProse(size_t target_bytes) {
+  constexpr size_t kChapter = 8000;  // bytes; the topics take turns
+  std::string text;
+  for (size_t chapter = 0; text.size() < target_bytes; ++chapter) {
+    CorpusRandom random(kEvaluationSeed + 1000 + chapter);
+    const std::string part = MakeEvaluationProse(random, kChapter, chapter);
+    text += part.substr(part.find("\n\n") + 2) + "\n";
+  }
+  return text;
 }
 
 std::string BuiltinCorpusDigest(const std::vector<BuiltinDocument>& corpus) {

@@ -13,6 +13,7 @@
 #include "capture/files/quote.h"
 #include "capture/text/builtin_corpus.h"
 #include "capture/text/data_rows.h"
+#include "capture/text/packing.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -41,8 +42,11 @@ class DataLoader {
       : options_(options), tokenizer_(tokenizer), vocab_size_(vocab_size) {}
 
   void AddBuiltinCorpus() {
-    set_.name = fmt::format("builtin corpus v{}", kBuiltinCorpusVersion);
-    const std::vector<BuiltinDocument> corpus = BuiltinCorpus();
+    const bool evaluation = options_.builtin == BuiltinText::kEvaluation;
+    set_.name = evaluation ? fmt::format("builtin evaluation corpus v{}", kBuiltinEvaluationVersion)
+                           : fmt::format("builtin corpus v{}", kBuiltinCorpusVersion);
+    const std::vector<BuiltinDocument> corpus =
+        evaluation ? BuiltinEvaluationCorpus() : BuiltinCorpus();
     set_.source_digests.push_back(BuiltinCorpusDigest(corpus));
     for (const BuiltinDocument& document : corpus) {
       const std::string origin = "builtin:" + document.name;
@@ -58,8 +62,10 @@ class DataLoader {
   }
 
   DataSet Finish() && {
+    if (options_.pack)
+      PackDocuments(*options_.pack, options_.max_sequence, options_.token_budget, set_);
     if (set_.documents.empty()) {
-      throw InputError(fmt::format("{}: no tokens to calibrate with ({} documents, all empty)",
+      throw InputError(fmt::format("{}: no tokens to work with ({} documents, all empty)",
                                    set_.name, set_.counts.documents_sent));
     }
     set_.digest = DataDigest(set_.documents);
@@ -111,6 +117,10 @@ class DataLoader {
   }
 
   void Take(std::string origin, std::vector<int32_t> ids) {
+    if (options_.pack) {  // everything, for PackDocuments()
+      set_.documents.push_back({std::move(origin), std::move(ids)});
+      return;
+    }
     DataCounts& counts = set_.counts;
     const auto sent = static_cast<int64_t>(ids.size());
     const int64_t rest = options_.token_budget - counts.tokens_used;
@@ -138,6 +148,7 @@ class DataLoader {
                .digest = {},
                .source_digests = {},
                .chat_format = "none",
+               .separator = {},
                .documents = {},
                .counts = {}};
 };
@@ -161,6 +172,11 @@ DataSet LoadData(const DataOptions& options, const Tokenizer* tokenizer, int64_t
     throw UsageError(
         fmt::format("token budget {} and longest sequence {}: both must be at least 1 token",
                     options.token_budget, options.max_sequence));
+  }
+  if (options.pack && (options.pack->id < 0 || options.pack->id >= vocab_size)) {
+    throw InputError(fmt::format(
+        "the separator {} has id {}, expected an id in [0, {}), the vocabulary of the model",
+        Quoted(options.pack->token), options.pack->id, vocab_size));
   }
   DataLoader loader(options, tokenizer, vocab_size);
   if (options.files.empty()) loader.AddBuiltinCorpus();

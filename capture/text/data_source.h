@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is fed to the model: documents of token ids within a token budget, and an account of every
-// token that was sent but not used. Trap: documents are whole; a document that does not fit into
-// the rest of the budget is dropped and counted, and a later, shorter one may still be taken.
+// token that was sent but not used. Trap: documents are whole, unless they are packed; a document
+// that does not fit into the rest of the budget is dropped and counted, and a later, shorter one
+// may still be taken.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +23,8 @@ struct Document {
 };
 
 // sent = used + dropped for documents (truncated ones are among the used),
-// sent = used + truncated + dropped for tokens.
+// sent = used + truncated + dropped for tokens. Of packed data, documents are those before packing,
+// separators count as tokens, and a document cut by the end of the data is truncated.
 struct DataCounts {
   int64_t documents_sent = 0, documents_used = 0, documents_truncated = 0, documents_dropped = 0;
   int64_t tokens_sent = 0, tokens_used = 0;
@@ -30,10 +33,23 @@ struct DataCounts {
   bool operator==(const DataCounts&) const = default;
 };
 
+// The token that packing puts between documents; FindSeparator() (packing.h) chooses it.
+struct Separator {
+  std::string token;  // "<|endoftext|>"; empty where only the id is known
+  int32_t id = -1;
+};
+
+// Text that is part of the program (builtin_corpus.h).
+enum class BuiltinText { kCalibration, kEvaluation };
+
 struct DataOptions {
-  std::vector<std::filesystem::path> files;  // see data_rows.h; empty: the built-in corpus
+  std::vector<std::filesystem::path> files;  // see data_rows.h; empty: `builtin`
   int64_t token_budget = 30000;              // tokens of all documents together
   int64_t max_sequence = 8192;               // tokens; longer documents are truncated to it
+  // With a separator: documents are joined with it between and cut into sequences of exactly
+  // max_sequence tokens (packing.h).
+  std::optional<Separator> pack = {};
+  BuiltinText builtin = BuiltinText::kCalibration;
 };
 
 struct DataSet {
@@ -41,6 +57,7 @@ struct DataSet {
   std::string digest;                       // SHA-256 of the token ids used and their boundaries
   std::vector<std::string> source_digests;  // SHA-256 of each file, or of the built-in corpus
   std::string chat_format;                  // "chatml" if there were messages, else "none"
+  std::optional<Separator> separator;       // of packed data
   std::vector<Document> documents;
   DataCounts counts;
 };
@@ -51,7 +68,7 @@ struct DataSet {
 // empty document counts as dropped. `tokenizer` may be null if every row has input_ids.
 // `vocab_size` is the model's. Throws UsageError for a budget or length below 1; InputError naming
 // file and line for malformed rows, ids outside [0, vocab_size), rows that need a tokenizer that is
-// not there, and if no token is left.
+// not there, and if no token is left (packed: no whole sequence).
 DataSet LoadData(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size);
 
 // SHA-256 of "oscar-data-1\n", then for each document its length (int64) and its ids (int32), all

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bundled model through the whole calibration: against the oracle, resumed, and refused.
+// The bundled model through the whole calibration: against the oracle, resumed, and refused. A dump
+// instead of the model: dump_calibration_test.cc.
 #include "calib/calibrate.h"
 
 #include <ATen/ATen.h>
@@ -40,12 +41,12 @@ struct TinyModel {
   Checkpoint checkpoint = Checkpoint::Open(directory);
 
   CalibrationInput Input(std::vector<std::vector<int32_t>> sequences) const {
-    CalibrationInput input{.checkpoint = checkpoint,
-                           .spec = spec,
-                           .sequences = std::move(sequences),
-                           .device = at::kCPU,
-                           .dtype = at::kFloat,
-                           .options = {}};
+    CalibrationInput input{
+        .source = std::make_shared<ModelSource>(checkpoint, spec, std::move(sequences), at::kCPU,
+                                                at::kFloat, CalibrationLoopOptions()),
+        .device = at::kCPU,
+        .dtype = at::kFloat,
+        .options = {}};
     input.options.min_tokens = 1;
     return input;
   }
@@ -142,9 +143,10 @@ TEST(Calibrate, LayerResultsKeepTheirPromises) {
 
 TEST(Calibrate, TooFewTokensAreRefusedBeforeAnyWeightIsRead) {
   const TinyModel model;
-  CalibrationInput input = model.Input(SomeSequences());
+  std::vector<std::vector<int32_t>> sequences = SomeSequences();
+  sequences.resize(3);
+  CalibrationInput input = model.Input(std::move(sequences));
   input.options.min_tokens = -1;
-  input.sequences.resize(3);
   try {
     CheckCalibration(input);
     FAIL();

@@ -37,19 +37,18 @@ struct TestModel {
   Checkpoint checkpoint = Checkpoint::Open(directory);
 
   CalibrationInput Input(at::Device device, at::ScalarType dtype) const {
-    CalibrationInput input{.checkpoint = checkpoint,
-                           .spec = spec,
-                           .sequences = {},
-                           .device = device,
-                           .dtype = dtype,
-                           .options = {}};
+    std::vector<std::vector<int32_t>> sequences;
     const Tokenizer tokenizer = Tokenizer::Load(directory / "tokenizer.json");
     for (Document& document : LoadData({.files = {}, .token_budget = 30000, .max_sequence = 2048},
                                        &tokenizer, spec.vocab_size)
                                   .documents) {
-      input.sequences.push_back(std::move(document.ids));
+      sequences.push_back(std::move(document.ids));
     }
-    return input;
+    return {.source = std::make_shared<ModelSource>(checkpoint, spec, std::move(sequences), device,
+                                                    dtype, CalibrationLoopOptions()),
+            .device = device,
+            .dtype = dtype,
+            .options = {}};
   }
 };
 
@@ -77,14 +76,9 @@ TEST_F(Gpu, Bf16RotationsQuantizeAsWellAsTheCpuFloat32Ones) {
   const CalibrationInput cpu_input = model.Input(at::kCPU, at::kFloat);
   const auto cpu = Calibrate(cpu_input, "cpu");
   const auto gpu = Calibrate(model.Input(at::Device(at::kCUDA, 0), at::kBFloat16), "cuda");
-  std::vector<int64_t> lengths;
-  for (const auto& sequence : cpu_input.sequences)
-    lengths.push_back(static_cast<int64_t>(sequence.size()));
-  const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
-  StatisticsObserver observer(SplitHeldOut(lengths, 0), 1);
-  at::Tensor hidden = loop.Embed(cpu_input.sequences);
+  StatisticsObserver observer(SplitHeldOut(cpu_input.source->sequence_lengths(), 0), 1);
   double expected[2] = {}, found[2] = {};
-  loop.Run(hidden, lengths, 0, observer, [&](size_t layer) {
+  cpu_input.source->Run(0, observer, [&](size_t layer) {
     const ObservedLayer observed = observer.TakeLayer(model.spec.layers[layer]);
     for (int side = 0; side < 2; ++side) {
       std::vector<Matrix> importance;
@@ -160,15 +154,13 @@ class NoSyncObserver : public LayerObserver {
 TEST_F(Gpu, TheTokenLoopNeverWaitsForTheDevice) {
   const TestModel model;
   const CalibrationInput input = model.Input(at::Device(at::kCUDA, 0), at::kBFloat16);
-  std::vector<int64_t> lengths;
-  for (const auto& sequence : input.sequences)
-    lengths.push_back(static_cast<int64_t>(sequence.size()));
+  const std::vector<int64_t>& lengths = input.source->sequence_lengths();
   const LayerLoop loop(model.checkpoint, model.spec, input.device, input.dtype);
   StatisticsObserver statistics(SplitHeldOut(lengths, 0.1), 64);
   NoSyncObserver observer(statistics);
   SyncCounter counter;
   const c10::WarningUtils::WarningHandlerGuard guard(&counter);
-  at::Tensor hidden = loop.Embed(input.sequences);
+  at::Tensor hidden = loop.Embed(input.model()->sequences());
   loop.Run(hidden, lengths, 0, observer, [&](size_t index) {
     statistics.TakeLayer(model.spec.layers[index]);
     return true;

@@ -15,6 +15,7 @@ namespace oscar {
 using GenreFunction = std::string (*)(CorpusRandom& random, size_t target_bytes, size_t variant);
 
 std::string MakeProse(CorpusRandom& random, size_t target_bytes, size_t variant);
+std::string MakeEvaluationProse(CorpusRandom& random, size_t target_bytes, size_t variant);
 std::string MakeDialogue(CorpusRandom& random, size_t target_bytes, size_t variant);
 std::string MakeCode(CorpusRandom& random, size_t target_bytes, size_t variant);
 std::string MakeStructured(CorpusRandom& random, size_t target_bytes, size_t variant);

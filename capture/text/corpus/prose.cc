@@ -68,8 +68,16 @@ std::string Paragraph(Grammar& grammar, CorpusRandom& random) {
 }  // namespace
 
 std::string MakeProse(CorpusRandom& random, size_t target_bytes, size_t variant) {
+  return MakeProseAbout(ProseTopics()[variant % ProseTopics().size()], random, target_bytes);
+}
+
+std::string MakeEvaluationProse(CorpusRandom& random, size_t target_bytes, size_t variant) {
+  const std::span<const ProseTopic> topics = EvaluationTopics();
+  return MakeProseAbout(topics[variant % topics.size()], random, target_bytes);
+}
+
+std::string MakeProseAbout(const ProseTopic& topic, CorpusRandom& random, size_t target_bytes) {
   std::vector<Rule> rules(SentenceRules().begin(), SentenceRules().end());
-  const ProseTopic& topic = ProseTopics()[variant % ProseTopics().size()];
   rules.insert(rules.end(), topic.rules.begin(), topic.rules.end());
   Grammar grammar(rules, random);
   grammar.Bind("hero", grammar.Make("name"));

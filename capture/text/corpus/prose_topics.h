@@ -5,7 +5,9 @@
 // state, did, done, task, remark and fact; prose.cc says how they are put together.
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +20,10 @@ struct ProseTopic {
   std::vector<Rule> rules;
 };
 
-std::span<const ProseTopic> ProseTopics();
+std::span<const ProseTopic> ProseTopics();       // of the calibration corpus
+std::span<const ProseTopic> EvaluationTopics();  // evaluation_topics.cc; no word list in common
+
+// At least `target_bytes` about one topic: a title line, an empty line, paragraphs.
+std::string MakeProseAbout(const ProseTopic& topic, CorpusRandom& random, size_t target_bytes);
 
 }  // namespace oscar

@@ -12,6 +12,7 @@
 #include "capture/files/utf8.h"
 #include "capture/text/corpus/grammar.h"
 #include "capture/text/data_source.h"
+#include "capture/text/overlap.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -41,11 +42,17 @@ TEST(BuiltinCorpus, BytesOfThisVersionArePinned) {
   static_assert(kBuiltinCorpusVersion == 1, "pin the digest of the new version");
   EXPECT_EQ(BuiltinCorpusDigest(BuiltinCorpus()),
             "681c0058b5ced1874e472d00b94975ea35adc7ac43b64e9aa083722a75655f07");
+  static_assert(kBuiltinEvaluationVersion == 1, "pin the digest of the new version");
+  EXPECT_EQ(BuiltinCorpusDigest(BuiltinEvaluationCorpus()),
+            "4c1465cf28a47d2eea9775565b17588832c74ff8a8ed6bfb35d8fc7357d29f6a");
 }
 
 TEST(BuiltinCorpus, IsCleanText) {
   std::set<std::string> names;
-  for (const BuiltinDocument& document : BuiltinCorpus()) {
+  std::vector<BuiltinDocument> corpus = BuiltinCorpus();
+  for (BuiltinDocument& document : BuiltinEvaluationCorpus())
+    corpus.push_back({"evaluation " + document.name, document.text});
+  for (const BuiltinDocument& document : corpus) {
     EXPECT_EQ(FirstInvalidUtf8(document.text), std::nullopt) << document.name;
     EXPECT_EQ(document.text.find("«"), std::string::npos) << document.name;
     EXPECT_EQ(document.text.find('\0'), std::string::npos) << document.name;
@@ -92,6 +99,36 @@ TEST(BuiltinCorpus, DefaultBudgetHasEveryGenre) {
   std::set<std::string> genres;
   for (const Document& document : data.documents) genres.insert(Genre(document.origin));
   EXPECT_EQ(genres, kGenres);
+}
+
+// What oscar-validate judges with when no data is given, after a calibration on the other corpus.
+TEST(BuiltinCorpus, EvaluationTextIsNotCalibrationText) {
+  const Tokenizer tokenizer = Tokenizer::Load(TestData("tiny-qwen3/tokenizer.json"));
+  DataOptions options;
+  options.token_budget = options.max_sequence = 1 << 20;
+  const DataSet calibration = LoadData(options, &tokenizer, kTinyVocabSize);
+  options.builtin = BuiltinText::kEvaluation;
+  const DataSet evaluation = LoadData(options, &tokenizer, kTinyVocabSize);
+  EXPECT_EQ(evaluation.name, "builtin evaluation corpus v1");
+  EXPECT_GE(evaluation.counts.tokens_used, 40000);
+  std::set<std::string> genres;
+  for (const Document& document : evaluation.documents) genres.insert(Genre(document.origin));
+  EXPECT_EQ(genres, kGenres);
+  const OverlapResult overlap =
+      FindOverlap(MakeFingerprints(calibration), calibration.digest, evaluation);
+  EXPECT_LT(overlap.fraction, 0.03);
+  EXPECT_LT(overlap.worst_fraction, 0.25);
+  EXPECT_FALSE(overlap.refused);
+}
+
+TEST(BuiltinCorpus, EvaluationProseGrows) {
+  const std::string small = BuiltinEvaluationProse(3000);
+  const std::string large = BuiltinEvaluationProse(100000);
+  EXPECT_GE(large.size(), 100000u);
+  EXPECT_EQ(large.compare(0, small.size(), small), 0);
+  EXPECT_EQ(FirstInvalidUtf8(large), std::nullopt);
+  EXPECT_EQ(large.find("«"), std::string::npos);
+  EXPECT_EQ(large.find('#'), std::string::npos);
 }
 
 // The point of the recall genre: an entry stated at the beginning is repeated far behind.

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What attention hides: softmax rows of chosen queries and the log-sum-exp of every row, in
+// float32 whatever the compute dtype. Trap: rows of one sequence are T long each, so R rows of H
+// heads take 4 R H T bytes; the functions work in pieces, the result does not.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+
+#include "capture/model/model_spec.h"
+
+namespace oscar {
+
+// Natural log of sum_j exp(scale * q[i, h] . k[j]) over the keys that query i sees.
+// q [T, num_q_heads, head_dim], k [T, num_kv_heads, head_dim] of one sequence  ->
+// [T, num_q_heads] float32, device
+at::Tensor LogSumExpRows(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k);
+
+// Softmax rows of the queries at `rows` (token positions in the sequence, in [0, T)); 0 where a
+// query does not see.  -> [rows, num_q_heads, T] float32, device
+at::Tensor SoftmaxRows(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
+                       std::span<const int64_t> rows);
+
+}  // namespace oscar

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/attention_source.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <numeric>
+#include <utility>
+
+#include "capture/model/attention.h"
+#include "capture/model/device.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+std::vector<int64_t> LengthsOf(const std::vector<std::vector<int32_t>>& sequences) {
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
+  return lengths;
+}
+
+LayerSpec SpecOf(const DumpLayer& layer, const std::string& dump) {
+  if (layer.softcap != 0) {
+    throw InputError(
+        fmt::format("{}: layer {} caps its logits at {}, and attention with a soft cap is not "
+                    "implemented: neither statistics nor errors of it can be computed",
+                    dump, layer.layer_id, layer.softcap));
+  }
+  LayerSpec spec;
+  spec.layer_id = layer.layer_id;
+  AttentionSpec& attention = spec.attention;
+  attention.num_q_heads = layer.num_q_heads;
+  attention.num_kv_heads = layer.num_kv_heads;
+  attention.head_dim = layer.head_dim;
+  attention.v_head_dim = layer.v_head_dim;
+  attention.scale = layer.scale;
+  attention.window = layer.window;
+  return spec;
+}
+
+}  // namespace
+
+ModelSource::ModelSource(const Checkpoint& checkpoint, const ModelSpec& spec,
+                         std::vector<std::vector<int32_t>> sequences, at::Device device,
+                         at::ScalarType dtype, const LoopOptions& options)
+    : sequences_(std::move(sequences)),
+      lengths_(LengthsOf(sequences_)),
+      loop_(checkpoint, spec, device, dtype, options) {}
+
+int64_t ModelSource::num_tokens() const {
+  return std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
+}
+
+void ModelSource::Restore(const at::Tensor& hidden) {
+  OSCAR_CHECK_EQ(hidden.size(0), num_tokens());
+  OSCAR_CHECK_EQ(hidden.size(1), loop_.spec().hidden_size);
+  OSCAR_CHECK(hidden.scalar_type() == loop_.dtype());
+  hidden_ = hidden.to(loop_.device());
+}
+
+void ModelSource::Run(size_t first_layer, LayerObserver& observer,
+                      const std::function<bool(size_t)>& after_layer) {
+  if (first_layer == 0) {
+    hidden_.reset();  // before the new ones are made
+    hidden_ = loop_.Embed(sequences_);
+  }
+  OSCAR_CHECK(hidden_.defined());
+  loop_.Run(hidden_, lengths_, first_layer, observer, after_layer);
+}
+
+DumpSource::DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device,
+                       at::ScalarType dtype)
+    : dump_(std::move(dump)), device_(device), dtype_(dtype) {
+  UseExactArithmetic();
+  for (const DumpLayer& layer : dump_->layers()) layers_.push_back(SpecOf(layer, dump_->name()));
+}
+
+at::Tensor DumpSource::Read(size_t layer_index, DumpTensor tensor, int64_t first_token,
+                            int64_t num_tokens) const {
+  const DumpLayer& layer = dump_->layers()[layer_index];
+  const at::Tensor stored = at::empty({num_tokens, layer.heads(tensor), layer.dim(tensor)},
+                                      ToScalarType(layer.dtype, dump_->name()));
+  dump_->ReadRows(layer_index, tensor, first_token,
+                  {static_cast<std::byte*>(stored.mutable_data_ptr()), stored.nbytes()});
+  return stored.to(device_).to(dtype_);
+}
+
+uint64_t DumpSource::BytesRead(size_t layer_index) const {
+  const std::vector<int64_t>& lengths = sequence_lengths();
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  int64_t bytes = 0;
+  for (const DumpTensor tensor : kDumpTensors) {
+    if (dump_->has(tensor)) bytes += tokens * dump_->layers()[layer_index].row_bytes(tensor);
+  }
+  return static_cast<uint64_t>(bytes);
+}
+
+void DumpSource::Run(size_t first_layer, LayerObserver& observer,
+                     const std::function<bool(size_t)>& after_layer) {
+  const std::vector<int64_t>& lengths = sequence_lengths();
+  for (size_t index = first_layer; index < layers_.size(); ++index) {
+    const LayerSpec& layer = layers_[index];
+    observer.OnLayerBegin(layer);
+    int64_t first_token = 0;
+    for (size_t sequence = 0; sequence < lengths.size(); ++sequence) {
+      const int64_t length = lengths[sequence];
+      const at::Tensor q = Read(index, DumpTensor::kQ, first_token, length);
+      const at::Tensor k = Read(index, DumpTensor::kK, first_token, length);
+      const at::Tensor v = Read(index, DumpTensor::kV, first_token, length);
+      at::Tensor attn_out;
+      if (dump_->has(DumpTensor::kAttnOut)) {
+        attn_out = Read(index, DumpTensor::kAttnOut, first_token, length);
+      } else {
+        attn_out = at::empty({length, layer.attention.num_q_heads, layer.attention.v_head_dim},
+                             q.options());
+        CausalAttention(layer.attention, q, k, v, {}, attn_out);
+      }
+      observer.OnAttention(
+          {layer, index, static_cast<int64_t>(sequence), first_token, q, k, v, attn_out});
+      first_token += length;
+    }
+    observer.OnLayerEnd(layer);
+    if (!after_layer(index)) return;
+  }
+}
+
+}  // namespace oscar

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where queries, keys and values come from, layer by layer: a model that runs, or what one left on
+// disk. Trap: a model cannot start in the middle: ModelSource must be given the hidden states
+// entering first_layer; a dump can start anywhere.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "capture/dump/attention_dump.h"
+#include "capture/model/layer_loop.h"
+
+namespace oscar {
+
+class AttentionSource {
+ public:
+  virtual ~AttentionSource() = default;
+  // Geometry filled; tensor names only where a model runs.
+  virtual const std::vector<LayerSpec>& layers() const = 0;
+  virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
+  // As LayerLoop::Run: observer calls layer by layer, sequence by sequence; after_layer returning
+  // false stops.
+  virtual void Run(size_t first_layer, LayerObserver& observer,
+                   const std::function<bool(size_t)>& after_layer) = 0;
+};
+
+class ModelSource : public AttentionSource {
+ public:
+  // Keeps references to both; call CheckTensors first. Reads nothing yet.
+  ModelSource(const Checkpoint& checkpoint, const ModelSpec& spec,
+              std::vector<std::vector<int32_t>> sequences, at::Device device, at::ScalarType dtype,
+              const LoopOptions& options = {});
+
+  const std::vector<LayerSpec>& layers() const override { return loop_.spec().layers; }
+  const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
+  // From layer 0 it embeds the tokens; a later first layer needs Restore() before.
+  void Run(size_t first_layer, LayerObserver& observer,
+           const std::function<bool(size_t)>& after_layer) override;
+
+  const LayerLoop& loop() const { return loop_; }
+  const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
+  int64_t num_tokens() const;
+
+  // Hidden states [num_tokens, hidden_size] entering the next layer: inside after_layer and after
+  // Run. Undefined before.
+  const at::Tensor& hidden() const { return hidden_; }
+  // Hidden states entering the first layer of the next Run, on any device, in the compute dtype.
+  void Restore(const at::Tensor& hidden);
+
+ private:
+  std::vector<std::vector<int32_t>> sequences_;
+  std::vector<int64_t> lengths_;
+  LayerLoop loop_;
+  at::Tensor hidden_;
+};
+
+class DumpSource : public AttentionSource {
+ public:
+  // InputError for a layer whose attention is not implemented (a soft cap). `dump` is shared, so
+  // that a validation can read token ids or scores beside it. attn_out is read where the dump has
+  // it and computed with CausalAttention where it has not.
+  DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype);
+
+  const std::vector<LayerSpec>& layers() const override { return layers_; }
+  const std::vector<int64_t>& sequence_lengths() const override {
+    return dump_->sequence_lengths();
+  }
+  void Run(size_t first_layer, LayerObserver& observer,
+           const std::function<bool(size_t)>& after_layer) override;
+
+  const AttentionDump& dump() const { return *dump_; }
+  uint64_t BytesRead(size_t layer_index) const;  // by Run, of one layer
+
+ private:
+  at::Tensor Read(size_t layer_index, DumpTensor tensor, int64_t first_token,
+                  int64_t num_tokens) const;
+
+  std::shared_ptr<const AttentionDump> dump_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  std::vector<LayerSpec> layers_;
+};
+
+}  // namespace oscar

@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/dump_observer.h"
+
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "capture/model/attention_scores.h"
+#include "capture/model/output_head.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kScoreRowsPerPiece = 64, kLogitRowsPerPiece = 128;
+
+std::span<const std::byte> HostBytes(const at::Tensor& host) {
+  return {static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()};
+}
+
+std::span<const float> HostFloats(const at::Tensor& host) {
+  return {host.const_data_ptr<float>(), static_cast<size_t>(host.numel())};
+}
+
+}  // namespace
+
+DumpLayer DumpLayerOf(const LayerSpec& layer, DType dtype) {
+  const AttentionSpec& a = layer.attention;
+  return {.layer_id = layer.layer_id,
+          .num_q_heads = a.num_q_heads,
+          .num_kv_heads = a.num_kv_heads,
+          .head_dim = a.head_dim,
+          .v_head_dim = a.v_head_dim,
+          .scale = a.scale,
+          .window = a.window,
+          .softcap = 0,
+          .dtype = dtype};
+}
+
+DType DumpDType(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kBFloat16:
+      return DType::kBF16;
+    case at::kHalf:
+      return DType::kF16;
+    case at::kFloat:
+      return DType::kF32;
+    default:
+      OSCAR_CHECK(false);
+  }
+  return {};
+}
+
+DumpObserver::DumpObserver(DumpSink& sink, DumpWriter* scores, at::ScalarType dtype)
+    : sink_(sink), scores_(scores), dtype_(DumpDType(dtype)) {}
+
+void DumpObserver::OnLayerBegin(const LayerSpec& layer) {
+  sink_.BeginLayer(DumpLayerOf(layer, dtype_));
+}
+
+void DumpObserver::OnAttention(const AttentionView& view) {
+  for (const DumpTensor tensor : kDumpTensors) {
+    if (!sink_.wants(tensor)) continue;
+    const at::Tensor& values = tensor == DumpTensor::kQ   ? view.q
+                               : tensor == DumpTensor::kK ? view.k
+                               : tensor == DumpTensor::kV ? view.v
+                                                          : view.attn_out;
+    const at::Tensor host = values.cpu().contiguous();
+    if (const auto bad = FirstNotFinite(dtype_, HostBytes(host))) {
+      const auto at = static_cast<int64_t>(*bad), dim = host.size(2), heads = host.size(1);
+      throw NumericalError(fmt::format(
+          "layer {}: {} of sequence {}, token {}, head {} is NaN or infinite; the checkpoint or "
+          "the compute dtype is at fault (try --dtype f32)",
+          view.layer.layer_id, DumpTensorName(tensor), view.sequence, at / (heads * dim),
+          at / dim % heads));
+    }
+    sink_.WriteSequence(tensor, view.sequence, HostBytes(host));
+  }
+  if (scores_ != nullptr) WriteScores(view);
+}
+
+void DumpObserver::WriteScores(const AttentionView& view) {
+  const AttentionSpec& spec = view.layer.attention;
+  scores_->WriteLse(view.first_token,
+                    HostFloats(LogSumExpRows(spec, view.q, view.k).cpu().contiguous()));
+  const std::vector<int64_t>& all = scores_->options().score_rows;
+  const int64_t length = view.q.size(0);
+  auto from = std::lower_bound(all.begin(), all.end(), view.first_token);
+  const auto end = std::lower_bound(from, all.end(), view.first_token + length);
+  while (from != end) {
+    std::vector<int64_t> rows(from, std::min(end, from + kScoreRowsPerPiece));
+    for (int64_t& row : rows) row -= view.first_token;
+    const auto count = static_cast<int64_t>(rows.size());
+    at::Tensor padded = at::zeros({count, spec.num_q_heads, scores_->longest_sequence()});
+    padded.narrow(2, 0, length).copy_(SoftmaxRows(spec, view.q, view.k, rows));
+    scores_->WriteScores(from - all.begin(), HostFloats(padded));
+    from += count;
+  }
+}
+
+void DumpObserver::OnLayerEnd(const LayerSpec&) { sink_.EndLayer(); }
+
+void DumpLogits(const ModelSource& model, DumpWriter& writer) {
+  const LayerLoop& loop = model.loop();
+  OSCAR_CHECK(loop.options().need_final_hidden && model.hidden().defined());
+  const OutputHead head(loop.checkpoint(), loop.spec(), {loop.device(), loop.dtype()});
+  const int64_t tokens = model.num_tokens();
+  for (int64_t begin = 0; begin < tokens; begin += kLogitRowsPerPiece) {
+    const int64_t count = std::min(kLogitRowsPerPiece, tokens - begin);
+    const at::Tensor logits =
+        head.Logits(model.hidden().narrow(0, begin, count)).to(at::kFloat).cpu().contiguous();
+    if (const auto bad = FirstNotFinite(DType::kF32, HostBytes(logits))) {
+      throw NumericalError(
+          fmt::format("the logits of token {} are NaN or infinite; try --dtype f32",
+                      begin + static_cast<int64_t>(*bad) / logits.size(1)));
+    }
+    writer.WriteLogits(begin, HostFloats(logits));
+  }
+}
+
+}  // namespace oscar

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The observer of the layer loop that writes a dump: queries, keys and values in the compute dtype,
+// and, where asked, attention scores. Trap: it reads every value on the host, so the device waits
+// for the disk; that is what a dump costs.
+#pragma once
+
+#include "capture/checkpoint/dtype.h"
+#include "capture/dump/dump_writer.h"
+#include "capture/model/attention_source.h"
+
+namespace oscar {
+
+// Of one layer, without tensor names. `dtype` of the values: BF16, F16 or F32.
+DumpLayer DumpLayerOf(const LayerSpec& layer, DType dtype);
+DType DumpDType(at::ScalarType dtype);
+
+class DumpObserver : public LayerObserver {
+ public:
+  // `scores`: the writer behind `sink` if it has score rows, else null.
+  DumpObserver(DumpSink& sink, DumpWriter* scores, at::ScalarType dtype);
+
+  void OnLayerBegin(const LayerSpec& layer) override;
+  // NumericalError naming layer, tensor, token and head for a NaN or an infinity.
+  void OnAttention(const AttentionView& view) override;
+  void OnLayerEnd(const LayerSpec& layer) override;
+
+ private:
+  void WriteScores(const AttentionView& view);
+
+  DumpSink& sink_;
+  DumpWriter* scores_;
+  DType dtype_;
+};
+
+// The final logits of all tokens, float32. `model` has run to its end with need_final_hidden.
+void DumpLogits(const ModelSource& model, DumpWriter& writer);
+
+}  // namespace oscar

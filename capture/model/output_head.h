@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The end of a model, from final hidden states to logits: read once, kept on the compute device.
+// Trap: it is as large as the embedding; drop it when the logits are done.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "capture/model/model_spec.h"
+#include "capture/model/weight_loader.h"
+
+namespace oscar {
+
+class OutputHead {
+ public:
+  // Reads final norm and head. InputError if the configuration ties the head to the embedding and
+  // the checkpoint stores another one.
+  OutputHead(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target);
+
+  // Final norm and head.  // [n, hidden_size] -> [n, vocab_size], compute dtype
+  at::Tensor Logits(const at::Tensor& hidden) const;
+
+ private:
+  double rms_norm_eps_;
+  at::Tensor norm_;  // [hidden_size]
+  at::Tensor head_;  // [vocab_size, hidden_size]
+};
+
+}  // namespace oscar

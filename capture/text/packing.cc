@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "capture/text/packing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capture/files/quote.h"
+#include "capture/files/strict_json.h"
+#include "linalg/error.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr std::string_view kEndOfText = "<|endoftext|>";
+
+std::optional<int32_t> ParseId(std::string_view text) {
+  int32_t id = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || end != text.data() + text.size() || id < 0) return {};
+  return id;
+}
+
+// eos_token of tokenizer_config.json is a string or an added token, {"content": ...}; "": none.
+std::string ConfiguredEndToken(const fs::path& file) {
+  if (!fs::exists(file)) return {};
+  const Json config = ReadJsonFile(file.string());
+  const auto found = config.find("eos_token");
+  if (found == config.end() || found->is_null()) return {};
+  if (found->is_object()) return JsonString(*found, "content", file.string() + ": eos_token");
+  return JsonString(config, "eos_token", file.string());
+}
+
+std::optional<int32_t> ConfiguredEndId(const fs::path& file) {
+  if (!fs::exists(file)) return {};
+  const Json config = ReadJsonFile(file.string());
+  const auto found = config.find("eos_token_id");
+  if (found == config.end() || found->is_null()) return {};
+  const Json& id = found->is_array() && !found->empty() ? found->front() : *found;
+  return static_cast<int32_t>(std::clamp<int64_t>(
+      JsonInt({{"eos_token_id", id}}, "eos_token_id", file.string()), -1, INT32_MAX));
+}
+
+Separator FromTokenizer(const Tokenizer& tokenizer, std::string token, const std::string& where) {
+  if (const auto id = tokenizer.TokenId(token)) return {std::move(token), *id};
+  throw InputError(
+      fmt::format("{}: the tokenizer has no token {}; give another separator, as a "
+                  "token or as an id",
+                  where, Quoted(token)));
+}
+
+struct Range {
+  size_t begin, end;  // tokens of the stream
+  size_t document;
+};
+
+std::string Origins(const std::vector<Document>& documents, const std::vector<Range>& ranges,
+                    size_t begin, size_t end) {
+  std::string first, last;
+  for (const Range& range : ranges) {
+    if (range.end <= begin || range.begin >= end) continue;
+    last = documents[range.document].origin;
+    if (first.empty()) first = last;
+  }
+  return first == last ? first : fmt::format("{} to {}", first, last);
+}
+
+}  // namespace
+
+Separator FindSeparator(const fs::path& model_directory, const Tokenizer* tokenizer,
+                        std::string_view requested) {
+  if (const auto id = ParseId(requested)) return {{}, *id};
+  if (tokenizer != nullptr) {
+    if (!requested.empty()) {
+      return FromTokenizer(*tokenizer, std::string(requested), "separator of packed documents");
+    }
+    if (tokenizer->IsAddedToken(kEndOfText)) {
+      return FromTokenizer(*tokenizer, std::string(kEndOfText), "tokenizer.json");
+    }
+    const fs::path file = model_directory / "tokenizer_config.json";
+    const std::string token = ConfiguredEndToken(file);
+    if (!token.empty()) return FromTokenizer(*tokenizer, token, file.string() + ": eos_token");
+  } else if (requested.empty()) {
+    if (const auto id = ConfiguredEndId(model_directory / "config.json")) return {{}, *id};
+  }
+  throw InputError(
+      fmt::format("{}: no separator for packed documents: {}; give the separator as {}",
+                  model_directory.string(),
+                  tokenizer != nullptr
+                      ? "the tokenizer has no <|endoftext|> and tokenizer_config.json no eos_token"
+                      : "there is no tokenizer.json and config.json has no eos_token_id",
+                  tokenizer != nullptr ? "a token or an id" : "an id"));
+}
+
+void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
+                   DataSet& data) {
+  if (token_budget < max_sequence) {
+    throw UsageError(fmt::format(
+        "token budget {} is less than one packed sequence of {} tokens; raise it or shorten the "
+        "sequences",
+        token_budget, max_sequence));
+  }
+  std::vector<Document> documents = std::exchange(data.documents, {});
+  std::vector<int32_t> stream;
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    const std::vector<int32_t>& ids = documents[i].ids;
+    if (ids.empty()) continue;
+    if (!stream.empty()) stream.push_back(separator.id);
+    ranges.push_back({stream.size(), stream.size() + ids.size(), i});
+    stream.insert(stream.end(), ids.begin(), ids.end());
+  }
+  const auto length = static_cast<size_t>(max_sequence);
+  const size_t num_sequences = std::min(stream.size(), static_cast<size_t>(token_budget)) / length;
+  if (num_sequences == 0) {
+    throw InputError(
+        fmt::format("{}: {} tokens in {} documents do not fill one packed sequence of {} tokens; "
+                    "give more text "
+                    "or shorter sequences",
+                    data.name, stream.size(), documents.size(), max_sequence));
+  }
+  const size_t used = num_sequences * length;
+  DataCounts counts;
+  counts.documents_sent = static_cast<int64_t>(documents.size());
+  counts.tokens_sent = static_cast<int64_t>(stream.size());
+  counts.tokens_used = static_cast<int64_t>(used);
+  for (const Range& range : ranges) {
+    if (range.begin >= used) continue;
+    ++counts.documents_used;
+    if (range.end <= used) continue;
+    ++counts.documents_truncated;
+    counts.tokens_truncated = static_cast<int64_t>(range.end - used);
+  }
+  counts.documents_dropped = counts.documents_sent - counts.documents_used;
+  counts.tokens_dropped = counts.tokens_sent - counts.tokens_used - counts.tokens_truncated;
+  data.counts = counts;
+  data.separator = separator;
+  for (size_t begin = 0; begin < used; begin += length) {
+    data.documents.push_back(
+        {Origins(documents, ranges, begin, begin + length),
+         std::vector<int32_t>(stream.begin() + static_cast<ptrdiff_t>(begin),
+                              stream.begin() + static_cast<ptrdiff_t>(begin + length))});
+  }
+}
+
+}  // namespace oscar

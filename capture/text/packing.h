@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Documents joined by a separator token and cut into sequences of one length, as language models
+// are trained and perplexity is reported. Trap: the separator stands between documents, not behind
+// the last one, and a document may begin in one sequence and end in the next.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "capture/text/data_source.h"
+
+namespace oscar {
+
+// The end-of-text token. In this order: `requested` (a token, or an id in decimal digits) if it is
+// not empty; <|endoftext|> if the tokenizer has that added token; eos_token of
+// tokenizer_config.json; without a tokenizer, eos_token_id of config.json (the first of a list).
+// <|endoftext|> goes first because instruction-tuned models give their end of turn as eos_token.
+// Throws InputError if there is none, or the tokenizer does not have it.
+Separator FindSeparator(const std::filesystem::path& model_directory, const Tokenizer* tokenizer,
+                        std::string_view requested = {});
+
+// Replaces `data`.documents by floor(min(budget, tokens) / max_sequence) sequences, and sets counts
+// and separator. Empty documents count as dropped, without a separator; so does what does not fill
+// a sequence. Throws UsageError for a budget below one sequence, InputError for too few tokens.
+void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
+                   DataSet& data);
+
+}  // namespace oscar
