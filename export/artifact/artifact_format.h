@@ -27,12 +27,12 @@
 #include <string>
 #include <string_view>
 
+#include "export/report/report_schema.h"  // kReportSchema, kReportVersion
+
 namespace oscar {
 
 inline constexpr std::string_view kArtifactSchema = "oscar-artifact";
 inline constexpr int kArtifactVersion = 1;
-inline constexpr std::string_view kReportSchema = "oscar-report";
-inline constexpr int kReportVersion = 1;
 
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kRotationsFile = "rotations.safetensors";

@@ -139,8 +139,11 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
   serving["clip_chosen"] = k.error.empty() ? "fixed"
                                            : "least held-out quantization error weighted with the "
                                              "calibration importance, summed over layers";
+  Json data = info.data;
+  if (data.is_object())
+    data.erase("fingerprints");  // for programs that compare data sets: the manifest has them
   Json report = MakeReport({{"model", info.model},
-                            {"data", info.data},
+                            {"data", data},
                             {"calibration", info.calibration},
                             {"serving", serving}},
                            layer_reports);

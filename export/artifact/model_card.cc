@@ -26,11 +26,52 @@ std::string MarkdownTable(const ReportTable& table) {
   return text;
 }
 
+// Text between backticks, which Markdown takes as it stands.
+std::string Code(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r' || c == '`') c = ' ';
+  }
+  return "`" + text + "`";
+}
+
 std::string OneLine(std::string text) {
   for (char& c : text) {
-    if (c == '\n' || c == '\r' || c == '|' || c == '<' || c == '>') c = ' ';
+    if (c == '\n' || c == '\r' || c == '|' || c == '<' || c == '>' || c == '`') c = ' ';
   }
   return text;
+}
+
+// One row per arm of the validation, the one the verdict is about in bold.
+std::string ValidationText(const Json& validation) {
+  ReportTable table;
+  table.header = {"arm", "KL", "KL end to end", "perplexity", "ratio", "needle", "bits"};
+  const std::string headline = validation.at("headline_arm");
+  for (const Json& arm : validation.at("arms")) {
+    const std::string name = arm.at("name");
+    const auto number = [&](const char* pointer, const char* format, double scale = 1) {
+      const Json::json_pointer at(pointer);
+      return arm.contains(at) ? fmt::format(fmt::runtime(format), arm.at(at).get<double>() * scale)
+                              : std::string("–");
+    };
+    table.rows.push_back(
+        {name == headline ? "**" + OneLine(name) + "**" : OneLine(name),
+         number("/local/kl/mean", "{:.4f}"), number("/end_to_end/kl/mean", "{:.4f}"),
+         number("/text/perplexity", "{:.4f}"), number("/text/ppl_ratio", "{:.4f}"),
+         number("/needle/accuracy", "{:.1f} %", 100), number("/bits_per_element/paper", "{:.2f}")});
+  }
+  std::string text = "\n## Validation\n\n";
+  if (validation.contains("gate")) {
+    const Json& gate = validation.at("gate");
+    text += fmt::format("Gate {}: {}. ", Code(gate.at("text")),
+                        gate.at("passed").get<bool>() ? "passed" : "failed");
+  } else {
+    text += "No gate was given. ";
+  }
+  text += fmt::format(
+      "Every way to store the cache on {}, measured by oscar-validate; what was published is in "
+      "bold, everything else in report.html:\n\n",
+      OneLine(validation.at("data").at("name")));
+  return text + MarkdownTable(table);
 }
 
 }  // namespace
@@ -62,6 +103,7 @@ std::string ModelCard(const Json& report) {
       "Attention-KL in nats on held-out rows, with those windows (details in report.json, digests "
       "and provenance in manifest.json):\n\n";
   card += MarkdownTable(SummaryTable(report));
+  if (report.contains("validation")) card += ValidationText(report.at("validation"));
   card +=
       "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to sglang -o "
       "DIRECTORY`.\n";

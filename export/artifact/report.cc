@@ -7,13 +7,44 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
-#include <limits>
 
-#include "export/artifact/artifact_format.h"
+#include "export/report/report_schema.h"
+#include "linalg/check.h"
 
 namespace oscar {
 namespace {
+
+constexpr int64_t kSpectrumPoints = 64;
+
+// Eigenvalues over their trace, descending, mean over the rotations, at evenly spaced ranks.
+// Nothing where there are none (data-free rotations) or where one trace is zero.
+void AddSpectrum(const SideResult& side, Json& json) {
+  if (side.eigenvalues.empty()) return;
+  OSCAR_CHECK_EQ(static_cast<int64_t>(side.eigenvalues.size()), side.num_rotations * side.dim);
+  const int64_t points = std::min(side.dim, kSpectrumPoints);
+  std::vector<int64_t> ranks(points);
+  for (int64_t i = 0; i < points; ++i) {
+    ranks[i] = points == 1
+                   ? 0
+                   : std::llround(static_cast<double>(i) * static_cast<double>(side.dim - 1) /
+                                  static_cast<double>(points - 1));
+  }
+  std::vector<double> spectrum(points, 0.0);
+  for (int64_t r = 0; r < side.num_rotations; ++r) {
+    const double* ascending = side.eigenvalues.data() + r * side.dim;
+    double trace = 0;
+    for (int64_t i = 0; i < side.dim; ++i) trace += ascending[i];
+    if (trace <= 0) return;
+    for (int64_t i = 0; i < points; ++i) {
+      spectrum[i] +=
+          ascending[side.dim - 1 - ranks[i]] / trace / static_cast<double>(side.num_rotations);
+    }
+  }
+  json["spectrum"] = spectrum;
+  json["spectrum_ranks"] = ranks;
+}
 
 Json SideReport(const SideResult& side) {
   Json json = {{"num_rotations", side.num_rotations},
@@ -26,6 +57,7 @@ Json SideReport(const SideResult& side) {
                {"importance_max_over_mean", side.importance_max_over_mean}};
   if (!side.clip_error.empty()) json["clip_error"] = side.clip_error;
   if (!side.clip_threshold.empty()) json["clip_threshold"] = side.clip_threshold;
+  AddSpectrum(side, json);
   return json;
 }
 

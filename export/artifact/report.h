@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// report.json: what one calibration measured, layer by layer, as a record; and report.html, a pure
-// function of it.
+// report.json as oscar-calibrate writes it: what one calibration measured, layer by layer. The
+// format is export/report/schema.md; the page made from it is report_page.h.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@
 
 #include "calib/layer_result.h"
 #include "capture/files/strict_json.h"
+#include "export/report/report_page.h"  // ReportPage
 
 namespace oscar {
 
@@ -19,9 +20,6 @@ Json LayerReport(const LayerResult& layer);
 // `header`: provenance shown with the numbers (model, data, held-out rule, windows); `layers`: of
 // LayerReport, in order. Adds the summary: mean over layers of every arm, worst invariants.
 Json MakeReport(const Json& header, const std::vector<Json>& layers);
-
-// One page, no script, no network; legible in light and dark, at phone width and printed.
-std::string ReportPage(const Json& report);
 
 // The same table for a terminal: a row per layer, a mean row last.
 struct ReportTable {

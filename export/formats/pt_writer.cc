@@ -34,7 +34,7 @@ class Pickler {
     Op(kStop);
     return std::move(out_);
   }
-  const std::vector<FloatTensorPtr>& storages() const { return storages_; }
+  const std::vector<std::span<const std::byte>>& storages() const { return storages_; }
 
  private:
   void Op(Opcode opcode) { out_ += static_cast<char>(opcode); }
@@ -109,47 +109,67 @@ class Pickler {
 
   void Write(const FloatTensorPtr& tensor, int) {
     OSCAR_CHECK(tensor != nullptr);
-    int64_t count = 1;
-    for (const int64_t size : tensor->shape) count *= size;
-    OSCAR_CHECK_EQ(count, static_cast<int64_t>(tensor->values.size()));
     const auto [known, added] = keys_.emplace(tensor.get(), storages_.size());
-    if (added) storages_.push_back(tensor);
-    CallGlobal("torch._utils\n_rebuild_tensor_v2\n");
+    const auto values = std::as_bytes(std::span(tensor->values));
+    if (added) storages_.push_back(values);
+    WriteView({DType::kF32, tensor->shape, values}, known->second);
+  }
+
+  void Write(const TensorBytes& tensor, int) {
+    storages_.push_back(tensor.values);
+    WriteView(tensor, storages_.size() - 1);
+  }
+
+  // The whole of a storage as a contiguous tensor.
+  void WriteView(const TensorBytes& tensor, size_t storage) {
+    int64_t count = 1;
+    for (const int64_t size : tensor.shape) count *= size;
+    OSCAR_CHECK_EQ(count * DTypeBytes(tensor.dtype), static_cast<int64_t>(tensor.values.size()));
+    CallGlobal("torch._utils\n_rebuild_tensor_v2");
     Op(kMark);
     Op(kMark);
     Write(std::string("storage"), 0);
-    CallGlobal("torch\nFloatStorage\n");
-    Write(std::to_string(known->second), 0);
+    CallGlobal(StorageClass(tensor.dtype));
+    Write(std::to_string(storage), 0);
     Write(std::string("cpu"), 0);
     Write(count, 0);
     Op(kTuple);
     Op(kBinPersId);
     Write(int64_t{0}, 0);
-    std::vector<int64_t> strides(tensor->shape.size(), 1);
+    std::vector<int64_t> strides(tensor.shape.size(), 1);
     for (size_t d = strides.size(); d-- > 1;) {
-      strides[d - 1] = strides[d] * std::max<int64_t>(tensor->shape[d], 1);
+      strides[d - 1] = strides[d] * std::max<int64_t>(tensor.shape[d], 1);
     }
-    for (const auto* sizes : {&tensor->shape, &std::as_const(strides)}) {
+    for (const auto* sizes : {&tensor.shape, &std::as_const(strides)}) {
       Op(kMark);
       for (const int64_t size : *sizes) Write(size, 0);
       Op(kTuple);
     }
     Op(kNewFalse);
-    CallGlobal("collections\nOrderedDict\n");
+    CallGlobal("collections\nOrderedDict");
     Op(kEmptyTuple);
     Op(kReduce);
     Op(kTuple);
     Op(kReduce);
   }
 
+  static std::string_view StorageClass(DType dtype) {
+    for (const Global& global : kGlobals) {
+      if (global.callable == Callable::kStorageClass && global.dtype == dtype) return global.name;
+    }
+    OSCAR_CHECK(false);  // a type that torch's storages do not have
+    return {};
+  }
+
   void CallGlobal(std::string_view global) {
     Op(kGlobal);
     out_ += global;
+    out_ += '\n';
   }
 
   std::string out_;
   std::map<const FloatTensor*, size_t> keys_;  // to position in storages_
-  std::vector<FloatTensorPtr> storages_;
+  std::vector<std::span<const std::byte>> storages_;
 };
 
 }  // namespace
@@ -200,7 +220,7 @@ void WritePt(const std::filesystem::path& path, const PtOut& value, std::string_
   writer.Add(".storage_alignment", "64");
   writer.Add("byteorder", "little");
   for (size_t i = 0; i < pickler.storages().size(); ++i) {
-    writer.Add(fmt::format("data/{}", i), std::as_bytes(std::span(pickler.storages()[i]->values)));
+    writer.Add(fmt::format("data/{}", i), pickler.storages()[i]);
   }
   writer.Add("version", "3\n");
   writer.Commit();

@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes .pt files that torch.load(weights_only=True) and our own reader load: plain dicts with int
-// or str keys, lists, numbers, strings, None and float32 tensors. The bytes depend on the value
-// alone. Trap: tensors given as the same FloatTensorPtr share one storage in the file.
+// or str keys, lists, numbers, strings, None and tensors. The bytes depend on the value alone.
+// Trap: tensors given as the same FloatTensorPtr share one storage in the file; a TensorBytes only
+// points to its values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,12 +22,20 @@
 
 namespace oscar {
 
+// A tensor of any type of storage, whose values somebody else holds until the file is written.
+struct TensorBytes {
+  DType dtype{};
+  std::vector<int64_t> shape;
+  std::span<const std::byte> values;  // row-major, little-endian
+};
+
 struct PtOut;
 using PtOutList = std::vector<PtOut>;
 using PtOutDict = std::vector<std::pair<PtKey, PtOut>>;  // in order
 
 struct PtOut {
-  std::variant<PtNone, bool, int64_t, double, std::string, PtOutList, PtOutDict, FloatTensorPtr>
+  std::variant<PtNone, bool, int64_t, double, std::string, PtOutList, PtOutDict, FloatTensorPtr,
+               TensorBytes>
       data;
 
   PtOut() = default;

@@ -5,13 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include "calib/fit.h"
 #include "export/artifact/model_card.h"
+#include "export/report/report_schema.h"
+#include "tests/calib/sample_moments.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/export/report/sample_report.h"
 
 namespace oscar {
 namespace {
 
-Json SampleReport(const std::string& model) {
+Json Calibrated(const std::string& model) {
   return MakeReport({{"model", {{"id", model}}},
                      {"data", {{"name", "sample"}}},
                      {"calibration", {{"value_target", "attention_output"}}},
@@ -24,7 +28,7 @@ Json SampleReport(const std::string& model) {
 }
 
 TEST(Report, SummaryIsTheMeanAndTheWorst) {
-  const Json summary = SampleReport("m").at("summary");
+  const Json summary = Calibrated("m").at("summary");
   EXPECT_EQ(summary.at("arms").at("naive").at("kl_mean"), 0.375);
   EXPECT_EQ(summary.at("arms").at("naive").at("kl_max"), 2);
   EXPECT_LE(summary.at("orthogonality"), 1e-12);
@@ -32,23 +36,90 @@ TEST(Report, SummaryIsTheMeanAndTheWorst) {
 }
 
 TEST(Report, TableHasARowPerLayerAndTheMean) {
-  const ReportTable table = SummaryTable(SampleReport("m"));
+  const ReportTable table = SummaryTable(Calibrated("m"));
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_EQ(table.header.back(), "KL naive");
   EXPECT_EQ(table.rows[0].front(), "3");
   EXPECT_EQ(table.rows[2].back(), "0.37500");
 }
 
+TEST(Report, IsWhatTheSchemaDemands) {
+  const Json report = Calibrated("m");
+  EXPECT_EQ(report.at("$schema").at("version"), 2);
+  EXPECT_NO_THROW(CheckReport(report, "report"));
+  EXPECT_NO_THROW(CheckReport(ParseStrictJson(CanonicalJson(report), "copy"), "copy"));
+  const Json unmeasured = MakeReport({{"model", Json::object()},
+                                      {"data", Json::object()},
+                                      {"calibration", Json::object()},
+                                      {"serving", report.at("serving")}},
+                                     {LayerReport(RefitLayer(SampleMoments(3, 50, 1), {}, {}))});
+  EXPECT_NO_THROW(CheckReport(unmeasured, "refitted, nothing held out"));
+  EXPECT_NE(ReportPage(unmeasured).find("No tokens were held out"), std::string::npos);
+}
+
+TEST(Report, SpectrumIsTheMeanOfTheRotationsSharesOfTheirTrace) {
+  LayerResult layer = SampleLayer(0, 1);
+  layer.k.num_rotations = 2;
+  layer.k.dim = 4;
+  layer.k.eigenvalues = {0, 1, 2, 5, 10, 10, 20, 40};  // ascending, two rotations
+  const Json side = LayerReport(layer).at("sides").at("k");
+  EXPECT_EQ(side.at("spectrum_ranks"), (Json{0, 1, 2, 3}));
+  const std::vector<double> expected = {(5 / 8. + 40 / 80.) / 2, (2 / 8. + 20 / 80.) / 2,
+                                        (1 / 8. + 10 / 80.) / 2, (0 / 8. + 10 / 80.) / 2};
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(side.at("spectrum")[i].get<double>(), expected[i], 1e-15);
+}
+
+TEST(Report, SpectrumHasSixtyFourEvenRanksFromTheLargestToTheSmallest) {
+  LayerResult layer = SampleLayer(0, 1);
+  layer.v.num_rotations = 1;
+  layer.v.dim = 128;
+  layer.v.eigenvalues.resize(128);
+  for (size_t i = 0; i < 128; ++i) layer.v.eigenvalues[i] = static_cast<double>(i);
+  const Json side = LayerReport(layer).at("sides").at("v");
+  const auto ranks = side.at("spectrum_ranks").get<std::vector<int>>();
+  ASSERT_EQ(ranks.size(), 64u);
+  EXPECT_EQ(ranks.front(), 0);
+  EXPECT_EQ(ranks.back(), 127);
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    EXPECT_GE(ranks[i] - ranks[i - 1], 2);
+    EXPECT_LE(ranks[i] - ranks[i - 1], 3);
+  }
+  EXPECT_DOUBLE_EQ(side.at("spectrum")[0].get<double>(), 127.0 / (127 * 64));
+  EXPECT_EQ(side.at("spectrum")[63], 0.0);
+  layer.v.eigenvalues.assign(128, 0.0);  // no share of nothing
+  EXPECT_FALSE(LayerReport(layer).at("sides").at("v").contains("spectrum"));
+}
+
 TEST(Report, PageShowsTheRecordAndEscapesNames) {
-  const std::string page = ReportPage(SampleReport("<script>alert(1)</script>"));
+  const std::string page = ReportPage(Calibrated("<script>alert(1)</script>"));
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
-  EXPECT_NE(page.find("<td>0.375</td>"), std::string::npos);
-  EXPECT_EQ(page.find("http"), std::string::npos);  // nothing is fetched
+  EXPECT_NE(page.find("data-path=\"/summary/arms/naive/kl_mean\">0.3750</data>"),
+            std::string::npos);
+  EXPECT_NE(page.find("<section id=\"spectra\""), std::string::npos);
+}
+
+TEST(Report, CardSpeaksOfTheValidationWhereThereIsOne) {
+  const Json calibrated = Calibrated("m");
+  EXPECT_EQ(ModelCard(calibrated).find("## Validation"), std::string::npos);
+  Json validated = SampleReport();
+  const std::string card = ModelCard(validated);
+  EXPECT_NE(card.find("Gate `kl<=0.05,ppl_ratio<=1.02`: passed"), std::string::npos) << card;
+  EXPECT_NE(card.find("| **oscar_per_head+clip+windows** | 0.0351 | 0.0667 | 2.4715 | 1.0043 | "
+                      "93.0 % | 3.32 |"),
+            std::string::npos)
+      << card;
+  std::string hostile = ModelCard(SampleReport({.hostile = true}));
+  hostile.erase(0, hostile.find("\n---\n"));   // front matter: JSON strings
+  hostile.erase(hostile.find("Gate `"), 400);  // code: shown as it stands
+  EXPECT_EQ(hostile.find("<script"), std::string::npos);
+  validated["validation"].erase("gate");
+  EXPECT_NE(ModelCard(validated).find("No gate was given"), std::string::npos);
 }
 
 TEST(Report, CardCannotBreakOutOfItsFrontMatter) {
-  const std::string card = ModelCard(SampleReport("evil\n---\nlicense: other"));
+  const std::string card = ModelCard(Calibrated("evil\n---\nlicense: other"));
   EXPECT_EQ(card.find("\nlicense:"), std::string::npos) << card;
   EXPECT_NE(card.find("base_model: \"evil\\n---"), std::string::npos) << card;
 }

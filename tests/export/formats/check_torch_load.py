@@ -5,6 +5,7 @@
 # Trap: prints one line of JSON, layer id to SHA-256 of each rotation per file; any failed check is an assertion.
 import hashlib
 import json
+import pathlib
 import sys
 
 try:
@@ -45,8 +46,31 @@ def check_file(path):
     }
 
 
+def load_side(folder):
+    """As upstream's fitter: chunks in numeric order, without chunk 0."""
+    paths = sorted(folder.glob("*.pt"), key=lambda path: int(path.stem))
+    tensors = [torch.load(path, map_location="cpu", weights_only=True) for path in paths]
+    assert all(type(t) is torch.Tensor and t.is_contiguous() for t in tensors)
+    return tensors, torch.cat([t for t, path in zip(tensors, paths) if int(path.stem) != 0])
+
+
+def check_dump(directory):
+    """Of each layer: id, shapes of q, k, v, their dtype, seq_lens of every chunk."""
+    layers = []
+    for layer in sorted(directory.glob("layer_*"), key=lambda path: int(path.name.split("_", 1)[1])):
+        q, k, v = (load_side(layer / side)[1] for side in "qkv")
+        assert q.dtype == k.dtype == v.dtype
+        lengths, total = load_side(layer / "seq_lens")
+        assert total.dtype == torch.int32 and total.sum() == len(q)
+        number = int(layer.name.split("_", 1)[1])
+        layers.append((number, list(q.shape), list(k.shape), list(v.shape), str(q.dtype), [t.tolist() for t in lengths]))
+    return layers
+
+
 def main():
-    if sys.argv[1] == "--value":  # a file of any value: its repr, with tensors as nested lists
+    if sys.argv[1] == "--dump":  # a directory of upstream's server
+        print(check_dump(pathlib.Path(sys.argv[2])))
+    elif sys.argv[1] == "--value":  # a file of any value: its repr, with tensors as nested lists
         data = torch.load(sys.argv[2], weights_only=True)
         print(repr({k: v.tolist() if isinstance(v, torch.Tensor) else v for k, v in data.items()}))
     else:

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/evaluate/bits_per_element.h"
+
+#include <algorithm>
+
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+double QuantizedBits(const CacheLayout& layout, double metadata_bits) {
+  return layout.payload_bits + metadata_bits / static_cast<double>(layout.quant_group_size);
+}
+
+}  // namespace
+
+double PaperBitsPerElement(const CacheLayout& layout, int64_t tokens) {
+  OSCAR_CHECK_LE(1, tokens);
+  if (layout.payload_bits >= kKeptBits) return kKeptBits;
+  const auto kept =
+      static_cast<double>(std::min(tokens, layout.sink_tokens + layout.recent_tokens));
+  const auto all = static_cast<double>(tokens);
+  return ((all - kept) * QuantizedBits(layout, layout.metadata_bits) + kKeptBits * kept) / all;
+}
+
+double ActualBitsPerElement(const CacheLayout& layout, int64_t tokens) {
+  OSCAR_CHECK_LE(1, tokens);
+  if (layout.payload_bits >= kKeptBits) return kKeptBits;
+  const bool has_ring = layout.recent_tokens > 0;
+  const int64_t candidates =
+      std::max<int64_t>(0, tokens - layout.sink_tokens - layout.recent_tokens);
+  const int64_t pages = has_ring ? candidates / kDemotionTokens
+                                 : (candidates + kDemotionTokens - 1) / kDemotionTokens;
+  const int64_t kept =
+      layout.sink_tokens + (has_ring ? layout.recent_tokens + kDemotionTokens - 1 : 0);
+  return (static_cast<double>(pages * kDemotionTokens) *
+              QuantizedBits(layout, kRuntimeMetadataBits) +
+          kKeptBits * static_cast<double>(kept)) /
+         static_cast<double>(tokens);
+}
+
+}  // namespace oscar

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/evaluate/bootstrap.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "capture/text/corpus/grammar.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Type 7 of Hyndman and Fan. Reorders `values`.
+template <class Value>
+double Quantile(std::vector<Value>& values, double p) {
+  OSCAR_CHECK(!values.empty() && p >= 0 && p <= 1);
+  const double index = p * static_cast<double>(values.size() - 1);
+  const auto below = values.begin() + static_cast<ptrdiff_t>(std::floor(index));
+  std::nth_element(values.begin(), below, values.end());
+  const double low = static_cast<double>(*below);
+  const double share = index - std::floor(index);
+  if (share == 0) return low;
+  return low + share * (static_cast<double>(*std::min_element(below + 1, values.end())) - low);
+}
+
+}  // namespace
+
+std::optional<Interval> BootstrapRatio(std::span<const RatioUnit> units,
+                                       const BootstrapOptions& options) {
+  OSCAR_CHECK(options.resamples >= 1 && options.confidence > 0 && options.confidence < 1);
+  std::vector<RatioUnit> weighted;
+  for (const RatioUnit& unit : units) {
+    OSCAR_CHECK(std::isfinite(unit.sum) && std::isfinite(unit.weight) && unit.weight >= 0);
+    if (unit.weight > 0) weighted.push_back(unit);
+  }
+  if (weighted.size() < 2) return {};
+  CorpusRandom random(options.seed);
+  std::vector<double> ratios(static_cast<size_t>(options.resamples));
+  for (double& ratio : ratios) {
+    RatioUnit total;
+    for (size_t i = 0; i < weighted.size(); ++i) {
+      const RatioUnit& unit = random.Pick(weighted);
+      total.sum += unit.sum;
+      total.weight += unit.weight;
+    }
+    ratio = total.sum / total.weight;
+  }
+  return Interval{Quantile(ratios, (1 - options.confidence) / 2),
+                  Quantile(ratios, (1 + options.confidence) / 2)};
+}
+
+std::vector<double> Quantiles(std::vector<float> values, std::span<const double> probabilities) {
+  if (std::any_of(values.begin(), values.end(), [](float value) { return std::isnan(value); })) {
+    throw NumericalError("quantiles: one of the values is NaN");
+  }
+  std::vector<double> quantiles;
+  for (const double p : probabilities) quantiles.push_back(Quantile(values, p));
+  return quantiles;
+}
+
+}  // namespace oscar

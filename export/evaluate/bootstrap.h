@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How sure a mean is: percentile bootstrap over units (Efron 1979), and quantiles. Trap: the unit
+// must be what is independent, a sequence or a piece of one, never a (row, head) pair: pairs of one
+// row share their tokens and make an interval that is far too narrow.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace oscar {
+
+// The quantity is sum(sum) / sum(weight) over the units: for a mean KL, sum of KL and number of
+// rows; for a perplexity, sum of -log p and number of tokens, and exp() of both ends (percentiles
+// commute with exp); for a perplexity ratio, the sums of the differences.
+struct RatioUnit {
+  double sum = 0, weight = 0;  // finite, weight >= 0
+};
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+struct BootstrapOptions {
+  int64_t resamples = 1000;
+  double confidence = 0.95;
+  uint64_t seed = 0;
+};
+
+// Quantiles (1 - confidence) / 2 and (1 + confidence) / 2 of the ratio over resamples of the units.
+// The same for the same input on every machine. Nothing for fewer than 2 units with weight.
+std::optional<Interval> BootstrapRatio(std::span<const RatioUnit> units,
+                                       const BootstrapOptions& options = {});
+
+// Quantile p of n sorted values: linear interpolation at index p (n - 1) (Hyndman and Fan 1996,
+// type 7; NumPy's default), in float64. `values` not empty, p in [0, 1]. Throws NumericalError for
+// NaN.
+std::vector<double> Quantiles(std::vector<float> values, std::span<const double> probabilities);
+
+}  // namespace oscar

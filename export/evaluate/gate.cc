@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/evaluate/gate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "capture/files/quote.h"
+#include "export/evaluate/nearest_name.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+std::vector<std::string> MetricNames() {
+  std::vector<std::string> names;
+  for (const GateMetric& metric : GateMetrics()) names.emplace_back(metric.name);
+  return names;
+}
+
+const GateMetric& FindMetric(std::string_view name, std::string_view check) {
+  for (const GateMetric& metric : GateMetrics()) {
+    if (metric.name == name) return metric;
+  }
+  const std::vector<std::string> names = MetricNames();
+  throw UsageError(fmt::format("gate {}: no metric {}; nearest: {}; all: {}", Quoted(check),
+                               Quoted(name), NearestName(name, names), fmt::join(names, ", ")));
+}
+
+GateCheck ParseCheck(std::string_view text) {
+  const size_t op = text.find_first_of("<>=!");
+  if (op == std::string_view::npos) {
+    throw UsageError(
+        fmt::format("gate {}: expected metric, then <, <=, > or >=, then a number, as in kl<=0.05",
+                    Quoted(text)));
+  }
+  const size_t after = std::min(text.find_first_not_of("<>=!", op), text.size());
+  GateCheck check;
+  check.op = std::string(text.substr(op, after - op));
+  check.metric = std::string(FindMetric(text.substr(0, op), text).name);
+  static constexpr std::string_view kOps[] = {"<", "<=", ">", ">="};
+  if (std::find(std::begin(kOps), std::end(kOps), check.op) == std::end(kOps)) {
+    throw UsageError(fmt::format("gate {}: operator {} is not one of <, <=, >, >=", Quoted(text),
+                                 Quoted(check.op)));
+  }
+  const std::string_view number = text.substr(after);
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), check.limit);
+  if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(check.limit)) {
+    throw UsageError(
+        fmt::format("gate {}: {} is not a finite number", Quoted(text), Quoted(number)));
+  }
+  return check;
+}
+
+bool Holds(double value, const GateCheck& check) {
+  if (check.op == "<") return value < check.limit;
+  if (check.op == "<=") return value <= check.limit;
+  if (check.op == ">") return value > check.limit;
+  return value >= check.limit;
+}
+
+// The number at a dotted path; nothing if any member on the way is missing.
+std::optional<double> FindNumber(const Json& arm, std::string_view path, std::string_view what) {
+  const Json* value = &arm;
+  for (std::string_view rest = path; !rest.empty();) {
+    const std::string_view key = rest.substr(0, rest.find('.'));
+    rest.remove_prefix(std::min(rest.size(), key.size() + 1));
+    if (!value->is_object()) {
+      throw InputError(fmt::format("{}: {} cannot be read: found {} on the way", what, path,
+                                   value->type_name()));
+    }
+    const auto found = value->find(std::string(key));
+    if (found == value->end() || found->is_null()) return {};
+    value = &*found;
+  }
+  if (!value->is_number() || !std::isfinite(value->get<double>())) {
+    throw InputError(
+        fmt::format("{}: {} is {}, expected a finite number", what, path, value->type_name()));
+  }
+  return value->get<double>();
+}
+
+}  // namespace
+
+const std::vector<GateMetric>& GateMetrics() {
+  static const std::vector<GateMetric> metrics = {
+      {"kl", "local.kl.mean", "attention-KL at the reference's q, k, v, nats, mean"},
+      {"kl_p99", "local.kl.p99", "the same, 99th percentile of the rows"},
+      {"kl_max", "local.kl.max", "the same, worst row"},
+      {"output_rel_error", "local.output_rel_error", "attention output error, relative"},
+      {"e2e_kl", "end_to_end.kl.mean", "attention-KL with the arm's own hidden states, mean"},
+      {"perplexity", "text.perplexity", "perplexity of the evaluation text"},
+      {"ppl_ratio", "text.ppl_ratio", "perplexity over that of the unquantized model"},
+      {"token_kl", "text.token_kl.mean", "KL of next-token distributions, nats, mean"},
+      {"top1_agreement", "text.top1_agreement", "share of tokens with the same first choice"},
+      {"needle", "needle.accuracy", "needle recall, 0 to 1"},
+  };
+  return metrics;
+}
+
+Gate ParseGate(std::string_view text) {
+  Gate gate;
+  for (const char c : text) {
+    if (std::isspace(static_cast<unsigned char>(c)) == 0) gate.text += c;
+  }
+  if (gate.text.empty()) {
+    throw UsageError("gate: empty; expected checks such as kl<=0.05,ppl_ratio<=1.02");
+  }
+  for (std::string_view rest = gate.text;;) {
+    const size_t comma = rest.find(',');
+    gate.checks.push_back(ParseCheck(rest.substr(0, comma)));
+    if (comma == std::string_view::npos) return gate;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+GateResult EvaluateGate(const Gate& gate, const Json& arm) {
+  const std::string name = JsonString(arm, "name", "arm of the report");
+  GateResult result{.passed = true, .json = {{"text", gate.text}, {"arm", name}}};
+  Json checks = Json::array();
+  for (const GateCheck& check : gate.checks) {
+    const GateMetric& metric = FindMetric(check.metric, gate.text);
+    Json entry = {{"metric", check.metric}, {"op", check.op}, {"limit", check.limit}};
+    const auto value = FindNumber(arm, metric.member, "arm " + Quoted(name));
+    const bool passed = value && Holds(*value, check);
+    if (value) {
+      entry["value"] = *value;
+    } else {
+      entry["reason"] = fmt::format("not measured for this arm ({})", metric.member);
+    }
+    entry["passed"] = passed;
+    result.passed = result.passed && passed;
+    checks.push_back(std::move(entry));
+  }
+  result.json["passed"] = result.passed;
+  result.json["checks"] = std::move(checks);
+  return result;
+}
+
+GateResult CheckStoredGate(const Json& validation, std::string_view what) {
+  const Json& stored = JsonMember(validation, "gate", what);
+  const std::string text = JsonString(stored, "text", what);
+  const std::string name = JsonString(stored, "arm", what);
+  const Json& arms = JsonMember(validation, "arms", what);
+  if (!arms.is_array()) {
+    throw InputError(fmt::format("{}: \"arms\" is {}, expected a list", what, arms.type_name()));
+  }
+  Gate gate;
+  try {
+    gate = ParseGate(text);
+  } catch (const UsageError& error) {
+    throw InputError(fmt::format("{}: {}", what, error.what()));
+  }
+  const auto arm = std::find_if(arms.begin(), arms.end(), [&](const Json& candidate) {
+    return candidate.is_object() && JsonString(candidate, "name", "", what) == name;
+  });
+  if (arm == arms.end()) {
+    throw InputError(fmt::format("{}: the gate was evaluated on arm {}, which is not in the report",
+                                 what, Quoted(name)));
+  }
+  GateResult result = EvaluateGate(gate, *arm);
+  if (result.json != stored) {
+    throw InputError(fmt::format(
+        "{}: the stored gate {} does not follow from the report's own numbers: stored {}, "
+        "recomputed {}; the report was changed after it was written",
+        what, Quoted(text), Quoted(stored.dump(), 400), Quoted(result.json.dump(), 400)));
+  }
+  return result;
+}
+
+}  // namespace oscar

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/evaluate/haystack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "capture/files/utf8.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr std::string_view kNoiseLine =
+    "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
+constexpr int64_t kNumDepths = 40;
+constexpr std::string_view kSpace = " \t\n\r\f\v";
+
+// round(linspace(0, 100, 40))[i]
+int DepthPercent(int64_t i) {
+  return static_cast<int>(
+      std::lround(100.0 * static_cast<double>(i) / static_cast<double>(kNumDepths - 1)));
+}
+
+bool ClosesSentence(std::string_view word) {
+  static constexpr std::string_view kClosing[] = {"\"", "'", ")", "]", "”", "’", "»"};
+  for (bool cut = true; cut;) {
+    cut = false;
+    for (const std::string_view mark : kClosing) {
+      if (!word.ends_with(mark)) continue;
+      word.remove_suffix(mark.size());
+      cut = true;
+    }
+  }
+  return word.ends_with('.') || word.ends_with('!') || word.ends_with('?');
+}
+
+// A number in [0, 1) with 53 random bits.
+double Uniform(CorpusRandom& random) { return static_cast<double>(random.Next() >> 11) * 0x1p-53; }
+
+void SetDepths(const std::vector<size_t>& starts, Context& context) {
+  const double size = static_cast<double>(std::max<size_t>(context.text.size(), 1));
+  for (const size_t start : starts)
+    context.depths.push_back(100.0 * static_cast<double>(start) / size);
+}
+
+}  // namespace
+
+ProseHaystack::ProseHaystack(std::string_view text) {
+  if (const auto invalid = FirstInvalidUtf8(text)) {
+    throw InputError(fmt::format("text for needle prompts is not UTF-8 at byte {}", *invalid));
+  }
+  for (size_t at = text.find_first_not_of(kSpace); at != std::string_view::npos;) {
+    const size_t end = std::min(text.find_first_of(kSpace, at), text.size());
+    if (!once_.empty()) once_ += ' ';
+    once_ += text.substr(at, end - at);
+    at = text.find_first_not_of(kSpace, end);
+  }
+  if (once_.empty()) throw InputError("text for needle prompts has no word");
+  Repeat();
+}
+
+void ProseHaystack::Repeat() {
+  if (!text_.empty()) text_ += ' ';
+  const size_t base = text_.size();
+  text_ += once_;
+  for (size_t at = 0; at < once_.size();) {
+    const size_t end = std::min(once_.find(' ', at), once_.size());
+    word_ends_.push_back(base + end);
+    closes_.push_back(ClosesSentence(std::string_view(once_).substr(at, end - at)) ? 1 : 0);
+    at = end + 1;
+  }
+}
+
+std::string_view ProseHaystack::Take(size_t num_words, std::vector<size_t>& ends) {
+  OSCAR_CHECK(num_words > 0);
+  while (word_ends_.size() < num_words) Repeat();
+  ends.clear();
+  for (size_t i = 0; i < num_words; ++i) {
+    if (closes_[i] != 0 || i + 1 == num_words) ends.push_back(word_ends_[i]);
+  }
+  return std::string_view(text_).substr(0, word_ends_[num_words - 1]);
+}
+
+Haystack::Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
+                   const std::vector<std::string>& words, CorpusRandom& random, int64_t stratum,
+                   int64_t num_strata)
+    : task_(task),
+      question_(question),
+      prose_(prose),
+      words_(words),
+      distractor_random_(random.Next()) {
+  const bool one = question.hidden.size() == 1;
+  const auto place = [&] {  // in [0, 1)
+    const double share = Uniform(random);
+    return one ? (static_cast<double>(stratum) + share) / static_cast<double>(num_strata) : share;
+  };
+  while (shares_.size() < question.hidden.size()) {
+    const double share = place();
+    const int depth = DepthPercent(static_cast<int64_t>(share * static_cast<double>(kNumDepths)));
+    if (std::find(depths_.begin(), depths_.end(), depth) != depths_.end()) continue;  // distinct
+    shares_.push_back(share);
+    depths_.push_back(depth);
+  }
+  std::sort(shares_.begin(), shares_.end());
+  std::sort(depths_.begin(), depths_.end());
+}
+
+Context Haystack::Build(int64_t num_units) {
+  OSCAR_CHECK_LE(min_units(), num_units);
+  return task_.haystack == HaystackKind::kProse ? InsertIntoProse(num_units)
+                                                : InsertIntoLines(num_units);
+}
+
+Context Haystack::InsertIntoLines(int64_t num_lines) {
+  if (task_.haystack == HaystackKind::kNeedles) {
+    while (static_cast<int64_t>(distractors_.size()) < num_lines)
+      distractors_.push_back(MakeDistractor(question_, words_, distractor_random_));
+  }
+  // Sentence i stands before line places[i]; distinct and ascending.
+  std::vector<int64_t> places;
+  for (const double share : shares_) {
+    const auto line = static_cast<int64_t>(share * static_cast<double>(num_lines));
+    places.push_back(places.empty() ? line : std::max(line, places.back() + 1));
+  }
+  for (size_t i = places.size(); i > 0; --i) {
+    const auto behind = static_cast<int64_t>(places.size() - i);
+    places[i - 1] = std::min(places[i - 1], num_lines - 1 - behind);
+  }
+  Context context;
+  std::vector<size_t> starts;
+  const auto append = [&](std::string_view line) {
+    if (!context.text.empty()) context.text += '\n';
+    context.text += line;
+  };
+  for (int64_t line = 0; line < num_lines; ++line) {
+    if (starts.size() < places.size() && places[starts.size()] == line) {
+      const std::string& needle = question_.hidden[starts.size()].text;
+      append(needle);
+      starts.push_back(context.text.size() - needle.size());
+    }
+    append(task_.haystack == HaystackKind::kNoise
+               ? kNoiseLine
+               : std::string_view(distractors_[static_cast<size_t>(line)]));
+  }
+  SetDepths(starts, context);
+  return context;
+}
+
+Context Haystack::InsertIntoProse(int64_t num_words) {
+  std::vector<size_t> ends;
+  const std::string_view text = prose_.Take(static_cast<size_t>(num_words), ends);
+  Context context;
+  std::vector<size_t> starts;
+  const auto append = [&](std::string_view part) {
+    if (part.empty()) return;
+    if (!context.text.empty()) context.text += ' ';
+    context.text += part;
+  };
+  size_t done = 0;  // bytes of `text`
+  for (size_t i = 0; i < depths_.size(); ++i) {
+    const size_t sentences = ends.size() * static_cast<size_t>(depths_[i]) / 100;
+    const size_t end = sentences == 0 ? 0 : ends[sentences - 1];
+    if (end > done) {
+      append(text.substr(done, end - done));
+      done = std::min(end + 1, text.size());  // without the space between sentences
+    }
+    append(question_.hidden[i].text);
+    starts.push_back(context.text.size() - question_.hidden[i].text.size());
+  }
+  append(text.substr(done));
+  SetDepths(starts, context);
+  return context;
+}
+
+}  // namespace oscar

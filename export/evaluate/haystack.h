@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The text that needles are hidden in, of any size, and the insertion (methods.md 11.1). A size is
+// counted in units: lines of noise or needles, words of prose. Trap: a needle's place is drawn once
+// as a share and scaled to the size, so that fitting the length moves it but draws nothing anew.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "export/evaluate/needle_tasks.h"
+
+namespace oscar {
+
+struct Context {
+  std::string text;
+  std::vector<double> depths;  // [num_hidden] percent of the characters before the sentence
+};
+
+// Prose cut into words and sentences once for all samples. White space becomes single spaces; text
+// that is too short is repeated. A sentence ends at . ! ? with any closing quotes and brackets.
+class ProseHaystack {
+ public:
+  // Throws InputError for text that is not UTF-8 or has no word.
+  explicit ProseHaystack(std::string_view text);
+  // The first `num_words` words; `ends`: bytes at which a sentence ends, the last is the size.
+  std::string_view Take(size_t num_words, std::vector<size_t>& ends);
+
+ private:
+  void Repeat();
+  std::string once_;               // words joined by single spaces
+  std::string text_;               // once_, as often as needed
+  std::vector<size_t> word_ends_;  // bytes
+  std::vector<uint8_t> closes_;    // [num_words] 1: a sentence ends with this word
+};
+
+class Haystack {
+ public:
+  // Draws the places of question.hidden. `stratum` of `num_strata`: a single sentence is placed in
+  // that part of the text, so that few samples still cover all depths. References must stay valid.
+  Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
+           const std::vector<std::string>& words, CorpusRandom& random, int64_t stratum,
+           int64_t num_strata);
+
+  int64_t min_units() const { return static_cast<int64_t>(question_.hidden.size()); }
+  Context Build(int64_t num_units);
+
+ private:
+  Context InsertIntoLines(int64_t num_lines);
+  Context InsertIntoProse(int64_t num_words);
+
+  const NeedleTask& task_;
+  const NeedleQuestion& question_;
+  ProseHaystack& prose_;
+  const std::vector<std::string>& words_;
+  CorpusRandom distractor_random_;
+  std::vector<std::string> distractors_;  // grows with the largest size asked for
+  std::vector<double> shares_;            // lines: [num_hidden] ascending, in [0, 1)
+  std::vector<int> depths_;               // prose: [num_hidden] ascending, percent
+};
+
+}  // namespace oscar

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Needle-in-a-haystack and variable-tracking samples after RULER (arXiv 2404.06654; recipe in
+// reference/methods.md 11.1), as token ids for one teacher-forced pass: prompt and answer in one
+// sequence. What differs from RULER, and why, stands in README.md. Trap: the answer is given, so an
+// accuracy here says whether the cache still finds each next answer token; it is not the accuracy
+// of free generation, where one lost token derails the rest.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "capture/text/tokenizer.h"
+
+namespace oscar {
+
+struct NeedleOptions {
+  std::vector<int64_t> lengths;    // tokens of prompt and answer together, at most
+  int64_t samples_per_task = 4;    // per length
+  std::vector<std::string> tasks;  // names of NeedleTaskNames(); empty: all
+  uint64_t seed = 0;
+  std::string prose;               // UTF-8, text of the prose haystack; empty: built-in prose
+  std::vector<std::string> words;  // keys of kind "words"; empty: built-in adjective-noun pairs
+};
+
+struct NeedleSample {
+  // One reference value inside the answer.
+  struct Answer {
+    int64_t begin,
+        end;       // tokens [begin, end) of `ids` that hold the value, widened to whole tokens
+    double depth;  // characters of the context before its needle, percent, in [0, 100]
+    std::string value;
+  };
+  std::string task;
+  int64_t length = 0;           // the length asked for, tokens; ids.size() is at most that
+  double depth = 0;             // of the first answer
+  std::vector<int32_t> ids;     // [num_tokens] special tokens of the tokenizer, prompt, answer
+  std::vector<Answer> answers;  // in the order of the answer text
+  std::string prompt, answer;   // the text of ids, for --show-samples
+};
+
+// The eight variants of RULER-NIAH and variable tracking, in the order of the report.
+std::vector<std::string> NeedleTaskNames();
+
+// Samples by length, then task, then number. Each depends on the seed, its task, length and number
+// alone, so a task can be left out without a change in the others. Throws UsageError for an unknown
+// task (naming the nearest), a length above `max_positions` or too short to hold the question, no
+// length, fewer than 1 sample; InputError if the tokenizer does not give the answer back, or the
+// word list has too few words.
+std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
+                                            const Tokenizer& tokenizer, int64_t max_positions);
+
+// Positions in ids of all answer tokens, answer after answer. The logits that predict the token at
+// position p are those of row p - 1.
+std::vector<int64_t> AnswerPositions(const NeedleSample& sample);
+
+struct NeedleScore {
+  std::vector<uint8_t> recalled;  // [num_answers] 1: every token of the value was the top-1 choice
+  double accuracy = 0;            // mean of `recalled` (string_match_all of RULER, in [0, 1])
+  double answer_nll = 0;          // mean over all answer tokens of -log p, nats
+};
+
+// `correct` and `log_probability` (natural log) have one element per position of
+// AnswerPositions(sample), in that order.
+NeedleScore ScoreNeedle(const NeedleSample& sample, std::span<const uint8_t> correct,
+                        std::span<const double> log_probability);
+
+// The member "needle" of an arm in report.json: accuracy, answer_nll, by_task, by_depth (four
+// quarters; over references, not samples), by_length. One score per sample; neither may be empty.
+Json NeedleReport(std::span<const NeedleSample> samples, std::span<const NeedleScore> scores);
+
+}  // namespace oscar

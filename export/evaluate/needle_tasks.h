@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What each needle task hides and asks for, before any haystack or token: the table of RULER's
+// eight variants and of variable tracking, and one question made from a row of it. To add a task,
+// add a row. Trap: sentences and templates are RULER's interface and are compared between programs;
+// a word changed here is another benchmark.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/text/corpus/grammar.h"  // CorpusRandom
+
+namespace oscar {
+
+enum class HaystackKind { kNoise, kProse, kNeedles };
+enum class NeedleText { kWords, kNumbers, kUuids };
+
+struct NeedleTask {
+  std::string_view name;
+  HaystackKind haystack;
+  NeedleText key, value;
+  int num_keys, num_values, num_queries;  // values per key; keys asked for
+  int num_chains, num_hops;               // variable tracking; 0: needles
+};
+std::span<const NeedleTask> NeedleTasks();
+
+// A sentence that is hidden, and the answer it holds (index into NeedleQuestion::values), or -1.
+struct HiddenSentence {
+  std::string text;
+  int answer;
+};
+
+struct NeedleQuestion {
+  std::vector<HiddenSentence> hidden;  // in the order in which they stand in the text
+  std::vector<std::string> values;     // the references, in the order of the answer
+  std::string before, after;           // the prompt is before + context + after
+  std::string answer;                  // begins with a space, ends with a full stop
+  std::vector<size_t> value_offsets;   // [num_values] bytes into `answer`
+  NeedleText key = NeedleText::kWords, value = NeedleText::kNumbers;  // of a distractor
+};
+
+// `words`: see NeedleOptions.
+NeedleQuestion MakeNeedleQuestion(const NeedleTask& task, const std::vector<std::string>& words,
+                                  CorpusRandom& random);
+
+// A needle sentence with a fresh key and value, for the haystack of needles; never the key or a
+// value of `question`.
+std::string MakeDistractor(const NeedleQuestion& question, const std::vector<std::string>& words,
+                           CorpusRandom& random);
+
+}  // namespace oscar

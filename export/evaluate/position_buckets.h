@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which query rows are measured, and how the report groups them by position. A position is 0-based;
+// the query at position p sees p + 1 keys. Trap: rows whose keys are all kept in full have KL 0 and
+// would flatter any mean; their bucket is its own and is marked.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace oscar {
+
+inline constexpr int64_t kPositionBins = 16;
+
+// Rows of a sequence of `length` tokens: 16 equal bins, rows_per_sequence / 16 (rounded up) rows in
+// each, evenly spaced, each the last of its step, so that row length - 1 is among them. Ascending,
+// distinct; all rows if rows_per_sequence is 0 or at least `length`. No randomness.
+std::vector<int64_t> SelectRows(int64_t length, int64_t rows_per_sequence);
+
+// The rows of a sequence whose mean is the headline KL: [length / 2, length).
+inline int64_t FirstHeadlineRow(int64_t length) { return length / 2; }
+
+// Whether the query at `position` sees only keys that the windows keep in full.
+inline bool InsideWindows(int64_t position, int64_t sink_tokens, int64_t recent_tokens) {
+  return position < sink_tokens + recent_tokens;
+}
+
+struct PositionBucket {
+  int64_t from = 0, to = 0;  // positions [from, to)
+  bool inside_windows = false;
+};
+
+// Covers [0, longest): up to 16 equal bins, the bin that holds the edge of the windows cut in two.
+// Windows of 0 tokens: nothing is inside.
+std::vector<PositionBucket> MakePositionBuckets(int64_t longest, int64_t sink_tokens,
+                                                int64_t recent_tokens);
+
+// Index of the bucket that holds `position`, which must be in [0, longest).
+size_t BucketOf(std::span<const PositionBucket> buckets, int64_t position);
+
+}  // namespace oscar

@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// report.html: one page, no script, no network; legible in light and dark, at phone width and
+// printed. A pure function of the record: the same JSON gives the same bytes.
+#pragma once
+
+#include <string>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// Throws InputError if `report` is not what report_schema.h demands. Numbers are printed from the
+// record, never recomputed; where a chart draws a product of two of them, its caption says so.
+std::string ReportPage(const Json& report);
+
+}  // namespace oscar

@@ -1,0 +1,371 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// schema.md as tables. A new member is one row here and one there; a test holds the two together.
+#include "export/report/report_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+
+#include "capture/files/quote.h"
+#include "export/report/schema_check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr auto kOptional = MemberRule::kOptional;
+
+// Closed objects: one rule per member, nothing else.
+template <size_t kSize>
+void Closed(const Spot& spot, const MemberRule (&rules)[kSize]) {
+  CheckObject(spot, rules, Unknown::kRefused);
+}
+template <size_t kSize>
+void Open(const Spot& spot, const MemberRule (&rules)[kSize]) {
+  CheckObject(spot, rules, Unknown::kAllowed);
+}
+
+void CheckSameSize(const Spot& spot, const char* a, const char* b) {
+  if (!spot.value.contains(a) || !spot.value.contains(b)) return;
+  const size_t size_a = spot.value.at(a).size(), size_b = spot.value.at(b).size();
+  if (size_a != size_b) {
+    spot.Refuse(fmt::format("\"{}\" has {} values and \"{}\" has {}", a, size_a, b, size_b));
+  }
+}
+
+// ---- what oscar-calibrate writes
+
+void CheckSide(const Spot& spot) {
+  Closed(spot, {{"num_rotations", CheckCount},
+                {"dim", CheckCount},
+                {"clip_ratio", CheckNumber},
+                {"clip_error", ArrayOf<CheckNonNegative>, kOptional},
+                {"clip_threshold", ArrayOf<CheckNonNegative>, kOptional},
+                {"orthogonality", CheckNonNegative},
+                {"float32_orthogonality", CheckNonNegative},
+                {"eigen_residual", CheckNonNegative},
+                {"min_relative_gap", CheckNumber},
+                {"importance_max_over_mean", CheckNonNegative},
+                {"spectrum", ArrayOf<CheckNumber>, kOptional},
+                {"spectrum_ranks", ArrayOf<CheckCount>, kOptional}});
+  if (spot.value.contains("spectrum") != spot.value.contains("spectrum_ranks"))
+    spot.Refuse("\"spectrum\" and \"spectrum_ranks\" stand together or not at all");
+  CheckSameSize(spot, "spectrum", "spectrum_ranks");
+}
+
+void CheckLayerArm(const Spot& spot) {
+  Closed(spot, {{"rows", CheckNonNegative},  // a mean over layers in the summary
+                {"rows_beyond", CheckNonNegative},
+                {"kl_mean", CheckNumber},
+                {"kl_mean_beyond", CheckNumber},
+                {"kl_max", CheckNumber},
+                {"output_rel_error", CheckNonNegative},
+                {"output_rel_error_beyond", CheckNonNegative},
+                {"kl_mean_no_windows", CheckNumber},
+                {"output_rel_error_no_windows", CheckNonNegative}});
+}
+
+void CheckSides(const Spot& spot) {
+  Closed(spot, {{"k", CheckSide},
+                {"v", CheckSide},
+                {"k_shared", CheckSide, kOptional},
+                {"v_shared", CheckSide, kOptional}});
+}
+
+void CheckLayer(const Spot& spot) {
+  Closed(spot, {{"layer_id", CheckCount},
+                {"num_q_heads", CheckCount},
+                {"num_kv_heads", CheckCount},
+                {"head_dim", CheckCount},
+                {"v_head_dim", CheckCount},
+                {"tokens", CheckCount},
+                {"sides", CheckSides},
+                {"arms", MapOf<CheckLayerArm>},
+                {"clip_candidates", ArrayOf<CheckNumber>, kOptional}});
+  for (const auto& [name, side] : spot.value.at("sides").items()) {
+    const size_t points = side.contains("clip_error") ? side.at("clip_error").size() : 0;
+    const size_t candidates =
+        spot.value.contains("clip_candidates") ? spot.value.at("clip_candidates").size() : 0;
+    if (points != 0 && points != candidates) {
+      spot.Member("sides").Member(name).Refuse(fmt::format(
+          "{} values of \"clip_error\" for {} \"clip_candidates\"", points, candidates));
+    }
+  }
+}
+
+void CheckSummary(const Spot& spot) {
+  Closed(spot, {{"layers", CheckCount},
+                {"orthogonality", CheckNonNegative},
+                {"float32_orthogonality", CheckNonNegative},
+                {"eigen_residual", CheckNonNegative},
+                {"min_relative_gap", CheckNumber},
+                {"arms", MapOf<CheckLayerArm>}});
+}
+
+void CheckModel(const Spot& spot) {
+  Open(spot, {{"id", CheckText, kOptional}, {"revision", CheckText, kOptional}});
+}
+void CheckCalibrationData(const Spot& spot) { Open(spot, {{"name", CheckText, kOptional}}); }
+void CheckServing(const Spot& spot) {
+  Open(spot, {{"k_clip_ratio", CheckNumber},
+              {"v_clip_ratio", CheckNumber},
+              {"k_clip_ratio_shared", CheckNumber},
+              {"v_clip_ratio_shared", CheckNumber},
+              {"sink_tokens", CheckCount, kOptional},
+              {"recent_tokens", CheckCount, kOptional},
+              {"quant_group_size", CheckCount, kOptional}});
+}
+
+// ---- what oscar-validate adds
+
+void CheckDistribution(const Spot& spot) {
+  Closed(spot, {{"mean", CheckNumber},
+                {"interval", CheckInterval, kOptional},
+                {"median", CheckNumber},
+                {"p90", CheckNumber},
+                {"p99", CheckNumber},
+                {"max", CheckNumber}});
+}
+
+void CheckRowsKl(const Spot& spot) { Closed(spot, {{"rows", CheckCount}, {"kl", CheckNumber}}); }
+void CheckWorst(const Spot& spot) {
+  Closed(spot, {{"layer_id", CheckCount}, {"kv_head", CheckCount}, {"kl", CheckNumber}});
+}
+void CheckPosition(const Spot& spot) {
+  Closed(spot, {{"from", CheckCount},
+                {"to", CheckCount},
+                {"rows", CheckCount},
+                {"kl", CheckNumber},
+                {"inside_windows", CheckBool}});
+}
+void CheckLength(const Spot& spot) {
+  Closed(spot, {{"length", CheckCount}, {"sequences", CheckCount}, {"kl", CheckNumber}});
+}
+
+void CheckHeads(const Spot& spot) {
+  Closed(spot, {{"layer_ids", ArrayOf<CheckCount>},
+                {"kl", ArrayOf<ArrayOf<CheckNumber>>},
+                {"output_rel_error", ArrayOf<ArrayOf<CheckNumber>>, kOptional}});
+  CheckSameSize(spot, "layer_ids", "kl");
+  CheckSameSize(spot, "layer_ids", "output_rel_error");
+}
+
+void CheckMetrics(const Spot& spot) {
+  Closed(spot, {{"rows", CheckCount},
+                {"kl", CheckDistribution},
+                {"kl_all", CheckNumber},
+                {"inside_windows", CheckRowsKl},
+                {"beyond_windows", CheckRowsKl},
+                {"output_rel_error", CheckNonNegative},
+                {"logit_mse", CheckNonNegative},
+                {"logit_rel_error", CheckNonNegative},
+                {"k_mse", CheckNonNegative},
+                {"k_rel_error", CheckNonNegative},
+                {"v_mse", CheckNonNegative},
+                {"v_rel_error", CheckNonNegative},
+                {"k_term", CheckNonNegative},
+                {"v_term", CheckNonNegative},
+                {"worst", CheckWorst},
+                {"by_position", ArrayOf<CheckPosition>},
+                {"by_length", ArrayOf<CheckLength>},
+                {"heads", CheckHeads}});
+}
+
+void CheckTextPosition(const Spot& spot) {
+  Closed(
+      spot,
+      {{"from", CheckCount}, {"to", CheckCount}, {"token_kl", CheckNumber}, {"nll", CheckNumber}});
+}
+void CheckTextMetrics(const Spot& spot) {
+  Closed(spot, {{"scored_tokens", CheckCount},
+                {"perplexity", CheckNonNegative},
+                {"perplexity_interval", CheckInterval, kOptional},
+                {"ppl_ratio", CheckNonNegative},
+                {"ppl_ratio_interval", CheckInterval, kOptional},
+                {"token_kl", CheckDistribution},
+                {"top1_agreement", CheckFraction},
+                {"by_position", ArrayOf<CheckTextPosition>}});
+}
+
+void CheckNeedleTask(const Spot& spot) {
+  Closed(spot, {{"task", CheckText},
+                {"length", CheckCount},
+                {"samples", CheckCount},
+                {"accuracy", CheckFraction},
+                {"answer_nll", CheckNumber, kOptional}});
+}
+void CheckNeedleDepth(const Spot& spot) {
+  Closed(spot, {{"depth_from", CheckNonNegative},
+                {"depth_to", CheckNonNegative},
+                {"samples", CheckCount},
+                {"accuracy", CheckFraction},
+                {"answer_nll", CheckNumber, kOptional}});
+}
+void CheckNeedleLength(const Spot& spot) {
+  Closed(spot, {{"length", CheckCount},
+                {"samples", CheckCount},
+                {"accuracy", CheckFraction},
+                {"answer_nll", CheckNumber, kOptional}});
+}
+void CheckNeedle(const Spot& spot) {
+  Closed(spot, {{"accuracy", CheckFraction},
+                {"answer_nll", CheckNumber},
+                {"samples", CheckCount, kOptional},
+                {"by_task", ArrayOf<CheckNeedleTask>},
+                {"by_depth", ArrayOf<CheckNeedleDepth>},
+                {"by_length", ArrayOf<CheckNeedleLength>}});
+}
+
+void CheckBits(const Spot& spot) {
+  Closed(spot, {{"paper", CheckNonNegative},
+                {"actual", CheckNonNegative},
+                {"tokens", CheckCount},
+                {"note", CheckText, kOptional}});
+}
+
+void CheckArm(const Spot& spot) {
+  Closed(spot, {{"name", CheckText},
+                {"method", CheckText},
+                {"description", CheckText},
+                {"clip", CheckBool},
+                {"windows", CheckBool},
+                {"null_control", CheckBool},
+                {"bits_per_element", CheckBits},
+                {"local", CheckMetrics},
+                {"end_to_end", CheckMetrics, kOptional},
+                {"text", CheckTextMetrics, kOptional},
+                {"needle", CheckNeedle, kOptional}});
+}
+
+// A check whose metric was not measured has a reason instead of a value, and does not hold.
+void CheckGateCheck(const Spot& spot) {
+  Closed(spot, {{"metric", CheckText},
+                {"op", CheckText},
+                {"limit", CheckNumber},
+                {"value", CheckNumber, kOptional},
+                {"reason", CheckText, kOptional},
+                {"passed", CheckBool}});
+  if (spot.value.contains("value") == spot.value.contains("reason"))
+    spot.Refuse("a check has either a \"value\" or a \"reason\" why there is none");
+  const std::string op = spot.value.at("op");
+  const double limit = spot.value.at("limit");
+  bool holds = false;
+  if (op != "<" && op != "<=" && op != ">" && op != ">=")
+    spot.Member("op").Refuse(fmt::format("expected one of < <= > >=, found {}", Quoted(op, 20)));
+  if (spot.value.contains("value")) {
+    const double value = spot.value.at("value");
+    holds = op == "<"    ? value < limit
+            : op == "<=" ? value <= limit
+            : op == ">"  ? value > limit
+                         : value >= limit;
+  }
+  if (spot.value.at("passed").get<bool>() != holds) {
+    spot.Member("passed").Refuse(fmt::format("says {}, but whether {} {} {} is {}", !holds,
+                                             spot.value.value("value", Json("nothing")).dump(), op,
+                                             spot.value.at("limit").dump(), holds));
+  }
+}
+
+void CheckGate(const Spot& spot) {
+  Closed(spot, {{"text", CheckText},
+                {"arm", CheckText},
+                {"passed", CheckBool},
+                {"checks", ArrayOf<CheckGateCheck>}});
+  const Json& checks = spot.value.at("checks");
+  const bool all = std::all_of(checks.begin(), checks.end(),
+                               [](const Json& check) { return check.at("passed").get<bool>(); });
+  if (checks.empty()) spot.Member("checks").Refuse("a gate without checks");
+  if (spot.value.at("passed").get<bool>() != all)
+    spot.Member("passed").Refuse(fmt::format("says {}, its checks say {}", !all, all));
+}
+
+void CheckTextLengths(const Spot& spot) {
+  Closed(spot, {{"length", CheckCount}, {"sequences", CheckCount}});
+}
+void CheckOverlap(const Spot& spot) { Open(spot, {{"fraction", CheckFraction}}); }
+void CheckValidationData(const Spot& spot) {
+  Open(spot, {{"name", CheckText},
+              {"digest", CheckText, kOptional},
+              {"tokens", CheckCount},
+              {"texts", ArrayOf<CheckTextLengths>},
+              {"overlap", CheckOverlap, kOptional}});
+}
+void CheckSettings(const Spot& spot) {
+  Open(spot, {{"sink_tokens", CheckCount},
+              {"recent_tokens", CheckCount},
+              {"quant_group_size", CheckCount, kOptional},
+              {"cache_dtype", CheckText, kOptional},
+              {"compute_dtype", CheckText, kOptional},
+              {"measure_dtype", CheckText, kOptional},
+              {"seed", CheckCount, kOptional},
+              {"bootstrap", CheckCount, kOptional},
+              {"weights_read", CheckNonNegative, kOptional},
+              {"arms", ArrayOf<CheckText>, kOptional}});
+}
+
+void CheckValidation(const Spot& spot) {
+  Closed(spot, {{"rotations", CheckAnyObject},
+                {"model", CheckModel, kOptional},
+                {"source", CheckText},
+                {"data", CheckValidationData},
+                {"program", CheckAnyObject},
+                {"machine", CheckAnyObject},
+                {"settings", CheckSettings},
+                {"headline_arm", CheckText},
+                {"gate", CheckGate, kOptional},
+                {"arms", ArrayOf<CheckArm>}});
+  if (const std::string source = spot.value.at("source"); source != "model" && source != "dump") {
+    spot.Member("source").Refuse(
+        fmt::format("expected \"model\" or \"dump\", found {}", Quoted(source, 40)));
+  }
+  std::set<std::string> names;
+  const Spot arms = spot.Member("arms");
+  for (size_t i = 0; i < arms.value.size(); ++i) {
+    const Spot name = arms.Element(i).Member("name");
+    if (!names.insert(name.value.get<std::string>()).second)
+      name.Refuse(fmt::format("a second arm named {}", Quoted(name.value.get<std::string>())));
+  }
+  const auto must_be_an_arm = [&](const Spot& name) {
+    if (!names.contains(name.value.get<std::string>()))
+      name.Refuse(fmt::format("no arm is named {}", Quoted(name.value.get<std::string>())));
+  };
+  must_be_an_arm(spot.Member("headline_arm"));
+  if (spot.value.contains("gate")) must_be_an_arm(spot.Member("gate").Member("arm"));
+}
+
+}  // namespace
+
+void CheckReport(const Json& report, std::string_view what) {
+  const Spot root{report, "", what};
+  if (!report.is_object() || !report.contains("$schema") || !report.at("$schema").is_object() ||
+      report.at("$schema").value("name", Json()) != Json(std::string(kReportSchema))) {
+    throw InputError(
+        fmt::format("{}: not a report: expected \"$schema\": {{\"name\": \"{}\", \"version\": {}}}",
+                    what, kReportSchema, kReportVersion));
+  }
+  const Spot schema = root.Member("$schema");
+  Closed(schema, {{"name", CheckText}, {"version", CheckCount}});
+  const auto version = schema.value.at("version").get<uint64_t>();
+  if (version < 1 || version > kReportVersion) {
+    schema.Member("version").Refuse(
+        fmt::format("this program reads versions 1 to {}, found {}: try a newer oscar",
+                    kReportVersion, version));
+  }
+  Closed(root, {{"$schema", CheckAnything},
+                {"model", CheckModel},
+                {"data", CheckCalibrationData},
+                {"calibration", CheckAnyObject},
+                {"serving", CheckServing},
+                {"summary", CheckSummary},
+                {"layers", ArrayOf<CheckLayer>},
+                {"validation", CheckValidation, kOptional}});
+  if (version < 2 && report.contains("validation"))
+    root.Member("validation").Refuse("version 1 has no such member; version 2 does");
+}
+
+}  // namespace oscar

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One row per thing: its name and numbers on a line, its marks (dots with intervals, bars, ticks)
+// on a common scale beneath. Names get the full width, so they stay legible on a phone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "export/report/axis.h"
+#include "export/report/record.h"
+
+namespace oscar {
+
+struct ChartMark {
+  enum Kind { kDot, kRing, kBar, kThinBar, kTick } kind = kDot;
+  Record number;                        // what it shows
+  std::optional<Record> interval = {};  // [lo, hi], drawn as a whisker
+};
+
+struct ChartRow {
+  std::string label;    // text
+  std::string css;      // colour class
+  std::string numbers;  // text at the right
+  std::vector<ChartMark> marks;
+};
+
+struct RowChart {
+  std::string id, title, note, description;  // as in LineChart
+  std::string x_label;
+  Scale scale = Scale::kLinear;
+  std::vector<ChartRow> rows;
+};
+
+std::string RenderRowChart(const RowChart& chart);
+
+}  // namespace oscar

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See schema_check.h.
+#include "export/report/schema_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "capture/files/quote.h"
+#include "export/report/record.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+std::string Shown(const Json& value) {
+  if (value.is_structured() || value.is_string()) {
+    return value.is_string() ? "the text " + Quoted(value.get<std::string>(), 60)
+                             : fmt::format("an {}", value.type_name());
+  }
+  return value.dump();
+}
+
+[[noreturn]] void Expected(const Spot& spot, std::string_view expected) {
+  spot.Refuse(fmt::format("expected {}, found {}", expected, Shown(spot.value)));
+}
+
+double FiniteNumber(const Spot& spot, std::string_view expected) {
+  if (!spot.value.is_number()) Expected(spot, expected);
+  const double number = spot.value.get<double>();
+  if (!std::isfinite(number)) spot.Refuse(fmt::format("expected {}, found NaN or Inf", expected));
+  return number;
+}
+
+}  // namespace
+
+Spot Spot::Member(std::string_view key) const {
+  return {value.at(std::string(key)), pointer + "/" + PointerToken(key), what};
+}
+Spot Spot::Element(size_t index) const {
+  return {value.at(index), pointer + "/" + std::to_string(index), what};
+}
+void Spot::Refuse(const std::string& why) const {
+  throw InputError(
+      fmt::format("{}: {}: {}", what, pointer.empty() ? "the document" : Escaped(pointer), why));
+}
+
+void CheckObject(const Spot& spot, std::span<const MemberRule> rules, Unknown unknown) {
+  if (!spot.value.is_object()) Expected(spot, "an object");
+  for (const MemberRule& rule : rules) {
+    if (spot.value.contains(rule.name)) {
+      rule.check(spot.Member(rule.name));
+    } else if (rule.presence == MemberRule::kRequired) {
+      spot.Refuse(fmt::format("member \"{}\" is missing", rule.name));
+    }
+  }
+  for (const auto& [key, value] : spot.value.items()) {
+    const auto is_known = [&key = key](const MemberRule& rule) { return key == rule.name; };
+    if (std::any_of(rules.begin(), rules.end(), is_known)) continue;
+    if (unknown == Unknown::kAllowed) {
+      CheckAnything(spot.Member(key));
+      continue;
+    }
+    std::string known;
+    for (const MemberRule& rule : rules) known += fmt::format(" {}", rule.name);
+    spot.Refuse(fmt::format("unknown member {}; known:{} (schema.md)", Quoted(key), known));
+  }
+}
+
+void CheckNumber(const Spot& spot) { FiniteNumber(spot, "a finite number"); }
+void CheckNonNegative(const Spot& spot) {
+  if (FiniteNumber(spot, "a number >= 0") < 0) Expected(spot, "a number >= 0");
+}
+void CheckFraction(const Spot& spot) {
+  const double number = FiniteNumber(spot, "a number from 0 to 1");
+  if (number < 0 || number > 1) Expected(spot, "a number from 0 to 1");
+}
+void CheckCount(const Spot& spot) {
+  // An integer above 2^53 is not a count that anybody made, and no double could show it.
+  constexpr uint64_t kLargest = uint64_t{1} << 53;
+  const bool is_count = spot.value.is_number_unsigned()
+                            ? spot.value.get<uint64_t>() <= kLargest
+                            : spot.value.is_number_integer() && spot.value.get<int64_t>() >= 0 &&
+                                  spot.value.get<int64_t>() <= static_cast<int64_t>(kLargest);
+  if (!is_count) Expected(spot, "a count (an integer >= 0)");
+}
+void CheckBool(const Spot& spot) {
+  if (!spot.value.is_boolean()) Expected(spot, "true or false");
+}
+void CheckText(const Spot& spot) {
+  if (!spot.value.is_string()) Expected(spot, "text");
+}
+void CheckAnything(const Spot& spot) {
+  if (spot.value.is_number()) CheckNumber(spot);
+  if (spot.value.is_array()) CheckElements(spot, CheckAnything);
+  if (spot.value.is_object()) CheckValues(spot, CheckAnything);
+}
+void CheckAnyObject(const Spot& spot) { CheckObject(spot, {}, Unknown::kAllowed); }
+
+void CheckInterval(const Spot& spot) {
+  CheckElements(spot, CheckNumber);
+  if (spot.value.size() != 2) Expected(spot, "two numbers, [lo, hi]");
+  if (spot.value[0].get<double>() > spot.value[1].get<double>()) {
+    spot.Refuse(fmt::format("an interval whose lower end {} lies above its upper end {}",
+                            spot.value[0].dump(), spot.value[1].dump()));
+  }
+}
+
+void CheckElements(const Spot& spot, SpotCheck check) {
+  if (!spot.value.is_array()) Expected(spot, "an array");
+  for (size_t i = 0; i < spot.value.size(); ++i) check(spot.Element(i));
+}
+
+void CheckValues(const Spot& spot, SpotCheck check) {
+  if (!spot.value.is_object()) Expected(spot, "an object");
+  for (const auto& [key, value] : spot.value.items()) check(spot.Member(key));
+}
+
+}  // namespace oscar

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A schema as tables of members, and the walk that checks a document against them. Only
+// report_schema.cc uses it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// A value of the document and where it stands.
+struct Spot {
+  const Json& value;
+  std::string pointer;    // RFC 6901
+  std::string_view what;  // the document, for messages
+
+  Spot Member(std::string_view key) const;
+  Spot Element(size_t index) const;
+  [[noreturn]] void Refuse(const std::string& why) const;  // InputError
+};
+
+using SpotCheck = void (*)(const Spot&);
+
+struct MemberRule {
+  const char* name;
+  SpotCheck check;
+  enum Presence { kRequired, kOptional } presence = kRequired;
+};
+
+enum class Unknown { kRefused, kAllowed };
+
+// Every rule's member by its check; members without a rule as `unknown` says.
+void CheckObject(const Spot& spot, std::span<const MemberRule> rules, Unknown unknown);
+
+void CheckNumber(const Spot& spot);       // finite
+void CheckNonNegative(const Spot& spot);  // finite, >= 0
+void CheckFraction(const Spot& spot);     // 0 to 1
+void CheckCount(const Spot& spot);        // integer >= 0
+void CheckBool(const Spot& spot);
+void CheckText(const Spot& spot);
+void CheckAnything(const Spot& spot);  // any JSON without a number that is not finite
+void CheckAnyObject(const Spot& spot);
+void CheckInterval(const Spot& spot);  // [lo, hi], lo <= hi
+
+void CheckElements(const Spot& spot, SpotCheck check);  // of an array
+void CheckValues(const Spot& spot, SpotCheck check);    // of an object with free keys
+
+template <SpotCheck kCheck>
+void ArrayOf(const Spot& spot) {
+  CheckElements(spot, kCheck);
+}
+template <SpotCheck kCheck>
+void MapOf(const Spot& spot) {
+  CheckValues(spot, kCheck);
+}
+
+}  // namespace oscar

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sections of the page. Each is a function of the record to markup, and gives nothing where the
+// record has nothing for it; report_page.cc holds them in a table, which is their order. A new
+// section is a file in sections/ and a row there.
+#pragma once
+
+#include <string>
+
+#include "export/report/record.h"
+
+namespace oscar {
+
+std::string VerdictSection(const Record& report);
+std::string ProvenanceSection(const Record& report);
+std::string ArmsSection(const Record& report);
+std::string ContextSection(const Record& report);
+std::string HeadsSection(const Record& report);
+std::string SplitSection(const Record& report);
+std::string NeedleSection(const Record& report);
+std::string MemorySection(const Record& report);
+std::string LayerErrorSection(const Record& report);
+std::string ClipSection(const Record& report);
+std::string SpectraSection(const Record& report);
+std::string LayersSection(const Record& report);
+std::string SettingsSection(const Record& report);
+
+}  // namespace oscar

@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the error grows with what lies behind a token. Arms with and without 16-bit windows are drawn
+// apart, on one scale: their lines would hide each other.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "export/report/arm_look.h"
+#include "export/report/html.h"
+#include "export/report/line_chart.h"
+#include "export/report/sections.h"
+#include "export/report/svg.h"
+
+namespace oscar {
+namespace {
+
+using Arms = std::vector<ArmLook>;
+
+// The arms with or without windows; the reference has no error to draw.
+Arms Group(const Arms& arms, bool windows) {
+  Arms group;
+  for (const ArmLook& look : arms) {
+    if (look.windows == windows && look.css != "sr") group.push_back(look);
+  }
+  return group;
+}
+
+// A line from an array of objects with from, to and `member`: its points stand in the middle.
+ChartSeries ByPosition(const ArmLook& look, const Record& buckets, const char* member) {
+  ChartSeries series{look.chart_label, look.line_css, {}, buckets.pointer(), member};
+  for (const Record& bucket : buckets.Items()) {
+    series.points.push_back(
+        {(bucket["from"].Number() + bucket["to"].Number()) / 2, bucket[member].Number()});
+  }
+  return series;
+}
+
+// Where the buckets of a chart's lines begin and end.
+std::vector<double> Ends(const Record& buckets) {
+  if (buckets.size() == 0) return {};
+  return {buckets[0]["from"].Number(), buckets[buckets.size() - 1]["to"].Number()};
+}
+
+// Positions whose whole context lies inside the windows, where the arms keep them.
+std::vector<ChartBand> WindowsBand(const Arms& arms) {
+  double end = 0;
+  for (const ArmLook& look : arms) {
+    if (!look.windows) continue;  // the record marks the positions for every arm
+    for (const Record& bucket : look.arm["local"]["by_position"].Items()) {
+      if (bucket["inside_windows"].True()) end = std::max(end, bucket["to"].Number());
+    }
+  }
+  if (end == 0) return {};
+  return {{0, end, "in windows"}};
+}
+
+Range SharedRange(const Arms& arms, const char* metrics) {
+  Range range(Scale::kLog);
+  for (const ArmLook& look : arms) {
+    if (!look.arm.Has(metrics)) continue;
+    for (const Record& bucket : look.arm[metrics]["by_position"].Items())
+      range.Add(bucket["kl"].Number());
+  }
+  return range;
+}
+
+std::string PositionChart(const Arms& arms, const char* metrics, const Range& range,
+                          const std::string& id, const std::string& title,
+                          const std::string& note) {
+  LineChart chart;
+  chart.id = id;
+  chart.title = title;
+  chart.note = note;
+  chart.description =
+      "Attention-KL of each arm against the position of the query, logarithmic y "
+      "axis.";
+  chart.x_label = "position of the query, tokens";
+  chart.y_label = "KL(S‖Ŝ), nats";
+  chart.tokens = true;
+  chart.y_range = range;
+  chart.bands = WindowsBand(arms);
+  for (const ArmLook& look : arms) {
+    if (!look.arm.Has(metrics)) continue;
+    chart.x_within = Ends(look.arm[metrics]["by_position"]);
+    chart.series.push_back(ByPosition(look, look.arm[metrics]["by_position"], "kl"));
+  }
+  return RenderLineChart(chart);
+}
+
+std::string TokenChart(const Arms& arms) {
+  LineChart chart;
+  chart.id = "context-token";
+  chart.title = "Prediction, by position";
+  chart.note = "KL of the next token's distribution.";
+  chart.description =
+      "KL of the next-token distribution of each arm against position, logarithmic "
+      "y axis.";
+  chart.x_label = "position, tokens";
+  chart.y_label = "KL of the next token, nats";
+  chart.tokens = true;
+  for (const ArmLook& look : arms) {
+    if (!look.arm.Has("text")) continue;
+    chart.x_within = Ends(look.arm["text"]["by_position"]);
+    chart.series.push_back(ByPosition(look, look.arm["text"]["by_position"], "token_kl"));
+  }
+  return RenderLineChart(chart);
+}
+
+std::string LengthChart(const Arms& arms) {
+  LineChart chart;
+  chart.id = "context-length";
+  chart.title = "By length of the text";
+  chart.note = "Attention-KL over the second half of texts of each length.";
+  chart.description =
+      "Attention-KL of each arm against the length of the text, both axes "
+      "logarithmic.";
+  chart.x_label = "length of the text, tokens";
+  chart.y_label = "KL(S‖Ŝ), nats";
+  chart.tokens = true;
+  chart.x_scale = Scale::kLog;
+  std::set<double> lengths;
+  for (const ArmLook& look : arms) {
+    const Record by_length = look.arm["local"]["by_length"];
+    ChartSeries series{look.chart_label, look.line_css, {}, by_length.pointer(), "kl", true};
+    for (const Record& entry : by_length.Items()) {
+      series.points.push_back({entry["length"].Number(), entry["kl"].Number()});
+      lengths.insert(entry["length"].Number());
+    }
+    chart.series.push_back(std::move(series));
+  }
+  if (lengths.size() < 2) return {};
+  chart.x_ticks.assign(lengths.begin(), lengths.end());
+  return RenderLineChart(chart);
+}
+
+}  // namespace
+
+std::string ContextSection(const Record& report) {
+  if (!report.Has("validation")) return {};
+  const Arms arms = LookOfArms(report["validation"]);
+  const bool windows = HeadlineOf(arms).windows;
+  const auto words = [](bool with) { return with ? "with windows" : "without windows"; };
+  const Arms first = Group(arms, windows), second = Group(arms, !windows);
+  const Range range = SharedRange(arms, "local");
+  std::string figures = PositionChart(first, "local", range, "context-first",
+                                      fmt::format("Attention, arms {}", words(windows)), "");
+  figures +=
+      PositionChart(second, "local", range, "context-second",
+                    fmt::format("Attention, arms {}", words(!windows)), "On the same scale.");
+  figures += PositionChart(first, "end_to_end", SharedRange(first, "end_to_end"), "context-carried",
+                           fmt::format("Attention end to end, arms {}", words(windows)),
+                           "With the errors of earlier layers carried along.");
+  figures += TokenChart(first);
+  figures += LengthChart(first);
+  if (figures.empty()) return {};
+  return Note(
+             "A query at position p sees p + 1 tokens. Dashed lines: not clipped. Grey: null "
+             "controls. The unquantized cache has no error and no line; where an arm's windows "
+             "hold the whole context, its error is zero and its line begins later.") +
+         FigureRow(figures);
+}
+
+}  // namespace oscar

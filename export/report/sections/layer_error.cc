@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What oscar-calibrate measured on its held-out rows: arms by layer. Its arms have no heads and no
+// positions; oscar-validate's do.
+#include <fmt/format.h>
+
+#include "export/report/arm_look.h"
+#include "export/report/html.h"
+#include "export/report/line_chart.h"
+#include "export/report/sections.h"
+#include "export/report/svg.h"
+
+namespace oscar {
+namespace {
+
+constexpr struct {
+  const char* heading;
+  const char* key;
+} kColumns[] = {{"KL, nats", "kl_mean"},
+                {"KL beyond windows", "kl_mean_beyond"},
+                {"largest KL", "kl_max"},
+                {"output error", "output_rel_error"},
+                {"KL without windows", "kl_mean_no_windows"},
+                {"output error without windows", "output_rel_error_no_windows"}};
+
+std::string ByLayer(const Record& report, const std::vector<CalibrationArm>& arms, const char* key,
+                    const char* id, const char* title) {
+  LineChart chart;
+  chart.id = id;
+  chart.title = title;
+  chart.description = "Attention-KL of each arm against the layer, logarithmic y axis.";
+  chart.x_label = "layer";
+  chart.y_label = "KL(S‖Ŝ), nats";
+  for (const CalibrationArm& arm : arms) {
+    ChartSeries series{
+        arm.label, arm.line_css + (report["layers"].size() > 16 ? " quiet" : ""), {}};
+    series.dots = report["layers"].size() <= 16;
+    for (const Record& layer : report["layers"].Items()) {
+      if (layer["arms"].Has(arm.name)) {
+        series.points.push_back(
+            {layer["layer_id"].Number(), layer["arms"][arm.name][key].Number()});
+      }
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return RenderLineChart(chart);
+}
+
+}  // namespace
+
+std::string LayerErrorSection(const Record& report) {
+  const Record summary = report["summary"];
+  const std::vector<CalibrationArm> arms = LookOfCalibrationArms(summary);
+  if (arms.empty()) return {};
+  std::vector<std::string> header = {"mean over layers"};
+  for (const auto& column : kColumns) header.emplace_back(column.heading);
+  std::vector<TableRow> rows;
+  for (const CalibrationArm& arm : arms) {
+    TableRow row{{fmt::format("<span class=\"name\"><span class=\"swatch {}\"></span>{}</span>",
+                              arm.css, Html(arm.label))},
+                 arm.name == CalibrationHeadline(summary) ? "headline" : ""};
+    for (const auto& column : kColumns)
+      row.cells.push_back(Value(summary["arms"][arm.name][column.key], Format::kError));
+    rows.push_back(std::move(row));
+  }
+  return Note(
+             "Measured while fitting, on rows of the calibration text that the judged rotations "
+             "had not seen. The first and the most recent tokens are kept in 16 bits except where "
+             "it says without windows.") +
+         FigureRow(ByLayer(report, arms, "kl_mean", "layer-kl", "With windows") +
+                   ByLayer(report, arms, "kl_mean_no_windows", "layer-kl-all", "Without windows")) +
+         Table("Arms of the calibration", header, rows);
+}
+
+}  // namespace oscar

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything else the record says about how it came to be, member by member, so that nothing is
+// only in the JSON.
+#include <fmt/format.h>
+
+#include "export/report/html.h"
+#include "export/report/sections.h"
+
+namespace oscar {
+namespace {
+
+constexpr size_t kMaxRows = 400;         // of one list: a model may have hundreds of shards
+constexpr size_t kMaxCharacters = 2000;  // of one value
+
+std::string Shown(const Record& value) {
+  if (value.json().is_string()) return HtmlCut(value.Text(), kMaxCharacters);
+  return fmt::format("<code>{}</code>", HtmlCut(value.Text(), kMaxCharacters));
+}
+
+// A file digest on one line.
+bool IsDigest(const Record& value) {
+  return value.json().is_object() && value.size() == 2 && value.IsText("sha256") &&
+         value.IsNumber("size");
+}
+
+void AddRows(const std::string& name, const Record& value, size_t& rows, std::string& html) {
+  if (rows == kMaxRows) {
+    html += "<dt>…</dt><dd>the rest stands in report.json</dd>\n";
+    ++rows;
+  }
+  if (rows > kMaxRows) return;
+  if (value.json().is_object() && value.size() > 0 && !IsDigest(value)) {
+    for (const auto& [key, member] : value.Members())
+      AddRows(name.empty() ? key : name + "." + key, member, rows, html);
+    return;
+  }
+  ++rows;
+  html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", Html(name),
+                      IsDigest(value)
+                          ? fmt::format("<code>{}</code>, {} bytes", Html(value["sha256"].Text()),
+                                        Value(value["size"], Format::kCount))
+                          : Shown(value));
+}
+
+std::string List(const char* heading, const Record& value) {
+  std::string html;
+  size_t rows = 0;
+  AddRows("", value, rows, html);
+  if (html.empty()) return {};
+  return fmt::format("<details><summary>{}</summary><dl>\n{}</dl></details>\n", heading, html);
+}
+
+}  // namespace
+
+std::string SettingsSection(const Record& report) {
+  std::string html;
+  if (report.Has("validation")) {
+    const Record validation = report["validation"];
+    html += List("Validation: settings", validation["settings"]);
+    html += List("Validation: data", validation["data"]);
+    html += List("Validation: rotations", validation["rotations"]);
+    if (validation.Has("model")) html += List("Validation: model", validation["model"]);
+    html += List("Validation: program", validation["program"]);
+    html += List("Validation: machine", validation["machine"]);
+  }
+  html += List("Calibration", report["calibration"]);
+  html += List("Calibration: data", report["data"]);
+  html += List("Recommended for serving", report["serving"]);
+  return html + List("Model", report["model"]);
+}
+
+}  // namespace oscar

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the keys' error and the values' error each do to the output: P̂V̂ − PV = (P̂ − P)V + P̂(V̂ − V),
+// an identity (arXiv 2608.02691, equation 8).
+#include <fmt/format.h>
+
+#include "export/report/arm_look.h"
+#include "export/report/html.h"
+#include "export/report/row_chart.h"
+#include "export/report/sections.h"
+#include "export/report/svg.h"
+
+namespace oscar {
+namespace {
+
+constexpr const char* kColumns[] = {"logit_rel_error", "logit_mse", "k_rel_error", "k_mse",
+                                    "v_rel_error",     "v_mse",     "k_term",      "v_term"};
+
+std::string SplitTable(const std::vector<ArmLook>& arms) {
+  std::vector<TableRow> rows;
+  for (const ArmLook& look : arms) {
+    TableRow row{{ArmNameHtml(look)}, ArmRowCss(look)};
+    for (const char* key : kColumns)
+      row.cells.push_back(Value(look.arm["local"][key], Format::kError));
+    rows.push_back(std::move(row));
+  }
+  return Table(
+      "Errors of keys and values",
+      {"arm", "logits, relative", "logits, mean square", "keys, relative", "keys, mean square",
+       "values, relative", "values, mean square", "keys' term", "values' term"},
+      rows);
+}
+
+}  // namespace
+
+std::string SplitSection(const Record& report) {
+  if (!report.Has("validation")) return {};
+  const std::vector<ArmLook> arms = LookOfArms(report["validation"]);
+  RowChart chart;
+  chart.id = "split";
+  chart.title = "The two terms of the output error";
+  chart.note = "Solid, above: keys. Pale, below: values.";
+  chart.description =
+      "For each arm two bars: the output error that comes from the keys and the one that comes "
+      "from the values, relative to the output.";
+  chart.x_label = "relative to the output’s norm";
+  for (const ArmLook& look : arms) {
+    const Record local = look.arm["local"];
+    chart.rows.push_back(
+        {look.label,
+         look.css + (look.headline ? " strong" : ""),
+         fmt::format("K {} · V {}", FormatNumber(local["k_term"].Number(), Format::kError),
+                     FormatNumber(local["v_term"].Number(), Format::kError)),
+         {{ChartMark::kBar, local["k_term"]}, {ChartMark::kThinBar, local["v_term"]}}});
+  }
+  return Note(
+             "The output’s error splits exactly into P̂V̂ − PV = (P̂ − P)V + P̂(V̂ − V): what wrong "
+             "keys do to the attention weights, and what wrong values add.") +
+         FigureRow(RenderRowChart(chart)) + SplitTable(arms);
+}
+
+}  // namespace oscar

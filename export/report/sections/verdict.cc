@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The top of the page: is it safe, and the four numbers that say so, in plain words. A report
+// without validation says that it is none.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "export/report/arm_look.h"
+#include "export/report/html.h"
+#include "export/report/sections.h"
+
+namespace oscar {
+namespace {
+
+std::string Badge(std::string_view css, std::string_view sign, std::string_view html) {
+  return fmt::format("<p class=\"verdict {}\"><span aria-hidden=\"true\">{}</span>{}</p>\n", css,
+                     sign, html);
+}
+
+// `big` empty: not measured.
+std::string Tile(std::string_view name, const std::string& big, const std::string& small_html) {
+  return fmt::format(
+      "<div class=\"tile\"><h3>{}</h3><div class=\"big{}\">{}</div><p>{}</p></div>\n", name,
+      big.empty() ? " none" : "", big.empty() ? "not measured" : big, small_html);
+}
+
+std::string Tiles(const std::string& tiles) {
+  return "<div class=\"tiles\">\n" + tiles + "</div>\n";
+}
+
+std::string GateTable(const Record& gate) {
+  std::vector<TableRow> rows;
+  for (const Record& check : gate["checks"].Items()) {
+    const bool passed = check["passed"].True();
+    rows.push_back(
+        {{fmt::format("<code>{}</code>", Html(check["metric"].Text())),
+          check.Has("value") ? Value(check["value"], Format::kError) : "not measured",
+          Html(check["op"].Text()) + " " + Value(check["limit"], Format::kError),
+          passed ? "<span class=\"pass\">✓ holds</span>" : "<span class=\"fail\">✗ fails</span>"},
+         ""});
+  }
+  return Table("Checks of the gate", {"check", "measured", "demanded", ""}, rows);
+}
+
+std::string GateBadge(const Record& validation) {
+  if (!validation.Has("gate")) return Badge("", "–", "Measured; no gate was given");
+  return validation["gate"]["passed"].True() ? Badge("pass", "✓", "Gate passed")
+                                             : Badge("fail", "✗", "Gate failed");
+}
+
+std::string GateDetails(const Record& validation, const std::vector<ArmLook>& arms) {
+  if (!validation.Has("gate")) {
+    return Note(
+        "The numbers are a measurement. Whether they are good enough is for the reader, or "
+        "for <code>--gate</code>, to say.");
+  }
+  const Record gate = validation["gate"];
+  const auto arm = std::find_if(arms.begin(), arms.end(), [&](const ArmLook& look) {
+    return look.arm["name"].Text() == gate["arm"].Text();
+  });
+  return fmt::format("<p class=\"demand\">Demanded of {}: <code>{}</code></p>\n", Html(arm->label),
+                     Html(gate["text"].Text())) +
+         GateTable(gate);
+}
+
+std::string IntervalText(const Record& holder, std::string_view key, Format format) {
+  return holder.Has(key) ? "95 % interval " + Interval(holder[key], format) : "";
+}
+
+std::string Sentence(const ArmLook& headline, const std::vector<ArmLook>& arms) {
+  const Record& arm = headline.arm;
+  std::string html = fmt::format(
+      "<p class=\"lead\">With {}, the cache takes {} bits per element instead of 16, and attention "
+      "moves by {} nats on average",
+      Html(headline.label), Value(arm["bits_per_element"]["paper"], Format::kBits),
+      Value(arm["local"]["kl"]["mean"], Format::kError));
+  if (arm.Has("end_to_end")) {
+    html += fmt::format(" per layer, {} once the errors of earlier layers have added up",
+                        Value(arm["end_to_end"]["kl"]["mean"], Format::kError));
+  }
+  html += ".";
+  if (arm.Has("text")) {
+    const Record text = arm["text"];
+    html += fmt::format(
+        " Perplexity on held-out text is {} times that of the untouched cache, and the most likely "
+        "next token stays the same in {} of cases.",
+        Value(text["ppl_ratio"], Format::kPerplexity),
+        Value(text["top1_agreement"], Format::kPercent));
+  }
+  if (arm.Has("needle")) {
+    html += fmt::format(" It finds {} of the needles",
+                        Value(arm["needle"]["accuracy"], Format::kPercent));
+    for (const ArmLook& look : arms) {
+      if (look.arm["method"].Text() != "bf16" || !look.arm.Has("needle")) continue;
+      html += fmt::format("; with the cache untouched it finds {}",
+                          Value(look.arm["needle"]["accuracy"], Format::kPercent));
+      break;
+    }
+    html += ".";
+  }
+  return html + "</p>\n";
+}
+
+std::string Validated(const Record& validation) {
+  const std::vector<ArmLook> arms = LookOfArms(validation);
+  const ArmLook& headline = HeadlineOf(arms);
+  const Record& arm = headline.arm;
+  const Record kl = arm["local"]["kl"], bits = arm["bits_per_element"];
+  std::string tiles = Tile("Attention-KL, nats", Value(kl["mean"], Format::kError),
+                           IntervalText(kl, "interval", Format::kError));
+  if (arm.Has("text")) {
+    const Record text = arm["text"];
+    std::string small = IntervalText(text, "ppl_ratio_interval", Format::kPerplexity);
+    small += fmt::format("{}perplexity {}", small.empty() ? "" : "<br>",
+                         Value(text["perplexity"], Format::kPerplexity));
+    for (const ArmLook& look : arms) {
+      if (look.arm["method"].Text() != "bf16" || !look.arm.Has("text")) continue;
+      small += " against " + Value(look.arm["text"]["perplexity"], Format::kPerplexity);
+      break;
+    }
+    tiles += Tile("Perplexity ratio", Value(text["ppl_ratio"], Format::kPerplexity), small);
+  } else {
+    tiles += Tile("Perplexity ratio", "",
+                  validation["source"].Text() == "dump" ? "a dump holds no model" : "");
+  }
+  tiles += arm.Has("needle")
+               ? Tile("Needle accuracy", Value(arm["needle"]["accuracy"], Format::kPercent),
+                      "negative log-likelihood of the answers " +
+                          Value(arm["needle"]["answer_nll"], Format::kError))
+               : Tile("Needle accuracy", "", "");
+  tiles += Tile(
+      "Bits per element", Value(bits["paper"], Format::kBits),
+      fmt::format("{} in bytes really stored, at {} tokens", Value(bits["actual"], Format::kBits),
+                  Value(bits["tokens"], Format::kCount)));
+  return GateBadge(validation) + Sentence(headline, arms) + Tiles(tiles) +
+         GateDetails(validation, arms);
+}
+
+std::string CalibratedOnly(const Record& report) {
+  const Record summary = report["summary"], serving = report["serving"];
+  std::string html = Badge("", "–", "Calibrated; not yet validated");
+  const std::string name = CalibrationHeadline(summary);
+  std::string tiles;
+  if (name.empty()) {
+    html +=
+        "<p class=\"lead\">The rotations are orthogonal to the precision below. No tokens were "
+        "held out, so their effect on attention was not measured.</p>\n";
+    tiles += Tile("Attention-KL, nats", "", "no tokens were held out");
+  } else {
+    const Record arm = summary["arms"][name];
+    html += fmt::format(
+        "<p class=\"lead\">On rows of the calibration text that were held out of the fit, "
+        "attention "
+        "with {} moves by {} nats, averaged over {} layers.</p>\n",
+        Html(MethodLabel(name)), Value(arm["kl_mean"], Format::kError),
+        Value(summary["layers"], Format::kCount));
+    tiles += Tile("Attention-KL, nats", Value(arm["kl_mean"], Format::kError),
+                  "without windows " + Value(arm["kl_mean_no_windows"], Format::kError));
+    tiles += Tile(
+        "Output error", Value(arm["output_rel_error"], Format::kError),
+        "relative; without windows " + Value(arm["output_rel_error_no_windows"], Format::kError));
+  }
+  tiles += Tile("Clip ratio, keys / values",
+                Value(serving["k_clip_ratio"], Format::kBits) + " / " +
+                    Value(serving["v_clip_ratio"], Format::kBits),
+                "recommended for serving");
+  tiles += Tile("Orthogonality", Value(summary["orthogonality"], Format::kInvariant),
+                "worst max|RᵀR − I|; as float32 " +
+                    Value(summary["float32_orthogonality"], Format::kInvariant));
+  return html + Tiles(tiles) +
+         Note(
+             "Perplexity, needle recall and errors that add up from layer to layer need the model: "
+             "<code>oscar-validate ARTIFACT --model MODEL</code>.");
+}
+
+}  // namespace
+
+std::string VerdictSection(const Record& report) {
+  std::string html = "<p class=\"over\">INT2 KV cache · attention report</p>\n";
+  html += fmt::format("<h1>{}</h1>\n", Html(report["model"].TextOr("id", "unknown model")));
+  return html +
+         (report.Has("validation") ? Validated(report["validation"]) : CalibratedOnly(report));
+}
+
+}  // namespace oscar

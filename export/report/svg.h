@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all charts share: text, and the figure around an <svg> that scales with the page.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+// Of a label in a chart, in characters and chart units per character at the largest text size.
+inline constexpr size_t kMaxLabelCharacters = 21;
+inline constexpr double kCharacterWidth = 7.2;
+
+// <text>; `text` is escaped and cut to kMaxLabelCharacters where `css` says "label".
+std::string SvgText(double x, double y, std::string_view css, std::string_view text);
+
+struct FigureInfo {
+  std::string id;           // unique on the page
+  std::string title, note;  // html
+  std::string description;  // text
+  std::string scale;        // "log" or "linear": of the values drawn, for tests
+};
+
+// <figure> with a caption, `svg_body` in a viewBox of that size, <title> and <desc>.
+std::string Figure(const FigureInfo& info, double width, double height, std::string_view svg_body);
+
+// Charts side by side where there is room.
+std::string FigureRow(std::string_view figures_html);
+
+}  // namespace oscar

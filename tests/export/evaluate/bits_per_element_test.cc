@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/evaluate/bits_per_element.h"
+
+#include <gtest/gtest.h>
+
+namespace oscar {
+namespace {
+
+// The table of reference/methods.md section 10, to the digits given there.
+TEST(BitsPerElement, PublishedTable) {
+  const auto paper = [](double bits, double metadata, int64_t group, int64_t sink, int64_t recent,
+                        int64_t tokens) {
+    return PaperBitsPerElement({.payload_bits = bits,
+                                .metadata_bits = metadata,
+                                .quant_group_size = group,
+                                .sink_tokens = sink,
+                                .recent_tokens = recent},
+                               tokens);
+  };
+  EXPECT_DOUBLE_EQ(paper(2, 32, 128, 0, 0, 1000), 2.25);  // naive and QuaRot INT2
+  EXPECT_DOUBLE_EQ(paper(4, 32, 128, 0, 0, 1000), 4.25);  // SAW-INT4
+  EXPECT_DOUBLE_EQ(paper(3, 32, 128, 0, 0, 1000), 3.25);  // TurboQuant K3V3
+  EXPECT_NEAR(paper(2, 32, 128, 64, 256, 131072), 2.28357, 5e-6);
+  EXPECT_NEAR(paper(2, 32, 128, 64, 256, 32768), 2.38428, 5e-6);
+  EXPECT_NEAR(paper(2, 32, 128, 64, 256, 65536), 2.31714, 5e-6);
+  EXPECT_NEAR(paper(2, 32, 128, 32, 0, 32768), 2.26343, 5e-6);      // KIVI with sinks
+  EXPECT_NEAR(paper(2.125, 32, 128, 32, 0, 32768), 2.38831, 5e-6);  // Kitty
+  EXPECT_DOUBLE_EQ(paper(3, 6, 16, 0, 0, 1000), 3.375);             // KVarN
+  EXPECT_DOUBLE_EQ(paper(2, 32, 32, 0, 0, 1000), 3.0);              // OScaR
+  EXPECT_NEAR(paper(2, kRuntimeMetadataBits, 128, 64, 256, 131072), 2.533, 5e-4);
+}
+
+TEST(BitsPerElement, ShortSequencesAreKeptInFull) {
+  EXPECT_DOUBLE_EQ(PaperBitsPerElement({}, 320), 16);
+  EXPECT_DOUBLE_EQ(PaperBitsPerElement({}, 1), 16);
+  EXPECT_DOUBLE_EQ(PaperBitsPerElement({.payload_bits = 16}, 100000), 16);
+  EXPECT_DOUBLE_EQ(ActualBitsPerElement({.payload_bits = 16}, 100000), 16);
+}
+
+// 1000 tokens behind 64 sinks and 256 recent ones: 680 may leave the ring, 85 whole pages of 8. The
+// rest is the ring of 263 and the sinks.
+TEST(BitsPerElement, ActualBytesCountPagesAndRing) {
+  EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1000), (680 * 2.5 + 16 * (64 + 263)) / 1000);
+  EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1007), (680 * 2.5 + 16 * (64 + 263)) / 1007);
+  EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1008), (688 * 2.5 + 16 * (64 + 263)) / 1008);
+  // The ring stands half empty at 100 tokens.
+  EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 100), 16.0 * (64 + 263) / 100);
+}
+
+TEST(BitsPerElement, WithoutWindowsThePageIsRoundedUp) {
+  const CacheLayout layout = {.sink_tokens = 0, .recent_tokens = 0};
+  EXPECT_DOUBLE_EQ(ActualBitsPerElement(layout, 8), 2.5);
+  EXPECT_DOUBLE_EQ(ActualBitsPerElement(layout, 9), 16 * 2.5 / 9);
+}
+
+// The bytes per token of Qwen3-8B in the same section: 36 layers, 8 KV heads of 128, K and V.
+TEST(BitsPerElement, BytesPerToken) {
+  const double elements = 2.0 * 36 * 8 * 128;
+  const CacheLayout naive = {.sink_tokens = 0, .recent_tokens = 0};
+  EXPECT_DOUBLE_EQ(elements * kKeptBits / 8, 147456);
+  EXPECT_DOUBLE_EQ(elements * PaperBitsPerElement(naive, 1000) / 8, 20736);
+  EXPECT_DOUBLE_EQ(elements * ActualBitsPerElement(naive, 1000) / 8, 23040);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/evaluate/gate.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+Json Arm() {
+  return {
+      {"name", "oscar"},
+      {"local", {{"kl", {{"mean", 0.04}, {"p99", 0.3}, {"max", 1.5}}}, {"output_rel_error", 0.1}}},
+      {"end_to_end", {{"kl", {{"mean", 0.06}}}}},
+      {"text",
+       {{"perplexity", 2.5},
+        {"ppl_ratio", 1.01},
+        {"token_kl", {{"mean", 0.02}}},
+        {"top1_agreement", 0.97}}},
+      {"needle", {{"accuracy", 0.9}}}};
+}
+
+bool Passes(const std::string& text) { return EvaluateGate(ParseGate(text), Arm()).passed; }
+
+void ExpectUsageError(const std::string& text, const std::string& part) {
+  try {
+    ParseGate(text);
+    ADD_FAILURE() << "accepted: " << text;
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(Gate, ParsesWhatTheIssueWrites) {
+  const Gate gate = ParseGate(" kl <= 0.05, ppl_ratio<=1.02 ");
+  EXPECT_EQ(gate.text, "kl<=0.05,ppl_ratio<=1.02");
+  ASSERT_EQ(gate.checks.size(), 2u);
+  EXPECT_EQ(gate.checks[1].metric, "ppl_ratio");
+  EXPECT_EQ(gate.checks[1].op, "<=");
+  EXPECT_EQ(gate.checks[1].limit, 1.02);
+}
+
+TEST(Gate, OperatorsAtTheLimit) {
+  EXPECT_TRUE(Passes("kl<=0.04"));
+  EXPECT_FALSE(Passes("kl<0.04"));
+  EXPECT_TRUE(Passes("needle>=0.9"));
+  EXPECT_FALSE(Passes("needle>0.9"));
+  EXPECT_TRUE(Passes("kl<=4e-2,ppl_ratio<=1.02"));
+  EXPECT_FALSE(Passes("kl<=0.05,ppl_ratio<=1.00"));  // one failed check is a failed gate
+  EXPECT_FALSE(Passes("kl<=-1"));
+}
+
+TEST(Gate, EveryMetricFindsItsNumber) {
+  const std::vector<std::pair<std::string, double>> values = {{"kl", 0.04},
+                                                              {"kl_p99", 0.3},
+                                                              {"kl_max", 1.5},
+                                                              {"output_rel_error", 0.1},
+                                                              {"e2e_kl", 0.06},
+                                                              {"perplexity", 2.5},
+                                                              {"ppl_ratio", 1.01},
+                                                              {"token_kl", 0.02},
+                                                              {"top1_agreement", 0.97},
+                                                              {"needle", 0.9}};
+  EXPECT_EQ(values.size(), GateMetrics().size());
+  for (const auto& [metric, value] : values) {
+    const GateResult result = EvaluateGate(ParseGate(metric + "<=1e9"), Arm());
+    EXPECT_EQ(result.json["checks"][0]["value"].get<double>(), value) << metric;
+  }
+}
+
+TEST(Gate, UnmeasuredMetricFails) {
+  Json arm = Arm();
+  arm.erase("text");
+  const GateResult result = EvaluateGate(ParseGate("kl<=1,ppl_ratio<=100"), arm);
+  EXPECT_FALSE(result.passed);
+  EXPECT_TRUE(result.json["checks"][0]["passed"].get<bool>());
+  EXPECT_FALSE(result.json["checks"][1]["passed"].get<bool>());
+  EXPECT_FALSE(result.json["checks"][1].contains("value"));
+  EXPECT_NE(result.json["checks"][1]["reason"].get<std::string>().find("text.ppl_ratio"),
+            std::string::npos);
+}
+
+TEST(Gate, WhatIsNotANumberIsAnError) {
+  Json arm = Arm();
+  arm["local"]["kl"]["mean"] = "0.01";
+  EXPECT_THROW(EvaluateGate(ParseGate("kl<=1"), arm), InputError);
+  arm["local"]["kl"] = 0.01;
+  EXPECT_THROW(EvaluateGate(ParseGate("kl<=1"), arm), InputError);
+  arm["local"]["kl"] = {{"mean", std::numeric_limits<double>::quiet_NaN()}};
+  EXPECT_THROW(EvaluateGate(ParseGate("kl<=1"), arm), InputError);
+  EXPECT_THROW(EvaluateGate(ParseGate("kl<=1"), Json::object()), InputError);
+}
+
+TEST(Gate, ErrorsSayWhatWasMeant) {
+  ExpectUsageError("ppl_ration<=1", "nearest: ppl_ratio;");
+  ExpectUsageError("kl_99<=1", "nearest: kl_p99;");
+  ExpectUsageError("KL<=1", "no metric");
+  ExpectUsageError("kl==1", "operator \"==\"");
+  ExpectUsageError("kl=<1", "operator \"=<\"");
+  ExpectUsageError("kl 0.05", "expected metric");
+  ExpectUsageError("kl<=", "not a finite number");
+  ExpectUsageError("kl<=nan", "not a finite number");
+  ExpectUsageError("kl<=inf", "not a finite number");
+  ExpectUsageError("kl<=0.05x", "not a finite number");
+  ExpectUsageError("kl<=0.05,", "expected metric");
+  ExpectUsageError(",", "expected metric");
+  ExpectUsageError("<=1", "no metric \"\"");
+  ExpectUsageError("  ", "empty");
+}
+
+// A published report is believed only if its verdict follows from its numbers.
+TEST(Gate, StoredVerdictIsRecomputed) {
+  const Gate gate = ParseGate("kl<=0.05,needle>=0.8");
+  Json validation = {{"arms", {Arm()}}, {"gate", EvaluateGate(gate, Arm()).json}};
+  validation = ParseStrictJson(CanonicalJson(validation), "report.json");  // as a reader gets it
+  EXPECT_TRUE(CheckStoredGate(validation, "report.json").passed);
+  const std::vector<std::function<void(Json&)>> damages = {
+      [](Json& v) { v.erase("gate"); },
+      [](Json& v) { v["arms"][0]["local"]["kl"]["mean"] = 0.06; },
+      [](Json& v) { v["arms"][0].erase("needle"); },
+      [](Json& v) { v["gate"]["passed"] = false; },
+      [](Json& v) { v["gate"]["checks"][0]["limit"] = 0.06; },
+      [](Json& v) { v["gate"]["text"] = "kl<=0.06,needle>=0.8"; },
+      [](Json& v) { v["gate"]["text"] = "nonsense"; },
+      [](Json& v) { v["gate"]["arm"] = "another"; },
+      [](Json& v) { v["arms"] = 3; },
+      [](Json& v) {
+        v["arms"] = {1, 2};
+      },
+  };
+  for (size_t i = 0; i < damages.size(); ++i) {
+    Json bad = validation;
+    damages[i](bad);
+    EXPECT_THROW(CheckStoredGate(bad, "report.json"), InputError) << i;
+  }
+}
+
+}  // namespace
+}  // namespace oscar

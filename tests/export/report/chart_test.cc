@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "export/report/axis.h"
+#include "export/report/heat_map.h"
+#include "export/report/line_chart.h"
+
+namespace oscar {
+namespace {
+
+TEST(Axis, PutsEqualFactorsAtEqualDistancesOnALogScale) {
+  const Axis axis{Scale::kLog, 0.01, 1, 100, 300};
+  EXPECT_DOUBLE_EQ(axis(0.01), 100);
+  EXPECT_DOUBLE_EQ(axis(0.1), 200);
+  EXPECT_DOUBLE_EQ(axis(1), 300);
+  EXPECT_DOUBLE_EQ(axis(50), 300);  // beyond the axis: at its edge
+  EXPECT_DOUBLE_EQ(axis(0), 100);
+  const Axis falling{Scale::kLinear, 0, 10, 200, 20};  // y grows downwards on a screen
+  EXPECT_DOUBLE_EQ(falling(5), 110);
+}
+
+TEST(Axis, TicksAreRoundInsideAndNeitherFewNorMany) {
+  for (const double lo : {1e-12, 3.3e-4, 0.9, 17.0}) {
+    for (const double factor : {2.0, 5.0, 30.0, 1e3, 1e6, 1e9}) {
+      const Axis axis{Scale::kLog, lo, lo * factor, 0, 1};
+      const std::vector<double> ticks = axis.Ticks(7);
+      EXPECT_GE(ticks.size(), 2u) << lo << " " << factor;
+      EXPECT_LE(ticks.size(), 10u) << lo << " " << factor;
+      for (double tick : ticks) {
+        EXPECT_GE(tick, lo * 0.999);
+        EXPECT_LE(tick, lo * factor * 1.001);
+      }
+    }
+  }
+  EXPECT_EQ((Axis{Scale::kLinear, 0, 16, 0, 1}).Ticks(7), (std::vector<double>{0, 5, 10, 15}));
+}
+
+TEST(Axis, HoldsWhatWasAddedAndIgnoresWhatALogScaleCannotShow) {
+  Range range(Scale::kLog);
+  for (double value : {0.0, -3.0, 0.02, 0.7, std::nan("")}) range.Add(value);
+  const Axis axis = range.MakeAxis(0, 1);
+  EXPECT_LE(axis.lo, 0.02);
+  EXPECT_GE(axis.hi, 0.7);
+  EXPECT_GT(axis.lo, 0.01);
+  EXPECT_LT(axis.hi, 1.0);
+  Range single(Scale::kLog);
+  single.Add(0.3);
+  EXPECT_GE(single.MakeAxis(0, 1).Ticks(7).size(), 2u);
+}
+
+TEST(Axis, CountsTokensInPowersOfTwo) {
+  EXPECT_EQ(TickText(4096, true), "4K");
+  EXPECT_EQ(TickText(131072, true), "128K");
+  EXPECT_EQ(TickText(512, true), "512");
+  EXPECT_EQ(TickText(4096), "4096");
+  EXPECT_EQ(TickText(0.005), "0.005");
+  EXPECT_EQ(TickText(2e-7), "2e-7");
+}
+
+TEST(Labels, MakeRoomForEachOtherKeepTheirOrderAndStayInside) {
+  const std::vector<double> wanted = {50, 51, 52, 200, 10};
+  const std::vector<double> places = SpreadOut(wanted, 14, 0, 210);
+  EXPECT_NEAR(places[0], 51 - 14, 1e-9);  // the three move around their middle
+  EXPECT_NEAR(places[1], 51, 1e-9);
+  EXPECT_NEAR(places[2], 51 + 14, 1e-9);
+  EXPECT_NEAR(places[3], 200, 1e-9);  // the others stay
+  EXPECT_NEAR(places[4], 10, 1e-9);
+  const std::vector<double> crowded = SpreadOut(std::vector<double>(20, 5.0), 14, 0, 100);
+  for (size_t i = 1; i < crowded.size(); ++i) EXPECT_GT(crowded[i], crowded[i - 1]);
+  EXPECT_GE(crowded.front(), -1e-9);
+  EXPECT_LE(crowded.back(), 100 + 1e-9);
+}
+
+TEST(HeatMap, StepsGrowWithTheValue) {
+  EXPECT_EQ(HeatStep(0, 0.01, 1), 0);
+  EXPECT_EQ(HeatStep(0.01, 0.01, 1), 0);
+  EXPECT_EQ(HeatStep(0.1, 0.01, 1), 4);
+  EXPECT_EQ(HeatStep(1, 0.01, 1), 8);
+  EXPECT_EQ(HeatStep(5, 0.01, 1), 8);
+  EXPECT_EQ(HeatStep(1, 1, 1), 0);
+}
+
+TEST(LineChart, DrawsNothingWhereThereIsNothing) {
+  LineChart chart;
+  chart.id = "x";
+  chart.series = {{"zero", "s0", {{1, 0}, {2, 0}}}};  // nothing a log scale can show
+  EXPECT_EQ(RenderLineChart(chart), "");
+  chart.series[0].points.push_back({3, 0.5});
+  EXPECT_NE(RenderLineChart(chart).find("<polyline"), std::string::npos);
+  EXPECT_EQ(RenderLineChart(chart).find("nan"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace oscar

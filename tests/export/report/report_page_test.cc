@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/report/report_page.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "export/report/html.h"
+#include "linalg/error.h"
+#include "tests/export/report/sample_report.h"
+
+namespace oscar {
+namespace {
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// The number as the page must show it: exact value, place in the record, printed form.
+std::string Shown(const Json& report, const std::string& pointer, Format format) {
+  const Json& value = report.at(Json::json_pointer(pointer));
+  return "<data value=\"" + value.dump() + "\" data-path=\"" + pointer + "\">" +
+         FormatNumber(value.get<double>(), format) + "</data>";
+}
+
+TEST(ReportPage, IsAPureFunctionOfTheRecord) {
+  const Json report = SampleReport();
+  const std::string page = ReportPage(report);
+  EXPECT_EQ(page, ReportPage(report));
+  EXPECT_EQ(page, ReportPage(ParseStrictJson(CanonicalJson(report), "copy")));
+}
+
+TEST(ReportPage, ShowsEveryNumberOfTheArmTable) {
+  const Json report = SampleReport();
+  const std::string page = ReportPage(report);
+  const auto expect = [&](const std::string& pointer, Format format) {
+    EXPECT_NE(page.find(Shown(report, pointer, format)), page.npos) << pointer;
+  };
+  for (size_t i = 0; i < report["validation"]["arms"].size(); ++i) {
+    const std::string arm = "/validation/arms/" + std::to_string(i);
+    expect(arm + "/local/kl/mean", Format::kError);
+    expect(arm + "/end_to_end/kl/mean", Format::kError);
+    expect(arm + "/local/output_rel_error", Format::kError);
+    expect(arm + "/text/perplexity", Format::kPerplexity);
+    expect(arm + "/text/ppl_ratio", Format::kPerplexity);
+    expect(arm + "/text/token_kl/mean", Format::kError);
+    expect(arm + "/text/top1_agreement", Format::kPercent);
+    expect(arm + "/needle/accuracy", Format::kPercent);
+    expect(arm + "/bits_per_element/paper", Format::kBits);
+    expect(arm + "/bits_per_element/actual", Format::kBits);
+  }
+}
+
+TEST(ReportPage, FollowsTheRecordAndNotItsOwnArithmetic) {
+  Json report = SampleReport();
+  report["validation"]["arms"][5]["text"]["ppl_ratio"] = 7.7777;  // not perplexity / reference
+  report["validation"].erase("gate");
+  EXPECT_NE(ReportPage(report).find(">7.7777</data>"), std::string::npos);
+}
+
+TEST(ReportPage, SaysWhetherTheGatePassed) {
+  const auto has = [](const SampleReportOptions& options, const char* words) {
+    return ReportPage(SampleReport(options)).find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(has({}, "Gate passed"));
+  EXPECT_FALSE(has({}, "Gate failed"));
+  EXPECT_TRUE(has({.gate_passes = false}, "Gate failed"));
+  EXPECT_FALSE(has({.gate_passes = false}, "Gate passed"));
+  EXPECT_TRUE(has({.gate = false}, "no gate was given"));
+  EXPECT_TRUE(has({.validation = false}, "not yet validated"));
+  EXPECT_TRUE(has({.end_to_end = false, .gate_passes = false}, "not measured"));
+}
+
+TEST(ReportPage, NothingOfARecordBecomesMarkup) {
+  const std::string page = ReportPage(SampleReport({.hostile = true}));
+  for (const char* tag : {"<script", "<img", "</style></svg>", "\x01", "\x7f"})
+    EXPECT_EQ(page.find(tag), page.npos) << tag;
+  EXPECT_NE(page.find("&lt;script&gt;"), page.npos);
+  EXPECT_EQ(Count(page, "</title>"), Count(page, "<title"));
+  EXPECT_EQ(Count(page, "</svg>"), Count(page, "<svg"));
+  EXPECT_EQ(Count(page, "<style>"), 1u);
+}
+
+TEST(ReportPage, LoadsNothingAndRunsNothing) {
+  const std::string page = ReportPage(SampleReport());
+  for (const char* forbidden : {"http:", "https:", "url(", "@import", "<script", "<link", " src="})
+    EXPECT_EQ(page.find(forbidden), page.npos) << forbidden;
+  EXPECT_NE(page.find("default-src 'none'"), page.npos);
+}
+
+TEST(ReportPage, IsCompleteWithoutValidation) {
+  const std::string page = ReportPage(SampleReport({.validation = false}));
+  for (const char* section : {"provenance", "layer-error", "clip", "spectra", "layers", "settings"})
+    EXPECT_NE(page.find("<section id=\"" + std::string(section) + '"'), page.npos) << section;
+  for (const char* section : {"arms", "context", "heads", "needle", "memory"})
+    EXPECT_EQ(page.find("<section id=\"" + std::string(section) + '"'), page.npos) << section;
+  EXPECT_EQ(Count(page, "<a href="), Count(page, "<section id="));
+}
+
+TEST(ReportPage, LeavesOutWhatWasNotMeasured) {
+  const std::string dump = ReportPage(SampleReport({.end_to_end = false, .gate_passes = false}));
+  EXPECT_EQ(dump.find("<section id=\"needle\""), dump.npos);
+  EXPECT_EQ(dump.find("/end_to_end/"), dump.npos);
+  EXPECT_NE(dump.find("<section id=\"heads\""), dump.npos);
+  const std::string bare = ReportPage(SampleReport({.validation = false, .held_out = false}));
+  EXPECT_EQ(bare.find("<section id=\"clip\""), bare.npos);
+  EXPECT_NE(bare.find("No tokens were held out"), bare.npos);
+}
+
+// Any one optional part may be missing anywhere without a crash or an empty chart.
+TEST(ReportPage, SurvivesEveryMissingOptionalMember) {
+  for (const char* pointer :
+       {"/validation/model", "/validation/data/overlap", "/validation/arms/5/end_to_end",
+        "/validation/arms/5/text", "/validation/arms/5/needle", "/validation/arms/0/text",
+        "/validation/arms/2/needle", "/validation/arms/5/local/kl/interval", "/model/id",
+        "/data/tokens", "/data/name", "/calibration/held_out", "/layers/0/sides/k_shared",
+        "/layers/3/arms/naive", "/serving/sink_tokens"}) {
+    Json report = SampleReport();
+    const Json::json_pointer at(pointer);
+    report.at(at.parent_pointer()).erase(at.back());
+    EXPECT_GT(ReportPage(report).size(), 10000u) << pointer;
+  }
+  Json empty = SampleReport();
+  for (Json& arm : empty["validation"]["arms"]) {
+    for (const char* metrics : {"local", "end_to_end"}) {
+      for (const char* list : {"by_position", "by_length"}) arm[metrics][list] = Json::array();
+      arm[metrics]["heads"] = {{"layer_ids", Json::array()}, {"kl", Json::array()}};
+    }
+    for (const char* list : {"by_task", "by_depth", "by_length"})
+      arm["needle"][list] = Json::array();
+    arm["text"]["by_position"] = Json::array();
+  }
+  empty["layers"] = Json::array();
+  const std::string page = ReportPage(empty);
+  EXPECT_EQ(page.find("<section id=\"context\""), page.npos);
+  for (const char* bad : {">nan", ",nan", "\"nan", " nan", "inf,", ">inf", "\"inf\""})
+    EXPECT_EQ(page.find(bad), page.npos) << bad;
+}
+
+TEST(ReportPage, RefusesWhatIsNoReport) {
+  Json report = SampleReport();
+  report["validation"]["arms"][0].erase("local");
+  EXPECT_THROW(ReportPage(report), InputError);
+  EXPECT_THROW(ReportPage(Json::object()), InputError);
+}
+
+TEST(ReportPage, OfALargeModelStaysSmall) {
+  EXPECT_LT(ReportPage(SampleReport(LargeSample())).size(), 1500000u);
+}
+
+TEST(ReportPage, PrintsNumbersAsDocumented) {
+  EXPECT_EQ(FormatNumber(0.03914, Format::kError), "0.0391");
+  EXPECT_EQ(FormatNumber(0.002531, Format::kError), "0.00253");
+  EXPECT_EQ(FormatNumber(0, Format::kError), "0");
+  EXPECT_EQ(FormatNumber(0.000312, Format::kError), "3.1e-04");
+  EXPECT_EQ(FormatNumber(1234.56, Format::kError), "1235");
+  EXPECT_EQ(FormatNumber(2.4715, Format::kPerplexity), "2.4715");
+  EXPECT_EQ(FormatNumber(0.97, Format::kPercent), "97.0\u202F%");
+  EXPECT_EQ(FormatNumber(18420, Format::kCount), "18\u202F420");
+  EXPECT_EQ(FormatNumber(-100, Format::kCount), "-100");
+  EXPECT_EQ(FormatNumber(2.3843, Format::kBits), "2.38");
+  EXPECT_EQ(FormatNumber(3.14e-15, Format::kInvariant), "3.1e-15");
+  EXPECT_EQ(HtmlCut("äöü<", 4), "äöü&lt;");
+  EXPECT_EQ(HtmlCut("äöüß<", 4), "äöü…");
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,249 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/report/report_schema.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "linalg/error.h"
+#include "tests/export/report/sample_report.h"
+
+namespace oscar {
+namespace {
+
+// The message with which a report is refused; empty if it is accepted.
+std::string Refusal(const Json& report) {
+  try {
+    CheckReport(report, "r.json");
+    return {};
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+std::string RefusalAfter(const std::function<void(Json&)>& change) {
+  Json report = SampleReport();
+  change(report);
+  return Refusal(report);
+}
+
+void ExpectRefused(const std::string& message, const std::string& pointer,
+                   const std::string& reason) {
+  EXPECT_NE(message.find("r.json: " + pointer + ": "), std::string::npos) << message;
+  EXPECT_NE(message.find(reason), std::string::npos) << message;
+}
+
+TEST(ReportSchema, AcceptsWhatTheProgramsWrite) {
+  EXPECT_EQ(Refusal(SampleReport()), "");
+  EXPECT_EQ(Refusal(SampleReport(LargeSample())), "");
+  EXPECT_EQ(Refusal(SampleReport({.validation = false})), "");
+  EXPECT_EQ(Refusal(SampleReport({.validation = false, .held_out = false})), "");
+  EXPECT_EQ(Refusal(SampleReport({.end_to_end = false, .gate_passes = false})), "");
+  EXPECT_EQ(Refusal(SampleReport({.hostile = true})), "");
+}
+
+TEST(ReportSchema, ReadsVersionOneAndNoLaterOneThanItsOwn) {
+  Json report = SampleReport({.validation = false});
+  report["$schema"]["version"] = 1;
+  EXPECT_EQ(Refusal(report), "");
+  report["$schema"]["version"] = 3;
+  ExpectRefused(Refusal(report), "/$schema/version", "versions 1 to 2, found 3");
+  report = SampleReport();
+  report["$schema"]["version"] = 1;
+  ExpectRefused(Refusal(report), "/validation", "version 1 has no such member");
+  EXPECT_NE(Refusal(Json::object()), "");
+  EXPECT_NE(Refusal(Json::array()), "");
+  EXPECT_NE(Refusal({{"$schema", "oscar-report"}}), "");
+}
+
+// Members that may be missing: everything else in the sample is required.
+const std::set<std::string> kOptionalMembers = {"/validation",
+                                                "/validation/model",
+                                                "/validation/gate",
+                                                "/validation/data/digest",
+                                                "/validation/data/overlap",
+                                                "/validation/arms/0/end_to_end",
+                                                "/validation/arms/0/text",
+                                                "/validation/arms/0/needle",
+                                                "/validation/arms/0/local/kl/interval",
+                                                "/validation/arms/0/local/heads/output_rel_error",
+                                                "/validation/arms/0/text/perplexity_interval",
+                                                "/validation/arms/0/text/ppl_ratio_interval",
+                                                "/validation/arms/0/needle/samples",
+                                                "/validation/arms/0/needle/by_task/0/answer_nll",
+                                                "/validation/arms/0/needle/by_length/0/answer_nll",
+                                                "/layers/0/sides/k/clip_error",
+                                                "/layers/0/sides/k/clip_threshold",
+                                                "/layers/0/sides/k_shared",
+                                                "/layers/0/sides/v_shared",
+                                                "/serving/sink_tokens",
+                                                "/serving/recent_tokens",
+                                                "/serving/quant_group_size"};
+
+TEST(ReportSchema, NamesTheMemberThatIsMissing) {
+  const Json sample = SampleReport();
+  for (const std::string holder : {"",
+                                   "/summary",
+                                   "/serving",
+                                   "/layers/0",
+                                   "/layers/0/sides",
+                                   "/layers/0/sides/k",
+                                   "/layers/0/arms/naive",
+                                   "/validation",
+                                   "/validation/data",
+                                   "/validation/gate/checks/0",
+                                   "/validation/arms/0",
+                                   "/validation/arms/0/bits_per_element",
+                                   "/validation/arms/0/local",
+                                   "/validation/arms/0/local/kl",
+                                   "/validation/arms/0/local/worst",
+                                   "/validation/arms/0/local/by_position/0",
+                                   "/validation/arms/0/local/by_length/0",
+                                   "/validation/arms/0/local/heads",
+                                   "/validation/arms/0/text",
+                                   "/validation/arms/0/text/by_position/0",
+                                   "/validation/arms/0/needle",
+                                   "/validation/arms/0/needle/by_task/0",
+                                   "/validation/arms/0/needle/by_depth/0",
+                                   "/validation/arms/0/needle/by_length/0"}) {
+    const Json members = sample.at(Json::json_pointer(holder));
+    for (const auto& [key, value] : members.items()) {
+      const std::string pointer = holder + "/" + key;
+      Json report = sample;
+      report.at(Json::json_pointer(holder)).erase(key);
+      const std::string message = Refusal(report);
+      // Of two members that stand together, either alone is refused.
+      const bool pair = key.starts_with("spectrum") || key == "clip_candidates" || key == "value";
+      if (kOptionalMembers.contains(pointer)) {
+        EXPECT_EQ(message, "") << pointer;
+      } else {
+        EXPECT_NE(message, "") << pointer;
+        EXPECT_TRUE(pair || key == "$schema" || message.find('"' + key + '"') != message.npos)
+            << pointer << ": " << message;
+      }
+    }
+  }
+}
+
+TEST(ReportSchema, RefusesMembersNobodyDefinedExceptWhereTheDocumentSaysSo) {
+  ExpectRefused(RefusalAfter([](Json& r) { r["validation"]["arms"][2]["local"]["kll"] = 1; }),
+                "/validation/arms/2/local", "unknown member \"kll\"; known: rows kl kl_all");
+  ExpectRefused(RefusalAfter([](Json& r) { r["verdict"] = "fine"; }), "the document",
+                "unknown member \"verdict\"");
+  EXPECT_EQ(RefusalAfter([](Json& r) {
+              r["model"]["colour"] = {{"deep", {1, "x", nullptr}}};
+            }),
+            "");
+  EXPECT_EQ(RefusalAfter([](Json& r) { r["validation"]["settings"]["new"] = 1; }), "");
+}
+
+TEST(ReportSchema, RefusesWrongTypesAndNumbersThatAreNone) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto set = [](const char* pointer, const Json& value) {
+    return RefusalAfter([&](Json& r) { r.at(Json::json_pointer(pointer)) = value; });
+  };
+  ExpectRefused(set("/validation/arms/1/local/kl/mean", kNan), "/validation/arms/1/local/kl/mean",
+                "NaN or Inf");
+  ExpectRefused(set("/validation/arms/1/local/heads/kl/3/1", "0.1"),
+                "/validation/arms/1/local/heads/kl/3/1", "found the text \"0.1\"");
+  ExpectRefused(set("/layers/2/sides/v/spectrum/7", nullptr), "/layers/2/sides/v/spectrum/7",
+                "found null");
+  ExpectRefused(set("/validation/arms/1/clip", 1), "/validation/arms/1/clip", "true or false");
+  ExpectRefused(set("/validation/arms/1/text/top1_agreement", 1.01),
+                "/validation/arms/1/text/top1_agreement", "from 0 to 1");
+  ExpectRefused(set("/layers/0/tokens", -1), "/layers/0/tokens", "a count");
+  ExpectRefused(set("/layers/0/tokens", 3.0), "/layers/0/tokens", "a count");
+  ExpectRefused(set("/layers", Json::object()), "/layers", "an array");
+  ExpectRefused(set("/model/config", {{"nested", {kNan}}}), "/model/config/nested/0", "NaN");
+  ExpectRefused(set("/validation/source", "guess"), "/validation/source", "\"dump\"");
+}
+
+TEST(ReportSchema, RefusesMembersThatContradictEachOther) {
+  ExpectRefused(RefusalAfter([](Json& r) {
+                  r["validation"]["arms"][1]["local"]["kl"]["interval"] = {0.2, 0.1};
+                }),
+                "/validation/arms/1/local/kl/interval", "0.2 lies above its upper end 0.1");
+  ExpectRefused(RefusalAfter([](Json& r) { r["validation"]["headline_arm"] = "best"; }),
+                "/validation/headline_arm", "no arm is named \"best\"");
+  ExpectRefused(RefusalAfter([](Json& r) { r["validation"]["gate"]["arm"] = "best"; }),
+                "/validation/gate/arm", "no arm is named");
+  ExpectRefused(
+      RefusalAfter([](Json& r) { r["validation"]["arms"][3] = r["validation"]["arms"][1]; }),
+      "/validation/arms/3/name", "a second arm");
+  ExpectRefused(RefusalAfter([](Json& r) {
+                  r["validation"]["arms"][1]["local"]["heads"]["layer_ids"].push_back(9);
+                }),
+                "/validation/arms/1/local/heads", "\"layer_ids\" has 9 values and \"kl\" has 8");
+  ExpectRefused(RefusalAfter([](Json& r) {
+                  r["layers"][1]["sides"]["k"]["clip_error"] = {1, 2};
+                }),
+                "/layers/1/sides/k", "2 values of \"clip_error\" for 7");
+  ExpectRefused(RefusalAfter([](Json& r) {
+                  r["layers"][1]["sides"]["k"]["spectrum_ranks"] = {0, 1};
+                }),
+                "/layers/1/sides/k", "\"spectrum\" has 64 values");
+}
+
+// A publisher who edits the verdict and not the numbers, or the other way round.
+TEST(ReportSchema, AGateSaysWhatItsChecksSayAndTheyWhatTheirNumbersSay) {
+  const auto gate = [](const std::function<void(Json&)>& change) {
+    Json report = SampleReport({.gate_passes = false});
+    change(report["validation"]["gate"]);
+    return Refusal(report);
+  };
+  EXPECT_EQ(gate([](Json&) {}), "");
+  ExpectRefused(gate([](Json& g) { g["passed"] = true; }), "/validation/gate/passed",
+                "says true, its checks say false");
+  ExpectRefused(gate([](Json& g) { g["checks"][0]["passed"] = true; }),
+                "/validation/gate/checks/0/passed", "says true");
+  ExpectRefused(gate([](Json& g) { g["checks"][0]["op"] = "=="; }), "/validation/gate/checks/0/op",
+                "found \"==\"");
+  ExpectRefused(gate([](Json& g) { g["checks"] = Json::array(); }), "/validation/gate/checks",
+                "without checks");
+  const auto unmeasured = [](Json& g) {
+    g["checks"][0].erase("value");
+    g["checks"][0]["reason"] = "not measured";
+  };
+  EXPECT_EQ(gate(unmeasured), "");
+  ExpectRefused(gate([&](Json& g) {
+                  unmeasured(g);
+                  g["checks"][0]["passed"] = true;
+                }),
+                "/validation/gate/checks/0/passed", "says true");
+}
+
+// Every key of the sample below the open objects.
+void CollectKeys(const Json& value, std::set<std::string>& keys) {
+  static const std::set<std::string> kFree = {"model",   "data",      "calibration", "program",
+                                              "machine", "rotations", "settings"};
+  if (value.is_array() && !value.empty()) CollectKeys(value[0], keys);
+  if (!value.is_object()) return;
+  for (const auto& [key, member] : value.items()) {
+    if (key != "naive" && !key.starts_with("hadamard") && !key.starts_with("oscar_"))
+      keys.insert(key);
+    if (!kFree.contains(key)) CollectKeys(member, keys);
+  }
+}
+
+TEST(ReportSchema, TheDocumentNamesEveryMember) {
+  std::ifstream file(OSCAR_REPORT_SCHEMA);
+  const std::string document{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_FALSE(document.empty());
+  std::set<std::string> keys;
+  CollectKeys(SampleReport(), keys);
+  EXPECT_GT(keys.size(), 100u);
+  for (const std::string& key : keys) {
+    EXPECT_NE(document.find('`' + key + '`'), std::string::npos) << key << " is not in schema.md";
+  }
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See sample_calibration.h.
+#include "tests/export/report/sample_calibration.h"
+
+#include <cmath>
+#include <vector>
+
+namespace oscar {
+
+double SampleWobble(int a, int b, int c) {
+  const double x =
+      std::sin(static_cast<double>(a) * 12.9898 + static_cast<double>(b) * 78.233 + c * 37.719) *
+      43758.5453;
+  return 2 * (x - std::floor(x)) - 1;
+}
+
+namespace {
+
+const std::vector<double> kCandidates = {0.88, 0.90, 0.92, 0.94, 0.96, 0.98, 1.0};
+
+Json Side(const SampleReportOptions& options, int layer, double best, int seed, int rotations) {
+  constexpr int kDim = 128, kPoints = 64;
+  Json ranks = Json::array(), spectrum = Json::array();
+  double trace = 0;
+  const double decay = 0.055 + 0.02 * SampleWobble(layer, seed, 1);
+  for (int i = 0; i < kDim; ++i) trace += std::exp(-decay * i) + 0.002;
+  for (int i = 0; i < kPoints; ++i) {
+    const int rank = static_cast<int>(std::lround(i * (kDim - 1.0) / (kPoints - 1)));
+    ranks.push_back(rank);
+    spectrum.push_back((std::exp(-decay * rank) + 0.002) / trace);
+  }
+  Json curve = Json::array(), threshold = Json::array();
+  double least = 1e9, chosen = 0;
+  const double valley = best + 0.02 * SampleWobble(layer, seed, 2);
+  for (double ratio : kCandidates) {
+    const double error = 0.11 + 0.01 * SampleWobble(layer, seed) +
+                         9 * std::pow(ratio - valley, 2) * (1 + 0.5 * best);
+    curve.push_back(error);
+    if (error <= least) {
+      least = error;
+      chosen = ratio;
+    }
+  }
+  for (int head = 0; head < rotations; ++head)
+    threshold.push_back(3.1 + 0.2 * SampleWobble(head, layer));
+  Json side = {{"num_rotations", rotations},
+               {"dim", kDim},
+               {"clip_ratio", chosen},
+               {"clip_threshold", threshold},
+               {"orthogonality", 3.1e-15 * (1 + 0.3 * SampleWobble(layer, seed))},
+               {"float32_orthogonality", 1.2e-7 * (1 + 0.3 * SampleWobble(layer, seed))},
+               {"eigen_residual", 4.4e-15},
+               {"min_relative_gap", 2.7e-6 * (1.5 + SampleWobble(layer, seed))},
+               {"importance_max_over_mean", 1 + 1e-13},
+               {"spectrum", spectrum},
+               {"spectrum_ranks", ranks}};
+  if (options.held_out) side["clip_error"] = curve;
+  return side;
+}
+
+Json CalibrationArm(double kl) {
+  return {{"rows", 2048},
+          {"rows_beyond", 1707},
+          {"kl_mean", kl},
+          {"kl_mean_beyond", kl * 1.2},
+          {"kl_max", kl * 19},
+          {"output_rel_error", std::sqrt(kl) * 0.7},
+          {"output_rel_error_beyond", std::sqrt(kl) * 0.75},
+          {"kl_mean_no_windows", kl * 5.3},
+          {"output_rel_error_no_windows", std::sqrt(kl) * 1.6}};
+}
+
+constexpr struct {
+  const char* name;
+  double kl;
+} kCalibrationArms[] = {{"naive", 0.101},
+                        {"hadamard", 0.064},
+                        {"hadamard_clip", 0.036},
+                        {"oscar_shared", 0.034},
+                        {"oscar_per_head", 0.031}};
+
+}  // namespace
+
+Json SampleLayerReport(const SampleReportOptions& options, int layer) {
+  Json arms = Json::object();
+  if (options.held_out) {
+    for (const auto& arm : kCalibrationArms)
+      arms[arm.name] = CalibrationArm(arm.kl * std::exp(0.7 * SampleWobble(layer, 11)));
+  }
+  const int heads = options.num_kv_heads;
+  Json json = {{"layer_id", layer},
+               {"num_q_heads", heads * 4},
+               {"num_kv_heads", heads},
+               {"head_dim", 128},
+               {"v_head_dim", 128},
+               {"tokens", 16384},
+               {"sides",
+                {{"k", Side(options, layer, 0.95, 1, heads)},
+                 {"v", Side(options, layer, 0.92, 2, heads)},
+                 {"k_shared", Side(options, layer, 0.95, 3, 1)},
+                 {"v_shared", Side(options, layer, 0.92, 4, 1)}}},
+               {"arms", arms}};
+  if (options.held_out) json["clip_candidates"] = kCandidates;
+  return json;
+}
+
+Json SampleSummary(const SampleReportOptions& options) {
+  Json summary = {{"layers", options.num_layers},    {"orthogonality", 4e-15},
+                  {"float32_orthogonality", 1.5e-7}, {"eigen_residual", 4.4e-15},
+                  {"min_relative_gap", 1.4e-6},      {"arms", Json::object()}};
+  if (options.held_out) {
+    for (const auto& arm : kCalibrationArms) summary["arms"][arm.name] = CalibrationArm(arm.kl);
+  }
+  return summary;
+}
+
+}  // namespace oscar

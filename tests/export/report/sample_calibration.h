@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What oscar-calibrate contributes to a sample report: layers with spectra and clip curves, and
+// their summary.
+#pragma once
+
+#include "tests/export/report/sample_report.h"
+
+namespace oscar {
+
+// A number in [-1, 1) that looks random and depends on nothing but its arguments.
+double SampleWobble(int a, int b = 0, int c = 0);
+
+Json SampleLayerReport(const SampleReportOptions& options, int layer);
+Json SampleSummary(const SampleReportOptions& options);
+
+}  // namespace oscar
