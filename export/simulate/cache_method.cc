@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See cache_method.h. The table at the end is the list of methods.
+#include "export/simulate/cache_method.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "export/artifact/artifact_format.h"
+#include "export/simulate/methods.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// The artifact's geometry against the layers it is to be used for.
+void CheckGeometry(const Artifact& artifact, const LayerSpec& layer) {
+  const AttentionSpec& spec = layer.attention;
+  for (const Json& geometry : JsonMember(artifact.manifest(), "geometry", kManifestFile)) {
+    if (JsonInt(geometry, "layer_id", kManifestFile) != layer.layer_id) continue;
+    const int64_t heads = JsonInt(geometry, "num_kv_heads", kManifestFile);
+    const int64_t d = JsonInt(geometry, "head_dim", kManifestFile);
+    const int64_t dv = JsonInt(geometry, "v_head_dim", kManifestFile);
+    if (d != spec.head_dim || dv != spec.v_head_dim || (heads != spec.num_kv_heads && heads != 1)) {
+      throw InputError(fmt::format(
+          "{}: layer {} was fitted for {} KV heads of dimension {} and {}, but the model has {} of "
+          "{} and {}: the artifact belongs to another model",
+          artifact.directory().string(), layer.layer_id, heads, d, dv, spec.num_kv_heads,
+          spec.head_dim, spec.v_head_dim));
+    }
+    return;
+  }
+  throw InputError(fmt::format("{}: has no rotations for layer {} of the model",
+                               artifact.directory().string(), layer.layer_id));
+}
+
+}  // namespace
+
+MethodContext::MethodContext(const Artifact& artifact, const std::vector<LayerSpec>& layers,
+                             const Options& options)
+    : artifact_(artifact), layers_(layers), options_(options) {
+  for (const LayerSpec& layer : layers) {
+    CheckGeometry(artifact, layer);
+    for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {
+      if (options.quant_group_size > 0 && dim % options.quant_group_size != 0) {
+        throw UsageError(
+            fmt::format("a quantization group of {} values does not divide the head dimension {} "
+                        "of layer {}",
+                        options.quant_group_size, dim, layer.layer_id));
+      }
+    }
+  }
+  if (artifact.layer_ids().size() != layers.size()) {
+    throw InputError(fmt::format("{}: has rotations for {} layers, but the model has {}",
+                                 artifact.directory().string(), artifact.layer_ids().size(),
+                                 layers.size()));
+  }
+}
+
+const StoredLayer& MethodContext::Stored(size_t layer_index) const {
+  const auto found = stored_.find(layer_index);
+  if (found != stored_.end()) return found->second;
+  if (stored_.size() >= 2) stored_.clear();
+  return stored_.emplace(layer_index, artifact_.ReadLayer(layers_[layer_index].layer_id))
+      .first->second;
+}
+
+std::span<const CacheMethod> CacheMethods() {
+  static const std::vector<CacheMethod> methods = {
+      Bf16Method(),         NaiveInt2Method(),       HadamardInt2Method(), OscarSharedMethod(),
+      OscarPerHeadMethod(), HadamardInt4Method(),    IdentityControl(),    RandomRotationControl(),
+      WrongLayerControl(),  ShuffledTokensControl(), QuantizerOffControl()};
+  return methods;
+}
+
+const CacheMethod& CacheMethodNamed(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const CacheMethod& method : CacheMethods()) {
+    if (method.name == name) return method;
+    names.push_back(method.name);
+  }
+  throw UsageError(fmt::format("no method '{}'; there are {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace oscar

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Methods that need no calibration: 16 bits, naive INT2, and Hadamard rotations in 2 and 4 bits
+// (QuaRot's cache, reference/methods.md 3.1 to 3.3, with the affine quantizer of OSCAR).
+#include "export/simulate/methods.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/rotation.h"
+
+namespace oscar {
+namespace {
+
+bool Always(const Artifact&) { return true; }
+
+LayerCache DataFree(const MethodContext& context, size_t layer_index, bool clip, bool hadamard,
+                    int bits) {
+  const AttentionSpec& spec = context.layers()[layer_index].attention;
+  const auto rotation = [&](int64_t dim) {
+    return hadamard ? RotationTensor({HadamardRotation(dim).matrix()}) : at::Tensor();
+  };
+  const ClipPair ratios = GivenClip(context, clip);
+  const int64_t group = context.options().quant_group_size;
+  return RotatedCache({rotation(spec.head_dim), bits, ratios.k, group},
+                      {rotation(spec.v_head_dim), bits, ratios.v, group});
+}
+
+CacheMethod Method(std::string_view name, std::string_view description, bool hadamard, int bits) {
+  return {.name = name,
+          .description = description,
+          .payload_bits = static_cast<double>(bits),
+          .make = [hadamard, bits](
+                      const MethodContext& context, size_t layer_index,
+                      bool clip) { return DataFree(context, layer_index, clip, hadamard, bits); },
+          .available = Always};
+}
+
+}  // namespace
+
+CacheMethod Bf16Method() {
+  CacheMethod method = Method("bf16", "the reference: nothing is quantized", false, 0);
+  method.payload_bits = 16;
+  method.metadata_bits = 0;
+  return method;
+}
+
+CacheMethod NaiveInt2Method() {
+  return Method("naive", "2 bits per token and head, no rotation", false, 2);
+}
+
+CacheMethod HadamardInt2Method() {
+  return Method("hadamard", "Hadamard rotation of every head, 2 bits (QuaRot)", true, 2);
+}
+
+CacheMethod HadamardInt4Method() {
+  return Method("int4_hadamard", "Hadamard rotation of every head, 4 bits", true, 4);
+}
+
+}  // namespace oscar

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rotations that carry no knowledge of the model's attention: what OSCAR gains must vanish with
+// them, or the measurement is not to be trusted.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "calib/moments_file.h"
+#include "calib/options.h"
+#include "export/artifact/artifact_format.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/random_rotation.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/eigh.h"
+#include "linalg/error.h"
+#include "linalg/rotation.h"
+
+namespace oscar {
+namespace {
+
+bool Always(const Artifact&) { return true; }
+
+CacheMethod Control(std::string_view name, std::string_view description, auto make,
+                    std::function<bool(const Artifact&)> available = Always) {
+  return {.name = name,
+          .description = description,
+          .null_control = true,
+          .make = make,
+          .available = std::move(available)};
+}
+
+LayerCache WithArtifactClip(const MethodContext& context, size_t layer_index, bool clip,
+                            at::Tensor k, at::Tensor v) {
+  const ClipPair ratios = ArtifactClip(context.Stored(layer_index), clip);
+  const int64_t group = context.options().quant_group_size;
+  return RotatedCache({std::move(k), 2, ratios.k, group}, {std::move(v), 2, ratios.v, group});
+}
+
+at::Tensor RandomRotations(const MethodContext& context, size_t layer_index, char side,
+                           int64_t dim) {
+  std::vector<Matrix> rotations;
+  for (int64_t head = 0; head < context.layers()[layer_index].attention.num_kv_heads; ++head) {
+    const uint64_t stream = (layer_index << 20 | static_cast<uint64_t>(head)) << 1 | (side == 'v');
+    rotations.push_back(RandomRotation(dim, context.options().seed, stream));
+  }
+  return RotationTensor(rotations);
+}
+
+// Another layer of the same geometry, half the model away.
+size_t OtherLayer(const MethodContext& context, size_t layer_index) {
+  const auto& layers = context.layers();
+  const AttentionSpec& own = layers[layer_index].attention;
+  for (size_t step = 0; step < layers.size(); ++step) {
+    const size_t other = (layer_index + layers.size() / 2 + step) % layers.size();
+    const AttentionSpec& spec = layers[other].attention;
+    if (other != layer_index && spec.head_dim == own.head_dim &&
+        spec.v_head_dim == own.v_head_dim && spec.num_kv_heads == own.num_kv_heads)
+      return other;
+  }
+  throw InputError(
+      fmt::format("layer {}: no other layer has its geometry, so there is no wrong "
+                  "layer to take rotations from",
+                  layers[layer_index].layer_id));
+}
+
+Composition ArtifactComposition(const Artifact& artifact) {
+  const Json& calibration = JsonMember(artifact.manifest(), "calibration", kManifestFile);
+  return CompositionFromName(JsonString(calibration, "composition", kManifestFile));
+}
+
+ValueTarget ArtifactValueTarget(const Artifact& artifact) {
+  const Json& calibration = JsonMember(artifact.manifest(), "calibration", kManifestFile);
+  return ValueTargetFromName(JsonString(calibration, "value_target", kManifestFile));
+}
+
+// Shuffling the tokens of each channel on its own leaves the channels' energies and destroys what
+// they have to do with each other: of the covariance only the diagonal stays.
+Matrix Shuffled(const Matrix& covariance) { return covariance.diagonal().asDiagonal(); }
+
+LayerCache ShuffledTokens(const MethodContext& context, size_t layer_index, bool clip) {
+  const Artifact& artifact = context.artifact();
+  const LayerMoments moments = MomentsReader(artifact.directory() / kMomentsFile)
+                                   .Read(context.layers()[layer_index].layer_id);
+  const Composition composition = ArtifactComposition(artifact);
+  std::vector<Matrix> k, v;
+  for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
+    const auto fit = [&](const Matrix& covariance) {
+      return Compose(SymmetricEigenbasis(Shuffled(covariance), "shuffled tokens"), composition)
+          .matrix();
+    };
+    k.push_back(fit(moments.QueryCovariance(head)));
+    v.push_back(fit(moments.ValueCovariance(head, ArtifactValueTarget(artifact))));
+  }
+  return WithArtifactClip(context, layer_index, clip, RotationTensor(k), RotationTensor(v));
+}
+
+bool HasFit(const Artifact& artifact) {
+  const Json& manifest = artifact.manifest();
+  return manifest.contains("calibration") && manifest.at("calibration").contains("composition") &&
+         manifest.at("calibration").contains("value_target") &&
+         artifact.ReadLayer(artifact.layer_ids().at(0)).k_shared.num_rotations > 0;
+}
+
+}  // namespace
+
+CacheMethod IdentityControl() {
+  return Control("identity", "null control: no rotation, with the artifact's clip ratios, 2 bits",
+                 [](const MethodContext& context, size_t layer_index, bool clip) {
+                   return WithArtifactClip(context, layer_index, clip, {}, {});
+                 });
+}
+
+CacheMethod RandomRotationControl() {
+  return Control("random_rotation", "null control: a random rotation for each KV head, 2 bits",
+                 [](const MethodContext& context, size_t layer_index, bool clip) {
+                   const AttentionSpec& spec = context.layers()[layer_index].attention;
+                   return WithArtifactClip(
+                       context, layer_index, clip,
+                       RandomRotations(context, layer_index, 'k', spec.head_dim),
+                       RandomRotations(context, layer_index, 'v', spec.v_head_dim));
+                 });
+}
+
+CacheMethod WrongLayerControl() {
+  return Control(
+      "wrong_layer", "null control: the rotations of another layer, 2 bits",
+      [](const MethodContext& context, size_t layer_index, bool clip) {
+        const StoredLayer& other = context.Stored(OtherLayer(context, layer_index));
+        const at::Tensor k = RotationTensor(other.k), v = RotationTensor(other.v);
+        return WithArtifactClip(context, layer_index, clip, k, v);
+      },
+      [](const Artifact& artifact) { return artifact.layer_ids().size() > 1; });
+}
+
+CacheMethod ShuffledTokensControl() {
+  return Control("shuffled_tokens",
+                 "null control: fitted to covariances of shuffled tokens, 2 bits", ShuffledTokens,
+                 HasFit);
+}
+
+CacheMethod QuantizerOffControl() {
+  CacheMethod method = Control(
+      "quantizer_off", "null control: rotated and back, nothing quantized",
+      [](const MethodContext& context, size_t layer_index, bool) {
+        const StoredLayer& layer = context.Stored(layer_index);
+        return RotatedCache({RotationTensor(layer.k), 0, 0, 0}, {RotationTensor(layer.v), 0, 0, 0});
+      });
+  method.payload_bits = 16;
+  method.metadata_bits = 0;
+  return method;
+}
+
+}  // namespace oscar

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// OSCAR (arXiv 2605.17757): the artifact's rotations and clip ratios, one rotation per KV head or
+// one for all heads of a layer.
+#include <fmt/format.h>
+
+#include "export/simulate/methods.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+LayerCache Stored(const MethodContext& context, const StoredSide& k, const StoredSide& v,
+                  bool clip) {
+  const int64_t group = context.options().quant_group_size;
+  return RotatedCache({RotationTensor(k), 2, clip ? k.clip_ratio : 0, group},
+                      {RotationTensor(v), 2, clip ? v.clip_ratio : 0, group});
+}
+
+int64_t RotationsPerLayer(const StoredLayer& layer) { return layer.k.num_rotations; }
+
+StoredLayer FirstLayer(const Artifact& artifact) {
+  return artifact.ReadLayer(artifact.layer_ids().at(0));
+}
+
+}  // namespace
+
+CacheMethod OscarSharedMethod() {
+  return {.name = "oscar_shared",
+          .description = "OSCAR, one rotation for all KV heads of a layer, 2 bits",
+          .make =
+              [](const MethodContext& context, size_t layer_index, bool clip) {
+                const StoredLayer& layer = context.Stored(layer_index);
+                const StoredSide& k = SharedSide(layer.k, layer.k_shared);
+                const StoredSide& v = SharedSide(layer.v, layer.v_shared);
+                if (k.num_rotations == 0 || v.num_rotations == 0) {
+                  throw InputError(fmt::format("{}: layer {} has no shared rotation",
+                                               context.artifact().directory().string(),
+                                               layer.layer_id));
+                }
+                return Stored(context, k, v, clip);
+              },
+          .available =
+              [](const Artifact& artifact) {
+                const StoredLayer layer = FirstLayer(artifact);
+                return layer.k_shared.num_rotations > 0 || RotationsPerLayer(layer) == 1;
+              }};
+}
+
+CacheMethod OscarPerHeadMethod() {
+  return {.name = "oscar_per_head",
+          .description = "OSCAR, a rotation for each KV head, 2 bits",
+          .make =
+              [](const MethodContext& context, size_t layer_index, bool clip) {
+                const StoredLayer& layer = context.Stored(layer_index);
+                const int64_t heads = context.layers()[layer_index].attention.num_kv_heads;
+                if (layer.k.num_rotations != heads || layer.v.num_rotations != heads) {
+                  throw InputError(fmt::format(
+                      "{}: layer {} has {} rotation(s) for keys, expected one for each of {} KV "
+                      "heads; compare oscar_shared instead",
+                      context.artifact().directory().string(), layer.layer_id,
+                      layer.k.num_rotations, heads));
+                }
+                return Stored(context, layer.k, layer.v, clip);
+              },
+          .available =
+              [](const Artifact& artifact) {
+                const StoredLayer layer = FirstLayer(artifact);
+                return layer.k_shared.num_rotations > 0 || RotationsPerLayer(layer) > 1;
+              }};
+}
+
+}  // namespace oscar

@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rotations drawn from the Haar measure: QR of a Gaussian matrix with the signs of R's diagonal
+// taken out (Mezzadri 2007). Trap: the generator is our own, so that a seed means the same matrix
+// everywhere.
+#pragma once
+
+#include <cstdint>
+
+#include "linalg/matrix.h"
+
+namespace oscar {
+
+// [dim, dim]; the same for the same seed and stream on every machine, up to rounding.
+Matrix RandomRotation(int64_t dim, uint64_t seed, uint64_t stream);
+
+}  // namespace oscar

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared by the methods that rotate: their two sides as caches, and rotations as tensors.
+#pragma once
+
+#include "export/simulate/cache_method.h"
+#include "export/simulate/rotated_quantizer.h"
+#include "linalg/matrix.h"
+
+namespace oscar {
+
+LayerCache RotatedCache(RotatedQuantizer k, RotatedQuantizer v);
+
+// [num_rotations, dim, dim] float32 on the host.
+at::Tensor RotationTensor(const StoredSide& side);
+at::Tensor RotationTensor(const std::vector<Matrix>& rotations);
+
+// One rotation for all KV heads of a layer, where the artifact has one (a side fitted per head and
+// a shared one beside it, or a shared one alone); num_rotations 0 otherwise.
+const StoredSide& SharedSide(const StoredSide& own, const StoredSide& shared);
+
+// Clip ratios of a layer's sides; 0 where an arm does not clip.
+struct ClipPair {
+  double k = 0, v = 0;
+};
+ClipPair ArtifactClip(const StoredLayer& layer, bool clip);   // chosen by the calibration
+ClipPair GivenClip(const MethodContext& context, bool clip);  // the options'
+
+}  // namespace oscar

@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See arm_errors.h.
+#include "export/validate/arm_errors.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "export/evaluate/bootstrap.h"
+#include "export/evaluate/position_buckets.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+struct Mean {
+  double sum = 0;
+  int64_t count = 0;
+  void Add(double value) {
+    sum += value;
+    ++count;
+  }
+  double value() const { return Ratio(sum, static_cast<double>(count)); }
+};
+
+}  // namespace
+
+void ArmErrors::BeginLayer(const LayerSpec& layer) {
+  Layer& own = layers_.emplace_back();
+  own.layer_id = layer.layer_id;
+  own.num_kv_heads = layer.attention.num_kv_heads;
+  own.gqa_ratio = layer.attention.gqa_ratio();
+  kl_.clear();
+  sums_ = cache_sums_ = at::Tensor();
+}
+
+void ArmErrors::AddRows(const RowErrors& errors, const RowComparison& comparison,
+                        const at::Tensor& headline) {
+  const auto float64 = errors.kl.options().dtype(at::kDouble);
+  if (!sums_.defined()) sums_ = at::zeros({kNumSums, errors.kl.size(0)}, float64);
+  kl_.push_back(errors.kl.flatten(0, 1).to(at::kFloat));
+  const auto add = [&](Sum sum, const at::Tensor& of_rows) {
+    sums_[sum].add_(of_rows.mul(headline).sum({1, 2}, /*keepdim=*/false, at::kDouble));
+  };
+  add(kOutputError, errors.output_error_sq);
+  add(kOutput, comparison.output_sq());
+  add(kKTerm, errors.k_term_sq);
+  add(kVTerm, errors.v_term_sq);
+  add(kLogitError, errors.logit_error_sq);
+  add(kLogit, comparison.logit_sq());
+  add(kPairs, comparison.visible_keys().to(errors.kl.scalar_type()).expand_as(errors.kl));
+}
+
+void ArmErrors::AddCache(const at::Tensor& k, const at::Tensor& k_stored, const at::Tensor& v,
+                         const at::Tensor& v_stored) {
+  if (!cache_sums_.defined())
+    cache_sums_ = at::zeros({kNumCacheSums}, k.options().dtype(at::kDouble));
+  const auto add = [&](CacheSum error, CacheSum energy, const at::Tensor& x,
+                       const at::Tensor& stored) {
+    const at::Tensor exact = x.to(at::kDouble);
+    cache_sums_[energy].add_(exact.square().sum());
+    cache_sums_[error].add_(exact.sub(stored).square_().sum());
+  };
+  add(kKError, kKEnergy, k, k_stored);
+  add(kVError, kVEnergy, v, v_stored);
+  layers_.back().k_values += k.numel();
+  layers_.back().v_values += v.numel();
+}
+
+void ArmErrors::EndLayer() {
+  Layer& layer = layers_.back();
+  const at::Tensor kl = at::cat(kl_, 1).cpu().contiguous();
+  OSCAR_CHECK_EQ(kl.size(1), static_cast<int64_t>(rows_.rows.size()));
+  const float* values = kl.const_data_ptr<float>();
+  layer.kl.assign(values, values + kl.numel());
+  const auto host = [](const at::Tensor& tensor) {
+    const at::Tensor copy = tensor.cpu().contiguous();
+    const double* data = copy.const_data_ptr<double>();
+    return std::vector<double>(data, data + copy.numel());
+  };
+  layer.sums = host(sums_);
+  layer.cache_sums = host(cache_sums_);
+  kl_.clear();
+  const auto finite = [](double value) { return std::isfinite(value); };
+  if (!std::ranges::all_of(layer.kl, finite) || !std::ranges::all_of(layer.sums, finite) ||
+      !std::ranges::all_of(layer.cache_sums, finite)) {
+    throw NumericalError(fmt::format(
+        "layer {}, arm {}: attention errors are not finite; the model's own queries, keys or "
+        "values are NaN or infinite there, or overflow in this compute type",
+        layer.layer_id, name_));
+  }
+}
+
+std::vector<double> ArmErrors::RowMeans() const {
+  const size_t rows = rows_.rows.size();
+  std::vector<double> means(rows, 0.0);
+  for (const Layer& layer : layers_) {
+    const auto heads = static_cast<size_t>(layer.num_kv_heads * layer.gqa_ratio);
+    const double weight = 1.0 / static_cast<double>(heads * layers_.size());
+    for (size_t head = 0; head < heads; ++head) {
+      for (size_t row = 0; row < rows; ++row) means[row] += weight * layer.kl[head * rows + row];
+    }
+  }
+  return means;
+}
+
+double ArmErrors::HeadKl(const Layer& layer, int64_t kv_head) const {
+  const size_t rows = rows_.rows.size();
+  Mean mean;
+  for (int64_t head = kv_head * layer.gqa_ratio; head < (kv_head + 1) * layer.gqa_ratio; ++head) {
+    for (size_t row = 0; row < rows; ++row) {
+      if (rows_.rows[row].headline) mean.Add(layer.kl[static_cast<size_t>(head) * rows + row]);
+    }
+  }
+  return mean.value();
+}
+
+void ArmErrors::AddKl(const std::vector<double>& row_means, Json& metrics) const {
+  const std::vector<MeasuredRow>& rows = rows_.rows;
+  Mean headline, all, inside, beyond;
+  std::map<std::pair<int64_t, int64_t>, RatioUnit> units;  // (sequence, sixteenth of it)
+  std::map<int64_t, std::pair<Mean, std::map<int64_t, bool>>> by_length;
+  int64_t longest = 0;
+  for (const MeasuredRow& row : rows) longest = std::max(longest, row.length);
+  const std::vector<PositionBucket> buckets =
+      MakePositionBuckets(longest, rows_.windows.sink, rows_.windows.recent);
+  std::vector<Mean> in_bucket(buckets.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const MeasuredRow& row = rows[i];
+    const double kl = row_means[i];
+    all.Add(kl);
+    (InsideWindows(row.position, rows_.windows.sink, rows_.windows.recent) ? inside : beyond)
+        .Add(kl);
+    in_bucket[BucketOf(buckets, row.position)].Add(kl);
+    if (!row.headline) continue;
+    headline.Add(kl);
+    RatioUnit& unit = units[{row.sequence, row.position * kPositionBins / row.length}];
+    unit.sum += kl;
+    unit.weight += 1;
+    auto& [mean, sequences] = by_length[row.length];
+    mean.Add(kl);
+    sequences[row.sequence] = true;
+  }
+
+  std::vector<float> samples;  // headline rows of all heads and layers
+  double max = 0;
+  for (const Layer& layer : layers_) {
+    for (size_t i = 0; i < layer.kl.size(); ++i) {
+      if (!rows[i % rows.size()].headline) continue;
+      samples.push_back(layer.kl[i]);
+      max = std::max(max, static_cast<double>(layer.kl[i]));
+    }
+  }
+  const double probabilities[] = {0.5, 0.9, 0.99};
+  const std::vector<double> quantiles = Quantiles(std::move(samples), probabilities);
+  Json kl = {{"mean", headline.value()},
+             {"median", quantiles[0]},
+             {"p90", quantiles[1]},
+             {"p99", quantiles[2]},
+             {"max", max}};
+  std::vector<RatioUnit> unit_list;
+  for (const auto& [key, unit] : units) unit_list.push_back(unit);
+  if (const auto interval = BootstrapRatio(
+          unit_list, {.resamples = rows_.resamples, .confidence = 0.95, .seed = rows_.seed})) {
+    kl["interval"] = {interval->low, interval->high};
+  }
+  metrics["kl"] = kl;
+  metrics["kl_all"] = all.value();
+  metrics["rows"] = headline.count;
+  metrics["inside_windows"] = {{"rows", inside.count}, {"kl", inside.value()}};
+  metrics["beyond_windows"] = {{"rows", beyond.count}, {"kl", beyond.value()}};
+  Json positions = Json::array(), lengths = Json::array();
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    if (in_bucket[i].count == 0) continue;
+    positions.push_back({{"from", buckets[i].from},
+                         {"to", buckets[i].to},
+                         {"rows", in_bucket[i].count},
+                         {"kl", in_bucket[i].value()},
+                         {"inside_windows", buckets[i].inside_windows}});
+  }
+  for (const auto& [length, entry] : by_length) {
+    lengths.push_back(
+        {{"length", length}, {"sequences", entry.second.size()}, {"kl", entry.first.value()}});
+  }
+  metrics["by_position"] = positions;
+  metrics["by_length"] = lengths;
+}
+
+void ArmErrors::AddHeads(Json& metrics) const {
+  Json ids = Json::array(), kl = Json::array(), output = Json::array();
+  Json worst = {{"layer_id", 0}, {"kv_head", 0}, {"kl", -1.0}};
+  for (const Layer& layer : layers_) {
+    Json layer_kl = Json::array(), layer_output = Json::array();
+    for (int64_t head = 0; head < layer.num_kv_heads; ++head) {
+      const double value = HeadKl(layer, head);
+      layer_kl.push_back(value);
+      const auto sum = [&](Sum which) {
+        return layer.sums[static_cast<size_t>(which * layer.num_kv_heads + head)];
+      };
+      layer_output.push_back(std::sqrt(Ratio(sum(kOutputError), sum(kOutput))));
+      if (value > worst["kl"].get<double>())
+        worst = {{"layer_id", layer.layer_id}, {"kv_head", head}, {"kl", value}};
+    }
+    ids.push_back(layer.layer_id);
+    kl.push_back(layer_kl);
+    output.push_back(layer_output);
+  }
+  metrics["heads"] = {{"layer_ids", ids}, {"kl", kl}, {"output_rel_error", output}};
+  metrics["worst"] = worst;
+}
+
+void ArmErrors::AddErrors(Json& metrics) const {
+  double sums[kNumSums] = {}, cache[kNumCacheSums] = {};
+  double k_values = 0, v_values = 0;
+  for (const Layer& layer : layers_) {
+    for (int which = 0; which < kNumSums; ++which) {
+      for (int64_t head = 0; head < layer.num_kv_heads; ++head)
+        sums[which] += layer.sums[static_cast<size_t>(which * layer.num_kv_heads + head)];
+    }
+    for (int which = 0; which < kNumCacheSums; ++which)
+      cache[which] += layer.cache_sums[static_cast<size_t>(which)];
+    k_values += static_cast<double>(layer.k_values);
+    v_values += static_cast<double>(layer.v_values);
+  }
+  metrics["output_rel_error"] = std::sqrt(Ratio(sums[kOutputError], sums[kOutput]));
+  metrics["k_term"] = std::sqrt(Ratio(sums[kKTerm], sums[kOutput]));
+  metrics["v_term"] = std::sqrt(Ratio(sums[kVTerm], sums[kOutput]));
+  metrics["logit_mse"] = Ratio(sums[kLogitError], sums[kPairs]);
+  metrics["logit_rel_error"] = std::sqrt(Ratio(sums[kLogitError], sums[kLogit]));
+  metrics["k_mse"] = Ratio(cache[kKError], k_values);
+  metrics["v_mse"] = Ratio(cache[kVError], v_values);
+  metrics["k_rel_error"] = std::sqrt(Ratio(cache[kKError], cache[kKEnergy]));
+  metrics["v_rel_error"] = std::sqrt(Ratio(cache[kVError], cache[kVEnergy]));
+}
+
+Json ArmErrors::Metrics() const {
+  Json metrics = Json::object();
+  AddKl(RowMeans(), metrics);
+  AddHeads(metrics);
+  AddErrors(metrics);
+  return metrics;
+}
+
+}  // namespace oscar

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one arm does to attention, collected over layers and turned into the METRICS object of
+// report.json (export/report/schema.md). Trap: nothing is read back from the device but once a
+// layer, so rows must come in the order in which they were announced.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calib/row_comparison.h"
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// A query row that is measured in every layer.
+struct MeasuredRow {
+  int64_t sequence = 0;   // index among all sequences of the run
+  int64_t position = 0;   // in the sequence
+  int64_t length = 0;     // of the sequence, tokens
+  bool headline = false;  // counts in the headline numbers: the second half of the sequence
+};
+
+struct MeasuredRows {
+  std::vector<MeasuredRow> rows;  // sequence after sequence, positions ascending
+  CacheWindows windows;           // sorts rows into inside and beyond, whatever an arm does
+  int64_t resamples = 1000;       // of the bootstrap
+  uint64_t seed = 0;
+};
+
+class ArmErrors {
+ public:
+  // `name` is for messages; `rows` is kept.
+  ArmErrors(std::string name, const MeasuredRows& rows) : name_(std::move(name)), rows_(rows) {}
+
+  void BeginLayer(const LayerSpec& layer);
+  // The next rows. `headline` [rows] is 1 where a row counts, in the measuring type; `comparison`
+  // holds the reference's energies of the same rows.
+  void AddRows(const RowErrors& errors, const RowComparison& comparison,
+               const at::Tensor& headline);
+  // Raw error of a whole sequence: k, v of the reference and what the arm's cache gives back,
+  // [tokens, num_kv_heads, dim] each.
+  void AddCache(const at::Tensor& k, const at::Tensor& k_stored, const at::Tensor& v,
+                const at::Tensor& v_stored);
+  void EndLayer();  // the layer's one synchronization; NumericalError for what is not finite
+
+  Json Metrics() const;
+
+ private:
+  enum Sum { kOutputError, kOutput, kKTerm, kVTerm, kLogitError, kLogit, kPairs, kNumSums };
+  enum CacheSum { kKError, kKEnergy, kVError, kVEnergy, kNumCacheSums };
+  struct Layer {
+    int layer_id = 0;
+    int64_t num_kv_heads = 0, gqa_ratio = 0;
+    std::vector<float> kl;               // [num_q_heads, rows]
+    std::vector<double> sums;            // [kNumSums, num_kv_heads], over headline rows
+    std::vector<double> cache_sums;      // [kNumCacheSums], over all tokens
+    int64_t k_values = 0, v_values = 0;  // summed over in cache_sums
+  };
+
+  std::vector<double> RowMeans() const;  // [rows] KL of each row, mean over heads, then layers
+  double HeadKl(const Layer& layer, int64_t kv_head) const;
+  void AddKl(const std::vector<double>& row_means, Json& metrics) const;
+  void AddHeads(Json& metrics) const;
+  void AddErrors(Json& metrics) const;
+
+  std::string name_;
+  const MeasuredRows& rows_;
+  std::vector<Layer> layers_;
+  // Of the running layer, on the device.
+  std::vector<at::Tensor> kl_;  // [num_q_heads, rows] float32, pieces
+  at::Tensor sums_;             // [kNumSums, num_kv_heads] float64
+  at::Tensor cache_sums_;       // [kNumCacheSums] float64
+};
+
+}  // namespace oscar

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See token_errors.h.
+#include "export/validate/token_errors.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "export/evaluate/bootstrap.h"
+#include "export/evaluate/position_buckets.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kLogitBytes = int64_t{256} << 20;  // of one float32 matrix of logits
+constexpr int64_t kLeastRows = 16;
+
+template <typename T>
+void Append(const at::Tensor& values, std::vector<T>& out) {
+  const at::Tensor host = values.cpu().contiguous();
+  const T* data = host.const_data_ptr<T>();
+  out.insert(out.end(), data, data + host.numel());
+}
+
+at::Tensor IndexTensor(std::span<const ScoredToken> tokens, auto member, at::Device device) {
+  std::vector<int64_t> values;
+  for (const ScoredToken& token : tokens) values.push_back(static_cast<int64_t>(token.*member));
+  return at::tensor(values, at::kLong).to(device);
+}
+
+}  // namespace
+
+std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const at::Tensor> streams,
+                                       std::span<const ScoredToken> tokens) {
+  std::vector<TokenErrors> errors(streams.size());
+  int64_t step = kLeastRows;
+  for (size_t begin = 0; begin < tokens.size();) {
+    const auto piece =
+        tokens.subspan(begin, std::min(tokens.size() - begin, static_cast<size_t>(step)));
+    const at::Device device = streams[0].device();
+    const at::Tensor rows = IndexTensor(piece, &ScoredToken::hidden_row, device);
+    const at::Tensor ids = IndexTensor(piece, &ScoredToken::id, device);
+    at::Tensor log_p, p, top;
+    for (size_t stream = 0; stream < streams.size(); ++stream) {
+      const at::Tensor log_q =
+          head.Logits(streams[stream].index_select(0, rows)).to(at::kFloat).log_softmax(-1);
+      const at::Tensor own_top = log_q.argmax(-1);
+      if (stream == 0) {
+        log_p = log_q;
+        p = log_p.exp();
+        top = own_top;
+      }
+      const at::Tensor x = log_q.sub(log_p);
+      Append(x.expm1().sub_(x).mul_(p).sum(-1), errors[stream].kl);
+      Append(log_q.gather(1, ids.unsqueeze(1)).squeeze(1).neg(), errors[stream].nll);
+      Append(own_top.eq(top).to(at::kByte), errors[stream].agrees);
+      Append(own_top.eq(ids).to(at::kByte), errors[stream].is_top1);
+    }
+    begin += piece.size();
+    step = std::max(kLeastRows, kLogitBytes / (4 * log_p.size(1)));
+  }
+  return errors;
+}
+
+std::vector<ScoredToken> ScoredTokens(const std::vector<std::vector<int32_t>>& texts,
+                                      int64_t first_row, int64_t score_from) {
+  std::vector<ScoredToken> tokens;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto length = static_cast<int64_t>(texts[i].size());
+    const int64_t from = std::max<int64_t>(1, score_from < 0 ? length / 4 + 1 : score_from);
+    for (int64_t position = from; position < length; ++position) {
+      tokens.push_back({.sequence = static_cast<int64_t>(i),
+                        .position = position,
+                        .length = length,
+                        .hidden_row = first_row + position - 1,
+                        .id = texts[i][static_cast<size_t>(position)]});
+    }
+    first_row += length;
+  }
+  return tokens;
+}
+
+Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,
+                const TokenErrors& reference, int64_t resamples, uint64_t seed) {
+  struct Unit {
+    RatioUnit nll, difference, kl;
+  };
+  std::map<std::pair<int64_t, int64_t>, Unit> units;  // (sequence, sixteenth of it)
+  int64_t longest = 0;
+  for (const ScoredToken& token : tokens) longest = std::max(longest, token.length);
+  const std::vector<PositionBucket> buckets = MakePositionBuckets(longest, 0, 0);
+  std::vector<Unit> in_bucket(buckets.size());
+  Unit total;
+  double agree = 0, max = 0;
+  const auto add = [](RatioUnit& unit, double value) {
+    unit.sum += value;
+    unit.weight += 1;
+  };
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const ScoredToken& token = tokens[i];
+    Unit& of_sequence = units[{token.sequence, token.position * kPositionBins / token.length}];
+    for (Unit* unit : {&total, &of_sequence, &in_bucket[BucketOf(buckets, token.position)]}) {
+      add(unit->nll, arm.nll[i]);
+      add(unit->difference, static_cast<double>(arm.nll[i]) - reference.nll[i]);
+      add(unit->kl, arm.kl[i]);
+    }
+    agree += arm.agrees[i];
+    max = std::max(max, static_cast<double>(arm.kl[i]));
+  }
+  const auto mean = [](const RatioUnit& unit) { return unit.sum / unit.weight; };
+  const auto interval = [&](RatioUnit Unit::*member) {
+    std::vector<RatioUnit> list;
+    for (const auto& [key, unit] : units) list.push_back(unit.*member);
+    return BootstrapRatio(list, {.resamples = resamples, .confidence = 0.95, .seed = seed});
+  };
+  const double probabilities[] = {0.5, 0.9, 0.99};
+  const std::vector<double> quantiles = Quantiles(arm.kl, probabilities);
+  Json kl = {{"mean", mean(total.kl)},
+             {"median", quantiles[0]},
+             {"p90", quantiles[1]},
+             {"p99", quantiles[2]},
+             {"max", max}};
+  Json json = {{"scored_tokens", tokens.size()},
+               {"perplexity", std::exp(mean(total.nll))},
+               {"ppl_ratio", std::exp(mean(total.difference))},
+               {"top1_agreement", agree / static_cast<double>(tokens.size())}};
+  if (const auto i = interval(&Unit::nll))
+    json["perplexity_interval"] = {std::exp(i->low), std::exp(i->high)};
+  if (const auto i = interval(&Unit::difference))
+    json["ppl_ratio_interval"] = {std::exp(i->low), std::exp(i->high)};
+  if (const auto i = interval(&Unit::kl)) kl["interval"] = {i->low, i->high};
+  json["token_kl"] = kl;
+  Json positions = Json::array();
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    if (in_bucket[i].kl.weight == 0) continue;
+    positions.push_back({{"from", buckets[i].from},
+                         {"to", buckets[i].to},
+                         {"token_kl", mean(in_bucket[i].kl)},
+                         {"nll", mean(in_bucket[i].nll)}});
+  }
+  json["by_position"] = positions;
+  return json;
+}
+
+}  // namespace oscar

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What arms do to the next-token distribution, at chosen rows of the final hidden states: negative
+// log likelihood, KL against the reference, top-1. Trap: this is KL over the vocabulary, another
+// quantity than attention-KL, which runs over keys.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "capture/model/output_head.h"
+
+namespace oscar {
+
+// A token that is predicted: token `position` of a sequence, from the hidden state before it.
+struct ScoredToken {
+  int64_t sequence = 0;
+  int64_t position = 0;    // of the predicted token, at least 1
+  int64_t length = 0;      // of the sequence
+  int64_t hidden_row = 0;  // of the position before it, in the concatenation of all sequences
+  int32_t id = 0;
+};
+
+// Of one arm, one element per scored token.
+struct TokenErrors {
+  std::vector<float> nll;        // -log p(id), nats
+  std::vector<float> kl;         // KL(p || p^) over the vocabulary, nats
+  std::vector<uint8_t> agrees;   // same most likely token as the reference
+  std::vector<uint8_t> is_top1;  // the id is the most likely token
+};
+
+// streams[0] is the reference; [T_total, hidden_size] each. Works in pieces that fit into memory.
+std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const at::Tensor> streams,
+                                       std::span<const ScoredToken> tokens);
+
+// Tokens score_from, score_from + 1, ... of every text; score_from < 0: the last three quarters of
+// each text, from token length / 4 + 1 on. `first_row` is where the first text begins.
+std::vector<ScoredToken> ScoredTokens(const std::vector<std::vector<int32_t>>& texts,
+                                      int64_t first_row, int64_t score_from);
+
+// The member "text" of an arm in report.json.
+Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,
+                const TokenErrors& reference, int64_t resamples, uint64_t seed);
+
+}  // namespace oscar

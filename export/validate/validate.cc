@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See validate.h.
+#include "export/validate/validate.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "calib/provenance.h"
+#include "capture/model/device.h"
+#include "capture/model/output_head.h"
+#include "export/evaluate/bits_per_element.h"
+#include "export/evaluate/position_buckets.h"
+#include "export/validate/token_errors.h"
+#include "export/validate/validation_observer.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const ValidationOptions& options) {
+  MeasuredRows rows;
+  rows.windows = options.windows;
+  rows.resamples = options.resamples;
+  rows.seed = options.seed;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    for (const int64_t position : SelectRows(lengths[i], options.rows_per_sequence)) {
+      rows.rows.push_back({.sequence = static_cast<int64_t>(i),
+                           .position = position,
+                           .length = lengths[i],
+                           .headline = position >= FirstHeadlineRow(lengths[i])});
+    }
+  }
+  return rows;
+}
+
+// What is the same for a model and a dump.
+class Validation {
+ public:
+  Validation(const Artifact& artifact, const std::vector<LayerSpec>& layers,
+             const std::vector<int64_t>& measured_lengths, bool end_to_end,
+             const ValidationOptions& options, const ValidationHooks& hooks)
+      : options_(options),
+        hooks_(hooks),
+        arms_(ParseArms(options.arms, artifact)),
+        context_(artifact, layers, options.methods),
+        rows_(RowsToMeasure(measured_lengths, options)),
+        observer_(context_, arms_, rows_,
+                  {.windows = options.windows,
+                   .measure_dtype = options.measure_in_float32 ? at::kFloat : at::kDouble,
+                   .end_to_end = end_to_end}),
+        started_(Clock::now()) {
+    headline_ = HeadlineArm(arms_).name;
+    if (!options.headline_arm.empty()) {
+      headline_ = ParseArm(options.headline_arm).name;
+      const auto is_it = [&](const Arm& arm) { return arm.name == headline_; };
+      if (std::ranges::none_of(arms_, is_it)) {
+        throw UsageError(fmt::format("the headline arm {} is not among the arms", headline_));
+      }
+    }
+  }
+
+  ValidationObserver& observer() { return observer_; }
+  const std::vector<Arm>& arms() const { return arms_; }
+
+  bool AfterLayer(size_t layer_index) {
+    const size_t done = layer_index + 1, all = context_.layers().size();
+    if (hooks_.on_layer)
+      hooks_.on_layer(done, all, std::chrono::duration<double>(Clock::now() - started_).count());
+    started_ = Clock::now();
+    stopped_ = done < all && hooks_.stop_requested && hooks_.stop_requested();
+    return !stopped_;
+  }
+  void CheckNotStopped() const {
+    if (stopped_) throw Interrupted("stopped; a validation leaves nothing behind and starts anew");
+  }
+
+  // `tokens`: the context length that bits per element are given for.
+  Json ArmReport(size_t index, int64_t tokens) const {
+    const Arm& arm = arms_[index];
+    const AttentionSpec& spec = context_.layers()[0].attention;
+    const int64_t group = options_.methods.quant_group_size;
+    const CacheWindows windows = arm.windows ? options_.windows : CacheWindows{};
+    const CacheLayout layout{.payload_bits = arm.method->payload_bits,
+                             .metadata_bits = arm.method->metadata_bits,
+                             .quant_group_size = group == 0 ? spec.head_dim : group,
+                             .sink_tokens = windows.sink,
+                             .recent_tokens = windows.recent};
+    Json json = {{"name", arm.name},
+                 {"method", arm.method->name},
+                 {"description", arm.method->description},
+                 {"clip", arm.clip},
+                 {"windows", arm.windows},
+                 {"null_control", arm.method->null_control},
+                 {"bits_per_element",
+                  {{"paper", PaperBitsPerElement(layout, tokens)},
+                   {"actual", ActualBitsPerElement(layout, tokens)},
+                   {"tokens", tokens}}},
+                 {"local", observer_.LocalMetrics(index)}};
+    if (observer_.num_streams() > 1) json["end_to_end"] = observer_.EndToEndMetrics(index);
+    return json;
+  }
+
+  Json Report(const char* source, const std::string& compute_dtype, const Json& arms) const {
+    Json names = Json::array();
+    for (const Arm& arm : arms_) names.push_back(arm.name);
+    Json settings = {{"sink_tokens", options_.windows.sink},
+                     {"recent_tokens", options_.windows.recent},
+                     {"quant_group_size", options_.methods.quant_group_size},
+                     {"clip",
+                      {{"oscar", "as the artifact chose per layer"},
+                       {"others_k", options_.methods.k_clip},
+                       {"others_v", options_.methods.v_clip}}},
+                     {"cache_dtype", options_.round_to_bf16 ? "bf16" : compute_dtype},
+                     {"compute_dtype", compute_dtype},
+                     {"measure_dtype", options_.measure_in_float32 ? "f32" : "f64"},
+                     {"seed", options_.seed},
+                     {"bootstrap", options_.resamples},
+                     {"arms", names}};
+    settings["rows_per_sequence"] =
+        options_.rows_per_sequence == 0 ? Json("all") : Json(options_.rows_per_sequence);
+    return {
+        {"source", source}, {"settings", settings}, {"headline_arm", headline_}, {"arms", arms}};
+  }
+
+ private:
+  const ValidationOptions& options_;
+  const ValidationHooks& hooks_;
+  std::vector<Arm> arms_;
+  MethodContext context_;
+  MeasuredRows rows_;
+  ValidationObserver observer_;
+  std::string headline_;
+  Clock::time_point started_;
+  bool stopped_ = false;
+};
+
+// Answer tokens of all needles, whose sequences begin at row `first_row`.
+std::vector<ScoredToken> NeedleTokens(const std::vector<NeedleSample>& needles, int64_t first_row) {
+  std::vector<ScoredToken> tokens;
+  for (size_t i = 0; i < needles.size(); ++i) {
+    const auto length = static_cast<int64_t>(needles[i].ids.size());
+    for (const int64_t position : AnswerPositions(needles[i])) {
+      tokens.push_back({.sequence = static_cast<int64_t>(i),
+                        .position = position,
+                        .length = length,
+                        .hidden_row = first_row + position - 1,
+                        .id = needles[i].ids[static_cast<size_t>(position)]});
+    }
+    first_row += length;
+  }
+  return tokens;
+}
+
+Json NeedleReportOf(const std::vector<NeedleSample>& needles, std::span<const ScoredToken> tokens,
+                    const TokenErrors& errors) {
+  std::vector<NeedleScore> scores;
+  size_t next = 0;
+  for (size_t i = 0; i < needles.size(); ++i) {
+    std::vector<uint8_t> correct;
+    std::vector<double> log_probability;
+    for (; next < tokens.size() && tokens[next].sequence == static_cast<int64_t>(i); ++next) {
+      correct.push_back(errors.is_top1[next]);
+      log_probability.push_back(-static_cast<double>(errors.nll[next]));
+    }
+    scores.push_back(ScoreNeedle(needles[i], correct, log_probability));
+  }
+  return NeedleReport(needles, scores);
+}
+
+}  // namespace
+
+Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
+                   at::ScalarType dtype, const ValidationData& data, const Artifact& artifact,
+                   const ValidationOptions& options, const ValidationHooks& hooks) {
+  std::vector<int64_t> text_lengths;
+  std::vector<std::vector<int32_t>> sequences = data.texts;
+  for (const auto& text : data.texts) text_lengths.push_back(static_cast<int64_t>(text.size()));
+  if (!options.local_only) {
+    for (const NeedleSample& needle : data.needles) sequences.push_back(needle.ids);
+  }
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
+
+  LoopOptions loop_options;
+  loop_options.need_final_hidden = !options.local_only;
+  if (options.round_to_bf16) loop_options.cache_dtype = at::kBFloat16;
+  const LayerLoop loop(checkpoint, spec, device, dtype, loop_options);
+  Validation validation(artifact, spec.layers, text_lengths, !options.local_only, options, hooks);
+  std::vector<at::Tensor> streams = {loop.Embed(sequences)};
+  while (streams.size() < validation.observer().num_streams())
+    streams.push_back(streams[0].clone());
+  loop.Run(streams, lengths, 0, validation.observer(),
+           [&](size_t index) { return validation.AfterLayer(index); });
+  validation.CheckNotStopped();
+
+  const std::vector<Arm>& arms = validation.arms();
+  Json reports = Json::array();
+  for (size_t arm = 0; arm < arms.size(); ++arm)
+    reports.push_back(validation.ArmReport(arm, spec.max_positions));
+  if (!options.local_only) {
+    const OutputHead head(checkpoint, spec, {device, dtype});
+    const std::vector<ScoredToken> text = ScoredTokens(data.texts, 0, options.score_from);
+    if (text.empty()) {
+      throw InputError(fmt::format("no token is scored: texts are too short for --score-from {}",
+                                   options.score_from));
+    }
+    const int64_t needle_row =
+        std::accumulate(text_lengths.begin(), text_lengths.end(), int64_t{0});
+    const std::vector<ScoredToken> answers = NeedleTokens(data.needles, needle_row);
+    const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text);
+    const std::vector<TokenErrors> answer_errors = CompareTokens(head, streams, answers);
+    for (size_t arm = 0; arm < arms.size(); ++arm) {
+      reports[arm]["text"] =
+          TextReport(text, text_errors[arm], text_errors[0], options.resamples, options.seed);
+      if (!data.needles.empty())
+        reports[arm]["needle"] = NeedleReportOf(data.needles, answers, answer_errors[arm]);
+    }
+  }
+  Json report = validation.Report("model", std::string(ComputeDTypeName(dtype)), reports);
+  report["settings"]["score_from"] =
+      options.score_from < 0 ? Json("length / 4 + 1") : Json(options.score_from);
+  return report;
+}
+
+Json ValidateDump(AttentionSource& source, const Artifact& artifact,
+                  const ValidationOptions& options, const ValidationHooks& hooks) {
+  const std::vector<LayerSpec>& layers = source.layers();
+  Validation validation(artifact, layers, source.sequence_lengths(), false, options, hooks);
+  source.Run(0, validation.observer(), [&](size_t index) { return validation.AfterLayer(index); });
+  validation.CheckNotStopped();
+  Json reports = Json::array();
+  const int64_t longest = std::ranges::max(source.sequence_lengths());
+  for (size_t arm = 0; arm < validation.arms().size(); ++arm)
+    reports.push_back(validation.ArmReport(arm, longest));
+  return validation.Report("dump", "as captured", reports);
+}
+
+}  // namespace oscar

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A validation: every arm against the unquantized model on held-out text, in one pass over the
+// weights; or, from a dump, the local part alone, without the model. Makes the "arms" and
+// "settings" of report.json's member "validation" (export/report/schema.md).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/model/attention_source.h"
+#include "capture/model/layer_loop.h"
+#include "export/artifact/artifact_reader.h"
+#include "export/evaluate/needle.h"
+#include "export/simulate/cache_method.h"
+#include "export/validate/arm.h"
+
+namespace oscar {
+
+struct ValidationOptions {
+  std::vector<std::string> arms = {"default"};  // see ParseArms
+  std::string headline_arm;                     // empty: see HeadlineArm
+  CacheWindows windows = {64, 256};             // of arms with windows, tokens
+  MethodContext::Options methods;
+  int64_t rows_per_sequence = 256;  // query rows on which attention is compared; 0: all
+  bool measure_in_float32 = false;  // else float64
+  bool round_to_bf16 = true;        // queries, keys and values, as a bf16 cache does
+  bool local_only = false;          // nothing propagates; no perplexity, no needles
+  int64_t score_from = -1;          // first scored token of each text; -1: a quarter in
+  int64_t resamples = 1000;         // of bootstrap intervals
+  uint64_t seed = 0;
+};
+
+struct ValidationHooks {
+  std::function<void(size_t layers_done, size_t num_layers, double seconds)> on_layer;
+  std::function<bool()> stop_requested;  // asked at layer boundaries
+};
+
+// Texts are scored and their attention compared; needles are scored alone.
+struct ValidationData {
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<NeedleSample> needles;
+};
+
+// {"source", "settings", "headline_arm", "arms"}. Throws what reading the artifact and the model
+// throws; UsageError for arms that do not exist; Interrupted if the hook asked to stop.
+Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
+                   at::ScalarType dtype, const ValidationData& data, const Artifact& artifact,
+                   const ValidationOptions& options, const ValidationHooks& hooks);
+
+// Local errors on all sequences of a dump.
+Json ValidateDump(AttentionSource& source, const Artifact& artifact,
+                  const ValidationOptions& options, const ValidationHooks& hooks);
+
+}  // namespace oscar

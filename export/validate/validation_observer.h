@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs every arm beside the reference: stream 0 of the layer loop is the exact model, each other
+// stream carries the hidden states of one arm, whose attention reads that arm's cache. Measures
+// local errors (every arm at the reference's queries, keys and values) and end-to-end ones (at its
+// own). Trap: needs the streams of one sequence one after another, as LayerLoop::Run calls them;
+// with local errors alone (a dump) there is one stream.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "capture/model/layer_loop.h"
+#include "export/validate/arm.h"
+#include "export/validate/arm_errors.h"
+
+namespace oscar {
+
+class ValidationObserver : public LayerObserver {
+ public:
+  struct Options {
+    CacheWindows windows;                        // of arms with windows
+    at::ScalarType measure_dtype = at::kDouble;  // kDouble or kFloat
+    bool end_to_end = true;                      // streams 1 .. of the arms beside the reference
+  };
+  // References are kept. arms[0] is the reference; stream i is arms[i].
+  ValidationObserver(const MethodContext& context, const std::vector<Arm>& arms,
+                     const MeasuredRows& rows, const Options& options);
+
+  size_t num_streams() const { return options_.end_to_end ? arms_.size() : 1; }
+
+  void OnLayerBegin(const LayerSpec& layer) override;
+  bool Attend(const AttentionView& view) override;
+  void OnAttention(const AttentionView& view) override;
+  void OnLayerEnd(const LayerSpec& layer) override;
+
+  // METRICS of an arm; the reference's are zeros.
+  Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }
+  Json EndToEndMetrics(size_t arm) const { return end_to_end_[arm].Metrics(); }
+
+ private:
+  // What one stream's attention read of a sequence that is measured.
+  struct Streams {
+    at::Tensor q, k, v, k_stored, v_stored;  // [tokens, heads, dim]
+  };
+  // Arms that differ in their windows alone share a cache.
+  struct LocalGroup {
+    std::vector<size_t> arms;
+    std::vector<CacheWindows> windows;
+  };
+
+  CacheWindows WindowsOf(const Arm& arm) const {
+    return arm.windows ? options_.windows : CacheWindows{};
+  }
+  void Measure(const LayerSpec& layer, int64_t sequence);
+
+  const MethodContext& context_;
+  const std::vector<Arm>& arms_;
+  const MeasuredRows& rows_;
+  Options options_;
+  std::vector<LocalGroup> groups_;
+  std::map<int64_t, std::vector<int64_t>> positions_;  // of measured rows, by sequence
+  std::vector<ArmErrors> local_, end_to_end_;          // by arm
+  size_t layer_index_ = 0, layers_seen_ = 0;
+  std::vector<LayerCache> caches_;                   // of the running layer, by arm
+  std::map<int64_t, std::vector<Streams>> pending_;  // by sequence
+};
+
+}  // namespace oscar
