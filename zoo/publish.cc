@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See publish.h.
+#include "zoo/publish.h"
+
+#include <fmt/format.h>
+
+#include "capture/files/quote.h"
+#include "export/artifact/artifact_format.h"
+#include "linalg/error.h"
+#include "zoo/blob_store.h"
+#include "zoo/publisher.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+ZooName NameFor(const PublishOptions& options, const Json& manifest) {
+  if (options.name) return *options.name;
+  const std::string id =
+      JsonString(JsonMember(manifest, "model", kManifestFile), "id", "", kManifestFile);
+  if (const std::string problem = ZooNameProblem(id); !problem.empty())
+    throw UsageError(fmt::format("no --name, and the artifact's model id {}", problem));
+  return ParseZooName(id, kManifestFile);
+}
+
+// A major version is of one base model: consumers of 1.x may take 1.y.
+void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
+  const std::string ours = ConfigDigest({{"model", entry.model}}),
+                    theirs = ConfigDigest({{"model", before.model}});
+  if (ours.empty() || theirs.empty() || ours == theirs) return;
+  throw InputError(fmt::format(
+      "{}@{} is of a model whose config.json has SHA-256 {}, this artifact of one with {}; publish "
+      "it under a new major version (--version {}.0.0) or another name",
+      before.name.text(), before.version.text(), theirs, ours, before.version.major + 1));
+}
+
+[[noreturn]] void FailTaken(const ZooEntry& entry, const ZooEntry& taken) {
+  throw InputError(fmt::format(
+      "{}@{} exists already, {}; versions never change: give a higher --version", entry.name.text(),
+      entry.version.text(),
+      taken.identity == entry.identity ? "with this very artifact"
+                                       : fmt::format("another artifact ({}) than this one ({})",
+                                                     taken.identity, entry.identity)));
+}
+
+// Chooses the version and compares with what is there. True if the artifact is there already and no
+// version was asked for.
+bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry) {
+  const std::vector<ZooVersion> versions = zoo.Versions(entry->name);
+  if (options.version) {
+    entry->version = *options.version;
+  } else if (versions.empty()) {
+    entry->version = {0, 1, 0};
+  } else {
+    for (const ZooVersion& version : versions) {
+      const ZooEntry known = zoo.Read(entry->name, version);
+      if (known.identity != entry->identity) continue;
+      *entry = known;
+      return true;
+    }
+    entry->version = versions.back().NextMinor();
+  }
+  for (const ZooVersion& version : versions) {
+    if (version == entry->version) FailTaken(*entry, zoo.Read(entry->name, version));
+    if (version.major == entry->version.major)
+      CheckSameModel(*entry, zoo.Read(entry->name, version));
+  }
+  return false;
+}
+
+}  // namespace
+
+Published Publish(const Zoo& zoo, const fs::path& artifact,
+                  const std::optional<ModelGeometry>& model, const PublishOptions& options) {
+  const CheckedArtifact checked = CheckArtifact(artifact, model, options.gate);
+  Published out;
+  out.gates = checked.validation.gates;
+  out.entry = {.name = NameFor(options, checked.manifest),
+               .version = {},
+               .identity = checked.identity,
+               .files = checked.files,
+               .model = checked.manifest.at("model"),
+               .validation = checked.validation.summary,
+               .publisher = options.publisher};
+  out.problems = checked.validation.problems;
+  if (!out.problems.empty() || options.dry_run) {
+    if (out.problems.empty()) out.already = PlaceVersion(zoo, options, &out.entry);
+    return out;
+  }
+  // Read back as others will read it, while nothing is written yet.
+  ParseEntry(CanonicalJson(EntryToJson(out.entry)), "the new entry");
+
+  Publisher publisher(zoo, out.entry.name, options.waiting);
+  out.already = PlaceVersion(zoo, options, &out.entry);
+  if (!out.already) {
+    for (const auto& [name, digest] : out.entry.files) {
+      if (!AddBlob(zoo.path(), publisher.staging(), artifact / name, digest)) continue;
+      ++out.new_blobs;
+      out.new_bytes += digest.size;
+    }
+    if (!publisher.PublishEntry(out.entry))
+      FailTaken(out.entry, zoo.Read(out.entry.name, out.entry.version));
+  }
+  out.latest = publisher.AdvanceLatest().version;
+  return out;
+}
+
+}  // namespace oscar

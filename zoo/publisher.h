@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one who writes entries of one name: a lock that serializes publishers, and a folder for
+// unfinished files. Trap: the lock (flock) is a courtesy, missing on some shares. Without it an
+// entry is still made by exactly one, because its name is taken by a rename that never replaces,
+// and the pointer still ends at the highest version, because it is read again after it was written.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "zoo/zoo.h"
+
+namespace oscar {
+
+class Publisher {
+ public:
+  // Waits for whoever publishes under this name (or one that differs in case only); calls `waiting`
+  // first once and then about ten times a second, which may throw to give up. Removes what cut off
+  // publishers left in the folder. Throws InputError if the zoo has the name in another case,
+  // ResourceError.
+  Publisher(const Zoo& zoo, const ZooName& name, const std::function<void()>& waiting);
+  ~Publisher();
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
+
+  const std::filesystem::path& staging() const { return staging_; }
+
+  // Makes the entry durable under its name and moves the pointer to it if it is the highest. False
+  // if somebody else has made it; nothing is changed then. Every blob must be durable before.
+  bool PublishEntry(const ZooEntry& entry);
+
+  // Moves the pointer to the highest version if it stands lower (a publisher was cut off, or the
+  // lock did not hold). Returns where it stands.
+  LatestPointer AdvanceLatest();
+
+ private:
+  void RemoveLeftovers() const;
+  std::filesystem::path Stage(const char* name, const Json& json) const;
+  void MovePointer(const std::filesystem::path& staged) const;
+
+  Zoo zoo_;
+  ZooName name_;
+  std::filesystem::path staging_;
+  int lock_ = -1;
+};
+
+}  // namespace oscar

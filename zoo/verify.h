@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A whole zoo, or a part of it, checked from its bytes. Trap: a publisher may be at work or may
+// have been cut off; what he leaves (blobs nobody names, a pointer that lags) is no defect.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "zoo/zoo.h"
+
+namespace oscar {
+
+struct ZooProblem {
+  std::string where;  // path below the zoo
+  std::string what;
+};
+
+struct Verified {
+  size_t entries = 0, blobs = 0;  // checked
+  uint64_t bytes = 0;             // of those blobs
+  std::vector<ZooProblem> problems;
+  std::vector<ZooProblem> notes;         // no defects: a pointer that lags, strangers
+  std::vector<FileDigest> unreferenced;  // blobs no entry names; looked for only over all
+};
+
+// One version; with no version every version of the name; without a reference the zoo. Every file:
+// size, digest, and then the whole artifact (CheckArtifact) and what the entry says of it. Throws
+// InputError if the zoo has no such entry.
+Verified Verify(const Zoo& zoo, const std::optional<ZooReference>& reference);
+
+}  // namespace oscar

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an entry is called: ORG/MODEL and a version X.Y.Z. Trap: both become paths, on file systems
+// that fold case and on ones that know device names, so everything that is not plainly a name is
+// refused.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+// Each part: 1 to 96 letters, digits, '-', '_', '.'; begins with a letter or digit, ends with
+// neither '.' nor '-', holds no ".." or "--", and is no device name of Windows (CON, NUL.txt, ...).
+struct ZooName {
+  std::string org, model;
+  std::string text() const { return org + "/" + model; }
+  std::string folded() const;  // lower case: names equal in this form are one name
+  bool operator==(const ZooName&) const = default;
+  auto operator<=>(const ZooName&) const = default;
+};
+
+// What is wrong with a part of a path, or with "ORG/MODEL"; "" if nothing is.
+std::string NamePartProblem(std::string_view part);
+std::string ZooNameProblem(std::string_view text);
+ZooName ParseZooName(std::string_view text, std::string_view what);  // throws InputError
+
+// Semantic version. MAJOR: another base model or convention; MINOR: calibrated anew; PATCH: words.
+struct ZooVersion {
+  int64_t major = 0, minor = 0, patch = 0;
+  std::string text() const;
+  ZooVersion NextMinor() const { return {major, minor + 1, 0}; }
+  bool operator==(const ZooVersion&) const = default;
+  auto operator<=>(const ZooVersion&) const = default;
+};
+
+// "0.1.0": three decimal numbers below 1,000,000 without leading zeros, or nothing.
+std::optional<ZooVersion> ParseZooVersion(std::string_view text);
+ZooVersion ZooVersionOf(std::string_view text, std::string_view what);  // throws InputError
+
+// ORG/MODEL, ORG/MODEL@latest or ORG/MODEL@X.Y.Z as a command line gives it.
+struct ZooReference {
+  ZooName name;
+  std::optional<ZooVersion> version;  // absent: not said, or latest
+};
+ZooReference ParseZooReference(std::string_view text);  // throws UsageError
+
+}  // namespace oscar
