@@ -14,11 +14,7 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
   OptionTable table("oscar-calibrate",
                     "Fits the rotations that let a model keep its KV cache in 2 bits, and writes "
                     "them as a verified artifact.");
-  table.Add(&options->model, {.name = "model",
-                              .help = "directory of the model, or ORG/NAME[@REVISION] in the local "
-                                      "Hugging Face cache; nothing is downloaded",
-                              .scope = OptionScope::kRun,
-                              .positional = true});
+  AddModelOption(table, &options->model);
   table.Add(&options->output,
             {.name = "output",
              .help = "the artifact's directory, which must not exist; empty: NAME-oscar in this "
@@ -26,30 +22,15 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
              .short_name = 'o',
              .scope = OptionScope::kRun});
 
-  table.Group("Data");
-  table.Add(&options->data,
-            {.name = "data",
-             .help = "files to calibrate on: .jsonl with text, messages or input_ids in each row, "
-                     "anything else is one plain-text document; none: the built-in corpus",
-             .scope = OptionScope::kRun,
-             .several = true});
-  table.Add(&options->tokens,
-            {.name = "tokens",
-             .help = "token budget; documents are taken whole, in order, until it is full",
-             .unit = "tokens",
-             .min = 1});
-  table.Add(&options->max_sequence,
-            {.name = "max_sequence",
-             .help = "longest document; longer ones are cut there and counted; 0: what the model "
-                     "supports, up to the budget",
-             .unit = "tokens",
-             .min = 0});
+  AddDataOptions(table, &options->data);
   table.Add(&options->show_samples,
             {.name = "show_samples",
              .help = "print the first N documents as they will be fed, and stop",
              .min = 0,
              .scope = OptionScope::kRun,
              .only_once = true});
+
+  AddDumpOptions(table, &options->dump);
 
   table.Group("Fit");
   table.AddChoice(
@@ -117,16 +98,8 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
              .min = 1});
 
   table.Group("Running");
-  table.Add(&options->device, {.name = "device",
-                               .help = "auto (a GPU if there is one), cpu, cuda or cuda:N",
-                               .scope = OptionScope::kRun});
-  table.Add(&options->dtype,
-            {.name = "dtype",
-             .help = "arithmetic of the model; auto: as stored on a GPU, f32 on a CPU",
-             .choices = {"auto", "bf16", "f16", "f32"}});
-  table.Add(&options->allow_unknown_config,
-            {.name = "allow_unknown_config",
-             .help = "let pass fields of config.json that no table knows"});
+  AddMachineOptions(table, &options->model);
+  AddUnknownConfigOption(table, &options->model);
   table.Add(&options->restart, {.name = "restart",
                                 .help = "discard the state of an unfinished run",
                                 .scope = OptionScope::kRun,
@@ -141,6 +114,8 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
                 "calibrates on the built-in corpus and writes Qwen3-8B-oscar");
   table.Example("oscar-calibrate ./model --data prompts.jsonl -o out --device cpu",
                 "own data, on the CPU");
+  table.Example("oscar-calibrate --from dump.h5 -o out",
+                "fits from what oscar-capture wrote, without the model");
   table.Example("oscar-calibrate --merge part1 part2 -o merged",
                 "adds up two runs on different data");
   return table;

@@ -10,20 +10,18 @@
 
 #include "calib/options.h"
 #include "tools/cli/option_table.h"
+#include "tools/dump_input.h"
+#include "tools/model_input.h"
 
 namespace oscar {
 
 struct CalibrateOptions {
-  std::string model;               // directory or Hugging Face id; empty with --merge
+  ModelArguments model;            // none with --merge and --from
   std::string output;              // empty: named after the model
   std::vector<std::string> merge;  // artifacts
-  std::vector<std::string> data;   // files; empty: the built-in corpus
-  int64_t tokens = 30000;
-  int64_t max_sequence = 0;  // 0: what the model supports, up to the token budget
+  DataArguments data;
+  DumpArguments dump;
   int64_t show_samples = 0;
-  std::string device = "auto";
-  std::string dtype = "auto";
-  bool allow_unknown_config = false;
   bool restart = false;
   CalibrationOptions calibration;
 };

@@ -12,12 +12,6 @@
 namespace oscar {
 namespace {
 
-int64_t Tokens(const CalibrationInput& input) {
-  int64_t tokens = 0;
-  for (const auto& sequence : input.sequences) tokens += static_cast<int64_t>(sequence.size());
-  return tokens;
-}
-
 std::string Bytes(uint64_t bytes) {
   return bytes >= 1000000000 ? fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9)
                              : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
@@ -26,10 +20,10 @@ std::string Bytes(uint64_t bytes) {
 }  // namespace
 
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
-  return {{"layers", input.spec.layers.size()},
-          {"documents", input.sequences.size()},
-          {"tokens", Tokens(input)},
-          {"weights_read_bytes", plan.weights_read},
+  return {{"layers", input.source->layers().size()},
+          {"documents", input.source->sequence_lengths().size()},
+          {"tokens", input.num_tokens()},
+          {input.model() == nullptr ? "dump_read_bytes" : "weights_read_bytes", plan.bytes_read},
           {"peak_device_bytes", plan.peak_device},
           {"peak_host_bytes", plan.peak_host},
           {"disk_while_running_bytes", plan.disk_while_running},
@@ -38,22 +32,24 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
 }
 
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan) {
-  const AttentionSpec& a = input.spec.layers.at(0).attention;
+  const AttentionSpec& a = input.source->layers().at(0).attention;
+  const bool dump = input.model() == nullptr;
   return fmt::format(
       "layers            {} ({} query heads, {} KV heads, head_dim {})\n"
       "tokens            {} in {} documents\n"
       "device            {}, {}\n"
-      "weights to read   {}\n"
+      "{:<18}{}\n"
       "peak GPU memory   {}\n"
       "peak host memory  {}\n"
       "disk, running     {}\n"
       "disk, artifact    {}\n"
-      "expected time     about {}, and no less than the reading of the weights\n",
-      input.spec.layers.size(), a.num_q_heads, a.num_kv_heads, a.head_dim, Tokens(input),
-      input.sequences.size(), DescribeDevice(input.device), ComputeDTypeName(input.dtype),
-      Bytes(plan.weights_read),
-      plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device), Bytes(plan.peak_host),
-      Bytes(plan.disk_while_running), Bytes(plan.disk_artifact), Duration(plan.seconds));
+      "expected time     about {}, and no less than the reading of the {}\n",
+      input.source->layers().size(), a.num_q_heads, a.num_kv_heads, a.head_dim, input.num_tokens(),
+      input.source->sequence_lengths().size(), DescribeDevice(input.device),
+      ComputeDTypeName(input.dtype), dump ? "dump to read" : "weights to read",
+      Bytes(plan.bytes_read), plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device),
+      Bytes(plan.peak_host), Bytes(plan.disk_while_running), Bytes(plan.disk_artifact),
+      Duration(plan.seconds), dump ? "dump" : "weights");
 }
 
 }  // namespace oscar

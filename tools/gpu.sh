@@ -33,6 +33,7 @@ for model in "${models[@]}"; do
   echo "== tests on the GPU with $model"
   OSCAR_TEST_MODEL=$model build/cuda/tests/calib/oscar_gpu_test
 done
+build/cuda/tests/export/validate/oscar_validate_test --gtest_filter='*Gpu*'
 build/cuda/tests/capture/model/oscar_model_test --gtest_filter='*Gpu*'
 if [ -n "${1:-}" ]; then
   echo "== tests on the CPU"
@@ -46,6 +47,8 @@ for model in "${models[@]}"; do
     echo "== calibrating $model in $dtype"
     out=$(mktemp -d)/artifact
     build/cuda/tools/oscar-calibrate "$model" --device cuda --dtype $dtype -o "$out"
+    echo "== validating it"
+    build/cuda/tools/oscar-validate "$out" --model "$model" --device cuda --dtype $dtype
   done
 done
 

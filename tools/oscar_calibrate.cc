@@ -1,23 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-calibrate: model in, verified rotation artifact out.
+// oscar-calibrate: a model, or a dump of one, in; verified rotation artifact out.
 #include <fmt/format.h>
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <future>
-#include <numeric>
-#include <optional>
+#include <memory>
 
 #include "calib/calibrate.h"
 #include "calib/layer_file.h"
 #include "calib/provenance.h"
-#include "capture/checkpoint/model_location.h"
 #include "capture/model/device.h"
-#include "capture/text/data_source.h"
 #include "capture/text/samples.h"
-#include "capture/text/tokenizer.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/artifact/artifact_writer.h"
 #include "export/artifact/merge_artifacts.h"
@@ -59,7 +56,8 @@ Json ProgramJson() {
 }
 
 CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
-  if (!options.model.empty()) throw UsageError("--merge works from artifacts alone: give no MODEL");
+  if (!options.model.model.empty() || !options.dump.from.empty())
+    throw UsageError("--merge works from artifacts alone: give neither MODEL nor --from");
   if (options.output.empty()) throw UsageError("--merge needs an output: -o DIRECTORY");
   std::vector<fs::path> artifacts(options.merge.begin(), options.merge.end());
   const Json report = MergeArtifacts(artifacts, options.calibration, ProgramJson(), options.output);
@@ -67,60 +65,60 @@ CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
   return {ExitCode::kDone, options.output};
 }
 
-// Everything that is known before a weight is read.
-struct Prepared {
-  ModelLocation location;
-  Checkpoint checkpoint;
-  ModelSpec spec;
-  std::optional<Tokenizer> tokenizer;
-  DataSet data;
+// What is calibrated: a model and data, or a dump of one.
+struct Subject {
+  std::string name;  // of the output, where none is given
+  CalibrationInput input;
+  Json data;                          // for the manifest
+  std::function<Json()> fingerprint;  // samples the files
+  std::function<Json()> describe;     // reads every file once: meant to run beside the work
 };
 
-void LogData(const DataSet& data, Log& log) {
-  const DataCounts& c = data.counts;
-  log.Info(
-      "data",
-      fmt::format("data: {}: {} of {} documents, {} of {} tokens used; {} documents truncated ({} "
-                  "tokens cut), {} dropped ({} tokens)",
-                  data.name, c.documents_used, c.documents_sent, c.tokens_used, c.tokens_sent,
-                  c.documents_truncated, c.tokens_truncated, c.documents_dropped, c.tokens_dropped),
-      DescribeData(data));
+Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened) {
+  const at::Device device = ParseDevice(options.model.device);
+  const at::ScalarType dtype =
+      ParseComputeDType(options.model.dtype, StoredDType(opened->spec, opened->checkpoint), device);
+  return {.name = fs::path(opened->location.id).filename().string(),
+          .input = {.source = std::make_shared<ModelSource>(opened->checkpoint, opened->spec,
+                                                            opened->Sequences(), device, dtype,
+                                                            CalibrationLoopOptions()),
+                    .device = device,
+                    .dtype = dtype,
+                    .options = options.calibration},
+          .data = DescribeData(opened->data),
+          .fingerprint = [=] { return FingerprintModel(opened->location, opened->checkpoint); },
+          .describe =
+              [=] { return DescribeModel(opened->location, opened->spec, opened->checkpoint); }};
 }
 
-Prepared Prepare(const CalibrateOptions& options, Log& log) {
-  Prepared p;
-  p.location = ResolveModel(options.model);
-  p.spec =
-      ReadModelSpec(p.location.directory, {.allow_unknown_config = options.allow_unknown_config});
-  p.checkpoint = Checkpoint::Open(p.location.directory);
-  CheckTensors(p.spec, p.checkpoint);
-  log.Info("model",
-           fmt::format("model: {}{} ({}, {} layers, {})", p.location.id,
-                       p.location.revision.empty() ? "" : "@" + p.location.revision,
-                       p.spec.model_type, p.spec.layers.size(), p.spec.rope_description),
-           {{"id", p.location.id},
-            {"revision", p.location.revision},
-            {"directory", p.location.directory.string()}});
-  for (const std::string& field : p.spec.ignored_config) {
-    log.Info(
-        "ignored_config",
-        fmt::format("config.json: '{}' is not known and was let pass by --allow-unknown-config",
-                    field));
+Subject OfDump(const CalibrateOptions& options, Log& log) {
+  const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, log);
+  const fs::path path = fs::path(options.dump.from).lexically_normal();
+  const at::Device device = ParseDevice(options.model.device);
+  const at::ScalarType dtype =
+      ParseComputeDType(options.model.dtype, dump->layers().front().dtype, device);
+  return {.name = (path.has_filename() ? path : path.parent_path()).stem().string(),
+          .input = {.source = std::make_shared<DumpSource>(dump, device, dtype),
+                    .device = device,
+                    .dtype = dtype,
+                    .options = options.calibration},
+          .data = DescribeDumpData(*dump),
+          .fingerprint = [=] { return FingerprintDump(path, *dump); },
+          .describe = [=] { return DescribeDump(path, *dump); }};
+}
+
+void CheckArguments(const CalibrateOptions& options) {
+  if (options.dump.from.empty()) {
+    if (options.model.model.empty())
+      throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
+    return;
   }
-  if (const fs::path file = p.location.directory / "tokenizer.json"; fs::exists(file))
-    p.tokenizer = Tokenizer::Load(file);
-  DataOptions data_options;
-  data_options.files.assign(options.data.begin(), options.data.end());
-  data_options.token_budget = options.tokens;
-  const int64_t longest = std::min(p.spec.max_positions, options.tokens);
-  if (options.max_sequence > p.spec.max_positions) {
-    throw UsageError(fmt::format("--max-sequence {}: the model supports {} positions",
-                                 options.max_sequence, p.spec.max_positions));
-  }
-  data_options.max_sequence = options.max_sequence > 0 ? options.max_sequence : longest;
-  p.data = LoadData(data_options, p.tokenizer ? &*p.tokenizer : nullptr, p.spec.vocab_size);
-  LogData(p.data, log);
-  return p;
+  if (!options.model.model.empty())
+    throw UsageError("--from works from a dump alone: give no MODEL");
+  if (!options.data.data.empty() || options.data.pack)
+    throw UsageError("--from: the dump holds its data; --data and --pack do not apply");
+  if (options.show_samples > 0)
+    throw UsageError("--from: the dump holds token ids, and no tokenizer to show them with");
 }
 
 // A run that was killed between publishing and clearing up: the artifact is there, and so is its
@@ -140,26 +138,23 @@ void RemoveStaging(const fs::path& output) {
 
 CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context) {
   if (!options.merge.empty()) return Merge(options, context);
-  if (options.model.empty())
-    throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
+  CheckArguments(options);
   const auto started = Clock::now();
-  const Prepared prepared = Prepare(options, context.log);
-  if (options.show_samples > 0) {
-    context.out << ShowSamples(prepared.data, prepared.tokenizer ? &*prepared.tokenizer : nullptr,
-                               options.show_samples);
-    return {};
+  Subject subject;
+  if (options.dump.from.empty()) {
+    const auto opened = std::make_shared<const ModelInput>(
+        OpenModelInput(options.model, options.data, context.log));
+    if (options.show_samples > 0) {
+      context.out << ShowSamples(opened->data, opened->tokenizer_or_null(), options.show_samples);
+      return {};
+    }
+    subject = OfModel(options, opened);
+  } else {
+    subject = OfDump(options, context.log);
   }
-
-  const at::Device device = ParseDevice(options.device);
-  const at::ScalarType dtype =
-      ParseComputeDType(options.dtype, StoredDType(prepared.spec, prepared.checkpoint), device);
-  CalibrationInput input{.checkpoint = prepared.checkpoint,
-                         .spec = prepared.spec,
-                         .sequences = {},
-                         .device = device,
-                         .dtype = dtype,
-                         .options = options.calibration};
-  for (const Document& document : prepared.data.documents) input.sequences.push_back(document.ids);
+  const CalibrationInput& input = subject.input;
+  const at::Device device = input.device;
+  const at::ScalarType dtype = input.dtype;
   const HeldOutSplit split = CheckCalibration(input);
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
@@ -172,18 +167,16 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   }
 
   const fs::path output =
-      options.output.empty()
-          ? fs::path(fs::path(prepared.location.id).filename().string() + "-oscar")
-          : fs::path(options.output);
+      options.output.empty() ? fs::path(subject.name + "-oscar") : fs::path(options.output);
   const fs::path job_path = output.string() + ".job";
   if (fs::exists(output) && !fs::exists(job_path)) {
     throw InputError(
         fmt::format("{}: exists already; give another -o, or remove it", output.string()));
   }
-  JobDirectory job(job_path,
-                   Fingerprint(prepared.location, input, split, prepared.data, ThisBuild().version),
-                   options.restart);
-  const size_t num_layers = prepared.spec.layers.size();
+  JobDirectory job(
+      job_path, Fingerprint(subject.fingerprint(), subject.data, input, split, ThisBuild().version),
+      options.restart);
+  const size_t num_layers = input.source->layers().size();
   if (AlreadyPublished(output, job, num_layers)) {
     context.out << RenderTable(Artifact::Open(output).report());
     job.Remove();
@@ -198,10 +191,8 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
                                            job.finished_layers(), num_layers));
   }
 
-  // The weight digests for the manifest are taken beside the work: the files are read anyway.
-  auto model_json = std::async(std::launch::async, [&] {
-    return DescribeModel(prepared.location, prepared.spec, prepared.checkpoint);
-  });
+  // The digests for the manifest are taken beside the work: the files are read anyway.
+  auto model_json = std::async(std::launch::async, subject.describe);
   ResetPeakMemory(device);
   context.progress.Begin("calibrating", static_cast<int64_t>(num_layers),
                          static_cast<int64_t>(job.finished_layers()));
@@ -220,12 +211,12 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
         fmt::format("layer {}: {} tokens, {:.2f} s, {:.2f} GB/s, orthogonality {:.1e}, clip K "
                     "{:.2f} V {:.2f}{}",
                     layer.result.moments.layer_id, layer.tokens, layer.seconds,
-                    static_cast<double>(layer.weight_bytes) / layer.seconds / 1e9, orthogonality,
+                    static_cast<double>(layer.bytes_read) / layer.seconds / 1e9, orthogonality,
                     layer.result.k.clip_ratio, layer.result.v.clip_ratio, kl),
         {{"layer_id", layer.result.moments.layer_id},
          {"tokens", layer.tokens},
          {"seconds", layer.seconds},
-         {"weight_bytes", layer.weight_bytes},
+         {"bytes_read", layer.bytes_read},
          {"report", report}});
   };
   const auto loop_started = Clock::now();
@@ -236,8 +227,8 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
 
   ArtifactInfo info;
   info.model = model_json.get();
-  info.data = DescribeData(prepared.data);
-  info.calibration = DescribeOptions(options.calibration, split, prepared.spec);
+  info.data = subject.data;
+  info.calibration = DescribeOptions(options.calibration, split, input.source->layers());
   info.calibration["configuration"] = context.config;
   info.program = ProgramJson();
   info.program["machine"] = DescribeMachine(device, dtype);
@@ -245,7 +236,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
                   {"sink_tokens", options.calibration.sink_tokens},
                   {"recent_tokens", options.calibration.recent_tokens},
                   {"windows_chosen", "as given (defaults of the paper: 64 and 256)"}};
-  const auto tokens = static_cast<double>(prepared.data.counts.tokens_used);
+  const auto tokens = static_cast<double>(input.num_tokens());
   const DeviceMemory memory = QueryMemory(device);
   const double layers_run =
       static_cast<double>(num_layers - resumed_at) / static_cast<double>(num_layers);

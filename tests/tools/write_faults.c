@@ -9,6 +9,7 @@
 //   OSCAR_FAULT_KILL_AT=K     SIGKILL instead of the K-th call (from 1); a write is half done first
 //   OSCAR_FAULT_ENOSPC_AT=K   the K-th call and every later one that writes or creates fails with
 //   ENOSPC OSCAR_FAULT_COUNT=FILE    writes the number of calls to FILE at exit
+//   OSCAR_FAULT_LOG=FILE      appends "fsync PATH", "rename FROM TO" and "write PATH" to FILE, in order
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,13 +35,32 @@ static int Below(const char* path) {
   return directory && path && strncmp(path, directory, strlen(directory)) == 0;
 }
 
-static int BelowFd(int fd) {
-  char link[64], path[4096];
+static int FdPath(int fd, char* path, size_t size) {
+  char link[64];
   snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-  const ssize_t n = readlink(link, path, sizeof(path) - 1);
+  const ssize_t n = readlink(link, path, size - 1);
   if (n < 0) return 0;
   path[n] = 0;
-  return Below(path);
+  return 1;
+}
+
+static int BelowFd(int fd) {
+  char path[4096];
+  return FdPath(fd, path, sizeof(path)) && Below(path);
+}
+
+static void Note(const char* what, const char* from, const char* to) {
+  const char* log = getenv("OSCAR_FAULT_LOG");
+  FILE* file = log && from ? fopen(log, "a") : NULL;
+  if (!file) return;
+  fprintf(file, "%s %s%s%s\n", what, from, to ? " " : "", to ? to : "");
+  fclose(file);
+}
+
+static void NoteFd(const char* what, int fd) {
+  char path[4096];
+  if (getenv("OSCAR_FAULT_LOG") && FdPath(fd, path, sizeof(path)) && Below(path))
+    Note(what, path, NULL);
 }
 
 /* Counts one call; returns 1 if it must die now, 2 if it must fail with ENOSPC. */
@@ -78,6 +98,7 @@ ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
       errno = ENOSPC;
       return -1;
   }
+  NoteFd("write", fd);
   return REAL(pwrite)(fd, data, size, offset);
 }
 
@@ -91,11 +112,13 @@ ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
       errno = ENOSPC;
       return -1;
   }
+  NoteFd("write", fd);
   return REAL(pwrite64)(fd, data, size, offset);
 }
 
 int fsync(int fd) {
   if (BelowFd(fd) && Step() == 1) Die();
+  NoteFd("fsync", fd);
   return REAL(fsync)(fd);
 }
 
@@ -125,11 +148,13 @@ int ftruncate64(int fd, off64_t size) {
 
 int rename(const char* from, const char* to) {
   if (Below(to) && Step() == 1) Die();
+  if (Below(to)) Note("rename", from, to);
   return REAL(rename)(from, to);
 }
 
 int renameat2(int from_fd, const char* from, int to_fd, const char* to, unsigned int flags) {
   if (Below(to) && Step() == 1) Die();
+  if (Below(to)) Note("rename", from, to);
   return REAL(renameat2)(from_fd, from, to_fd, to, flags);
 }
 

@@ -39,8 +39,10 @@ void AddCommonOptions(CommonOptions* common, OptionTable* table) {
                    {.name = "log_format",
                     .help = "how to report on standard error; json is one object per line",
                     .scope = OptionScope::kRun});
-  table->Add(&common->version,
-             {.name = "version", .help = "print the version, and stop", .scope = kFlag});
+  if (!table->Has("version")) {
+    table->Add(&common->version,
+               {.name = "version", .help = "print the version, and stop", .scope = kFlag});
+  }
   table->Add(
       &common->help,
       {.name = "help", .help = "print this help, and stop", .short_name = 'h', .scope = kFlag});
@@ -108,6 +110,13 @@ Failure DescribeFailure(const std::exception& error) {
   }
   return {ExitCode::kInput,
           "unexplained failure, which is a bug in oscar, please report it: " + text};
+}
+
+int ReportFailure(const std::exception& error, const std::vector<std::string>& arguments,
+                  const std::string& hint, const Console& console) {
+  Log log(console, FormatAskedFor(arguments), false);
+  Report(&log, DescribeFailure(error), hint);
+  return static_cast<int>(DescribeFailure(error).exit_code);
 }
 
 int RunCommand(int argc, const char* const* argv, OptionTable table, const CommandFunction& run,

@@ -9,6 +9,7 @@
 #include <functional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "linalg/error.h"
 #include "tools/cli/console.h"
@@ -43,7 +44,8 @@ struct CommandResult {
 
 using CommandFunction = std::function<CommandResult(CommandContext&)>;
 
-// Parses, runs, reports; returns the process exit code. The common options are added to `table`.
+// Parses, runs, reports; returns the process exit code. The common options are added to `table`; a
+// command with a --version of its own (a verb; verbs.h) does not get the common one.
 int RunCommand(int argc, const char* const* argv, OptionTable table, const CommandFunction& run,
                const Console& console = ProcessConsole());
 
@@ -55,5 +57,10 @@ struct Failure {
   std::string message;
 };
 Failure DescribeFailure(const std::exception& error);
+
+// Reports what is wrong with the command line itself, in the format `arguments` ask for; `hint` is
+// added to the message. Returns the exit code.
+int ReportFailure(const std::exception& error, const std::vector<std::string>& arguments,
+                  const std::string& hint, const Console& console);
 
 }  // namespace oscar

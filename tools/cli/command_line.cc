@@ -157,7 +157,9 @@ std::string ResumeCommand(const OptionTable& table, const std::string& program,
       return option.spec.only_once && option.flag() == flag;
     });
   };
-  std::string line = ShellQuote(program);
+  const size_t verb = table.command().find(' ');  // "oscar-zoo publish"
+  std::string line =
+      ShellQuote(program) + (verb == std::string::npos ? "" : table.command().substr(verb));
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     const size_t equals = argument.find('=');

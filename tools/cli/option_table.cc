@@ -75,6 +75,11 @@ void OptionTable::Insert(OptionSpec spec, ValueType type, std::function<Json()> 
   options_.push_back(std::move(option));
 }
 
+bool OptionTable::Has(const std::string& name) const {
+  return std::any_of(options_.begin(), options_.end(),
+                     [&](const Option& option) { return option.spec.name == name; });
+}
+
 const Option& OptionTable::Get(const std::string& name) const {
   const auto found = std::find_if(options_.begin(), options_.end(),
                                   [&](const Option& option) { return option.spec.name == name; });

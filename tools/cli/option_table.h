@@ -59,6 +59,7 @@ class OptionTable {
   const std::string& summary() const { return summary_; }
   const std::vector<std::pair<std::string, std::string>>& examples() const { return examples_; }
   const std::vector<Option>& options() const { return options_; }
+  bool Has(const std::string& name) const;
   const Option& Get(const std::string& name) const;  // a name that is not there is our bug
 
   // Sets fields from the entries of a configuration file called `file` in errors. Throws UsageError

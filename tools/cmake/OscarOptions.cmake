@@ -27,6 +27,8 @@ if(OSCAR_WARNINGS_AS_ERRORS)
   target_compile_options(oscar_options INTERFACE -Werror -Wno-error=array-bounds -Wno-error=stringop-overflow
                                                  -Wno-error=stringop-overread -Wno-error=maybe-uninitialized
                                                  -Wno-error=restrict)
+  # GCC 13 takes any function of a temporary and a reference for one that returns the temporary.
+  target_compile_options(oscar_options INTERFACE -Wno-dangling-reference)
 endif()
 if(OSCAR_SANITIZE)
   target_compile_options(oscar_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all

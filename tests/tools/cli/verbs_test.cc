@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "tools/cli/verbs.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace oscar {
+namespace {
+
+struct Outcome {
+  int exit_code;
+  std::string out, err;
+};
+
+struct KitchenOptions {
+  std::string dish, version;
+  bool salt = false;
+};
+
+VerbCommand Kitchen(KitchenOptions* options) {
+  OptionTable cook("kitchen cook", "Cooks a dish.");
+  cook.Add(&options->dish, {.name = "dish", .help = "What", .positional = true, .required = true});
+  cook.Add(&options->salt, {.name = "salt", .help = "Add salt"});
+  cook.Add(&options->version, {.name = "version", .help = "Of the recipe", .unit = "x.y"});
+  OptionTable wash("kitchen wash", "Washes up.");
+  const auto run_cook = [options](CommandContext& context) -> CommandResult {
+    if (options->dish == "soup" && !options->salt) throw Interrupted("interrupted: no salt");
+    context.out << "cooked " << options->dish << " " << options->version << "\n";
+    return {};
+  };
+  const auto run_wash = [](CommandContext& context) -> CommandResult {
+    context.out << "washed\n";
+    return {};
+  };
+  return {"kitchen", "Does the kitchen.", {{cook, run_cook}, {wash, run_wash}}, "Wear an apron."};
+}
+
+Outcome Cook(std::vector<std::string> arguments) {
+  std::ostringstream out, err;
+  Console console;
+  console.out = &out;
+  console.err = &err;
+  console.seconds = [] { return 0.0; };
+  console.utc = [] { return std::string("now"); };
+  std::vector<const char*> argv = {"bin/kitchen"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  KitchenOptions options;
+  const int exit_code =
+      RunVerbs(static_cast<int>(argv.size()), argv.data(), Kitchen(&options), console);
+  return {exit_code, out.str(), err.str()};
+}
+
+TEST(Verbs, EachVerbHasItsOwnTable) {
+  EXPECT_EQ(Cook({"wash"}).out, "washed\n");
+  EXPECT_EQ(Cook({"cook", "rice", "--salt"}).out, "cooked rice \n");
+  const Outcome o = Cook({"wash", "--salt"});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_NE(o.err.find("kitchen wash has no flag --salt"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("see kitchen wash --help"), std::string::npos) << o.err;
+}
+
+TEST(Verbs, HelpListsThemAndEachExplainsItself) {
+  const Outcome o = Cook({"--help"});
+  EXPECT_EQ(o.exit_code, 0);
+  EXPECT_NE(o.out.find("  cook      Cooks a dish.\n  wash      Washes up.\n"), std::string::npos)
+      << o.out;
+  EXPECT_NE(o.out.find("Wear an apron."), std::string::npos);
+  EXPECT_NE(Cook({"cook", "--help"}).out.find("Usage: kitchen cook DISH [options]"),
+            std::string::npos)
+      << Cook({"cook", "--help"}).out;
+}
+
+TEST(Verbs, AVerbThatIsNotThereNamesTheNearest) {
+  EXPECT_EQ(Cook({}).exit_code, 2);
+  EXPECT_NE(Cook({}).err.find("one of cook, wash"), std::string::npos);
+  const Outcome o = Cook({"kook", "rice", "--log-format", "json"});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_EQ(Json::parse(o.err).at("message"),
+            "kitchen has no verb \"kook\"; the nearest is cook; see kitchen --help");
+}
+
+TEST(Verbs, VersionIsTheProgramsUnlessTheVerbHasItsOwn) {
+  EXPECT_EQ(Cook({"--version"}).out.substr(0, 8), "kitchen ");
+  EXPECT_EQ(Cook({"cook", "rice", "--version", "1.2"}).out, "cooked rice 1.2\n");
+  EXPECT_EQ(Cook({"wash", "--version"}).out.substr(0, 13), "kitchen wash ");
+}
+
+TEST(Verbs, TheCommandThatResumesKeepsTheVerb) {
+  EXPECT_EQ(Cook({"cook", "soup"}).err,
+            "error: interrupted: no salt; to resume: bin/kitchen cook soup\n");
+}
+
+}  // namespace
+}  // namespace oscar

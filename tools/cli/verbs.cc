@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See verbs.h.
+#include "tools/cli/verbs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "capture/files/quote.h"
+#include "tools/cli/build_info.h"
+#include "tools/cli/nearest.h"
+
+namespace oscar {
+namespace {
+
+std::string NoSuchVerb(const VerbCommand& command, const std::string& given) {
+  std::vector<std::string> names;
+  std::string listed;
+  for (const Verb& verb : command.verbs) {
+    names.push_back(verb.name());
+    listed += (listed.empty() ? "" : ", ") + verb.name();
+  }
+  if (given.empty()) return fmt::format("VERB is missing: one of {}", listed);
+  return fmt::format("{} has no verb {}; the nearest is {}", command.command, Quoted(given),
+                     Nearest(given, names));
+}
+
+}  // namespace
+
+std::string VerbsHelpText(const VerbCommand& command, int columns) {
+  constexpr size_t kColumn = 12;  // where descriptions start
+  std::string text;
+  AppendWrapped(command.command + ": " + command.summary, "", columns, &text);
+  text += fmt::format("\nUsage: {} VERB [options]\n\nVerbs:\n", command.command);
+  for (const Verb& verb : command.verbs) {
+    text += fmt::format("  {:<{}}", verb.name(), kColumn - 2);
+    AppendWrapped(verb.table.summary(), std::string(kColumn, ' '), columns, &text);
+  }
+  if (!command.notes.empty()) text += "\n";
+  if (!command.notes.empty()) AppendWrapped(command.notes, "", columns, &text);
+  text += fmt::format("\n{} VERB --help explains one verb.\n", command.command);
+  return text;
+}
+
+int RunVerbs(int argc, const char* const* argv, const VerbCommand& command,
+             const Console& console) {
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  for (const Verb& verb : command.verbs) {
+    if (verb.name() != first) continue;
+    std::vector<const char*> rest(argv, argv + argc);
+    rest.erase(rest.begin() + 1);
+    return RunCommand(argc - 1, rest.data(), verb.table, verb.run, console);
+  }
+  try {
+    if (first != "--help" && first != "-h" && first != "--version")
+      throw UsageError(NoSuchVerb(command, first));
+    *console.out << (first == "--version"
+                         ? VersionText(command.command)
+                         : VerbsHelpText(command, std::clamp(console.out_columns, 60, 100)));
+    console.out->flush();
+    if (!*console.out) throw ResourceError("standard output: the results could not be written");
+    return static_cast<int>(ExitCode::kDone);
+  } catch (const Error& error) {
+    return ReportFailure(error, arguments, fmt::format("see {} --help", command.command), console);
+  }
+}
+
+}  // namespace oscar

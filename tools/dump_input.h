@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// --from: a dump instead of a model. A file is the HDF5 of oscar-capture, a directory is what
+// upstream's server writes. Trap: only the HDF5 knows scale and window of its attention; for a
+// directory they are what the options say.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "capture/dump/attention_dump.h"
+#include "tools/cli/log.h"
+#include "tools/cli/option_table.h"
+
+namespace oscar {
+
+struct DumpArguments {
+  std::string from;             // empty: no dump
+  bool skip_warmup = true;      // the others: of a directory
+  std::optional<double> scale;  // absent: 1 / sqrt(head_dim)
+  bool allow_layer_gaps = false;
+};
+void AddDumpOptions(OptionTable& table, DumpArguments* dump);
+
+// Throws UsageError or InputError; logs what the dump holds.
+std::shared_ptr<const AttentionDump> OpenDump(const DumpArguments& dump, Log& log);
+
+}  // namespace oscar

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What commands that run a model have in common: the options of their data and of the machine, and
+// everything that is known before a weight is read. Trap: keys and meanings of options are part of
+// artifacts: rename nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/checkpoint/checkpoint.h"
+#include "capture/checkpoint/model_location.h"
+#include "capture/model/model_spec.h"
+#include "capture/text/data_source.h"
+#include "capture/text/tokenizer.h"
+#include "tools/cli/log.h"
+#include "tools/cli/option_table.h"
+
+namespace oscar {
+
+struct DataArguments {
+  std::vector<std::string> data;  // files; empty: the built-in corpus
+  int64_t tokens = 30000;
+  int64_t max_sequence = 0;  // 0: what the model supports, up to the token budget
+  bool pack = false;
+  std::string separator;  // a token or its id; empty: see FindSeparator
+};
+void AddDataOptions(OptionTable& table, DataArguments* data);
+
+struct ModelArguments {
+  std::string model;  // directory or Hugging Face id
+  std::string device = "auto";
+  std::string dtype = "auto";
+  bool allow_unknown_config = false;
+};
+void AddModelOption(OptionTable& table, ModelArguments* model);
+void AddMachineOptions(OptionTable& table, ModelArguments* model);  // device and dtype
+void AddUnknownConfigOption(OptionTable& table, ModelArguments* model);
+
+struct ModelInput {
+  ModelLocation location;
+  Checkpoint checkpoint;
+  ModelSpec spec;
+  std::optional<Tokenizer> tokenizer;
+  DataSet data;
+
+  const Tokenizer* tokenizer_or_null() const { return tokenizer ? &*tokenizer : nullptr; }
+  std::vector<std::vector<int32_t>> Sequences() const;  // token ids of each document
+};
+
+// These throw UsageError or InputError and log what they found. The model, without data:
+ModelInput OpenModel(const ModelArguments& model, Log& log);
+// Its data; `builtin` where the arguments name no files.
+void LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log, ModelInput& input);
+// Both, for a calibration or a capture.
+ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log);
+
+}  // namespace oscar

@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// oscar-capture: a model and text in; what attention sees out, for inspection and offline fitting.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <numeric>
+
+#include "calib/provenance.h"
+#include "capture/dump/dump_format.h"
+#include "capture/files/digest.h"
+#include "capture/model/device.h"
+#include "capture/model/dump_observer.h"
+#include "export/formats/upstream_dump.h"
+#include "linalg/error.h"
+#include "tools/capture_options.h"
+#include "tools/cli/build_info.h"
+#include "tools/cli/command.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of --scores all. Beyond it somebody has mistaken the quadratic size for a linear one.
+constexpr int64_t kMaxAllScoreBytes = int64_t{16} << 30;
+
+std::string Gigabytes(int64_t bytes) {
+  return bytes < 1000000000 ? fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6)
+                            : fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
+}
+
+std::string_view ScoresOf(const CaptureOptions& options) {
+  if (options.scores) return *options.scores;
+  return options.format == CaptureFormat::kHdf5 ? "rows" : "none";
+}
+
+// Indices of the tokens whose softmax rows are written.
+std::vector<int64_t> ScoreRows(const CaptureOptions& options, const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> rows;
+  const std::string_view scores = ScoresOf(options);
+  if (scores == "none") return rows;
+  int64_t end = 0;
+  for (const int64_t length : lengths) {
+    end += length;
+    const int64_t taken = scores == "all" ? length : std::min(length, options.score_rows);
+    for (int64_t row = end - taken; row < end; ++row) rows.push_back(row);
+  }
+  return rows;
+}
+
+struct Sizes {  // bytes
+  int64_t tensors = 0, scores = 0, logits = 0;
+  int64_t total() const { return tensors + scores + logits; }
+};
+
+Sizes PlanSizes(const CaptureOptions& options, const ModelSource& source, DType dtype,
+                int64_t num_score_rows) {
+  using namespace dump_format;  // NOLINT(build/namespaces): size functions
+  const std::vector<int64_t>& lengths = source.sequence_lengths();
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const int64_t tokens = source.num_tokens();
+  Sizes sizes;
+  for (const LayerSpec& spec : source.layers()) {
+    const DumpLayer layer = DumpLayerOf(spec, dtype);
+    sizes.tensors += TensorBytes(layer, tokens);
+    if (options.format == CaptureFormat::kUpstream)
+      sizes.tensors -= tokens * layer.row_bytes(DumpTensor::kAttnOut);
+    if (num_score_rows > 0) {
+      sizes.scores += LseBytes(tokens, layer.num_q_heads) +
+                      ScoreBytes(num_score_rows, layer.num_q_heads, longest);
+    }
+  }
+  if (options.logits) sizes.logits = tokens * source.loop().spec().vocab_size * 4;
+  if (ScoresOf(options) == "all" && sizes.scores > kMaxAllScoreBytes) {
+    throw UsageError(fmt::format(
+        "--scores all: {} layers with softmax rows of {} tokens, {} long, make {}, and at most {} "
+        "are written; take fewer --tokens, a shorter --max-sequence, or --scores rows",
+        source.layers().size(), tokens, longest, Gigabytes(sizes.scores),
+        Gigabytes(kMaxAllScoreBytes)));
+  }
+  return sizes;
+}
+
+void CheckArguments(const CaptureOptions& options) {
+  if (options.model.model.empty())
+    throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
+  if (options.output.empty()) throw UsageError("no output given: -o DUMP.h5");
+  if (options.format != CaptureFormat::kUpstream) return;
+  if (ScoresOf(options) != "none" || options.logits)
+    throw UsageError("--format upstream holds q, k and v only: no --scores, no --logits");
+  if (options.deflate != 0) throw UsageError("--deflate is for --format hdf5");
+}
+
+// Nobody wants to learn after an hour that the disk is full.
+void CheckDisk(const fs::path& output, int64_t bytes) {
+  const fs::path parent = fs::absolute(output).parent_path();
+  std::error_code error;
+  const fs::space_info space = fs::space(parent, error);
+  if (error) {
+    throw ResourceError(fmt::format("{}: {}", parent.string(), error.message()));
+  }
+  if (space.available < static_cast<uint64_t>(bytes)) {
+    throw ResourceError(fmt::format(
+        "{}: the dump takes {}, and {} are free; take fewer --tokens, or another disk",
+        parent.string(), Gigabytes(bytes), Gigabytes(static_cast<int64_t>(space.available))));
+  }
+}
+
+// The two formats behind one face: only the HDF5 has scores, logits and an origin.
+struct Target {
+  std::unique_ptr<DumpWriter> hdf5;
+  std::unique_ptr<UpstreamDumpWriter> upstream;
+
+  DumpSink& sink() const {
+    return hdf5 ? static_cast<DumpSink&>(*hdf5) : static_cast<DumpSink&>(*upstream);
+  }
+};
+
+Target OpenTarget(const CaptureOptions& options, const ModelSource& source,
+                  std::vector<int64_t> score_rows) {
+  Target target;
+  if (options.format == CaptureFormat::kUpstream) {
+    target.upstream =
+        std::make_unique<UpstreamDumpWriter>(options.output, source.sequence_lengths());
+  } else {
+    target.hdf5 = std::make_unique<DumpWriter>(
+        options.output, source.sequences(),
+        DumpWriterOptions{.deflate_level = static_cast<int>(options.deflate),
+                          .score_rows = std::move(score_rows),
+                          .logits_width = options.logits ? source.loop().spec().vocab_size : 0});
+  }
+  return target;
+}
+
+DumpOrigin OriginOf(const ModelInput& input, const Json& model) {
+  const ModelLocation& location = input.location;
+  return {.format = {},
+          .model = location.revision.empty() ? location.id : location.id + "@" + location.revision,
+          .model_digest = ModelDigest(model),
+          .tokenizer_digest = model.contains("tokenizer")
+                                  ? model.at("tokenizer").at("sha256").get<std::string>()
+                                  : std::string(),
+          .data_digest = input.data.digest,
+          .tool_version = ThisBuild().version};
+}
+
+void RunLayers(const CaptureOptions& options, ModelSource& source, const Target& target,
+               CommandContext& context) {
+  const size_t num_layers = source.layers().size();
+  DumpWriter* const scores =
+      target.hdf5 && !target.hdf5->options().score_rows.empty() ? target.hdf5.get() : nullptr;
+  DumpObserver observer(target.sink(), scores, source.loop().dtype());
+  context.progress.Begin("capturing", static_cast<int64_t>(num_layers));
+  auto started = Clock::now();
+  bool stopped = false;
+  source.Run(0, observer, [&](size_t index) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+    const LayerSpec& layer = source.layers()[index];
+    context.progress.StepDone(
+        fmt::format("layer {}: {} tokens, {:.2f} s", layer.layer_id, source.num_tokens(), seconds),
+        {{"layer_id", layer.layer_id}, {"tokens", source.num_tokens()}, {"seconds", seconds}});
+    started = Clock::now();
+    stopped = context.stop.requested() && (index + 1 < num_layers || options.logits);
+    return !stopped;
+  });
+  context.progress.End();
+  if (stopped) {
+    throw Interrupted(
+        fmt::format("{}: stopped; a dump is written whole or not at all, so nothing "
+                    "is left and the next run begins anew",
+                    options.output));
+  }
+}
+
+CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
+  CheckArguments(options);
+  const auto started = Clock::now();
+  const ModelInput input = OpenModelInput(options.model, options.data, context.log);
+  const at::Device device = ParseDevice(options.model.device);
+  const at::ScalarType dtype =
+      ParseComputeDType(options.model.dtype, StoredDType(input.spec, input.checkpoint), device);
+  LoopOptions loop;
+  loop.need_final_hidden = options.logits;
+  ModelSource source(input.checkpoint, input.spec, input.Sequences(), device, dtype, loop);
+
+  std::vector<int64_t> score_rows = ScoreRows(options, source.sequence_lengths());
+  const Sizes sizes =
+      PlanSizes(options, source, DumpDType(dtype), static_cast<int64_t>(score_rows.size()));
+  const Json plan = {
+      {"layers", source.layers().size()}, {"sequences", source.sequence_lengths().size()},
+      {"tokens", source.num_tokens()},    {"tensor_bytes", sizes.tensors},
+      {"score_rows", score_rows.size()},  {"score_bytes", sizes.scores},
+      {"logit_bytes", sizes.logits},      {"total_bytes", sizes.total()}};
+  context.log.Info(
+      "plan",
+      fmt::format("{}, {}: {} before compression ({} of q, k, v and output, {} of "
+                  "scores, {} of logits)",
+                  DescribeDevice(device), ComputeDTypeName(dtype), Gigabytes(sizes.total()),
+                  Gigabytes(sizes.tensors), Gigabytes(sizes.scores), Gigabytes(sizes.logits)),
+      plan);
+  if (context.dry_run) {
+    context.out << fmt::format(
+        "layers      {}\ntokens      {} in {} sequences\nq, k, v...  {}\nscores      {} ({} rows "
+        "per layer)\nlogits      {}\ntotal       {}{}\n",
+        source.layers().size(), source.num_tokens(), source.sequence_lengths().size(),
+        Gigabytes(sizes.tensors), Gigabytes(sizes.scores), score_rows.size(),
+        Gigabytes(sizes.logits), Gigabytes(sizes.total()),
+        options.deflate > 0 ? " before compression" : "");
+    return {};
+  }
+  if (fs::exists(options.output)) {
+    throw InputError(
+        fmt::format("{}: exists already; give another -o, or remove it", options.output));
+  }
+  if (options.deflate == 0) CheckDisk(options.output, sizes.total());
+
+  const Target target = OpenTarget(options, source, std::move(score_rows));
+  // The weight digests are taken beside the work: the files are read anyway.
+  auto model_json = std::async(std::launch::async, [&] {
+    return DescribeModel(input.location, input.spec, input.checkpoint);
+  });
+  RunLayers(options, source, target, context);
+  const Json model = model_json.get();
+  if (target.hdf5) {
+    if (options.logits) DumpLogits(source, *target.hdf5);
+    target.hdf5->Commit(OriginOf(input, model));
+  } else {
+    target.upstream->Commit();
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+  context.log.Info("done", fmt::format("{:.1f} s", seconds), {{"seconds", seconds}});
+  return {ExitCode::kDone, options.output};
+}
+
+}  // namespace
+}  // namespace oscar
+
+int main(int argc, char** argv) {
+  oscar::CaptureOptions options;
+  return oscar::RunCommand(argc, argv, oscar::CaptureTable(&options),
+                           [&](oscar::CommandContext& context) {
+                             while (options.output.ends_with('/')) options.output.pop_back();
+                             return oscar::Capture(options, context);
+                           });
+}

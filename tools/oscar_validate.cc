@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// oscar-validate: an artifact and a model in, the report out.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+
+#include "calib/provenance.h"
+#include "capture/model/device.h"
+#include "capture/text/samples.h"
+#include "export/artifact/artifact_format.h"
+#include "export/artifact/attach_validation.h"
+#include "export/artifact/moment_check.h"
+#include "export/evaluate/gate.h"
+#include "export/validate/validate.h"
+#include "linalg/error.h"
+#include "tools/cli/build_info.h"
+#include "tools/cli/command.h"
+#include "tools/validate_input.h"
+#include "tools/validation_table.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+void CheckArguments(const ValidateOptions& options) {
+  if (options.artifact.empty())
+    throw UsageError("no ARTIFACT given: a directory written by oscar-calibrate");
+  if (options.model.model.empty() == options.dump.from.empty())
+    throw UsageError("give --model MODEL, or --from DUMP");
+  if (!options.dump.from.empty() && !options.data.empty())
+    throw UsageError("--from: the dump holds its data; --data does not apply");
+  if (!options.dump.from.empty() && options.show_samples > 0)
+    throw UsageError("--from: the dump holds token ids, and no tokenizer to show them with");
+  if (!options.output.empty() && fs::exists(options.output))
+    throw InputError(fmt::format("{}: exists already; give another -o", options.output));
+}
+
+ValidationHooks Hooks(CommandContext& context, size_t num_layers) {
+  context.progress.Begin("validating", static_cast<int64_t>(num_layers));
+  return {.on_layer =
+              [&context](size_t done, size_t all, double seconds) {
+                context.progress.StepDone(
+                    fmt::format("layer {} of {}: {:.2f} s", done, all, seconds),
+                    {{"done", done}, {"layers", all}, {"seconds", seconds}});
+              },
+          .stop_requested = [&context] { return context.stop.requested(); }};
+}
+
+Json OnDump(const ValidateOptions& options, const Artifact& artifact, CommandContext& context) {
+  const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, context.log);
+  const DataSet data = DumpData(*dump);
+  const OverlapResult overlap = FindOverlap(artifact.manifest().value("data", Json::object()),
+                                            (artifact.directory() / kManifestFile).string(), data);
+  CheckOverlap(overlap, data);
+  const at::Device device = ParseDevice(options.model.device);
+  const at::ScalarType dtype =
+      ParseComputeDType(options.model.dtype, dump->layers().front().dtype, device);
+  DumpSource source(dump, device, dtype);
+  Json validation =
+      ValidateDump(source, artifact, options.validation, Hooks(context, source.layers().size()));
+  validation["data"] = ValidationDataJson(data, overlap);
+  validation["machine"] = DescribeMachine(device, dtype);
+  return validation;
+}
+
+std::string ShowNeedles(const std::vector<NeedleSample>& needles, int64_t count) {
+  std::string text;
+  for (size_t i = 0; i < needles.size() && i < static_cast<size_t>(count); ++i) {
+    const NeedleSample& needle = needles[i];
+    text += fmt::format("needle {} at {} tokens, depth {:.0f} %:\n{}\n-> {}\n", needle.task,
+                        needle.ids.size(), needle.depth, MakeControlsVisible(needle.prompt),
+                        MakeControlsVisible(needle.answer));
+  }
+  return text;
+}
+
+// What --dry-run prints.
+std::string PlanText(const ValidationInput& input, const std::vector<Arm>& arms) {
+  uint64_t weights = 0;
+  for (const TensorNeed& need : AllTensors(input.model.spec))
+    weights += input.model.checkpoint.info(need.name).size;
+  int64_t tokens = input.model.data.counts.tokens_used;
+  for (const NeedleSample& needle : input.needles)
+    tokens += static_cast<int64_t>(needle.ids.size());
+  std::string text = fmt::format(
+      "weights, read once      {:.2f} GB\ntokens through each arm {}\nhidden states           "
+      "{:.2f} GB "
+      "in float32\narms                    {}\n",
+      static_cast<double>(weights) / 1e9, tokens,
+      4e-9 * static_cast<double>(tokens * input.model.spec.hidden_size) *
+          static_cast<double>(arms.size()),
+      arms.size());
+  for (const Arm& arm : arms)
+    text += fmt::format("  {:<30} {}\n", arm.name, arm.method->description);
+  return text;
+}
+
+// Nothing where there is nothing to validate: samples or the plan were printed.
+std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& artifact,
+                            CommandContext& context) {
+  const ValidationInput input = OpenValidationInput(options, artifact, context.log);
+  const ModelInput& model = input.model;
+  if (options.show_samples > 0) {
+    context.out << ShowSamples(model.data, model.tokenizer_or_null(),
+                               static_cast<int>(options.show_samples))
+                << ShowNeedles(input.needles, options.show_samples);
+    return std::nullopt;
+  }
+  if (context.dry_run) {
+    context.out << PlanText(input, ParseArms(options.validation.arms, artifact));
+    return std::nullopt;
+  }
+  const at::Device device = ParseDevice(options.model.device);
+  const at::ScalarType dtype =
+      ParseComputeDType(options.model.dtype, StoredDType(model.spec, model.checkpoint), device);
+  context.log.Info("device",
+                   fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
+                   DescribeMachine(device, dtype));
+  Json validation = ValidateModel(model.checkpoint, model.spec, device, dtype,
+                                  {.texts = model.Sequences(), .needles = input.needles}, artifact,
+                                  options.validation, Hooks(context, model.spec.layers.size()));
+  validation["data"] = ValidationDataJson(model.data, input.overlap);
+  validation["machine"] = DescribeMachine(device, dtype);
+  validation["model"] = ValidationModelJson(input);
+  return validation;
+}
+
+Json ProgramJson() {
+  const BuildInfo build = ThisBuild();
+  return {{"name", "oscar"}, {"version", build.version}, {"git_commit", build.git_commit}};
+}
+
+const Json& HeadlineArmOf(const Json& validation) {
+  for (const Json& arm : validation.at("arms")) {
+    if (arm.at("name") == validation.at("headline_arm")) return arm;
+  }
+  throw UsageError("the headline arm is not among the arms");
+}
+
+CommandResult Validate(ValidateOptions options, CommandContext& context) {
+  CheckArguments(options);
+  std::optional<Gate> gate;
+  if (!options.gate.empty()) gate = ParseGate(options.gate);
+  options.validation.measure_in_float32 = options.measure == "f32";
+  options.validation.round_to_bf16 = options.cache_dtype == "bf16";
+  options.validation.methods.seed = options.validation.seed;
+
+  const auto started = std::chrono::steady_clock::now();
+  const Artifact artifact = Artifact::Open(options.artifact);
+  CheckRotationsFitMoments(artifact);
+  std::optional<Json> made = options.dump.from.empty() ? OnModel(options, artifact, context)
+                                                       : OnDump(options, artifact, context);
+  context.progress.End();
+  if (!made) return {};
+  Json& validation = *made;
+  validation["rotations"] = artifact.manifest().at("files").at(kRotationsFile);
+  validation["program"] = ProgramJson();
+  validation["settings"]["configuration"] = context.config;
+  CommandResult result;
+  if (gate) {
+    const GateResult verdict = EvaluateGate(*gate, HeadlineArmOf(validation));
+    validation["gate"] = verdict.json;
+    if (!verdict.passed) result.exit_code = ExitCode::kGateFailed;
+  }
+  const Json report = ReportWithValidation(artifact, validation);
+  if (options.output.empty()) {
+    AttachReport(artifact, report);
+  } else {
+    WriteReportDirectory(options.output, report);
+  }
+  result.made =
+      (options.output.empty() ? artifact.directory() : fs::path(options.output)) / kReportPageFile;
+  context.log.Info(
+      "done",
+      fmt::format(
+          "{:.1f} s",
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count()));
+  context.out << RenderValidation(validation);
+  return result;
+}
+
+}  // namespace
+}  // namespace oscar
+
+int main(int argc, char** argv) {
+  oscar::ValidateOptions options;
+  return oscar::RunCommand(
+      argc, argv, oscar::ValidateTable(&options),
+      [&](oscar::CommandContext& context) { return oscar::Validate(options, context); });
+}

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See validate_input.h.
+#include "tools/validate_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "calib/provenance.h"
+#include "capture/files/digest_json.h"
+#include "export/artifact/artifact_format.h"
+#include "linalg/error.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kDefaultLength = 4096, kLongestNeedle = 32768;  // tokens
+
+// By the configuration and a sample of every weight file, so that weights are read once.
+bool IsSameModel(const Artifact& artifact, const ModelInput& model) {
+  const Json of_artifact = artifact.manifest().value("model", Json::object());
+  const auto equal = [&](const char* key, const Json& value) {
+    return !of_artifact.contains(key) || of_artifact[key] == value;
+  };
+  return equal("config", DigestToJson(DigestFile(model.location.directory / "config.json"))) &&
+         equal("weights_sample", SampleWeights(model.checkpoint));
+}
+
+std::vector<NeedleSample> MakeNeedles(const ValidateOptions& options, const ModelInput& model) {
+  if (options.needle_samples == 0 || options.validation.local_only || !model.tokenizer) return {};
+  NeedleOptions needle;
+  needle.lengths = options.needle_lengths;
+  if (needle.lengths.empty()) {
+    const int64_t longest = std::min(model.spec.max_positions, kLongestNeedle);
+    needle.lengths = {longest / 4, longest};
+  }
+  needle.samples_per_task = options.needle_samples;
+  needle.tasks = options.needle_tasks;
+  needle.seed = options.validation.seed;
+  return MakeNeedleSamples(needle, *model.tokenizer, model.spec.max_positions);
+}
+
+}  // namespace
+
+ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,
+                                    Log& log) {
+  ValidationInput input;
+  input.model = OpenModel(options.model, log);
+  input.same_model = IsSameModel(artifact, input.model);
+  if (!input.same_model && !options.allow_other_model) {
+    throw InputError(fmt::format(
+        "{}: is not the model that {} was made from (its config.json or weights differ); rotations "
+        "do not transfer between models. To measure what happens, give --allow-other-model",
+        input.model.location.directory.string(), artifact.directory().string()));
+  }
+  const int64_t length = options.length > 0
+                             ? options.length
+                             : std::min(kDefaultLength, input.model.spec.max_positions);
+  LoadModelData({.data = options.data,
+                 .tokens = options.sequences * length,
+                 .max_sequence = length,
+                 .pack = options.pack,
+                 .separator = options.separator},
+                BuiltinText::kEvaluation, log, input.model);
+  input.overlap = FindOverlap(artifact.manifest().value("data", Json::object()),
+                              (artifact.directory() / kManifestFile).string(), input.model.data);
+  CheckOverlap(input.overlap, input.model.data);
+  input.needles = MakeNeedles(options, input.model);
+  size_t tokens = 0;
+  for (const NeedleSample& needle : input.needles) tokens += needle.ids.size();
+  log.Info("held_out",
+           fmt::format("held out: {}; {} recall samples, {} tokens",
+                       input.overlap.known
+                           ? fmt::format("{:.1f} % of its passages are in the calibration data",
+                                         100 * input.overlap.fraction)
+                           : std::string("the artifact does not say what it was fitted to"),
+                       input.needles.size(), tokens),
+           input.overlap.ToJson());
+  return input;
+}
+
+Json ValidationModelJson(const ValidationInput& input) {
+  const ModelInput& model = input.model;
+  return {{"id", model.location.id},
+          {"revision", model.location.revision},
+          {"config", DigestToJson(DigestFile(model.location.directory / "config.json"))},
+          {"weights_sample", SampleWeights(model.checkpoint)},
+          {"calibrated_on_it", input.same_model}};
+}
+
+Json ValidationDataJson(const DataSet& data, const OverlapResult& overlap) {
+  std::map<size_t, int64_t> lengths;
+  size_t tokens = 0;
+  for (const Document& document : data.documents) {
+    ++lengths[document.ids.size()];
+    tokens += document.ids.size();
+  }
+  Json texts = Json::array();
+  for (const auto& [length, count] : lengths)
+    texts.push_back({{"length", length}, {"sequences", count}});
+  return {{"name", data.name},
+          {"digest", data.digest},
+          {"tokens", tokens},
+          {"texts", texts},
+          {"overlap", overlap.ToJson()}};
+}
+
+}  // namespace oscar

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a validation is run on: the model with its texts and needles, or a dump; and whether the
+// text is held out. Trap: rotations are judged on text that they were not fitted to, so an overlap
+// with the calibration data ends the run.
+#pragma once
+
+#include <vector>
+
+#include "capture/text/overlap.h"
+#include "export/artifact/artifact_reader.h"
+#include "export/evaluate/needle.h"
+#include "tools/model_input.h"
+#include "tools/validate_options.h"
+
+namespace oscar {
+
+struct ValidationInput {
+  ModelInput model;
+  std::vector<NeedleSample> needles;
+  OverlapResult overlap;
+  bool same_model = true;  // the one that the artifact was fitted to
+};
+
+// Throws InputError for another model (unless allowed) and for text that the rotations were fitted
+// to.
+ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,
+                                    Log& log);
+
+// "model" and "data" of the report's member "validation".
+Json ValidationModelJson(const ValidationInput& input);
+Json ValidationDataJson(const DataSet& data, const OverlapResult& overlap);
+
+}  // namespace oscar

@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See validate_options.h. Keys and meanings are part of reports: rename nothing.
+#include "tools/validate_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "export/evaluate/gate.h"
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+namespace {
+
+std::string ArmHelp() {
+  std::string names;
+  for (const CacheMethod& method : CacheMethods())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", method.name);
+  return fmt::format(
+      "what is compared: METHOD[+clip][+windows], with METHOD one of {}; or default, or all: every "
+      "method with and without both",
+      names);
+}
+
+std::string GateHelp() {
+  std::string names;
+  for (const GateMetric& metric : GateMetrics())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", metric.name);
+  return fmt::format(
+      "limits on the headline arm, as kl<=0.05,ppl_ratio<=1.02; beyond one the exit code is 1. "
+      "Metrics: {}",
+      names);
+}
+
+}  // namespace
+
+OptionTable ValidateTable(ValidateOptions* options) {
+  ValidationOptions& validation = options->validation;
+  OptionTable table(
+      "oscar-validate",
+      "Measures what an artifact's rotations do to the model's attention, predictions "
+      "and recall, beside other methods and null controls, and writes the report.");
+  table.Add(&options->artifact, {.name = "artifact",
+                                 .help = "directory written by oscar-calibrate or oscar-export",
+                                 .scope = OptionScope::kRun,
+                                 .positional = true});
+  table.Add(&options->model.model,
+            {.name = "model",
+             .help = "directory of the model, or ORG/NAME[@REVISION] in the local "
+                     "Hugging Face cache",
+             .scope = OptionScope::kRun});
+  table.Add(&options->output, {.name = "output",
+                               .help = "write report.json and report.html to this new directory; "
+                                       "empty: put them into the artifact",
+                               .short_name = 'o',
+                               .scope = OptionScope::kRun});
+
+  table.Group("Held-out text");
+  table.Add(&options->data,
+            {.name = "data",
+             .help = "files to evaluate on, as for oscar-calibrate; text that the rotations were "
+                     "fitted to is refused; none: the built-in evaluation text",
+             .scope = OptionScope::kRun,
+             .several = true});
+  table.Add(&options->sequences,
+            {.name = "sequences", .help = "how many sequences of text", .min = 1});
+  table.Add(&options->length,
+            {.name = "length",
+             .help = "of each sequence; 0: 4096, or what the model supports if that is less",
+             .unit = "tokens",
+             .min = 0});
+  table.Add(&options->pack,
+            {.name = "pack",
+             .help = "join documents with the separator and cut them into sequences of exactly "
+                     "--length; otherwise each document is a sequence of at most that"});
+  table.Add(
+      &options->separator,
+      {.name = "separator",
+       .help = "token (or id) between packed documents; empty: <|endoftext|> if the tokenizer "
+               "has it, else its eos_token"});
+  table.Add(&validation.score_from,
+            {.name = "score_from",
+             .help = "first token of a sequence that counts for perplexity; -1: a quarter in",
+             .unit = "tokens",
+             .min = -1});
+  table.Add(&options->show_samples,
+            {.name = "show_samples",
+             .help = "print the first N sequences and needles as they will be fed, and stop",
+             .min = 0,
+             .scope = OptionScope::kRun});
+
+  table.Group("Needles");
+  table.Add(
+      &options->needle_lengths,
+      {.name = "needle_lengths",
+       .help = "context lengths of the recall tasks; none: the longest the model supports (up "
+               "to 32768), and a quarter of it",
+       .unit = "tokens",
+       .several = true});
+  table.Add(&options->needle_samples,
+            {.name = "needle_samples",
+             .help = "samples of each task and length; 0: no recall tasks",
+             .min = 0});
+  table.Add(&options->needle_tasks, {.name = "needle_tasks",
+                                     .help = "names of tasks; none: RULER's eight needle variants "
+                                             "and variable tracking",
+                                     .several = true});
+
+  table.Group("Arms");
+  table.Add(&validation.arms, {.name = "arms", .help = ArmHelp(), .several = true});
+  table.Add(&validation.headline_arm,
+            {.name = "headline_arm",
+             .help = "the arm that verdict and gate are about; empty: OSCAR per head with clipping "
+                     "and windows"});
+  table.Add(&options->gate, {.name = "gate", .help = GateHelp()});
+  table.Add(&validation.windows.sink, {.name = "sink_tokens",
+                                       .help = "first tokens that arms with windows keep exact",
+                                       .unit = "tokens",
+                                       .min = 0});
+  table.Add(&validation.windows.recent,
+            {.name = "recent_tokens",
+             .help = "most recent tokens that arms with windows keep exact",
+             .unit = "tokens",
+             .min = 0});
+  table.Add(&validation.methods.quant_group_size,
+            {.name = "quant_group_size",
+             .help = "values that share a scale; 0: the whole head",
+             .unit = "values",
+             .min = 0});
+  table.Add(&validation.methods.k_clip,
+            {.name = "k_clip",
+             .help = "clip ratio for keys, of methods that bring none (OSCAR brings its own)",
+             .min = 0,
+             .max = 1});
+  table.Add(&validation.methods.v_clip,
+            {.name = "v_clip", .help = "the same for values", .min = 0, .max = 1});
+
+  table.Group("Measurement");
+  table.Add(&validation.rows_per_sequence,
+            {.name = "rows",
+             .help = "query rows of each sequence on which attention is compared, spread over its "
+                     "length; 0: all",
+             .min = 0});
+  table.Add(&validation.local_only,
+            {.name = "local_only",
+             .help = "errors at the model's own queries, keys and values alone; no perplexity, no "
+                     "needles"});
+  table.Add(
+      &options->measure,
+      {.name = "measure", .help = "precision of attention errors", .choices = {"f64", "f32"}});
+  table.Add(&options->cache_dtype,
+            {.name = "cache_dtype",
+             .help = "what queries, keys and values are rounded to before they are stored",
+             .choices = {"bf16", "compute"}});
+  table.Add(&validation.resamples,
+            {.name = "bootstrap", .help = "resamples of the 95 % intervals", .min = 1});
+  table.Add(&validation.seed, {.name = "seed", .help = "of needles, random rotations, bootstrap"});
+
+  AddDumpOptions(table, &options->dump);
+
+  table.Group("Machine");
+  AddMachineOptions(table, &options->model);
+  AddUnknownConfigOption(table, &options->model);
+  table.Add(&options->allow_other_model,
+            {.name = "allow_other_model",
+             .help = "validate on a model other than the one the artifact was made from (a "
+                     "fine-tune, a twin); the report says so"});
+  table.Example(
+      "oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --gate 'kl<=0.05,ppl_ratio<=1.02'",
+      "report in the artifact, exit code 1 if a limit is broken");
+  table.Example("oscar-validate Qwen3-8B-oscar --from dump.h5 -o report",
+                "attention errors alone, without the model");
+  return table;
+}
+
+}  // namespace oscar

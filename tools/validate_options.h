@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The options of oscar-validate: one struct, one table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "export/validate/validate.h"
+#include "tools/cli/option_table.h"
+#include "tools/dump_input.h"
+#include "tools/model_input.h"
+
+namespace oscar {
+
+struct ValidateOptions {
+  std::string artifact;
+  ModelArguments model;
+  DumpArguments dump;             // instead of the model
+  std::string output;             // empty: the report goes into the artifact
+  std::vector<std::string> data;  // files; empty: the built-in evaluation text
+  int64_t sequences = 6;
+  int64_t length = 0;  // tokens of each; 0: 4096, or what the model supports
+  bool pack = true;
+  std::string separator;
+  std::vector<int64_t>
+      needle_lengths;          // empty: the longest the model supports, and a quarter of it
+  int64_t needle_samples = 1;  // of each task and length; 0: none
+  std::vector<std::string> needle_tasks;
+  std::string measure = "f64";
+  std::string cache_dtype = "bf16";
+  std::string gate;
+  int64_t show_samples = 0;
+  bool allow_other_model = false;
+  ValidationOptions validation;
+};
+
+OptionTable ValidateTable(ValidateOptions* options);
+
+}  // namespace oscar

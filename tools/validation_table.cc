@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See validation_table.h.
+#include "tools/validation_table.h"
+
+#include <fmt/format.h>
+
+#include "tools/cli/text_table.h"
+
+namespace oscar {
+namespace {
+
+struct Column {
+  const char* heading;
+  const char* member;  // JSON pointer in an arm
+  const char* format;
+};
+constexpr Column kColumns[] = {
+    {">KL local", "/local/kl/mean", "{:.4f}"},
+    {">KL end to end", "/end_to_end/kl/mean", "{:.4f}"},
+    {">output error", "/local/output_rel_error", "{:.4f}"},
+    {">perplexity", "/text/perplexity", "{:.4f}"},
+    {">ratio", "/text/ppl_ratio", "{:.4f}"},
+    {">token KL", "/text/token_kl/mean", "{:.4f}"},
+    {">top-1", "/text/top1_agreement", "{:.4f}"},
+    {">needle", "/needle/accuracy", "{:.3f}"},
+    {">bits", "/bits_per_element/paper", "{:.2f}"},
+};
+
+std::string GateLines(const Json& gate) {
+  std::string lines;
+  for (const Json& check : gate.at("checks")) {
+    lines +=
+        fmt::format("gate: {} {} {}: {} ({})\n", check.at("metric").get<std::string>(),
+                    check.at("op").get<std::string>(), check.at("limit").get<double>(),
+                    check.at("passed").get<bool>() ? "passed" : "FAILED",
+                    check.contains("value") ? fmt::format("{:.6g}", check.at("value").get<double>())
+                                            : check.value("reason", "not measured"));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string RenderValidation(const Json& validation) {
+  std::vector<std::string> headings = {"arm"};
+  const Json& arms = validation.at("arms");
+  std::vector<const Column*> columns;  // those that some arm has
+  for (const Column& column : kColumns) {
+    for (const Json& arm : arms) {
+      if (!arm.contains(Json::json_pointer(column.member))) continue;
+      columns.push_back(&column);
+      headings.emplace_back(column.heading);
+      break;
+    }
+  }
+  TextTable table(headings);
+  for (const Json& arm : arms) {
+    std::vector<std::string> row = {arm.at("name").get<std::string>()};
+    for (const Column* column : columns) {
+      const Json::json_pointer member(column->member);
+      row.push_back(arm.contains(member)
+                        ? fmt::format(fmt::runtime(column->format), arm.at(member).get<double>())
+                        : "");
+    }
+    table.AddRow(row);
+  }
+  return table.ToString() + (validation.contains("gate") ? GateLines(validation.at("gate")) : "");
+}
+
+}  // namespace oscar

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A validation for a terminal: one row per arm, then the gate.
+#pragma once
+
+#include <string>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// `validation`: the member of report.json.
+std::string RenderValidation(const Json& validation);
+
+}  // namespace oscar

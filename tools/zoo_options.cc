@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See zoo_options.h.
+#include "tools/zoo_options.h"
+
+#include <cstdlib>
+
+#include "export/evaluate/gate.h"
+#include "linalg/error.h"
+#include "zoo/zoo_name.h"
+
+namespace oscar {
+namespace {
+
+constexpr auto kRun = OptionScope::kRun;
+
+void AddZoo(ZooOptions* options, OptionTable* table) {
+  table->Add(&options->zoo,
+             {.name = "zoo",
+              .help = "directory of the zoo; where it is not given, the environment's OSCAR_ZOO",
+              .unit = "dir",
+              .scope = kRun});
+}
+
+void AddJson(ZooOptions* options, OptionTable* table) {
+  table->Add(&options->json, {.name = "json",
+                              .help = "print one JSON object on standard output, also for an error",
+                              .scope = kRun});
+}
+
+// The problem that `parse` has with a text, for an option's check.
+template <typename Parse>
+std::function<std::string(const Json&)> CheckedBy(Parse parse) {
+  return [parse](const Json& value) -> std::string {
+    const auto text = value.get<std::string>();
+    if (text.empty()) return "";  // not given
+    try {
+      parse(text);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+}
+
+void AddReference(ZooOptions* options, bool required, const char* help, OptionTable* table) {
+  table->Add(&options->reference,
+             {.name = "reference",
+              .help = help,
+              .check = CheckedBy([](const std::string& text) { ParseZooReference(text); }),
+              .scope = kRun,
+              .positional = true,
+              .required = required});
+}
+
+}  // namespace
+
+OptionTable InitTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo init", "Makes an empty zoo.");
+  table.Add(&options->output, {.name = "dir",
+                               .help = "directory to make, or an empty one",
+                               .scope = kRun,
+                               .positional = true,
+                               .required = true});
+  AddJson(options, &table);
+  table.Example("oscar-zoo init /share/zoo", "then: export OSCAR_ZOO=/share/zoo");
+  return table;
+}
+
+OptionTable PublishTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo publish",
+                    "Checks an artifact from its files and makes it a version that never changes.");
+  table.Add(&options->artifact, {.name = "artifact",
+                                 .help = "what oscar-calibrate wrote and oscar-validate validated",
+                                 .scope = kRun,
+                                 .positional = true,
+                                 .required = true});
+  AddZoo(options, &table);
+  table.Add(&options->name,
+            {.name = "name",
+             .help = "name to publish under; where it is not given, the model's id",
+             .unit = "org/model",
+             .check = CheckedBy([](const std::string& text) { ParseZooName(text, "--name"); }),
+             .scope = kRun});
+  table.Add(&options->version,
+            {.name = "version",
+             .help = "version of the entry; where it is not given, the minor version after the "
+                     "highest, 0.1.0 at first",
+             .unit = "x.y.z",
+             .check = CheckedBy([](const std::string& text) { ZooVersionOf(text, "--version"); }),
+             .scope = kRun});
+  table.Add(&options->model,
+            {.name = "model",
+             .help = "the model: layers, heads, dimensions and config.json must be its own",
+             .unit = "dir or id",
+             .scope = kRun});
+  table.Add(&options->gate, {.name = "gate",
+                             .help = "what the headline arm must hold besides the report's own "
+                                     "gate: 'kl<=0.05,ppl_ratio<=1.02'",
+                             .unit = "limits",
+                             .check = CheckedBy([](const std::string& text) { ParseGate(text); }),
+                             .scope = kRun});
+  AddJson(options, &table);
+  table.Example("oscar-zoo publish Qwen3-8B-oscar --zoo /share/zoo",
+                "publishes Qwen/Qwen3-8B, next minor version");
+  table.Example("oscar-zoo publish Qwen3-8B-oscar --name me/Qwen3-8B --version 1.0.0 --dry-run",
+                "checks everything and changes nothing");
+  return table;
+}
+
+OptionTable LsTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo ls", "Lists the versions of a zoo.");
+  AddZoo(options, &table);
+  AddJson(options, &table);
+  return table;
+}
+
+OptionTable InfoTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo info", "Shows what a zoo knows of one version.");
+  AddReference(options, true, "ORG/MODEL, ORG/MODEL@X.Y.Z or ORG/MODEL@latest", &table);
+  AddZoo(options, &table);
+  AddJson(options, &table);
+  return table;
+}
+
+OptionTable VerifyTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo verify",
+                    "Checks entries from their bytes: digests, rotations, reports, gates.");
+  AddReference(options, false,
+               "ORG/MODEL@X.Y.Z, or ORG/MODEL for all its versions; the whole zoo where it is not "
+               "given",
+               &table);
+  AddZoo(options, &table);
+  AddJson(options, &table);
+  table.Example("oscar-zoo verify --zoo /share/zoo", "exit code 3 and a line per problem");
+  return table;
+}
+
+OptionTable PullTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo pull", "Copies one version out of a zoo, checked, as an artifact.");
+  AddReference(options, true, "ORG/MODEL, ORG/MODEL@X.Y.Z or ORG/MODEL@latest", &table);
+  AddZoo(options, &table);
+  table.Add(&options->output, {.name = "output",
+                               .help = "directory to write, which must not exist",
+                               .unit = "dir",
+                               .short_name = 'o',
+                               .scope = kRun,
+                               .required = true});
+  AddJson(options, &table);
+  table.Example("oscar-zoo pull Qwen/Qwen3-8B --zoo /share/zoo -o Qwen3-8B-oscar",
+                "the latest version");
+  return table;
+}
+
+OptionTable LintTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo lint",
+                    "Looks for defects in artifacts, zoos and upstream's .pt files.");
+  table.Add(&options->paths,
+            {.name = "path",
+             .help = "a .pt file, an artifact, a zoo, an entry of one, or a folder of these",
+             .scope = kRun,
+             .positional = true,
+             .required = true});
+  table.Add(&options->model, {.name = "model",
+                              .help = "the model whose layers, heads and dimensions are expected",
+                              .unit = "dir or id",
+                              .scope = kRun});
+  AddJson(options, &table);
+  table.Example("oscar-zoo lint OSCAR-RotationZoo",
+                "exit code 1 if there is an error; "
+                "zoo/lint_codes.md explains the codes");
+  return table;
+}
+
+std::filesystem::path ZooPath(const ZooOptions& options) {
+  if (!options.zoo.empty()) return options.zoo;
+  const char* zoo = std::getenv("OSCAR_ZOO");
+  if (zoo == nullptr || *zoo == 0)
+    throw UsageError("no zoo given: --zoo DIR, or OSCAR_ZOO in the environment");
+  return zoo;
+}
+
+}  // namespace oscar

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Options of oscar-zoo: one struct, one table per verb. Trap: a verb reads only the fields its
+// table binds.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/cli/option_table.h"
+
+namespace oscar {
+
+struct ZooOptions {
+  std::string zoo;                 // --zoo, or the environment's OSCAR_ZOO
+  std::string reference;           // NAME[@VERSION]
+  std::string artifact, output;    // paths
+  std::vector<std::string> paths;  // of lint
+  std::string name, version, model, gate;
+  bool json = false;
+};
+
+OptionTable InitTable(ZooOptions* options);
+OptionTable PublishTable(ZooOptions* options);
+OptionTable LsTable(ZooOptions* options);
+OptionTable InfoTable(ZooOptions* options);
+OptionTable VerifyTable(ZooOptions* options);
+OptionTable PullTable(ZooOptions* options);
+OptionTable LintTable(ZooOptions* options);
+
+// --zoo, else OSCAR_ZOO. Throws UsageError if there is neither.
+std::filesystem::path ZooPath(const ZooOptions& options);
+
+}  // namespace oscar
