@@ -34,6 +34,7 @@ for model in "${models[@]}"; do
   OSCAR_TEST_MODEL=$model build/cuda/tests/calib/oscar_gpu_test
 done
 build/cuda/tests/export/validate/oscar_validate_test --gtest_filter='*Gpu*'
+[ -d .gpu/packs ] && OSCAR_TEST_PACKS=$PWD/.gpu/packs build/cuda/tests/export/validate/oscar_independent_test
 build/cuda/tests/capture/model/oscar_model_test --gtest_filter='*Gpu*'
 if [ -n "${1:-}" ]; then
   echo "== tests on the CPU"

@@ -4,7 +4,8 @@
 #
 # Installs what the build needs on Debian 12 or Ubuntu 24.04 (x86-64): packages by name, and LibTorch from the torch wheel
 # into .deps/python. Does nothing where all of it is there. With a LibTorch of your own in CMAKE_PREFIX_PATH no wheel is
-# installed. Trap: the wheel's check is the import itself, so a half-finished install is repaired, not trusted.
+# installed. With --tests also what tests alone use and skip without: a browser that looks at the report page.
+# Trap: the wheel's check is the import itself, so a half-finished install is repaired, not trusted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +16,10 @@ packages=(build-essential cmake ninja-build ccache pkg-config git ca-certificate
 say() { echo "setup: $*" >&2; }
 die() { say "error: $*"; exit 1; }
 
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
 missing_packages() {
   local installed package
   installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
@@ -24,7 +29,7 @@ missing_packages() {
 }
 
 install_packages() {
-  local missing sudo=()
+  local missing
   { command -v dpkg-query && command -v apt-get; } >/dev/null ||
     die "this script knows Debian 12 and Ubuntu 24.04 (apt) only; elsewhere install the equivalents of: ${packages[*]}"
   mapfile -t missing < <(missing_packages)
@@ -32,13 +37,11 @@ install_packages() {
     say "Debian packages: all ${#packages[@]} installed"
     return
   fi
-  if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || die "not root and no sudo; as root run: apt-get install ${missing[*]}"
-    sudo=(sudo)
-  fi
+  [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null ||
+    die "not root and no sudo; as root run: apt-get install ${missing[*]}"
   say "Debian packages: installing ${missing[*]}"
-  "${sudo[@]}" apt-get update -q || die "apt-get update failed; is the network up?"
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" ||
+  as_root apt-get update -q || die "apt-get update failed; is the network up?"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" ||
     die "apt-get install failed (on Ubuntu the packages are in 'universe': add-apt-repository universe)"
 }
 
@@ -94,5 +97,19 @@ install_libtorch() {
   say "LibTorch: torch $(wanted_torch) in .deps/python"
 }
 
+# Debian's own package; Ubuntu's is a stub for a snap, which does not run everywhere.
+install_browser() {
+  if command -v chromium >/dev/null; then
+    say "tests: chromium is there"
+  elif apt-cache policy chromium 2>/dev/null | grep -q 'Candidate: [0-9]' &&
+    ! apt-cache policy chromium | grep -q 'Candidate:.*snap' &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium >&2; then
+    say "tests: chromium installed"
+  else
+    say "tests: no chromium package here; the tests that look at the report page in a browser will be skipped"
+  fi
+}
+
 install_packages
 install_libtorch
+[ "${1:-}" != --tests ] || install_browser

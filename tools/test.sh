@@ -7,6 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+tools/setup.sh --tests
 tools/build.sh
 
 # The summary is held back for a moment, so that it stays last while the count of skipped tests is known only at the end.

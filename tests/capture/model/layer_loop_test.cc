@@ -122,5 +122,59 @@ TEST(LayerLoop, AStoredHeadMustAgreeWithATiedOne) {
   }
 }
 
+// Streams go through the same weights, which are read once a layer whatever their number.
+TEST(LayerLoop, StreamsShareOneReadAndDifferInWhatTheirObserverSays) {
+  class Zeroed : public LayerObserver {
+   public:
+    void OnLayerBegin(const LayerSpec&) override { ++layers; }
+    bool Attend(const AttentionView& view) override {
+      if (view.stream != 2) return false;
+      at::Tensor out = view.attn_out;
+      out.zero_();
+      return true;
+    }
+    void OnAttention(const AttentionView& view) override {
+      EXPECT_EQ(view.stream, next % 3);
+      ++next;
+    }
+    size_t layers = 0, next = 0;
+  };
+  const Model model("arch/llama");
+  const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
+  const at::Tensor embedded = loop.Embed({std::vector<int32_t>{3, 1, 4, 1, 5}});
+  std::vector<at::Tensor> streams = {embedded.clone(), embedded.clone(), embedded.clone()};
+  at::Tensor alone = embedded.clone();
+  Zeroed observer;
+  const auto go_on = [](size_t) { return true; };
+  loop.Run(streams, {5}, 0, observer, go_on);
+  EXPECT_EQ(observer.layers, model.spec.layers.size());
+  EXPECT_EQ(observer.next, 3 * model.spec.layers.size());
+  class : public LayerObserver {
+    void OnAttention(const AttentionView&) override {}
+  } nothing;
+  loop.Run(alone, {5}, 0, nothing, go_on);
+  EXPECT_TRUE(streams[0].equal(alone));
+  EXPECT_TRUE(streams[1].equal(alone));
+  EXPECT_FALSE(streams[2].equal(alone));
+}
+
+// What a bf16 cache gives back in a float32 model.
+TEST(LayerLoop, RoundsWhatEntersAttentionToTheCacheType) {
+  class : public LayerObserver {
+   public:
+    void OnAttention(const AttentionView& view) override {
+      for (const at::Tensor* x : {&view.q, &view.k, &view.v}) {
+        EXPECT_EQ(x->scalar_type(), at::kFloat);
+        EXPECT_TRUE(x->equal(x->to(at::kBFloat16).to(at::kFloat)));
+      }
+    }
+  } observer;
+  const Model model("arch/llama");
+  const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat,
+                       {.cache_dtype = at::kBFloat16});
+  at::Tensor hidden = loop.Embed({std::vector<int32_t>{3, 1, 4, 1, 5}});
+  loop.Run(hidden, {5}, 0, observer, [](size_t) { return true; });
+}
+
 }  // namespace
 }  // namespace oscar
