@@ -86,7 +86,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
   for (const HeldOutQueries& queries : layer.queries) {
     const at::Tensor& keys = layer.keys[static_cast<size_t>(queries.sequence)];
     const at::Tensor& values = layer.values[static_cast<size_t>(queries.sequence)];
-    RowComparison comparison(spec.attention, keys, values, at::kDouble);
+    RowComparison comparison(spec.attention, keys, values, at::kDouble, RowDetail::kKlAndOutput);
     std::vector<RowComparison::Prepared> stored;
     for (const CacheArm& arm : arms) {
       const int64_t group = options.clip.quant_group_size;

@@ -36,8 +36,8 @@ int64_t RowsPerSlice(const AttentionSpec& spec, int64_t tokens, int64_t element_
 }
 
 RowComparison::RowComparison(const AttentionSpec& spec, const at::Tensor& keys,
-                             const at::Tensor& values, at::ScalarType dtype)
-    : spec_(spec), dtype_(dtype), k_(Heads(keys)), v_(Heads(values)) {
+                             const at::Tensor& values, at::ScalarType dtype, RowDetail detail)
+    : spec_(spec), dtype_(dtype), detail_(detail), k_(Heads(keys)), v_(Heads(values)) {
   OSCAR_CHECK(dtype == at::kDouble || dtype == at::kFloat);
 }
 
@@ -73,7 +73,7 @@ void RowComparison::SetRows(const QueryRows& rows) {
   p_ = log_p_.exp();
   output_ = Weighted(p_, v_);
   output_sq_ = RowEnergy(output_);
-  logit_sq_ = logits_.masked_fill(hidden_, 0).square_().sum(-1);
+  if (detail_ == RowDetail::kAll) logit_sq_ = logits_.masked_fill(hidden_, 0).square_().sum(-1);
 }
 
 RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const {
@@ -81,7 +81,7 @@ RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const 
   prepared.k_stored = Heads(stored.k_stored);
   if (stored.k.defined()) prepared.k = Heads(stored.k);
   const at::Tensor v_stored = Heads(stored.v_stored);
-  prepared.values = at::cat({v_stored, v_}, -1);  // both sums in one product
+  prepared.values = detail_ == RowDetail::kAll ? at::cat({v_stored, v_}, -1) : v_stored;
   prepared.exact_minus_stored = (stored.v.defined() ? Heads(stored.v) : v_).sub(v_stored);
   return prepared;
 }
@@ -118,16 +118,17 @@ RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exac
     const at::Tensor x = log_other.sub(log_p_).masked_fill_(hidden_, 0);
     errors.kl = x.expm1().sub_(x).mul_(p_).sum(-1);
   }
-  errors.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
-  const at::Tensor both = Weighted(other, stored.values);
   const int64_t dim = v_.size(2);
-  at::Tensor output = both.narrow(-1, 0, dim);
-  const at::Tensor with_true_values = both.narrow(-1, dim, dim);
+  const at::Tensor sums = Weighted(other, stored.values);  // both in one product
+  at::Tensor output = sums.narrow(-1, 0, dim);
   if (exact.defined()) {
     output =
         output.add(Weighted(other.masked_fill(exact.logical_not(), 0), stored.exact_minus_stored));
   }
   errors.output_error_sq = RowEnergy(output.sub(output_));
+  if (detail_ == RowDetail::kKlAndOutput) return errors;
+  errors.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
+  const at::Tensor with_true_values = sums.narrow(-1, dim, dim);
   errors.k_term_sq = RowEnergy(with_true_values.sub(output_));
   errors.v_term_sq = RowEnergy(output.sub(with_true_values));
   return errors;

@@ -35,9 +35,15 @@ struct StoredCache {
 struct RowErrors {
   at::Tensor kl;               // nats
   at::Tensor output_error_sq;  // |P^ V^ - P V|^2
-  at::Tensor k_term_sq;        // |(P^ - P) V|^2: what wrong scores do
-  at::Tensor v_term_sq;        // |P^ (V^ - V)|^2: what wrong values do
-  at::Tensor logit_error_sq;   // sum over visible keys of (scaled logit^ - logit)^2
+  // With RowDetail::kAll only:
+  at::Tensor k_term_sq;       // |(P^ - P) V|^2: what wrong scores do
+  at::Tensor v_term_sq;       // |P^ (V^ - V)|^2: what wrong values do
+  at::Tensor logit_error_sq;  // sum over visible keys of (scaled logit^ - logit)^2
+};
+
+enum class RowDetail {
+  kKlAndOutput,  // a third of the time
+  kAll
 };
 
 // Rows without one visible quantized key have no error: bool [rows].
@@ -54,19 +60,19 @@ class RowComparison {
   // keys [tokens, num_kv_heads, d], values [tokens, num_kv_heads, dv]; `dtype` measures: kDouble or
   // kFloat.
   RowComparison(const AttentionSpec& spec, const at::Tensor& keys, const at::Tensor& values,
-                at::ScalarType dtype);
+                at::ScalarType dtype, RowDetail detail = RowDetail::kAll);
 
   // The rows compared from here on.
   void SetRows(const QueryRows& rows);
   const at::Tensor& output_sq() const { return output_sq_; }       // |P V|^2, as in RowErrors
-  const at::Tensor& logit_sq() const { return logit_sq_; }         // sum over visible keys
+  const at::Tensor& logit_sq() const { return logit_sq_; }         // sum over visible keys; kAll
   const at::Tensor& visible_keys() const { return num_visible_; }  // [rows] int64
 
   // The same cache as Compare() reads it; made once per sequence.
   struct Prepared {
-    at::Tensor k_stored;            // [num_kv_heads, tokens, d]
-    at::Tensor values;              // [num_kv_heads, tokens, 2 dv]: stored, and the reference's
-    at::Tensor k;                   // [num_kv_heads, tokens, d]; undefined: the reference's
+    at::Tensor k_stored;  // [num_kv_heads, tokens, d]
+    at::Tensor values;    // [num_kv_heads, tokens, 2 dv]: stored, and (kAll) the reference's
+    at::Tensor k;         // [num_kv_heads, tokens, d]; undefined: the reference's
     at::Tensor exact_minus_stored;  // of values [num_kv_heads, tokens, dv]
   };
   Prepared Prepare(const StoredCache& stored) const;
@@ -84,6 +90,7 @@ class RowComparison {
 
   const AttentionSpec& spec_;
   at::ScalarType dtype_;
+  RowDetail detail_;
   at::Tensor k_, v_;          // [num_kv_heads, tokens, dim]
   at::Tensor age_, visible_;  // [rows, tokens]: position - key; bool
   at::Tensor hidden_;         // !visible

@@ -26,7 +26,7 @@ struct ValidationOptions {
   std::string headline_arm;                     // empty: see HeadlineArm
   CacheWindows windows = {64, 256};             // of arms with windows, tokens
   MethodContext::Options methods;
-  int64_t rows_per_sequence = 256;  // query rows on which attention is compared; 0: all
+  int64_t rows_per_sequence = 128;  // query rows on which attention is compared; 0: all
   bool measure_in_float32 = false;  // else float64
   bool round_to_bf16 = true;        // queries, keys and values, as a bf16 cache does
   bool local_only = false;          // nothing propagates; no perplexity, no needles
