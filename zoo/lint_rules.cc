@@ -43,7 +43,8 @@ constexpr LintRule kRules[] = {
     {"OZ018", "model-mismatch", Severity::kError, "heads or dimensions unlike the model's"},
     {"OZ019", "negative-eigenvalue", Severity::kError, "no covariance has one"},
     {"OZ020", "artifact-damaged", Severity::kError,
-     "digests, schema, geometry or report of an artifact do not hold"},
+     "digests, schema, geometry or report of an artifact do not hold, or a rotation is not that of "
+     "its own moments"},
     {"OZ021", "not-validated", Severity::kWarning, "an artifact whose report has no validation"},
     {"OZ022", "gate-failed", Severity::kError,
      "the recorded measurements fail the report's gate, or are of other rotations"},

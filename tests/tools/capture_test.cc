@@ -3,18 +3,15 @@
 //
 // The real oscar-capture: killed and starved of disk it leaves nothing under the final name, what
 // it refuses it refuses before it runs, and oscar-calibrate --from fits from what it wrote.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -24,48 +21,15 @@ namespace {
 
 constexpr int kKillPoints = 8, kFullDiskPoints = 4;
 
-struct Exit {
-  int code = -1;  // -1 if killed
-  int signal = 0;
-  std::string out;  // standard output and error
-};
-
 std::string ReadText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-Exit RunProgram(const char* program, std::vector<std::string> arguments,
-                const std::vector<std::string>& environment = {}) {
-  const fs::path log = fs::path(testing::TempDir()) / ("capture-log" + std::to_string(getpid()));
-  arguments.insert(arguments.begin(), program);
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
-    for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
-    const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    dup2(fd, 1);
-    dup2(fd, 2);
-    execv(program, argv.data());
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  Exit exit;
-  if (WIFEXITED(status)) exit.code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) exit.signal = WTERMSIG(status);
-  exit.out = ReadText(log);
-  fs::remove(log);
-  return exit;
-}
-
 std::string Model() { return TestData("tiny-qwen3/config.json").parent_path(); }
 
-Exit Capture(const fs::path& output, std::vector<std::string> more = {},
-             const std::vector<std::string>& environment = {}) {
+ProgramExit Capture(const fs::path& output, std::vector<std::string> more = {},
+                    const std::vector<std::string>& environment = {}) {
   std::vector<std::string> arguments = {Model(),    "-o",  output.string(),  "--device", "cpu",
                                         "--tokens", "400", "--max-sequence", "200"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -81,11 +45,11 @@ std::vector<std::string> Fault(const std::string& setting, const fs::path& outpu
 long CountCalls(const fs::path& scratch, const std::vector<std::string>& more) {
   fs::create_directories(scratch / "whole");
   const fs::path output = scratch / "whole" / "dump", count = scratch / "count";
-  const Exit exit =
+  const ProgramExit exit =
       Capture(output, more,
               {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_DIR=" + output.parent_path().string(),
                "OSCAR_FAULT_COUNT=" + count.string()});
-  EXPECT_EQ(exit.code, 0) << exit.out;
+  EXPECT_EQ(exit.code, 0) << exit.all();
   return std::stol(ReadText(count));
 }
 
@@ -100,8 +64,8 @@ TEST(Capture, KilledAnywhereItLeavesNothingUnderTheName) {
       SCOPED_TRACE(std::to_string(at) + " of " + std::to_string(calls));
       const fs::path output = scratch / std::to_string(point) / "dump";
       fs::create_directories(output.parent_path());
-      const Exit exit = Capture(output, format, Fault("OSCAR_FAULT_KILL_AT", output, at));
-      EXPECT_EQ(exit.signal, SIGKILL) << exit.out;
+      const ProgramExit exit = Capture(output, format, Fault("OSCAR_FAULT_KILL_AT", output, at));
+      EXPECT_EQ(exit.signal, SIGKILL) << exit.all();
       EXPECT_FALSE(fs::exists(output));
     }
   }
@@ -116,9 +80,9 @@ TEST(Capture, AFullDiskIsExitCode4AndNothingIsLeft) {
       SCOPED_TRACE(std::to_string(at) + " of " + std::to_string(calls));
       const fs::path output = scratch / std::to_string(point) / "dump";
       fs::create_directories(output.parent_path());
-      const Exit exit = Capture(output, format, Fault("OSCAR_FAULT_ENOSPC_AT", output, at));
-      EXPECT_EQ(exit.code, 4) << exit.out;
-      EXPECT_NE(exit.out.find("No space left"), std::string::npos) << exit.out;
+      const ProgramExit exit = Capture(output, format, Fault("OSCAR_FAULT_ENOSPC_AT", output, at));
+      EXPECT_EQ(exit.code, 4) << exit.all();
+      EXPECT_NE(exit.all().find("No space left"), std::string::npos) << exit.all();
       EXPECT_TRUE(fs::is_empty(output.parent_path()));
     }
   }
@@ -134,9 +98,9 @@ TEST(Capture, EqualRunsGiveEqualBytes) {
 TEST(Capture, RefusesBeforeItRuns) {
   const fs::path scratch = TestScratch("capture-refused");
   const auto expect = [&](int code, const char* reason, const std::vector<std::string>& more) {
-    const Exit exit = Capture(scratch / "d", more);
-    EXPECT_EQ(exit.code, code) << exit.out;
-    EXPECT_NE(exit.out.find(reason), std::string::npos) << exit.out;
+    const ProgramExit exit = Capture(scratch / "d", more);
+    EXPECT_EQ(exit.code, code) << exit.all();
+    EXPECT_NE(exit.all().find(reason), std::string::npos) << exit.all();
     EXPECT_TRUE(fs::is_empty(scratch));
   };
   expect(2, "at most 17.2 GB",
@@ -146,18 +110,18 @@ TEST(Capture, RefusesBeforeItRuns) {
   expect(2, "--deflate is for", {"--format", "upstream", "--deflate", "1"});
   expect(2, "--separator", {"--separator", "x"});
   std::ofstream(scratch / "there") << "x";
-  const Exit exit = Capture(scratch / "there");
+  const ProgramExit exit = Capture(scratch / "there");
   EXPECT_EQ(exit.code, 3);
-  EXPECT_NE(exit.out.find("exists already"), std::string::npos) << exit.out;
+  EXPECT_NE(exit.all().find("exists already"), std::string::npos) << exit.all();
 }
 
 TEST(Capture, DryRunSaysHowMuchItWouldWrite) {
   const fs::path scratch = TestScratch("capture-dry");
-  const Exit exit = Capture(scratch / "d.h5", {"--dry-run", "--scores", "none"});
+  const ProgramExit exit = Capture(scratch / "d.h5", {"--dry-run", "--scores", "none"});
   EXPECT_EQ(exit.code, 0);
   EXPECT_TRUE(fs::is_empty(scratch));
-  EXPECT_NE(exit.out.find("total"), std::string::npos) << exit.out;
-  EXPECT_NE(exit.out.find("(0 rows per layer)"), std::string::npos) << exit.out;
+  EXPECT_NE(exit.all().find("total"), std::string::npos) << exit.all();
+  EXPECT_NE(exit.all().find("(0 rows per layer)"), std::string::npos) << exit.all();
 }
 
 // The whole way, with every precision: the artifact of a dump is that of the model but for where it
@@ -169,8 +133,8 @@ TEST(Capture, ADumpCalibratesToTheRotationsOfTheModel) {
   const auto calibrate = [&](const char* name, std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), fit.begin(), fit.end());
     arguments.insert(arguments.end(), {"-o", (scratch / name).string()});
-    const Exit exit = RunProgram(OSCAR_CALIBRATE, arguments);
-    EXPECT_EQ(exit.code, 0) << exit.out;
+    const ProgramExit exit = RunProgram(OSCAR_CALIBRATE, arguments);
+    EXPECT_EQ(exit.code, 0) << exit.all();
     return ReadText(scratch / name / "rotations.safetensors");
   };
   for (const char* dtype : {"f32", "bf16"}) {
@@ -186,12 +150,12 @@ TEST(Capture, ADumpCalibratesToTheRotationsOfTheModel) {
     EXPECT_TRUE(calibrate(("upstream-" + suffix).c_str(),
                           {"--from", scratch / ("up-" + suffix), "--dtype", dtype}) == model);
   }
-  const Exit refused = RunProgram(OSCAR_CALIBRATE, {Model(), "--from", scratch / "f32.h5"});
+  const ProgramExit refused = RunProgram(OSCAR_CALIBRATE, {Model(), "--from", scratch / "f32.h5"});
   EXPECT_EQ(refused.code, 2);
-  const Exit damaged =
+  const ProgramExit damaged =
       RunProgram(OSCAR_CALIBRATE, {"--from", scratch / "model-f32" / "manifest.json"});
   EXPECT_EQ(damaged.code, 3);
-  EXPECT_NE(damaged.out.find("not an HDF5 file"), std::string::npos) << damaged.out;
+  EXPECT_NE(damaged.all().find("not an HDF5 file"), std::string::npos) << damaged.all();
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -26,35 +27,18 @@ namespace {
 
 constexpr int kKillPoints = 20, kFullDiskPoints = 8;
 
-struct Exit {
-  int code = -1;  // -1 if killed
-  int signal = 0;
-};
-
 // Runs oscar-calibrate on the bundled model with little data; `environment` adds NAME=VALUE. Output
 // goes to `log`.
-Exit Calibrate(const fs::path& output, const std::vector<std::string>& environment,
-               const fs::path& log) {
+ProgramExit Calibrate(const fs::path& output, const std::vector<std::string>& environment,
+                      const fs::path& log) {
   const std::string model = TestData("tiny-qwen3/config.json").parent_path();
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0",
-           1);  // a sanitized program, and a library before its run time
-    for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
-    const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    dup2(fd, 1);
-    dup2(fd, 2);
-    execl(OSCAR_CALIBRATE, "oscar-calibrate", model.c_str(), "-o", output.c_str(), "--device",
-          "cpu", "--tokens", "1500", "--max-sequence", "400", "--error-rows", "8", "--min-tokens",
-          "1", static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  Exit result;
-  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
-  return result;
+  const ProgramExit exit =
+      RunProgram(OSCAR_CALIBRATE,
+                 {model, "-o", output.string(), "--device", "cpu", "--tokens", "1500",
+                  "--max-sequence", "400", "--error-rows", "8", "--min-tokens", "1"},
+                 environment);
+  std::ofstream(log, std::ios::app) << exit.all();
+  return exit;
 }
 
 std::map<std::string, std::string> Files(const fs::path& directory) {
@@ -76,7 +60,7 @@ class Crash : public testing::Test {
  protected:
   void SetUp() override {
     scratch_ = TestScratch("crash");
-    const Exit exit = Calibrate(
+    const ProgramExit exit = Calibrate(
         scratch_ / "work" / "whole",
         {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_DIR=" + (scratch_ / "work").string(),
          "OSCAR_FAULT_COUNT=" + (scratch_ / "count").string()},
@@ -96,7 +80,7 @@ class Crash : public testing::Test {
   }
 
   void ExpectWhole(const fs::path& output, const fs::path& log) const {
-    const Exit exit = Calibrate(output, {}, log);
+    const ProgramExit exit = Calibrate(output, {}, log);
     ASSERT_EQ(exit.code, 0) << ReadText(log);
     const auto files = Files(output);
     ASSERT_EQ(files.size(), whole_.size());
@@ -121,7 +105,7 @@ TEST_F(Crash, KilledAnywhereItResumesToTheSameBytes) {
     const fs::path output = scratch_ / ("kill" + std::to_string(point)) / "out",
                    log = scratch_ / ("kill-log" + std::to_string(point));
     fs::create_directories(output.parent_path());
-    const Exit exit =
+    const ProgramExit exit =
         Calibrate(output, Fault("OSCAR_FAULT_KILL_AT", output, point, kKillPoints), log);
     EXPECT_EQ(exit.signal, SIGKILL) << ReadText(log);
     if (fs::exists(output)) {
@@ -137,7 +121,7 @@ TEST_F(Crash, AFullDiskIsExitCode4AndNoPartialArtifact) {
     const fs::path output = scratch_ / ("full" + std::to_string(point)) / "out",
                    log = scratch_ / ("full-log" + std::to_string(point));
     fs::create_directories(output.parent_path());
-    const Exit exit =
+    const ProgramExit exit =
         Calibrate(output, Fault("OSCAR_FAULT_ENOSPC_AT", output, point, kFullDiskPoints), log);
     if (fs::exists(output)) {  // the last calls only clear up
       EXPECT_EQ(exit.code, 0) << ReadText(log);

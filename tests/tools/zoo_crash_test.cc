@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
 
@@ -25,17 +26,14 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-using Strings = std::vector<std::string>;
+using Strings = ProgramStrings;
 
 std::string ReadText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-struct Ended {
-  int code = -1;  // -1 if killed
-  int signal = 0;
-  std::string out, err;
+struct Ended : ProgramExit {
   Json json() const { return Json::parse(out); }
 };
 
@@ -48,27 +46,11 @@ class ZooProgram : public testing::Test {
 
   fs::path Artifact(unsigned seed) const { return scratch_ / ("artifact" + std::to_string(seed)); }
 
-  // `environment`: NAME=VALUE.
   pid_t Start(const Strings& arguments, const Strings& environment, const std::string& log) {
-    const pid_t child = fork();
-    if (child != 0) return child;
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
-    for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
-    dup2(open((scratch_ / (log + ".out")).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), 1);
-    dup2(open((scratch_ / (log + ".err")).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), 2);
-    std::vector<char*> argv = {const_cast<char*>("oscar-zoo")};
-    for (const std::string& argument : arguments)
-      argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    execv(OSCAR_ZOO_PROGRAM, argv.data());
-    _exit(127);
+    return StartProgram(OSCAR_ZOO_PROGRAM, arguments, environment, scratch_ / log);
   }
   Ended Wait(pid_t child, const std::string& log) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-            WIFSIGNALED(status) ? WTERMSIG(status) : 0, ReadText(scratch_ / (log + ".out")),
-            ReadText(scratch_ / (log + ".err"))};
+    return {WaitForProgram(child, scratch_ / log)};
   }
   Ended Zoo(const Strings& arguments, const Strings& environment = {}) {
     return Wait(Start(arguments, environment, "log"), "log");

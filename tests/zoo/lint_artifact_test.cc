@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "export/artifact/artifact_format.h"
@@ -80,6 +81,19 @@ TEST(LintArtifact, EveryBadHeadHasItsFinding) {
       << Lines(report);
   EXPECT_TRUE(Has(report, "not-finite"));
   EXPECT_TRUE(Has(report, "negative-eigenvalue"));
+}
+
+// Orthogonal, finite, paired and rightly digested, and still wrong: only the moments can tell.
+TEST(LintArtifact, RotationsOfOtherHeadsAreAnError) {
+  const fs::path path = TestScratch("lint-artifact") / "a";
+  WriteEdited(path, [](LayerResult& layer) {
+    auto& r = layer.k.rotation;
+    const auto half = static_cast<std::ptrdiff_t>(r.size() / 2);
+    std::swap_ranges(r.begin(), r.begin() + half, r.begin() + half);
+  });
+  const LintReport report = Lint({path}, {});
+  ASSERT_TRUE(Has(report, "artifact-damaged")) << Lines(report);
+  EXPECT_NE(Lines(report).find("does not belong to the covariance"), std::string::npos);
 }
 
 TEST(LintArtifact, TooFewTokensShowInTheSpectrum) {

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See run_program.h.
+#include "tests/support/run_program.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+fs::path Stream(const fs::path& log, const char* name) { return log.string() + name; }
+
+std::string TakeText(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  fs::remove(path);
+  return text;
+}
+
+}  // namespace
+
+pid_t StartProgram(const std::string& program, const ProgramStrings& arguments,
+                   const ProgramStrings& environment, const fs::path& log) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  // A sanitized program, and a library before its run time.
+  setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
+  for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
+  dup2(open(Stream(log, ".out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), 1);
+  dup2(open(Stream(log, ".err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), 2);
+  std::vector<char*> argv = {const_cast<char*>(program.c_str())};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  _exit(127);
+}
+
+ProgramExit WaitForProgram(pid_t child, const fs::path& log) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+          TakeText(Stream(log, ".out")), TakeText(Stream(log, ".err"))};
+}
+
+ProgramExit RunProgram(const std::string& program, const ProgramStrings& arguments,
+                       const ProgramStrings& environment) {
+  const fs::path log = fs::path(testing::TempDir()) / ("program-" + std::to_string(getpid()));
+  return WaitForProgram(StartProgram(program, arguments, environment, log), log);
+}
+
+}  // namespace oscar

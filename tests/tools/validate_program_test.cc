@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real oscar-validate on the bundled model: what it refuses, what its gate says by its exit
+// code, where its report goes, and that a dump does for the local part.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "capture/files/strict_json.h"
+#include "export/artifact/artifact_reader.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+std::string Model() { return TestData("tiny-qwen3/config.json").parent_path(); }
+
+// One artifact for all tests of the program, from the first 3000 tokens of the built-in text.
+const fs::path& Calibrated() {
+  static const fs::path artifact = [] {
+    const fs::path path = TestScratch("validate_program") / "artifact";
+    const ProgramExit exit = RunProgram(
+        OSCAR_CALIBRATE,
+        {Model(), "-o", path.string(), "--device", "cpu", "--tokens", "3000", "--error-rows", "8"});
+    EXPECT_EQ(exit.code, 0) << exit.all();
+    return path;
+  }();
+  return artifact;
+}
+
+fs::path Copy(const std::string& name) {
+  const fs::path path = TestScratch("validate_" + name) / "artifact";
+  fs::copy(Calibrated(), path);
+  return path;
+}
+
+ProgramExit Validate(const fs::path& artifact, const ProgramStrings& more) {
+  ProgramStrings arguments = {artifact.string(), "--device", "cpu", "--rows", "16",
+                              "--bootstrap",     "20"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return RunProgram(OSCAR_VALIDATE, arguments);
+}
+
+ProgramStrings Quick(ProgramStrings more = {}) {
+  more.insert(more.begin(), {"--model", Model(), "--sequences", "1", "--length", "512", "--arms",
+                             "hadamard", "oscar_per_head+clip+windows", "--needle-lengths", "512",
+                             "--needle-tasks", "single_1"});
+  return more;
+}
+
+TEST(ValidateProgram, PutsItsReportIntoTheArtifact) {
+  const fs::path artifact = Copy("attach");
+  const ProgramExit exit = Validate(artifact, Quick({"--gate", "kl<=10,ppl_ratio<=100"}));
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  EXPECT_TRUE(exit.out.ends_with((artifact / "report.html").string() + "\n")) << exit.out;
+  const Json validation = Artifact::Open(artifact).report().at("validation");
+  EXPECT_EQ(validation.at("gate").at("passed"), true);
+  EXPECT_EQ(validation.at("source"), "model");
+  EXPECT_TRUE(validation.at("arms").at(2).contains("needle"));
+}
+
+TEST(ValidateProgram, AFailedGateIsExitCode1AndTheReportIsThere) {
+  const fs::path artifact = Copy("gate");
+  const fs::path output = artifact.parent_path() / "report";
+  const std::string before = ReadJsonFile((artifact / "manifest.json").string()).dump();
+  const ProgramExit exit =
+      Validate(artifact, Quick({"--gate", "top1_agreement>1", "-o", output.string()}));
+  EXPECT_EQ(exit.code, 1) << exit.all();
+  EXPECT_EQ(
+      ReadJsonFile((output / "report.json").string()).at("validation").at("gate").at("passed"),
+      false);
+  EXPECT_EQ(ReadJsonFile((artifact / "manifest.json").string()).dump(), before);
+}
+
+// The text that the rotations were fitted to, in another cut.
+TEST(ValidateProgram, TextOfTheCalibrationIsRefused) {
+  const fs::path scratch = TestScratch("validate_overlap");
+  const fs::path text = scratch / "text.jsonl", artifact = scratch / "artifact";
+  std::ofstream file(text);
+  unsigned state = 1;
+  for (int row = 0; row < 8; ++row) {
+    file << R"({"input_ids": [)";
+    for (int i = 0; i < 500; ++i)
+      file << (i > 0 ? ", " : "") << (state = state * 1664525U + 1013904223U) % 8000;
+    file << "]}\n";
+  }
+  file.close();
+  ASSERT_EQ(RunProgram(OSCAR_CALIBRATE, {Model(), "-o", artifact.string(), "--device", "cpu",
+                                         "--data", text.string(), "--error-rows", "8"})
+                .code,
+            0);
+  for (const char* pack : {"--pack", "--no-pack"}) {
+    const ProgramExit exit = Validate(
+        artifact, Quick({"--data", text.string(), pack, "-o", (scratch / "report").string()}));
+    EXPECT_EQ(exit.code, 3) << exit.all();
+    EXPECT_NE(exit.err.find("calibrat"), std::string::npos) << exit.err;
+    EXPECT_FALSE(fs::exists(scratch / "report"));
+  }
+}
+
+TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
+  const fs::path artifact = Copy("dump");
+  const fs::path scratch = artifact.parent_path();
+  const std::string text = (scratch / "text.txt").string(), dump = (scratch / "d.h5").string();
+  std::ofstream(text) << std::string(2000, 'a') + " words that were never calibrated on, " +
+                             std::string(300, 'z');
+  ASSERT_EQ(
+      RunProgram(OSCAR_CAPTURE, {Model(), "-o", dump, "--device", "cpu", "--data", text}).code, 0);
+  const ProgramExit exit = Validate(artifact, {"--from", dump, "--arms", "hadamard", "oscar_shared",
+                                               "-o", (scratch / "report").string()});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  const Json validation = ReadJsonFile((scratch / "report/report.json").string()).at("validation");
+  EXPECT_EQ(validation.at("source"), "dump");
+  for (const Json& arm : validation.at("arms")) {
+    EXPECT_TRUE(arm.contains("local"));
+    EXPECT_FALSE(arm.contains("text"));
+  }
+}
+
+TEST(ValidateProgram, NonsenseIsAUsageError) {
+  const fs::path artifact = Copy("usage");
+  for (const ProgramStrings& more :
+       {ProgramStrings{}, Quick({"--gate", "kll<=1"}), Quick({"--arms", "naive+sinks"}),
+        Quick({"--length", "100000"}), Quick({"--headline-arm", "naive"})}) {
+    EXPECT_EQ(Validate(artifact, more).code, 2);
+  }
+}
+
+}  // namespace
+}  // namespace oscar
