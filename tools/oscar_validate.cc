@@ -112,7 +112,9 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
     return std::nullopt;
   }
   if (context.dry_run) {
-    context.out << PlanText(input, ParseArms(options.validation.arms, artifact));
+    context.out << PlanText(
+        input, ParseArms(options.validation.arms,
+                         MethodContext(artifact, model.spec.layers, options.validation.methods)));
     return std::nullopt;
   }
   const at::Device device = ParseDevice(options.model.device);

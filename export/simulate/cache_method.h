@@ -62,8 +62,8 @@ struct CacheMethod {
   double metadata_bits = 32;     // per quantization group, in 16-bit numbers as papers count
   // The caches of one layer. Throws InputError where the artifact lacks what the method needs.
   std::function<LayerCache(const MethodContext&, size_t layer_index, bool clip)> make;
-  // Whether the artifact has what the method needs, so that a default list can leave it out.
-  std::function<bool(const Artifact&)> available;
+  // Whether artifact and model have what the method needs; a default list leaves out the others.
+  std::function<bool(const MethodContext&)> available;
 };
 
 std::span<const CacheMethod> CacheMethods();

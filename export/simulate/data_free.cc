@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-bool Always(const Artifact&) { return true; }
+bool Always(const MethodContext&) { return true; }
 
 LayerCache DataFree(const MethodContext& context, size_t layer_index, bool clip, bool hadamard,
                     int bits) {

@@ -21,10 +21,10 @@
 namespace oscar {
 namespace {
 
-bool Always(const Artifact&) { return true; }
+bool Always(const MethodContext&) { return true; }
 
 CacheMethod Control(std::string_view name, std::string_view description, auto make,
-                    std::function<bool(const Artifact&)> available = Always) {
+                    std::function<bool(const MethodContext&)> available = Always) {
   return {.name = name,
           .description = description,
           .null_control = true,
@@ -97,11 +97,10 @@ LayerCache ShuffledTokens(const MethodContext& context, size_t layer_index, bool
   return WithArtifactClip(context, layer_index, clip, RotationTensor(k), RotationTensor(v));
 }
 
-bool HasFit(const Artifact& artifact) {
-  const Json& manifest = artifact.manifest();
-  return manifest.contains("calibration") && manifest.at("calibration").contains("composition") &&
-         manifest.at("calibration").contains("value_target") &&
-         artifact.ReadLayer(artifact.layer_ids().at(0)).k_shared.num_rotations > 0;
+// Whether the artifact says what its moments were fitted to.
+bool HasFit(const MethodContext& context) {
+  const Json calibration = context.artifact().manifest().value("calibration", Json::object());
+  return calibration.contains("composition") && calibration.contains("value_target");
 }
 
 }  // namespace
@@ -132,7 +131,7 @@ CacheMethod WrongLayerControl() {
         const at::Tensor k = RotationTensor(other.k), v = RotationTensor(other.v);
         return WithArtifactClip(context, layer_index, clip, k, v);
       },
-      [](const Artifact& artifact) { return artifact.layer_ids().size() > 1; });
+      [](const MethodContext& context) { return context.layers().size() > 1; });
 }
 
 CacheMethod ShuffledTokensControl() {

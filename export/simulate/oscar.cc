@@ -19,10 +19,13 @@ LayerCache Stored(const MethodContext& context, const StoredSide& k, const Store
                       {RotationTensor(v), 2, clip ? v.clip_ratio : 0, group});
 }
 
-int64_t RotationsPerLayer(const StoredLayer& layer) { return layer.k.num_rotations; }
+bool HasPerHead(const MethodContext& context) {
+  return context.Stored(0).k.num_rotations == context.layers()[0].attention.num_kv_heads;
+}
 
-StoredLayer FirstLayer(const Artifact& artifact) {
-  return artifact.ReadLayer(artifact.layer_ids().at(0));
+bool HasShared(const MethodContext& context) {
+  const StoredLayer& layer = context.Stored(0);
+  return SharedSide(layer.k, layer.k_shared).num_rotations == 1;
 }
 
 }  // namespace
@@ -42,11 +45,7 @@ CacheMethod OscarSharedMethod() {
                 }
                 return Stored(context, k, v, clip);
               },
-          .available =
-              [](const Artifact& artifact) {
-                const StoredLayer layer = FirstLayer(artifact);
-                return layer.k_shared.num_rotations > 0 || RotationsPerLayer(layer) == 1;
-              }};
+          .available = HasShared};
 }
 
 CacheMethod OscarPerHeadMethod() {
@@ -65,11 +64,7 @@ CacheMethod OscarPerHeadMethod() {
                 }
                 return Stored(context, layer.k, layer.v, clip);
               },
-          .available =
-              [](const Artifact& artifact) {
-                const StoredLayer layer = FirstLayer(artifact);
-                return layer.k_shared.num_rotations > 0 || RotationsPerLayer(layer) > 1;
-              }};
+          .available = HasPerHead};
 }
 
 }  // namespace oscar

@@ -77,7 +77,7 @@ Arm ParseArm(std::string_view name) {
   return MakeArm(method, clip, windows);
 }
 
-std::vector<Arm> ParseArms(const std::vector<std::string>& names, const Artifact& artifact) {
+std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodContext& context) {
   std::vector<Arm> arms = {ParseArm(kReferenceArm)};
   const auto add = [&](const Arm& arm) {
     const auto same = [&](const Arm& other) { return other.name == arm.name; };
@@ -91,7 +91,7 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const Artifact
         for (const std::string_view arm : kDefaultArms) list.push_back(ParseArm(arm));
       }
       for (const Arm& arm : list) {
-        if (arm.method->available(artifact)) add(arm);
+        if (arm.method->available(context)) add(arm);
       }
     } else {
       add(ParseArm(name));

@@ -29,9 +29,9 @@ inline constexpr std::string_view kReferenceArm = "bf16";
 Arm ParseArm(std::string_view name);
 
 // "default", "all" (every method with and without clipping and windows), or names; the reference
-// comes first in any case, duplicates once. "default" and "all" leave out what the artifact cannot
-// provide.
-std::vector<Arm> ParseArms(const std::vector<std::string>& names, const Artifact& artifact);
+// comes first in any case, duplicates once. "default" and "all" leave out what artifact and
+// model cannot provide.
+std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodContext& context);
 
 // The arm that a verdict is about, unless the user names one: OSCAR per head with everything, or
 // what comes closest to it; the last arm if there is no OSCAR among them.

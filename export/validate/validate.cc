@@ -49,8 +49,8 @@ class Validation {
              const ValidationOptions& options, const ValidationHooks& hooks)
       : options_(options),
         hooks_(hooks),
-        arms_(ParseArms(options.arms, artifact)),
         context_(artifact, layers, options.methods),
+        arms_(ParseArms(options.arms, context_)),
         rows_(RowsToMeasure(measured_lengths, options)),
         observer_(context_, arms_, rows_,
                   {.windows = options.windows,
@@ -133,8 +133,8 @@ class Validation {
  private:
   const ValidationOptions& options_;
   const ValidationHooks& hooks_;
-  std::vector<Arm> arms_;
   MethodContext context_;
+  std::vector<Arm> arms_;
   MeasuredRows rows_;
   ValidationObserver observer_;
   std::string headline_;

@@ -121,6 +121,20 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
   }
 }
 
+// Published files hold one rotation for all KV heads: no arm per head, and the headline is the
+// shared.
+TEST(ValidateProgram, AnImportedPairIsValidatedToo) {
+  const fs::path scratch = TestScratch("validate_import");
+  const std::string pair = (scratch / "pair").string(), imported = (scratch / "imported").string();
+  ASSERT_EQ(RunProgram(OSCAR_EXPORT, {Calibrated(), "--to", "sglang", "-o", pair}).code, 0);
+  ASSERT_EQ(RunProgram(OSCAR_EXPORT, {pair, "--from", "sglang", "-o", imported}).code, 0);
+  const ProgramExit exit = Validate(
+      imported, {"--model", Model(), "--sequences", "1", "--length", "512", "--local-only"});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  const Json validation = Artifact::Open(imported).report().at("validation");
+  EXPECT_EQ(validation.at("headline_arm"), "oscar_shared+clip+windows");
+}
+
 TEST(ValidateProgram, NonsenseIsAUsageError) {
   const fs::path artifact = Copy("usage");
   for (const ProgramStrings& more :

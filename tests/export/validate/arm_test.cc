@@ -12,6 +12,12 @@
 namespace oscar {
 namespace {
 
+struct Tiny {
+  TinyModel model;
+  Artifact artifact = Artifact::Open(TinyArtifact());
+  MethodContext context{artifact, model.spec.layers, {}};
+};
+
 TEST(Arm, ItsNameIsItsMethodAndModifiersInOneOrder) {
   const Arm arm = ParseArm("hadamard+windows+clip");
   EXPECT_EQ(arm.name, "hadamard+clip+windows");
@@ -27,26 +33,26 @@ TEST(Arm, NonsenseIsRefused) {
 }
 
 TEST(Arm, TheReferenceComesFirstAndNothingTwice) {
-  const Artifact artifact = Artifact::Open(TinyArtifact());
-  const std::vector<Arm> arms = ParseArms({"naive", "bf16", "naive"}, artifact);
+  const Tiny tiny;
+  const std::vector<Arm> arms = ParseArms({"naive", "bf16", "naive"}, tiny.context);
   ASSERT_EQ(arms.size(), 2U);
   EXPECT_EQ(arms[0].name, "bf16");
-  EXPECT_THROW(ParseArms({"bf16"}, artifact), UsageError);
+  EXPECT_THROW(ParseArms({"bf16"}, tiny.context), UsageError);
 }
 
 TEST(Arm, EveryMethodComesWithAndWithoutClippingAndWindows) {
-  const std::vector<Arm> arms = ParseArms({"all"}, Artifact::Open(TinyArtifact()));
+  const std::vector<Arm> arms = ParseArms({"all"}, Tiny().context);
   size_t quantizing = 0;
   for (const CacheMethod& method : CacheMethods()) quantizing += method.payload_bits < 16;
   EXPECT_EQ(arms.size(), 4 * quantizing + (CacheMethods().size() - quantizing));
 }
 
 TEST(Arm, TheHeadlineIsOscarPerHeadWithEverything) {
-  const Artifact artifact = Artifact::Open(TinyArtifact());
-  EXPECT_EQ(HeadlineArm(ParseArms({"default"}, artifact)).name, "oscar_per_head+clip+windows");
-  EXPECT_EQ(HeadlineArm(ParseArms({"oscar_shared+windows", "naive"}, artifact)).name,
+  const Tiny tiny;
+  EXPECT_EQ(HeadlineArm(ParseArms({"default"}, tiny.context)).name, "oscar_per_head+clip+windows");
+  EXPECT_EQ(HeadlineArm(ParseArms({"oscar_shared+windows", "naive"}, tiny.context)).name,
             "oscar_shared+windows");
-  EXPECT_EQ(HeadlineArm(ParseArms({"naive", "hadamard"}, artifact)).name, "hadamard");
+  EXPECT_EQ(HeadlineArm(ParseArms({"naive", "hadamard"}, tiny.context)).name, "hadamard");
 }
 
 }  // namespace

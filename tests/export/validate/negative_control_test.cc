@@ -81,7 +81,7 @@ TEST(NegativeControl, OneNanInTheModelIsSeen) {
   const Artifact artifact = Artifact::Open(TinyArtifact());
   const std::vector<LayerSpec> layers = {model.spec.layers[0]};
   MethodContext context(artifact, model.spec.layers, {});
-  const std::vector<Arm> arms = ParseArms({"hadamard"}, artifact);
+  const std::vector<Arm> arms = ParseArms({"hadamard"}, context);
   MeasuredRows rows;
   for (int64_t i = 0; i < 40; ++i) rows.rows.push_back({0, i, 40, i >= 20});
   ValidationObserver observer(context, arms, rows,
