@@ -46,12 +46,9 @@ std::string RenderTable(const Json& report) {
   return text.ToString();
 }
 
-Json ProgramJson() {
-  const BuildInfo build = ThisBuild();
-  Json program = {{"name", "oscar"},
-                  {"version", build.version},
-                  {"git_commit", build.git_commit},
-                  {"compiler", build.compiler}};
+Json ProgramAndCompiler() {
+  Json program = ProgramJson();
+  program["compiler"] = ThisBuild().compiler;
   return program;
 }
 
@@ -60,7 +57,8 @@ CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
     throw UsageError("--merge works from artifacts alone: give neither MODEL nor --from");
   if (options.output.empty()) throw UsageError("--merge needs an output: -o DIRECTORY");
   std::vector<fs::path> artifacts(options.merge.begin(), options.merge.end());
-  const Json report = MergeArtifacts(artifacts, options.calibration, ProgramJson(), options.output);
+  const Json report =
+      MergeArtifacts(artifacts, options.calibration, ProgramAndCompiler(), options.output);
   context.out << RenderTable(report);
   return {ExitCode::kDone, options.output};
 }
@@ -230,7 +228,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   info.data = subject.data;
   info.calibration = DescribeOptions(options.calibration, split, input.source->layers());
   info.calibration["configuration"] = context.config;
-  info.program = ProgramJson();
+  info.program = ProgramAndCompiler();
   info.program["machine"] = DescribeMachine(device, dtype);
   info.serving = {{"quant_group_size", options.calibration.clip.quant_group_size},
                   {"sink_tokens", options.calibration.sink_tokens},

@@ -89,10 +89,7 @@ CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
 CommandResult Import(const ExportOptions& options) {
   const auto files = FindRotationPair(options.input);
   if (!files) throw InputError(fmt::format("{}: holds no k*.pt and v*.pt", options.input));
-  const BuildInfo build = ThisBuild();
-  ImportPair(files->first, files->second, {},
-             {{"name", "oscar"}, {"version", build.version}, {"git_commit", build.git_commit}},
-             options.output);
+  ImportPair(files->first, files->second, {}, ProgramJson(), options.output);
   return {ExitCode::kDone, options.output};
 }
 

@@ -132,11 +132,6 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   return validation;
 }
 
-Json ProgramJson() {
-  const BuildInfo build = ThisBuild();
-  return {{"name", "oscar"}, {"version", build.version}, {"git_commit", build.git_commit}};
-}
-
 const Json& HeadlineArmOf(const Json& validation) {
   for (const Json& arm : validation.at("arms")) {
     if (arm.at("name") == validation.at("headline_arm")) return arm;

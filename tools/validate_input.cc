@@ -22,14 +22,19 @@ namespace {
 
 constexpr int64_t kDefaultLength = 4096, kLongestNeedle = 32768;  // tokens
 
-// By the configuration and a sample of every weight file, so that weights are read once.
-bool IsSameModel(const Artifact& artifact, const ModelInput& model) {
+// A sample of every weight file, so that weights are read once.
+Json ModelIdentity(const ModelInput& model) {
+  return {{"config", DigestToJson(DigestFile(model.location.directory / "config.json"))},
+          {"weights_sample", SampleWeights(model.checkpoint)}};
+}
+
+// What the artifact does not say of its model cannot differ.
+bool IsSameModel(const Artifact& artifact, const Json& identity) {
   const Json of_artifact = artifact.manifest().value("model", Json::object());
-  const auto equal = [&](const char* key, const Json& value) {
-    return !of_artifact.contains(key) || of_artifact[key] == value;
-  };
-  return equal("config", DigestToJson(DigestFile(model.location.directory / "config.json"))) &&
-         equal("weights_sample", SampleWeights(model.checkpoint));
+  for (const auto& [key, value] : identity.items()) {
+    if (of_artifact.contains(key) && of_artifact[key] != value) return false;
+  }
+  return true;
 }
 
 std::vector<NeedleSample> MakeNeedles(const ValidateOptions& options, const ModelInput& model) {
@@ -52,7 +57,8 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
                                     Log& log) {
   ValidationInput input;
   input.model = OpenModel(options.model, log);
-  input.same_model = IsSameModel(artifact, input.model);
+  input.identity = ModelIdentity(input.model);
+  input.same_model = IsSameModel(artifact, input.identity);
   if (!input.same_model && !options.allow_other_model) {
     throw InputError(fmt::format(
         "{}: is not the model that {} was made from (its config.json or weights differ); rotations "
@@ -86,12 +92,11 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
 }
 
 Json ValidationModelJson(const ValidationInput& input) {
-  const ModelInput& model = input.model;
-  return {{"id", model.location.id},
-          {"revision", model.location.revision},
-          {"config", DigestToJson(DigestFile(model.location.directory / "config.json"))},
-          {"weights_sample", SampleWeights(model.checkpoint)},
-          {"calibrated_on_it", input.same_model}};
+  Json json = input.identity;
+  json["id"] = input.model.location.id;
+  json["revision"] = input.model.location.revision;
+  json["calibrated_on_it"] = input.same_model;
+  return json;
 }
 
 Json ValidationDataJson(const DataSet& data, const OverlapResult& overlap) {

@@ -20,6 +20,7 @@ struct ValidationInput {
   ModelInput model;
   std::vector<NeedleSample> needles;
   OverlapResult overlap;
+  Json identity;           // digest of config.json and a sample of the weights, as in manifests
   bool same_model = true;  // the one that the artifact was fitted to
 };
 

@@ -10,15 +10,6 @@
 namespace oscar {
 namespace {
 
-// [n, H, d] -> [num_kv_heads, gqa_ratio, n, d] without a copy. KV heads stand in the batch
-// dimension, so that the one head of k and v can be repeated over its query heads by a stride of
-// zero, which every attention kernel takes.
-at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec) {
-  return x.view({x.size(0), spec.num_kv_heads, -1, x.size(2)})
-      .permute({1, 2, 0, 3})
-      .expand({-1, spec.gqa_ratio(), -1, -1});
-}
-
 // [end - begin, end - first_key] bool, true where query begin + i sees key first_key + j.
 at::Tensor Visible(int64_t begin, int64_t end, int64_t first_key, int64_t window,
                    at::Device device) {
@@ -29,6 +20,12 @@ at::Tensor Visible(int64_t begin, int64_t end, int64_t first_key, int64_t window
 }
 
 }  // namespace
+
+at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec) {
+  return x.view({x.size(0), spec.num_kv_heads, -1, x.size(2)})
+      .permute({1, 2, 0, 3})
+      .expand({-1, spec.gqa_ratio(), -1, -1});
+}
 
 void CausalAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v, const AttentionChunking& chunking, at::Tensor& out) {

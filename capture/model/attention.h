@@ -19,6 +19,11 @@ struct AttentionChunking {
   int64_t whole_attention = 4096;  // up to this many tokens without a window: one call
 };
 
+// [n, H, d] -> [num_kv_heads, gqa_ratio, n, d] without a copy. KV heads stand in the batch
+// dimension, so that the one head of k and v can be repeated over its query heads by a stride of
+// zero, which every attention kernel takes.
+at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec);
+
 // out[i, h] = sum_j softmax_j(scale * q[i, h] . k[j, h / gqa_ratio]) v[j, h / gqa_ratio], j =
 // max(0, i-W+1) .. i. q [T, num_q_heads, head_dim], k [T, num_kv_heads, head_dim], v [T,
 // num_kv_heads, v_head_dim] and out [T, num_q_heads, v_head_dim] are contiguous, on one device, of

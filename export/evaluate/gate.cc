@@ -12,8 +12,8 @@
 #include <cmath>
 #include <optional>
 
+#include "capture/files/nearest.h"
 #include "capture/files/quote.h"
-#include "export/evaluate/nearest_name.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -31,7 +31,7 @@ const GateMetric& FindMetric(std::string_view name, std::string_view check) {
   }
   const std::vector<std::string> names = MetricNames();
   throw UsageError(fmt::format("gate {}: no metric {}; nearest: {}; all: {}", Quoted(check),
-                               Quoted(name), NearestName(name, names), fmt::join(names, ", ")));
+                               Quoted(name), Nearest(name, names), fmt::join(names, ", ")));
 }
 
 GateCheck ParseCheck(std::string_view text) {

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "capture/files/nearest.h"
 #include "capture/files/quote.h"
 #include "capture/text/builtin_corpus.h"
 #include "export/evaluate/haystack.h"
-#include "export/evaluate/nearest_name.h"
 #include "export/evaluate/needle_tasks.h"
 #include "linalg/error.h"
 
@@ -25,7 +25,7 @@ const NeedleTask& FindTask(const std::string& name) {
   }
   const std::vector<std::string> names = NeedleTaskNames();
   throw UsageError(fmt::format("no needle task {}; nearest: {}; all: {}", Quoted(name),
-                               NearestName(name, names), fmt::join(names, ", ")));
+                               Nearest(name, names), fmt::join(names, ", ")));
 }
 
 // Text to ids as a prompt: the special tokens that the tokenizer puts in front, none behind (the

@@ -5,9 +5,6 @@
 // them, or the measurement is not to be trusted.
 #include <fmt/format.h>
 
-#include <cmath>
-#include <numbers>
-
 #include "calib/moments_file.h"
 #include "calib/options.h"
 #include "export/artifact/artifact_format.h"

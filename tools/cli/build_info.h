@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "capture/files/strict_json.h"
+
 namespace oscar {
 
 struct BuildInfo {
@@ -19,6 +21,9 @@ struct BuildInfo {
 };
 
 BuildInfo ThisBuild();
+
+// {"name", "version", "git_commit"}: the program that made a file.
+Json ProgramJson();
 
 // What --version prints: several lines, the first "<command> <version>".
 std::string VersionText(const std::string& command);

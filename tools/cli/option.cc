@@ -11,10 +11,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted
 #include "linalg/check.h"
 #include "linalg/error.h"
-#include "tools/cli/nearest.h"
 
 namespace oscar {
 namespace {

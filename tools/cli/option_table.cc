@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted, Escaped
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "tools/cli/console.h"  // AppendWrapped
-#include "tools/cli/nearest.h"
 
 namespace oscar {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
+#include "capture/files/nearest.h"
 #include "capture/files/quote.h"
 #include "tools/cli/build_info.h"
-#include "tools/cli/nearest.h"
 
 namespace oscar {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-#include "tools/cli/nearest.h"
+#include "capture/files/nearest.h"
 
 #include <algorithm>
 #include <cctype>
