@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
+#include <set>
 
-#include "export/evaluate/bootstrap.h"
 #include "export/evaluate/position_buckets.h"
+#include "export/validate/piece_sums.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -126,9 +126,9 @@ double ArmErrors::HeadKl(const Layer& layer, int64_t kv_head) const {
 
 void ArmErrors::AddKl(const std::vector<double>& row_means, Json& metrics) const {
   const std::vector<MeasuredRow>& rows = rows_.rows;
-  Mean headline, all, inside, beyond;
-  std::map<std::pair<int64_t, int64_t>, RatioUnit> units;  // (sequence, sixteenth of it)
-  std::map<int64_t, std::pair<Mean, std::map<int64_t, bool>>> by_length;
+  PieceSums headline;
+  Mean all, inside, beyond;
+  std::map<int64_t, std::pair<Mean, std::set<int64_t>>> by_length;  // mean, sequences
   int64_t longest = 0;
   for (const MeasuredRow& row : rows) longest = std::max(longest, row.length);
   const std::vector<PositionBucket> buckets =
@@ -142,40 +142,21 @@ void ArmErrors::AddKl(const std::vector<double>& row_means, Json& metrics) const
         .Add(kl);
     in_bucket[BucketOf(buckets, row.position)].Add(kl);
     if (!row.headline) continue;
-    headline.Add(kl);
-    RatioUnit& unit = units[{row.sequence, row.position * kPositionBins / row.length}];
-    unit.sum += kl;
-    unit.weight += 1;
+    headline.Add(row.sequence, row.position, row.length, kl);
     auto& [mean, sequences] = by_length[row.length];
     mean.Add(kl);
-    sequences[row.sequence] = true;
+    sequences.insert(row.sequence);
   }
 
   std::vector<float> samples;  // headline rows of all heads and layers
-  double max = 0;
   for (const Layer& layer : layers_) {
     for (size_t i = 0; i < layer.kl.size(); ++i) {
-      if (!rows[i % rows.size()].headline) continue;
-      samples.push_back(layer.kl[i]);
-      max = std::max(max, static_cast<double>(layer.kl[i]));
+      if (rows[i % rows.size()].headline) samples.push_back(layer.kl[i]);
     }
   }
-  const double probabilities[] = {0.5, 0.9, 0.99};
-  const std::vector<double> quantiles = Quantiles(std::move(samples), probabilities);
-  Json kl = {{"mean", headline.value()},
-             {"median", quantiles[0]},
-             {"p90", quantiles[1]},
-             {"p99", quantiles[2]},
-             {"max", max}};
-  std::vector<RatioUnit> unit_list;
-  for (const auto& [key, unit] : units) unit_list.push_back(unit);
-  if (const auto interval = BootstrapRatio(
-          unit_list, {.resamples = rows_.resamples, .confidence = 0.95, .seed = rows_.seed})) {
-    kl["interval"] = {interval->low, interval->high};
-  }
-  metrics["kl"] = kl;
+  metrics["kl"] = KlJson(headline, std::move(samples), rows_.resamples, rows_.seed);
   metrics["kl_all"] = all.value();
-  metrics["rows"] = headline.count;
+  metrics["rows"] = headline.count();
   metrics["inside_windows"] = {{"rows", inside.count}, {"kl", inside.value()}};
   metrics["beyond_windows"] = {{"rows", beyond.count}, {"kl", beyond.value()}};
   Json positions = Json::array(), lengths = Json::array();

@@ -14,13 +14,6 @@ namespace {
 
 constexpr int64_t kQueryChunk = 512;
 
-// [n, H, d] -> [num_kv_heads, gqa_ratio, n, d] without a copy; see capture/model/attention.cc.
-at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec) {
-  return x.view({x.size(0), spec.num_kv_heads, -1, x.size(2)})
-      .permute({1, 2, 0, 3})
-      .expand({-1, spec.gqa_ratio(), -1, -1});
-}
-
 }  // namespace
 
 void MixedAttention(const AttentionSpec& spec, const CacheWindows& windows, const at::Tensor& q,

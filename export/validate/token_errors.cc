@@ -8,11 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
 
-#include "export/evaluate/bootstrap.h"
 #include "export/evaluate/position_buckets.h"
+#include "export/validate/piece_sums.h"
 
 namespace oscar {
 namespace {
@@ -87,61 +85,43 @@ std::vector<ScoredToken> ScoredTokens(const std::vector<std::vector<int32_t>>& t
 
 Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,
                 const TokenErrors& reference, int64_t resamples, uint64_t seed) {
-  struct Unit {
-    RatioUnit nll, difference, kl;
-  };
-  std::map<std::pair<int64_t, int64_t>, Unit> units;  // (sequence, sixteenth of it)
   int64_t longest = 0;
   for (const ScoredToken& token : tokens) longest = std::max(longest, token.length);
   const std::vector<PositionBucket> buckets = MakePositionBuckets(longest, 0, 0);
-  std::vector<Unit> in_bucket(buckets.size());
-  Unit total;
-  double agree = 0, max = 0;
-  const auto add = [](RatioUnit& unit, double value) {
-    unit.sum += value;
-    unit.weight += 1;
+  struct Sums {
+    PieceSums nll, difference, kl;
   };
+  Sums total;
+  std::vector<Sums> in_bucket(buckets.size());
+  double agree = 0;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const ScoredToken& token = tokens[i];
-    Unit& of_sequence = units[{token.sequence, token.position * kPositionBins / token.length}];
-    for (Unit* unit : {&total, &of_sequence, &in_bucket[BucketOf(buckets, token.position)]}) {
-      add(unit->nll, arm.nll[i]);
-      add(unit->difference, static_cast<double>(arm.nll[i]) - reference.nll[i]);
-      add(unit->kl, arm.kl[i]);
+    for (Sums* sums : {&total, &in_bucket[BucketOf(buckets, token.position)]}) {
+      const auto add = [&](PieceSums& to, double value) {
+        to.Add(token.sequence, token.position, token.length, value);
+      };
+      add(sums->nll, arm.nll[i]);
+      add(sums->difference, static_cast<double>(arm.nll[i]) - reference.nll[i]);
+      add(sums->kl, arm.kl[i]);
     }
     agree += arm.agrees[i];
-    max = std::max(max, static_cast<double>(arm.kl[i]));
   }
-  const auto mean = [](const RatioUnit& unit) { return unit.sum / unit.weight; };
-  const auto interval = [&](RatioUnit Unit::*member) {
-    std::vector<RatioUnit> list;
-    for (const auto& [key, unit] : units) list.push_back(unit.*member);
-    return BootstrapRatio(list, {.resamples = resamples, .confidence = 0.95, .seed = seed});
-  };
-  const double probabilities[] = {0.5, 0.9, 0.99};
-  const std::vector<double> quantiles = Quantiles(arm.kl, probabilities);
-  Json kl = {{"mean", mean(total.kl)},
-             {"median", quantiles[0]},
-             {"p90", quantiles[1]},
-             {"p99", quantiles[2]},
-             {"max", max}};
   Json json = {{"scored_tokens", tokens.size()},
-               {"perplexity", std::exp(mean(total.nll))},
-               {"ppl_ratio", std::exp(mean(total.difference))},
-               {"top1_agreement", agree / static_cast<double>(tokens.size())}};
-  if (const auto i = interval(&Unit::nll))
+               {"perplexity", std::exp(total.nll.mean())},
+               {"ppl_ratio", std::exp(total.difference.mean())},
+               {"top1_agreement", agree / static_cast<double>(tokens.size())},
+               {"token_kl", KlJson(total.kl, arm.kl, resamples, seed)}};
+  if (const auto i = total.nll.Bootstrap(resamples, seed))
     json["perplexity_interval"] = {std::exp(i->low), std::exp(i->high)};
-  if (const auto i = interval(&Unit::difference))
+  if (const auto i = total.difference.Bootstrap(resamples, seed))
     json["ppl_ratio_interval"] = {std::exp(i->low), std::exp(i->high)};
-  if (const auto i = interval(&Unit::kl)) kl["interval"] = {i->low, i->high};
-  json["token_kl"] = kl;
   Json positions = Json::array();
   for (size_t i = 0; i < buckets.size(); ++i) {
-    if (in_bucket[i].kl.weight == 0) continue;
+    if (in_bucket[i].kl.count() == 0) continue;
     positions.push_back({{"from", buckets[i].from},
                          {"to", buckets[i].to},
-                         {"token_kl", mean(in_bucket[i].kl)},
-                         {"nll", mean(in_bucket[i].nll)}});
+                         {"token_kl", in_bucket[i].kl.mean()},
+                         {"nll", in_bucket[i].nll.mean()}});
   }
   json["by_position"] = positions;
   return json;

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See piece_sums.h.
+#include "export/validate/piece_sums.h"
+
+#include <algorithm>
+
+#include "export/evaluate/position_buckets.h"
+
+namespace oscar {
+namespace {
+
+void AddTo(RatioUnit& unit, double value) {
+  unit.sum += value;
+  unit.weight += 1;
+}
+
+}  // namespace
+
+void PieceSums::Add(int64_t sequence, int64_t position, int64_t length, double value) {
+  AddTo(total_, value);
+  AddTo(pieces_[{sequence, position * kPositionBins / length}], value);
+}
+
+std::optional<Interval> PieceSums::Bootstrap(int64_t resamples, uint64_t seed) const {
+  std::vector<RatioUnit> units;
+  for (const auto& [key, unit] : pieces_) units.push_back(unit);
+  return BootstrapRatio(units, {.resamples = resamples, .confidence = 0.95, .seed = seed});
+}
+
+Json KlJson(const PieceSums& sums, std::vector<float> samples, int64_t resamples, uint64_t seed) {
+  const double probabilities[] = {0.5, 0.9, 0.99, 1.0};
+  const std::vector<double> quantiles = Quantiles(std::move(samples), probabilities);
+  Json kl = {{"mean", sums.mean()},
+             {"median", quantiles[0]},
+             {"p90", quantiles[1]},
+             {"p99", quantiles[2]},
+             {"max", quantiles[3]}};
+  if (const auto interval = sums.Bootstrap(resamples, seed))
+    kl["interval"] = {interval->low, interval->high};
+  return kl;
+}
+
+}  // namespace oscar

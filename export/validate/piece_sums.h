@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A mean over positions of sequences, and how sure it is: what the bootstrap draws is a piece of
+// text, a sixteenth of a sequence. Trap: (row, head) pairs share their tokens and must not be
+// drawn.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "export/evaluate/bootstrap.h"
+
+namespace oscar {
+
+class PieceSums {
+ public:
+  // A value at a position of a sequence of `length` tokens.
+  void Add(int64_t sequence, int64_t position, int64_t length, double value);
+
+  int64_t count() const { return static_cast<int64_t>(total_.weight); }
+  double mean() const { return total_.weight > 0 ? total_.sum / total_.weight : 0; }
+  // Of 95 %; nothing for fewer than two pieces.
+  std::optional<Interval> Bootstrap(int64_t resamples, uint64_t seed) const;
+
+ private:
+  RatioUnit total_;
+  std::map<std::pair<int64_t, int64_t>, RatioUnit> pieces_;  // (sequence, sixteenth)
+};
+
+// A KL of report.json: the mean and its interval, and median, p90, p99 and max of `samples`, which
+// must not be empty.
+Json KlJson(const PieceSums& sums, std::vector<float> samples, int64_t resamples, uint64_t seed);
+
+}  // namespace oscar
