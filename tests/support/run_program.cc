@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
+
+#include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
 
@@ -21,8 +21,7 @@ namespace {
 fs::path Stream(const fs::path& log, const char* name) { return log.string() + name; }
 
 std::string TakeText(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = ReadText(path);
   fs::remove(path);
   return text;
 }

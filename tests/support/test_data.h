@@ -20,6 +20,9 @@ std::filesystem::path TestData(const std::string& name);
 // Set but missing: a failure.
 std::optional<std::filesystem::path> TestPack(const std::string& name);
 
+// The bytes of a file; "" if it cannot be read.
+std::string ReadText(const std::filesystem::path& path);
+
 // An empty directory of this test, removed and made anew at each call with the same name.
 std::filesystem::path TestScratch(const std::string& name);
 

@@ -21,11 +21,6 @@ namespace {
 
 constexpr int kKillPoints = 8, kFullDiskPoints = 4;
 
-std::string ReadText(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string Model() { return TestData("tiny-qwen3/config.json").parent_path(); }
 
 ProgramExit Capture(const fs::path& output, std::vector<std::string> more = {},

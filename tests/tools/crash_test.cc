@@ -51,11 +51,6 @@ std::map<std::string, std::string> Files(const fs::path& directory) {
   return files;
 }
 
-std::string ReadText(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 class Crash : public testing::Test {
  protected:
   void SetUp() override {

@@ -28,11 +28,6 @@ namespace {
 
 using Strings = ProgramStrings;
 
-std::string ReadText(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 struct Ended : ProgramExit {
   Json json() const { return Json::parse(out); }
 };

@@ -21,13 +21,6 @@ void WriteText(const std::filesystem::path& path, std::string_view content) {
       .write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
-std::string ReadText(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
 void WriteOneTensor(const std::filesystem::path& path, const std::string& name, char fill) {
   WriteText(path, SafetensorsBytes("{\"" + name +
                                        "\":{\"dtype\":\"F32\",\"shape\":[2,2],"

@@ -15,7 +15,6 @@ namespace oscar {
 std::string SafetensorsBytes(std::string_view header, std::string_view data);
 
 void WriteText(const std::filesystem::path& path, std::string_view content);
-std::string ReadText(const std::filesystem::path& path);
 
 // A file with one F32 [2, 2] tensor, whose 16 bytes are all `fill`.
 void WriteOneTensor(const std::filesystem::path& path, const std::string& name, char fill);

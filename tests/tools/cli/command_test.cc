@@ -15,24 +15,12 @@
 namespace oscar {
 namespace {
 
-struct Outcome {
-  int exit_code;
-  std::string out, err;
-};
-
 Outcome RunBrew(std::vector<std::string> arguments, const CommandFunction& function,
                 BrewOptions* options) {
-  std::ostringstream out, err;
-  Console console;
-  console.out = &out;
-  console.err = &err;
-  console.seconds = [] { return 0.0; };
-  console.utc = [] { return std::string("now"); };
-  std::vector<const char*> argv = {"oscar-brew"};
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  const int exit_code =
-      RunCommand(static_cast<int>(argv.size()), argv.data(), BrewTable(options), function, console);
-  return {exit_code, out.str(), err.str()};
+  return RunCaptured("oscar-brew", arguments,
+                     [&](int argc, const char* const* argv, const Console& console) {
+                       return RunCommand(argc, argv, BrewTable(options), function, console);
+                     });
 }
 
 Outcome RunBrew(std::vector<std::string> arguments, const CommandFunction& function) {

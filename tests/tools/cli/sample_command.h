@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "tools/cli/console.h"
 #include "tools/cli/option_table.h"
 
 namespace oscar {
@@ -79,6 +81,27 @@ inline OptionTable BrewTable(BrewOptions* o) {
   table.Add(&o->taste, {.name = "taste", .help = "Try this many first", .only_once = true});
   table.Example("oscar-brew arabica -n 4", "Four cups");
   return table;
+}
+
+// What a program run in this process says. `run` is given argc, argv and a console that writes
+// here.
+struct Outcome {
+  int exit_code;
+  std::string out, err;
+};
+
+template <typename Run>
+Outcome RunCaptured(const char* program, const std::vector<std::string>& arguments, Run run) {
+  std::ostringstream out, err;
+  Console console;
+  console.out = &out;
+  console.err = &err;
+  console.seconds = [] { return 0.0; };
+  console.utc = [] { return std::string("now"); };
+  std::vector<const char*> argv = {program};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  const int exit_code = run(static_cast<int>(argv.size()), argv.data(), console);
+  return {exit_code, out.str(), err.str()};
 }
 
 }  // namespace oscar

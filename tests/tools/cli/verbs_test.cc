@@ -7,13 +7,10 @@
 
 #include <sstream>
 
+#include "tests/tools/cli/sample_command.h"
+
 namespace oscar {
 namespace {
-
-struct Outcome {
-  int exit_code;
-  std::string out, err;
-};
 
 struct KitchenOptions {
   std::string dish, version;
@@ -38,19 +35,12 @@ VerbCommand Kitchen(KitchenOptions* options) {
   return {"kitchen", "Does the kitchen.", {{cook, run_cook}, {wash, run_wash}}, "Wear an apron."};
 }
 
-Outcome Cook(std::vector<std::string> arguments) {
-  std::ostringstream out, err;
-  Console console;
-  console.out = &out;
-  console.err = &err;
-  console.seconds = [] { return 0.0; };
-  console.utc = [] { return std::string("now"); };
-  std::vector<const char*> argv = {"bin/kitchen"};
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+Outcome Cook(const std::vector<std::string>& arguments) {
   KitchenOptions options;
-  const int exit_code =
-      RunVerbs(static_cast<int>(argv.size()), argv.data(), Kitchen(&options), console);
-  return {exit_code, out.str(), err.str()};
+  return RunCaptured("bin/kitchen", arguments,
+                     [&](int argc, const char* const* argv, const Console& console) {
+                       return RunVerbs(argc, argv, Kitchen(&options), console);
+                     });
 }
 
 TEST(Verbs, EachVerbHasItsOwnTable) {

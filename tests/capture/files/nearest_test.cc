@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Distances by hand.
-#include "tools/cli/nearest.h"
+#include "capture/files/nearest.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
