@@ -16,3 +16,15 @@ if(NOT OSCAR_WITH_CUDA STREQUAL "OFF")
     set(OSCAR_CUDA_REASON "no toolkit found")
   endif()
 endif()
+
+# Machine code for sm_80 runs on sm_86 and sm_89 too; sm_100 and sm_120 compile the PTX when a program starts.
+# -DOSCAR_CUDA_ARCHITECTURES="80-real;86-real;89-real;90a-real;100-real;120-real" has code for each.
+set(OSCAR_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "CUDA architectures of the kernels")
+if(OSCAR_CUDA_ENABLED)
+  set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  set(CMAKE_CUDA_ARCHITECTURES ${OSCAR_CUDA_ARCHITECTURES})
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # programs start on a machine without a toolkit
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+endif()

@@ -21,18 +21,21 @@ endif()
 add_library(oscar_options INTERFACE)
 target_include_directories(oscar_options INTERFACE ${PROJECT_SOURCE_DIR})
 # Codes must match bit for bit between scalar code, tensors and kernels: no contraction of a*b+c behind our back.
-target_compile_options(oscar_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off)
+set(host "$<COMPILE_LANGUAGE:C,CXX>")
+target_compile_options(oscar_options INTERFACE
+  "$<${host}:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-ffp-contract=off>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo;-Xcompiler=-Wall,-ffp-contract=off>")
 if(OSCAR_WARNINGS_AS_ERRORS)
   # GCC's flow-based warnings depend on its optimizer and cry wolf over std::string and std::vector: shown, not fatal.
-  target_compile_options(oscar_options INTERFACE -Werror -Wno-error=array-bounds -Wno-error=stringop-overflow
-                                                 -Wno-error=stringop-overread -Wno-error=maybe-uninitialized
-                                                 -Wno-error=restrict)
+  target_compile_options(oscar_options INTERFACE
+    "$<${host}:-Werror;-Wno-error=array-bounds;-Wno-error=stringop-overflow;-Wno-error=stringop-overread>"
+    "$<${host}:-Wno-error=maybe-uninitialized;-Wno-error=restrict>" "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")
   # GCC 13 takes any function of a temporary and a reference for one that returns the temporary.
-  target_compile_options(oscar_options INTERFACE -Wno-dangling-reference)
+  target_compile_options(oscar_options INTERFACE "$<${host}:-Wno-dangling-reference>")
 endif()
 if(OSCAR_SANITIZE)
-  target_compile_options(oscar_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
-                                                 -fno-omit-frame-pointer)
+  target_compile_options(oscar_options INTERFACE
+    "$<${host}:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   target_link_options(oscar_options INTERFACE -fsanitize=address,undefined)
 endif()
 

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The paged low-bit KV cache: the one definition of its bytes, for host and device. A tile is 16
+// tokens of one KV head; its record is contiguous, and inside a plane every code lies where the
+// lane of a warp that feeds it to mma.m16n8k16 loads it, so that reading needs no shuffle. Trap: K
+// and V differ in the order (K pairs neighbouring dims in a word, V neighbouring tokens).
+//
+//   page    [num_kv_heads][page_tokens / 16] records
+//   record  K low plane | K high plane | V low plane | V high plane | K metadata | V metadata
+//
+// Low plane: the low 2 bits of every code. High plane: the rest, 1 bit of 3-bit codes or 2 bits of
+// 4-bit codes; none for 2-bit codes. Metadata: [groups][16 tokens][scale, zero].
+//
+// Where a code lives, for token t of the tile and dimension D of the row:
+//
+//        lane                    half of a word   step n in [0, dim / 4)
+//   K    4 (t % 8) + (D % 8)/2   D % 2            (t / 8) (dim / 8) + D / 8
+//   V    4 (D % 8) + (t % 8)/2   t % 2            (t / 8) (dim / 8) + D / 8
+//
+//   2-bit plane  word n / 8 of the lane, bit 16 half + 2 (n % 8)
+//   1-bit plane  word n / 16, bit 16 half + 8 (s / 2) + s % 2 + 2 (n % 4) with s = n % 16 / 4: one
+//                shift brings four neighbouring steps to bits 2, 4, 6, 8, above their low parts
+//
+// A lane's words lie together in chunks of 16, 8 or 4 bytes (the largest that divides them), chunk
+// by chunk over the 32 lanes.
+#pragma once
+
+#include <cstdint>
+
+#include "linalg/int2_format.h"  // MetadataType
+
+namespace oscar {
+
+inline constexpr int kTileTokens = 16;
+inline constexpr int kMinCacheDim = 64;
+inline constexpr int kMaxCacheDim = 512;
+
+// Keys or values of a cache.
+struct CacheSide {
+  int dim = 128;               // values per row: a multiple of 32, 64 to 512
+  int bits = 2;                // 2, 3 or 4
+  int quant_group_size = 128;  // values per scale and zero: dim, 64 or 32, and divides dim
+};
+
+struct CacheFormat {
+  CacheSide k, v;
+  MetadataType metadata = MetadataType::kFloat32;  // of scales and zeros as stored
+  int page_tokens = 128;                           // 16, 64 or 128
+};
+
+constexpr bool IsValid(const CacheSide& side) {
+  return side.dim >= kMinCacheDim && side.dim <= kMaxCacheDim && side.dim % 32 == 0 &&
+         side.bits >= 2 && side.bits <= 4 &&
+         (side.quant_group_size == side.dim || side.quant_group_size == 64 ||
+          side.quant_group_size == 32) &&
+         side.dim % side.quant_group_size == 0;
+}
+constexpr bool IsValid(const CacheFormat& format) {
+  return IsValid(format.k) && IsValid(format.v) &&
+         (format.page_tokens == 16 || format.page_tokens == 64 || format.page_tokens == 128);
+}
+
+constexpr int GroupsPerRow(const CacheSide& side) { return side.dim / side.quant_group_size; }
+
+// Words (32 bits) of one lane in a plane of `plane_bits` per code.
+constexpr int PlaneWords(int dim, int plane_bits) {
+  return plane_bits == 2 ? dim / 32 : plane_bits == 1 ? (dim + 63) / 64 : 0;
+}
+constexpr int PlaneBytes(int dim, int plane_bits) { return 128 * PlaneWords(dim, plane_bits); }
+constexpr int ChunkWords(int words) { return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1; }
+// Byte of word `word` of lane `lane` in a plane whose lanes have `words` words.
+constexpr int WordByte(int words, int lane, int word) {
+  const int chunk = ChunkWords(words);
+  return ((word / chunk * 32 + lane) * chunk + word % chunk) * 4;
+}
+
+constexpr int CodeBytes(const CacheSide& side) {  // both planes
+  return PlaneBytes(side.dim, 2) + PlaneBytes(side.dim, side.bits - 2);
+}
+constexpr int MetadataBytes(const CacheSide& side, MetadataType type) {
+  return GroupsPerRow(side) * kTileTokens * 2 * static_cast<int>(MetadataTypeBytes(type));
+}
+
+// Byte offsets in a record.
+constexpr int KCodesOffset(const CacheFormat&) { return 0; }
+constexpr int VCodesOffset(const CacheFormat& format) { return CodeBytes(format.k); }
+constexpr int KMetadataOffset(const CacheFormat& format) {
+  return VCodesOffset(format) + CodeBytes(format.v);
+}
+constexpr int VMetadataOffset(const CacheFormat& format) {
+  return KMetadataOffset(format) + MetadataBytes(format.k, format.metadata);
+}
+constexpr int RecordBytes(const CacheFormat& format) {  // a multiple of 64
+  return VMetadataOffset(format) + MetadataBytes(format.v, format.metadata);
+}
+constexpr int64_t PageBytes(const CacheFormat& format, int num_kv_heads) {
+  return int64_t{num_kv_heads} * (format.page_tokens / kTileTokens) * RecordBytes(format);
+}
+
+// Which way a side pairs codes in a word; see the table above.
+enum class CacheOrder { kKeys, kValues };
+
+struct CodePlace {
+  int lane, word, bit;
+};
+// Of token t in [0, 16) and dimension d, in the plane of `plane_bits`.
+constexpr CodePlace PlaceOfCode(CacheOrder order, int dim, int plane_bits, int t, int d) {
+  const bool keys = order == CacheOrder::kKeys;
+  const int lane = keys ? 4 * (t % 8) + d % 8 / 2 : 4 * (d % 8) + t % 8 / 2;
+  const int half = keys ? d % 2 : t % 2;
+  const int n = t / 8 * (dim / 8) + d / 8;
+  if (plane_bits == 2) return {lane, n / 8, 16 * half + 2 * (n % 8)};
+  const int s = n % 16 / 4;
+  return {lane, n / 16, 16 * half + 8 * (s / 2) + s % 2 + 2 * (n % 4)};
+}
+// Index of the scale of token t and group g among the metadata values of a side; its zero follows.
+constexpr int MetadataIndex(int t, int group) { return (group * kTileTokens + t) * 2; }
+
+}  // namespace oscar

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/cuda/cache/cache_view.h"
+
+#include <fmt/format.h>
+
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+void CheckSide(const CacheSide& side, const char* name) {
+  if (IsValid(side)) return;
+  throw UsageError(fmt::format(
+      "cache of {}: head dim {}, {} bits, quantization groups of {}; supported are multiples of 32 "
+      "from {} to {}, 2 to 4 bits, groups of the whole head, 64 or 32 that divide it",
+      name, side.dim, side.bits, side.quant_group_size, kMinCacheDim, kMaxCacheDim));
+}
+
+}  // namespace
+
+void CheckCacheView(const CacheView& view) {
+  CheckSide(view.format.k, "keys");
+  CheckSide(view.format.v, "values");
+  if (!IsValid(view.format))
+    throw UsageError(fmt::format("cache pages of {} tokens; supported are 16, 64 and 128",
+                                 view.format.page_tokens));
+  if (view.num_kv_heads < 1 || view.num_requests < 1)
+    throw UsageError(fmt::format("a cache of {} KV heads and {} requests: both must be positive",
+                                 view.num_kv_heads, view.num_requests));
+  if (view.sink_tokens < 0 || view.sink_tokens % kTileTokens != 0 || view.recent_slots < 0 ||
+      view.recent_slots % kTileTokens != 0)
+    throw UsageError(fmt::format("cache windows of {} sink tokens and {} recent slots; both must be "
+                                 "multiples of {}",
+                                 view.sink_tokens, view.recent_slots, kTileTokens));
+}
+
+}  // namespace oscar
