@@ -24,7 +24,7 @@ target_include_directories(oscar_options INTERFACE ${PROJECT_SOURCE_DIR})
 set(host "$<COMPILE_LANGUAGE:C,CXX>")
 target_compile_options(oscar_options INTERFACE
   "$<${host}:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-ffp-contract=off>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo;-Xcompiler=-Wall,-ffp-contract=off>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo;-DFMT_CONSTEVAL=;-Xcompiler=-Wall,-ffp-contract=off>")
 if(OSCAR_WARNINGS_AS_ERRORS)
   # GCC's flow-based warnings depend on its optimizer and cry wolf over std::string and std::vector: shown, not fatal.
   target_compile_options(oscar_options INTERFACE

@@ -30,9 +30,10 @@ void CheckCacheView(const CacheView& view) {
                                  view.num_kv_heads, view.num_requests));
   if (view.sink_tokens < 0 || view.sink_tokens % kTileTokens != 0 || view.recent_slots < 0 ||
       view.recent_slots % kTileTokens != 0)
-    throw UsageError(fmt::format("cache windows of {} sink tokens and {} recent slots; both must be "
-                                 "multiples of {}",
-                                 view.sink_tokens, view.recent_slots, kTileTokens));
+    throw UsageError(
+        fmt::format("cache windows of {} sink tokens and {} recent slots; both must be "
+                    "multiples of {}",
+                    view.sink_tokens, view.recent_slots, kTileTokens));
 }
 
 }  // namespace oscar

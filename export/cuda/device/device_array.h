@@ -24,8 +24,7 @@ class DeviceArray {
   }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
     if (size_ > 0)
-      OSCAR_CUDA_CHECK(
-          cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
+      OSCAR_CUDA_CHECK(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
   }
   DeviceArray(DeviceArray&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
@@ -47,8 +46,7 @@ class DeviceArray {
   std::vector<T> ToHost() const {  // synchronizes
     std::vector<T> values(size_);
     if (size_ > 0)
-      OSCAR_CUDA_CHECK(
-          cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));
+      OSCAR_CUDA_CHECK(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));
     return values;
   }
 

@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/cuda/decode/decode_attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "export/cuda/decode/decode_arguments.h"
+#include "export/cuda/device/cuda_check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+
+namespace {
+
+// A new pair of head dims is a row here and a file in instances/.
+struct Instance {
+  int k_dim, v_dim;
+  void (*launch)(const DecodeKernelArguments&, bool general, dim3 grid, cudaStream_t);
+};
+constexpr Instance kInstances[] = {
+    {64, 64, LaunchDecode<64, 64>},     {96, 96, LaunchDecode<96, 96>},
+    {128, 128, LaunchDecode<128, 128>}, {192, 128, LaunchDecode<192, 128>},
+    {192, 192, LaunchDecode<192, 192>}, {256, 256, LaunchDecode<256, 256>},
+    {512, 512, LaunchDecode<512, 512>},
+};
+
+const Instance& FindInstance(const CacheFormat& format) {
+  std::string supported;
+  for (const Instance& instance : kInstances) {
+    if (instance.k_dim == format.k.dim && instance.v_dim == format.v.dim) return instance;
+    supported += fmt::format(" {}/{}", instance.k_dim, instance.v_dim);
+  }
+  throw UsageError(
+      fmt::format("decode attention with head dims {}/{} (keys/values); supported are{}",
+                  format.k.dim, format.v.dim, supported));
+}
+
+// Whether the fast instance serves: 2 bits and one scale per row on both sides.
+bool NeedsGeneralInstance(const CacheFormat& format) {
+  const auto simple = [](const CacheSide& side) {
+    return side.bits == 2 && side.quant_group_size == side.dim;
+  };
+  return !simple(format.k) || !simple(format.v);
+}
+
+// Bytes of a bf16 window tile in units of a record.
+int WindowTileCost(const CacheFormat& format) {
+  const int bytes = kTileTokens * 2 * (format.k.dim + format.v.dim);
+  return std::max((bytes + RecordBytes(format) / 2) / RecordBytes(format), 1);
+}
+
+int64_t NumCtas(const DecodePlan& plan) {
+  return int64_t{plan.first_split.back()} * plan.num_kv_heads * plan.units_per_kv_head;
+}
+int64_t NumCounters(const DecodePlan& plan) {
+  return static_cast<int64_t>(plan.first_split.size() - 1) * plan.num_kv_heads *
+         plan.units_per_kv_head;
+}
+int64_t AlignedCounterBytes(const DecodePlan& plan) {
+  return (NumCounters(plan) * 4 + 255) / 256 * 256;
+}
+int64_t AlignedSumBytes(const DecodePlan& plan) {
+  return (NumCtas(plan) * plan.heads_per_unit * 8 + 255) / 256 * 256;
+}
+
+}  // namespace
+
+DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_heads,
+                      const std::vector<int>& max_lengths, int window_slots, int num_sms) {
+  FindInstance(format);
+  if (!IsValid(format)) throw UsageError("decode attention: the cache's format is not valid");
+  if (num_kv_heads < 1 || num_q_heads % num_kv_heads != 0 ||
+      num_q_heads / num_kv_heads > kMaxGqaRatio)
+    throw UsageError(fmt::format(
+        "decode attention with {} query heads and {} KV heads; supported are multiples up to {}",
+        num_q_heads, num_kv_heads, kMaxGqaRatio));
+  const int num_requests = static_cast<int>(max_lengths.size());
+  if (num_requests < 1 || num_requests > kMaxDecodeRequests)
+    throw UsageError(fmt::format("decode attention of {} requests; supported are 1 to {}",
+                                 num_requests, kMaxDecodeRequests));
+
+  DecodePlan plan{format, num_kv_heads, num_q_heads, 0, 0, {}};
+  const int gqa_ratio = num_q_heads / num_kv_heads;
+  plan.units_per_kv_head = (gqa_ratio + kUnitHeads - 1) / kUnitHeads;
+  plan.heads_per_unit = (gqa_ratio + plan.units_per_kv_head - 1) / plan.units_per_kv_head;
+
+  // Costs are in quantized tiles. Short splits do not pay for their start and their merge.
+  constexpr double kCtaOverhead = 16, kMergeCost = 0.25;
+  const int units = num_kv_heads * plan.units_per_kv_head;
+  const int slots =
+      num_sms * DecodeCtasPerSm(format.k.dim, format.v.dim, NeedsGeneralInstance(format));
+  std::vector<double> costs;
+  for (const int length : max_lengths) {
+    const int in_windows = std::min(length, window_slots);
+    costs.push_back(static_cast<double>(in_windows) / kTileTokens * WindowTileCost(format) +
+                    static_cast<double>(length - in_windows) / kTileTokens);
+  }
+  const double longest = *std::max_element(costs.begin(), costs.end());
+  const auto splits_of = [](double cost, double chunk) {
+    return std::max(1, static_cast<int>(cost / chunk + 0.999));
+  };
+  const int most_splits = std::max(1, 2 * slots / units);
+  double best_time = 0;
+  int best = 0;
+  for (int splits = 1; splits <= most_splits; ++splits) {
+    const double chunk = std::max(longest / splits, 1.0);
+    int64_t ctas = 0;
+    for (const double cost : costs) ctas += int64_t{units} * splits_of(cost, chunk);
+    const double waves = static_cast<double>((ctas + slots - 1) / slots);
+    const double time = waves * (chunk + kCtaOverhead) + kMergeCost * splits;
+    if (best == 0 || time < best_time) best_time = time, best = splits;
+  }
+  int first = 0;
+  for (const double cost : costs) {
+    plan.first_split.push_back(static_cast<uint16_t>(first));
+    first += splits_of(cost, std::max(longest / best, 1.0));
+  }
+  plan.first_split.push_back(static_cast<uint16_t>(first));
+  return plan;
+}
+
+size_t DecodeWorkspaceBytes(const DecodePlan& plan) {
+  return static_cast<size_t>(AlignedCounterBytes(plan) + AlignedSumBytes(plan) +
+                             NumCtas(plan) * plan.heads_per_unit * plan.format.v.dim * 4);
+}
+
+void InitDecodeWorkspace(const DecodePlan& plan, void* workspace, cudaStream_t stream) {
+  OSCAR_CUDA_CHECK(cudaMemsetAsync(workspace, 0, AlignedCounterBytes(plan), stream));
+}
+
+void RunDecode(const DecodePlan& plan, const DecodeArguments& arguments, void* workspace,
+               cudaStream_t stream) {
+  const CacheView& cache = arguments.cache;
+  CheckCacheView(cache);
+  if (cache.num_requests + 1 != static_cast<int>(plan.first_split.size()) ||
+      cache.num_kv_heads != plan.num_kv_heads || cache.format.k.dim != plan.format.k.dim ||
+      cache.format.v.dim != plan.format.v.dim)
+    throw UsageError("decode attention: the cache is not the one the plan was made for");
+
+  DecodeKernelArguments args{};
+  args.call = arguments;
+  args.num_q_heads = plan.num_q_heads;
+  args.heads_per_unit = plan.heads_per_unit;
+  args.units_per_kv_head = plan.units_per_kv_head;
+  args.record_bytes = RecordBytes(cache.format);
+  args.k_metadata = KMetadataOffset(cache.format);
+  args.v_metadata = VMetadataOffset(cache.format);
+  const int tiles_per_page = cache.format.page_tokens / kTileTokens;
+  args.tiles_per_page_log2 = tiles_per_page == 8 ? 3 : tiles_per_page == 4 ? 2 : 0;
+  args.page_bytes = PageBytes(cache.format, cache.num_kv_heads);
+  args.window_tile_cost = WindowTileCost(cache.format);
+  uint8_t* bytes = static_cast<uint8_t*>(workspace);
+  args.arrivals = reinterpret_cast<int*>(bytes);
+  bytes += AlignedCounterBytes(plan);
+  args.partial_sums = reinterpret_cast<float2*>(bytes);
+  bytes += AlignedSumBytes(plan);
+  args.partial_out = reinterpret_cast<float*>(bytes);
+  std::copy(plan.first_split.begin(), plan.first_split.end(), args.first_split);
+
+  const dim3 grid(plan.first_split.back(), plan.num_kv_heads * plan.units_per_kv_head);
+  FindInstance(cache.format).launch(args, NeedsGeneralInstance(cache.format), grid, stream);
+}
+
+}  // namespace oscar

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the running softmax of warps to the attention output: warps of a CTA meet in shared memory,
+// CTAs of a request's unit in global memory, where the last one to arrive adds up all of them in
+// their order, so that results do not depend on who was last. Trap: the arrival count must be zero
+// before a launch and is left so.
+#pragma once
+
+#include "export/cuda/decode/decode_types.cuh"
+
+namespace oscar {
+
+inline constexpr int kDecodeThreads = 32 * kDecodeWarps;
+
+// Shared memory of the merge, over the ring: [warps, heads, kV] outputs, then references and sums.
+template <class Shape>
+struct MergeBuffers {
+  float* out;        // [kDecodeWarps, heads, kV]
+  float* reference;  // [kDecodeWarps, heads]
+  float* sum;        // [kDecodeWarps, heads]
+
+  __device__ MergeBuffers(uint8_t* shared, int heads)
+      : out(reinterpret_cast<float*>(shared)),
+        reference(out + kDecodeWarps * heads * Shape::kV),
+        sum(reference + kDecodeWarps * heads) {}
+  static constexpr int kBytes = kDecodeWarps * kUnitHeads * (Shape::kV + 2) * 4;
+};
+
+template <class Shape, class State>
+__device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, int warp, int lane,
+                                 State& state) {
+  const int g = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+#pragma unroll
+    for (int step = 4; step < 32; step *= 2) {
+      state.sum[h] += __shfl_xor_sync(~0U, state.sum[h], step);
+#pragma unroll
+      for (int n = 0; n < Shape::kValueGranules; ++n)
+        state.zeros[n][h] += __shfl_xor_sync(~0U, state.zeros[n][h], step);
+    }
+    const int head = 2 * t + h;
+    if (head >= heads) continue;
+    if (g == 0) {
+      buffers.reference[warp * heads + head] = state.reference[h];
+      buffers.sum[warp * heads + head] = state.sum[h];
+    }
+    float* out = buffers.out + (warp * heads + head) * Shape::kV;
+    const float unscale = 1 / state.value_scale;
+#pragma unroll
+    for (int b = 0; b < Shape::kV / 16; ++b)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int octet = 2 * b + half;
+        const float code_sum =
+            state.out[b][h + 2 * half] * (0x1p24F / static_cast<float>(1 << 2 * (octet % 4)));
+        const float zeros = state.zeros[Shape::kValueGranules == 1 ? 0 : octet / 4][h];
+        out[8 * octet + g] = (code_sum - zeros) * unscale;
+      }
+  }
+}
+
+// Writes the results of (request, first query head + head), dims [dim, dim + 4).
+struct DecodeResult {
+  const DecodeKernelArguments& args;
+  int request, first_head;
+
+  // Of a softmax with reference `reference` and denominator `sum`: the factor of its outputs.
+  __device__ float Normalizer(int head, float reference, float sum) const {
+    const float* sinks = args.call.attention_sinks;
+    if (sinks == nullptr) return sum > 0 || sum != sum ? 1 / sum : 0;
+    const float sink = sinks[first_head + head] * kLog2E;
+    const float top = fmaxf(reference, sink);
+    const float kept = exp2f(reference - top);
+    return kept / (sum * kept + exp2f(sink - top));
+  }
+  __device__ void StoreLse(int head, float reference, float sum) const {
+    if (args.call.lse == nullptr) return;
+    float total = sum > 0 ? reference + log2f(sum) : -INFINITY;
+    if (sum != sum) total = sum;
+    if (args.call.attention_sinks != nullptr) {
+      const float sink = args.call.attention_sinks[first_head + head] * kLog2E;
+      const float top = fmaxf(total, sink);
+      if (top > -INFINITY) total = top + log2f(exp2f(total - top) + exp2f(sink - top));
+    }
+    args.call.lse[request * args.num_q_heads + first_head + head] = total / kLog2E;
+  }
+  __device__ void Store(int head, int value_dim, int dim, float4 x) const {
+    const int64_t at = (int64_t{request} * args.num_q_heads + first_head + head) * value_dim + dim;
+    if (args.call.out_f32 != nullptr) *reinterpret_cast<float4*>(args.call.out_f32 + at) = x;
+    if (args.call.out != nullptr) {
+      __nv_bfloat162 pair[2] = {__floats2bfloat162_rn(x.x, x.y), __floats2bfloat162_rn(x.z, x.w)};
+      *reinterpret_cast<uint2*>(args.call.out + at) = *reinterpret_cast<const uint2*>(pair);
+    }
+  }
+};
+
+__device__ inline void AddScaled(float4& sum, const float4& x, float factor) {
+  sum.x = fmaf(x.x, factor, sum.x);
+  sum.y = fmaf(x.y, factor, sum.y);
+  sum.z = fmaf(x.z, factor, sum.z);
+  sum.w = fmaf(x.w, factor, sum.w);
+}
+__device__ inline float4 Scaled(const float4& x, float factor) {
+  return make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
+}
+
+// Warps to one output; with one split the result, else this CTA's partial one at `cta`.
+template <class Shape>
+__device__ inline void MergeWarps(const MergeBuffers<Shape>& buffers, const DecodeResult& result,
+                                  int heads, int cta, bool final) {
+  const DecodeKernelArguments& args = result.args;
+  for (int item = threadIdx.x; item < heads * (Shape::kV / 4); item += kDecodeThreads) {
+    const int head = item / (Shape::kV / 4), dim = item % (Shape::kV / 4) * 4;
+    float reference = kNoScore;
+#pragma unroll
+    for (int w = 0; w < kDecodeWarps; ++w)
+      reference = fmaxf(reference, buffers.reference[w * heads + head]);
+    float sum = 0;
+    float4 out = make_float4(0, 0, 0, 0);
+#pragma unroll
+    for (int w = 0; w < kDecodeWarps; ++w) {
+      const float factor = exp2f(buffers.reference[w * heads + head] - reference);
+      sum = fmaf(buffers.sum[w * heads + head], factor, sum);
+      AddScaled(
+          out, *reinterpret_cast<const float4*>(buffers.out + (w * heads + head) * Shape::kV + dim),
+          factor);
+    }
+    if (final) {
+      result.Store(head, Shape::kV, dim, Scaled(out, result.Normalizer(head, reference, sum)));
+      if (dim == 0) result.StoreLse(head, reference, sum);
+    } else {
+      const int64_t at = int64_t{cta} * args.heads_per_unit + head;
+      __stcg(reinterpret_cast<float4*>(args.partial_out + at * Shape::kV + dim), out);
+      if (dim == 0) __stcg(args.partial_sums + at, make_float2(reference, sum));
+    }
+  }
+}
+
+constexpr int MergeSplitsBytes(int splits) {
+  return 16 * kDecodeThreads + 4 * kUnitHeads * (splits + 2);
+}
+
+// The last CTA of a unit adds up all `splits` of it, from CTA `first_cta` on. `shared` holds
+// what MergeSplitsBytes says.
+template <class Shape>
+__device__ inline void MergeSplits(const DecodeResult& result, int heads, int first_cta, int splits,
+                                   float* shared) {
+  const DecodeKernelArguments& args = result.args;
+  constexpr int kItems = Shape::kV / 4;
+  float4* part_out = reinterpret_cast<float4*>(shared);  // [kDecodeThreads]
+  float* totals = shared + 4 * kDecodeThreads;           // [heads, 2]: reference, sum
+  float* factors = totals + 2 * kUnitHeads;              // [heads, splits]
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (int head = warp; head < heads; head += kDecodeWarps) {
+    float reference = kNoScore;
+    for (int s = lane; s < splits; s += 32)
+      reference =
+          fmaxf(reference,
+                __ldcg(args.partial_sums + int64_t{first_cta + s} * args.heads_per_unit + head).x);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+      reference = fmaxf(reference, __shfl_xor_sync(~0U, reference, step));
+    float sum = 0;
+    for (int s = lane; s < splits; s += 32) {
+      const float2 part =
+          __ldcg(args.partial_sums + int64_t{first_cta + s} * args.heads_per_unit + head);
+      const float factor = exp2f(part.x - reference);
+      factors[head * splits + s] = factor;
+      sum = fmaf(part.y, factor, sum);
+    }
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+    if (lane == 0) totals[2 * head] = reference, totals[2 * head + 1] = sum;
+  }
+  __syncthreads();
+
+  // As many threads share an output as there are; their parts are added in order.
+  const int items = heads * kItems;
+  int parts = 1;
+  while (parts * 2 * items <= kDecodeThreads) parts *= 2;
+  for (int item = threadIdx.x; item < items * parts; item += kDecodeThreads) {
+    const int part = item / items, head = item % items / kItems, dim = item % kItems * 4;
+    const int begin = splits * part / parts, end = splits * (part + 1) / parts;
+    float4 out = make_float4(0, 0, 0, 0);
+    const float* from = args.partial_out +
+                        (int64_t{first_cta + begin} * args.heads_per_unit + head) * Shape::kV + dim;
+    const int64_t stride = int64_t{args.heads_per_unit} * Shape::kV;
+#pragma unroll 8
+    for (int s = begin; s < end; ++s, from += stride)
+      AddScaled(out, __ldcg(reinterpret_cast<const float4*>(from)), factors[head * splits + s]);
+    if (parts == 1) {
+      result.Store(head, Shape::kV, dim,
+                   Scaled(out, result.Normalizer(head, totals[2 * head], totals[2 * head + 1])));
+    } else {
+      part_out[item] = out;
+    }
+  }
+  if (threadIdx.x < heads)
+    result.StoreLse(threadIdx.x, totals[2 * threadIdx.x], totals[2 * threadIdx.x + 1]);
+  if (parts == 1) return;
+  __syncthreads();
+  for (int item = threadIdx.x; item < items; item += kDecodeThreads) {
+    const int head = item / kItems, dim = item % kItems * 4;
+    float4 out = part_out[item];
+    for (int part = 1; part < parts; ++part) AddScaled(out, part_out[part * items + item], 1);
+    result.Store(head, Shape::kV, dim,
+                 Scaled(out, result.Normalizer(head, totals[2 * head], totals[2 * head + 1])));
+  }
+}
+
+}  // namespace oscar

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the pieces of the decode kernel share: the shape of one instance, and the running softmax of
+// a warp. Trap: scores are in log2 units, so that ex2 is the exponential.
+#pragma once
+
+#include "export/cuda/cache/cache_view.h"
+#include "export/cuda/decode/decode_arguments.h"
+
+namespace oscar {
+
+inline constexpr float kNoScore = -1e30F;  // reference of a softmax that has seen nothing
+inline constexpr float kLog2E = 1.44269504F;
+inline constexpr float kMaxRise = 8;         // log2: scores may exceed the reference by this
+inline constexpr float kMaxValueScale = 64;  // largest scaled value scale; see RunningSoftmax
+
+// One compiled instance. Two-bit sides with one scale per row are the fast path; the general one
+// reads bits and groups at run time.
+template <int kKeyDim, int kValueDim, bool kGeneral>
+struct DecodeShape {
+  static constexpr int kK = kKeyDim, kV = kValueDim;
+  static constexpr bool kAnyBits = kGeneral;
+  // Scales are looked up per 32 dims in the general instance, whatever the group size.
+  static constexpr int kKeyGranules = kGeneral ? kK / 32 : 1;
+  static constexpr int kValueGranules = kGeneral ? kV / 32 : 1;
+  static constexpr int kMaxRecord =
+      (kGeneral ? 2 : 1) * 4 * (kK + kV) + 128 * (kKeyGranules + kValueGranules);
+  static constexpr int kCtasPerSm = DecodeCtasPerSm(kK, kV, kGeneral);
+  static constexpr int kRingBytes = (kCtasPerSm == 2 ? 104 : 208) * 1024 / kDecodeWarps;
+  // Records wait in a ring, `kStepTiles` of them attended to at a time.
+  static constexpr int kStepTiles = kRingBytes >= 4 * kMaxRecord ? 2 : 1;
+  static constexpr int kRingSteps =
+      kRingBytes / (kStepTiles * kMaxRecord) < 4 ? kRingBytes / (kStepTiles * kMaxRecord) : 4;
+  static constexpr int kRingTiles = kStepTiles * kRingSteps;
+  static_assert(kRingSteps >= 2);
+  static constexpr int kQueryStride =
+      kK + 8;  // values of a query row in shared memory: no conflicts
+  static constexpr bool kQueryInRegisters = kK <= 128;
+};
+
+// Of one warp. Lane 4 g + t owns query heads 2t and 2t + 1 of the unit.
+//
+// Accumulators: out[b][0..1] is dimension 16 b + g, out[b][2..3] dimension 16 b + 8 + g, of
+// sum p sigma 2^v code 4^(octet % 4) 2^-24: codes enter the mma where they lie in their word, as
+// fp16 subnormals. Values are then  sigma (code - zero): the zeros' part is one number per head.
+template <int kV, int kGranules>
+struct RunningSoftmax {
+  float out[kV / 16][4];
+  float reference[2];         // no score exceeds it by more than kMaxRise
+  float sum[2];               // of this lane's tokens: 2^(score - reference)
+  float zeros[kGranules][2];  // of this lane's tokens: sum p sigma 2^v zero
+  float value_scale;          // 2^v: keeps p sigma 2^v in fp16's range
+
+  __device__ void Clear() {
+#pragma unroll
+    for (int b = 0; b < kV / 16; ++b)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) out[b][i] = 0;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      reference[h] = kNoScore;
+      sum[h] = 0;
+#pragma unroll
+      for (int n = 0; n < kGranules; ++n) zeros[n][h] = 0;
+    }
+    value_scale = 0x1p60F;  // lowered by the first tile
+  }
+
+  // Multiplies what was summed so far.
+  __device__ void Rescale(const float (&factor)[2], float value_factor) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      sum[h] *= factor[h];
+      const float both = factor[h] * value_factor;
+#pragma unroll
+      for (int n = 0; n < kGranules; ++n) zeros[n][h] *= both;
+#pragma unroll
+      for (int b = 0; b < kV / 16; ++b) {
+        out[b][h] *= both;
+        out[b][h + 2] *= both;
+      }
+    }
+  }
+
+  // Raises the reference to the largest of `highest` (of this lane) over the warp, and lowers the
+  // value scale so that the largest sigma comes to 4 to 8.
+  __device__ void Adjust(const float (&highest)[2], float largest_sigma) {
+    float factor[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float top = highest[h];
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2) top = fmaxf(top, __shfl_xor_sync(~0U, top, step));
+      const float raised = fmaxf(reference[h], top);
+      factor[h] = exp2f(reference[h] - raised);
+      reference[h] = raised;
+    }
+#pragma unroll
+    for (int step = 4; step < 32; step *= 2)
+      largest_sigma = fmaxf(largest_sigma, __shfl_xor_sync(~0U, largest_sigma, step));
+#pragma unroll
+    for (int step = 1; step < 4; step *= 2)
+      largest_sigma = fmaxf(largest_sigma, __shfl_xor_sync(~0U, largest_sigma, step));
+    float value_factor = 1;
+    if (largest_sigma * value_scale > kMaxValueScale) {
+      const int exponent = max(__float_as_int(largest_sigma) >> 23, 4);    // biased; sigma > 0
+      const float lowered = __int_as_float(max(256 - exponent, 1) << 23);  // 2^(2 - floor(log2))
+      value_factor = lowered / value_scale;
+      value_scale = lowered;
+    }
+    Rescale(factor, value_factor);
+  }
+};
+
+// What bf16 windows and quantized tiles do with a scaled product.
+__device__ inline float Softcapped(float score, float softcap) {  // log2 units
+  const float cap = softcap * kLog2E;
+  return softcap > 0 ? cap * tanhf(score / cap) : score;
+}
+
+}  // namespace oscar

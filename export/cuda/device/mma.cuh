@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Warp-level matrix instructions and asynchronous copies, sm_80 and later. Fragments of m16n8k16,
+// lane = 4 g + t:
+//
+//   A [16, 16]  a0 (g, 2t..2t+1)   a1 (g + 8, 2t..)   a2 (g, 2t + 8..)   a3 (g + 8, 2t + 8..)
+//   B [16, 8]   b0 (2t..2t+1, g)   b1 (2t + 8.., g)
+//   C [16, 8]   c0 (g, 2t)   c1 (g, 2t + 1)   c2 (g + 8, 2t)   c3 (g + 8, 2t + 1)
+//
+// Source: PTX ISA, "Matrix Fragments for mma.m16n8k16".
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace oscar {
+
+__device__ inline void MmaF16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                              uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+__device__ inline void MmaBf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                               uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// An 8 x 8 matrix of 16-bit values, row g in lanes 4g..4g+3, to its transpose.
+__device__ inline uint32_t Transpose8x8(uint32_t x) {
+  uint32_t y;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+
+__device__ inline float Exp2(float x) {  // 2 ulp; -inf gives 0
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+__device__ inline uint32_t PackHalf2(float low, float high) {
+  const __half2 h = __floats2half2_rn(low, high);
+  return reinterpret_cast<const uint32_t&>(h);
+}
+
+__device__ inline uint32_t PackBf16x2(float low, float high) {
+  const __nv_bfloat162 b = __floats2bfloat162_rn(low, high);
+  return reinterpret_cast<const uint32_t&>(b);
+}
+
+__device__ inline uint32_t SharedAddress(const void* shared) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+}
+
+// 16 bytes from global to shared memory, around L1; both 16-byte aligned.
+__device__ inline void CopyAsync16(uint32_t shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global));
+}
+__device__ inline void CopyAsyncCommit() { asm volatile("cp.async.commit_group;"); }
+// Waits until at most `kPending` of this thread's groups are in flight.
+template <int kPending>
+__device__ inline void CopyAsyncWait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending));
+}
+
+}  // namespace oscar

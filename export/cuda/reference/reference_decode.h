@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decode attention in float64, one value at a time: what the decode kernel is checked against, in
+// tests, benchmarks and validations. Trap: takes as long as that sounds; give it sampled requests.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "export/cuda/decode/decode_attention.h"
+
+namespace oscar {
+
+struct ReferenceDecode {
+  std::vector<double> out;     // [num_requests, num_q_heads, v.dim]
+  std::vector<double> spread;  // of the same shape: sum p |v|, what rounding errors are measured by
+  std::vector<double> lse;     // [num_requests, num_q_heads], natural log
+};
+
+// Allocates, runs and synchronizes. Output pointers of `arguments` are ignored.
+ReferenceDecode DecodeInFloat64(const DecodeArguments& arguments, int num_q_heads, int max_length,
+                                cudaStream_t stream);
+
+}  // namespace oscar

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What can be said of a decode plan without a GPU.
+#include <gtest/gtest.h>
+
+#include "export/cuda/decode/decode_attention.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+TEST(DecodePlan, OneLongRequestFillsTheMachine) {
+  const DecodePlan plan = PlanDecode({}, 8, 32, {100000}, 336, 132);
+  EXPECT_EQ(plan.heads_per_unit, 4);
+  EXPECT_EQ(plan.units_per_kv_head, 1);
+  EXPECT_EQ(plan.first_split.back(), 33);  // 8 heads x 33 = 2 CTAs on each of 132 SMs
+}
+
+TEST(DecodePlan, ManyRequestsAreNotSplit) {
+  const DecodePlan plan = PlanDecode({}, 8, 32, std::vector<int>(32, 4096), 336, 132);
+  EXPECT_EQ(plan.first_split.back(), 32);
+}
+
+TEST(DecodePlan, LongRequestsGetMoreSplits) {
+  const DecodePlan plan = PlanDecode({}, 8, 32, {100000, 1000}, 336, 132);
+  EXPECT_GT(plan.first_split[1], 20);
+  EXPECT_LE(plan.first_split[2] - plan.first_split[1], 2);
+}
+
+TEST(DecodePlan, MoreThanEightQueryHeadsShareAKvHeadInEvenUnits) {
+  const DecodePlan plan = PlanDecode({}, 2, 24, {1000}, 336, 132);
+  EXPECT_EQ(plan.units_per_kv_head, 2);
+  EXPECT_EQ(plan.heads_per_unit, 6);
+}
+
+TEST(DecodePlan, RefusesByName) {
+  const auto message = [](const CacheFormat& format, int kv_heads, int q_heads, size_t requests) {
+    try {
+      PlanDecode(format, kv_heads, q_heads, std::vector<int>(requests, 100), 336, 132);
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_NE(message({{160, 2, 160}, {160, 2, 160}}, 8, 32, 1).find("128/128"), std::string::npos);
+  EXPECT_NE(message({}, 8, 30, 1).find("30 query heads"), std::string::npos);
+  EXPECT_NE(message({}, 1, 64, 1).find("up to 32"), std::string::npos);
+  EXPECT_NE(message({}, 8, 32, 300).find("1 to 256"), std::string::npos);
+  EXPECT_NE(message({{128, 5, 128}, {128, 2, 128}}, 8, 32, 1).find("not valid"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace oscar
