@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decode attention at the geometry of Qwen3-8B: 32 query heads, 8 KV heads, d 128, 2 bits with
-// float32 scales, 64 sink and 256 recent tokens in bf16. One cache per layer, 36 of them.
+// float32 scales, 64 sink and 256 recent tokens in bf16. One cache per layer, 36 of them, with one
+// page table; launches overlap as RunDecode offers (programmatic dependent launch) unless a name
+// says so.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -51,16 +53,19 @@ BenchCheck Check(const Setup& setup, int set) {
           fmt::format("worst error {:.1e} of {:.2f} against float64", worst, size)};
 }
 
-BenchCase Make(const CacheFormat& format, int batch, int length, int layers, double bar_us) {
+BenchCase Make(const CacheFormat& format, int batch, int length, int layers, double bar_us,
+               bool overlap) {
   auto setup = std::make_shared<Setup>();
   setup->length = length;
   setup->batch = batch;
+  setup->caches.reserve(layers);
   for (int layer = 0; layer < layers; ++layer) {
     RandomCacheOptions options;
     options.format = format;
     options.num_kv_heads = kKvHeads;
     options.lengths = std::vector<int>(batch, length);
     options.seed = layer + 1;
+    if (layer > 0) options.same_tables = &setup->caches[0].view();
     setup->caches.emplace_back(options);
   }
   setup->q = DeviceArray<__nv_bfloat16>(size_t{1} * batch * kQueryHeads * format.k.dim);
@@ -78,8 +83,10 @@ BenchCase Make(const CacheFormat& format, int batch, int length, int layers, dou
   c.bytes = setup->caches[0].bytes();
   c.bar_us = bar_us;
   c.buffers = layers;
-  c.launch = [setup](cudaStream_t stream, int set) {
-    RunDecode(setup->plan, setup->Arguments(set), setup->workspaces[set].data(), stream);
+  c.launch = [setup, overlap](cudaStream_t stream, int set) {
+    DecodeArguments arguments = setup->Arguments(set);
+    arguments.overlap_previous = overlap;
+    RunDecode(setup->plan, arguments, setup->workspaces[set].data(), stream);
   };
   c.check = [setup] { return Check(*setup, 0); };
   return c;
@@ -90,14 +97,16 @@ BenchCase Make(const CacheFormat& format, int batch, int length, int layers, dou
 std::vector<BenchEntry> DecodeBench() {
   std::vector<BenchEntry> entries;
   const auto add = [&entries](const std::string& name, const CacheFormat& format, int batch,
-                              int length, int layers, double bar_us) {
+                              int length, int layers, double bar_us, bool overlap = true) {
     entries.push_back(
-        {"decode", name, [=] { return Make(format, batch, length, layers, bar_us); }});
+        {"decode", name, [=] { return Make(format, batch, length, layers, bar_us, overlap); }});
   };
   const CacheFormat int2;
   for (const auto& [length, bar] :
        {std::pair{30000, 13.}, {60000, 18.}, {100000, 24.}, {128000, 31.}})
     add(fmt::format("batch 1, {} tokens", length), int2, 1, length, 36, bar);
+  for (const int length : {30000, 100000})
+    add(fmt::format("batch 1, {} tokens, not overlapped", length), int2, 1, length, 36, 0, false);
   add("batch 32, 4096 tokens", int2, 32, 4096, 36, 32);
   add("batch 32, 30000 tokens", int2, 32, 30000, 12, 190);
   add("batch 1, 100000 tokens, K 3 bits", {{128, 3, 128}, {128, 2, 128}}, 1, 100000, 36, 0);

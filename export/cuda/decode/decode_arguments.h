@@ -18,22 +18,33 @@ inline constexpr int kUnitHeads = 8;    // query heads of a unit: the N of the m
 
 struct DecodeKernelArguments {
   DecodeArguments call;
-  int num_q_heads, heads_per_unit, units_per_kv_head;
+  int num_q_heads, gqa_ratio, heads_per_unit, units_per_kv_head;
   int record_bytes, k_metadata, v_metadata;  // byte sizes and offsets in a record
   int tiles_per_page_log2;
   int64_t page_bytes;
-  int window_tile_cost;  // of a bf16 tile, in quantized tiles
+  int window_tile_cost;  // of a bf16 tile, in pairs of quantized tiles
   float* partial_out;    // [ctas, heads_per_unit, v.dim]
   float2* partial_sums;  // [ctas, heads_per_unit]: reference and denominator
   int* arrivals;         // [num_requests, units], zero between launches
   uint16_t first_split[kMaxDecodeRequests + 1];
 };
 
-// One pair of head dims; defined in instances/.
-template <int kK, int kV>
-void LaunchDecode(const DecodeKernelArguments& args, bool general, dim3 grid, cudaStream_t stream);
+// Whether no fast instance serves a format: those have one scale per row and 2 bits on both sides,
+// or any bits with float32 scales at the commonest head dim.
+constexpr bool NeedsGeneralDecode(const CacheFormat& format) {
+  if (GroupsPerRow(format.k) != 1 || GroupsPerRow(format.v) != 1) return true;
+  if (format.k.bits == 2 && format.v.bits == 2) return false;
+  return format.k.dim != 128 || format.v.dim != 128 || format.metadata != MetadataType::kFloat32;
+}
 
-// Quantized CTAs that fit an SM, as the instances are compiled.
+// Of one pair of head dims, the general instance and those of 2 bits; defined in instances/.
+template <int kK, int kV>
+void LaunchDecode(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream);
+// The others of keys with kKBits.
+template <int kK, int kV, int kKBits>
+void LaunchDecodeBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream);
+
+// CTAs that fit an SM, as the instances are compiled.
 constexpr int DecodeCtasPerSm(int k_dim, int v_dim, bool general) {
   return k_dim + v_dim <= 256 && !general ? 2 : 1;
 }

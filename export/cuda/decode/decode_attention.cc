@@ -18,7 +18,7 @@ namespace {
 // A new pair of head dims is a row here and a file in instances/.
 struct Instance {
   int k_dim, v_dim;
-  void (*launch)(const DecodeKernelArguments&, bool general, dim3 grid, cudaStream_t);
+  void (*launch)(const DecodeKernelArguments&, dim3 grid, cudaStream_t);
 };
 constexpr Instance kInstances[] = {
     {64, 64, LaunchDecode<64, 64>},     {96, 96, LaunchDecode<96, 96>},
@@ -38,18 +38,24 @@ const Instance& FindInstance(const CacheFormat& format) {
                   format.k.dim, format.v.dim, supported));
 }
 
-// Whether the fast instance serves: 2 bits and one scale per row on both sides.
-bool NeedsGeneralInstance(const CacheFormat& format) {
-  const auto simple = [](const CacheSide& side) {
-    return side.bits == 2 && side.quant_group_size == side.dim;
-  };
-  return !simple(format.k) || !simple(format.v);
+void Launch(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
+  const CacheFormat& format = args.call.cache.format;
+  if (NeedsGeneralDecode(format) || (format.k.bits == 2 && format.v.bits == 2))
+    return FindInstance(format).launch(args, grid, stream);
+  switch (format.k.bits) {
+    case 2:
+      return LaunchDecodeBits<128, 128, 2>(args, grid, stream);
+    case 3:
+      return LaunchDecodeBits<128, 128, 3>(args, grid, stream);
+    default:
+      return LaunchDecodeBits<128, 128, 4>(args, grid, stream);
+  }
 }
 
-// Bytes of a bf16 window tile in units of a record.
+// Bytes of a bf16 window tile in units of a pair of records.
 int WindowTileCost(const CacheFormat& format) {
   const int bytes = kTileTokens * 2 * (format.k.dim + format.v.dim);
-  return std::max((bytes + RecordBytes(format) / 2) / RecordBytes(format), 1);
+  return std::max((bytes + RecordBytes(format)) / (2 * RecordBytes(format)), 1);
 }
 
 int64_t NumCtas(const DecodePlan& plan) {
@@ -91,11 +97,11 @@ DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_hea
   constexpr double kCtaOverhead = 16, kMergeCost = 0.25;
   const int units = num_kv_heads * plan.units_per_kv_head;
   const int slots =
-      num_sms * DecodeCtasPerSm(format.k.dim, format.v.dim, NeedsGeneralInstance(format));
+      num_sms * DecodeCtasPerSm(format.k.dim, format.v.dim, NeedsGeneralDecode(format));
   std::vector<double> costs;
   for (const int length : max_lengths) {
     const int in_windows = std::min(length, window_slots);
-    costs.push_back(static_cast<double>(in_windows) / kTileTokens * WindowTileCost(format) +
+    costs.push_back(static_cast<double>(in_windows) / kTileTokens * 2 * WindowTileCost(format) +
                     static_cast<double>(length - in_windows) / kTileTokens);
   }
   const double longest = *std::max_element(costs.begin(), costs.end());
@@ -143,6 +149,7 @@ void RunDecode(const DecodePlan& plan, const DecodeArguments& arguments, void* w
   DecodeKernelArguments args{};
   args.call = arguments;
   args.num_q_heads = plan.num_q_heads;
+  args.gqa_ratio = plan.num_q_heads / plan.num_kv_heads;
   args.heads_per_unit = plan.heads_per_unit;
   args.units_per_kv_head = plan.units_per_kv_head;
   args.record_bytes = RecordBytes(cache.format);
@@ -161,7 +168,7 @@ void RunDecode(const DecodePlan& plan, const DecodeArguments& arguments, void* w
   std::copy(plan.first_split.begin(), plan.first_split.end(), args.first_split);
 
   const dim3 grid(plan.first_split.back(), plan.num_kv_heads * plan.units_per_kv_head);
-  FindInstance(cache.format).launch(args, NeedsGeneralInstance(cache.format), grid, stream);
+  Launch(args, grid, stream);
 }
 
 }  // namespace oscar

@@ -43,6 +43,10 @@ struct DecodeArguments {
   __nv_bfloat16* out = nullptr;  // [num_requests, num_q_heads, v.dim], rotated; this or the next
   float* out_f32 = nullptr;
   float* lse = nullptr;  // [num_requests, num_q_heads], natural log, or null
+  // Programmatic dependent launch: start, and fetch quantized pages, while the kernel before still
+  // runs. Only where that kernel writes no pages, page table or lengths (queries and windows it
+  // may).
+  bool overlap_previous = false;
 };
 
 // Launch geometry for one batch composition.

@@ -21,7 +21,8 @@ struct DecodeSharedLayout {
   static constexpr int kBf16Rows = kRows + kUnitHeads * Shape::kQueryStride * 2;
   static constexpr int kSums = kBf16Rows + kUnitHeads * Shape::kQueryStride * 2;
   static constexpr int kScratch = kSums + kUnitHeads * (Shape::kK / 32) * 4;
-  static constexpr int kRing = (kScratch + 4 * kDecodeWarps + 16 + 127) / 128 * 128;
+  static constexpr int kBarriers = (kScratch + 4 * kDecodeWarps + 7) / 8 * 8;
+  static constexpr int kRing = (kBarriers + 8 * kDecodeWarps * Shape::kStages + 127) / 128 * 128;
   static constexpr int kRingBytes = kDecodeWarps * Shape::kRingTiles * Shape::kMaxRecord;
   static constexpr int kBytes =
       kRing + (kRingBytes > MergeBuffers<Shape>::kBytes ? kRingBytes : MergeBuffers<Shape>::kBytes);
@@ -31,50 +32,59 @@ struct DecodeSharedLayout {
 
 // Loads the unit's queries and leaves in shared memory: fp16 rows scaled by a power of two so that
 // the largest value lies in [2^14, 2^15), and by 4^-(octet % 4); the rows as they are; sums of the
-// scaled values over granules of 32 dims. Returns the power of two. All threads.
+// scaled values over granules of 32 dims. Returns the power of two. All threads: a warp per head.
 template <class Shape>
 __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t* shared) {
+  static_assert(kDecodeWarps == kUnitHeads);
   using Layout = DecodeSharedLayout<Shape>;
   __half* rows = reinterpret_cast<__half*>(shared + Layout::kRows);
   __nv_bfloat16* bf16_rows = reinterpret_cast<__nv_bfloat16*>(shared + Layout::kBf16Rows);
   float* sums = reinterpret_cast<float*>(shared + Layout::kSums);
   float* scratch = reinterpret_cast<float*>(shared + Layout::kScratch);
-  constexpr int kPieces = Shape::kK / 8;  // of a row, 16 bytes each
+  constexpr int kGranules = Shape::kK / 32;
+  const int head = threadIdx.x / 32, lane = threadIdx.x % 32;
+  float x[kGranules];
   float largest = 0;
-  for (int i = threadIdx.x; i < kUnitHeads * kPieces; i += kDecodeThreads) {
-    const int head = i / kPieces, piece = i % kPieces;
-    uint4 x = make_uint4(0, 0, 0, 0);
-    if (head < heads) x = __ldg(reinterpret_cast<const uint4*>(q + head * Shape::kK) + piece);
-    *reinterpret_cast<uint4*>(bf16_rows + head * Shape::kQueryStride + 8 * piece) = x;
-    const __nv_bfloat16* values = reinterpret_cast<const __nv_bfloat16*>(&x);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) largest = fmaxf(largest, fabsf(__bfloat162float(values[j])));
+  for (int n = 0; n < kGranules; ++n) {
+    __nv_bfloat16 value = __float2bfloat16_rn(0);
+    if (head < heads) value = q[head * Shape::kK + 32 * n + lane];
+    bf16_rows[head * Shape::kQueryStride + 32 * n + lane] = value;
+    x[n] = __bfloat162float(value);
+    largest = fmaxf(largest, fabsf(x[n]));
   }
 #pragma unroll
   for (int step = 16; step > 0; step /= 2)
     largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, step));
-  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = largest;
+  if (lane == 0) scratch[head] = largest;
   __syncthreads();
 #pragma unroll
   for (int w = 0; w < kDecodeWarps; ++w) largest = fmaxf(largest, scratch[w]);
-  // 2^(14 - floor(log2 largest)); 1 for a zero or infinite query.
+  // 2^(14 - floor(log2 largest)); 1 for a query of zeros, or one that is not finite.
   const int exponent = __float_as_int(largest) >> 23;
   const bool usable = exponent >= 20 && exponent < 255;
   const float scale = usable ? __int_as_float((127 + 14 + 127 - exponent) << 23) : 1.F;
-  for (int i = threadIdx.x; i < kUnitHeads * (Shape::kK / 32); i += kDecodeThreads) {
-    const int head = i / (Shape::kK / 32), granule = i % (Shape::kK / 32);
-    float sum = 0;
+  const float fold = scale / static_cast<float>(1 << 2 * (lane / 8));
 #pragma unroll
-    for (int j = 0; j < 32; ++j) {
-      const int at = head * Shape::kQueryStride + 32 * granule + j;
-      const float x = __bfloat162float(bf16_rows[at]) * scale;
-      rows[at] = __float2half_rn(x / static_cast<float>(1 << 2 * (j / 8)));
-      sum += x;
-    }
-    sums[i] = sum * 0x1p-24F;
+  for (int n = 0; n < kGranules; ++n) {
+    rows[head * Shape::kQueryStride + 32 * n + lane] = __float2half_rn(x[n] * fold);
+    float sum = x[n] * (scale * 0x1p-24F);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+    if (lane == n) sums[head * kGranules + n] = sum;
   }
   __syncthreads();
   return scale;
+}
+
+// The request of a CTA: first_split[request] <= cta < first_split[request + 1].
+__device__ inline int FindRequest(const DecodeKernelArguments& args, int cta) {
+  int low = 0, high = args.call.cache.num_requests;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (args.first_split[middle] <= cta ? low : high) = middle;
+  }
+  return low;
 }
 
 template <class Shape>
@@ -84,26 +94,20 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   extern __shared__ __align__(128) uint8_t shared[];
   const CacheView& cache = args.call.cache;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  LaunchDependents();
 
-  int request = 0;
-  while (request + 1 < cache.num_requests &&
-         args.first_split[request + 1] <= static_cast<int>(blockIdx.x))
-    ++request;
+  const int request = FindRequest(args, static_cast<int>(blockIdx.x));
   const int splits = args.first_split[request + 1] - args.first_split[request];
   const int split = static_cast<int>(blockIdx.x) - args.first_split[request];
   const int unit = blockIdx.y;
   const int kv_head = unit / args.units_per_kv_head;
-  const int gqa_ratio = args.num_q_heads / cache.num_kv_heads;
   const int first_in_ratio = unit % args.units_per_kv_head * args.heads_per_unit;
-  const int heads = min(args.heads_per_unit, gqa_ratio - first_in_ratio);
-  const int first_head = kv_head * gqa_ratio + first_in_ratio;
+  const int heads = min(args.heads_per_unit, args.gqa_ratio - first_in_ratio);
+  const int first_head = kv_head * args.gqa_ratio + first_in_ratio;
 
   const int length = __ldg(cache.lengths + request);
   const int quantized = __ldg(cache.quantized + request);
   const int window_id = __ldg(cache.window_of_request + request);
-
-  const float query_scale = PrepareQuery<Shape>(
-      args.call.q + (int64_t{request} * args.num_q_heads + first_head) * Shape::kK, heads, shared);
 
   // This warp's share.
   const int first_position = args.call.rule.window > 0 ? max(length - args.call.rule.window, 0) : 0;
@@ -111,38 +115,50 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   TileRange range;
   range.first_token = min(max(first_position - cache.sink_tokens, 0), quantized);
   range.end_token = quantized;
-  const int first_tile = range.first_token / kTileTokens;
-  const int num_tiles = (quantized + kTileTokens - 1) / kTileTokens - first_tile;
-  const int cost = args.window_tile_cost;
-  const int window_cost = windows.count() * cost;
-  const int64_t total = window_cost + num_tiles;
-  const int share = split * kDecodeWarps + warp, shares = splits * kDecodeWarps;
-  const int begin = static_cast<int>(total * share / shares);
-  const int end = static_cast<int>(total * (share + 1) / shares);
-  range.first = first_tile + max(begin - window_cost, 0);
-  range.last = first_tile + max(end - window_cost, 0);
+  // Quantized tiles are shared out in pairs.
+  const int num_tiles = (quantized + kTileTokens - 1) / kTileTokens;
+  const int first_pair = range.first_token / (2 * kTileTokens);
+  const int num_pairs = (num_tiles + 1) / 2 - first_pair;
+  const int cost = Shape::kGeneral ? args.window_tile_cost : Shape::kWindowTileCost;
+  const int num_windows = windows.count(), window_cost = num_windows * cost;
+  const unsigned total = window_cost + num_pairs, shares = splits * kDecodeWarps;
+  const unsigned share = split * kDecodeWarps + warp;
+  const int bound = static_cast<int>(total * (share + lane % 2) / shares);  // divisions are slow
+  const int begin = __shfl_sync(~0U, bound, 0), end = __shfl_sync(~0U, bound, 1);
+  const int first_window = min((begin + cost - 1) / cost, num_windows);
+  const int last_window = min((end + cost - 1) / cost, num_windows);
+  range.first = 2 * (first_pair + max(begin - window_cost, 0));
+  range.last = min(2 * (first_pair + max(end - window_cost, 0)), num_tiles);
   range.pages = cache.page_table + int64_t{request} * cache.page_table_stride;
   range.head = kv_head;
 
-  uint8_t* ring = shared + Layout::kRing + warp * Shape::kRingTiles * Shape::kMaxRecord;
+  uint8_t* slots = shared + Layout::kRing + warp * Shape::kRingTiles * Shape::kMaxRecord;
+  RecordRing<Shape> ring(
+      args, range, slots,
+      reinterpret_cast<uint64_t*>(shared + Layout::kBarriers) + warp * Shape::kStages, lane);
+  if (first_window >= last_window) ring.Start();
+
+  WaitForPreviousKernel();
+  const float query_scale = PrepareQuery<Shape>(
+      args.call.q + (int64_t{request} * args.num_q_heads + first_head) * Shape::kK, heads, shared);
+
   Softmax<Shape> state;
   state.Clear();
-  const int first_window = min((begin + cost - 1) / cost, windows.count());
-  const int last_window = min((end + cost - 1) / cost, windows.count());
   if (first_window < last_window) {
-    const int slots = WindowSlots(cache);
+    const int num_slots = WindowSlots(cache);
     const __nv_bfloat16* head_windows =
         cache.windows +
         (int64_t{window_id} * cache.num_kv_heads + kv_head) * WindowHeadValues(cache);
     for (int tile = first_window; tile < last_window; ++tile) {
       uint32_t valid;
-      const int slot = WindowTileSlots(windows, cache, tile, valid);
+      const int slot = WindowTileSlots(windows, cache, tile, lane, valid);
       AttendWindowTile<Shape>(
           args.call.rule, head_windows + int64_t{slot} * Shape::kK,
-          head_windows + int64_t{slots} * Shape::kK + int64_t{slot} * Shape::kV, valid,
+          head_windows + int64_t{num_slots} * Shape::kK + int64_t{slot} * Shape::kV, valid,
           reinterpret_cast<const __nv_bfloat16*>(shared + Layout::kBf16Rows), lane, state);
     }
-    ReorderWindowOutput<Shape>(reinterpret_cast<float*>(ring), lane, state);
+    ReorderWindowOutput<Shape>(reinterpret_cast<float*>(slots), lane, state);
+    ring.Start();
   }
 
   if (range.first < range.last) {
@@ -172,17 +188,22 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   MergeWarps<Shape>(buffers, result, heads, cta, splits == 1);
   if (splits == 1) return;
 
+  // Publishes this CTA's part: the barrier orders its threads' stores before thread 0's arrival,
+  // which releases them and acquires those of the others.
   int* is_last = reinterpret_cast<int*>(shared + Layout::kScratch);
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
     int* arrivals = args.arrivals + request * gridDim.y + blockIdx.y;
-    *is_last = atomicAdd(arrivals, 1) == splits - 1;
+    int before;
+    asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(arrivals)
+                 : "memory");
+    *is_last = before == splits - 1;
     if (*is_last) *arrivals = 0;
   }
   __syncthreads();
   if (!*is_last) return;
-  __threadfence();
   MergeSplits<Shape>(result, heads, cta - split, splits,
                      reinterpret_cast<float*>(shared + Layout::kRing));
 }

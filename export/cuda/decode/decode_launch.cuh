@@ -16,16 +16,43 @@ void LaunchDecodeShape(const DecodeKernelArguments& args, dim3 grid, cudaStream_
   constexpr int kBytes = DecodeSharedLayout<Shape>::kBytes;
   OSCAR_CUDA_CHECK(cudaFuncSetAttribute(DecodeKernel<Shape>,
                                         cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  DecodeKernel<Shape><<<grid, kDecodeThreads, kBytes, stream>>>(args);
-  OSCAR_CUDA_CHECK_LAUNCH("decode attention");
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(kDecodeThreads);
+  config.dynamicSmemBytes = kBytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = args.call.overlap_previous ? 1 : 0;
+  OSCAR_CUDA_CHECK(cudaLaunchKernelEx(&config, DecodeKernel<Shape>, args));
 }
 
 template <int kK, int kV>
-void LaunchDecode(const DecodeKernelArguments& args, bool general, dim3 grid, cudaStream_t stream) {
-  if (general)
-    LaunchDecodeShape<DecodeShape<kK, kV, true>>(args, grid, stream);
+void LaunchDecode(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
+  const CacheFormat& format = args.call.cache.format;
+  if (NeedsGeneralDecode(format))
+    LaunchDecodeShape<DecodeShape<kK, kV, 0, 0, ScaleType::kAny>>(args, grid, stream);
+  else if (format.metadata == MetadataType::kFloat32)
+    LaunchDecodeShape<DecodeShape<kK, kV, 2, 2, ScaleType::kFloat32>>(args, grid, stream);
   else
-    LaunchDecodeShape<DecodeShape<kK, kV, false>>(args, grid, stream);
+    LaunchDecodeShape<DecodeShape<kK, kV, 2, 2, ScaleType::kBFloat16>>(args, grid, stream);
+}
+
+template <int kK, int kV, int kKBits>
+void LaunchDecodeBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
+  switch (args.call.cache.format.v.bits) {
+    case 2:
+      return LaunchDecodeShape<DecodeShape<kK, kV, kKBits, 2, ScaleType::kFloat32>>(args, grid,
+                                                                                    stream);
+    case 3:
+      return LaunchDecodeShape<DecodeShape<kK, kV, kKBits, 3, ScaleType::kFloat32>>(args, grid,
+                                                                                    stream);
+    default:
+      return LaunchDecodeShape<DecodeShape<kK, kV, kKBits, 4, ScaleType::kFloat32>>(args, grid,
+                                                                                    stream);
+  }
 }
 
 }  // namespace oscar

@@ -148,56 +148,81 @@ template <class Shape>
 __device__ inline void MergeSplits(const DecodeResult& result, int heads, int first_cta, int splits,
                                    float* shared) {
   const DecodeKernelArguments& args = result.args;
-  constexpr int kItems = Shape::kV / 4;
+  constexpr int kItems = Shape::kV / 4, kBatch = 8;
   float4* part_out = reinterpret_cast<float4*>(shared);  // [kDecodeThreads]
   float* totals = shared + 4 * kDecodeThreads;           // [heads, 2]: reference, sum
   float* factors = totals + 2 * kUnitHeads;              // [heads, splits]
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  for (int head = warp; head < heads; head += kDecodeWarps) {
-    float reference = kNoScore;
-    for (int s = lane; s < splits; s += 32)
-      reference =
-          fmaxf(reference,
-                __ldcg(args.partial_sums + int64_t{first_cta + s} * args.heads_per_unit + head).x);
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-      reference = fmaxf(reference, __shfl_xor_sync(~0U, reference, step));
-    float sum = 0;
-    for (int s = lane; s < splits; s += 32) {
-      const float2 part =
-          __ldcg(args.partial_sums + int64_t{first_cta + s} * args.heads_per_unit + head);
-      const float factor = exp2f(part.x - reference);
-      factors[head * splits + s] = factor;
-      sum = fmaf(part.y, factor, sum);
-    }
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
-    if (lane == 0) totals[2 * head] = reference, totals[2 * head + 1] = sum;
-  }
-  __syncthreads();
 
   // As many threads share an output as there are; their parts are added in order.
   const int items = heads * kItems;
   int parts = 1;
   while (parts * 2 * items <= kDecodeThreads) parts *= 2;
-  for (int item = threadIdx.x; item < items * parts; item += kDecodeThreads) {
-    const int part = item / items, head = item % items / kItems, dim = item % kItems * 4;
-    const int begin = splits * part / parts, end = splits * (part + 1) / parts;
-    float4 out = make_float4(0, 0, 0, 0);
-    const float* from = args.partial_out +
-                        (int64_t{first_cta + begin} * args.heads_per_unit + head) * Shape::kV + dim;
-    const int64_t stride = int64_t{args.heads_per_unit} * Shape::kV;
-#pragma unroll 8
-    for (int s = begin; s < end; ++s, from += stride)
-      AddScaled(out, __ldcg(reinterpret_cast<const float4*>(from)), factors[head * splits + s]);
-    if (parts == 1) {
-      result.Store(head, Shape::kV, dim,
-                   Scaled(out, result.Normalizer(head, totals[2 * head], totals[2 * head + 1])));
-    } else {
-      part_out[item] = out;
+  const int64_t stride = int64_t{args.heads_per_unit} * Shape::kV;
+  struct Part {
+    int head, dim, begin, end;
+    const float* from;
+  };
+  const auto part_of = [&](int item) {
+    const int part = item / items;
+    Part p;
+    p.head = item % items / kItems, p.dim = item % kItems * 4;
+    p.begin = splits * part / parts, p.end = splits * (part + 1) / parts;
+    p.from = args.partial_out +
+             (int64_t{first_cta + p.begin} * args.heads_per_unit + p.head) * Shape::kV + p.dim;
+    return p;
+  };
+  // The first outputs are on their way while references and sums are settled.
+  float4 early[kBatch];
+  const Part first = part_of(threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < kBatch; ++i)
+    if (static_cast<int>(threadIdx.x) < items * parts && first.begin + i < first.end)
+      early[i] = __ldcg(reinterpret_cast<const float4*>(first.from + i * stride));
+
+  for (int head = warp; head < heads; head += kDecodeWarps) {
+    const float2* sums = args.partial_sums + int64_t{first_cta} * args.heads_per_unit + head;
+    float reference = kNoScore, sum = 0;
+    for (int s = lane; s < splits; s += 32) {
+      const float2 part = __ldcg(sums + int64_t{s} * args.heads_per_unit);
+      const float raised = fmaxf(reference, part.x);
+      sum = sum * exp2f(reference - raised) + part.y * exp2f(part.x - raised);
+      reference = raised;
+      factors[head * splits + s] = part.x;
     }
+    float top = reference;
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(~0U, top, step));
+    sum *= exp2f(reference - top);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+    for (int s = lane; s < splits; s += 32)
+      factors[head * splits + s] = exp2f(factors[head * splits + s] - top);
+    if (lane == 0) totals[2 * head] = top, totals[2 * head + 1] = sum;
   }
-  if (threadIdx.x < heads)
+  __syncthreads();
+
+  for (int item = threadIdx.x; item < items * parts; item += kDecodeThreads) {
+    const Part p = part_of(item);
+    float4 out = make_float4(0, 0, 0, 0);
+    int s = p.begin;
+    if (item == static_cast<int>(threadIdx.x)) {
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i)
+        if (p.begin + i < p.end) AddScaled(out, early[i], factors[p.head * splits + s++]);
+    }
+    const float* from = p.from + (s - p.begin) * stride;
+#pragma unroll 8
+    for (; s < p.end; ++s, from += stride)
+      AddScaled(out, __ldcg(reinterpret_cast<const float4*>(from)), factors[p.head * splits + s]);
+    if (parts == 1)
+      result.Store(
+          p.head, Shape::kV, p.dim,
+          Scaled(out, result.Normalizer(p.head, totals[2 * p.head], totals[2 * p.head + 1])));
+    else
+      part_out[item] = out;
+  }
+  if (static_cast<int>(threadIdx.x) < heads)
     result.StoreLse(threadIdx.x, totals[2 * threadIdx.x], totals[2 * threadIdx.x + 1]);
   if (parts == 1) return;
   __syncthreads();

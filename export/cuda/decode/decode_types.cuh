@@ -13,29 +13,40 @@ namespace oscar {
 inline constexpr float kNoScore = -1e30F;  // reference of a softmax that has seen nothing
 inline constexpr float kLog2E = 1.44269504F;
 inline constexpr float kMaxRise = 8;         // log2: scores may exceed the reference by this
+inline constexpr float kMaxStepSum = 256;    // 2^kMaxRise: so may the sum of a step's exponentials
 inline constexpr float kMaxValueScale = 64;  // largest scaled value scale; see RunningSoftmax
 
-// One compiled instance. Two-bit sides with one scale per row are the fast path; the general one
-// reads bits and groups at run time.
-template <int kKeyDim, int kValueDim, bool kGeneral>
+// One compiled instance. Fast ones know the bits of both sides and the type of scales, and have one
+// scale per row; the general one (bits 0) reads all of that at run time and looks scales up per 32
+// dims, whatever the group size.
+enum class ScaleType { kFloat32, kBFloat16, kAny };
+
+template <int kKeyDim, int kValueDim, int kKeyBits, int kValueBits, ScaleType kScaleType>
 struct DecodeShape {
-  static constexpr int kK = kKeyDim, kV = kValueDim;
-  static constexpr bool kAnyBits = kGeneral;
-  // Scales are looked up per 32 dims in the general instance, whatever the group size.
+  static constexpr int kK = kKeyDim, kV = kValueDim, kKBits = kKeyBits, kVBits = kValueBits;
+  static constexpr ScaleType kScales = kScaleType;
+  static constexpr bool kGeneral = kScales == ScaleType::kAny;
+  static_assert(kGeneral == (kKBits == 0) && kGeneral == (kVBits == 0));
   static constexpr int kKeyGranules = kGeneral ? kK / 32 : 1;
   static constexpr int kValueGranules = kGeneral ? kV / 32 : 1;
-  static constexpr int kMaxRecord =
-      (kGeneral ? 2 : 1) * 4 * (kK + kV) + 128 * (kKeyGranules + kValueGranules);
+  // Bytes of a record, at most; exactly for a fast instance.
+  static constexpr CacheFormat kFormat = {
+      {kK, kGeneral ? 4 : kKBits, kK / kKeyGranules},
+      {kV, kGeneral ? 4 : kVBits, kV / kValueGranules},
+      kScales == ScaleType::kBFloat16 ? MetadataType::kBFloat16 : MetadataType::kFloat32};
+  static constexpr int kMaxRecord = RecordBytes(kFormat);
   static constexpr int kCtasPerSm = DecodeCtasPerSm(kK, kV, kGeneral);
   static constexpr int kRingBytes = (kCtasPerSm == 2 ? 104 : 208) * 1024 / kDecodeWarps;
-  // Records wait in a ring, `kStepTiles` of them attended to at a time.
-  static constexpr int kStepTiles = kRingBytes >= 4 * kMaxRecord ? 2 : 1;
-  static constexpr int kRingSteps =
-      kRingBytes / (kStepTiles * kMaxRecord) < 4 ? kRingBytes / (kStepTiles * kMaxRecord) : 4;
-  static constexpr int kRingTiles = kStepTiles * kRingSteps;
-  static_assert(kRingSteps >= 2);
-  static constexpr int kQueryStride =
-      kK + 8;  // values of a query row in shared memory: no conflicts
+  // Records come in stages, of which two or more fit the ring, and are attended to in steps.
+  static constexpr int kRingRecords = kRingBytes / kMaxRecord;
+  static constexpr int kStageTiles = kRingRecords >= 8 ? 4 : kRingRecords >= 4 ? 2 : 1;
+  static constexpr int kStepTiles = kStageTiles >= 2 ? 2 : 1;
+  static constexpr int kStages = kRingRecords / kStageTiles < 4 ? kRingRecords / kStageTiles : 4;
+  static constexpr int kRingTiles = kStageTiles * kStages;
+  static_assert(kStages >= 2);
+  static constexpr int kWindowTileCost =  // as decode_attention.cc counts it
+      (32 * (kK + kV) + kMaxRecord) / (2 * kMaxRecord);
+  static constexpr int kQueryStride = kK + 8;  // values per row in shared memory: no conflicts
   static constexpr bool kQueryInRegisters = kK <= 128;
 };
 

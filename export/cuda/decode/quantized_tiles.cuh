@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp's share of the quantized pages: records stream through a ring in shared memory, two tiles
-// at a time, and codes go from their words into the tensor cores by one AND each. Trap: the lanes
-// of a warp read what other lanes copied, so every wait is followed by __syncwarp.
+// A warp's share of the quantized pages: codes go from their words into the tensor cores by one AND
+// each, two tiles beside each other so that one's latencies hide in the other's work. Trap: tokens
+// beyond the valid ones hold anything, NaN scales too.
 //
 // A code masked in place is the fp16 subnormal code * 4^i * 2^-24, which mma.sync multiplies
 // exactly and at full rate (reference/performance.md section 1.4, measured in section 6). 4^-i is
@@ -11,6 +11,7 @@
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
+#include "export/cuda/decode/record_ring.cuh"
 #include "export/cuda/device/mma.cuh"
 
 namespace oscar {
@@ -33,36 +34,36 @@ __device__ inline void LoadWords(const uint8_t* plane, int lane, uint32_t (&word
   }
 }
 
-// A lane's codes of one side of a tile as fp16 pairs for the mma.
-template <int kDim, bool kAnyBits>
+// A lane's codes of one side of a tile as fp16 pairs for the mma; kBits 0: known at run time.
+template <int kDim, int kBits>
 class CodeOperands {
  public:
-  __device__ void Load(const uint8_t* planes, int lane, int bits) {
+  __device__ void Load(const uint8_t* planes, int lane, int run_time_bits) {
+    const int bits = kBits == 0 ? run_time_bits : kBits;
     LoadWords(planes, lane, low_);
-    if constexpr (kAnyBits) {
-      high_mask_ = bits == 4 ? 0x000C000CU : bits == 3 ? 0x00040004U : 0U;
-      const uint8_t* high = planes + PlaneBytes(kDim, 2);
-      if (bits == 4) {
-        uint32_t words[PlaneWords(kDim, 2)];
-        LoadWords(high, lane, words);
+    const uint8_t* high = planes + PlaneBytes(kDim, 2);
+    if constexpr (kBits == 2) return;
+    high_mask_ = bits == 4 ? 0x000C000CU : bits == 3 ? 0x00040004U : 0U;
+    if (kBits != 3 && bits == 4) {
+      uint32_t words[PlaneWords(kDim, 2)];
+      LoadWords(high, lane, words);
 #pragma unroll
-        for (int s = 0; s < kDim / 16; ++s)
-          high_[s] = s % 2 == 0 ? words[s / 2] << 2 : words[s / 2] >> 6;
-      } else if (bits == 3) {
-        uint32_t words[PlaneWords(kDim, 1)];
-        LoadWords(high, lane, words);
+      for (int s = 0; s < kDim / 16; ++s)
+        high_[s] = s % 2 == 0 ? words[s / 2] << 2 : words[s / 2] >> 6;
+    } else if (kBits != 4 && bits == 3) {
+      uint32_t words[PlaneWords(kDim, 1)];
+      LoadWords(high, lane, words);
 #pragma unroll
-        for (int s = 0; s < kDim / 16; ++s) {
-          const uint32_t word = words[s / 4];
-          high_[s] = s % 4 == 0   ? word << 2
-                     : s % 4 == 1 ? word << 1
-                     : s % 4 == 2 ? word >> 6
-                                  : word >> 7;
-        }
-      } else {
-#pragma unroll
-        for (int s = 0; s < kDim / 16; ++s) high_[s] = 0;
+      for (int s = 0; s < kDim / 16; ++s) {
+        const uint32_t word = words[s / 4];
+        high_[s] = s % 4 == 0   ? word << 2
+                   : s % 4 == 1 ? word << 1
+                   : s % 4 == 2 ? word >> 6
+                                : word >> 7;
       }
+    } else {
+#pragma unroll
+      for (int s = 0; s < kDim / 16; ++s) high_[s] = 0;
     }
   }
 
@@ -71,13 +72,13 @@ class CodeOperands {
     const int n = half * (kDim / 8) + octet;
     const uint32_t word = n % 8 < 4 ? low_[n / 8] : low_[n / 8] >> 8;
     const uint32_t pair = word & (0x00030003U << (2 * (n % 4)));
-    if constexpr (kAnyBits) return pair | (high_[n / 4] & (high_mask_ << (2 * (n % 4))));
-    return pair;
+    if constexpr (kBits == 2) return pair;
+    return pair | (high_[n / 4] & (high_mask_ << (2 * (n % 4))));
   }
 
  private:
   uint32_t low_[PlaneWords(kDim, 2)];
-  uint32_t high_[kAnyBits ? kDim / 16 : 1];
+  uint32_t high_[kBits == 2 ? 1 : kDim / 16];
   uint32_t high_mask_;
 };
 
@@ -86,13 +87,16 @@ struct TokenScales {
   float scale[2], zero[2];
 };
 
+template <class Shape>
 __device__ inline TokenScales LoadScales(const uint8_t* metadata, int group, int g,
                                          MetadataType type) {
+  const bool float32 =
+      Shape::kGeneral ? type == MetadataType::kFloat32 : Shape::kScales == ScaleType::kFloat32;
   TokenScales s;
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
     const int index = MetadataIndex(g + 8 * e, group);
-    if (type == MetadataType::kFloat32) {
+    if (float32) {
       const float2 x = reinterpret_cast<const float2*>(metadata)[index / 2];
       s.scale[e] = x.x, s.zero[e] = x.y;
     } else {
@@ -132,187 +136,177 @@ struct QueryFragments {
 template <class Shape>
 using Softmax = RunningSoftmax<Shape::kV, Shape::kValueGranules>;
 
-// Attends to kTiles tiles whose records lie in shared memory. Of tile i, tokens begin[i] to end[i]
-// count; the rest may hold anything.
-template <class Shape, int kTiles>
-__device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint8_t* const* records,
-                                   const int* begin, const int* end,
-                                   const QueryFragments<Shape>& query, int lane,
+// Attends to kTiles tiles, records kMaxRecord bytes apart in shared memory. Plain tiles are whole
+// and not softcapped; otherwise tokens begin to end count, and the rest may hold anything.
+template <class Shape, int kTiles, bool kPlain>
+__device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint8_t* records,
+                                   int begin, int end, const QueryFragments<Shape>& query, int lane,
                                    Softmax<Shape>& state) {
   const CacheFormat& format = args.call.cache.format;
   const int g = lane / 4;
   constexpr int kKG = Shape::kKeyGranules, kVG = Shape::kValueGranules;
   constexpr int kKSteps = Shape::kK / 16 / kKG, kVBlocks = Shape::kV / 16 / kVG;
-  const int v_codes = Shape::kAnyBits ? CodeBytes(format.k) : 4 * Shape::kK;
+  const int k_metadata = Shape::kGeneral ? args.k_metadata : KMetadataOffset(Shape::kFormat);
+  const int v_metadata = Shape::kGeneral ? args.v_metadata : VMetadataOffset(Shape::kFormat);
+  const int v_codes = Shape::kGeneral ? CodeBytes(format.k) : VCodesOffset(Shape::kFormat);
+  const auto counts = [&](int tile, int e) {
+    const int token = kTileTokens * tile + g + 8 * e;
+    return kPlain || (token >= begin && token < end);
+  };
 
-  float score[kTiles][4];
+  // Scores are score * factor: the factor is that of a token, or 1 once several were summed.
+  float score[kTiles][4], factor[kTiles][2];
+  CodeOperands<Shape::kK, Shape::kKBits> keys[kTiles];
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
-    CodeOperands<Shape::kK, Shape::kAnyBits> codes;
-    codes.Load(records[i], lane, format.k.bits);
-    const bool whole = begin[i] <= 0 && end[i] >= kTileTokens;
+    keys[i].Load(records + i * Shape::kMaxRecord, lane, format.k.bits);
+    factor[i][0] = factor[i][1] = 1;
 #pragma unroll
-    for (int n = 0; n < kKG; ++n) {
-      float product[4] = {0, 0, 0, 0};
+    for (int c = 0; c < 4; ++c) score[i][c] = 0;
+  }
 #pragma unroll
-      for (int j = 0; j < kKSteps; ++j) {
-        const int step = n * kKSteps + j;
-        MmaF16(product, codes.Pair(0, 2 * step), codes.Pair(1, 2 * step),
-               codes.Pair(0, 2 * step + 1), codes.Pair(1, 2 * step + 1),
-               query.Fragment(lane, step, 0), query.Fragment(lane, step, 1));
-      }
+  for (int n = 0; n < kKG; ++n) {
+    float product[kTiles][2][4];  // two chains each: an mma waits for the one before on its sums
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) product[i][0][c] = product[i][1][c] = 0;
+#pragma unroll
+    for (int j = 0; j < kKSteps; ++j) {
+      const int step = n * kKSteps + j;
+      const uint32_t b0 = query.Fragment(lane, step, 0), b1 = query.Fragment(lane, step, 1);
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i)
+        MmaF16(product[i][j % 2], keys[i].Pair(0, 2 * step), keys[i].Pair(1, 2 * step),
+               keys[i].Pair(0, 2 * step + 1), keys[i].Pair(1, 2 * step + 1), b0, b1);
+    }
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
       const int group = kKG == 1 ? 0 : 32 * n / format.k.quant_group_size;
-      TokenScales s = LoadScales(records[i] + args.k_metadata, group, g, format.metadata);
+      const TokenScales s = LoadScales<Shape>(records + i * Shape::kMaxRecord + k_metadata, group,
+                                              g, format.metadata);
+      float scaled[2] = {s.scale[0] * query.factor, s.scale[1] * query.factor};
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const float x = fmaf(-s.zero[c / 2], query.sums[n][c % 2], product[c]);
+        const float x =
+            fmaf(-s.zero[c / 2], query.sums[n][c % 2], product[i][0][c] + product[i][1][c]);
         if (kKG == 1)
-          score[i][c] = x * (s.scale[c / 2] * query.factor);
+          score[i][c] = x, factor[i][c / 2] = scaled[c / 2];
         else
-          score[i][c] = (n == 0 ? 0.F : score[i][c]) + x * (s.scale[c / 2] * query.factor);
+          score[i][c] = fmaf(x, scaled[c / 2], score[i][c]);
       }
     }
-    if (args.call.rule.softcap > 0) {
+  }
+  if constexpr (!kPlain) {
 #pragma unroll
-      for (int c = 0; c < 4; ++c) score[i][c] = Softcapped(score[i][c], args.call.rule.softcap);
-    }
-    if (!whole) {
+    for (int i = 0; i < kTiles; ++i) {
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const int token = g + 8 * (c / 2);
-        if (token < begin[i] || token >= end[i]) score[i][c] = -INFINITY;
+        const float x = Softcapped(score[i][c] * factor[i][c / 2], args.call.rule.softcap);
+        score[i][c] = counts(i, c / 2) ? x : -INFINITY;
       }
+      factor[i][0] = factor[i][1] = 1;
     }
   }
 
   // Scales of the values, and whether the reference still serves.
   TokenScales scales[kTiles][kVG];
   float largest_sigma = 0;
-  float highest[2] = {-INFINITY, -INFINITY};
 #pragma unroll
-  for (int i = 0; i < kTiles; ++i) {
+  for (int i = 0; i < kTiles; ++i)
 #pragma unroll
     for (int n = 0; n < kVG; ++n) {
       const int group = kVG == 1 ? 0 : 32 * n / format.v.quant_group_size;
-      scales[i][n] = LoadScales(records[i] + args.v_metadata, group, g, format.metadata);
-      if (begin[i] > 0 || end[i] < kTileTokens) {
+      TokenScales& s = scales[i][n];
+      s = LoadScales<Shape>(records + i * Shape::kMaxRecord + v_metadata, group, g,
+                            format.metadata);
 #pragma unroll
-        for (int e = 0; e < 2; ++e)
-          if (g + 8 * e < begin[i] || g + 8 * e >= end[i])
-            scales[i][n].scale[e] = scales[i][n].zero[e] = 0;
+      for (int e = 0; e < 2; ++e)
+        if (!counts(i, e)) s.scale[e] = s.zero[e] = 0;
+      largest_sigma = fmaxf(largest_sigma, fmaxf(s.scale[0], s.scale[1]));
+    }
+  float p[kTiles][4], sum[2];
+  const auto exponentials = [&] {
+    sum[0] = sum[1] = 0;
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        p[i][c] = Exp2(fmaf(score[i][c], factor[i][c / 2], -state.reference[c % 2]));
+        sum[c % 2] += p[i][c];
       }
-      largest_sigma = fmaxf(largest_sigma, fmaxf(scales[i][n].scale[0], scales[i][n].scale[1]));
-    }
+  };
+  exponentials();
+  if (__any_sync(~0U, fmaxf(sum[0], sum[1]) > kMaxStepSum ||
+                          largest_sigma * state.value_scale > kMaxValueScale)) {
+    float highest[2] = {-INFINITY, -INFINITY};
 #pragma unroll
-    for (int c = 0; c < 4; ++c) highest[c % 2] = fmaxf(highest[c % 2], score[i][c]);
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        highest[c % 2] = fmaxf(highest[c % 2], score[i][c] * factor[i][c / 2]);
+    state.Adjust(highest, largest_sigma);
+    exponentials();
   }
-  const bool adjust = highest[0] > state.reference[0] + kMaxRise ||
-                      highest[1] > state.reference[1] + kMaxRise ||
-                      largest_sigma * state.value_scale > kMaxValueScale;
-  if (__any_sync(~0U, adjust)) state.Adjust(highest, largest_sigma);
+  state.sum[0] += sum[0];
+  state.sum[1] += sum[1];
 
+  CodeOperands<Shape::kV, Shape::kVBits> values[kTiles];
 #pragma unroll
-  for (int i = 0; i < kTiles; ++i) {
-    float p[4];
+  for (int i = 0; i < kTiles; ++i)
+    values[i].Load(records + i * Shape::kMaxRecord + v_codes, lane, format.v.bits);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      p[c] = Exp2(score[i][c] - state.reference[c % 2]);
-      state.sum[c % 2] += p[c];
-    }
-    CodeOperands<Shape::kV, Shape::kAnyBits> codes;
-    codes.Load(records[i] + v_codes, lane, format.v.bits);
+  for (int n = 0; n < kVG; ++n) {
+    uint32_t b[kTiles][2];
 #pragma unroll
-    for (int n = 0; n < kVG; ++n) {
+    for (int i = 0; i < kTiles; ++i) {
+      const TokenScales& s = scales[i][n];
       float weighted[4];
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        weighted[c] = p[c] * (scales[i][n].scale[c / 2] * state.value_scale);
-        state.zeros[n][c % 2] = fmaf(weighted[c], scales[i][n].zero[c / 2], state.zeros[n][c % 2]);
+        weighted[c] = p[i][c] * (s.scale[c / 2] * state.value_scale);
+        state.zeros[n][c % 2] = fmaf(weighted[c], s.zero[c / 2], state.zeros[n][c % 2]);
       }
-      const uint32_t b0 = Transpose8x8(PackHalf2(weighted[0], weighted[1]));
-      const uint32_t b1 = Transpose8x8(PackHalf2(weighted[2], weighted[3]));
+      b[i][0] = Transpose8x8(PackHalf2(weighted[0], weighted[1]));
+      b[i][1] = Transpose8x8(PackHalf2(weighted[2], weighted[3]));
+    }
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)
 #pragma unroll
       for (int j = 0; j < kVBlocks; ++j) {
         const int block = n * kVBlocks + j;
-        MmaF16(state.out[block], codes.Pair(0, 2 * block), codes.Pair(0, 2 * block + 1),
-               codes.Pair(1, 2 * block), codes.Pair(1, 2 * block + 1), b0, b1);
+        MmaF16(state.out[block], values[i].Pair(0, 2 * block), values[i].Pair(0, 2 * block + 1),
+               values[i].Pair(1, 2 * block), values[i].Pair(1, 2 * block + 1), b[i][0], b[i][1]);
       }
-    }
   }
 }
 
-// Where a warp's quantized tiles come from.
-struct TileRange {
-  int first, last;             // tiles of the request
-  int first_token, end_token;  // quantized tokens that count
-  const int32_t* pages;        // the request's row of the page table
-  int head;                    // KV head
-};
-
-// ring: this warp's shared memory, kRingTiles records.
+// All of a warp's quantized tiles; the ring was started.
 template <class Shape>
 __device__ inline void AttendQuantized(const DecodeKernelArguments& args, const TileRange& range,
-                                       const QueryFragments<Shape>& query, uint8_t* ring, int lane,
-                                       Softmax<Shape>& state) {
-  constexpr int kTiles = Shape::kStepTiles, kSteps = Shape::kRingSteps;
-  constexpr int kPieces = (Shape::kMaxRecord / 16 + 31) / 32;
-  const int pieces = args.record_bytes / 16;
-  const int tile_mask = (1 << args.tiles_per_page_log2) - 1;
-  const int num_steps = (range.last - range.first + kTiles - 1) / kTiles;
-  const uint32_t ring_address = SharedAddress(ring) + 16 * lane;
-  const int64_t head_offset =
-      static_cast<int64_t>(range.head << args.tiles_per_page_log2) * args.record_bytes;
-
-  int pages_base = 0, page_of_lane = 0;  // lane l holds the page of tile pages_base + l
-  const auto load_pages = [&](int base) {
-    pages_base = base;
-    if (base + lane < range.last)
-      page_of_lane = range.pages[(base + lane) >> args.tiles_per_page_log2];
-  };
-  load_pages(range.first);
-  const auto issue = [&](int step) {
-    if (step < num_steps) {
-      const int first = range.first + kTiles * step;
-      if (first + kTiles > pages_base + 32) load_pages(first);
-#pragma unroll
-      for (int i = 0; i < kTiles; ++i) {
-        const int tile = first + i;
-        const int page = __shfl_sync(~0U, page_of_lane, tile - pages_base);
-        if (tile < range.last) {
-          const uint8_t* from = args.call.cache.pages + page * args.page_bytes + head_offset +
-                                (tile & tile_mask) * args.record_bytes + 16 * lane;
-          const uint32_t to = ring_address + (kTiles * (step % kSteps) + i) * Shape::kMaxRecord;
-#pragma unroll
-          for (int j = 0; j < kPieces; ++j)
-            if (lane + 32 * j < pieces) CopyAsync16(to + 512 * j, from + 512 * j);
-        }
+                                       const QueryFragments<Shape>& query, RecordRing<Shape>& ring,
+                                       int lane, Softmax<Shape>& state) {
+  constexpr int kTiles = Shape::kStepTiles;
+  const bool capped = args.call.rule.softcap > 0;
+  for (int stage = 0; stage < ring.num_stages(); ++stage) {
+    const uint8_t* records = ring.Next(stage);
+    int tile = range.first + Shape::kStageTiles * stage;
+#pragma unroll 1
+    for (int i = 0; i < Shape::kStageTiles && tile < range.last;
+         i += kTiles, tile += kTiles, records += kTiles * Shape::kMaxRecord) {
+      const int begin = range.first_token - tile * kTileTokens;
+      const int end = range.end_token - tile * kTileTokens;
+      if (begin <= 0 && end >= kTiles * kTileTokens && tile + kTiles <= range.last && !capped) {
+        AttendTiles<Shape, kTiles, true>(args, records, begin, end, query, lane, state);
+      } else {
+#pragma unroll 1
+        for (int j = 0; j < kTiles && tile + j < range.last; ++j)
+          AttendTiles<Shape, 1, false>(args, records + j * Shape::kMaxRecord,
+                                       begin - j * kTileTokens, end - j * kTileTokens, query, lane,
+                                       state);
       }
     }
-    CopyAsyncCommit();
-  };
-
-  __syncwarp();
-#pragma unroll
-  for (int step = 0; step < kSteps - 1; ++step) issue(step);
-  for (int step = 0; step < num_steps; ++step) {
-    CopyAsyncWait<kSteps - 2>();
-    __syncwarp();
-    issue(step + kSteps - 1);
-    const int tile = range.first + kTiles * step;
-    const uint8_t* records[kTiles];
-    int begin[kTiles], end[kTiles];
-#pragma unroll
-    for (int i = 0; i < kTiles; ++i) {
-      records[i] = ring + (kTiles * (step % kSteps) + i) * Shape::kMaxRecord;
-      begin[i] = range.first_token - (tile + i) * kTileTokens;
-      end[i] = range.end_token - (tile + i) * kTileTokens;
-    }
-    if (tile + kTiles <= range.last)
-      AttendTiles<Shape, kTiles>(args, records, begin, end, query, lane, state);
-    else
-      AttendTiles<Shape, 1>(args, records, begin, end, query, lane, state);
   }
-  CopyAsyncWait<0>();
 }
 
 }  // namespace oscar

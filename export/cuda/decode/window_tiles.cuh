@@ -17,13 +17,12 @@ namespace oscar {
 
 // The windows of one request as tiles: sink slots first, then the ring from its oldest token on.
 struct WindowTiles {
-  int first_sink, num_sink;      // tiles
-  int first_recent, num_recent;  // tiles of the ring; they wrap
-  int oldest;                    // ring slot of the first recent token
-  int recent;                    // recent tokens
-  int first_position;            // positions before it are out of the sliding window
-  int num_tokens;                // of the request
-  int first_recent_position;
+  int first_sink, num_sink;   // tiles
+  int num_recent;             // tiles of the ring; they wrap
+  int recent;                 // recent tokens
+  int first_recent_position;  // of the oldest of them
+  int first_position;         // positions before it are out of the sliding window
+  int num_tokens;             // of the request
 
   __device__ int count() const { return num_sink + num_recent; }
 };
@@ -38,36 +37,31 @@ __device__ inline WindowTiles FindWindowTiles(const CacheView& cache, int length
       max((min(length, cache.sink_tokens) + kTileTokens - 1) / kTileTokens - w.first_sink, 0);
   w.first_recent_position = cache.sink_tokens + quantized;
   w.recent = max(length - w.first_recent_position, 0);
-  w.oldest = cache.recent_slots > 0 ? quantized % cache.recent_slots : 0;
-  w.first_recent = w.oldest / kTileTokens;
-  w.num_recent = w.recent == 0
-                     ? 0
-                     : min((w.oldest % kTileTokens + w.recent + kTileTokens - 1) / kTileTokens,
-                           cache.recent_slots / kTileTokens);
+  // The ring's size is a multiple of a tile, so this is where in its tile the oldest token lies.
+  const int in_tile = quantized % kTileTokens;
+  w.num_recent = w.recent == 0 ? 0
+                               : min((in_tile + w.recent + kTileTokens - 1) / kTileTokens,
+                                     cache.recent_slots / kTileTokens);
   return w;
 }
 
 // The first slot of window tile `tile`, and which of its 16 slots hold tokens that count.
 __device__ inline int WindowTileSlots(const WindowTiles& w, const CacheView& cache, int tile,
-                                      uint32_t& valid) {
-  valid = 0;
+                                      int lane, uint32_t& valid) {
+  const int i = lane % kTileTokens;
   if (tile < w.num_sink) {
     const int slot = (w.first_sink + tile) * kTileTokens;
-#pragma unroll
-    for (int i = 0; i < kTileTokens; ++i)
-      if (slot + i < min(w.num_tokens, cache.sink_tokens) && slot + i >= w.first_position)
-        valid |= 1U << i;
+    valid = __ballot_sync(
+        ~0U, slot + i < min(w.num_tokens, cache.sink_tokens) && slot + i >= w.first_position);
     return slot;
   }
   const int ring_tiles = cache.recent_slots / kTileTokens;
-  int ring_tile = w.first_recent + tile - w.num_sink;
+  const int oldest = (w.first_recent_position - cache.sink_tokens) % cache.recent_slots;
+  int ring_tile = oldest / kTileTokens + tile - w.num_sink;
   if (ring_tile >= ring_tiles) ring_tile -= ring_tiles;
-#pragma unroll
-  for (int i = 0; i < kTileTokens; ++i) {
-    int age = ring_tile * kTileTokens + i - w.oldest;
-    if (age < 0) age += cache.recent_slots;
-    if (age < w.recent && w.first_recent_position + age >= w.first_position) valid |= 1U << i;
-  }
+  int age = ring_tile * kTileTokens + i - oldest;
+  if (age < 0) age += cache.recent_slots;
+  valid = __ballot_sync(~0U, age < w.recent && w.first_recent_position + age >= w.first_position);
   return cache.sink_tokens + ring_tile * kTileTokens;
 }
 
@@ -81,6 +75,21 @@ __device__ inline void AttendWindowTile(const DecodeRule& rule, const __nv_bfloa
                                         const __nv_bfloat16* values, uint32_t valid,
                                         const __nv_bfloat16* query, int lane, State& state) {
   const int g = lane / 4, t = lane % 4;
+  const __nv_bfloat16* value = values + 2 * t * Shape::kV + 4 * g;
+  const auto load_values = [&](int c, uint2(&v)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int token = i % 2 + 8 * (i / 2);
+      v[i] = __ldcg(reinterpret_cast<const uint2*>(value + token * Shape::kV + 32 * c));
+      if ((valid >> (2 * t + token) & 1) == 0) v[i] = make_uint2(0, 0);
+    }
+  };
+  // All of a tile in flight at once where registers allow.
+  constexpr int kEarly = Shape::kV <= 128 ? Shape::kV / 32 : 0;
+  uint2 early[kEarly > 0 ? kEarly : 1][4];
+#pragma unroll
+  for (int c = 0; c < kEarly; ++c) load_values(c, early[c]);
+
   float product[4] = {0, 0, 0, 0};
   const __nv_bfloat16* key = keys + g * Shape::kK + 8 * t;
   const __nv_bfloat16* q = query + g * Shape::kQueryStride + 8 * t;
@@ -116,15 +125,14 @@ __device__ inline void AttendWindowTile(const DecodeRule& rule, const __nv_bfloa
   const uint32_t rest0 = Transpose8x8(PackBf16x2(rest[0], rest[1]));
   const uint32_t rest1 = Transpose8x8(PackBf16x2(rest[2], rest[3]));
 
-  const __nv_bfloat16* value = values + 2 * t * Shape::kV + 4 * g;
 #pragma unroll
   for (int c = 0; c < Shape::kV / 32; ++c) {
     uint2 v[4];
+    if constexpr (kEarly > 0) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int token = i % 2 + 8 * (i / 2);
-      v[i] = __ldcg(reinterpret_cast<const uint2*>(value + token * Shape::kV + 32 * c));
-      if ((valid >> (2 * t + token) & 1) == 0) v[i] = make_uint2(0, 0);
+      for (int i = 0; i < 4; ++i) v[i] = early[c][i];
+    } else {
+      load_values(c, v);
     }
 #pragma unroll
     for (int b = 0; b < 2; ++b) {

@@ -72,4 +72,58 @@ __device__ inline void CopyAsyncWait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending));
 }
 
+// Bulk copies (sm_90): one thread asks for a piece, a barrier in shared memory counts its bytes.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define OSCAR_BULK_COPY 1
+#else
+#define OSCAR_BULK_COPY 0
+#endif
+
+__device__ inline void BarrierInit(uint32_t barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+#if OSCAR_BULK_COPY
+// What was written to shared memory so far, before what the copy engine does next.
+__device__ inline void FenceAsyncProxy() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+// This thread's arrival, and `bytes` that are to come in this phase.
+__device__ inline void BarrierExpect(uint32_t barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+__device__ inline void BarrierWait(uint32_t barrier, int parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+// Both sides 16-byte aligned, `bytes` a multiple of 16.
+__device__ inline void CopyBulk(uint32_t shared, const void* global, int bytes, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared),
+      "l"(global), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+#endif
+
+// Programmatic dependent launch (sm_90): the next kernel may start; what the kernel before wrote is
+// there.
+__device__ inline void LaunchDependents() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+__device__ inline void WaitForPreviousKernel() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 }  // namespace oscar

@@ -136,15 +136,23 @@ RandomCache::RandomCache(const RandomCacheOptions& options) {
   windows_ = DeviceArray<__nv_bfloat16>(options.lengths.size() * WindowBytes(view_) / 2);
   windows_.Fill(0xFF);
   view_.windows = windows_.data();
-  page_table_ = DeviceArray<int32_t>(table);
-  lengths_ =
-      DeviceArray<int32_t>(std::vector<int32_t>(options.lengths.begin(), options.lengths.end()));
-  quantized_ = DeviceArray<int32_t>(quantized);
-  window_of_request_ = DeviceArray<int32_t>(window_of_request);
-  view_.page_table = page_table_.data();
-  view_.lengths = lengths_.data();
-  view_.quantized = quantized_.data();
-  view_.window_of_request = window_of_request_.data();
+  if (options.same_tables != nullptr) {
+    const CacheView& other = *options.same_tables;
+    view_.page_table = other.page_table;
+    view_.lengths = other.lengths;
+    view_.quantized = other.quantized;
+    view_.window_of_request = other.window_of_request;
+  } else {
+    page_table_ = DeviceArray<int32_t>(table);
+    lengths_ =
+        DeviceArray<int32_t>(std::vector<int32_t>(options.lengths.begin(), options.lengths.end()));
+    quantized_ = DeviceArray<int32_t>(quantized);
+    window_of_request_ = DeviceArray<int32_t>(window_of_request);
+    view_.page_table = page_table_.data();
+    view_.lengths = lengths_.data();
+    view_.quantized = quantized_.data();
+    view_.window_of_request = window_of_request_.data();
+  }
   CheckCacheView(view_);
 
   const unsigned heads = options.num_kv_heads, requests = view_.num_requests;

@@ -25,6 +25,9 @@ struct RandomCacheOptions {
   int recent_slots = 272;
   uint64_t seed = 1;
   double outlier_share = 0.002;  // of tokens, with keys 20 times as large
+  // Lengths and page table of this cache are used, as layers of one model share them; it must have
+  // the same options and outlive the new one.
+  const CacheView* same_tables = nullptr;
 };
 
 class RandomCache {

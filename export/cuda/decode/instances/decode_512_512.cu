@@ -2,4 +2,4 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/cuda/decode/decode_launch.cuh"
 
-template void oscar::LaunchDecode<512, 512>(const DecodeKernelArguments&, bool, dim3, cudaStream_t);
+template void oscar::LaunchDecode<512, 512>(const DecodeKernelArguments&, dim3, cudaStream_t);
