@@ -107,6 +107,8 @@ std::vector<BenchEntry> DecodeBench() {
     add(fmt::format("batch 1, {} tokens", length), int2, 1, length, 36, bar);
   for (const int length : {30000, 100000})
     add(fmt::format("batch 1, {} tokens, not overlapped", length), int2, 1, length, 36, 0, false);
+  add("batch 32, 4096 tokens, not overlapped", int2, 32, 4096, 36, 0, false);
+  add("batch 32, 30000 tokens, not overlapped", int2, 32, 30000, 12, 0, false);
   add("batch 32, 4096 tokens", int2, 32, 4096, 36, 32);
   add("batch 32, 30000 tokens", int2, 32, 30000, 12, 190);
   add("batch 1, 100000 tokens, K 3 bits", {{128, 3, 128}, {128, 2, 128}}, 1, 100000, 36, 0);

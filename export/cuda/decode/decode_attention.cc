@@ -58,6 +58,28 @@ int WindowTileCost(const CacheFormat& format) {
   return std::max((bytes + RecordBytes(format)) / (2 * RecordBytes(format)), 1);
 }
 
+int NumSplits(double cost, double chunk) {
+  return std::max(1, static_cast<int>(cost / chunk + 0.999));
+}
+
+// The best size of a split, of requests of `costs` with `units` CTAs each, in quantized tiles. A
+// CTA has a fixed cost, and every split that of its merge; both as measured
+// (tools/bench/RESULTS.md).
+double BestChunk(const std::vector<double>& costs, int units, int slots) {
+  constexpr double kCtaOverhead = 24, kMergeCost = 1.5;
+  const double longest = *std::max_element(costs.begin(), costs.end());
+  double best_time = 0, best = longest;
+  for (int splits = 1; splits <= std::max(1, 2 * slots / units); ++splits) {
+    const double chunk = std::max(longest / splits, 1.0);
+    int64_t ctas = 0;
+    for (const double cost : costs) ctas += int64_t{units} * NumSplits(cost, chunk);
+    const double waves = static_cast<double>((ctas + slots - 1) / slots);
+    const double time = waves * (chunk + kCtaOverhead) + kMergeCost * splits;
+    if (best_time == 0 || time < best_time) best_time = time, best = chunk;
+  }
+  return best;
+}
+
 int64_t NumCtas(const DecodePlan& plan) {
   return int64_t{plan.first_split.back()} * plan.num_kv_heads * plan.units_per_kv_head;
 }
@@ -93,36 +115,21 @@ DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_hea
   plan.units_per_kv_head = (gqa_ratio + kUnitHeads - 1) / kUnitHeads;
   plan.heads_per_unit = (gqa_ratio + plan.units_per_kv_head - 1) / plan.units_per_kv_head;
 
-  // Costs are in quantized tiles. Short splits do not pay for their start and their merge.
-  constexpr double kCtaOverhead = 16, kMergeCost = 0.25;
-  const int units = num_kv_heads * plan.units_per_kv_head;
-  const int slots =
-      num_sms * DecodeCtasPerSm(format.k.dim, format.v.dim, NeedsGeneralDecode(format));
+  // Costs are in quantized tiles.
   std::vector<double> costs;
   for (const int length : max_lengths) {
     const int in_windows = std::min(length, window_slots);
     costs.push_back(static_cast<double>(in_windows) / kTileTokens * 2 * WindowTileCost(format) +
                     static_cast<double>(length - in_windows) / kTileTokens);
   }
-  const double longest = *std::max_element(costs.begin(), costs.end());
-  const auto splits_of = [](double cost, double chunk) {
-    return std::max(1, static_cast<int>(cost / chunk + 0.999));
-  };
-  const int most_splits = std::max(1, 2 * slots / units);
-  double best_time = 0;
-  int best = 0;
-  for (int splits = 1; splits <= most_splits; ++splits) {
-    const double chunk = std::max(longest / splits, 1.0);
-    int64_t ctas = 0;
-    for (const double cost : costs) ctas += int64_t{units} * splits_of(cost, chunk);
-    const double waves = static_cast<double>((ctas + slots - 1) / slots);
-    const double time = waves * (chunk + kCtaOverhead) + kMergeCost * splits;
-    if (best == 0 || time < best_time) best_time = time, best = splits;
-  }
+  const int units = num_kv_heads * plan.units_per_kv_head;
+  const int slots =
+      num_sms * DecodeCtasPerSm(format.k.dim, format.v.dim, NeedsGeneralDecode(format));
+  const double chunk = BestChunk(costs, units, slots);
   int first = 0;
   for (const double cost : costs) {
     plan.first_split.push_back(static_cast<uint16_t>(first));
-    first += splits_of(cost, std::max(longest / best, 1.0));
+    first += NumSplits(cost, chunk);
   }
   plan.first_split.push_back(static_cast<uint16_t>(first));
   return plan;
@@ -167,7 +174,7 @@ void RunDecode(const DecodePlan& plan, const DecodeArguments& arguments, void* w
   args.partial_out = reinterpret_cast<float*>(bytes);
   std::copy(plan.first_split.begin(), plan.first_split.end(), args.first_split);
 
-  const dim3 grid(plan.first_split.back(), plan.num_kv_heads * plan.units_per_kv_head);
+  const dim3 grid(plan.first_split.back(), plan.units_per_kv_head, plan.num_kv_heads);
   Launch(args, grid, stream);
 }
 

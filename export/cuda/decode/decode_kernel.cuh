@@ -22,12 +22,17 @@ struct DecodeSharedLayout {
   static constexpr int kSums = kBf16Rows + kUnitHeads * Shape::kQueryStride * 2;
   static constexpr int kScratch = kSums + kUnitHeads * (Shape::kK / 32) * 4;
   static constexpr int kBarriers = (kScratch + 4 * kDecodeWarps + 7) / 8 * 8;
-  static constexpr int kRing = (kBarriers + 8 * kDecodeWarps * Shape::kStages + 127) / 128 * 128;
-  static constexpr int kRingBytes = kDecodeWarps * Shape::kRingTiles * Shape::kMaxRecord;
-  static constexpr int kBytes =
-      kRing + (kRingBytes > MergeBuffers<Shape>::kBytes ? kRingBytes : MergeBuffers<Shape>::kBytes);
-  // A warp reorders its window output in its own ring.
-  static_assert(Shape::kRingTiles * Shape::kMaxRecord >= Shape::kV * kUnitHeads * 4);
+  static constexpr int kRing = (kBarriers + 8 * kDecodeWarps * kMaxRingStages + 127) / 128 * 128;
+  // A warp also reorders its window output in its ring.
+  static constexpr int LeastStages(int record_bytes) {
+    const int stage = Shape::kStageTiles * record_bytes, reorder = 4 * Shape::kV * kUnitHeads;
+    return 2 * stage >= reorder ? 2 : (reorder + stage - 1) / stage;
+  }
+  static constexpr int Bytes(int ring_stages, int record_bytes) {
+    const int ring = kDecodeWarps * ring_stages * Shape::kStageTiles * record_bytes;
+    const int merge = MergeBuffers<Shape>::kBytes;
+    return kRing + (ring > merge ? ring : merge);
+  }
 };
 
 // Loads the unit's queries and leaves in shared memory: fp16 rows scaled by a power of two so that
@@ -69,8 +74,10 @@ __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t*
   for (int n = 0; n < kGranules; ++n) {
     rows[head * Shape::kQueryStride + 32 * n + lane] = __float2half_rn(x[n] * fold);
     float sum = x[n] * (scale * 0x1p-24F);
+    if (head < heads) {
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+      for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+    }
     if (lane == n) sums[head * kGranules + n] = sum;
   }
   __syncthreads();
@@ -99,9 +106,8 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   const int request = FindRequest(args, static_cast<int>(blockIdx.x));
   const int splits = args.first_split[request + 1] - args.first_split[request];
   const int split = static_cast<int>(blockIdx.x) - args.first_split[request];
-  const int unit = blockIdx.y;
-  const int kv_head = unit / args.units_per_kv_head;
-  const int first_in_ratio = unit % args.units_per_kv_head * args.heads_per_unit;
+  const int kv_head = blockIdx.z, unit = kv_head * gridDim.y + blockIdx.y;
+  const int first_in_ratio = blockIdx.y * args.heads_per_unit;
   const int heads = min(args.heads_per_unit, args.gqa_ratio - first_in_ratio);
   const int first_head = kv_head * args.gqa_ratio + first_in_ratio;
 
@@ -132,10 +138,11 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   range.pages = cache.page_table + int64_t{request} * cache.page_table_stride;
   range.head = kv_head;
 
-  uint8_t* slots = shared + Layout::kRing + warp * Shape::kRingTiles * Shape::kMaxRecord;
+  uint8_t* slots =
+      shared + Layout::kRing + warp * args.ring_stages * Shape::kStageTiles * args.record_bytes;
   RecordRing<Shape> ring(
       args, range, slots,
-      reinterpret_cast<uint64_t*>(shared + Layout::kBarriers) + warp * Shape::kStages, lane);
+      reinterpret_cast<uint64_t*>(shared + Layout::kBarriers) + warp * kMaxRingStages, lane);
   if (first_window >= last_window) ring.Start();
 
   WaitForPreviousKernel();
@@ -184,7 +191,7 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   StoreWarp<Shape>(buffers, heads, warp, lane, state);
   __syncthreads();
   const DecodeResult result{args, request, first_head};
-  const int cta = blockIdx.y * gridDim.x + blockIdx.x;
+  const int cta = unit * gridDim.x + blockIdx.x;
   MergeWarps<Shape>(buffers, result, heads, cta, splits == 1);
   if (splits == 1) return;
 
@@ -193,7 +200,7 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   int* is_last = reinterpret_cast<int*>(shared + Layout::kScratch);
   __syncthreads();
   if (threadIdx.x == 0) {
-    int* arrivals = args.arrivals + request * gridDim.y + blockIdx.y;
+    int* arrivals = args.arrivals + request * gridDim.y * gridDim.z + unit;
     int before;
     asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], 1;"
                  : "=r"(before)

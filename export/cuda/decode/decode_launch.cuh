@@ -6,23 +6,42 @@
 // attribute on every device.
 #pragma once
 
+#include <string>
+
 #include "export/cuda/decode/decode_kernel.cuh"
 #include "export/cuda/device/cuda_check.h"
+#include "linalg/error.h"
 
 namespace oscar {
 
+// Shared memory of a CTA, and whether the GPU has it.
 template <class Shape>
-void LaunchDecodeShape(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
-  constexpr int kBytes = DecodeSharedLayout<Shape>::kBytes;
+int SharedBytes(int ring_stages, int record_bytes) {
+  const int bytes = DecodeSharedLayout<Shape>::Bytes(ring_stages, record_bytes);
+  int device = 0, most = 0;
+  OSCAR_CUDA_CHECK(cudaGetDevice(&device));
+  OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  if (bytes > most)
+    throw UsageError("decode attention with head dims " + std::to_string(Shape::kK) + "/" +
+                     std::to_string(Shape::kV) + " and records of " + std::to_string(record_bytes) +
+                     " bytes needs " + std::to_string(bytes) +
+                     " bytes of shared memory per CTA; this GPU has " + std::to_string(most));
+  return bytes;
+}
+
+template <class Shape>
+void LaunchDecodeShape(DecodeKernelArguments args, dim3 grid, cudaStream_t stream) {
+  args.ring_stages = DecodeSharedLayout<Shape>::LeastStages(args.record_bytes);
+  const int bytes = SharedBytes<Shape>(args.ring_stages, args.record_bytes);
   OSCAR_CUDA_CHECK(cudaFuncSetAttribute(DecodeKernel<Shape>,
-                                        cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+                                        cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = dim3(kDecodeThreads);
-  config.dynamicSmemBytes = kBytes;
+  config.dynamicSmemBytes = bytes;
   config.stream = stream;
   config.attrs = &overlap;
   config.numAttrs = args.call.overlap_previous ? 1 : 0;

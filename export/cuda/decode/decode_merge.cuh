@@ -8,23 +8,26 @@
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
+#include "export/cuda/device/mma.cuh"  // Exp2
 
 namespace oscar {
 
 inline constexpr int kDecodeThreads = 32 * kDecodeWarps;
 
-// Shared memory of the merge, over the ring: [warps, heads, kV] outputs, then references and sums.
+// Shared memory of the merge, over the ring: [warps, heads, kRow] outputs, then references and
+// sums.
 template <class Shape>
 struct MergeBuffers {
-  float* out;        // [kDecodeWarps, heads, kV]
-  float* reference;  // [kDecodeWarps, heads]
-  float* sum;        // [kDecodeWarps, heads]
+  static constexpr int kRow = Shape::kV + 4;  // of a head: lanes of a store meet no conflict
+  float* out;                                 // [kDecodeWarps, heads, kRow]
+  float* reference;                           // [kDecodeWarps, heads]
+  float* sum;                                 // [kDecodeWarps, heads]
 
   __device__ MergeBuffers(uint8_t* shared, int heads)
       : out(reinterpret_cast<float*>(shared)),
-        reference(out + kDecodeWarps * heads * Shape::kV),
+        reference(out + kDecodeWarps * heads * kRow),
         sum(reference + kDecodeWarps * heads) {}
-  static constexpr int kBytes = kDecodeWarps * kUnitHeads * (Shape::kV + 2) * 4;
+  static constexpr int kBytes = kDecodeWarps * kUnitHeads * (kRow + 2) * 4;
 };
 
 template <class Shape, class State>
@@ -46,7 +49,7 @@ __device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, 
       buffers.reference[warp * heads + head] = state.reference[h];
       buffers.sum[warp * heads + head] = state.sum[h];
     }
-    float* out = buffers.out + (warp * heads + head) * Shape::kV;
+    float* out = buffers.out + (warp * heads + head) * buffers.kRow;
     const float unscale = 1 / state.value_scale;
 #pragma unroll
     for (int b = 0; b < Shape::kV / 16; ++b)
@@ -72,8 +75,8 @@ struct DecodeResult {
     if (sinks == nullptr) return sum > 0 || sum != sum ? 1 / sum : 0;
     const float sink = sinks[first_head + head] * kLog2E;
     const float top = fmaxf(reference, sink);
-    const float kept = exp2f(reference - top);
-    return kept / (sum * kept + exp2f(sink - top));
+    const float kept = Exp2(reference - top);
+    return kept / (sum * kept + Exp2(sink - top));
   }
   __device__ void StoreLse(int head, float reference, float sum) const {
     if (args.call.lse == nullptr) return;
@@ -82,7 +85,7 @@ struct DecodeResult {
     if (args.call.attention_sinks != nullptr) {
       const float sink = args.call.attention_sinks[first_head + head] * kLog2E;
       const float top = fmaxf(total, sink);
-      if (top > -INFINITY) total = top + log2f(exp2f(total - top) + exp2f(sink - top));
+      if (top > -INFINITY) total = top + log2f(Exp2(total - top) + Exp2(sink - top));
     }
     args.call.lse[request * args.num_q_heads + first_head + head] = total / kLog2E;
   }
@@ -121,10 +124,11 @@ __device__ inline void MergeWarps(const MergeBuffers<Shape>& buffers, const Deco
     float4 out = make_float4(0, 0, 0, 0);
 #pragma unroll
     for (int w = 0; w < kDecodeWarps; ++w) {
-      const float factor = exp2f(buffers.reference[w * heads + head] - reference);
+      const float factor = Exp2(buffers.reference[w * heads + head] - reference);
       sum = fmaf(buffers.sum[w * heads + head], factor, sum);
       AddScaled(
-          out, *reinterpret_cast<const float4*>(buffers.out + (w * heads + head) * Shape::kV + dim),
+          out,
+          *reinterpret_cast<const float4*>(buffers.out + (w * heads + head) * buffers.kRow + dim),
           factor);
     }
     if (final) {
@@ -186,18 +190,18 @@ __device__ inline void MergeSplits(const DecodeResult& result, int heads, int fi
     for (int s = lane; s < splits; s += 32) {
       const float2 part = __ldcg(sums + int64_t{s} * args.heads_per_unit);
       const float raised = fmaxf(reference, part.x);
-      sum = sum * exp2f(reference - raised) + part.y * exp2f(part.x - raised);
+      sum = sum * Exp2(reference - raised) + part.y * Exp2(part.x - raised);
       reference = raised;
       factors[head * splits + s] = part.x;
     }
     float top = reference;
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(~0U, top, step));
-    sum *= exp2f(reference - top);
+    sum *= Exp2(reference - top);
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
     for (int s = lane; s < splits; s += 32)
-      factors[head * splits + s] = exp2f(factors[head * splits + s] - top);
+      factors[head * splits + s] = Exp2(factors[head * splits + s] - top);
     if (lane == 0) totals[2 * head] = top, totals[2 * head + 1] = sum;
   }
   __syncthreads();

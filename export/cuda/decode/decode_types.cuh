@@ -12,9 +12,9 @@ namespace oscar {
 
 inline constexpr float kNoScore = -1e30F;  // reference of a softmax that has seen nothing
 inline constexpr float kLog2E = 1.44269504F;
-inline constexpr float kMaxRise = 8;         // log2: scores may exceed the reference by this
-inline constexpr float kMaxStepSum = 256;    // 2^kMaxRise: so may the sum of a step's exponentials
-inline constexpr float kMaxValueScale = 64;  // largest scaled value scale; see RunningSoftmax
+inline constexpr int kMaxRingStages = 8;
+inline constexpr float kMaxRise = 8;       // log2: scores may exceed the reference by this
+inline constexpr float kMaxStepSum = 512;  // of a step: see AttendTiles
 
 // One compiled instance. Fast ones know the bits of both sides and the type of scales, and have one
 // scale per row; the general one (bits 0) reads all of that at run time and looks scales up per 32
@@ -36,14 +36,10 @@ struct DecodeShape {
       kScales == ScaleType::kBFloat16 ? MetadataType::kBFloat16 : MetadataType::kFloat32};
   static constexpr int kMaxRecord = RecordBytes(kFormat);
   static constexpr int kCtasPerSm = DecodeCtasPerSm(kK, kV, kGeneral);
-  static constexpr int kRingBytes = (kCtasPerSm == 2 ? 104 : 208) * 1024 / kDecodeWarps;
-  // Records come in stages, of which two or more fit the ring, and are attended to in steps.
-  static constexpr int kRingRecords = kRingBytes / kMaxRecord;
-  static constexpr int kStageTiles = kRingRecords >= 8 ? 4 : kRingRecords >= 4 ? 2 : 1;
+  // Records come in stages, of which the ring of a warp holds two or more, and are attended to in
+  // steps.
+  static constexpr int kStageTiles = kMaxRecord <= 1408 ? 4 : kMaxRecord <= 7168 ? 2 : 1;
   static constexpr int kStepTiles = kStageTiles >= 2 ? 2 : 1;
-  static constexpr int kStages = kRingRecords / kStageTiles < 4 ? kRingRecords / kStageTiles : 4;
-  static constexpr int kRingTiles = kStageTiles * kStages;
-  static_assert(kStages >= 2);
   static constexpr int kWindowTileCost =  // as decode_attention.cc counts it
       (32 * (kK + kV) + kMaxRecord) / (2 * kMaxRecord);
   static constexpr int kQueryStride = kK + 8;  // values per row in shared memory: no conflicts
@@ -95,8 +91,8 @@ struct RunningSoftmax {
   }
 
   // Raises the reference to the largest of `highest` (of this lane) over the warp, and lowers the
-  // value scale so that the largest sigma comes to 4 to 8.
-  __device__ void Adjust(const float (&highest)[2], float largest_sigma) {
+  // value scale so that the largest `sigma`, a sum of some of a lane, comes to 4 to 8.
+  __device__ void Adjust(const float (&highest)[2], float sigma) {
     float factor[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -109,13 +105,12 @@ struct RunningSoftmax {
     }
 #pragma unroll
     for (int step = 4; step < 32; step *= 2)
-      largest_sigma = fmaxf(largest_sigma, __shfl_xor_sync(~0U, largest_sigma, step));
+      sigma = fmaxf(sigma, __shfl_xor_sync(~0U, sigma, step));
 #pragma unroll
-    for (int step = 1; step < 4; step *= 2)
-      largest_sigma = fmaxf(largest_sigma, __shfl_xor_sync(~0U, largest_sigma, step));
+    for (int step = 1; step < 4; step *= 2) sigma = fmaxf(sigma, __shfl_xor_sync(~0U, sigma, step));
     float value_factor = 1;
-    if (largest_sigma * value_scale > kMaxValueScale) {
-      const int exponent = max(__float_as_int(largest_sigma) >> 23, 4);    // biased; sigma > 0
+    if (sigma * value_scale > 8) {
+      const int exponent = max(__float_as_int(sigma) >> 23, 4);            // biased; sigma > 0
       const float lowered = __int_as_float(max(256 - exponent, 1) << 23);  // 2^(2 - floor(log2))
       value_factor = lowered / value_scale;
       value_scale = lowered;

@@ -136,7 +136,7 @@ struct QueryFragments {
 template <class Shape>
 using Softmax = RunningSoftmax<Shape::kV, Shape::kValueGranules>;
 
-// Attends to kTiles tiles, records kMaxRecord bytes apart in shared memory. Plain tiles are whole
+// Attends to kTiles tiles, records side by side in shared memory. Plain tiles are whole
 // and not softcapped; otherwise tokens begin to end count, and the rest may hold anything.
 template <class Shape, int kTiles, bool kPlain>
 __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint8_t* records,
@@ -145,6 +145,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
   const CacheFormat& format = args.call.cache.format;
   const int g = lane / 4;
   constexpr int kKG = Shape::kKeyGranules, kVG = Shape::kValueGranules;
+  const int record_bytes = Shape::kGeneral ? args.record_bytes : Shape::kMaxRecord;
   constexpr int kKSteps = Shape::kK / 16 / kKG, kVBlocks = Shape::kV / 16 / kVG;
   const int k_metadata = Shape::kGeneral ? args.k_metadata : KMetadataOffset(Shape::kFormat);
   const int v_metadata = Shape::kGeneral ? args.v_metadata : VMetadataOffset(Shape::kFormat);
@@ -159,7 +160,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
   CodeOperands<Shape::kK, Shape::kKBits> keys[kTiles];
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
-    keys[i].Load(records + i * Shape::kMaxRecord, lane, format.k.bits);
+    keys[i].Load(records + i * record_bytes, lane, format.k.bits);
     factor[i][0] = factor[i][1] = 1;
 #pragma unroll
     for (int c = 0; c < 4; ++c) score[i][c] = 0;
@@ -183,8 +184,8 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
       const int group = kKG == 1 ? 0 : 32 * n / format.k.quant_group_size;
-      const TokenScales s = LoadScales<Shape>(records + i * Shape::kMaxRecord + k_metadata, group,
-                                              g, format.metadata);
+      const TokenScales s =
+          LoadScales<Shape>(records + i * record_bytes + k_metadata, group, g, format.metadata);
       float scaled[2] = {s.scale[0] * query.factor, s.scale[1] * query.factor};
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
@@ -211,19 +212,18 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
 
   // Scales of the values, and whether the reference still serves.
   TokenScales scales[kTiles][kVG];
-  float largest_sigma = 0;
+  float sigmas = 0;
 #pragma unroll
   for (int i = 0; i < kTiles; ++i)
 #pragma unroll
     for (int n = 0; n < kVG; ++n) {
       const int group = kVG == 1 ? 0 : 32 * n / format.v.quant_group_size;
       TokenScales& s = scales[i][n];
-      s = LoadScales<Shape>(records + i * Shape::kMaxRecord + v_metadata, group, g,
-                            format.metadata);
+      s = LoadScales<Shape>(records + i * record_bytes + v_metadata, group, g, format.metadata);
 #pragma unroll
       for (int e = 0; e < 2; ++e)
         if (!counts(i, e)) s.scale[e] = s.zero[e] = 0;
-      largest_sigma = fmaxf(largest_sigma, fmaxf(s.scale[0], s.scale[1]));
+      sigmas += s.scale[0] + s.scale[1];
     }
   float p[kTiles][4], sum[2];
   const auto exponentials = [&] {
@@ -237,15 +237,15 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
       }
   };
   exponentials();
-  if (__any_sync(~0U, fmaxf(sum[0], sum[1]) > kMaxStepSum ||
-                          largest_sigma * state.value_scale > kMaxValueScale)) {
+  // One comparison for all: exponentials stay below 2^9, their products with scaled sigmas in fp16.
+  if (__any_sync(~0U, fmaf(4 * state.value_scale, sigmas, sum[0] + sum[1]) > kMaxStepSum)) {
     float highest[2] = {-INFINITY, -INFINITY};
 #pragma unroll
     for (int i = 0; i < kTiles; ++i)
 #pragma unroll
       for (int c = 0; c < 4; ++c)
         highest[c % 2] = fmaxf(highest[c % 2], score[i][c] * factor[i][c / 2]);
-    state.Adjust(highest, largest_sigma);
+    state.Adjust(highest, sigmas);
     exponentials();
   }
   state.sum[0] += sum[0];
@@ -254,7 +254,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
   CodeOperands<Shape::kV, Shape::kVBits> values[kTiles];
 #pragma unroll
   for (int i = 0; i < kTiles; ++i)
-    values[i].Load(records + i * Shape::kMaxRecord + v_codes, lane, format.v.bits);
+    values[i].Load(records + i * record_bytes + v_codes, lane, format.v.bits);
 #pragma unroll
   for (int n = 0; n < kVG; ++n) {
     uint32_t b[kTiles][2];
@@ -287,25 +287,30 @@ __device__ inline void AttendQuantized(const DecodeKernelArguments& args, const 
                                        const QueryFragments<Shape>& query, RecordRing<Shape>& ring,
                                        int lane, Softmax<Shape>& state) {
   constexpr int kTiles = Shape::kStepTiles;
-  const bool capped = args.call.rule.softcap > 0;
-  for (int stage = 0; stage < ring.num_stages(); ++stage) {
-    const uint8_t* records = ring.Next(stage);
-    int tile = range.first + Shape::kStageTiles * stage;
-#pragma unroll 1
-    for (int i = 0; i < Shape::kStageTiles && tile < range.last;
-         i += kTiles, tile += kTiles, records += kTiles * Shape::kMaxRecord) {
-      const int begin = range.first_token - tile * kTileTokens;
-      const int end = range.end_token - tile * kTileTokens;
-      if (begin <= 0 && end >= kTiles * kTileTokens && tile + kTiles <= range.last && !capped) {
-        AttendTiles<Shape, kTiles, true>(args, records, begin, end, query, lane, state);
-      } else {
-#pragma unroll 1
-        for (int j = 0; j < kTiles && tile + j < range.last; ++j)
-          AttendTiles<Shape, 1, false>(args, records + j * Shape::kMaxRecord,
-                                       begin - j * kTileTokens, end - j * kTileTokens, query, lane,
-                                       state);
-      }
+  // Steps from plain_first on are plain, whole tiles without a softcap, up to plain_last.
+  const int plain_first = (range.first_token + kTileTokens - 1) / kTileTokens;
+  const int plain_last =
+      args.call.rule.softcap > 0 ? 0 : min(range.last, range.end_token / kTileTokens);
+  while (!ring.done()) {
+    int tile = ring.tile();
+    const int stage_end = min(tile + Shape::kStageTiles, range.last);
+    const uint8_t* records = ring.Next();
+    if (tile >= plain_first && tile + Shape::kStageTiles <= plain_last) {
+#pragma unroll
+      for (int i = 0; i < Shape::kStageTiles; i += kTiles)
+        AttendTiles<Shape, kTiles, true>(args, records + i * ring.RecordBytes(), 0, 0, query, lane,
+                                         state);
+      continue;
     }
+    if (Shape::kStageTiles > kTiles && tile >= plain_first &&
+        tile + kTiles <= min(stage_end, plain_last)) {
+      AttendTiles<Shape, kTiles, true>(args, records, 0, 0, query, lane, state);
+      tile += kTiles, records += kTiles * ring.RecordBytes();
+    }
+#pragma unroll 1
+    for (; tile < stage_end; ++tile, records += ring.RecordBytes())
+      AttendTiles<Shape, 1, false>(args, records, range.first_token - tile * kTileTokens,
+                                   range.end_token - tile * kTileTokens, query, lane, state);
   }
 }
 

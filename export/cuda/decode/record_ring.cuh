@@ -14,7 +14,7 @@ namespace oscar {
 
 // A warp's quantized tiles.
 struct TileRange {
-  int first, last;             // tiles of the request; `first` is even
+  int first, last;             // tiles of the request
   int first_token, end_token;  // quantized tokens that count
   const int32_t* pages;        // the request's row of the page table
   int head;                    // KV head
@@ -23,28 +23,26 @@ struct TileRange {
 template <class Shape>
 class RecordRing {
  public:
-  static constexpr int kTiles = Shape::kStageTiles, kStages = Shape::kStages;
+  static constexpr int kTiles = Shape::kStageTiles;
 
-  // `slots`: kRingTiles records of kMaxRecord bytes; `barriers`: [kStages], both of this warp.
+  // `slots`: args.ring_stages * kTiles records; `barriers`: [ring_stages]; both of this warp.
   __device__ RecordRing(const DecodeKernelArguments& args, const TileRange& range, uint8_t* slots,
                         uint64_t* barriers, int lane)
-      : slots_(slots),
+      : args_(args),
+        slots_(slots),
+        barriers_(SharedAddress(barriers)),
         lane_(lane),
+        piece_(min(Shape::kStepTiles, 1 << args.tiles_per_page_log2)),
+        tile_(range.first),
         last_(range.last),
-        num_stages_((range.last - range.first + kTiles - 1) / kTiles),
-        record_bytes_(Shape::kGeneral ? args.record_bytes : Shape::kMaxRecord),
-        page_shift_(args.tiles_per_page_log2),
-        piece_(min(Shape::kStepTiles, 1 << page_shift_)),
-        tile_(range.first + lane * piece_),
-        page_bytes_(args.page_bytes),
+        asked_(range.first + lane * piece_),
         pages_(range.pages),
         head_base_(args.call.cache.pages +
-                   static_cast<int64_t>(range.head << page_shift_) * record_bytes_),
-        barriers_(SharedAddress(barriers)) {
-    if (lane * piece_ >= kTiles) tile_ = last_;  // this lane asks for nothing
+                   static_cast<int64_t>(range.head << args.tiles_per_page_log2) * RecordBytes()) {
+    if (lane * piece_ >= kTiles) asked_ = last_;  // this lane asks for nothing
     LoadPage();
 #if OSCAR_BULK_COPY
-    if (lane < kStages) BarrierInit(barriers_ + 8 * lane, 1);
+    if (lane < args.ring_stages) BarrierInit(barriers_ + 8 * lane, 1);
 #endif
   }
 
@@ -54,79 +52,78 @@ class RecordRing {
     FenceAsyncProxy();
 #endif
     __syncwarp();
-#pragma unroll
-    for (int stage = 0; stage < kStages - 1; ++stage) Issue(stage);
+#pragma unroll 1
+    for (int i = 0; i < args_.ring_stages - 1; ++i) Ask();
   }
 
-  // The records of a stage, [kTiles] of kMaxRecord bytes; asks for the last one there is room for.
-  __device__ const uint8_t* Next(int stage) {
+  __device__ bool done() const { return tile_ >= last_; }
+  __device__ int tile() const { return tile_; }  // the first of the next stage
+  __device__ int RecordBytes() const {
+    return Shape::kGeneral ? args_.record_bytes : Shape::kMaxRecord;
+  }
+
+  // The records of the next stage, side by side; asks for the last stage there is room for.
+  __device__ const uint8_t* Next() {
 #if OSCAR_BULK_COPY
-    BarrierWait(barriers_ + 8 * (stage % kStages), stage / kStages % 2);
+    BarrierWait(barriers_ + 8 * slot_, parity_);
 #else
-    CopyAsyncWait<kStages - 2>();
+    if (args_.ring_stages == 2)
+      CopyAsyncWait<0>();
+    else
+      CopyAsyncWait<1>();
 #endif
     __syncwarp();
-    Issue(stage + kStages - 1);
-    return slots_ + stage % kStages * (kTiles * Shape::kMaxRecord);
+    Ask();
+    const uint8_t* records = slots_ + slot_ * (kTiles * RecordBytes());
+    tile_ += kTiles;
+    if (++slot_ == args_.ring_stages) slot_ = 0, parity_ ^= 1;
+    return records;
   }
-
-  __device__ int num_stages() const { return num_stages_; }
 
  private:
   // The page of this lane's next piece, long before it is needed.
   __device__ void LoadPage() {
-    if (tile_ < last_) page_ = __ldg(pages_ + (tile_ >> page_shift_));
+    if (asked_ < last_) page_ = __ldg(pages_ + (asked_ >> args_.tiles_per_page_log2));
   }
 
-  // Lane i asks for piece i of the stage: neighbouring tiles of one page.
-  __device__ void Issue(int stage) {
-    if (stage < num_stages_) {
-      const int slot = stage % kStages;
-      const uint8_t* from =
-          head_base_ + page_ * page_bytes_ + (tile_ & ((1 << page_shift_) - 1)) * record_bytes_;
-      const int tiles = min(piece_, last_ - tile_);  // zero or less: none
-      const uint32_t to =
-          SharedAddress(slots_) + (slot * kTiles + lane_ * piece_) * Shape::kMaxRecord;
+  // Lane i asks for piece i of the next stage: neighbouring tiles of one page.
+  __device__ void Ask() {
+    const int in_page = asked_ & ((1 << args_.tiles_per_page_log2) - 1);
+    const int tiles = min(piece_, last_ - asked_);  // zero or less: none
+    const uint8_t* from = head_base_ + page_ * args_.page_bytes + in_page * RecordBytes();
+    const uint32_t to =
+        SharedAddress(slots_) + (asked_slot_ * kTiles + lane_ * piece_) * RecordBytes();
 #if OSCAR_BULK_COPY
-      if (lane_ == 0)
-        BarrierExpect(barriers_ + 8 * slot, min(kTiles, last_ - tile_) * record_bytes_);
-      if (tiles > 0) {
-        if (!Shape::kGeneral || record_bytes_ == Shape::kMaxRecord) {
-          CopyBulk(to, from, tiles * record_bytes_, barriers_ + 8 * slot);
-        } else {
-          for (int i = 0; i < tiles; ++i)
-            CopyBulk(to + i * Shape::kMaxRecord, from + i * record_bytes_, record_bytes_,
-                     barriers_ + 8 * slot);
-        }
-      }
+    const uint32_t barrier = barriers_ + 8 * asked_slot_;
+    if (lane_ == 0 && tiles > 0)
+      BarrierExpect(barrier, min(kTiles, last_ - asked_) * RecordBytes());
+    if (tiles > 0) CopyBulk(to, from, tiles * RecordBytes(), barrier);
 #else
-      for (int piece = 0; piece * piece_ < kTiles; ++piece) {
-        const uint64_t address = __shfl_sync(~0U, reinterpret_cast<uint64_t>(from), piece);
-        const int count = __shfl_sync(~0U, tiles, piece);
-        const uint32_t piece_to = __shfl_sync(~0U, to, piece);
-        for (int i = 0; i < count; ++i)
-          for (int at = 16 * lane_; at < record_bytes_; at += 512)
-            CopyAsync16(piece_to + i * Shape::kMaxRecord + at,
-                        reinterpret_cast<const uint8_t*>(address) + i * record_bytes_ + at);
-      }
-#endif
-      if (tile_ < last_) tile_ += kTiles;
-      LoadPage();
+    for (int piece = 0; piece * piece_ < kTiles; ++piece) {
+      const uint8_t* piece_from = reinterpret_cast<const uint8_t*>(
+          __shfl_sync(~0U, reinterpret_cast<uint64_t>(from), piece));
+      const int bytes = __shfl_sync(~0U, tiles, piece) * RecordBytes();
+      const uint32_t piece_to = __shfl_sync(~0U, to, piece);
+      for (int at = 16 * lane_; at < bytes; at += 512) CopyAsync16(piece_to + at, piece_from + at);
     }
-#if !OSCAR_BULK_COPY
     CopyAsyncCommit();
 #endif
+    if (asked_ < last_) asked_ += kTiles;
+    LoadPage();
+    if (++asked_slot_ == args_.ring_stages) asked_slot_ = 0;
   }
 
+  const DecodeKernelArguments& args_;
   uint8_t* slots_;
-  int lane_, last_, num_stages_, record_bytes_, page_shift_;
-  int piece_;  // tiles one lane asks for
-  int tile_;   // of this lane, next to be asked for
-  int64_t page_bytes_;
+  uint32_t barriers_;
+  int lane_;
+  int piece_;        // tiles a lane asks for at a time
+  int tile_, last_;  // first of the stage to be read next, end of the range
+  int asked_;        // of this lane, next to be asked for
   const int32_t* pages_;
   const uint8_t* head_base_;
-  uint32_t barriers_;
   int page_ = 0;
+  int slot_ = 0, asked_slot_ = 0, parity_ = 0;
 };
 
 }  // namespace oscar
