@@ -17,23 +17,24 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kScoreBytes = int64_t{16} << 20;  // of one float64 score slice
+// Of one float64 score slice: fits a CPU's cache, fills a GPU.
+int64_t ScoreBytes(at::DeviceType device) { return (device == at::kCPU ? 16 : 48) << 20; }
 constexpr int64_t kScoreTensors =
     11;  // of that size alive at once: reference logits and scores, those of an arm, temporaries
 
-// Running sums of one arm, one device float64 tensor: kl, kl beyond, kl max, error, reference,
-// error beyond, reference beyond, kl without windows, error without windows.
+// Running sums of one arm, one device float64 tensor; kKlMax is a maximum.
 enum Sum {
   kKl,
   kKlBeyond,
-  kKlMax,
   kError,
   kReference,
   kErrorBeyond,
   kReferenceBeyond,
   kKlAll,
   kErrorAll,
-  kNumSums
+  kNumSums,
+  kKlMax = kNumSums,
+  kNumNumbers
 };
 
 // x̂ of one side in the original basis: [tokens, num_kv_heads, dim] float64.
@@ -50,24 +51,22 @@ at::Tensor StoredRows(const at::Tensor& rows, const SideResult& side, double cli
 
 void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor& reference_sq,
                const at::Tensor& beyond, at::Tensor& sums) {
-  sums[kKl].add_(windowed.kl.sum());
-  sums[kKlBeyond].add_(windowed.kl.mul(beyond).sum());
-  sums[kKlMax].copy_(at::maximum(sums[kKlMax], windowed.kl.max()));
-  sums[kError].add_(windowed.output_error_sq.sum());
-  sums[kReference].add_(reference_sq.sum());
-  sums[kErrorBeyond].add_(windowed.output_error_sq.mul(beyond).sum());
-  sums[kReferenceBeyond].add_(reference_sq.mul(beyond).sum());
-  sums[kKlAll].add_(all.kl.sum());
-  sums[kErrorAll].add_(all.output_error_sq.sum());
+  const at::Tensor& kl = windowed.kl;
+  const at::Tensor& error = windowed.output_error_sq;
+  const at::Tensor rows =
+      at::stack({kl, kl.mul(beyond), error, reference_sq, error.mul(beyond),
+                 reference_sq.mul(beyond), all.kl, all.output_error_sq});  // in the order of Sum
+  sums.narrow(0, 0, kNumSums).add_(rows.flatten(1).sum(1));
+  sums[kKlMax].copy_(at::maximum(sums[kKlMax], kl.max()));
 }
 
 }  // namespace
 
-uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows,
-                              int64_t num_arms) {
+uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows, int64_t num_arms,
+                              at::DeviceType device) {
   const AttentionSpec& a = spec.attention;
   const int64_t slice =
-      8 * a.num_q_heads * std::min(rows, RowsPerSlice(a, tokens, 8, kScoreBytes)) * tokens;
+      8 * a.num_q_heads * std::min(rows, RowsPerSlice(a, tokens, 8, ScoreBytes(device))) * tokens;
   const int64_t sides = 8 * a.num_kv_heads * tokens * (a.head_dim + a.v_head_dim);
   return static_cast<uint64_t>(kScoreTensors * slice + (num_arms + 2) * sides);
 }
@@ -78,8 +77,9 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
   if (layer.queries.empty()) return {};
   const auto float64 = layer.keys.at(0).options().dtype(at::kDouble);
   std::vector<at::Tensor> sums;
-  for (size_t i = 0; i < arms.size(); ++i) sums.push_back(at::zeros({kNumSums}, float64));
+  for (size_t i = 0; i < arms.size(); ++i) sums.push_back(at::zeros({kNumNumbers}, float64));
   at::Tensor beyond = at::zeros({}, float64);
+  const int64_t score_bytes = ScoreBytes(float64.device().type());
   const CacheWindows windows[] = {{options.sink_tokens, options.recent_tokens}, {}};
   int64_t rows = 0;
 
@@ -96,7 +96,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
                                            {}}));
     }
     const int64_t num_rows = queries.rows.size(0);
-    const int64_t step = RowsPerSlice(spec.attention, keys.size(0), 8, kScoreBytes);
+    const int64_t step = RowsPerSlice(spec.attention, keys.size(0), 8, score_bytes);
     for (int64_t begin = 0; begin < num_rows; begin += step) {
       const int64_t end = std::min(num_rows, begin + step);
       const at::Tensor positions = queries.rows.slice(0, begin, end);

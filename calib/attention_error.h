@@ -32,7 +32,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
                                              const CalibrationOptions& options);
 
 // Bytes that a held-out sequence of `tokens` tokens with `rows` query rows takes on the device.
-uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows,
-                              int64_t num_arms);
+uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows, int64_t num_arms,
+                              at::DeviceType device);
 
 }  // namespace oscar

@@ -6,33 +6,18 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
 #include <numeric>
 
 #include "calib/hidden_file.h"
-#include "calib/layer_file.h"
-#include "calib/process_layer.h"
+#include "calib/layer_pipeline.h"
 #include "calib/statistics_observer.h"
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
-
-// Of one layer, from disk.
-uint64_t BytesRead(const CalibrationInput& input, size_t layer_index) {
-  uint64_t bytes = 0;
-  if (const ModelSource* model = input.model()) {
-    const bool last = layer_index + 1 == model->layers().size();
-    for (const TensorNeed& need : LayerTensors(model->layers()[layer_index], last))
-      bytes += model->loop().checkpoint().info(need.name).size;
-  } else if (const auto* dump = dynamic_cast<const DumpSource*>(input.source.get())) {
-    bytes = dump->BytesRead(layer_index);
-  }
-  return bytes;
-}
 
 // Continues where the job stands: a model needs the hidden states the job kept.
 void Resume(const CalibrationInput& input, const JobDirectory& job) {
@@ -109,34 +94,24 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
   if (job.finished_layers() >= num_layers) return;
   Resume(input, job);
 
+  PhaseTimes unused;
+  PhaseTimes& times = hooks.times == nullptr ? unused : *hooks.times;
   StatisticsObserver observer(split, input.options.error_rows);
-  using Clock = std::chrono::steady_clock;
-  auto started = Clock::now();
+  LayerPipeline pipeline(input, split, job, hooks, times);
+  const auto stop_requested = [&] { return hooks.stop_requested && hooks.stop_requested(); };
   bool stopped = false;
+  auto begin = PhaseTimes::Clock::now();
   input.source->Run(job.finished_layers(), observer, [&](size_t index) {
-    const LayerSpec& layer = input.source->layers()[index];
     const bool last = index + 1 == num_layers;
-    malloc_trim(0);  // what attention freed, so that its peak and that of the fit do not add up
-    const LayerResult result = ProcessLayer(observer.TakeLayer(layer), layer, split, input.options);
-    const auto write_layer = [&](const std::filesystem::path& path) {
-      WriteLayerFile(path, result);
-    };
-    std::function<void(const std::filesystem::path&)> write_hidden;
-    if (const ModelSource* model = input.model(); model != nullptr && !last) {
-      write_hidden = [=](const std::filesystem::path& path) { WriteHidden(path, model->hidden()); };
-    }
-    malloc_trim(0);  // and the other way round
-    const double computed = std::chrono::duration<double>(Clock::now() - started).count();
-    job.CommitLayer(write_layer, write_hidden, {{"layer", layer.layer_id}, {"seconds", computed}});
-    if (hooks.on_layer) {
-      const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
-      hooks.on_layer(
-          {index, num_layers, input.num_tokens(), seconds, BytesRead(input, index), result});
-    }
-    started = Clock::now();
-    stopped = !last && hooks.stop_requested && hooks.stop_requested();
+    times.Add("layers launched",
+              std::chrono::duration<double>(PhaseTimes::Clock::now() - begin).count());
+    stopped = !last && stop_requested();
+    pipeline.Put(index, observer, /*commit=*/stopped);
+    if (!stopped && !last && pipeline.all_committed()) stopped = stop_requested();
+    begin = PhaseTimes::Clock::now();
     return !stopped;
   });
+  pipeline.Finish();
   if (stopped) {
     throw Interrupted(fmt::format("stopped after {} of {} layers; the work so far is in {}",
                                   job.finished_layers(), num_layers, job.path().string()));

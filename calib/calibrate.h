@@ -15,15 +15,27 @@
 #include "calib/job_directory.h"
 #include "calib/layer_result.h"
 #include "calib/options.h"
+#include "calib/phase_times.h"
 #include "capture/model/attention_source.h"
 
 namespace oscar {
+
+// How a calibration runs on a GPU. Nothing here changes a result; on a CPU a layer is fitted and
+// committed before the next one begins.
+struct RunOptions {
+  // Layers that are fitted while the loop is in the next ones: each keeps its keys and values, and
+  // takes what a fit takes. 0: the loop waits for the fit.
+  int fits_beside = 1;
+  // Least time between two commits: what a killed run loses, and one layer more.
+  double commit_seconds = 10;
+};
 
 struct CalibrationInput {
   std::shared_ptr<AttentionSource> source;  // computing on `device` in `dtype`
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
   CalibrationOptions options;
+  RunOptions run = {};
 
   // `source` if a model runs, whose hidden states a resumed run needs; null if it is a dump.
   ModelSource* model() const;
@@ -38,14 +50,15 @@ struct LayerProgress {
   size_t layer_index = 0;
   size_t num_layers = 0;
   int64_t tokens = 0;
-  double seconds = 0;       // of this layer, its commit included
+  double seconds = 0;       // since the layer before
   uint64_t bytes_read = 0;  // of this layer on disk: weights, or queries, keys and values
   const LayerResult& result;
 };
 
 struct CalibrationHooks {
-  std::function<void(const LayerProgress&)> on_layer;  // after the layer is committed
+  std::function<void(const LayerProgress&)> on_layer;  // in order, on the thread that runs
   std::function<bool()> stop_requested;                // asked at layer boundaries
+  PhaseTimes* times = nullptr;                         // adds to it; null: measures nothing
 };
 
 // Throws, before any weight or value is read: InputError where a head would see fewer tokens than

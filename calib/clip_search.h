@@ -24,6 +24,9 @@ at::Tensor RotationTensor(const SideResult& side, const at::Tensor& like);
 // contiguous.
 at::Tensor RotateRows(const at::Tensor& rows, const at::Tensor& rotation);
 
+// Candidates that a search works on at a time, each `values` float32 values.
+int64_t CandidatesAtOnce(int64_t values, at::DeviceType device);
+
 // `rows` [tokens, num_kv_heads, dim]: held out; `importance` per KV head [dim, dim]: from the
 // fitted tokens. Fills side.clip_error (over `candidates`) and side.clip_ratio: the least error,
 // the larger ratio on ties.

@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "linalg/eigh.h"
+#include "linalg/parallel_for.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
@@ -27,23 +30,38 @@ void AppendRotation(const Rotation& rotation, SideResult& side) {
   side.num_rotations += 1;
 }
 
-SideResult FitSide(const std::vector<Matrix>& covariances, Composition composition,
-                   const std::string& what) {
+// One covariance on its way to a rotation.
+struct Problem {
+  Matrix covariance;  // [dim, dim]
+  std::string name;
+};
+
+struct Solution {
+  Eigenbasis basis;
+  Rotation rotation;
+  double importance_max_over_mean;
+};
+
+Solution Solve(const Problem& problem, Composition composition) {
+  Eigenbasis basis = SymmetricEigenbasis(problem.covariance, problem.name);
+  Rotation rotation = Compose(basis, composition);
+  const double importance = ImportanceMaxOverMean(rotation.matrix(), problem.covariance);
+  return {std::move(basis), std::move(rotation), importance};
+}
+
+SideResult Gather(std::span<const std::optional<Solution>> solutions) {
   SideResult side;
-  side.dim = covariances.at(0).rows();
+  side.dim = solutions.front()->rotation.matrix().rows();
   side.min_relative_gap = 1;
-  for (size_t i = 0; i < covariances.size(); ++i) {
-    const std::string name =
-        covariances.size() == 1 ? what : fmt::format("{}, KV head {}", what, i);
-    const Eigenbasis basis = SymmetricEigenbasis(covariances[i], name);
-    const Rotation rotation = Compose(basis, composition);
-    AppendRotation(rotation, side);
+  for (const std::optional<Solution>& solution : solutions) {
+    const Eigenbasis& basis = solution->basis;
+    AppendRotation(solution->rotation, side);
     side.eigenvalues.insert(side.eigenvalues.end(), basis.eigenvalues.data(),
                             basis.eigenvalues.data() + basis.eigenvalues.size());
     side.eigen_residual = std::max(side.eigen_residual, basis.residual);
     side.min_relative_gap = std::min(side.min_relative_gap, basis.min_relative_gap);
-    side.importance_max_over_mean = std::max(
-        side.importance_max_over_mean, ImportanceMaxOverMean(rotation.matrix(), covariances[i]));
+    side.importance_max_over_mean =
+        std::max(side.importance_max_over_mean, solution->importance_max_over_mean);
   }
   return side;
 }
@@ -58,6 +76,9 @@ SideResult DataFree(const Rotation& rotation) {
 }  // namespace
 
 LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
+  // Keys of every head, values of every head, shared keys, shared values: solved on all cores, the
+  // same bytes as one after the other.
+  const auto heads = static_cast<size_t>(moments.num_kv_heads);
   std::vector<Matrix> query, value;
   for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
     query.push_back(moments.QueryCovariance(head));
@@ -65,11 +86,28 @@ LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
   }
   const std::string keys = fmt::format("layer {}, key rotation", moments.layer_id);
   const std::string values = fmt::format("layer {}, value rotation", moments.layer_id);
+  Problem shared_keys{MeanOverHeads(query), keys + " (shared)"};
+  Problem shared_values{MeanOverHeads(value), values + " (shared)"};
+  const auto name = [&](const std::string& what, size_t head) {
+    return heads == 1 ? what : fmt::format("{}, KV head {}", what, head);
+  };
+  std::vector<Problem> problems;
+  for (size_t i = 0; i < heads; ++i) problems.push_back({std::move(query[i]), name(keys, i)});
+  for (size_t i = 0; i < heads; ++i) problems.push_back({std::move(value[i]), name(values, i)});
+  problems.push_back(std::move(shared_keys));
+  problems.push_back(std::move(shared_values));
+
+  std::vector<std::optional<Solution>> solutions(problems.size());
+  ParallelFor(std::ssize(problems), [&](int64_t index) {
+    const auto i = static_cast<size_t>(index);
+    solutions[i] = Solve(problems[i], options.composition);
+  });
+  const std::span<const std::optional<Solution>> all = solutions;
   LayerFit fit;
-  fit.k = FitSide(query, options.composition, keys);
-  fit.v = FitSide(value, options.composition, values);
-  fit.k_shared = FitSide({MeanOverHeads(query)}, options.composition, keys + " (shared)");
-  fit.v_shared = FitSide({MeanOverHeads(value)}, options.composition, values + " (shared)");
+  fit.k = Gather(all.subspan(0, heads));
+  fit.v = Gather(all.subspan(heads, heads));
+  fit.k_shared = Gather(all.subspan(2 * heads, 1));
+  fit.v_shared = Gather(all.subspan(2 * heads + 1, 1));
   return fit;
 }
 

@@ -135,7 +135,7 @@ fs::path JobDirectory::HiddenFile(size_t layer_index) const {
 
 std::optional<fs::path> JobDirectory::HiddenPath() const {
   if (!hidden_) return std::nullopt;
-  return HiddenFile(layers_.size());
+  return HiddenFile(finished_);
 }
 
 void JobDirectory::RemoveStrays() const {
@@ -155,6 +155,7 @@ void JobDirectory::ReadState() {
     layers_.push_back(DigestFromJson(layer, what));
     CheckFile(LayerPath(layers_.size() - 1), layers_.back());
   }
+  finished_ = layers_.size();
   for (const Json& timing : JsonMember(state, "timings", what)) timings_.push_back(timing);
   if (state.contains("hidden")) {  // absent after the last layer
     hidden_ = DigestFromJson(JsonMember(state, "hidden", what), what);
@@ -169,23 +170,26 @@ void JobDirectory::WriteState() const {
   WriteFileAtomically(path_ / "state.json", CanonicalJson(state));
 }
 
-void JobDirectory::CommitLayer(const std::function<void(const fs::path&)>& write_layer,
-                               const std::function<void(const fs::path&)>& write_hidden,
-                               const Json& timing) {
-  const size_t index = layers_.size();
-  write_layer(LayerPath(index));
-  const FileDigest layer = DigestFile(LayerPath(index));
+void JobDirectory::AddLayer(const Write& write_layer, const Json& timing) {
+  const fs::path path = LayerPath(layers_.size());
+  write_layer(path);
+  layers_.push_back(DigestFile(path));
+  timings_.push_back(timing);
+}
+
+void JobDirectory::Commit(const Write& write_hidden) {
   std::optional<FileDigest> hidden;
   if (write_hidden) {
-    write_hidden(HiddenFile(index + 1));
-    hidden = DigestFile(HiddenFile(index + 1));
+    const fs::path path = HiddenFile(layers_.size());
+    write_hidden(path);
+    hidden = DigestFile(path);
   }
-  layers_.push_back(layer);
+  const fs::path used = HiddenFile(finished_);
   hidden_ = hidden;
-  timings_.push_back(timing);
+  finished_ = layers_.size();
   WriteState();
   std::error_code ignored;  // a hidden-states file that outlives its use costs space, nothing else
-  fs::remove(HiddenFile(index), ignored);
+  fs::remove(used, ignored);
 }
 
 void JobDirectory::Remove() {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a running calibration on disk, so that a killed run loses at most one layer:
+// The state of a running calibration on disk, so that a killed run loses no more than the layers
+// since the last commit:
 //
 //     <job>/lock                     held (flock) by the one process that works here
 //     <job>/fingerprint.json         what the run is: model, data, options, program; another run is
@@ -37,19 +38,24 @@ class JobDirectory {
   JobDirectory& operator=(const JobDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  size_t finished_layers() const { return layers_.size(); }
+  size_t finished_layers() const { return finished_; }
   std::filesystem::path LayerPath(size_t layer_index) const;
   // Hidden states entering the first unfinished layer; nothing before the first commit.
   std::optional<std::filesystem::path> HiddenPath() const;
-  // Of finished layers, as given to CommitLayer.
+  // As given to AddLayer.
   const std::vector<Json>& timings() const { return timings_; }
 
-  // Records the next layer as finished. `write_layer` writes LayerPath(index); `write_hidden`
-  // writes the hidden states to the path it is given, or is empty after the last layer. `timing` is
-  // kept for timings.json and never affects the artifact.
-  void CommitLayer(const std::function<void(const std::filesystem::path&)>& write_layer,
-                   const std::function<void(const std::filesystem::path&)>& write_hidden,
-                   const Json& timing);
+  using Write = std::function<void(const std::filesystem::path&)>;
+  // The next layer: `write_layer` writes LayerPath(index). It counts as finished, and survives,
+  // from the next Commit() on. `timing` is kept for timings.json and never affects the artifact.
+  void AddLayer(const Write& write_layer, const Json& timing);
+  // All layers added are finished. `write_hidden` writes the hidden states entering the next one to
+  // the path it is given, or is empty after the last layer.
+  void Commit(const Write& write_hidden);
+  void CommitLayer(const Write& write_layer, const Write& write_hidden, const Json& timing) {
+    AddLayer(write_layer, timing);
+    Commit(write_hidden);
+  }
 
   // Removes the job from disk.
   void Remove();
@@ -62,7 +68,8 @@ class JobDirectory {
 
   std::filesystem::path path_;
   int lock_fd_ = -1;
-  std::vector<FileDigest> layers_;
+  std::vector<FileDigest> layers_;  // added
+  size_t finished_ = 0;             // of them
   std::optional<FileDigest> hidden_;
   std::vector<Json> timings_;
 };

@@ -5,15 +5,19 @@
 #include "calib/plan.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <numeric>
 
 #include "calib/attention_error.h"
+#include "calib/clip_search.h"
 #include "calib/process_layer.h"
+#include "calib/statistics_observer.h"
 #include "capture/model/device.h"
 #include "capture/model/memory_plan.h"
+#include "linalg/error.h"
 
 namespace oscar {
 namespace {
@@ -65,11 +69,12 @@ struct FitBytes {
   uint64_t kept =
       0;  // keys and values of all tokens, from the layer's attention to the end of its fit
   uint64_t temporaries = 0;  // of the fit, after the layer's attention
+  uint64_t observing = 0;  // float64 copies of one chunk of queries, while the loop is in attention
 };
 
 FitBytes FitMemory(const std::vector<LayerSpec>& layers,
                    const std::vector<int64_t>& sequence_lengths, at::ScalarType dtype,
-                   const CalibrationOptions& options) {
+                   at::DeviceType device, const CalibrationOptions& options) {
   const auto tokens = static_cast<uint64_t>(
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
   const auto element = static_cast<uint64_t>(at::elementSize(dtype));
@@ -80,20 +85,26 @@ FitBytes FitMemory(const std::vector<LayerSpec>& layers,
     const auto kv = static_cast<uint64_t>(a.num_kv_heads),
                dim = static_cast<uint64_t>(std::max(a.head_dim, a.v_head_dim));
     const uint64_t kept = tokens * kv * static_cast<uint64_t>(a.head_dim + a.v_head_dim) * element;
-    // Static thresholds: |x R| of all tokens in float32, the copy kthvalue works on, and its index
-    // buffer.
-    const uint64_t thresholds = tokens * kv * dim * (4 + 4 + 8);
-    // Clip search: rotated rows, sorted magnitudes, indices and float64 energies of the held-out
-    // rows.
+    // Static thresholds: |x R| of all tokens in float32, and the copy kthvalue works on with its
+    // index buffer; on a GPU up to half of them with indices, and the longest document on its way.
+    const uint64_t thresholds = tokens * kv * dim * (device == at::kCPU ? 4 + 4 + 8 : 4 + 6 + 8);
+    // Clip search: rotated rows, sorted magnitudes and indices of the held-out rows; float32 and
+    // float64 temporaries of a few candidates.
     const auto held_out = static_cast<uint64_t>(split.held_out_tokens);
-    const uint64_t search = held_out * kv * dim * (4 * 4 + 8 + 3 * 8);
+    const uint64_t values = held_out * kv * dim;
+    const auto candidates =
+        std::min(static_cast<uint64_t>(CandidatesAtOnce(static_cast<int64_t>(values), device)),
+                 static_cast<uint64_t>(options.clip.candidates.size()));
+    const uint64_t search = values * (4 + 4 + 8) + candidates * values * (2 * 4 + 3 * 8);
     uint64_t errors = 0;
     for (size_t i = 0; i < sequence_lengths.size(); ++i) {
       const int64_t rows = std::min(sequence_lengths[i] - split.fit_rows[i], options.error_rows);
       if (rows > 0)
-        errors = std::max(errors, AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms));
+        errors = std::max(errors,
+                          AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms, device));
     }
     peak.kept = std::max(peak.kept, kept);
+    peak.observing = std::max(peak.observing, ObservingMemory(layer));
     peak.temporaries = std::max({peak.temporaries, thresholds, search, errors});
   }
   return peak;
@@ -131,22 +142,71 @@ MemoryPlan SourceMemory(const CalibrationInput& input) {
 
 }  // namespace
 
+CalibrationInput FitIntoMemory(
+    uint64_t limit,
+    const std::function<CalibrationInput(const LoopOptions&, const RunOptions&)>& make) {
+  LoopOptions loop = CalibrationLoopOptions();
+  RunOptions run;
+  uint64_t needed = 0;
+  const auto fits = [&](const CalibrationInput& input) {
+    needed = PlanDeviceMemory(input);
+    return needed <= limit;
+  };
+  CalibrationInput input;
+  for (; run.fits_beside >= 0; --run.fits_beside) {
+    input = make(loop, run);
+    if (fits(input)) return input;
+  }
+  run.fits_beside = 0;
+  for (const int64_t divisor : {2, 4, 8}) {
+    loop.token_chunk = CalibrationLoopOptions().token_chunk / divisor;
+    loop.query_chunk = CalibrationLoopOptions().query_chunk / divisor;
+    input = make(loop, run);
+    if (fits(input)) return input;
+  }
+  loop.prefetch = false;
+  input = make(loop, run);
+  if (fits(input)) return input;
+  throw ResourceError(fmt::format(
+      "this calibration needs {:.2f} GB of GPU memory at the least, and {:.2f} GB may be used "
+      "(--max-vram, or what is free): give fewer --tokens or a shorter --max-sequence, or use "
+      "--device cpu",
+      static_cast<double>(needed) / 1e9, static_cast<double>(limit) / 1e9));
+}
+
+uint64_t PlanDeviceMemory(const CalibrationInput& input) {
+  if (input.device.is_cpu()) return 0;
+  const std::vector<LayerSpec>& layers = input.source->layers();
+  const MemoryPlan memory = SourceMemory(input);
+  const FitBytes fit = FitMemory(layers, input.source->sequence_lengths(), input.dtype,
+                                 input.device.type(), input.options);
+  const uint64_t observed =
+      memory.device_peak + fit.kept +
+      (fit.observing > memory.temporaries ? fit.observing - memory.temporaries : uint64_t{0});
+  if (input.run.fits_beside > 0) {
+    return observed + static_cast<uint64_t>(input.run.fits_beside) *
+                          (fit.kept + fit.temporaries + kCublasWorkspaceBytes);
+  }
+  return std::max(observed, memory.layer_weights + memory.hidden + memory.workspaces + fit.kept +
+                                fit.temporaries);
+}
+
 CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   const std::vector<int64_t>& lengths = input.source->sequence_lengths();
   const std::vector<LayerSpec>& layers = input.source->layers();
   const MemoryPlan memory = SourceMemory(input);
-  const FitBytes fit = FitMemory(layers, lengths, input.dtype, input.options);
+  const FitBytes fit = FitMemory(layers, lengths, input.dtype, input.device.type(), input.options);
 
   CalibrationPlan plan;
   plan.bytes_read = memory.weights_read;
-  const uint64_t fit_phase = memory.layer_weights + memory.hidden + fit.kept + fit.temporaries;
   if (input.device.is_cpu()) {
     // The fit of a layer follows its attention: its temporaries and those of the loop are not held
     // together.
+    const uint64_t fit_phase = memory.layer_weights + memory.hidden + fit.kept + fit.temporaries;
     const uint64_t loop_phase = memory.host_peak - memory.program + fit.kept;
     plan.peak_host = memory.program + std::max(loop_phase, fit_phase);
   } else {
-    plan.peak_device = std::max(memory.device_peak + fit.kept, fit_phase);
+    plan.peak_device = PlanDeviceMemory(input);
     plan.peak_host = memory.host_peak + memory.hidden;
   }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "calib/calibrate.h"
 
@@ -23,5 +24,16 @@ struct CalibrationPlan {
 
 // Runs two short matrix products on the device to know its speed.
 CalibrationPlan PlanCalibration(const CalibrationInput& input);
+
+// As CalibrationPlan::peak_device, without the measurement.
+uint64_t PlanDeviceMemory(const CalibrationInput& input);
+
+// The fastest of a few ways to run that fits into `limit` bytes of device memory: fewer layers
+// fitted beside the loop, fewer tokens and queries at a time, one layer's weights instead
+// of two. `make` builds the input for a way. ResourceError saying what the smallest one needs. On a
+// CPU the first way is taken.
+CalibrationInput FitIntoMemory(
+    uint64_t limit,
+    const std::function<CalibrationInput(const LoopOptions&, const RunOptions&)>& make);
 
 }  // namespace oscar

@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include <future>
 #include <utility>
 
 #include "calib/attention_error.h"
@@ -77,28 +78,44 @@ std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpe
 }  // namespace
 
 LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const HeldOutSplit& split,
-                         const CalibrationOptions& options) {
+                         const CalibrationOptions& options, PhaseTimes& times) {
   LayerMoments all = observed.fit;
   if (observed.held_out.tokens > 0) all.Merge(observed.held_out);
-  AddDiagonalTarget(observed.keys, observed.values, Lengths(observed.keys), all);
-  all.CheckFinite();
-
-  LayerFit judged;  // fitted without the held-out rows
-  LayerResult result;
-  if (split.kind == HeldOutKind::kNone) {
-    judged = FitLayer(all, options.fit);
-    ChooseClipping(observed, split, options, judged);
-  } else {
-    if (options.fit.value_target == ValueTarget::kDiagonal) {
+  // On host threads, beside what the device does.
+  const auto fit = [&](const LayerMoments& moments) {
+    return std::async(std::launch::async, [&] {
+      const auto time = times.Measure("fit");
+      return FitLayer(moments, options.fit);
+    });
+  };
+  const bool judges = split.kind != HeldOutKind::kNone;
+  const bool diagonal = options.fit.value_target == ValueTarget::kDiagonal;
+  std::future<LayerFit> judging;  // fitted without the held-out rows
+  if (judges && !diagonal) judging = fit(observed.fit);
+  {
+    const auto time = times.Measure("diagonal target");
+    AddDiagonalTarget(observed.keys, observed.values, Lengths(observed.keys), all);
+    all.CheckFinite();
+    if (judges && diagonal)
       AddDiagonalTarget(observed.keys, observed.values, split.fit_rows, observed.fit);
-    }
-    judged = FitLayer(observed.fit, options.fit);
+  }
+  if (!judging.valid()) judging = fit(judges ? observed.fit : all);
+  LayerFit judged = judging.get();
+  std::future<LayerFit> publishing = fit(all);
+
+  LayerResult result;
+  {
+    const auto time = times.Measure("clip search");
     ChooseClipping(observed, split, options, judged);
+  }
+  if (judges) {
+    const auto time = times.Measure("attention errors");
     result.arms = MeasureArms(observed, spec, judged, options);
   }
   if (options.clip.mode == ClipMode::kSearch) result.clip_candidates = options.clip.candidates;
 
-  LayerFit published = FitLayer(all, options.fit);
+  LayerFit published = publishing.get();
+  const auto time = times.Measure("thresholds");
   const auto finish = [&](SideResult& side, const SideResult& from,
                           const std::vector<at::Tensor>& rows) {
     side.clip_ratio = from.clip_ratio;

@@ -10,6 +10,7 @@
 #include "calib/held_out.h"
 #include "calib/layer_result.h"
 #include "calib/options.h"
+#include "calib/phase_times.h"
 #include "calib/statistics_observer.h"
 
 namespace oscar {
@@ -18,6 +19,6 @@ inline constexpr int64_t kNumArms = 5;  // ways to store the cache that are comp
 
 // Consumes `observed`. Throws NumericalError naming layer and head.
 LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const HeldOutSplit& split,
-                         const CalibrationOptions& options);
+                         const CalibrationOptions& options, PhaseTimes& times);
 
 }  // namespace oscar

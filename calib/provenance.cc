@@ -5,23 +5,30 @@
 #include "calib/provenance.h"
 
 #include <ATen/Parallel.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <torch/version.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "capture/files/digest_json.h"
-#include "capture/files/mapped_file.h"
+#include "capture/files/posix_file.h"
 #include "capture/model/device.h"
 #include "capture/text/overlap.h"
 #include "linalg/hadamard.h"
+#include "linalg/parallel_for.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
+
+// Of a checkpoint's files at once: each is about 2 GB/s, and the calibration needs the other cores.
+constexpr int kDigestThreads = 4;
 
 Json FileJson(const fs::path& path) { return DigestToJson(DigestFile(path)); }
 
@@ -64,8 +71,16 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
       model[key] = FileJson(file);
   }
   model["weights_sample"] = SampleWeights(checkpoint);
-  for (const std::string& file : checkpoint.files())
-    model["weights"][file] = FileJson(checkpoint.directory() / file);
+  const std::vector<std::string> files = checkpoint.files();
+  std::vector<Json> digests(files.size());
+  ParallelFor(
+      std::ssize(files),
+      [&](int64_t i) {
+        const auto file = static_cast<size_t>(i);
+        digests[file] = FileJson(checkpoint.directory() / files[file]);
+      },
+      kDigestThreads);
+  for (size_t i = 0; i < files.size(); ++i) model["weights"][files[i]] = digests[i];
   return model;
 }
 
@@ -75,17 +90,29 @@ std::string ModelDigest(const Json& model) {
 }
 
 Json SampleFile(const fs::path& path) {
-  constexpr size_t kPage = 4096, kPages = 256, kHead = size_t{1} << 20;
-  const MappedFile file = MappedFile::Open(path);
-  const auto bytes = file.bytes();
+  constexpr uint64_t kPage = 4096, kPages = 256, kHead = uint64_t{1} << 20;
+  uint64_t size = 0;
+  const int file = OpenRegular(path, &size);
+  // A few pages: what lies around them is not worth a disk's time.
+  (void)posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
   Sha256 digest;
-  digest.Add(bytes.first(std::min(bytes.size(), kHead)));
-  const size_t stride = std::max(kPage, bytes.size() / kPages);
-  for (size_t offset = 0; offset < bytes.size(); offset += stride) {
-    digest.Add(bytes.subspan(offset, std::min(kPage, bytes.size() - offset)));
+  std::vector<std::byte> buffer(std::min(size, kHead));
+  const auto add = [&](uint64_t offset, uint64_t count) {
+    const auto bytes = std::span(buffer).first(count);
+    ReadFullyAt(file, bytes, offset, path);
+    digest.Add(bytes);
+  };
+  try {
+    add(0, buffer.size());
+    const uint64_t stride = std::max(kPage, size / kPages);
+    for (uint64_t offset = 0; offset < size; offset += stride)
+      add(offset, std::min(kPage, size - offset));
+  } catch (...) {
+    close(file);
+    throw;
   }
-  file.Release(0, bytes.size());
-  return {{"size", bytes.size()}, {"sample_sha256", digest.FinishHex()}};
+  close(file);
+  return {{"size", size}, {"sample_sha256", digest.FinishHex()}};
 }
 
 Json SampleWeights(const Checkpoint& checkpoint) {
@@ -221,6 +248,15 @@ Json DescribeMachine(at::Device device, at::ScalarType dtype) {
           {"cpu_threads", at::get_num_threads()}};
 }
 
+Json DescribeMachine(const CalibrationInput& input) {
+  Json machine = DescribeMachine(input.device, input.dtype);
+  if (const ModelSource* model = input.model()) {
+    machine["token_chunk"] = model->loop().options().token_chunk;
+    machine["query_chunk"] = model->loop().options().query_chunk;
+  }
+  return machine;
+}
+
 Json FingerprintModel(const ModelLocation& location, const Checkpoint& checkpoint) {
   return {{"id", location.id},
           {"revision", location.revision},
@@ -239,7 +275,7 @@ Json Fingerprint(const Json& origin, const Json& data, const CalibrationInput& i
   return {{"model", origin},
           {"data", data},
           {"options", DescribeOptions(input.options, split, input.source->layers())},
-          {"machine", DescribeMachine(input.device, input.dtype)},
+          {"machine", DescribeMachine(input)},
           {"program", program_version}};
 }
 

@@ -45,6 +45,8 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
                      const std::vector<LayerSpec>& layers);
 // LibTorch, device and threads: what the last bits of a result depend on.
 Json DescribeMachine(at::Device device, at::ScalarType dtype);
+// And how many tokens and queries went through a model at a time, which memory may have decided.
+Json DescribeMachine(const CalibrationInput& input);
 
 // What a run is, for JobDirectory. `origin`: FingerprintModel or FingerprintDump; `data`:
 // DescribeData or DescribeDumpData.

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kChunkTokens =
     1024;  // bounds the float64 copies: 1024 * 32 heads * 128 * 8 bytes = 32 MiB
+constexpr int64_t kSweepTokens = 4096;  // of keys and values alone, across documents
 
 // [tokens, heads, dim] -> [num_kv_heads, tokens * gqa_ratio, dim] float64: the rows every KV head
 // sees.
@@ -38,13 +39,9 @@ std::vector<double> ToHost(const at::Tensor& tensor) {
 StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows)
     : split_(std::move(split)), error_rows_(error_rows) {}
 
-void StatisticsObserver::OnLayerBegin(const LayerSpec&) {
-  fit_ = {};
-  held_out_ = {};
-  layer_ = {};
-}
+void StatisticsObserver::OnLayerBegin(const LayerSpec&) { observed_ = {}; }
 
-void StatisticsObserver::AddRows(Sums& sums, const AttentionView& view, int64_t begin,
+void StatisticsObserver::AddRows(DeviceSums& sums, const AttentionView& view, int64_t begin,
                                  int64_t end) {
   const int64_t num_kv_heads = view.k.size(1), d = view.k.size(2), dv = view.v.size(2);
   if (!sums.query.defined()) {
@@ -73,11 +70,11 @@ void StatisticsObserver::AddRows(Sums& sums, const AttentionView& view, int64_t 
 void StatisticsObserver::OnAttention(const AttentionView& view) {
   const int64_t tokens = view.q.size(0);
   const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(view.sequence));
-  OSCAR_CHECK_EQ(view.sequence, static_cast<int64_t>(layer_.keys.size()));
-  AddRows(fit_, view, 0, fit_rows);
-  AddRows(held_out_, view, fit_rows, tokens);
-  layer_.keys.push_back(view.k.clone());
-  layer_.values.push_back(view.v.clone());
+  OSCAR_CHECK_EQ(view.sequence, static_cast<int64_t>(observed_.layer.keys.size()));
+  AddRows(observed_.fit, view, 0, fit_rows);
+  AddRows(observed_.held_out, view, fit_rows, tokens);
+  observed_.layer.keys.push_back(view.k.clone());
+  observed_.layer.values.push_back(view.v.clone());
 
   const int64_t held_out_rows = tokens - fit_rows;
   if (held_out_rows == 0) return;
@@ -87,11 +84,37 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
                               .mul_(held_out_rows)
                               .div_(kept, "floor")
                               .add_(fit_rows - 1);
-  layer_.queries.push_back({view.sequence, rows, view.q.index_select(0, rows)});
+  observed_.layer.queries.push_back({view.sequence, rows, view.q.index_select(0, rows)});
 }
 
-ObservedLayer StatisticsObserver::TakeLayer(const LayerSpec& spec) {
-  const auto finish = [&](const Sums& sums, LayerMoments& moments) {
+uint64_t ObservingMemory(const LayerSpec& layer) {
+  const AttentionSpec& a = layer.attention;
+  // A chunk of queries or outputs converted, and the same in the order of KV heads.
+  return static_cast<uint64_t>(2 * 8 * kChunkTokens * a.num_q_heads *
+                               std::max(a.head_dim, a.v_head_dim));
+}
+
+void LayerOnDevice::RecordStream(c10::Stream stream) const {
+  const auto record = [&](const at::Tensor& tensor) {
+    if (tensor.defined()) tensor.record_stream(stream);
+  };
+  for (const DeviceSums* sums : {&fit, &held_out}) {
+    record(sums->query);
+    record(sums->key);
+    record(sums->key_sum);
+    record(sums->value);
+    record(sums->attention_output);
+  }
+  for (const at::Tensor& rows : layer.keys) record(rows);
+  for (const at::Tensor& rows : layer.values) record(rows);
+  for (const HeldOutQueries& queries : layer.queries) {
+    record(queries.rows);
+    record(queries.queries);
+  }
+}
+
+ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
+  const auto finish = [&](const DeviceSums& sums, LayerMoments& moments) {
     moments.layer_id = spec.layer_id;
     moments.num_q_heads = spec.attention.num_q_heads;
     moments.num_kv_heads = spec.attention.num_kv_heads;
@@ -104,11 +127,9 @@ ObservedLayer StatisticsObserver::TakeLayer(const LayerSpec& spec) {
     moments.value = ToHost(sums.value);
     moments.attention_output = ToHost(sums.attention_output);
   };
-  finish(fit_, layer_.fit);
-  finish(held_out_, layer_.held_out);
-  fit_ = {};
-  held_out_ = {};
-  return std::exchange(layer_, {});
+  finish(observed.fit, observed.layer.fit);
+  finish(observed.held_out, observed.layer.held_out);
+  return std::move(observed.layer);
 }
 
 void AddDiagonalTarget(const std::vector<at::Tensor>& keys, const std::vector<at::Tensor>& values,
@@ -123,16 +144,29 @@ void AddDiagonalTarget(const std::vector<at::Tensor>& keys, const std::vector<at
   covariance = covariance.to(options.device());
   at::Tensor sum = at::zeros({num_kv_heads, dv, dv}, options);
   at::Tensor weight_sum = at::zeros({num_kv_heads}, options);
+  std::vector<at::Tensor> k_parts, v_parts;
+  int64_t filled = 0;
+  const auto add = [&] {
+    const at::Tensor k = RowsOfKvHeads(at::cat(k_parts), num_kv_heads);
+    const at::Tensor v = RowsOfKvHeads(at::cat(v_parts), num_kv_heads);
+    const at::Tensor weight = k.bmm(covariance).mul_(k).sum(-1);  // [num_kv_heads, tokens]
+    sum.baddbmm_(v.mul(weight.unsqueeze(-1)).transpose(1, 2), v);
+    weight_sum.add_(weight.sum(-1));
+    k_parts.clear();
+    v_parts.clear();
+    filled = 0;
+  };
   for (size_t i = 0; i < keys.size(); ++i) {
-    for (int64_t from = 0; from < rows[i]; from += kChunkTokens) {
-      const int64_t to = std::min(rows[i], from + kChunkTokens);
-      const at::Tensor k = RowsOfKvHeads(keys[i].slice(0, from, to), num_kv_heads);
-      const at::Tensor v = RowsOfKvHeads(values[i].slice(0, from, to), num_kv_heads);
-      const at::Tensor weight = k.bmm(covariance).mul_(k).sum(-1);  // [num_kv_heads, tokens]
-      sum.baddbmm_(v.mul(weight.unsqueeze(-1)).transpose(1, 2), v);
-      weight_sum.add_(weight.sum(-1));
+    for (int64_t from = 0; from < rows[i];) {
+      const int64_t to = std::min(rows[i], from + kSweepTokens - filled);
+      k_parts.push_back(keys[i].slice(0, from, to));
+      v_parts.push_back(values[i].slice(0, from, to));
+      filled += to - from;
+      from = to;
+      if (filled == kSweepTokens) add();
     }
   }
+  if (filled > 0) add();
   moments.diagonal = ToHost(sum);
   moments.diagonal_weight = ToHost(weight_sum);
 }

@@ -3,13 +3,15 @@
 //
 // Streams one layer's attention into float64 sums on the compute device and keeps what the layer's
 // fit needs afterwards: keys and values of all tokens, and sampled queries of the held-out rows. No
-// host synchronization until TakeLayer(). Trap: sums are taken in token chunks of fixed size, in
-// sequence order; changing either changes the last bits of an artifact.
+// host synchronization until its sums are read back. Trap: sums are taken in token chunks of fixed
+// size, in sequence order; changing either changes the last bits of an artifact.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "calib/held_out.h"
@@ -34,6 +36,27 @@ struct ObservedLayer {
   std::vector<HeldOutQueries> queries;
 };
 
+// Sums of one part of the split on the compute device; layout as in LayerMoments.
+struct DeviceSums {
+  at::Tensor query, key, key_sum, value, attention_output;
+  int64_t tokens = 0;
+};
+
+// A layer whose sums have not been read back: the work behind it may still be running.
+struct LayerOnDevice {
+  DeviceSums fit, held_out;
+  ObservedLayer layer;  // all but its moments
+
+  // It will be read, and dropped, by the thread of another stream.
+  void RecordStream(c10::Stream stream) const;
+};
+
+// Bytes of float64 temporaries that the observer holds at a time.
+uint64_t ObservingMemory(const LayerSpec& layer);
+
+// Waits for the sums, on the current stream.
+ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec);
+
 class StatisticsObserver : public LayerObserver {
  public:
   // `error_rows`: query rows kept per sequence with held-out rows, evenly spaced, the last row
@@ -43,21 +66,17 @@ class StatisticsObserver : public LayerObserver {
   void OnLayerBegin(const LayerSpec& layer) override;
   void OnAttention(const AttentionView& view) override;
 
-  // Hands over the finished layer: reads the sums back (the layer's one synchronization).
-  ObservedLayer TakeLayer(const LayerSpec& layer);
+  // Hand over the finished layer: as it is, or with its sums read back (the layer's one
+  // synchronization).
+  LayerOnDevice TakeOnDevice() { return std::exchange(observed_, {}); }
+  ObservedLayer TakeLayer(const LayerSpec& layer) { return ReadBack(TakeOnDevice(), layer); }
 
  private:
-  // Device sums of one part of the split; layout as in LayerMoments.
-  struct Sums {
-    at::Tensor query, key, key_sum, value, attention_output;
-    int64_t tokens = 0;
-  };
-  void AddRows(Sums& sums, const AttentionView& view, int64_t begin, int64_t end);
+  void AddRows(DeviceSums& sums, const AttentionView& view, int64_t begin, int64_t end);
 
   HeldOutSplit split_;
   int64_t error_rows_;
-  Sums fit_, held_out_;
-  ObservedLayer layer_;
+  LayerOnDevice observed_;
 };
 
 // Σ w vᵀv and Σ w with w = k C_Q kᵀ over rows [0, rows[i]) of each sequence, into

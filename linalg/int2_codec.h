@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scalar reference of the INT2 codec: what every kernel must match bit for bit. Trap: IEEE float32
-// with one rounding per operation and no fused multiply-add, so this folder is compiled with
-// -ffp-contract=off. Layout and formulas: int2_format.h.
+// The INT2 codec as rows of bytes: the affine codec with 2 bits (affine_codec.h) in the quartered
+// layout of int2_format.h. Trap: pages of the CUDA cache pack the same codes in another order
+// (export/cuda/cache/cache_format.h).
 #pragma once
 
 #include <cstdint>
 #include <span>
 
+#include "linalg/affine_codec.h"  // RowClip
 #include "linalg/int2_format.h"
-#include "linalg/percentile_clip.h"
 
 namespace oscar {
 
@@ -30,26 +30,9 @@ void PackCodes(std::span<const uint8_t> codes, const Int2Format& format, std::sp
 void UnpackCodes(std::span<const uint8_t> packed, const Int2Format& format,
                  std::span<uint8_t> codes);
 
-// Clips (ratio <= 0: not) and quantizes x [head_dim] and writes what a reader of the cache gets to
-// y [head_dim]; y may be x. Returns the threshold. In float32 this equals ClampRow + EncodeRow +
-// DecodeRow; in float64, for comparing methods, scale and zero are not rounded and the format's
-// metadata type is ignored.
-struct RowClip {
-  double ratio = 0;
-  ClipMethod method = ClipMethod::kSort;
-};
+// QuantizeDequantizeAffineRow with the bits, groups and metadata of `format`.
 template <typename T>
 T QuantizeDequantizeRow(std::span<const T> x, const Int2Format& format, const RowClip& clip,
                         std::span<T> y);
-
-// The same with codes of another width, whose packing is not defined here.
-struct AffineFormat {
-  int bits = 2;                    // 1 to 8
-  int64_t quant_group_size = 128;  // divides the row
-  MetadataType metadata = MetadataType::kFloat32;
-};
-template <typename T>
-T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, const RowClip& clip,
-                              std::span<T> y);
 
 }  // namespace oscar

@@ -99,6 +99,23 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
 
   table.Group("Running");
   AddMachineOptions(table, &options->model);
+  table.Add(
+      &options->max_vram,
+      {.name = "max_vram",
+       .help = "GPU memory that tensors may take; with less, fewer tokens go through a layer at "
+               "a time; 0: what is free",
+       .unit = "GB",
+       .min = 0,
+       .scope = OptionScope::kRun});
+  table.AddChoice(
+      &options->read,
+      ChoiceNames<ReadMode>{
+          {"auto", ReadMode::kAuto}, {"direct", ReadMode::kDirect}, {"cached", ReadMode::kCached}},
+      {.name = "read",
+       .help = "how weights reach a GPU: past the page cache (direct) or through it (cached); "
+               "auto: through it if half of the free memory holds them all, else what is there "
+               "already",
+       .scope = OptionScope::kRun});
   AddUnknownConfigOption(table, &options->model);
   table.Add(&options->restart, {.name = "restart",
                                 .help = "discard the state of an unfinished run",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calib/options.h"
+#include "capture/files/block_reader.h"  // ReadMode
 #include "tools/cli/option_table.h"
 #include "tools/dump_input.h"
 #include "tools/model_input.h"
@@ -23,6 +24,8 @@ struct CalibrateOptions {
   DumpArguments dump;
   int64_t show_samples = 0;
   bool restart = false;
+  double max_vram = 0;  // GB; 0: what is free
+  ReadMode read = ReadMode::kAuto;
   CalibrationOptions calibration;
 };
 

@@ -20,10 +20,14 @@ std::string Bytes(uint64_t bytes) {
 }  // namespace
 
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
+  const ModelSource* model = input.model();
   return {{"layers", input.source->layers().size()},
           {"documents", input.source->sequence_lengths().size()},
           {"tokens", input.num_tokens()},
           {input.model() == nullptr ? "dump_read_bytes" : "weights_read_bytes", plan.bytes_read},
+          {"token_chunk", model == nullptr ? 0 : model->loop().options().token_chunk},
+          {"prefetch", model != nullptr && model->loop().options().prefetch},
+          {"fits_beside", input.device.is_cpu() ? 0 : input.run.fits_beside},
           {"peak_device_bytes", plan.peak_device},
           {"peak_host_bytes", plan.peak_host},
           {"disk_while_running_bytes", plan.disk_while_running},

@@ -72,17 +72,28 @@ struct Subject {
   std::function<Json()> describe;     // reads every file once: meant to run beside the work
 };
 
+uint64_t DeviceLimit(const CalibrateOptions& options, at::Device device) {
+  if (device.is_cpu()) return 0;
+  if (options.max_vram > 0) return static_cast<uint64_t>(options.max_vram * 1e9);
+  return QueryMemory(device).free;
+}
+
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened) {
   const at::Device device = ParseDevice(options.model.device);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, StoredDType(opened->spec, opened->checkpoint), device);
+  const auto make = [&](LoopOptions loop, const RunOptions& run) {
+    loop.read = options.read;
+    return CalibrationInput{
+        .source = std::make_shared<ModelSource>(opened->checkpoint, opened->spec,
+                                                opened->Sequences(), device, dtype, loop),
+        .device = device,
+        .dtype = dtype,
+        .options = options.calibration,
+        .run = run};
+  };
   return {.name = fs::path(opened->location.id).filename().string(),
-          .input = {.source = std::make_shared<ModelSource>(opened->checkpoint, opened->spec,
-                                                            opened->Sequences(), device, dtype,
-                                                            CalibrationLoopOptions()),
-                    .device = device,
-                    .dtype = dtype,
-                    .options = options.calibration},
+          .input = FitIntoMemory(DeviceLimit(options, device), make),
           .data = DescribeData(opened->data),
           .fingerprint = [=] { return FingerprintModel(opened->location, opened->checkpoint); },
           .describe =
@@ -95,11 +106,15 @@ Subject OfDump(const CalibrateOptions& options, Log& log) {
   const at::Device device = ParseDevice(options.model.device);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, dump->layers().front().dtype, device);
+  const auto make = [&](const LoopOptions&, const RunOptions& run) {
+    return CalibrationInput{.source = std::make_shared<DumpSource>(dump, device, dtype),
+                            .device = device,
+                            .dtype = dtype,
+                            .options = options.calibration,
+                            .run = run};
+  };
   return {.name = (path.has_filename() ? path : path.parent_path()).stem().string(),
-          .input = {.source = std::make_shared<DumpSource>(dump, device, dtype),
-                    .device = device,
-                    .dtype = dtype,
-                    .options = options.calibration},
+          .input = FitIntoMemory(DeviceLimit(options, device), make),
           .data = DescribeDumpData(*dump),
           .fingerprint = [=] { return FingerprintDump(path, *dump); },
           .describe = [=] { return DescribeDump(path, *dump); }};
@@ -138,8 +153,18 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   if (!options.merge.empty()) return Merge(options, context);
   CheckArguments(options);
   const auto started = Clock::now();
+  PhaseTimes times;
+  // Beside the opening of the model; what fails here fails again where it is used.
+  const auto warming = std::async(std::launch::async, [&] {
+    const auto time = times.Measure("GPU started");
+    try {
+      WarmUp(ParseDevice(options.model.device));
+    } catch (const std::exception&) {
+    }
+  });
   Subject subject;
   if (options.dump.from.empty()) {
+    const auto time = times.Measure("model and data opened");
     const auto opened = std::make_shared<const ModelInput>(
         OpenModelInput(options.model, options.data, context.log));
     if (options.show_samples > 0) {
@@ -152,11 +177,12 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   }
   const CalibrationInput& input = subject.input;
   const at::Device device = input.device;
+  times.Add("before fingerprint", SecondsSince(started));
   const at::ScalarType dtype = input.dtype;
   const HeldOutSplit split = CheckCalibration(input);
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
-                   DescribeMachine(device, dtype));
+                   DescribeMachine(input));
   if (context.dry_run) {
     const CalibrationPlan plan = PlanCalibration(input);
     context.log.Info("plan", "nothing is made: --dry-run", PlanJson(input, plan));
@@ -174,6 +200,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   JobDirectory job(
       job_path, Fingerprint(subject.fingerprint(), subject.data, input, split, ThisBuild().version),
       options.restart);
+  times.Add("before loop", SecondsSince(started));
   const size_t num_layers = input.source->layers().size();
   if (AlreadyPublished(output, job, num_layers)) {
     context.out << RenderTable(Artifact::Open(output).report());
@@ -195,6 +222,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   context.progress.Begin("calibrating", static_cast<int64_t>(num_layers),
                          static_cast<int64_t>(job.finished_layers()));
   CalibrationHooks hooks;
+  hooks.times = &times;
   hooks.stop_requested = [&] { return context.stop.requested(); };
   hooks.on_layer = [&](const LayerProgress& layer) {
     const Json report = LayerReport(layer.result);
@@ -224,12 +252,15 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   const double loop_seconds = SecondsSince(loop_started);
 
   ArtifactInfo info;
-  info.model = model_json.get();
+  {
+    const auto time = times.Measure("digests awaited");
+    info.model = model_json.get();
+  }
   info.data = subject.data;
   info.calibration = DescribeOptions(options.calibration, split, input.source->layers());
   info.calibration["configuration"] = context.config;
   info.program = ProgramAndCompiler();
-  info.program["machine"] = DescribeMachine(device, dtype);
+  info.program["machine"] = DescribeMachine(input);
   info.serving = {{"quant_group_size", options.calibration.clip.quant_group_size},
                   {"sink_tokens", options.calibration.sink_tokens},
                   {"recent_tokens", options.calibration.recent_tokens},
@@ -243,13 +274,17 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
                   {"total_seconds", SecondsSince(started)},
                   {"peak_memory_bytes", memory.peak},
                   {"resumed_at_layer", resumed_at},
+                  {"phases", times.seconds()},
                   {"finished_at_unix", std::chrono::duration_cast<std::chrono::seconds>(
                                            std::chrono::system_clock::now().time_since_epoch())
                                            .count()}};
+  const auto publishing = Clock::now();
   const Json report = WriteArtifact(output, info, {num_layers, [&](size_t index) {
                                                      return ReadLayerFile(job.LayerPath(index));
                                                    }});
   job.Remove();
+  times.Add("artifact", SecondsSince(publishing));
+  info.timings["phases"] = times.seconds();
 
   context.log.Info(
       "done",

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "calib/provenance.h"
@@ -19,6 +20,7 @@
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
+#include "tools/kernel_check.h"
 #include "tools/validate_input.h"
 #include "tools/validation_table.h"
 
@@ -40,7 +42,7 @@ void CheckArguments(const ValidateOptions& options) {
     throw InputError(fmt::format("{}: exists already; give another -o", options.output));
 }
 
-ValidationHooks Hooks(CommandContext& context, size_t num_layers) {
+ValidationHooks Hooks(CommandContext& context, size_t num_layers, KernelCheck* kernels) {
   context.progress.Begin("validating", static_cast<int64_t>(num_layers));
   return {.on_layer =
               [&context](size_t done, size_t all, double seconds) {
@@ -48,7 +50,14 @@ ValidationHooks Hooks(CommandContext& context, size_t num_layers) {
                     fmt::format("layer {} of {}: {:.2f} s", done, all, seconds),
                     {{"done", done}, {"layers", all}, {"seconds", seconds}});
               },
-          .stop_requested = [&context] { return context.stop.requested(); }};
+          .stop_requested = [&context] { return context.stop.requested(); },
+          .beside = kernels == nullptr ? nullptr : &kernels->observer()};
+}
+
+// Nothing unless --kernels asks for it.
+std::unique_ptr<KernelCheck> Kernels(const ValidateOptions& options, const Artifact& artifact,
+                                     at::Device device, size_t num_texts) {
+  return options.kernels ? MakeKernelCheck(artifact, device, options, num_texts) : nullptr;
 }
 
 Json OnDump(const ValidateOptions& options, const Artifact& artifact, CommandContext& context) {
@@ -61,8 +70,10 @@ Json OnDump(const ValidateOptions& options, const Artifact& artifact, CommandCon
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, dump->layers().front().dtype, device);
   DumpSource source(dump, device, dtype);
-  Json validation =
-      ValidateDump(source, artifact, options.validation, Hooks(context, source.layers().size()));
+  const auto kernels = Kernels(options, artifact, device, source.sequence_lengths().size());
+  Json validation = ValidateDump(source, artifact, options.validation,
+                                 Hooks(context, source.layers().size(), kernels.get()));
+  if (kernels) validation["kernels"] = kernels->Report();
   validation["data"] = ValidationDataJson(data, overlap);
   validation["machine"] = DescribeMachine(device, dtype);
   return validation;
@@ -123,9 +134,12 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(device, dtype));
-  Json validation = ValidateModel(model.checkpoint, model.spec, device, dtype,
-                                  {.texts = model.Sequences(), .needles = input.needles}, artifact,
-                                  options.validation, Hooks(context, model.spec.layers.size()));
+  const std::vector<std::vector<int32_t>> texts = model.Sequences();
+  const auto kernels = Kernels(options, artifact, device, texts.size());
+  Json validation = ValidateModel(
+      model.checkpoint, model.spec, device, dtype, {.texts = texts, .needles = input.needles},
+      artifact, options.validation, Hooks(context, model.spec.layers.size(), kernels.get()));
+  if (kernels) validation["kernels"] = kernels->Report();
   validation["data"] = ValidationDataJson(model.data, input.overlap);
   validation["machine"] = DescribeMachine(device, dtype);
   validation["model"] = ValidationModelJson(input);
@@ -164,6 +178,8 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
     validation["gate"] = verdict.json;
     if (!verdict.passed) result.exit_code = ExitCode::kGateFailed;
   }
+  if (validation.contains("kernels") && !validation["kernels"]["passed"].get<bool>())
+    result.exit_code = ExitCode::kGateFailed;
   const Json report = ReportWithValidation(artifact, validation);
   if (options.output.empty()) {
     AttachReport(artifact, report);

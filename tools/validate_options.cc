@@ -158,6 +158,18 @@ OptionTable ValidateTable(ValidateOptions* options) {
             {.name = "bootstrap", .help = "resamples of the 95 % intervals", .min = 1});
   table.Add(&validation.seed, {.name = "seed", .help = "of needles, random rotations, bootstrap"});
 
+  table.Group("Kernels");
+  table.Add(&options->kernels,
+            {.name = "kernels",
+             .help = "send the texts' queries, keys and values through the CUDA write and decode "
+                     "kernels too: codes must be the codec's, or the exit code is 1"});
+  table.Add(&options->k_bits, {.name = "k_bits",
+                               .help = "bits of a key in the cache that --kernels writes",
+                               .min = 2,
+                               .max = 4});
+  table.Add(&options->v_bits,
+            {.name = "v_bits", .help = "the same of a value", .min = 2, .max = 4});
+
   AddDumpOptions(table, &options->dump);
 
   table.Group("Machine");

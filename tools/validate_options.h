@@ -34,6 +34,8 @@ struct ValidateOptions {
   std::string gate;
   int64_t show_samples = 0;
   bool allow_other_model = false;
+  bool kernels = false;
+  int64_t k_bits = 2, v_bits = 2;  // of the cache that the kernels write
   ValidationOptions validation;
 };
 

@@ -41,6 +41,16 @@ std::string GateLines(const Json& gate) {
   return lines;
 }
 
+std::string KernelLines(const Json& kernels) {
+  const auto count = [&](const char* key) { return kernels.at(key).get<int64_t>(); };
+  return fmt::format(
+      "kernels: {}: {} codes, {} differ from the codec, with {} scales or zeros, {} values from "
+      "the simulator; attention output off by {:.2g} from its own cache, {:.4f} in all\n",
+      kernels.at("passed").get<bool>() ? "passed" : "FAILED", count("codes"),
+      count("differing_codes"), count("differing_metadata"), count("differing_simulated"),
+      kernels.at("kernel_error").get<double>(), kernels.at("total_error").get<double>());
+}
+
 }  // namespace
 
 std::string RenderValidation(const Json& validation) {
@@ -66,7 +76,8 @@ std::string RenderValidation(const Json& validation) {
     }
     table.AddRow(row);
   }
-  return table.ToString() + (validation.contains("gate") ? GateLines(validation.at("gate")) : "");
+  return table.ToString() + (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
+         (validation.contains("kernels") ? KernelLines(validation.at("kernels")) : "");
 }
 
 }  // namespace oscar

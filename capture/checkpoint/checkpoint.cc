@@ -48,13 +48,13 @@ std::vector<std::string> Checkpoint::names() const {
   return names;
 }
 
-const SafetensorsFile& Checkpoint::shard(std::string_view name) const {
+size_t Checkpoint::file_index(std::string_view name) const {
   const auto it = index_.find(name);
   if (it == index_.end()) {
     throw InputError(
         fmt::format("{}: the checkpoint has no tensor {}", directory_.string(), Quoted(name)));
   }
-  return shards_[it->second];
+  return it->second;
 }
 
 const TensorInfo& Checkpoint::info(std::string_view name) const {

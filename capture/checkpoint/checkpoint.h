@@ -30,11 +30,12 @@ class Checkpoint {
   void Release(std::string_view name) const;       // drops its resident pages
   uint64_t total_bytes() const;                    // of all tensors
 
-  // Weight files in name order, relative to the directory.
+  // Weight files in name order, relative to the directory; and the one that holds a tensor, in it.
   std::vector<std::string> files() const;
+  size_t file_index(std::string_view name) const;
 
  private:
-  const SafetensorsFile& shard(std::string_view name) const;  // that holds the tensor
+  const SafetensorsFile& shard(std::string_view name) const { return shards_[file_index(name)]; }
 
   std::filesystem::path directory_;
   std::vector<SafetensorsFile> shards_;

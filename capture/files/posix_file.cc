@@ -90,6 +90,21 @@ int WriteFullyAt(int descriptor, std::span<const std::byte> bytes, uint64_t offs
   return 0;
 }
 
+void ReadFullyAt(int descriptor, std::span<std::byte> into, uint64_t offset,
+                 const std::filesystem::path& path) {
+  while (!into.empty()) {
+    const ssize_t count = pread(descriptor, into.data(), into.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      throw InputError(
+          fmt::format("cannot read {} at byte {}: {}", path.string(), offset,
+                      count == 0 ? "the file ends there" : std::generic_category().message(errno)));
+    }
+    into = into.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+}
+
 void PublishTemporary(const TemporaryFile& temporary, const std::filesystem::path& target) {
   const int sync_error = fsync(temporary.descriptor) == 0 ? 0 : errno;
   // Linux closes the descriptor even when close() reports EINTR, so it is never called again.

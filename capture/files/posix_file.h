@@ -34,6 +34,11 @@ TemporaryFile CreateTemporarySibling(const std::filesystem::path& target);
 // Writes all of `bytes` at `offset` (bytes); returns 0 or the errno of the first failure.
 int WriteFullyAt(int descriptor, std::span<const std::byte> bytes, uint64_t offset);
 
+// Reads all of `into` at `offset` (bytes). Throws InputError naming `path` and the byte where it
+// cannot.
+void ReadFullyAt(int descriptor, std::span<std::byte> into, uint64_t offset,
+                 const std::filesystem::path& path);
+
 // fsync, close, rename over `target`, fsync of the parent. The descriptor is closed in any case;
 // on failure the temporary file is left for the caller to remove. Throws ResourceError.
 void PublishTemporary(const TemporaryFile& temporary, const std::filesystem::path& target);

@@ -5,6 +5,9 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -36,10 +39,10 @@ std::string GpuName(int index) {
   return name;
 }
 
-// "VmHWM:   1234 kB" of /proc/self/status.
-uint64_t ProcessStatus(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
+// Bytes of a line "VmHWM:   1234 kB" of a file of /proc.
+uint64_t ProcBytes(const char* file, const std::string& key) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
     if (line.starts_with(key + ":")) return std::stoull(line.substr(key.size() + 1)) * 1024;
   }
   return 0;
@@ -114,15 +117,15 @@ std::string DescribeDevice(at::Device device) {
 }
 
 DeviceMemory QueryMemory(at::Device device) {
-  if (device.is_cpu()) return {ProcessStatus("VmHWM"), HostMemoryLimit()};
+  if (device.is_cpu()) return {ProcBytes("/proc/self/status", "VmHWM"), HostMemoryLimit(), 0};
   // The allocator's own question for the device's size needs a current context; asking it makes
   // one.
   at::globalContext().lazyInitDevice(device.type());
   auto* allocator = c10::getDeviceAllocator(device.type());
   constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto stats = allocator->getDeviceStats(device.index());
-  return {static_cast<uint64_t>(stats.allocated_bytes[kAll].peak),
-          allocator->getMemoryInfo(device.index()).second};
+  const auto [free, total] = allocator->getMemoryInfo(device.index());
+  return {static_cast<uint64_t>(stats.allocated_bytes[kAll].peak), total, free};
 }
 
 void ResetPeakMemory(at::Device device) {
@@ -135,7 +138,25 @@ void ResetPeakMemory(at::Device device) {
   c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
 }
 
-uint64_t ResidentBytes() { return ProcessStatus("VmRSS"); }
+void WarmUp(at::Device device) {
+  if (device.is_cpu()) return;
+  UseExactArithmetic();
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kDouble}) {
+    const at::Tensor x = at::ones({64, 64}, at::TensorOptions().device(device).dtype(dtype));
+    at::Tensor y = at::linear(x, x).add_(x).mul(x).to(at::kFloat);
+    y = y.unsqueeze(0).bmm(y.unsqueeze(0)).square().mean(-1).rsqrt_();
+    (void)y.to(dtype).sum().item<double>();
+  }
+  const at::Tensor q =
+      at::ones({1, 1, 64, 64}, at::TensorOptions().device(device).dtype(at::kBFloat16));
+  (void)at::scaled_dot_product_attention(q, q, q, {}, 0.0, /*is_causal=*/true).cpu();
+}
+
+uint64_t AvailableHostBytes() {
+  return std::min(ProcBytes("/proc/meminfo", "MemAvailable"), HostMemoryLimit());
+}
+
+uint64_t ResidentBytes() { return ProcBytes("/proc/self/status", "VmRSS"); }
 
 void UseExactArithmetic() {
   auto& context = at::globalContext();

@@ -37,11 +37,17 @@ struct DeviceMemory {
   uint64_t peak = 0;   // bytes: most held at once since ResetPeakMemory (GPU: allocated by tensors;
                        // CPU: resident set)
   uint64_t limit = 0;  // bytes the device has (CPU: of the machine or this process's cgroup)
+  uint64_t free = 0;   // bytes of it that nobody holds (CPU: not asked, 0)
 };
 DeviceMemory QueryMemory(at::Device device);
 void ResetPeakMemory(at::Device device);  // where the system allows it
 
-uint64_t ResidentBytes();  // of this process, now
+// Starts the driver and loads kernels that every model needs, half a second of a GPU's first use,
+// so that it can be done beside other work. Nothing on a CPU.
+void WarmUp(at::Device device);
+
+uint64_t AvailableHostBytes();  // of memory, to new work, page cache that can be dropped included
+uint64_t ResidentBytes();       // of this process, now
 
 // Full-precision products (no TF32, no reduced-precision accumulation) and deterministic attention
 // kernels. Settings of LibTorch are process-wide; LayerLoop calls this.

@@ -4,43 +4,49 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "capture/model/device.h"
 #include "linalg/check.h"
+#include "linalg/parallel_for.h"
 
 namespace oscar {
 
 at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
                       const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target) {
-  constexpr int64_t kRowsAtOnce = 4096;
+  constexpr int64_t kRowsAtOnce = 2048, kRowsPerPiece = 128, kThreads = 8;
   const TensorView table = checkpoint.tensor(name);
   const int64_t columns = table.shape.at(1);
   const size_t row_bytes = table.data.size() / static_cast<size_t>(table.shape[0]);
-  int64_t total = 0;
-  for (const auto& sequence : ids) total += static_cast<int64_t>(sequence.size());
+  std::vector<int32_t> all;
+  for (const auto& sequence : ids) all.insert(all.end(), sequence.begin(), sequence.end());
+  for (const int32_t id : all) OSCAR_CHECK(id >= 0 && id < table.shape[0]);
+  const int64_t total = std::ssize(all);
 
   at::Tensor rows =
       at::empty({total, columns}, at::TensorOptions().dtype(target.dtype).device(target.device));
-  const at::Tensor host =
-      at::empty({std::min(total, kRowsAtOnce), columns}, ToScalarType(table.dtype, name));
-  int64_t done = 0, filled = 0;
-  const auto flush = [&] {
-    rows.narrow(0, done, filled).copy_(host.narrow(0, 0, filled));
+  const at::Tensor host = at::empty({std::min(total, kRowsAtOnce), columns},
+                                    at::TensorOptions()
+                                        .dtype(ToScalarType(table.dtype, name))
+                                        .pinned_memory(!target.device.is_cpu()));
+  auto* const to = static_cast<std::byte*>(host.mutable_data_ptr());
+  for (int64_t begin = 0; begin < total; begin += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, total - begin);
+    const auto copy = [&](int64_t piece) {
+      const int64_t end = std::min(count, (piece + 1) * kRowsPerPiece);
+      for (int64_t i = piece * kRowsPerPiece; i < end; ++i) {
+        const auto row = static_cast<size_t>(all[static_cast<size_t>(begin + i)]);
+        std::memcpy(to + static_cast<size_t>(i) * row_bytes, table.data.data() + row * row_bytes,
+                    row_bytes);
+      }
+    };
+    // Several at once: a row that is not in the page cache is waited for.
+    ParallelFor((count + kRowsPerPiece - 1) / kRowsPerPiece, copy, kThreads);
+    rows.narrow(0, begin, count).copy_(host.narrow(0, 0, count));
     checkpoint.Release(name);
-    done += filled;
-    filled = 0;
-  };
-  for (const auto& sequence : ids) {
-    for (const int32_t id : sequence) {
-      OSCAR_CHECK(id >= 0 && id < table.shape[0]);
-      std::byte* destination =
-          static_cast<std::byte*>(host.data_ptr()) + static_cast<size_t>(filled) * row_bytes;
-      std::memcpy(destination, table.data.data() + static_cast<size_t>(id) * row_bytes, row_bytes);
-      if (++filled == host.size(0)) flush();
-    }
   }
-  if (filled > 0) flush();
   return rows;
 }
 

@@ -139,8 +139,11 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
   }
 
   const RopePositions positions(spec_, sequence_lengths, {device_, dtype_});
-  WeightStream stream(checkpoint_, spec_, {device_, dtype_}, first_layer,
-                      !options_.need_final_hidden);
+  WeightStream stream(checkpoint_, spec_, {device_, dtype_},
+                      {.first_layer = first_layer,
+                       .last_attention_only = !options_.need_final_hidden,
+                       .prefetch = options_.prefetch,
+                       .read = options_.read});
   for (size_t index = first_layer; index < spec_.layers.size(); ++index) {
     {
       const LayerWeights weights = stream.Next();

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "capture/files/block_reader.h"  // ReadMode
 #include "capture/model/model_spec.h"
 
 namespace oscar {
@@ -54,6 +55,8 @@ struct LoopOptions {
   // What queries, keys and values are rounded to before attention, as a cache in that type would;
   // absent: not at all.
   std::optional<at::ScalarType> cache_dtype = std::nullopt;
+  ReadMode read = ReadMode::kAuto;  // of weights to a GPU
+  bool prefetch = true;  // false: a layer is read when the one before is done, and alone in memory
 };
 
 class LayerLoop {

@@ -34,13 +34,13 @@ LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attent
 }
 
 WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
-                           const WeightTarget& target, size_t first_layer, bool last_attention_only)
+                           const WeightTarget& target, const WeightStreamOptions& options)
     : spec_(spec),
       target_(target),
-      next_(first_layer),
-      last_attention_only_(last_attention_only),
-      loader_(checkpoint, target) {
-  Start();
+      options_(options),
+      next_(options.first_layer),
+      loader_(checkpoint, target, options.read) {
+  if (options_.prefetch) Start();
 }
 
 WeightStream::~WeightStream() {
@@ -48,16 +48,17 @@ WeightStream::~WeightStream() {
 }
 
 LayerWeights WeightStream::Next() {
+  if (!options_.prefetch) Start();
   LayerWeights weights = loading_.get();
   ++next_;
-  Start();
+  if (options_.prefetch) Start();
   return weights;
 }
 
 void WeightStream::Start() {
   if (next_ >= spec_.layers.size()) return;
   const LayerSpec& layer = spec_.layers[next_];
-  const bool attention_only = last_attention_only_ && next_ + 1 == spec_.layers.size();
+  const bool attention_only = options_.last_attention_only && next_ + 1 == spec_.layers.size();
   // The device may be far behind. What it has been told so far ends the use of the layer before;
   // waiting for that keeps a third layer from being allocated.
   std::shared_ptr<c10::Event> previous_done;

@@ -34,15 +34,22 @@ struct LayerWeights {
 // `attention_only`: no more than q, k, v need.
 LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attention_only = false);
 
+struct WeightStreamOptions {
+  size_t first_layer = 0;
+  bool last_attention_only = false;
+  bool prefetch = true;  // false: one layer in memory instead of two
+  ReadMode read = ReadMode::kAuto;
+};
+
 // Hands out layers first_layer, first_layer + 1, ... Not thread-safe; the checkpoint and spec must
 // outlive it.
 class WeightStream {
  public:
   WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target,
-               size_t first_layer, bool last_attention_only);
+               const WeightStreamOptions& options);
   ~WeightStream();  // waits for a load under way
 
-  // The next layer, waiting for it if it is not there yet, and starts on the one after. The layer
+  // The next layer, waiting for it if it is not there yet; starts on the one after. The layer
   // handed out before must have been dropped and its last kernel been launched. Throws what the
   // loading threw.
   LayerWeights Next();
@@ -52,8 +59,8 @@ class WeightStream {
 
   const ModelSpec& spec_;
   WeightTarget target_;
+  WeightStreamOptions options_;
   size_t next_;
-  bool last_attention_only_;
   WeightLoader loader_;  // used by the loading thread while loading_ is valid
   std::future<LayerWeights> loading_;
 };

@@ -84,7 +84,7 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
                        step_tokens,      std::min(step_tokens, options.token_chunk),
                        longest_sequence, options};
   int64_t read = 0, largest_pair = 0, largest_stored = 0, previous = 0, attention = 0,
-          temporaries = 0, tables = 0;
+          temporaries = 0, tables = 0, converting = 0;
   const RopeSpec* last_rope = nullptr;
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     const LayerSpec& layer = spec.layers[i];
@@ -92,7 +92,10 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
         Measure(layer, checkpoint, !options.need_final_hidden && i + 1 == spec.layers.size());
     read += bytes.stored;
     largest_stored = std::max(largest_stored, bytes.largest_stored);
-    largest_pair = std::max(largest_pair, (previous + bytes.elements) * element);
+    converting =
+        std::max(converting, std::min(bytes.stored, kPinnedBytes + 2 * bytes.largest_stored));
+    largest_pair =
+        std::max(largest_pair, ((options.prefetch ? previous : 0) + bytes.elements) * element);
     previous = bytes.elements;
     attention = std::max(attention, step.Attention(layer.attention));
     temporaries = std::max(temporaries, step.Temporaries(layer));
@@ -109,16 +112,18 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
   MemoryPlan plan;
   plan.weights_read = static_cast<uint64_t>(read);
   plan.layer_weights = static_cast<uint64_t>(largest_pair);
-  plan.staging = static_cast<uint64_t>(largest_stored + (cuda ? kPinnedBytes : 0));
+  plan.staging = static_cast<uint64_t>(cuda ? kPinnedBytes : largest_stored);
   plan.hidden = static_cast<uint64_t>(tokens * spec.hidden_size * element);
   plan.attention = static_cast<uint64_t>(attention);
   plan.temporaries = static_cast<uint64_t>(temporaries + tables + tokens * 4);
   plan.program =
       ResidentBytes() + static_cast<uint64_t>(cuda ? kLazyCudaProgramBytes : kLazyProgramBytes);
-  const uint64_t computing = plan.layer_weights + plan.hidden + plan.attention + plan.temporaries;
-  // A tensor arrives as it is stored, and is there twice while it is converted.
+  plan.workspaces = cuda ? kCublasWorkspaceBytes : 0;
+  const uint64_t computing =
+      plan.layer_weights + plan.hidden + plan.attention + plan.temporaries + plan.workspaces;
+  // Tensors arrive as they are stored; those whose bytes are under way are there twice.
   const bool converts = ToScalarType(StoredDType(spec, checkpoint), "the model") != dtype;
-  plan.device_peak = cuda ? computing + static_cast<uint64_t>(converts ? largest_stored : 0) : 0;
+  plan.device_peak = cuda ? computing + static_cast<uint64_t>(converts ? converting : 0) : 0;
   plan.host_peak = plan.staging + plan.program + (cuda ? 0 : computing);
   return plan;
 }

@@ -3,7 +3,6 @@
 #include "capture/model/weight_loader.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -12,6 +11,8 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "capture/model/device.h"
 #include "linalg/check.h"
@@ -20,11 +21,6 @@ namespace oscar {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-
-// from_blob takes no const; what it makes here is only read.
-at::Tensor Borrow(const std::byte* data, at::IntArrayRef shape, at::ScalarType dtype) {
-  return at::from_blob(const_cast<std::byte*>(data), shape, dtype);
-}
 
 // Small steps, which LibTorch does not spread over threads: the other cores belong to the layer
 // that computes meanwhile.
@@ -44,89 +40,137 @@ at::Tensor OnCpu(Bytes data, at::IntArrayRef shape, at::ScalarType stored, at::S
   return result;
 }
 
+// Where a checkpoint fits into memory well, the page cache is the better way for all of it: its
+// digests are taken of the same bytes at the same time, and the next run finds them there.
+ReadMode WayTo(const Checkpoint& checkpoint, ReadMode read) {
+  const bool fits = checkpoint.total_bytes() <= AvailableHostBytes() / 2;
+  return read == ReadMode::kAuto && fits ? ReadMode::kCached : read;
+}
+
 }  // namespace
 
-class WeightLoader::Uploader {
+// Each tensor is one range of a file. Its bytes go to the device as they are stored; where the
+// compute dtype is another one, the stored bytes stand in a tensor of their own from their first
+// piece to their last.
+class WeightLoader::Uploader : public PieceSink {
  public:
-  explicit Uploader(at::Device device)
+  Uploader(const Checkpoint& checkpoint, at::Device device, ReadMode read)
       : implementation_(device.type()),
         compute_stream_(implementation_.getStream(device)),
-        stream_(implementation_.getStreamFromGlobalPool(device)) {
-    for (Piece& piece : pieces_) {
-      piece.pinned =
-          at::empty({kPinnedPieceBytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
-      piece.copied.emplace(device.type());
-    }
+        stream_(implementation_.getStreamFromGlobalPool(device)),
+        pinned_(
+            at::empty({kPinnedBytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))),
+        reader_(Paths(checkpoint),
+                {static_cast<std::byte*>(pinned_.mutable_data_ptr()), pinned_.nbytes()},
+                static_cast<size_t>(kPinnedBlockBytes), WayTo(checkpoint, read)) {
+    copied_.reserve(kPinnedBytes / kPinnedBlockBytes);
+    while (copied_.size() < kPinnedBytes / kPinnedBlockBytes) copied_.emplace_back(device.type());
   }
 
-  at::Tensor Upload(Bytes data, at::IntArrayRef shape, at::ScalarType stored,
-                    at::ScalarType dtype) {
+  at::Tensor Ask(const FileRange& range, at::IntArrayRef shape, at::ScalarType stored,
+                 at::ScalarType dtype) {
     const c10::StreamGuard guard(stream_);
-    const at::Tensor raw =
-        at::empty(shape, at::TensorOptions().dtype(stored).device(stream_.device()));
-    const at::Tensor raw_bytes = raw.view({-1}).view(at::kByte);
-    const int64_t size = static_cast<int64_t>(data.size());
-    OSCAR_CHECK_EQ(raw_bytes.numel(), size);
-    for (int64_t begin = 0; begin < size; begin += kPinnedPieceBytes, turn_ = 1 - turn_) {
-      const int64_t count = std::min(kPinnedPieceBytes, size - begin);
-      Piece& piece = pieces_[turn_];
-      piece.copied->synchronize();
-      const at::Tensor pinned = piece.pinned.narrow(0, 0, count);
-      pinned.copy_(Borrow(data.data() + begin, {count}, at::kByte));
-      raw_bytes.narrow(0, begin, count).copy_(pinned, /*non_blocking=*/true);
-      piece.copied->record(stream_);
-    }
-    at::Tensor result = raw.to(dtype);
+    at::Tensor result = at::empty(shape, at::TensorOptions().dtype(dtype).device(stream_.device()));
     result.record_stream(compute_stream_);
+    OSCAR_CHECK_EQ(static_cast<uint64_t>(result.numel()) * c10::elementSize(stored), range.size);
+    ranges_.push_back(range);
+    wanted_.push_back({result, stored, range.size, {}});
     return result;
   }
 
-  void Finish() { stream_.synchronize(); }
+  void Take(const FilePiece& piece) override {
+    const c10::StreamGuard guard(stream_);
+    Wanted& wanted = wanted_[piece.range];
+    const auto count = static_cast<int64_t>(piece.bytes.size());
+    const bool converts = wanted.result.scalar_type() != wanted.stored;
+    if (!wanted.raw.defined()) {
+      wanted.raw =
+          converts ? at::empty(wanted.result.sizes(), wanted.result.options().dtype(wanted.stored))
+                   : wanted.result;
+    }
+    const int64_t at = static_cast<int64_t>(
+        piece.bytes.data() - static_cast<const std::byte*>(pinned_.const_data_ptr()));
+    wanted.raw.view({-1})
+        .view(at::kByte)
+        .narrow(0, static_cast<int64_t>(piece.begin), count)
+        .copy_(pinned_.narrow(0, at, count), /*non_blocking=*/true);
+    copied_[piece.block].record(stream_);
+    wanted.missing -= piece.bytes.size();
+    if (wanted.missing > 0) return;
+    if (converts) wanted.result.copy_(wanted.raw);
+    wanted.raw.reset();
+  }
+
+  void WaitForBlock(size_t block) override { copied_[block].synchronize(); }
+
+  void Finish() {
+    const std::vector<FileRange> ranges = std::exchange(ranges_, {});
+    try {
+      reader_.Read(ranges, *this);
+    } catch (...) {
+      wanted_.clear();
+      throw;
+    }
+    wanted_.clear();
+    stream_.synchronize();
+  }
+
+  const BlockReader& reader() const { return reader_; }
 
  private:
-  struct Piece {
-    at::Tensor pinned;                 // [kPinnedPieceBytes] bytes
-    std::optional<c10::Event> copied;  // out of it, the last time
+  static std::vector<std::filesystem::path> Paths(const Checkpoint& checkpoint) {
+    std::vector<std::filesystem::path> paths;
+    for (const std::string& file : checkpoint.files())
+      paths.push_back(checkpoint.directory() / file);
+    return paths;
+  }
+
+  struct Wanted {
+    at::Tensor result;
+    at::ScalarType stored;
+    uint64_t missing;  // bytes
+    at::Tensor raw;    // as stored; `result` itself where nothing is converted
   };
   c10::impl::VirtualGuardImpl implementation_;
   c10::Stream compute_stream_, stream_;
-  Piece pieces_[2];
-  size_t turn_ = 0;
+  at::Tensor pinned_;               // [kPinnedBytes] bytes
+  std::vector<c10::Event> copied_;  // out of each block, the last time
+  std::vector<FileRange> ranges_;   // asked for
+  std::vector<Wanted> wanted_;      // the same tensors
+  BlockReader reader_;
 };
 
-WeightLoader::WeightLoader(const Checkpoint& checkpoint, const WeightTarget& target)
+WeightLoader::WeightLoader(const Checkpoint& checkpoint, const WeightTarget& target, ReadMode read)
     : checkpoint_(checkpoint), target_(target) {
-  if (!target.device.is_cpu()) uploader_ = std::make_unique<Uploader>(target.device);
+  if (!target.device.is_cpu())
+    uploader_ = std::make_unique<Uploader>(checkpoint, target.device, read);
 }
 
 WeightLoader::~WeightLoader() = default;
 
 at::Tensor WeightLoader::Load(const std::string& name) {
+  const TensorInfo& info = checkpoint_.info(name);
+  const at::ScalarType stored = ToScalarType(info.dtype, name);
+  if (uploader_) {
+    return uploader_->Ask({checkpoint_.file_index(name), info.offset, info.size}, info.shape,
+                          stored, target_.dtype);
+  }
   const TensorView view = checkpoint_.tensor(name);
-  const at::ScalarType stored = ToScalarType(view.dtype, name);
-  at::Tensor result = uploader_ ? uploader_->Upload(view.data, view.shape, stored, target_.dtype)
-                                : OnCpu(view.data, view.shape, stored, target_.dtype);
-  checkpoint_.Release(name);
-  return result;
-}
-
-at::Tensor WeightLoader::LoadRows(const std::string& name, int64_t begin, int64_t end) {
-  const TensorView view = checkpoint_.tensor(name);
-  OSCAR_CHECK_EQ(view.shape.size(), size_t{2});
-  OSCAR_CHECK(begin >= 0 && begin <= end && end <= view.shape[0]);
-  const size_t row_bytes = view.data.size() / static_cast<size_t>(view.shape[0]);
-  const Bytes rows = view.data.subspan(static_cast<size_t>(begin) * row_bytes,
-                                       static_cast<size_t>(end - begin) * row_bytes);
-  const int64_t shape[] = {end - begin, view.shape[1]};
-  const at::ScalarType stored = ToScalarType(view.dtype, name);
-  at::Tensor result = uploader_ ? uploader_->Upload(rows, shape, stored, target_.dtype)
-                                : OnCpu(rows, shape, stored, target_.dtype);
+  at::Tensor result = OnCpu(view.data, view.shape, stored, target_.dtype);
   checkpoint_.Release(name);
   return result;
 }
 
 void WeightLoader::Finish() {
   if (uploader_) uploader_->Finish();
+}
+
+uint64_t WeightLoader::direct_bytes() const {
+  return uploader_ ? uploader_->reader().direct_bytes() : 0;
+}
+
+uint64_t WeightLoader::cached_bytes() const {
+  return uploader_ ? uploader_->reader().cached_bytes() : 0;
 }
 
 }  // namespace oscar

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tensors of a checkpoint to memory, in the compute dtype: a conversion is exact or rounds once. On
-// the CPU straight out of the mapped file; to a GPU in pieces through two pieces of pinned memory,
-// on a stream of its own. Trap: mapped pages count as resident until released, so every tensor is
-// released as soon as it has been read.
+// the CPU straight out of the mapped file; to a GPU all that was asked for at once, in blocks
+// through pinned memory (capture/files/block_reader.h), on a stream of its own. Trap: mapped pages
+// count as resident until released, so every tensor is released as soon as it has been read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +14,7 @@
 #include <string>
 
 #include "capture/checkpoint/checkpoint.h"
+#include "capture/files/block_reader.h"
 
 namespace oscar {
 
@@ -22,22 +23,28 @@ struct WeightTarget {
   at::ScalarType dtype = at::kFloat;
 };
 
-// Bytes of pinned memory that a loader to a GPU holds.
-inline constexpr int64_t kPinnedPieceBytes = int64_t{32} << 20;
-inline constexpr int64_t kPinnedBytes = 2 * kPinnedPieceBytes;
+// Bytes of pinned memory that a loader to a GPU holds: one block is one read, and all of them may
+// be under way at once.
+inline constexpr int64_t kPinnedBlockBytes = int64_t{4} << 20;
+inline constexpr int64_t kPinnedBytes = 32 * kPinnedBlockBytes;
 
 // Not thread-safe; may be used by one thread after another. The checkpoint must outlive it.
 class WeightLoader {
  public:
-  // What it loads will be used on the stream of `target.device` that is current here.
-  WeightLoader(const Checkpoint& checkpoint, const WeightTarget& target);
+  // What it loads will be used on the stream of `target.device` that is current here. `read` kAuto:
+  // through the page cache if half of the available memory holds the checkpoint, else by block.
+  WeightLoader(const Checkpoint& checkpoint, const WeightTarget& target,
+               ReadMode read = ReadMode::kAuto);
   ~WeightLoader();
 
-  // Not to be used before Finish().
+  // Not to be used before Finish(). To a GPU: asks for it, no more.
   at::Tensor Load(const std::string& name);
-  at::Tensor LoadRows(const std::string& name, int64_t begin,
-                      int64_t end);  // of a matrix, [begin, end)
-  void Finish();                     // waits until everything loaded so far is there
+  // Everything asked for so far is there. InputError where a file cannot be read.
+  void Finish();
+
+  // Bytes read to a GPU so far: past the page cache, and from it.
+  uint64_t direct_bytes() const;
+  uint64_t cached_bytes() const;
 
  private:
   class Uploader;

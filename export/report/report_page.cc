@@ -29,6 +29,7 @@ constexpr Section kSections[] = {
     {"split", "Keys, values", "Keys or values", SplitSection},
     {"needle", "Needle", "Needle in a haystack", NeedleSection},
     {"memory", "Memory", "Memory", MemorySection},
+    {"kernels", "Kernels", "Kernels on this model", KernelsSection},
     {"layer-error", "Calibration", "Calibration: error by layer", LayerErrorSection},
     {"clip", "Clipping", "Calibration: clipping", ClipSection},
     {"spectra", "Importance", "Calibration: importance", SpectraSection},

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "capture/files/quote.h"
+#include "export/report/kernel_schema.h"
 #include "export/report/schema_check.h"
 #include "linalg/error.h"
 
@@ -318,6 +319,7 @@ void CheckValidation(const Spot& spot) {
                 {"settings", CheckSettings},
                 {"headline_arm", CheckText},
                 {"gate", CheckGate, kOptional},
+                {"kernels", CheckKernels, kOptional},
                 {"arms", ArrayOf<CheckArm>}});
   if (const std::string source = spot.value.at("source"); source != "model" && source != "dump") {
     spot.Member("source").Refuse(

@@ -142,6 +142,29 @@ class Validation {
   bool stopped_ = false;
 };
 
+// The validation's own observer, and another one that attends to nothing.
+class ObserverPair : public LayerObserver {
+ public:
+  ObserverPair(LayerObserver& first, LayerObserver* second) : first_(first), second_(second) {}
+  void OnLayerBegin(const LayerSpec& layer) override {
+    first_.OnLayerBegin(layer);
+    if (second_ != nullptr) second_->OnLayerBegin(layer);
+  }
+  bool Attend(const AttentionView& view) override { return first_.Attend(view); }
+  void OnAttention(const AttentionView& view) override {
+    first_.OnAttention(view);
+    if (second_ != nullptr) second_->OnAttention(view);
+  }
+  void OnLayerEnd(const LayerSpec& layer) override {
+    first_.OnLayerEnd(layer);
+    if (second_ != nullptr) second_->OnLayerEnd(layer);
+  }
+
+ private:
+  LayerObserver& first_;
+  LayerObserver* second_;
+};
+
 // Answer tokens of all needles, whose sequences begin at row `first_row`.
 std::vector<ScoredToken> NeedleTokens(const std::vector<NeedleSample>& needles, int64_t first_row) {
   std::vector<ScoredToken> tokens;
@@ -197,7 +220,8 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   std::vector<at::Tensor> streams = {loop.Embed(sequences)};
   while (streams.size() < validation.observer().num_streams())
     streams.push_back(streams[0].clone());
-  loop.Run(streams, lengths, 0, validation.observer(),
+  ObserverPair observer(validation.observer(), hooks.beside);
+  loop.Run(streams, lengths, 0, observer,
            [&](size_t index) { return validation.AfterLayer(index); });
   validation.CheckNotStopped();
 
@@ -234,7 +258,8 @@ Json ValidateDump(AttentionSource& source, const Artifact& artifact,
                   const ValidationOptions& options, const ValidationHooks& hooks) {
   const std::vector<LayerSpec>& layers = source.layers();
   Validation validation(artifact, layers, source.sequence_lengths(), false, options, hooks);
-  source.Run(0, validation.observer(), [&](size_t index) { return validation.AfterLayer(index); });
+  ObserverPair observer(validation.observer(), hooks.beside);
+  source.Run(0, observer, [&](size_t index) { return validation.AfterLayer(index); });
   validation.CheckNotStopped();
   Json reports = Json::array();
   const int64_t longest = std::ranges::max(source.sequence_lengths());

@@ -38,6 +38,7 @@ struct ValidationOptions {
 struct ValidationHooks {
   std::function<void(size_t layers_done, size_t num_layers, double seconds)> on_layer;
   std::function<bool()> stop_requested;  // asked at layer boundaries
+  LayerObserver* beside = nullptr;       // sees all that the validation sees, after it
 };
 
 // Texts are scored and their attention compared; needles are scored alone.

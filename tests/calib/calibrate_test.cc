@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "calib/layer_file.h"
+#include "calib/plan.h"
 #include "linalg/error.h"
 #include "tests/calib/golden_layer.h"
 #include "tests/support/test_data.h"
@@ -165,6 +166,52 @@ TEST(Calibrate, OptionsThatDoNotFitTheModelAreRefused) {
   EXPECT_NO_THROW(CheckCalibration(input));
   input.options.clip.candidates = {0.9, 0.8};
   EXPECT_THROW(CheckCalibration(input), UsageError);
+}
+
+// Arithmetic alone: nothing here runs on the GPU it speaks of.
+TEST(Calibrate, LessGpuMemoryMeansSlowerWaysAndThenAnError) {
+  const TinyModel model;
+  const auto make = [&](const LoopOptions& loop, const RunOptions& run) {
+    CalibrationInput input = model.Input(SomeSequences());
+    input.device = at::Device(at::kCUDA, 0);
+    input.dtype = at::kBFloat16;
+    input.source = std::make_shared<ModelSource>(model.checkpoint, model.spec, SomeSequences(),
+                                                 input.device, input.dtype, loop);
+    input.run = run;
+    return input;
+  };
+  const auto chosen = [&](uint64_t limit) {
+    const CalibrationInput input = FitIntoMemory(limit, make);
+    EXPECT_LE(PlanDeviceMemory(input), limit);
+    return std::pair(input.model()->loop().options(), input.run);
+  };
+  const auto fastest = chosen(uint64_t{1} << 40);
+  EXPECT_EQ(fastest.second.fits_beside, 1);
+  EXPECT_EQ(fastest.first.token_chunk, LoopOptions().token_chunk);
+  const uint64_t all = PlanDeviceMemory(make(fastest.first, fastest.second));
+  EXPECT_EQ(chosen(all).second.fits_beside, 1);
+  EXPECT_EQ(chosen(all - 1).second.fits_beside, 0);
+
+  // Downwards to the smallest; each step asks for less.
+  uint64_t limit = all;
+  std::string refusal;
+  int ways = 0;
+  bool one_layer_at_a_time = false;
+  while (refusal.empty()) {
+    try {
+      const auto [loop, run] = chosen(limit);
+      one_layer_at_a_time = !loop.prefetch;
+      const uint64_t needs = PlanDeviceMemory(make(loop, run));
+      ASSERT_LE(needs, limit);
+      limit = needs - 1;
+      ++ways;
+    } catch (const ResourceError& error) {
+      refusal = error.what();
+    }
+  }
+  EXPECT_GE(ways, 3);
+  EXPECT_TRUE(one_layer_at_a_time);
+  EXPECT_NE(refusal.find("--max-vram"), std::string::npos) << refusal;
 }
 
 TEST(Calibrate, SearchingClipsNeedsHeldOutTokens) {

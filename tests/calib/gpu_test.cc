@@ -14,9 +14,13 @@
 
 #include "calib/calibrate.h"
 #include "calib/clip_search.h"
+#include "calib/fit.h"
 #include "calib/layer_file.h"
+#include "calib/plan.h"
 #include "calib/statistics_observer.h"
+#include "capture/model/device.h"
 #include "capture/text/data_source.h"
+#include "linalg/error.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -119,6 +123,110 @@ TEST_F(Gpu, TwoRunsGiveTheSameNumbers) {
     EXPECT_EQ(first[layer].k.rotation, second[layer].k.rotation);
     EXPECT_EQ(first[layer].v.clip_threshold, second[layer].v.clip_threshold);
     EXPECT_EQ(first[layer].arms[4].kl_mean, second[layer].arms[4].kl_mean);
+  }
+}
+
+// Beside the next layer or after it, and with commits at any layer: the same bits.
+TEST_F(Gpu, HowALayerIsScheduledDoesNotChangeIt) {
+  const TestModel model;
+  CalibrationInput input = model.Input(at::Device(at::kCUDA, 0), at::kBFloat16);
+  const auto beside = Calibrate(input, "beside");
+  input.run.fits_beside = 0;
+  const auto after = Calibrate(input, "after");
+  input.run = {.fits_beside = 1, .commit_seconds = 0};
+  const fs::path path = TestScratch("gpu-parts") / "out.job";
+  CalibrationHooks hooks;
+  hooks.stop_requested = [] { return true; };
+  for (size_t layer = 0; layer + 1 < beside.size(); ++layer) {
+    JobDirectory job(path, {}, false);
+    EXPECT_THROW(RunCalibration(input, job, hooks), Interrupted);
+    EXPECT_EQ(job.finished_layers(), layer + 1);
+  }
+  JobDirectory job(path, {}, false);
+  RunCalibration(input, job, {});
+  for (size_t layer = 0; layer < beside.size(); ++layer) {
+    const LayerResult resumed = ReadLayerFile(job.LayerPath(layer));
+    for (const LayerResult* other : {&after[layer], &resumed}) {
+      EXPECT_EQ(beside[layer].moments.query, other->moments.query);
+      EXPECT_EQ(beside[layer].k.rotation, other->k.rotation);
+      EXPECT_EQ(beside[layer].v.clip_error, other->v.clip_error);
+      EXPECT_EQ(beside[layer].v.clip_threshold, other->v.clip_threshold);
+      EXPECT_EQ(beside[layer].arms[4].kl_mean, other->arms[4].kl_mean);
+    }
+  }
+}
+
+// The GPU selects by bits what the CPU selects by sorting; rotated by I, both see the same values.
+TEST_F(Gpu, ThresholdsAreTheSameOrderStatistics) {
+  at::Tensor rows = at::randn({3000, 4, 64}, at::kBFloat16);
+  rows.narrow(0, 0, 500).zero_();
+  rows.narrow(0, 500, 500).fill_(-1.5);
+  rows[999][1][5] = 3e38f;
+  const std::vector<at::Tensor> on_cpu = {rows.narrow(0, 0, 1), rows.narrow(0, 1, 2999)};
+  const std::vector<at::Tensor> on_gpu = {on_cpu[0].cuda(), on_cpu[1].cuda()};
+  for (const double ratio : {0.01, 0.3, 0.5, 0.96, 1.0}) {
+    SideResult expected = IdentitySide(64), found = IdentitySide(64);
+    expected.clip_ratio = found.clip_ratio = ratio;
+    StaticThresholds(on_cpu, expected);
+    StaticThresholds(on_gpu, found);
+    EXPECT_EQ(expected.clip_threshold, found.clip_threshold) << ratio;
+  }
+}
+
+// Several candidates at a time on a GPU, one on a CPU.
+TEST_F(Gpu, ClipCurvesAgreeWithTheCpu) {
+  const at::Tensor rows = at::randn({700, 4, 64}, at::kFloat);
+  std::vector<Matrix> importance;
+  for (int head = 0; head < 4; ++head) {
+    const Matrix a = Matrix::Random(64, 64);
+    importance.push_back(a * a.transpose());
+  }
+  const std::vector<double> candidates = {0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 1.0};
+  SideResult expected = HadamardSide(64), found = HadamardSide(64);
+  SearchClip(rows, importance, candidates, 32, expected);
+  SearchClip(rows.cuda(), importance, candidates, 32, found);
+  for (size_t i = 0; i < candidates.size(); ++i)
+    EXPECT_NEAR(found.clip_error[i], expected.clip_error[i], 1e-5 * expected.clip_error[i]);
+}
+
+struct MemoryCase {
+  std::string what;
+  LoopOptions loop;
+  RunOptions run;
+};
+
+// What --dry-run and --max-vram count with, against LibTorch's own count.
+TEST_F(Gpu, MemoryStaysWithinThePlan) {
+  const TestModel model;
+  std::vector<MemoryCase> cases(4);
+  for (MemoryCase& test : cases) test.loop = CalibrationLoopOptions();
+  cases[0].what = "default";
+  cases[1].what = "one after the other";
+  cases[1].run.fits_beside = 0;
+  cases[2] = cases[1];
+  cases[2].what = "small chunks";
+  cases[2].loop.token_chunk = 256;
+  cases[2].loop.query_chunk = 64;
+  cases[3] = cases[2];
+  cases[3].what = "one layer of weights";
+  cases[3].loop.prefetch = false;
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {
+    for (const MemoryCase& test : cases) {
+      CalibrationInput input = model.Input(at::Device(at::kCUDA, 0), dtype);
+      input.source = std::make_shared<ModelSource>(
+          model.checkpoint, model.spec, input.model()->sequences(), input.device, dtype, test.loop);
+      input.run = test.run;
+      const uint64_t plan = PlanDeviceMemory(input);
+      ResetPeakMemory(input.device);
+      const uint64_t before = QueryMemory(input.device).peak;  // cuBLAS workspaces of other streams
+      Calibrate(input, "memory");
+      const uint64_t peak = QueryMemory(input.device).peak - before;
+      std::printf("%s, %s: planned %.1f MB, held %.1f MB\n", test.what.c_str(),
+                  std::string(ComputeDTypeName(dtype)).c_str(), static_cast<double>(plan) / 1e6,
+                  static_cast<double>(peak) / 1e6);
+      EXPECT_LE(peak, plan) << test.what;
+      EXPECT_GE(peak, plan / 3) << test.what << ": a plan that says nothing";
+    }
   }
 }
 

@@ -52,6 +52,28 @@ TEST(JobDirectory, AFinishedJobOpensAgain) {
   EXPECT_FALSE(job.HiddenPath());
 }
 
+TEST(JobDirectory, LayersAddedSinceTheLastCommitAreNotFinished) {
+  const fs::path path = TestScratch("job") / "out.job";
+  {
+    JobDirectory job(path, kRun, false);
+    job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {});
+    job.AddLayer(Writes("layer 1"), {});
+    job.AddLayer(Writes("layer 2"), {});
+    EXPECT_EQ(job.finished_layers(), 1u);
+    EXPECT_EQ(job.HiddenPath()->filename(), "hidden_00001.safetensors");
+  }
+  JobDirectory job(path, kRun, false);
+  EXPECT_EQ(job.finished_layers(), 1u);
+  EXPECT_EQ(job.HiddenPath()->filename(), "hidden_00001.safetensors");
+  job.AddLayer(Writes("layer 1 again"), {});
+  job.AddLayer(Writes("layer 2 again"), {});
+  job.Commit(Writes("hidden 3"));
+  EXPECT_EQ(job.finished_layers(), 3u);
+  EXPECT_EQ(job.HiddenPath()->filename(), "hidden_00003.safetensors");
+  EXPECT_FALSE(fs::exists(path / "hidden_00001.safetensors"));
+  EXPECT_EQ(ReadText(job.LayerPath(1)), "layer 1 again");
+}
+
 TEST(JobDirectory, AFileThatStateDoesNotNameIsNotBelieved) {
   const fs::path path = TestScratch("job") / "out.job";
   {

@@ -52,6 +52,13 @@ ProgramStrings Quick(ProgramStrings more = {}) {
   return more;
 }
 
+TEST(ValidateProgram, KernelsNeedAGpu) {
+  const ProgramExit exit = Validate(Calibrated(), Quick({"--kernels"}));
+  EXPECT_EQ(exit.code, 4) << exit.all();
+  EXPECT_NE(exit.err.find("--kernels: "), std::string::npos) << exit.err;
+  EXPECT_EQ(Validate(Calibrated(), Quick({"--kernels", "--k-bits", "5"})).code, 2);
+}
+
 TEST(ValidateProgram, PutsItsReportIntoTheArtifact) {
   const fs::path artifact = Copy("attach");
   const ProgramExit exit = Validate(artifact, Quick({"--gate", "kl<=10,ppl_ratio<=100"}));

@@ -20,8 +20,8 @@ struct BenchCheck {
 };
 
 struct BenchCase {
-  double bytes = 0;    // per launch: each input read once, each output written once
-  double flops = 0;    // per launch, 0 where bytes are the floor
+  double bytes = 0;        // per launch: each input read once, each output written once
+  double flops = 0;        // per launch, 0 where bytes are the floor
   double peak_tflops = 0;  // of the unit that does them
   double bar_us = 0;       // what the issue asks for, 0: nothing
   int buffers = 36;        // sets of buffers

@@ -45,9 +45,11 @@ void LaunchDecode(const DecodeKernelArguments& args, dim3 grid, cudaStream_t str
 template <int kK, int kV, int kKBits>
 void LaunchDecodeBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream);
 
-// CTAs that fit an SM, as the instances are compiled.
+// CTAs that fit an SM, as the instances are compiled: 16 warps of up to 128 registers, or 8.
 constexpr int DecodeCtasPerSm(int k_dim, int v_dim, bool general) {
-  return k_dim + v_dim <= 256 && !general ? 2 : 1;
+  return (k_dim + v_dim <= 256 && !general ? 16 : 8) / kDecodeWarps;
 }
+// CTAs per SM that a plan counts on: twice as many warps measured no better.
+inline constexpr int kPlannedCtasPerSm = 2;
 
 }  // namespace oscar

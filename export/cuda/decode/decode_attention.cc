@@ -123,9 +123,7 @@ DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_hea
                     static_cast<double>(length - in_windows) / kTileTokens);
   }
   const int units = num_kv_heads * plan.units_per_kv_head;
-  const int slots =
-      num_sms * DecodeCtasPerSm(format.k.dim, format.v.dim, NeedsGeneralDecode(format));
-  const double chunk = BestChunk(costs, units, slots);
+  const double chunk = BestChunk(costs, units, kPlannedCtasPerSm * num_sms);
   int first = 0;
   for (const double cost : costs) {
     plan.first_split.push_back(static_cast<uint16_t>(first));

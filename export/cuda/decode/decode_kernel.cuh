@@ -37,31 +37,34 @@ struct DecodeSharedLayout {
 
 // Loads the unit's queries and leaves in shared memory: fp16 rows scaled by a power of two so that
 // the largest value lies in [2^14, 2^15), and by 4^-(octet % 4); the rows as they are; sums of the
-// scaled values over granules of 32 dims. Returns the power of two. All threads: a warp per head.
+// scaled values over granules of 32 dims. Returns the power of two. All threads.
 template <class Shape>
 __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t* shared) {
-  static_assert(kDecodeWarps == kUnitHeads);
   using Layout = DecodeSharedLayout<Shape>;
   __half* rows = reinterpret_cast<__half*>(shared + Layout::kRows);
   __nv_bfloat16* bf16_rows = reinterpret_cast<__nv_bfloat16*>(shared + Layout::kBf16Rows);
   float* sums = reinterpret_cast<float*>(shared + Layout::kSums);
   float* scratch = reinterpret_cast<float*>(shared + Layout::kScratch);
-  constexpr int kGranules = Shape::kK / 32;
-  const int head = threadIdx.x / 32, lane = threadIdx.x % 32;
-  float x[kGranules];
+  constexpr int kGranules = Shape::kK / 32, kHeads = kUnitHeads / kDecodeWarps;  // of a warp
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  float x[kHeads][kGranules];
   float largest = 0;
 #pragma unroll
-  for (int n = 0; n < kGranules; ++n) {
-    __nv_bfloat16 value = __float2bfloat16_rn(0);
-    if (head < heads) value = q[head * Shape::kK + 32 * n + lane];
-    bf16_rows[head * Shape::kQueryStride + 32 * n + lane] = value;
-    x[n] = __bfloat162float(value);
-    largest = fmaxf(largest, fabsf(x[n]));
+  for (int h = 0; h < kHeads; ++h) {
+    const int head = warp + h * kDecodeWarps;
+#pragma unroll
+    for (int n = 0; n < kGranules; ++n) {
+      __nv_bfloat16 value = __float2bfloat16_rn(0);
+      if (head < heads) value = q[head * Shape::kK + 32 * n + lane];
+      bf16_rows[head * Shape::kQueryStride + 32 * n + lane] = value;
+      x[h][n] = __bfloat162float(value);
+      largest = fmaxf(largest, fabsf(x[h][n]));
+    }
   }
 #pragma unroll
   for (int step = 16; step > 0; step /= 2)
     largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, step));
-  if (lane == 0) scratch[head] = largest;
+  if (lane == 0) scratch[warp] = largest;
   __syncthreads();
 #pragma unroll
   for (int w = 0; w < kDecodeWarps; ++w) largest = fmaxf(largest, scratch[w]);
@@ -71,14 +74,18 @@ __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t*
   const float scale = usable ? __int_as_float((127 + 14 + 127 - exponent) << 23) : 1.F;
   const float fold = scale / static_cast<float>(1 << 2 * (lane / 8));
 #pragma unroll
-  for (int n = 0; n < kGranules; ++n) {
-    rows[head * Shape::kQueryStride + 32 * n + lane] = __float2half_rn(x[n] * fold);
-    float sum = x[n] * (scale * 0x1p-24F);
-    if (head < heads) {
+  for (int h = 0; h < kHeads; ++h) {
+    const int head = warp + h * kDecodeWarps;
 #pragma unroll
-      for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+    for (int n = 0; n < kGranules; ++n) {
+      rows[head * Shape::kQueryStride + 32 * n + lane] = __float2half_rn(x[h][n] * fold);
+      float sum = x[h][n] * (scale * 0x1p-24F);
+      if (head < heads) {
+#pragma unroll
+        for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+      }
+      if (lane == n) sums[head * kGranules + n] = sum;
     }
-    if (lane == n) sums[head * kGranules + n] = sum;
   }
   __syncthreads();
   return scale;

@@ -152,7 +152,7 @@ template <class Shape>
 __device__ inline void MergeSplits(const DecodeResult& result, int heads, int first_cta, int splits,
                                    float* shared) {
   const DecodeKernelArguments& args = result.args;
-  constexpr int kItems = Shape::kV / 4, kBatch = 8;
+  constexpr int kItems = Shape::kV / 4, kBatch = 16;
   float4* part_out = reinterpret_cast<float4*>(shared);  // [kDecodeThreads]
   float* totals = shared + 4 * kDecodeThreads;           // [heads, 2]: reference, sum
   float* factors = totals + 2 * kUnitHeads;              // [heads, splits]
@@ -216,7 +216,7 @@ __device__ inline void MergeSplits(const DecodeResult& result, int heads, int fi
         if (p.begin + i < p.end) AddScaled(out, early[i], factors[p.head * splits + s++]);
     }
     const float* from = p.from + (s - p.begin) * stride;
-#pragma unroll 8
+#pragma unroll 16
     for (; s < p.end; ++s, from += stride)
       AddScaled(out, __ldcg(reinterpret_cast<const float4*>(from)), factors[p.head * splits + s]);
     if (parts == 1)

@@ -50,6 +50,12 @@ std::string GateBadge(const Record& validation) {
                                              : Badge("fail", "✗", "Gate failed");
 }
 
+// Only where it is bad news: the section of the kernels has the rest.
+std::string KernelBadge(const Record& validation) {
+  if (!validation.Has("kernels") || validation["kernels"]["passed"].True()) return {};
+  return Badge("fail", "✗", "CUDA kernels failed on this model");
+}
+
 std::string GateDetails(const Record& validation, const std::vector<ArmLook>& arms) {
   if (!validation.Has("gate")) {
     return Note(
@@ -134,7 +140,7 @@ std::string Validated(const Record& validation) {
       "Bits per element", Value(bits["paper"], Format::kBits),
       fmt::format("{} in bytes really stored, at {} tokens", Value(bits["actual"], Format::kBits),
                   Value(bits["tokens"], Format::kCount)));
-  return GateBadge(validation) + Sentence(headline, arms) + Tiles(tiles) +
+  return GateBadge(validation) + KernelBadge(validation) + Sentence(headline, arms) + Tiles(tiles) +
          GateDetails(validation, arms);
 }
 

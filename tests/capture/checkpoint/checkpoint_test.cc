@@ -41,6 +41,7 @@ TEST(Checkpoint, OpensShards) {
   const Checkpoint checkpoint = Checkpoint::Open(Sharded());
   EXPECT_EQ(checkpoint.names(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(checkpoint.files(), (std::vector<std::string>{kOne, kTwo}));
+  EXPECT_EQ(checkpoint.file_index("b"), 1u);
   EXPECT_EQ(checkpoint.total_bytes(), 32u);
   EXPECT_EQ(checkpoint.info("b").shape, (std::vector<int64_t>{2, 2}));
   EXPECT_EQ(static_cast<char>(checkpoint.tensor("b").data[15]), 'b');

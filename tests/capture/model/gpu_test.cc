@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "capture/model/device.h"
+#include "linalg/error.h"
 #include "tests/capture/model/run_model.h"
 
 namespace oscar {
@@ -39,6 +40,47 @@ TEST(Gpu, AgreesWithGoldenValuesAndWithItself) {
       for (const auto& [tensor, value] : first.kept)
         EXPECT_TRUE(SameBytes(value, second.kept.at(tensor))) << tensor;
     }
+  }
+}
+
+// However weights arrive, they are the same weights.
+TEST(Gpu, EveryWayToReadGivesTheSameBytes) {
+  if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
+  const Model model("tiny-qwen3");
+  const Sequences sequences = SomeSequences({200, 7, 300});
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const Result expected = RunAll(model, sequences, {}, ParseDevice("cuda"), dtype);
+    for (const ReadMode read : {ReadMode::kAuto, ReadMode::kDirect, ReadMode::kCached}) {
+      for (const bool prefetch : {true, false}) {
+        LoopOptions options;
+        options.read = read;
+        options.prefetch = prefetch;
+        const Result found = RunAll(model, sequences, options, ParseDevice("cuda"), dtype);
+        EXPECT_TRUE(SameBytes(expected.hidden.cpu(), found.hidden.cpu()));
+      }
+    }
+  }
+}
+
+TEST(Gpu, AFileCutShortAfterItWasOpenedIsAnInputError) {
+  if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
+  const auto directory = TestScratch("cut-short");
+  for (const char* file : {"config.json", "model.safetensors"})
+    copy_file(TestData(std::string("tiny-qwen3/") + file), directory / file);
+  const ModelSpec spec = ReadModelSpec(directory);
+  const Checkpoint checkpoint = Checkpoint::Open(directory);
+  const LayerLoop loop(checkpoint, spec, ParseDevice("cuda"), at::kBFloat16);
+  const Sequences sequences = SomeSequences({200});
+  at::Tensor hidden = loop.Embed(sequences);
+  resize_file(directory / "model.safetensors", file_size(directory / "model.safetensors") / 2);
+  struct Nothing : LayerObserver {
+    void OnAttention(const AttentionView&) override {}
+  } nothing;
+  try {
+    loop.Run(hidden, Lengths(sequences), 0, nothing, [](size_t) { return true; });
+    FAIL() << "ran on weights that are not there";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("cut short"), std::string::npos) << error.what();
   }
 }
 

@@ -76,6 +76,31 @@ TEST(ReportPage, SaysWhetherTheGatePassed) {
   EXPECT_TRUE(has({.end_to_end = false, .gate_passes = false}, "not measured"));
 }
 
+TEST(ReportPage, ShowsWhereKernelsAndCodecDiffer) {
+  const Json report = SampleReport({.kernels_pass = false});
+  const std::string page = ReportPage(report);
+  EXPECT_NE(page.find(">✗</span>Kernels failed"), page.npos);
+  EXPECT_NE(page.find("CUDA kernels failed on this model"), page.npos);  // at the top
+  EXPECT_NE(page.find("<span class=\"fail\">" +
+                      Shown(report, "/validation/kernels/layers/3/heads/0/differing_codes",
+                            Format::kCount) +
+                      " in head 0"),
+            page.npos);
+  Json inexact = SampleReport();
+  inexact["validation"]["kernels"]["layers"][2]["heads"][1]["kernel_error"] = 0.37;
+  inexact["validation"]["kernels"]["passed"] = false;
+  EXPECT_NE(
+      ReportPage(inexact).find(
+          "<span class=\"fail\">" +
+          Shown(inexact, "/validation/kernels/layers/2/heads/1/kernel_error", Format::kError)),
+      page.npos);
+  const std::string good = ReportPage(SampleReport());
+  EXPECT_NE(good.find(">✓</span>Kernels passed"), good.npos);
+  EXPECT_EQ(good.find("ernels failed"), good.npos);
+  const std::string without = ReportPage(SampleReport({.kernels = false}));
+  EXPECT_EQ(without.find("<section id=\"kernels\""), without.npos);
+}
+
 TEST(ReportPage, NothingOfARecordBecomesMarkup) {
   const std::string page = ReportPage(SampleReport({.hostile = true}));
   for (const char* tag : {"<script", "<img", "</style></svg>", "\x01", "\x7f"})

@@ -68,6 +68,7 @@ TEST(ReportSchema, ReadsVersionOneAndNoLaterOneThanItsOwn) {
 const std::set<std::string> kOptionalMembers = {"/validation",
                                                 "/validation/model",
                                                 "/validation/gate",
+                                                "/validation/kernels",
                                                 "/validation/data/digest",
                                                 "/validation/data/overlap",
                                                 "/validation/arms/0/end_to_end",
@@ -100,6 +101,10 @@ TEST(ReportSchema, NamesTheMemberThatIsMissing) {
                                    "/validation",
                                    "/validation/data",
                                    "/validation/gate/checks/0",
+                                   "/validation/kernels",
+                                   "/validation/kernels/format",
+                                   "/validation/kernels/layers/0",
+                                   "/validation/kernels/layers/0/heads/0",
                                    "/validation/arms/0",
                                    "/validation/arms/0/bits_per_element",
                                    "/validation/arms/0/local",
@@ -218,6 +223,31 @@ TEST(ReportSchema, AGateSaysWhatItsChecksSayAndTheyWhatTheirNumbersSay) {
                   g["checks"][0]["passed"] = true;
                 }),
                 "/validation/gate/checks/0/passed", "says true");
+}
+
+// The same for kernels: their totals are those of their heads, and the verdict follows from them.
+TEST(ReportSchema, KernelsSayWhatTheirHeadsSay) {
+  const auto kernels = [](bool pass, const std::function<void(Json&)>& change) {
+    Json report = SampleReport({.kernels_pass = pass});
+    change(report["validation"]["kernels"]);
+    return Refusal(report);
+  };
+  EXPECT_EQ(kernels(true, [](Json&) {}), "");
+  EXPECT_EQ(kernels(false, [](Json&) {}), "");
+  ExpectRefused(kernels(false, [](Json& k) { k["passed"] = true; }), "/validation/kernels/passed",
+                "says true, but 70 values differ");
+  ExpectRefused(kernels(false,
+                        [](Json& k) {
+                          k["passed"] = true;
+                          k["differing_codes"] = 0;
+                        }),
+                "/validation/kernels/differing_codes", "says 0, the heads add up to 35");
+  ExpectRefused(kernels(true, [](Json& k) { k["layers"][2]["heads"][1]["kernel_error"] = 0.0101; }),
+                "/validation/kernels/passed", "largest kernel error is 0.0101");
+  ExpectRefused(kernels(true, [](Json& k) { k["codes"] = 1; }), "/validation/kernels/codes",
+                "says 1");
+  ExpectRefused(kernels(true, [](Json& k) { k["rotations"] = "none"; }),
+                "/validation/kernels/rotations", "\"shared\"");
 }
 
 // Every key of the sample below the open objects.

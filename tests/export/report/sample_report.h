@@ -16,6 +16,8 @@ struct SampleReportOptions {
   bool end_to_end = true;  // without: as made from a dump
   bool gate = true;
   bool gate_passes = true;
+  bool kernels = true;
+  bool kernels_pass = true;
   bool held_out = true;   // without: the calibration measured nothing
   bool hostile = false;   // markup, scripts, control characters and endless words as text
   int max_length = 4096;  // tokens

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   fs::create_directories(directory);
   const std::pair<const char*, oscar::SampleReportOptions> samples[] = {
       {"validated", {}},
-      {"failed", {.gate_passes = false}},
+      {"failed", {.gate_passes = false, .kernels_pass = false}},
       {"no-gate", {.gate = false}},
       {"dump", {.end_to_end = false, .gate_passes = false}},
       {"calibrated", {.validation = false}},

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads of files, many under way at once: by the kernel's ring (io_uring) or by a pool of threads
+// that call pread. Both put what they finished into one queue. Trap: the memory of a read belongs
+// to the reader until its result has been taken; the destructor waits for that, not for the queue.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+
+namespace oscar {
+
+struct AsyncRead {
+  int descriptor = -1;
+  uint64_t offset = 0;  // bytes
+  std::span<std::byte> into;
+  size_t tag = 0;  // the caller's
+};
+
+struct AsyncReadResult {
+  size_t tag = 0;
+  ssize_t bytes = 0;  // read, which may be fewer than asked for, 0 at the end; or minus errno
+};
+
+class ReadResults {
+ public:
+  void Push(const AsyncReadResult& result);
+  AsyncReadResult Pop();  // waits for one
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable there_;
+  std::deque<AsyncReadResult> results_;
+};
+
+class AsyncReader {
+ public:
+  virtual ~AsyncReader() = default;
+  virtual void Submit(const AsyncRead& read) = 0;
+};
+
+// `results` must outlive the reader.
+std::unique_ptr<AsyncReader> MakePoolReader(size_t threads, ReadResults& results);
+
+// Takes up to `depth` reads at once. Null where the kernel or a sandbox refuses a ring, or where
+// this program was built without liburing.
+std::unique_ptr<AsyncReader> MakeRingReader(size_t depth, ReadResults& results);
+
+}  // namespace oscar

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/cuda/attention_kl/attention_kl.h"
+#include "export/cuda/attention_kl/attention_kl_launch.h"
+#include "export/cuda/attention_kl/attention_kl_merge.cuh"
+#include "export/cuda/attention_kl/attention_kl_plan.h"
+#include "export/cuda/device/cuda_check.h"
+
+namespace oscar {
+
+size_t AttentionKlWorkspace(const AttentionKlShape& shape, const AttentionKlOptions& options) {
+  return kl::PlanOf(shape, options).bytes;
+}
+
+void AttentionKl(const AttentionKlShape& shape, const AttentionKlOptions& options,
+                 const AttentionKlInputs& inputs, const AttentionKlRows& rows,
+                 AttentionKlHead* heads, void* workspace, size_t workspace_bytes,
+                 cudaStream_t stream) {
+  const kl::Plan plan = kl::PlanOf(shape, options);
+  kl::CheckPointers(options, inputs, rows);
+  kl::CheckWorkspace(plan, workspace, workspace_bytes);
+  const kl::KlParams params = kl::ParamsOf(shape, options, inputs, plan, workspace);
+  const int items = static_cast<int>(plan.items);
+  if (plan.hopper)
+    kl::LaunchHopper(params, items, stream);
+  else
+    kl::LaunchPortable(params, items, stream);
+  auto* const parts =
+      reinterpret_cast<AttentionKlHead*>(static_cast<char*>(workspace) + plan.parts_at);
+  const dim3 grid(static_cast<unsigned>(plan.merge_ctas), static_cast<unsigned>(shape.num_q_heads));
+  kl::MergeRowsKernel<<<grid, kl::kMergeRows, 0, stream>>>(params, plan.v_tiles, rows, parts);
+  OSCAR_CUDA_CHECK_LAUNCH("attention-KL (rows)");
+  kl::MergeHeadsKernel<<<static_cast<unsigned>(shape.num_q_heads), kl::kMergeRows, 0, stream>>>(
+      parts, static_cast<int>(plan.merge_ctas), heads);
+  OSCAR_CUDA_CHECK_LAUNCH("attention-KL (heads)");
+}
+
+}  // namespace oscar

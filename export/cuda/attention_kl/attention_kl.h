@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a quantized cache does to the attention of one layer over one sequence, per query row and
+// head, without a score matrix in memory: KL(S || S^), logit errors, output errors. Scalar
+// reference: linalg/attention_kl.h. Trap: keys inside the windows count as equal (s^ = s, v^ = v)
+// whatever k_hat, v_hat and q_hat hold there, so a q_hat of another space needs a k_hat of that
+// space.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace oscar {
+
+struct AttentionKlShape {
+  int64_t tokens = 0;
+  int64_t num_q_heads = 0, num_kv_heads = 0;
+  int64_t head_dim = 0, v_head_dim = 0;  // values; v_head_dim is read with outputs only
+  int64_t rows = 0;                      // query rows compared; tokens: all of them
+};
+
+struct AttentionKlOptions {
+  double scale = 0;    // logit = scale * <q, k>
+  double softcap = 0;  // c > 0: logit = c * tanh(scale * <q, k> / c)
+  int64_t window = 0;  // keys a query sees, its own included; 0: all up to its own
+  // Query i sees key t exactly if t < sink or i - t < recent (CacheWindows).
+  int64_t sink = 0, recent = 0;
+  bool outputs = false;   // also compare P V with P^ V^: about three times the work
+  bool logit_sq = false;  // also sum squares of the logits
+  bool portable = false;  // the code for GPUs without wgmma, also on those that have it
+};
+
+// Row-major bf16 on the device, 16-byte aligned.
+struct AttentionKlInputs {
+  const __nv_bfloat16* q = nullptr;      // [tokens, num_q_heads, head_dim]
+  const __nv_bfloat16* q_hat = nullptr;  // as q; nullptr: q
+  const __nv_bfloat16* k = nullptr;      // [tokens, num_kv_heads, head_dim]
+  const __nv_bfloat16* k_hat = nullptr;  // as k: what the cache gives back
+  const __nv_bfloat16* v = nullptr;      // [tokens, num_kv_heads, v_head_dim]
+  const __nv_bfloat16* v_hat = nullptr;  // as v
+  // [rows] positions of the query rows, ascending; nullptr: 0, 1, ... A row out of order or out of
+  // range gets NaN.
+  const int64_t* positions = nullptr;
+};
+
+// Per query row and head, [num_q_heads, rows] on the device; nullptr: not wanted.
+struct AttentionKlRows {
+  float* kl = nullptr;               // nats
+  float* logit_error_sq = nullptr;   // sum over visible keys of (logit^ - logit)^2
+  float* logit_sq = nullptr;         // sum over visible keys of logit^2, with options.logit_sq
+  float* lse = nullptr;              // log sum exp of the logits
+  float* lse_hat = nullptr;          // of the quantized ones
+  float* output_error_sq = nullptr;  // |P^ V^ - P V|^2, with options.outputs
+  float* output_sq = nullptr;        // |P V|^2, with options.outputs
+};
+
+// Sums over the rows of a head, float64 in a fixed order; the fields are those of AttentionError.
+struct AttentionKlHead {
+  double kl_sum, kl_sum_beyond, kl_max;
+  double output_error_sq, output_sq, output_error_sq_beyond, output_sq_beyond;
+  double logit_error_sq, logit_sq;
+  int64_t rows, rows_beyond, pairs;
+};
+
+// Bytes of device memory that AttentionKl() needs, 256-byte aligned.
+size_t AttentionKlWorkspace(const AttentionKlShape& shape, const AttentionKlOptions& options);
+
+// Two runs give the same bits. `heads` [num_q_heads] on the device. NaN and Inf in an operand come
+// out as NaN in the rows that see them. Throws UsageError for head dims and ratios that are not
+// supported.
+void AttentionKl(const AttentionKlShape& shape, const AttentionKlOptions& options,
+                 const AttentionKlInputs& inputs, const AttentionKlRows& rows,
+                 AttentionKlHead* heads, void* workspace, size_t workspace_bytes,
+                 cudaStream_t stream);
+
+}  // namespace oscar

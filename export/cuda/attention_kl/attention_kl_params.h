@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernels of attention-KL are told, and the partial sums they leave for the merge. Trap: a
+// virtual row is a (query row, query head of the KV head) pair, heads fastest, so that a tile of
+// rows shares its keys whatever the GQA ratio.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+namespace oscar::kl {
+
+// Virtual rows of a CTA.
+constexpr int HopperTileRows(int head_dim, bool outputs) {
+  return head_dim <= 128 && !outputs ? 256 : 128;
+}
+constexpr int kPortableTileRows = 64;
+
+// e^x - 1 - x = x^2 * sum(c_k x^k), weighted minimax fits: relative error 9.7e-8 for |x| <= 2,
+// where nothing else is needed, and 2.4e-8 for |x| <= 1/4, below which e^x - 1 would cancel.
+constexpr double kNearDelta = 2, kCloseDelta = 0.25, kFarDelta = 40;
+constexpr int kNearTerms = 9, kCloseTerms = 5;
+constexpr double kNearCurve[kNearTerms] = {
+    0.4999999765660917,     0.16666646606618926,   0.04166684553917814,
+    0.008334049424050064,   0.0013886975290996037, 0.00019774108639905547,
+    2.4847947025898386e-05, 2.984318693105695e-06, 2.8162336807381404e-07};
+constexpr double kCloseCurve[kCloseTerms] = {0.49999999936964823, 0.16666642461502157,
+                                             0.04166671717269118, 0.008348838946339098,
+                                             0.001389534280415166};
+
+// Partial sums of a virtual row over a chunk of keys. With e = 2^(scaled s - max), d = s^ - s in
+// units of q·k and delta = scale * d. Keys are "far" where delta is so large that e^delta might
+// overflow; they are summed relative to a maximum of s^:
+enum KlField {
+  kMax,       // running maximum of s, log2 units
+  kSum,       // sum e
+  kSumDelta,  // sum e d
+  kSumCurve,  // sum e (e^delta - 1 - delta), far keys left out
+  kErrorSq,   // sum d^2
+  kLogitSq,   // sum s^2, units of q·k
+  kSumNear,   // sum e e^delta, far keys left out
+  kSumFar,    // sum e (1 + delta) of far keys
+  kMaxHat,    // running maximum of s^, log2 units, of tiles that have far keys
+  kSumHat,    // sum 2^(scaled s^ - max^) of far keys
+  kFields
+};
+
+struct KlParams {
+  const __nv_bfloat16* q;      // [tokens, num_q_heads, head_dim]
+  const __nv_bfloat16* q_hat;  // as q, or null
+  const __nv_bfloat16* k;      // [tokens, num_kv_heads, head_dim]; k_hat as k
+  const __nv_bfloat16* k_hat;
+  const __nv_bfloat16* v;  // [tokens, num_kv_heads, v_head_dim]; v_hat as v; null without outputs
+  const __nv_bfloat16* v_hat;
+  const int64_t* positions;  // [rows] or null
+  float* partial;            // [kFields, num_chunks, num_q_heads, rows]
+  float* output_error_sq;    // [v tiles, num_q_heads, rows], null without outputs
+  float* output_sq;          // the same
+  int tokens, num_q_heads, num_kv_heads, gqa_ratio, head_dim, v_head_dim;
+  int rows, num_vrows;         // num_vrows = rows * gqa_ratio
+  int window, sink, recent;    // tokens; window 0: none
+  int chunk_keys, num_chunks;  // keys per chunk, a multiple of 64
+  int tile_rows, tile_keys;    // of the kernel that runs
+  bool want_logit_sq;
+  float scale, scale_log2;        // scale_log2 = scale * log2(e)
+  float softcap_in, softcap_out;  // s = softcap_out * tanh(softcap_in * q·k); softcap_in 0: none
+  // In units of q·k: the deltas above, squares of them, polynomials of d.
+  float near, near_sq, close, far_sq;
+  float near_curve[kNearTerms], close_curve[kCloseTerms];
+};
+
+}  // namespace oscar::kl

@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/cuda/attention_kl/attention_kl_plan.h"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <string>
+
+#include "export/cuda/attention_kl/attention_kl_launch.h"
+#include "export/cuda/device/cuda_check.h"
+#include "linalg/error.h"
+
+namespace oscar::kl {
+namespace {
+
+constexpr int kChunkStep = 64;          // of which the keys of every kernel's tile are a divisor
+constexpr int64_t kEnoughItems = 4096;  // for 132 multiprocessors to end at about the same time
+constexpr int64_t kFewestChunkKeys = 2048;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+size_t Align(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+void CheckShape(const AttentionKlShape& s, const AttentionKlOptions& o) {
+  const auto fail = [](const std::string& what) { throw UsageError("attention-KL " + what); };
+  if (s.tokens < 1 || s.tokens > (1 << 24) || s.rows < 1 || s.rows > (1 << 24))
+    fail(fmt::format("of {} rows over {} tokens; supported are 1 to 16777216 of each", s.rows,
+                     s.tokens));
+  if (s.num_kv_heads < 1 || s.num_q_heads < 1 || s.num_q_heads % s.num_kv_heads != 0 ||
+      s.num_q_heads / s.num_kv_heads > 64 || s.num_q_heads > 65535)
+    fail(
+        fmt::format("of {} query heads over {} KV heads; supported are 1 to "
+                    "64 query heads for "
+                    "each KV head",
+                    s.num_q_heads, s.num_kv_heads));
+  if (s.head_dim < 8 || s.head_dim > 256 || s.head_dim % 8 != 0)
+    fail(fmt::format("of head dim {}; supported are multiples of 8 from 8 to 256", s.head_dim));
+  if (o.outputs && (s.v_head_dim < 8 || s.v_head_dim > 512 || s.v_head_dim % 8 != 0))
+    fail(fmt::format("outputs of V head dim {}; supported are multiples of 8 from 8 to 512",
+                     s.v_head_dim));
+  if (!(o.scale > 0) || !std::isfinite(o.scale) || !(o.softcap >= 0) || !std::isfinite(o.softcap))
+    fail(
+        fmt::format("with scale {} and softcap {}; the scale must be positive, the softcap "
+                    "positive or 0 for none",
+                    o.scale, o.softcap));
+  if (o.window < 0 || o.sink < 0 || o.recent < 0)
+    fail(fmt::format("with window {}, {} sink and {} recent tokens; none may be negative", o.window,
+                     o.sink, o.recent));
+}
+
+bool HasWgmma() {
+  int device = 0, major = 0, minor = 0;
+  OSCAR_CUDA_CHECK(cudaGetDevice(&device));
+  OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return major == 9 && minor == 0;
+}
+
+}  // namespace
+
+Plan PlanOf(const AttentionKlShape& s, const AttentionKlOptions& o) {
+  CheckShape(s, o);
+  Plan plan{};
+  plan.hopper = !o.portable && HasWgmma();
+  plan.tile_rows =
+      plan.hopper ? HopperTileRows(static_cast<int>(s.head_dim), o.outputs) : kPortableTileRows;
+  plan.num_vrows = s.rows * (s.num_q_heads / s.num_kv_heads);
+  const int64_t tiles = CeilDiv(plan.num_vrows, plan.tile_rows) * s.num_kv_heads;
+  // Outputs of a row are summed by one CTA.
+  const int64_t most = o.outputs ? 1 : std::max<int64_t>(1, s.tokens / kFewestChunkKeys);
+  const int64_t chunks = std::clamp<int64_t>(CeilDiv(kEnoughItems, tiles), 1, most);
+  plan.chunk_keys = CeilDiv(CeilDiv(s.tokens, chunks), kChunkStep) * kChunkStep;
+  plan.num_chunks = CeilDiv(s.tokens, plan.chunk_keys);
+  plan.items = tiles * plan.num_chunks;
+  plan.merge_ctas = CeilDiv(s.rows, kMergeRows);
+  plan.v_tiles =
+      o.outputs ? OutputTiles(static_cast<int>(s.head_dim), static_cast<int>(s.v_head_dim)) : 0;
+  const auto floats = [](int64_t count) { return Align(static_cast<size_t>(count) * 4); };
+  const int64_t heads_rows = s.num_q_heads * s.rows;
+  plan.output_error_at = floats(kFields * plan.num_chunks * heads_rows);
+  plan.output_at = plan.output_error_at + floats(plan.v_tiles * heads_rows);
+  plan.parts_at = plan.output_at + floats(plan.v_tiles * heads_rows);
+  plan.bytes = plan.parts_at + Align(static_cast<size_t>(s.num_q_heads * plan.merge_ctas) *
+                                     sizeof(AttentionKlHead));
+  return plan;
+}
+
+void CheckPointers(const AttentionKlOptions& o, const AttentionKlInputs& in,
+                   const AttentionKlRows& rows) {
+  const auto check = [](const void* pointer, const char* name) {
+    if (pointer == nullptr || reinterpret_cast<uintptr_t>(pointer) % 16 != 0)
+      throw UsageError(fmt::format("attention-KL: {} must be 16-byte aligned device memory, is {}",
+                                   name, pointer));
+  };
+  check(in.q, "q");
+  check(in.k, "k");
+  check(in.k_hat, "k_hat");
+  if (in.q_hat != nullptr) check(in.q_hat, "q_hat");
+  if (o.outputs) {
+    check(in.v, "v");
+    check(in.v_hat, "v_hat");
+  } else if (rows.output_error_sq != nullptr || rows.output_sq != nullptr) {
+    throw UsageError(
+        "attention-KL: output errors are asked for, but "
+        "options.outputs is off");
+  }
+  if (rows.logit_sq != nullptr && !o.logit_sq)
+    throw UsageError("attention-KL: logit_sq is asked for, but options.logit_sq is off");
+}
+
+void CheckWorkspace(const Plan& plan, const void* workspace, size_t bytes) {
+  if (workspace == nullptr || bytes < plan.bytes)
+    throw UsageError(
+        fmt::format("attention-KL: workspace of {} bytes, {} are needed", bytes, plan.bytes));
+}
+
+KlParams ParamsOf(const AttentionKlShape& s, const AttentionKlOptions& o,
+                  const AttentionKlInputs& in, const Plan& plan, void* workspace) {
+  const auto count = [](int64_t n) { return static_cast<int>(n); };
+  const auto within = [&](int64_t n) { return count(std::min(n, s.tokens)); };
+  KlParams p{};
+  p.q = in.q;
+  p.q_hat = in.q_hat == in.q ? nullptr : in.q_hat;
+  p.k = in.k;
+  p.k_hat = in.k_hat;
+  p.v = in.v;
+  p.v_hat = in.v_hat;
+  p.positions = in.positions;
+  p.partial = static_cast<float*>(workspace);
+  if (o.outputs) {
+    p.output_error_sq = p.partial + plan.output_error_at / sizeof(float);
+    p.output_sq = p.partial + plan.output_at / sizeof(float);
+  }
+  p.tokens = count(s.tokens);
+  p.num_q_heads = count(s.num_q_heads);
+  p.num_kv_heads = count(s.num_kv_heads);
+  p.gqa_ratio = count(s.num_q_heads / s.num_kv_heads);
+  p.head_dim = count(s.head_dim);
+  p.v_head_dim = count(s.v_head_dim);
+  p.rows = count(s.rows);
+  p.num_vrows = count(plan.num_vrows);
+  p.window = within(o.window);
+  p.sink = within(o.sink);
+  p.recent = within(o.recent);
+  p.chunk_keys = count(plan.chunk_keys);
+  p.num_chunks = count(plan.num_chunks);
+  p.tile_rows = plan.tile_rows;
+  p.tile_keys = kChunkStep;
+  p.want_logit_sq = o.logit_sq;
+  p.scale = static_cast<float>(o.scale);
+  p.scale_log2 = static_cast<float>(o.scale / std::numbers::ln2);
+  if (o.softcap > 0) {
+    p.softcap_in = static_cast<float>(o.scale / o.softcap);
+    p.softcap_out = static_cast<float>(o.softcap / o.scale);
+  }
+  const auto square = [](double x) { return static_cast<float>(x * x); };
+  p.near = static_cast<float>(kNearDelta / o.scale);
+  p.near_sq = square(kNearDelta / o.scale);
+  p.far_sq = square(kFarDelta / o.scale);
+  p.close = static_cast<float>(kCloseDelta / o.scale);
+  double power = o.scale * o.scale;
+  for (int k = 0; k < kNearTerms; ++k, power *= o.scale) {
+    p.near_curve[k] = static_cast<float>(kNearCurve[k] * power);
+    if (k < kCloseTerms) p.close_curve[k] = static_cast<float>(kCloseCurve[k] * power);
+  }
+  return p;
+}
+
+void CheckSharedBytes(int bytes, const KlParams& params) {
+  int device = 0, most = 0;
+  OSCAR_CUDA_CHECK(cudaGetDevice(&device));
+  OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  if (bytes > most)
+    throw UsageError(
+        fmt::format("attention-KL of head dim {}{} needs {} bytes of shared memory, this "
+                    "GPU has {}; compare a "
+                    "smaller head dim{}",
+                    params.head_dim, params.q_hat != nullptr ? " with q_hat" : "", bytes, most,
+                    params.q_hat != nullptr ? " or without q_hat" : ""));
+}
+
+}  // namespace oscar::kl

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks, and the cut of the work into tiles of rows and chunks of keys. Trap: the cut depends on
+// shapes and on which kernel runs, never on the number of multiprocessors, so that a GPU's bits do
+// not depend on how it is partitioned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "export/cuda/attention_kl/attention_kl.h"
+#include "export/cuda/attention_kl/attention_kl_launch.h"
+
+namespace oscar::kl {
+
+constexpr int kMergeRows = 256;  // rows of a head that one CTA merges
+
+struct Plan {
+  bool hopper;
+  int tile_rows;
+  int64_t num_vrows, items;
+  int64_t chunk_keys, num_chunks, merge_ctas;
+  int v_tiles;  // 0 without outputs
+  size_t output_error_at, output_at, parts_at,
+      bytes;  // bytes into the workspace
+};
+
+// Throws UsageError, naming what is supported.
+Plan PlanOf(const AttentionKlShape& shape, const AttentionKlOptions& options);
+void CheckPointers(const AttentionKlOptions& options, const AttentionKlInputs& inputs,
+                   const AttentionKlRows& rows);
+void CheckWorkspace(const Plan& plan, const void* workspace, size_t bytes);
+
+KlParams ParamsOf(const AttentionKlShape& shape, const AttentionKlOptions& options,
+                  const AttentionKlInputs& inputs, const Plan& plan, void* workspace);
+
+}  // namespace oscar::kl

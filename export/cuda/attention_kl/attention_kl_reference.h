@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention-KL of some rows in float64, one dot product at a time: what the kernel is compared with
+// in tests and benchmarks. Trap: two passes over all keys per row; give it samples.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "export/cuda/attention_kl/attention_kl.h"
+
+namespace oscar {
+
+struct AttentionKlRow {
+  double kl, lse, lse_hat, logit_error_sq, logit_sq;
+  double output_error_sq, output_sq;  // 0 without outputs
+};
+
+struct AttentionKlSample {
+  int q_head = 0;
+  int64_t position = 0;  // of the query row
+};
+
+// Allocates, runs and synchronizes; inputs.positions is ignored.
+std::vector<AttentionKlRow> AttentionKlInFloat64(const AttentionKlShape& shape,
+                                                 const AttentionKlOptions& options,
+                                                 const AttentionKlInputs& inputs,
+                                                 const std::vector<AttentionKlSample>& samples);
+
+// out[i] = base[i] + scale * normal(seed, i), base nullptr: 0. Device memory, default stream.
+void FillAroundNormal(__nv_bfloat16* out, const __nv_bfloat16* base, size_t size, double scale,
+                      uint64_t seed);
+
+}  // namespace oscar

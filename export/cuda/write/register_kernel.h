@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Launches of the write kernel for dims that fit in registers (64 to 256, multiples of 64); other
+// dims go to WriteKernel. One side a launch, unless both sides take the same instance.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "export/cuda/write/write_arguments.h"
+
+namespace oscar {
+
+// `shared_bytes`: what a CTA may have; R is in it.
+constexpr bool FitsRegisters(int dim, bool rotated, int shared_bytes) {
+  return dim % 64 == 0 && dim <= 256 && (!rotated || 2 * dim * dim <= shared_bytes);
+}
+
+// Sides [first_side, first_side + num_sides) of a prefill, or of a flush (a.quantized_before).
+void LaunchRegisterWrite64(const WriteArguments& a, int first_side, int num_sides,
+                           cudaStream_t stream);
+void LaunchRegisterWrite128(const WriteArguments& a, int first_side, int num_sides,
+                            cudaStream_t stream);
+void LaunchRegisterWrite192(const WriteArguments& a, int first_side, int num_sides,
+                            cudaStream_t stream);
+void LaunchRegisterWrite256(const WriteArguments& a, int first_side, int num_sides,
+                            cudaStream_t stream);
+
+}  // namespace oscar

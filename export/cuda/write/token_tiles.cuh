@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which tokens a tile of a write holds and where they go. A tile is 16 neighbouring positions that
+// start at a multiple of 16, so that its quantized tokens share one record. Trap: its first and
+// last tokens may belong to no one (outside the call) or to another place (windows).
+#pragma once
+
+#include "export/cuda/write/write_arguments.h"
+
+namespace oscar {
+
+struct TokenTile {
+  int request = 0;
+  int position = 0;        // of token 0, a multiple of 16
+  int row = 0;             // of token 0 in the inputs; of tokens outside the call it means nothing
+  uint32_t tokens = 0;     // bit t: token t is written by this call
+  uint32_t quantized = 0;  // those of them that go into pages
+};
+
+__device__ inline uint32_t TokenMask(int begin, int end) {  // bits in [0, 16)
+  const int low = min(max(begin, 0), kTileTokens);
+  const int high = min(max(end, 0), kTileTokens);
+  return low < high ? (1U << high) - (1U << low) : 0;
+}
+
+// Walks up the tiles of a prefill. Request r's tiles start at row_begin[r] / 16 + 2 r, which leaves
+// room for its partial ones; the empty places between requests come out with no tokens.
+struct PrefillCursor {
+  int request = 0;
+  int end_index = -1;                         // of the request's tiles
+  int begin = 0, end = 0, quantized_end = 0;  // positions
+  int position_shift = 0;  // position of token 0 of tile 0, were it the request's
+  int row_shift = 0;       // from positions to rows of the inputs
+};
+
+__device__ inline void FindRequest(const WriteArguments& a, int index, PrefillCursor& cursor) {
+  const auto first_tile = [&](int request) {
+    return static_cast<int>(static_cast<unsigned>(a.row_begin[request]) / kTileTokens) +
+           2 * request;
+  };
+  int low = 0;
+  int high = a.view.num_requests;  // request in [low, high)
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (first_tile(middle) <= index ? low : high) = middle;
+  }
+  const int row_begin = a.row_begin[low];
+  cursor.request = low;
+  cursor.end_index = low + 1 < a.view.num_requests ? first_tile(low + 1) : a.tiles;
+  cursor.begin = a.position_begin != nullptr ? a.position_begin[low] : 0;
+  cursor.end = cursor.begin + a.row_begin[low + 1] - row_begin;
+  cursor.quantized_end = a.view.sink_tokens + a.view.quantized[low];
+  cursor.position_shift = (cursor.begin / kTileTokens - first_tile(low)) * kTileTokens;
+  cursor.row_shift = row_begin - cursor.begin;
+}
+
+// Indices must not fall from call to call.
+__device__ inline TokenTile PrefillTile(const WriteArguments& a, int index, PrefillCursor& cursor) {
+  if (index >= cursor.end_index) FindRequest(a, index, cursor);
+  TokenTile tile;
+  tile.request = cursor.request;
+  tile.position = index * kTileTokens + cursor.position_shift;
+  tile.row = tile.position + cursor.row_shift;
+  const int last = tile.position + kTileTokens;
+  const int sink = a.view.sink_tokens;
+  if (tile.position >= max(cursor.begin, sink) && last <= min(cursor.end, cursor.quantized_end)) {
+    tile.tokens = tile.quantized = 0xFFFFU;
+  } else {
+    tile.tokens = TokenMask(cursor.begin - tile.position, cursor.end - tile.position);
+    tile.quantized =
+        tile.tokens & TokenMask(sink - tile.position, cursor.quantized_end - tile.position);
+  }
+  return tile;
+}
+
+// Tile `index` of what a flush moves of a request.
+__device__ inline TokenTile FlushTile(const WriteArguments& a, int request, int index) {
+  const int begin = a.quantized_before[request];
+  const int end = a.view.quantized[request];
+  const int first = (begin / kTileTokens + index) * kTileTokens;
+  TokenTile tile;
+  tile.request = request;
+  tile.position = a.view.sink_tokens + first;
+  tile.tokens = TokenMask(begin - first, end - first);
+  tile.quantized = tile.tokens;
+  return tile;
+}
+
+// Value at which the row of token t lies in inputs and in the rotated rows.
+__device__ inline int64_t InputOffset(const WriteArguments& a, const SideArguments& s,
+                                      const TokenTile& tile, int t, int head) {
+  return (int64_t{tile.row + t} * a.view.num_kv_heads + head) * s.side.dim;
+}
+
+__device__ inline int WindowSlot(const CacheView& view, int position) {
+  return position < view.sink_tokens
+             ? position
+             : view.sink_tokens + (position - view.sink_tokens) % view.recent_slots;
+}
+
+// Row of `position` in the windows of a request and head.
+__device__ inline __nv_bfloat16* WindowRow(const CacheView& view, int request, int head,
+                                           bool values, int position) {
+  const int64_t window = int64_t{view.window_of_request[request]} * view.num_kv_heads + head;
+  const int dim = values ? view.format.v.dim : view.format.k.dim;
+  return view.windows + window * WindowHeadValues(view) +
+         (values ? int64_t{WindowSlots(view)} * view.format.k.dim : 0) +
+         int64_t{WindowSlot(view, position)} * dim;
+}
+
+// The record of a tile that holds quantized tokens.
+__device__ inline uint8_t* TileRecord(const WriteArguments& a, const TokenTile& tile, int head) {
+  const int token = tile.position - a.view.sink_tokens;
+  const int page = a.view.page_table[int64_t{tile.request} * a.view.page_table_stride +
+                                     (token >> a.page_tokens_log2)];
+  const int record = (token & (a.view.format.page_tokens - 1)) / kTileTokens;
+  return a.view.pages + page * a.page_bytes + head * a.head_bytes +
+         int64_t{record} * a.record_bytes;
+}
+
+}  // namespace oscar

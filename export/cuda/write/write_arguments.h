@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the write kernels get, by value. Trap: `clip_index` counts from the smallest magnitude, as
+// linalg/percentile_clip.h does; -1 means that the side is not clipped.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "export/cuda/cache/cache_view.h"
+
+namespace oscar {
+
+struct SideArguments {
+  const __nv_bfloat16* x = nullptr;         // [rows, num_kv_heads, dim]; null in a flush
+  __nv_bfloat16* rotated = nullptr;         // alike, or null
+  const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim], or null
+  int64_t rotation_stride = 0;              // values from head to head
+  CacheSide side;
+  int clip_index = -1;
+  bool transposed = false;  // V's order of codes
+  int codes_offset = 0;     // bytes in a record
+  int metadata_offset = 0;
+};
+
+struct WriteArguments {
+  CacheView view;
+  SideArguments sides[2];  // keys, values
+  bool bisect = false;     // how thresholds are found
+  uint32_t* bad_rows = nullptr;
+  const int32_t* row_begin = nullptr;         // prefill
+  const int32_t* position_begin = nullptr;    // prefill
+  const int32_t* quantized_before = nullptr;  // flush; null in a prefill
+  uint32_t zero = 0;                          // 0, which the compiler does not know
+  int64_t page_bytes = 0;                     // of view, for there is no division to spare
+  int64_t head_bytes = 0;                     // of a page
+  int record_bytes = 0;
+  int page_tokens_log2 = 0;
+  int tiles = 0;  // prefill: in all, an upper bound; flush: of a request, more are looped over
+};
+
+}  // namespace oscar

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/cuda/write/write_cache.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "export/cuda/write/rotate_rows.h"
+#include "export/cuda/write/write_kernel.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Slots are taken modulo recent_slots.
+void CheckWindows(const CacheView& view) {
+  if (view.recent_slots > 0 && view.windows != nullptr) return;
+  throw UsageError(
+      fmt::format("write: {} recent slots, windows {}; expected at least {} and a "
+                  "device array, new tokens go there first",
+                  view.recent_slots, view.windows == nullptr ? "null" : "given", kTileTokens));
+}
+
+SideArguments MakeSide(const CacheView& view, const WriteSide& write, const CacheSide& side,
+                       const __nv_bfloat16* x, __nv_bfloat16* rotated, bool values) {
+  SideArguments s;
+  s.x = x;
+  s.rotated = rotated;
+  s.rotation = write.rotation;
+  s.rotation_stride = write.per_head ? int64_t{side.dim} * side.dim : 0;
+  s.side = side;
+  s.clip_index = static_cast<int>(ClipIndex(write.clip_ratio, side.dim).value_or(-1));
+  s.transposed = values;
+  s.codes_offset = values ? VCodesOffset(view.format) : KCodesOffset(view.format);
+  s.metadata_offset = values ? VMetadataOffset(view.format) : KMetadataOffset(view.format);
+  return s;
+}
+
+WriteArguments MakeArguments(const CacheView& view, const WriteOptions& options,
+                             const PrefillTokens& tokens) {
+  CheckCacheView(view);
+  CheckWindows(view);
+  if (options.bad_rows == nullptr)
+    throw UsageError(
+        "write: bad_rows is null; a device counter is needed, so that rows that "
+        "cannot be quantized are noticed");
+  WriteArguments a;
+  a.view = view;
+  a.sides[0] = MakeSide(view, options.k, view.format.k, tokens.k, options.rotated_k, false);
+  a.sides[1] = MakeSide(view, options.v, view.format.v, tokens.v, options.rotated_v, true);
+  a.bisect = options.clip_method == ClipMethod::kBisect;
+  a.bad_rows = options.bad_rows;
+  a.page_bytes = PageBytes(view.format, view.num_kv_heads);
+  a.head_bytes = a.page_bytes / view.num_kv_heads;
+  a.record_bytes = RecordBytes(view.format);
+  a.page_tokens_log2 = std::countr_zero(static_cast<unsigned>(view.format.page_tokens));
+  return a;
+}
+
+}  // namespace
+
+void WritePrefill(const CacheView& view, const WriteOptions& options, const PrefillTokens& tokens,
+                  cudaStream_t stream) {
+  WriteArguments a = MakeArguments(view, options, tokens);
+  if (tokens.num_tokens < 0) throw UsageError(fmt::format("write: {} tokens", tokens.num_tokens));
+  if (tokens.num_tokens == 0) return;
+  a.row_begin = tokens.row_begin;
+  a.position_begin = tokens.position_begin;
+  a.tiles = tokens.num_tokens / kTileTokens + 2 * view.num_requests;
+  LaunchWrite(a, stream);
+}
+
+void FlushWindows(const CacheView& view, const WriteOptions& options,
+                  const int32_t* quantized_before, int max_tokens, cudaStream_t stream) {
+  WriteOptions as_they_are = options;  // rows of the windows are rotated
+  as_they_are.k.rotation = as_they_are.v.rotation = nullptr;
+  as_they_are.rotated_k = as_they_are.rotated_v = nullptr;
+  WriteArguments a = MakeArguments(view, as_they_are, {});
+  if (max_tokens < 1 || quantized_before == nullptr)
+    throw UsageError(
+        fmt::format("flush: at most {} tokens, quantized_before {}; expected a "
+                    "positive count and a device array",
+                    max_tokens, quantized_before == nullptr ? "null" : "given"));
+  a.quantized_before = quantized_before;
+  a.tiles = (max_tokens + 8 + kTileTokens - 1) / kTileTokens;
+  LaunchWrite(a, stream);
+}
+
+void AppendTokens(const CacheView& view, const WriteOptions& options, const __nv_bfloat16* k,
+                  const __nv_bfloat16* v, cudaStream_t stream) {
+  CheckCacheView(view);
+  CheckWindows(view);
+  LaunchAppendTokens(view, options, k, v, stream);
+}
+
+void RotateRows(const RotateArguments& arguments, cudaStream_t stream) {
+  const int dim = arguments.dim;
+  if (dim < kMinCacheDim || dim > kMaxCacheDim || dim % 32 != 0)
+    throw UsageError(fmt::format("rotate: head dim {}; supported are multiples of 32 from {} to {}",
+                                 dim, kMinCacheDim, kMaxCacheDim));
+  if (arguments.num_heads < 1 || arguments.num_matrices < 1 ||
+      arguments.num_heads % arguments.num_matrices != 0)
+    throw UsageError(
+        fmt::format("rotate: {} heads by {} matrices; the matrices must divide the "
+                    "heads",
+                    arguments.num_heads, arguments.num_matrices));
+  if (arguments.rotation == nullptr) throw UsageError("rotate: no rotation");
+  if (arguments.num_rows < 1) return;
+  LaunchRotateRows(arguments, stream);
+}
+
+}  // namespace oscar

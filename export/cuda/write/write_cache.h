@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The write path of the cache: rotate, clip, quantize, pack, store. Codes and metadata are those of
+// linalg/affine_codec.h bit for bit, given the same rotated bf16 values. Trap: view.lengths and
+// view.quantized are read as they are to be *after* the call; the caller (or AdvanceDecode, once
+// per step for all layers) sets them before, and nothing here but AdvanceDecode changes them.
+//
+// Rows are x [tokens, num_kv_heads, dim] bf16 and rotated as y = x R with float32 accumulation,
+// rounded to bf16. A quantized row with a value, scale or zero that is not finite is stored as
+// codes 0, scales NaN, zeros 0, and counted in *bad_rows: reading it gives NaN, never a wrong
+// number.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "export/cuda/cache/cache_view.h"
+#include "linalg/percentile_clip.h"  // ClipMethod
+
+namespace oscar {
+
+struct WriteSide {
+  const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim]; null: not rotated
+  bool per_head = true;                     // whether `rotation` has a matrix for every KV head
+  double clip_ratio = 0;                    // <= 0: not clipped
+};
+
+struct WriteOptions {
+  WriteSide k, v;
+  ClipMethod clip_method = ClipMethod::kSort;
+  uint32_t* bad_rows = nullptr;  // device, added to; required where rows are quantized
+  // Where the rotated rows of WritePrefill also go, as the inputs are laid out; null: nowhere.
+  __nv_bfloat16* rotated_k = nullptr;
+  __nv_bfloat16* rotated_v = nullptr;
+};
+
+// New tokens of one or more requests, request by request.
+struct PrefillTokens {
+  const __nv_bfloat16* k = nullptr;         // [num_tokens, num_kv_heads, k.dim]
+  const __nv_bfloat16* v = nullptr;         // [num_tokens, num_kv_heads, v.dim]
+  int num_tokens = 0;                       // of all requests
+  const int32_t* row_begin = nullptr;       // device [num_requests + 1]: rows of request r
+  const int32_t* position_begin = nullptr;  // device [num_requests]: of its first row; null: 0
+};
+
+// Writes every token where `view` says its position lives: quantized into pages, or rotated bf16
+// into the windows. Tokens of earlier calls stay as they are, so a prompt may come in chunks;
+// window tokens that a longer sequence makes quantized are moved by FlushWindows *before* this
+// call.
+void WritePrefill(const CacheView& view, const WriteOptions& options, const PrefillTokens& tokens,
+                  cudaStream_t stream);
+
+// One new token of every request, k [num_requests, num_kv_heads, k.dim] and v alike, as position
+// lengths[request] - 1 into the windows. Requests of length 0 are skipped.
+void AppendTokens(const CacheView& view, const WriteOptions& options, const __nv_bfloat16* k,
+                  const __nv_bfloat16* v, cudaStream_t stream);
+
+// Quantizes window tokens (already rotated): of each request the quantized tokens
+// [quantized_before[r], quantized[r]) go from the recent ring into pages; none if they are equal.
+// At most `max_tokens` per request (8 for a decode flush); more would be left out, so it is checked
+// by the caller that counts them.
+void FlushWindows(const CacheView& view, const WriteOptions& options,
+                  const int32_t* quantized_before, int max_tokens, cudaStream_t stream);
+
+// One decode step of the shared counters, before the layers run: lengths += 1,
+// quantized_before = quantized, quantized = max(quantized, 8 floor((length - sink - recent) / 8)).
+void AdvanceDecode(int32_t* lengths, int32_t* quantized, int32_t* quantized_before,
+                   int num_requests, int sink_tokens, int recent_tokens, cudaStream_t stream);
+
+// y = x R or x Rᵀ, rounded to bf16; x and y [num_rows, num_heads, dim], the same array or apart.
+// Head h uses matrix h / (num_heads / num_matrices): queries by the rotation of their KV head,
+// outputs back by the transposed one.
+struct RotateArguments {
+  const __nv_bfloat16* x = nullptr;
+  __nv_bfloat16* y = nullptr;
+  int64_t num_rows = 0;
+  int num_heads = 1;
+  int dim = 128;                            // a multiple of 32, 64 to 512
+  const __nv_bfloat16* rotation = nullptr;  // [num_matrices, dim, dim]
+  int num_matrices = 1;                     // divides num_heads
+  bool transposed = false;
+};
+void RotateRows(const RotateArguments& arguments, cudaStream_t stream);
+
+}  // namespace oscar

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One sequence of one layer in a real cache: written by the write kernel as it stood at several of
+// its positions, read by the decode kernel at each of them. Trap: the states share their pages,
+// which a longer state only adds to, but each has windows of its own.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "capture/model/model_spec.h"
+#include "export/cuda/cache/cache_view.h"
+#include "export/cuda/write/write_cache.h"
+#include "linalg/attention_kl.h"  // CacheWindows
+
+namespace oscar {
+
+// Rotations of a layer as kernels take them.
+struct KernelRotations {
+  at::Tensor k, v;  // [num_kv_heads or 1, dim, dim] bf16, device
+  double k_clip = 0, v_clip = 0;
+};
+
+// Tokens in pages when a sequence has `length`: as AdvanceDecode leaves them.
+int64_t QuantizedTokens(int64_t length, const CacheWindows& windows);
+
+class KernelCache {
+ public:
+  // Tensors are contiguous bf16 on one GPU: k [T, num_kv_heads, head_dim], v [T, num_kv_heads,
+  // v_head_dim]; `lengths` ascending, the last is T. Writes everything, on LibTorch's stream.
+  // Throws UsageError for a shape or format that the kernels do not support, NumericalError for
+  // values that are not finite.
+  KernelCache(const AttentionSpec& spec, const CacheFormat& format, const CacheWindows& windows,
+              const KernelRotations& rotations, const at::Tensor& k, const at::Tensor& v,
+              const std::vector<int64_t>& lengths);
+
+  struct Decoded {
+    at::Tensor q;    // [lengths, num_q_heads, head_dim] bf16: the rotated queries
+    at::Tensor out;  // [lengths, num_q_heads, v_head_dim] float32, rotated
+    double us = 0;   // of the launch
+  };
+  // q [lengths, num_q_heads, head_dim] bf16: the query of each state's last token.
+  Decoded Decode(const at::Tensor& q) const;
+
+  const at::Tensor& rotated_k() const { return rotated_k_; }  // [T, num_kv_heads, head_dim] bf16
+  const at::Tensor& rotated_v() const { return rotated_v_; }
+  const at::Tensor& pages() const { return pages_; }  // [bytes] uint8
+  double write_us() const { return write_us_; }       // of the whole sequence, once
+
+ private:
+  CacheView View(size_t first, size_t count) const;  // of states first, first + 1, ...
+
+  const AttentionSpec& spec_;
+  CacheFormat format_;
+  CacheWindows windows_;
+  const KernelRotations& rotations_;
+  std::vector<int64_t> lengths_;
+  int64_t page_table_stride_ = 0;
+  at::Tensor pages_, windows_memory_;                           // bytes; bf16
+  at::Tensor page_table_, state_lengths_, quantized_, window_;  // int32
+  at::Tensor rotated_k_, rotated_v_;
+  double write_us_ = 0;
+};
+
+}  // namespace oscar

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels on a model: an observer that sends the queries, keys and values of every layer
+// through the write and the decode kernel, with an artifact's rotations and clip ratios, and makes
+// the report's member "validation.kernels" (export/report/schema.md). Trap: "error" is two things
+// here, what the kernel adds to its own cache and what the cache does to the model.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "capture/model/layer_loop.h"
+#include "export/artifact/artifact_reader.h"
+#include "export/validate/kernel_cache.h"
+#include "export/validate/kernel_codec.h"
+
+namespace oscar {
+
+struct KernelValidationOptions {
+  CacheWindows windows = {64, 256};
+  int64_t quant_group_size = 0;  // values per scale; 0: the whole head
+  int k_bits = 2, v_bits = 2;
+  int64_t num_sequences = 0;  // the first ones of the run are looked at
+};
+
+class KernelValidation : public LayerObserver {
+ public:
+  // `artifact` is kept. ResourceError unless `device` is a GPU.
+  KernelValidation(const Artifact& artifact, at::Device device,
+                   const KernelValidationOptions& options);
+
+  void OnLayerBegin(const LayerSpec& layer) override;
+  void OnAttention(const AttentionView& view) override;  // of stream 0; the others are ignored
+
+  Json Report() const;
+
+ private:
+  struct Squares {  // ||a - b||^2 and ||b||^2
+    double error = 0, energy = 0;
+    void Add(const Squares& other) {
+      error += other.error;
+      energy += other.energy;
+    }
+    double relative() const;
+  };
+  struct Head {
+    CodecAgreement agreement;
+    Squares kernel, total;
+  };
+  struct Layer {
+    int layer_id = 0;
+    double write_us = 0, decode_us = 0;  // shortest of its sequences
+    std::vector<Head> heads;
+  };
+
+  void CompareCodes(const KernelCache& cache, int64_t tokens);
+  void CompareOutputs(const AttentionView& view, const KernelCache& cache,
+                      const std::vector<int64_t>& lengths, const KernelCache::Decoded& decoded);
+
+  const Artifact& artifact_;
+  at::Device device_;
+  KernelValidationOptions options_;
+  CacheFormat format_;
+  bool per_head_ = true;
+  KernelRotations rotations_;
+  std::map<int64_t, std::pair<int64_t, int64_t>> sequences_;  // tokens and queries of each
+  std::vector<Layer> layers_;
+};
+
+}  // namespace oscar

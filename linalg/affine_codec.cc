@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "linalg/affine_codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+#include <vector>
+
+#include "linalg/affine_group.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Round to nearest even, as __float2bfloat16_rn; x is finite, the result may be infinite.
+float RoundToBFloat16(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
+}
+
+// What the metadata type keeps; float64 is for comparing methods and keeps all.
+template <typename T>
+AffineGroup<T> Stored(const AffineGroup<T>& affine, MetadataType type) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (type == MetadataType::kBFloat16)
+      return {RoundToBFloat16(affine.scale), RoundToBFloat16(affine.zero)};
+  }
+  return affine;
+}
+
+template <typename T>
+void RequireFinite(std::span<const T> row, std::span<const T> group, const AffineGroup<T>& affine) {
+  const bool finite = std::all_of(group.begin(), group.end(), [](T x) { return std::isfinite(x); });
+  if (finite && std::isfinite(affine.scale) && std::isfinite(affine.zero)) return;
+  throw NumericalError(fmt::format(
+      "quantized row of {} values: a group of {} is not representable (scale {:g}, zero {:g}; {}); "
+      "expected finite values below about 1e30",
+      row.size(), group.size(), affine.scale, affine.zero,
+      finite ? "all values finite" : "the row holds NaN or Inf"));
+}
+
+// Calls group_done(first value, values, codes' affine group, stored affine group) for every
+// quantization group of `row`.
+template <typename T, typename GroupDone>
+void ForEachGroup(std::span<const T> row, const AffineFormat& format, GroupDone group_done) {
+  OSCAR_CHECK(format.bits >= 1 && format.bits <= 8 && format.quant_group_size > 0);
+  OSCAR_CHECK_EQ(static_cast<int64_t>(row.size()) % format.quant_group_size, 0);
+  const auto group_size = static_cast<size_t>(format.quant_group_size);
+  for (size_t start = 0; start < row.size(); start += group_size) {
+    const auto group = row.subspan(start, group_size);
+    const AffineGroup<T> affine = FitAffine<T>(group, MaxCode(format.bits));
+    const AffineGroup<T> stored = Stored(affine, format.metadata);
+    RequireFinite<T>(row, group, stored);
+    group_done(start, group, affine, stored);
+  }
+}
+
+}  // namespace
+
+void EncodeAffineRow(std::span<const float> x, const AffineFormat& format, std::span<uint8_t> codes,
+                     std::span<float> scales_zeros) {
+  OSCAR_CHECK_EQ(codes.size(), x.size());
+  OSCAR_CHECK_EQ(static_cast<int64_t>(scales_zeros.size()) * format.quant_group_size,
+                 2 * static_cast<int64_t>(x.size()));
+  ForEachGroup(x, format, [&](size_t start, auto group, const auto& affine, const auto& stored) {
+    for (size_t i = 0; i < group.size(); ++i)
+      codes[start + i] = AffineCode(group[i], affine, MaxCode(format.bits));
+    scales_zeros[2 * (start / group.size())] = stored.scale;
+    scales_zeros[2 * (start / group.size()) + 1] = stored.zero;
+  });
+}
+
+float ClipAndEncodeAffineRow(std::span<const float> x, const AffineFormat& format,
+                             const RowClip& clip, std::span<uint8_t> codes,
+                             std::span<float> scales_zeros) {
+  const float threshold = ClipThreshold(x, clip.ratio, clip.method);
+  std::vector<float> clipped(x.begin(), x.end());
+  ClampRow<float>(clipped, threshold);
+  EncodeAffineRow(clipped, format, codes, scales_zeros);
+  return threshold;
+}
+
+void DecodeAffineRow(std::span<const uint8_t> codes, std::span<const float> scales_zeros,
+                     const AffineFormat& format, std::span<float> y) {
+  OSCAR_CHECK_EQ(codes.size(), y.size());
+  OSCAR_CHECK_EQ(static_cast<int64_t>(scales_zeros.size()) * format.quant_group_size,
+                 2 * static_cast<int64_t>(y.size()));
+  const auto group_size = static_cast<size_t>(format.quant_group_size);
+  for (size_t i = 0; i < y.size(); ++i) {
+    const size_t group = i / group_size;
+    y[i] = AffineValue<float>(codes[i], {scales_zeros[2 * group], scales_zeros[2 * group + 1]});
+  }
+}
+
+template <typename T>
+T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, const RowClip& clip,
+                              std::span<T> y) {
+  OSCAR_CHECK_EQ(y.size(), x.size());
+  const T threshold = ClipThreshold(x, clip.ratio, clip.method);
+  if (y.data() != x.data()) std::copy(x.begin(), x.end(), y.begin());
+  ClampRow(y, threshold);
+  const int max_code = MaxCode(format.bits);
+  ForEachGroup<T>(y, format, [&](size_t start, auto group, const auto& affine, const auto& stored) {
+    for (T& value : y.subspan(start, group.size()))
+      value = AffineValue(AffineCode(value, affine, max_code), stored);
+  });
+  return threshold;
+}
+
+template float QuantizeDequantizeAffineRow(std::span<const float>, const AffineFormat&,
+                                           const RowClip&, std::span<float>);
+template double QuantizeDequantizeAffineRow(std::span<const double>, const AffineFormat&,
+                                            const RowClip&, std::span<double>);
+
+}  // namespace oscar

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scalar reference of the affine codecs of 1 to 8 bits: what every kernel must match bit for bit,
+// code by code, however codes are packed. Trap: IEEE float32 with one rounding per operation and no
+// fused multiply-add, so this folder is compiled with -ffp-contract=off. Formulas: affine_group.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "linalg/int2_format.h"  // MetadataType
+#include "linalg/percentile_clip.h"
+
+namespace oscar {
+
+struct AffineFormat {
+  int bits = 2;                    // 1 to 8
+  int64_t quant_group_size = 128;  // divides the row
+  MetadataType metadata = MetadataType::kFloat32;
+};
+
+struct RowClip {
+  double ratio = 0;  // <= 0: not clipped
+  ClipMethod method = ClipMethod::kSort;
+};
+
+// Quantizes one row x [dim], as it is: rotate and clip before. codes [dim]; scales_zeros [2 dim /
+// quant_group_size], already rounded to the format's metadata type. Throws NumericalError if x is
+// not finite, or is so large (about 1e30) that a scale or zero overflows the metadata type.
+void EncodeAffineRow(std::span<const float> x, const AffineFormat& format, std::span<uint8_t> codes,
+                     std::span<float> scales_zeros);
+
+// Clips x [dim], then EncodeAffineRow. Returns the threshold.
+float ClipAndEncodeAffineRow(std::span<const float> x, const AffineFormat& format,
+                             const RowClip& clip, std::span<uint8_t> codes,
+                             std::span<float> scales_zeros);
+
+// The inverse, up to quantization: y [dim].
+void DecodeAffineRow(std::span<const uint8_t> codes, std::span<const float> scales_zeros,
+                     const AffineFormat& format, std::span<float> y);
+
+// Clips (ratio <= 0: not) and quantizes x [dim] and writes what a reader of the cache gets to y
+// [dim]; y may be x. Returns the threshold. In float32 this equals ClipAndEncodeAffineRow +
+// DecodeAffineRow; in float64, for comparing methods, scale and zero are not rounded and the
+// format's metadata type is ignored.
+template <typename T>
+T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, const RowClip& clip,
+                              std::span<T> y);
+
+}  // namespace oscar

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pages packed by the table of cache_format.h from the scalar codec's own codes: they agree, and
+// one bit turned anywhere in them is one difference of the right kind.
+#include "export/validate/kernel_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "linalg/affine_codec.h"
+
+namespace oscar {
+namespace {
+
+constexpr int kHeads = 2;
+constexpr int64_t kTokens = 40;  // two and a half tiles, of pages of 16 tokens
+constexpr double kClip = 0.96;
+
+float RoundToBf16(float x) {
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x8000u) & 0xFFFF0000u);
+}
+
+struct Sample {
+  CacheFormat format;
+  std::vector<uint8_t> pages;
+  std::vector<std::vector<float>> k, v;  // [heads][tokens * dim]
+};
+
+void PutBits(uint8_t* plane, CacheOrder order, int dim, int plane_bits, int t, int d, int bits) {
+  const CodePlace place = PlaceOfCode(order, dim, plane_bits, t, d);
+  uint8_t* word = plane + WordByte(PlaneWords(dim, plane_bits), place.lane, place.word);
+  uint32_t value;
+  std::memcpy(&value, word, 4);
+  value |= static_cast<uint32_t>(bits) << place.bit;
+  std::memcpy(word, &value, 4);
+}
+
+void PutSide(Sample& sample, CacheOrder order, int head, const std::vector<float>& rows) {
+  const CacheFormat& format = sample.format;
+  const bool keys = order == CacheOrder::kKeys;
+  const CacheSide& side = keys ? format.k : format.v;
+  const int groups = GroupsPerRow(side);
+  std::vector<uint8_t> codes(static_cast<size_t>(side.dim));
+  std::vector<float> scales_zeros(static_cast<size_t>(2 * groups));
+  for (int token = 0; token < kTokens; ++token) {
+    ClipAndEncodeAffineRow(
+        std::span(rows).subspan(static_cast<size_t>(token * side.dim), codes.size()),
+        {side.bits, side.quant_group_size, format.metadata}, {kClip, ClipMethod::kSort}, codes,
+        scales_zeros);
+    const int tiles = format.page_tokens / kTileTokens, t = token % kTileTokens;
+    uint8_t* record =
+        sample.pages.data() + token / format.page_tokens * PageBytes(format, kHeads) +
+        (head * tiles + token % format.page_tokens / kTileTokens) * RecordBytes(format);
+    uint8_t* low = record + (keys ? KCodesOffset(format) : VCodesOffset(format));
+    for (int d = 0; d < side.dim; ++d) {
+      const int code = codes[static_cast<size_t>(d)];
+      PutBits(low, order, side.dim, 2, t, d, code & 3);
+      if (side.bits > 2)
+        PutBits(low + PlaneBytes(side.dim, 2), order, side.dim, side.bits - 2, t, d, code >> 2);
+    }
+    uint8_t* metadata = record + (keys ? KMetadataOffset(format) : VMetadataOffset(format));
+    for (int i = 0; i < 2 * groups; ++i) {
+      const int index = MetadataIndex(t, i / 2) + i % 2;
+      const auto bits = std::bit_cast<uint32_t>(scales_zeros[static_cast<size_t>(i)]);
+      const auto half = static_cast<uint16_t>(bits >> 16);
+      if (format.metadata == MetadataType::kFloat32) {
+        std::memcpy(metadata + 4 * index, &bits, 4);
+      } else {
+        std::memcpy(metadata + 2 * index, &half, 2);
+      }
+    }
+  }
+}
+
+Sample MakeSample(const CacheFormat& format) {
+  Sample sample{format, {}, {}, {}};
+  const int64_t pages = (kTokens + format.page_tokens - 1) / format.page_tokens;
+  sample.pages.resize(static_cast<size_t>(pages * PageBytes(format, kHeads)));
+  const auto rows = [](int dim, int head, double step) {
+    std::vector<float> values(static_cast<size_t>(kTokens * dim));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = RoundToBf16(
+          static_cast<float>(std::sin(static_cast<double>(i) * step + head) * (i % 7 + 0.1)));
+    return values;
+  };
+  for (int head = 0; head < kHeads; ++head) {
+    sample.k.push_back(rows(format.k.dim, head, 0.37));
+    sample.v.push_back(rows(format.v.dim, head, 1.91));
+    PutSide(sample, CacheOrder::kKeys, head, sample.k.back());
+    PutSide(sample, CacheOrder::kValues, head, sample.v.back());
+  }
+  return sample;
+}
+
+CodecAgreement Compare(const Sample& sample, CacheOrder order, int head) {
+  const bool keys = order == CacheOrder::kKeys;
+  const CacheSide& side = keys ? sample.format.k : sample.format.v;
+  const StoredRows stored =
+      ReadStoredRows(sample.pages, sample.format, kHeads, head, order, kTokens);
+  const std::vector<float>& rows = (keys ? sample.k : sample.v)[static_cast<size_t>(head)];
+  std::vector<float> simulated(rows.size());
+  for (size_t row = 0; row < static_cast<size_t>(kTokens); ++row) {
+    const auto at = row * static_cast<size_t>(side.dim), size = static_cast<size_t>(side.dim);
+    QuantizeDequantizeAffineRow<float>(std::span(rows).subspan(at, size),
+                                       {side.bits, side.quant_group_size, MetadataType::kFloat32},
+                                       {kClip, ClipMethod::kSort},
+                                       std::span(simulated).subspan(at, size));
+  }
+  return CompareWithCodec(stored, side, sample.format.metadata, kClip, rows, simulated);
+}
+
+CodecAgreement CompareAll(const Sample& sample) {
+  CodecAgreement all;
+  for (int head = 0; head < kHeads; ++head) {
+    all.Add(Compare(sample, CacheOrder::kKeys, head));
+    all.Add(Compare(sample, CacheOrder::kValues, head));
+  }
+  return all;
+}
+
+TEST(KernelCodec, PagesOfTheScalarCodecAgree) {
+  for (const int bits : {2, 3, 4}) {
+    for (const int page_tokens : {16, 128}) {
+      CacheFormat format{{128, bits, 128}, {64, 6 - bits, 32}, MetadataType::kFloat32, page_tokens};
+      const CodecAgreement all = CompareAll(MakeSample(format));
+      EXPECT_EQ(all.codes, kHeads * kTokens * (128 + 64));
+      EXPECT_EQ(all.differing(), 0) << bits << " bits, pages of " << page_tokens;
+    }
+  }
+}
+
+TEST(KernelCodec, ScalesInBf16AreReadAsStored) {
+  CacheFormat format;
+  format.metadata = MetadataType::kBFloat16;
+  const CodecAgreement all = CompareAll(MakeSample(format));
+  EXPECT_EQ(all.differing_codes, 0);
+  EXPECT_EQ(all.differing_metadata, 0);
+  EXPECT_GT(all.differing_simulated, 0);  // the simulator does not round scales
+}
+
+TEST(KernelCodec, OneBitIsOneDifference) {
+  const Sample sample = MakeSample({});
+  const CacheFormat& format = sample.format;
+  const size_t record = static_cast<size_t>(RecordBytes(format));
+  const auto turned = [&](size_t byte, int bit) {
+    Sample other = sample;
+    other.pages[byte] ^= static_cast<uint8_t>(1 << bit);
+    return CompareAll(other);
+  };
+  const CodecAgreement code = turned(static_cast<size_t>(VCodesOffset(format)) + 5, 3);
+  EXPECT_EQ(code.differing_codes, 1);
+  EXPECT_EQ(code.differing_simulated, 1);
+  EXPECT_EQ(code.differing_metadata, 0);
+  // Page 0, tile 0, head 0: the scale of token 0, its last bit.
+  const CodecAgreement scale = turned(static_cast<size_t>(KMetadataOffset(format)), 0);
+  EXPECT_EQ(scale.differing_metadata, 1);
+  EXPECT_EQ(scale.differing_codes, 0);
+  // The third tile has 8 tokens; what follows them is nobody's.
+  EXPECT_EQ(turned(3 * record - 1, 0).differing(), 0);
+}
+
+TEST(KernelCodec, AnotherHeadsPagesDoNotAgree) {
+  Sample sample = MakeSample({});
+  std::swap(sample.k[0], sample.k[1]);
+  EXPECT_GT(CompareAll(sample).differing_codes, 1000);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bundled model's own queries, keys and values through the real kernels.
+#include "export/validate/kernel_validation.h"
+
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include "export/validate/validate.h"
+#include "linalg/error.h"
+#include "tests/export/validate/tiny_validation.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kTexts = 2, kLength = 700;
+
+Json ValidateKernels(const std::filesystem::path& path, KernelValidationOptions options = {}) {
+  const TinyModel model;
+  const Artifact artifact = Artifact::Open(path);
+  const at::Device device("cuda:0");
+  options.num_sequences = kTexts;
+  KernelValidation kernels(artifact, device, options);
+  ValidationOptions validation = QuickOptions({"naive"});
+  validation.local_only = true;
+  ValidateModel(model.checkpoint, model.spec, device, at::kFloat,
+                {.texts = TinyTexts(1, kTexts, kLength), .needles = {}}, artifact, validation,
+                {.on_layer = {}, .stop_requested = {}, .beside = &kernels});
+  return kernels.Report();
+}
+
+TEST(KernelValidation, NeedsAGpu) {
+  const Artifact artifact = Artifact::Open(TinyArtifact());
+  EXPECT_THROW(KernelValidation(artifact, at::kCPU, {}), ResourceError);
+}
+
+TEST(KernelValidation, CodesAreTheCodecsAndOutputsTheReferences) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  const TinyModel model;
+  const AttentionSpec& spec = model.spec.layers[0].attention;
+  for (const int bits : {2, 3, 4}) {
+    const Json report = ValidateKernels(TinyArtifact(), {.k_bits = bits, .v_bits = 6 - bits});
+    EXPECT_TRUE(report["passed"]) << report.dump(1);
+    EXPECT_EQ(report["differing_codes"], 0);
+    EXPECT_EQ(report["differing_metadata"], 0);
+    EXPECT_EQ(report["differing_simulated"], 0);
+    EXPECT_EQ(report["rotations"], "per_head");
+    EXPECT_EQ(report["tokens"], kTexts * kLength);
+    EXPECT_EQ(report["queries"], kTexts * 8);
+    const int64_t quantized = QuantizedTokens(kLength, {64, 256});
+    EXPECT_EQ(quantized, 376);
+    EXPECT_EQ(report["codes"], kTexts * quantized * spec.num_kv_heads *
+                                   (spec.head_dim + spec.v_head_dim) *
+                                   static_cast<int64_t>(model.spec.layers.size()));
+    for (const Json& layer : report["layers"]) {
+      EXPECT_GT(layer["write_us"], 0);
+      EXPECT_GT(layer["decode_us"], 0);
+      for (const Json& head : layer["heads"]) {
+        EXPECT_GT(head["kernel_error"], 0);  // it is a measurement
+        EXPECT_LT(head["kernel_error"], 0.001) << layer["layer_id"];
+        EXPECT_LT(head["total_error"], 0.6) << layer["layer_id"];
+      }
+    }
+  }
+}
+
+TEST(KernelValidation, WindowsAsLongAsTheTextLeaveRoundingAlone) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  const Json report = ValidateKernels(TinyArtifact(), {.windows = {64, 1024}});
+  EXPECT_EQ(report["codes"], 0);
+  EXPECT_LT(report["total_error"], 0.02);
+  const Json quantized = ValidateKernels(TinyArtifact());
+  EXPECT_GT(quantized["total_error"], report["total_error"]);
+  // More bits, less error: the codes are those of the bits asked for.
+  const Json fine = ValidateKernels(TinyArtifact(), {.k_bits = 4, .v_bits = 4});
+  EXPECT_LT(fine["total_error"].get<double>(), 0.6 * quantized["total_error"].get<double>());
+}
+
+// The simulator of the arm and the real cache make the same mistake.
+TEST(KernelValidation, TheTotalErrorIsThatOfTheSimulatedArm) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  ValidationOptions options = QuickOptions({"oscar_per_head+clip+windows"});
+  options.local_only = true;
+  const Json v = ValidateTiny(TinyArtifact(), options, at::Device("cuda:0"), kLength);
+  const double simulated =
+      ArmOf(v, "oscar_per_head+clip+windows").at("local").at("output_rel_error").get<double>();
+  const double total = ValidateKernels(TinyArtifact())["total_error"].get<double>();
+  EXPECT_NEAR(total / simulated, 1, 0.5);  // other rows, and the cache in bf16
+}
+
+}  // namespace
+}  // namespace oscar

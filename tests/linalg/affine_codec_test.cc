@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "linalg/affine_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "linalg/error.h"
+#include "linalg/int2_codec.h"
+#include "tests/linalg/random_values.h"
+
+namespace oscar {
+namespace {
+
+using Codes = std::vector<uint8_t>;
+using Floats = std::vector<float>;
+
+struct Encoded {
+  Codes codes;
+  Floats scales_zeros;
+};
+Encoded Encode(const Floats& x, const AffineFormat& format) {
+  const auto groups = x.size() / static_cast<size_t>(format.quant_group_size);
+  Encoded e{Codes(x.size()), Floats(2 * groups)};
+  EncodeAffineRow(x, format, e.codes, e.scales_zeros);
+  return e;
+}
+
+Floats RandomRow(int64_t dim, uint64_t seed) {
+  const std::vector<double> x = RandomRows(1, dim, seed);
+  return Floats(x.begin(), x.end());
+}
+
+TEST(AffineCodec, EveryCodeOfItsRange) {
+  for (const int bits : {1, 2, 3, 4, 8}) {
+    Floats x(size_t{1} << bits);
+    std::iota(x.begin(), x.end(), -3.0F);
+    const Encoded e = Encode(x, {bits, static_cast<int64_t>(x.size()), MetadataType::kFloat32});
+    EXPECT_EQ(e.scales_zeros, (Floats{1, 3})) << bits;
+    Codes all(x.size());
+    std::iota(all.begin(), all.end(), uint8_t{0});
+    EXPECT_EQ(e.codes, all) << bits;
+    Floats y(x.size());
+    DecodeAffineRow(e.codes, e.scales_zeros, {bits, static_cast<int64_t>(x.size())}, y);
+    EXPECT_EQ(y, x) << bits;
+  }
+}
+
+TEST(AffineCodec, HalvesRoundUp) {
+  const Encoded e = Encode({0, 7, 0.5F, 1.5F, 2.49F, 6.5F}, {3, 6, MetadataType::kFloat32});
+  EXPECT_EQ(e.codes, (Codes{0, 7, 1, 2, 2, 7}));
+}
+
+TEST(AffineCodec, EveryGroupHasItsOwnScale) {
+  const Encoded e = Encode({0, 15, 3, 0, -30, 0, -6, -4}, {4, 4, MetadataType::kFloat32});
+  EXPECT_EQ(e.scales_zeros, (Floats{1, -0.0F, 2, 15}));
+  EXPECT_EQ(e.codes, (Codes{0, 15, 3, 0, 0, 15, 12, 13}));
+}
+
+// Two bits are the INT2 codec, whose bytes have vectors of their own.
+TEST(AffineCodec, TwoBitsAreTheInt2Codec) {
+  const Int2Format int2{
+      .head_dim = 128, .quant_group_size = 32, .metadata = MetadataType::kBFloat16};
+  const Floats x = RandomRow(128, 1);
+  const Encoded e = Encode(x, {2, 32, MetadataType::kBFloat16});
+  Codes packed(32), codes(128);
+  Floats scales_zeros(8);
+  EncodeRow(x, int2, packed, scales_zeros);
+  UnpackCodes(packed, int2, codes);
+  EXPECT_EQ(e.codes, codes);
+  EXPECT_EQ(e.scales_zeros, scales_zeros);
+  for (const float value : scales_zeros) EXPECT_EQ(std::bit_cast<uint32_t>(value) & 0xFFFFU, 0U);
+}
+
+TEST(AffineCodec, ClippedRowsAreWhatAReaderGets) {
+  for (const int bits : {2, 3, 4}) {
+    for (const ClipMethod method : {ClipMethod::kSort, ClipMethod::kBisect}) {
+      for (const MetadataType type : {MetadataType::kFloat32, MetadataType::kBFloat16}) {
+        const AffineFormat format{bits, 64, type};
+        const RowClip clip{0.92, method};
+        const Floats x = RandomRow(128, static_cast<uint64_t>(bits));
+        Codes codes(128);
+        Floats scales_zeros(4), decoded(128), expected(128);
+        const float threshold = ClipAndEncodeAffineRow(x, format, clip, codes, scales_zeros);
+        DecodeAffineRow(codes, scales_zeros, format, decoded);
+        EXPECT_EQ(threshold, QuantizeDequantizeAffineRow<float>(x, format, clip, expected));
+        EXPECT_EQ(decoded, expected);
+        EXPECT_EQ(threshold, ClipThreshold<float>(x, 0.92, method));
+      }
+    }
+  }
+}
+
+TEST(AffineCodec, RefusesRowsThatDoNotFit) {
+  const float max = std::numeric_limits<float>::max();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THROW(Encode({0, nan}, {4, 2}), NumericalError);
+  EXPECT_THROW(Encode({-max, max}, {4, 2}), NumericalError);
+  // A scale that float32 holds and bfloat16 rounds to infinity.
+  const Floats wide = {0, max};
+  EXPECT_NO_THROW(Encode(wide, {1, 2, MetadataType::kFloat32}));
+  EXPECT_THROW(Encode(wide, {1, 2, MetadataType::kBFloat16}), NumericalError);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The measurements that every run begins with, because floors are stated against them.
+#pragma once
+
+#include <vector>
+
+#include "tools/bench/bench_case.h"
+
+namespace oscar {
+
+// Reads, then a copy, of buffers far larger than any cache; a part of BandwidthBench().
+std::vector<BenchEntry> ReferenceBandwidth();
+
+}  // namespace oscar

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The machine that a measurement was made on. Trap: clocks are nvidia-smi's, read while the device
+// copies memory; where there is no nvidia-smi they are absent, not guessed.
+#pragma once
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// ResourceError if there is no CUDA device, in CUDA's own words.
+void CheckCudaDevice();
+
+// {"gpu", "compute_capability", "sms", "l2_bytes", "memory_bytes", "cuda_driver", "cuda_runtime",
+// and of nvidia-smi: "driver", "idle", "loaded"} of the current device.
+Json DescribeBenchMachine();
+
+int64_t L2Bytes();  // of the current device
+
+}  // namespace oscar

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What oscar-bench prints: a case's times beside its floor and its bar, and ratios between cases.
+// Trap: where the result was wrong or the case failed there are no times.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "linalg/error.h"
+#include "tools/bench/bench_timer.h"
+
+namespace oscar {
+
+struct BenchResult {
+  std::string kernel, name;
+  double bytes = 0, flops = 0, peak_tflops = 0, bar_us = 0;  // as in BenchCase
+  int buffers = 0;
+  std::optional<BenchTiming> timing;  // absent unless the result is right
+  std::optional<BenchCheck> check;    // absent where nothing ran
+  std::string error;                  // why it did not run
+  ExitCode error_code = ExitCode::kDone;
+};
+
+// Of the memory, bytes per microsecond, measured in the same run.
+struct BenchBandwidth {
+  double read = 0, copy = 0;
+};
+
+// Makes, times and checks a case. What fails is in the result; nothing is thrown.
+BenchResult RunEntry(const BenchEntry& entry, int samples);
+
+// The best read and copy among results of ReferenceBandwidth(); ResourceError where there is none.
+BenchBandwidth BestBandwidth(const std::vector<BenchResult>& results);
+
+// max(bytes / read bandwidth, flops / peak), microseconds; nothing where neither is known, and of
+// what is not in device memory.
+std::optional<double> FloorUs(const BenchResult& result, const BenchBandwidth& bandwidth);
+
+// Time of LibTorch's best BF16 attention over ours, for decode cases of the same shape.
+struct BenchRatio {
+  std::string name;
+  double ours_us = 0, peer_us = 0, bar = 0;  // bar 0: nothing is asked
+  double value() const { return peer_us / ours_us; }
+};
+std::vector<BenchRatio> PeerRatios(const std::vector<BenchResult>& results);
+// The peers that belong to a decode run: the shape that has a bar.
+bool IsPeerOfDecode(const BenchEntry& entry);
+
+Json BenchJson(const std::vector<BenchResult>& results, const BenchBandwidth& bandwidth,
+               int64_t l2_bytes);
+std::string BenchText(const std::vector<BenchResult>& results, const BenchBandwidth& bandwidth);
+
+// kGateFailed for a wrong result, else the first failure's code.
+ExitCode BenchExitCode(const std::vector<BenchResult>& results);
+
+}  // namespace oscar

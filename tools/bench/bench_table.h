@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What oscar-bench knows: one function per file of this folder, and the table of them. A benchmark
+// is a new file and a row. Trap: making entries costs nothing and needs no GPU; only
+// BenchEntry::make does.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/bench/bench_case.h"
+
+namespace oscar {
+
+std::vector<BenchEntry> BandwidthBench();    // of this machine: what the others are judged by
+std::vector<BenchEntry> PeerBench();         // LibTorch's BF16 attention
+std::vector<BenchEntry> DecodeBench();       // decode attention over the quantized cache
+std::vector<BenchEntry> AttentionKlBench();  // KL of a layer's attention rows
+std::vector<BenchEntry> StatisticsBench();   // second moments of a layer
+std::vector<BenchEntry> WriteBench();        // rotate, clip, quantize, pack; flush; append
+std::vector<BenchEntry> EighBench();         // eigenbases on the host
+
+// Rows in the order in which they run and print.
+std::span<const BenchEntries> BenchTable();
+
+}  // namespace oscar

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Times a case by the rules of reference/performance.md section 5. Graph: one CUDA graph launches
+// every set of buffers once; a sample is one replay between two events, divided by the sets. Eager:
+// the same launches one by one, beginning with an idle device; what runs on the host is timed so
+// too. Trap: an eager sample of a short kernel measures the host that launches it, which is why
+// both are given.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tools/bench/bench_case.h"
+
+namespace oscar {
+
+// Of one launch, microseconds.
+struct BenchSummary {
+  double median = 0, p10 = 0, p90 = 0, min = 0;
+  int samples = 0;
+};
+// Nearest rank; `us` must not be empty.
+BenchSummary Summarize(std::vector<double> us);
+
+struct BenchTiming {
+  BenchSummary eager;
+  std::optional<BenchSummary> graph;  // absent where the case cannot be captured
+  const BenchSummary& best() const { return graph ? *graph : eager; }
+};
+
+// Launches longer than this take a fifth of the samples, but no fewer than kFewSamples.
+inline constexpr double kLongLaunchUs = 5000;
+inline constexpr int kFewSamples = 20;
+int SamplesFor(double launch_us, int samples);
+
+// Leaves every set launched; throws ResourceError of a failed launch.
+BenchTiming TimeCase(const BenchCase& bench, int samples);
+
+}  // namespace oscar
