@@ -18,9 +18,12 @@ struct HopperTile {
   static constexpr int kDim = kDimOf;  // head_dim rounded up to 64
   static constexpr int kDv = kDvOf;    // columns of V per CTA; 0: logits only
   static constexpr bool kTwoQueries = kTwoQueriesOf;
-  static constexpr int kRows = HopperTileRows(kDim, kDv > 0);
+  static constexpr int kRows = kHopperTileRows;  // two warpgroups
   static constexpr int kThreads = 2 * kRows;
-  static constexpr int kKeys = kDim <= 128 && kDv == 0 ? 64 : 32;
+  // Two CTAs of 128 registers a thread keep both the tensor cores and the other pipes busy, and one
+  // computes while the other starts or ends.
+  static constexpr int kCtas = kDim <= 128 && kDv == 0 ? 2 : 1;
+  static constexpr int kKeys = kDim <= 128 && kDv == 0 && !kTwoQueries ? 64 : 32;
   static constexpr int kPanelBytes = kKeys * 128;                // 64 columns of a tile of keys
   static constexpr int kKeyBytes = kDim / 64 * 2 * kPanelBytes;  // per 64 columns: K, then K^
   static constexpr int kValueBytes = kDv / 64 * kPanelBytes;     // V; V^ has as many
@@ -31,9 +34,10 @@ struct HopperTile {
   static constexpr int SharedBytes(int stages) {
     return 1024 + kQueryBytes * (kTwoQueries ? 2 : 1) + stages * kStageBytes + kBarrierBytes;
   }
+  // As many as fit beside kCtas - 1 others; 1 KB of each CTA is the system's.
   static constexpr int kStages = [] {
     int stages = kMaxStages;
-    while (stages > 2 && SharedBytes(stages) > 227 * 1024) --stages;
+    while (stages > 2 && SharedBytes(stages) > (228 / kCtas - 1) * 1024) --stages;
     return stages;
   }();
 };
@@ -92,7 +96,7 @@ __device__ __forceinline__ void HopperOutputs(const KlParams& p, const RowKeys& 
 #endif
 
 template <typename Tile>
-__global__ void __launch_bounds__(Tile::kThreads, 1)
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
     HopperKlKernel(const __grid_constant__ KlParams p, const __grid_constant__ HopperMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kDim = Tile::kDim, kDv = Tile::kDv, kKeys = Tile::kKeys, kStages = Tile::kStages;
@@ -139,8 +143,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     for (int column = 0; column < kDv; column += 64) panel(maps.v, v_tile * kDv + column);
     for (int column = 0; column < kDv; column += 64) panel(maps.v_hat, v_tile * kDv + column);
   };
-  // One stage stays free of copies: so far may a warpgroup lag behind the first.
-  constexpr int kAhead = kStages - 1;
+  // Where there are enough, two stages stay free of copies: so far may a warpgroup lag behind.
+  constexpr int kAhead = kStages > 2 ? kStages - 2 : 1;
   int next = 0, next_stage = 0;
   uint32_t next_parity = 1;  // of `empty`: the first use of a stage waits for nothing
   const auto copy_next = [&] {
@@ -163,8 +167,11 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   const int group = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 128, 0);  // known to be uniform
   const uint64_t my_queries = WgmmaOperand(SharedAddress(queries) + group * (64 * kDim * 2));
   const uint64_t first_keys = WgmmaOperand(SharedAddress(stages));
-  // From this key on, some row of the warpgroup sees keys exactly; its four warps go together.
+  // Rows of the warpgroup see no key after `group_last`, and some see keys from `group_exact` on
+  // exactly; its four warps go together. Rows of the warp see none after `warp_last`.
+  const int group_last = RowPosition(p, first_vrow + group * 64 + 63);
   [[maybe_unused]] const int group_exact = RowPosition(p, first_vrow + group * 64) - p.recent + 1;
+  const int warp_last = RowPosition(p, warp_vrow + 15);
   RowSums rows[2];
   volatile FarSums far[2];
   ClearFar(far);
@@ -176,27 +183,31 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     if (warp == 0) copy_next();
     WaitBarrier(full + stage, parity);
     const int tile_key = range.begin + tile * kKeys;
-    float acc[kKeys];
-    HopperLogits<Tile>(my_queries, first_keys + stage * (Tile::kStageBytes / 16), acc);
-    if constexpr (kDv == 0) {
-      if (lane == 0) Arrive(empty + stage);
-      if (p.softcap_in > 0) Softcap(p, acc);
-      AddTile(p, keys, tile_key, lane, acc, rows, far);
-    } else {
-      if (p.softcap_in > 0) Softcap(p, acc);
-      AddTileWithWeights(p, keys, tile_key, lane, acc, rows, outputs);
-      Decay(outputs, out, out_hat);
-      const uint32_t v = SharedAddress(stages) + stage * Tile::kStageBytes + Tile::kKeyBytes;
-      const uint32_t v_hat = v + Tile::kValueBytes;
-      const float* const weights_hat = acc + kKeys / 2;
-      HopperOutputs<Tile, Keep::kAll>(p, keys, tile_key, lane, acc, v, out);
-      if (tile_key < p.sink || tile_key + kKeys > group_exact) {
-        HopperOutputs<Tile, Keep::kStored>(p, keys, tile_key, lane, weights_hat, v_hat, out_hat);
-        HopperOutputs<Tile, Keep::kExact>(p, keys, tile_key, lane, weights_hat, v, out_hat);
+    if (tile_key <= group_last) {
+      float acc[kKeys];
+      HopperLogits<Tile>(my_queries, first_keys + stage * (Tile::kStageBytes / 16), acc);
+      if constexpr (kDv == 0) {
+        if (lane == 0) Arrive(empty + stage);
+        if (p.softcap_in > 0) Softcap(p, acc);
+        if (tile_key <= warp_last) AddTile(p, keys, tile_key, lane, acc, rows, far);
       } else {
-        HopperOutputs<Tile, Keep::kAll>(p, keys, tile_key, lane, weights_hat, v_hat, out_hat);
+        if (p.softcap_in > 0) Softcap(p, acc);
+        AddTileWithWeights(p, keys, tile_key, lane, acc, rows, outputs);
+        Decay(outputs, out, out_hat);
+        const uint32_t v = SharedAddress(stages) + stage * Tile::kStageBytes + Tile::kKeyBytes;
+        const uint32_t v_hat = v + Tile::kValueBytes;
+        const float* const weights_hat = acc + kKeys / 2;
+        HopperOutputs<Tile, Keep::kAll>(p, keys, tile_key, lane, acc, v, out);
+        if (tile_key < p.sink || tile_key + kKeys > group_exact) {
+          HopperOutputs<Tile, Keep::kStored>(p, keys, tile_key, lane, weights_hat, v_hat, out_hat);
+          HopperOutputs<Tile, Keep::kExact>(p, keys, tile_key, lane, weights_hat, v, out_hat);
+        } else {
+          HopperOutputs<Tile, Keep::kAll>(p, keys, tile_key, lane, weights_hat, v_hat, out_hat);
+        }
+        if (lane == 0) Arrive(empty + stage);
       }
-      if (lane == 0) Arrive(empty + stage);
+    } else if (lane == 0) {
+      Arrive(empty + stage);
     }
     if (++stage == kStages) {
       stage = 0;

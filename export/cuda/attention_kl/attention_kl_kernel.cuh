@@ -4,16 +4,17 @@
 // What a thread does with its part of a tile of logits, whichever instruction made them: the
 // accumulators of an m16n8 product, rows lane/4 and lane/4 + 8, columns 8 j + 2 (lane % 4) + {0,
 // 1}. Every thread keeps its own sums; they meet in float64 at the end, so the loop has no exchange
-// between lanes. Sums: reference/performance.md section 4, in the form KL = log1p(B + C) - B with
-// B = mean of delta and C = mean of e^delta - 1 - delta under P. What bounds the kernel is the
-// number of instructions per (query, key) pair: 17 here where every |delta| <= 2. Trap: a hidden
-// key has s = -inf and d = 0; anything that multiplies s itself must skip it.
+// between lanes. Sums: reference/performance.md section 4, in the form KL = log1p(B + C) - B with B
+// = mean of delta and C = mean of e^delta - 1 - delta under P. What bounds the kernel is the number
+// of instructions per (query, key) pair: 9 in AddPlain(), 17 in AddNear(). Trap: a hidden key has s
+// = -inf and d = 0; anything that multiplies s itself must skip it.
 #pragma once
 
 #include <cuda_bf16.h>
 
 #include <cstdint>
 
+#include "export/cuda/attention_kl/attention_kl_params.h"
 #include "export/cuda/attention_kl/attention_kl_rows.cuh"
 
 namespace oscar::kl {
@@ -147,23 +148,22 @@ __device__ __forceinline__ void AddNear(const KlParams& p, const float (&acc)[kK
     tile[h].near = fmaf(tile[h].delta, p.scale, tile[h].sum) + tile[h].curve;
 }
 
-// At most 40: e^delta is taken, and where it is close to 1 the polynomial.
+// At most 40, and of root mean square 0.1 or more: e^delta - 1 - delta may be a difference of sums.
 template <int kKeys>
-__device__ __forceinline__ void AddMiddle(const KlParams& p, const float (&acc)[kKeys],
-                                          const RowSums (&rows)[2], TileSums (&tile)[2]) {
+__device__ __forceinline__ void AddPlain(const KlParams& p, const float (&acc)[kKeys],
+                                         const RowSums (&rows)[2], TileSums (&tile)[2]) {
 #pragma unroll
   for (int i = 0; i < kKeys / 2; ++i) {
     TileSums& t = tile[i / 2 % 2];
     const float d = acc[kKeys / 2 + i];
     const float e = Exp2(fmaf(acc[i], p.scale_log2, -rows[i / 2 % 2].max));
-    const float ratio = Exp2(d * p.scale_log2);
-    const float curve = fmaf(d, -p.scale, ratio - 1);
-    const float close = d * d * Polynomial(p.close_curve, d);
     t.sum += e;
     t.delta = fmaf(e, d, t.delta);
-    t.near = fmaf(e, ratio, t.near);
-    t.curve = fmaf(e, fabsf(d) > p.close ? curve : close, t.curve);
+    t.near = fmaf(e, Exp2(d * p.scale_log2), t.near);
   }
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+    tile[h].curve = fmaf(tile[h].delta, -p.scale, tile[h].near - tile[h].sum);
 }
 
 // Any: keys beyond 2 are summed relative to max_hat. With kWeights leaves e and 2^(s^ - max_hat) in
@@ -242,16 +242,17 @@ __device__ __forceinline__ void AddTile(const KlParams& p, const RowKeys& keys, 
   constexpr unsigned kAll = 0xFFFFFFFFu;
   float error[2] = {0, 0};
   TileDifferences(p, keys, tile_key, lane, acc, error, rows);
-  const float spread = fmaxf(error[0], error[1]);  // not less than any d^2
-  const bool near = !__any_sync(kAll, spread > p.near_sq);
-  if (near || !__any_sync(kAll, spread > p.far_sq)) {
+  // Sums of kKeys / 4 squares: the largest is not less than any d^2.
+  const float most = fmaxf(error[0], error[1]), least = fminf(error[0], error[1]);
+  const bool plain = __all_sync(kAll, least >= kKeys / 4 * p.plain_sq && most <= p.far_sq);
+  if (plain || __all_sync(kAll, most <= p.near_sq)) {
     while (true) {
-      TileSums tile[2];
       Hold(acc);  // nothing of the second try may be kept from the first: registers are full
-      if (near)
-        AddNear(p, acc, rows, tile);
+      TileSums tile[2];
+      if (plain)
+        AddPlain(p, acc, rows, tile);
       else
-        AddMiddle(p, acc, rows, tile);
+        AddNear(p, acc, rows, tile);
       if (!__any_sync(kAll, fmaxf(tile[0].sum, tile[1].sum) > kLargeSum)) {
         Accumulate(rows[0], tile[0]);
         Accumulate(rows[1], tile[1]);

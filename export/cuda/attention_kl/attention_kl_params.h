@@ -13,23 +13,19 @@
 namespace oscar::kl {
 
 // Virtual rows of a CTA.
-constexpr int HopperTileRows(int head_dim, bool outputs) {
-  return head_dim <= 128 && !outputs ? 256 : 128;
-}
-constexpr int kPortableTileRows = 64;
+constexpr int kHopperTileRows = 128, kPortableTileRows = 64;
 
-// e^x - 1 - x = x^2 * sum(c_k x^k), weighted minimax fits: relative error 9.7e-8 for |x| <= 2,
-// where nothing else is needed, and 2.4e-8 for |x| <= 1/4, below which e^x - 1 would cancel.
-constexpr double kNearDelta = 2, kCloseDelta = 0.25, kFarDelta = 40;
-constexpr int kNearTerms = 9, kCloseTerms = 5;
+// How a tile is summed depends on its |delta|. A thread's part of a row, 16 or 8 keys, is plain if
+// their root mean square is at least 0.1, so that e^delta - 1 - delta, a difference then, keeps its
+// digits, and none can exceed 40. Otherwise, where none can exceed 2, it is a polynomial:
+// e^x - 1 - x = x^2 * sum(c_k x^k), weighted minimax fit, relative error 9.7e-8. What is neither is
+// summed with a maximum of its own.
+constexpr double kPlainDelta = 0.1, kNearDelta = 2, kFarDelta = 40;
+constexpr int kNearTerms = 9;
 constexpr double kNearCurve[kNearTerms] = {
     0.4999999765660917,     0.16666646606618926,   0.04166684553917814,
     0.008334049424050064,   0.0013886975290996037, 0.00019774108639905547,
     2.4847947025898386e-05, 2.984318693105695e-06, 2.8162336807381404e-07};
-constexpr double kCloseCurve[kCloseTerms] = {0.49999999936964823, 0.16666642461502157,
-                                             0.04166671717269118, 0.008348838946339098,
-                                             0.001389534280415166};
-
 // Partial sums of a virtual row over a chunk of keys. With e = 2^(scaled s - max), d = s^ - s in
 // units of q·k and delta = scale * d. Keys are "far" where delta is so large that e^delta might
 // overflow; they are summed relative to a maximum of s^:
@@ -67,8 +63,8 @@ struct KlParams {
   float scale, scale_log2;        // scale_log2 = scale * log2(e)
   float softcap_in, softcap_out;  // s = softcap_out * tanh(softcap_in * q·k); softcap_in 0: none
   // In units of q·k: the deltas above, squares of them, polynomials of d.
-  float near, near_sq, close, far_sq;
-  float near_curve[kNearTerms], close_curve[kCloseTerms];
+  float near, near_sq, plain_sq, far_sq;
+  float near_curve[kNearTerms];
 };
 
 }  // namespace oscar::kl

@@ -66,8 +66,7 @@ Plan PlanOf(const AttentionKlShape& s, const AttentionKlOptions& o) {
   CheckShape(s, o);
   Plan plan{};
   plan.hopper = !o.portable && HasWgmma();
-  plan.tile_rows =
-      plan.hopper ? HopperTileRows(static_cast<int>(s.head_dim), o.outputs) : kPortableTileRows;
+  plan.tile_rows = plan.hopper ? kHopperTileRows : kPortableTileRows;
   plan.num_vrows = s.rows * (s.num_q_heads / s.num_kv_heads);
   const int64_t tiles = CeilDiv(plan.num_vrows, plan.tile_rows) * s.num_kv_heads;
   // Outputs of a row are summed by one CTA.
@@ -161,12 +160,10 @@ KlParams ParamsOf(const AttentionKlShape& s, const AttentionKlOptions& o,
   p.near = static_cast<float>(kNearDelta / o.scale);
   p.near_sq = square(kNearDelta / o.scale);
   p.far_sq = square(kFarDelta / o.scale);
-  p.close = static_cast<float>(kCloseDelta / o.scale);
+  p.plain_sq = square(kPlainDelta / o.scale);
   double power = o.scale * o.scale;
-  for (int k = 0; k < kNearTerms; ++k, power *= o.scale) {
+  for (int k = 0; k < kNearTerms; ++k, power *= o.scale)
     p.near_curve[k] = static_cast<float>(kNearCurve[k] * power);
-    if (k < kCloseTerms) p.close_curve[k] = static_cast<float>(kCloseCurve[k] * power);
-  }
   return p;
 }
 
