@@ -34,6 +34,12 @@ for model in "${models[@]}"; do
   OSCAR_TEST_MODEL=$model build/cuda/tests/calib/oscar_gpu_test
 done
 build/cuda/tests/export/validate/oscar_validate_test --gtest_filter='*Gpu*'
+echo "== kernels"
+for program in build/cuda/tests/export/cuda/oscar_*_kernel_test build/cuda/tests/export/validate/oscar_kernel_validation_test; do
+  "$program" | grep -vE '^\[ (RUN|      OK)'
+done
+tools/sanitize_kernels.sh build/cuda
+build/cuda/tools/oscar-bench all --quiet
 [ -d .gpu/packs ] && OSCAR_TEST_PACKS=$PWD/.gpu/packs build/cuda/tests/export/validate/oscar_independent_test
 build/cuda/tests/capture/model/oscar_model_test --gtest_filter='*Gpu*'
 if [ -n "${1:-}" ]; then
