@@ -23,8 +23,16 @@ __global__ void FillKernel(uint4* data, int64_t size, uint32_t set) {
 
 __device__ uint32_t Sum(uint4 words) { return words.x + words.y + words.z + words.w; }
 
+// CTAs of an SM that the registers must allow: chips of compute capability x.6, x.9 and 12.0 hold
+// 1,536 threads, the others 2,048.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900 && __CUDA_ARCH__ != 1000
+constexpr int kCtasPerSm = 6;
+#else
+constexpr int kCtasPerSm = 8;
+#endif
+
 // data [size] -> sums [gridDim.x]: of all words that the CTA read.
-__global__ void __launch_bounds__(kThreads, 8)
+__global__ void __launch_bounds__(kThreads, kCtasPerSm)
     ReadKernel(const uint4* __restrict__ data, int64_t size, uint32_t* sums) {
   const int64_t stride = int64_t{gridDim.x} * kThreads;
   int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
