@@ -18,7 +18,7 @@ inline constexpr int kUnitHeads = 8;    // query heads of a unit: the N of the m
 
 struct DecodeKernelArguments {
   DecodeArguments call;
-  int num_q_heads, gqa_ratio, heads_per_unit, units_per_kv_head;
+  int num_q_heads, gqa_ratio, heads_per_unit;
   int record_bytes, k_metadata, v_metadata;  // byte sizes and offsets in a record
   int tiles_per_page_log2;
   int64_t page_bytes;
@@ -49,7 +49,11 @@ void LaunchDecodeBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t
 constexpr int DecodeCtasPerSm(int k_dim, int v_dim, bool general) {
   return (k_dim + v_dim <= 256 && !general ? 16 : 8) / kDecodeWarps;
 }
-// CTAs per SM that a plan counts on: twice as many warps measured no better.
-inline constexpr int kPlannedCtasPerSm = 2;
+// Bytes of a bf16 window tile in units of a pair of records.
+constexpr int WindowTileCost(const CacheFormat& format) {
+  const int bytes = kTileTokens * 2 * (format.k.dim + format.v.dim);
+  const int cost = (bytes + RecordBytes(format)) / (2 * RecordBytes(format));
+  return cost > 1 ? cost : 1;
+}
 
 }  // namespace oscar

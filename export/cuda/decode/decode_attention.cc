@@ -52,12 +52,6 @@ void Launch(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
   }
 }
 
-// Bytes of a bf16 window tile in units of a pair of records.
-int WindowTileCost(const CacheFormat& format) {
-  const int bytes = kTileTokens * 2 * (format.k.dim + format.v.dim);
-  return std::max((bytes + RecordBytes(format)) / (2 * RecordBytes(format)), 1);
-}
-
 int NumSplits(double cost, double chunk) {
   return std::max(1, static_cast<int>(cost / chunk + 0.999));
 }
@@ -123,7 +117,9 @@ DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_hea
                     static_cast<double>(length - in_windows) / kTileTokens);
   }
   const int units = num_kv_heads * plan.units_per_kv_head;
-  const double chunk = BestChunk(costs, units, kPlannedCtasPerSm * num_sms);
+  const double chunk =
+      BestChunk(costs, units,
+                num_sms * DecodeCtasPerSm(format.k.dim, format.v.dim, NeedsGeneralDecode(format)));
   int first = 0;
   for (const double cost : costs) {
     plan.first_split.push_back(static_cast<uint16_t>(first));
@@ -156,7 +152,6 @@ void RunDecode(const DecodePlan& plan, const DecodeArguments& arguments, void* w
   args.num_q_heads = plan.num_q_heads;
   args.gqa_ratio = plan.num_q_heads / plan.num_kv_heads;
   args.heads_per_unit = plan.heads_per_unit;
-  args.units_per_kv_head = plan.units_per_kv_head;
   args.record_bytes = RecordBytes(cache.format);
   args.k_metadata = KMetadataOffset(cache.format);
   args.v_metadata = VMetadataOffset(cache.format);

@@ -40,8 +40,7 @@ struct DecodeShape {
   // steps.
   static constexpr int kStageTiles = kMaxRecord <= 1408 ? 4 : kMaxRecord <= 7168 ? 2 : 1;
   static constexpr int kStepTiles = kStageTiles >= 2 ? 2 : 1;
-  static constexpr int kWindowTileCost =  // as decode_attention.cc counts it
-      (32 * (kK + kV) + kMaxRecord) / (2 * kMaxRecord);
+  static constexpr int kWindowTileCost = WindowTileCost(kFormat);  // of a fast instance
   static constexpr int kQueryStride = kK + 8;  // values per row in shared memory: no conflicts
   static constexpr bool kQueryInRegisters = kK <= 128;
 };
