@@ -117,15 +117,15 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {
-      InitBarrier(full + s, 1);
-      InitBarrier(empty + s, Tile::kThreads / 32);
+      BarrierInit(SharedAddress(full + s), 1);
+      BarrierInit(SharedAddress(empty + s), Tile::kThreads / 32);
     }
   }
   LoadQueries<Tile::kRows, kDim>(p, p.q, item.kv_head, first_vrow, queries);
   if constexpr (kTwoQueries)
     LoadQueries<Tile::kRows, kDim>(p, p.q_hat, item.kv_head, first_vrow,
                                    queries + Tile::kQueryBytes);
-  PublishShared();
+  FenceAsyncProxy();
   __syncthreads();
 
   const auto copy = [&](int tile, int stage) {
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
       CopyTensor(to, &map, full + stage, column, item.kv_head, key);
       to += Tile::kPanelBytes;
     };
-    ExpectBytes(full + stage, Tile::kStageBytes);
+    BarrierExpect(SharedAddress(full + stage), Tile::kStageBytes);
     for (int column = 0; column < kDim; column += 64) {
       panel(maps.k, column);
       panel(maps.k_hat, column);
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
   uint32_t next_parity = 1;  // of `empty`: the first use of a stage waits for nothing
   const auto copy_next = [&] {
     if (next < num_tiles && lane == 0) {
-      WaitBarrier(empty + next_stage, next_parity);
+      BarrierWait(SharedAddress(empty + next_stage), next_parity);
       copy(next, next_stage);
     }
     ++next;
@@ -181,13 +181,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
   uint32_t parity = 0;
   for (int tile = 0; tile < num_tiles; ++tile) {
     if (warp == 0) copy_next();
-    WaitBarrier(full + stage, parity);
+    BarrierWait(SharedAddress(full + stage), parity);
     const int tile_key = range.begin + tile * kKeys;
     if (tile_key <= group_last) {
       float acc[kKeys];
       HopperLogits<Tile>(my_queries, first_keys + stage * (Tile::kStageBytes / 16), acc);
       if constexpr (kDv == 0) {
-        if (lane == 0) Arrive(empty + stage);
+        if (lane == 0) BarrierArrive(SharedAddress(empty + stage));
         if (p.softcap_in > 0) Softcap(p, acc);
         if (tile_key <= warp_last) AddTile(p, keys, tile_key, lane, acc, rows, far);
       } else {
@@ -204,10 +204,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
         } else {
           HopperOutputs<Tile, Keep::kAll>(p, keys, tile_key, lane, weights_hat, v_hat, out_hat);
         }
-        if (lane == 0) Arrive(empty + stage);
+        if (lane == 0) BarrierArrive(SharedAddress(empty + stage));
       }
     } else if (lane == 0) {
-      Arrive(empty + stage);
+      BarrierArrive(SharedAddress(empty + stage));
     }
     if (++stage == kStages) {
       stage = 0;

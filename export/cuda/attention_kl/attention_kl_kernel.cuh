@@ -16,18 +16,13 @@
 
 #include "export/cuda/attention_kl/attention_kl_params.h"
 #include "export/cuda/attention_kl/attention_kl_rows.cuh"
+#include "export/cuda/device/mma.cuh"  // Exp2
 
 namespace oscar::kl {
 
 constexpr float kLowest = -1e30f;  // finite: kLowest - kLowest = 0
 // Weights are relative to a maximum that may be old; a sum above this calls for a new one.
 constexpr float kLargeSum = 0x1p30f;
-
-__device__ __forceinline__ float Exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 // Sums over far keys of a row, in local memory because few tiles have any; see KlField.
 struct FarSums {

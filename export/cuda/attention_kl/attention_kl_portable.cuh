@@ -27,28 +27,8 @@ struct PortableTile {
   }
 };
 
-__device__ __forceinline__ uint32_t SharedOffset(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-__device__ __forceinline__ void LoadMatrices(uint32_t address, uint32_t (&r)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-__device__ __forceinline__ void LoadTransposed(uint32_t address, uint32_t (&r)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
 __device__ __forceinline__ void Mma(float* d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, "
-      "%2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  MmaBf16(reinterpret_cast<float(&)[4]>(*d), a[0], a[1], a[2], a[3], b0, b1);
 }
 
 // Columns [column, column + kDim) of keys [first, first + kKeys) of a head, in swizzled panels
@@ -65,10 +45,7 @@ __device__ __forceinline__ void CopyKeys(const KlParams& p, const __nv_bfloat16*
         inside ? from + (static_cast<int64_t>(first + row) * p.num_kv_heads + kv_head) * dim +
                      column + piece * 8
                : from;
-    asm volatile(
-        "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + PanelOffset(kKeys, row, piece)),
-        "l"(source), "r"(inside ? 16 : 0)
-        : "memory");
+    CopyAsync16OrZero(to + PanelOffset(kKeys, row, piece), source, inside);
   }
 }
 
@@ -81,12 +58,12 @@ __device__ __forceinline__ void Product(uint32_t queries, uint32_t keys, int war
 #pragma unroll
   for (int step = 0; step < kDim / 16; ++step) {
     uint32_t a[4];
-    LoadMatrices(queries + PanelOffset(64, warp * 16 + lane % 16, 2 * step + lane / 16), a);
+    LoadMatrices(a, queries + PanelOffset(64, warp * 16 + lane % 16, 2 * step + lane / 16));
 #pragma unroll
     for (int n = 0; n < kKeys; n += 16) {
       uint32_t b[4];
-      LoadMatrices(keys + PanelOffset(kKeys, n + lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2),
-                   b);
+      LoadMatrices(
+          b, keys + PanelOffset(kKeys, n + lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2));
       Mma(acc + n / 2, a, b[0], b[1]);
       Mma(acc + n / 2 + 4, a, b[2], b[3]);
     }
@@ -105,7 +82,8 @@ __device__ __forceinline__ void PortableOutputs(const KlParams& p, const RowKeys
 #pragma unroll
     for (int n = 0; n < Tile::kDv; n += 16) {
       uint32_t b[4];
-      LoadTransposed(values + PanelOffset(Tile::kKeys, 16 * i + lane % 16, n / 8 + lane / 16), b);
+      LoadMatricesTransposed(
+          b, values + PanelOffset(Tile::kKeys, 16 * i + lane % 16, n / 8 + lane / 16));
       Mma(out + n / 2, high, b[0], b[1]);
       Mma(out + n / 2, low, b[0], b[1]);
       Mma(out + n / 2 + 4, high, b[2], b[3]);
@@ -129,7 +107,7 @@ __global__ void __launch_bounds__(PortableTile<kDim, kDv>::kThreads)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
   const bool two_queries = p.q_hat != nullptr;
-  const uint32_t queries = SharedOffset(shared);
+  const uint32_t queries = SharedAddress(shared);
   const uint32_t queries_hat = queries + (two_queries ? Tile::kQueryBytes : 0);
   const uint32_t stages = queries_hat + Tile::kQueryBytes;
   LoadQueries<Tile::kRows, kDim>(p, p.q, item.kv_head, first_vrow, shared);
@@ -163,10 +141,11 @@ __global__ void __launch_bounds__(PortableTile<kDim, kDv>::kThreads)
   [[maybe_unused]] OutputSums outputs[2];
   [[maybe_unused]] float out[kDv > 0 ? kDv / 2 : 1] = {}, out_hat[kDv > 0 ? kDv / 2 : 1] = {};
   copy(0);
-  asm volatile("cp.async.commit_group;" ::: "memory");
+  CopyAsyncCommit();
   for (int tile = 0; tile < num_tiles; ++tile) {
     if (tile + 1 < num_tiles) copy(tile + 1);
-    asm volatile("cp.async.commit_group;\ncp.async.wait_group 1;" ::: "memory");
+    CopyAsyncCommit();
+    CopyAsyncWait<1>();
     __syncthreads();
     const uint32_t stage = stages + tile % 2 * Tile::kStageBytes;
     const int tile_key = range.begin + tile * kKeys;

@@ -1,21 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Hopper instructions that attention-KL needs, sm_90a: warpgroup matrix products, bulk tensor
-// copies, barriers in shared memory (PTX ISA 8.x, sections on wgmma, cp.async.bulk.tensor and
-// mbarrier). Trap: accumulators may be touched between WgmmaWait() and the next product only, and
-// the compiler does not know it; Hold() of attention_kl_kernel.cuh tells it.
+// The Hopper instructions that attention-KL needs, sm_90a, and nothing else does: warpgroup
+// matrix products and bulk tensor copies (PTX ISA 8.x, sections on wgmma and cp.async.bulk.tensor).
+// Trap: accumulators may be touched between WgmmaWait() and the next product only, and the compiler
+// does not know it; Hold() of attention_kl_kernel.cuh tells it.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
 
 #include <cstdint>
 
-namespace oscar::kl {
+#include "export/cuda/device/mma.cuh"
 
-__device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
+namespace oscar::kl {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -133,33 +131,6 @@ __device__ __forceinline__ void WgmmaColumns(float (&d)[64], const uint32_t (&a)
         "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
         "+f"(d[63])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-__device__ __forceinline__ void InitBarrier(uint64_t* barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(SharedAddress(barrier)),
-               "r"(arrivals));
-}
-__device__ __forceinline__ void ExpectBytes(uint64_t* barrier, uint32_t bytes) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(barrier)),
-      "r"(bytes)
-      : "memory");
-}
-__device__ __forceinline__ void Arrive(uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(SharedAddress(barrier)) : "memory");
-}
-__device__ __forceinline__ void WaitBarrier(uint64_t* barrier, uint32_t parity) {
-  asm volatile(
-      "{\n.reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n}\n" ::"r"(SharedAddress(barrier)),
-      "r"(parity)
-      : "memory");
-}
-// Ordinary stores to shared memory become visible to products and copies.
-__device__ __forceinline__ void PublishShared() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // A box of map [tokens, heads, dim] at (token, head, column) into shared memory.

@@ -34,6 +34,21 @@ __device__ inline void MmaBf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+// Four 8 x 8 matrices of 16-bit values from shared memory, as they are or each transposed; lane l
+// gives the address of row l % 8 of matrix l / 8.
+__device__ inline void LoadMatrices(uint32_t (&r)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void LoadMatricesTransposed(uint32_t (&r)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+
 // An 8 x 8 matrix of 16-bit values, row g in lanes 4g..4g+3, to its transpose.
 __device__ inline uint32_t Transpose8x8(uint32_t x) {
   uint32_t y;
@@ -63,13 +78,19 @@ __device__ inline uint32_t SharedAddress(const void* shared) {
 
 // 16 bytes from global to shared memory, around L1; both 16-byte aligned.
 __device__ inline void CopyAsync16(uint32_t shared, const void* global) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
-__device__ inline void CopyAsyncCommit() { asm volatile("cp.async.commit_group;"); }
+// The same, or 16 zero bytes.
+__device__ inline void CopyAsync16OrZero(uint32_t shared, const void* global, bool copy) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
+               "r"(copy ? 16 : 0)
+               : "memory");
+}
+__device__ inline void CopyAsyncCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most `kPending` of this thread's groups are in flight.
 template <int kPending>
 __device__ inline void CopyAsyncWait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending));
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
 // Bulk copies (sm_90): one thread asks for a piece, a barrier in shared memory counts its bytes.
@@ -92,6 +113,9 @@ __device__ inline void FenceAsyncProxy() {
 __device__ inline void BarrierExpect(uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
+}
+__device__ inline void BarrierArrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 __device__ inline void BarrierWait(uint32_t barrier, int parity) {
   asm volatile(

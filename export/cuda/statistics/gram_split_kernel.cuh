@@ -44,20 +44,6 @@ struct SplitShared {
   double2 sums[Cover::kPairs][Cover::kThreads];  // float64, each thread's own; order as in partials
 };
 
-// As CopyAsync16, or 16 zero bytes.
-__device__ inline void CopyAsync16OrZero(uint32_t shared, const void* global, bool copy) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
-               "r"(copy ? 16 : 0));
-}
-
-// Four 8 x 8 matrices of 16-bit values, transposed; lane l gives the address of row l % 8 of matrix
-// l / 8.
-__device__ inline void LoadTransposed(uint32_t shared, uint32_t (&m)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(shared));
-}
-
 // x = x0 + x1 + x2 exactly while x2 is no smaller than bfloat16's smallest subnormal. An infinite
 // or NaN x leaves a NaN.
 __device__ inline void SplitFloat32(const RawValues<RowType::kFloat32>& x, uint4 (&planes)[3]) {
@@ -136,9 +122,8 @@ struct SplitWarp {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int plane = 0; plane < kPlanes; ++plane)
-      LoadTransposed(
-          SharedAddress(stage.Chunk(plane, first_row + lane % 16, 2 * block + lane / 16)),
-          values[plane]);
+      LoadMatricesTransposed(values[plane], SharedAddress(stage.Chunk(plane, first_row + lane % 16,
+                                                                      2 * block + lane / 16)));
   }
   __device__ void AddTile(int tile, const Block& a, const Block& b) {
 #pragma unroll

@@ -55,8 +55,8 @@ __device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy)
   }
   CopyAsyncCommit();
   CopyAsyncWait<0>();
-#if __CUDA_ARCH__ >= 900
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#if OSCAR_BULK_COPY
+  FenceAsyncProxy();
 #endif
   __syncthreads();
 }

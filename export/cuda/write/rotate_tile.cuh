@@ -16,19 +16,6 @@ inline constexpr int kPieceDepth = 32;                          // rows of R
 inline constexpr int kPieceColumns = 64;
 inline constexpr int kPieceValues = kPieceDepth * RowStride(kPieceColumns);
 
-__device__ inline void LoadMatrices(uint32_t (&r)[4], uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-__device__ inline void LoadMatricesTransposed(uint32_t (&r)[4], uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-
 // R[k0.., n0..] to `piece`; columns beyond dim stay as they are.
 __device__ inline void LoadPiece(const __nv_bfloat16* r, int dim, int k0, int n0,
                                  __nv_bfloat16* piece) {
