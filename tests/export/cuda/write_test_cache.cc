@@ -12,6 +12,7 @@
 #include <random>
 
 #include "linalg/error.h"
+#include "tests/export/cuda/record_row.h"
 
 namespace oscar {
 namespace {
@@ -22,20 +23,6 @@ std::vector<int32_t> Shuffled(int size, unsigned seed) {
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937(seed));
   return order;
-}
-
-void SetBits(uint8_t* word_bytes, uint32_t mask, uint32_t bits) {
-  uint32_t word;
-  std::memcpy(&word, word_bytes, 4);
-  word = (word & ~mask) | bits;
-  std::memcpy(word_bytes, &word, 4);
-}
-
-void SetPlane(uint8_t* plane, CacheOrder order, int dim, int plane_bits, int t, int d,
-              uint32_t code) {
-  const CodePlace place = PlaceOfCode(order, dim, plane_bits, t, d);
-  SetBits(plane + WordByte(PlaneWords(dim, plane_bits), place.lane, place.word),
-          ((1U << plane_bits) - 1) << place.bit, code << place.bit);
 }
 
 // 0 in bytes of a record that hold no code, else 0xFF: 1-bit planes may end in half a word.
@@ -49,7 +36,7 @@ std::vector<uint8_t> UsedBits(const CacheFormat& format) {
     std::fill(plane, plane + PlaneBytes(side.dim, 1), uint8_t{0});
     for (int t = 0; t < kTileTokens; ++t) {
       for (int d = 0; d < side.dim; ++d)
-        SetPlane(plane, values ? CacheOrder::kValues : CacheOrder::kKeys, side.dim, 1, t, d, 1);
+        PutCode(plane, values ? CacheOrder::kValues : CacheOrder::kKeys, side.dim, 1, t, d, 1);
     }
   }
   return used;
@@ -159,27 +146,10 @@ void WriteTestCache::ExpectQuantized(int request, int token, int head, const __n
     for (size_t i = 0; i < scales_zeros.size(); ++i)
       scales_zeros[i] = i % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : 0;
   }
-  const int t = token % kTileTokens;
-  uint8_t* record = ExpectedRecord(request, token, head);
-  uint8_t* low = record + (values ? VCodesOffset(format) : KCodesOffset(format));
-  const CacheOrder order = values ? CacheOrder::kValues : CacheOrder::kKeys;
-  for (int d = 0; d < side.dim; ++d) {
-    const uint32_t code = codes[static_cast<size_t>(d)];
-    SetPlane(low, order, side.dim, 2, t, d, code & 3);
-    if (side.bits > 2)
-      SetPlane(low + PlaneBytes(side.dim, 2), order, side.dim, side.bits - 2, t, d, code >> 2);
-  }
-  uint8_t* metadata = record + (values ? VMetadataOffset(format) : KMetadataOffset(format));
-  for (int i = 0; i < 2 * GroupsPerRow(side); ++i) {
-    const float value = Canonical(scales_zeros[static_cast<size_t>(i)]);
-    const auto index = static_cast<size_t>(MetadataIndex(t, i / 2) + i % 2);
-    if (format.metadata == MetadataType::kFloat32) {
-      std::memcpy(metadata + 4 * index, &value, 4);
-    } else {
-      const __nv_bfloat16 rounded = __float2bfloat16(value);
-      std::memcpy(metadata + 2 * index, &rounded, 2);
-    }
-  }
+  for (float& x : scales_zeros) x = Canonical(x);
+  PutRow(ExpectedRecord(request, token, head), format,
+         values ? CacheOrder::kValues : CacheOrder::kKeys, token % kTileTokens, codes,
+         scales_zeros);
 }
 
 void WriteTestCache::Expect(int request, int position, const __nv_bfloat16* k,

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "linalg/affine_codec.h"
+#include "tests/export/cuda/record_row.h"
 
 namespace oscar {
 namespace {
@@ -30,22 +31,11 @@ struct Sample {
   std::vector<std::vector<float>> k, v;  // [heads][tokens * dim]
 };
 
-void PutBits(uint8_t* plane, CacheOrder order, int dim, int plane_bits, int t, int d, int bits) {
-  const CodePlace place = PlaceOfCode(order, dim, plane_bits, t, d);
-  uint8_t* word = plane + WordByte(PlaneWords(dim, plane_bits), place.lane, place.word);
-  uint32_t value;
-  std::memcpy(&value, word, 4);
-  value |= static_cast<uint32_t>(bits) << place.bit;
-  std::memcpy(word, &value, 4);
-}
-
 void PutSide(Sample& sample, CacheOrder order, int head, const std::vector<float>& rows) {
   const CacheFormat& format = sample.format;
-  const bool keys = order == CacheOrder::kKeys;
-  const CacheSide& side = keys ? format.k : format.v;
-  const int groups = GroupsPerRow(side);
+  const CacheSide& side = order == CacheOrder::kKeys ? format.k : format.v;
   std::vector<uint8_t> codes(static_cast<size_t>(side.dim));
-  std::vector<float> scales_zeros(static_cast<size_t>(2 * groups));
+  std::vector<float> scales_zeros(static_cast<size_t>(2 * GroupsPerRow(side)));
   for (int token = 0; token < kTokens; ++token) {
     ClipAndEncodeAffineRow(
         std::span(rows).subspan(static_cast<size_t>(token * side.dim), codes.size()),
@@ -55,24 +45,7 @@ void PutSide(Sample& sample, CacheOrder order, int head, const std::vector<float
     uint8_t* record =
         sample.pages.data() + token / format.page_tokens * PageBytes(format, kHeads) +
         (head * tiles + token % format.page_tokens / kTileTokens) * RecordBytes(format);
-    uint8_t* low = record + (keys ? KCodesOffset(format) : VCodesOffset(format));
-    for (int d = 0; d < side.dim; ++d) {
-      const int code = codes[static_cast<size_t>(d)];
-      PutBits(low, order, side.dim, 2, t, d, code & 3);
-      if (side.bits > 2)
-        PutBits(low + PlaneBytes(side.dim, 2), order, side.dim, side.bits - 2, t, d, code >> 2);
-    }
-    uint8_t* metadata = record + (keys ? KMetadataOffset(format) : VMetadataOffset(format));
-    for (int i = 0; i < 2 * groups; ++i) {
-      const int index = MetadataIndex(t, i / 2) + i % 2;
-      const auto bits = std::bit_cast<uint32_t>(scales_zeros[static_cast<size_t>(i)]);
-      const auto half = static_cast<uint16_t>(bits >> 16);
-      if (format.metadata == MetadataType::kFloat32) {
-        std::memcpy(metadata + 4 * index, &bits, 4);
-      } else {
-        std::memcpy(metadata + 2 * index, &half, 2);
-      }
-    }
+    PutRow(record, format, order, t, codes, scales_zeros);
   }
 }
 
