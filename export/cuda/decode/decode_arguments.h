@@ -13,8 +13,9 @@
 
 namespace oscar {
 
-inline constexpr int kDecodeWarps = 8;  // of a CTA
-inline constexpr int kUnitHeads = 8;    // query heads of a unit: the N of the mma, padded
+inline constexpr int kDecodeWarps = 8;      // of a CTA
+inline constexpr int kUnitHeads = 8;        // query heads of a unit: the N of the mma, padded
+inline constexpr int kNarrowUnitHeads = 4;  // of a unit that a narrow instance serves
 
 struct DecodeKernelArguments {
   DecodeArguments call;

@@ -57,18 +57,20 @@ int NumSplits(double cost, double chunk) {
 }
 
 // The best size of a split, of requests of `costs` with `units` CTAs each, in quantized tiles. A
-// CTA has a fixed cost, and every split that of its merge; both as measured
-// (tools/bench/RESULTS.md).
+// CTA has a fixed cost, every split that of its merge, and a launch that fills the GPU leaves the
+// next one no room to start early; all as measured (tools/bench/RESULTS.md).
 double BestChunk(const std::vector<double>& costs, int units, int slots) {
-  constexpr double kCtaOverhead = 24, kMergeCost = 1.5;
+  constexpr double kCtaOverhead = 24, kMergeCost = 1.5, kFullCost = 8, kFull = 0.95;
   const double longest = *std::max_element(costs.begin(), costs.end());
   double best_time = 0, best = longest;
   for (int splits = 1; splits <= std::max(1, 2 * slots / units); ++splits) {
     const double chunk = std::max(longest / splits, 1.0);
     int64_t ctas = 0;
     for (const double cost : costs) ctas += int64_t{units} * NumSplits(cost, chunk);
-    const double waves = static_cast<double>((ctas + slots - 1) / slots);
-    const double time = waves * (chunk + kCtaOverhead) + kMergeCost * splits;
+    const int64_t waves = (ctas + slots - 1) / slots;
+    const auto in_last_wave = static_cast<double>(ctas - (waves - 1) * slots);
+    const double time = static_cast<double>(waves) * (chunk + kCtaOverhead) + kMergeCost * splits +
+                        (in_last_wave > kFull * slots ? kFullCost : 0);
     if (best_time == 0 || time < best_time) best_time = time, best = chunk;
   }
   return best;

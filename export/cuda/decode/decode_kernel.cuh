@@ -14,20 +14,17 @@
 
 namespace oscar {
 
-// Shared memory: query rows in fp16 and bf16, sums of their granules, then the ring.
+// Shared memory: query rows in fp16 (fragments, in a narrow instance) and bf16, sums of their
+// granules, then the ring.
 template <class Shape>
 struct DecodeSharedLayout {
   static constexpr int kRows = 0;
-  static constexpr int kBf16Rows = kRows + kUnitHeads * Shape::kQueryStride * 2;
-  static constexpr int kSums = kBf16Rows + kUnitHeads * Shape::kQueryStride * 2;
+  static constexpr int kBf16Rows =
+      kRows + (Shape::kNarrow ? Shape::kQueryWords * 32 * 4 : kUnitHeads * Shape::kQueryStride * 2);
+  static constexpr int kSums = kBf16Rows + Shape::kUnit * Shape::kQueryStride * 2;
   static constexpr int kScratch = kSums + kUnitHeads * (Shape::kK / 32) * 4;
-  static constexpr int kBarriers = (kScratch + 4 * kDecodeWarps + 7) / 8 * 8;
+  static constexpr int kBarriers = (kScratch + 4 * kScratchWords + 7) / 8 * 8;
   static constexpr int kRing = (kBarriers + 8 * kDecodeWarps * kMaxRingStages + 127) / 128 * 128;
-  // A warp also reorders its window output in its ring.
-  static constexpr int LeastStages(int record_bytes) {
-    const int stage = Shape::kStageTiles * record_bytes, reorder = 4 * Shape::kV * kUnitHeads;
-    return 2 * stage >= reorder ? 2 : (reorder + stage - 1) / stage;
-  }
   static constexpr int Bytes(int ring_stages, int record_bytes) {
     const int ring = kDecodeWarps * ring_stages * Shape::kStageTiles * record_bytes;
     const int merge = MergeBuffers<Shape>::kBytes;
@@ -36,17 +33,17 @@ struct DecodeSharedLayout {
 };
 
 // Loads the unit's queries and leaves in shared memory: fp16 rows scaled by a power of two so that
-// the largest value lies in [2^14, 2^15), and by 4^-(octet % 4); the rows as they are; sums of the
-// scaled values over granules of 32 dims. Returns the power of two. All threads.
+// the largest value lies in [2^14, 2^15), and by 4^-(octet % 4); sums of the scaled values over
+// granules of 32 dims. Returns the power of two. All threads.
 template <class Shape>
 __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t* shared) {
   using Layout = DecodeSharedLayout<Shape>;
   __half* rows = reinterpret_cast<__half*>(shared + Layout::kRows);
-  __nv_bfloat16* bf16_rows = reinterpret_cast<__nv_bfloat16*>(shared + Layout::kBf16Rows);
   float* sums = reinterpret_cast<float*>(shared + Layout::kSums);
   float* scratch = reinterpret_cast<float*>(shared + Layout::kScratch);
   constexpr int kGranules = Shape::kK / 32, kHeads = kUnitHeads / kDecodeWarps;  // of a warp
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  __nv_bfloat16* bf16_rows = reinterpret_cast<__nv_bfloat16*>(shared + Layout::kBf16Rows);
   float x[kHeads][kGranules];
   float largest = 0;
 #pragma unroll
@@ -120,26 +117,32 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
 
   const int length = __ldg(cache.lengths + request);
   const int quantized = __ldg(cache.quantized + request);
-  const int window_id = __ldg(cache.window_of_request + request);
 
   // This warp's share.
   const int first_position = args.call.rule.window > 0 ? max(length - args.call.rule.window, 0) : 0;
-  const WindowTiles windows = FindWindowTiles(cache, length, quantized, first_position);
+  WindowTiles windows = FindWindowTiles(cache, length, quantized, first_position);
   TileRange range;
   range.first_token = min(max(first_position - cache.sink_tokens, 0), quantized);
   range.end_token = quantized;
-  // Quantized tiles are shared out in pairs.
+  // Quantized tiles are shared out in pairs. Where every warp can have window tiles, all have as
+  // many of both; else they come first, each at the cost of some pairs.
   const int num_tiles = (quantized + kTileTokens - 1) / kTileTokens;
   const int first_pair = range.first_token / (2 * kTileTokens);
   const int num_pairs = (num_tiles + 1) / 2 - first_pair;
   const int cost = Shape::kGeneral ? args.window_tile_cost : Shape::kWindowTileCost;
-  const int num_windows = windows.count(), window_cost = num_windows * cost;
-  const unsigned total = window_cost + num_pairs, shares = splits * kDecodeWarps;
-  const unsigned share = split * kDecodeWarps + warp;
-  const int bound = static_cast<int>(total * (share + lane % 2) / shares);  // divisions are slow
+  const unsigned shares = splits * kDecodeWarps, share = split * kDecodeWarps + warp;
+  const int num_windows = windows.count();
+  const bool spread = num_windows >= static_cast<int>(shares);
+  const int window_cost = spread ? 0 : num_windows * cost;
+  const unsigned amount = spread && (lane & 2) ? num_windows : window_cost + num_pairs;
+  const int bound = static_cast<int>(amount * (share + lane % 2) / shares);  // divisions are slow
   const int begin = __shfl_sync(~0U, bound, 0), end = __shfl_sync(~0U, bound, 1);
-  const int first_window = min((begin + cost - 1) / cost, num_windows);
-  const int last_window = min((end + cost - 1) / cost, num_windows);
+  int first_window = min((begin + cost - 1) / cost, num_windows);
+  int last_window = min((end + cost - 1) / cost, num_windows);
+  if (spread) {
+    first_window = __shfl_sync(~0U, bound, 2);
+    last_window = __shfl_sync(~0U, bound, 3);
+  }
   range.first = 2 * (first_pair + max(begin - window_cost, 0));
   range.last = min(2 * (first_pair + max(end - window_cost, 0)), num_tiles);
   range.pages = cache.page_table + int64_t{request} * cache.page_table_stride;
@@ -150,46 +153,74 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   RecordRing<Shape> ring(
       args, range, slots,
       reinterpret_cast<uint64_t*>(shared + Layout::kBarriers) + warp * kMaxRingStages, lane);
-  if (first_window >= last_window) ring.Start();
+  const __nv_bfloat16 *window_keys = nullptr, *window_values = nullptr;  // [slots, dim]
+  // A tile is on its way into the L2 cache before it is needed, even while it is written.
+  const auto prefetch = [&](int tile) {
+    const int64_t slot = WindowTileSlot(windows, cache, tile);
+    PrefetchRows<kTileTokens * Shape::kK>(window_keys + slot * Shape::kK, lane);
+    PrefetchRows<kTileTokens * Shape::kV>(window_values + slot * Shape::kV, lane);
+  };
+  if (first_window < last_window) {
+    FindOldestSlot(cache, windows);
+    const int64_t slab = int64_t{__ldg(cache.window_of_request + request)} * cache.num_kv_heads;
+    window_keys = cache.windows + (slab + kv_head) * WindowHeadValues(cache);
+    window_values = window_keys + int64_t{WindowSlots(cache)} * Shape::kK;
+    if (!spread) prefetch(first_window);
+  }
+  // The window output is reordered in the ring's last slots.
+  const int late_stages =
+      first_window < last_window ? ring.StagesOf(4 * Shape::kV * kUnitHeads) : 0;
+  ring.Start(ring.Stages() - late_stages);
 
   WaitForPreviousKernel();
-  const float query_scale = PrepareQuery<Shape>(
-      args.call.q + (int64_t{request} * args.num_q_heads + first_head) * Shape::kK, heads, shared);
+  const __nv_bfloat16* q =
+      args.call.q + (int64_t{request} * args.num_q_heads + first_head) * Shape::kK;
+  QueryFragments<Shape> query;
+  float query_scale = 0;
+  if constexpr (Shape::kNarrow)
+    PrepareNarrowQuery(q, heads, args.call.rule.scale,
+                       reinterpret_cast<__nv_bfloat16*>(shared + Layout::kBf16Rows),
+                       reinterpret_cast<uint32_t*>(shared + Layout::kRows),
+                       reinterpret_cast<uint32_t*>(shared + Layout::kScratch), query.narrow);
+  else
+    query_scale = PrepareQuery<Shape>(q, heads, shared);
 
   Softmax<Shape> state;
   state.Clear();
   if (first_window < last_window) {
-    const int num_slots = WindowSlots(cache);
-    const __nv_bfloat16* head_windows =
-        cache.windows +
-        (int64_t{window_id} * cache.num_kv_heads + kv_head) * WindowHeadValues(cache);
+    // The query of this lane's column; the second column of a narrow head has none.
+    const int column = lane / 4;
+    const __nv_bfloat16* row = reinterpret_cast<const __nv_bfloat16*>(shared + Layout::kBf16Rows) +
+                               column * Shape::kUnit / kUnitHeads * Shape::kQueryStride;
+    if (Shape::kNarrow && column % 2 == 1) row = nullptr;
     for (int tile = first_window; tile < last_window; ++tile) {
-      uint32_t valid;
-      const int slot = WindowTileSlots(windows, cache, tile, lane, valid);
-      AttendWindowTile<Shape>(
-          args.call.rule, head_windows + int64_t{slot} * Shape::kK,
-          head_windows + int64_t{num_slots} * Shape::kK + int64_t{slot} * Shape::kV, valid,
-          reinterpret_cast<const __nv_bfloat16*>(shared + Layout::kBf16Rows), lane, state);
+      const int slot = WindowTileSlot(windows, cache, tile);
+      AttendWindowTile<Shape>(args.call.rule, window_keys + int64_t{slot} * Shape::kK,
+                              window_values + int64_t{slot} * Shape::kV,
+                              ValidSlots(windows, cache, tile, slot, lane), row, lane, state);
     }
-    ReorderWindowOutput<Shape>(reinterpret_cast<float*>(slots), lane, state);
-    ring.Start();
+    ReorderWindowOutput<Shape>(
+        reinterpret_cast<float*>(slots + (ring.Stages() - late_stages) * ring.StageBytes()), lane,
+        state);
+    ring.Start(late_stages);
   }
 
   if (range.first < range.last) {
-    QueryFragments<Shape> query;
-    query.rows = reinterpret_cast<const __half*>(shared + Layout::kRows);
-    query.factor = args.call.rule.scale * kLog2E * 0x1p24F / query_scale;
-    const float* sums = reinterpret_cast<const float*>(shared + Layout::kSums);
+    if constexpr (!Shape::kNarrow) {
+      query.rows = reinterpret_cast<const __half*>(shared + Layout::kRows);
+      query.factor = args.call.rule.scale * kLog2E * 0x1p24F / query_scale;
+      const float* sums = reinterpret_cast<const float*>(shared + Layout::kSums);
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
+      for (int h = 0; h < 2; ++h) {
 #pragma unroll
-      for (int n = 0; n < Shape::kKeyGranules; ++n) query.sums[n][h] = 0;
+        for (int n = 0; n < Shape::kKeyGranules; ++n) query.sums[n][h] = 0;
 #pragma unroll
-      for (int n = 0; n < Shape::kK / 32; ++n)
-        query.sums[Shape::kKeyGranules == 1 ? 0 : n][h] +=
-            sums[(2 * (lane % 4) + h) * (Shape::kK / 32) + n];
+        for (int n = 0; n < Shape::kK / 32; ++n)
+          query.sums[Shape::kKeyGranules == 1 ? 0 : n][h] +=
+              sums[(2 * (lane % 4) + h) * (Shape::kK / 32) + n];
+      }
+      query.Load(lane);
     }
-    query.Load(lane);
     AttendQuantized<Shape>(args, range, query, ring, lane, state);
   }
 

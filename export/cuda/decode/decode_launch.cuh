@@ -31,7 +31,7 @@ int SharedBytes(int ring_stages, int record_bytes) {
 
 template <class Shape>
 void LaunchDecodeShape(DecodeKernelArguments args, dim3 grid, cudaStream_t stream) {
-  args.ring_stages = DecodeSharedLayout<Shape>::LeastStages(args.record_bytes);
+  args.ring_stages = Shape::RingStages(args.record_bytes);
   const int bytes = SharedBytes<Shape>(args.ring_stages, args.record_bytes);
   OSCAR_CUDA_CHECK(cudaFuncSetAttribute(DecodeKernel<Shape>,
                                         cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
@@ -48,15 +48,24 @@ void LaunchDecodeShape(DecodeKernelArguments args, dim3 grid, cudaStream_t strea
   OSCAR_CUDA_CHECK(cudaLaunchKernelEx(&config, DecodeKernel<Shape>, args));
 }
 
+template <int kK, int kV, ScaleType kScales>
+void LaunchTwoBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
+  constexpr bool kHasNarrow = kK % 64 == 0;
+  if (kHasNarrow && args.heads_per_unit <= kNarrowUnitHeads)
+    LaunchDecodeShape<DecodeShape<kK, kV, 2, 2, kScales, kHasNarrow>>(args, grid, stream);
+  else
+    LaunchDecodeShape<DecodeShape<kK, kV, 2, 2, kScales>>(args, grid, stream);
+}
+
 template <int kK, int kV>
 void LaunchDecode(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
   const CacheFormat& format = args.call.cache.format;
   if (NeedsGeneralDecode(format))
     LaunchDecodeShape<DecodeShape<kK, kV, 0, 0, ScaleType::kAny>>(args, grid, stream);
   else if (format.metadata == MetadataType::kFloat32)
-    LaunchDecodeShape<DecodeShape<kK, kV, 2, 2, ScaleType::kFloat32>>(args, grid, stream);
+    LaunchTwoBits<kK, kV, ScaleType::kFloat32>(args, grid, stream);
   else
-    LaunchDecodeShape<DecodeShape<kK, kV, 2, 2, ScaleType::kBFloat16>>(args, grid, stream);
+    LaunchTwoBits<kK, kV, ScaleType::kBFloat16>(args, grid, stream);
 }
 
 template <int kK, int kV, int kKBits>

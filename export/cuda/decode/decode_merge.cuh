@@ -35,7 +35,7 @@ __device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, 
                                  State& state) {
   const int g = lane / 4, t = lane % 4;
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
+  for (int h = 0; h < Shape::kLaneHeads; ++h) {
 #pragma unroll
     for (int step = 4; step < 32; step *= 2) {
       state.sum[h] += __shfl_xor_sync(~0U, state.sum[h], step);
@@ -43,7 +43,7 @@ __device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, 
       for (int n = 0; n < Shape::kValueGranules; ++n)
         state.zeros[n][h] += __shfl_xor_sync(~0U, state.zeros[n][h], step);
     }
-    const int head = 2 * t + h;
+    const int head = Shape::kLaneHeads * t + h;
     if (head >= heads) continue;
     if (g == 0) {
       buffers.reference[warp * heads + head] = state.reference[h];
@@ -56,8 +56,9 @@ __device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, 
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int octet = 2 * b + half;
-        const float code_sum =
-            state.out[b][h + 2 * half] * (0x1p24F / static_cast<float>(1 << 2 * (octet % 4)));
+        float code_sum = state.out[b][h + 2 * half];
+        if (Shape::kNarrow) code_sum += state.out[b][1 + 2 * half];
+        code_sum *= 0x1p24F / static_cast<float>(1 << 2 * (octet % 4));
         const float zeros = state.zeros[Shape::kValueGranules == 1 ? 0 : octet / 4][h];
         out[8 * octet + g] = (code_sum - zeros) * unscale;
       }

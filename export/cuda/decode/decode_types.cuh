@@ -7,12 +7,14 @@
 
 #include "export/cuda/cache/cache_view.h"
 #include "export/cuda/decode/decode_arguments.h"
+#include "export/cuda/device/mma.cuh"
 
 namespace oscar {
 
 inline constexpr float kNoScore = -1e30F;  // reference of a softmax that has seen nothing
 inline constexpr float kLog2E = 1.44269504F;
 inline constexpr int kMaxRingStages = 8;
+inline constexpr int kScratchWords = 16;   // of a CTA, for maxima over warps and the like
 inline constexpr float kMaxRise = 8;       // log2: scores may exceed the reference by this
 inline constexpr float kMaxStepSum = 512;  // of a step: see AttendTiles
 
@@ -21,11 +23,21 @@ inline constexpr float kMaxStepSum = 512;  // of a step: see AttendTiles
 // dims, whatever the group size.
 enum class ScaleType { kFloat32, kBFloat16, kAny };
 
-template <int kKeyDim, int kValueDim, int kKeyBits, int kValueBits, ScaleType kScaleType>
+//
+// A narrow instance serves units of up to 4 query heads: a query enters the tensor cores as two
+// columns of 8-bit integers (narrow_keys.cuh), and the two columns of a head take the two halves of
+// a tile's tokens in the product with V. A wide one serves 8 heads, one column each.
+template <int kKeyDim, int kValueDim, int kKeyBits, int kValueBits, ScaleType kScaleType,
+          bool kIsNarrow = false>
 struct DecodeShape {
   static constexpr int kK = kKeyDim, kV = kValueDim, kKBits = kKeyBits, kVBits = kValueBits;
   static constexpr ScaleType kScales = kScaleType;
   static constexpr bool kGeneral = kScales == ScaleType::kAny;
+  static constexpr bool kNarrow = kIsNarrow;
+  static_assert(!kNarrow || (kKBits == 2 && kK % 64 == 0));
+  static constexpr int kUnit = kNarrow ? kNarrowUnitHeads : kUnitHeads;  // query heads, at most
+  static constexpr int kLaneHeads = kNarrow ? 1 : 2;                     // query heads of a lane
+  static constexpr int kScores = 2 * kLaneHeads;  // of a lane and tile: [2 tokens, kLaneHeads]
   static_assert(kGeneral == (kKBits == 0) && kGeneral == (kVBits == 0));
   static constexpr int kKeyGranules = kGeneral ? kK / 32 : 1;
   static constexpr int kValueGranules = kGeneral ? kV / 32 : 1;
@@ -40,23 +52,30 @@ struct DecodeShape {
   // steps.
   static constexpr int kStageTiles = kMaxRecord <= 1408 ? 4 : kMaxRecord <= 7168 ? 2 : 1;
   static constexpr int kStepTiles = kStageTiles >= 2 ? 2 : 1;
+  // A warp also reorders its window output in its ring.
+  static constexpr int RingStages(int record_bytes) {
+    const int stage = kStageTiles * record_bytes, reorder = 4 * kV * kUnitHeads;
+    return 2 * stage >= reorder ? 2 : (reorder + stage - 1) / stage;
+  }
+  static constexpr int kRingStages = RingStages(kMaxRecord);       // of a fast instance
   static constexpr int kWindowTileCost = WindowTileCost(kFormat);  // of a fast instance
   static constexpr int kQueryStride = kK + 8;  // values per row in shared memory: no conflicts
+  static constexpr int kQueryWords = kK / 16;  // of a lane in a narrow instance
   static constexpr bool kQueryInRegisters = kK <= 128;
 };
 
-// Of one warp. Lane 4 g + t owns query heads 2t and 2t + 1 of the unit.
+// Of one warp. Lane 4 g + t owns query heads 2t and 2t + 1 of the unit, or head t (narrow).
 //
 // Accumulators: out[b][0..1] is dimension 16 b + g, out[b][2..3] dimension 16 b + 8 + g, of
 // sum p sigma 2^v code 4^(octet % 4) 2^-24: codes enter the mma where they lie in their word, as
 // fp16 subnormals. Values are then  sigma (code - zero): the zeros' part is one number per head.
-template <int kV, int kGranules>
+template <int kV, int kGranules, int kHeads>
 struct RunningSoftmax {
   float out[kV / 16][4];
-  float reference[2];         // no score exceeds it by more than kMaxRise
-  float sum[2];               // of this lane's tokens: 2^(score - reference)
-  float zeros[kGranules][2];  // of this lane's tokens: sum p sigma 2^v zero
-  float value_scale;          // 2^v: keeps p sigma 2^v in fp16's range
+  float reference[kHeads];         // no score exceeds it by more than kMaxRise
+  float sum[kHeads];               // of this lane's tokens: 2^(score - reference)
+  float zeros[kGranules][kHeads];  // of this lane's tokens: sum p sigma 2^v zero
+  float value_scale;               // 2^v: keeps p sigma 2^v in fp16's range
 
   __device__ void Clear() {
 #pragma unroll
@@ -64,7 +83,7 @@ struct RunningSoftmax {
 #pragma unroll
       for (int i = 0; i < 4; ++i) out[b][i] = 0;
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < kHeads; ++h) {
       reference[h] = kNoScore;
       sum[h] = 0;
 #pragma unroll
@@ -74,27 +93,26 @@ struct RunningSoftmax {
   }
 
   // Multiplies what was summed so far.
-  __device__ void Rescale(const float (&factor)[2], float value_factor) {
+  __device__ void Rescale(const float (&factor)[kHeads], float value_factor) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < kHeads; ++h) {
       sum[h] *= factor[h];
       const float both = factor[h] * value_factor;
 #pragma unroll
       for (int n = 0; n < kGranules; ++n) zeros[n][h] *= both;
 #pragma unroll
-      for (int b = 0; b < kV / 16; ++b) {
-        out[b][h] *= both;
-        out[b][h + 2] *= both;
-      }
+      for (int b = 0; b < kV / 16; ++b)
+#pragma unroll
+        for (int i = h; i < 4; i += kHeads) out[b][i] *= both;
     }
   }
 
   // Raises the reference to the largest of `highest` (of this lane) over the warp, and lowers the
   // value scale so that the largest `sigma`, a sum of some of a lane, comes to 4 to 8.
-  __device__ void Adjust(const float (&highest)[2], float sigma) {
-    float factor[2];
+  __device__ void Adjust(const float (&highest)[kHeads], float sigma) {
+    float factor[kHeads];
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < kHeads; ++h) {
       float top = highest[h];
 #pragma unroll
       for (int step = 4; step < 32; step *= 2) top = fmaxf(top, __shfl_xor_sync(~0U, top, step));
@@ -117,6 +135,43 @@ struct RunningSoftmax {
     Rescale(factor, value_factor);
   }
 };
+
+template <class Shape>
+using Softmax = RunningSoftmax<Shape::kV, Shape::kValueGranules, Shape::kLaneHeads>;
+
+using PackPair = uint32_t(float low, float high);
+
+// Weights [2 tokens, kLaneHeads] of the tile's tokens g and g + 8 as the mma's B operand.
+template <class Shape, PackPair* kPack>
+__device__ inline void WeightOperand(const float (&weights)[Shape::kScores], int lane,
+                                     uint32_t (&b)[2]) {
+  if constexpr (Shape::kNarrow) {
+    const uint32_t pair = Transpose8x8(kPack(weights[0], weights[1]));
+    b[0] = lane & 4 ? 0 : pair, b[1] = lane & 4 ? pair : 0;
+  } else {
+    b[0] = Transpose8x8(kPack(weights[0], weights[1]));
+    b[1] = Transpose8x8(kPack(weights[2], weights[3]));
+  }
+}
+
+// A lane's words of a plane in shared memory.
+template <int kWords>
+__device__ inline void LoadWords(const uint8_t* plane, int lane, uint32_t (&words)[kWords]) {
+  constexpr int kChunk = ChunkWords(kWords);
+#pragma unroll
+  for (int c = 0; c < kWords / kChunk; ++c) {
+    const uint8_t* from = plane + WordByte(kWords, lane, c * kChunk);
+    if constexpr (kChunk == 4) {
+      const uint4 x = *reinterpret_cast<const uint4*>(from);
+      words[4 * c] = x.x, words[4 * c + 1] = x.y, words[4 * c + 2] = x.z, words[4 * c + 3] = x.w;
+    } else if constexpr (kChunk == 2) {
+      const uint2 x = *reinterpret_cast<const uint2*>(from);
+      words[2 * c] = x.x, words[2 * c + 1] = x.y;
+    } else {
+      words[c] = *reinterpret_cast<const uint32_t*>(from);
+    }
+  }
+}
 
 // What bf16 windows and quantized tiles do with a scaled product.
 __device__ inline float Softcapped(float score, float softcap) {  // log2 units

@@ -11,28 +11,11 @@
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
+#include "export/cuda/decode/narrow_keys.cuh"
 #include "export/cuda/decode/record_ring.cuh"
 #include "export/cuda/device/mma.cuh"
 
 namespace oscar {
-
-template <int kWords>
-__device__ inline void LoadWords(const uint8_t* plane, int lane, uint32_t (&words)[kWords]) {
-  constexpr int kChunk = ChunkWords(kWords);
-#pragma unroll
-  for (int c = 0; c < kWords / kChunk; ++c) {
-    const uint8_t* from = plane + WordByte(kWords, lane, c * kChunk);
-    if constexpr (kChunk == 4) {
-      const uint4 x = *reinterpret_cast<const uint4*>(from);
-      words[4 * c] = x.x, words[4 * c + 1] = x.y, words[4 * c + 2] = x.z, words[4 * c + 3] = x.w;
-    } else if constexpr (kChunk == 2) {
-      const uint2 x = *reinterpret_cast<const uint2*>(from);
-      words[2 * c] = x.x, words[2 * c + 1] = x.y;
-    } else {
-      words[c] = *reinterpret_cast<const uint32_t*>(from);
-    }
-  }
-}
 
 // A lane's codes of one side of a tile as fp16 pairs for the mma; kBits 0: known at run time.
 template <int kDim, int kBits>
@@ -110,8 +93,9 @@ __device__ inline TokenScales LoadScales(const uint8_t* metadata, int group, int
 // Query fragments of one unit. Shared memory holds fp16 rows already times 4^-(octet % 4).
 template <class Shape>
 struct QueryFragments {
+  NarrowQuery<Shape> narrow;  // of a narrow instance, which uses nothing else here
   uint32_t b[Shape::kQueryInRegisters ? Shape::kK / 16 : 1][2];
-  const __half* rows;  // [kUnitHeads, kQueryStride] shared
+  const __half* rows = nullptr;  // [kUnitHeads, kQueryStride] shared
   float sums[Shape::kKeyGranules]
             [2];  // of the query over each granule, times 2^-24; heads 2t, 2t+1
   float factor;   // of scores: attention scale, log2 e and the query's exponent
@@ -133,8 +117,76 @@ struct QueryFragments {
   }
 };
 
-template <class Shape>
-using Softmax = RunningSoftmax<Shape::kV, Shape::kValueGranules>;
+// score[i][e kLaneHeads + h] and factor[i][e] of token g + 8 e: products with the keys, zeros taken
+// off.
+template <class Shape, int kTiles>
+__device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_t* records,
+                                 const QueryFragments<Shape>& query, int lane,
+                                 float (&score)[kTiles][Shape::kScores],
+                                 float (&factor)[kTiles][2]) {
+  const CacheFormat& format = args.call.cache.format;
+  const int g = lane / 4;
+  constexpr int kKG = Shape::kKeyGranules, kKSteps = Shape::kK / 16 / kKG;
+  const int record_bytes = Shape::kGeneral ? args.record_bytes : Shape::kMaxRecord;
+  const int k_metadata = Shape::kGeneral ? args.k_metadata : KMetadataOffset(Shape::kFormat);
+  if constexpr (Shape::kNarrow) {
+    float product[kTiles][2];
+    NarrowProducts<Shape, kTiles>(records, query.narrow, lane, product);
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+      const TokenScales s =
+          LoadScales<Shape>(records + i * record_bytes + k_metadata, 0, g, format.metadata);
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        score[i][e] = fmaf(-s.zero[e], query.narrow.sum, product[i][e]);
+        factor[i][e] = s.scale[e] * query.narrow.factor;
+      }
+    }
+    return;
+  } else {
+    CodeOperands<Shape::kK, Shape::kKBits> keys[kTiles];
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+      keys[i].Load(records + i * record_bytes, lane, format.k.bits);
+      factor[i][0] = factor[i][1] = 1;
+#pragma unroll
+      for (int c = 0; c < 4; ++c) score[i][c] = 0;
+    }
+#pragma unroll
+    for (int n = 0; n < kKG; ++n) {
+      float product[kTiles][2][4];  // two chains each: an mma waits for the one before on its sums
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) product[i][0][c] = product[i][1][c] = 0;
+#pragma unroll
+      for (int j = 0; j < kKSteps; ++j) {
+        const int step = n * kKSteps + j;
+        const uint32_t b0 = query.Fragment(lane, step, 0), b1 = query.Fragment(lane, step, 1);
+#pragma unroll
+        for (int i = 0; i < kTiles; ++i)
+          MmaF16(product[i][j % 2], keys[i].Pair(0, 2 * step), keys[i].Pair(1, 2 * step),
+                 keys[i].Pair(0, 2 * step + 1), keys[i].Pair(1, 2 * step + 1), b0, b1);
+      }
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) {
+        const int group = kKG == 1 ? 0 : 32 * n / format.k.quant_group_size;
+        const TokenScales s =
+            LoadScales<Shape>(records + i * record_bytes + k_metadata, group, g, format.metadata);
+        float scaled[2] = {s.scale[0] * query.factor, s.scale[1] * query.factor};
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          const float x =
+              fmaf(-s.zero[c / 2], query.sums[n][c % 2], product[i][0][c] + product[i][1][c]);
+          if (kKG == 1)
+            score[i][c] = x, factor[i][c / 2] = scaled[c / 2];
+          else
+            score[i][c] = fmaf(x, scaled[c / 2], score[i][c]);
+        }
+      }
+    }
+  }
+}
 
 // Attends to kTiles tiles, records side by side in shared memory. Plain tiles are whole
 // and not softcapped; otherwise tokens begin to end count, and the rest may hold anything.
@@ -144,10 +196,9 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
                                    Softmax<Shape>& state) {
   const CacheFormat& format = args.call.cache.format;
   const int g = lane / 4;
-  constexpr int kKG = Shape::kKeyGranules, kVG = Shape::kValueGranules;
+  constexpr int kVG = Shape::kValueGranules, kVBlocks = Shape::kV / 16 / kVG;
+  constexpr int kHeads = Shape::kLaneHeads, kScores = Shape::kScores;
   const int record_bytes = Shape::kGeneral ? args.record_bytes : Shape::kMaxRecord;
-  constexpr int kKSteps = Shape::kK / 16 / kKG, kVBlocks = Shape::kV / 16 / kVG;
-  const int k_metadata = Shape::kGeneral ? args.k_metadata : KMetadataOffset(Shape::kFormat);
   const int v_metadata = Shape::kGeneral ? args.v_metadata : VMetadataOffset(Shape::kFormat);
   const int v_codes = Shape::kGeneral ? CodeBytes(format.k) : VCodesOffset(Shape::kFormat);
   const auto counts = [&](int tile, int e) {
@@ -156,55 +207,15 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
   };
 
   // Scores are score * factor: the factor is that of a token, or 1 once several were summed.
-  float score[kTiles][4], factor[kTiles][2];
-  CodeOperands<Shape::kK, Shape::kKBits> keys[kTiles];
-#pragma unroll
-  for (int i = 0; i < kTiles; ++i) {
-    keys[i].Load(records + i * record_bytes, lane, format.k.bits);
-    factor[i][0] = factor[i][1] = 1;
-#pragma unroll
-    for (int c = 0; c < 4; ++c) score[i][c] = 0;
-  }
-#pragma unroll
-  for (int n = 0; n < kKG; ++n) {
-    float product[kTiles][2][4];  // two chains each: an mma waits for the one before on its sums
-#pragma unroll
-    for (int i = 0; i < kTiles; ++i)
-#pragma unroll
-      for (int c = 0; c < 4; ++c) product[i][0][c] = product[i][1][c] = 0;
-#pragma unroll
-    for (int j = 0; j < kKSteps; ++j) {
-      const int step = n * kKSteps + j;
-      const uint32_t b0 = query.Fragment(lane, step, 0), b1 = query.Fragment(lane, step, 1);
-#pragma unroll
-      for (int i = 0; i < kTiles; ++i)
-        MmaF16(product[i][j % 2], keys[i].Pair(0, 2 * step), keys[i].Pair(1, 2 * step),
-               keys[i].Pair(0, 2 * step + 1), keys[i].Pair(1, 2 * step + 1), b0, b1);
-    }
-#pragma unroll
-    for (int i = 0; i < kTiles; ++i) {
-      const int group = kKG == 1 ? 0 : 32 * n / format.k.quant_group_size;
-      const TokenScales s =
-          LoadScales<Shape>(records + i * record_bytes + k_metadata, group, g, format.metadata);
-      float scaled[2] = {s.scale[0] * query.factor, s.scale[1] * query.factor};
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const float x =
-            fmaf(-s.zero[c / 2], query.sums[n][c % 2], product[i][0][c] + product[i][1][c]);
-        if (kKG == 1)
-          score[i][c] = x, factor[i][c / 2] = scaled[c / 2];
-        else
-          score[i][c] = fmaf(x, scaled[c / 2], score[i][c]);
-      }
-    }
-  }
+  float score[kTiles][Shape::kScores], factor[kTiles][2];
+  KeyScores<Shape, kTiles>(args, records, query, lane, score, factor);
   if constexpr (!kPlain) {
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
 #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const float x = Softcapped(score[i][c] * factor[i][c / 2], args.call.rule.softcap);
-        score[i][c] = counts(i, c / 2) ? x : -INFINITY;
+      for (int c = 0; c < kScores; ++c) {
+        const float x = Softcapped(score[i][c] * factor[i][c / kHeads], args.call.rule.softcap);
+        score[i][c] = counts(i, c / kHeads) ? x : -INFINITY;
       }
       factor[i][0] = factor[i][1] = 1;
     }
@@ -225,31 +236,37 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
         if (!counts(i, e)) s.scale[e] = s.zero[e] = 0;
       sigmas += s.scale[0] + s.scale[1];
     }
-  float p[kTiles][4], sum[2];
+  float p[kTiles][kScores], sum[kHeads];
   const auto exponentials = [&] {
-    sum[0] = sum[1] = 0;
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) sum[h] = 0;
 #pragma unroll
     for (int i = 0; i < kTiles; ++i)
 #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        p[i][c] = Exp2(fmaf(score[i][c], factor[i][c / 2], -state.reference[c % 2]));
-        sum[c % 2] += p[i][c];
+      for (int c = 0; c < kScores; ++c) {
+        p[i][c] = Exp2(fmaf(score[i][c], factor[i][c / kHeads], -state.reference[c % kHeads]));
+        sum[c % kHeads] += p[i][c];
       }
   };
   exponentials();
   // One comparison for all: exponentials stay below 2^9, their products with scaled sigmas in fp16.
-  if (__any_sync(~0U, fmaf(4 * state.value_scale, sigmas, sum[0] + sum[1]) > kMaxStepSum)) {
-    float highest[2] = {-INFINITY, -INFINITY};
+  float largest = 4 * state.value_scale * sigmas;
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) largest += sum[h];
+  if (__any_sync(~0U, largest > kMaxStepSum)) {
+    float highest[kHeads];
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) highest[h] = -INFINITY;
 #pragma unroll
     for (int i = 0; i < kTiles; ++i)
 #pragma unroll
-      for (int c = 0; c < 4; ++c)
-        highest[c % 2] = fmaxf(highest[c % 2], score[i][c] * factor[i][c / 2]);
+      for (int c = 0; c < kScores; ++c)
+        highest[c % kHeads] = fmaxf(highest[c % kHeads], score[i][c] * factor[i][c / kHeads]);
     state.Adjust(highest, sigmas);
     exponentials();
   }
-  state.sum[0] += sum[0];
-  state.sum[1] += sum[1];
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) state.sum[h] += sum[h];
 
   CodeOperands<Shape::kV, Shape::kVBits> values[kTiles];
 #pragma unroll
@@ -261,14 +278,14 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
       const TokenScales& s = scales[i][n];
-      float weighted[4];
+      float weighted[kScores];
 #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        weighted[c] = p[i][c] * (s.scale[c / 2] * state.value_scale);
-        state.zeros[n][c % 2] = fmaf(weighted[c], s.zero[c / 2], state.zeros[n][c % 2]);
+      for (int c = 0; c < kScores; ++c) {
+        const int e = c / kHeads;
+        weighted[c] = p[i][c] * (s.scale[e] * state.value_scale);
+        state.zeros[n][c % kHeads] = fmaf(weighted[c], s.zero[e], state.zeros[n][c % kHeads]);
       }
-      b[i][0] = Transpose8x8(PackHalf2(weighted[0], weighted[1]));
-      b[i][1] = Transpose8x8(PackHalf2(weighted[2], weighted[3]));
+      WeightOperand<Shape, PackHalf2>(weighted, lane, b[i]);
     }
 #pragma unroll
     for (int i = 0; i < kTiles; ++i)
@@ -291,22 +308,15 @@ __device__ inline void AttendQuantized(const DecodeKernelArguments& args, const 
   const int plain_first = (range.first_token + kTileTokens - 1) / kTileTokens;
   const int plain_last =
       args.call.rule.softcap > 0 ? 0 : min(range.last, range.end_token / kTileTokens);
-  while (!ring.done()) {
+  for (; !ring.done(); ring.Release()) {
     int tile = ring.tile();
-    const int stage_end = min(tile + Shape::kStageTiles, range.last);
-    const uint8_t* records = ring.Next();
-    if (tile >= plain_first && tile + Shape::kStageTiles <= plain_last) {
-#pragma unroll
-      for (int i = 0; i < Shape::kStageTiles; i += kTiles)
-        AttendTiles<Shape, kTiles, true>(args, records + i * ring.RecordBytes(), 0, 0, query, lane,
-                                         state);
-      continue;
-    }
-    if (Shape::kStageTiles > kTiles && tile >= plain_first &&
-        tile + kTiles <= min(stage_end, plain_last)) {
+    const int stage_end = ring.end();
+    const uint8_t* records = ring.Wait();
+    // Not unrolled: a second copy of this loop costs more in instruction fetches than it saves.
+    const int plain_end = tile >= plain_first ? min(stage_end, plain_last) : 0;
+#pragma unroll 1
+    for (; tile + kTiles <= plain_end; tile += kTiles, records += kTiles * ring.RecordBytes())
       AttendTiles<Shape, kTiles, true>(args, records, 0, 0, query, lane, state);
-      tile += kTiles, records += kTiles * ring.RecordBytes();
-    }
 #pragma unroll 1
     for (; tile < stage_end; ++tile, records += ring.RecordBytes())
       AttendTiles<Shape, 1, false>(args, records, range.first_token - tile * kTileTokens,

@@ -20,6 +20,7 @@ struct WindowTiles {
   int first_sink, num_sink;   // tiles
   int num_recent;             // tiles of the ring; they wrap
   int recent;                 // recent tokens
+  int oldest;                 // slot of the oldest of them, if FindOldestSlot was called
   int first_recent_position;  // of the oldest of them
   int first_position;         // positions before it are out of the sliding window
   int num_tokens;             // of the request
@@ -45,31 +46,45 @@ __device__ inline WindowTiles FindWindowTiles(const CacheView& cache, int length
   return w;
 }
 
-// The first slot of window tile `tile`, and which of its 16 slots hold tokens that count.
-__device__ inline int WindowTileSlots(const WindowTiles& w, const CacheView& cache, int tile,
-                                      int lane, uint32_t& valid) {
-  const int i = lane % kTileTokens;
-  if (tile < w.num_sink) {
-    const int slot = (w.first_sink + tile) * kTileTokens;
-    valid = __ballot_sync(
-        ~0U, slot + i < min(w.num_tokens, cache.sink_tokens) && slot + i >= w.first_position);
-    return slot;
-  }
-  const int ring_tiles = cache.recent_slots / kTileTokens;
-  const int oldest = (w.first_recent_position - cache.sink_tokens) % cache.recent_slots;
-  int ring_tile = oldest / kTileTokens + tile - w.num_sink;
-  if (ring_tile >= ring_tiles) ring_tile -= ring_tiles;
-  int age = ring_tile * kTileTokens + i - oldest;
+// For WindowTileSlots. A division, so only for warps that have window tiles.
+__device__ inline void FindOldestSlot(const CacheView& cache, WindowTiles& w) {
+  w.oldest = (w.first_recent_position - cache.sink_tokens) % cache.recent_slots;
+}
+
+// The first slot of window tile `tile`.
+__device__ inline int WindowTileSlot(const WindowTiles& w, const CacheView& cache, int tile) {
+  if (tile < w.num_sink) return (w.first_sink + tile) * kTileTokens;
+  int slot = w.oldest / kTileTokens * kTileTokens + (tile - w.num_sink) * kTileTokens;
+  if (slot >= cache.recent_slots) slot -= cache.recent_slots;
+  return cache.sink_tokens + slot;
+}
+
+// Which of the 16 slots from `slot` on, of window tile `tile`, hold tokens that count.
+__device__ inline uint32_t ValidSlots(const WindowTiles& w, const CacheView& cache, int tile,
+                                      int slot, int lane) {
+  slot += lane % kTileTokens;
+  if (tile < w.num_sink)
+    return __ballot_sync(~0U,
+                         slot < min(w.num_tokens, cache.sink_tokens) && slot >= w.first_position);
+  int age = slot - cache.sink_tokens - w.oldest;
   if (age < 0) age += cache.recent_slots;
-  valid = __ballot_sync(~0U, age < w.recent && w.first_recent_position + age >= w.first_position);
-  return cache.sink_tokens + ring_tile * kTileTokens;
+  return __ballot_sync(~0U, age < w.recent && w.first_recent_position + age >= w.first_position);
+}
+
+// A warp asks for `kValues` bf16 values to be brought into the L2 cache.
+template <int kValues>
+__device__ inline void PrefetchRows(const __nv_bfloat16* rows, int lane) {
+#pragma unroll
+  for (int at = 0; at < kValues; at += 32 * 64)
+    if (at + 64 * lane < kValues) PrefetchL2(rows + at + 64 * lane);
 }
 
 __device__ inline uint32_t LowHalves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
 __device__ inline uint32_t HighHalves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
 
 // out[2 c + b][0..1] is dimension 32 c + 4 g + 2 b, [2..3] the next one, of sum p v.
-// keys [16, kK], values [16, kV] of the tile; query: bf16 rows [kUnitHeads, kQueryStride], shared.
+// keys [16, kK], values [16, kV] of the tile; query: the row of this lane's column in shared
+// memory, or null.
 template <class Shape, class State>
 __device__ inline void AttendWindowTile(const DecodeRule& rule, const __nv_bfloat16* keys,
                                         const __nv_bfloat16* values, uint32_t valid,
@@ -84,64 +99,59 @@ __device__ inline void AttendWindowTile(const DecodeRule& rule, const __nv_bfloa
       if ((valid >> (2 * t + token) & 1) == 0) v[i] = make_uint2(0, 0);
     }
   };
-  // All of a tile in flight at once where registers allow.
-  constexpr int kEarly = Shape::kV <= 128 ? Shape::kV / 32 : 0;
-  uint2 early[kEarly > 0 ? kEarly : 1][4];
-#pragma unroll
-  for (int c = 0; c < kEarly; ++c) load_values(c, early[c]);
-
   float product[4] = {0, 0, 0, 0};
   const __nv_bfloat16* key = keys + g * Shape::kK + 8 * t;
-  const __nv_bfloat16* q = query + g * Shape::kQueryStride + 8 * t;
 #pragma unroll
   for (int c = 0; c < Shape::kK / 32; ++c) {
     const uint4 k0 = __ldcg(reinterpret_cast<const uint4*>(key + 32 * c));
     const uint4 k8 = __ldcg(reinterpret_cast<const uint4*>(key + 8 * Shape::kK + 32 * c));
-    const uint4 b = *reinterpret_cast<const uint4*>(q + 32 * c);
+    uint4 b = make_uint4(0, 0, 0, 0);
+    if (query != nullptr) b = *reinterpret_cast<const uint4*>(query + 8 * t + 32 * c);
     MmaBf16(product, k0.x, k8.x, k0.y, k8.y, b.x, b.y);
     MmaBf16(product, k0.z, k8.z, k0.w, k8.w, b.z, b.w);
   }
 
-  float highest[2] = {-INFINITY, -INFINITY};
+  constexpr int kHeads = Shape::kLaneHeads;
+  float highest[kHeads], score[Shape::kScores];
 #pragma unroll
-  for (int c = 0; c < 4; ++c) {
-    product[c] = Softcapped(product[c] * (rule.scale * kLog2E), rule.softcap);
-    if ((valid >> (g + 8 * (c / 2)) & 1) == 0) product[c] = -INFINITY;
-    highest[c % 2] = fmaxf(highest[c % 2], product[c]);
+  for (int h = 0; h < kHeads; ++h) {
+    highest[h] = -INFINITY;
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float x = Softcapped(product[2 * e + h] * (rule.scale * kLog2E), rule.softcap);
+      if ((valid >> (g + 8 * e) & 1) == 0) x = -INFINITY;
+      score[e * kHeads + h] = x;
+      highest[h] = fmaxf(highest[h], x);
+    }
   }
-  if (__any_sync(~0U, highest[0] > state.reference[0] + kMaxRise ||
-                          highest[1] > state.reference[1] + kMaxRise))
-    state.Adjust(highest, 0);
-
-  float p[4], rest[4];
+  bool rises = false;
 #pragma unroll
-  for (int c = 0; c < 4; ++c) {
-    p[c] = Exp2(product[c] - state.reference[c % 2]);
-    state.sum[c % 2] += p[c];
+  for (int h = 0; h < kHeads; ++h) rises |= highest[h] > state.reference[h] + kMaxRise;
+  if (__any_sync(~0U, rises)) state.Adjust(highest, 0);
+
+  float p[Shape::kScores], rest[Shape::kScores];
+#pragma unroll
+  for (int c = 0; c < Shape::kScores; ++c) {
+    p[c] = Exp2(score[c] - state.reference[c % kHeads]);
+    state.sum[c % kHeads] += p[c];
     rest[c] = p[c] - __bfloat162float(__float2bfloat16_rn(p[c]));
   }
-  const uint32_t b0 = Transpose8x8(PackBf16x2(p[0], p[1]));
-  const uint32_t b1 = Transpose8x8(PackBf16x2(p[2], p[3]));
-  const uint32_t rest0 = Transpose8x8(PackBf16x2(rest[0], rest[1]));
-  const uint32_t rest1 = Transpose8x8(PackBf16x2(rest[2], rest[3]));
+  uint32_t leading[2], trailing[2];
+  WeightOperand<Shape, PackBf16x2>(p, lane, leading);
+  WeightOperand<Shape, PackBf16x2>(rest, lane, trailing);
 
 #pragma unroll
   for (int c = 0; c < Shape::kV / 32; ++c) {
     uint2 v[4];
-    if constexpr (kEarly > 0) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) v[i] = early[c][i];
-    } else {
-      load_values(c, v);
-    }
+    load_values(c, v);
 #pragma unroll
     for (int b = 0; b < 2; ++b) {
       const uint32_t x0 = b == 0 ? v[0].x : v[0].y, x1 = b == 0 ? v[1].x : v[1].y;
       const uint32_t x2 = b == 0 ? v[2].x : v[2].y, x3 = b == 0 ? v[3].x : v[3].y;
       const uint32_t a0 = LowHalves(x0, x1), a1 = HighHalves(x0, x1);
       const uint32_t a2 = LowHalves(x2, x3), a3 = HighHalves(x2, x3);
-      MmaBf16(state.out[2 * c + b], a0, a1, a2, a3, b0, b1);
-      MmaBf16(state.out[2 * c + b], a0, a1, a2, a3, rest0, rest1);
+      MmaBf16(state.out[2 * c + b], a0, a1, a2, a3, leading[0], leading[1]);
+      MmaBf16(state.out[2 * c + b], a0, a1, a2, a3, trailing[0], trailing[1]);
     }
   }
 }

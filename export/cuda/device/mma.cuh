@@ -34,6 +34,15 @@ __device__ inline void MmaBf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+// m16n8k32, integers: A and B as above with four bytes 4t.. and 4t + 16.. in place of pairs.
+__device__ inline void MmaU8S8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                               uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
 // Four 8 x 8 matrices of 16-bit values from shared memory, as they are or each transposed; lane l
 // gives the address of row l % 8 of matrix l / 8.
 __device__ inline void LoadMatrices(uint32_t (&r)[4], uint32_t address) {
@@ -91,6 +100,11 @@ __device__ inline void CopyAsyncCommit() { asm volatile("cp.async.commit_group;"
 template <int kPending>
 __device__ inline void CopyAsyncWait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+// The line of 128 bytes at `global` into the L2 cache.
+__device__ inline void PrefetchL2(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 
 // Bulk copies (sm_90): one thread asks for a piece, a barrier in shared memory counts its bytes.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/export/cuda/decode_sweep.h"
 
@@ -101,8 +102,11 @@ TEST(DecodeAttention, EveryHeadDim) {
         c.cache.format = {{k, bits, whole ? k : 64}, {v, bits, whole ? v : 64}};
         c.cache.num_kv_heads = 2;
         c.cache.lengths = {5000, 333, 1};
-        c.num_q_heads = 10;
-        sweep.Add(c, fmt::format("dims {}/{}, {} bits, whole {}", k, v, bits, whole));
+        for (const int ratio : {3, 5}) {
+          c.num_q_heads = 2 * ratio;
+          sweep.Add(
+              c, fmt::format("dims {}/{}, {} bits, whole {}, ratio {}", k, v, bits, whole, ratio));
+        }
       }
 }
 
@@ -135,6 +139,33 @@ TEST(DecodeAttention, WindowsOfAnySize) {
         c.cache.recent_slots = (recent + 7 + 15) / 16 * 16;
         sweep.Add(c, fmt::format("sink {} recent {} length {}", sink, recent, length));
       }
+}
+
+// Each head has its own scale, of 16 bits in narrow instances.
+TEST(DecodeAttention, QueriesOfAnyMagnitude) {
+  Sweep sweep;
+  for (const int ratio : {2, 4, 8}) {
+    DecodeCase c;
+    c.cache.num_kv_heads = 2;
+    c.cache.lengths = {5000, 700};
+    c.num_q_heads = 2 * ratio;
+    c.query_scales = {0, 1e-20F, 1e-4F, 4};
+    sweep.Add(c, fmt::format("ratio {}", ratio));
+  }
+}
+
+TEST(DecodeAttention, AQueryThatIsNotFiniteSpoilsItsOwnRowAlone) {
+  for (const int ratio : {4, 8}) {
+    DecodeCase c;
+    c.cache.num_kv_heads = 1;
+    c.cache.lengths = {5000};
+    c.num_q_heads = ratio;
+    c.query_scales.assign(ratio, 1);
+    c.query_scales[1] = INFINITY;
+    const DecodeError error = MeasureDecode(c);
+    EXPECT_FALSE(error.finite) << ratio;
+    EXPECT_EQ(error.rows_not_finite, 1) << ratio;
+  }
 }
 
 }  // namespace

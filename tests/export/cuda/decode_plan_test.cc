@@ -17,6 +17,11 @@ TEST(DecodePlan, OneLongRequestFillsTheMachine) {
   EXPECT_EQ(plan.first_split.back(), 33);  // 8 heads x 33 = 2 CTAs on each of 132 SMs
 }
 
+TEST(DecodePlan, AShortLaunchLeavesTheNextOneRoomToBegin) {
+  const DecodePlan plan = PlanDecode({}, 8, 32, {30000}, 336, 132);
+  EXPECT_EQ(plan.first_split.back(), 31);
+}
+
 TEST(DecodePlan, AFormatWithOneCtaPerSmGetsHalfTheSplits) {
   const CacheFormat groups_of_32 = {{128, 2, 32}, {128, 2, 32}};
   const DecodePlan plan = PlanDecode(groups_of_32, 8, 32, {100000}, 336, 132);

@@ -27,8 +27,16 @@ DecodeError MeasureDecode(const DecodeCase& decode_case) {
   const CacheView& view = cache.view();
   const int q_heads = decode_case.num_q_heads, v_dim = view.format.v.dim;
   const size_t rows = static_cast<size_t>(view.num_requests) * q_heads;
-  const DeviceArray<__nv_bfloat16> q(rows * view.format.k.dim);
+  DeviceArray<__nv_bfloat16> q(rows * view.format.k.dim);
   FillNormal(q.data(), q.size(), 1, decode_case.cache.seed + 1);
+  if (const std::vector<float>& scales = decode_case.query_scales; !scales.empty()) {
+    std::vector<__nv_bfloat16> values = q.ToHost();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t head = i / view.format.k.dim % q_heads;
+      values[i] = __float2bfloat16(__bfloat162float(values[i]) * scales[head % scales.size()]);
+    }
+    q = DeviceArray<__nv_bfloat16>(values);
+  }
   std::vector<float> sink_logits;
   for (int h = 0; h < q_heads; ++h) sink_logits.push_back(0.5F * static_cast<float>(h) - 1);
   const DeviceArray<float> sinks(sink_logits);
@@ -61,6 +69,9 @@ DecodeError MeasureDecode(const DecodeCase& decode_case) {
   DecodeError error;
   for (size_t row = 0; row < rows; ++row) {
     double size = 0;
+    if (std::any_of(&got[row * v_dim], &got[row * v_dim] + v_dim,
+                    [](float x) { return !std::isfinite(x); }))
+      ++error.rows_not_finite;
     for (int d = 0; d < v_dim; ++d) size = std::max(size, expected.spread[row * v_dim + d]);
     for (int d = 0; d < v_dim; ++d) {
       const size_t i = row * v_dim + d;

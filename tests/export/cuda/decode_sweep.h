@@ -17,13 +17,16 @@ struct DecodeCase {
   int num_q_heads = 8;
   DecodeRule rule = {.scale = 0.0883883F};
   bool attention_sinks = false;
+  // Query head h is that of a normal distribution times scale h % size; none: 1.
+  std::vector<float> query_scales = {};
 };
 
 struct DecodeError {
   double worst = 0;        // |out - reference| / (|reference| row's sum p |v|), largest
   double worst_lse = 0;    // |lse - reference|
   std::string coordinate;  // of `worst`
-  bool finite = true;
+  int rows_not_finite = 0;
+  bool finite = true;  // all rows, and the same in both runs
 };
 
 // Workspace and outputs are filled with NaN first. Runs the kernel twice on the same workspace; the

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of up to 4 query heads with 2-bit keys as integers: a query is 16 bits, scaled by a
+// power of two per head, in two 8-bit columns (high, low) of m16n8k32; codes are bytes masked in
+// place, four to a word where fp16 takes two. Sums are exact. Trap: codes at odd places of a byte
+// count four times, so the sum over even places is multiplied by 4 and every product is 4 times
+// too large.
+//
+// Of a word's byte, places 0 and 1 are masked as they lie and 2 and 3 after one shift by 4. The
+// order of a tile's codes is that of cache_format.h: words [2 tokens, dim / 64] of a lane, in word
+// u of a token byte b, place i the dimension 8 (8 u + 4 (b % 2) + i) + 2 t + b / 2.
+#pragma once
+
+#include "export/cuda/decode/decode_types.cuh"
+#include "export/cuda/device/mma.cuh"
+
+namespace oscar {
+
+// Query fragments of a lane, whose head is t.
+template <class Shape>
+struct NarrowQuery {
+  uint32_t b[Shape::kNarrow ? Shape::kQueryWords : 1];  // [dim / 64, odd place, half of k]
+  float sum;                                            // 4 times the sum of the integers
+  float factor;  // of scores: attention scale, log2 e, the power of two and the 4
+};
+
+// The sum over high and low column of a product.
+__device__ inline int JoinColumns(int high, int low) { return high * 256 + low; }
+
+// Lanes that look for the largest value of 8 dims each together: a power of two that divides a
+// head.
+constexpr int NarrowSpan(int dim) {
+  int span = 1;
+  while (span < 32 && dim / 8 % (2 * span) == 0) span *= 2;
+  return span;
+}
+
+// Leaves the unit's queries in `rows` [kNarrowUnitHeads, kQueryStride], builds the fragments of all
+// warps in `fragments` [kQueryWords, 32] (both shared memory), and loads this lane's. `q` [heads,
+// kK]; `scratch` [kScratchWords]. All threads.
+template <class Shape>
+__device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, float scale,
+                                          __nv_bfloat16* rows, uint32_t* fragments,
+                                          uint32_t* scratch, NarrowQuery<Shape>& query) {
+  constexpr int kWords = Shape::kQueryWords, kOctets = Shape::kK / 8;
+  constexpr int kSpan = NarrowSpan(Shape::kK), kSpans = kOctets / kSpan;
+  static_assert(kNarrowUnitHeads * kSpans <= kScratchWords);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (int i = threadIdx.x; i < kNarrowUnitHeads * kOctets; i += 32 * kDecodeWarps) {
+    uint4 x = make_uint4(0, 0, 0, 0);
+    if (i / kOctets < heads) x = __ldcg(reinterpret_cast<const uint4*>(q) + i);
+    *reinterpret_cast<uint4*>(rows + i / kOctets * Shape::kQueryStride + i % kOctets * 8) = x;
+    // bf16 magnitudes order as integers.
+    const uint32_t pair = __vmaxu2(__vmaxu2(x.x & 0x7FFF7FFFU, x.y & 0x7FFF7FFFU),
+                                   __vmaxu2(x.z & 0x7FFF7FFFU, x.w & 0x7FFF7FFFU));
+    uint32_t largest = max(pair & 0xFFFFU, pair >> 16);
+#pragma unroll
+    for (int step = 1; step < kSpan; step *= 2)
+      largest = max(largest, __shfl_xor_sync(~0U, largest, step));
+    if (lane % kSpan == 0) scratch[i / kSpan] = largest;
+  }
+  __syncthreads();
+
+  // This column's head, and its dims 8 octet + 2 t, + 1.
+  const int head = lane / 8, t = lane % 4;
+  const bool low = lane & 4;
+  const auto pair_at = [&](int octet) {
+    return *reinterpret_cast<const uint32_t*>(rows + head * Shape::kQueryStride + 8 * octet +
+                                              2 * t);
+  };
+  // 2^(14 - floor(log2 largest)) of a head; 1 for a query of zeros, or one that is not finite.
+  const auto exponent_of = [&](int of_head) {
+    uint32_t largest = scratch[of_head * kSpans];
+#pragma unroll
+    for (int i = 1; i < kSpans; ++i) largest = max(largest, scratch[of_head * kSpans + i]);
+    return static_cast<int>(largest >> 7);
+  };
+  const auto power_of = [](int exponent) {
+    const bool usable = exponent >= 20 && exponent < 255;
+    return usable ? __int_as_float((127 + 14 + 127 - exponent) << 23) : 1.F;
+  };
+  const float power = power_of(exponent_of(head));
+  for (int word = warp; word < kWords; word += kDecodeWarps) {
+    const int octet = 8 * (word / 4) + word / 2 % 2 + 2 * (word % 2);
+    uint32_t bytes = 0;
+#pragma unroll
+    for (int b = 0; b < 4; ++b) {
+      const uint32_t pair = pair_at(octet + 4 * (b % 2));
+      const float x = __uint_as_float(b < 2 ? pair << 16 : pair & 0xFFFF0000U);
+      const int value = min(__float2int_rn(x * power), 32639);
+      const int high = (value + 128) >> 8;
+      bytes |= static_cast<uint32_t>((low ? value - 256 * high : high) & 0xFF) << (8 * b);
+    }
+    fragments[word * 32 + lane] = bytes;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int word = 0; word < kWords; ++word) query.b[word] = fragments[word * 32 + lane];
+  int ones[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int word = 0; word < kWords; word += 2)
+    MmaU8S8(ones, 0x01010101U, 0x01010101U, 0x01010101U, 0x01010101U, query.b[word],
+            query.b[word + 1]);
+  query.sum = static_cast<float>(4 * JoinColumns(ones[0], ones[1]));
+  // A power of two's reciprocal: exponents e and 254 - e.
+  const int exponent = exponent_of(t);
+  query.factor =
+      scale * (kLog2E / 4) * __int_as_float((254 << 23) - __float_as_int(power_of(exponent)));
+  if (exponent == 255) query.factor = __int_as_float(0x7FC00000);
+}
+
+// product[i][e]: 4 times the sum of query times code, of token g + 8 e and head t.
+template <class Shape, int kTiles>
+__device__ inline void NarrowProducts(const uint8_t* records, const NarrowQuery<Shape>& query,
+                                      int lane, float (&product)[kTiles][2]) {
+  constexpr int kHalf = Shape::kK / 64;  // words of a token
+  uint32_t words[kTiles][2 * kHalf];
+  int sums[kTiles][2][4];  // of even and odd places
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i) {
+    LoadWords(records + i * Shape::kMaxRecord, lane, words[i]);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) sums[i][0][c] = sums[i][1][c] = 0;
+  }
+#pragma unroll
+  for (int u = 0; u < kHalf; ++u)
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd)
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) {
+        const uint32_t mask = 0x03030303U << (2 * odd);
+        const uint32_t first = words[i][u], second = words[i][kHalf + u];
+        MmaU8S8(sums[i][odd], first & mask, second & mask, first >> 4 & mask, second >> 4 & mask,
+                query.b[4 * u + 2 * odd], query.b[4 * u + 2 * odd + 1]);
+      }
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const int high = 4 * sums[i][0][2 * e] + sums[i][1][2 * e];
+      const int low = 4 * sums[i][0][2 * e + 1] + sums[i][1][2 * e + 1];
+      product[i][e] = static_cast<float>(JoinColumns(high, low));
+    }
+}
+
+}  // namespace oscar
