@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "calib/affine_tensor.h"
+#include "calib/auto_cache.h"
 #include "calib/clip_search.h"
 #include "calib/row_comparison.h"
 #include "linalg/check.h"
@@ -49,6 +50,28 @@ at::Tensor StoredRows(const at::Tensor& rows, const SideResult& side, double cli
   return at::matmul(stored, rotation.to(at::kDouble).transpose(1, 2)).permute({1, 0, 2});
 }
 
+at::Tensor TokensFirst(const at::Tensor& rows) { return rows.permute({1, 0, 2}); }
+
+// What an arm's attention reads of one sequence.
+StoredCache Store(const CacheArm& arm, const at::Tensor& keys, const at::Tensor& values,
+                  int64_t quant_group_size) {
+  if (arm.choice == nullptr) {
+    return {StoredRows(keys, *arm.k, arm.k_clip, quant_group_size),
+            StoredRows(values, *arm.v, arm.v_clip, quant_group_size),
+            {},
+            {}};
+  }
+  const AutoChoice& choice = *arm.choice;
+  const auto quantized = [&](const at::Tensor& rows, const SideOption& option) {
+    return AutoQuantized(rows, SortedMagnitudes(rows), option.bits, option.clip,
+                         choice.quant_group_size);
+  };
+  const at::Tensor k = AutoKeys(choice.k, keys), v = AutoValues(choice.v, values);
+  return {TokensFirst(quantized(k, choice.k_option())),
+          TokensFirst(AutoValuesBack(choice.v, quantized(v, choice.v_option()))), TokensFirst(k),
+          TokensFirst(AutoValuesBack(choice.v, v))};
+}
+
 void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor& reference_sq,
                const at::Tensor& beyond, at::Tensor& sums) {
   const at::Tensor& kl = windowed.kl;
@@ -80,7 +103,9 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
   for (size_t i = 0; i < arms.size(); ++i) sums.push_back(at::zeros({kNumNumbers}, float64));
   at::Tensor beyond = at::zeros({}, float64);
   const int64_t score_bytes = ScoreBytes(float64.device().type());
-  const CacheWindows windows[] = {{options.sink_tokens, options.recent_tokens}, {}};
+  const CacheWindows windows{options.sink_tokens, options.recent_tokens};
+  const ExactTokens in_windows = ExactInWindows(windows);
+  const ExactSides exact[] = {{in_windows, in_windows}, {}};
   int64_t rows = 0;
 
   for (const HeldOutQueries& queries : layer.queries) {
@@ -89,23 +114,24 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
     RowComparison comparison(spec.attention, keys, values, at::kDouble, RowDetail::kKlAndOutput);
     std::vector<RowComparison::Prepared> stored;
     for (const CacheArm& arm : arms) {
-      const int64_t group = options.clip.quant_group_size;
-      stored.push_back(comparison.Prepare({StoredRows(keys, *arm.k, arm.k_clip, group),
-                                           StoredRows(values, *arm.v, arm.v_clip, group),
-                                           {},
-                                           {}}));
+      stored.push_back(comparison.Prepare(Store(arm, keys, values, options.clip.quant_group_size)));
     }
     const int64_t num_rows = queries.rows.size(0);
     const int64_t step = RowsPerSlice(spec.attention, keys.size(0), 8, score_bytes);
     for (int64_t begin = 0; begin < num_rows; begin += step) {
       const int64_t end = std::min(num_rows, begin + step);
       const at::Tensor positions = queries.rows.slice(0, begin, end);
-      comparison.SetRows({positions, queries.queries.slice(0, begin, end)});
+      const at::Tensor rows_of_slice = queries.queries.slice(0, begin, end);
+      comparison.SetRows({positions, rows_of_slice});
       const at::Tensor slice_beyond =
-          BeyondWindows(positions, windows[0], spec.attention).to(at::kDouble);
+          BeyondWindows(positions, windows, spec.attention).to(at::kDouble);
       beyond.add_(slice_beyond.sum());
       for (size_t i = 0; i < arms.size(); ++i) {
-        const std::vector<RowErrors> errors = comparison.Compare(stored[i], {}, windows);
+        const AutoChoice* choice = arms[i].choice;
+        const at::Tensor own =
+            choice == nullptr ? at::Tensor()
+                              : AutoQueries(choice->k, rows_of_slice, spec.attention.num_kv_heads);
+        const std::vector<RowErrors> errors = comparison.Compare(stored[i], own, exact);
         AddErrors(errors[0], errors[1], comparison.output_sq(), slice_beyond, sums[i]);
       }
     }

@@ -24,6 +24,8 @@ struct CacheArm {
   const SideResult* v = nullptr;
   double k_clip = 0;
   double v_clip = 0;
+  // Instead of all these: an automatic choice, in bf16 arithmetic.
+  const AutoChoice* choice = nullptr;
 };
 
 // Both with the sink and recent windows of `options` kept exact, and with everything quantized.

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "calib/auto_refine.h"
 #include "calib/hidden_file.h"
 #include "calib/layer_pipeline.h"
 #include "calib/statistics_observer.h"
@@ -46,6 +47,15 @@ void CheckQuantization(const std::vector<LayerSpec>& layers, const ClipOptions& 
   }
 }
 
+void CheckAutomatic(const AutoOptions& automatic) {
+  if (!automatic.enabled) return;
+  const ConsumerRules& rules = RulesOf(automatic.consumer);
+  if (!rules.any_bits && automatic.bits != 2) {
+    throw UsageError(fmt::format("--bits {:g}: {} stores 2 bits everywhere; give --for any",
+                                 automatic.bits, rules.name));
+  }
+}
+
 }  // namespace
 
 ModelSource* CalibrationInput::model() const { return dynamic_cast<ModelSource*>(source.get()); }
@@ -78,11 +88,17 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
                                                     : fmt::format("20 * head_dim {}", dim)));
     }
   }
-  HeldOutSplit split = SplitHeldOut(input.source->sequence_lengths(), input.options.held_out);
+  CheckAutomatic(input.options.automatic);
+  HeldOutSplit split = SplitOf(input.source->sequence_lengths(), input.options);
   if (input.options.clip.mode == ClipMode::kSearch && split.held_out_tokens == 0) {
     throw InputError(
         "no tokens are held out, so clip ratios cannot be searched; give more data or a --held-out "
         "share above 0, or use --clip fixed");
+  }
+  if (input.options.automatic.enabled && split.held_out_tokens == 0) {
+    throw InputError(
+        "no tokens are held out, so nothing can be chosen by them; give more data or a --held-out "
+        "share above 0, or use --no-auto");
   }
   return split;
 }
@@ -96,7 +112,9 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
 
   PhaseTimes unused;
   PhaseTimes& times = hooks.times == nullptr ? unused : *hooks.times;
-  StatisticsObserver observer(split, input.options.error_rows);
+  const AutoOptions& automatic = input.options.automatic;
+  const bool refines = automatic.enabled && automatic.refine > 0;
+  StatisticsObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0);
   LayerPipeline pipeline(input, split, job, hooks, times);
   const auto stop_requested = [&] { return hooks.stop_requested && hooks.stop_requested(); };
   bool stopped = false;

@@ -121,6 +121,7 @@ LayerResult RefitLayer(LayerMoments moments, const FitOptions& fit, const ClipOp
           std::move(sides.v),
           std::move(sides.k_shared),
           std::move(sides.v_shared),
+          {},
           {}};
 }
 

@@ -4,6 +4,7 @@
 // See held_out.h.
 #include "calib/held_out.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -21,6 +22,12 @@ std::string_view HeldOutKindName(HeldOutKind kind) {
       return "tail rows";
   }
   OSCAR_CHECK(false);
+}
+
+double ShareOfDocuments(size_t num_sequences, double share) {
+  if (share == 0 || num_sequences < 3) return share;
+  const size_t documents = std::clamp<size_t>(num_sequences / 4, 1, 3);
+  return std::max(share, 1 / static_cast<double>(num_sequences / documents));
 }
 
 HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share) {
@@ -49,6 +56,14 @@ HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double s
   }
   if (split.held_out_tokens == 0) split.kind = HeldOutKind::kNone;
   return split;
+}
+
+HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
+                     const CalibrationOptions& options) {
+  const double share = options.automatic.enabled
+                           ? ShareOfDocuments(sequence_lengths.size(), options.held_out)
+                           : options.held_out;
+  return SplitHeldOut(sequence_lengths, share);
 }
 
 }  // namespace oscar

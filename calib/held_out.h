@@ -5,9 +5,12 @@
 // fitted without them; the rotations that are published are then refitted on all tokens.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
+
+#include "calib/options.h"
 
 namespace oscar {
 
@@ -26,5 +29,14 @@ struct HeldOutSplit {
 // documents), the last `share` of the rows of every sequence instead. Deterministic; share 0 holds
 // out nothing. Requires 0 <= share <= 0.5.
 HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share);
+
+// The share that automatic choices are judged on: at least `share`, and more where that makes it
+// whole documents, up to three. On the last rows of documents whose other rows were fitted to,
+// transforms of many degrees of freedom look better than they are.
+double ShareOfDocuments(size_t num_sequences, double share);
+
+// The split of a calibration.
+HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
+                     const CalibrationOptions& options);
 
 }  // namespace oscar

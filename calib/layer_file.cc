@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See layer_file.h. Layout: /moments as in moments_file.h; /side/<name> and /arm/<name> below.
+// See layer_file.h. Layout: /moments as in moments_file.h; /side/<name>, /arm/<name> and /auto
+// below, the last with its choice as JSON text.
 #include "calib/layer_file.h"
 
 #include <array>
@@ -15,7 +16,7 @@ namespace oscar {
 namespace {
 
 constexpr const char* kFormat = "oscar-layer";
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 
 // The plain numbers of a side and of an arm, by name: one table serves writing and reading.
 constexpr std::array<std::pair<const char*, double SideResult::*>, 6> kSideNumbers = {{
@@ -73,6 +74,44 @@ SideResult ReadSide(const Hdf5Reader& file, const std::string& group) {
   return side;
 }
 
+void WriteAutoSide(Hdf5Writer& file, const std::string& group, const AutoSide& side) {
+  file.CreateGroup(group);
+  file.SetAttribute(group, "num_rotations", side.num_rotations);
+  file.SetAttribute(group, "dim", side.dim);
+  WriteVector(file, group + "/rotation", side.rotation);
+  WriteVector(file, group + "/query_rotation", side.query_rotation);
+  WriteVector(file, group + "/pair_scale", side.pair_scale);
+  WriteVector(file, group + "/mean", side.mean);
+}
+
+AutoSide ReadAutoSide(const Hdf5Reader& file, const std::string& group) {
+  return {.num_rotations = file.IntAttribute(group, "num_rotations"),
+          .dim = file.IntAttribute(group, "dim"),
+          .rotation = ReadVector(file, group + "/rotation"),
+          .query_rotation = ReadVector(file, group + "/query_rotation"),
+          .pair_scale = ReadVector(file, group + "/pair_scale"),
+          .mean = ReadVector(file, group + "/mean")};
+}
+
+void WriteChoice(Hdf5Writer& file, const AutoChoice& choice) {
+  if (!choice.made) return;
+  const std::string json = ChoiceToJson(choice).dump();
+  const std::vector<uint8_t> text(json.begin(), json.end());
+  file.Write<uint8_t>("/auto/choice", {std::ssize(text)}, text);
+  WriteAutoSide(file, "/auto/k", choice.k);
+  WriteAutoSide(file, "/auto/v", choice.v);
+}
+
+AutoChoice ReadChoice(const Hdf5Reader& file, std::string_view what) {
+  if (!file.Exists("/auto")) return {};
+  const std::vector<uint8_t> text = file.Read<uint8_t>("/auto/choice", {-1});
+  AutoChoice choice =
+      ChoiceFromJson(ParseStrictJson(std::string(text.begin(), text.end()), what), what);
+  choice.k = ReadAutoSide(file, "/auto/k");
+  choice.v = ReadAutoSide(file, "/auto/v");
+  return choice;
+}
+
 }  // namespace
 
 void WriteLayerFile(const std::filesystem::path& path, const LayerResult& result) {
@@ -94,6 +133,7 @@ void WriteLayerFile(const std::filesystem::path& path, const LayerResult& result
     for (const auto& [name, number] : kArmNumbers) file.SetAttribute(group, name, arm.*number);
   }
   file.SetAttribute("/", "arms", std::span<const std::string>(names));
+  WriteChoice(file, result.automatic);
   file.Commit();
 }
 
@@ -120,6 +160,7 @@ LayerResult ReadLayerFile(const std::filesystem::path& path) {
       arm.*number = file.DoubleAttribute(group, number_name);
     result.arms.push_back(arm);
   }
+  result.automatic = ReadChoice(file, path.string());
   return result;
 }
 

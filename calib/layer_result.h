@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "calib/auto_choice.h"
 #include "calib/layer_moments.h"
 
 namespace oscar {
@@ -54,6 +55,7 @@ struct LayerResult {
   SideResult k, v;      // per KV head
   SideResult k_shared, v_shared;
   std::vector<ArmResult> arms;  // empty where nothing was held out
+  AutoChoice automatic;         // not `made` where nothing was to be chosen
 };
 
 }  // namespace oscar

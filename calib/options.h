@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calib/auto_options.h"
 #include "linalg/rotation.h"  // Composition
 
 namespace oscar {
@@ -41,8 +42,9 @@ struct ClipOptions {
 };
 
 struct CalibrationOptions {
-  FitOptions fit;
-  ClipOptions clip;
+  FitOptions fit = {};
+  ClipOptions clip = {};
+  AutoOptions automatic = {};
   double held_out = 0.1;        // share of the tokens that clipping and errors are judged on
   int64_t min_tokens = -1;      // per head; -1: 20 * head_dim
   int64_t sink_tokens = 64;     // kept in bf16 at the start of a sequence

@@ -78,7 +78,7 @@ FitBytes FitMemory(const std::vector<LayerSpec>& layers,
   const auto tokens = static_cast<uint64_t>(
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
   const auto element = static_cast<uint64_t>(at::elementSize(dtype));
-  const HeldOutSplit split = SplitHeldOut(sequence_lengths, options.held_out);
+  const HeldOutSplit split = SplitOf(sequence_lengths, options);
   FitBytes peak;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& a = layer.attention;

@@ -7,9 +7,12 @@
 #include <ATen/ATen.h>
 
 #include <future>
+#include <span>
 #include <utility>
 
 #include "calib/attention_error.h"
+#include "calib/auto_refine.h"
+#include "calib/auto_search.h"
 #include "calib/clip_search.h"
 #include "calib/fit.h"
 
@@ -59,20 +62,49 @@ void ChooseClipping(const ObservedLayer& observed, const HeldOutSplit& split,
 }
 
 std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpec& spec,
-                                   const LayerFit& fit, const CalibrationOptions& options) {
+                                   const LayerFit& fit, std::span<const CacheArm> more,
+                                   const CalibrationOptions& options) {
   const SideResult identity_k = IdentitySide(spec.attention.head_dim),
                    identity_v = IdentitySide(spec.attention.v_head_dim);
   const SideResult hadamard_k = HadamardSide(spec.attention.head_dim),
                    hadamard_v = HadamardSide(spec.attention.v_head_dim);
-  return MeasureAttentionError(
-      observed, spec,
-      {{"naive", &identity_k, &identity_v, 0, 0},
-       {"hadamard", &hadamard_k, &hadamard_v, 0, 0},
-       {"hadamard_clip", &hadamard_k, &hadamard_v, options.clip.fixed_k, options.clip.fixed_v},
-       {"oscar_shared", &fit.k_shared, &fit.v_shared, fit.k_shared.clip_ratio,
-        fit.v_shared.clip_ratio},
-       {"oscar_per_head", &fit.k, &fit.v, fit.k.clip_ratio, fit.v.clip_ratio}},
-      options);
+  std::vector<CacheArm> arms = {
+      {"naive", &identity_k, &identity_v, 0, 0},
+      {"hadamard", &hadamard_k, &hadamard_v, 0, 0},
+      {"hadamard_clip", &hadamard_k, &hadamard_v, options.clip.fixed_k, options.clip.fixed_v},
+      {"oscar_shared", &fit.k_shared, &fit.v_shared, fit.k_shared.clip_ratio,
+       fit.v_shared.clip_ratio},
+      {"oscar_per_head", &fit.k, &fit.v, fit.k.clip_ratio, fit.v.clip_ratio}};
+  arms.insert(arms.end(), more.begin(), more.end());
+  return MeasureAttentionError(observed, spec, arms, options);
+}
+
+CacheWindows WindowsOf(const CalibrationOptions& options) {
+  return {options.sink_tokens, options.recent_tokens};
+}
+
+// What refinement learns from: the rows that `split` fits to, or everything.
+RefinedTexts TextsOf(const ObservedLayer& observed, const HeldOutSplit* split) {
+  RefinedTexts texts;
+  for (size_t i = 0; i < observed.keys.size(); ++i) {
+    // The last queries of a text whose tail is held out are held out themselves.
+    if (split != nullptr && split->fit_rows[i] < observed.keys[i].size(0)) continue;
+    texts.keys.push_back(observed.keys[i]);
+    texts.values.push_back(observed.values[i]);
+    texts.last_queries.push_back(observed.last_queries[i]);
+  }
+  return texts;
+}
+
+// Held-out rows decide for the layer, and the choice records it.
+bool KeepsRefinement(LayerResult& result) {
+  const ArmResult& before = result.arms[result.arms.size() - 2];
+  const ArmResult& after = result.arms.back();
+  result.automatic.unrefined_kl = before.kl_mean;
+  result.automatic.refined_kl = after.kl_mean;
+  result.automatic.refined =
+      after.kl_mean < before.kl_mean && after.output_rel_error <= before.output_rel_error;
+  return result.automatic.refined;
 }
 
 }  // namespace
@@ -89,7 +121,8 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
     });
   };
   const bool judges = split.kind != HeldOutKind::kNone;
-  const bool diagonal = options.fit.value_target == ValueTarget::kDiagonal;
+  const bool chooses = judges && options.automatic.enabled;
+  const bool diagonal = chooses || options.fit.value_target == ValueTarget::kDiagonal;
   std::future<LayerFit> judging;  // fitted without the held-out rows
   if (judges && !diagonal) judging = fit(observed.fit);
   {
@@ -108,9 +141,37 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
     const auto time = times.Measure("clip search");
     ChooseClipping(observed, split, options, judged);
   }
+  std::future<AutoChoice> choosing;  // the choice, fitted to all tokens
+  if (chooses) {
+    const auto time = times.Measure("automatic choice");
+    std::future<Stability> stability = std::async(
+        std::launch::async, [&] { return MeasureStability(observed.fit, observed.first_half); });
+    result.automatic = SearchChoice(observed, spec, options);
+    result.automatic.stability = stability.get();
+    choosing = std::async(std::launch::async, [&all, &spec, choice = result.automatic]() mutable {
+      FitChoice(all, spec, choice);
+      return choice;
+    });
+  }
+  AutoChoice refined;
+  if (chooses && options.automatic.refine > 0) {
+    const auto time = times.Measure("refinement");
+    refined = result.automatic;
+    RefineChoice(TextsOf(observed, &split), spec.attention, WindowsOf(options),
+                 options.automatic.refine, refined);
+  }
   if (judges) {
     const auto time = times.Measure("attention errors");
-    result.arms = MeasureArms(observed, spec, judged, options);
+    std::vector<CacheArm> choices;
+    if (chooses) choices.push_back({.name = "auto", .choice = &result.automatic});
+    if (refined.made) choices.push_back({.name = "auto_refined", .choice = &refined});
+    result.arms = MeasureArms(observed, spec, judged, choices, options);
+  }
+  if (chooses) result.automatic = choosing.get();
+  if (refined.made && KeepsRefinement(result)) {
+    const auto time = times.Measure("refinement");
+    RefineChoice(TextsOf(observed, nullptr), spec.attention, WindowsOf(options),
+                 options.automatic.refine, result.automatic);
   }
   if (options.clip.mode == ClipMode::kSearch) result.clip_candidates = options.clip.candidates;
 

@@ -57,16 +57,17 @@ at::Tensor RowComparison::Queries(const at::Tensor& queries) const {
 at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
   return queries.bmm(keys.transpose(1, 2))
       .mul_(spec_.scale)
-      .view({keys.size(0), -1, visible_.size(0), keys.size(1)});
+      .view({keys.size(0), -1, hidden_.size(0), keys.size(1)});
 }
 
 void RowComparison::SetRows(const QueryRows& rows) {
-  const at::Tensor key = at::arange(k_.size(1), rows.positions.options()).unsqueeze(0);
-  age_ = rows.positions.unsqueeze(1) - key;
-  visible_ = age_.ge(0);
-  if (spec_.window) visible_ = visible_.logical_and(age_.lt(*spec_.window));
-  hidden_ = visible_.logical_not();
-  num_visible_ = visible_.sum(-1);
+  const at::Tensor positions = rows.positions.to(k_.device(), /*non_blocking=*/true);
+  const at::Tensor age = positions.unsqueeze(1) - at::arange(k_.size(1), positions.options());
+  at::Tensor visible = age.ge(0);
+  if (spec_.window) visible = visible.logical_and(age.lt(*spec_.window));
+  hidden_ = visible.logical_not();
+  num_visible_ = visible.sum(-1);
+  positions_ = rows.positions.cpu();
   queries_ = Queries(rows.queries);
   logits_ = Logits(queries_, k_);
   log_p_ = logits_.masked_fill(hidden_, -INFINITY).log_softmax(-1);
@@ -80,6 +81,7 @@ RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const 
   Prepared prepared;
   prepared.k_stored = Heads(stored.k_stored);
   if (stored.k.defined()) prepared.k = Heads(stored.k);
+  if (detail_ == RowDetail::kKl) return prepared;
   const at::Tensor v_stored = Heads(stored.v_stored);
   prepared.values = detail_ == RowDetail::kAll ? at::cat({v_stored, v_}, -1) : v_stored;
   prepared.exact_minus_stored = (stored.v.defined() ? Heads(stored.v) : v_).sub(v_stored);
@@ -87,29 +89,27 @@ RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const 
 }
 
 std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
-                                              std::span<const CacheWindows> windows) const {
+                                              std::span<const ExactSides> exact) const {
   const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
   const at::Tensor logits = Logits(queries, stored.k_stored);
-  const auto shows_exact = [](const CacheWindows& w) { return w.sink > 0 || w.recent > 0; };
   at::Tensor exact_logits = logits_;
-  if ((own_queries.defined() || stored.k.defined()) && std::ranges::any_of(windows, shows_exact))
+  const auto exact_keys = [](const ExactSides& sides) { return sides.k.any(); };
+  if ((own_queries.defined() || stored.k.defined()) && std::ranges::any_of(exact, exact_keys))
     exact_logits = Logits(queries, stored.k.defined() ? stored.k : k_);
+  const auto mask = [&](const ExactTokens& tokens) {
+    return ExactMask(tokens, positions_, k_.size(1), k_.device());
+  };
   std::vector<RowErrors> results;
-  for (const CacheWindows& window : windows) {
-    if (!shows_exact(window)) {
-      results.push_back(Errors(logits, {}, stored));
-      continue;
-    }
-    const at::Tensor key = at::arange(k_.size(1), age_.options()).unsqueeze(0);
-    const at::Tensor exact = age_.lt(window.recent).logical_or_(key.lt(window.sink));
-    results.push_back(Errors(at::where(exact, exact_logits, logits), exact, stored));
+  for (const ExactSides& sides : exact) {
+    const at::Tensor read = sides.k.any() ? at::where(mask(sides.k), exact_logits, logits) : logits;
+    results.push_back(Errors(read, sides.v.any() ? mask(sides.v) : at::Tensor(), stored));
   }
   return results;
 }
 
 // KL per row as the sum of p (e^x - 1 - x), x = log p^ - log p: never negative, free of
 // cancellation, exactly 0 where nothing differs (reference/performance.md section 4).
-RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exact,
+RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exact_values,
                                 const Prepared& stored) const {
   const at::Tensor log_other = logits.masked_fill(hidden_, -INFINITY).log_softmax(-1);
   const at::Tensor other = log_other.exp();
@@ -118,12 +118,13 @@ RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exac
     const at::Tensor x = log_other.sub(log_p_).masked_fill_(hidden_, 0);
     errors.kl = x.expm1().sub_(x).mul_(p_).sum(-1);
   }
+  if (detail_ == RowDetail::kKl) return errors;
   const int64_t dim = v_.size(2);
   const at::Tensor sums = Weighted(other, stored.values);  // both in one product
   at::Tensor output = sums.narrow(-1, 0, dim);
-  if (exact.defined()) {
-    output =
-        output.add(Weighted(other.masked_fill(exact.logical_not(), 0), stored.exact_minus_stored));
+  if (exact_values.defined()) {
+    const at::Tensor weights = other.masked_fill(exact_values.logical_not(), 0);
+    output = output.add(Weighted(weights, stored.exact_minus_stored));
   }
   errors.output_error_sq = RowEnergy(output.sub(output_));
   if (detail_ == RowDetail::kKlAndOutput) return errors;

@@ -13,19 +13,19 @@
 #include <span>
 #include <vector>
 
+#include "calib/exact_tokens.h"
 #include "capture/model/model_spec.h"
-#include "linalg/attention_kl.h"  // CacheWindows
 
 namespace oscar {
 
 // Some query rows of one sequence.
 struct QueryRows {
-  at::Tensor positions;  // [rows] int64, in the sequence
+  at::Tensor positions;  // [rows] int64, in the sequence; on the host, or the device is waited for
   at::Tensor queries;    // [rows, num_q_heads, d]
 };
 
 // What an arm's attention reads of one sequence, [tokens, num_kv_heads, dim] each. `k` and `v` are
-// its own exact cache, which the windows show; undefined: those of the reference.
+// what it reads of exact tokens; undefined: the rows of the reference.
 struct StoredCache {
   at::Tensor k_stored, v_stored;
   at::Tensor k, v;
@@ -42,6 +42,7 @@ struct RowErrors {
 };
 
 enum class RowDetail {
+  kKl,           // no values are stored, and only the first member is filled
   kKlAndOutput,  // a third of the time
   kAll
 };
@@ -64,6 +65,7 @@ class RowComparison {
 
   // The rows compared from here on.
   void SetRows(const QueryRows& rows);
+  const at::Tensor& scores() const { return p_; }  // P [num_kv_heads, gqa_ratio, rows, tokens]
   const at::Tensor& output_sq() const { return output_sq_; }       // |P V|^2, as in RowErrors
   const at::Tensor& logit_sq() const { return logit_sq_; }         // sum over visible keys; kAll
   const at::Tensor& visible_keys() const { return num_visible_; }  // [rows] int64
@@ -77,23 +79,24 @@ class RowComparison {
   };
   Prepared Prepare(const StoredCache& stored) const;
 
-  // `own_queries` [rows, num_q_heads, d] of the arm, undefined: the reference's. One result per
-  // window setting; logits are computed once for all of them.
+  // `own_queries` [rows, num_q_heads, d] of the arm, undefined: the reference's. One result for
+  // each way to keep tokens exact; logits are computed once for all of them.
   std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
-                                 std::span<const CacheWindows> windows) const;
+                                 std::span<const ExactSides> exact) const;
 
  private:
   at::Tensor Heads(const at::Tensor& rows) const;
   at::Tensor Queries(const at::Tensor& queries) const;
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
-  RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact, const Prepared& stored) const;
+  RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact_values,
+                   const Prepared& stored) const;
 
   const AttentionSpec& spec_;
   at::ScalarType dtype_;
   RowDetail detail_;
-  at::Tensor k_, v_;          // [num_kv_heads, tokens, dim]
-  at::Tensor age_, visible_;  // [rows, tokens]: position - key; bool
-  at::Tensor hidden_;         // !visible
+  at::Tensor k_, v_;      // [num_kv_heads, tokens, dim]
+  at::Tensor positions_;  // [rows] int64, host
+  at::Tensor hidden_;     // [rows, tokens] bool
   at::Tensor queries_, logits_, log_p_, p_, output_;
   at::Tensor output_sq_, logit_sq_, num_visible_;
 };

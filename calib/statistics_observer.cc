@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "linalg/check.h"
@@ -36,8 +37,12 @@ std::vector<double> ToHost(const at::Tensor& tensor) {
 
 }  // namespace
 
-StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows)
-    : split_(std::move(split)), error_rows_(error_rows) {}
+StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries)
+    : split_(std::move(split)),
+      error_rows_(error_rows),
+      last_queries_(last_queries),
+      half_tokens_(std::accumulate(split_.fit_rows.begin(), split_.fit_rows.end(), int64_t{0}) /
+                   2) {}
 
 void StatisticsObserver::OnLayerBegin(const LayerSpec&) { observed_ = {}; }
 
@@ -63,8 +68,18 @@ void StatisticsObserver::AddRows(DeviceSums& sums, const AttentionView& view, in
     const at::Tensor keys = RowsOfKvHeads(view.k.slice(0, from, to), num_kv_heads);
     add(sums.key, keys);
     sums.key_sum.add_(keys.sum(1));
+    if (&sums == &observed_.fit) KeepHalf(sums.tokens + to - begin);
   }
   sums.tokens += end - begin;
+}
+
+// A copy of the sums that stand in `fit` once they hold half of its tokens.
+void StatisticsObserver::KeepHalf(int64_t tokens) {
+  DeviceSums& half = observed_.first_half;
+  if (half.tokens > 0 || tokens < half_tokens_) return;
+  half.tokens = tokens;
+  half.query = observed_.fit.query.clone();
+  half.attention_output = observed_.fit.attention_output.clone();
 }
 
 void StatisticsObserver::OnAttention(const AttentionView& view) {
@@ -75,6 +90,10 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
   AddRows(observed_.held_out, view, fit_rows, tokens);
   observed_.layer.keys.push_back(view.k.clone());
   observed_.layer.values.push_back(view.v.clone());
+  if (last_queries_ > 0) {
+    const int64_t first = std::max<int64_t>(0, tokens - last_queries_);
+    observed_.layer.last_queries.push_back(view.q.slice(0, first).clone());
+  }
 
   const int64_t held_out_rows = tokens - fit_rows;
   if (held_out_rows == 0) return;
@@ -98,7 +117,7 @@ void LayerOnDevice::RecordStream(c10::Stream stream) const {
   const auto record = [&](const at::Tensor& tensor) {
     if (tensor.defined()) tensor.record_stream(stream);
   };
-  for (const DeviceSums* sums : {&fit, &held_out}) {
+  for (const DeviceSums* sums : {&fit, &held_out, &first_half}) {
     record(sums->query);
     record(sums->key);
     record(sums->key_sum);
@@ -107,6 +126,7 @@ void LayerOnDevice::RecordStream(c10::Stream stream) const {
   }
   for (const at::Tensor& rows : layer.keys) record(rows);
   for (const at::Tensor& rows : layer.values) record(rows);
+  for (const at::Tensor& rows : layer.last_queries) record(rows);
   for (const HeldOutQueries& queries : layer.queries) {
     record(queries.rows);
     record(queries.queries);
@@ -114,6 +134,9 @@ void LayerOnDevice::RecordStream(c10::Stream stream) const {
 }
 
 ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
+  const auto to_host = [](const at::Tensor& sum) {
+    return sum.defined() ? ToHost(sum) : std::vector<double>();
+  };
   const auto finish = [&](const DeviceSums& sums, LayerMoments& moments) {
     moments.layer_id = spec.layer_id;
     moments.num_q_heads = spec.attention.num_q_heads;
@@ -121,14 +144,15 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
     moments.head_dim = spec.attention.head_dim;
     moments.v_head_dim = spec.attention.v_head_dim;
     moments.tokens = sums.tokens;
-    moments.query = ToHost(sums.query);
-    moments.key = ToHost(sums.key);
-    moments.key_sum = ToHost(sums.key_sum);
-    moments.value = ToHost(sums.value);
-    moments.attention_output = ToHost(sums.attention_output);
+    moments.query = to_host(sums.query);
+    moments.key = to_host(sums.key);
+    moments.key_sum = to_host(sums.key_sum);
+    moments.value = to_host(sums.value);
+    moments.attention_output = to_host(sums.attention_output);
   };
   finish(observed.fit, observed.layer.fit);
   finish(observed.held_out, observed.layer.held_out);
+  finish(observed.first_half, observed.layer.first_half);
   return std::move(observed.layer);
 }
 

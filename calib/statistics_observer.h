@@ -31,9 +31,11 @@ struct HeldOutQueries {
 struct ObservedLayer {
   LayerMoments fit;                // rows the split fits to
   LayerMoments held_out;           // the others; no tokens where nothing is held out
+  LayerMoments first_half;         // query and attention_output of the first half of `fit`
   std::vector<at::Tensor> keys;    // per sequence [tokens, num_kv_heads, d] compute dtype
   std::vector<at::Tensor> values;  // per sequence [tokens, num_kv_heads, dv]
   std::vector<HeldOutQueries> queries;
+  std::vector<at::Tensor> last_queries;  // per sequence, where they are kept
 };
 
 // Sums of one part of the split on the compute device; layout as in LayerMoments.
@@ -44,7 +46,7 @@ struct DeviceSums {
 
 // A layer whose sums have not been read back: the work behind it may still be running.
 struct LayerOnDevice {
-  DeviceSums fit, held_out;
+  DeviceSums fit, held_out, first_half;
   ObservedLayer layer;  // all but its moments
 
   // It will be read, and dropped, by the thread of another stream.
@@ -60,8 +62,8 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec);
 class StatisticsObserver : public LayerObserver {
  public:
   // `error_rows`: query rows kept per sequence with held-out rows, evenly spaced, the last row
-  // among them.
-  StatisticsObserver(HeldOutSplit split, int64_t error_rows);
+  // among them. `last_queries`: of every sequence, for refinement.
+  StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries = 0);
 
   void OnLayerBegin(const LayerSpec& layer) override;
   void OnAttention(const AttentionView& view) override;
@@ -74,8 +76,11 @@ class StatisticsObserver : public LayerObserver {
  private:
   void AddRows(DeviceSums& sums, const AttentionView& view, int64_t begin, int64_t end);
 
+  void KeepHalf(int64_t tokens);
+
   HeldOutSplit split_;
-  int64_t error_rows_;
+  int64_t error_rows_, last_queries_;
+  int64_t half_tokens_;  // of those that are fitted to
   LayerOnDevice observed_;
 };
 

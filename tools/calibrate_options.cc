@@ -58,6 +58,46 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
              .min = 0,
              .max = 0.5});
 
+  table.Group("Automatic choices");
+  AutoOptions& automatic = calibration.automatic;
+  table.Add(&automatic.enabled,
+            {.name = "auto",
+             .help = "choose transforms, clip ratios and bits per layer by their attention-KL and "
+                     "output error on held-out tokens; without: OSCAR's rotations alone"});
+  ChoiceNames<Consumer> consumers;
+  for (const ConsumerRules& rules : AllConsumers())
+    consumers.emplace_back(std::string(rules.name), rules.consumer);
+  table.AddChoice(&automatic.consumer, consumers,
+                  {.name = "for", .help = "choose only what this runtime can load"});
+  table.Add(&automatic.fold,
+            {.name = "fold",
+             .help = "let pair scaling be chosen, which needs a folded copy of the checkpoint"});
+  table.Add(&automatic.bits,
+            {.name = "bits",
+             .help = "mean bits of codes per element of keys and values; more than 2 are given to "
+                     "keys first, where they help most",
+             .min = 2,
+             .max = 8});
+  table.Add(
+      &automatic.context,
+      {.name = "context",
+       .help = "tokens of the contexts that the cache will hold: keys are fitted to positions "
+               "up to it, however short the calibration's texts are; 0: twice the longest, "
+               "8192 at least",
+       .unit = "tokens",
+       .min = 0});
+  table.Add(&automatic.refine,
+            {.name = "refine",
+             .help = "steps of gradient descent on the chosen rotations, through attention itself "
+                     "(OptR); layers keep what they learned where held-out tokens agree; 0: none",
+             .unit = "steps",
+             .min = 0});
+  table.AddChoice(&automatic.windows, ChoiceNames<bool>{{"given", false}, {"auto", true}},
+                  {.name = "windows",
+                   .help = "given: --sink-tokens and --recent-tokens, the price and KL of others "
+                           "is reported; auto: spend --bits on larger ones too, where that helps "
+                           "more"});
+
   table.Group("Clipping and quantization");
   table.AddChoice(&calibration.clip.mode,
                   ChoiceNames<ClipMode>{{"search", ClipMode::kSearch}, {"fixed", ClipMode::kFixed}},

@@ -26,7 +26,7 @@ struct CalibrateOptions {
   bool restart = false;
   double max_vram = 0;  // GB; 0: what is free
   ReadMode read = ReadMode::kAuto;
-  CalibrationOptions calibration;
+  CalibrationOptions calibration = {.automatic = {.enabled = true}};
 };
 
 OptionTable CalibrateTable(CalibrateOptions* options);

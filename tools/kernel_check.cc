@@ -26,7 +26,7 @@ std::unique_ptr<KernelCheck> MakeKernelCheck(const Artifact& artifact, at::Devic
                                              const ValidateOptions& options, size_t num_texts) {
   return std::make_unique<WithKernels>(
       artifact, device,
-      KernelValidationOptions{.windows = options.validation.windows,
+      KernelValidationOptions{.windows = options.validation.methods.windows,
                               .quant_group_size = options.validation.methods.quant_group_size,
                               .k_bits = static_cast<int>(options.k_bits),
                               .v_bits = static_cast<int>(options.v_bits),

@@ -103,7 +103,7 @@ void AddUnknownConfigOption(OptionTable& table, ModelArguments* model) {
              .help = "let pass fields of config.json that no table knows"});
 }
 
-std::vector<std::vector<int32_t>> ModelInput::Sequences() const {
+std::vector<std::vector<int32_t>> TokenIds(const DataSet& data) {
   std::vector<std::vector<int32_t>> sequences;
   for (const Document& document : data.documents) sequences.push_back(document.ids);
   return sequences;
@@ -122,7 +122,8 @@ ModelInput OpenModel(const ModelArguments& model, Log& log) {
   return input;
 }
 
-void LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log, ModelInput& input) {
+DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
+                      const ModelInput& input) {
   if (data.max_sequence > input.spec.max_positions) {
     throw UsageError(fmt::format("--max-sequence {}: the model supports {} positions",
                                  data.max_sequence, input.spec.max_positions));
@@ -139,13 +140,14 @@ void LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log, Mod
     options.pack =
         FindSeparator(input.location.directory, input.tokenizer_or_null(), data.separator);
   }
-  input.data = LoadData(options, input.tokenizer_or_null(), input.spec.vocab_size);
-  LogData(input.data, log);
+  DataSet set = LoadData(options, input.tokenizer_or_null(), input.spec.vocab_size);
+  LogData(set, log);
+  return set;
 }
 
 ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log) {
   ModelInput input = OpenModel(model, log);
-  LoadModelData(data, BuiltinText::kCalibration, log, input);
+  input.data = LoadModelData(data, BuiltinText::kCalibration, log, input);
   return input;
 }
 

@@ -40,6 +40,8 @@ void AddModelOption(OptionTable& table, ModelArguments* model);
 void AddMachineOptions(OptionTable& table, ModelArguments* model);  // device and dtype
 void AddUnknownConfigOption(OptionTable& table, ModelArguments* model);
 
+std::vector<std::vector<int32_t>> TokenIds(const DataSet& data);  // of each document
+
 struct ModelInput {
   ModelLocation location;
   Checkpoint checkpoint;
@@ -48,13 +50,14 @@ struct ModelInput {
   DataSet data;
 
   const Tokenizer* tokenizer_or_null() const { return tokenizer ? &*tokenizer : nullptr; }
-  std::vector<std::vector<int32_t>> Sequences() const;  // token ids of each document
+  std::vector<std::vector<int32_t>> Sequences() const { return TokenIds(data); }
 };
 
 // These throw UsageError or InputError and log what they found. The model, without data:
 ModelInput OpenModel(const ModelArguments& model, Log& log);
-// Its data; `builtin` where the arguments name no files.
-void LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log, ModelInput& input);
+// Data for it; `builtin` where the arguments name no files.
+DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
+                      const ModelInput& input);
 // Both, for a calibration or a capture.
 ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log);
 

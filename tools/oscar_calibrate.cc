@@ -3,6 +3,7 @@
 //
 // oscar-calibrate: a model, or a dump of one, in; verified rotation artifact out.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <filesystem>
@@ -61,6 +62,21 @@ CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
       MergeArtifacts(artifacts, options.calibration, ProgramAndCompiler(), options.output);
   context.out << RenderTable(report);
   return {ExitCode::kDone, options.output};
+}
+
+// What was chosen for a layer, at the end of its line.
+std::string ChoiceText(const AutoChoice& choice) {
+  std::string text = fmt::format(" ({}; clip {:.2f}; values {})", choice.keys.Name(),
+                                 fmt::join(choice.k_option().clip, "/"), choice.values.Name());
+  if (!choice.k_fallback.empty() || !choice.v_fallback.empty())
+    text += ", no better than Hadamard + clip on judging rows";
+  if (choice.stability.unstable) {
+    text += fmt::format(
+        ", unstable: directions of one half of the tokens keep {:.0f} % (keys) and {:.0f} % "
+        "(values) of the other's energy",
+        100 * choice.stability.k_kept, 100 * choice.stability.v_kept);
+  }
+  return text;
 }
 
 // What is calibrated: a model and data, or a dump of one.
@@ -228,9 +244,10 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
     const Json report = LayerReport(layer.result);
     std::string kl;
     for (const ArmResult& arm : layer.result.arms) {
-      if (arm.name == "hadamard" || arm.name == "oscar_per_head")
+      if (arm.name == "hadamard" || arm.name == "oscar_per_head" || arm.name == "auto")
         kl += fmt::format(", KL {} {:.5f}", arm.name, arm.kl_mean);
     }
+    if (const AutoChoice& choice = layer.result.automatic; choice.made) kl += ChoiceText(choice);
     const double orthogonality =
         std::max(layer.result.k.orthogonality, layer.result.v.orthogonality);
     context.progress.StepDone(
@@ -269,6 +286,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   const DeviceMemory memory = QueryMemory(device);
   const double layers_run =
       static_cast<double>(num_layers - resumed_at) / static_cast<double>(num_layers);
+  info.automatic = options.calibration.automatic;
   info.timings = {{"layers", job.timings()},
                   {"loop_seconds", loop_seconds},
                   {"total_seconds", SecondsSince(started)},

@@ -8,7 +8,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "capture/checkpoint/checkpoint.h"
+#include "capture/checkpoint/model_location.h"
+#include "capture/model/model_spec.h"
 #include "export/artifact/foreign_rotations.h"
+#include "export/fold/fold_checkpoint.h"
+#include "export/fold/fold_plan.h"
 #include "export/formats/inspect.h"
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
@@ -19,7 +24,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-enum class Target { kNone, kSglang };
+enum class Target { kNone, kSglang, kFoldedCheckpoint };
 
 struct ExportOptions {
   std::string input;
@@ -28,10 +33,18 @@ struct ExportOptions {
   Target from = Target::kNone;
   bool inspect = false;
   bool json = false;
+  std::string model;
+  FoldOptions fold;
 };
 
 OptionTable ExportTable(ExportOptions* options) {
-  const ChoiceNames<Target> targets = {{"none", Target::kNone}, {"sglang", Target::kSglang}};
+  const ChoiceNames<Target> sources = {{"none", Target::kNone}, {"sglang", Target::kSglang}};
+  ChoiceNames<Target> targets = sources;
+  targets.emplace_back("folded-checkpoint", Target::kFoldedCheckpoint);
+  const ChoiceNames<FoldScales> scales = {{"auto", FoldScales::kAuto},
+                                          {"chosen", FoldScales::kChosen},
+                                          {"exact", FoldScales::kExact},
+                                          {"power_of_two", FoldScales::kPowerOfTwo}};
   OptionTable table("oscar-export",
                     "Writes the files that runtimes load from an artifact, imports theirs, or "
                     "shows what a file holds.");
@@ -49,9 +62,10 @@ OptionTable ExportTable(ExportOptions* options) {
   table.AddChoice(&options->to, targets,
                   {.name = "to",
                    .help = "runtime to write for; sglang: the shared pair (format 1) and the "
-                           "per-head pair (format 2)",
+                           "per-head pair (format 2); folded-checkpoint: a copy of --model that "
+                           "computes the same with keys that are easier to quantize in any runtime",
                    .scope = OptionScope::kRun});
-  table.AddChoice(&options->from, targets,
+  table.AddChoice(&options->from, sources,
                   {.name = "from",
                    .help = "runtime to import from; sglang: covariances are recovered from a "
                            "shared pair, and the artifact can be refitted",
@@ -61,6 +75,25 @@ OptionTable ExportTable(ExportOptions* options) {
                                 .scope = OptionScope::kRun});
   table.Add(&options->json,
             {.name = "json", .help = "print --inspect as JSON", .scope = OptionScope::kRun});
+  table.Add(&options->model,
+            {.name = "model",
+             .help = "of --to folded-checkpoint: directory of the model, or ORG/NAME[@REVISION] in "
+                     "the local Hugging Face cache",
+             .scope = OptionScope::kRun});
+  table.AddChoice(&options->fold.scales, scales,
+                  {.name = "fold-scales",
+                   .help = "what is folded into q and k: the scales that the artifact's automatic "
+                           "choice is made for (chosen), or fitted to its moments (exact, "
+                           "power_of_two: the logits stay bit for bit; calibrate the copy); auto: "
+                           "chosen if there are any, else exact",
+                   .scope = OptionScope::kRun});
+  table.Add(&options->fold.values,
+            {.name = "fold-values",
+             .help = "fold balanced values into v_proj and o_proj too; calibrate the copy",
+             .scope = OptionScope::kRun});
+  table.Example(
+      "oscar-export Qwen3-8B-oscar --to folded-checkpoint --model Qwen/Qwen3-8B -o folded",
+      "a copy of the model without outlier channels in its keys");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang -o rotations",
                 "what OSCAR's SGLang loads");
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
@@ -93,17 +126,30 @@ CommandResult Import(const ExportOptions& options) {
   return {ExitCode::kDone, options.output};
 }
 
+CommandResult Fold(const ExportOptions& options) {
+  const fs::path directory = ResolveModel(options.model).directory;
+  const Checkpoint checkpoint = Checkpoint::Open(directory);
+  const ModelSpec spec = ReadModelSpec(directory);
+  CheckTensors(spec, checkpoint);
+  const FoldPlan plan = PlanFold(Artifact::Open(options.input), checkpoint, spec, options.fold);
+  WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record, options.output);
+  return {ExitCode::kDone, options.output};
+}
+
 CommandResult Export(const ExportOptions& options, CommandContext& context) {
   const int actions = (options.inspect ? 1 : 0) + (options.to != Target::kNone ? 1 : 0) +
                       (options.from != Target::kNone ? 1 : 0);
   if (actions != 1) throw UsageError("give one of --to, --from and --inspect");
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
+  const bool fold = options.to == Target::kFoldedCheckpoint;
+  if (fold && options.model.empty()) throw UsageError("--to folded-checkpoint needs --model");
   if (context.dry_run) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);
     return {};
   }
   if (options.from == Target::kSglang) return Import(options);
+  if (fold) return Fold(options);
   WriteSglang(options.output, ToSglang(Artifact::Open(options.input)));
   return {ExitCode::kDone, options.output};
 }

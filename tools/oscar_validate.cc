@@ -4,6 +4,7 @@
 // oscar-validate: an artifact and a model in, the report out.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -20,7 +21,9 @@
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
+#include "tools/combine_reports.h"
 #include "tools/kernel_check.h"
+#include "tools/runtime_arms.h"
 #include "tools/validate_input.h"
 #include "tools/validation_table.h"
 
@@ -29,11 +32,20 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
+void CheckCombine(const ValidateOptions& options) {
+  if (!options.artifact.empty() || !options.model.model.empty() || !options.dump.from.empty())
+    throw UsageError("--combine reads finished reports: it takes no artifact, model or dump");
+  if (options.output.empty()) throw UsageError("--combine: give -o, a new directory for the page");
+}
+
 void CheckArguments(const ValidateOptions& options) {
-  if (options.artifact.empty())
+  if (!options.combine.empty()) {
+    CheckCombine(options);
+  } else if (options.artifact.empty()) {
     throw UsageError("no ARTIFACT given: a directory written by oscar-calibrate");
-  if (options.model.model.empty() == options.dump.from.empty())
+  } else if (options.model.model.empty() == options.dump.from.empty()) {
     throw UsageError("give --model MODEL, or --from DUMP");
+  }
   if (!options.dump.from.empty() && !options.data.empty())
     throw UsageError("--from: the dump holds its data; --data does not apply");
   if (!options.dump.from.empty() && options.show_samples > 0)
@@ -91,7 +103,8 @@ std::string ShowNeedles(const std::vector<NeedleSample>& needles, int64_t count)
 }
 
 // What --dry-run prints.
-std::string PlanText(const ValidationInput& input, const std::vector<Arm>& arms) {
+std::string PlanText(const ValidationInput& input) {
+  const std::vector<Arm>& arms = input.arms;
   uint64_t weights = 0;
   for (const TensorNeed& need : AllTensors(input.model.spec))
     weights += input.model.checkpoint.info(need.name).size;
@@ -111,6 +124,13 @@ std::string PlanText(const ValidationInput& input, const std::vector<Arm>& arms)
   return text;
 }
 
+// A prompt and as much again: runtimes write the two with different kernels.
+int64_t HalfOfLongest(const std::vector<std::vector<int32_t>>& texts) {
+  size_t longest = 0;
+  for (const auto& text : texts) longest = std::max(longest, text.size());
+  return static_cast<int64_t>(longest) / 2;
+}
+
 // Nothing where there is nothing to validate: samples or the plan were printed.
 std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& artifact,
                             CommandContext& context) {
@@ -123,9 +143,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
     return std::nullopt;
   }
   if (context.dry_run) {
-    context.out << PlanText(
-        input, ParseArms(options.validation.arms,
-                         MethodContext(artifact, model.spec.layers, options.validation.methods)));
+    context.out << PlanText(input);
     return std::nullopt;
   }
   const at::Device device = ParseDevice(options.model.device);
@@ -136,9 +154,18 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
                    DescribeMachine(device, dtype));
   const std::vector<std::vector<int32_t>> texts = model.Sequences();
   const auto kernels = Kernels(options, artifact, device, texts.size());
-  Json validation = ValidateModel(
-      model.checkpoint, model.spec, device, dtype, {.texts = texts, .needles = input.needles},
-      artifact, options.validation, Hooks(context, model.spec.layers.size(), kernels.get()));
+  ValidationData data{.texts = texts, .needles = input.needles};
+  ValidationOptions how = options.validation;
+  if (!options.runtimes.empty() && options.prefill_tokens == 0)
+    how.methods.prefill_tokens = HalfOfLongest(texts);
+  if (input.method_data) data.calibration = TokenIds(*input.method_data);
+  Json validation = ValidateModel(model.checkpoint, model.spec, device, dtype, data, artifact, how,
+                                  Hooks(context, model.spec.layers.size(), kernels.get()));
+  if (input.method_data) {
+    validation["settings"]["method_data"] = {{"name", input.method_data->name},
+                                             {"digest", input.method_data->digest},
+                                             {"tokens", input.method_data->counts.tokens_used}};
+  }
   if (kernels) validation["kernels"] = kernels->Report();
   validation["data"] = ValidationDataJson(model.data, input.overlap);
   validation["machine"] = DescribeMachine(device, dtype);
@@ -155,11 +182,23 @@ const Json& HeadlineArmOf(const Json& validation) {
 
 CommandResult Validate(ValidateOptions options, CommandContext& context) {
   CheckArguments(options);
+  if (!options.combine.empty()) {
+    CommandResult combined;
+    combined.made = CombineReportFiles(options.combine, options.output);
+    return combined;
+  }
   std::optional<Gate> gate;
   if (!options.gate.empty()) gate = ParseGate(options.gate);
   options.validation.measure_in_float32 = options.measure == "f32";
   options.validation.round_to_bf16 = options.cache_dtype == "bf16";
   options.validation.methods.seed = options.validation.seed;
+  if (options.prefill_tokens > 0)
+    options.validation.methods.prefill_tokens = options.prefill_tokens;
+  for (const std::string& method : options.methods)
+    options.validation.arms.push_back(method == "all" ? "published" : PublishedArm(method).name);
+  if (!options.runtimes.empty() && options.validation.arms.empty())
+    options.validation.arms = {"default"};
+  AddRuntimeArms(options.runtimes, options.validation.arms);
 
   const auto started = std::chrono::steady_clock::now();
   const Artifact artifact = Artifact::Open(options.artifact);
@@ -172,6 +211,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   validation["rotations"] = artifact.manifest().at("files").at(kRotationsFile);
   validation["program"] = ProgramJson();
   validation["settings"]["configuration"] = context.config;
+  AddRuntimeLosses(validation);
   CommandResult result;
   if (gate) {
     const GateResult verdict = EvaluateGate(*gate, HeadlineArmOf(validation));

@@ -46,9 +46,23 @@ std::vector<NeedleSample> MakeNeedles(const ValidateOptions& options, const Mode
     needle.lengths = {longest / 4, longest};
   }
   needle.samples_per_task = options.needle_samples;
+  needle.depths.assign(options.needle_depths.begin(), options.needle_depths.end());
   needle.tasks = options.needle_tasks;
   needle.seed = options.validation.seed;
   return MakeNeedleSamples(needle, *model.tokenizer, model.spec.max_positions);
+}
+
+// What methods are fitted to may not be what they are judged on either.
+DataSet LoadMethodData(const ValidateOptions& options, int64_t length, Log& log,
+                       const ModelInput& model) {
+  DataSet data = LoadModelData({.data = options.method_data,
+                                .tokens = options.method_tokens,
+                                .max_sequence = std::min(length, options.method_tokens),
+                                .pack = options.pack,
+                                .separator = options.separator},
+                               BuiltinText::kCalibration, log, model);
+  CheckOverlap(FindOverlap(MakeFingerprints(data), data.digest, model.data), model.data);
+  return data;
 }
 
 }  // namespace
@@ -68,15 +82,20 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
   const int64_t length = options.length > 0
                              ? options.length
                              : std::min(kDefaultLength, input.model.spec.max_positions);
-  LoadModelData({.data = options.data,
-                 .tokens = options.sequences * length,
-                 .max_sequence = length,
-                 .pack = options.pack,
-                 .separator = options.separator},
-                BuiltinText::kEvaluation, log, input.model);
+  input.model.data = LoadModelData({.data = options.data,
+                                    .tokens = options.sequences * length,
+                                    .max_sequence = length,
+                                    .pack = options.pack,
+                                    .separator = options.separator},
+                                   BuiltinText::kEvaluation, log, input.model);
   input.overlap = FindOverlap(artifact.manifest().value("data", Json::object()),
                               (artifact.directory() / kManifestFile).string(), input.model.data);
   CheckOverlap(input.overlap, input.model.data);
+  input.arms = ParseArms(
+      options.validation.arms,
+      MethodContext(artifact, input.model.spec.layers,
+                    MethodOptions(options.validation, input.model.checkpoint, input.model.spec)));
+  if (NeedsRows(input.arms)) input.method_data = LoadMethodData(options, length, log, input.model);
   input.needles = MakeNeedles(options, input.model);
   size_t tokens = 0;
   for (const NeedleSample& needle : input.needles) tokens += needle.ids.size();

@@ -6,11 +6,13 @@
 // with the calibration data ends the run.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "capture/text/overlap.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/evaluate/needle.h"
+#include "export/validate/arm.h"
 #include "tools/model_input.h"
 #include "tools/validate_options.h"
 
@@ -20,12 +22,14 @@ struct ValidationInput {
   ModelInput model;
   std::vector<NeedleSample> needles;
   OverlapResult overlap;
+  std::vector<Arm> arms;
+  std::optional<DataSet> method_data;  // of arms that are fitted to text
   Json identity;           // digest of config.json and a sample of the weights, as in manifests
   bool same_model = true;  // the one that the artifact was fitted to
 };
 
 // Throws InputError for another model (unless allowed) and for text that the rotations were fitted
-// to.
+// to, or a method of the comparison.
 ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,
                                     Log& log);
 

@@ -10,6 +10,7 @@
 
 #include "export/evaluate/gate.h"
 #include "export/simulate/cache_method.h"
+#include "tools/runtime_arms.h"
 
 namespace oscar {
 namespace {
@@ -19,8 +20,9 @@ std::string ArmHelp() {
   for (const CacheMethod& method : CacheMethods())
     names += fmt::format("{}{}", names.empty() ? "" : ", ", method.name);
   return fmt::format(
-      "what is compared: METHOD[+clip][+windows], with METHOD one of {}; or default, or all: every "
-      "method with and without both",
+      "what is compared: METHOD[+clip][+windows][+bf16], with METHOD one of {}; or lists: default, "
+      "published (every method as its authors use it), all (every method plain and with its "
+      "modifiers); none: default, unless --methods names some",
       names);
 }
 
@@ -56,6 +58,14 @@ OptionTable ValidateTable(ValidateOptions* options) {
                                        "empty: put them into the artifact",
                                .short_name = 'o',
                                .scope = OptionScope::kRun});
+
+  table.Add(
+      &options->combine,
+      {.name = "combine",
+       .help = "validate nothing; put these reports (files, or directories with a report.json) "
+               "of several models on one page, in the new directory --output",
+       .scope = OptionScope::kRun,
+       .several = true});
 
   table.Group("Held-out text");
   table.Add(&options->data,
@@ -103,6 +113,15 @@ OptionTable ValidateTable(ValidateOptions* options) {
             {.name = "needle_samples",
              .help = "samples of each task and length; 0: no recall tasks",
              .min = 0});
+  table.Add(&options->needle_depths,
+            {.name = "needle_depths",
+             .help = "depths at which needles are hidden, 0 to 100, each with samples of its own "
+                     "and a row in the report; tasks with several answers spread theirs; none: "
+                     "all are spread",
+             .unit = "percent",
+             .min = 0,
+             .max = 100,
+             .several = true});
   table.Add(&options->needle_tasks, {.name = "needle_tasks",
                                      .help = "names of tasks; none: RULER's eight needle variants "
                                              "and variable tracking",
@@ -110,16 +129,30 @@ OptionTable ValidateTable(ValidateOptions* options) {
 
   table.Group("Arms");
   table.Add(&validation.arms, {.name = "arms", .help = ArmHelp(), .several = true});
+  table.Add(&options->methods,
+            {.name = "methods",
+             .help = "methods to compare as their authors use them, with or without windows and "
+                     "clipping; all: every one but the null controls",
+             .several = true});
+  table.Add(
+      &options->runtimes,
+      {.name = "runtime",
+       .help = "serving runtimes whose caches are simulated as they compute and store, beside "
+               "the arms that they are meant to be; half of each text is their prompt unless "
+               "--prefill-tokens says otherwise",
+       .choices = RuntimeNames(),
+       .several = true});
   table.Add(&validation.headline_arm,
             {.name = "headline_arm",
              .help = "the arm that verdict and gate are about; empty: OSCAR per head with clipping "
                      "and windows"});
   table.Add(&options->gate, {.name = "gate", .help = GateHelp()});
-  table.Add(&validation.windows.sink, {.name = "sink_tokens",
-                                       .help = "first tokens that arms with windows keep exact",
-                                       .unit = "tokens",
-                                       .min = 0});
-  table.Add(&validation.windows.recent,
+  table.Add(&validation.methods.windows.sink,
+            {.name = "sink_tokens",
+             .help = "first tokens that arms with windows keep exact",
+             .unit = "tokens",
+             .min = 0});
+  table.Add(&validation.methods.windows.recent,
             {.name = "recent_tokens",
              .help = "most recent tokens that arms with windows keep exact",
              .unit = "tokens",
@@ -136,6 +169,25 @@ OptionTable ValidateTable(ValidateOptions* options) {
              .max = 1});
   table.Add(&validation.methods.v_clip,
             {.name = "v_clip", .help = "the same for values", .min = 0, .max = 1});
+
+  table.Add(
+      &options->prefill_tokens,
+      {.name = "prefill_tokens",
+       .help = "tokens of a sequence that are written at once before the others come one at a "
+               "time, to methods that write them differently; 0: all",
+       .unit = "tokens",
+       .min = 0});
+  table.Add(
+      &options->method_data,
+      {.name = "method_data",
+       .help = "files of text, as for oscar-calibrate, that methods are fitted to whose rules "
+               "come from tokens; none: the built-in calibration text",
+       .scope = OptionScope::kRun,
+       .several = true});
+  table.Add(&options->method_tokens, {.name = "method_tokens",
+                                      .help = "how much of it; read only if there is such a method",
+                                      .unit = "tokens",
+                                      .min = 1});
 
   table.Group("Measurement");
   table.Add(&validation.rows_per_sequence,
@@ -182,8 +234,14 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Example(
       "oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --gate 'kl<=0.05,ppl_ratio<=1.02'",
       "report in the artifact, exit code 1 if a limit is broken");
+  table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --methods all -o report",
+                "every method that there is, in one pass over the weights");
   table.Example("oscar-validate Qwen3-8B-oscar --from dump.h5 -o report",
                 "attention errors alone, without the model");
+  table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --runtime sglang vllm",
+                "what is lost between the method and the servers");
+  table.Example("oscar-validate --combine report-4B report-8B -o comparison",
+                "two models on one page");
   return table;
 }
 

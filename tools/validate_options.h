@@ -18,17 +18,24 @@ namespace oscar {
 struct ValidateOptions {
   std::string artifact;
   ModelArguments model;
-  DumpArguments dump;             // instead of the model
-  std::string output;             // empty: the report goes into the artifact
-  std::vector<std::string> data;  // files; empty: the built-in evaluation text
+  DumpArguments dump;                 // instead of the model
+  std::string output;                 // empty: the report goes into the artifact
+  std::vector<std::string> combine;   // reports to put on one page; nothing is validated then
+  std::vector<std::string> runtimes;  // whose caches are simulated
+  std::vector<std::string> data;      // files; empty: the built-in evaluation text
   int64_t sequences = 6;
   int64_t length = 0;  // tokens of each; 0: 4096, or what the model supports
   bool pack = true;
   std::string separator;
   std::vector<int64_t>
-      needle_lengths;          // empty: the longest the model supports, and a quarter of it
-  int64_t needle_samples = 1;  // of each task and length; 0: none
+      needle_lengths;                  // empty: the longest the model supports, and a quarter of it
+  int64_t needle_samples = 1;          // of each task and length; 0: none
+  std::vector<int64_t> needle_depths;  // percent
   std::vector<std::string> needle_tasks;
+  std::vector<std::string> methods;      // "all" or names; become arms as their authors use them
+  std::vector<std::string> method_data;  // files; empty: the built-in calibration text
+  int64_t method_tokens = 16384;
+  int64_t prefill_tokens = 0;  // 0: a whole sequence
   std::string measure = "f64";
   std::string cache_dtype = "bf16";
   std::string gate;

@@ -34,6 +34,9 @@ std::set<std::string> TensorNames(const Json& geometry, const std::string& what)
       }
     }
     names.insert(RotationTensorName(id, 'k', false, "mean"));
+    for (const char* name : {"rotation", "query_rotation", "pair_scale", "mean", "clip_ratio"})
+      names.insert(AutoTensorName(id, 'k', name));
+    for (const char* name : {"rotation", "clip_ratio"}) names.insert(AutoTensorName(id, 'v', name));
   }
   return names;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "capture/model/attention.h"
 #include "capture/model/decoder_layer.h"
@@ -36,11 +37,11 @@ void RoundInPlace(at::Tensor& x, at::ScalarType dtype) {
 }
 
 // One span of one stream through one layer: projections of all its tokens, attention of each of its
-// sequences, then the rest.
+// sequences, then the rest. `hidden` [span.num_tokens, hidden_size] is updated.
 void RunSpan(const LayerLoop& loop, const Span& span, size_t layer_index, size_t stream,
              const LayerWeights& weights, const RopePositions& positions,
              const std::vector<int64_t>& sequence_lengths, LayerObserver& observer,
-             at::Tensor& hidden) {
+             const at::Tensor& hidden) {
   const LayerSpec& layer = loop.spec().layers[layer_index];
   const AttentionSpec& attention = layer.attention;
   const LoopOptions& options = loop.options();
@@ -58,7 +59,7 @@ void RunSpan(const LayerLoop& loop, const Span& span, size_t layer_index, size_t
     const int64_t token = span.first_token + begin;
     at::Tensor q_part = q.narrow(0, begin, count), k_part = k.narrow(0, begin, count),
                v_part = v.narrow(0, begin, count);
-    ProjectQkv(layer, weights, eps, hidden.narrow(0, token, count),
+    ProjectQkv(layer, weights, eps, hidden.narrow(0, begin, count),
                positions.Rows(attention.rope, token, count), q_part, k_part, v_part);
   }
   if (options.cache_dtype) {
@@ -90,9 +91,23 @@ void RunSpan(const LayerLoop& loop, const Span& span, size_t layer_index, size_t
   if (!weights.o.weight.defined()) return;  // the last layer, and nobody needs what comes out of it
   for (begin = 0; begin < span.num_tokens; begin += options.token_chunk) {
     const int64_t count = std::min(options.token_chunk, span.num_tokens - begin);
-    at::Tensor hidden_part = hidden.narrow(0, span.first_token + begin, count);
+    at::Tensor hidden_part = hidden.narrow(0, begin, count);
     AddAttentionAndMlp(layer, weights, eps, attn_out.narrow(0, begin, count), hidden_part);
   }
+}
+
+// Spans of the sequences that begin before `lead_tokens`, then of the others.
+std::vector<Span> MakeSpansInTwo(const std::vector<int64_t>& lengths, int64_t lead_tokens,
+                                 int64_t token_chunk) {
+  auto split = lengths.begin();
+  for (int64_t left = lead_tokens; left > 0; left -= *split++) OSCAR_CHECK_LE(*split, left);
+  std::vector<Span> spans = MakeSpans({lengths.begin(), split}, token_chunk);
+  for (Span span : MakeSpans({split, lengths.end()}, token_chunk)) {
+    span.first_sequence += static_cast<size_t>(split - lengths.begin());
+    span.first_token += lead_tokens;
+    spans.push_back(span);
+  }
+  return spans;
 }
 
 }  // namespace
@@ -130,9 +145,13 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
                     const std::function<bool(size_t layer_index)>& after_layer) const {
   if (first_layer >= spec_.layers.size() || sequence_lengths.empty()) return;
   for (size_t s = 0; s < sequence_lengths.size(); ++s) CheckLength(spec_, s, sequence_lengths[s]);
-  const std::vector<Span> spans = MakeSpans(sequence_lengths, options_.token_chunk);
+  const int64_t num_tokens =
+      std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0});
+  const int64_t lead_tokens = num_tokens - streams.back().size(0);  // of the first stream alone
+  const std::vector<Span> spans =
+      MakeSpansInTwo(sequence_lengths, lead_tokens, options_.token_chunk);
   for (const at::Tensor& hidden : streams) {
-    OSCAR_CHECK_EQ(hidden.size(0), spans.back().first_token + spans.back().num_tokens);
+    OSCAR_CHECK_EQ(hidden.size(0), num_tokens - (&hidden == &streams[0] ? 0 : lead_tokens));
     OSCAR_CHECK_EQ(hidden.size(1), spec_.hidden_size);
     OSCAR_CHECK(hidden.device() == device_ && hidden.scalar_type() == dtype_ &&
                 hidden.is_contiguous());
@@ -151,8 +170,10 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
       observer.OnLayerBegin(layer);
       for (const Span& span : spans) {
         for (size_t s = 0; s < streams.size(); ++s) {
+          const int64_t first_row = span.first_token - (s == 0 ? 0 : lead_tokens);
+          if (first_row < 0) break;
           RunSpan(*this, span, index, s, weights, positions, sequence_lengths, observer,
-                  streams[s]);
+                  streams[s].narrow(0, first_row, span.num_tokens));
         }
       }
       observer.OnLayerEnd(layer);

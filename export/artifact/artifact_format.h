@@ -21,6 +21,19 @@
 //     [num_kv_heads, d]      key mean
 // An artifact imported from a shared (v1) file has one "KV head" and no .shared tensors.
 //
+// What oscar-calibrate --auto chose for the layer, beside them (calib/auto_choice.h):
+//     layer.<i>.<s>.auto.rotation        [num_kv_heads or 1, d, d]  M: stored is
+//                                        (k * pair_scale - mean) M; values: v M
+//     layer.<i>.k.auto.query_rotation    as rotation: queries take (q / pair_scale) M_q, M_q =
+//     M^-T;
+//                                        absent: M_q = M, which is orthogonal
+//     layer.<i>.k.auto.pair_scale        [num_kv_heads, d]  folded into the checkpoint: keys leave
+//     it
+//                                        scaled and queries divided; absent: ones, nothing to fold
+//     layer.<i>.k.auto.mean              [num_kv_heads, d]  of scaled keys; absent: not centred
+//     layer.<i>.<s>.auto.clip_ratio      [1], or [num_kv_heads]
+// Bits and quantization groups stand in the manifest's "auto", recipes and scores in report.json.
+//
 // Identity of an artifact = SHA-256 of manifest.json.
 #pragma once
 
@@ -46,6 +59,10 @@ inline constexpr const char* kTimingsFile = "timings.json";
 inline std::string RotationTensorName(int layer_id, char side, bool shared, std::string_view name) {
   return "layer." + std::to_string(layer_id) + "." + side + (shared ? ".shared." : ".") +
          std::string(name);
+}
+
+inline std::string AutoTensorName(int layer_id, char side, std::string_view name) {
+  return "layer." + std::to_string(layer_id) + "." + side + ".auto." + std::string(name);
 }
 
 }  // namespace oscar

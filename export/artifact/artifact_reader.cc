@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "capture/files/digest_json.h"
@@ -61,6 +62,92 @@ StoredSide ReadSide(const SafetensorsFile& file, int layer_id, char name, bool s
   return side;
 }
 
+// How far M^-1 M may be from I in float32; M is about as well conditioned as its shrinkage says.
+constexpr double kMaxInverseResidual = 1e-3;
+
+class ChoiceReader {
+ public:
+  ChoiceReader(const SafetensorsFile& file, int layer_id, int64_t heads)
+      : file_(file), layer_id_(layer_id), heads_(heads) {}
+
+  AutoSide Side(char side, int64_t dim) const {
+    AutoSide read;
+    read.dim = dim;
+    const int64_t stored = Shape(side, "rotation").at(0);
+    read.num_rotations = stored == 1 ? 1 : heads_;
+    const std::vector<int64_t> matrices = {read.num_rotations, dim, dim};
+    read.rotation = Doubles(side, "rotation", matrices);
+    if (Has(side, "query_rotation"))
+      read.query_rotation = Doubles(side, "query_rotation", matrices);
+    if (Has(side, "pair_scale")) read.pair_scale = Doubles(side, "pair_scale", {heads_, dim});
+    if (Has(side, "mean")) read.mean = Doubles(side, "mean", {heads_, dim});
+    Check(read, side);
+    return read;
+  }
+  std::vector<double> Clip(char side) const {
+    const int64_t stored = Shape(side, "clip_ratio").at(0);
+    return Doubles(side, "clip_ratio", {stored == 1 ? 1 : heads_});
+  }
+
+ private:
+  std::string Name(char side, const char* what) const {
+    return AutoTensorName(layer_id_, side, what);
+  }
+  bool Has(char side, const char* what) const { return file_.tensors().contains(Name(side, what)); }
+  std::vector<int64_t> Shape(char side, const char* what) const {
+    const std::vector<int64_t> shape = file_.tensor(Name(side, what)).shape;
+    if (shape.empty()) {
+      throw InputError(
+          fmt::format("{}: tensor {} has no shape", file_.path().string(), Name(side, what)));
+    }
+    return shape;
+  }
+  std::vector<double> Doubles(char side, const char* what,
+                              const std::vector<int64_t>& shape) const {
+    const std::vector<float> values = Floats(file_, Name(side, what), shape);
+    return {values.begin(), values.end()};
+  }
+
+  void Check(const AutoSide& side, char name) const {
+    using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    const std::string what = fmt::format("{}: {}", file_.path().string(), Name(name, "rotation"));
+    for (int64_t i = 0; i < side.num_rotations; ++i) {
+      const auto at = static_cast<size_t>(i * side.dim * side.dim);
+      const auto matrix = [&](const std::vector<double>& values) {
+        return Matrix(Eigen::Map<const RowMajor>(values.data() + at, side.dim, side.dim));
+      };
+      const Matrix m = matrix(side.rotation);
+      const bool pair = !side.query_rotation.empty();
+      const double limit = pair ? kMaxInverseResidual : kMaxFloat32Orthogonality;
+      const Matrix product = (pair ? matrix(side.query_rotation) : m).transpose() * m;
+      const double residual =
+          (product - Matrix::Identity(side.dim, side.dim)).cwiseAbs().maxCoeff();
+      if (!(residual <= limit)) {
+        throw NumericalError(fmt::format(
+            "{}, matrix {}: {} is {:.3g}, expected at most {:.0e}", what, i,
+            pair ? "with its query_rotation max|M_qᵀM - I|" : "max|RᵀR - I|", residual, limit));
+      }
+    }
+    for (const double scale : side.pair_scale) {
+      if (!(scale > 0 && std::isfinite(scale))) {
+        throw NumericalError(fmt::format("{}: a value of {} is {}, expected a positive scale",
+                                         file_.path().string(), Name(name, "pair_scale"), scale));
+      }
+    }
+  }
+
+  const SafetensorsFile& file_;
+  int layer_id_;
+  int64_t heads_;
+};
+
+int Bits(const Json& layer, const char* key) {
+  const int64_t bits = JsonInt(layer, key, kManifestFile);
+  if (bits < 1 || bits > 8)
+    throw InputError(fmt::format("{}: {} is {}, expected 1 to 8", kManifestFile, key, bits));
+  return static_cast<int>(bits);
+}
+
 }  // namespace
 
 bool Artifact::LooksLikeOne(const fs::path& path) {
@@ -111,6 +198,33 @@ std::vector<int> Artifact::layer_ids() const {
   return ids;
 }
 
+bool Artifact::has_choices() const { return manifest_.contains("auto"); }
+
+StoredChoice Artifact::ReadChoice(int layer_id, int64_t heads, int64_t d, int64_t dv) const {
+  const Json& automatic = JsonMember(manifest_, "auto", kManifestFile);
+  for (const Json& layer : JsonMember(automatic, "layers", kManifestFile)) {
+    if (JsonInt(layer, "layer_id", kManifestFile) != layer_id) continue;
+    const ChoiceReader reader(rotations_, layer_id, heads);
+    StoredChoice choice;
+    choice.k = reader.Side('k', d);
+    choice.v = reader.Side('v', dv);
+    choice.k_clip = reader.Clip('k');
+    choice.v_clip = reader.Clip('v');
+    choice.k_bits = Bits(layer, "k_bits");
+    choice.v_bits = Bits(layer, "v_bits");
+    choice.quant_group_size = JsonInt(layer, "quant_group_size", kManifestFile);
+    for (const int64_t dim : {d, dv}) {
+      if (choice.quant_group_size < 0 ||
+          (choice.quant_group_size > 0 && dim % choice.quant_group_size != 0)) {
+        throw InputError(fmt::format("{}: quantization groups of {} values for heads of {}",
+                                     kManifestFile, choice.quant_group_size, dim));
+      }
+    }
+    return choice;
+  }
+  throw InputError(fmt::format("{}: \"auto\" has no layer {}", kManifestFile, layer_id));
+}
+
 StoredLayer Artifact::ReadLayer(int layer_id) const {
   for (const Json& geometry : JsonMember(manifest_, "geometry", kManifestFile)) {
     if (JsonInt(geometry, "layer_id", kManifestFile) != layer_id) continue;
@@ -123,6 +237,7 @@ StoredLayer Artifact::ReadLayer(int layer_id) const {
     layer.v = ReadSide(rotations_, layer_id, 'v', false, heads, dv);
     layer.k_shared = ReadSide(rotations_, layer_id, 'k', true, 1, d);
     layer.v_shared = ReadSide(rotations_, layer_id, 'v', true, 1, dv);
+    if (has_choices()) layer.automatic = ReadChoice(layer_id, heads, d, dv);
     return layer;
   }
   throw InputError(fmt::format("{}: has no layer {}", directory_.string(), layer_id));

@@ -5,10 +5,13 @@
 // invariants of every rotation.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "calib/auto_choice.h"  // AutoSide
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/strict_json.h"
 
@@ -22,10 +25,19 @@ struct StoredSide {
   float clip_ratio = 0;
 };
 
+// What was chosen for a layer automatically.
+struct StoredChoice {
+  AutoSide k, v;
+  std::vector<double> k_clip, v_clip;  // [1] or [num_kv_heads]
+  int k_bits = 2, v_bits = 2;
+  int64_t quant_group_size = 0;  // 0: the head
+};
+
 struct StoredLayer {
   int layer_id = 0;
   StoredSide k, v;                // per KV head
   StoredSide k_shared, v_shared;  // num_rotations 0 where the artifact has none
+  std::optional<StoredChoice> automatic;
 };
 
 class Artifact {
@@ -39,10 +51,14 @@ class Artifact {
   const std::filesystem::path& directory() const { return directory_; }
   Json report() const;
   std::vector<int> layer_ids() const;
-  // Reads one layer; throws NumericalError if a rotation is not orthogonal to float32 precision.
+  bool has_choices() const;  // made by oscar-calibrate --auto
+  // Reads one layer; throws NumericalError if a rotation is not orthogonal to float32 precision, or
+  // if the matrices of keys and queries do not undo each other.
   StoredLayer ReadLayer(int layer_id) const;
 
  private:
+  StoredChoice ReadChoice(int layer_id, int64_t heads, int64_t d, int64_t dv) const;
+
   std::filesystem::path directory_;
   std::string identity_;
   Json manifest_;

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "calib/auto_plan.h"
 #include "calib/moments_file.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/atomic_file.h"
@@ -53,6 +55,22 @@ void ForEachTensor(const LayerResult& layer, Visit visit) {
   }
   side('v', false, layer.v);
   side('v', true, layer.v_shared);
+  if (!layer.automatic.made) return;
+  const auto automatic = [&](char name, const AutoSide& s, const std::vector<double>& clip) {
+    const auto tensor = [&](const char* what, std::vector<int64_t> shape,
+                            const std::vector<double>& values) {
+      if (!values.empty())
+        visit(AutoTensorName(moments.layer_id, name, what), std::move(shape), values);
+    };
+    const std::vector<int64_t> matrices = {s.num_rotations, s.dim, s.dim};
+    tensor("rotation", matrices, s.rotation);
+    tensor("query_rotation", matrices, s.query_rotation);
+    tensor("pair_scale", {moments.num_kv_heads, s.dim}, s.pair_scale);
+    tensor("mean", {moments.num_kv_heads, s.dim}, s.mean);
+    tensor("clip_ratio", {std::ssize(clip)}, clip);
+  };
+  automatic('k', layer.automatic.k, layer.automatic.k_option().clip);
+  automatic('v', layer.automatic.v, layer.automatic.v_option().clip);
 }
 
 // Sum over layers of one side's clip curves, and the ratio where it is least: for runtimes that
@@ -91,6 +109,49 @@ Json Geometry(const LayerMoments& moments) {
           {"v_head_dim", moments.v_head_dim},     {"tokens", moments.tokens}};
 }
 
+// What the choices of all layers come to, for a server and for people.
+Json ServingChoice(const AutoOptions& options, const AutoPlan& plan,
+                   const std::vector<AutoChoice>& choices) {
+  Json windows = Json::array();
+  for (size_t i = 0; i < plan.window_scores.size(); ++i) {
+    const WindowPrice& window = choices.front().windows[i];
+    int64_t rows = window.rows;
+    for (const AutoChoice& choice : choices) rows = std::min(rows, choice.windows[i].rows);
+    windows.push_back({{"sink_tokens", window.windows.sink},
+                       {"recent_tokens", window.windows.recent},
+                       {"bits_per_element", WindowBits(window.windows)},
+                       {"rows_beyond", rows},
+                       {"kl", plan.window_scores[i]}});
+  }
+  const auto any = [&](auto property) { return std::ranges::any_of(choices, property); };
+  Json serving = {
+      {"for", RulesOf(options.consumer).name},
+      {"bits", options.bits},
+      {"bits_spent", plan.bits},
+      {"sink_tokens", plan.windows.sink},
+      {"recent_tokens", plan.windows.recent},
+      {"windows", windows},
+      {"windows_priced_at_tokens", kPriceTokens},
+      {"fold_checkpoint", any([](const AutoChoice& c) {
+         return c.keys.kind == KeyTransformKind::kPairScaled && c.keys.folded;
+       })},
+      {"query_rotation", any([](const AutoChoice& c) {
+         return c.keys.kind == KeyTransformKind::kBalanced || !c.keys.folded;
+       })},
+      {"key_mean", any([](const AutoChoice& c) { return c.keys.centred; })},
+      {"unstable_layers",
+       std::ranges::count_if(choices, [](const AutoChoice& c) { return c.stability.unstable; })},
+      {"hadamard_layers", std::ranges::count_if(choices, [](const AutoChoice& c) {
+         return !c.k_fallback.empty() || !c.v_fallback.empty();
+       })}};
+  const ClipScope scope = RulesOf(options.consumer).clip;
+  if (scope == ClipScope::kSide || scope == ClipScope::kModel) {
+    serving["k_clip_ratio"] = choices.front().k_option().clip.at(0);
+    serving["v_clip_ratio"] = choices.front().v_option().clip.at(0);
+  }
+  return serving;
+}
+
 }  // namespace
 
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
@@ -99,6 +160,8 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
   std::vector<Json> layer_reports;
   Json geometry = Json::array();
   ClipOverLayers k, v, k_shared, v_shared;
+  std::vector<AutoChoice> choices;  // without their matrices
+  std::vector<LayerElements> elements;
   for (size_t i = 0; i < layers.count; ++i) {
     const LayerResult layer = layers.load(i);
     ForEachTensor(layer,
@@ -107,10 +170,35 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                   });
     layer_reports.push_back(LayerReport(layer));
     geometry.push_back(Geometry(layer.moments));
+    if (layer.automatic.made) {
+      choices.push_back(layer.automatic);
+      choices.back().k = choices.back().v = {};
+      const LayerMoments& m = layer.moments;
+      elements.push_back({m.num_kv_heads * m.head_dim, m.num_kv_heads * m.v_head_dim});
+    }
     k.Add(layer.clip_candidates, layer.k);
     v.Add(layer.clip_candidates, layer.v);
     k_shared.Add(layer.clip_candidates, layer.k_shared);
     v_shared.Add(layer.clip_candidates, layer.v_shared);
+  }
+
+  Json automatic, serving_choice;
+  if (!choices.empty()) {
+    OSCAR_CHECK_EQ(choices.size(), layers.count);
+    const AutoPlan plan = PlanLayers(info.automatic, elements, choices);
+    serving_choice = ServingChoice(info.automatic, plan, choices);
+    automatic = {{"for", serving_choice.at("for")},
+                 {"fold_checkpoint", serving_choice.at("fold_checkpoint")},
+                 {"layers", Json::array()}};
+    for (size_t i = 0; i < choices.size(); ++i) {
+      layer_reports[i]["auto"] = ChoiceToJson(choices[i]);
+      automatic["layers"].push_back({{"layer_id", geometry[i].at("layer_id")},
+                                     {"keys", choices[i].keys.Name()},
+                                     {"values", choices[i].values.Name()},
+                                     {"k_bits", choices[i].k_bits},
+                                     {"v_bits", choices[i].v_bits},
+                                     {"quant_group_size", choices[i].quant_group_size}});
+    }
   }
 
   AtomicDirectory directory(path);
@@ -120,7 +208,12 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
       {{"schema", fmt::format("{} {}", kArtifactSchema, kArtifactVersion)}});
   MomentsWriter moments(staging / kMomentsFile);
   for (size_t i = 0; i < layers.count; ++i) {
-    const LayerResult layer = layers.load(i);
+    LayerResult layer = layers.load(i);
+    if (!choices.empty()) {
+      std::swap(choices[i].k, layer.automatic.k);
+      std::swap(choices[i].v, layer.automatic.v);
+      layer.automatic = std::move(choices[i]);
+    }
     ForEachTensor(layer, [&](const std::string& name, const std::vector<int64_t>&,
                              const std::vector<double>& values) {
       const std::vector<float> data(values.begin(), values.end());
@@ -139,6 +232,11 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
   serving["clip_chosen"] = k.error.empty() ? "fixed"
                                            : "least held-out quantization error weighted with the "
                                              "calibration importance, summed over layers";
+  if (!choices.empty()) {
+    serving["auto"] = serving_choice;
+    serving["sink_tokens"] = serving_choice.at("sink_tokens");
+    serving["recent_tokens"] = serving_choice.at("recent_tokens");
+  }
   Json data = info.data;
   if (data.is_object())
     data.erase("fingerprints");  // for programs that compare data sets: the manifest has them
@@ -152,16 +250,17 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
   WriteFileAtomically(staging / kCardFile, ModelCard(report));
   WriteFileAtomically(staging / kTimingsFile, CanonicalJson(info.timings));
 
-  const Json manifest = {{"$schema", {{"name", kArtifactSchema}, {"version", kArtifactVersion}}},
-                         {"files", DigestsOf(staging, {kRotationsFile, kMomentsFile, kReportFile,
-                                                       kReportPageFile, kCardFile})},
-                         {"geometry", geometry},
-                         {"model", info.model},
-                         {"data", info.data},
-                         {"calibration", info.calibration},
-                         {"serving", serving},
-                         {"program", info.program},
-                         {"invariants", report.at("summary")}};
+  Json manifest = {{"$schema", {{"name", kArtifactSchema}, {"version", kArtifactVersion}}},
+                   {"files", DigestsOf(staging, {kRotationsFile, kMomentsFile, kReportFile,
+                                                 kReportPageFile, kCardFile})},
+                   {"geometry", geometry},
+                   {"model", info.model},
+                   {"data", info.data},
+                   {"calibration", info.calibration},
+                   {"serving", serving},
+                   {"program", info.program},
+                   {"invariants", report.at("summary")}};
+  if (!automatic.is_null()) manifest["auto"] = automatic;
   WriteFileAtomically(staging / kManifestFile, CanonicalJson(manifest));
   directory.Commit();
   return report;

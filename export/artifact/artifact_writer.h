@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 
+#include "calib/auto_options.h"
 #include "calib/layer_result.h"
 #include "capture/files/strict_json.h"
 
@@ -26,6 +27,9 @@ struct ArtifactInfo {
   Json program;      // version, commit, LibTorch, device, compute dtype
   Json serving;      // recommended parameters; WriteArtifact adds the clip ratios
   Json timings;      // goes to timings.json
+  // What automatic choices are constrained by; only where layers have some. WriteArtifact decides
+  // what layers share (calib/auto_plan.h).
+  AutoOptions automatic;
 };
 
 // Layers are loaded one at a time, twice, so that an artifact never lies in memory as a whole.

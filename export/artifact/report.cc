@@ -139,7 +139,8 @@ ReportTable SummaryTable(const Json& report) {
   ReportTable table;
   table.header = {"layer", "orthogonality", "clip K", "clip V"};
   std::vector<std::string> arms;
-  for (const char* arm : {"naive", "hadamard", "hadamard_clip", "oscar_shared", "oscar_per_head"}) {
+  for (const char* arm :
+       {"naive", "hadamard", "hadamard_clip", "oscar_shared", "oscar_per_head", "auto"}) {
     if (!report.at("summary").at("arms").contains(arm)) continue;
     arms.emplace_back(arm);
     table.header.push_back(fmt::format("KL {}", arm));

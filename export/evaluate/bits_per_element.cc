@@ -36,7 +36,7 @@ double ActualBitsPerElement(const CacheLayout& layout, int64_t tokens) {
   const int64_t kept =
       layout.sink_tokens + (has_ring ? layout.recent_tokens + kDemotionTokens - 1 : 0);
   return (static_cast<double>(pages * kDemotionTokens) *
-              QuantizedBits(layout, kRuntimeMetadataBits) +
+              QuantizedBits(layout, layout.actual_metadata_bits) +
           kKeptBits * static_cast<double>(kept)) /
          static_cast<double>(tokens);
 }

@@ -42,12 +42,6 @@ bool ClosesSentence(std::string_view word) {
 // A number in [0, 1) with 53 random bits.
 double Uniform(CorpusRandom& random) { return static_cast<double>(random.Next() >> 11) * 0x1p-53; }
 
-void SetDepths(const std::vector<size_t>& starts, Context& context) {
-  const double size = static_cast<double>(std::max<size_t>(context.text.size(), 1));
-  for (const size_t start : starts)
-    context.depths.push_back(100.0 * static_cast<double>(start) / size);
-}
-
 }  // namespace
 
 ProseHaystack::ProseHaystack(std::string_view text) {
@@ -86,21 +80,27 @@ std::string_view ProseHaystack::Take(size_t num_words, std::vector<size_t>& ends
   return std::string_view(text_).substr(0, word_ends_[num_words - 1]);
 }
 
+bool HasOnePlace(const NeedleTask& task) {
+  return task.num_chains == 0 && task.num_values == 1 && task.num_queries == 1;
+}
+
 Haystack::Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
-                   const std::vector<std::string>& words, CorpusRandom& random, int64_t stratum,
-                   int64_t num_strata)
+                   const std::vector<std::string>& words, CorpusRandom& random,
+                   const NeedlePlace& place)
     : task_(task),
       question_(question),
       prose_(prose),
       words_(words),
       distractor_random_(random.Next()) {
   const bool one = question.hidden.size() == 1;
-  const auto place = [&] {  // in [0, 1)
+  const auto draw = [&] {  // in [0, 1)
     const double share = Uniform(random);
-    return one ? (static_cast<double>(stratum) + share) / static_cast<double>(num_strata) : share;
+    return one ? (static_cast<double>(place.stratum) + share) /
+                     static_cast<double>(place.num_strata)
+               : share;
   };
   while (shares_.size() < question.hidden.size()) {
-    const double share = place();
+    const double share = draw();
     const int depth = DepthPercent(static_cast<int64_t>(share * static_cast<double>(kNumDepths)));
     if (std::find(depths_.begin(), depths_.end(), depth) != depths_.end()) continue;  // distinct
     shares_.push_back(share);
@@ -108,6 +108,33 @@ Haystack::Haystack(const NeedleTask& task, const NeedleQuestion& question, Prose
   }
   std::sort(shares_.begin(), shares_.end());
   std::sort(depths_.begin(), depths_.end());
+  for (size_t i = 0; i < shares_.size(); ++i) order_.push_back(i);
+  if (place.depth) PutAnswerAt(*place.depth);
+}
+
+// The other sentences stay where they are, in their order.
+void Haystack::PutAnswerAt(double depth) {
+  OSCAR_CHECK(HasOnePlace(task_) && depth >= 0 && depth <= 100);
+  const auto holds = [&](size_t i) { return question_.hidden[i].answer >= 0; };
+  const auto answer = std::find_if(order_.begin(), order_.end(), holds) - order_.begin();
+  const auto move = [&](auto& places, auto place) {
+    places.erase(places.begin() + answer);
+    const auto at = std::lower_bound(places.begin(), places.end(), place);
+    const auto index = at - places.begin();
+    places.insert(at, place);
+    return index;
+  };
+  const auto index = move(shares_, depth / 100);
+  move(depths_, static_cast<int>(std::lround(depth)));
+  order_.erase(order_.begin() + answer);
+  order_.insert(order_.begin() + index, static_cast<size_t>(answer));
+}
+
+void Haystack::SetDepths(const std::vector<size_t>& starts, Context& context) const {
+  const double size = static_cast<double>(std::max<size_t>(context.text.size(), 1));
+  context.depths.resize(starts.size());
+  for (size_t i = 0; i < starts.size(); ++i)
+    context.depths[order_[i]] = 100.0 * static_cast<double>(starts[i]) / size;
 }
 
 Context Haystack::Build(int64_t num_units) {
@@ -139,7 +166,7 @@ Context Haystack::InsertIntoLines(int64_t num_lines) {
   };
   for (int64_t line = 0; line < num_lines; ++line) {
     if (starts.size() < places.size() && places[starts.size()] == line) {
-      const std::string& needle = question_.hidden[starts.size()].text;
+      const std::string& needle = Sentence(starts.size());
       append(needle);
       starts.push_back(context.text.size() - needle.size());
     }
@@ -169,8 +196,8 @@ Context Haystack::InsertIntoProse(int64_t num_words) {
       append(text.substr(done, end - done));
       done = std::min(end + 1, text.size());  // without the space between sentences
     }
-    append(question_.hidden[i].text);
-    starts.push_back(context.text.size() - question_.hidden[i].text.size());
+    append(Sentence(i));
+    starts.push_back(context.text.size() - Sentence(i).size());
   }
   append(text.substr(done));
   SetDepths(starts, context);

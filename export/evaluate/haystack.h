@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,7 @@ namespace oscar {
 
 struct Context {
   std::string text;
-  std::vector<double> depths;  // [num_hidden] percent of the characters before the sentence
+  std::vector<double> depths;  // [num_hidden] percent of the characters before each sentence
 };
 
 // Prose cut into words and sentences once for all samples. White space becomes single spaces; text
@@ -37,18 +38,30 @@ class ProseHaystack {
   std::vector<uint8_t> closes_;    // [num_words] 1: a sentence ends with this word
 };
 
+// Where a needle goes.
+struct NeedlePlace {
+  // A single sentence goes to part `stratum` of `num_strata` of the text, so that few samples still
+  // cover all depths.
+  int64_t stratum = 0, num_strata = 1;
+  std::optional<double> depth = {};  // percent; of the sentence with the answer. See HasOnePlace()
+};
+
+// Whether one sentence alone holds the answer, so that it can be put at a depth.
+bool HasOnePlace(const NeedleTask& task);
+
 class Haystack {
  public:
-  // Draws the places of question.hidden. `stratum` of `num_strata`: a single sentence is placed in
-  // that part of the text, so that few samples still cover all depths. References must stay valid.
+  // Draws the places of question.hidden, but for one that is given. References must stay valid.
   Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
-           const std::vector<std::string>& words, CorpusRandom& random, int64_t stratum,
-           int64_t num_strata);
+           const std::vector<std::string>& words, CorpusRandom& random, const NeedlePlace& place);
 
   int64_t min_units() const { return static_cast<int64_t>(question_.hidden.size()); }
   Context Build(int64_t num_units);
 
  private:
+  void PutAnswerAt(double depth);
+  const std::string& Sentence(size_t place) const { return question_.hidden[order_[place]].text; }
+  void SetDepths(const std::vector<size_t>& starts, Context& context) const;
   Context InsertIntoLines(int64_t num_lines);
   Context InsertIntoProse(int64_t num_words);
 
@@ -60,6 +73,7 @@ class Haystack {
   std::vector<std::string> distractors_;  // grows with the largest size asked for
   std::vector<double> shares_;            // lines: [num_hidden] ascending, in [0, 1)
   std::vector<int> depths_;               // prose: [num_hidden] ascending, percent
+  std::vector<size_t> order_;             // [num_hidden] which sentence stands there
 };
 
 }  // namespace oscar

@@ -80,15 +80,17 @@ class SampleMaker {
   SampleMaker(const NeedleOptions& options, const Tokenizer& tokenizer, std::string_view prose)
       : options_(options), encoder_(tokenizer), prose_(prose) {}
 
-  NeedleSample Make(const NeedleTask& task, int64_t length, int64_t number) {
+  NeedleSample Make(const NeedleTask& task, int64_t length, int64_t number,
+                    std::optional<double> depth) {
     CorpusRandom random(Seed(task, length, number));
     const NeedleQuestion question = MakeNeedleQuestion(task, options_.words, random);
-    Haystack haystack(task, question, prose_, options_.words, random, number,
-                      options_.samples_per_task);
+    Haystack haystack(task, question, prose_, options_.words, random,
+                      {.stratum = number, .num_strata = options_.samples_per_task, .depth = depth});
     Context context;
     NeedleSample sample;
     sample.task = task.name;
     sample.length = length;
+    sample.asked_depth = depth;
     const auto build = [&](int64_t num_units) {
       context = haystack.Build(num_units);
       sample.prompt = question.before + context.text + question.after;
@@ -192,6 +194,10 @@ std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
           fmt::format("needle length {}: the model supports {} positions", length, max_positions));
     }
   }
+  for (const double depth : options.depths) {
+    if (!(depth >= 0 && depth <= 100))
+      throw UsageError(fmt::format("needle depth {}: expected a percentage, 0 to 100", depth));
+  }
   if (!options.words.empty() && options.words.size() < kFewestWords) {
     throw InputError(fmt::format("needle tasks: a list of {} words, expected at least {}",
                                  options.words.size(), kFewestWords));
@@ -211,8 +217,13 @@ std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
   std::vector<NeedleSample> samples;
   for (const int64_t length : options.lengths) {
     for (const NeedleTask* task : tasks) {
-      for (int64_t number = 0; number < options.samples_per_task; ++number)
-        samples.push_back(maker.Make(*task, length, number));
+      std::vector<std::optional<double>> depths(1);
+      if (HasOnePlace(*task) && !options.depths.empty())
+        depths.assign(options.depths.begin(), options.depths.end());
+      for (const std::optional<double>& depth : depths) {
+        for (int64_t number = 0; number < options.samples_per_task; ++number)
+          samples.push_back(maker.Make(*task, length, number, depth));
+      }
     }
   }
   return samples;

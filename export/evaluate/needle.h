@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +20,11 @@
 namespace oscar {
 
 struct NeedleOptions {
-  std::vector<int64_t> lengths;    // tokens of prompt and answer together, at most
-  int64_t samples_per_task = 4;    // per length
+  std::vector<int64_t> lengths;  // tokens of prompt and answer together, at most
+  int64_t samples_per_task = 4;  // per length, and per depth
+  // Percent, where the needle of a task with one answer is put; tasks with several are made as
+  // without. Empty: spread over all depths.
+  std::vector<double> depths;
   std::vector<std::string> tasks;  // names of NeedleTaskNames(); empty: all
   uint64_t seed = 0;
   std::string prose;               // UTF-8, text of the prose haystack; empty: built-in prose
@@ -36,8 +40,9 @@ struct NeedleSample {
     std::string value;
   };
   std::string task;
-  int64_t length = 0;           // the length asked for, tokens; ids.size() is at most that
-  double depth = 0;             // of the first answer
+  int64_t length = 0;  // the length asked for, tokens; ids.size() is at most that
+  double depth = 0;    // of the first answer
+  std::optional<double> asked_depth = {};  // percent, where it was to be put
   std::vector<int32_t> ids;     // [num_tokens] special tokens of the tokenizer, prompt, answer
   std::vector<Answer> answers;  // in the order of the answer text
   std::string prompt, answer;   // the text of ids, for --show-samples
@@ -46,11 +51,12 @@ struct NeedleSample {
 // The eight variants of RULER-NIAH and variable tracking, in the order of the report.
 std::vector<std::string> NeedleTaskNames();
 
-// Samples by length, then task, then number. Each depends on the seed, its task, length and number
-// alone, so a task can be left out without a change in the others. Throws UsageError for an unknown
-// task (naming the nearest), a length above `max_positions` or too short to hold the question, no
-// length, fewer than 1 sample; InputError if the tokenizer does not give the answer back, or the
-// word list has too few words.
+// Samples by length, then task, then depth, then number. Each depends on the seed, its task,
+// length, number and depth alone, so a task can be left out without a change in the others; needles
+// and haystack are the same at every depth. Throws UsageError for an unknown task (naming the
+// nearest), a length above `max_positions` or too short to hold the question, no length, fewer than
+// 1 sample, a depth outside 0 to 100; InputError if the tokenizer does not give the answer back, or
+// the word list has too few words.
 std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
                                             const Tokenizer& tokenizer, int64_t max_positions);
 
@@ -70,7 +76,8 @@ NeedleScore ScoreNeedle(const NeedleSample& sample, std::span<const uint8_t> cor
                         std::span<const double> log_probability);
 
 // The member "needle" of an arm in report.json: accuracy, answer_nll, by_task, by_depth (four
-// quarters; over references, not samples), by_length. One score per sample; neither may be empty.
+// quarters; over references, not samples), by_length, and by_length_depth (around the depths asked
+// for, else quarters). One score per sample; neither may be empty.
 Json NeedleReport(std::span<const NeedleSample> samples, std::span<const NeedleScore> scores);
 
 }  // namespace oscar

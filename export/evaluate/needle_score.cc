@@ -3,8 +3,10 @@
 //
 // What a teacher-forced pass says about needle samples.
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "export/evaluate/needle.h"
@@ -36,6 +38,49 @@ Row& RowOf(std::vector<std::pair<Key, Row>>& table, const Key& key) {
     if (known == key) return row;
   }
   return table.emplace_back(key, Row()).second;
+}
+
+// References and how many were recalled, between two depths.
+struct DepthBucket {
+  double from = 0, to = 100;  // percent
+  int64_t references = 0, recalled = 0;
+};
+
+// Around the depths that samples were to have, split halfway; quarters where there are none.
+std::vector<DepthBucket> DepthBuckets(std::span<const NeedleSample> samples) {
+  std::set<double> asked;
+  for (const NeedleSample& sample : samples) {
+    if (sample.asked_depth) asked.insert(*sample.asked_depth);
+  }
+  std::vector<double> edges = {0};
+  if (asked.empty()) edges.insert(edges.end(), {25, 50, 75});
+  for (auto depth = asked.begin(); depth != asked.end(); ++depth) {
+    if (std::next(depth) != asked.end()) edges.push_back((*depth + *std::next(depth)) / 2);
+  }
+  edges.push_back(100);
+  std::vector<DepthBucket> buckets;
+  for (size_t i = 1; i < edges.size(); ++i) buckets.push_back({edges[i - 1], edges[i]});
+  return buckets;
+}
+
+void Count(double depth, bool recalled, std::vector<DepthBucket>& buckets) {
+  const auto last = std::prev(buckets.end());
+  const auto bucket =
+      std::find_if(buckets.begin(), last, [&](const DepthBucket& b) { return depth < b.to; });
+  ++bucket->references;
+  bucket->recalled += recalled ? 1 : 0;
+}
+
+void AppendDepths(const std::vector<DepthBucket>& buckets, const Json& common, Json& list) {
+  for (const DepthBucket& bucket : buckets) {
+    if (bucket.references == 0) continue;
+    list.push_back(common);
+    list.back()["depth_from"] = bucket.from;
+    list.back()["depth_to"] = bucket.to;
+    list.back()["samples"] = bucket.references;
+    list.back()["accuracy"] =
+        static_cast<double>(bucket.recalled) / static_cast<double>(bucket.references);
+  }
 }
 
 }  // namespace
@@ -76,25 +121,28 @@ NeedleScore ScoreNeedle(const NeedleSample& sample, std::span<const uint8_t> cor
 Json NeedleReport(std::span<const NeedleSample> samples, std::span<const NeedleScore> scores) {
   OSCAR_CHECK(!samples.empty());
   OSCAR_CHECK_EQ(samples.size(), scores.size());
-  constexpr int kQuarters = 4;
   Row all;
   std::vector<std::pair<std::pair<std::string, int64_t>, Row>> tasks;
   std::vector<std::pair<int64_t, Row>> lengths;
-  std::array<std::pair<int64_t, int64_t>, kQuarters> depths{};  // references, recalled
+  std::vector<DepthBucket> depths = DepthBuckets({});
+  std::map<int64_t, std::vector<DepthBucket>> lengths_depths;
   for (size_t i = 0; i < samples.size(); ++i) {
     const NeedleSample& sample = samples[i];
     all.Add(scores[i]);
     RowOf(tasks, {sample.task, sample.length}).Add(scores[i]);
     RowOf(lengths, sample.length).Add(scores[i]);
+    const auto of_length = lengths_depths.try_emplace(sample.length, DepthBuckets(samples)).first;
     for (size_t j = 0; j < sample.answers.size(); ++j) {
-      const auto quarter = static_cast<size_t>(
-          std::clamp(static_cast<int>(sample.answers[j].depth / 25), 0, kQuarters - 1));
-      ++depths[quarter].first;
-      depths[quarter].second += scores[i].recalled[j];
+      const double depth = sample.answers[j].depth;
+      const bool recalled = scores[i].recalled[j] != 0;
+      Count(depth, recalled, depths);
+      Count(sample.asked_depth.value_or(depth), recalled, of_length->second);
     }
   }
-  Json report = {
-      {"by_task", Json::array()}, {"by_depth", Json::array()}, {"by_length", Json::array()}};
+  Json report = {{"by_task", Json::array()},
+                 {"by_depth", Json::array()},
+                 {"by_length", Json::array()},
+                 {"by_length_depth", Json::array()}};
   all.WriteTo(report);
   for (const auto& [key, row] : tasks) {
     Json entry = {{"task", key.first}, {"length", key.second}};
@@ -106,15 +154,9 @@ Json NeedleReport(std::span<const NeedleSample> samples, std::span<const NeedleS
     row.WriteTo(entry);
     report["by_length"].push_back(std::move(entry));
   }
-  for (int quarter = 0; quarter < kQuarters; ++quarter) {
-    const auto [references, recalled] = depths[static_cast<size_t>(quarter)];
-    if (references == 0) continue;
-    report["by_depth"].push_back(
-        {{"depth_from", 25 * quarter},
-         {"depth_to", 25 * (quarter + 1)},
-         {"samples", references},
-         {"accuracy", static_cast<double>(recalled) / static_cast<double>(references)}});
-  }
+  AppendDepths(depths, Json::object(), report["by_depth"]);
+  for (const auto& [length, buckets] : lengths_depths)
+    AppendDepths(buckets, {{"length", length}}, report["by_length_depth"]);
   return report;
 }
 

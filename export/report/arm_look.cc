@@ -21,10 +21,29 @@ constexpr size_t kMaxNameCharacters = 80;
 struct Word {
   std::string_view in, out;
 };
-constexpr Word kWords[] = {{"oscar", "OSCAR"}, {"int2", "INT2"},         {"int4", "INT4"},
-                           {"int8", "INT8"},   {"bf16", "BF16"},         {"fp8", "FP8"},
-                           {"kv", "KV"},       {"hadamard", "Hadamard"}, {"quarot", "QuaRot"},
-                           {"kivi", "KIVI"}};
+constexpr Word kWords[] = {{"oscar", "OSCAR"},
+                           {"int2", "INT2"},
+                           {"int3", "INT3"},
+                           {"int4", "INT4"},
+                           {"int8", "INT8"},
+                           {"bf16", "BF16"},
+                           {"fp8", "FP8"},
+                           {"kv", "KV"},
+                           {"hadamard", "Hadamard"},
+                           {"quarot", "QuaRot"},
+                           {"kivi", "KIVI"},
+                           {"saw", "SAW"},
+                           {"kvarn", "KVarN"},
+                           {"kvquant", "KVQuant"},
+                           {"turboquant", "TurboQuant"},
+                           {"rotatekv", "RotateKV"},
+                           {"kitty", "Kitty"},
+                           {"optr", "OptR"},
+                           {"oct", "October"},
+                           {"sglang", "SGLang"},
+                           {"vllm", "vLLM"},
+                           {"llamacpp", "llama.cpp"},
+                           {"lm", "Lloyd-Max"}};
 
 // Methods whose names leave out what they are.
 constexpr Word kMethods[] = {{"naive", "naive INT2"},

@@ -119,4 +119,12 @@ void CheckValues(const Spot& spot, SpotCheck check) {
   for (const auto& [key, value] : spot.value.items()) check(spot.Member(key));
 }
 
+void CheckSameSize(const Spot& spot, const char* a, const char* b) {
+  if (!spot.value.contains(a) || !spot.value.contains(b)) return;
+  const size_t size_a = spot.value.at(a).size(), size_b = spot.value.at(b).size();
+  if (size_a != size_b) {
+    spot.Refuse(fmt::format("\"{}\" has {} values and \"{}\" has {}", a, size_a, b, size_b));
+  }
+}
+
 }  // namespace oscar

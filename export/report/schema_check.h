@@ -59,4 +59,19 @@ void MapOf(const Spot& spot) {
   CheckValues(spot, kCheck);
 }
 
+inline constexpr auto kOptional = MemberRule::kOptional;
+
+// Closed objects: one rule per member, nothing else.
+template <size_t kSize>
+void Closed(const Spot& spot, const MemberRule (&rules)[kSize]) {
+  CheckObject(spot, rules, Unknown::kRefused);
+}
+template <size_t kSize>
+void Open(const Spot& spot, const MemberRule (&rules)[kSize]) {
+  CheckObject(spot, rules, Unknown::kAllowed);
+}
+
+// Where both stand, arrays of one size.
+void CheckSameSize(const Spot& spot, const char* a, const char* b);
+
 }  // namespace oscar

@@ -14,6 +14,7 @@ namespace oscar {
 
 std::string VerdictSection(const Record& report);
 std::string ProvenanceSection(const Record& report);
+std::string MethodsSection(const Record& report);
 std::string ArmsSection(const Record& report);
 std::string ContextSection(const Record& report);
 std::string HeadsSection(const Record& report);

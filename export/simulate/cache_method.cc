@@ -10,6 +10,8 @@
 
 #include "export/artifact/artifact_format.h"
 #include "export/simulate/methods.h"
+#include "export/simulate/runtime_cache.h"
+#include "linalg/check.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -34,6 +36,19 @@ void CheckGeometry(const Artifact& artifact, const LayerSpec& layer) {
   }
   throw InputError(fmt::format("{}: has no rotations for layer {} of the model",
                                artifact.directory().string(), layer.layer_id));
+}
+
+std::vector<CacheMethod> WithRuntimes(std::vector<CacheMethod> methods) {
+  for (const auto& table : {KiviMethods(), KittyMethods(), KvarnMethods(), OscarKvMethods(),
+                            PairScaledMethods(), BalancedMethods()})
+    methods.insert(methods.end(), table.begin(), table.end());
+  for (const auto& table : {Float8Methods(), QuarotMethods(), SawMethods(), OscarVariants(),
+                            OscarRefits(), LloydMaxMethods(), TurboQuantMethods()})
+    methods.insert(methods.end(), table.begin(), table.end());
+  for (const auto& table : {KvQuantMethods(), RotateKvMethods(), OptrMethods()})
+    methods.insert(methods.end(), table.begin(), table.end());
+  for (const RuntimeSpec& runtime : Runtimes()) methods.push_back(RuntimeMethod(runtime));
+  return methods;
 }
 
 }  // namespace
@@ -67,11 +82,21 @@ const StoredLayer& MethodContext::Stored(size_t layer_index) const {
       .first->second;
 }
 
+const CalibrationRows& MethodContext::rows() const {
+  OSCAR_CHECK(!rows_.k.empty());
+  return rows_;
+}
+
+ExactTokens ArmWindows(const MethodContext& context, const ArmOptions& options) {
+  return options.windows ? ExactInWindows(context.options().windows) : ExactTokens{};
+}
+
 std::span<const CacheMethod> CacheMethods() {
-  static const std::vector<CacheMethod> methods = {
-      Bf16Method(),         NaiveInt2Method(),       HadamardInt2Method(), OscarSharedMethod(),
-      OscarPerHeadMethod(), HadamardInt4Method(),    IdentityControl(),    RandomRotationControl(),
-      WrongLayerControl(),  ShuffledTokensControl(), QuantizerOffControl()};
+  static const std::vector<CacheMethod> methods =
+      WithRuntimes({Bf16Method(), NaiveInt2Method(), NaiveInt4Method(), HadamardInt2Method(),
+                    OscarSharedMethod(), OscarPerHeadMethod(), AutoChoiceMethod(),
+                    HadamardInt4Method(), IdentityControl(), RandomRotationControl(),
+                    WrongLayerControl(), ShuffledTokensControl(), QuantizerOffControl()});
   return methods;
 }
 

@@ -10,17 +10,26 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "calib/exact_tokens.h"
 #include "capture/model/model_spec.h"
 #include "export/artifact/artifact_reader.h"
 
 namespace oscar {
+
+// Query, key and value rows of calibration text as they passed through one layer, a tensor per
+// sequence: for methods that are fitted to tokens rather than to the artifact's moments.
+struct CalibrationRows {
+  std::vector<at::Tensor> q;     // [tokens, num_q_heads, head_dim], after rope
+  std::vector<at::Tensor> k, v;  // [tokens, num_kv_heads, dim]
+};
 
 // What methods are made of. One per validation; reads layers of the artifact as they are asked for.
 class MethodContext {
@@ -30,6 +39,12 @@ class MethodContext {
     double k_clip = 0.96;  // of methods that bring no ratios of their own; upstream's recipe
     double v_clip = 0.92;
     uint64_t seed = 0;  // of random rotations
+    // Tokens of a sequence that are written at once, before decoding appends one at a time: what
+    // methods that write differently then hold. The default is a prefill of any length.
+    int64_t prefill_tokens = std::numeric_limits<int64_t>::max();
+    CacheWindows windows = {64, 256};  // of arms with windows
+    // o_proj of a layer [hidden, num_q_heads v_head_dim] where there is a model; else empty.
+    std::function<at::Tensor(size_t layer_index)> output_projection = {};
   };
   // References are kept. Throws InputError if the artifact was not made for these layers.
   MethodContext(const Artifact& artifact, const std::vector<LayerSpec>& layers,
@@ -40,31 +55,78 @@ class MethodContext {
   const Artifact& artifact() const { return artifact_; }
   const StoredLayer& Stored(size_t layer_index) const;  // valid until a third layer is asked for
 
+  // Of the layer whose caches are made; only for methods that say needs_rows.
+  const CalibrationRows& rows() const;
+  void SetRows(CalibrationRows rows) { rows_ = std::move(rows); }
+
  private:
   const Artifact& artifact_;
   const std::vector<LayerSpec>& layers_;
   Options options_;
+  CalibrationRows rows_;
   mutable std::map<size_t, StoredLayer> stored_;
 };
 
-// Rows [tokens, num_kv_heads, dim] to what the cache gives back for them; float64 stays float64,
-// anything else comes back as float32.
-using RowsThroughCache = std::function<at::Tensor(const at::Tensor& rows)>;
+// What an arm adds to its method.
+struct ArmOptions {
+  bool clip = false;     // percentile clipping
+  bool windows = false;  // the first and the most recent tokens stay exact
+  bool bf16 = false;     // rotations, rotated windows and queries in bf16 (bf16_arithmetic.h)
+
+  bool operator==(const ArmOptions&) const = default;
+};
+
+// Both sides of one sequence, [tokens, num_kv_heads, dim] each; keys after rope.
+struct CacheSides {
+  at::Tensor k, v;
+};
+
+// What attention reads of every token of a sequence: float64 for float64 rows, else float32.
+struct CachedRows {
+  CacheSides quantized;  // once the token is quantized; exact rows where a method keeps outliers
+  // While the token is in a window, where that is not the row as it came (rotated in bf16, say);
+  // undefined tensors otherwise.
+  CacheSides exact = {};
+};
+
+// The simulated cache of one layer.
 struct LayerCache {
-  RowsThroughCache k, v;
+  // Rows of a whole sequence, positions 0, 1, ...
+  std::function<CachedRows(const CacheSides& rows)> store;
+  // Which tokens are read exactly, at any length of the cache.
+  ExactTokens k_exact = {}, v_exact = {};
+  // Queries [rows, num_q_heads, head_dim] as this cache's kernel uses them, where it rounds them;
+  // empty: as they are. In the space of the model, so that logits are queries * keys.
+  std::function<at::Tensor(const at::Tensor& queries)> queries = {};
+};
+
+// Bits per stored element of a sequence of some length, keys and values together.
+struct CacheCost {
+  double paper = 0;   // as the method's paper counts
+  double actual = 0;  // bytes that its implementation allocates
 };
 
 struct CacheMethod {
   std::string_view name;         // "oscar_per_head"
   std::string_view description;  // one line for people
   bool null_control = false;     // there to show that the measurement can tell the difference
-  double payload_bits = 2;       // per element
-  double metadata_bits = 32;     // per quantization group, in 16-bit numbers as papers count
+  bool quantizes = true;
+  // Modifiers that an arm may add. A method with windows of its own takes none. Windows change what
+  // is exact and nothing else: what `store` and `queries` give is the same with and without.
+  bool takes_clip = true, takes_windows = true, takes_bf16 = false;
+  ArmOptions as_published = {};  // the modifiers that its authors use
+  bool needs_rows = false;       // make() reads MethodContext::rows()
   // The caches of one layer. Throws InputError where the artifact lacks what the method needs.
-  std::function<LayerCache(const MethodContext&, size_t layer_index, bool clip)> make;
+  std::function<LayerCache(const MethodContext&, size_t layer_index, const ArmOptions&)> make;
+  std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)> cost;
   // Whether artifact and model have what the method needs; a default list leaves out the others.
-  std::function<bool(const MethodContext&)> available;
+  // Empty: always.
+  std::function<bool(const MethodContext&)> available = {};
 };
+
+// What both sides of an arm with windows read exactly, by the context's options; nothing for an arm
+// without.
+ExactTokens ArmWindows(const MethodContext& context, const ArmOptions& options);
 
 std::span<const CacheMethod> CacheMethods();
 const CacheMethod& CacheMethodNamed(std::string_view name);  // UsageError listing them

@@ -3,6 +3,7 @@
 //
 // Methods that need no calibration: 16 bits, naive INT2, and Hadamard rotations in 2 and 4 bits
 // (QuaRot's cache, reference/methods.md 3.1 to 3.3, with the affine quantizer of OSCAR).
+#include "export/simulate/affine_cost.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/rotation.h"
@@ -10,41 +11,45 @@
 namespace oscar {
 namespace {
 
-bool Always(const MethodContext&) { return true; }
-
-LayerCache DataFree(const MethodContext& context, size_t layer_index, bool clip, bool hadamard,
-                    int bits) {
+LayerCache DataFree(const MethodContext& context, size_t layer_index, const ArmOptions& options,
+                    bool hadamard, int bits) {
   const AttentionSpec& spec = context.layers()[layer_index].attention;
   const auto rotation = [&](int64_t dim) {
     return hadamard ? RotationTensor({HadamardRotation(dim).matrix()}) : at::Tensor();
   };
-  const ClipPair ratios = GivenClip(context, clip);
+  const ClipPair ratios = GivenClip(context, options);
   const int64_t group = context.options().quant_group_size;
-  return RotatedCache({rotation(spec.head_dim), bits, ratios.k, group},
+  return RotatedCache(context, options, {rotation(spec.head_dim), bits, ratios.k, group},
                       {rotation(spec.v_head_dim), bits, ratios.v, group});
 }
 
 CacheMethod Method(std::string_view name, std::string_view description, bool hadamard, int bits) {
   return {.name = name,
           .description = description,
-          .payload_bits = static_cast<double>(bits),
-          .make = [hadamard, bits](
-                      const MethodContext& context, size_t layer_index,
-                      bool clip) { return DataFree(context, layer_index, clip, hadamard, bits); },
-          .available = Always};
+          .takes_bf16 = bits > 0,
+          .make =
+              [hadamard, bits](const MethodContext& context, size_t layer_index,
+                               const ArmOptions& options) {
+                return DataFree(context, layer_index, options, hadamard, bits);
+              },
+          .cost = AffineCost({.bits = static_cast<double>(bits)})};
 }
 
 }  // namespace
 
 CacheMethod Bf16Method() {
   CacheMethod method = Method("bf16", "the reference: nothing is quantized", false, 0);
-  method.payload_bits = 16;
-  method.metadata_bits = 0;
+  method.quantizes = method.takes_clip = method.takes_windows = false;
+  method.cost = UnquantizedCost;
   return method;
 }
 
 CacheMethod NaiveInt2Method() {
   return Method("naive", "2 bits per token and head, no rotation", false, 2);
+}
+
+CacheMethod NaiveInt4Method() {
+  return Method("naive_int4", "4 bits per token and head, no rotation", false, 4);
 }
 
 CacheMethod HadamardInt2Method() {

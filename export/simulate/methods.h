@@ -10,10 +10,32 @@ namespace oscar {
 
 CacheMethod Bf16Method();
 CacheMethod NaiveInt2Method();
+CacheMethod NaiveInt4Method();
 CacheMethod HadamardInt2Method();
 CacheMethod HadamardInt4Method();
 CacheMethod OscarSharedMethod();
 CacheMethod OscarPerHeadMethod();
+CacheMethod AutoChoiceMethod();
+
+std::vector<CacheMethod> PairScaledMethods();
+std::vector<CacheMethod> BalancedMethods();
+
+std::vector<CacheMethod> KvQuantMethods();
+std::vector<CacheMethod> RotateKvMethods();
+std::vector<CacheMethod> OptrMethods();
+
+std::vector<CacheMethod> KiviMethods();
+std::vector<CacheMethod> KittyMethods();
+std::vector<CacheMethod> KvarnMethods();
+std::vector<CacheMethod> OscarKvMethods();
+
+std::vector<CacheMethod> Float8Methods();
+std::vector<CacheMethod> QuarotMethods();
+std::vector<CacheMethod> SawMethods();
+std::vector<CacheMethod> OscarVariants();
+std::vector<CacheMethod> OscarRefits();
+std::vector<CacheMethod> LloydMaxMethods();
+std::vector<CacheMethod> TurboQuantMethods();
 
 // Null controls.
 CacheMethod IdentityControl();

@@ -5,9 +5,8 @@
 // them, or the measurement is not to be trusted.
 #include <fmt/format.h>
 
-#include "calib/moments_file.h"
-#include "calib/options.h"
-#include "export/artifact/artifact_format.h"
+#include "export/simulate/affine_cost.h"
+#include "export/simulate/fitted_moments.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/random_rotation.h"
 #include "export/simulate/rotation_caches.h"
@@ -18,22 +17,23 @@
 namespace oscar {
 namespace {
 
-bool Always(const MethodContext&) { return true; }
-
 CacheMethod Control(std::string_view name, std::string_view description, auto make,
-                    std::function<bool(const MethodContext&)> available = Always) {
+                    std::function<bool(const MethodContext&)> available = {}) {
   return {.name = name,
           .description = description,
           .null_control = true,
+          .as_published = {.clip = true, .windows = true},
           .make = make,
+          .cost = AffineCost({}),
           .available = std::move(available)};
 }
 
-LayerCache WithArtifactClip(const MethodContext& context, size_t layer_index, bool clip,
-                            at::Tensor k, at::Tensor v) {
-  const ClipPair ratios = ArtifactClip(context.Stored(layer_index), clip);
+LayerCache WithArtifactClip(const MethodContext& context, size_t layer_index,
+                            const ArmOptions& options, at::Tensor k, at::Tensor v) {
+  const ClipPair ratios = ArtifactClip(context.Stored(layer_index), options);
   const int64_t group = context.options().quant_group_size;
-  return RotatedCache({std::move(k), 2, ratios.k, group}, {std::move(v), 2, ratios.v, group});
+  return RotatedCache(context, options, {std::move(k), 2, ratios.k, group},
+                      {std::move(v), 2, ratios.v, group});
 }
 
 at::Tensor RandomRotations(const MethodContext& context, size_t layer_index, char side,
@@ -63,24 +63,14 @@ size_t OtherLayer(const MethodContext& context, size_t layer_index) {
                   layers[layer_index].layer_id));
 }
 
-Composition ArtifactComposition(const Artifact& artifact) {
-  const Json& calibration = JsonMember(artifact.manifest(), "calibration", kManifestFile);
-  return CompositionFromName(JsonString(calibration, "composition", kManifestFile));
-}
-
-ValueTarget ArtifactValueTarget(const Artifact& artifact) {
-  const Json& calibration = JsonMember(artifact.manifest(), "calibration", kManifestFile);
-  return ValueTargetFromName(JsonString(calibration, "value_target", kManifestFile));
-}
-
 // Shuffling the tokens of each channel on its own leaves the channels' energies and destroys what
 // they have to do with each other: of the covariance only the diagonal stays.
 Matrix Shuffled(const Matrix& covariance) { return covariance.diagonal().asDiagonal(); }
 
-LayerCache ShuffledTokens(const MethodContext& context, size_t layer_index, bool clip) {
+LayerCache ShuffledTokens(const MethodContext& context, size_t layer_index,
+                          const ArmOptions& options) {
   const Artifact& artifact = context.artifact();
-  const LayerMoments moments = MomentsReader(artifact.directory() / kMomentsFile)
-                                   .Read(context.layers()[layer_index].layer_id);
+  const LayerMoments moments = ArtifactMoments(context, layer_index);
   const Composition composition = ArtifactComposition(artifact);
   std::vector<Matrix> k, v;
   for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
@@ -91,30 +81,24 @@ LayerCache ShuffledTokens(const MethodContext& context, size_t layer_index, bool
     k.push_back(fit(moments.QueryCovariance(head)));
     v.push_back(fit(moments.ValueCovariance(head, ArtifactValueTarget(artifact))));
   }
-  return WithArtifactClip(context, layer_index, clip, RotationTensor(k), RotationTensor(v));
-}
-
-// Whether the artifact says what its moments were fitted to.
-bool HasFit(const MethodContext& context) {
-  const Json calibration = context.artifact().manifest().value("calibration", Json::object());
-  return calibration.contains("composition") && calibration.contains("value_target");
+  return WithArtifactClip(context, layer_index, options, RotationTensor(k), RotationTensor(v));
 }
 
 }  // namespace
 
 CacheMethod IdentityControl() {
   return Control("identity", "null control: no rotation, with the artifact's clip ratios, 2 bits",
-                 [](const MethodContext& context, size_t layer_index, bool clip) {
-                   return WithArtifactClip(context, layer_index, clip, {}, {});
+                 [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+                   return WithArtifactClip(context, layer_index, options, {}, {});
                  });
 }
 
 CacheMethod RandomRotationControl() {
   return Control("random_rotation", "null control: a random rotation for each KV head, 2 bits",
-                 [](const MethodContext& context, size_t layer_index, bool clip) {
+                 [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
                    const AttentionSpec& spec = context.layers()[layer_index].attention;
                    return WithArtifactClip(
-                       context, layer_index, clip,
+                       context, layer_index, options,
                        RandomRotations(context, layer_index, 'k', spec.head_dim),
                        RandomRotations(context, layer_index, 'v', spec.v_head_dim));
                  });
@@ -123,10 +107,10 @@ CacheMethod RandomRotationControl() {
 CacheMethod WrongLayerControl() {
   return Control(
       "wrong_layer", "null control: the rotations of another layer, 2 bits",
-      [](const MethodContext& context, size_t layer_index, bool clip) {
+      [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
         const StoredLayer& other = context.Stored(OtherLayer(context, layer_index));
         const at::Tensor k = RotationTensor(other.k), v = RotationTensor(other.v);
-        return WithArtifactClip(context, layer_index, clip, k, v);
+        return WithArtifactClip(context, layer_index, options, k, v);
       },
       [](const MethodContext& context) { return context.layers().size() > 1; });
 }
@@ -138,14 +122,16 @@ CacheMethod ShuffledTokensControl() {
 }
 
 CacheMethod QuantizerOffControl() {
-  CacheMethod method = Control(
-      "quantizer_off", "null control: rotated and back, nothing quantized",
-      [](const MethodContext& context, size_t layer_index, bool) {
-        const StoredLayer& layer = context.Stored(layer_index);
-        return RotatedCache({RotationTensor(layer.k), 0, 0, 0}, {RotationTensor(layer.v), 0, 0, 0});
-      });
-  method.payload_bits = 16;
-  method.metadata_bits = 0;
+  CacheMethod method =
+      Control("quantizer_off", "null control: rotated and back, nothing quantized",
+              [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+                const StoredLayer& layer = context.Stored(layer_index);
+                return RotatedCache(context, options, {RotationTensor(layer.k), 0, 0, 0},
+                                    {RotationTensor(layer.v), 0, 0, 0});
+              });
+  method.quantizes = method.takes_clip = method.takes_windows = false;
+  method.as_published = {};
+  method.cost = UnquantizedCost;
   return method;
 }
 

@@ -5,6 +5,7 @@
 // one for all heads of a layer.
 #include <fmt/format.h>
 
+#include "export/simulate/affine_cost.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/error.h"
@@ -13,10 +14,11 @@ namespace oscar {
 namespace {
 
 LayerCache Stored(const MethodContext& context, const StoredSide& k, const StoredSide& v,
-                  bool clip) {
+                  const ArmOptions& options) {
   const int64_t group = context.options().quant_group_size;
-  return RotatedCache({RotationTensor(k), 2, clip ? k.clip_ratio : 0, group},
-                      {RotationTensor(v), 2, clip ? v.clip_ratio : 0, group});
+  return RotatedCache(context, options,
+                      {RotationTensor(k), 2, options.clip ? k.clip_ratio : 0, group},
+                      {RotationTensor(v), 2, options.clip ? v.clip_ratio : 0, group});
 }
 
 bool HasPerHead(const MethodContext& context) {
@@ -33,8 +35,10 @@ bool HasShared(const MethodContext& context) {
 CacheMethod OscarSharedMethod() {
   return {.name = "oscar_shared",
           .description = "OSCAR, one rotation for all KV heads of a layer, 2 bits",
+          .takes_bf16 = true,
+          .as_published = {.clip = true, .windows = true},
           .make =
-              [](const MethodContext& context, size_t layer_index, bool clip) {
+              [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
                 const StoredLayer& layer = context.Stored(layer_index);
                 const StoredSide& k = SharedSide(layer.k, layer.k_shared);
                 const StoredSide& v = SharedSide(layer.v, layer.v_shared);
@@ -43,16 +47,19 @@ CacheMethod OscarSharedMethod() {
                                                context.artifact().directory().string(),
                                                layer.layer_id));
                 }
-                return Stored(context, k, v, clip);
+                return Stored(context, k, v, options);
               },
+          .cost = AffineCost({}),
           .available = HasShared};
 }
 
 CacheMethod OscarPerHeadMethod() {
   return {.name = "oscar_per_head",
           .description = "OSCAR, a rotation for each KV head, 2 bits",
+          .takes_bf16 = true,
+          .as_published = {.clip = true, .windows = true},
           .make =
-              [](const MethodContext& context, size_t layer_index, bool clip) {
+              [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
                 const StoredLayer& layer = context.Stored(layer_index);
                 const int64_t heads = context.layers()[layer_index].attention.num_kv_heads;
                 if (layer.k.num_rotations != heads || layer.v.num_rotations != heads) {
@@ -62,8 +69,9 @@ CacheMethod OscarPerHeadMethod() {
                       context.artifact().directory().string(), layer.layer_id,
                       layer.k.num_rotations, heads));
                 }
-                return Stored(context, layer.k, layer.v, clip);
+                return Stored(context, layer.k, layer.v, options);
               },
+          .cost = AffineCost({}),
           .available = HasPerHead};
 }
 

@@ -19,14 +19,18 @@ double Uniform(CorpusRandom& random) {  // in (0, 1)
 
 }  // namespace
 
-Matrix RandomRotation(int64_t dim, uint64_t seed, uint64_t stream) {
+Matrix RandomGaussian(int64_t dim, uint64_t seed, uint64_t stream) {
   CorpusRandom random(CorpusRandom(seed).Next() ^ stream);
   Matrix gaussian(dim, dim);
   for (int64_t i = 0; i < gaussian.size(); ++i) {  // Box and Muller
     const double radius = std::sqrt(-2 * std::log(Uniform(random)));
     gaussian.data()[i] = radius * std::cos(2 * std::numbers::pi * Uniform(random));
   }
-  const Eigen::HouseholderQR<Matrix> qr(gaussian);
+  return gaussian;
+}
+
+Matrix RandomRotation(int64_t dim, uint64_t seed, uint64_t stream) {
+  const Eigen::HouseholderQR<Matrix> qr(RandomGaussian(dim, seed, stream));
   Matrix rotation = qr.householderQ();
   for (int64_t i = 0; i < dim; ++i) {
     if (qr.matrixQR()(i, i) < 0) rotation.col(i) *= -1;

@@ -7,25 +7,40 @@
 #include <ATen/ATen.h>
 
 #include "calib/affine_tensor.h"
+#include "export/simulate/runtime_rows.h"  // RowThresholds
 
 namespace oscar {
 
+at::Tensor ClippedAndQuantized(const RotatedQuantizer& quantizer, const at::Tensor& rows) {
+  if (quantizer.bits == 0) return rows;
+  at::Tensor thresholds;
+  if (quantizer.clip_ratio > 0) {
+    thresholds = RowThresholds(
+        rows, quantizer.clip_ratio,
+        quantizer.clip_method == ClipMethod::kSort ? ClipVariant::kSort : ClipVariant::kBisect);
+  }
+  if (quantizer.codec) {
+    return quantizer.codec(
+        thresholds.defined() ? at::minimum(at::maximum(rows, -thresholds), thresholds) : rows);
+  }
+  const int64_t group =
+      quantizer.quant_group_size == 0 ? rows.size(-1) : quantizer.quant_group_size;
+  return AffineRoundTrip(rows, thresholds, group, quantizer.bits);
+}
+
 at::Tensor RoundTrip(const RotatedQuantizer& quantizer, const at::Tensor& rows) {
   const at::ScalarType dtype = rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const auto like_rows = [&](const at::Tensor& t) { return t.to(rows.device(), dtype); };
   at::Tensor y = rows.permute({1, 0, 2}).to(dtype).contiguous();  // [num_kv_heads, tokens, dim]
-  at::Tensor rotation;
-  if (quantizer.rotation.defined()) {
-    rotation = quantizer.rotation.to(rows.device(), dtype);
-    y = at::matmul(y, rotation);
+  if (quantizer.mean.defined()) y = y.sub(like_rows(quantizer.mean).unsqueeze(1));
+  if (quantizer.rotation.defined()) y = at::matmul(y, like_rows(quantizer.rotation));
+  y = ClippedAndQuantized(quantizer, y);
+  if (quantizer.inverse.defined()) {
+    y = at::matmul(y, like_rows(quantizer.inverse));
+  } else if (quantizer.rotation.defined()) {
+    y = at::matmul(y, like_rows(quantizer.rotation).transpose(-1, -2));
   }
-  if (quantizer.bits > 0) {
-    at::Tensor thresholds;
-    if (quantizer.clip_ratio > 0)
-      thresholds = ClipThresholds(std::get<0>(y.abs().sort(-1)), quantizer.clip_ratio);
-    const int64_t group = quantizer.quant_group_size == 0 ? y.size(-1) : quantizer.quant_group_size;
-    y = AffineRoundTrip(y, thresholds, group, quantizer.bits);
-  }
-  if (rotation.defined()) y = at::matmul(y, rotation.transpose(-1, -2));
+  if (quantizer.mean.defined()) y = y.add(like_rows(quantizer.mean).unsqueeze(1));
   return y.permute({1, 0, 2}).contiguous();
 }
 

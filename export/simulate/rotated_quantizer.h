@@ -1,25 +1,38 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One side of a cache that rotates each row, clips it, quantizes it, and undoes all that on the way
-// out: x -> D(Q(clip(x R))) R^T. Trap: tokens are row vectors, so a rotated token is x R.
+// One side of a cache that transforms each row, clips it, quantizes it, and undoes all that on the
+// way out: x -> D(Q(clip((x - mean) R))) R^-1 + mean. Trap: tokens are row vectors, so a rotated
+// token is x R.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+
+#include "linalg/percentile_clip.h"  // ClipMethod
 
 namespace oscar {
 
 struct RotatedQuantizer {
-  at::Tensor rotation;           // [num_kv_heads or 1, dim, dim] float32; undefined: the identity
+  at::Tensor rotation = {};      // [num_kv_heads or 1, dim, dim] float32; undefined: the identity
   int bits = 2;                  // 0: nothing is quantized
   double clip_ratio = 0;         // percentile of each row; <= 0 clips nothing
   int64_t quant_group_size = 0;  // values per scale; 0: the whole head
+  at::Tensor inverse = {};       // of `rotation`, where that is not its transpose
+  at::Tensor mean = {};          // [num_kv_heads, dim] float32; undefined: none
+  ClipMethod clip_method = ClipMethod::kSort;
+  // Clipped rows [num_kv_heads, tokens, dim] to what is read, where that is not the affine
+  // quantizer of `bits` and `quant_group_size`; bits is not 0.
+  std::function<at::Tensor(const at::Tensor& rows)> codec = {};
 };
 
 // What the cache gives back for rows [tokens, num_kv_heads, dim]: float64 for float64 rows, else
 // computed in float32, as runtimes do.
 at::Tensor RoundTrip(const RotatedQuantizer& quantizer, const at::Tensor& rows);
+
+// The middle of it: rows [num_kv_heads, tokens, dim] that are transformed already, to what is read.
+at::Tensor ClippedAndQuantized(const RotatedQuantizer& quantizer, const at::Tensor& rows);
 
 }  // namespace oscar

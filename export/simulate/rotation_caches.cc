@@ -7,12 +7,30 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "export/simulate/bf16_arithmetic.h"
 
 namespace oscar {
 
-LayerCache RotatedCache(RotatedQuantizer k, RotatedQuantizer v) {
-  return {[k = std::move(k)](const at::Tensor& rows) { return RoundTrip(k, rows); },
-          [v = std::move(v)](const at::Tensor& rows) { return RoundTrip(v, rows); }};
+LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options, RotatedQuantizer k,
+                        RotatedQuantizer v) {
+  const ExactTokens exact = ArmWindows(context, options);
+  LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
+  if (options.bf16) {
+    cache.queries = [k](const at::Tensor& queries) { return Bf16Queries(k, queries); };
+    cache.store = [k = std::move(k), v = std::move(v)](const CacheSides& rows) {
+      const Bf16Rows keys = Bf16KeysThroughCache(k, rows.k);
+      const Bf16Rows values = Bf16ValuesThroughCache(v, rows.v);
+      return CachedRows{.quantized = {keys.quantized, values.quantized},
+                        .exact = {keys.exact, values.exact}};
+    };
+  } else {
+    cache.store = [k = std::move(k), v = std::move(v)](const CacheSides& rows) {
+      return CachedRows{.quantized = {RoundTrip(k, rows.k), RoundTrip(v, rows.v)}};
+    };
+  }
+  return cache;
 }
 
 at::Tensor RotationTensor(const StoredSide& side) {
@@ -38,12 +56,12 @@ const StoredSide& SharedSide(const StoredSide& own, const StoredSide& shared) {
   return shared.num_rotations == 0 && own.num_rotations == 1 ? own : shared;
 }
 
-ClipPair ArtifactClip(const StoredLayer& layer, bool clip) {
-  return clip ? ClipPair{layer.k.clip_ratio, layer.v.clip_ratio} : ClipPair{};
+ClipPair ArtifactClip(const StoredLayer& layer, const ArmOptions& options) {
+  return options.clip ? ClipPair{layer.k.clip_ratio, layer.v.clip_ratio} : ClipPair{};
 }
 
-ClipPair GivenClip(const MethodContext& context, bool clip) {
-  return clip ? ClipPair{context.options().k_clip, context.options().v_clip} : ClipPair{};
+ClipPair GivenClip(const MethodContext& context, const ArmOptions& options) {
+  return options.clip ? ClipPair{context.options().k_clip, context.options().v_clip} : ClipPair{};
 }
 
 }  // namespace oscar

@@ -10,7 +10,9 @@
 
 namespace oscar {
 
-LayerCache RotatedCache(RotatedQuantizer k, RotatedQuantizer v);
+// With the arm's windows.
+LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options, RotatedQuantizer k,
+                        RotatedQuantizer v);
 
 // [num_rotations, dim, dim] float32 on the host.
 at::Tensor RotationTensor(const StoredSide& side);
@@ -24,7 +26,7 @@ const StoredSide& SharedSide(const StoredSide& own, const StoredSide& shared);
 struct ClipPair {
   double k = 0, v = 0;
 };
-ClipPair ArtifactClip(const StoredLayer& layer, bool clip);   // chosen by the calibration
-ClipPair GivenClip(const MethodContext& context, bool clip);  // the options'
+ClipPair ArtifactClip(const StoredLayer& layer, const ArmOptions& options);  // the calibration's
+ClipPair GivenClip(const MethodContext& context, const ArmOptions& options);
 
 }  // namespace oscar

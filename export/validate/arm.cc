@@ -7,13 +7,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
-constexpr std::string_view kClip = "+clip", kWindows = "+windows";
+// In the order of names.
+struct Modifier {
+  std::string_view name;
+  bool ArmOptions::*option;
+  bool CacheMethod::*taken;
+  std::string_view why_not;  // of a method that does not take it
+};
+constexpr Modifier kModifiers[] = {
+    {"+clip", &ArmOptions::clip, &CacheMethod::takes_clip, "its quantizer clips no percentile"},
+    {"+windows", &ArmOptions::windows, &CacheMethod::takes_windows,
+     "it has rules of its own for exact tokens"},
+    {"+bf16", &ArmOptions::bf16, &CacheMethod::takes_bf16,
+     "it has one arithmetic, or no rotation that could be done in bf16"},
+};
+
+bool Takes(const CacheMethod& method, const Modifier& modifier) {
+  return method.quantizes && method.*modifier.taken;
+}
 
 // Ten arms that answer the usual questions, and four controls.
 constexpr std::string_view kDefaultArms[] = {
@@ -33,11 +53,26 @@ constexpr std::string_view kDefaultArms[] = {
     "shuffled_tokens+clip+windows",
 };
 
-Arm MakeArm(const CacheMethod& method, bool clip, bool windows) {
+Arm MakeArm(const CacheMethod& method, const ArmOptions& options) {
   std::string name(method.name);
-  if (clip) name += kClip;
-  if (windows) name += kWindows;
-  return {name, &method, clip, windows};
+  for (const Modifier& modifier : kModifiers) {
+    if (options.*modifier.option) name += modifier.name;
+  }
+  return {name, &method, options};
+}
+
+std::vector<Arm> DefaultArms() {
+  std::vector<Arm> arms;
+  for (const std::string_view arm : kDefaultArms) arms.push_back(ParseArm(arm));
+  return arms;
+}
+
+std::vector<Arm> PublishedArms() {
+  std::vector<Arm> arms;
+  for (const CacheMethod& method : CacheMethods()) {
+    if (!method.null_control) arms.push_back(MakeArm(method, method.as_published));
+  }
+  return arms;
 }
 
 std::vector<Arm> AllArms() {
@@ -45,12 +80,21 @@ std::vector<Arm> AllArms() {
   for (const CacheMethod& method : CacheMethods()) {
     for (const bool windows : {false, true}) {
       for (const bool clip : {false, true}) {
-        if (method.payload_bits == 16 && (clip || windows)) continue;
-        arms.push_back(MakeArm(method, clip, windows));
+        const bool takes_windows = Takes(method, kModifiers[1]);
+        if ((clip && !Takes(method, kModifiers[0])) || (windows && !takes_windows)) continue;
+        if (clip && !windows && takes_windows && !method.null_control) continue;
+        arms.push_back(MakeArm(method, {.clip = clip, .windows = windows}));
       }
     }
   }
   return arms;
+}
+
+std::optional<std::vector<Arm>> ListNamed(std::string_view name) {
+  if (name == "default") return DefaultArms();
+  if (name == "published") return PublishedArms();
+  if (name == "all") return AllArms();
+  return std::nullopt;
 }
 
 }  // namespace
@@ -58,54 +102,72 @@ std::vector<Arm> AllArms() {
 Arm ParseArm(std::string_view name) {
   const size_t plus = name.find('+');
   const CacheMethod& method = CacheMethodNamed(name.substr(0, plus));
-  bool clip = false, windows = false;
+  ArmOptions options;
   for (std::string_view rest = plus == name.npos ? "" : name.substr(plus); !rest.empty();) {
-    const std::string_view modifier = rest.substr(0, rest.find('+', 1));
-    bool* const set = modifier == kClip ? &clip : modifier == kWindows ? &windows : nullptr;
-    if (set == nullptr) {
+    const std::string_view word = rest.substr(0, rest.find('+', 1));
+    const auto modifier = std::ranges::find(kModifiers, word, &Modifier::name);
+    if (modifier == std::end(kModifiers)) {
       throw UsageError(fmt::format(
-          "arm '{}': '{}' is no modifier; an arm is METHOD[+clip][+windows]", name, modifier));
+          "arm '{}': '{}' is no modifier; an arm is METHOD[+clip][+windows][+bf16]", name, word));
     }
-    if (*set) throw UsageError(fmt::format("arm '{}': '{}' is given twice", name, modifier));
-    *set = true;
-    rest.remove_prefix(modifier.size());
+    if (!Takes(method, *modifier)) {
+      throw UsageError(fmt::format("arm '{}': {} does not take {}: {}", name, method.name, word,
+                                   method.quantizes ? modifier->why_not : "it quantizes nothing"));
+    }
+    if (std::exchange(options.*modifier->option, true))
+      throw UsageError(fmt::format("arm '{}': '{}' is given twice", name, word));
+    rest.remove_prefix(word.size());
   }
-  if (method.payload_bits == 16 && (clip || windows)) {
-    throw UsageError(fmt::format("arm '{}': nothing is quantized by {}, so it takes no modifiers",
-                                 name, method.name));
-  }
-  return MakeArm(method, clip, windows);
+  return MakeArm(method, options);
 }
 
-std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodContext& context) {
+Arm PublishedArm(std::string_view method) {
+  const CacheMethod& named = CacheMethodNamed(method);
+  return MakeArm(named, named.as_published);
+}
+
+std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodContext& context,
+                           bool has_rows) {
   std::vector<Arm> arms = {ParseArm(kReferenceArm)};
   const auto add = [&](const Arm& arm) {
     const auto same = [&](const Arm& other) { return other.name == arm.name; };
     if (std::ranges::none_of(arms, same)) arms.push_back(arm);
   };
-  for (const std::string& name : names) {
-    if (name == "default" || name == "all") {
-      std::vector<Arm> list = AllArms();
-      if (name == "default") {
-        list.clear();
-        for (const std::string_view arm : kDefaultArms) list.push_back(ParseArm(arm));
-      }
-      for (const Arm& arm : list) {
-        if (arm.method->available(context)) add(arm);
-      }
-    } else {
-      add(ParseArm(name));
+  const auto add_list = [&](const std::vector<Arm>& list) {
+    for (const Arm& arm : list) {
+      const CacheMethod& method = *arm.method;
+      if ((!method.needs_rows || has_rows) && (!method.available || method.available(context)))
+        add(arm);
     }
+  };
+  if (names.empty()) add_list(DefaultArms());
+  for (const std::string& name : names) {
+    if (const auto list = ListNamed(name)) {
+      add_list(*list);
+      continue;
+    }
+    const Arm arm = ParseArm(name);
+    if (arm.method->needs_rows && !has_rows) {
+      throw UsageError(
+          fmt::format("arm '{}': {} is fitted to rows of calibration text, which there are none of "
+                      "here: compare it on the model, not on a dump",
+                      name, arm.method->name));
+    }
+    add(arm);
   }
-  if (arms.size() < 2) throw UsageError("no arm to compare with bf16: give --arms");
+  if (arms.size() < 2) throw UsageError("no arm to compare with bf16: give --arms or --methods");
   return arms;
+}
+
+bool NeedsRows(const std::vector<Arm>& arms) {
+  return std::ranges::any_of(arms, [](const Arm& arm) { return arm.method->needs_rows; });
 }
 
 const Arm& HeadlineArm(const std::vector<Arm>& arms) {
   const auto rank = [](const Arm& arm) {
     const int method =
         arm.method->name == "oscar_per_head" ? 2 : arm.method->name == "oscar_shared";
-    return method == 0 ? 0 : 4 * method + 2 * arm.windows + arm.clip;
+    return method == 0 ? 0 : 4 * method + 2 * arm.options.windows + arm.options.clip;
   };
   const auto best = std::ranges::max_element(arms, {}, rank);
   return rank(*best) > 0 ? *best : arms.back();

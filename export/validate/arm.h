@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An arm of a comparison: a method, with or without clipping and windows. Its name is how it is
-// asked for and stored: METHOD[+clip][+windows], "oscar_per_head+clip+windows".
+// An arm of a comparison: a method and what is added to it, clipping and windows. Its name is how
+// it is asked for and stored: METHOD[+clip][+windows][+bf16], "oscar_per_head+clip+windows".
 #pragma once
 
 #include <string>
@@ -10,28 +10,34 @@
 #include <vector>
 
 #include "export/simulate/cache_method.h"
-#include "linalg/attention_kl.h"  // CacheWindows
 
 namespace oscar {
 
 struct Arm {
   std::string name;
   const CacheMethod* method = nullptr;
-  bool clip = false;
-  bool windows = false;  // the first and the most recent tokens stay exact
+  ArmOptions options;
 
-  bool is_reference() const { return method->payload_bits == 16 && !method->null_control; }
+  bool is_reference() const { return !method->quantizes && !method->null_control; }
 };
 
 inline constexpr std::string_view kReferenceArm = "bf16";
 
-// UsageError naming what is wrong. Modifiers in either order; the name comes out in the usual one.
+// UsageError naming what is wrong, a modifier that the method does not take included. Modifiers in
+// either order; the name comes out in the usual one.
 Arm ParseArm(std::string_view name);
 
-// "default", "all" (every method with and without clipping and windows), or names; the reference
-// comes first in any case, duplicates once. "default" and "all" leave out what artifact and
-// model cannot provide.
-std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodContext& context);
+// A method as its authors use it.
+Arm PublishedArm(std::string_view method);
+
+// Names of arms and of lists; none: the list "default". "published" is every method but the null
+// controls as its authors use it; "all" every method plain, with windows, and with clipping and
+// windows, of null controls with clipping alone too. The reference comes first in any case,
+// duplicates once. Lists leave out what artifact and model cannot provide, and methods that need
+// calibration text where there is none (`has_rows`); UsageError for such a method by name.
+std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodContext& context,
+                           bool has_rows = true);
+bool NeedsRows(const std::vector<Arm>& arms);
 
 // The arm that a verdict is about, unless the user names one: OSCAR per head with everything, or
 // what comes closest to it; the last arm if there is no OSCAR among them.

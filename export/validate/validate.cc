@@ -14,8 +14,10 @@
 #include "calib/provenance.h"
 #include "capture/model/device.h"
 #include "capture/model/output_head.h"
-#include "export/evaluate/bits_per_element.h"
+#include "capture/model/weight_loader.h"
 #include "export/evaluate/position_buckets.h"
+#include "export/validate/calibration_rows.h"
+#include "export/validate/stream_memory.h"
 #include "export/validate/token_errors.h"
 #include "export/validate/validation_observer.h"
 #include "linalg/error.h"
@@ -27,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const ValidationOptions& options) {
   MeasuredRows rows;
-  rows.windows = options.windows;
+  rows.windows = options.methods.windows;
   rows.resamples = options.resamples;
   rows.seed = options.seed;
   for (size_t i = 0; i < lengths.size(); ++i) {
@@ -45,16 +47,15 @@ MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const Validation
 class Validation {
  public:
   Validation(const Artifact& artifact, const std::vector<LayerSpec>& layers,
-             const std::vector<int64_t>& measured_lengths, bool end_to_end,
+             const std::vector<int64_t>& measured_lengths, bool end_to_end, bool has_rows,
              const ValidationOptions& options, const ValidationHooks& hooks)
       : options_(options),
         hooks_(hooks),
         context_(artifact, layers, options.methods),
-        arms_(ParseArms(options.arms, context_)),
+        arms_(ParseArms(options.arms, context_, has_rows)),
         rows_(RowsToMeasure(measured_lengths, options)),
         observer_(context_, arms_, rows_,
-                  {.windows = options.windows,
-                   .measure_dtype = options.measure_in_float32 ? at::kFloat : at::kDouble,
+                  {.measure_dtype = options.measure_in_float32 ? at::kFloat : at::kDouble,
                    .end_to_end = end_to_end}),
         started_(Clock::now()) {
     headline_ = HeadlineArm(arms_).name;
@@ -67,6 +68,7 @@ class Validation {
     }
   }
 
+  MethodContext& context() { return context_; }
   ValidationObserver& observer() { return observer_; }
   const std::vector<Arm>& arms() const { return arms_; }
 
@@ -85,25 +87,16 @@ class Validation {
   // `tokens`: the context length that bits per element are given for.
   Json ArmReport(size_t index, int64_t tokens) const {
     const Arm& arm = arms_[index];
-    const AttentionSpec& spec = context_.layers()[0].attention;
-    const int64_t group = options_.methods.quant_group_size;
-    const CacheWindows windows = arm.windows ? options_.windows : CacheWindows{};
-    const CacheLayout layout{.payload_bits = arm.method->payload_bits,
-                             .metadata_bits = arm.method->metadata_bits,
-                             .quant_group_size = group == 0 ? spec.head_dim : group,
-                             .sink_tokens = windows.sink,
-                             .recent_tokens = windows.recent};
-    Json json = {{"name", arm.name},
-                 {"method", arm.method->name},
-                 {"description", arm.method->description},
-                 {"clip", arm.clip},
-                 {"windows", arm.windows},
-                 {"null_control", arm.method->null_control},
-                 {"bits_per_element",
-                  {{"paper", PaperBitsPerElement(layout, tokens)},
-                   {"actual", ActualBitsPerElement(layout, tokens)},
-                   {"tokens", tokens}}},
-                 {"local", observer_.LocalMetrics(index)}};
+    const CacheCost bits = arm.method->cost(context_, arm.options, tokens);
+    Json json = {
+        {"name", arm.name},
+        {"method", arm.method->name},
+        {"description", arm.method->description},
+        {"clip", arm.options.clip},
+        {"windows", arm.options.windows},
+        {"null_control", arm.method->null_control},
+        {"bits_per_element", {{"paper", bits.paper}, {"actual", bits.actual}, {"tokens", tokens}}},
+        {"local", observer_.LocalMetrics(index)}};
     if (observer_.num_streams() > 1) json["end_to_end"] = observer_.EndToEndMetrics(index);
     return json;
   }
@@ -111,19 +104,22 @@ class Validation {
   Json Report(const char* source, const std::string& compute_dtype, const Json& arms) const {
     Json names = Json::array();
     for (const Arm& arm : arms_) names.push_back(arm.name);
-    Json settings = {{"sink_tokens", options_.windows.sink},
-                     {"recent_tokens", options_.windows.recent},
-                     {"quant_group_size", options_.methods.quant_group_size},
+    const MethodContext::Options& methods = options_.methods;
+    Json settings = {{"sink_tokens", methods.windows.sink},
+                     {"recent_tokens", methods.windows.recent},
+                     {"quant_group_size", methods.quant_group_size},
                      {"clip",
                       {{"oscar", "as the artifact chose per layer"},
-                       {"others_k", options_.methods.k_clip},
-                       {"others_v", options_.methods.v_clip}}},
+                       {"others_k", methods.k_clip},
+                       {"others_v", methods.v_clip}}},
                      {"cache_dtype", options_.round_to_bf16 ? "bf16" : compute_dtype},
                      {"compute_dtype", compute_dtype},
                      {"measure_dtype", options_.measure_in_float32 ? "f32" : "f64"},
                      {"seed", options_.seed},
                      {"bootstrap", options_.resamples},
                      {"arms", names}};
+    const bool in_pieces = methods.prefill_tokens != MethodContext::Options{}.prefill_tokens;
+    settings["prefill_tokens"] = in_pieces ? Json(methods.prefill_tokens) : Json("all");
     settings["rows_per_sequence"] =
         options_.rows_per_sequence == 0 ? Json("all") : Json(options_.rows_per_sequence);
     return {
@@ -198,32 +194,68 @@ Json NeedleReportOf(const std::vector<NeedleSample>& needles, std::span<const Sc
   return NeedleReport(needles, scores);
 }
 
+std::vector<int64_t> LengthsOf(const std::vector<std::vector<int32_t>>& sequences) {
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
+  return lengths;
+}
+
+int64_t Sum(const std::vector<int64_t>& lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+}
+
 }  // namespace
+
+MethodContext::Options MethodOptions(const ValidationOptions& options, const Checkpoint& checkpoint,
+                                     const ModelSpec& spec) {
+  MethodContext::Options methods = options.methods;
+  methods.output_projection = [&checkpoint, &spec](size_t layer_index) {
+    WeightLoader loader(checkpoint, {at::kCPU, at::kFloat});
+    const at::Tensor weight = loader.Load(spec.layers[layer_index].attention.o.weight);
+    loader.Finish();
+    return weight;
+  };
+  return methods;
+}
 
 Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
                    at::ScalarType dtype, const ValidationData& data, const Artifact& artifact,
                    const ValidationOptions& options, const ValidationHooks& hooks) {
-  std::vector<int64_t> text_lengths;
-  std::vector<std::vector<int32_t>> sequences = data.texts;
-  for (const auto& text : data.texts) text_lengths.push_back(static_cast<int64_t>(text.size()));
+  const std::vector<int64_t> text_lengths = LengthsOf(data.texts);
+  std::vector<std::vector<int32_t>> evaluated = data.texts;
   if (!options.local_only) {
-    for (const NeedleSample& needle : data.needles) sequences.push_back(needle.ids);
+    for (const NeedleSample& needle : data.needles) evaluated.push_back(needle.ids);
   }
-  std::vector<int64_t> lengths;
-  for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
+  const int64_t num_tokens = Sum(LengthsOf(evaluated));
 
   LoopOptions loop_options;
   loop_options.need_final_hidden = !options.local_only;
   if (options.round_to_bf16) loop_options.cache_dtype = at::kBFloat16;
   const LayerLoop loop(checkpoint, spec, device, dtype, loop_options);
-  Validation validation(artifact, spec.layers, text_lengths, !options.local_only, options, hooks);
+  ValidationOptions with_weights = options;
+  with_weights.methods = MethodOptions(options, checkpoint, spec);
+  Validation validation(artifact, spec.layers, text_lengths, !options.local_only,
+                        !data.calibration.empty(), with_weights, hooks);
+  std::vector<std::vector<int32_t>> sequences;  // calibration text first
+  if (NeedsRows(validation.arms())) sequences = data.calibration;
+  const std::vector<int64_t> calibration_lengths = LengthsOf(sequences);
+  const int64_t calibration_tokens = Sum(calibration_lengths);
+  sequences.insert(sequences.end(), evaluated.begin(), evaluated.end());
+  const size_t num_streams = validation.observer().num_streams();
+  const uint64_t available = device.is_cpu() ? AvailableHostBytes() : QueryMemory(device).free;
+  const int64_t longest_text = text_lengths.empty() ? 0 : std::ranges::max(text_lengths);
+  CheckStreamsFit(StreamMemory(spec, dtype, num_streams, num_tokens, longest_text), available,
+                  device.str());
+
   std::vector<at::Tensor> streams = {loop.Embed(sequences)};
-  while (streams.size() < validation.observer().num_streams())
-    streams.push_back(streams[0].clone());
-  ObserverPair observer(validation.observer(), hooks.beside);
-  loop.Run(streams, lengths, 0, observer,
+  while (streams.size() < num_streams)
+    streams.push_back(streams[0].narrow(0, calibration_tokens, num_tokens).clone());
+  ObserverPair observers(validation.observer(), hooks.beside);
+  CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers);
+  loop.Run(streams, LengthsOf(sequences), 0, observer,
            [&](size_t index) { return validation.AfterLayer(index); });
   validation.CheckNotStopped();
+  streams[0] = streams[0].narrow(0, calibration_tokens, num_tokens);
 
   const std::vector<Arm>& arms = validation.arms();
   Json reports = Json::array();
@@ -236,9 +268,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
       throw InputError(fmt::format("no token is scored: texts are too short for --score-from {}",
                                    options.score_from));
     }
-    const int64_t needle_row =
-        std::accumulate(text_lengths.begin(), text_lengths.end(), int64_t{0});
-    const std::vector<ScoredToken> answers = NeedleTokens(data.needles, needle_row);
+    const std::vector<ScoredToken> answers = NeedleTokens(data.needles, Sum(text_lengths));
     const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text);
     const std::vector<TokenErrors> answer_errors = CompareTokens(head, streams, answers);
     for (size_t arm = 0; arm < arms.size(); ++arm) {
@@ -257,7 +287,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
 Json ValidateDump(AttentionSource& source, const Artifact& artifact,
                   const ValidationOptions& options, const ValidationHooks& hooks) {
   const std::vector<LayerSpec>& layers = source.layers();
-  Validation validation(artifact, layers, source.sequence_lengths(), false, options, hooks);
+  Validation validation(artifact, layers, source.sequence_lengths(), false, false, options, hooks);
   ObserverPair observer(validation.observer(), hooks.beside);
   source.Run(0, observer, [&](size_t index) { return validation.AfterLayer(index); });
   validation.CheckNotStopped();

@@ -22,9 +22,8 @@
 namespace oscar {
 
 struct ValidationOptions {
-  std::vector<std::string> arms = {"default"};  // see ParseArms
-  std::string headline_arm;                     // empty: see HeadlineArm
-  CacheWindows windows = {64, 256};             // of arms with windows, tokens
+  std::vector<std::string> arms;  // see ParseArms
+  std::string headline_arm;       // empty: see HeadlineArm
   MethodContext::Options methods;
   int64_t rows_per_sequence = 128;  // query rows on which attention is compared; 0: all
   bool measure_in_float32 = false;  // else float64
@@ -41,19 +40,27 @@ struct ValidationHooks {
   LayerObserver* beside = nullptr;       // sees all that the validation sees, after it
 };
 
-// Texts are scored and their attention compared; needles are scored alone.
+// Texts are scored and their attention compared; needles are scored alone. Methods that are fitted
+// to rows see the calibration text, which runs through the model alone, and only for them.
 struct ValidationData {
   std::vector<std::vector<int32_t>> texts;
   std::vector<NeedleSample> needles;
+  std::vector<std::vector<int32_t>> calibration = {};
 };
 
+// What methods are made of on a model: the options', and weights, which are read when a method
+// asks.
+MethodContext::Options MethodOptions(const ValidationOptions& options, const Checkpoint& checkpoint,
+                                     const ModelSpec& spec);
+
 // {"source", "settings", "headline_arm", "arms"}. Throws what reading the artifact and the model
-// throws; UsageError for arms that do not exist; Interrupted if the hook asked to stop.
+// throws; UsageError for arms that do not exist; ResourceError if the arms' hidden states do not
+// fit into memory; Interrupted if the hook asked to stop.
 Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
                    at::ScalarType dtype, const ValidationData& data, const Artifact& artifact,
                    const ValidationOptions& options, const ValidationHooks& hooks);
 
-// Local errors on all sequences of a dump.
+// Local errors on all sequences of a dump, of methods that need no calibration text.
 Json ValidateDump(AttentionSource& source, const Artifact& artifact,
                   const ValidationOptions& options, const ValidationHooks& hooks);
 

@@ -18,19 +18,36 @@ namespace {
 // Of one score matrix: large enough to keep a GPU busy, small enough for a CPU's caches.
 int64_t ScoreBytes(at::Device device) { return device.is_cpu() ? 16 << 20 : 256 << 20; }
 
+// Of caches that are compared at once. Each such batch computes the reference's scores anew.
+int64_t BatchBytes(at::Device device) { return int64_t{device.is_cpu() ? 2 : 8} << 30; }
+
+int64_t BytesOf(const RowComparison::Prepared& stored) {
+  int64_t bytes = 0;
+  for (const at::Tensor* x :
+       {&stored.k_stored, &stored.values, &stored.k, &stored.exact_minus_stored})
+    bytes += x->defined() ? static_cast<int64_t>(x->nbytes()) : 0;
+  return bytes;
+}
+
+at::Tensor RowsOf(const at::Tensor& x, const std::vector<int64_t>& positions) {
+  return x.index_select(0, at::tensor(positions, at::kLong).to(x.device(), /*non_blocking=*/true));
+}
+
+ExactSides ExactOf(const LayerCache& cache) { return {cache.k_exact, cache.v_exact}; }
+
 }  // namespace
 
 ValidationObserver::ValidationObserver(const MethodContext& context, const std::vector<Arm>& arms,
                                        const MeasuredRows& rows, const Options& options)
     : context_(context), arms_(arms), rows_(rows), options_(options) {
   OSCAR_CHECK(arms.size() > 1 && arms[0].is_reference());
-  std::map<std::pair<const CacheMethod*, bool>, size_t> group_of;
   for (size_t arm = 1; arm < arms.size(); ++arm) {
-    const auto [entry, fresh] =
-        group_of.emplace(std::pair(arms[arm].method, arms[arm].clip), groups_.size());
-    if (fresh) groups_.emplace_back();
-    groups_[entry->second].arms.push_back(arm);
-    groups_[entry->second].windows.push_back(WindowsOf(arms[arm]));
+    const auto group = std::ranges::find_if(groups_, [&](const std::vector<size_t>& of) {
+      ArmOptions same = arms[arm].options;
+      same.windows = arms[of[0]].options.windows;
+      return arms[arm].method == arms[of[0]].method && same == arms[of[0]].options;
+    });
+    (group == groups_.end() ? groups_.emplace_back() : *group).push_back(arm);
   }
   for (const MeasuredRow& row : rows.rows) positions_[row.sequence].push_back(row.position);
   for (const Arm& arm : arms) {
@@ -42,34 +59,79 @@ ValidationObserver::ValidationObserver(const MethodContext& context, const std::
 void ValidationObserver::OnLayerBegin(const LayerSpec& layer) {
   layer_index_ = layers_seen_++;
   OSCAR_CHECK_EQ(context_.layers()[layer_index_].layer_id, layer.layer_id);
-  caches_.clear();
-  for (const Arm& arm : arms_)
-    caches_.push_back(arm.method->make(context_, layer_index_, arm.clip));
   for (ArmErrors& errors : local_) errors.BeginLayer(layer);
   for (ArmErrors& errors : end_to_end_) errors.BeginLayer(layer);
 }
 
+const std::vector<LayerCache>& ValidationObserver::Caches() {
+  if (caches_.empty()) {
+    for (const Arm& arm : arms_)
+      caches_.push_back(arm.method->make(context_, layer_index_, arm.options));
+  }
+  return caches_;
+}
+
 bool ValidationObserver::Attend(const AttentionView& view) {
   if (view.stream == 0) return false;
-  const Arm& arm = arms_[view.stream];
-  const LayerCache& cache = caches_[view.stream];
-  const at::Tensor k_stored = cache.k(view.k), v_stored = cache.v(view.v);
+  const LayerCache& cache = Caches()[view.stream];
+  const CachedRows rows = cache.store({view.k, view.v});
+  const auto compute = [&](const at::Tensor& x) { return x.to(view.q.scalar_type()).contiguous(); };
+  const auto exact = [&](const at::Tensor& own, const at::Tensor& as_it_came) {
+    return own.defined() ? compute(own) : as_it_came;
+  };
+  const at::Tensor q = cache.queries ? compute(cache.queries(view.q)) : view.q;
+  const at::Tensor k = exact(rows.exact.k, view.k), v = exact(rows.exact.v, view.v);
   at::Tensor out = view.attn_out;
-  const auto dtype = view.q.scalar_type();
-  MixedAttention(view.layer.attention, WindowsOf(arm), view.q, view.k, view.v, k_stored.to(dtype),
-                 v_stored.to(dtype), out);
-  if (positions_.contains(view.sequence))
-    pending_[view.sequence].push_back({view.q, view.k, view.v, k_stored, v_stored});
+  MixedAttention(view.layer.attention, ExactOf(cache), q,
+                 {k, v, compute(rows.quantized.k), compute(rows.quantized.v)}, out);
+  if (const auto measured = positions_.find(view.sequence); measured != positions_.end()) {
+    pending_[view.sequence].push_back(
+        {RowsOf(q, measured->second), k, v, rows.quantized.k, rows.quantized.v});
+  }
   return true;
 }
 
 void ValidationObserver::OnAttention(const AttentionView& view) {
-  if (!positions_.contains(view.sequence)) return;
-  if (view.stream == 0) pending_[view.sequence] = {{view.q, view.k, view.v, {}, {}}};
+  const auto measured = positions_.find(view.sequence);
+  if (measured == positions_.end()) return;
+  if (view.stream == 0)
+    pending_[view.sequence] = {{RowsOf(view.q, measured->second), view.k, view.v, {}, {}}};
   if (view.stream + 1 == num_streams()) {
     Measure(view.layer, view.sequence);
     pending_.erase(view.sequence);
   }
+}
+
+// `arms` are a group; `rows` are the reference's in the measuring type.
+ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vector<size_t>& arms,
+                                                                  const Streams& reference,
+                                                                  const CacheSides& rows,
+                                                                  const RowComparison& comparison) {
+  const std::vector<LayerCache>& caches = Caches();
+  // One with windows says what exact rows are, if there is one.
+  const auto shows_exact = [&](size_t arm) { return ExactOf(caches[arm]).any(); };
+  const auto found = std::ranges::find_if(arms, shows_exact);
+  const LayerCache& cache = caches[found == arms.end() ? arms[0] : *found];
+  const CachedRows stored = cache.store(rows);
+  Comparison result;
+  result.stored =
+      comparison.Prepare({stored.quantized.k, stored.quantized.v, stored.exact.k, stored.exact.v});
+  if (cache.queries) result.queries = cache.queries(reference.q);
+  for (const size_t arm : arms) {
+    result.results.emplace_back(&local_[arm], result.exact.size());
+    result.exact.push_back(ExactOf(caches[arm]));
+    local_[arm].AddCache(rows.k, stored.quantized.k, rows.v, stored.quantized.v);
+  }
+  return result;
+}
+
+ValidationObserver::Comparison ValidationObserver::CompareEndToEnd(
+    size_t arm, const Streams& own, const CacheSides& rows, const RowComparison& comparison) {
+  end_to_end_[arm].AddCache(rows.k, own.k_stored, rows.v, own.v_stored);
+  return {.stored = comparison.Prepare({own.k_stored, own.v_stored, own.k, own.v}),
+          .queries = own.q,
+          .exact = {ExactOf(Caches()[arm])},
+          .results = {{&end_to_end_[arm], 0}}};
 }
 
 void ValidationObserver::Measure(const LayerSpec& layer, int64_t sequence) {
@@ -78,56 +140,53 @@ void ValidationObserver::Measure(const LayerSpec& layer, int64_t sequence) {
   OSCAR_CHECK_EQ(streams.size(), num_streams());
   const Streams& reference = streams[0];
   const at::ScalarType dtype = options_.measure_dtype;
-  const at::Tensor k = reference.k.to(dtype), v = reference.v.to(dtype);
-  RowComparison comparison(spec, k, v, dtype);
-  const RowComparison::Prepared exact = comparison.Prepare({k, v, {}, {}});
+  const CacheSides rows{reference.k.to(dtype), reference.v.to(dtype)};
+  RowComparison comparison(spec, rows.k, rows.v, dtype);
 
-  std::vector<RowComparison::Prepared> local, end_to_end;
-  for (const LocalGroup& group : groups_) {
-    const LayerCache& cache = caches_[group.arms[0]];
-    const at::Tensor k_stored = cache.k(k), v_stored = cache.v(v);
-    local.push_back(comparison.Prepare({k_stored, v_stored, {}, {}}));
-    for (const size_t arm : group.arms) local_[arm].AddCache(k, k_stored, v, v_stored);
-  }
-  local_[0].AddCache(k, k, v, v);
-  for (size_t arm = 0; arm < end_to_end_.size(); ++arm) {
-    const Streams& own = streams[arm];
-    const at::Tensor& k_stored = arm == 0 ? own.k : own.k_stored;
-    const at::Tensor& v_stored = arm == 0 ? own.v : own.v_stored;
-    end_to_end.push_back(comparison.Prepare({k_stored, v_stored, own.k, own.v}));
-    end_to_end_[arm].AddCache(k, k_stored, v, v_stored);
-  }
+  std::vector<std::function<Comparison()>> caches;
+  caches.emplace_back([&] {
+    Comparison exact{.stored = comparison.Prepare({rows.k, rows.v, {}, {}}),
+                     .queries = {},
+                     .exact = {{}},
+                     .results = {{&local_[0], 0}}};
+    local_[0].AddCache(rows.k, rows.k, rows.v, rows.v);
+    if (end_to_end_.empty()) return exact;
+    exact.results.emplace_back(&end_to_end_[0], 0);
+    end_to_end_[0].AddCache(rows.k, reference.k, rows.v, reference.v);
+    return exact;
+  });
+  for (const std::vector<size_t>& arms : groups_)
+    caches.emplace_back([&] { return CompareLocally(arms, reference, rows, comparison); });
+  for (size_t arm = 1; arm < end_to_end_.size(); ++arm)
+    caches.emplace_back([&, arm] { return CompareEndToEnd(arm, streams[arm], rows, comparison); });
 
   const std::vector<int64_t>& positions = positions_.at(sequence);
   const auto num_rows = static_cast<int64_t>(positions.size());
-  const int64_t tokens = k.size(0);
-  const at::Tensor all_rows =
-      at::tensor(positions, at::TensorOptions().dtype(at::kLong)).to(k.device());
-  const at::Tensor headline = all_rows.ge(FirstHeadlineRow(tokens)).to(dtype);
-  const int64_t step = RowsPerSlice(spec, tokens, static_cast<int64_t>(c10::elementSize(dtype)),
-                                    ScoreBytes(k.device()));
-  for (int64_t begin = 0; begin < num_rows; begin += step) {
-    const int64_t end = std::min(num_rows, begin + step);
-    const at::Tensor rows = all_rows.slice(0, begin, end);
-    const at::Tensor weight = headline.slice(0, begin, end);
-    comparison.SetRows({rows, reference.q.index_select(0, rows)});
-    const CacheWindows none[] = {{}};
-    const RowErrors zero = comparison.Compare(exact, {}, none)[0];
-    local_[0].AddRows(zero, comparison, weight);
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      const std::vector<RowErrors> errors = comparison.Compare(local[i], {}, groups_[i].windows);
-      for (size_t j = 0; j < errors.size(); ++j)
-        local_[groups_[i].arms[j]].AddRows(errors[j], comparison, weight);
+  const int64_t tokens = rows.k.size(0);
+  const at::Device device = rows.k.device();
+  const at::Tensor all_rows = at::tensor(positions, at::kLong);
+  const at::Tensor headline =
+      all_rows.ge(FirstHeadlineRow(tokens)).to(dtype).to(device, /*non_blocking=*/true);
+  const int64_t step =
+      RowsPerSlice(spec, tokens, static_cast<int64_t>(c10::elementSize(dtype)), ScoreBytes(device));
+  for (size_t next = 0; next < caches.size();) {
+    std::vector<Comparison> batch;
+    for (int64_t bytes = 0; next < caches.size() && bytes < BatchBytes(device); ++next) {
+      batch.push_back(caches[next]());
+      bytes += BytesOf(batch.back().stored);
     }
-    for (size_t arm = 0; arm < end_to_end_.size(); ++arm) {
-      if (arm == 0) {
-        end_to_end_[0].AddRows(zero, comparison, weight);
-        continue;
+    for (int64_t begin = 0; begin < num_rows; begin += step) {
+      const int64_t end = std::min(num_rows, begin + step);
+      const at::Tensor weight = headline.slice(0, begin, end);
+      comparison.SetRows({all_rows.slice(0, begin, end), reference.q.slice(0, begin, end)});
+      for (const Comparison& cache : batch) {
+        const at::Tensor queries =
+            cache.queries.defined() ? cache.queries.slice(0, begin, end) : cache.queries;
+        const std::vector<RowErrors> errors =
+            comparison.Compare(cache.stored, queries, cache.exact);
+        for (const auto& [arm, index] : cache.results)
+          arm->AddRows(errors[index], comparison, weight);
       }
-      const CacheWindows windows[] = {WindowsOf(arms_[arm])};
-      end_to_end_[arm].AddRows(
-          comparison.Compare(end_to_end[arm], streams[arm].q.index_select(0, rows), windows)[0],
-          comparison, weight);
     }
   }
 }
@@ -136,6 +195,7 @@ void ValidationObserver::OnLayerEnd(const LayerSpec&) {
   OSCAR_CHECK(pending_.empty());
   for (ArmErrors& errors : local_) errors.EndLayer();
   for (ArmErrors& errors : end_to_end_) errors.EndLayer();
+  caches_.clear();
 }
 
 }  // namespace oscar

@@ -5,13 +5,16 @@
 // stream carries the hidden states of one arm, whose attention reads that arm's cache. Measures
 // local errors (every arm at the reference's queries, keys and values) and end-to-end ones (at its
 // own). Trap: needs the streams of one sequence one after another, as LayerLoop::Run calls them;
-// with local errors alone (a dump) there is one stream.
+// with local errors alone (a dump) there is one stream. Caches are made when a layer's first
+// sequence comes, so that calibration rows may be collected before.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "capture/model/layer_loop.h"
@@ -23,7 +26,6 @@ namespace oscar {
 class ValidationObserver : public LayerObserver {
  public:
   struct Options {
-    CacheWindows windows;                        // of arms with windows
     at::ScalarType measure_dtype = at::kDouble;  // kDouble or kFloat
     bool end_to_end = true;                      // streams 1 .. of the arms beside the reference
   };
@@ -45,28 +47,33 @@ class ValidationObserver : public LayerObserver {
  private:
   // What one stream's attention read of a sequence that is measured.
   struct Streams {
-    at::Tensor q, k, v, k_stored, v_stored;  // [tokens, heads, dim]
+    at::Tensor q;                         // [measured rows, num_q_heads, dim]
+    at::Tensor k, v, k_stored, v_stored;  // [tokens, num_kv_heads, dim]
   };
-  // Arms that differ in their windows alone share a cache.
-  struct LocalGroup {
-    std::vector<size_t> arms;
-    std::vector<CacheWindows> windows;
+  // A cache beside the reference, and who gets which of its results.
+  struct Comparison {
+    RowComparison::Prepared stored;
+    at::Tensor queries;  // own [measured rows, num_q_heads, dim]; undefined: the reference's
+    std::vector<ExactSides> exact;
+    std::vector<std::pair<ArmErrors*, size_t>> results;  // and the index in `exact`
   };
 
-  CacheWindows WindowsOf(const Arm& arm) const {
-    return arm.windows ? options_.windows : CacheWindows{};
-  }
+  const std::vector<LayerCache>& Caches();  // of the running layer, by arm
+  Comparison CompareLocally(const std::vector<size_t>& arms, const Streams& reference,
+                            const CacheSides& rows, const RowComparison& comparison);
+  Comparison CompareEndToEnd(size_t arm, const Streams& own, const CacheSides& rows,
+                             const RowComparison& comparison);
   void Measure(const LayerSpec& layer, int64_t sequence);
 
   const MethodContext& context_;
   const std::vector<Arm>& arms_;
   const MeasuredRows& rows_;
   Options options_;
-  std::vector<LocalGroup> groups_;
+  std::vector<std::vector<size_t>> groups_;            // arms that differ in their windows alone
   std::map<int64_t, std::vector<int64_t>> positions_;  // of measured rows, by sequence
   std::vector<ArmErrors> local_, end_to_end_;          // by arm
   size_t layer_index_ = 0, layers_seen_ = 0;
-  std::vector<LayerCache> caches_;                   // of the running layer, by arm
+  std::vector<LayerCache> caches_;                   // see Caches()
   std::map<int64_t, std::vector<Streams>> pending_;  // by sequence
 };
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # configs/NAME.yaml is what `oscar-NAME --print-config` prints (below its licence header), and reads back as itself.
+# Every other configs/*.yaml names its program in its header ("For oscar-NAME:") and says nothing that this program does not take over.
 # Usage: configs_test.py CONFIGS PROGRAM...
 import pathlib
 import subprocess
@@ -21,5 +22,24 @@ def check(program, sample):
         sys.exit(f"{sample} does not read back as itself")
 
 
-for path in sys.argv[2:]:
-    check(path, pathlib.Path(sys.argv[1], pathlib.Path(path).name.removeprefix("oscar-") + ".yaml"))
+def check_recipe(programs, recipe):
+    text = recipe.read_text(encoding="utf-8")
+    header = text.partition("\n\n")[0]
+    program = next((path for name, path in programs.items() if f"# For {name}:" in header), None)
+    if "SPDX-License-Identifier" not in header or program is None:
+        sys.exit(f"{recipe}: no licence header with a line \"For PROGRAM:\", then an empty line")
+    resolved = subprocess.run([program, "--config", str(recipe), "--print-config"], capture_output=True, text=True, check=True).stdout
+    said = [line for line in text.splitlines() if line and not line.startswith("#")]
+    if not said:
+        sys.exit(f"{recipe} says nothing")
+    for line in said:
+        if line not in resolved.splitlines():
+            sys.exit(f"{recipe}: {program} does not resolve it to {line!r}")
+
+
+programs = {pathlib.Path(path).name: path for path in sys.argv[2:]}
+samples = {pathlib.Path(sys.argv[1], name.removeprefix("oscar-") + ".yaml"): path for name, path in programs.items()}
+for sample, path in samples.items():
+    check(path, sample)
+for recipe in set(pathlib.Path(sys.argv[1]).glob("*.yaml")) - samples.keys():
+    check_recipe(programs, recipe)

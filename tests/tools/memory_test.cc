@@ -36,7 +36,7 @@ Run Calibrate(const fs::path& model, const std::string& extra, const fs::path& s
     if (!std::freopen(log.c_str(), "w", stderr) || !std::freopen("/dev/null", "w", stdout))
       _exit(126);
     execl(OSCAR_CALIBRATE, "oscar-calibrate", model.c_str(), "--data", data.c_str(), "-o",
-          output.c_str(), "--device", "cpu", "--log-format", "json",
+          output.c_str(), "--device", "cpu", "--no-auto", "--log-format", "json",
           extra.empty() ? nullptr : extra.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }

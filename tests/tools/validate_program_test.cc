@@ -25,7 +25,8 @@ const fs::path& Calibrated() {
     const fs::path path = TestScratch("validate_program") / "artifact";
     const ProgramExit exit = RunProgram(
         OSCAR_CALIBRATE,
-        {Model(), "-o", path.string(), "--device", "cpu", "--tokens", "3000", "--error-rows", "8"});
+        {Model(), "-o", path.string(), "--device", "cpu", "--tokens", "3000", "--error-rows", "8",
+         "--no-auto"});
     EXPECT_EQ(exit.code, 0) << exit.all();
     return path;
   }();
@@ -97,7 +98,8 @@ TEST(ValidateProgram, TextOfTheCalibrationIsRefused) {
   }
   file.close();
   ASSERT_EQ(RunProgram(OSCAR_CALIBRATE, {Model(), "-o", artifact.string(), "--device", "cpu",
-                                         "--data", text.string(), "--error-rows", "8"})
+                                         "--data", text.string(), "--error-rows", "8",
+                                         "--no-auto"})
                 .code,
             0);
   for (const char* pack : {"--pack", "--no-pack"}) {
@@ -128,6 +130,89 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
   }
 }
 
+// A method as its authors use it, in a sequence of which the second half comes token by token.
+TEST(ValidateProgram, MethodsAreArmsAsTheirAuthorsUseThem) {
+  const fs::path artifact = Copy("methods");
+  const ProgramExit exit =
+      Validate(artifact, {"--model", Model(), "--sequences", "1", "--length", "512", "--local-only",
+                          "--methods", "hadamard", "oscar_shared", "--prefill-tokens", "256"});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  const Json validation = Artifact::Open(artifact).report().at("validation");
+  EXPECT_EQ(validation.at("settings").at("arms"),
+            Json({"bf16", "hadamard", "oscar_shared+clip+windows"}));
+  EXPECT_EQ(validation.at("settings").at("prefill_tokens"), 256);
+}
+
+// Every method in one pass, those that are fitted to text with text that is not evaluated.
+TEST(ValidateProgram, AllMethodsInOnePass) {
+  const fs::path artifact = Copy("all_methods");
+  const ProgramExit exit =
+      Validate(artifact, {"--model", Model(), "--sequences", "1", "--length", "512",
+                          "--needle-samples", "0", "--methods", "all", "--method-tokens", "2048"});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  const Json validation = Artifact::Open(artifact).report().at("validation");
+  EXPECT_GE(validation.at("arms").size(), 6U);
+  for (const Json& arm : validation.at("arms")) {
+    EXPECT_EQ(arm.at("null_control"), false) << arm.at("name");
+    EXPECT_TRUE(arm.contains("end_to_end")) << arm.at("name");
+  }
+}
+
+// Half of the text is the prompt; every variant stands beside the arm that it is meant to be.
+TEST(ValidateProgram, RuntimesAreHeldAgainstTheirIdeal) {
+  const fs::path artifact = Copy("runtimes");
+  const ProgramExit exit =
+      Validate(artifact, {"--model", Model(), "--sequences", "1", "--length", "1024",
+                          "--needle-samples", "0", "--arms", "naive", "--runtime", "sglang"});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  const Json validation = Artifact::Open(artifact).report().at("validation");
+  EXPECT_EQ(
+      validation.at("settings").at("arms"),
+      Json({"bf16", "naive", "oscar_shared+clip+windows", "runtime_sglang", "runtime_sglang_lm"}));
+  EXPECT_EQ(validation.at("settings").at("prefill_tokens"), 512);
+  const Json& arms = validation.at("arms");
+  const auto kl = [&](size_t i) {
+    return arms.at(i).at("local").at("kl").at("mean").get<double>();
+  };
+  for (const size_t i : {3U, 4U}) {
+    EXPECT_EQ(arms.at(i).at("ideal").at("arm"), "oscar_shared+clip+windows");
+    EXPECT_EQ(arms.at(i).at("ideal").at("kl").get<double>(), kl(i) - kl(2));
+    EXPECT_TRUE(arms.at(i).at("ideal").contains("perplexity"));
+  }
+  EXPECT_NE(kl(3), kl(2));  // bf16 and bisection are not nothing
+  EXPECT_NE(kl(4), kl(3));
+  EXPECT_FALSE(arms.at(2).contains("ideal"));
+}
+
+TEST(ValidateProgram, NeedlesAtDepthsAndReportsOfTwoModelsOnOnePage) {
+  const fs::path artifact = Copy("depths"), scratch = artifact.parent_path();
+  for (const char* name : {"one", "two"}) {
+    const ProgramExit exit =
+        Validate(artifact, Quick({"--needle-depths", "0", "100", "-o", scratch / name}));
+    ASSERT_EQ(exit.code, 0) << exit.all();
+  }
+  const Json report = ReadJsonFile(scratch / "one" / "report.json");
+  const Json& needle = report.at("validation").at("arms").at(1).at("needle");
+  ASSERT_EQ(needle.at("by_length_depth").size(), 2U);
+  EXPECT_EQ(needle.at("by_length_depth").at(1).at("depth_from"), 50);
+  const auto combine = [&](const ProgramStrings& more) {
+    ProgramStrings arguments = {"--combine", scratch / "one", scratch / "two" / "report.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunProgram(OSCAR_VALIDATE, arguments);
+  };
+  const ProgramExit exit = combine({"-o", scratch / "both"});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  EXPECT_NE(exit.out.find("comparison.html"), std::string::npos);
+  EXPECT_EQ(ReadJsonFile(scratch / "both" / "comparison.json").at("models").size(), 2U);
+  EXPECT_EQ(combine({}).code, 2);                                         // no -o
+  EXPECT_EQ(combine({"-o", scratch / "x", "--model", Model()}).code, 2);  // nothing is validated
+  EXPECT_EQ(combine({"-o", scratch / "both"}).code, 3);                   // exists
+  EXPECT_EQ(RunProgram(OSCAR_VALIDATE,
+                       {"--combine", artifact, artifact / "manifest.json", "-o", scratch / "y"})
+                .code,
+            3);
+}
+
 // Published files hold one rotation for all KV heads: no arm per head, and the headline is the
 // shared.
 TEST(ValidateProgram, AnImportedPairIsValidatedToo) {
@@ -146,7 +231,9 @@ TEST(ValidateProgram, NonsenseIsAUsageError) {
   const fs::path artifact = Copy("usage");
   for (const ProgramStrings& more :
        {ProgramStrings{}, Quick({"--gate", "kll<=1"}), Quick({"--arms", "naive+sinks"}),
-        Quick({"--length", "100000"}), Quick({"--headline-arm", "naive"})}) {
+        Quick({"--length", "100000"}), Quick({"--headline-arm", "naive"}),
+        Quick({"--methods", "no_such_method"}), Quick({"--prefill-tokens", "-1"}),
+        Quick({"--runtime", "tgi"}), Quick({"--needle-depths", "101"})}) {
     EXPECT_EQ(Validate(artifact, more).code, 2);
   }
 }

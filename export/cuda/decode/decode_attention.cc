@@ -60,7 +60,7 @@ int NumSplits(double cost, double chunk) {
 // CTA has a fixed cost, every split that of its merge, and a launch that fills the GPU leaves the
 // next one no room to start early; all as measured (tools/bench/RESULTS.md).
 double BestChunk(const std::vector<double>& costs, int units, int slots) {
-  constexpr double kCtaOverhead = 24, kMergeCost = 1.5, kFullCost = 8, kFull = 0.95;
+  constexpr double kCtaOverhead = 24, kMergeCost = 1.5, kFullCost = 16, kFull = 0.95;
   const double longest = *std::max_element(costs.begin(), costs.end());
   double best_time = 0, best = longest;
   for (int splits = 1; splits <= std::max(1, 2 * slots / units); ++splits) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All arms side by side: one chart, one table of what matters, one of how the KL is distributed.
+// All arms side by side: their errors with intervals, and how the KL is distributed.
 #include <fmt/format.h>
 
-#include "export/report/arm_look.h"
+#include "export/report/arm_table.h"
 #include "export/report/html.h"
 #include "export/report/row_chart.h"
 #include "export/report/sections.h"
@@ -12,71 +12,6 @@
 
 namespace oscar {
 namespace {
-
-constexpr const char* kNothing = "–";
-
-bool AnyHas(const std::vector<ArmLook>& arms, std::string_view member) {
-  for (const ArmLook& look : arms) {
-    if (look.arm.Has(member)) return true;
-  }
-  return false;
-}
-
-std::string WithInterval(const Record& holder, std::string_view mean, std::string_view interval,
-                         Format format) {
-  std::string html = Value(holder[mean], format);
-  if (holder.Has(interval))
-    html += "<small>" + Interval(holder[interval], format, "–") + "</small>";
-  return html;
-}
-
-// A column of the arm table: present where one arm has its member.
-struct Column {
-  const char* heading;
-  const char* member;  // of the arm
-  std::string (*cell)(const Record& member);
-};
-
-constexpr Column kColumns[] = {
-    {"attention-KL", "local",
-     [](const Record& m) { return WithInterval(m["kl"], "mean", "interval", Format::kError); }},
-    {"end to end", "end_to_end",
-     [](const Record& m) { return WithInterval(m["kl"], "mean", "interval", Format::kError); }},
-    {"output error", "local",
-     [](const Record& m) { return Value(m["output_rel_error"], Format::kError); }},
-    {"perplexity", "text",
-     [](const Record& m) {
-       return WithInterval(m, "perplexity", "perplexity_interval", Format::kPerplexity);
-     }},
-    {"ratio", "text",
-     [](const Record& m) {
-       return WithInterval(m, "ppl_ratio", "ppl_ratio_interval", Format::kPerplexity);
-     }},
-    {"token KL", "text",
-     [](const Record& m) { return Value(m["token_kl"]["mean"], Format::kError); }},
-    {"same token", "text",
-     [](const Record& m) { return Value(m["top1_agreement"], Format::kPercent); }},
-    {"needle", "needle", [](const Record& m) { return Value(m["accuracy"], Format::kPercent); }},
-    {"bits", "bits_per_element", [](const Record& m) { return Value(m["paper"], Format::kBits); }},
-};
-
-std::string ArmTable(const std::vector<ArmLook>& arms) {
-  std::vector<std::string> header = {"arm"};
-  for (const Column& column : kColumns) {
-    if (AnyHas(arms, column.member)) header.emplace_back(column.heading);
-  }
-  std::vector<TableRow> rows;
-  for (const ArmLook& look : arms) {
-    TableRow row{{ArmNameHtml(look)}, ArmRowCss(look)};
-    for (const Column& column : kColumns) {
-      if (!AnyHas(arms, column.member)) continue;
-      row.cells.push_back(look.arm.Has(column.member) ? column.cell(look.arm[column.member])
-                                                      : kNothing);
-    }
-    rows.push_back(std::move(row));
-  }
-  return Table("All arms", header, rows);
-}
 
 std::string DistributionTable(const std::vector<ArmLook>& arms) {
   std::vector<TableRow> rows;
@@ -88,7 +23,7 @@ std::string DistributionTable(const std::vector<ArmLook>& arms) {
     row.cells.push_back(Value(local["kl_all"], Format::kError));
     for (const char* key : {"inside_windows", "beyond_windows"}) {
       row.cells.push_back(local[key]["rows"].Number() > 0 ? Value(local[key]["kl"], Format::kError)
-                                                          : kNothing);
+                                                          : kNoNumber);
     }
     row.cells.push_back(fmt::format(
         "{}<small>layer {}, KV head {}</small>", Value(worst["kl"], Format::kError),
@@ -118,8 +53,8 @@ RowChart AttentionChart(const std::vector<ArmLook>& arms) {
   chart.x_label = "KL(S‖Ŝ), nats, log scale";
   chart.description =
       "Mean attention-KL of every arm on a logarithmic axis; the numbers stand in "
-      "the table below.";
-  const bool end_to_end = AnyHas(arms, "end_to_end");
+      "the table above.";
+  const bool end_to_end = AnyArmHas(arms, "end_to_end");
   chart.note = end_to_end
                    ? "Filled: every layer at the unquantized model's inputs, with its 95 % "
                      "interval. Ring: with the arm's own errors carried along."
@@ -150,7 +85,7 @@ RowChart TokenChart(const std::vector<ArmLook>& arms) {
   chart.x_label = "KL of the next token, nats, log scale";
   chart.description =
       "Mean KL of the next-token distribution of every arm on a logarithmic axis; "
-      "the numbers stand in the table below.";
+      "the numbers stand in the methods table.";
   for (const ArmLook& look : arms) {
     if (!look.arm.Has("text")) continue;
     const Record kl = look.arm["text"]["token_kl"];
@@ -171,14 +106,8 @@ std::string ArmsSection(const Record& report) {
   const std::vector<ArmLook> arms = LookOfArms(report["validation"]);
   std::string html =
       FigureRow(RenderRowChart(AttentionChart(arms)) + RenderRowChart(TokenChart(arms)));
-  html += ArmTable(arms);
   bool null_controls = false;
   for (const ArmLook& look : arms) null_controls = null_controls || look.null_control;
-  html += Note(
-      "Lower is better, except “same token” (how often the most likely token stays the same) and "
-      "“needle”. Attention-KL: KL(S‖Ŝ) of the attention rows of the second half of each sequence, "
-      "mean over heads and layers, in nats. Output error: relative Frobenius norm. Small print: 95 "
-      "% bootstrap intervals over pieces of sequences.");
   if (null_controls) {
     html += Note(
         "Null controls are rotations that know nothing of this layer. One that does as "

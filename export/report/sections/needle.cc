@@ -70,6 +70,20 @@ Grid TasksByLength(const Record& needle) {
   return grid;
 }
 
+// Rows from the top of the text to its end.
+Grid DepthsByLength(const Record& needle) {
+  Grid grid;
+  if (!needle.Has("by_length_depth")) return grid;
+  for (const Record& entry : needle["by_length_depth"].Items()) {
+    const auto percent = [&](const char* key) {
+      return FormatNumber(entry[key].Number(), Format::kCount);
+    };
+    grid.Set(fmt::format("{} to {} %", percent("depth_from"), percent("depth_to")),
+             LengthHeading(entry["length"].Number()), entry["accuracy"]);
+  }
+  return grid;
+}
+
 Grid ArmsByTask(const std::vector<ArmLook>& arms, double length) {
   Grid grid;
   for (const ArmLook& look : arms) {
@@ -166,6 +180,11 @@ std::string NeedleSection(const Record& report) {
   if (const Grid grid = TasksByLength(needle); !grid.empty()) {
     html += fmt::format("<h3>{}: tasks by length, in tokens</h3>\n", Html(headline.label));
     html += grid.Render("Needle accuracy by task and length", "task");
+  }
+  if (const Grid grid = DepthsByLength(needle); !grid.empty()) {
+    html += fmt::format("<h3>{}: depth of the needle by length, in tokens</h3>\n",
+                        Html(headline.label));
+    html += grid.Render("Needle accuracy by depth and length", "depth");
   }
   if (const Grid grid = ArmsByTask(arms, longest); !grid.empty()) {
     html += fmt::format("<h3>All arms at {} tokens</h3>\n", LengthHeading(longest));

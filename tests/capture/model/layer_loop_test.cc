@@ -158,6 +158,40 @@ TEST(LayerLoop, StreamsShareOneReadAndDifferInWhatTheirObserverSays) {
   EXPECT_FALSE(streams[2].equal(alone));
 }
 
+// The first stream alone runs the sequences that the others lack; the rest does not notice.
+TEST(LayerLoop, LaterStreamsMayLackTheFirstSequences) {
+  class Count : public LayerObserver {
+   public:
+    void OnAttention(const AttentionView& view) override {
+      const bool lead = view.sequence < 2;
+      EXPECT_TRUE(view.stream == 0 || !lead);
+      EXPECT_TRUE(!lead || rest == 0) << "the first sequences come first";
+      (lead ? leads : rest) += 1;
+    }
+    void OnLayerEnd(const LayerSpec&) override {
+      EXPECT_EQ(leads, 2);
+      EXPECT_EQ(rest, 2 * 3);
+      leads = rest = 0;
+    }
+    int leads = 0, rest = 0;
+  } count;
+  class : public LayerObserver {
+    void OnAttention(const AttentionView&) override {}
+  } nothing;
+  const Model model("arch/llama");
+  const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
+  const Sequences lead = SomeSequences({7, 9}), rest = SomeSequences({5, 11, 3});
+  Sequences all = lead;
+  all.insert(all.end(), rest.begin(), rest.end());
+  const auto go_on = [](size_t) { return true; };
+  std::vector<at::Tensor> streams = {loop.Embed(all), loop.Embed(rest)};
+  loop.Run(streams, {7, 9, 5, 11, 3}, 0, count, go_on);
+  at::Tensor alone = loop.Embed(rest);
+  loop.Run(alone, {5, 11, 3}, 0, nothing, go_on);
+  EXPECT_TRUE(streams[0].narrow(0, 16, 19).equal(alone));
+  EXPECT_TRUE(streams[1].equal(alone));
+}
+
 // What a bf16 cache gives back in a float32 model.
 TEST(LayerLoop, RoundsWhatEntersAttentionToTheCacheType) {
   class : public LayerObserver {

@@ -14,7 +14,7 @@ TEST(DecodePlan, OneLongRequestFillsTheMachine) {
   const DecodePlan plan = PlanDecode({}, 8, 32, {100000}, 336, 132);
   EXPECT_EQ(plan.heads_per_unit, 4);
   EXPECT_EQ(plan.units_per_kv_head, 1);
-  EXPECT_EQ(plan.first_split.back(), 33);  // 8 heads x 33 = 2 CTAs on each of 132 SMs
+  EXPECT_EQ(plan.first_split.back(), 31);  // 8 heads x 31 of 2 CTAs on each of 132 SMs
 }
 
 TEST(DecodePlan, AShortLaunchLeavesTheNextOneRoomToBegin) {

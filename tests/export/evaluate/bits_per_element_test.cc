@@ -29,7 +29,7 @@ TEST(BitsPerElement, PublishedTable) {
   EXPECT_NEAR(paper(2.125, 32, 128, 32, 0, 32768), 2.38831, 5e-6);  // Kitty
   EXPECT_DOUBLE_EQ(paper(3, 6, 16, 0, 0, 1000), 3.375);             // KVarN
   EXPECT_DOUBLE_EQ(paper(2, 32, 32, 0, 0, 1000), 3.0);              // OScaR
-  EXPECT_NEAR(paper(2, kRuntimeMetadataBits, 128, 64, 256, 131072), 2.533, 5e-4);
+  EXPECT_NEAR(paper(2, CacheLayout().actual_metadata_bits, 128, 64, 256, 131072), 2.533, 5e-4);
 }
 
 TEST(BitsPerElement, ShortSequencesAreKeptInFull) {

@@ -39,14 +39,14 @@ struct Made {
 };
 
 Made MakeContexts(std::string_view name, const std::vector<int64_t>& sizes,
-                  const std::string& text = TenSentences(), uint64_t seed = 3, int64_t stratum = 0,
-                  int64_t num_strata = 1) {
+                  const std::string& text = TenSentences(), uint64_t seed = 3,
+                  const NeedlePlace& place = {}) {
   CorpusRandom random(seed);
   Made made;
   const std::vector<std::string> words;
   made.question = MakeNeedleQuestion(Task(name), words, random);
   ProseHaystack prose(text);
-  Haystack haystack(Task(name), made.question, prose, words, random, stratum, num_strata);
+  Haystack haystack(Task(name), made.question, prose, words, random, place);
   for (const int64_t size : sizes) made.contexts.push_back(haystack.Build(size));
   return made;
 }
@@ -117,10 +117,47 @@ TEST(Haystack, ProseNeedlesStandBetweenSentences) {
 TEST(Haystack, FewSamplesCoverAllDepths) {
   for (const char* task : {"single_1", "single_2", "multikey_3"}) {
     for (int64_t stratum = 0; stratum < 4; ++stratum) {
-      const Made made = MakeContexts(task, {400}, TenSentences(), 9, stratum, 4);
+      const Made made =
+          MakeContexts(task, {400}, TenSentences(), 9, {.stratum = stratum, .num_strata = 4});
       EXPECT_GE(made.contexts[0].depths[0], 25.0 * static_cast<double>(stratum) - 5) << task;
       EXPECT_LE(made.contexts[0].depths[0], 25.0 * static_cast<double>(stratum + 1) + 5) << task;
     }
+  }
+}
+
+// ... and the other sentences stay where they were, in their order.
+TEST(Haystack, TheAnswerStandsAtTheDepthAskedFor) {
+  for (const char* task : {"single_1", "single_2", "multikey_1", "multikey_3"}) {
+    for (const double depth : {0.0, 10.0, 50.0, 85.0, 100.0}) {
+      for (uint64_t seed = 0; seed < 10; ++seed) {
+        const Made made = MakeContexts(task, {2000}, TenSentences(), seed, {.depth = depth});
+        const Made free = MakeContexts(task, {2000}, TenSentences(), seed);
+        double last = -1, last_free = -1;
+        for (size_t i = 0; i < made.question.hidden.size(); ++i) {
+          const std::string& sentence = made.question.hidden[i].text;
+          ASSERT_EQ(sentence, free.question.hidden[i].text);
+          const size_t at = made.contexts[0].text.find(sentence);
+          ASSERT_NE(at, std::string::npos);
+          EXPECT_NEAR(
+              made.contexts[0].depths[i],
+              100.0 * static_cast<double>(at) / static_cast<double>(made.contexts[0].text.size()),
+              1e-9);
+          if (made.question.hidden[i].answer >= 0) {
+            EXPECT_NEAR(made.contexts[0].depths[i], depth, 3) << task << " " << seed;
+            continue;
+          }
+          EXPECT_GT(made.contexts[0].depths[i], last);
+          EXPECT_GT(free.contexts[0].depths[i], last_free);
+          EXPECT_NEAR(made.contexts[0].depths[i], free.contexts[0].depths[i], 3);
+          last = made.contexts[0].depths[i];
+          last_free = free.contexts[0].depths[i];
+        }
+      }
+    }
+  }
+  for (const NeedleTask& task : NeedleTasks()) {
+    const bool one = task.name.starts_with("single") || task.name.starts_with("multikey");
+    EXPECT_EQ(HasOnePlace(task), one) << task.name;
   }
 }
 

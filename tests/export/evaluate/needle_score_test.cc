@@ -48,6 +48,31 @@ TEST(NeedleScore, ReportByTaskDepthAndLength) {
   const Json lengths = Json::parse(R"([{"length":100,"samples":2,"accuracy":0.5,"answer_nll":0.2},
     {"length":200,"samples":1,"accuracy":0.5,"answer_nll":0.5}])");
   EXPECT_EQ(report["by_length"], lengths);
+  const Json grid = Json::parse(R"([
+    {"length":100,"depth_from":0,"depth_to":25,"samples":1,"accuracy":1.0},
+    {"length":100,"depth_from":75,"depth_to":100,"samples":1,"accuracy":0.0},
+    {"length":200,"depth_from":25,"depth_to":50,"samples":1,"accuracy":0.0},
+    {"length":200,"depth_from":75,"depth_to":100,"samples":1,"accuracy":1.0}])");
+  EXPECT_EQ(report["by_length_depth"], grid);
+}
+
+// A needle asked for at 50 % counts there even where sentences put it at 47; one without a wish
+// where it stands.
+TEST(NeedleScore, DepthsThatWereAskedForAreTheRows) {
+  std::vector<NeedleSample> samples = {
+      Sample("single_1", 100, {{5, 6, 2, "a"}}), Sample("single_1", 100, {{5, 6, 24, "a"}}),
+      Sample("single_1", 100, {{5, 6, 99, "a"}}),
+      Sample("multivalue", 100, {{5, 6, 80, "a"}, {7, 8, 30, "b"}})};
+  samples[0].asked_depth = 0;
+  samples[1].asked_depth = 50;
+  samples[2].asked_depth = 100;
+  const std::vector<NeedleScore> scores = {
+      {{1}, 1, 0.1}, {{0}, 0, 0.1}, {{1}, 1, 0.1}, {{0, 1}, 0.5, 0.1}};
+  const Json grid = Json::parse(R"([
+    {"length":100,"depth_from":0,"depth_to":25,"samples":1,"accuracy":1.0},
+    {"length":100,"depth_from":25,"depth_to":75,"samples":2,"accuracy":0.5},
+    {"length":100,"depth_from":75,"depth_to":100,"samples":2,"accuracy":0.5}])");
+  EXPECT_EQ(NeedleReport(samples, scores)["by_length_depth"], grid);
 }
 
 }  // namespace

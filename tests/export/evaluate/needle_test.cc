@@ -111,6 +111,25 @@ TEST(Needle, DepthsOfFewSamplesAreSpread) {
   }
 }
 
+TEST(Needle, GoesToTheDepthsAskedFor) {
+  NeedleOptions options = Options(2000, 2);
+  options.tasks = {"single_1", "multivalue", "multikey_1"};
+  options.depths = {0, 50, 100};
+  const std::vector<NeedleSample> samples = MakeNeedleSamples(options, TinyTokenizer(), 8192);
+  ASSERT_EQ(samples.size(), 6u + 2 + 6);  // several answers have no one depth
+  for (const size_t first : {0u, 8u}) {
+    for (size_t i = 0; i < 6; ++i) {
+      const NeedleSample& sample = samples[first + i];
+      EXPECT_EQ(sample.asked_depth, std::optional<double>(options.depths[i / 2]));
+      EXPECT_NEAR(sample.depth, options.depths[i / 2], 8) << sample.task;
+      EXPECT_EQ(sample.answer, samples[first + i % 2].answer);  // only the place differs
+    }
+  }
+  EXPECT_FALSE(samples[6].asked_depth);
+  options.depths.clear();
+  EXPECT_EQ(samples[6].ids, MakeNeedleSamples(options, TinyTokenizer(), 8192)[2].ids);
+}
+
 TEST(Needle, OwnProseAndWords) {
   NeedleOptions options = Options(800);
   options.tasks = {"single_2"};
@@ -140,6 +159,9 @@ TEST(Needle, UsageErrors) {
   EXPECT_NE(message(Options(1000, 0)).find("0 samples"), std::string::npos);
   EXPECT_NE(message(Options(64)).find("takes at least"), std::string::npos) << message(Options(64));
   EXPECT_NE(message(NeedleOptions()).find("no length"), std::string::npos);
+  options = Options(1000);
+  options.depths = {50, 101};
+  EXPECT_NE(message(options).find("depth 101"), std::string::npos) << message(options);
 }
 
 // Layouts of many families: spaces of their own tokens, digits one by one or by threes, special

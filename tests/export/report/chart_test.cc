@@ -10,6 +10,7 @@
 #include "export/report/axis.h"
 #include "export/report/heat_map.h"
 #include "export/report/line_chart.h"
+#include "export/report/scatter_chart.h"
 
 namespace oscar {
 namespace {
@@ -94,6 +95,49 @@ TEST(LineChart, DrawsNothingWhereThereIsNothing) {
   chart.series[0].points.push_back({3, 0.5});
   EXPECT_NE(RenderLineChart(chart).find("<polyline"), std::string::npos);
   EXPECT_EQ(RenderLineChart(chart).find("nan"), std::string::npos);
+}
+
+TEST(ParetoFront, IsWhatNothingBeats) {
+  using Points = std::vector<std::pair<double, double>>;
+  EXPECT_EQ(ParetoFront({}), std::vector<size_t>{});
+  // 1 is beaten by 0, 4 by 2 in y at equal x, 5 is equal to 2.
+  const Points points = {{2, 10}, {3, 10}, {3, 4}, {8, 1}, {3, 5}, {3, 4}, {1, 20}};
+  EXPECT_EQ(ParetoFront(points), (std::vector<size_t>{6, 0, 2, 3}));
+  for (const size_t i : ParetoFront(points)) {
+    for (const auto& other : points) {
+      EXPECT_FALSE(other.first <= points[i].first && other.second < points[i].second);
+      EXPECT_FALSE(other.first < points[i].first && other.second <= points[i].second);
+    }
+  }
+}
+
+TEST(ScatterChart, NamesTheFrontAloneAndLeavesOutWhatHasNoPlace) {
+  const Json numbers = {2.0, 3.0, 4.0, 0.5, 0.1, 0.2, 0.0};
+  const Record record(numbers);
+  ScatterChart chart;
+  chart.id = "scatter";
+  const auto add = [&](size_t x, size_t y, const char* name, bool counts) {
+    chart.points.push_back({.x = record[x],
+                            .y = record[y],
+                            .name = name,
+                            .label = name,
+                            .css = "s1",
+                            .counts = counts});
+  };
+  add(0, 3, "cheap", true);
+  add(1, 4, "good", true);
+  add(2, 5, "beaten", true);
+  add(0, 4, "control", false);
+  add(2, 6, "exact", true);
+  const std::string svg = RenderScatterChart(chart);
+  for (const char* front : {"cheap", "good"})
+    EXPECT_NE(svg.find(std::string("class=\"label\">") + front + "<"), svg.npos) << front;
+  for (const char* not_front : {"beaten", "control"}) {
+    EXPECT_EQ(svg.find(std::string(">") + not_front + "</text>"), svg.npos) << not_front;
+    EXPECT_NE(svg.find(std::string("<title>") + not_front), svg.npos) << not_front;
+  }
+  EXPECT_EQ(svg.find("exact"), svg.npos);
+  EXPECT_EQ(RenderScatterChart({}), "");
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ CONTENT = r"""JSON.stringify({
   figures: [...document.querySelectorAll('svg')].map(s => [s.querySelector('title')?.textContent, s.querySelector('desc')?.textContent]),
   values: [...document.querySelectorAll('[data-path]')].map(e =>
     [e.dataset.path, e.getAttribute('value') ?? e.dataset.value, e.tagName.toLowerCase() == 'data' ? e.textContent : null]),
-  rows: [...document.querySelectorAll('#arms .wide')].slice(0, 1).flatMap(t => [...t.querySelectorAll('tbody tr')]).length,
+  rows: [...document.querySelectorAll('#methods .wide')].slice(0, 1).flatMap(t => [...t.querySelectorAll('tbody tr')]).length,
   lines: [...document.querySelectorAll('svg')].map(s => [s.dataset.scale, [...s.querySelectorAll('polyline[data-series]')].map(p =>
     [p.dataset.series, p.dataset.member, p.getAttribute('points')])])})"""
 

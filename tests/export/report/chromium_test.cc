@@ -12,6 +12,7 @@
 #include <string>
 
 #include "capture/files/atomic_file.h"
+#include "export/report/comparison.h"
 #include "export/report/report_page.h"
 #include "tests/export/report/sample_report.h"
 #include "tests/support/test_data.h"
@@ -65,6 +66,13 @@ TEST(Chromium, ShowsEveryPageWholeAndEveryNumberAsRecorded) {
   for (const auto& [name, options] : samples) {
     const Json report = SampleReport(options);
     Write(directory, name, report, ReportPage(report));
+  }
+  for (const bool hostile : {false, true}) {
+    const Json comparison = CombineReports({{"a", SampleReport({.hostile = hostile})},
+                                            {"b", SampleReport()},
+                                            {"c", SampleReport(LargeSample())}});
+    Write(directory, hostile ? "comparison-hostile" : "comparison", comparison,
+          ComparisonPage(comparison));
   }
   const Outcome outcome = Check(directory);
   if (NoChromium(outcome)) GTEST_SKIP() << outcome.output;

@@ -63,6 +63,28 @@ TEST(ReportPage, FollowsTheRecordAndNotItsOwnArithmetic) {
   EXPECT_NE(ReportPage(report).find(">7.7777</data>"), std::string::npos);
 }
 
+TEST(ReportPage, SaysWhatARuntimeLoses) {
+  const Json report = SampleReport();
+  const std::string page = ReportPage(report);
+  for (const char* number : {"kl", "end_to_end_kl", "output_rel_error", "perplexity", "token_kl"}) {
+    const std::string pointer = std::string("/validation/arms/10/ideal/") + number;
+    EXPECT_NE(page.find(Shown(report, pointer, Format::kError)), page.npos) << pointer;
+  }
+  Json without = report;
+  without["validation"]["arms"][10].erase("ideal");
+  EXPECT_EQ(ReportPage(without).find("What runtimes lose"), std::string::npos);
+}
+
+TEST(ReportPage, ShowsRecallByLengthAndDepth) {
+  const Json report = SampleReport();
+  const std::string page = ReportPage(report);
+  for (const char* cell : {"0", "7", "15"}) {
+    const std::string pointer =
+        std::string("/validation/arms/5/needle/by_length_depth/") + cell + "/accuracy";
+    EXPECT_NE(page.find(Shown(report, pointer, Format::kPercent)), page.npos) << pointer;
+  }
+}
+
 TEST(ReportPage, SaysWhetherTheGatePassed) {
   const auto has = [](const SampleReportOptions& options, const char* words) {
     return ReportPage(SampleReport(options)).find(words) != std::string::npos;
@@ -122,7 +144,7 @@ TEST(ReportPage, IsCompleteWithoutValidation) {
   const std::string page = ReportPage(SampleReport({.validation = false}));
   for (const char* section : {"provenance", "layer-error", "clip", "spectra", "layers", "settings"})
     EXPECT_NE(page.find("<section id=\"" + std::string(section) + '"'), page.npos) << section;
-  for (const char* section : {"arms", "context", "heads", "needle", "memory"})
+  for (const char* section : {"methods", "arms", "context", "heads", "needle", "memory"})
     EXPECT_EQ(page.find("<section id=\"" + std::string(section) + '"'), page.npos) << section;
   EXPECT_EQ(Count(page, "<a href="), Count(page, "<section id="));
 }
@@ -142,7 +164,8 @@ TEST(ReportPage, SurvivesEveryMissingOptionalMember) {
   for (const char* pointer :
        {"/validation/model", "/validation/data/overlap", "/validation/arms/5/end_to_end",
         "/validation/arms/5/text", "/validation/arms/5/needle", "/validation/arms/0/text",
-        "/validation/arms/2/needle", "/validation/arms/5/local/kl/interval", "/model/id",
+        "/validation/arms/2/needle", "/validation/arms/5/needle/by_length_depth",
+        "/validation/arms/10/ideal", "/validation/arms/5/local/kl/interval", "/model/id",
         "/data/tokens", "/data/name", "/calibration/held_out", "/layers/0/sides/k_shared",
         "/layers/3/arms/naive", "/serving/sink_tokens"}) {
     Json report = SampleReport();

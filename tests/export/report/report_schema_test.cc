@@ -54,8 +54,8 @@ TEST(ReportSchema, ReadsVersionOneAndNoLaterOneThanItsOwn) {
   Json report = SampleReport({.validation = false});
   report["$schema"]["version"] = 1;
   EXPECT_EQ(Refusal(report), "");
-  report["$schema"]["version"] = 3;
-  ExpectRefused(Refusal(report), "/$schema/version", "versions 1 to 2, found 3");
+  report["$schema"]["version"] = 4;
+  ExpectRefused(Refusal(report), "/$schema/version", "versions 1 to 3, found 4");
   report = SampleReport();
   report["$schema"]["version"] = 1;
   ExpectRefused(Refusal(report), "/validation", "version 1 has no such member");
@@ -81,6 +81,7 @@ const std::set<std::string> kOptionalMembers = {"/validation",
                                                 "/validation/arms/0/needle/samples",
                                                 "/validation/arms/0/needle/by_task/0/answer_nll",
                                                 "/validation/arms/0/needle/by_length/0/answer_nll",
+                                                "/validation/arms/0/needle/by_length_depth",
                                                 "/layers/0/sides/k/clip_error",
                                                 "/layers/0/sides/k/clip_threshold",
                                                 "/layers/0/sides/k_shared",
@@ -118,7 +119,8 @@ TEST(ReportSchema, NamesTheMemberThatIsMissing) {
                                    "/validation/arms/0/needle",
                                    "/validation/arms/0/needle/by_task/0",
                                    "/validation/arms/0/needle/by_depth/0",
-                                   "/validation/arms/0/needle/by_length/0"}) {
+                                   "/validation/arms/0/needle/by_length/0",
+                                   "/validation/arms/0/needle/by_length_depth/0"}) {
     const Json members = sample.at(Json::json_pointer(holder));
     for (const auto& [key, value] : members.items()) {
       const std::string pointer = holder + "/" + key;
@@ -225,6 +227,26 @@ TEST(ReportSchema, AGateSaysWhatItsChecksSayAndTheyWhatTheirNumbersSay) {
                 "/validation/gate/checks/0/passed", "says true");
 }
 
+TEST(ReportSchema, ALossIsTheDifferenceOfTheArmsThatItNames) {
+  constexpr size_t kRuntime = 10;
+  const auto ideal = [](const std::function<void(Json&)>& change) {
+    Json report = SampleReport();
+    change(report["validation"]["arms"][kRuntime]["ideal"]);
+    return Refusal(report);
+  };
+  const std::string place = "/validation/arms/10/ideal";
+  EXPECT_EQ(ideal([](Json&) {}), "");
+  ExpectRefused(ideal([](Json& i) { i["kl"] = 0.0; }), place, "the arms say");
+  ExpectRefused(ideal([](Json& i) { i.erase("perplexity"); }), place, "the arms say");
+  ExpectRefused(ideal([](Json& i) { i.erase("kl"); }), place, "kl");
+  ExpectRefused(ideal([](Json& i) { i["arm"] = "another"; }), place + "/arm", "no other arm");
+  ExpectRefused(ideal([](Json& i) { i["arm"] = "runtime_sglang"; }), place + "/arm",
+                "no other arm");
+  Json report = SampleReport();
+  report["validation"]["arms"][4]["text"]["perplexity"] = 2.5;  // of the ideal
+  ExpectRefused(Refusal(report), place, "the arms say");
+}
+
 // The same for kernels: their totals are those of their heads, and the verdict follows from them.
 TEST(ReportSchema, KernelsSayWhatTheirHeadsSay) {
   const auto kernels = [](bool pass, const std::function<void(Json&)>& change) {
@@ -254,7 +276,9 @@ TEST(ReportSchema, KernelsSayWhatTheirHeadsSay) {
 void CollectKeys(const Json& value, std::set<std::string>& keys) {
   static const std::set<std::string> kFree = {"model",   "data",      "calibration", "program",
                                               "machine", "rotations", "settings"};
-  if (value.is_array() && !value.empty()) CollectKeys(value[0], keys);
+  if (value.is_array()) {
+    for (const Json& element : value) CollectKeys(element, keys);
+  }
   if (!value.is_object()) return;
   for (const auto& [key, member] : value.items()) {
     if (key != "naive" && !key.starts_with("hadamard") && !key.starts_with("oscar_"))

@@ -116,4 +116,48 @@ Json SampleSummary(const SampleReportOptions& options) {
   return summary;
 }
 
+Json SampleKernels(const SampleReportOptions& options) {
+  constexpr int kCodes = 9'000'000;  // of a head
+  int differing = 0;
+  Json layers = Json::array();
+  for (int layer = 0; layer < options.num_layers; ++layer) {
+    Json heads = Json::array();
+    for (int head = 0; head < options.num_kv_heads; ++head) {
+      const int wrong = !options.kernels_pass && layer == 3 ? 17 + head : 0;
+      differing += wrong;
+      heads.push_back({{"codes", kCodes},
+                       {"differing_codes", wrong},
+                       {"differing_metadata", 0},
+                       {"differing_simulated", wrong},
+                       {"kernel_error", 0.0011 * (1 + 0.3 * SampleWobble(layer, head, 7))},
+                       {"total_error", 0.121 * (1 + 0.3 * SampleWobble(layer, head, 8))}});
+    }
+    layers.push_back({{"layer_id", layer},
+                      {"write_us", 61.5 + layer},
+                      {"decode_us", 14.2 + layer},
+                      {"heads", heads}});
+  }
+  return {{"gpu", options.hostile ? kHostileText : "NVIDIA H200"},
+          {"rotations", "per_head"},
+          {"format",
+           {{"k_bits", 2},
+            {"v_bits", 2},
+            {"quant_group_size", 128},
+            {"page_tokens", 128},
+            {"metadata", "f32"}}},
+          {"sink_tokens", 64},
+          {"recent_tokens", 256},
+          {"tokens", 24576},
+          {"queries", 48},
+          {"codes", int64_t{kCodes} * options.num_layers * options.num_kv_heads},
+          {"differing_codes", differing},
+          {"differing_metadata", 0},
+          {"differing_simulated", differing},
+          {"kernel_error", 0.0011},
+          {"kernel_error_limit", 0.01},
+          {"total_error", 0.121},
+          {"passed", options.kernels_pass},
+          {"layers", layers}};
+}
+
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-calibrate contributes to a sample report: layers with spectra and clip curves, and
-// their summary.
+// Parts of a sample report: what oscar-calibrate contributes, layers with spectra and clip curves
+// and their summary; and the kernels of a validation.
 #pragma once
 
 #include "tests/export/report/sample_report.h"
@@ -14,5 +14,6 @@ double SampleWobble(int a, int b = 0, int c = 0);
 
 Json SampleLayerReport(const SampleReportOptions& options, int layer);
 Json SampleSummary(const SampleReportOptions& options);
+Json SampleKernels(const SampleReportOptions& options);  // of a validation with --kernels
 
 }  // namespace oscar

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "export/report/report_schema.h"
+#include "export/report/runtime_loss.h"
 #include "tests/export/report/sample_calibration.h"
 
 namespace oscar {
@@ -19,6 +21,7 @@ struct SampleArm {
   const char* description;
   bool clip, windows, null_control;
   double kl, perplexity, needle, bits;  // as measured on a small model, roughly
+  const char* ideal = nullptr;          // of a simulated runtime
 };
 
 constexpr double kReferencePerplexity = 2.4610;
@@ -42,6 +45,8 @@ constexpr SampleArm kArms[] = {
      true, 0.0401, 2.4729, 0.90, 2},
     {"wrong_layer", "null control: the rotations of another layer, 2 bits", true, true, true,
      0.0447, 2.4790, 0.88, 2},
+    {"runtime_sglang", "what OSCAR's SGLang does", false, false, false, 0.0419, 2.4767, 0.91, 2,
+     "oscar_shared+clip+windows"},
     // The large sample only:
     {"identity", "null control: no rotation, with the artifact's clip ratios, 2 bits", true, true,
      true, 0.0893, 2.5031, 0.70, 2},
@@ -51,7 +56,7 @@ constexpr SampleArm kArms[] = {
     {"hadamard", "Hadamard rotation of every head, 2 bits (QuaRot)", false, false, false, 0.420,
      4.084, 0.12, 2},
 };
-constexpr size_t kSmallArms = 10;
+constexpr size_t kSmallArms = 11;
 
 std::string Name(const SampleArm& arm) {
   return std::string(arm.method) + (arm.clip ? "+clip" : "") + (arm.windows ? "+windows" : "");
@@ -164,6 +169,7 @@ Json NeedleMetrics(const SampleReportOptions& options, const SampleArm& arm, int
                                            "multi_key_1", "multi_key_2", "multi_key_3",
                                            "multi_value", "multi_query", "variable_tracking"};
   Json by_task = Json::array(), by_length = Json::array(), by_depth = Json::array();
+  Json by_length_depth = Json::array();
   const auto right = [&](double share) {  // of 8 samples
     return std::round(std::clamp(share, 0.0, 1.0) * 8) / 8;
   };
@@ -191,10 +197,22 @@ Json NeedleMetrics(const SampleReportOptions& options, const SampleArm& arm, int
          {"depth_to", depth + 25},
          {"samples", 108},
          {"accuracy", std::clamp(arm.needle + 0.04 * SampleWobble(depth, seed), 0.0, 1.0)}});
+    for (int length : Lengths(options)) {
+      by_length_depth.push_back(
+          {{"length", length},
+           {"depth_from", depth},
+           {"depth_to", depth + 25},
+           {"samples", 27},
+           {"accuracy", right(arm.needle + 0.1 * SampleWobble(depth, length))}});
+    }
   }
-  return {{"accuracy", arm.needle}, {"answer_nll", (1 - arm.needle) * 2},
-          {"samples", 288},         {"by_task", by_task},
-          {"by_depth", by_depth},   {"by_length", by_length}};
+  return {{"accuracy", arm.needle},
+          {"answer_nll", (1 - arm.needle) * 2},
+          {"samples", 288},
+          {"by_task", by_task},
+          {"by_depth", by_depth},
+          {"by_length", by_length},
+          {"by_length_depth", by_length_depth}};
 }
 
 Json Arm(const SampleReportOptions& options, const SampleArm& arm, int seed) {
@@ -231,55 +249,15 @@ Json Check(const char* metric, double value, double limit) {
           {"passed", value <= limit}};
 }
 
-Json Kernels(const SampleReportOptions& options) {
-  constexpr int kCodes = 9'000'000;  // of a head
-  int differing = 0;
-  Json layers = Json::array();
-  for (int layer = 0; layer < options.num_layers; ++layer) {
-    Json heads = Json::array();
-    for (int head = 0; head < options.num_kv_heads; ++head) {
-      const int wrong = !options.kernels_pass && layer == 3 ? 17 + head : 0;
-      differing += wrong;
-      heads.push_back({{"codes", kCodes},
-                       {"differing_codes", wrong},
-                       {"differing_metadata", 0},
-                       {"differing_simulated", wrong},
-                       {"kernel_error", 0.0011 * (1 + 0.3 * SampleWobble(layer, head, 7))},
-                       {"total_error", 0.121 * (1 + 0.3 * SampleWobble(layer, head, 8))}});
-    }
-    layers.push_back({{"layer_id", layer},
-                      {"write_us", 61.5 + layer},
-                      {"decode_us", 14.2 + layer},
-                      {"heads", heads}});
-  }
-  return {{"gpu", options.hostile ? kHostileText : "NVIDIA H200"},
-          {"rotations", "per_head"},
-          {"format",
-           {{"k_bits", 2},
-            {"v_bits", 2},
-            {"quant_group_size", 128},
-            {"page_tokens", 128},
-            {"metadata", "f32"}}},
-          {"sink_tokens", 64},
-          {"recent_tokens", 256},
-          {"tokens", 24576},
-          {"queries", 48},
-          {"codes", int64_t{kCodes} * options.num_layers * options.num_kv_heads},
-          {"differing_codes", differing},
-          {"differing_metadata", 0},
-          {"differing_simulated", differing},
-          {"kernel_error", 0.0011},
-          {"kernel_error_limit", 0.01},
-          {"total_error", 0.121},
-          {"passed", options.kernels_pass},
-          {"layers", layers}};
-}
-
 Json Validation(const SampleReportOptions& options, const std::string& model) {
   const bool large = options.num_layers > 16;
   Json arms = Json::array(), names = Json::array();
   for (size_t i = 0; i < (large ? std::size(kArms) : kSmallArms); ++i) {
     arms.push_back(Arm(options, kArms[i], static_cast<int>(i)));
+    for (const Json& other : arms) {
+      if (kArms[i].ideal != nullptr && other["name"] == kArms[i].ideal)
+        arms.back()["ideal"] = RuntimeLoss(arms.back(), other);
+    }
     names.push_back(arms.back()["name"]);
   }
   const std::string headline = "oscar_per_head+clip+windows";
@@ -315,7 +293,7 @@ Json Validation(const SampleReportOptions& options, const std::string& model) {
       {"headline_arm", headline},
       {"arms", arms}};
   if (options.end_to_end) validation["model"] = {{"id", model}, {"revision", "1f3a"}};
-  if (options.kernels) validation["kernels"] = Kernels(options);
+  if (options.kernels) validation["kernels"] = SampleKernels(options);
   if (options.gate) {
     const double limit = options.gate_passes ? 0.05 : 0.03;
     Json checks = {Check("kl", 0.0351, limit)};
@@ -349,7 +327,7 @@ Json SampleReport(const SampleReportOptions& options) {
   Json layers = Json::array();
   for (int i = 0; i < options.num_layers; ++i) layers.push_back(SampleLayerReport(options, i));
   Json report = {
-      {"$schema", {{"name", "oscar-report"}, {"version", 2}}},
+      {"$schema", {{"name", "oscar-report"}, {"version", kReportVersion}}},
       {"model",
        {{"id", model},
         {"revision", options.hostile ? kHostileText : "1f3a"},

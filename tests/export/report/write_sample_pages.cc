@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "capture/files/atomic_file.h"
+#include "export/report/comparison.h"
 #include "export/report/report_page.h"
 #include "tests/export/report/sample_report.h"
 
@@ -35,6 +36,15 @@ int main(int argc, char** argv) {
                                oscar::CanonicalJson(report));
     oscar::WriteFileAtomically(directory / (std::string(name) + ".html"),
                                oscar::ReportPage(report));
+  }
+  for (const bool hostile : {false, true}) {
+    const std::string name = hostile ? "comparison-hostile" : "comparison";
+    const oscar::Json comparison =
+        oscar::CombineReports({{"a", oscar::SampleReport({.hostile = hostile})},
+                               {"b", oscar::SampleReport()},
+                               {"c", oscar::SampleReport(oscar::LargeSample())}});
+    oscar::WriteFileAtomically(directory / (name + ".json"), oscar::CanonicalJson(comparison));
+    oscar::WriteFileAtomically(directory / (name + ".html"), oscar::ComparisonPage(comparison));
   }
   return 0;
 }

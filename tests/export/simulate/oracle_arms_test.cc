@@ -103,9 +103,11 @@ int64_t CompareLayer(const OracleLayer& layer) {
   const Json& attention = layer.expected.at("attention");
   std::vector<std::string> names;
   std::vector<CacheWindows> windows;
+  std::vector<ExactSides> exact;
   for (const auto& [name, arms] : attention.items()) {
     names.push_back(name);
     windows.push_back(WindowsOf(name));
+    exact.push_back({ExactInWindows(windows.back()), ExactInWindows(windows.back())});
   }
   int64_t compared = 0;
   for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
@@ -118,13 +120,13 @@ int64_t CompareLayer(const OracleLayer& layer) {
                               RoundTrip(QuantizerOf(arm, false, layer, heads), v),
                               {},
                               {}}),
-          {}, windows);
+          {}, exact);
       for (size_t i = 0; i < windows.size(); ++i) {
         SCOPED_TRACE(fmt::format("layer {}, {}, {}", layer.id, names[i], arm));
-        const bool exact = dtype == at::kDouble;
+        const bool in_float64 = dtype == at::kDouble;
         // The floor is where every key is exact and the oracle says 0.
         ExpectErrors(errors[i], comparison.output_sq(), windows[i], attention.at(names[i]).at(arm),
-                     exact ? 1e-6 : 1e-3, exact ? 1e-14 : 1e-6);
+                     in_float64 ? 1e-6 : 1e-3, in_float64 ? 1e-14 : 1e-6);
         ++compared;
         if (::testing::Test::HasFailure()) return compared;  // one arm's report is enough
       }

@@ -6,6 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "linalg/error.h"
 #include "tests/export/validate/tiny_artifact.h"
 
@@ -22,8 +26,8 @@ TEST(Arm, ItsNameIsItsMethodAndModifiersInOneOrder) {
   const Arm arm = ParseArm("hadamard+windows+clip");
   EXPECT_EQ(arm.name, "hadamard+clip+windows");
   EXPECT_EQ(arm.method->name, "hadamard");
-  EXPECT_TRUE(arm.clip && arm.windows);
-  EXPECT_FALSE(ParseArm("naive").clip);
+  EXPECT_TRUE(arm.options.clip && arm.options.windows);
+  EXPECT_FALSE(ParseArm("naive").options.clip);
 }
 
 TEST(Arm, NonsenseIsRefused) {
@@ -38,13 +42,68 @@ TEST(Arm, TheReferenceComesFirstAndNothingTwice) {
   ASSERT_EQ(arms.size(), 2U);
   EXPECT_EQ(arms[0].name, "bf16");
   EXPECT_THROW(ParseArms({"bf16"}, tiny.context), UsageError);
+  EXPECT_EQ(ParseArms({}, tiny.context).size(), ParseArms({"default"}, tiny.context).size());
 }
 
-TEST(Arm, EveryMethodComesWithAndWithoutClippingAndWindows) {
-  const std::vector<Arm> arms = ParseArms({"all"}, Tiny().context);
-  size_t quantizing = 0;
-  for (const CacheMethod& method : CacheMethods()) quantizing += method.payload_bits < 16;
-  EXPECT_EQ(arms.size(), 4 * quantizing + (CacheMethods().size() - quantizing));
+std::vector<std::string> NamesOf(const std::vector<Arm>& arms) {
+  std::vector<std::string> names;
+  for (const Arm& arm : arms) names.push_back(arm.name);
+  return names;
+}
+
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+TEST(Arm, AllIsEveryMethodPlainAndWithWhatItTakes) {
+  const Tiny tiny;
+  const std::vector<std::string> names = NamesOf(ParseArms({"all"}, tiny.context));
+  for (const CacheMethod& method : CacheMethods()) {
+    const std::string name(method.name);
+    if (method.available && !method.available(tiny.context)) continue;
+    const bool clip = method.quantizes && method.takes_clip,
+               windows = method.quantizes && method.takes_windows;
+    EXPECT_TRUE(Has(names, name)) << name;
+    EXPECT_EQ(Has(names, name + "+windows"), windows) << name;
+    EXPECT_EQ(Has(names, name + "+clip+windows"), clip && windows) << name;
+    EXPECT_EQ(Has(names, name + "+clip"), clip && (method.null_control || !windows)) << name;
+  }
+  EXPECT_FALSE(Has(names, "naive+clip"));
+  EXPECT_TRUE(Has(names, "identity+clip"));
+}
+
+TEST(Arm, PublishedIsEveryMethodOnceAsItsAuthorsUseIt) {
+  const Tiny tiny;
+  const std::vector<Arm> arms = ParseArms({"published"}, tiny.context);
+  size_t methods = 0;
+  for (const CacheMethod& method : CacheMethods()) {
+    methods += !method.null_control && (!method.available || method.available(tiny.context));
+    const Arm arm = PublishedArm(method.name);
+    EXPECT_EQ(ParseArm(arm.name).options, arm.options) << "takes what it says its authors use";
+  }
+  EXPECT_EQ(arms.size(), methods);
+  EXPECT_TRUE(Has(NamesOf(arms), "oscar_per_head+clip+windows"));
+  EXPECT_TRUE(Has(NamesOf(arms), "hadamard"));
+}
+
+// A dump has no calibration text to fit a method to.
+TEST(Arm, MethodsThatNeedTextAreLeftOutOrRefusedWhereThereIsNone) {
+  const Tiny tiny;
+  for (const char* list : {"default", "published", "all"}) {
+    const std::vector<Arm> arms = ParseArms({list}, tiny.context, /*has_rows=*/false);
+    EXPECT_FALSE(NeedsRows(arms)) << list;
+  }
+  for (const CacheMethod& method : CacheMethods()) {
+    if (!method.needs_rows) continue;
+    const std::string name(method.name);
+    EXPECT_TRUE(NeedsRows(ParseArms({name}, tiny.context)));
+    try {
+      ParseArms({name}, tiny.context, /*has_rows=*/false);
+      ADD_FAILURE() << name;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos);
+    }
+  }
 }
 
 TEST(Arm, TheHeadlineIsOscarPerHeadWithEverything) {

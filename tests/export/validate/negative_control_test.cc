@@ -85,7 +85,7 @@ TEST(NegativeControl, OneNanInTheModelIsSeen) {
   MeasuredRows rows;
   for (int64_t i = 0; i < 40; ++i) rows.rows.push_back({0, i, 40, i >= 20});
   ValidationObserver observer(context, arms, rows,
-                              {.windows = {}, .measure_dtype = at::kDouble, .end_to_end = false});
+                              {.measure_dtype = at::kDouble, .end_to_end = false});
   const AttentionSpec& spec = layers[0].attention;
   const at::Tensor q = at::randn({40, spec.num_q_heads, spec.head_dim}),
                    k = at::randn({40, spec.num_kv_heads, spec.head_dim}),
@@ -112,7 +112,7 @@ TEST(NegativeControl, ValuesThatAreNotRotatedBackFailTheGate) {
   const auto output_error = [&](const at::Tensor& values) {
     RowComparison comparison(spec, k, v, at::kDouble);
     comparison.SetRows({at::arange(200), q});
-    const CacheWindows none[] = {{}};
+    const ExactSides none[] = {{}};
     const RowErrors errors =
         comparison.Compare(comparison.Prepare({k_stored, values, {}, {}}), {}, none)[0];
     return errors.output_error_sq.sum().div(comparison.output_sq().sum()).sqrt().item<double>();

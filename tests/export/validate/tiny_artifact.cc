@@ -23,8 +23,10 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 
-TinyModel::TinyModel()
-    : directory(TestData("tiny-qwen3/config.json").parent_path()),
+TinyModel::TinyModel() : TinyModel(TestData("tiny-qwen3/config.json").parent_path()) {}
+
+TinyModel::TinyModel(fs::path changed)
+    : directory(std::move(changed)),
       spec(ReadModelSpec(directory)),
       checkpoint(Checkpoint::Open(directory)) {}
 
@@ -42,30 +44,30 @@ std::vector<std::vector<int32_t>> TinyTexts(int which, int64_t sequences, int64_
   return texts;
 }
 
+fs::path TinyArtifactOf(const TinyModel& model, const std::string& name) {
+  const fs::path scratch = TestScratch(name);
+  CalibrationInput input;
+  input.source = std::make_shared<ModelSource>(model.checkpoint, model.spec, TinyTexts(0, 4, 1024),
+                                               at::kCPU, at::kFloat, CalibrationLoopOptions());
+  input.options.clip.mode = ClipMode::kFixed;
+  input.options.held_out = 0;
+  JobDirectory job(scratch / "job", {}, false);
+  RunCalibration(input, job, {});
+  ArtifactInfo info;
+  info.model = {{"id", "example/Tiny"}, {"revision", ""}};
+  info.data = {{"name", "built-in"}};
+  info.calibration = {{"value_target", "attention_output"}, {"composition", "r_h_pbr"}};
+  info.program = {{"name", "oscar"}};
+  info.serving = {{"quant_group_size", 0}, {"sink_tokens", 64}, {"recent_tokens", 256}};
+  info.timings = Json::object();
+  WriteArtifact(scratch / "artifact", info, {model.spec.layers.size(), [&](size_t index) {
+                                               return ReadLayerFile(job.LayerPath(index));
+                                             }});
+  return scratch / "artifact";
+}
+
 const fs::path& TinyArtifact() {
-  static const fs::path path = [] {
-    const TinyModel model;
-    const fs::path scratch = TestScratch("tiny_artifact");
-    CalibrationInput input;
-    input.source =
-        std::make_shared<ModelSource>(model.checkpoint, model.spec, TinyTexts(0, 4, 1024), at::kCPU,
-                                      at::kFloat, CalibrationLoopOptions());
-    input.options.clip.mode = ClipMode::kFixed;
-    input.options.held_out = 0;
-    JobDirectory job(scratch / "job", {}, false);
-    RunCalibration(input, job, {});
-    ArtifactInfo info;
-    info.model = {{"id", "example/Tiny"}, {"revision", ""}};
-    info.data = {{"name", "built-in"}};
-    info.calibration = {{"value_target", "attention_output"}, {"composition", "r_h_pbr"}};
-    info.program = {{"name", "oscar"}};
-    info.serving = {{"quant_group_size", 0}, {"sink_tokens", 64}, {"recent_tokens", 256}};
-    info.timings = Json::object();
-    WriteArtifact(scratch / "artifact", info, {model.spec.layers.size(), [&](size_t index) {
-                                                 return ReadLayerFile(job.LayerPath(index));
-                                               }});
-    return scratch / "artifact";
-  }();
+  static const fs::path path = TinyArtifactOf(TinyModel(), "tiny_artifact");
   return path;
 }
 

@@ -20,7 +20,8 @@ struct TinyModel {
   std::filesystem::path directory;
   ModelSpec spec;
   Checkpoint checkpoint;
-  TinyModel();
+  TinyModel();                                        // as bundled
+  explicit TinyModel(std::filesystem::path changed);  // a changed copy of it
 };
 
 // Token ids of the built-in text, cut to sequences: of calibration (0) or evaluation (1).
@@ -28,6 +29,9 @@ std::vector<std::vector<int32_t>> TinyTexts(int which, int64_t sequences, int64_
 
 // An artifact of the bundled model from 4 x 1024 tokens of the built-in corpus.
 const std::filesystem::path& TinyArtifact();
+
+// The same of a changed copy.
+std::filesystem::path TinyArtifactOf(const TinyModel& model, const std::string& name);
 
 // A copy of it whose rotations are `change`d (name -> row-major values) and whose digests are
 // right again, as of an artifact that was made wrong and not damaged later.

@@ -18,8 +18,8 @@ inline ValidationOptions QuickOptions(std::vector<std::string> arms) {
 }
 
 inline Json ValidateTiny(const std::filesystem::path& artifact, const ValidationOptions& options,
-                         at::Device device = at::kCPU, int64_t length = 768) {
-  const TinyModel model;
+                         at::Device device = at::kCPU, int64_t length = 768,
+                         const TinyModel& model = TinyModel()) {
   return ValidateModel(model.checkpoint, model.spec, device, at::kFloat,
                        {.texts = TinyTexts(1, 2, length), .needles = {}}, Artifact::Open(artifact),
                        options, {});

@@ -42,7 +42,7 @@ TEST(Validate, WithoutAQuantizerTheRotationChangesNothing) {
 
 TEST(Validate, WindowsAsLongAsTheTextHideEverything) {
   ValidationOptions options = QuickOptions({"naive+windows"});
-  options.windows = {64, 1024};
+  options.methods.windows = {64, 1024};
   const Json v = ValidateTiny(TinyArtifact(), options);
   const Json& arm = ArmOf(v, "naive+windows");
   EXPECT_EQ(arm.at("local").at("kl").at("max"), 0);

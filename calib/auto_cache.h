@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cache of an automatic choice, in the arithmetic of a bf16 runtime: weights folded in bf16,
+// rows and queries rotated by bf16 GEMMs, windows kept rotated. Trap: keys and queries stay in the
+// transformed space, where logits need no inverse; values are turned back.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "calib/auto_choice.h"
+#include "capture/model/rope_spec.h"
+
+namespace oscar {
+
+// float32 on `like`'s device: [values / (rows columns), rows, columns].
+at::Tensor AutoTensor(const std::vector<double>& values, int64_t rows, int64_t columns,
+                      const at::Tensor& like);
+
+// Rows [tokens, heads, d] as they are where their text stands `offset` tokens further back.
+at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset);
+
+// [tokens, num_kv_heads, dim] to [num_kv_heads, tokens, dim] float32, values of bf16.
+at::Tensor AutoKeys(const AutoSide& side, const at::Tensor& keys);
+at::Tensor AutoValues(const AutoSide& side, const at::Tensor& values);
+// [rows, num_q_heads, dim] to the same, float32.
+at::Tensor AutoQueries(const AutoSide& side, const at::Tensor& queries, int64_t num_kv_heads);
+// Undoes AutoValues, by the bf16 matrix: [num_kv_heads, tokens, dim] stays in that order.
+at::Tensor AutoValuesBack(const AutoSide& side, const at::Tensor& rotated);
+
+// What is read of `rows` [num_kv_heads, tokens, dim]; `sorted` are their magnitudes, ascending;
+// `clip` one ratio, or one for each head; quant_group_size 0: the head.
+at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted, int bits,
+                         std::span<const double> clip, int64_t quant_group_size);
+at::Tensor SortedMagnitudes(const at::Tensor& rows);
+
+}  // namespace oscar

@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See auto_choice.h. The JSON is part of report.json (export/report/schema.md).
+#include "calib/auto_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+const SideOption& OptionOf(const std::vector<SideOption>& options, int bits) {
+  const auto found =
+      std::ranges::find_if(options, [&](const SideOption& option) { return option.bits == bits; });
+  OSCAR_CHECK(found != options.end());
+  return *found;
+}
+
+Json ToJson(const KeyRecipe& recipe) {
+  return {{"name", recipe.Name()},
+          {"transform", KeyTransformName(recipe.kind)},
+          {"power_of_two", recipe.power_of_two},
+          {"folded", recipe.folded},
+          {"epsilon", recipe.epsilon},
+          {"per_head", recipe.per_head},
+          {"centred", recipe.centred},
+          {"composition", CompositionName(recipe.composition)}};
+}
+
+Json ToJson(const ValueRecipe& recipe) {
+  return {{"name", recipe.Name()},
+          {"target", ValueTargetName(recipe.target)},
+          {"per_head", recipe.per_head},
+          {"composition", CompositionName(recipe.composition)}};
+}
+
+Json ToJson(const SideOption& option) {
+  Json json = {{"bits", option.bits},   {"clip", option.clip},     {"score", option.score},
+               {"check", option.check}, {"ratios", option.ratios}, {"curve", option.curve}};
+  if (!option.in_windows.empty()) json["in_windows"] = option.in_windows;
+  return json;
+}
+
+// Members of an object, with errors that name it.
+class Reader {
+ public:
+  Reader(const Json& json, std::string_view what) : json_(json), what_(what) {}
+
+  Reader At(const char* key) const { return {JsonMember(json_, key, what_), what_}; }
+  double Number(const char* key) const { return JsonDouble(json_, key, what_); }
+  int64_t Int(const char* key) const { return JsonInt(json_, key, what_); }
+  bool Bool(const char* key) const {
+    JsonMember(json_, key, what_);
+    return JsonBool(json_, key, false, what_);
+  }
+  std::string Text(const char* key) const { return JsonString(json_, key, what_); }
+  std::vector<double> Numbers(const char* key) const {
+    if (!json_.contains(key)) return {};
+    std::vector<double> numbers;
+    for (const Json& value : Array(key)) {
+      if (!value.is_number()) throw InputError(fmt::format("{}: {} holds no numbers", what_, key));
+      numbers.push_back(value.get<double>());
+    }
+    return numbers;
+  }
+  const Json& Array(const char* key) const {
+    const Json& array = JsonMember(json_, key, what_);
+    if (!array.is_array()) throw InputError(fmt::format("{}: {} is not an array", what_, key));
+    return array;
+  }
+  template <typename T, typename Read>
+  std::vector<T> List(const char* key, Read read) const {
+    std::vector<T> list;
+    for (const Json& element : Array(key)) list.push_back(read(Reader(element, what_)));
+    return list;
+  }
+
+ private:
+  const Json& json_;
+  std::string_view what_;
+};
+
+KeyRecipe ReadKeyRecipe(const Reader& r) {
+  return {.kind = KeyTransformFromName(r.Text("transform")),
+          .power_of_two = r.Bool("power_of_two"),
+          .folded = r.Bool("folded"),
+          .epsilon = r.Number("epsilon"),
+          .per_head = r.Bool("per_head"),
+          .centred = r.Bool("centred"),
+          .composition = CompositionFromName(r.Text("composition"))};
+}
+
+ValueRecipe ReadValueRecipe(const Reader& r) {
+  return {.target = ValueTargetFromName(r.Text("target")),
+          .per_head = r.Bool("per_head"),
+          .composition = CompositionFromName(r.Text("composition"))};
+}
+
+SideOption ReadOption(const Reader& r) {
+  return {.bits = static_cast<int>(r.Int("bits")),
+          .clip = r.Numbers("clip"),
+          .score = r.Number("score"),
+          .check = r.Number("check"),
+          .ratios = r.Numbers("ratios"),
+          .curve = r.Numbers("curve"),
+          .in_windows = r.Numbers("in_windows")};
+}
+
+}  // namespace
+
+std::string KeyRecipe::Name() const {
+  std::string name(KeyTransformName(kind));
+  if (power_of_two) name += "_pow2";
+  if (!folded) name += " unfolded";
+  if (kind == KeyTransformKind::kBalanced) name += fmt::format(" eps {:g}", epsilon);
+  return fmt::format("{} {}{} {}", name, per_head ? "per_head" : "shared",
+                     centred ? " centred" : "", CompositionName(composition));
+}
+
+std::string ValueRecipe::Name() const {
+  return fmt::format("{} {} {}", ValueTargetName(target), per_head ? "per_head" : "shared",
+                     CompositionName(composition));
+}
+
+const SideOption& AutoChoice::k_option() const { return OptionOf(k_options, k_bits); }
+const SideOption& AutoChoice::v_option() const { return OptionOf(v_options, v_bits); }
+
+Json ChoiceToJson(const AutoChoice& choice) {
+  Json json = {{"keys", ToJson(choice.keys)},
+               {"values", ToJson(choice.values)},
+               {"context", choice.context},
+               {"text_length", choice.text_length},
+               {"quant_group_size", choice.quant_group_size},
+               {"k_bits", choice.k_bits},
+               {"v_bits", choice.v_bits},
+               {"k_options", Json::array()},
+               {"v_options", Json::array()},
+               {"windows", Json::array()},
+               {"guard",
+                {{"k", choice.k_check},
+                 {"k_hadamard", choice.k_hadamard},
+                 {"k_fallback", choice.k_fallback},
+                 {"v", choice.v_check},
+                 {"v_hadamard", choice.v_hadamard},
+                 {"v_fallback", choice.v_fallback}}},
+               {"refined", choice.refined},
+               {"refined_kl", choice.refined_kl},
+               {"unrefined_kl", choice.unrefined_kl},
+               {"rows", choice.rows},
+               {"rows_in_windows", choice.rows_in_windows},
+               {"scores", Json::array()}};
+  for (const SideOption& option : choice.k_options) json["k_options"].push_back(ToJson(option));
+  for (const SideOption& option : choice.v_options) json["v_options"].push_back(ToJson(option));
+  for (const WindowPrice& window : choice.windows) {
+    json["windows"].push_back({{"sink_tokens", window.windows.sink},
+                               {"recent_tokens", window.windows.recent},
+                               {"rows", window.rows}});
+  }
+  for (const CandidateScore& score : choice.scores) {
+    json["scores"].push_back({{"side", score.side},
+                              {"recipe", score.recipe},
+                              {"bits", score.bits},
+                              {"clip", score.clip},
+                              {"quant_group_size", score.quant_group_size},
+                              {"score", score.score},
+                              {"check", score.check}});
+  }
+  if (choice.stability.measured) {
+    const Stability& s = choice.stability;
+    json["stability"] = {{"k_angle", s.k_angle},  {"v_angle", s.v_angle},
+                         {"k_kept", s.k_kept},    {"v_kept", s.v_kept},
+                         {"tokens", s.tokens},    {"few_tokens", s.few_tokens},
+                         {"unstable", s.unstable}};
+  }
+  return json;
+}
+
+AutoChoice ChoiceFromJson(const Json& json, std::string_view what) {
+  const Reader r(json, what);
+  AutoChoice choice;
+  choice.made = true;
+  choice.keys = ReadKeyRecipe(r.At("keys"));
+  choice.values = ReadValueRecipe(r.At("values"));
+  choice.context = r.Int("context");
+  choice.text_length = r.Int("text_length");
+  choice.quant_group_size = r.Int("quant_group_size");
+  choice.k_bits = static_cast<int>(r.Int("k_bits"));
+  choice.v_bits = static_cast<int>(r.Int("v_bits"));
+  choice.k_options = r.List<SideOption>("k_options", ReadOption);
+  choice.v_options = r.List<SideOption>("v_options", ReadOption);
+  choice.windows = r.List<WindowPrice>("windows", [](const Reader& w) {
+    return WindowPrice{{w.Int("sink_tokens"), w.Int("recent_tokens")}, w.Int("rows")};
+  });
+  const Reader guard = r.At("guard");
+  choice.k_check = guard.Number("k");
+  choice.k_hadamard = guard.Number("k_hadamard");
+  choice.k_fallback = guard.Text("k_fallback");
+  choice.v_check = guard.Number("v");
+  choice.v_hadamard = guard.Number("v_hadamard");
+  choice.v_fallback = guard.Text("v_fallback");
+  choice.refined = r.Bool("refined");
+  choice.refined_kl = r.Number("refined_kl");
+  choice.unrefined_kl = r.Number("unrefined_kl");
+  choice.rows = r.Int("rows");
+  choice.rows_in_windows = r.Bool("rows_in_windows");
+  choice.scores = r.List<CandidateScore>("scores", [](const Reader& s) {
+    return CandidateScore{
+        s.Text("side"),   s.Text("recipe"),          static_cast<int>(s.Int("bits")),
+        s.Number("clip"), s.Int("quant_group_size"), s.Number("score"),
+        s.Number("check")};
+  });
+  if (json.contains("stability")) {
+    const Reader s = r.At("stability");
+    choice.stability = {.measured = true,
+                        .k_angle = s.Number("k_angle"),
+                        .v_angle = s.Number("v_angle"),
+                        .k_kept = s.Number("k_kept"),
+                        .v_kept = s.Number("v_kept"),
+                        .tokens = s.Int("tokens"),
+                        .few_tokens = s.Bool("few_tokens"),
+                        .unstable = s.Bool("unstable")};
+  }
+  return choice;
+}
+
+}  // namespace oscar

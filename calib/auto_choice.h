@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What was chosen for the cache of one layer, and every score it was chosen by: plain data, stored
+// with the layer and in report.json. Trap: a score is a KL for keys and a relative output error for
+// values; the two are never compared.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calib/options.h"
+#include "calib/transform_fit.h"  // KeyTransformKind
+#include "capture/files/strict_json.h"
+#include "linalg/attention_kl.h"  // CacheWindows
+
+namespace oscar {
+
+// How a side is transformed before it is quantized.
+struct KeyRecipe {
+  KeyTransformKind kind = KeyTransformKind::kOscar;
+  bool power_of_two = false;  // kPairScaled
+  bool folded = true;         // kPairScaled: into the checkpoint; else into both matrices
+  double epsilon = 0;         // kBalanced
+  bool per_head = false;
+  bool centred = false;
+  Composition composition = Composition::kRHPbr;
+
+  std::string Name() const;  // "pair_scaled_pow2 per_head centred r_h_pbr"
+  bool operator==(const KeyRecipe&) const = default;
+};
+
+struct ValueRecipe {
+  ValueTarget target = ValueTarget::kAttentionOutput;
+  bool per_head = false;
+  Composition composition = Composition::kRHPbr;
+
+  std::string Name() const;  // "attention_output per_head r_h_pbr"
+  bool operator==(const ValueRecipe&) const = default;
+};
+
+// A recipe fitted to moments. Keys are stored as quantized (k * pair_scale - mean) rotation, and
+// queries (q / pair_scale) query_rotation meet them. Row-major.
+struct AutoSide {
+  int64_t num_rotations = 0, dim = 0;  // num_kv_heads, or 1
+  std::vector<double> rotation;        // [num_rotations, dim, dim]
+  std::vector<double> query_rotation;  // the same; empty: `rotation`, which is orthogonal
+  std::vector<double> pair_scale;      // [num_kv_heads, dim]; of a folded checkpoint; empty: ones
+  std::vector<double> mean;            // [num_kv_heads, dim]; empty: none
+};
+
+// One candidate, on sampled held-out rows.
+struct CandidateScore {
+  std::string side, recipe;  // "k" or "v"; Name()
+  int bits = 2;
+  double clip = 0;
+  int64_t quant_group_size = 0;
+  double score = 0;  // on the rows that choose
+  double check = 0;  // on the rows between them, which judge
+};
+
+// The best of a side at some number of bits.
+struct SideOption {
+  int bits = 2;
+  std::vector<double> clip;  // [1], or [num_kv_heads] where a consumer takes that
+  double score = 0, check = 0;
+  std::vector<double> ratios = {},
+                      curve = {};       // clip ratios and their scores, for a ratio of all layers
+  std::vector<double> in_windows = {};  // keys: score in each of AutoChoice::windows
+};
+
+struct WindowPrice {
+  CacheWindows windows;
+  int64_t rows = 0;  // sampled rows whose context is longer
+};
+
+// What two halves of the tokens say of the leading subspace of a side's covariance: the directions
+// that hold half of its energy. Of the worst head. Trap: where eigenvalues lie close, the largest
+// principal angle is large and does no harm; what the one half's directions keep of the other's
+// energy, as a share of what its own would, is what matters.
+struct Stability {
+  bool measured = false;
+  double k_angle = 0, v_angle = 0;  // largest principal angle, degrees
+  double k_kept = 1, v_kept = 1;    // share
+  int64_t tokens = 0;               // of the smaller half
+  bool few_tokens = false;          // fewer than kTokensPerDim per dimension
+  bool unstable = false;
+};
+inline constexpr int64_t kTokensPerDim = 20;
+inline constexpr double kStableShare = 0.9;
+
+struct AutoChoice {
+  bool made = false;
+  KeyRecipe keys;
+  ValueRecipe values;
+  // Keys are fitted to moments spread over this context (position_spread.h), of texts this long.
+  int64_t context = 0, text_length = 0;          // tokens
+  int64_t quant_group_size = 0;                  // values per scale; 0: the head
+  int k_bits = 2, v_bits = 2;                    // each has an option below
+  std::vector<SideOption> k_options, v_options;  // ascending bits
+  std::vector<WindowPrice> windows;              // the one in use first
+  // What the guard saw on the judging rows: the choice against Hadamard + clip.
+  double k_check = 0, k_hadamard = 0, v_check = 0, v_hadamard = 0;
+  std::string k_fallback, v_fallback;  // the recipe that lost to Hadamard + clip; empty: none did
+  int64_t rows = 0;                    // sampled query rows, half of each kind
+  bool rows_in_windows = false;  // nothing beyond the windows: scored with everything quantized
+  // Whether the matrices were refined, and what held-out rows said of it.
+  bool refined = false;
+  double refined_kl = 0, unrefined_kl = 0;  // 0: not tried
+  Stability stability;
+  std::vector<CandidateScore> scores;
+
+  AutoSide k, v;  // fitted to all tokens
+
+  const SideOption& k_option() const;
+  const SideOption& v_option() const;
+};
+
+// Everything but the matrices; `ChoiceFromJson` reads what `ChoiceToJson` wrote, exactly.
+Json ChoiceToJson(const AutoChoice& choice);
+AutoChoice ChoiceFromJson(const Json& json, std::string_view what);
+
+}  // namespace oscar

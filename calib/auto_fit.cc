@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See auto_fit.h.
+#include "calib/auto_fit.h"
+
+#include <fmt/format.h>
+
+#include <Eigen/SVD>
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "linalg/check.h"
+#include "linalg/eigh.h"
+#include "linalg/error.h"
+#include "linalg/parallel_for.h"
+
+namespace oscar {
+namespace {
+
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+void Append(const Matrix& m, std::vector<double>& to) {
+  const RowMajor rows = m;
+  to.insert(to.end(), rows.data(), rows.data() + rows.size());
+}
+void Append(const Vector& v, std::vector<double>& to) {
+  to.insert(to.end(), v.data(), v.data() + v.size());
+}
+
+// Compositions without eigenvectors need none.
+bool IsDataFree(Composition composition) {
+  return composition == Composition::kPbr || composition == Composition::kHPbr;
+}
+
+Matrix Rotated(const Matrix& covariance, Composition composition, const std::string& what) {
+  const Eigen::Index dim = covariance.rows();
+  if (IsDataFree(composition)) {
+    return Compose({.eigenvalues = Vector::Ones(dim), .eigenvectors = Matrix::Identity(dim, dim)},
+                   composition)
+        .matrix();
+  }
+  return Compose(SymmetricEigenbasis(covariance, what), composition).matrix();
+}
+
+std::vector<Vector> Scales(const LayerMoments& moments, const KeyRecipe& recipe,
+                           const FoldRules& fold) {
+  const auto heads = static_cast<size_t>(moments.num_kv_heads);
+  if (recipe.kind != KeyTransformKind::kPairScaled)
+    return std::vector<Vector>(heads, Vector::Ones(moments.head_dim));
+  const KeyTransformOptions options{.kind = recipe.kind,
+                                    .centred = recipe.centred,
+                                    .power_of_two = recipe.power_of_two,
+                                    .pairs = fold.pairs,
+                                    .composition = recipe.composition};
+  if (fold.shared_scales && recipe.folded)
+    return std::vector<Vector>(heads, SharedPairScales(moments, options));
+  std::vector<Vector> scales;
+  for (int64_t head = 0; head < moments.num_kv_heads; ++head)
+    scales.push_back(HeadPairScales(moments, head, options));
+  return scales;
+}
+
+// How far the leading eigenspaces of two covariances are apart.
+struct Distance {
+  double angle = 0, kept = 1;  // as in Stability
+};
+
+Distance LeadingDistance(const Matrix& a, const Matrix& b, const std::string& what) {
+  const Eigenbasis first = SymmetricEigenbasis(a, what), second = SymmetricEigenbasis(b, what);
+  const double energy = second.eigenvalues.sum();
+  double leading = 0;
+  Eigen::Index n = 0;  // eigenvalues ascending
+  while (n < second.eigenvalues.size() && leading < 0.5 * energy)
+    leading += second.eigenvalues[second.eigenvalues.size() - ++n];
+  const Matrix u = first.eigenvectors.rightCols(n);
+  const Vector cosines =
+      (u.transpose() * second.eigenvectors.rightCols(n)).jacobiSvd().singularValues();
+  return {std::acos(std::clamp(cosines[n - 1], 0.0, 1.0)) * 180 / std::numbers::pi,
+          (u.transpose() * b * u).trace() / leading};
+}
+
+// One matrix of a recipe on its way: of one head, or of all.
+struct Fit {
+  Matrix rotation, query_rotation;  // the second empty: the first is orthogonal
+};
+
+// A recipe's parts that need no eigenvectors, and what the others are fitted to.
+struct KeyProblem {
+  AutoSide side;
+  std::vector<Vector> scales;   // [num_kv_heads]
+  std::vector<Matrix> queries;  // [num_rotations], of scaled heads
+};
+
+KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe,
+                        const FoldRules& fold) {
+  KeyProblem problem;
+  problem.scales = Scales(moments, recipe, fold);
+  AutoSide& side = problem.side;
+  side.dim = moments.head_dim;
+  const bool folded = recipe.kind == KeyTransformKind::kPairScaled && recipe.folded;
+  for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
+    const Vector& d = problem.scales[static_cast<size_t>(head)];
+    const Vector inverse = d.cwiseInverse();
+    problem.queries.emplace_back(inverse.asDiagonal() * moments.QueryCovariance(head) *
+                                 inverse.asDiagonal());
+    if (folded) Append(d, side.pair_scale);
+    if (!recipe.centred) continue;
+    const Vector mean = moments.KeyMean(head);
+    Append(folded ? Vector(d.cwiseProduct(mean)) : mean, side.mean);
+  }
+  if (!recipe.per_head) {
+    OSCAR_CHECK(recipe.folded && recipe.kind != KeyTransformKind::kBalanced);
+    problem.queries = {MeanOverHeads(problem.queries)};
+  }
+  side.num_rotations = std::ssize(problem.queries);
+  return problem;
+}
+
+Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const KeyProblem& problem,
+                 int64_t index) {
+  const auto i = static_cast<size_t>(index);
+  const std::string what =
+      fmt::format("layer {}, KV head {}, {} keys", moments.layer_id, index, recipe.Name());
+  if (recipe.kind == KeyTransformKind::kBalanced) {
+    const Matrix second = moments.KeySecondMoment(index);
+    KeyTransform transform = BalancedTransform(
+        problem.queries[i], recipe.centred ? Centred(second, moments.KeyMean(index)) : second,
+        recipe.epsilon, recipe.composition, what);
+    return {std::move(transform.x), transform.inverse.transpose()};
+  }
+  Matrix rotation = Rotated(problem.queries[i], recipe.composition, what);
+  if (recipe.folded) return {std::move(rotation), {}};
+  const Vector& d = problem.scales[i];
+  return {d.asDiagonal() * rotation, d.cwiseInverse().asDiagonal() * rotation};
+}
+
+// All matrices of all recipes on all cores: `fit(recipe, matrix)`. A recipe with one that cannot be
+// fitted has num_rotations 0.
+template <typename FitOne>
+void FitMatrices(std::vector<AutoSide>& sides, FitOne fit) {
+  struct Task {
+    size_t recipe;
+    int64_t matrix;
+  };
+  std::vector<Task> tasks;
+  for (size_t i = 0; i < sides.size(); ++i) {
+    for (int64_t j = 0; j < sides[i].num_rotations; ++j) tasks.push_back({i, j});
+  }
+  std::vector<std::optional<Fit>> fits(tasks.size());
+  ParallelFor(std::ssize(tasks), [&](int64_t index) {
+    const auto i = static_cast<size_t>(index);
+    try {
+      fits[i] = fit(tasks[i].recipe, tasks[i].matrix);
+    } catch (const NumericalError&) {  // said by its absence
+    }
+  });
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    AutoSide& side = sides[tasks[i].recipe];
+    if (!fits[i]) {
+      side = {};
+    } else if (side.num_rotations > 0) {
+      Append(fits[i]->rotation, side.rotation);
+      if (fits[i]->query_rotation.size() > 0) Append(fits[i]->query_rotation, side.query_rotation);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes,
+                              const FoldRules& fold) {
+  std::vector<KeyProblem> problems(recipes.size());
+  std::vector<AutoSide> sides(recipes.size());
+  for (size_t i = 0; i < recipes.size(); ++i) {
+    try {
+      problems[i] = KeyProblemOf(moments, recipes[i], fold);
+      sides[i] = problems[i].side;
+    } catch (const NumericalError&) {  // no pair scales: num_rotations 0
+    }
+  }
+  FitMatrices(sides, [&](size_t i, int64_t matrix) {
+    return FitKeyMatrix(moments, recipes[i], problems[i], matrix);
+  });
+  return sides;
+}
+
+std::vector<AutoSide> FitValues(const LayerMoments& moments,
+                                const std::vector<ValueRecipe>& recipes) {
+  std::vector<std::vector<Matrix>> covariances(recipes.size());
+  std::vector<AutoSide> sides(recipes.size());
+  for (size_t i = 0; i < recipes.size(); ++i) {
+    for (int64_t head = 0; head < moments.num_kv_heads; ++head)
+      covariances[i].push_back(moments.ValueCovariance(head, recipes[i].target));
+    if (!recipes[i].per_head) covariances[i] = {MeanOverHeads(covariances[i])};
+    sides[i].dim = moments.v_head_dim;
+    sides[i].num_rotations = std::ssize(covariances[i]);
+  }
+  FitMatrices(sides, [&](size_t i, int64_t matrix) {
+    return Fit{Rotated(covariances[i][static_cast<size_t>(matrix)], recipes[i].composition,
+                       fmt::format("layer {}, head {}, {} values", moments.layer_id, matrix,
+                                   recipes[i].Name())),
+               {}};
+  });
+  return sides;
+}
+
+Stability MeasureStability(const LayerMoments& all, const LayerMoments& first) {
+  LayerMoments second = all;
+  const auto subtract = [](std::vector<double>& sums, const std::vector<double>& part) {
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] -= part[i];
+  };
+  subtract(second.query, first.query);
+  subtract(second.attention_output, first.attention_output);
+  second.tokens -= first.tokens;
+  Stability stability;
+  stability.tokens = std::min(first.tokens, second.tokens);
+  if (stability.tokens <= 0) return stability;
+  stability.measured = true;
+  const auto heads = static_cast<size_t>(all.num_kv_heads);
+  std::vector<Distance> k(heads), v(heads);
+  ParallelFor(all.num_kv_heads, [&](int64_t head) {
+    const auto i = static_cast<size_t>(head);
+    const std::string what =
+        fmt::format("layer {}, KV head {}, half of the tokens", all.layer_id, head);
+    k[i] = LeadingDistance(first.QueryCovariance(head), second.QueryCovariance(head), what);
+    v[i] = LeadingDistance(first.ValueCovariance(head, ValueTarget::kAttentionOutput),
+                           second.ValueCovariance(head, ValueTarget::kAttentionOutput), what);
+  });
+  for (size_t i = 0; i < heads; ++i) {
+    stability.k_angle = std::max(stability.k_angle, k[i].angle);
+    stability.v_angle = std::max(stability.v_angle, v[i].angle);
+    stability.k_kept = std::min(stability.k_kept, k[i].kept);
+    stability.v_kept = std::min(stability.v_kept, v[i].kept);
+  }
+  stability.few_tokens = stability.tokens < kTokensPerDim * std::max(all.head_dim, all.v_head_dim);
+  stability.unstable =
+      stability.few_tokens || stability.k_kept < kStableShare || stability.v_kept < kStableShare;
+  return stability;
+}
+
+}  // namespace oscar

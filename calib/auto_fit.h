@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recipes fitted to the moments of a layer. Trap: pair scales that go into weights which all heads
+// share (QK-norm) are one vector per layer, whatever the rotations are.
+#pragma once
+
+#include <vector>
+
+#include "calib/auto_choice.h"
+#include "calib/layer_moments.h"
+
+namespace oscar {
+
+// Of one layer of a model.
+struct FoldRules {
+  RopePairs pairs;             // rotary_dim 0: not known, so nothing can be folded
+  bool shared_scales = false;  // one scale vector for all heads
+};
+
+// On all cores. A recipe that has no fit (a moment that is singular beyond what its shrinkage
+// mends) comes back with num_rotations 0.
+std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes,
+                              const FoldRules& fold);
+std::vector<AutoSide> FitValues(const LayerMoments& moments,
+                                const std::vector<ValueRecipe>& recipes);
+
+// How far apart the fits of two halves of the tokens are; `first` is part of `all`.
+Stability MeasureStability(const LayerMoments& all, const LayerMoments& first);
+
+}  // namespace oscar

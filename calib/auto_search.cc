@@ -1,0 +1,406 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See auto_search.h.
+#include "calib/auto_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "calib/auto_scorer.h"
+#include "calib/position_spread.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Clip ratios to try for so many bits, the first one while recipes are compared. Finer codes clip
+// less.
+struct ClipGrid {
+  int bits;
+  std::vector<double> ratios;  // ascending
+  double first;
+};
+const ClipGrid& GridOf(int bits) {
+  static const std::array<ClipGrid, 4> grids = {{{2, {0.86, 0.88, 0.90, 0.92, 0.94, 0.96}, 0.92},
+                                                 {3, {0.92, 0.94, 0.96, 0.98}, 0.96},
+                                                 {4, {0.96, 0.98, 0.99, 1.0}, 0.99},
+                                                 {8, {1.0}, 1.0}}};
+  const auto* const found = std::ranges::find(grids, bits, &ClipGrid::bits);
+  OSCAR_CHECK(found != grids.end());
+  return *found;
+}
+constexpr size_t kClippedRecipes = 3;  // recipes of keys whose clip ratios are searched
+constexpr std::array<double, 3> kCoarse = {0.88, 0.92, 0.96};
+
+// Priced beside the windows in use; the sizes that upstream's recipes use.
+constexpr std::array<CacheWindows, 4> kWindows = {{{0, 0}, {64, 256}, {64, 512}, {128, 1024}}};
+
+std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options) {
+  std::vector<CacheWindows> windows = {{options.sink_tokens, options.recent_tokens}};
+  for (const CacheWindows& w : kWindows) {
+    if (w.sink != windows[0].sink || w.recent != windows[0].recent) windows.push_back(w);
+  }
+  return windows;
+}
+
+// Bits beyond the two that the search itself uses.
+std::vector<int> MoreBits(const CalibrationOptions& options) {
+  if (!RulesOf(options.automatic.consumer).any_bits) return {};
+  return options.automatic.bits > 4 ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
+}
+
+// Scores of one transformed side over clip ratios, in ascending order of the ratio.
+using Curve = std::vector<std::pair<double, HeadScores>>;
+
+double ScoreOf(const HeadScores& scores) { return Mean(scores.score); }
+
+size_t Best(const Curve& curve) {
+  size_t best = 0;
+  for (size_t i = 1; i < curve.size(); ++i) {
+    if (ScoreOf(curve[i].second) < ScoreOf(curve[best].second)) best = i;
+  }
+  return best;
+}
+
+void Insert(Curve& curve, double ratio, HeadScores scores) {
+  const auto at = std::ranges::find_if(curve, [&](const auto& p) { return p.first > ratio; });
+  curve.insert(at, {ratio, std::move(scores)});
+}
+
+bool Has(const Curve& curve, double ratio) {
+  return std::ranges::any_of(curve, [&](const auto& p) { return p.first == ratio; });
+}
+
+// One ratio for all heads, or the best of each.
+SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head) {
+  SideOption option{.bits = bits, .clip = {}};
+  for (const auto& [ratio, scores] : curve) {
+    option.ratios.push_back(ratio);
+    option.curve.push_back(ScoreOf(scores));
+  }
+  const size_t best = Best(curve);
+  option.clip = {curve[best].first};
+  option.score = ScoreOf(curve[best].second);
+  option.check = Mean(curve[best].second.check);
+  const size_t heads = curve[best].second.score.size();
+  if (!clip_of_head || heads == 1) return option;
+  option.clip.assign(heads, curve[best].first);
+  std::vector<double> score(heads), check(heads);
+  for (size_t head = 0; head < heads; ++head) {
+    size_t own = best;
+    for (size_t i = 0; i < curve.size(); ++i) {
+      if (curve[i].second.score[head] < (1 - kWorthwhile) * curve[own].second.score[head]) own = i;
+    }
+    option.clip[head] = curve[own].first;
+    score[head] = curve[own].second.score[head];
+    check[head] = curve[own].second.check[head];
+  }
+  option.score = Mean(score);
+  option.check = Mean(check);
+  return option;
+}
+
+int64_t LongestText(const ObservedLayer& observed) {
+  int64_t longest = 0;
+  for (const at::Tensor& keys : observed.keys) longest = std::max(longest, keys.size(0));
+  return longest;
+}
+
+int64_t ContextOf(const CalibrationOptions& options, int64_t text_length) {
+  const int64_t given = options.automatic.context;
+  return given > 0 ? given : DefaultContext(text_length);
+}
+
+class Search {
+ public:
+  Search(const ObservedLayer& observed, const LayerSpec& spec, const CalibrationOptions& options)
+      : text_length_(LongestText(observed)),
+        context_(ContextOf(options, text_length_)),
+        moments_(SpreadOverPositions(observed.fit, spec.attention.rope, text_length_, context_)),
+        options_(options),
+        rules_(RulesOf(options.automatic.consumer)),
+        fold_(FoldRulesOf(spec.attention)),
+        heads_(spec.attention.num_kv_heads),
+        windows_(PricedWindows(options)),
+        scorer_(observed, spec, windows_, context_ / 2) {
+    choice_.made = true;
+    choice_.quant_group_size = options.clip.quant_group_size;
+    choice_.context = context_;
+    choice_.text_length = text_length_;
+    choice_.rows = scorer_.rows();
+    choice_.rows_in_windows = scorer_.rows_in_windows();
+  }
+
+  AutoChoice Run() {
+    ChooseKeys();
+    ChooseValues();
+    return std::move(choice_);
+  }
+
+ private:
+  // A recipe with its fit, its transformed rows and what was measured of it.
+  template <typename Recipe>
+  struct Candidate {
+    Recipe recipe;
+    AutoSide side;
+    Curve curve;  // 2 bits
+    double best() const { return ScoreOf(curve[Best(curve)].second); }
+  };
+  using KeyCandidate = Candidate<KeyRecipe>;
+  using ValueCandidate = Candidate<ValueRecipe>;
+
+  AutoScorer::Rotated Rotate(const KeyCandidate& c) const { return scorer_.RotateKeys(c.side); }
+  AutoScorer::Rotated Rotate(const ValueCandidate& c) const { return scorer_.RotateValues(c.side); }
+  HeadScores Score(const KeyCandidate& c, const AutoScorer::Rotated& rotated, int bits, double clip,
+                   int64_t group) {
+    HeadScores scores = scorer_.ScoreKeys(rotated, {bits, {clip}, group});
+    Record("k", c.recipe.Name(), bits, clip, group, scores);
+    return scores;
+  }
+  HeadScores Score(const ValueCandidate& c, const AutoScorer::Rotated& rotated, int bits,
+                   double clip, int64_t group) {
+    HeadScores scores = scorer_.ScoreValues(rotated, {bits, {clip}, group});
+    Record("v", c.recipe.Name(), bits, clip, group, scores);
+    return scores;
+  }
+  void Record(const char* side, std::string recipe, int bits, double clip, int64_t group,
+              const HeadScores& scores) {
+    choice_.scores.push_back(
+        {side, std::move(recipe), bits, clip, group, ScoreOf(scores), Mean(scores.check)});
+  }
+
+  // Scores a candidate at the ratios that it has not been scored at, in 2 bits.
+  template <typename Recipe>
+  void AddRatios(Candidate<Recipe>& c, std::span<const double> ratios) {
+    std::optional<AutoScorer::Rotated> rotated;
+    for (const double ratio : ratios) {
+      if (Has(c.curve, ratio)) continue;
+      if (!rotated) rotated = Rotate(c);
+      Insert(c.curve, ratio, Score(c, *rotated, 2, ratio, group()));
+    }
+  }
+  // The best ratio for each number of bits beyond 2; where none are to be spent, what they would
+  // give at one ratio.
+  template <typename Recipe>
+  void AddBits(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
+               std::vector<SideOption>& options) {
+    options = {OptionOf(2, c.curve, clip_of_head())};
+    for (const int bits : MoreBits(options_)) {
+      Curve curve;
+      const ClipGrid& grid = GridOf(bits);
+      const std::span<const double> all = grid.ratios;
+      for (const double ratio : options_.automatic.bits > 2 ? all : std::span(&grid.first, 1))
+        Insert(curve, ratio, Score(c, rotated, bits, ratio, group()));
+      options.push_back(OptionOf(bits, curve, clip_of_head()));
+    }
+  }
+
+  // Fits and scores the recipes at one clip ratio, in order.
+  void TryKeys(std::vector<KeyRecipe> recipes) {
+    std::erase_if(recipes, [&](const KeyRecipe& recipe) {
+      return std::ranges::any_of(keys_, [&](const auto& c) { return c.recipe == recipe; });
+    });
+    const std::vector<AutoSide> sides = FitKeys(moments_, recipes, fold_);
+    for (size_t i = 0; i < recipes.size(); ++i) {
+      if (sides[i].num_rotations == 0) continue;
+      KeyCandidate c{recipes[i], sides[i], {}};
+      AddRatios(c, {&GridOf(2).first, 1});
+      keys_.push_back(std::move(c));
+    }
+  }
+  // Of the candidates so far that satisfy the predicate, the one worth its demands.
+  const KeyRecipe& BestKeys() const {
+    const KeyCandidate* best = &keys_.front();
+    for (const KeyCandidate& c : keys_) {
+      if (c.best() < (1 - kWorthwhile) * best->best()) best = &c;
+    }
+    return best->recipe;
+  }
+
+  // Groupings and centring that the consumer takes, the least demanding first.
+  std::vector<KeyRecipe> Groupings(KeyRecipe recipe) const {
+    std::vector<KeyRecipe> recipes;
+    for (const bool per_head : {false, true}) {
+      for (const bool centred : {false, true}) {
+        recipe.per_head = per_head;
+        recipe.centred = centred;
+        const bool allowed =
+            (!per_head || (rules_.per_head && heads_ > 1)) && (!centred || rules_.key_mean);
+        if (allowed) recipes.push_back(recipe);
+      }
+    }
+    return recipes;
+  }
+
+  void ChooseKeys() {
+    const Composition fitted = options_.fit.composition;
+    const bool fold = options_.automatic.fold && fold_.pairs.rotary_dim > 0;
+    std::vector<KeyRecipe> recipes = {{.composition = Composition::kHPbr}};
+    const auto add = [&](std::vector<KeyRecipe> more) {
+      recipes.insert(recipes.end(), more.begin(), more.end());
+    };
+    add(Groupings({.composition = fitted}));
+    if (fold) {
+      add(Groupings(
+          {.kind = KeyTransformKind::kPairScaled, .power_of_two = true, .composition = fitted}));
+    }
+    TryKeys(recipes);
+    OSCAR_CHECK(!keys_.empty());  // a Hadamard needs no moments
+    const KeyRecipe like = BestKeys();
+    recipes.clear();
+    if (fold) {
+      KeyRecipe exact = like;
+      exact.kind = KeyTransformKind::kPairScaled;
+      exact.power_of_two = false;
+      exact.composition = fitted;
+      KeyRecipe no_eigenvectors = exact;
+      no_eigenvectors.composition = Composition::kHPbr;
+      no_eigenvectors.per_head = false;
+      add({exact, no_eigenvectors});
+    }
+    if (rules_.query_matrix) {
+      // Matrices of their own for keys and queries; a head's pair scales need no weights then.
+      KeyRecipe own{.per_head = true, .centred = like.centred, .composition = fitted};
+      if (fold_.pairs.rotary_dim > 0) {
+        own.kind = KeyTransformKind::kPairScaled;
+        own.folded = false;
+        add({own});
+        own.folded = true;
+      }
+      own.kind = KeyTransformKind::kBalanced;
+      for (const double epsilon : {1e-2, 1e-1, 1.0}) {
+        own.epsilon = epsilon;
+        add({own});
+      }
+    }
+    TryKeys(recipes);
+    // Clipping goes with the transform: the best few are clipped coarsely, the best of them finely.
+    std::vector<size_t> order(keys_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order,
+                             [&](size_t a, size_t b) { return keys_[a].best() < keys_[b].best(); });
+    AddRatios(keys_[0], kCoarse);
+    for (size_t i = 0; i < std::min(kClippedRecipes, order.size()); ++i)
+      AddRatios(keys_[order[i]], kCoarse);
+    size_t chosen = IndexOf(BestKeys());
+    AddRatios(keys_[chosen], GridOf(2).ratios);
+
+    const SideOption two = OptionOf(2, keys_[chosen].curve, clip_of_head());
+    choice_.k_check = two.check;
+    choice_.k_hadamard = CheckOf(keys_[0].curve);
+    if (choice_.k_check > choice_.k_hadamard) {
+      choice_.k_fallback = keys_[chosen].recipe.Name();
+      chosen = 0;
+      AddRatios(keys_[0], GridOf(2).ratios);
+    }
+    FinishKeys(keys_[chosen]);
+  }
+
+  void FinishKeys(const KeyCandidate& c) {
+    choice_.keys = c.recipe;
+    choice_.k = c.side;
+    const AutoScorer::Rotated rotated = Rotate(c);
+    AddBits(c, rotated, choice_.k_options);
+    // What quantization groups of half the size would give, at a price of 32 / group bits a value.
+    const double clip = c.curve[Best(c.curve)].first;
+    const int64_t whole = group() == 0 ? moments_.head_dim : group();
+    if (whole >= 32 && whole % 2 == 0) Score(c, rotated, 2, clip, whole / 2);
+    for (const CacheWindows& windows : windows_)
+      choice_.windows.push_back({windows, scorer_.RowsBeyond(windows)});
+    for (SideOption& option : choice_.k_options)
+      option.in_windows = scorer_.ScoreWindows(rotated, {option.bits, option.clip, group()});
+  }
+
+  void ChooseValues() {
+    std::vector<ValueRecipe> recipes = {{.composition = Composition::kHPbr}};
+    for (const bool per_head : {false, true}) {
+      if (per_head && (!rules_.per_head || heads_ == 1)) continue;
+      for (const ValueTarget target : {ValueTarget::kAttentionOutput, ValueTarget::kDiagonal}) {
+        if (target == ValueTarget::kDiagonal && moments_.diagonal.empty()) continue;
+        recipes.push_back({target, per_head, options_.fit.composition});
+      }
+    }
+    const std::vector<AutoSide> sides = FitValues(moments_, recipes);
+    std::vector<ValueCandidate> candidates;
+    for (size_t i = 0; i < recipes.size(); ++i) {
+      if (sides[i].num_rotations == 0) continue;
+      candidates.push_back({recipes[i], sides[i], {}});
+      AddRatios(candidates.back(), {&GridOf(2).first, 1});
+    }
+    size_t chosen = 0;
+    for (size_t i = 1; i < candidates.size(); ++i) {
+      if (candidates[i].best() < (1 - kWorthwhile) * candidates[chosen].best()) chosen = i;
+    }
+    AddRatios(candidates[0], kCoarse);
+    AddRatios(candidates[chosen], GridOf(2).ratios);
+    choice_.v_check = OptionOf(2, candidates[chosen].curve, clip_of_head()).check;
+    choice_.v_hadamard = CheckOf(candidates[0].curve);
+    if (choice_.v_check > choice_.v_hadamard) {
+      choice_.v_fallback = candidates[chosen].recipe.Name();
+      chosen = 0;
+      AddRatios(candidates[0], GridOf(2).ratios);
+    }
+    const ValueCandidate& c = candidates[chosen];
+    choice_.values = c.recipe;
+    choice_.v = c.side;
+    AddBits(c, Rotate(c), choice_.v_options);
+  }
+
+  // Hadamard + clip as a guard sees it: the ratio chosen by the same rows as everything else.
+  static double CheckOf(const Curve& curve) { return Mean(curve[Best(curve)].second.check); }
+
+  size_t IndexOf(const KeyRecipe& recipe) const {
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (keys_[i].recipe == recipe) return i;
+    }
+    OSCAR_CHECK(!"a recipe that was scored");
+    return 0;
+  }
+  int64_t group() const { return options_.clip.quant_group_size; }
+  bool clip_of_head() const { return rules_.clip == ClipScope::kHead; }
+
+  int64_t text_length_, context_;
+  LayerMoments moments_;
+  const CalibrationOptions& options_;
+  const ConsumerRules& rules_;
+  FoldRules fold_;
+  int64_t heads_;
+  std::vector<CacheWindows> windows_;
+  AutoScorer scorer_;
+  std::vector<KeyCandidate> keys_;  // the first is Hadamard
+  AutoChoice choice_;
+};
+
+}  // namespace
+
+FoldRules FoldRulesOf(const AttentionSpec& attention) {
+  return {.pairs = {.rotary_dim = attention.rope.rotary_dim}, .shared_scales = attention.qk_norm};
+}
+
+AutoChoice SearchChoice(const ObservedLayer& observed, const LayerSpec& spec,
+                        const CalibrationOptions& options) {
+  OSCAR_CHECK(!observed.queries.empty());
+  return Search(observed, spec, options).Run();
+}
+
+void FitChoice(const LayerMoments& all, const LayerSpec& spec, AutoChoice& choice) {
+  const LayerMoments spread =
+      SpreadOverPositions(all, spec.attention.rope, choice.text_length, choice.context);
+  choice.k = FitKeys(spread, {choice.keys}, FoldRulesOf(spec.attention)).at(0);
+  choice.v = FitValues(spread, {choice.values}).at(0);
+  if (choice.k.num_rotations > 0 && choice.v.num_rotations > 0) return;
+  throw NumericalError(fmt::format(
+      "layer {}: {} keys and {} values were chosen on some of the tokens and have no fit to all of "
+      "them; more data helps, or --no-auto",
+      all.layer_id, choice.keys.Name(), choice.values.Name()));
+}
+
+}  // namespace oscar

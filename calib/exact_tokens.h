@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which tokens of a cache attention reads exactly, at any moment of its life: the first ones, and
+// those that are not quantized yet. Trap: the end of the quantized part moves in steps where a
+// method quantizes whole blocks, so it is a function of the length and no distance.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "linalg/attention_kl.h"  // CacheWindows
+
+namespace oscar {
+
+// One side (keys or values) of a cache.
+struct ExactTokens {
+  int64_t sink = 0;  // tokens t < sink are exact
+  // Of a cache that holds `length` tokens, the query's own included: tokens t >= quantized_end are
+  // exact. Never falls as the length grows. Empty: every token is quantized at once.
+  std::function<int64_t(int64_t length)> quantized_end = {};
+
+  bool any() const { return sink > 0 || quantized_end; }
+};
+
+// Both sides.
+struct ExactSides {
+  ExactTokens k, v;
+
+  bool any() const { return k.any() || v.any(); }
+};
+
+ExactTokens ExactInWindows(const CacheWindows& windows);
+
+// Quantized in whole blocks of `block` tokens, counted from token `sink` on, once a block is full
+// and `recent` younger tokens stand behind it.
+ExactTokens ExactUntilBlocksFill(int64_t sink, int64_t block, int64_t recent);
+
+// Bool [rows, num_keys] on `device`: whether the query at a position reads key t exactly.
+// `positions` [rows] int64 on the host, so that a device is not waited for.
+at::Tensor ExactMask(const ExactTokens& tokens, const at::Tensor& positions, int64_t num_keys,
+                     at::Device device);
+// The same where the positions are, which waits for their device.
+at::Tensor ExactMask(const ExactTokens& tokens, const at::Tensor& positions, int64_t num_keys);
+
+}  // namespace oscar

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See position_spread.h.
+#include "calib/position_spread.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "linalg/check.h"
+#include "linalg/matrix.h"
+
+namespace oscar {
+namespace {
+
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// Turns pairs (i, i + rotary_dim / 2) of row vectors as rope does for `offset` tokens.
+void Turn(Eigen::Ref<RowMajor> rows, const std::vector<double>& frequencies, double offset) {
+  const auto half = static_cast<Eigen::Index>(frequencies.size());
+  for (Eigen::Index i = 0; i < half; ++i) {
+    const double angle = frequencies[static_cast<size_t>(i)] * offset;
+    const double cos = std::cos(angle), sin = std::sin(angle);
+    const Vector first = rows.col(i), second = rows.col(i + half);
+    rows.col(i) = cos * first - sin * second;
+    rows.col(i + half) = cos * second + sin * first;
+  }
+}
+
+}  // namespace
+
+int64_t DefaultContext(int64_t longest_sequence) {
+  return std::max(kLeastContext, 2 * longest_sequence);
+}
+
+LayerMoments SpreadOverPositions(LayerMoments moments, const RopeSpec& rope, int64_t length,
+                                 int64_t context) {
+  if (rope.rotary_dim == 0 || length <= 0 || context <= length) return moments;
+  OSCAR_CHECK_LE(rope.rotary_dim, moments.head_dim);
+  const std::vector<double> frequencies = InverseFrequencies(rope);
+  const int64_t offsets = (context + length - 1) / length, dim = moments.head_dim;
+  const auto spread = [&](std::vector<double>& sums, Eigen::Index rows, bool both_sides) {
+    for (size_t at = 0; at < sums.size(); at += static_cast<size_t>(rows * dim)) {
+      Eigen::Map<RowMajor> sum(sums.data() + at, rows, dim);
+      RowMajor total = RowMajor::Zero(rows, dim);
+      for (int64_t i = 0; i < offsets; ++i) {
+        const auto offset = static_cast<double>(i * length);
+        RowMajor turned = sum;
+        Turn(turned, frequencies, offset);
+        if (both_sides) {
+          turned.transposeInPlace();
+          Turn(turned, frequencies, offset);
+        }
+        total += turned;
+      }
+      sum = total / static_cast<double>(offsets);
+    }
+  };
+  spread(moments.query, dim, true);
+  spread(moments.key, dim, true);
+  spread(moments.key_sum, 1, false);
+  return moments;
+}
+
+}  // namespace oscar

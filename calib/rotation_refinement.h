@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rotations refined by gradient descent through attention itself (OptR, arXiv 2608.02691;
+// reference/methods.md section 7): a transform B of a head becomes B expm(A - A^T), A = 0 at the
+// start, trained with the quantizer in the loop (straight-through) to move attention and its output
+// least. Trap: a few hundred queries are easily learned by heart, so a head keeps what it learned
+// only where rows that were set aside say that it is better.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "capture/model/model_spec.h"
+#include "linalg/attention_kl.h"  // CacheWindows
+
+namespace oscar {
+
+// Rows of one sequence of one layer as attention sees them, of any float type, on one device.
+struct RefinementSequence {
+  at::Tensor q;     // [tokens, num_q_heads, d], after rope
+  at::Tensor k, v;  // [tokens, num_kv_heads, d or dv]
+};
+
+struct RefinementRows {
+  std::vector<RefinementSequence> fit, held_out;
+};
+
+// Sets aside the last quarter of the sequences, at least one; a single sequence is cut into two.
+// Throws InputError if there is none, or a single one of less than two tokens.
+RefinementRows SplitRows(std::vector<RefinementSequence> sequences);
+
+// Affine codes with a real zero (linalg/affine_group.h) of one side.
+struct RefinedQuantizer {
+  int bits = 2;                  // 0: nothing is quantized
+  double clip_ratio = 0;         // percentile; <= 0 clips nothing
+  int64_t quant_group_size = 0;  // values per scale; 0: the whole head
+  bool clip_groups = true;       // a threshold per group as OptR; else per head row as OSCAR
+};
+
+struct RefinementOptions {
+  int steps = 80;  // of Adam; 0 returns the start
+  double learning_rate = 0.02;
+  int check_every = 20;              // steps between looks at the rows set aside
+  int64_t queries = 64;              // last positions of a sequence that are compared
+  double shift_weight = 1;           // lambda: of the output's shift beside the KL
+  CacheWindows windows = {64, 256};  // tokens that the compared queries read exactly
+  RefinedQuantizer k = {.clip_ratio = 0.96}, v = {.clip_ratio = 0.92};
+};
+
+struct RefinementProblem {
+  AttentionSpec attention;  // geometry, scale and sliding window
+  RefinementRows rows;
+  at::Tensor key_mean;           // [num_kv_heads, d] taken from keys before B; undefined: none
+  at::Tensor output_projection;  // [hidden, num_q_heads * dv]; undefined: outputs are compared
+};
+
+// A token x is transformed to x B, and back by B^-1.
+struct HeadTransforms {
+  at::Tensor transform;  // [num_kv_heads or 1, dim, dim]
+  at::Tensor inverse;    // the same shape; undefined: the transpose
+};
+
+struct RefinedSide {
+  at::Tensor transform;  // [num_kv_heads, dim, dim] float32: B expm(A - A^T)
+  at::Tensor inverse;    // of it, transposed where B is a rotation
+  at::Tensor factor;     // [num_kv_heads, dim, dim] float32: the orthogonal factor alone
+  // Losses over the rows set aside, per KV head; after <= before, and equal where B was kept.
+  std::vector<double> loss_before, loss_after;
+
+  int64_t heads_improved() const;
+};
+
+// KL(p || p~) + shift_weight * mean of (((p~ - p) V W_O^T)^2), a mean over queries and query heads.
+RefinedSide RefineKeys(const RefinementProblem& problem, const HeadTransforms& start,
+                       const RefinementOptions& options);
+
+// mean of ((p~ (V~ - V) W_O^T)^2), where p~ reads keys through `keys`: refine those first.
+RefinedSide RefineValues(const RefinementProblem& problem, const HeadTransforms& start,
+                         const HeadTransforms& keys, const RefinementOptions& options);
+
+}  // namespace oscar

@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The quantizer of calib/affine_tensor.h with a gradient: rounding and the range of codes pass it
+// on unchanged, scale and zero pass their own, the clip threshold is a constant (OptR, arXiv
+// 2608.02691). Trap: values equal AffineRoundTrip's up to rounding and not bit for bit.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "calib/rotation_refinement.h"  // RefinedQuantizer
+
+namespace oscar {
+
+// `rows` [..., dim] float32 or float64, transformed already.
+at::Tensor StraightThroughRoundTrip(const at::Tensor& rows, const RefinedQuantizer& quantizer);
+
+}  // namespace oscar

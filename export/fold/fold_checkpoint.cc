@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See fold_checkpoint.h.
+#include "export/fold/fold_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "capture/checkpoint/safetensors.h"
+#include "capture/checkpoint/weight_files.h"
+#include "capture/files/atomic_file.h"
+#include "export/fold/stored_weight.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+using Edits = std::map<std::string, WeightEdit>;
+
+Edits AllEdits(const ModelSpec& spec, const std::vector<LayerFold>& layers) {
+  OSCAR_CHECK_EQ(spec.layers.size(), layers.size());
+  Edits edits;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (auto& [name, edit] : WeightEdits(spec.layers[i], layers[i])) {
+      if (edits.emplace(name, edit).second) continue;
+      throw InputError(fmt::format(
+          "{}: layer {} shares this tensor with another layer, so it cannot hold the transforms of "
+          "both",
+          name, spec.layers[i].layer_id));
+    }
+  }
+  return edits;
+}
+
+void WriteFile(const fs::path& from, const fs::path& to, const Edits& edits) {
+  const SafetensorsFile source = SafetensorsFile::Open(from);
+  // In the order of the source's data, which is then read front to back.
+  std::vector<SafetensorsWriter::Declaration> declarations;
+  for (const auto& [name, info] : source.tensors())
+    declarations.push_back({name, info.dtype, info.shape});
+  std::ranges::sort(declarations, {}, [&](const auto& declaration) {
+    return source.tensors().find(declaration.name)->second.offset;
+  });
+  SafetensorsWriter writer(to, declarations, source.metadata());
+  for (const auto& [name, dtype, shape] : declarations) {
+    const TensorView view = source.tensor(name);
+    const auto edit = edits.find(name);
+    if (edit == edits.end()) {
+      writer.Write(name, view.data);
+    } else {
+      WeightMatrix weight = ReadWeight(view, name);
+      edit->second(weight);
+      writer.Write(name, StoredWeight(weight, dtype, name));
+    }
+    source.Release(name);
+  }
+  writer.Commit();
+}
+
+// Configuration and tokenizer, but no weights: those are in the files that were written.
+bool IsSideFile(const fs::directory_entry& entry) {
+  static const std::set<std::string> extensions = {".json", ".jinja", ".model", ".txt",
+                                                   ".tiktoken"};
+  return entry.is_regular_file() && extensions.contains(entry.path().extension().string()) &&
+         entry.path().filename() != kFoldFile;
+}
+
+}  // namespace
+
+void WriteFoldedCheckpoint(const Checkpoint& checkpoint, const ModelSpec& spec,
+                           const std::vector<LayerFold>& layers, const Json& record,
+                           const fs::path& to) {
+  const Edits edits = AllEdits(spec, layers);
+  for (const auto& [name, edit] : edits) checkpoint.info(name);  // throws where one is missing
+  AtomicDirectory directory(to);
+  for (const std::string& file : checkpoint.files())
+    WriteFile(checkpoint.directory() / file, directory.staging() / file, edits);
+  for (const auto& entry : fs::directory_iterator(checkpoint.directory())) {
+    if (IsSideFile(entry))
+      fs::copy_file(entry.path(), directory.staging() / entry.path().filename());
+  }
+  WriteFileAtomically(directory.staging() / kFoldFile, CanonicalJson(record));
+  directory.Commit();
+}
+
+}  // namespace oscar

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A copy of a checkpoint with transforms folded into its weights: the same function (bit for bit
+// where every scale is a power of two and nothing leaves the type's range), so that runtimes that
+// load plain rotations get what they cannot do themselves. Trap: rotations fitted to the original
+// do not fit the copy; calibrate it again.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "capture/checkpoint/checkpoint.h"
+#include "capture/files/strict_json.h"
+#include "capture/model/model_spec.h"
+#include "export/fold/weight_edits.h"
+
+namespace oscar {
+
+inline constexpr const char* kFoldFile = "oscar_fold.json";  // what was folded
+
+// Writes directory `to`, which must not exist, all or nothing: weight files one at a time with the
+// same names and types, other files of the model (configuration, tokenizer) as they are, and
+// `record` as kFoldFile. `layers` as in spec.layers. Throws what WeightEdits, ReadWeight and
+// StoredWeight throw; InputError if two layers share a tensor that is to change.
+void WriteFoldedCheckpoint(const Checkpoint& checkpoint, const ModelSpec& spec,
+                           const std::vector<LayerFold>& layers, const Json& record,
+                           const std::filesystem::path& to);
+
+}  // namespace oscar

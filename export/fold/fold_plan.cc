@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See fold_plan.h.
+#include "export/fold/fold_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "calib/moments_file.h"
+#include "calib/transform_fit.h"
+#include "export/artifact/artifact_format.h"
+#include "export/fold/stored_weight.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+void CheckGeometry(const LayerMoments& moments, const AttentionSpec& spec) {
+  const auto shape = [](const auto& g) {
+    return fmt::format("{} query heads, {} KV heads, dimensions {} and {}", g.num_q_heads,
+                       g.num_kv_heads, g.head_dim, g.v_head_dim);
+  };
+  if (shape(moments) == shape(spec)) return;
+  throw InputError(fmt::format("layer {}: the artifact was fitted to {}, but the model has {}",
+                               moments.layer_id, shape(moments), shape(spec)));
+}
+
+std::string_view ScalesName(FoldScales scales) {
+  switch (scales) {
+    case FoldScales::kAuto:
+      return "auto";
+    case FoldScales::kChosen:
+      return "chosen";
+    case FoldScales::kExact:
+      return "exact";
+    case FoldScales::kPowerOfTwo:
+      return "power_of_two";
+  }
+  return {};
+}
+
+bool HasChosenScales(const Artifact& artifact, const ModelSpec& spec) {
+  if (!artifact.has_choices()) return false;
+  return std::ranges::any_of(spec.layers, [&](const LayerSpec& layer) {
+    const StoredLayer stored = artifact.ReadLayer(layer.layer_id);
+    return stored.automatic && !stored.automatic->k.pair_scale.empty();
+  });
+}
+
+FoldScales Resolved(const Artifact& artifact, const ModelSpec& spec, FoldScales scales) {
+  if (scales != FoldScales::kAuto && scales != FoldScales::kChosen) return scales;
+  if (HasChosenScales(artifact, spec)) return FoldScales::kChosen;
+  if (scales == FoldScales::kAuto) return FoldScales::kExact;
+  throw InputError(
+      fmt::format("{}: no key scales were chosen for it; scales can be made from its moments "
+                  "(exact or power_of_two)",
+                  artifact.directory().string()));
+}
+
+// One set where weights are shared by all heads: the choice then was, too.
+std::vector<Vector> ChosenScales(const StoredLayer& stored, const AttentionSpec& spec) {
+  if (!stored.automatic || stored.automatic->k.pair_scale.empty()) return {};
+  const std::vector<double>& all = stored.automatic->k.pair_scale;
+  std::vector<Vector> scales;
+  for (int64_t head = 0; head < spec.num_kv_heads; ++head) {
+    const Vector d = Eigen::Map<const Vector>(all.data() + head * spec.head_dim, spec.head_dim);
+    if (!spec.qk_norm || scales.empty() || scales[0] != d) scales.push_back(d);
+  }
+  return scales;
+}
+
+std::vector<Vector> FittedScales(const LayerMoments& moments, const AttentionSpec& spec,
+                                 FoldScales source) {
+  // Plain rotation files do not centre keys, so it is the uncentred energy that is quantized.
+  const KeyTransformOptions keys{.centred = false,
+                                 .power_of_two = source == FoldScales::kPowerOfTwo,
+                                 .pairs = {spec.rope.rotary_dim, false}};
+  if (spec.qk_norm) return {SharedPairScales(moments, keys)};
+  std::vector<Vector> scales;
+  for (int64_t head = 0; head < spec.num_kv_heads; ++head)
+    scales.push_back(HeadPairScales(moments, head, keys));
+  return scales;
+}
+
+std::vector<KeyTransform> Values(const LayerMoments& moments, const Checkpoint& checkpoint,
+                                 const AttentionSpec& spec, const FoldOptions& options) {
+  const Matrix projection = ReadWeight(checkpoint.tensor(spec.o.weight), spec.o.weight);
+  std::vector<KeyTransform> values;
+  for (int64_t head = 0; head < spec.num_kv_heads; ++head) {
+    values.push_back(FitValueTransform(moments, head, OutputMetric(projection, moments, head),
+                                       options.value_epsilon, Composition::kPlain));
+  }
+  return values;
+}
+
+Json LayerRecord(const LayerMoments& moments, const LayerFold& fold) {
+  Json scales = Json::array();
+  for (const Vector& d : fold.key_scales) scales.push_back(std::vector<double>(d.begin(), d.end()));
+  double condition = 1;
+  for (const KeyTransform& value : fold.values) condition = std::max(condition, value.condition);
+  return {{"layer_id", moments.layer_id},
+          {"key_scales", scales},
+          {"values_condition", fold.values.empty() ? Json() : Json(condition)}};
+}
+
+}  // namespace
+
+FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const ModelSpec& spec,
+                  const FoldOptions& options) {
+  const auto path = artifact.directory() / kMomentsFile;
+  if (!std::filesystem::exists(path)) {
+    throw InputError(fmt::format("{}: has no {}, from which the scales are made; it was imported",
+                                 artifact.directory().string(), kMomentsFile));
+  }
+  const MomentsReader reader(path);
+  const FoldScales source = Resolved(artifact, spec, options.scales);
+  FoldPlan plan;
+  Json layers = Json::array();
+  for (const LayerSpec& layer : spec.layers) {
+    const LayerMoments moments = reader.Read(layer.layer_id);
+    CheckGeometry(moments, layer.attention);
+    LayerFold fold;
+    fold.key_scales = source == FoldScales::kChosen
+                          ? ChosenScales(artifact.ReadLayer(layer.layer_id), layer.attention)
+                          : FittedScales(moments, layer.attention, source);
+    if (options.values) fold.values = Values(moments, checkpoint, layer.attention, options);
+    layers.push_back(LayerRecord(moments, fold));
+    plan.layers.push_back(std::move(fold));
+  }
+  plan.record = {{"format", "oscar-fold"},
+                 {"format_version", 1},
+                 {"artifact", artifact.identity()},
+                 {"scales", ScalesName(source)},
+                 {"layers", layers}};
+  return plan;
+}
+
+}  // namespace oscar

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transforms of keys and values as changes of a layer's own weights: the model computes the same
+// function, and its cache is easier to quantize. Trap: QK-norm weights are shared by all heads of a
+// layer, so with QK-norm there is one set of key scales per layer; scales on projections would be
+// normalized away.
+#pragma once
+
+#include <Eigen/Core>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "capture/model/model_spec.h"
+#include "linalg/key_transform.h"
+
+namespace oscar {
+
+// What changes in one layer. Empty members change nothing.
+struct LayerFold {
+  // D [head_dim] of each KV head, or one for all: keys become k D, queries q D^-1. Scales of a rope
+  // pair are equal.
+  std::vector<Vector> key_scales;
+  // Of each KV head: values become v x, attention outputs are read through the inverse.
+  std::vector<KeyTransform> values;
+};
+
+// A tensor [rows, cols] as float64, row-major; a vector is [size, 1].
+using WeightMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using WeightEdit = std::function<void(WeightMatrix& weight)>;
+
+// Tensor name to what is done to it. Throws UsageError where the layer cannot hold the scales: one
+// per head with QK-norm, or different ones in a rope pair.
+std::map<std::string, WeightEdit> WeightEdits(const LayerSpec& layer, const LayerFold& fold);
+
+}  // namespace oscar

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See arm_schema.h.
+#include "export/report/arm_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "capture/files/quote.h"
+#include "export/report/runtime_loss.h"
+
+namespace oscar {
+namespace {
+
+void CheckDistribution(const Spot& spot) {
+  Closed(spot, {{"mean", CheckNumber},
+                {"interval", CheckInterval, kOptional},
+                {"median", CheckNumber},
+                {"p90", CheckNumber},
+                {"p99", CheckNumber},
+                {"max", CheckNumber}});
+}
+
+void CheckRowsKl(const Spot& spot) { Closed(spot, {{"rows", CheckCount}, {"kl", CheckNumber}}); }
+void CheckWorst(const Spot& spot) {
+  Closed(spot, {{"layer_id", CheckCount}, {"kv_head", CheckCount}, {"kl", CheckNumber}});
+}
+void CheckPosition(const Spot& spot) {
+  Closed(spot, {{"from", CheckCount},
+                {"to", CheckCount},
+                {"rows", CheckCount},
+                {"kl", CheckNumber},
+                {"inside_windows", CheckBool}});
+}
+void CheckLength(const Spot& spot) {
+  Closed(spot, {{"length", CheckCount}, {"sequences", CheckCount}, {"kl", CheckNumber}});
+}
+
+void CheckHeads(const Spot& spot) {
+  Closed(spot, {{"layer_ids", ArrayOf<CheckCount>},
+                {"kl", ArrayOf<ArrayOf<CheckNumber>>},
+                {"output_rel_error", ArrayOf<ArrayOf<CheckNumber>>, kOptional}});
+  CheckSameSize(spot, "layer_ids", "kl");
+  CheckSameSize(spot, "layer_ids", "output_rel_error");
+}
+
+void CheckMetrics(const Spot& spot) {
+  Closed(spot, {{"rows", CheckCount},
+                {"kl", CheckDistribution},
+                {"kl_all", CheckNumber},
+                {"inside_windows", CheckRowsKl},
+                {"beyond_windows", CheckRowsKl},
+                {"output_rel_error", CheckNonNegative},
+                {"logit_mse", CheckNonNegative},
+                {"logit_rel_error", CheckNonNegative},
+                {"k_mse", CheckNonNegative},
+                {"k_rel_error", CheckNonNegative},
+                {"v_mse", CheckNonNegative},
+                {"v_rel_error", CheckNonNegative},
+                {"k_term", CheckNonNegative},
+                {"v_term", CheckNonNegative},
+                {"worst", CheckWorst},
+                {"by_position", ArrayOf<CheckPosition>},
+                {"by_length", ArrayOf<CheckLength>},
+                {"heads", CheckHeads}});
+}
+
+void CheckTextPosition(const Spot& spot) {
+  Closed(
+      spot,
+      {{"from", CheckCount}, {"to", CheckCount}, {"token_kl", CheckNumber}, {"nll", CheckNumber}});
+}
+void CheckTextMetrics(const Spot& spot) {
+  Closed(spot, {{"scored_tokens", CheckCount},
+                {"perplexity", CheckNonNegative},
+                {"perplexity_interval", CheckInterval, kOptional},
+                {"ppl_ratio", CheckNonNegative},
+                {"ppl_ratio_interval", CheckInterval, kOptional},
+                {"token_kl", CheckDistribution},
+                {"top1_agreement", CheckFraction},
+                {"by_position", ArrayOf<CheckTextPosition>}});
+}
+
+void CheckNeedleTask(const Spot& spot) {
+  Closed(spot, {{"task", CheckText},
+                {"length", CheckCount},
+                {"samples", CheckCount},
+                {"accuracy", CheckFraction},
+                {"answer_nll", CheckNumber, kOptional}});
+}
+void CheckNeedleDepth(const Spot& spot) {
+  Closed(spot, {{"depth_from", CheckNonNegative},
+                {"depth_to", CheckNonNegative},
+                {"samples", CheckCount},
+                {"accuracy", CheckFraction},
+                {"answer_nll", CheckNumber, kOptional}});
+}
+void CheckNeedleLength(const Spot& spot) {
+  Closed(spot, {{"length", CheckCount},
+                {"samples", CheckCount},
+                {"accuracy", CheckFraction},
+                {"answer_nll", CheckNumber, kOptional}});
+}
+void CheckNeedleLengthDepth(const Spot& spot) {
+  Closed(spot, {{"length", CheckCount},
+                {"depth_from", CheckNonNegative},
+                {"depth_to", CheckNonNegative},
+                {"samples", CheckCount},
+                {"accuracy", CheckFraction}});
+}
+void CheckNeedle(const Spot& spot) {
+  Closed(spot, {{"accuracy", CheckFraction},
+                {"answer_nll", CheckNumber},
+                {"samples", CheckCount, kOptional},
+                {"by_task", ArrayOf<CheckNeedleTask>},
+                {"by_depth", ArrayOf<CheckNeedleDepth>},
+                {"by_length", ArrayOf<CheckNeedleLength>},
+                {"by_length_depth", ArrayOf<CheckNeedleLengthDepth>, kOptional}});
+}
+
+void CheckBits(const Spot& spot) {
+  Closed(spot, {{"paper", CheckNonNegative},
+                {"actual", CheckNonNegative},
+                {"tokens", CheckCount},
+                {"note", CheckText, kOptional}});
+}
+
+void CheckIdeal(const Spot& spot) {
+  Closed(spot, {{"arm", CheckText},
+                {"kl", CheckNumber},
+                {"end_to_end_kl", CheckNumber, kOptional},
+                {"output_rel_error", CheckNumber},
+                {"perplexity", CheckNumber, kOptional},
+                {"token_kl", CheckNumber, kOptional},
+                {"top1_agreement", CheckNumber, kOptional},
+                {"needle", CheckNumber, kOptional}});
+}
+
+void CheckArm(const Spot& spot) {
+  Closed(spot, {{"name", CheckText},
+                {"method", CheckText},
+                {"description", CheckText},
+                {"clip", CheckBool},
+                {"windows", CheckBool},
+                {"null_control", CheckBool},
+                {"bits_per_element", CheckBits},
+                {"local", CheckMetrics},
+                {"end_to_end", CheckMetrics, kOptional},
+                {"text", CheckTextMetrics, kOptional},
+                {"needle", CheckNeedle, kOptional},
+                {"ideal", CheckIdeal, kOptional}});
+}
+
+// Losses of simulated runtimes are the differences of the arms' own numbers.
+void CheckLosses(const Spot& arms) {
+  for (size_t i = 0; i < arms.value.size(); ++i) {
+    const Json& arm = arms.value[i];
+    if (!arm.contains("ideal")) continue;
+    const Spot ideal = arms.Element(i).Member("ideal");
+    const auto other = std::find_if(arms.value.begin(), arms.value.end(), [&](const Json& a) {
+      return a.at("name") == ideal.value.at("arm");
+    });
+    if (other == arms.value.end() || *other == arm) {
+      ideal.Member("arm").Refuse(fmt::format("no other arm is named {}",
+                                             Quoted(ideal.value.at("arm").get<std::string>())));
+    }
+    if (const Json expected = RuntimeLoss(arm, *other); ideal.value != expected) {
+      ideal.Refuse(fmt::format("says {}, the arms say {}", ideal.value.dump(), expected.dump()));
+    }
+  }
+}
+
+}  // namespace
+
+void CheckArms(const Spot& spot) {
+  CheckElements(spot, CheckArm);
+  CheckLosses(spot);
+}
+
+}  // namespace oscar

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The numbers by which arms are compared, as columns: one table of all arms of a validation, and
+// the cells for tables of several models.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "export/report/arm_look.h"
+
+namespace oscar {
+
+// Present where an arm has `member`.
+struct ArmColumn {
+  const char* heading;
+  const char* member;
+  std::string (*cell)(const Record& member);
+};
+std::span<const ArmColumn> ArmColumns();
+
+bool AnyArmHas(const std::vector<ArmLook>& arms, std::string_view member);
+
+// Arms in order of attention-KL; `on_front` [num_arms] marks those that nothing beats.
+std::string ArmTable(const std::vector<ArmLook>& arms, const std::vector<bool>& on_front);
+
+inline constexpr const char* kNoNumber = "–";
+
+}  // namespace oscar

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every page has around its sections: style, navigation, and the policy under which it loads
+// and runs nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace oscar {
+
+struct PageSection {
+  std::string id, short_name, heading;  // html; the short name stands in the list of sections
+  std::string content;                  // html; empty: left out
+};
+
+std::string RenderPage(std::string_view title /* text */, std::string_view header_html,
+                       const std::vector<PageSection>& sections, std::string_view footer_html);
+
+}  // namespace oscar

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a method costs against what it keeps: the charts of a validation, for its own page and for
+// that of several models.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "export/report/arm_look.h"
+
+namespace oscar {
+
+// Two charts: attention-KL against the paper's bits, and KL of the next token against the bytes
+// stored. `id` makes them unique on the page.
+std::string ParetoCharts(const std::vector<ArmLook>& arms, std::string_view id);
+
+// Whether no arm has fewer bits (paper) and less attention-KL; null controls and arms without error
+// do not count. [num_arms]
+std::vector<bool> IsOnFront(const std::vector<ArmLook>& arms);
+
+}  // namespace oscar

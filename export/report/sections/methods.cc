@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every method on equal terms: what it costs against what it keeps, all numbers in one table, and
+// what serving runtimes lose against the method that they implement.
+#include <fmt/format.h>
+
+#include "export/report/arm_table.h"
+#include "export/report/html.h"
+#include "export/report/pareto.h"
+#include "export/report/sections.h"
+
+namespace oscar {
+namespace {
+
+struct LossColumn {
+  const char* heading;
+  const char* member;  // of `ideal`
+  Format format;
+};
+constexpr LossColumn kLosses[] = {
+    {"attention-KL", "kl", Format::kError},
+    {"end to end", "end_to_end_kl", Format::kError},
+    {"output error", "output_rel_error", Format::kError},
+    {"perplexity", "perplexity", Format::kError},
+    {"token KL", "token_kl", Format::kError},
+    {"same token", "top1_agreement", Format::kPercent},
+    {"needle", "needle", Format::kPercent},
+};
+
+const ArmLook* Named(const std::vector<ArmLook>& arms, const std::string& name) {
+  for (const ArmLook& look : arms) {
+    if (look.arm["name"].Text() == name) return &look;
+  }
+  return nullptr;
+}
+
+// A row per simulated runtime: its own numbers stand in the table of all arms.
+std::string RuntimeTable(const std::vector<ArmLook>& arms) {
+  std::vector<TableRow> rows;
+  std::vector<const LossColumn*> columns;
+  for (const LossColumn& column : kLosses) {
+    for (const ArmLook& look : arms) {
+      if (!look.arm.Has("ideal") || !look.arm["ideal"].Has(column.member)) continue;
+      columns.push_back(&column);
+      break;
+    }
+  }
+  for (const ArmLook& look : arms) {
+    if (!look.arm.Has("ideal")) continue;
+    const Record ideal = look.arm["ideal"];
+    const ArmLook* other = Named(arms, ideal["arm"].Text());
+    TableRow row{
+        {ArmNameHtml(look), other == nullptr ? kNoNumber : Html(other->label)}, "", {"", "text"}};
+    for (const LossColumn* column : columns) {
+      row.cells.push_back(ideal.Has(column->member) ? Value(ideal[column->member], column->format)
+                                                    : kNoNumber);
+    }
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty()) return {};
+  std::vector<std::string> header = {"runtime", "against"};
+  for (const LossColumn* column : columns) header.emplace_back(column->heading);
+  return "<h3>What runtimes lose</h3>\n" +
+         Note(
+             "Each runtime simulated as it computes and stores, less the method that it implements "
+             "in exact arithmetic: above zero is worse, except under “same token” and “needle”.") +
+         Table("Runtimes against the ideal", header, rows);
+}
+
+}  // namespace
+
+std::string MethodsSection(const Record& report) {
+  if (!report.Has("validation")) return {};
+  const std::vector<ArmLook> arms = LookOfArms(report["validation"]);
+  std::string html = ParetoCharts(arms, "pareto");
+  html += ArmTable(arms, IsOnFront(arms));
+  html += Note(
+      "Least error first. Lower is better, except “same token” (how often the most likely token "
+      "stays the same) and “needle”. Attention-KL: KL(S‖Ŝ) of the attention rows of the second "
+      "half "
+      "of each sequence, mean over heads and layers, in nats; end to end: with the errors of "
+      "earlier layers carried along. Output error: relative Frobenius norm. Bits: by the paper’s "
+      "formula, and of every byte stored. Small print: 95 % bootstrap intervals over pieces of "
+      "sequences.");
+  return html + RuntimeTable(arms);
+}
+
+}  // namespace oscar

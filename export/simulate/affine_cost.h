@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a cache of rows with a scale and a zero per quantization group costs, windows included
+// (reference/methods.md section 10): a mean over the K and V elements of all layers. Trap: the
+// paper's metadata is not what runtimes allocate, so both are given.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+
+inline constexpr int64_t kWholeHead = -1;
+
+// Rows of one side (token, KV head).
+struct AffineSide {
+  double bits = 2;                   // per value; 0 and 16: nothing is quantized
+  double metadata_bits = 32;         // per quantization group, as papers count: 16-bit numbers
+  double actual_metadata_bits = 64;  // and as the implementation stores it: float32
+  // Values; 0: the options', which is 0 for the whole head; kWholeHead whatever the options say.
+  int64_t quant_group_size = 0;
+};
+
+// CacheMethod::cost of a method with the arm's windows.
+std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)> AffineCost(
+    const AffineSide& k, const AffineSide& v);
+inline auto AffineCost(const AffineSide& both) { return AffineCost(both, both); }
+
+// CacheMethod::cost where nothing is quantized.
+CacheCost UnquantizedCost(const MethodContext&, const ArmOptions&, int64_t tokens);
+
+}  // namespace oscar

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The quantizers of linalg/affine_families.h on tensors of any device: the same operations in the
+// same order, so codes and values equal the scalar ones bit for bit. Trap: the last dim is one
+// quantization group; reshape or transpose first.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "linalg/affine_families.h"
+
+namespace oscar {
+
+struct AffineFamilyCodes {
+  at::Tensor codes;            // [..., group size], whole numbers in the type of the rows
+  at::Tensor scales, offsets;  // [..., 1], rounded to the rule's metadata type unless float64
+};
+
+// `groups` [..., group size] float32 or float64.
+AffineFamilyCodes EncodeAffineFamily(const at::Tensor& groups, const AffineRule& rule);
+at::Tensor DecodeAffineFamily(const AffineFamilyCodes& encoded, const AffineRule& rule);
+
+// Both, of rows [..., dim] whose groups are `quant_group_size` neighbours.
+at::Tensor AffineFamilyRoundTrip(const at::Tensor& rows, const AffineRule& rule,
+                                 int64_t quant_group_size);
+
+// linalg/stored_float.h: float64 is not rounded.
+at::Tensor RoundTo(const at::Tensor& x, StoredFloat type);
+
+// linalg/tree_sum.h along `dim`, which stays with size 1.
+at::Tensor TreeSum(const at::Tensor& x, int64_t dim);
+
+// sqrt, exp and ln of float32 computed in float64 and rounded, which gives the same bits
+// everywhere: at::sqrt on a CPU is MKL's, which misses the nearest float in 6 of 1000 cases.
+// float64 as it is.
+at::Tensor RoundedSqrt(const at::Tensor& x);
+at::Tensor RoundedExp(const at::Tensor& x);
+at::Tensor RoundedLog(const at::Tensor& x);
+
+}  // namespace oscar

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keys multiplied by the invertible matrix that balances their quantization noise against the
+// queries (README.md, "A better key transform"), values likewise against o_proj. For runtimes that
+// load one matrix for queries and another for keys.
+#include "export/simulate/methods.h"
+#include "export/simulate/transformed_methods.h"
+
+namespace oscar {
+namespace {
+
+constexpr KeyTransformOptions kBalancedKeys = {.kind = KeyTransformKind::kBalanced};
+
+const TransformedMethod kBalanced[] = {
+    {.name = "balanced",
+     .description = "balanced keys per KV head, centred, 2 bits",
+     .keys = kBalancedKeys},
+    {.name = "balanced_k3v2",
+     .description = "balanced keys per KV head, centred, 3 bits; values 2 bits",
+     .keys = kBalancedKeys,
+     .k_bits = 3,
+     .k_clip = 0.96,
+     .v_clip = 0.90},
+    {.name = "balanced_k4v2",
+     .description = "balanced keys per KV head, centred, 4 bits; values 2 bits",
+     .keys = kBalancedKeys,
+     .k_bits = 4,
+     .k_clip = 0.99,
+     .v_clip = 0.90},
+    {.name = "balanced_values",
+     .description = "balanced keys and values per KV head, centred, 2 bits",
+     .keys = kBalancedKeys,
+     .value_epsilon = 1e-3},
+};
+
+}  // namespace
+
+std::vector<CacheMethod> BalancedMethods() { return TransformedMethods(kBalanced); }
+
+}  // namespace oscar

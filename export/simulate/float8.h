@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// linalg/float8.h on tensors of any device: what is read of rows stored in 8-bit floats.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "linalg/float8.h"
+
+namespace oscar {
+
+// rows float32 or float64, finite; scales of the same type, broadcast over them.
+at::Tensor Float8RoundTrip(const at::Tensor& rows, const at::Tensor& scales, Float8Type type);
+
+}  // namespace oscar

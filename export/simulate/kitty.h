@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kitty (arXiv 2511.18643): KIVI's grouping in pages of 128 tokens, where the channels with the
+// largest mean |k| of a page get 4 bits. Trap: the key buffer empties when a token arrives that
+// does not fit, not when it is full; a prefill empties it whenever it is full. Source:
+// reference/methods.md section 6.2.
+#pragma once
+
+#include "export/simulate/cache_method.h"
+#include "linalg/affine_families.h"
+
+namespace oscar {
+
+enum class KittyVariant {
+  kSimulator,  // HE; floor of the range 1e-4 for 16-bit rows, 1e-6 for others
+  kKernel,     // HU; floor of the scale 1e-6
+};
+
+struct KittyOptions {
+  double boosted = 0.125;  // rho: part of the key channels that get 4 bits
+  KittyVariant variant = KittyVariant::kSimulator;
+  bool quantizes = true;
+};
+
+inline constexpr int64_t kKittyPage = 128;  // tokens; of the key buffer and recent values as well
+inline constexpr int64_t kKittySink = 32;   // tokens
+
+// The quantizer of rows that are stored in 16 bits, or not. Its bits are the plain channels'.
+AffineRule KittyRule(KittyVariant variant, bool sixteen_bit_rows);
+
+// End of the keys that a query reads quantized in a cache of `length` tokens, its own included,
+// after a prefill of `prefill_tokens`. A query inside the prefill reads what a prefill that ended
+// before it would have left.
+int64_t KittyKeysEnd(int64_t length, int64_t prefill_tokens);
+
+// Pages [pages, 128, num_kv_heads, dim], float32 or float64; dequantized.
+at::Tensor KittyKeysRoundTrip(const at::Tensor& pages, double boosted, const AffineRule& rule);
+
+LayerCache KittyCache(const KittyOptions& options, int64_t prefill_tokens);
+CacheCost KittyCost(const KittyOptions& options, const std::vector<LayerSpec>& layers,
+                    int64_t tokens);
+
+}  // namespace oscar

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See kivi.h.
+#include "export/simulate/kivi.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "export/evaluate/bits_per_element.h"
+#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/token_blocks.h"
+#include "linalg/check.h"
+#include "linalg/code_packing.h"
+
+namespace oscar {
+namespace {
+
+constexpr double kMetadataBits = 32;  // float16 scale and minimum
+
+AffineRule RuleOf(const KiviOptions& options) {
+  return {
+      .family = AffineFamily::kMinOffset, .bits = options.bits, .metadata = StoredFloat::kFloat16};
+}
+
+// Blocks [blocks, R, num_kv_heads, dim], a scale for G tokens of a channel.
+at::Tensor KeysRoundTrip(const at::Tensor& blocks, const KiviOptions& options) {
+  const at::Tensor channels = blocks.permute({0, 2, 3, 1}).contiguous();
+  return AffineFamilyRoundTrip(channels, RuleOf(options), options.quant_group_size)
+      .permute({0, 3, 1, 2});
+}
+
+CachedRows Store(const CacheSides& rows, const KiviOptions& options) {
+  if (options.bits == 0) return {{ComputeRows(rows.k), ComputeRows(rows.v)}, {}};
+  const int64_t group = GroupWithin(rows.v.size(-1), options.quant_group_size);
+  const auto keys = [&](const at::Tensor& blocks) { return KeysRoundTrip(blocks, options); };
+  return {{ThroughTokenBlocks(rows.k, options.sink, options.residual, keys),
+           AffineFamilyRoundTrip(ComputeRows(rows.v), RuleOf(options), group)},
+          {}};
+}
+
+CacheMethod Kivi(std::string_view name, std::string_view description, const KiviOptions& options) {
+  return {
+      .name = name,
+      .description = description,
+      .takes_clip = false,
+      .takes_windows = false,
+      .make = [options](const MethodContext&, size_t,
+                        const ArmOptions&) { return KiviCache(options); },
+      .cost = [options](const MethodContext& context, const ArmOptions&,
+                        int64_t tokens) { return KiviCost(options, context.layers(), tokens); }};
+}
+
+}  // namespace
+
+LayerCache KiviCache(const KiviOptions& options) {
+  OSCAR_CHECK_EQ(options.residual % options.quant_group_size, 0);
+  return {.store = [options](const CacheSides& rows) { return Store(rows, options); },
+          .k_exact = ExactUntilBlocksFill(options.sink, options.residual, 1),
+          .v_exact = ExactInWindows({options.sink, options.residual + 1})};
+}
+
+CacheCost KiviCost(const KiviOptions& options, const std::vector<LayerSpec>& layers,
+                   int64_t tokens) {
+  const int64_t behind = std::max<int64_t>(0, tokens - options.sink);
+  // Of one row per token: dim values in groups of `group`, `quantized` of the tokens.
+  const auto bits_of = [&](int64_t dim, int64_t group, int64_t quantized) {
+    const double bits = options.bits + kMetadataBits / static_cast<double>(group);
+    const int64_t payload = 8 * PackedBytes(quantized * dim, options.bits);
+    const double metadata = kMetadataBits * static_cast<double>(quantized * dim / group);
+    const double exact = kKeptBits * static_cast<double>((tokens - quantized) * dim);
+    return RowBits{PaperRowBits(tokens, options.sink, dim, bits),
+                   static_cast<double>(payload) + metadata + exact};
+  };
+  return MeanCost(
+      layers, tokens,
+      [&](int64_t dim, int64_t) {
+        return bits_of(dim, options.quant_group_size, behind / options.residual * options.residual);
+      },
+      [&](int64_t dim, int64_t) {
+        return bits_of(dim, GroupWithin(dim, options.quant_group_size),
+                       std::max<int64_t>(0, behind - options.residual));
+      });
+}
+
+std::vector<CacheMethod> KiviMethods() {
+  return {Kivi("kivi2", "KIVI, 2 bits, groups of 128", {.bits = 2}),
+          Kivi("kivi2_sink", "KIVI, 2 bits, groups of 128, 32 exact first tokens",
+               {.bits = 2, .sink = 32}),
+          Kivi("kivi2_g32", "KIVI, 2 bits, groups of 32 (its paper's)",
+               {.bits = 2, .quant_group_size = 32}),
+          Kivi("kivi4", "KIVI, 4 bits, groups of 128", {.bits = 4}),
+          Kivi("kivi4_g32", "KIVI, 4 bits, groups of 32", {.bits = 4, .quant_group_size = 32})};
+}
+
+}  // namespace oscar

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// KIVI (arXiv 2402.02750): keys per channel over consecutive tokens, values per token over
+// neighbouring channels, family A2 with float16 scale and minimum, and a residual of exact tokens.
+// Trap: keys leave the residual all at once, values one by one, and the query of the step that
+// quantizes still reads what is about to be. Source: reference/methods.md section 6.1.
+#pragma once
+
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+
+struct KiviOptions {
+  int bits = 2;                    // 0: nothing is quantized
+  int64_t quant_group_size = 128;  // G: tokens of a key's channel, channels of a value's token
+  int64_t residual = 128;          // R: tokens, a multiple of G
+  int64_t sink = 0;                // first tokens, exact
+};
+
+// Blocks of R keys are counted from the sinks on. Wherever prefill ended, a query at `length` reads
+// keys from sink + R floor((length - 1 - sink) / R) on and the last R + 1 values exactly: its own
+// token is appended before, and quantization follows attention.
+LayerCache KiviCache(const KiviOptions& options);
+CacheCost KiviCost(const KiviOptions& options, const std::vector<LayerSpec>& layers,
+                   int64_t tokens);
+
+}  // namespace oscar

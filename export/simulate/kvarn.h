@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// KVarN (arXiv 2606.03458): Hadamard rotation of every head, then tiles of tokens whose rows and
+// columns are divided to equal variance before they are quantized. Trap: rows are channels for keys
+// and tokens for values. Source: reference/methods.md section 5.
+#pragma once
+
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+
+struct KvarnOptions {
+  int k_bits = 4, v_bits = 2;  // 0: that side is not quantized
+  int64_t tile = 128;          // tokens
+  int iterations = 16;         // newer releases: 8
+};
+
+inline constexpr int64_t kKvarnSink = 128;  // tokens
+
+// The first 128 tokens and the unfinished tile are exact; a tile is quantized with its last token.
+LayerCache KvarnCache(const KvarnOptions& options);
+CacheCost KvarnCost(const KvarnOptions& options, const std::vector<LayerSpec>& layers,
+                    int64_t tokens);
+
+}  // namespace oscar

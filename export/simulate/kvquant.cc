@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// KVQuant in all its variants (arXiv 2401.18079): nuq (k-means levels; the method), int (uniform)
+// and nf (NormalFloat) levels, 1 % outliers or none, the first token exact.
+#include <array>
+
+#include "export/simulate/kvquant_fit.h"
+#include "export/simulate/methods.h"
+#include "linalg/quantile.h"
+
+namespace oscar {
+namespace {
+
+struct Variant {
+  std::string_view name, description;
+  KvQuantLevels levels;
+  int bits;
+  double kept;
+};
+
+using enum KvQuantLevels;
+constexpr std::array kVariants = {
+    Variant{"kvquant_nuq2", "KVQuant, 2-bit k-means levels with Q-Norm, 1 % outliers", kKMeans, 2,
+            0.99},
+    Variant{"kvquant_nuq3", "KVQuant, 3-bit k-means levels, 1 % outliers", kKMeans, 3, 0.99},
+    Variant{"kvquant_nuq4", "KVQuant, 4-bit k-means levels, 1 % outliers", kKMeans, 4, 0.99},
+    Variant{"kvquant_nuq2_dense", "KVQuant, 2-bit k-means levels with Q-Norm, no outliers", kKMeans,
+            2, 1},
+    Variant{"kvquant_nuq3_dense", "KVQuant, 3-bit k-means levels, no outliers", kKMeans, 3, 1},
+    Variant{"kvquant_nuq4_dense", "KVQuant, 4-bit k-means levels, no outliers", kKMeans, 4, 1},
+    Variant{"kvquant_int2", "KVQuant, 2-bit uniform levels, 1 % outliers", kUniform, 2, 0.99},
+    Variant{"kvquant_int3", "KVQuant, 3-bit uniform levels, 1 % outliers", kUniform, 3, 0.99},
+    Variant{"kvquant_int4", "KVQuant, 4-bit uniform levels, 1 % outliers", kUniform, 4, 0.99},
+    Variant{"kvquant_nf2", "KVQuant, 2-bit NormalFloat levels, 1 % outliers", kNormalFloat, 2,
+            0.99},
+    Variant{"kvquant_nf3", "KVQuant, 3-bit NormalFloat levels, 1 % outliers", kNormalFloat, 3,
+            0.99},
+    Variant{"kvquant_nf4", "KVQuant, 4-bit NormalFloat levels, 1 % outliers", kNormalFloat, 4,
+            0.99},
+};
+
+KvQuantOptions OptionsOf(const Variant& variant, uint64_t seed) {
+  return {.bits = variant.bits,
+          .levels = variant.levels,
+          .kept = variant.kept,
+          .q_norm = variant.levels == kKMeans && variant.bits == 2,
+          .seed = seed};
+}
+
+constexpr double kOutlierBits = 16 + 16;  // value and index
+constexpr double kPointerBits = 32;       // per token and side: where its outliers begin
+constexpr double kRangeBits = 2 * 16;     // low and high of a token's values
+
+// Outliers that a token of `channels` values has: those at or beyond its own quantiles.
+double ValueOutliers(int64_t channels, double kept) {
+  const KeptQuantiles quantiles = QuantilesKeeping(kept);
+  const QuantileRank low = RankOfQuantile(quantiles.low, channels),
+                     high = RankOfQuantile(quantiles.high, channels);
+  const int64_t below = low.lower + 1;
+  const int64_t above = channels - high.lower - (high.fraction > 0 ? 1 : 0);
+  return static_cast<double>(below + above);
+}
+
+// Bits of a quantized token, all heads of one side.
+CacheCost TokenBits(const Variant& variant, bool keys, int64_t channels) {
+  const auto values = static_cast<double>(channels);
+  const double outliers = (1 - variant.kept) * values;
+  CacheCost bits = {variant.bits * values + kOutlierBits * outliers, variant.bits * values};
+  if (variant.kept < 1) {
+    bits.actual +=
+        kPointerBits + kOutlierBits * (keys ? outliers : ValueOutliers(channels, variant.kept));
+  }
+  if (!keys) bits.actual += kRangeBits;
+  return bits;
+}
+
+CacheCost Cost(const Variant& variant, const MethodContext& context, int64_t tokens) {
+  const auto exact = static_cast<double>(std::min(tokens, OptionsOf(variant, 0).first_tokens));
+  const double quantized = static_cast<double>(tokens) - exact;
+  CacheCost sum;
+  double elements = 0;
+  for (const LayerSpec& layer : context.layers()) {
+    const AttentionSpec& spec = layer.attention;
+    for (const bool keys : {true, false}) {
+      const int64_t channels = spec.num_kv_heads * (keys ? spec.head_dim : spec.v_head_dim);
+      const CacheCost bits = TokenBits(variant, keys, channels);
+      const double kept = exact * 16 * static_cast<double>(channels);
+      sum.paper += quantized * bits.paper + kept;
+      sum.actual += quantized * bits.actual + kept;
+      elements += static_cast<double>(tokens * channels);
+    }
+  }
+  return {sum.paper / elements, sum.actual / elements};
+}
+
+}  // namespace
+
+std::vector<CacheMethod> KvQuantMethods() {
+  std::vector<CacheMethod> methods;
+  for (const Variant& variant : kVariants) {
+    methods.push_back(
+        {.name = variant.name,
+         .description = variant.description,
+         .takes_clip = false,
+         .takes_windows = false,
+         .needs_rows = true,
+         .make =
+             [&variant](const MethodContext& context, size_t layer_index, const ArmOptions&) {
+               const KvQuantOptions options = OptionsOf(variant, context.options().seed);
+               const RopeSpec& rope = context.layers()[layer_index].attention.rope;
+               return KvQuantCache(rope, FitKvQuant(rope, context.rows(), options), options);
+             },
+         .cost = [&variant](const MethodContext& context, const ArmOptions&,
+                            int64_t tokens) { return Cost(variant, context, tokens); }});
+  }
+  return methods;
+}
+
+}  // namespace oscar

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See kvquant_fit.h.
+#include "export/simulate/kvquant_fit.h"
+
+#include <ATen/ATen.h>
+
+#include <span>
+#include <utility>
+
+#include "export/simulate/rope_rows.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+#include "linalg/kmeans_1d.h"
+#include "linalg/normal_float.h"
+#include "linalg/stored_float.h"
+
+namespace oscar {
+namespace {
+
+// Tokens from `first` on of all sequences: [tokens, channels] float32. `prepare` sees whole ones.
+at::Tensor Channels(const std::vector<at::Tensor>& sequences, int64_t first,
+                    const std::function<at::Tensor(const at::Tensor&)>& prepare) {
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& rows : sequences) {
+    if (rows.size(0) > first)
+      parts.push_back(prepare(rows.to(at::kFloat)).slice(0, first).flatten(1));
+  }
+  if (parts.empty())
+    throw InputError("KVQuant: no calibration sequence is longer than its exact first tokens");
+  return at::cat(parts);
+}
+
+at::Tensor Unchanged(const at::Tensor& rows) { return rows; }
+
+at::Tensor ToFloat16(const at::Tensor& x) {
+  return x.clamp(-kMaxFloat16, kMaxFloat16).to(at::kHalf).to(at::kFloat);
+}
+
+std::vector<float> Centroids(const at::Tensor& u, const at::Tensor& weights, int64_t clusters,
+                             const KvQuantOptions& options) {
+  const auto [sorted, order] = u.sort();
+  const at::Tensor values = sorted.cpu();
+  const at::Tensor host_weights =
+      weights.defined() ? weights.index_select(0, order).to(at::kFloat).cpu() : at::Tensor();
+  const auto span = [](const at::Tensor& x) {
+    return std::span<const float>(x.const_data_ptr<float>(), static_cast<size_t>(x.numel()));
+  };
+  return KMeans1d(span(values),
+                  host_weights.defined() ? span(host_weights) : std::span<const float>(),
+                  {clusters, options.max_iterations, options.seed});
+}
+
+MeanAndSigma Statistics(const at::Tensor& x) {
+  const at::Tensor wide = x.to(at::kDouble);
+  return {wide.mean().item<double>(), wide.std(/*unbiased=*/false).item<double>()};
+}
+
+// Levels for normalized values u [n]; those beyond +-1 are outliers and count for nothing.
+// `weights` [n] or undefined.
+NonuniformFormat FitLevels(const at::Tensor& u, const at::Tensor& weights,
+                           const KvQuantOptions& options) {
+  NonuniformFormat format;
+  format.bits = options.bits;
+  switch (options.levels) {
+    case KvQuantLevels::kUniform:
+      return format;
+    case KvQuantLevels::kNormalFloat:
+      format.levels = format.values = NormalFloatLevels(options.bits);
+      return format;
+    case KvQuantLevels::kKMeans:
+      break;
+  }
+  const at::Tensor inside = u.abs().le(1);  // false for the NaN of a range without width
+  const at::Tensor inliers = u.masked_select(inside);
+  if (inliers.numel() == 0)
+    throw InputError("KVQuant: the calibration rows of a layer do not vary, so no level fits them");
+  format.levels = Centroids(inliers, weights.defined() ? weights.masked_select(inside) : weights,
+                            int64_t{1} << options.bits, options);
+  format.values = format.levels;
+  if (options.q_norm) {
+    format.values = QNormLevels(format.levels, Statistics(inliers),
+                                Statistics(NearestLevels(inliers, format, false)));
+  }
+  return format;
+}
+
+}  // namespace
+
+KvQuantLayer FitKvQuant(const RopeSpec& rope, const CalibrationRows& rows,
+                        const KvQuantOptions& options, const KvQuantWeights& weights) {
+  KvQuantLayer layer;
+  if (options.bits == 0) return layer;
+  const auto undo = [&rope](const at::Tensor& keys) { return UndoRope(keys, rope); };
+  const auto flat = [&](const std::vector<at::Tensor>& sequences) {
+    return sequences.empty() ? at::Tensor()
+                             : Channels(sequences, options.first_tokens, Unchanged).flatten();
+  };
+  const at::Tensor k = Channels(rows.k, options.first_tokens, undo);
+  const TensorRange range = QuantileRange(k, options.kept, 0);
+  layer.k_range = {ToFloat16(range.low), ToFloat16(range.high)};
+  layer.k = FitLevels(Normalized(k, layer.k_range).flatten(), flat(weights.k), options);
+  const at::Tensor v = Channels(rows.v, options.first_tokens, Unchanged);
+  layer.v = FitLevels(Normalized(v, QuantileRange(v, options.kept, 1)).flatten(), flat(weights.v),
+                      options);
+  return layer;
+}
+
+LayerCache KvQuantCache(const RopeSpec& rope, const KvQuantLayer& layer,
+                        const KvQuantOptions& options) {
+  const auto store = [rope, layer, options](const CacheSides& rows) {
+    const at::ScalarType dtype = rows.k.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const at::Tensor k = rows.k.to(dtype), v = rows.v.to(dtype);
+    if (options.bits == 0) return CachedRows{.quantized = {k, v}};
+    const auto to_k = k.options();
+    const TensorRange range = {layer.k_range.low.to(to_k), layer.k_range.high.to(to_k)};
+    const at::Tensor keys =
+        RoundTripChannels(UndoRope(k, rope).flatten(1), range, layer.k, options.kept < 1);
+    const at::Tensor values = RoundTripTokens(v.flatten(1), options.kept, layer.v);
+    return CachedRows{.quantized = {ApplyRope(keys.view(k.sizes()), rope), values.view(v.sizes())}};
+  };
+  const ExactTokens exact = {options.first_tokens, {}};
+  return {.store = store, .k_exact = exact, .v_exact = exact};
+}
+
+}  // namespace oscar

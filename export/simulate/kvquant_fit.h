@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// KVQuant (arXiv 2401.18079; reference/methods.md 6.3) fitted to rows of one layer: key ranges per
+// channel before rope, levels by k-means for keys and for values. Trap: a channel is one dimension
+// of one KV head, and a token's values are those of all its heads together.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "export/simulate/cache_method.h"
+#include "export/simulate/nonuniform_tensor.h"
+
+namespace oscar {
+
+enum class KvQuantLevels { kKMeans, kNormalFloat, kUniform };
+
+struct KvQuantOptions {
+  int bits = 2;  // 0: nothing is quantized
+  KvQuantLevels levels = KvQuantLevels::kKMeans;
+  double kept = 0.99;           // 1 - fraction of outliers per side; 1: dense, none
+  bool q_norm = false;          // of k-means levels
+  int64_t first_tokens = 1;     // exact, and not fitted to
+  int64_t max_iterations = 50;  // of k-means
+  uint64_t seed = 0;
+};
+
+struct KvQuantLayer {
+  NonuniformFormat k, v;
+  TensorRange k_range;  // [1, num_kv_heads * head_dim] float32, rounded to float16
+};
+
+// Squared gradients of the loss by every key before rope and every value, for the fit of levels
+// (Fisher information): as CalibrationRows::k and v. Empty: 1 each.
+struct KvQuantWeights {
+  std::vector<at::Tensor> k, v;
+};
+
+// Throws InputError if no sequence is longer than first_tokens, or a side does not vary at all.
+KvQuantLayer FitKvQuant(const RopeSpec& rope, const CalibrationRows& rows,
+                        const KvQuantOptions& options, const KvQuantWeights& weights = {});
+
+LayerCache KvQuantCache(const RopeSpec& rope, const KvQuantLayer& layer,
+                        const KvQuantOptions& options);
+
+}  // namespace oscar

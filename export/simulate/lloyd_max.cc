@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// OSCAR's rotations with the Lloyd-Max codecs of linalg/lloyd_max_codec.h on the whole head: the
+// exact one, the equidistant one of its serving code, and llama.cpp's blocks of 32 with its table
+// as it is. Trap: what a server really holds is a mixture, since only prompts are written so; that
+// is runtime_sglang_lm. llama.cpp's own Hadamard transform is off, as OSCAR's branch runs it.
+#include "export/simulate/affine_cost.h"
+#include "export/simulate/lloyd_max_tensor.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/rotation_caches.h"
+#include "export/simulate/stored_rotations.h"
+#include "linalg/rotation.h"
+
+namespace oscar {
+namespace {
+
+enum class Base { kOwn, kShared, kHadamard };
+
+struct LloydMaxRow {
+  std::string_view name, description;
+  Base base;
+  LloydMaxForm form;
+};
+
+constexpr LloydMaxForm kExact = LloydMaxForm::kExact, kServing = LloydMaxForm::kServing,
+                       kLlamaCpp = LloydMaxForm::kLlamaCpp;
+
+constexpr LloydMaxRow kTable[] = {
+    {"oscar_lloyd_max", "OSCAR with Lloyd-Max levels, 2 bits", Base::kOwn, kExact},
+    {"oscar_lloyd_max_serving", "OSCAR with the equidistant levels of SGLANG_LLOYD_MAX, 2 bits",
+     Base::kOwn, kServing},
+    {"oscar_lloyd_max_llamacpp", "OSCAR with llama.cpp's q2_0 levels, 2 bits", Base::kOwn,
+     kLlamaCpp},
+    {"oscar_shared_lloyd_max", "OSCAR, shared rotation, Lloyd-Max levels, 2 bits", Base::kShared,
+     kExact},
+    {"oscar_shared_lloyd_max_serving",
+     "OSCAR, shared rotation, equidistant levels of SGLANG_LLOYD_MAX, 2 bits", Base::kShared,
+     kServing},
+    {"oscar_shared_lloyd_max_llamacpp", "OSCAR, shared rotation, llama.cpp's q2_0 levels, 2 bits",
+     Base::kShared, kLlamaCpp},
+    {"hadamard_lloyd_max", "Hadamard rotation with Lloyd-Max levels, 2 bits", Base::kHadamard,
+     kExact},
+    {"hadamard_lloyd_max_serving",
+     "Hadamard rotation with the equidistant levels of SGLANG_LLOYD_MAX, 2 bits", Base::kHadamard,
+     kServing},
+    {"hadamard_lloyd_max_llamacpp", "Hadamard rotation with llama.cpp's q2_0 levels, 2 bits",
+     Base::kHadamard, kLlamaCpp},
+};
+
+RotationGrouping GroupingOf(Base base) {
+  return base == Base::kShared ? RotationGrouping::kShared : RotationGrouping::kOwn;
+}
+
+LayerCache Make(const LloydMaxRow& row, const MethodContext& context, size_t layer_index,
+                const ArmOptions& options) {
+  RotatedQuantizer k, v;
+  if (row.base == Base::kHadamard) {
+    const AttentionSpec& spec = context.layers()[layer_index].attention;
+    const ClipPair clip = GivenClip(context, options);
+    k = {.rotation = RotationTensor({HadamardRotation(spec.head_dim).matrix()}),
+         .clip_ratio = clip.k};
+    v = {.rotation = RotationTensor({HadamardRotation(spec.v_head_dim).matrix()}),
+         .clip_ratio = clip.v};
+  } else {
+    std::tie(k, v) = StoredRotations(context, layer_index, GroupingOf(row.base), options.clip);
+  }
+  k.codec =
+      v.codec = [form = row.form](const at::Tensor& rows) { return LloydMaxRoundTrip(rows, form); };
+  return RotatedCache(context, options, std::move(k), std::move(v));
+}
+
+// A deviation and a mean in place of scale and zero: float32 in SGLang's buffers, fp16 per 32
+// values in llama.cpp's blocks.
+AffineSide CostOf(LloydMaxForm form) {
+  if (form == kLlamaCpp) return {.actual_metadata_bits = 32, .quant_group_size = kLlamaScaleValues};
+  return {.quant_group_size = kWholeHead};
+}
+
+}  // namespace
+
+std::vector<CacheMethod> LloydMaxMethods() {
+  std::vector<CacheMethod> methods;
+  for (const LloydMaxRow& row : kTable) {
+    const bool oscar = row.base != Base::kHadamard;
+    methods.push_back(
+        {.name = row.name,
+         .description = row.description,
+         .takes_bf16 = true,
+         .as_published = {.clip = row.form == kServing, .windows = oscar},
+         .make =
+             [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+               return Make(row, context, layer_index, options);
+             },
+         .cost = AffineCost(CostOf(row.form)),
+         .available = oscar ? HasStoredRotations(GroupingOf(row.base)) : nullptr});
+  }
+  return methods;
+}
+
+}  // namespace oscar

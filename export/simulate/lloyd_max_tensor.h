@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The codecs of linalg/lloyd_max_codec.h on tensors of any device: the same operations in the same
+// order, so codes and values equal the scalar ones bit for bit on a CPU.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "linalg/lloyd_max_codec.h"
+
+namespace oscar {
+
+// What is read of rows [..., dim] float32 or float64, rotated and clipped before.
+at::Tensor LloydMaxRoundTrip(const at::Tensor& rows, LloydMaxForm form,
+                             StoredFloat metadata = StoredFloat::kFloat32);
+
+}  // namespace oscar

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// KVQuant's round trips of linalg/nonuniform_codec.h on tensors of any device: the same operations
+// in the same order, so values equal the scalar codec's bit for bit.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "linalg/nonuniform_codec.h"
+
+namespace oscar {
+
+// Quantiles of `values` along `dim`, which is kept with size 1: interpolated as in
+// linalg/quantile.h.
+struct TensorRange {
+  at::Tensor low, high;
+};
+TensorRange QuantileRange(const at::Tensor& values, double kept, int64_t dim);
+
+// (y - offset) / half of a range: [-1, 1] inside it.
+at::Tensor Normalized(const at::Tensor& y, const TensorRange& range);
+
+// The level nearest to each u, of `read_back` (the format's values or its levels).
+at::Tensor NearestLevels(const at::Tensor& u, const NonuniformFormat& format, bool read_back);
+
+// y [tokens, channels] float32 or float64; the range of each channel [1, channels] in that type.
+at::Tensor RoundTripChannels(const at::Tensor& y, const TensorRange& range,
+                             const NonuniformFormat& format, bool keep_outliers);
+
+// Each token by the range of what its own outliers leave; kept = 1: no outliers.
+at::Tensor RoundTripTokens(const at::Tensor& y, double kept, const NonuniformFormat& format);
+
+}  // namespace oscar

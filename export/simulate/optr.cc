@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// OptR (arXiv 2608.02691; reference/methods.md section 7): INT2 with keys centred by the artifact's
+// key mean and a rotation per KV head that gradient descent on calibration rows refined
+// (calib/rotation_refinement.h). Trap: it learns with the windows of the options whether or not the
+// arm has them, so that an arm without windows reads the same quantized rows.
+#include <ATen/ATen.h>
+
+#include <array>
+
+#include "calib/affine_tensor.h"
+#include "calib/rotation_refinement.h"
+#include "export/simulate/affine_cost.h"
+#include "export/simulate/fitted_moments.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/rotation_caches.h"
+#include "export/simulate/stored_rotations.h"
+#include "linalg/rotation.h"
+
+namespace oscar {
+namespace {
+
+enum class Base { kShared, kOwn, kHadamard };
+
+struct Variant {
+  std::string_view name, description;
+  Base base;
+};
+
+constexpr std::array kVariants = {
+    Variant{"optr", "OptR: OSCAR's rotation of a layer refined for each KV head, centred keys",
+            Base::kShared},
+    Variant{"optr_per_head", "OptR from the artifact's rotation of each KV head, centred keys",
+            Base::kOwn},
+    Variant{"optr_hadamard", "OptR from the Hadamard rotation (QuaRot), centred keys",
+            Base::kHadamard},
+};
+
+struct Start {
+  HeadTransforms k, v;
+};
+
+Start StartOf(Base base, const MethodContext& context, size_t layer_index) {
+  if (base == Base::kHadamard) {
+    const AttentionSpec& spec = context.layers()[layer_index].attention;
+    return {{RotationTensor({HadamardRotation(spec.head_dim).matrix()}), {}},
+            {RotationTensor({HadamardRotation(spec.v_head_dim).matrix()}), {}}};
+  }
+  const auto [k, v] = StoredRotations(
+      context, layer_index, base == Base::kOwn ? RotationGrouping::kOwn : RotationGrouping::kShared,
+      false);
+  return {{k.rotation, {}}, {v.rotation, {}}};
+}
+
+at::Tensor KeyMeans(const MethodContext& context, size_t layer_index) {
+  const LayerMoments moments = ArtifactMoments(context, layer_index);
+  at::Tensor means = at::empty({moments.num_kv_heads, moments.head_dim}, at::kFloat);
+  float* out = means.mutable_data_ptr<float>();
+  for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
+    for (const double value : moments.KeyMean(head)) *out++ = static_cast<float>(value);
+  }
+  return means;
+}
+
+RefinementProblem Problem(const MethodContext& context, size_t layer_index) {
+  RefinementProblem problem;
+  problem.attention = context.layers()[layer_index].attention;
+  std::vector<RefinementSequence> sequences;
+  const CalibrationRows& rows = context.rows();
+  for (size_t i = 0; i < rows.k.size(); ++i) sequences.push_back({rows.q[i], rows.k[i], rows.v[i]});
+  problem.rows = SplitRows(std::move(sequences));
+  problem.key_mean = KeyMeans(context, layer_index);
+  if (context.options().output_projection)
+    problem.output_projection = context.options().output_projection(layer_index);
+  return problem;
+}
+
+// A threshold for each quantization group, where RotatedQuantizer has one for the head.
+RotatedQuantizer Side(const RefinedSide& side, const RefinedQuantizer& quantizer) {
+  RotatedQuantizer stored = {.rotation = side.transform,
+                             .clip_ratio = quantizer.clip_ratio,
+                             .quant_group_size = quantizer.quant_group_size};
+  const int64_t group = quantizer.quant_group_size;
+  if (group == 0 || group == side.transform.size(-1)) return stored;
+  stored.clip_ratio = 0;
+  stored.codec = [group, ratio = quantizer.clip_ratio](const at::Tensor& rows) {
+    const at::Tensor groups = rows.reshape({-1, group});
+    const at::Tensor thresholds = ClipThresholds(std::get<0>(groups.abs().sort(-1)), ratio);
+    return AffineRoundTrip(groups, thresholds, group).view(rows.sizes());
+  };
+  return stored;
+}
+
+LayerCache MakeCache(Base base, const MethodContext& context, size_t layer_index,
+                     const ArmOptions& options) {
+  const ClipPair ratios = GivenClip(context, options);
+  const int64_t group = context.options().quant_group_size;
+  RefinementOptions refinement;
+  refinement.windows = context.options().windows;
+  refinement.k = {.clip_ratio = ratios.k, .quant_group_size = group};
+  refinement.v = {.clip_ratio = ratios.v, .quant_group_size = group};
+  const RefinementProblem problem = Problem(context, layer_index);
+  const Start start = StartOf(base, context, layer_index);
+  const RefinedSide k = RefineKeys(problem, start.k, refinement);
+  const RefinedSide v = RefineValues(problem, start.v, {k.transform, k.inverse}, refinement);
+  RotatedQuantizer keys = Side(k, refinement.k);
+  keys.mean = problem.key_mean;
+  return RotatedCache(context, options, std::move(keys), Side(v, refinement.v));
+}
+
+bool Available(Base base, const MethodContext& context) {
+  if (!HasFit(context)) return false;  // the key mean
+  if (base == Base::kHadamard) return true;
+  return HasStoredRotations(base == Base::kOwn ? RotationGrouping::kOwn
+                                               : RotationGrouping::kShared)(context);
+}
+
+}  // namespace
+
+std::vector<CacheMethod> OptrMethods() {
+  std::vector<CacheMethod> methods;
+  for (const Variant& variant : kVariants) {
+    methods.push_back(
+        {.name = variant.name,
+         .description = variant.description,
+         .takes_bf16 = true,
+         .as_published = {.clip = true, .windows = true},
+         .needs_rows = true,
+         .make =
+             [base = variant.base](const MethodContext& context, size_t layer_index,
+                                   const ArmOptions& options) {
+               return MakeCache(base, context, layer_index, options);
+             },
+         .cost = AffineCost({}),
+         .available = [base = variant.base](
+                          const MethodContext& context) { return Available(base, context); }});
+  }
+  return methods;
+}
+
+}  // namespace oscar

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// OScaR (arXiv 2605.19660), which is not OSCAR: Hadamard rotation, keys divided by one norm per
+// token and quantized per channel over 32 tokens, values per token over 32 channels, family A4.
+// Trap: the norm runs over all KV heads of the token. Source: reference/methods.md section 6.4.
+#pragma once
+
+#include "export/simulate/cache_method.h"
+#include "linalg/affine_families.h"
+
+namespace oscar {
+
+struct OscarKvOptions {
+  int bits = 2;  // 0: nothing is quantized
+};
+
+inline constexpr int64_t kOscarKvResidual = 128;  // tokens, of both sides
+inline constexpr int64_t kOscarKvGroup = 32;      // tokens of a channel, channels of a token
+
+AffineRule OscarKvRule(int bits);
+
+// Rotated keys in blocks [blocks, 128, num_kv_heads, dim], float32 or float64; dequantized.
+at::Tensor OscarKvKeysRoundTrip(const at::Tensor& blocks, const AffineRule& rule);
+
+// Both sides keep an unfinished block of 128 tokens exact; the query of the step that fills it
+// still reads it exactly.
+LayerCache OscarKvCache(const OscarKvOptions& options);
+CacheCost OscarKvCost(const OscarKvOptions& options, const std::vector<LayerSpec>& layers,
+                      int64_t tokens);
+
+}  // namespace oscar

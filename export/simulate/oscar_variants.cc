@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// OSCAR with one thing changed (reference/methods.md section 2.1): other bits of keys and values,
+// the bisected clip threshold of decode kernels (deviation D6), scales and zeros in bf16 as the
+// paper counts them (D3). `oscar_shared_*` takes one rotation per layer, `oscar_*` the artifact's
+// own. Trap: clip ratios are those chosen for 2 bits; more bits want less clipping.
+#include "export/simulate/affine_cost.h"
+#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/rotation_caches.h"
+#include "export/simulate/stored_rotations.h"
+
+namespace oscar {
+namespace {
+
+struct Variant {
+  std::string_view name, description;
+  RotationGrouping grouping;
+  int k_bits = 2, v_bits = 2;
+  ClipMethod clip_method = ClipMethod::kSort;
+  StoredFloat metadata = StoredFloat::kFloat32;
+};
+
+constexpr RotationGrouping kOwn = RotationGrouping::kOwn, kShared = RotationGrouping::kShared;
+
+constexpr Variant kTable[] = {
+    {"oscar_k2v3", "OSCAR, keys 2 bits, values 3", kOwn, 2, 3},
+    {"oscar_k2v4", "OSCAR, keys 2 bits, values 4", kOwn, 2, 4},
+    {"oscar_k3v2", "OSCAR, keys 3 bits, values 2", kOwn, 3, 2},
+    {"oscar_k3v3", "OSCAR, 3 bits", kOwn, 3, 3},
+    {"oscar_k3v4", "OSCAR, keys 3 bits, values 4", kOwn, 3, 4},
+    {"oscar_k4v2", "OSCAR, keys 4 bits, values 2", kOwn, 4, 2},
+    {"oscar_k4v3", "OSCAR, keys 4 bits, values 3", kOwn, 4, 3},
+    {"oscar_k4v4", "OSCAR, 4 bits", kOwn, 4, 4},
+    {"oscar_shared_k2v3", "OSCAR, shared rotation, keys 2 bits, values 3", kShared, 2, 3},
+    {"oscar_shared_k2v4", "OSCAR, shared rotation, keys 2 bits, values 4", kShared, 2, 4},
+    {"oscar_shared_k3v2", "OSCAR, shared rotation, keys 3 bits, values 2", kShared, 3, 2},
+    {"oscar_shared_k3v3", "OSCAR, shared rotation, 3 bits", kShared, 3, 3},
+    {"oscar_shared_k3v4", "OSCAR, shared rotation, keys 3 bits, values 4", kShared, 3, 4},
+    {"oscar_shared_k4v2", "OSCAR, shared rotation, keys 4 bits, values 2", kShared, 4, 2},
+    {"oscar_shared_k4v3", "OSCAR, shared rotation, keys 4 bits, values 3", kShared, 4, 3},
+    {"oscar_shared_k4v4", "OSCAR, shared rotation, 4 bits", kShared, 4, 4},
+    {"oscar_bisect", "OSCAR, clip thresholds by bisection, 2 bits", kOwn, 2, 2,
+     ClipMethod::kBisect},
+    {"oscar_shared_bisect", "OSCAR, shared rotation, clip thresholds by bisection, 2 bits", kShared,
+     2, 2, ClipMethod::kBisect},
+    {"oscar_bf16_metadata", "OSCAR, scales and zeros in bf16, 2 bits", kOwn, 2, 2,
+     ClipMethod::kSort, StoredFloat::kBFloat16},
+    {"oscar_shared_bf16_metadata", "OSCAR, shared rotation, scales and zeros in bf16, 2 bits",
+     kShared, 2, 2, ClipMethod::kSort, StoredFloat::kBFloat16},
+};
+
+void SetQuantizer(RotatedQuantizer& side, const Variant& variant, int bits) {
+  side.bits = bits;
+  side.clip_method = variant.clip_method;
+  if (variant.metadata == StoredFloat::kFloat32) return;
+  const AffineRule rule{.bits = bits, .metadata = variant.metadata};
+  side.codec = [rule, group = side.quant_group_size](const at::Tensor& rows) {
+    return AffineFamilyRoundTrip(rows, rule, group == 0 ? rows.size(-1) : group);
+  };
+}
+
+AffineSide CostOf(const Variant& variant, int bits) {
+  return {.bits = static_cast<double>(bits),
+          .actual_metadata_bits = 2.0 * StoredBits(variant.metadata)};
+}
+
+}  // namespace
+
+std::vector<CacheMethod> OscarVariants() {
+  std::vector<CacheMethod> methods;
+  for (const Variant& variant : kTable) {
+    methods.push_back(
+        {.name = variant.name,
+         .description = variant.description,
+         .takes_bf16 = true,
+         .as_published = {.clip = true, .windows = true},
+         .make =
+             [&variant](const MethodContext& context, size_t layer_index,
+                        const ArmOptions& options) {
+               auto [k, v] = StoredRotations(context, layer_index, variant.grouping, options.clip);
+               SetQuantizer(k, variant, variant.k_bits);
+               SetQuantizer(v, variant, variant.v_bits);
+               return RotatedCache(context, options, std::move(k), std::move(v));
+             },
+         .cost = AffineCost(CostOf(variant, variant.k_bits), CostOf(variant, variant.v_bits)),
+         .available = HasStoredRotations(variant.grouping)});
+  }
+  return methods;
+}
+
+}  // namespace oscar

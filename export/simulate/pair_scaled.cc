@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keys scaled by a diagonal that commutes with rope, so that it folds into the checkpoint
+// (export/fold), then rotated by OSCAR fitted to the scaled queries: README.md, "A better key
+// transform". And OSCAR itself with centred keys, to tell the two gains apart.
+#include "export/simulate/methods.h"
+#include "export/simulate/transformed_methods.h"
+
+namespace oscar {
+namespace {
+
+constexpr KeyTransformOptions kScaledKeys = {.kind = KeyTransformKind::kPairScaled};
+
+const TransformedMethod kPairScaled[] = {
+    {.name = "oscar_per_head_centred",
+     .description = "OSCAR per KV head, keys centred, 2 bits",
+     .keys = {.kind = KeyTransformKind::kOscar}},
+    {.name = "pair_scaled",
+     .description = "pair-scaled keys and OSCAR per KV head, centred, 2 bits",
+     .keys = kScaledKeys},
+    {.name = "pair_scaled_pow2",
+     .description = "the same with scales that are powers of two",
+     .keys = {.kind = KeyTransformKind::kPairScaled, .power_of_two = true}},
+    {.name = "pair_scaled_k3v2",
+     .description = "pair-scaled keys and OSCAR per KV head, centred, 3 bits; values 2 bits",
+     .keys = kScaledKeys,
+     .k_bits = 3,
+     .k_clip = 0.96,
+     .v_clip = 0.90},
+    {.name = "pair_scaled_k4v2",
+     .description = "pair-scaled keys and OSCAR per KV head, centred, 4 bits; values 2 bits",
+     .keys = kScaledKeys,
+     .k_bits = 4,
+     .k_clip = 0.99,
+     .v_clip = 0.90},
+};
+
+}  // namespace
+
+std::vector<CacheMethod> PairScaledMethods() { return TransformedMethods(kPairScaled); }
+
+}  // namespace oscar

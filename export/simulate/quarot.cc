@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// QuaRot (arXiv 2404.00456; reference/methods.md section 3.2): a Hadamard rotation of every head
+// and QuaRot's own quantizers, whose zero is an integer, and the unrotated symmetric quantizer of
+// section 3.1. Clipping is its own too: 0.95 of both ends, where OSCAR's takes a percentile. Trap:
+// `hadamard` and `int4_hadamard` are the rotation with OSCAR's quantizer, the form of OSCAR's
+// tables. The path per token spans all KV heads and holds 0.
+#include <ATen/ATen.h>
+
+#include "export/simulate/affine_cost.h"
+#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/rotation.h"
+
+namespace oscar {
+namespace {
+
+constexpr float kClipRatio = 0.95F;
+
+struct QuarotRow {
+  std::string_view name, description;
+  AffineRule rule;
+  bool hadamard = true;
+  bool all_heads = false;  // one quantization group per token
+  double metadata_bits = 32;
+};
+
+constexpr AffineRule Asymmetric(int bits) {
+  return {.family = AffineFamily::kIntegerZero, .bits = bits, .metadata = StoredFloat::kFloat16};
+}
+constexpr AffineRule WithZero(int bits) {
+  AffineRule rule = Asymmetric(bits);
+  rule.include_zero = true;
+  return rule;
+}
+constexpr AffineRule Symmetric(int bits) {
+  return {.family = AffineFamily::kSymmetric, .bits = bits, .metadata = StoredFloat::kFloat16};
+}
+// quarot/transformers/kv_cache.py: minimum instead of a zero, and a floor of the range.
+constexpr AffineRule Kernel(int bits) {
+  return {.family = AffineFamily::kMinOffset,
+          .bits = bits,
+          .min_range = 1e-5F,
+          .metadata = StoredFloat::kFloat16};
+}
+
+constexpr QuarotRow kTable[] = {
+    {"quarot_int2", "QuaRot: Hadamard and integer zeros per token and head, 2 bits", Asymmetric(2)},
+    {"quarot_int4", "QuaRot: Hadamard and integer zeros per token and head, 4 bits", Asymmetric(4)},
+    {"quarot_int2_per_token", "QuaRot, one scale for all heads of a token, 2 bits", WithZero(2),
+     true, true},
+    {"quarot_int4_per_token", "QuaRot, one scale for all heads of a token, 4 bits", WithZero(4),
+     true, true},
+    {"quarot_int2_symmetric", "QuaRot without zeros, 2 bits", Symmetric(2), true, false, 16},
+    {"quarot_int4_symmetric", "QuaRot without zeros, 4 bits", Symmetric(4), true, false, 16},
+    {"quarot_int4_kernel", "QuaRot as its INT4 cache kernels store it", Kernel(4)},
+    {"naive_int2_symmetric", "codes -2 .. 1 of the largest magnitude, no rotation, 2 bits",
+     Symmetric(2), false, false, 16},
+};
+
+RotatedQuantizer Side(const QuarotRow& row, int64_t dim, bool clip) {
+  AffineRule rule = row.rule;
+  if (clip) rule.clip_ratio = kClipRatio;
+  RotatedQuantizer side;
+  if (row.hadamard) side.rotation = RotationTensor({HadamardRotation(dim).matrix()});
+  side.codec = [rule, all_heads = row.all_heads](const at::Tensor& rows) {
+    if (!all_heads) return AffineFamilyRoundTrip(rows, rule, rows.size(-1));
+    const at::Tensor tokens = rows.permute({1, 0, 2});  // [tokens, num_kv_heads, dim]
+    const at::Tensor flat = tokens.flatten(1).contiguous();
+    return AffineFamilyRoundTrip(flat, rule, flat.size(-1))
+        .view(tokens.sizes())
+        .permute({1, 0, 2})
+        .contiguous();
+  };
+  return side;
+}
+
+CacheCost Cost(const QuarotRow& row, const MethodContext& context, const ArmOptions& options,
+               int64_t tokens) {
+  // Models whose layers differ in their heads are counted by the first.
+  const int64_t heads = row.all_heads ? context.layers().at(0).attention.num_kv_heads : 1;
+  const double bits = row.metadata_bits / static_cast<double>(heads);
+  return AffineCost({.bits = static_cast<double>(row.rule.bits),
+                     .metadata_bits = bits,
+                     .actual_metadata_bits = bits,
+                     .quant_group_size = kWholeHead})(context, options, tokens);
+}
+
+}  // namespace
+
+std::vector<CacheMethod> QuarotMethods() {
+  std::vector<CacheMethod> methods;
+  for (const QuarotRow& row : kTable) {
+    methods.push_back(
+        {.name = row.name,
+         .description = row.description,
+         .takes_bf16 = true,
+         .make =
+             [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+               const AttentionSpec& spec = context.layers()[layer_index].attention;
+               return RotatedCache(context, options, Side(row, spec.head_dim, options.clip),
+                                   Side(row, spec.v_head_dim, options.clip));
+             },
+         .cost = [&row](const MethodContext& context, const ArmOptions& options,
+                        int64_t tokens) { return Cost(row, context, options, tokens); }});
+  }
+  return methods;
+}
+
+}  // namespace oscar

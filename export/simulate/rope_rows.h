@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keys before their rotary embedding, for methods that quantize there: a cache's rows come with it,
+// so it is undone and done again. Trap: the model multiplied by cosines of its own type (bfloat16
+// perhaps), so rows that come back from a model's keys are its projections up to that rounding.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "capture/model/rope_spec.h"
+
+namespace oscar {
+
+// Rows [tokens, heads, head_dim], float32 or float64, of positions 0, 1, ...; the leading
+// rope.rotary_dim dimensions of a head turn, the others stay. Angles are float32 products as in the
+// model, cosines and sines of the rows' own type.
+at::Tensor UndoRope(const at::Tensor& rows, const RopeSpec& rope);
+at::Tensor ApplyRope(const at::Tensor& rows, const RopeSpec& rope);
+
+}  // namespace oscar

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See runtime_cache.h.
+#include "export/simulate/runtime_cache.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "export/artifact/artifact_format.h"
+#include "export/evaluate/bits_per_element.h"
+#include "export/simulate/bf16_arithmetic.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+using WindowRows = RuntimeSpec::WindowRows;
+
+constexpr double kPayloadBits = 2, kPaperMetadataBits = 32;
+
+// One side of one layer: how its rows are written, and the rotation.
+struct RuntimeSide {
+  RotatedQuantizer quantizer;
+  bool is_key;
+};
+
+at::ScalarType ResultType(const at::Tensor& rows) {
+  return rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+// Rotated rows [num_kv_heads, tokens, dim], of which those before `prefill_end` were written with
+// the prompt, to what is read.
+std::function<at::Tensor(const at::Tensor&)> Codec(const RuntimeSpec& runtime, double clip_ratio,
+                                                   int64_t quant_group_size, int64_t prefill_end) {
+  return [=, &runtime](const at::Tensor& rows) {
+    const auto write = [&](const RowWriter& writer, int64_t begin, int64_t end) {
+      const at::Tensor part = rows.slice(1, begin, end).contiguous();
+      return begin == end ? part : WriteAndRead(writer, part, clip_ratio, quant_group_size);
+    };
+    return at::cat(
+        {write(runtime.prefill, 0, prefill_end), write(runtime.flush, prefill_end, rows.size(1))},
+        1);
+  };
+}
+
+// `quantized` and `exact` of CachedRows, of one side.
+std::pair<at::Tensor, at::Tensor> Store(const RuntimeSpec& runtime, const RuntimeSide& side,
+                                        const at::Tensor& rows, int64_t prefill_end) {
+  RotatedQuantizer quantizer = side.quantizer;
+  const double clip_ratio = std::exchange(quantizer.clip_ratio, 0);  // the codec clips
+  quantizer.codec = Codec(runtime, clip_ratio, quantizer.quant_group_size, prefill_end);
+  if (runtime.bf16_rotation) {
+    const Bf16Rows read = side.is_key ? Bf16KeysThroughCache(quantizer, rows)
+                                      : Bf16ValuesThroughCache(quantizer, rows);
+    return {read.quantized, read.exact};
+  }
+  const at::Tensor row32 = rows.to(at::kFloat);
+  const at::Tensor quantized = RoundTrip(quantizer, row32).to(ResultType(rows));
+  if (runtime.window_rows != WindowRows::kRotatedHalf) return {quantized, {}};
+  quantizer.codec = [](const at::Tensor& y) { return y.to(at::kHalf).to(at::kFloat); };
+  return {quantized, RoundTrip(quantizer, row32).to(ResultType(rows))};
+}
+
+ExactTokens Windows(const RuntimeSpec& runtime, const CacheWindows& windows) {
+  const int64_t sink = windows.sink / runtime.sink_page * runtime.sink_page;
+  return runtime.flush_tokens > 1 ? ExactUntilBlocksFill(sink, runtime.flush_tokens, windows.recent)
+                                  : ExactInWindows({.sink = sink, .recent = windows.recent});
+}
+
+// Tokens before it are quantized with a prompt of `prompt` tokens, the others when they leave the
+// recent window.
+int64_t EndOfPrompt(const ExactTokens& exact, int64_t prompt, int64_t tokens) {
+  if (prompt >= tokens) return tokens;
+  return exact.quantized_end ? std::clamp<int64_t>(exact.quantized_end(prompt), 0, tokens) : prompt;
+}
+
+bool IsNative(const RuntimeSpec& runtime, size_t layer_index, size_t num_layers) {
+  const auto native = std::min<size_t>(static_cast<size_t>(runtime.native_layers), num_layers / 2);
+  return layer_index < native || layer_index + native >= num_layers;
+}
+
+// What the server is told: one ratio for all layers.
+ClipPair ServingClip(const RuntimeSpec& runtime, const MethodContext& context) {
+  const Json& serving = JsonMember(context.artifact().manifest(), "serving", kManifestFile);
+  const auto ratio = [&](const char* of_heads, const char* shared) {
+    return JsonDouble(serving, runtime.per_head ? of_heads : shared, kManifestFile);
+  };
+  const double k = ratio("k_clip_ratio", "k_clip_ratio_shared");
+  return {k, runtime.one_clip_ratio ? k : ratio("v_clip_ratio", "v_clip_ratio_shared")};
+}
+
+LayerCache Unquantized() {
+  return {.store = [](const CacheSides& rows) {
+    return CachedRows{.quantized = {rows.k.to(ResultType(rows.k)), rows.v.to(ResultType(rows.v))}};
+  }};
+}
+
+LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, size_t layer_index) {
+  if (IsNative(runtime, layer_index, context.layers().size())) return Unquantized();
+  const StoredLayer& layer = context.Stored(layer_index);
+  const AttentionSpec& spec = context.layers()[layer_index].attention;
+  const StoredSide& k = runtime.per_head ? layer.k : SharedSide(layer.k, layer.k_shared);
+  const StoredSide& v = runtime.per_head ? layer.v : SharedSide(layer.v, layer.v_shared);
+  const int64_t wanted = runtime.per_head ? spec.num_kv_heads : 1;
+  if (k.num_rotations != wanted || v.num_rotations != wanted) {
+    throw InputError(fmt::format(
+        "{}: layer {} has no rotation {}, and {} loads no other",
+        context.artifact().directory().string(), layer.layer_id,
+        runtime.per_head ? "for each KV head" : "for all KV heads together", runtime.runtime));
+  }
+  const int64_t group = context.options().quant_group_size;
+  const ClipPair clip = ServingClip(runtime, context);
+  const auto side = [&](const StoredSide& stored, double clip_ratio, bool is_key) {
+    return RuntimeSide{{.rotation = RotationTensor(stored),
+                        .clip_ratio = clip_ratio,
+                        .quant_group_size = group == 0 ? stored.dim : group},
+                       is_key};
+  };
+  const RuntimeSide keys = side(k, clip.k, true), values = side(v, clip.v, false);
+  const ExactTokens exact = Windows(runtime, context.options().windows);
+  const int64_t prompt = context.options().prefill_tokens;
+  LayerCache cache{
+      .store =
+          [=, &runtime](const CacheSides& rows) {
+            const int64_t end = EndOfPrompt(exact, prompt, rows.k.size(0));
+            CachedRows cached;
+            std::tie(cached.quantized.k, cached.exact.k) = Store(runtime, keys, rows.k, end);
+            std::tie(cached.quantized.v, cached.exact.v) = Store(runtime, values, rows.v, end);
+            return cached;
+          },
+      .k_exact = exact,
+      .v_exact = exact};
+  if (runtime.bf16_rotation) {
+    cache.queries = [keys](const at::Tensor& queries) {
+      return Bf16Queries(keys.quantizer, queries);
+    };
+  }
+  return cache;
+}
+
+// Bits per element of one side of one layer.
+CacheCost SideCost(const RuntimeSpec& runtime, const MethodContext& context, int64_t dim,
+                   int64_t tokens) {
+  const CacheWindows& windows = context.options().windows;
+  const int64_t group = context.options().quant_group_size;
+  const int64_t values = group == 0 || runtime.prefill.codec == RowCodec::kHalfOffset ? dim : group;
+  CacheLayout layout{.payload_bits = kPayloadBits,
+                     .metadata_bits = kPaperMetadataBits,
+                     .actual_metadata_bits = runtime.metadata_bits,
+                     .quant_group_size = values,
+                     .sink_tokens = windows.sink / runtime.sink_page * runtime.sink_page,
+                     .recent_tokens = windows.recent};
+  if (runtime.metadata_group > 0) layout.quant_group_size = runtime.metadata_group;
+  const double paper = PaperBitsPerElement(layout, tokens);
+  if (!runtime.windows_held_twice) return {paper, ActualBitsPerElement(layout, tokens)};
+  const double quantized =
+      kPayloadBits + runtime.metadata_bits / static_cast<double>(layout.quant_group_size);
+  const auto kept = static_cast<double>(layout.sink_tokens + layout.recent_tokens);
+  return {paper, quantized + kKeptBits * kept / static_cast<double>(tokens)};
+}
+
+CacheCost Cost(const RuntimeSpec& runtime, const MethodContext& context, int64_t tokens) {
+  CacheCost sum;
+  double elements = 0;
+  const std::vector<LayerSpec>& layers = context.layers();
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const AttentionSpec& spec = layers[i].attention;
+    for (const int64_t dim : {spec.head_dim, spec.v_head_dim}) {
+      const CacheCost side = IsNative(runtime, i, layers.size())
+                                 ? CacheCost{kKeptBits, kKeptBits}
+                                 : SideCost(runtime, context, dim, tokens);
+      const auto row = static_cast<double>(spec.num_kv_heads * dim);
+      sum.paper += row * side.paper;
+      sum.actual += row * side.actual;
+      elements += row;
+    }
+  }
+  return {sum.paper / elements, sum.actual / elements};
+}
+
+bool IsAvailable(const RuntimeSpec& runtime, const MethodContext& context) {
+  const StoredLayer& layer = context.Stored(0);
+  const int64_t heads = context.layers()[0].attention.num_kv_heads;
+  return runtime.per_head ? layer.k.num_rotations == heads
+                          : SharedSide(layer.k, layer.k_shared).num_rotations == 1;
+}
+
+}  // namespace
+
+CacheMethod RuntimeMethod(const RuntimeSpec& runtime) {
+  return {
+      .name = runtime.method,
+      .description = runtime.description,
+      .takes_clip = false,
+      .takes_windows = false,
+      .make = [&runtime](const MethodContext& context, size_t layer_index,
+                         const ArmOptions&) { return MakeCache(runtime, context, layer_index); },
+      .cost = [&runtime](const MethodContext& context, const ArmOptions&,
+                         int64_t tokens) { return Cost(runtime, context, tokens); },
+      .available =
+          [&runtime](const MethodContext& context) { return IsAvailable(runtime, context); }};
+}
+
+}  // namespace oscar

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of runtimes: what each does with the rotations that oscar-export writes for it. Names
+// are stored in reports. To add one, add a row; what no member of RuntimeSpec says is a new member.
+#include <vector>
+
+#include "export/simulate/runtime_cache.h"
+
+namespace oscar {
+namespace {
+
+using WindowRows = RuntimeSpec::WindowRows;
+
+constexpr RowWriter kSortedAffine = {RowCodec::kAffine, ClipVariant::kSort};
+constexpr RowWriter kBisectedAffine = {RowCodec::kAffine, ClipVariant::kBisect};
+constexpr RowWriter kLloydMax = {RowCodec::kLloydMax, ClipVariant::kSort};
+constexpr RowWriter kHalfOffset = {RowCodec::kHalfOffset, ClipVariant::kInterpolate};
+constexpr RowWriter kLlamaQ2 = {RowCodec::kLlamaQ2, ClipVariant::kSort};
+
+// FutureMLS-Lab/OSCAR, main and October trees: bf16 GEMMs; the prompt's kernel sorts, the flush of
+// decoded tokens, 8 at a time, bisects; Lloyd-Max levels exist in the prompt's kernel alone.
+constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
+                             std::string_view description, std::string_view ideal, bool per_head,
+                             RowWriter prefill) {
+  return {.runtime = runtime,
+          .method = method,
+          .description = description,
+          .ideal = ideal,
+          .per_head = per_head,
+          .bf16_rotation = true,
+          .window_rows = WindowRows::kRotatedBf16,
+          .prefill = prefill,
+          .flush = kBisectedAffine,
+          .flush_tokens = 8};
+}
+
+constexpr std::string_view kShared = "oscar_shared+clip+windows",
+                           kPerHead = "oscar_per_head+clip+windows";
+
+constexpr RuntimeSpec kRuntimes[] = {
+    Sglang("sglang", "runtime_sglang",
+           "what OSCAR's SGLang does: shared rotations, bf16 arithmetic", kShared, false,
+           kSortedAffine),
+    Sglang("sglang", "runtime_sglang_lm", "the same with SGLANG_LLOYD_MAX=1", kShared, false,
+           kLloydMax),
+    Sglang("sglang-oct", "runtime_sglang_oct",
+           "what OSCAR's SGLang of October does: per-head rotations, bf16 arithmetic", kPerHead,
+           true, kSortedAffine),
+    Sglang("sglang-oct", "runtime_sglang_oct_lm", "the same with SGLANG_LLOYD_MAX=1", kPerHead,
+           true, kLloydMax),
+    // Pull request 46774: float32 rotations, windows as they came and beside a quantized copy, the
+    // sink in whole pages of 16 tokens, edge layers native.
+    {.runtime = "vllm",
+     .method = "runtime_vllm",
+     .description = "what vLLM's pull request does: half scales and minima, 2 + 2 native layers",
+     .ideal = kShared,
+     .window_rows = WindowRows::kAsTheyCame,
+     .prefill = kHalfOffset,
+     .flush = kHalfOffset,
+     .sink_page = 16,
+     .native_layers = 2,
+     .metadata_bits = 32,
+     .windows_held_twice = true},
+    // Branch zhongzhu/llamacpp, type q2_0: float32 rotations, f16 windows, blocks of 32 values.
+    {.runtime = "llamacpp",
+     .method = "runtime_llamacpp",
+     .description = "what the llama.cpp branch does: q2_0 blocks of 32 and its own table of levels",
+     .ideal = kShared,
+     .window_rows = WindowRows::kRotatedHalf,
+     .one_clip_ratio = true,
+     .prefill = kLlamaQ2,
+     .flush = kLlamaQ2,
+     .metadata_bits = 32,
+     .metadata_group = 32,
+     .windows_held_twice = true},
+};
+
+}  // namespace
+
+std::span<const RuntimeSpec> Runtimes() { return kRuntimes; }
+
+}  // namespace oscar

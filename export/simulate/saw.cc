@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// SAW-INT4 (reference/methods.md section 3.3): keys rotated by a block-diagonal Hadamard matrix of
+// order 16 or of the whole head, values as they are unless asked for, both in 4 bits with one scale
+// and zero per token and head. Trap: the rotated row is rounded to bf16 before it is quantized, and
+// the metadata buffer is float32 where the paper counts 16 bits.
+#include <algorithm>
+
+#include "export/simulate/affine_cost.h"
+#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/hadamard.h"
+
+namespace oscar {
+namespace {
+
+struct SawRow {
+  std::string_view name, description;
+  int64_t order;  // of a block; 0: the head
+  bool rotate_values;
+  int bits = 4;
+};
+
+constexpr SawRow kTable[] = {
+    {"saw_int4", "SAW-INT4: Hadamard blocks of 16 on keys, 4 bits", 16, false},
+    {"saw_int4_values", "SAW-INT4: Hadamard blocks of 16 on keys and values, 4 bits", 16, true},
+    {"saw_int4_head", "SAW-INT4: a Hadamard matrix of the head on keys, 4 bits", 0, false},
+    {"saw_int4_head_values", "SAW-INT4: a Hadamard matrix of the head on keys and values, 4 bits",
+     0, true},
+    {"saw_int8", "SAW with 8 bits: Hadamard blocks of 16 on keys", 16, false, 8},
+};
+
+// I (x) H_order; smaller blocks where the order does not divide the head.
+at::Tensor BlockRotation(int64_t dim, int64_t order) {
+  const int64_t largest = HadamardBlockSize(dim);
+  const int64_t block = order == 0 ? largest : std::min(order, largest);
+  Matrix rotation = Matrix::Zero(dim, dim);
+  const Matrix h = BlockHadamard(block);
+  for (int64_t i = 0; i < dim; i += block) rotation.block(i, i, block, block) = h;
+  return RotationTensor(std::vector<Matrix>{rotation});
+}
+
+RotatedQuantizer Side(const SawRow& row, int64_t dim, bool rotate) {
+  RotatedQuantizer side{.codec = [bits = row.bits](const at::Tensor& rows) {
+    return AffineFamilyRoundTrip(RoundTo(rows, StoredFloat::kBFloat16), {.bits = bits},
+                                 rows.size(-1));
+  }};
+  if (rotate) side.rotation = BlockRotation(dim, row.order);
+  return side;
+}
+
+}  // namespace
+
+std::vector<CacheMethod> SawMethods() {
+  std::vector<CacheMethod> methods;
+  for (const SawRow& row : kTable) {
+    methods.push_back(
+        {.name = row.name,
+         .description = row.description,
+         .takes_clip = false,
+         .takes_bf16 = true,
+         .make =
+             [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+               const AttentionSpec& spec = context.layers()[layer_index].attention;
+               return RotatedCache(context, options, Side(row, spec.head_dim, true),
+                                   Side(row, spec.v_head_dim, row.rotate_values));
+             },
+         .cost =
+             AffineCost({.bits = static_cast<double>(row.bits), .quant_group_size = kWholeHead})});
+  }
+  return methods;
+}
+
+}  // namespace oscar

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See stored_rotations.h.
+#include "export/simulate/stored_rotations.h"
+
+#include <fmt/format.h>
+
+#include "export/simulate/rotation_caches.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+struct Sides {
+  const StoredSide &k, &v;
+};
+
+Sides SidesOf(const StoredLayer& layer, RotationGrouping grouping) {
+  if (grouping == RotationGrouping::kOwn) return {layer.k, layer.v};
+  return {SharedSide(layer.k, layer.k_shared), SharedSide(layer.v, layer.v_shared)};
+}
+
+bool Complete(const Sides& sides) { return sides.k.num_rotations > 0 && sides.v.num_rotations > 0; }
+
+}  // namespace
+
+std::pair<RotatedQuantizer, RotatedQuantizer> StoredRotations(const MethodContext& context,
+                                                              size_t layer_index,
+                                                              RotationGrouping grouping,
+                                                              bool clip) {
+  const StoredLayer& layer = context.Stored(layer_index);
+  const Sides sides = SidesOf(layer, grouping);
+  if (!Complete(sides)) {
+    throw InputError(
+        fmt::format("{}: layer {} has no shared rotation; compare methods that use "
+                    "the artifact's own rotations instead",
+                    context.artifact().directory().string(), layer.layer_id));
+  }
+  const auto side = [&](const StoredSide& stored) {
+    return RotatedQuantizer{.rotation = RotationTensor(stored),
+                            .clip_ratio = clip ? stored.clip_ratio : 0,
+                            .quant_group_size = context.options().quant_group_size};
+  };
+  return {side(sides.k), side(sides.v)};
+}
+
+std::function<bool(const MethodContext&)> HasStoredRotations(RotationGrouping grouping) {
+  return [grouping](const MethodContext& context) {
+    return Complete(SidesOf(context.Stored(0), grouping));
+  };
+}
+
+}  // namespace oscar

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The artifact's rotations and clip ratios as the sides of a cache, before a quantizer is chosen.
+#pragma once
+
+#include <utility>
+
+#include "export/simulate/cache_method.h"
+#include "export/simulate/rotated_quantizer.h"
+
+namespace oscar {
+
+enum class RotationGrouping {
+  kOwn,     // as the artifact was fitted: per head, or shared where it has nothing else
+  kShared,  // one for all KV heads of a layer
+};
+
+// Keys and values of a layer: rotation, and the artifact's clip ratio where the arm clips. Throws
+// InputError where the artifact has no such rotation.
+std::pair<RotatedQuantizer, RotatedQuantizer> StoredRotations(const MethodContext& context,
+                                                              size_t layer_index,
+                                                              RotationGrouping grouping, bool clip);
+
+// CacheMethod::available of methods that use them.
+std::function<bool(const MethodContext&)> HasStoredRotations(RotationGrouping grouping);
+
+}  // namespace oscar

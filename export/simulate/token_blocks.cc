@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See token_blocks.h.
+#include "export/simulate/token_blocks.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "export/evaluate/bits_per_element.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/check.h"
+#include "linalg/hadamard.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kBlocksAtOnce = 64;  // bounds the memory of intermediate tensors
+
+}  // namespace
+
+at::Tensor ComputeRows(const at::Tensor& rows) {
+  return rows.to(rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat).contiguous();
+}
+
+at::Tensor ThroughTokenBlocks(const at::Tensor& rows, int64_t sink, int64_t block,
+                              const std::function<at::Tensor(const at::Tensor&)>& round_trip) {
+  at::Tensor stored = ComputeRows(rows).clone();
+  const int64_t num_blocks = std::max<int64_t>(0, rows.size(0) - sink) / block;
+  for (int64_t begin = 0; begin < num_blocks; begin += kBlocksAtOnce) {
+    const int64_t count = std::min(kBlocksAtOnce, num_blocks - begin);
+    const at::Tensor tokens = stored.narrow(0, sink + begin * block, count * block);
+    tokens.copy_(round_trip(tokens.unflatten(0, {count, block})).flatten(0, 1));
+  }
+  return stored;
+}
+
+at::Tensor HadamardRows(const at::Tensor& x) {
+  const at::Tensor h = RotationTensor({BlockHadamard(x.size(-1))})[0];
+  return at::matmul(x, h.to(x.device(), x.scalar_type()));
+}
+
+int64_t GroupWithin(int64_t dim, int64_t size) {
+  OSCAR_CHECK(dim > 0 && size > 0);
+  int64_t group = std::min(dim, size);
+  while (dim % group != 0) --group;
+  return group;
+}
+
+CacheCost MeanCost(const std::vector<LayerSpec>& layers, int64_t tokens, const RowBitsOf& k,
+                   const RowBitsOf& v) {
+  OSCAR_CHECK_LE(1, tokens);
+  CacheCost sum;
+  double elements = 0;
+  for (const LayerSpec& layer : layers) {
+    const AttentionSpec& spec = layer.attention;
+    const auto heads = static_cast<double>(spec.num_kv_heads);
+    const auto add = [&](const RowBitsOf& side, int64_t dim) {
+      const RowBits bits = side(dim, spec.num_kv_heads);
+      sum.paper += heads * bits.paper;
+      sum.actual += heads * bits.actual;
+      elements += heads * static_cast<double>(dim * tokens);
+    };
+    add(k, spec.head_dim);
+    add(v, spec.v_head_dim);
+  }
+  return {sum.paper / elements, sum.actual / elements};
+}
+
+double PaperRowBits(int64_t tokens, int64_t sink, int64_t dim, double bits_per_element) {
+  const auto kept = static_cast<double>(std::min(tokens, sink));
+  return static_cast<double>(dim) *
+         ((static_cast<double>(tokens) - kept) * bits_per_element + kept * kKeptBits);
+}
+
+}  // namespace oscar

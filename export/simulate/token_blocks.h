@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR): cutting a
+// sequence into blocks, and what such a cache costs. Trap: blocks are counted from the first token
+// behind the sinks, so the same prefix gives the same codes in complete blocks only.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+
+// A copy of `rows` [tokens, num_kv_heads, dim], float64 for float64 rows, else float32, in which
+// every complete block behind the sinks went through `round_trip`, which gets some of them at a
+// time: [blocks, block, num_kv_heads, dim]. Sinks and the unfinished block stay as they came.
+at::Tensor ThroughTokenBlocks(const at::Tensor& rows, int64_t sink, int64_t block,
+                              const std::function<at::Tensor(const at::Tensor&)>& round_trip);
+
+// [tokens, num_kv_heads, dim] as caches compute: contiguous, float64 or float32.
+at::Tensor ComputeRows(const at::Tensor& rows);
+
+// `x` [..., dim] times the Hadamard matrix of its last dim (linalg/hadamard.h), its own inverse.
+at::Tensor HadamardRows(const at::Tensor& x);
+
+// The largest divisor of `dim` up to `size` values: a head shorter than a method's groups is one.
+int64_t GroupWithin(int64_t dim, int64_t size);
+
+// Bits of the rows of one KV head on one side, for a sequence of some length.
+struct RowBits {
+  double paper = 0, actual = 0;
+};
+using RowBitsOf = std::function<RowBits(int64_t dim, int64_t num_kv_heads)>;
+
+// Bits per element over all layers and both sides.
+CacheCost MeanCost(const std::vector<LayerSpec>& layers, int64_t tokens, const RowBitsOf& k,
+                   const RowBitsOf& v);
+
+// As papers count: `sink` tokens in 16 bits, all others quantized, whatever residual there is.
+double PaperRowBits(int64_t tokens, int64_t sink, int64_t dim, double bits_per_element);
+
+}  // namespace oscar

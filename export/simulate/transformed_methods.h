@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Methods whose keys or values are transformed by calib/transform_fit.h, refitted from the
+// artifact's moments: one description per method, one simulator for all. Trap: an arm's clipping
+// uses the ratios given here, chosen for these transforms, and not the artifact's.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "calib/transform_fit.h"
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+
+struct TransformedMethod {
+  std::string_view name;
+  std::string_view description;  // one line for people
+  KeyTransformOptions keys;      // pairs and composition are the model's and the artifact's
+  std::optional<double> value_epsilon = {};  // balanced values; else OSCAR's rotation of values
+  int k_bits = 2, v_bits = 2;
+  double k_clip = 0.92, v_clip = 0.92;
+};
+
+std::vector<CacheMethod> TransformedMethods(std::span<const TransformedMethod> table);
+
+}  // namespace oscar

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// TurboQuant (arXiv 2504.19874; reference/methods.md section 4): keys and values randomly rotated,
+// the direction in levels of the sphere's marginal, the norm in fp16, with and without the
+// quantized residual that makes inner products unbiased; and vLLM's form of it (pull request
+// 38479), which rotates keys by a Hadamard matrix and quantizes values affinely, unrotated. Trap:
+// vLLM leaves out the first and last two layers by default; here every layer is quantized, as in
+// OSCAR's comparison.
+#include <ATen/ATen.h>
+
+#include "export/simulate/affine_cost.h"
+#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/float8.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/random_rotation.h"
+#include "export/simulate/rotation_caches.h"
+#include "export/simulate/turboquant_tensor.h"
+#include "linalg/rotation.h"
+
+namespace oscar {
+namespace {
+
+constexpr double kNormBits = 16;
+
+struct PaperRow {
+  std::string_view name, description;
+  int bits;
+  bool product;  // b - 1 bits and the signs of the residual's projections
+};
+
+constexpr PaperRow kPaper[] = {
+    {"turboquant_mse_1", "TurboQuant of least error, 1 bit", 1, false},
+    {"turboquant_mse_2", "TurboQuant of least error, 2 bits", 2, false},
+    {"turboquant_mse_3", "TurboQuant of least error, 3 bits", 3, false},
+    {"turboquant_mse_4", "TurboQuant of least error, 4 bits", 4, false},
+    {"turboquant_prod_1", "TurboQuant of unbiased products, 1 bit", 1, true},
+    {"turboquant_prod_2", "TurboQuant of unbiased products, 2 bits", 2, true},
+    {"turboquant_prod_3", "TurboQuant of unbiased products, 3 bits", 3, true},
+    {"turboquant_prod_4", "TurboQuant of unbiased products, 4 bits", 4, true},
+};
+
+struct VllmRow {
+  std::string_view name, description;
+  int k_bits;  // 8: E4M3, not rotated
+  int v_bits;
+  bool norm_correction;
+};
+
+constexpr VllmRow kVllm[] = {
+    {"turboquant_k3v3", "vLLM's TurboQuant, 3 bits", 3, 3, false},
+    {"turboquant_k8v4", "vLLM's TurboQuant preset k8v4: E4M3 keys, 4-bit values", 8, 4, false},
+    {"turboquant_4bit_nc", "vLLM's TurboQuant preset 4bit_nc: 4 bits, norms corrected", 4, 4, true},
+    {"turboquant_k3v4_nc", "vLLM's TurboQuant preset k3v4_nc: keys 3 bits, values 4", 3, 4, true},
+    {"turboquant_3bit_nc", "vLLM's TurboQuant preset 3bit_nc: 3 bits, norms corrected", 3, 3, true},
+};
+
+at::Tensor OneMatrix(const Matrix& matrix) { return RotationTensor(std::vector<Matrix>{matrix}); }
+
+// One rotation and one S for all heads of a layer's side.
+RotatedQuantizer PaperSide(const PaperRow& row, const MethodContext& context, size_t layer_index,
+                           bool values, int64_t dim) {
+  const uint64_t stream = (uint64_t{1} << 62) | layer_index << 2 | (values ? 2U : 0U);
+  const uint64_t seed = context.options().seed;
+  const SphereRule rule{SphereLevels(row.product ? row.bits - 1 : row.bits, dim)};
+  RotatedQuantizer side{.rotation = OneMatrix(RandomRotation(dim, seed, stream))};
+  if (!row.product) {
+    side.codec = [rule](const at::Tensor& rows) { return SphereRoundTrip(rows, rule); };
+    return side;
+  }
+  const at::Tensor s = OneMatrix(RandomGaussian(dim, seed, stream + 1)).squeeze(0);
+  side.codec = [rule, s](const at::Tensor& rows) {
+    return ProductRoundTrip(rows, rule, s.to(rows.options()));
+  };
+  return side;
+}
+
+RotatedQuantizer VllmKeys(const VllmRow& row, int64_t dim) {
+  if (row.k_bits == 8) {
+    return {.codec = [](const at::Tensor& rows) {
+      return Float8RoundTrip(rows, at::ones({}, rows.options()), Float8Type::kE4M3);
+    }};
+  }
+  const SphereRule rule{TrapezoidLloydMax(row.k_bits, dim), row.norm_correction};
+  return {.rotation = OneMatrix(HadamardRotation(dim).matrix()),
+          .codec = [rule](const at::Tensor& rows) { return SphereRoundTrip(rows, rule); }};
+}
+
+RotatedQuantizer VllmValues(const VllmRow& row) {
+  const AffineRule rule{.family = AffineFamily::kMinOffset,
+                        .bits = row.v_bits,
+                        .min_scale = 1e-8F,
+                        .rounding = CodeRounding::kHalfUp,
+                        .metadata = StoredFloat::kFloat16};
+  return {.codec = [rule](const at::Tensor& rows) {
+    return AffineFamilyRoundTrip(rows, rule, rows.size(-1));
+  }};
+}
+
+// The published 3.25 counts two numbers on both sides; slots hold one for keys (deviation D16).
+AffineSide VllmKeyCost(int bits) {
+  if (bits == 8) return {.bits = 8, .metadata_bits = 0, .actual_metadata_bits = 0};
+  return {.bits = static_cast<double>(bits),
+          .metadata_bits = 2 * kNormBits,
+          .actual_metadata_bits = kNormBits,
+          .quant_group_size = kWholeHead};
+}
+
+CacheMethod PaperMethod(const PaperRow& row) {
+  const double norms = row.product ? 2 * kNormBits : kNormBits;
+  return {.name = row.name,
+          .description = row.description,
+          .takes_clip = false,
+          .takes_bf16 = true,
+          .make =
+              [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+                const AttentionSpec& spec = context.layers()[layer_index].attention;
+                return RotatedCache(context, options,
+                                    PaperSide(row, context, layer_index, false, spec.head_dim),
+                                    PaperSide(row, context, layer_index, true, spec.v_head_dim));
+              },
+          .cost = AffineCost({.bits = static_cast<double>(row.bits),
+                              .metadata_bits = norms,
+                              .actual_metadata_bits = norms,
+                              .quant_group_size = kWholeHead})};
+}
+
+CacheMethod VllmMethod(const VllmRow& row) {
+  return {.name = row.name,
+          .description = row.description,
+          .takes_clip = false,
+          .takes_bf16 = true,
+          .make =
+              [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+                const AttentionSpec& spec = context.layers()[layer_index].attention;
+                return RotatedCache(context, options, VllmKeys(row, spec.head_dim),
+                                    VllmValues(row));
+              },
+          .cost = AffineCost(VllmKeyCost(row.k_bits), {.bits = static_cast<double>(row.v_bits),
+                                                       .actual_metadata_bits = 2 * kNormBits,
+                                                       .quant_group_size = kWholeHead})};
+}
+
+}  // namespace
+
+std::vector<CacheMethod> TurboQuantMethods() {
+  std::vector<CacheMethod> methods;
+  for (const PaperRow& row : kPaper) methods.push_back(PaperMethod(row));
+  for (const VllmRow& row : kVllm) methods.push_back(VllmMethod(row));
+  return methods;
+}
+
+}  // namespace oscar

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The codecs of linalg/sphere_codec.h on tensors of any device: norms, codes and mse values equal
+// the scalar ones bit for bit on a CPU. Trap: products with S are library matrix products, whose
+// order of summation is their own; there the last bits differ.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "linalg/sphere_codec.h"
+
+namespace oscar {
+
+// [..., 1] of rows [..., dim] float32 or float64.
+at::Tensor RowNorms(const at::Tensor& rows);
+
+// What is read of rows [..., dim], rotated.
+at::Tensor SphereRoundTrip(const at::Tensor& rows, const SphereRule& rule);
+// s [dim, dim], standard normal, in the type of the rows.
+at::Tensor ProductRoundTrip(const at::Tensor& rows, const SphereRule& rule, const at::Tensor& s);
+
+}  // namespace oscar

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calibration text of methods that are fitted to rows: it runs before the text that is
+// evaluated, and its queries, keys and values of a layer are there when the layer's caches are
+// made. Trap: to the observer behind, sequences and tokens are counted as if it never ran.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capture/model/layer_loop.h"
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+
+class CalibrationRowsObserver : public LayerObserver {
+ public:
+  // The first sequences of the run are calibration text, of `lengths` tokens; they go to `context`
+  // and everything else to `next`. References are kept.
+  CalibrationRowsObserver(const std::vector<int64_t>& lengths, MethodContext& context,
+                          LayerObserver& next);
+
+  void OnLayerBegin(const LayerSpec& layer) override { next_.OnLayerBegin(layer); }
+  bool Attend(const AttentionView& view) override;
+  void OnAttention(const AttentionView& view) override;
+  void OnLayerEnd(const LayerSpec& layer) override;
+
+ private:
+  AttentionView Behind(const AttentionView& view) const;
+
+  int64_t num_sequences_ = 0, num_tokens_ = 0;
+  MethodContext& context_;
+  LayerObserver& next_;
+  CalibrationRows rows_;  // of the running layer, until all are there
+};
+
+}  // namespace oscar

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a validation's arms fit into memory, before a weight is read. Trap: every arm carries the
+// hidden states of all tokens through the model, so their number is what a machine must bear.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "capture/model/model_spec.h"
+
+namespace oscar {
+
+struct StreamMemoryNeed {
+  int64_t num_streams = 0;  // the reference among them
+  int64_t num_tokens = 0;   // of each
+  double hidden = 0;        // bytes of hidden states
+  double rows = 0;          // bytes of what attention reads of one text in one layer
+};
+StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype, size_t num_streams,
+                              int64_t num_tokens, int64_t longest_text);
+
+// ResourceError with the numbers if that is more than the `available` bytes of `device`.
+void CheckStreamsFit(const StreamMemoryNeed& need, uint64_t available, std::string_view device);
+
+}  // namespace oscar

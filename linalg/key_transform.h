@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Invertible transforms that balance quantization noise between a cached side and what reads it.
+// Rows k X are quantized with noise spread evenly, of energy proportional to tr(X^T S X); a reader
+// with covariance C sees tr(X^-1 C X^-T) of it, so the expected error is proportional to the
+// product of both traces. Trap: X is not orthogonal: keys take x, queries take inverse^T, and a
+// cached row comes back as y * inverse. Derivation: export/simulate/README.md.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "linalg/matrix.h"
+#include "linalg/rotation.h"  // Composition
+
+namespace oscar {
+
+// Cached rows k -> k x, their readers q -> q inverse^T, so that q k^T stays.
+struct KeyTransform {
+  Matrix x;        // [dim, dim] = diag(d) B, d positive
+  Matrix inverse;  // [dim, dim] x^-1
+  // Largest / smallest singular value of B. That of the diagonal does no harm: it scales channels,
+  // and floating point is relative.
+  double condition = 1;
+  double residual = 0;  // max|B B^-1 - I|
+};
+
+// M + epsilon tr(M) / dim I, of condition number at most dim / epsilon + 1. m [dim, dim]
+Matrix Shrunk(MatrixRef m, double epsilon);
+
+// Second moment about the mean: M - mean^T mean. m [dim, dim], mean [dim]
+Matrix Centred(MatrixRef m, VectorRef mean);
+
+// tr(X^T S X) tr(X^-1 C X^-T), what the closed forms make small. Invariant under X -> c X and
+// under a change of basis of keys and queries. reader = C, cached = S.
+double TraceProduct(const KeyTransform& transform, MatrixRef reader, MatrixRef cached);
+
+// The transform of least TraceProduct: X = A R, A the symmetric root of
+// S^-1/2 (S^1/2 C S^1/2)^1/2 S^-1/2, R composed from the eigenvectors E of A S A (kRH: X = A E H).
+// Both X^T S X and X^-1 C X^-T are then one matrix, and with H last it has a flat diagonal.
+// Both moments are shrunk by `epsilon`, after a diagonal scaling that balances their channels: so a
+// model whose key channels are rescaled (and query channels the other way) gets the same cache.
+// For keys: reader = C_Q, cached = the key second moment (centred where keys are). For values:
+// reader = the sum of W_O^T W_O over the head's query heads, cached = the value second moment.
+// Throws NumericalError, naming `what`, where a moment is not positive semidefinite or is zero, and
+// for an inverse worse than kMaxTransformResidual (a larger epsilon helps).
+KeyTransform BalancedTransform(MatrixRef reader, MatrixRef cached, double epsilon,
+                               Composition composition, std::string_view what);
+
+inline constexpr double kMaxTransformResidual = 1e-9;
+
+// Which channels of a head rope turns together; both must be scaled alike to commute with it.
+struct RopePairs {
+  int64_t rotary_dim = 0;    // leading channels that turn; even; the others are scaled one by one
+  bool interleaved = false;  // pairs (2i, 2i + 1); else (i, i + rotary_dim / 2)
+  // The other channel of a pair; the channel itself where it does not turn.
+  int64_t Partner(int64_t channel) const;
+};
+
+inline constexpr double kMaxPairScale = 1024;  // either way, about the head's geometric mean
+
+struct PairScaling {
+  RopePairs pairs = {};
+  bool power_of_two = false;  // scales rounded (in log2) to powers of two: exact in any float type
+};
+
+// D [dim], keys take k D and queries q D^-1: d_i^2 = sqrt(c_i / s_i), c and s summed over the pair:
+// the diagonal of least TraceProduct among those that commute with rope. Arguments are the
+// diagonals of C_Q and the key second moment, [dim], not negative. A channel that is never read or
+// never written gets the limit, one that is neither the geometric mean. Throws NumericalError,
+// naming `what`, where no channel is both, or a value is negative or not finite.
+Vector PairScales(VectorRef query_energy, VectorRef key_energy, const PairScaling& scaling,
+                  std::string_view what);
+
+// X = D R with OSCAR's R for the queries that remain: R composed from the eigenvectors of
+// D^-1 C_Q D^-1. `scales` from PairScales (all ones: OSCAR itself).
+KeyTransform ScaledRotation(VectorRef scales, MatrixRef query_covariance, Composition composition,
+                            std::string_view what);
+
+}  // namespace oscar

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lloyd-Max quantizers (Lloyd 1957, Max 1960): levels are the means of their cells, thresholds the
+// midpoints of neighbouring levels. Of N(0, 1), of a coordinate of a point on the unit sphere times
+// sqrt(dim), and as vLLM's TurboQuant solves the former (reference/methods.md sections 4.3, 9.1,
+// 9.2). Trap: the last is no converged quantizer; OSCAR's serving constants come from it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace oscar {
+
+struct LevelTable {
+  std::vector<double> levels;      // [2^bits] ascending, symmetric about 0
+  std::vector<double> thresholds;  // [2^bits - 1]
+};
+
+LevelTable NormalLloydMax(int bits);
+
+// The sphere of R^dim, dim >= 4: density of t = sqrt(dim) u_1 is c (1 - t^2 / dim)^((dim - 3) / 2).
+LevelTable SphereLloydMax(int bits, int64_t dim);
+
+// vLLM's solver: N(0, 1 / dim), start = midpoints of equal cells of +-3.5 sigma, outer edges +-10.5
+// sigma, 200-interval trapezoids, at most 200 iterations, stop at a change below 1e-10; in units of
+// sigma.
+LevelTable TrapezoidLloydMax(int bits, int64_t dim);
+
+// E (x - Q(x))^2 for any table: x from N(0, 1), or t of the sphere above.
+double NormalDistortion(const LevelTable& table);
+double SphereDistortion(const LevelTable& table, int64_t dim);
+
+// The cell of z: how many thresholds lie below it, or at it where `inclusive`.
+template <typename T>
+uint8_t LevelCode(T z, std::span<const T> thresholds, bool inclusive) {
+  uint8_t code = 0;
+  for (const T threshold : thresholds) code += inclusive ? threshold <= z : threshold < z;
+  return code;
+}
+
+}  // namespace oscar

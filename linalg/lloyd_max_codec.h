@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The three 2-bit codecs that are called Lloyd-Max in OSCAR's code (reference/methods.md section
+// 2.2), as they are:
+//
+//   exact    mean and unbiased deviation of the row; thresholds 0, +-0.9816, levels +-0.4528,
+//            +-1.510
+//   serving  mean and biased deviation; solver's thresholds, but equidistant values: the levels of
+//            an affine code with scale (2 * 1.50956 / 3) * 1.16 sigma
+//   llama.cpp (Q2_0)  mean of 128 values off, root mean square of 32; thresholds 0, +-0.6745,
+//            levels +-0.4528, +-0.9816, in fp16
+//
+// Trap: 0.9816 is the threshold of a Lloyd-Max quantizer and no level: llama.cpp's outer level is
+// wrong (Gaussian error 0.19 where the exact form has 0.117). It is kept because files have it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "linalg/stored_float.h"
+
+namespace oscar {
+
+enum class LloydMaxForm { kExact, kServing, kLlamaCpp };
+
+struct LloydMaxTable {
+  std::array<double, 3> thresholds;
+  bool inclusive;  // a value on a threshold belongs to the cell above it
+  std::array<double, 4> levels;
+};
+const LloydMaxTable& LloydMaxTableOf(LloydMaxForm form);
+
+inline constexpr double kServingThreshold = 0.9810652732849121;
+inline constexpr double kServingScale = 2 * 1.5095585584640503 / 3 * 1.16;  // in sigma
+inline constexpr double kMinDeviation = 1e-10;                              // of the exact form
+inline constexpr double kServingVariance = 1e-8;                            // added
+inline constexpr int64_t kLlamaMeanValues = 128;  // share a mean, where they divide the row
+inline constexpr int64_t kLlamaScaleValues = 32;  // share a scale
+
+// Values that share a mean, and values that share a scale; both divide dim.
+struct LloydMaxGroups {
+  int64_t mean, scale;
+};
+LloydMaxGroups LloydMaxGroupsOf(LloydMaxForm form, int64_t dim);
+
+// Quantizes a row x [dim], rotated and clipped before: codes [dim], numbers [2 dim / scale group]
+// in pairs: deviation and mean, of the serving form scale and zero; rounded to `metadata`, of
+// llama.cpp's to fp16. One rounding per operation in T, sums as TreeSum; float64 numbers are not
+// rounded.
+template <typename T>
+void EncodeLloydMax(std::span<const T> x, LloydMaxForm form, StoredFloat metadata,
+                    std::span<uint8_t> codes, std::span<T> numbers);
+template <typename T>
+void DecodeLloydMax(std::span<const uint8_t> codes, std::span<const T> numbers, LloydMaxForm form,
+                    std::span<T> y);
+
+}  // namespace oscar

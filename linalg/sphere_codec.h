@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// TurboQuant's codecs of randomly rotated vectors (arXiv 2504.19874; reference/methods.md section
+// 4): the norm n apart, the direction u = y / n coordinate by coordinate to the nearest level.
+//
+//   mse    u^ = levels[code]; with norm correction times 1 / sqrt(sum(levels^2) + 1e-16)
+//   prod   u^ of b - 1 bits, residual r = u - u^, gamma = |r|, signs z of S r:
+//          u^ + sqrt(pi / 2) (gamma / dim) S^T z, whose inner products are unbiased over S
+//
+// Trap: `table` is in units where a coordinate has variance 1; it is divided by sqrt(dim) here.
+// Norms are taken as max|y| sqrt(TreeSum((y / max|y|)^2)), so that no row overflows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "linalg/lloyd_max.h"
+#include "linalg/stored_float.h"
+
+namespace oscar {
+
+struct SphereRule {
+  LevelTable table;  // of b bits; of b - 1 bits for prod, a single level 0 for b = 1
+  bool norm_correction = false;
+  StoredFloat norm_type = StoredFloat::kFloat16;  // of n and gamma
+};
+
+// The table of 0 to 8 bits: SphereLloydMax, and one level for 0.
+LevelTable SphereLevels(int bits, int64_t dim);
+
+inline constexpr double kNormCorrectionFloor = 1e-16;
+
+template <typename T>
+T RowNorm(std::span<const T> y);
+
+// codes [dim]; returns the norm, rounded to the rule's type. A value on a threshold belongs to the
+// cell above it.
+template <typename T>
+T EncodeSphere(std::span<const T> y, const SphereRule& rule, std::span<uint8_t> codes);
+template <typename T>
+void DecodeSphere(std::span<const uint8_t> codes, T norm, const SphereRule& rule, std::span<T> y);
+
+// What prod stores beside the codes of the mse part.
+template <typename T>
+struct ProductNorms {
+  T norm, residual;  // n and gamma, rounded to the rule's type
+};
+
+// s [dim, dim] row-major, standard normal; signs [dim] 0 or 1, which is +1, also of 0.
+template <typename T>
+ProductNorms<T> EncodeProduct(std::span<const T> y, const SphereRule& rule, std::span<const T> s,
+                              std::span<uint8_t> codes, std::span<uint8_t> signs);
+template <typename T>
+void DecodeProduct(std::span<const uint8_t> codes, std::span<const uint8_t> signs,
+                   const ProductNorms<T>& norms, const SphereRule& rule, std::span<const T> s,
+                   std::span<T> y);
+
+}  // namespace oscar

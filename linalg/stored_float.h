@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The types in which caches keep scales, zeros and norms, as roundings of float32. Trap: what is
+// beyond a type's range becomes its largest number, where a hardware cast gives infinity: one
+// infinite scale would turn a row into NaN.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+namespace oscar {
+
+enum class StoredFloat { kFloat32, kBFloat16, kFloat16 };
+
+constexpr int StoredBits(StoredFloat type) { return type == StoredFloat::kFloat32 ? 32 : 16; }
+
+inline constexpr float kMaxBFloat16 = 0x1.FEp127F;
+inline constexpr float kMaxFloat16 = 65504;
+
+// Round to nearest, ties to even; x is finite.
+inline float RoundToBFloat16(float x) {
+  const auto bits = std::bit_cast<uint32_t>(std::clamp(x, -kMaxBFloat16, kMaxBFloat16));
+  return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
+}
+
+// Adding and taking away a number whose last place is that of the result leaves the rounding to
+// the float32 adder, subnormal halves (multiples of 2^-24) included.
+inline float RoundToFloat16(float x) {
+  const float clamped = std::clamp(x, -kMaxFloat16, kMaxFloat16);
+  const uint32_t bits = std::bit_cast<uint32_t>(clamped);
+  const uint32_t sign = bits & 0x80000000U;
+  const uint32_t exponent = std::max((bits >> 23) & 0xFFU, 127U - 14U);
+  const float magnitude = std::bit_cast<float>(bits & 0x7FFFFFFFU);
+  const float anchor = std::bit_cast<float>((exponent + 13U) << 23);
+  return std::bit_cast<float>(std::bit_cast<uint32_t>((magnitude + anchor) - anchor) | sign);
+}
+
+// float64 rows are for comparing methods and keep all.
+inline double RoundTo(double x, StoredFloat) { return x; }
+inline float RoundTo(float x, StoredFloat type) {
+  switch (type) {
+    case StoredFloat::kFloat32:
+      return x;
+    case StoredFloat::kBFloat16:
+      return RoundToBFloat16(x);
+    case StoredFloat::kFloat16:
+      return RoundToFloat16(x);
+  }
+  return std::numeric_limits<float>::quiet_NaN();
+}
+
+}  // namespace oscar

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sum with one order for everybody: the second half of the values is added to the first, element
+// by element, until one is left. Trap: on tensors the same folds must be written out
+// (export/simulate/row_tensors.h); a library's own sum has an order of its own per device.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace oscar {
+
+// Of at least one value; overwrites them.
+template <typename T>
+T TreeSum(std::span<T> values) {
+  for (size_t count = values.size(); count > 1;) {
+    const size_t half = (count + 1) / 2;
+    for (size_t i = 0; i + half < count; ++i) values[i] += values[i + half];
+    count = half;
+  }
+  return values[0];
+}
+
+}  // namespace oscar

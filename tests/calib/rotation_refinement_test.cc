@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "calib/rotation_refinement.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "calib/affine_tensor.h"
+#include "calib/refinement_loss.h"
+#include "calib/straight_through.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kHeads = 2, kDim = 16, kTokens = 48;
+
+RefinementSequence Sequence(uint64_t seed) {
+  at::manual_seed(7);
+  const at::Tensor scale = at::exp(at::randn({kHeads, kDim}, at::kFloat));
+  const at::Tensor mean = at::randn({kHeads, kDim}, at::kFloat).mul(3);
+  at::manual_seed(seed);
+  const at::Tensor q = at::randn({kTokens, 2 * kHeads, kDim}, at::kFloat),
+                   k = at::randn({kTokens, kHeads, kDim}, at::kFloat),
+                   v = at::randn({kTokens, kHeads, kDim}, at::kFloat);
+  return {q, k.mul(scale).add(mean), v.mul(scale)};
+}
+
+RefinementProblem Problem() {
+  RefinementProblem problem;
+  problem.attention.num_q_heads = 2 * kHeads;
+  problem.attention.num_kv_heads = kHeads;
+  problem.attention.head_dim = problem.attention.v_head_dim = kDim;
+  problem.attention.scale = 1 / std::sqrt(double{kDim});
+  problem.rows = SplitRows({Sequence(1), Sequence(2), Sequence(3)});
+  return problem;
+}
+
+RefinementOptions Options(int steps) {
+  RefinementOptions options;
+  options.steps = steps;
+  options.queries = 24;
+  options.windows = {2, 8};
+  return options;
+}
+
+HeadTransforms Identity() { return {at::eye(kDim, at::kFloat).unsqueeze(0), {}}; }
+
+double Largest(const at::Tensor& x) { return x.abs().max().item<double>(); }
+
+void ExpectOrthogonal(const at::Tensor& r) {
+  const at::Tensor wide = r.to(at::kDouble);
+  EXPECT_LT(Largest(at::matmul(wide.transpose(1, 2), wide) - at::eye(r.size(-1), at::kDouble)),
+            1e-6);
+}
+
+void ExpectStart(const RefinedSide& side) {
+  EXPECT_TRUE(side.transform.equal(Identity().transform.expand({kHeads, -1, -1})));
+  EXPECT_TRUE(side.factor.equal(Identity().transform.expand({kHeads, -1, -1})));
+  EXPECT_EQ(side.loss_after, side.loss_before);
+  EXPECT_EQ(side.heads_improved(), 0);
+}
+
+TEST(StraightThrough, ValuesAreTheQuantizers) {
+  at::manual_seed(1);
+  const at::Tensor rows = at::randn({50, 64}, at::kDouble);
+  for (const int64_t group : {0, 16}) {
+    for (const double ratio : {0.0, 0.9}) {
+      for (const bool clip_groups : {false, true}) {
+        const at::Tensor ours = StraightThroughRoundTrip(rows, {3, ratio, group, clip_groups});
+        const int64_t size = group == 0 ? 64 : group;
+        const at::Tensor x = clip_groups ? rows.reshape({-1, size}) : rows;
+        const at::Tensor thresholds = ClipThresholds(std::get<0>(x.abs().sort(-1)), ratio);
+        const at::Tensor expected = AffineRoundTrip(x, thresholds, size, 3).view_as(rows);
+        EXPECT_LT(Largest(ours - expected), 1e-12) << group << ratio << clip_groups;
+      }
+    }
+  }
+  EXPECT_TRUE(StraightThroughRoundTrip(rows, {.bits = 0, .clip_ratio = 0.5}).equal(rows));
+}
+
+// x^ = x + (q - t) s, where q - t is a constant: the ends of the range move s, the rest moves
+// itself.
+TEST(StraightThrough, GradientPassesRoundingAndReachesTheScale) {
+  const at::Tensor x = at::tensor({0.0, 1.25, 2.0, 3.0}, at::kDouble).requires_grad_(true);
+  StraightThroughRoundTrip(x, {.bits = 2}).sum().backward();
+  // Residuals q - t: 0, -0.25, 0, 0; s = (x3 - x0) / 3.
+  const std::vector<double> expected = {1 + 0.25 / 3, 1, 1, 1 - 0.25 / 3};
+  for (int64_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(x.grad()[i].item<double>(), expected[static_cast<size_t>(i)], 1e-12);
+  const at::Tensor clipped = at::tensor({-1.0, 0.2, 0.5, 9.0}, at::kDouble).requires_grad_(true);
+  StraightThroughRoundTrip(clipped, {.bits = 2, .clip_ratio = 0.5}).sum().backward();
+  EXPECT_EQ(clipped.grad()[3].item<double>(), 0);
+}
+
+TEST(SplitRows, SetsAsideAQuarterOrHalfOfOne) {
+  EXPECT_EQ(SplitRows({Sequence(1), Sequence(2)}).held_out.size(), 1u);
+  const std::vector<RefinementSequence> eight(8, Sequence(1));
+  EXPECT_EQ(SplitRows(eight).fit.size(), 6u);
+  EXPECT_EQ(SplitRows(eight).held_out.size(), 2u);
+  const RefinementRows halves = SplitRows({Sequence(4)});
+  EXPECT_TRUE(halves.fit[0].k.equal(Sequence(4).k.slice(0, 0, kTokens / 2)));
+  EXPECT_TRUE(halves.held_out[0].q.equal(Sequence(4).q.slice(0, kTokens / 2)));
+  EXPECT_THROW(SplitRows({}), InputError);
+}
+
+// The losses are those of the scalar reference: KL, and the error of the output.
+TEST(RefinementLoss, IsTheReferencesKlAndOutputError) {
+  RefinementProblem problem = Problem();
+  problem.attention.window = 30;
+  RefinementOptions options = Options(0);
+  options.queries = kTokens;
+  options.shift_weight = 0;
+  const RefinementLoss losses(problem, options, at::kCPU);
+  const RefinementSequence rows = Sequence(9);
+  const HeadTransforms start = {Identity().transform.expand({kHeads, -1, -1}), {}};
+  const at::Tensor kl = losses.Keys(losses.PrepareKeys(rows), start);
+  options.k.bits = 0;
+  const RefinementLoss exact_keys(problem, options, at::kCPU);
+  const at::Tensor output = exact_keys.Values(exact_keys.PrepareValues(rows, start), start);
+
+  const auto values = [](const at::Tensor& x, int64_t head) {
+    const at::Tensor one = x.select(1, head).to(at::kDouble).contiguous();
+    return std::vector<double>(one.const_data_ptr<double>(),
+                               one.const_data_ptr<double>() + one.numel());
+  };
+  const auto stored = [](const at::Tensor& x, double ratio) {
+    return StraightThroughRoundTrip(x, {.clip_ratio = ratio});
+  };
+  for (int64_t head = 0; head < kHeads; ++head) {
+    AttentionError keys, both;
+    for (int64_t q_head : {2 * head, 2 * head + 1}) {
+      const auto q = values(rows.q, q_head), k = values(rows.k, head), v = values(rows.v, head),
+                 k_hat = values(stored(rows.k, 0.96), head),
+                 v_hat = values(stored(rows.v, 0.92), head);
+      const AttentionRule rule = {problem.attention.scale, 30};
+      keys.Merge(CompareAttention({kTokens, kDim, kDim, q, k, k_hat, v, v}, rule, options.windows,
+                                  "keys"));
+      both.Merge(CompareAttention({kTokens, kDim, kDim, q, k, k, v, v_hat}, rule, options.windows,
+                                  "values"));
+    }
+    EXPECT_NEAR(kl[head].item<double>() / keys.kl_mean(), 1, 1e-4);
+    const double mean = both.output_error_sq / static_cast<double>(both.rows * kDim);
+    EXPECT_NEAR(output[head].item<double>() / mean, 1, 1e-4);
+  }
+}
+
+TEST(RefinementLoss, TheOutputIsComparedBehindItsProjection) {
+  RefinementProblem problem = Problem();
+  const RefinementOptions options = Options(0);
+  const HeadTransforms start = {Identity().transform.expand({kHeads, -1, -1}), {}};
+  const auto value_loss = [&] {
+    const RefinementLoss losses(problem, options, at::kCPU);
+    return losses.Values(losses.PrepareValues(Sequence(9), start), start);
+  };
+  const at::Tensor plain = value_loss();
+  problem.output_projection = at::eye(2 * kHeads * kDim, at::kFloat).mul(3);
+  // A mean over all of hidden: num_q_heads times as many elements.
+  EXPECT_TRUE(at::allclose(value_loss(), plain * 9 / (2 * kHeads)));
+  problem.output_projection = at::zeros({5, 2 * kHeads * kDim}, at::kFloat);
+  problem.output_projection.slice(1, 0, 2 * kDim).fill_(1);
+  const at::Tensor first = value_loss();
+  EXPECT_GT(first[0].item<double>(), 0);
+  EXPECT_EQ(first[1].item<double>(), 0);
+}
+
+TEST(RotationRefinement, LowersTheLossOnRowsSetAsideAndStaysOrthogonal) {
+  const RefinementProblem problem = Problem();
+  const RefinementOptions options = Options(80);
+  const RefinedSide keys = RefineKeys(problem, Identity(), options);
+  const RefinedSide values =
+      RefineValues(problem, Identity(), {keys.transform, keys.inverse}, options);
+  for (const RefinedSide* side : {&keys, &values}) {
+    ExpectOrthogonal(side->transform);
+    ExpectOrthogonal(side->factor);
+    EXPECT_LT(Largest(at::matmul(side->transform, side->inverse) - at::eye(kDim)), 1e-6);
+    for (size_t head = 0; head < side->loss_before.size(); ++head)
+      EXPECT_LE(side->loss_after[head], side->loss_before[head]);
+    EXPECT_EQ(side->heads_improved(), kHeads);
+  }
+  EXPECT_LT(keys.loss_after[0] + keys.loss_after[1],
+            0.8 * (keys.loss_before[0] + keys.loss_before[1]));
+  // What is reported is the loss of what is returned.
+  const RefinementLoss losses(problem, options, at::kCPU);
+  const at::Tensor again =
+      losses.Keys(losses.PrepareKeys(problem.rows.held_out[0]), {keys.transform, {}});
+  for (int64_t head = 0; head < kHeads; ++head)
+    EXPECT_NEAR(again[head].item<double>(), keys.loss_after[static_cast<size_t>(head)], 1e-6);
+}
+
+TEST(RotationRefinement, IsAFunctionOfItsRows) {
+  const RefinedSide one = RefineKeys(Problem(), Identity(), Options(20)),
+                    two = RefineKeys(Problem(), Identity(), Options(20));
+  EXPECT_TRUE(one.transform.equal(two.transform));
+}
+
+TEST(RotationRefinement, NoStepsGiveTheStart) {
+  ExpectStart(RefineKeys(Problem(), Identity(), Options(0)));
+  ExpectStart(RefineValues(Problem(), Identity(), Identity(), Options(0)));
+}
+
+// Keys set aside that the four levels hold exactly as they are: what the other rows teach is worse.
+TEST(RotationRefinement, WhatGetsWorseIsNotKept) {
+  RefinementProblem problem = Problem();
+  RefinementOptions options = Options(20);
+  options.k.clip_ratio = 0;
+  EXPECT_EQ(RefineKeys(problem, Identity(), options).heads_improved(), kHeads);
+  for (RefinementSequence& rows : problem.rows.held_out) {
+    rows.k = rows.k.sign().mul(3);
+    rows.k.select(2, 0).fill_(3);
+    rows.k.select(2, 1).fill_(-3);
+  }
+  const RefinedSide side = RefineKeys(problem, Identity(), options);
+  ExpectStart(side);
+  EXPECT_LT(side.loss_before[0], 1e-6);
+}
+
+TEST(RotationRefinement, WithoutQuantizerOrWithEverythingExactNothingMoves) {
+  RefinementOptions off = Options(10);
+  off.k.bits = off.v.bits = 0;
+  const RefinedSide keys = RefineKeys(Problem(), Identity(), off);
+  EXPECT_LT(keys.loss_before[0], 1e-9);  // logits are unchanged up to rounding
+  RefinementOptions windows = Options(10);
+  windows.windows = {0, kTokens};
+  for (const RefinedSide& side : {RefineKeys(Problem(), Identity(), windows),
+                                  RefineValues(Problem(), Identity(), Identity(), windows)}) {
+    ExpectStart(side);
+    EXPECT_EQ(side.loss_before, std::vector<double>(kHeads, 0));
+  }
+}
+
+// Softmax does not see a constant in all keys of a head, and with centring neither does the grid.
+TEST(RotationRefinement, AConstantInAllKeysChangesNothing) {
+  RefinementProblem problem = Problem();
+  problem.key_mean = at::zeros({kHeads, kDim}, at::kFloat);
+  const RefinedSide before = RefineKeys(problem, Identity(), Options(0));
+  const at::Tensor constant = at::arange(kHeads * kDim, at::kFloat).view({kHeads, kDim}).sub(9);
+  problem.key_mean = constant;
+  for (auto* sequences : {&problem.rows.fit, &problem.rows.held_out}) {
+    for (RefinementSequence& rows : *sequences) rows.k = rows.k.add(constant);
+  }
+  const RefinedSide after = RefineKeys(problem, Identity(), Options(0));
+  for (size_t head = 0; head < kHeads; ++head)
+    EXPECT_NEAR(after.loss_before[head] / before.loss_before[head], 1, 1e-3);
+}
+
+// A start that is no rotation keeps its own inverse.
+TEST(RotationRefinement, AnyInvertibleTransformMayBeTheStart) {
+  at::manual_seed(3);
+  const at::Tensor scales = at::exp(at::randn({1, kDim}, at::kFloat));
+  const HeadTransforms start = {at::diag_embed(scales), at::diag_embed(scales.reciprocal())};
+  const RefinedSide side = RefineKeys(Problem(), start, Options(40));
+  EXPECT_GT(side.heads_improved(), 0);
+  EXPECT_LT(Largest(at::matmul(side.transform, side.inverse) - at::eye(kDim)), 1e-5);
+  ExpectOrthogonal(side.factor);
+  EXPECT_LT(Largest(at::matmul(start.transform, side.factor) - side.transform), 1e-5);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/report/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "linalg/error.h"
+#include "tests/export/report/sample_report.h"
+
+namespace oscar {
+namespace {
+
+Json Two() {
+  Json other = SampleReport({.num_layers = 4, .max_length = 1024});
+  other["validation"]["model"]["id"] = "example/other";
+  other["validation"]["arms"].erase(2);  // an arm that only one has
+  other["validation"]["arms"][1]["local"]["kl"]["mean"] = 0.123456;
+  other["validation"]["settings"]["seed"] = 7;
+  return CombineReports({{"a/report.json", SampleReport()}, {"b/report.json", other}});
+}
+
+bool Has(const std::string& page, const std::string& text) {
+  return page.find(text) != std::string::npos;
+}
+
+TEST(Comparison, KeepsWhatIsComparedAndNothingPerLayerOrPosition) {
+  const Json comparison = Two();
+  EXPECT_EQ(comparison["models"].size(), 2u);
+  EXPECT_EQ(comparison["models"][1]["source"], "b/report.json");
+  const Json sample = SampleReport();
+  const Json& arm = comparison["models"][0]["validation"]["arms"][5];
+  const Json& original = sample["validation"]["arms"][5];
+  EXPECT_EQ(arm["local"]["kl"], original["local"]["kl"]);
+  EXPECT_EQ(arm["text"]["perplexity"], original["text"]["perplexity"]);
+  EXPECT_EQ(arm["needle"]["by_length_depth"], original["needle"]["by_length_depth"]);
+  EXPECT_EQ(arm["bits_per_element"], original["bits_per_element"]);
+  for (const char* gone : {"heads", "by_position", "worst"})
+    EXPECT_FALSE(arm["local"].contains(gone)) << gone;
+  EXPECT_LT(CanonicalJson(comparison).size(), CanonicalJson(sample).size());
+}
+
+TEST(Comparison, PutsEveryArmOfEveryModelSideBySide) {
+  const Json comparison = Two();
+  const std::string page = ComparisonPage(comparison);
+  EXPECT_EQ(page, ComparisonPage(comparison));
+  for (size_t model = 0; model < 2; ++model) {
+    const Json& arms = comparison["models"][model]["validation"]["arms"];
+    for (size_t i = 0; i < arms.size(); ++i) {
+      for (const char* number : {"/local/kl/mean", "/end_to_end/kl/mean", "/text/perplexity",
+                                 "/needle/accuracy", "/bits_per_element/actual"}) {
+        EXPECT_TRUE(Has(page, "data-path=\"/models/" + std::to_string(model) + "/validation/arms/" +
+                                  std::to_string(i) + number + '"'))
+            << model << " " << i << number;
+      }
+    }
+  }
+  EXPECT_TRUE(Has(page, ">0.1235</data>"));
+  for (const char* id : {"model-1-attention", "model-2-attention", "model-1-token"})
+    EXPECT_TRUE(Has(page, std::string("id=\"") + id + "-t\"")) << id;
+}
+
+TEST(Comparison, NamesSettingsThatDiffer) {
+  const std::string page = ComparisonPage(Two());
+  EXPECT_TRUE(Has(page, "<dt><code>seed</code></dt><dd>0 · 7</dd>"));
+  EXPECT_FALSE(Has(page, "<code>bootstrap</code>"));
+  const Json same = CombineReports({{"a", SampleReport()}, {"b", SampleReport()}});
+  EXPECT_TRUE(Has(ComparisonPage(same), "with the same settings"));
+  EXPECT_TRUE(Has(ComparisonPage(same), "example/proof-qwen3 (2)"));  // still told apart
+}
+
+TEST(Comparison, RefusesWhatCannotBeCompared) {
+  const auto refusal = [](const std::vector<NamedReport>& reports) -> std::string {
+    try {
+      CombineReports(reports);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(Has(refusal({{"a", SampleReport()}}), "at least two"));
+  EXPECT_TRUE(Has(refusal({{"a", SampleReport()}, {"b", SampleReport({.validation = false})}}),
+                  "b: was not validated"));
+  EXPECT_TRUE(Has(refusal({{"a", SampleReport()}, {"b", Json::object()}}), "b: not a report"));
+}
+
+TEST(Comparison, NothingOfAReportBecomesMarkup) {
+  const std::string page = ComparisonPage(
+      CombineReports({{"a", SampleReport({.hostile = true})}, {"b", SampleReport()}}));
+  for (const char* bad : {"<script", "<img", "\x01"}) EXPECT_FALSE(Has(page, bad)) << bad;
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// KIVI's cache against a loop that lives its steps, and what block alignment means (reference/
+// methods.md 9.9(5)), which holds for Kitty, KVarN and OScaR as well.
+#include "export/simulate/kivi.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "linalg/affine_families.h"
+#include "tests/export/simulate/cache_loop.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kHeads = 2, kDim = 16;
+
+AffineRule Rule(int bits) {
+  return {.family = AffineFamily::kMinOffset, .bits = bits, .metadata = StoredFloat::kFloat16};
+}
+
+std::vector<float> RoundTrip(const std::vector<float>& group, int bits) {
+  std::vector<uint8_t> codes(group.size());
+  std::vector<float> numbers(2), y(group.size());
+  const auto size = static_cast<int64_t>(group.size());
+  EncodeAffineFamily<float>(group, Rule(bits), size, codes, numbers);
+  DecodeAffineFamily<float>(codes, numbers, Rule(bits), size, y);
+  return y;
+}
+
+// 6.1(d), word by word.
+CacheLoop Loop(const KiviOptions& o) {
+  struct State {
+    int64_t k_end = 0, v_end = 0;
+  };
+  const auto state = std::make_shared<State>();
+  state->k_end = state->v_end = o.sink;
+  const auto quantize_keys = [=](LoopSide& k, int64_t count) {
+    for (const int64_t end = state->k_end + count; state->k_end < end;
+         state->k_end += o.quant_group_size) {
+      for (size_t head = 0; head < k.heads(); ++head) {
+        for (size_t c = 0; c < k.dim(); ++c) {
+          k.SetChannel(state->k_end, head, c,
+                       RoundTrip(k.Channel(state->k_end, o.quant_group_size, head, c), o.bits));
+        }
+      }
+    }
+  };
+  const auto quantize_value = [=](LoopSide& v) {
+    const auto group = std::min(v.dim(), static_cast<size_t>(o.quant_group_size));
+    for (size_t head = 0; head < v.heads(); ++head) {
+      for (size_t c = 0; c < v.dim(); c += group) {
+        std::vector<float> values;
+        for (size_t i = c; i < c + group; ++i) values.push_back(v.at(state->v_end, head, i));
+        values = RoundTrip(values, o.bits);
+        for (size_t i = 0; i < group; ++i) v.at(state->v_end, head, c + i) = values[i];
+      }
+    }
+    ++state->v_end;
+  };
+  return {.k = LoopSide(kHeads, kDim),
+          .v = LoopSide(kHeads, kDim),
+          .after_prefill =
+              [=](LoopSide& k, LoopSide& v) {
+                const int64_t behind = k.tokens() - o.sink;
+                if (behind >= o.residual) quantize_keys(k, behind - behind % o.residual);
+                while (v.tokens() - state->v_end > o.residual) quantize_value(v);
+              },
+          .before_attention = {},
+          .after_step =
+              [=](LoopSide& k, LoopSide& v) {
+                if (k.tokens() - state->k_end == o.residual) quantize_keys(k, o.residual);
+                if (v.tokens() - state->v_end > o.residual) quantize_value(v);
+              }};
+}
+
+CacheSides Rows(int64_t tokens, uint64_t seed = 1) {
+  at::manual_seed(seed);
+  CacheSides rows = {at::randn({tokens, kHeads, kDim}), at::randn({tokens, kHeads, kDim})};
+  rows.k.select(-1, 3).mul_(20);
+  rows.k.select(-1, 5).fill_(2.5);  // constant channels: scale 0
+  rows.v[7].fill_(1);
+  rows.v.copy_(rows.v.mul(2).round());  // ties
+  return rows;
+}
+
+TEST(Kivi, IsItsLoopAfterAnySplitOfASequence) {
+  for (const int64_t sink : {0, 5}) {
+    for (const int bits : {2, 4}) {
+      const KiviOptions options = {
+          .bits = bits, .quant_group_size = 8, .residual = 16, .sink = sink};
+      const CacheSides rows = Rows(75);
+      for (const int64_t prefill : {1, 4, 15, 16, 17, 21, 32, 37, 48, 70, 74})
+        ExpectSameReads(KiviCache(options), rows, prefill, Loop(options));
+    }
+  }
+}
+
+TEST(Kivi, IsItsLoopWithThePublishedSizes) {
+  for (const KiviOptions& options :
+       {KiviOptions{}, KiviOptions{.sink = 32}, KiviOptions{.quant_group_size = 32}}) {
+    const CacheSides rows = Rows(300);
+    for (const int64_t prefill : {100, 128, 250})
+      ExpectSameReads(KiviCache(options), rows, prefill, Loop(options));
+  }
+}
+
+TEST(Kivi, ReadsTheResidualOfTheSpecification) {
+  const LayerCache cache = KiviCache({});
+  // A first decoding step after a prefill of 300: 300 mod 128 = 44 keys and its own are exact, 128
+  // values and its own.
+  EXPECT_EQ(cache.k_exact.quantized_end(301), 300 - 44);
+  EXPECT_EQ(cache.v_exact.quantized_end(301), 300 - 128);
+  EXPECT_EQ(cache.k_exact.quantized_end(384), 256);  // the step that fills the block reads it
+  EXPECT_EQ(cache.k_exact.quantized_end(385), 384);
+}
+
+TEST(Kivi, KeepsEverythingWithinTheResidualOrWithoutAQuantizer) {
+  ExpectEverythingExact(KiviCache({}), Rows(128));
+  ExpectEverythingExact(KiviCache({.sink = 32}), Rows(128 + 32));
+  ExpectEverythingExact(KiviCache({.bits = 0}), Rows(400));
+  const CacheSides rows = Rows(300);
+  EXPECT_FALSE(KiviCache({}).store(rows).quantized.k.equal(rows.k));
+}
+
+// 6.1(f): codes do not see a channel's scale and shift, so values follow them.
+TEST(Kivi, FollowsAffineMapsOfChannels) {
+  const CacheSides rows = Rows(128);
+  const CacheSides moved = {rows.k.mul(4).add(8), rows.v};
+  const at::Tensor a = KiviCache({}).store({rows.k.to(at::kDouble), rows.v}).quantized.k,
+                   b = KiviCache({}).store({moved.k.to(at::kDouble), rows.v}).quantized.k;
+  EXPECT_TRUE(a.mul(4).add(8).allclose(b, 1e-6, 1e-5));
+}
+
+// 9.9(5): the same prefix in sequences of different length has the same codes in complete blocks;
+// the unfinished block of one is quantized in the other, and moving the prefix by a token changes
+// the codes of keys but not of values.
+TEST(Kivi, CodesDependOnBlockAlignment) {
+  const LayerCache cache = KiviCache({.quant_group_size = 16, .residual = 32});
+  const CacheSides rows = Rows(200);
+  const auto head = [&](int64_t from, int64_t tokens) {
+    return CacheSides{rows.k.narrow(0, from, tokens), rows.v.narrow(0, from, tokens)};
+  };
+  const CacheSides longer = cache.store(head(0, 200)).quantized,
+                   shorter = cache.store(head(0, 110)).quantized,
+                   moved = cache.store(head(1, 199)).quantized;
+  EXPECT_TRUE(longer.k.narrow(0, 0, 96).equal(shorter.k.narrow(0, 0, 96)));
+  EXPECT_TRUE(shorter.k.narrow(0, 96, 14).equal(rows.k.narrow(0, 96, 14)));
+  EXPECT_FALSE(longer.k.narrow(0, 96, 14).equal(shorter.k.narrow(0, 96, 14)));
+  EXPECT_FALSE(longer.k.narrow(0, 1, 95).equal(moved.k.narrow(0, 0, 95)));
+  EXPECT_TRUE(longer.v.narrow(0, 1, 199).equal(moved.v));
+}
+
+TEST(Kivi, Float64IsNotRoundedToHalfPrecision) {
+  const CacheSides rows = Rows(128);
+  const CacheSides exact =
+      KiviCache({}).store({rows.k.to(at::kDouble), rows.v.to(at::kDouble)}).quantized;
+  EXPECT_EQ(exact.k.scalar_type(), at::kDouble);
+  // lo and hi come back exactly.
+  const at::Tensor k = rows.k.to(at::kDouble);
+  EXPECT_TRUE(exact.k.amin(0).equal(k.amin(0)));
+  EXPECT_TRUE(exact.k.amax(0).allclose(k.amax(0), 1e-14, 1e-14));
+}
+
+}  // namespace
+}  // namespace oscar

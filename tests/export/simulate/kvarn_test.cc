@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/simulate/kvarn.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "linalg/hadamard.h"
+#include "linalg/variance_normalization.h"
+#include "tests/export/simulate/cache_loop.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kHeads = 2, kDim = 16;
+
+std::vector<float> Rotated(const std::vector<float>& x) {
+  static const Matrix h = BlockHadamard(kDim);
+  std::vector<float> y;
+  for (int64_t j = 0; j < kDim; ++j) {
+    double sum = 0;
+    for (int64_t i = 0; i < kDim; ++i)
+      sum += static_cast<double>(x[static_cast<size_t>(i)]) * h(i, j);
+    y.push_back(static_cast<float>(sum));
+  }
+  return y;
+}
+
+void RotateTile(LoopSide& side, int64_t begin, int64_t count) {
+  for (int64_t t = begin; t < begin + count; ++t) {
+    for (size_t head = 0; head < side.heads(); ++head) {
+      const float* row = &side.at(t, head, 0);
+      const std::vector<float> y = Rotated({row, row + kDim});
+      std::copy(y.begin(), y.end(), &side.at(t, head, 0));
+    }
+  }
+}
+
+// Tokens [begin, begin + tile) of every head: rows are channels for keys, tokens for values.
+void QuantizeTile(LoopSide& side, int64_t begin, int64_t tile, bool keys, int bits,
+                  int iterations) {
+  RotateTile(side, begin, tile);
+  for (size_t head = 0; head < side.heads(); ++head) {
+    const auto at = [&](int64_t row, int64_t column) -> float& {
+      const int64_t token = begin + (keys ? column : row), channel = keys ? row : column;
+      return side.at(token, head, static_cast<size_t>(channel));
+    };
+    const TileShape shape = keys ? TileShape{kDim, tile} : TileShape{tile, kDim};
+    std::vector<float> values;
+    for (int64_t i = 0; i < shape.rows; ++i) {
+      for (int64_t j = 0; j < shape.columns; ++j) values.push_back(at(i, j));
+    }
+    DecodeKvarnTile<float>(EncodeKvarnTile<float>(values, shape, bits, iterations), values);
+    for (int64_t i = 0; i < shape.rows; ++i) {
+      for (int64_t j = 0; j < shape.columns; ++j)
+        at(i, j) = values[static_cast<size_t>(i * shape.columns + j)];
+    }
+  }
+  RotateTile(side, begin, tile);
+}
+
+// A tile is quantized with its last token, before attention.
+CacheLoop Loop(const KvarnOptions& o) {
+  const auto end = std::make_shared<int64_t>(kKvarnSink);
+  const auto fill = [=](LoopSide& k, LoopSide& v) {
+    for (; k.tokens() - *end >= o.tile; *end += o.tile) {
+      QuantizeTile(k, *end, o.tile, true, o.k_bits, o.iterations);
+      QuantizeTile(v, *end, o.tile, false, o.v_bits, o.iterations);
+    }
+  };
+  return {.k = LoopSide(kHeads, kDim),
+          .v = LoopSide(kHeads, kDim),
+          .after_prefill = fill,
+          .before_attention = fill,
+          .after_step = [](LoopSide&, LoopSide&) {}};
+}
+
+CacheSides Rows(int64_t tokens) {
+  return {WholeRows(tokens, kHeads, kDim, 1), WholeRows(tokens, kHeads, kDim, 2)};
+}
+
+TEST(Kvarn, IsItsLoopAfterAnySplitOfASequence) {
+  const CacheSides rows = Rows(400);
+  for (const KvarnOptions& options :
+       {KvarnOptions{}, KvarnOptions{.k_bits = 2, .tile = 64, .iterations = 8}}) {
+    for (const int64_t prefill : {1, 128, 191, 192, 255, 256, 300})
+      ExpectSameReads(KvarnCache(options), rows, prefill, Loop(options), 1e-6);
+  }
+}
+
+TEST(Kvarn, KeepsEverythingWithinTheFirstTileOrWithoutAQuantizer) {
+  ExpectEverythingExact(KvarnCache({}), Rows(255));
+  ExpectEverythingExact(KvarnCache({.tile = 64}), Rows(191));
+  ExpectEverythingExact(KvarnCache({.k_bits = 0, .v_bits = 0}), Rows(500));
+}
+
+// 9.9(5).
+TEST(Kvarn, CodesDependOnBlockAlignment) {
+  const CacheSides rows = Rows(600);
+  const auto stored = [&](int64_t from, int64_t tokens) {
+    return KvarnCache({})
+        .store({rows.k.narrow(0, from, tokens), rows.v.narrow(0, from, tokens)})
+        .quantized;
+  };
+  const CacheSides longer = stored(0, 600), shorter = stored(0, 500), moved = stored(1, 599);
+  EXPECT_TRUE(longer.k.narrow(0, 0, 384).equal(shorter.k.narrow(0, 0, 384)));
+  EXPECT_TRUE(longer.v.narrow(0, 0, 384).equal(shorter.v.narrow(0, 0, 384)));
+  EXPECT_TRUE(shorter.k.narrow(0, 384, 116).equal(rows.k.narrow(0, 384, 116)));
+  EXPECT_FALSE(longer.k.narrow(0, 384, 116).equal(shorter.k.narrow(0, 384, 116)));
+  EXPECT_FALSE(longer.k.narrow(0, 129, 127).equal(moved.k.narrow(0, 128, 127)));
+  EXPECT_FALSE(longer.v.narrow(0, 129, 127).equal(moved.v.narrow(0, 128, 127)));
+}
+
+// The point of the method: an outlier token no longer stretches the range of every channel.
+TEST(Kvarn, NormalizingHelpsWhereATokenIsLarge) {
+  CacheSides rows = Rows(256);
+  rows.k[200].mul_(50);
+  const auto error = [&](int iterations) {
+    const at::Tensor k =
+        KvarnCache({.k_bits = 2, .iterations = iterations}).store(rows).quantized.k;
+    const at::Tensor difference = (k - rows.k).square().mean({1, 2});
+    return difference.sum().item<double>() - difference[200].item<double>();
+  };
+  EXPECT_LT(error(16), 0.25 * error(0));
+}
+
+TEST(Kvarn, Float64ComesBackInFloat64) {
+  const CacheSides rows = Rows(256);
+  const CacheSides y = KvarnCache({.k_bits = 8, .v_bits = 8})
+                           .store({rows.k.to(at::kDouble), rows.v.to(at::kDouble)})
+                           .quantized;
+  EXPECT_EQ(y.k.scalar_type(), at::kDouble);
+  EXPECT_LT((y.k - rows.k).abs().max().item<double>(), 0.5);
+  EXPECT_GT((y.k - rows.k).abs().max().item<double>(), 0);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "export/simulate/kvquant_fit.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/rope_rows.h"
+#include "linalg/error.h"
+#include "linalg/stored_float.h"
+#include "tests/export/simulate/row_context.h"
+
+namespace oscar {
+namespace {
+
+RopeSpec Rope() {
+  RopeSpec rope;
+  rope.rotary_dim = 32;
+  return rope;
+}
+
+const CacheMethod& Named(std::string_view name) {
+  static const std::vector<CacheMethod> methods = KvQuantMethods();
+  for (const CacheMethod& method : methods) {
+    if (method.name == name) return method;
+  }
+  throw std::out_of_range(std::string(name));
+}
+
+double MeanSquare(const at::Tensor& x) { return x.square().mean().item<double>(); }
+
+// Of held-out rows, over their energy.
+double RelativeError(const KvQuantOptions& options, bool keys) {
+  const CalibrationRows fitted = RandomCalibrationRows({});
+  const CalibrationRows other = RandomCalibrationRows({.sequences = 5});
+  const LayerCache cache = KvQuantCache(Rope(), FitKvQuant(Rope(), fitted, options), options);
+  const CacheSides rows = {other.k[4], other.v[4]};
+  const CachedRows cached = cache.store(rows);
+  return keys ? MeanSquare(cached.quantized.k - rows.k) / MeanSquare(rows.k)
+              : MeanSquare(cached.quantized.v - rows.v) / MeanSquare(rows.v);
+}
+
+TEST(KvQuant, MoreBitsAndOutliersHelp) {
+  for (const bool keys : {true, false}) {
+    double last = 1;
+    for (const int bits : {2, 3, 4}) {
+      const double error = RelativeError({.bits = bits}, keys);
+      EXPECT_LT(error, last / 2) << bits << keys;
+      last = error;
+    }
+  }
+  EXPECT_LT(RelativeError({.bits = 2}, true), RelativeError({.bits = 2, .kept = 1}, true));
+  EXPECT_LT(RelativeError({.bits = 3}, false), RelativeError({.bits = 3, .kept = 1}, false));
+}
+
+TEST(KvQuant, FittedLevelsBeatUniformOnes) {
+  for (const int bits : {2, 3, 4}) {
+    const double fitted = RelativeError({.bits = bits}, true);
+    EXPECT_LT(fitted, RelativeError({.bits = bits, .levels = KvQuantLevels::kUniform}, true));
+    EXPECT_LT(fitted, RelativeError({.bits = bits, .levels = KvQuantLevels::kNormalFloat}, true));
+  }
+}
+
+TEST(KvQuant, NothingQuantizedIsExact) {
+  const CalibrationRows rows = RandomCalibrationRows({});
+  const KvQuantOptions off = {.bits = 0};
+  const LayerCache cache = KvQuantCache(Rope(), FitKvQuant(Rope(), rows, off), off);
+  const CachedRows cached = cache.store({rows.k[0], rows.v[0]});
+  EXPECT_TRUE(cached.quantized.k.equal(rows.k[0]));
+  EXPECT_TRUE(cached.quantized.v.equal(rows.v[0]));
+  EXPECT_FALSE(cached.exact.k.defined());
+}
+
+TEST(KvQuant, FirstTokensAreExactAndTheRestIsQuantizedAtOnce) {
+  RowContext context({});
+  const LayerCache cache = Named("kvquant_nuq3").make(context.context(), 0, {});
+  for (const ExactTokens* exact : {&cache.k_exact, &cache.v_exact}) {
+    EXPECT_EQ(exact->sink, 1);
+    EXPECT_FALSE(exact->quantized_end);
+  }
+}
+
+// A token's values, and a channel's keys, are one token's business: what came before or comes
+// after changes nothing.
+TEST(KvQuant, TokensDoNotSeeEachOther) {
+  const CalibrationRows rows = RandomCalibrationRows({});
+  const KvQuantOptions options = {.bits = 3};
+  const LayerCache cache = KvQuantCache(Rope(), FitKvQuant(Rope(), rows, options), options);
+  const CachedRows whole = cache.store({rows.k[0], rows.v[0]});
+  const CachedRows part = cache.store({rows.k[0].slice(0, 0, 50), rows.v[0].slice(0, 0, 50)});
+  EXPECT_TRUE(part.quantized.k.equal(whole.quantized.k.slice(0, 0, 50)));
+  EXPECT_TRUE(part.quantized.v.equal(whole.quantized.v.slice(0, 0, 50)));
+}
+
+TEST(KvQuant, KeysHaveAFewLevelsPerChannelBeforeRopeAndOutliersAreExact) {
+  const CalibrationRows rows = RandomCalibrationRows({});
+  const KvQuantOptions options = {.bits = 2};
+  const KvQuantLayer layer = FitKvQuant(Rope(), rows, options);
+  const LayerCache cache = KvQuantCache(Rope(), layer, options);
+  const at::Tensor k = rows.k[1].to(at::kDouble);
+  const at::Tensor before = UndoRope(k, Rope()).flatten(1);
+  const at::Tensor after =
+      UndoRope(cache.store({k, rows.v[1].to(at::kDouble)}).quantized.k, Rope()).flatten(1);
+  const at::Tensor outlier = before.gt(layer.k_range.high).logical_or(before.lt(layer.k_range.low));
+  EXPECT_NEAR(outlier.to(at::kDouble).mean().item<double>(), 0.01, 0.005);
+  EXPECT_LT(after.sub(before).masked_select(outlier).abs().max().item<double>(), 1e-12);
+  for (int64_t channel = 0; channel < before.size(1); ++channel) {
+    const at::Tensor values =
+        after.select(1, channel).masked_select(outlier.select(1, channel).logical_not());
+    std::set<int64_t> levels;
+    for (int64_t i = 0; i < values.size(0); ++i)
+      levels.insert(std::llround(values[i].item<double>() * 1e6));
+    EXPECT_LE(levels.size(), 4u);
+  }
+}
+
+TEST(KvQuant, KeyRangesAreFloat16AndLeaveOutTheFirstTokens) {
+  CalibrationRows rows = RandomCalibrationRows({});
+  for (at::Tensor& k : rows.k) k[0].fill_(1e6);
+  const KvQuantLayer layer = FitKvQuant(Rope(), rows, {});
+  const at::Tensor high = layer.k_range.high.flatten();
+  for (int64_t i = 0; i < high.size(0); ++i)
+    EXPECT_EQ(high[i].item<float>(), RoundToFloat16(high[i].item<float>()));
+  EXPECT_LT(high.max().item<float>(), 1e3);
+  EXPECT_EQ(FitKvQuant(Rope(), rows, {.first_tokens = 0}).k_range.high.max().item<float>() > 1e3,
+            true);
+}
+
+TEST(KvQuant, LevelsFollowTheWeights) {
+  const CalibrationRows rows = RandomCalibrationRows({});
+  KvQuantWeights weights;
+  for (const at::Tensor& v : rows.v) weights.v.push_back(v.gt(0).to(at::kFloat));
+  const KvQuantOptions options = {.bits = 2};
+  const KvQuantLayer plain = FitKvQuant(Rope(), rows, options),
+                     positive = FitKvQuant(Rope(), rows, options, weights);
+  EXPECT_GT(positive.v.levels[0], plain.v.levels[0] + 0.3F);
+  EXPECT_EQ(plain.k.levels, positive.k.levels);
+}
+
+TEST(KvQuant, QNormGivesQuantizedValuesTheMomentsOfTheirOriginals) {
+  const CalibrationRows rows = RandomCalibrationRows({});
+  const KvQuantOptions options = {.bits = 2, .q_norm = true};
+  const KvQuantLayer layer = FitKvQuant(Rope(), rows, options);
+  EXPECT_NE(layer.k.levels, layer.k.values);
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& k : rows.k) parts.push_back(UndoRope(k, Rope()).slice(0, 1).flatten(1));
+  const at::Tensor u = Normalized(at::cat(parts), layer.k_range);
+  const at::Tensor inliers = u.masked_select(u.abs().le(1));
+  const at::Tensor read = NearestLevels(inliers, layer.k, true);
+  EXPECT_NEAR(read.mean().item<double>(), inliers.mean().item<double>(), 1e-5);
+  EXPECT_NEAR(read.std(false).item<double>(), inliers.std(false).item<double>(), 1e-5);
+}
+
+TEST(KvQuant, RefusesRowsThatSayNothing) {
+  EXPECT_THROW(FitKvQuant(Rope(), RandomCalibrationRows({.tokens = 1}), {}), InputError);
+  CalibrationRows rows = RandomCalibrationRows({});
+  for (at::Tensor& v : rows.v) v.fill_(1);
+  EXPECT_THROW(FitKvQuant(Rope(), rows, {}), InputError);
+}
+
+// methods.md 6.3(e): b + 0.32 for 1 % outliers, the paper's 2.32, 3.32 and 4.32; a first token in
+// 16 bits is 13.68 / 32768 bits of it. Really allocated, of 1024 channels: 0.01 * 32 bits of key
+// outliers and 12 of 1024 values, a pointer of 32 bits per token and side, and the range of 32 bits
+// of a token's values.
+TEST(KvQuant, CostOfThePaperAndOfBytes) {
+  RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
+  constexpr int64_t kTokens = 32768;
+  const double exact = 1.0 / kTokens;
+  for (const int bits : {2, 3, 4}) {
+    const std::string name = "kvquant_nuq" + std::to_string(bits);
+    const CacheCost cost = Named(name).cost(context.context(), {}, kTokens);
+    EXPECT_NEAR(cost.paper, bits + 0.32, 6e-4);
+    EXPECT_NEAR(cost.paper, (bits + 0.32) * (1 - exact) + 16 * exact, 1e-9);
+    const double outliers = (0.01 * 1024 + 12) / 2048;
+    const double actual = bits + 32 * outliers + (2 * 32 + 32) / 2048.0;
+    EXPECT_NEAR(cost.actual, actual * (1 - exact) + 16 * exact, 1e-9);
+    const CacheCost dense = Named(name + "_dense").cost(context.context(), {}, kTokens);
+    EXPECT_NEAR(dense.paper, bits, 6e-4);
+    EXPECT_NEAR(dense.actual, bits + 32 / 2048.0, 6e-4);
+  }
+  EXPECT_EQ(Named("kvquant_nuq2").cost(context.context(), {}, 1).actual, 16);
+}
+
+// The count of outliers that the cost counts is what really comes out.
+TEST(KvQuant, CountedValueOutliersAreThoseOfTheCodec) {
+  at::manual_seed(5);
+  const at::Tensor v = at::randn({1, 1024}, at::kFloat);
+  std::vector<float> out(1024);
+  const NonuniformFormat format{2, {-1, 0, 0.5F, 1}, {-1, 0, 0.5F, 1}};
+  EXPECT_EQ(RoundTripToken<float>({v.const_data_ptr<float>(), 1024}, 0.99, format, out), 12);
+}
+
+}  // namespace
+}  // namespace oscar

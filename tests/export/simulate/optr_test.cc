@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "calib/affine_tensor.h"
+#include "calib/row_comparison.h"
+#include "export/simulate/methods.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/rotation.h"
+#include "tests/export/simulate/row_context.h"
+
+namespace oscar {
+namespace {
+
+const CacheMethod& Named(std::string_view name) {
+  static const std::vector<CacheMethod> methods = OptrMethods();
+  for (const CacheMethod& method : methods) {
+    if (method.name == name) return method;
+  }
+  throw std::out_of_range(std::string(name));
+}
+
+MethodContext::Options Windows(int64_t group = 0) {
+  MethodContext::Options options;
+  options.windows = {4, 16};
+  options.quant_group_size = group;
+  return options;
+}
+
+// Attention-KL of rows that nothing was fitted to.
+double Kl(const LayerCache& cache, const AttentionSpec& spec) {
+  RowGeometry g = {};
+  g.sequences = 6;
+  const CalibrationRows rows = RandomCalibrationRows(g);
+  const at::Tensor k = rows.k[5], v = rows.v[5];
+  RowComparison comparison(spec, k, v, at::kDouble);
+  comparison.SetRows({at::arange(k.size(0)), rows.q[5]});
+  const CachedRows cached = cache.store({k, v});
+  StoredCache stored = {};
+  stored.k_stored = cached.quantized.k;
+  stored.v_stored = cached.quantized.v;
+  const ExactTokens windows = ExactInWindows({4, 16});
+  const ExactSides exact[] = {{windows, windows}};
+  return comparison.Compare(comparison.Prepare(stored), {}, exact)[0].kl.mean().item<double>();
+}
+
+TEST(Optr, BeatsItsStartOnOtherRows) {
+  RowContext context({.sequences = 4}, Windows());
+  const auto kl = [&](const CacheMethod& method) {
+    return Kl(method.make(context.context(), 0, {.clip = true}), context.spec());
+  };
+  const double start = kl(HadamardInt2Method()), refined = kl(Named("optr_hadamard"));
+  EXPECT_LT(refined, 0.95 * start);
+  EXPECT_LT(kl(Named("optr")), kl(OscarSharedMethod()));
+  EXPECT_LT(kl(Named("optr_per_head")), kl(OscarPerHeadMethod()));
+}
+
+TEST(Optr, WindowsChangeWhatIsExactAndNothingElse) {
+  RowContext context({}, Windows());
+  const CacheSides rows = {context.rows().k[0], context.rows().v[0]};
+  const LayerCache with = Named("optr").make(context.context(), 0, {.windows = true}),
+                   without = Named("optr").make(context.context(), 0, {});
+  EXPECT_TRUE(with.store(rows).quantized.k.equal(without.store(rows).quantized.k));
+  EXPECT_TRUE(with.store(rows).quantized.v.equal(without.store(rows).quantized.v));
+  EXPECT_EQ(with.k_exact.sink, 4);
+  EXPECT_EQ(with.k_exact.quantized_end(100), 84);
+  EXPECT_FALSE(without.k_exact.any());
+}
+
+// What centring is for: a constant in all keys of a head changes no code, so the error is the
+// same.
+TEST(Optr, AConstantInAllKeysIsReadBack) {
+  RowContext context({}, Windows());
+  const LayerCache cache = Named("optr").make(context.context(), 0, {.clip = true});
+  const at::Tensor k = context.rows().k[0], v = context.rows().v[0];
+  const at::Tensor mean = at::cat(context.rows().k).mean(0);
+  const at::Tensor read =
+      cache.store({mean.unsqueeze(0).expand({7, -1, -1}), v.slice(0, 0, 7)}).quantized.k;
+  EXPECT_LT(read.sub(mean).abs().max().item<double>(), 1e-4);
+  EXPECT_GT(cache.store({k, v}).quantized.k.sub(k).abs().max().item<double>(), 0.1);
+}
+
+// Where everything is in the windows nothing is learned, and the rest is the quantizer by hand:
+// centred, rotated, every group clipped by its own percentile.
+TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
+  MethodContext::Options options = Windows(16);
+  options.windows = {0, 1000};
+  options.k_clip = 0.8;
+  RowContext context({}, options);
+  const CacheSides rows = {context.rows().k[0], context.rows().v[0]};
+  const at::Tensor read =
+      Named("optr_hadamard").make(context.context(), 0, {.clip = true}).store(rows).quantized.k;
+  const at::Tensor hadamard = RotationTensor({HadamardRotation(32).matrix()})[0],
+                   mean = at::cat(context.rows().k).mean(0);
+  const at::Tensor groups = at::matmul(rows.k.sub(mean), hadamard).reshape({-1, 16});
+  const at::Tensor thresholds = std::get<0>(groups.abs().sort(-1)).narrow(-1, 12, 1);
+  const at::Tensor quantized = AffineRoundTrip(groups, thresholds, 16).view_as(rows.k);
+  const at::Tensor error = read.sub(at::matmul(quantized, hadamard).add(mean)).abs();
+  // A sum in another order moves a value over a code's boundary now and then.
+  EXPECT_LT(error.gt(1e-4).to(at::kFloat).mean().item<double>(), 1e-3);
+}
+
+// methods.md section 10: 2.31714 at 65536 tokens and windows of 64 and 256; really allocated with
+// float32 scales and zeros, a ring of 263 tokens and pages of 8.
+TEST(Optr, Cost) {
+  RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
+  const CacheCost cost = Named("optr").cost(context.context(), {.windows = true}, 65536);
+  EXPECT_NEAR(cost.paper, 2.31714, 5e-6);
+  EXPECT_NEAR(cost.actual, (65216 * 2.5 + 16.0 * (64 + 263)) / 65536, 1e-9);
+  EXPECT_EQ(Named("optr").cost(context.context(), {}, 65536).paper, 2.25);
+}
+
+}  // namespace
+}  // namespace oscar

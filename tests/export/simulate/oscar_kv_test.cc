@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/simulate/oscar_kv.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "linalg/hadamard.h"
+#include "linalg/token_norm.h"
+#include "tests/export/simulate/cache_loop.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kHeads = 2, kDim = 64;
+
+std::vector<float> RoundTrip(const std::vector<float>& group) {
+  std::vector<uint8_t> codes(group.size());
+  std::vector<float> numbers(2), y(group.size());
+  const auto size = static_cast<int64_t>(group.size());
+  EncodeAffineFamily<float>(group, OscarKvRule(2), size, codes, numbers);
+  DecodeAffineFamily<float>(codes, numbers, OscarKvRule(2), size, y);
+  return y;
+}
+
+void Rotate(LoopSide& side, int64_t begin) {
+  static const Matrix h = BlockHadamard(kDim);
+  for (int64_t t = begin; t < begin + kOscarKvResidual; ++t) {
+    for (size_t head = 0; head < side.heads(); ++head) {
+      Eigen::Map<Eigen::VectorXf> row(&side.at(t, head, 0), kDim);
+      row = (h * row.cast<double>()).cast<float>().eval();
+    }
+  }
+}
+
+// Divides the tokens of a rotated block by their norms, quantizes channels over 32 tokens, and
+// multiplies again.
+void QuantizeRotatedKeys(LoopSide& k, int64_t begin) {
+  std::vector<float> norms;
+  for (int64_t t = begin; t < begin + kOscarKvResidual; ++t) {
+    const std::span<float> row(&k.at(t, 0, 0), k.heads() * k.dim());
+    norms.push_back(TokenNorm<float>(row));
+    for (float& x : row) x /= norms.back();
+  }
+  for (int64_t t = begin; t < begin + kOscarKvResidual; t += kOscarKvGroup) {
+    for (size_t head = 0; head < k.heads(); ++head) {
+      for (size_t c = 0; c < k.dim(); ++c)
+        k.SetChannel(t, head, c, RoundTrip(k.Channel(t, kOscarKvGroup, head, c)));
+    }
+  }
+  for (int64_t t = begin; t < begin + kOscarKvResidual; ++t) {
+    for (float& x : std::span<float>(&k.at(t, 0, 0), k.heads() * k.dim()))
+      x *= norms[static_cast<size_t>(t - begin)];
+  }
+}
+
+void QuantizeBlock(LoopSide& k, LoopSide& v, int64_t begin) {
+  Rotate(k, begin);
+  QuantizeRotatedKeys(k, begin);
+  Rotate(k, begin);
+  Rotate(v, begin);
+  for (int64_t t = begin; t < begin + kOscarKvResidual; ++t) {
+    for (size_t head = 0; head < v.heads(); ++head) {
+      for (size_t c = 0; c < v.dim(); c += kOscarKvGroup) {
+        float* group = &v.at(t, head, c);
+        const std::vector<float> y = RoundTrip({group, group + kOscarKvGroup});
+        std::copy(y.begin(), y.end(), group);
+      }
+    }
+  }
+  Rotate(v, begin);
+}
+
+CacheLoop Loop() {
+  const auto end = std::make_shared<int64_t>(0);
+  const auto fill = [=](LoopSide& k, LoopSide& v) {
+    for (; k.tokens() - *end >= kOscarKvResidual; *end += kOscarKvResidual)
+      QuantizeBlock(k, v, *end);
+  };
+  return {.k = LoopSide(kHeads, kDim),
+          .v = LoopSide(kHeads, kDim),
+          .after_prefill = fill,
+          .before_attention = {},
+          .after_step = fill};
+}
+
+CacheSides Rows(int64_t tokens) {
+  CacheSides rows = {WholeRows(tokens, kHeads, kDim, 1), WholeRows(tokens, kHeads, kDim, 2)};
+  rows.k[3].fill_(0);  // a token without a norm
+  rows.v[4].fill_(0);
+  return rows;
+}
+
+TEST(OscarKv, IsItsLoopAfterAnySplitOfASequence) {
+  const CacheSides rows = Rows(300);
+  for (const int64_t prefill : {1, 127, 128, 129, 255, 256, 280})
+    ExpectSameReads(OscarKvCache({}), rows, prefill, Loop(), 1e-6);
+}
+
+TEST(OscarKv, RotatedKeysEqualTheScalarOnesBitForBit) {
+  at::manual_seed(1);
+  at::Tensor blocks = at::randn({1, kOscarKvResidual, kHeads, kDim});
+  blocks[0][2].fill_(0);
+  blocks[0][3].mul_(1e4);
+  blocks[0][4].mul_(1e-30);
+  blocks[0].narrow(0, 32, 32).select(-1, 7).fill_(0);  // lo = hi = 0 becomes -1, 1
+  blocks[0].narrow(0, 64, 32).copy_(blocks[0].narrow(0, 64, 32).mul(2).round());
+  LoopSide k(kHeads, kDim);
+  const float* data = blocks.const_data_ptr<float>();
+  k.read.assign(data, data + blocks.numel());
+  QuantizeRotatedKeys(k, 0);
+  const at::Tensor y = OscarKvKeysRoundTrip(blocks, OscarKvRule(2)).contiguous();
+  EXPECT_EQ(std::memcmp(k.read.data(), y.const_data_ptr<float>(), k.read.size() * sizeof(float)),
+            0);
+}
+
+TEST(OscarKv, KeepsEverythingWithinABlockOrWithoutAQuantizer) {
+  ExpectEverythingExact(OscarKvCache({}), Rows(128));
+  ExpectEverythingExact(OscarKvCache({.bits = 0}), Rows(400));
+}
+
+// 9.9(5).
+TEST(OscarKv, CodesDependOnBlockAlignment) {
+  const CacheSides rows = Rows(400);
+  const auto stored = [&](int64_t from, int64_t tokens) {
+    return OscarKvCache({})
+        .store({rows.k.narrow(0, from, tokens), rows.v.narrow(0, from, tokens)})
+        .quantized;
+  };
+  const CacheSides longer = stored(0, 400), shorter = stored(0, 300), moved = stored(1, 399);
+  EXPECT_TRUE(longer.k.narrow(0, 0, 256).equal(shorter.k.narrow(0, 0, 256)));
+  EXPECT_TRUE(shorter.k.narrow(0, 256, 44).equal(rows.k.narrow(0, 256, 44)));
+  EXPECT_FALSE(longer.k.narrow(0, 256, 44).equal(shorter.k.narrow(0, 256, 44)));
+  EXPECT_FALSE(longer.k.narrow(0, 1, 255).equal(moved.k.narrow(0, 0, 255)));
+  EXPECT_TRUE(longer.v.narrow(0, 1, 255).allclose(moved.v.narrow(0, 0, 255), 1e-6, 1e-6));
+}
+
+// A large token stretches no range: the norm is taken out before.
+TEST(OscarKv, TheNormHelpsWhereATokenIsLarge) {
+  CacheSides rows = Rows(128);
+  const auto error_of_others = [&] {
+    const at::Tensor k = OscarKvCache({}).store(rows).quantized.k;
+    const at::Tensor error = (k - rows.k).square().mean({1, 2});
+    return (error.sum() - error[100]).item<double>();
+  };
+  const double before = error_of_others();
+  rows.k[100].mul_(1000);
+  EXPECT_LT(error_of_others(), 1.05 * before);
+}
+
+}  // namespace
+}  // namespace oscar

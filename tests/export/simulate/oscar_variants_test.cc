@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// OSCAR with other bits, thresholds, metadata, levels, compositions: each against what it varies.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "export/simulate/lloyd_max_tensor.h"
+#include "export/simulate/rotated_quantizer.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/affine_codec.h"
+#include "linalg/rotation.h"
+#include "tests/export/simulate/cache_loop.h"
+#include "tests/export/simulate/per_token_rows.h"
+
+namespace oscar {
+namespace {
+
+TEST(OscarVariants, TwoBitsOfTheTableAreOscar) {
+  RowContext rows(kWideRows);
+  const CacheSides x = RowsOf(rows, at::kFloat);
+  for (const bool clip : {false, true}) {
+    const ArmOptions options{.clip = clip};
+    const CacheSides oscar = Stored(rows, "oscar_per_head", x, options);
+    const CacheSides k3v2 = Stored(rows, "oscar_k3v2", x, options);
+    EXPECT_TRUE(at::equal(k3v2.v, oscar.v));
+    EXPECT_LT(RelativeError(k3v2.k, x.k), 0.5 * RelativeError(oscar.k, x.k));
+    const CacheSides k2v4 = Stored(rows, "oscar_shared_k2v4", x, options);
+    EXPECT_TRUE(at::equal(k2v4.k, Stored(rows, "oscar_shared", x, options).k));
+    EXPECT_LT(RelativeError(k2v4.v, x.v), 0.3 * RelativeError(oscar.v, x.v));
+  }
+}
+
+// Bisection ends one order statistic lower, so it clips more; without clipping nothing differs.
+TEST(OscarVariants, BisectionDiffersWhereItClips) {
+  RowContext rows(kWideRows);
+  const CacheSides x = RowsOf(rows, at::kFloat);
+  EXPECT_TRUE(at::equal(Stored(rows, "oscar_bisect", x).k, Stored(rows, "oscar_per_head", x).k));
+  const ArmOptions clip{.clip = true};
+  const at::Tensor bisected = Stored(rows, "oscar_bisect", x, clip).k;
+  EXPECT_FALSE(at::equal(bisected, Stored(rows, "oscar_per_head", x, clip).k));
+  EXPECT_LT(RelativeError(bisected, x.k), 0.3);
+}
+
+TEST(RotatedQuantizer, BisectedRowsEqualTheScalarCodecs) {
+  const at::Tensor rows = at::randn({1, 80, 128});
+  const RotatedQuantizer quantizer{.clip_ratio = 0.92, .clip_method = ClipMethod::kBisect};
+  const at::Tensor y = ClippedAndQuantized(quantizer, rows);
+  std::vector<float> expected(128);
+  for (int64_t i = 0; i < 80; ++i) {
+    QuantizeDequantizeAffineRow<float>({rows[0][i].const_data_ptr<float>(), 128}, {},
+                                       {0.92, ClipMethod::kBisect}, expected);
+    ASSERT_TRUE(at::equal(y[0][i], at::tensor(expected))) << i;
+  }
+}
+
+TEST(OscarVariants, Bf16MetadataEqualsTheScalarCodec) {
+  RowContext rows(kSquareRows);
+  const CacheSides x = RowsOf(rows, at::kFloat);
+  const at::Tensor y = Stored(rows, "oscar_bf16_metadata", x).k;
+  const at::Tensor rotation = RotationTensor(rows.context().Stored(0).k);
+  const at::Tensor rotated = at::matmul(x.k.permute({1, 0, 2}).contiguous(), rotation);
+  at::Tensor expected = at::empty_like(rotated);
+  for (int64_t head = 0; head < rotated.size(0); ++head) {
+    for (int64_t t = 0; t < rotated.size(1); ++t) {
+      QuantizeDequantizeAffineRow<float>({rotated[head][t].const_data_ptr<float>(), 64},
+                                         {2, 64, MetadataType::kBFloat16}, {},
+                                         {expected[head][t].mutable_data_ptr<float>(), 64});
+    }
+  }
+  const at::Tensor back = at::matmul(expected, rotation.transpose(1, 2)).permute({1, 0, 2});
+  EXPECT_TRUE(at::equal(y, back));
+}
+
+TEST(OscarRefits, TheArtifactsOwnCompositionIsTheArtifact) {
+  RowContext rows(kWideRows);
+  const CacheSides x = RowsOf(rows, at::kFloat);
+  const auto near = [](const at::Tensor& a, const at::Tensor& b) {
+    return (a - b).abs().gt(1e-4).to(at::kDouble).mean().item<double>() < 1e-3;
+  };
+  for (const char* name : {"oscar_per_head_r_h_pbr", "oscar_per_head_attention_output"}) {
+    EXPECT_TRUE(near(Stored(rows, name, x).k, Stored(rows, "oscar_per_head", x).k)) << name;
+    EXPECT_TRUE(near(Stored(rows, name, x).v, Stored(rows, "oscar_per_head", x).v)) << name;
+  }
+  EXPECT_TRUE(near(Stored(rows, "oscar_shared_r_h_pbr", x).k, Stored(rows, "oscar_shared", x).k));
+  // Without a Hadamard factor, or without U, it is something else; P_br is a no-op at g = d (D8).
+  EXPECT_FALSE(near(Stored(rows, "oscar_per_head_br", x).k, Stored(rows, "oscar_per_head", x).k));
+  EXPECT_FALSE(
+      near(Stored(rows, "oscar_per_head_h_pbr", x).k, Stored(rows, "oscar_per_head", x).k));
+  EXPECT_TRUE(near(Stored(rows, "oscar_shared_h_pbr", x).k, Stored(rows, "hadamard", x).k));
+  EXPECT_TRUE(near(Stored(rows, "oscar_per_head_r_h", x).k, Stored(rows, "oscar_per_head", x).k));
+}
+
+TEST(LloydMaxMethods, QuantizeRotatedRows) {
+  RowContext rows(kSquareRows);
+  const at::Tensor x = WholeRows(50, 2, 64, 3);
+  const at::Tensor h = RotationTensor({HadamardRotation(64).matrix()})[0];
+  const std::pair<const char*, LloydMaxForm> kForms[] = {
+      {"hadamard_lloyd_max", LloydMaxForm::kExact},
+      {"hadamard_lloyd_max_serving", LloydMaxForm::kServing},
+      {"hadamard_lloyd_max_llamacpp", LloydMaxForm::kLlamaCpp}};
+  for (const auto& [name, form] : kForms) {
+    const at::Tensor y = Stored(rows, name, {x, x}).k;
+    const at::Tensor rotated = at::matmul(x.permute({1, 0, 2}).contiguous(), h);
+    EXPECT_TRUE(
+        at::equal(y, at::matmul(LloydMaxRoundTrip(rotated, form), h.t()).permute({1, 0, 2})))
+        << name;
+  }
+  const CacheSides wide = RowsOf(rows, at::kFloat);
+  EXPECT_LT(RelativeError(Stored(rows, "oscar_lloyd_max", wide).k, wide.k),
+            RelativeError(Stored(rows, "oscar_lloyd_max_llamacpp", wide).k, wide.k));
+}
+
+}  // namespace
+}  // namespace oscar

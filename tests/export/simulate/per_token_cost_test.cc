@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Published bits per element of per-token methods (reference/methods.md section 10), and beside
+// each what is really allocated. Heads of 128 as in every published row, 8 KV heads.
+#include <gtest/gtest.h>
+
+#include "tests/export/simulate/row_context.h"
+
+namespace oscar {
+namespace {
+
+constexpr RowGeometry kPublished = {.num_q_heads = 8,
+                                    .num_kv_heads = 8,
+                                    .head_dim = 128,
+                                    .v_head_dim = 128,
+                                    .sequences = 1,
+                                    .tokens = 8};
+
+struct Expected {
+  const char* method;
+  double paper, actual;
+};
+
+// At 131072 tokens, a multiple of every page.
+constexpr int64_t kTokens = 131072;
+
+TEST(PerTokenCost, PublishedRows) {
+  RowContext rows(kPublished);
+  const Expected kTable[] = {
+      {"bf16", 16, 16},
+      {"fp8_e4m3", 8, 8},
+      {"fp8_e5m2_per_head", 8, 8},
+      {"naive", 2.25, 2.5},  // fp32 metadata, deviation D3
+      {"naive_int4", 4.25, 4.5},
+      {"naive_int2_symmetric", 2.125, 2.125},
+      {"hadamard", 2.25, 2.5},
+      {"quarot_int2", 2.25, 2.25},
+      {"quarot_int4", 4.25, 4.25},
+      {"quarot_int4_kernel", 4.25, 4.25},
+      {"quarot_int2_per_token", 2 + 32.0 / 1024, 2 + 32.0 / 1024},
+      {"saw_int4", 4.25, 4.5},
+      {"saw_int8", 8.25, 8.5},
+      {"turboquant_k3v3", 3.25, 3.1875},  // published, and the current slots (D16)
+      {"turboquant_k8v4", 6.125, 6.125},
+      {"turboquant_4bit_nc", 4.25, 4.1875},
+      {"turboquant_k3v4_nc", 3.75, 3.6875},
+      {"turboquant_3bit_nc", 3.25, 3.1875},
+      {"turboquant_mse_2", 2.125, 2.125},
+      {"turboquant_prod_3", 3.25, 3.25},
+      {"oscar_shared", 2.25, 2.5},
+      {"oscar_bf16_metadata", 2.25, 2.25},
+      {"oscar_k3v2", 2.75, 3.0},
+      {"oscar_k4v2", 3.25, 3.5},
+      {"oscar_lloyd_max", 2.25, 2.5},
+      {"oscar_lloyd_max_llamacpp", 3.0, 3.0},
+  };
+  for (const Expected& row : kTable) {
+    const CacheCost cost = CacheMethodNamed(row.method).cost(rows.context(), {}, kTokens);
+    EXPECT_NEAR(cost.paper, row.paper, 1e-9) << row.method;
+    EXPECT_NEAR(cost.actual, row.actual, 1e-9) << row.method;
+  }
+}
+
+// 64 sink and 256 recent tokens: 2.28 at 128K, 2.38 at 32K; 2.533 with fp32 metadata.
+TEST(PerTokenCost, WindowsOfOscar) {
+  RowContext rows(kPublished);
+  const ArmOptions windows{.windows = true};
+  for (const char* name : {"oscar_shared", "oscar_per_head", "oscar_bf16_metadata",
+                           "oscar_lloyd_max_serving", "oscar_shared_diagonal"}) {
+    const CacheMethod& method = CacheMethodNamed(name);
+    EXPECT_NEAR(method.cost(rows.context(), windows, 131072).paper, 2.28357, 5e-6) << name;
+    EXPECT_NEAR(method.cost(rows.context(), windows, 32768).paper, 2.38428, 5e-6) << name;
+  }
+  EXPECT_NEAR(CacheMethodNamed("oscar_shared").cost(rows.context(), windows, 131072).actual, 2.533,
+              1e-3);
+  EXPECT_NEAR(CacheMethodNamed("oscar_bf16_metadata").cost(rows.context(), windows, 131072).actual,
+              2.284, 1e-3);
+}
+
+// A group of the options is a group of OSCAR's; whole rows stay whole.
+TEST(PerTokenCost, GroupsOfTheOptions) {
+  RowContext rows(kPublished, {.quant_group_size = 64});
+  const auto paper = [&](const char* name) {
+    return CacheMethodNamed(name).cost(rows.context(), {}, kTokens).paper;
+  };
+  EXPECT_EQ(paper("oscar_k3v2"), 3.0);
+  EXPECT_EQ(paper("saw_int4"), 4.25);
+  EXPECT_EQ(paper("turboquant_k3v3"), 3.25);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every method promises that quantizes a token by itself, and 8-bit floats.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <string_view>
+#include <vector>
+
+#include "export/simulate/float8.h"
+#include "tests/export/simulate/cache_loop.h"
+#include "tests/export/simulate/per_token_rows.h"
+
+namespace oscar {
+namespace {
+
+bool IsPerToken(std::string_view name) {
+  for (const std::string_view prefix :
+       {"fp8_", "naive_", "quarot_", "saw_", "turboquant_", "hadamard_lloyd", "oscar_k2",
+        "oscar_k3", "oscar_k4", "oscar_shared_", "oscar_per_head_", "oscar_bisect", "oscar_bf16_",
+        "oscar_lloyd"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+std::vector<const CacheMethod*> PerTokenMethods() {
+  std::vector<const CacheMethod*> methods;
+  for (const CacheMethod& method : CacheMethods()) {
+    if (IsPerToken(method.name)) methods.push_back(&method);
+  }
+  return methods;
+}
+
+TEST(PerTokenMethods, AreManyAndAvailable) {
+  RowContext rows(kSmallRows);
+  const auto methods = PerTokenMethods();
+  EXPECT_GE(methods.size(), 70U);
+  for (const CacheMethod* method : methods)
+    EXPECT_TRUE(!method->available || method->available(rows.context())) << method->name;
+}
+
+// A window that holds the whole sequence: every query reads rows as they came.
+TEST(PerTokenMethods, WindowsOverEverythingAreExact) {
+  RowContext rows(kSmallRows);
+  for (const CacheMethod* method : PerTokenMethods()) {
+    SCOPED_TRACE(method->name);
+    ASSERT_TRUE(method->takes_windows);
+    const LayerCache cache = method->make(rows.context(), 0, {.windows = true});
+    ExpectEverythingExact(cache, RowsOf(rows, at::kFloat));
+    EXPECT_FALSE(method->make(rows.context(), 0, {}).k_exact.any());
+  }
+}
+
+// What a token reads back is a function of that token: of a prefix, the prefix. In float64, where
+// a product of another shape moves no code.
+TEST(PerTokenMethods, TokensDoNotSeeEachOther) {
+  RowContext rows(kSmallRows);
+  const CacheSides all = RowsOf(rows, at::kDouble);
+  const CacheSides some = {all.k.narrow(0, 0, 37), all.v.narrow(0, 0, 37)};
+  for (const CacheMethod* method : PerTokenMethods()) {
+    SCOPED_TRACE(method->name);
+    for (const bool clip : {false, true}) {
+      if (clip && !method->takes_clip) continue;
+      const LayerCache cache = method->make(rows.context(), 0, {.clip = clip});
+      const CacheSides whole = cache.store(all).quantized, prefix = cache.store(some).quantized;
+      ASSERT_EQ(whole.k.sizes(), all.k.sizes());
+      ASSERT_EQ(whole.v.scalar_type(), at::kDouble);
+      EXPECT_LT((whole.k.narrow(0, 0, 37) - prefix.k).abs().max().item<double>(), 1e-9);
+      EXPECT_LT((whole.v.narrow(0, 0, 37) - prefix.v).abs().max().item<double>(), 1e-9);
+      EXPECT_GT(RelativeError(whole.k, all.k), 1e-6);  // quantized at all
+      // QJL's single bit has an error of pi / 2, and no bias.
+      EXPECT_LT(RelativeError(whole.v, all.v), method->name == "turboquant_prod_1" ? 2 : 0.8);
+    }
+  }
+}
+
+TEST(PerTokenMethods, Float32RowsGiveFloat32) {
+  RowContext rows(kSmallRows);
+  for (const CacheMethod* method : PerTokenMethods()) {
+    SCOPED_TRACE(method->name);
+    const CacheSides x = RowsOf(rows, at::kFloat);
+    const CacheSides y = Stored(rows, method->name, x);
+    EXPECT_EQ(y.k.scalar_type(), at::kFloat);
+    EXPECT_TRUE(at::isfinite(y.k).all().item<bool>() && at::isfinite(y.v).all().item<bool>());
+  }
+}
+
+TEST(Float8Methods, CalibratedScalesAreThoseOfCalibrationRows) {
+  RowContext rows(kWideRows);
+  const CacheSides x = RowsOf(rows, at::kFloat);
+  at::Tensor largest = rows.rows().k[0].abs().amax({0, 2});
+  for (const at::Tensor& k : rows.rows().k) largest = at::maximum(largest, k.abs().amax({0, 2}));
+  const auto expect = [&](std::string_view name, const at::Tensor& amax, Float8Type type) {
+    const at::Tensor y = Stored(rows, name, x).k;
+    for (int64_t head = 0; head < y.size(1); ++head) {
+      const float scale = Float8Scale(amax[head].item<float>(), type);
+      for (int64_t i = 0; i < 40; ++i) {
+        ASSERT_EQ(y[i][head][i].item<float>(),
+                  Float8RoundTrip(x.k[i][head][i].item<float>(), scale, type));
+      }
+    }
+  };
+  expect("fp8_e4m3_per_head", largest, Float8Type::kE4M3);
+  expect("fp8_e5m2_per_head", largest, Float8Type::kE5M2);
+  expect("fp8_e4m3_calibrated", largest.max().expand({2}), Float8Type::kE4M3);
+  expect("fp8_e4m3", at::full({2}, 448.F), Float8Type::kE4M3);
+  expect("fp8_e5m2", at::full({2}, 57344.F), Float8Type::kE5M2);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// QuaRot's and SAW's quantizers as methods: against scalar codecs on whole numbers, whose Hadamard
+// transforms are exact.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <string_view>
+#include <vector>
+
+#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/rotation_caches.h"
+#include "linalg/rotation.h"
+#include "tests/export/simulate/cache_loop.h"
+#include "tests/export/simulate/per_token_rows.h"
+
+namespace oscar {
+namespace {
+
+// Whole numbers of 64 channels, whose Hadamard transform is exact: the method against the scalar
+// codec, transformed by hand.
+TEST(QuarotMethods, EqualTheScalarCodecBitForBit) {
+  RowContext rows(kSquareRows);
+  const at::Tensor x = WholeRows(50, 2, 64, 1);
+  const at::Tensor h = RotationTensor({HadamardRotation(64).matrix()})[0];
+  const at::Tensor rotated = at::matmul(x, h);
+  const struct {
+    std::string_view name;
+    AffineRule rule;
+    bool all_heads;
+  } kCases[] = {
+      {"quarot_int2", {.family = AffineFamily::kIntegerZero}, false},
+      {"quarot_int4", {.family = AffineFamily::kIntegerZero, .bits = 4}, false},
+      {"quarot_int2_per_token", {.family = AffineFamily::kIntegerZero, .include_zero = true}, true},
+      {"quarot_int4_symmetric", {.family = AffineFamily::kSymmetric, .bits = 4}, false},
+      {"quarot_int4_kernel",
+       {.family = AffineFamily::kMinOffset, .bits = 4, .min_range = 1e-5F},
+       false}};
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    for (const bool clip : {false, true}) {
+      AffineRule rule = c.rule;
+      rule.metadata = StoredFloat::kFloat16;
+      if (clip) rule.clip_ratio = 0.95F;
+      const at::Tensor y = Stored(rows, c.name, {x, x}, {.clip = clip}).k;
+      const int64_t width = c.all_heads ? 128 : 64;
+      const at::Tensor groups = rotated.reshape({-1, width}).contiguous();
+      at::Tensor expected = at::empty_like(groups);
+      std::vector<uint8_t> codes(static_cast<size_t>(width));
+      std::vector<float> numbers(2);
+      for (int64_t i = 0; i < groups.size(0); ++i) {
+        const std::span<const float> row(groups[i].const_data_ptr<float>(), codes.size());
+        EncodeAffineFamily<float>(row, rule, width, codes, numbers);
+        DecodeAffineFamily<float>(codes, numbers, rule, width,
+                                  {expected[i].mutable_data_ptr<float>(), codes.size()});
+      }
+      const at::Tensor back =
+          at::matmul(expected.view(x.sizes()).permute({1, 0, 2}).contiguous(), h.t());
+      EXPECT_TRUE(at::equal(y, back.permute({1, 0, 2}))) << "clip " << clip;
+    }
+  }
+}
+
+// q H (k H)^T = q k^T: the rotation alone changes nothing.
+TEST(QuarotMethods, SymmetricWithoutRotationHasNoRotation) {
+  RowContext rows(kSquareRows);
+  const at::Tensor x = at::tensor({-4.F, -1.9F, 2.1F, 4.F}).repeat({5, 2, 16});
+  const at::Tensor y = Stored(rows, "naive_int2_symmetric", {x, x}).v;
+  EXPECT_TRUE(at::equal(y, at::tensor({-4.F, 0.F, 4.F, 4.F}).repeat({5, 2, 16})));
+}
+
+TEST(SawMethods, BlocksOfOneAreNaiveAndOfAllAreQuarots) {
+  RowContext rows(kSquareRows);
+  const at::Tensor x = WholeRows(50, 2, 64, 2);
+  // Values are not rotated unless asked for, and whole numbers are bf16.
+  EXPECT_TRUE(at::equal(Stored(rows, "saw_int4", {x, x}).v, Stored(rows, "naive_int4", {x, x}).v));
+  EXPECT_FALSE(
+      at::equal(Stored(rows, "saw_int4_values", {x, x}).v, Stored(rows, "naive_int4", {x, x}).v));
+  // Small enough that the rotated rows, multiples of 1 / 8, are bf16 too.
+  const at::Tensor small = x.remainder(3);
+  EXPECT_TRUE(at::equal(Stored(rows, "saw_int4_head", {small, small}).k,
+                        Stored(rows, "int4_hadamard", {small, small}).k));
+  EXPECT_FALSE(at::equal(Stored(rows, "saw_int4", {small, small}).k,
+                         Stored(rows, "saw_int4_head", {small, small}).k));
+}
+
+// Section 3.3(f): one channel alone stays inside its block of 16.
+TEST(SawMethods, BlocksDoNotMix) {
+  RowContext rows(kSquareRows);
+  at::Tensor x = at::zeros({3, 2, 64});
+  x.select(2, 20).fill_(8);
+  x.select(2, 5).fill_(1);
+  const at::Tensor y = Stored(rows, "saw_int4", {x, x}).k;
+  // An affine code of 0 is a constant, which the transform turns into the first channel of a block.
+  EXPECT_EQ(y.slice(2, 33, 48).abs().max().item<float>(), 0);
+  EXPECT_EQ(y.slice(2, 49, 64).abs().max().item<float>(), 0);
+  EXPECT_GT(y.slice(2, 16, 32).abs().max().item<float>(), 7);
+}
+
+TEST(SawMethods, RotatedRowsAreRoundedToBf16) {
+  RowContext rows(kSquareRows);
+  const at::Tensor x = at::randn({20, 2, 64});
+  const at::Tensor expected =
+      AffineFamilyRoundTrip(RoundTo(x, StoredFloat::kBFloat16), {.bits = 4}, 64);
+  const at::Tensor y = Stored(rows, "saw_int4", {x, x}).v;
+  EXPECT_TRUE(at::equal(y, expected));
+  EXPECT_FALSE(at::equal(y, AffineFamilyRoundTrip(x, {.bits = 4}, 64)));
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A layer of any geometry without a model: random rows with outlier channels, the artifact fitted
+// to them, and the context that methods are made of.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+
+struct RowGeometry {
+  int64_t num_q_heads = 4, num_kv_heads = 2, head_dim = 32, v_head_dim = 32;
+  int64_t sequences = 3, tokens = 160;
+  uint64_t seed = 1;
+};
+
+// Of one layer. Keys have a mean and a few large dimensions, as those of real models.
+CalibrationRows RandomCalibrationRows(const RowGeometry& geometry);
+
+class RowContext {
+ public:
+  explicit RowContext(const RowGeometry& geometry, const MethodContext::Options& options = {});
+
+  const AttentionSpec& spec() const { return layers_[0].attention; }
+  const CalibrationRows& rows() const { return context_->rows(); }
+  MethodContext& context() { return *context_; }
+
+ private:
+  std::vector<LayerSpec> layers_;
+  Artifact artifact_;
+  std::unique_ptr<MethodContext> context_;
+};
+
+}  // namespace oscar

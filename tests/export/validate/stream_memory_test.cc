@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/validate/stream_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// 40 arms of Qwen3-8B over 100,000 tokens in bf16: 32.8 GB, and 2 * 8 * 128 values of 6 bytes for
+// each of 4096 tokens.
+TEST(StreamMemory, WhatDoesNotFitIsRefusedWithItsNumbers) {
+  ModelSpec spec;
+  spec.hidden_size = 4096;
+  LayerSpec layer;
+  layer.attention.num_kv_heads = 8;
+  layer.attention.head_dim = layer.attention.v_head_dim = 128;
+  spec.layers = {layer};
+  const StreamMemoryNeed need = StreamMemory(spec, at::kBFloat16, 40, 100000, 4096);
+  EXPECT_DOUBLE_EQ(need.hidden, 40.0 * 100000 * 4096 * 2);
+  EXPECT_DOUBLE_EQ(need.rows, 40.0 * 4096 * 2 * 8 * 128 * 6);
+  const auto bytes = static_cast<uint64_t>(need.hidden + need.rows);
+  CheckStreamsFit(need, bytes, "cuda:0");
+  try {
+    CheckStreamsFit(need, bytes - 1, "cuda:0");
+    FAIL();
+  } catch (const ResourceError& error) {
+    const std::string what = error.what();
+    for (const char* part : {"40 arms", "100000 tokens", "32.8 GB", "2.0 GB", "cuda:0", "34.8 GB"})
+      EXPECT_NE(what.find(part), std::string::npos) << part << " in " << what;
+  }
+}
+
+}  // namespace
+}  // namespace oscar

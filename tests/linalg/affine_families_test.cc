@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of reference/methods.md section 9.4, and what each family promises.
+#include "linalg/affine_families.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "linalg/affine_codec.h"
+#include "linalg/error.h"
+#include "tests/linalg/random_values.h"
+
+namespace oscar {
+namespace {
+
+using Codes = std::vector<uint8_t>;
+using Floats = std::vector<float>;
+
+constexpr AffineFamily kA1 = AffineFamily::kRealZero, kA2 = AffineFamily::kMinOffset,
+                       kA3 = AffineFamily::kIntegerZero, kA4 = AffineFamily::kFusedZero,
+                       kSymmetric = AffineFamily::kSymmetric;
+
+struct Coded {
+  Codes codes;
+  Floats numbers, values;
+};
+
+Coded RoundTrip(const Floats& x, const AffineRule& rule, int64_t group = 0) {
+  if (group == 0) group = static_cast<int64_t>(x.size());
+  Coded coded{Codes(x.size()), Floats(2 * x.size() / static_cast<size_t>(group)), Floats(x.size())};
+  EncodeAffineFamily<float>(x, rule, group, coded.codes, coded.numbers);
+  DecodeAffineFamily<float>(coded.codes, coded.numbers, rule, group, coded.values);
+  return coded;
+}
+
+void Expect(const Floats& x, const AffineRule& rule, double scale, double offset,
+            const Codes& codes, const std::vector<double>& values) {
+  const Coded coded = RoundTrip(x, rule);
+  EXPECT_NEAR(coded.numbers[0], scale, 1e-7 * std::abs(scale));
+  EXPECT_NEAR(coded.numbers[1], offset, 1e-7 * (1 + std::abs(offset)));
+  EXPECT_EQ(coded.codes, codes);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(coded.values[i], values[i], 5e-7);
+}
+
+TEST(AffineFamilies, PublishedTable) {
+  const Floats first = {-1, -0.5F, 0.5F, 2};
+  Expect(first, {kA1}, 1, 1, {0, 1, 2, 3}, {-1, 0, 1, 2});
+  Expect(first, {kA2}, 1, -1, {0, 0, 2, 3}, {-1, -1, 1, 2});
+  const Floats halves = {0.5F, 1.5F, 2.5F, 3.5F};
+  Expect(halves, {kA1}, 1, -0.5, {0, 1, 2, 3}, {0.5, 1.5, 2.5, 3.5});
+  Expect(halves, {kA2}, 1, 0.5, {0, 1, 2, 3}, {0.5, 1.5, 2.5, 3.5});
+  Expect(halves, {kA3}, 1, 0, {0, 2, 2, 3}, {0, 2, 2, 3});
+  Expect(halves, {kA4}, 1, 0, {0, 2, 2, 3}, {0, 2, 2, 3});
+  Expect(halves, {.family = kA3, .include_zero = true}, 7.0 / 6, 0, {0, 1, 2, 3},
+         {0, 7.0 / 6, 14.0 / 6, 3.5});
+  const Floats third = {-1, -0.2F, 0.7F, 2.5F};
+  Expect(third, {kA1}, 7.0 / 6, 6.0 / 7, {0, 1, 1, 3}, {-1, 1.0 / 6, 1.0 / 6, 2.5});
+  Expect(third, {kA3}, 7.0 / 6, 1, {0, 1, 2, 3}, {-7.0 / 6, 0, 7.0 / 6, 14.0 / 6});
+  Expect(third, {kA4}, 7.0 / 6, -7.0 / 6, {0, 1, 2, 3}, {-7.0 / 6, 0, 7.0 / 6, 14.0 / 6});
+  Expect({3, 3, 3, 3}, {kA1}, 1e-8 / 3, -9e8, {0, 0, 0, 0}, {3, 3, 3, 3});
+}
+
+TEST(AffineFamilies, HalvesOfTheMinOffsetRoundAsAsked) {
+  AffineRule rule{kA2};
+  EXPECT_EQ(RoundTrip({0, 0.5F, 1.5F, 3}, rule).codes, (Codes{0, 0, 2, 3}));
+  rule.rounding = CodeRounding::kHalfUp;
+  EXPECT_EQ(RoundTrip({0, 0.5F, 1.5F, 3}, rule).codes, (Codes{0, 1, 2, 3}));
+}
+
+// Section 3.1: s = max|x|, codes -2 .. 1; 2^(b-1) - 1 steps of more bits.
+TEST(AffineFamilies, Symmetric) {
+  const Coded two = RoundTrip({-4, -1.9F, 2.1F, 4}, {kSymmetric});
+  EXPECT_EQ(two.codes, (Codes{1, 2, 3, 3}));
+  EXPECT_EQ(two.values, (Floats{-4, 0, 4, 4}));
+  const Coded four = RoundTrip({-7, -0.5F, 1.5F, 6.6F}, {kSymmetric, 4});
+  EXPECT_EQ(four.numbers[0], 1);
+  EXPECT_EQ(four.values, (Floats{-7, 0, 2, 7}));
+  EXPECT_EQ(RoundTrip({0, -0.F, 0, 0}, {kSymmetric}).values, (Floats{0, 0, 0, 0}));
+  // Clipped, the one code below -max is used: -8 of 4 bits.
+  const Coded clipped = RoundTrip({-7, 7}, {.family = kSymmetric, .bits = 4, .clip_ratio = 0.5F});
+  EXPECT_EQ(clipped.values, (Floats{-4, 3.5F}));
+}
+
+// QuaRot's and RotateKV's ratio multiplies both ends and lets codes clamp what lies beyond.
+TEST(AffineFamilies, ClipRatioMultipliesBothEnds) {
+  const Coded coded = RoundTrip({-2, 0, 1, 4}, {.family = kA3, .clip_ratio = 0.5F});
+  EXPECT_EQ(coded.numbers, (Floats{1, 1}));
+  EXPECT_EQ(coded.codes, (Codes{0, 1, 2, 3}));
+  EXPECT_EQ(coded.values, (Floats{-1, 0, 1, 2}));
+}
+
+// Deviation D12: codes of 3 bits reach 7, the scale is that of 8 steps.
+TEST(AffineFamilies, DivisorOfTheScale) {
+  EXPECT_EQ(RoundTrip({-8, 0, 7, 8}, {.family = kA3, .bits = 3, .divisor = 8}).values,
+            (Floats{-8, 0, 6, 6}));
+}
+
+TEST(AffineFamilies, GroupsWithoutARangeAreExact) {
+  for (const AffineFamily family : {kA2, kA3, kA4}) {
+    for (const float constant : {3.F, -7.5F, 1e-42F, -1e30F}) {
+      const Coded coded = RoundTrip({constant, constant}, {family});
+      EXPECT_EQ(coded.values, (Floats{constant, constant}));
+      EXPECT_EQ(coded.codes, (Codes{0, 0}));
+    }
+    EXPECT_EQ(RoundTrip({0, -0.F, 0}, {family}).values, (Floats{0, 0, 0}));
+  }
+  EXPECT_EQ(RoundTrip({0, 0}, {kA3}).numbers, (Floats{2.F / 3, 2}));  // of -1 .. 1
+}
+
+TEST(AffineFamilies, FloorsOfRangeAndScale) {
+  AffineRule rule{.family = kA2, .bits = 4, .min_range = 1.5F};
+  EXPECT_EQ(RoundTrip({1, 1.25F}, rule).numbers, (Floats{0.1F, 1}));
+  rule.min_range = 0;
+  rule.min_scale = 0.5F;
+  EXPECT_EQ(RoundTrip({1, 1.25F}, rule).numbers, (Floats{0.5F, 1}));
+}
+
+// Codes come from the unrounded numbers, values from the stored ones.
+TEST(AffineFamilies, MetadataRoundsValuesOnly) {
+  const std::vector<double> row = RandomRows(1, 128, 7, 3);
+  const Floats x(row.begin(), row.end());
+  for (const AffineFamily family : {kA1, kA2, kA3, kA4, kSymmetric}) {
+    AffineRule rule{family, 3};
+    const Coded full = RoundTrip(x, rule, 32);
+    for (const StoredFloat type : {StoredFloat::kBFloat16, StoredFloat::kFloat16}) {
+      rule.metadata = type;
+      const Coded stored = RoundTrip(x, rule, 32);
+      EXPECT_EQ(stored.codes, full.codes);
+      EXPECT_NE(stored.values, full.values);
+      for (size_t i = 0; i < full.numbers.size(); ++i)
+        EXPECT_EQ(stored.numbers[i], RoundTo(full.numbers[i], type));
+    }
+  }
+}
+
+TEST(AffineFamilies, RealZeroIsTheAffineCodec) {
+  const std::vector<double> row = RandomRows(1, 128, 8);
+  const Floats x(row.begin(), row.end());
+  for (const int bits : {2, 3, 4}) {
+    Floats expected(128);
+    QuantizeDequantizeAffineRow<float>(x, {bits, 64, MetadataType::kBFloat16}, {}, expected);
+    const AffineRule rule{.bits = bits, .metadata = StoredFloat::kBFloat16};
+    EXPECT_EQ(RoundTrip(x, rule, 64).values, expected);
+  }
+}
+
+// Section 9.4: INT4 of 128 standard normal values; 2 bits are in int2_codec_test.cc.
+TEST(AffineFamilies, ExpectedErrorOfGaussianRows) {
+  double sum = 0;
+  constexpr int64_t kRows = 4000, kDim = 128;
+  const std::vector<double> rows = RandomRows(kRows, kDim, 9);
+  const Floats x(rows.begin(), rows.end());
+  const Coded coded = RoundTrip(x, {.bits = 4}, kDim);
+  for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - coded.values[i]) * (x[i] - coded.values[i]);
+  EXPECT_NEAR(sum / (kRows * kDim), 0.00991, 0.0001);
+}
+
+// |x - x^| <= s / 2 of A1 and A2, which hold both ends; A3 and A4 hold 0 and miss by up to s.
+TEST(AffineFamilies, Bounds) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const std::vector<double> row = RandomRows(1, 64, seed);
+    const Floats x(row.begin(), row.end());
+    for (const AffineFamily family : {kA1, kA2, kA3, kA4}) {
+      const Coded coded = RoundTrip(x, {family, 4});
+      const float bound = coded.numbers[0] * (family == kA1 || family == kA2 ? 0.5F : 1.F);
+      for (size_t i = 0; i < x.size(); ++i)
+        ASSERT_LE(std::abs(x[i] - coded.values[i]), bound * 1.00001F);
+    }
+  }
+}
+
+TEST(AffineFamilies, RefusesWhatIsNotFinite) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float max = std::numeric_limits<float>::max();
+  for (const AffineFamily family : {kA1, kA2, kA3, kA4, kSymmetric})
+    EXPECT_THROW(RoundTrip({0, nan}, {family}), NumericalError);
+  for (const AffineFamily family : {kA1, kA2, kA3, kA4})
+    EXPECT_THROW(RoundTrip({-max, max}, {family}), NumericalError);
+}
+
+}  // namespace
+}  // namespace oscar

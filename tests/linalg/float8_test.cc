@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers of reference/methods.md section 9.8, and the casts against a search over all codes.
+#include "linalg/float8.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "linalg/stored_float.h"
+#include "tests/linalg/random_values.h"
+
+namespace oscar {
+namespace {
+
+constexpr Float8Type kE4M3 = Float8Type::kE4M3, kE5M2 = Float8Type::kE5M2;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+TEST(Float8, PublishedCodes) {
+  const auto e4m3 = [](int code) { return DecodeFloat8(static_cast<uint8_t>(code), kE4M3); };
+  EXPECT_EQ(e4m3(0x00), 0);
+  EXPECT_EQ(e4m3(0x01), 0x1p-9F);
+  EXPECT_EQ(e4m3(0x07), 0.013671875F);
+  EXPECT_EQ(e4m3(0x08), 0x1p-6F);
+  EXPECT_EQ(e4m3(0x38), 1);
+  EXPECT_EQ(e4m3(0x39), 1.125F);
+  EXPECT_EQ(e4m3(0x7E), 448);
+  EXPECT_TRUE(std::isnan(e4m3(0x7F)));
+  EXPECT_EQ(e4m3(0xB8), -1);
+  const auto e5m2 = [](int code) { return DecodeFloat8(static_cast<uint8_t>(code), kE5M2); };
+  EXPECT_EQ(e5m2(0x01), 0x1p-16F);
+  EXPECT_EQ(e5m2(0x04), 0x1p-14F);
+  EXPECT_EQ(e5m2(0x3C), 1);
+  EXPECT_EQ(e5m2(0x7B), 57344);
+  EXPECT_EQ(e5m2(0x7C), kInfinity);
+  EXPECT_TRUE(std::isnan(e5m2(0x7D)) && std::isnan(e5m2(0x7F)));
+}
+
+TEST(Float8, PublishedRoundings) {
+  EXPECT_EQ(EncodeFloat8(0.1F, kE4M3), 0x1D);
+  EXPECT_EQ(DecodeFloat8(0x1D, kE4M3), 0.1015625F);
+  EXPECT_EQ(EncodeFloat8(0.1F, kE5M2), 0x2E);
+  EXPECT_EQ(DecodeFloat8(0x2E, kE5M2), 0.09375F);
+  EXPECT_EQ(Float8RoundTrip(17, 1, kE4M3), 16);
+  EXPECT_EQ(Float8RoundTrip(19, 1, kE4M3), 20);
+  EXPECT_EQ(Float8RoundTrip(1e6F, 1, kE4M3), 448);
+  EXPECT_EQ(Float8RoundTrip(-kInfinity, 1, kE5M2), -57344);
+  EXPECT_EQ(EncodeFloat8(-0.F, kE4M3), 0x80);
+  EXPECT_EQ(EncodeFloat8(-kInfinity - -kInfinity, kE4M3) & 0x7F, 0x7F);
+}
+
+TEST(Float8, EveryCodeIsItsOwn) {
+  for (const Float8Type type : {kE4M3, kE5M2}) {
+    for (int code = 0; code < 256; ++code) {
+      const float value = DecodeFloat8(static_cast<uint8_t>(code), type);
+      if (!std::isfinite(value)) continue;
+      EXPECT_EQ(EncodeFloat8(value, type), code);
+    }
+  }
+}
+
+// The nearest of all finite values, the even code where two are as near; on random numbers of all
+// sizes, subnormals, and the exact middles of neighbours.
+TEST(Float8, RoundsToTheNearestAndTiesToEven) {
+  for (const Float8Type type : {kE4M3, kE5M2}) {
+    const int codes = EncodeFloat8(Float8Max(type), type) + 1;
+    const auto nearest = [&](float x) {
+      int best = 0;
+      for (int code = 1; code < codes; ++code) {
+        const auto distance = [&](int c) {
+          return std::abs(double{DecodeFloat8(static_cast<uint8_t>(c), type)} - x);
+        };
+        if (distance(code) < distance(best) || (distance(code) == distance(best) && code % 2 == 0))
+          best = code;
+      }
+      return best;
+    };
+    for (int code = 0; code + 1 < codes; ++code) {
+      const float middle = (DecodeFloat8(static_cast<uint8_t>(code), type) +
+                            DecodeFloat8(static_cast<uint8_t>(code + 1), type)) /
+                           2;
+      EXPECT_EQ(EncodeFloat8(middle, type) % 2, 0) << code;
+      EXPECT_EQ(EncodeFloat8(middle, type), nearest(middle)) << code;
+      EXPECT_EQ(EncodeFloat8(std::nextafter(middle, 0.F), type), code);
+      EXPECT_EQ(EncodeFloat8(std::nextafter(middle, 1e9F), type), code + 1);
+    }
+    for (const double exponent : RandomRows(1, 2000, 1, 6)) {
+      const auto x = static_cast<float>(std::exp2(exponent));
+      EXPECT_EQ(EncodeFloat8(x, type), nearest(x)) << x;
+      EXPECT_EQ(EncodeFloat8(-x, type), 0x80 | nearest(x)) << x;
+    }
+  }
+}
+
+TEST(Float8, RelativeErrorOfNormals) {
+  for (const double x : RandomRows(1, 2000, 2)) {
+    const auto value = static_cast<float>(x);
+    if (std::abs(value) < 0x1p-6F) continue;
+    EXPECT_LE(std::abs(Float8RoundTrip(value, 1, kE4M3) / value - 1), 0x1p-4F);
+    EXPECT_LE(std::abs(Float8RoundTrip(value, 1, kE5M2) / value - 1), 0x1p-3F);
+  }
+}
+
+TEST(Float8, CalibratedScalesMapTheLargestOntoTheLargest) {
+  EXPECT_EQ(Float8Scale(896, kE4M3), 2);
+  EXPECT_EQ(Float8Scale(57344, kE5M2), 1);
+  EXPECT_EQ(Float8Scale(0, kE4M3), 1);
+  EXPECT_EQ(Float8RoundTrip(896, Float8Scale(896, kE4M3), kE4M3), 896);
+  EXPECT_EQ(Float8RoundTrip(900, Float8Scale(896, kE4M3), kE4M3), 896);
+}
+
+// Against the compiler's own conversion, over halves of all sizes and the middles between them.
+TEST(StoredFloat, HalvesAreThoseOfIeee754) {
+  for (const double exponent : RandomRows(1, 20000, 3, 10)) {
+    const auto x = static_cast<float>(std::exp2(exponent)) * 0x1.234p0F;
+    if (x > kMaxFloat16) continue;
+    for (const float value : {x, -x, static_cast<float>(static_cast<_Float16>(x)) * (1 + 0x1p-11F)})
+      EXPECT_EQ(RoundToFloat16(value), static_cast<float>(static_cast<_Float16>(value))) << value;
+  }
+  EXPECT_EQ(RoundToFloat16(1e6F), 65504);
+  EXPECT_EQ(RoundToFloat16(-1e6F), -65504);
+  EXPECT_EQ(RoundToFloat16(0x1p-25F), 0);  // a tie
+  EXPECT_EQ(RoundToFloat16(0x1.8p-24F), 0x1p-23F);
+  EXPECT_TRUE(std::signbit(RoundToFloat16(-0.F)));
+  EXPECT_EQ(RoundToBFloat16(1 + 0x1p-8F), 1);
+  EXPECT_EQ(RoundToBFloat16(1 + 0x1.8p-7F), 1 + 0x1p-6F);
+  EXPECT_EQ(RoundToBFloat16(std::numeric_limits<float>::max()), kMaxBFloat16);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "linalg/key_transform.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Cholesky>
+#include <Eigen/LU>
+#include <Eigen/SVD>
+#include <cmath>
+#include <string>
+
+#include "linalg/error.h"
+#include "tests/linalg/random_values.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kDim = 32;
+
+double MaxOverMean(const Matrix& m) { return m.diagonal().maxCoeff() / m.diagonal().mean(); }
+
+KeyTransform Plain(Matrix x) {
+  Matrix inverse = x.inverse();
+  return {std::move(x), std::move(inverse)};
+}
+
+class Balanced : public testing::Test {
+ protected:
+  const Matrix c_ = RandomCovariance(kDim, 1), s_ = RandomCovariance(kDim, 2);
+  const KeyTransform x_ = BalancedTransform(c_, s_, 0, Composition::kRH, "test");
+};
+
+// (sum of the singular values of C^1/2 S^1/2)^2 bounds the product from below for every X: the
+// traces are those of S M and C M^-1, M = X X^T, and M S M = C is where they meet the bound.
+TEST_F(Balanced, ReachesTheLeastTraceProduct) {
+  const Matrix c_root = c_.llt().matrixL(), s_root = s_.llt().matrixL();
+  const double nuclear =
+      (c_root.transpose() * s_root).jacobiSvd().singularValues().sum();  // as of the roots
+  EXPECT_NEAR(TraceProduct(x_, c_, s_) / (nuclear * nuclear), 1, 1e-9);
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const double size = std::pow(10.0, -static_cast<double>(seed % 5));
+    const Matrix step = Matrix::Identity(kDim, kDim) + size * RandomNormal(kDim, kDim, 10 + seed);
+    EXPECT_GT(TraceProduct(Plain(x_.x * step), c_, s_), TraceProduct(x_, c_, s_)) << seed;
+  }
+  EXPECT_GT(TraceProduct(Plain(Matrix::Identity(kDim, kDim)), c_, s_),
+            2 * TraceProduct(x_, c_, s_));
+}
+
+TEST_F(Balanced, MakesBothSidesTheSameFlatMatrix) {
+  const Matrix keys = x_.x.transpose() * s_ * x_.x;
+  const Matrix queries = x_.inverse * c_ * x_.inverse.transpose();
+  EXPECT_LT((keys - queries).cwiseAbs().maxCoeff(), 1e-9 * keys.norm());
+  EXPECT_NEAR(MaxOverMean(keys), 1, 1e-9);
+  EXPECT_NEAR(MaxOverMean(queries), 1, 1e-9);
+  EXPECT_GT(MaxOverMean(c_), 1.5);  // or the above says nothing
+}
+
+TEST_F(Balanced, IsInvertible) {
+  EXPECT_LT((x_.x * x_.inverse - Matrix::Identity(kDim, kDim)).cwiseAbs().maxCoeff(), 1e-9);
+  EXPECT_LT(x_.residual, 1e-10);
+  EXPECT_GT(x_.condition, 1);
+}
+
+// Outlier channels that K brings and Q takes away change nothing that is cached.
+TEST(BalancedTransform, SeesThroughRescaledChannels) {
+  const Matrix c = RandomCovariance(kDim, 1), s = RandomCovariance(kDim, 2);
+  Vector f = Vector::Ones(kDim);
+  f[3] = 32;
+  f[11] = 0.125;
+  const Matrix c_twin = f.cwiseInverse().asDiagonal() * c * f.cwiseInverse().asDiagonal();
+  const Matrix s_twin = f.asDiagonal() * s * f.asDiagonal();
+  for (const double epsilon : {0.0, 1e-3, 0.1}) {
+    const KeyTransform own = BalancedTransform(c, s, epsilon, Composition::kRH, "own");
+    const KeyTransform twin = BalancedTransform(c_twin, s_twin, epsilon, Composition::kRH, "twin");
+    const Matrix own_keys = own.x.cwiseAbs(), twin_keys = (f.asDiagonal() * twin.x).cwiseAbs();
+    EXPECT_NEAR(TraceProduct(twin, c_twin, s_twin) / TraceProduct(own, c, s), 1, 1e-9) << epsilon;
+    // Up to the signs of eigenvectors, which H mixes: the energy of every key is the same.
+    EXPECT_NEAR(twin_keys.norm() / own_keys.norm(), 1, 1e-9) << epsilon;
+    EXPECT_NEAR(twin.condition / own.condition, 1, 1e-9) << epsilon;
+  }
+}
+
+TEST(BalancedTransform, ShrinkageBoundsTheConditionNumber) {
+  Matrix c = RandomCovariance(kDim, 1), s = RandomCovariance(kDim, 2);
+  const Vector direction = RandomNormal(kDim, 1, 3);
+  s += 1e6 * direction * direction.transpose();
+  double last = INFINITY;
+  for (const double epsilon : {1e-6, 1e-4, 1e-2, 1.0}) {
+    const double condition = BalancedTransform(c, s, epsilon, Composition::kRH, "test").condition;
+    EXPECT_LT(condition, last);
+    last = condition;
+  }
+  EXPECT_LT(last, 8);
+  // Fewer tokens than channels: singular, so only a shrunk moment has a transform.
+  const Matrix few = RandomNormal(kDim / 2, kDim, 4);
+  const Matrix singular = few.transpose() * few;
+  EXPECT_THROW(BalancedTransform(c, singular, 0, Composition::kRH, "head 5"), NumericalError);
+  EXPECT_LT(BalancedTransform(c, singular, 1e-3, Composition::kRH, "head 5").residual, 1e-9);
+}
+
+TEST(BalancedTransform, RefusesWhatIsNoMoment) {
+  const Matrix c = RandomCovariance(kDim, 1);
+  Matrix indefinite = c;
+  indefinite(0, 1) = indefinite(1, 0) = 10 * c.trace();
+  EXPECT_THROW(BalancedTransform(c, indefinite, 1e-3, Composition::kRH, "test"), NumericalError);
+  EXPECT_THROW(BalancedTransform(c, Matrix::Zero(kDim, kDim), 1e-3, Composition::kRH, "test"),
+               NumericalError);
+  EXPECT_THROW(
+      BalancedTransform(c, Matrix::Constant(kDim, kDim, NAN), 1e-3, Composition::kRH, "test"),
+      NumericalError);
+}
+
+TEST(RopePairs, KnowBothLayouts) {
+  const RopePairs half{8, false}, interleaved{8, true};
+  EXPECT_EQ(half.Partner(1), 5);
+  EXPECT_EQ(half.Partner(5), 1);
+  EXPECT_EQ(half.Partner(8), 8);
+  EXPECT_EQ(interleaved.Partner(4), 5);
+  EXPECT_EQ(interleaved.Partner(5), 4);
+  EXPECT_EQ(interleaved.Partner(11), 11);
+  EXPECT_EQ((RopePairs{0, false}.Partner(3)), 3);
+}
+
+TEST(PairScales, FollowTheFormula) {
+  const Vector c{{1, 2, 3, 4, 5, 6}}, s{{0.5, 1, 2, 7, 0.25, 1}};
+  const Vector d = PairScales(c, s, {{4, false}}, "test");  // pairs (0, 2), (1, 3); 4 and 5 alone
+  EXPECT_NEAR(d[0], std::pow(4 / 2.5, 0.25), 1e-15);
+  EXPECT_NEAR(d[1], std::pow(6.0 / 8, 0.25), 1e-15);
+  EXPECT_EQ(d[2], d[0]);
+  EXPECT_EQ(d[3], d[1]);
+  EXPECT_NEAR(d[4], std::pow(20.0, 0.25), 1e-15);
+  EXPECT_NEAR(d[5], std::pow(6.0, 0.25), 1e-15);
+  const Vector powers = PairScales(c, s, {{4, true}, true}, "test");
+  EXPECT_EQ(powers, (Vector{{1, 1, 1, 1, 2, 2}}));
+}
+
+TEST(PairScales, AreTheLeastOfDiagonalsThatCommuteWithRope) {
+  const Matrix c = RandomCovariance(kDim, 1), s = RandomCovariance(kDim, 2);
+  const PairScaling scaling{{kDim, false}};
+  const auto product = [&](const Vector& d) {
+    return s.diagonal().dot(d.cwiseAbs2()) * c.diagonal().dot(d.cwiseInverse().cwiseAbs2());
+  };
+  const Vector d = PairScales(c.diagonal(), s.diagonal(), scaling, "test");
+  for (int64_t i = 0; i < kDim / 2; ++i) {
+    for (const double factor : {0.99, 1.01}) {
+      Vector other = d;
+      other[i] *= factor;
+      other[scaling.pairs.Partner(i)] *= factor;
+      EXPECT_GT(product(other), product(d));
+    }
+  }
+}
+
+TEST(PairScales, BoundChannelsOutOfUse) {
+  const Vector c{{1, 0, 1, 0}}, s{{1, 1, 0, 0}};
+  const Vector d = PairScales(c, s, {{0, false}}, "test");
+  EXPECT_EQ(d[0], 1);
+  EXPECT_NEAR(d[1], 1 / kMaxPairScale, 1e-15);
+  EXPECT_NEAR(d[2], kMaxPairScale, 1e-9);
+  EXPECT_EQ(d[3], 1);
+  EXPECT_THROW(PairScales(Vector::Zero(4), s, {{4, false}}, "test"), NumericalError);
+  EXPECT_THROW(PairScales(c, -s, {{4, false}}, "test"), NumericalError);
+  EXPECT_THROW(PairScales(c, Vector::Constant(4, NAN), {{4, false}}, "test"), NumericalError);
+}
+
+TEST(ScaledRotation, IsOscarOfTheScaledQueries) {
+  const Matrix c = RandomCovariance(kDim, 1), s = RandomCovariance(kDim, 2);
+  const Vector ones = Vector::Ones(kDim);
+  const KeyTransform plain = ScaledRotation(ones, c, Composition::kRHPbr, "test");
+  EXPECT_EQ(plain.x, Compose(SymmetricEigenbasis(c, "test"), Composition::kRHPbr).matrix());
+  const Vector d = PairScales(c.diagonal(), s.diagonal(), {{kDim, false}}, "test");
+  const KeyTransform scaled = ScaledRotation(d, c, Composition::kRHPbr, "test");
+  EXPECT_LT((scaled.x * scaled.inverse - Matrix::Identity(kDim, kDim)).cwiseAbs().maxCoeff(),
+            1e-12);
+  EXPECT_NEAR(MaxOverMean(scaled.inverse * c * scaled.inverse.transpose()), 1, 1e-10);
+  EXPECT_LT(TraceProduct(scaled, c, s), TraceProduct(plain, c, s));
+}
+
+TEST(Centred, TakesTheMeanAway) {
+  const Matrix rows = RandomNormal(50, 4, 1).array() + 3;
+  const Vector mean = rows.colwise().mean().transpose();
+  const Matrix centred = rows.rowwise() - mean.transpose();
+  const Matrix expected = centred.transpose() * centred / 50;
+  EXPECT_LT((Centred(rows.transpose() * rows / 50, mean) - expected).cwiseAbs().maxCoeff(), 1e-13);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "linalg/kmeans_1d.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "linalg/error.h"
+#include "tests/linalg/random_values.h"
+
+namespace oscar {
+namespace {
+
+using Floats = std::vector<float>;
+
+Floats SortedNormal(int64_t count, uint64_t seed) {
+  const std::vector<double> x = RandomRows(1, count, seed);
+  Floats sorted(x.begin(), x.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+TEST(KMeans1d, FindsClustersThatAreApart) {
+  const Floats x = {-60, -59, -59, -58, 0, 1, 50, 50.5F, 100};
+  for (uint64_t seed = 0; seed < 20; ++seed)
+    EXPECT_EQ(KMeans1d(x, {}, {4, 50, seed}), (Floats{-59, 0.5F, 50.25F, 100})) << seed;
+}
+
+// Two levels of a normal distribution are at +-0.798 with MSE 0.363; four of them at +-0.453 and
+// +-1.510 with 0.117 (methods.md 9.1), up to sampling.
+TEST(KMeans1d, IsLloydMaxForNormalValues) {
+  const Floats x = SortedNormal(100000, 1);
+  const Floats two = KMeans1d(x, {}, {2, 50, 0});
+  EXPECT_NEAR(two[0], -0.7979, 0.02);
+  EXPECT_NEAR(two[1], 0.7979, 0.02);
+  EXPECT_NEAR(KMeansDistortion(x, {}, two), 0.36338, 0.004);
+  const Floats four = KMeans1d(x, {}, {4, 500, 0});
+  EXPECT_NEAR(four[2], 0.45278, 0.02);
+  EXPECT_NEAR(four[3], 1.51042, 0.02);
+  EXPECT_NEAR(KMeansDistortion(x, {}, four), 0.11748, 0.002);
+}
+
+TEST(KMeans1d, IterationsLowerTheDistortion) {
+  const Floats x = SortedNormal(5000, 2);
+  double last = std::numeric_limits<double>::infinity();
+  for (const int64_t iterations : {0, 1, 2, 5, 10, 50}) {
+    const double distortion = KMeansDistortion(x, {}, KMeans1d(x, {}, {8, iterations, 7}));
+    EXPECT_LE(distortion, last + 1e-12);
+    last = distortion;
+  }
+  EXPECT_LT(last, 0.05);
+}
+
+TEST(KMeans1d, WeightsAreRepetitions) {
+  const Floats x = {0, 1, 2, 7, 9}, weights = {3, 1, 2, 1, 4};
+  Floats repeated;
+  for (size_t i = 0; i < x.size(); ++i)
+    repeated.insert(repeated.end(), static_cast<size_t>(weights[i]), x[i]);
+  EXPECT_EQ(KMeans1d(x, weights, {2, 50, 3}), KMeans1d(repeated, {}, {2, 50, 3}));
+  EXPECT_FLOAT_EQ(KMeans1d(x, weights, {1, 50, 0})[0], (1 + 4 + 7 + 36) / 11.0F);
+}
+
+TEST(KMeans1d, IsAFunctionOfItsSeed) {
+  const Floats x = SortedNormal(1000, 4);
+  EXPECT_EQ(KMeans1d(x, {}, {16, 3, 1}), KMeans1d(x, {}, {16, 3, 1}));
+  EXPECT_NE(KMeans1d(x, {}, {16, 3, 1}), KMeans1d(x, {}, {16, 3, 2}));
+}
+
+TEST(KMeans1d, FewerValuesThanClusters) {
+  EXPECT_EQ(KMeans1d(Floats{2, 2, 2}, {}, {4, 50, 0}), Floats(4, 2));
+  const Floats two = KMeans1d(Floats{1, 1, 3}, {}, {4, 50, 0});
+  EXPECT_EQ(two.front(), 1);
+  EXPECT_EQ(two.back(), 3);
+}
+
+TEST(KMeans1d, RefusesWhatHasNoMean) {
+  EXPECT_THROW(KMeans1d(Floats{1, 2}, Floats{0, 0}, {}), NumericalError);
+  EXPECT_THROW(KMeans1d(Floats{1, 2}, Floats{1, -1}, {}), NumericalError);
+  EXPECT_THROW(KMeans1d(Floats{1, std::numeric_limits<float>::infinity()}, {}, {}), NumericalError);
+}
+
+}  // namespace
+}  // namespace oscar

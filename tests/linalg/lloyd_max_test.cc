@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tables of reference/methods.md sections 9.1 and 9.2, and the expected errors of the codecs in
+// 9.4.
+#include "linalg/lloyd_max.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "linalg/lloyd_max_codec.h"
+#include "linalg/percentile_clip.h"
+#include "linalg/sphere_codec.h"
+#include "tests/linalg/random_values.h"
+
+namespace oscar {
+namespace {
+
+using Doubles = std::vector<double>;
+
+// The positive half of a symmetric table.
+Doubles Upper(const Doubles& values) {
+  return {values.begin() + static_cast<int64_t>(values.size() / 2), values.end()};
+}
+
+void ExpectNear(const Doubles& actual, const Doubles& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << i;
+}
+
+TEST(LloydMax, OfTheNormalDistribution) {
+  const struct {
+    Doubles levels, thresholds;
+    double distortion, sqnr;
+  } kExpected[] = {{{0.7978845608}, {0}, 0.3633802276, 4.3964},
+                   {{0.4527800346, 1.5104176085}, {0, 0.9815988216}, 0.1174818478, 9.3003},
+                   {{0.2450941789, 0.7560052812, 1.3439092785, 2.1519457045},
+                    {0, 0.5005497301, 1.0499572799, 1.7479274915},
+                    0.0345477608,
+                    14.6158},
+                   {{0.1283950299, 0.3880482995, 0.6567591185, 0.9423404565, 1.2562311973,
+                     1.6180463860, 2.0690172265, 2.7325895710},
+                    {0, 0.2582216647, 0.5224037090, 0.7995497875, 1.0992858269, 1.4371387917,
+                     1.8435318063, 2.4008033988},
+                    0.0095010080,
+                    20.2223}};
+  for (int bits = 1; bits <= 4; ++bits) {
+    const LevelTable table = NormalLloydMax(bits);
+    const auto& expected = kExpected[bits - 1];
+    ExpectNear(Upper(table.levels), expected.levels, 1e-10);
+    ExpectNear(Upper(table.thresholds), expected.thresholds, 1e-10);
+    EXPECT_NEAR(NormalDistortion(table), expected.distortion, 1e-10);
+    EXPECT_NEAR(-10 * std::log10(NormalDistortion(table)), expected.sqnr, 5e-5);
+  }
+}
+
+TEST(LloydMax, UniformTablesAreNoBetter) {
+  const double steps[] = {1.5957691384, 0.9956866962, 0.5860194544, 0.3352006251};
+  const double errors[] = {0.3633802276, 0.1188460504, 0.0374396594, 0.0115428844};
+  for (int bits = 1; bits <= 4; ++bits) {
+    for (const double factor : {1.0, 0.99, 1.01}) {
+      LevelTable table;
+      const int count = 1 << bits;
+      const double step = steps[bits - 1] * factor;
+      for (int i = 0; i < count; ++i) table.levels.push_back((i - (count - 1) / 2.0) * step);
+      for (int i = 1; i < count; ++i) table.thresholds.push_back((i - count / 2.0) * step);
+      if (factor == 1) {
+        EXPECT_NEAR(NormalDistortion(table), errors[bits - 1], 1e-10);
+      } else {
+        EXPECT_GT(NormalDistortion(table), errors[bits - 1]);
+      }
+    }
+  }
+}
+
+TEST(LloydMax, AsVllmSolvesIt) {
+  const LevelTable two = TrapezoidLloydMax(2, 128);
+  ExpectNear(Upper(two.levels), {0.4525719, 1.5095586}, 5e-8);
+  EXPECT_NEAR(two.thresholds[2], 0.9810653, 5e-8);
+  // OSCAR's serving constants, to seven digits.
+  EXPECT_NEAR(two.levels[3], 1.5095585584640503, 1e-7);
+  EXPECT_NEAR(two.thresholds[2], kServingThreshold, 1e-7);
+  ExpectNear(Upper(TrapezoidLloydMax(3, 128).levels), {0.2449836, 0.7556455, 1.3431800, 2.1503495},
+             5e-8);
+  const Doubles four = Upper(TrapezoidLloydMax(4, 128).levels);
+  EXPECT_NEAR(four.back(), 2.7309222, 5e-8);
+  EXPECT_NEAR(four.front(), 0.1284277, 5e-8);
+  for (int bits = 1; bits <= 3; ++bits) {
+    EXPECT_NEAR(NormalDistortion(TrapezoidLloydMax(bits, 128)),
+                NormalDistortion(NormalLloydMax(bits)), 1e-6);
+  }
+}
+
+TEST(LloydMax, OnTheSphere) {
+  const double expected[2][4] = {{0.358387, 0.114526, 0.033391, 0.009132},
+                                 {0.360889, 0.116000, 0.033966, 0.009315}};
+  for (int bits = 1; bits <= 4; ++bits) {
+    for (const int64_t dim : {64, 128}) {
+      EXPECT_NEAR(SphereDistortion(SphereLloydMax(bits, dim), dim), expected[dim / 128][bits - 1],
+                  5e-7);
+    }
+    EXPECT_NEAR(SphereDistortion(SphereLloydMax(bits, 1 << 20), 1 << 20),
+                NormalDistortion(NormalLloydMax(bits)), 2e-6);
+  }
+  const LevelTable two = SphereLloydMax(2, 128);
+  ExpectNear(Upper(two.levels), {0.452453, 1.505193}, 5e-7);
+  EXPECT_NEAR(two.thresholds[2], 0.978823, 5e-7);
+  EXPECT_NEAR(SphereLloydMax(1, 128).levels[1], 0.799444, 5e-7);
+  EXPECT_NEAR(SphereLloydMax(1, 64).levels[1], 0.801007, 5e-7);
+}
+
+LevelTable TableOf(LloydMaxForm form) {
+  const LloydMaxTable& table = LloydMaxTableOf(form);
+  return {{table.levels.begin(), table.levels.end()},
+          {table.thresholds.begin(), table.thresholds.end()}};
+}
+
+TEST(LloydMaxCodec, DistortionsOfTheThreeForms) {
+  EXPECT_NEAR(kServingScale, 1.1673919519, 5e-11);
+  const LevelTable serving = TableOf(LloydMaxForm::kServing);
+  ExpectNear(Upper(serving.levels), {0.5836960, 1.7510879}, 5e-8);
+  EXPECT_NEAR(NormalDistortion(serving), 0.1480426, 5e-8);
+  LevelTable unscaled = serving;
+  for (double& level : unscaled.levels) level /= 1.16;
+  EXPECT_NEAR(NormalDistortion(unscaled), 0.1192071, 5e-8);
+  EXPECT_NEAR(NormalDistortion(TableOf(LloydMaxForm::kLlamaCpp)), 0.1895576, 5e-8);
+  EXPECT_NEAR(NormalDistortion(TableOf(LloydMaxForm::kExact)), 0.11748, 5e-6);
+}
+
+// Mean squared error on rows of 128 standard normal values, a percentile clipped before.
+double RowError(LloydMaxForm form, double clip_ratio) {
+  constexpr int64_t kRows = 20000, kDim = 128;
+  const Doubles values = RandomRows(kRows, kDim, 5);
+  double sum = 0;
+  std::vector<float> x(kDim), y(kDim);
+  std::vector<float> numbers(2 * kDim / static_cast<size_t>(LloydMaxGroupsOf(form, kDim).scale));
+  std::vector<uint8_t> codes(kDim);
+  for (int64_t row = 0; row < kRows; ++row) {
+    std::copy_n(values.begin() + row * kDim, kDim, x.begin());
+    std::vector<float> clipped = x;
+    ClampRow<float>(clipped, ClipThresholdSort<float>(x, clip_ratio));
+    EncodeLloydMax<float>(clipped, form, StoredFloat::kFloat32, codes, numbers);
+    DecodeLloydMax<float>(codes, numbers, form, y);
+    for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
+  }
+  return sum / (kRows * kDim);
+}
+
+TEST(LloydMaxCodec, ExpectedErrorsOfGaussianRows) {
+  EXPECT_NEAR(RowError(LloydMaxForm::kServing, 0.96), 0.1412, 0.0008);
+  EXPECT_NEAR(RowError(LloydMaxForm::kServing, 0.92), 0.1366, 0.0008);
+  EXPECT_NEAR(RowError(LloydMaxForm::kServing, 0), 0.1458, 0.0008);
+  EXPECT_NEAR(RowError(LloydMaxForm::kExact, 0), 0.1151, 0.0008);
+  EXPECT_NEAR(RowError(LloydMaxForm::kExact, 0.96), 0.1154, 0.0008);
+  EXPECT_NEAR(RowError(LloydMaxForm::kExact, 0.92), 0.1176, 0.0008);
+  // Scales of 32 values follow them, so less than the 0.1896 of a known sigma; no published figure.
+  EXPECT_LT(RowError(LloydMaxForm::kLlamaCpp, 0), 0.19);
+  EXPECT_GT(RowError(LloydMaxForm::kLlamaCpp, 0), 0.17);
+}
+
+// Mean 10, then blocks of root mean square 2 and 4: the outer level is 0.9816 sigma.
+TEST(LloydMaxCodec, LlamaCppsBlocks) {
+  std::vector<float> x(128), y(128), numbers(8);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = 10 + (i % 2 == 0 ? 1.F : -1.F) * (i < 32 ? 4.F : 2.F);
+  x[126] = 11;  // half of sigma: the inner level
+  x[127] = 9;
+  std::vector<uint8_t> codes(128);
+  EncodeLloydMax<float>(x, LloydMaxForm::kLlamaCpp, StoredFloat::kFloat32, codes, numbers);
+  DecodeLloydMax<float>(codes, numbers, LloydMaxForm::kLlamaCpp, y);
+  for (size_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(codes[i], i % 2 == 0 ? 3 : 0);
+    EXPECT_FLOAT_EQ(y[i], 10 + (i % 2 == 0 ? 1.F : -1.F) * (i < 32 ? 4.F : 2.F) * 0.9816F);
+  }
+  const float sigma = RoundToFloat16(std::sqrt((30 * 4 + 2) / 32.F));
+  EXPECT_EQ(numbers[6], sigma);
+  EXPECT_EQ(numbers[7], 10);
+  EXPECT_EQ(codes[126], 2);
+  EXPECT_FLOAT_EQ(y[127], 10 - sigma * 0.4528F);
+}
+
+TEST(LloydMaxCodec, ConstantRowsComeBack) {
+  for (const LloydMaxForm form :
+       {LloydMaxForm::kExact, LloydMaxForm::kServing, LloydMaxForm::kLlamaCpp}) {
+    const std::vector<float> x(128, 2.5F);
+    std::vector<float> y(128);
+    std::vector<float> numbers(256 / static_cast<size_t>(LloydMaxGroupsOf(form, 128).scale));
+    std::vector<uint8_t> codes(128);
+    EncodeLloydMax<float>(x, form, StoredFloat::kBFloat16, codes, numbers);
+    DecodeLloydMax<float>(codes, numbers, form, y);
+    // The serving form's zero is 1.5 - mean / scale in bfloat16: 2^-9 of the mean.
+    for (const float value : y)
+      EXPECT_NEAR(value, 2.5F, form == LloydMaxForm::kServing ? 0.01 : 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace oscar

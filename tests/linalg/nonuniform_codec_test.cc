@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Vectors of reference/methods.md 9.6, and KVQuant's rules for outliers one by one.
+#include "linalg/nonuniform_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "linalg/normal_float.h"
+#include "linalg/quantile.h"
+#include "tests/linalg/random_values.h"
+
+namespace oscar {
+namespace {
+
+using Floats = std::vector<float>;
+
+NonuniformFormat Levels(const Floats& levels) {
+  return {.bits = 2, .levels = levels, .values = levels};
+}
+
+TEST(Quantile, InterpolatesBetweenNeighbours) {
+  const std::vector<double> x = {1, 2, 4, 8, 16};
+  EXPECT_EQ(QuantileOfSorted<double>(x, 0), 1);
+  EXPECT_EQ(QuantileOfSorted<double>(x, 0.5), 4);
+  EXPECT_EQ(QuantileOfSorted<double>(x, 1), 16);
+  EXPECT_EQ(QuantileOfSorted<double>(x, 0.125), 1.5);
+  EXPECT_EQ(QuantileOfSorted<double>(x, 0.9375), 14);
+  EXPECT_EQ(QuantileOfSorted<double>(std::vector<double>{3}, 0.3), 3);
+}
+
+TEST(Quantile, TheLowerOfTwoMedians) {
+  EXPECT_EQ(LowerMedianOfSorted<float>(Floats{1, 2, 3, 4}), 2);
+  EXPECT_EQ(LowerMedianOfSorted<float>(Floats{1, 2, 3}), 2);
+  EXPECT_EQ(LowerMedianOfSorted<float>(Floats{1}), 1);
+}
+
+TEST(Quantile, HalfOfWhatIsNotKeptOnEitherSide) {
+  EXPECT_NEAR(QuantilesKeeping(0.99).low, 0.005, 1e-15);
+  EXPECT_NEAR(QuantilesKeeping(0.99).high, 0.995, 1e-15);
+  EXPECT_EQ(QuantilesKeeping(1).low, 0);
+  EXPECT_EQ(QuantilesKeeping(1).high, 1);
+}
+
+TEST(NormalFloat, QuantilesOfTheNormalDistribution) {
+  for (const double p : {1e-12, 1e-4, 0.05, 0.3, 0.5, 0.7, 0.999}) {
+    const double x = NormalQuantile(p);
+    EXPECT_NEAR(0.5 * std::erfc(-x / std::sqrt(2.0)) / p, 1, 1e-12) << p;
+  }
+  EXPECT_NEAR(NormalQuantile(0.975), 1.959963984540054, 1e-14);
+}
+
+TEST(NormalFloat, SignpostsOfTheReference) {  // methods.md 9.6
+  const std::vector<std::vector<double>> expected = {
+      {-1, 0, 0.337915, 1},
+      {-1, -0.478629, -0.217142, 0, 0.160930, 0.337915, 0.562617, 1},
+      {-1, -0.696193, -0.525073, -0.394917, -0.284441, -0.184773, -0.091050, 0, 0.079580, 0.160930,
+       0.246112, 0.337915, 0.440710, 0.562617, 0.722957, 1}};
+  for (int bits = 2; bits <= 4; ++bits) {
+    const Floats levels = NormalFloatLevels(bits);
+    const auto& values = expected[static_cast<size_t>(bits - 2)];
+    ASSERT_EQ(levels.size(), values.size());
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(levels[i], values[i], 5e-7) << bits;
+  }
+}
+
+TEST(NonuniformCodec, TheExampleOfTheReference) {  // methods.md 9.6
+  const NonuniformFormat format = Levels({-1, -0.25F, 0.25F, 1});
+  const Floats y = {3, 7, -2, 6, -2.5F}, low(5, -2), high(5, 6);
+  Floats out(5);
+  RoundTripChannels<float>(y, low, high, format, true, out);
+  EXPECT_EQ(out, (Floats{3, 7, -2, 6, -2.5F}));
+  RoundTripChannels<float>(y, low, high, format, false, out);
+  EXPECT_EQ(out, (Floats{3, 6, -2, 6, -2}));
+}
+
+TEST(NonuniformCodec, TheFirstOfTwoNearestLevels) {
+  const NonuniformFormat format = Levels({-1, 0, 0.5F, 1});
+  EXPECT_EQ(NonuniformValue<float>(0.25F, {-1, 1}, format), 0);
+  EXPECT_EQ(NonuniformValue<float>(-0.5F, {-1, 1}, format), -1);
+  EXPECT_EQ(NonuniformValue<float>(0.75F, {-1, 1}, format), 0.5F);
+}
+
+TEST(NonuniformCodec, LevelsMayBeReadBackAsOthers) {  // Q-Norm
+  NonuniformFormat format = Levels({-1, -0.25F, 0.25F, 1});
+  format.values = QNormLevels(format.levels, {0.1, 0.5}, {-0.05, 0.25});
+  for (size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(format.values[i], format.levels[i] * 2 + 0.2F);
+  EXPECT_FLOAT_EQ(NonuniformValue<float>(3, {-2, 6}, format), 0.7F * 4 + 2);
+  EXPECT_EQ(QNormLevels(format.levels, {0.1, 0.5}, {0.3, 0}), format.levels);
+}
+
+TEST(NonuniformCodec, ARangeOfNoWidthIsItsValue) {
+  EXPECT_EQ(NonuniformValue<float>(3, {3, 3}, Levels(NormalFloatLevels(2))), 3);
+  EXPECT_EQ(NonuniformValue<float>(0, {0, 0}, Levels(NormalFloatLevels(4))), 0);
+  EXPECT_EQ(NonuniformValue<float>(3, {3, 3}, {.bits = 2, .levels = {}, .values = {}}),
+            0);  // as published: NaN is read as 0
+}
+
+TEST(NonuniformCodec, WhatIsNotFiniteIsReadAsZero) {
+  const float max = std::numeric_limits<float>::max();
+  EXPECT_EQ(NonuniformValue<float>(max, {-max, max}, Levels({-1, 0, 0.5F, 1})), 0);
+}
+
+TEST(NonuniformCodec, UniformByHand) {
+  // a = 3 / 4, z = -0.75: q = HE(0.75 y + 0.75).
+  const NonuniformFormat format = {.bits = 2, .levels = {}, .values = {}};
+  const Floats y = {-1, 0, 1, 2.9F, 3, 9, -9};
+  const std::vector<double> expected = {-1, 1.0 / 3, 5.0 / 3, 3, 3, 3, -1};
+  for (size_t i = 0; i < y.size(); ++i)
+    EXPECT_NEAR(NonuniformValue<float>(y[i], {-1, 3}, format), expected[i], 1e-6) << i;
+  // With an integer offset, z = -1: codes HE(0.75 y + 1), values (q - 1) / 0.75.
+  const NonuniformFormat integer = {.bits = 2, .levels = {}, .values = {}, .integer_offset = true};
+  EXPECT_NEAR(NonuniformValue<float>(-1, {-1, 3}, integer), -4.0 / 3, 1e-6);
+  EXPECT_EQ(NonuniformValue<float>(0, {-1, 3}, integer), 0);
+  // All of one sign: z = 2.25 is clamped to 0, and 3 lies at 0.75 * 5 > 3.
+  EXPECT_NEAR(NonuniformValue<float>(5, {3, 7}, integer), 4, 1e-6);
+}
+
+TEST(NonuniformCodec, ATokensRangeIsWhatItsOutliersLeave) {
+  // Of 5 values the quantiles 0.1 and 0.9 lie between the ends and their neighbours: the ends are
+  // outliers, the median 2 takes their place, and the range is [1, 3].
+  const Floats y = {-50, 3, 2, 1, 90};
+  const NonuniformFormat format = Levels({-1, 1, 1, 1});
+  Floats out(5);
+  EXPECT_EQ(RoundTripToken<float>(y, 0.8, format, out), 2);
+  EXPECT_EQ(out, (Floats{-50, 3, 1, 1, 90}));
+  EXPECT_EQ(RoundTripToken<float>(y, 1, format, out), 0);
+  EXPECT_EQ(out, (Floats{-50, -50, -50, -50, 90}));
+}
+
+TEST(NonuniformCodec, AtTheThresholdValuesAreOutliersAndKeysAreNot) {
+  const Floats y(8, 5);
+  Floats out(8);
+  const NonuniformFormat zero = Levels({0, 0, 0, 0});
+  EXPECT_EQ(RoundTripToken<float>(y, 0.99, zero, out), 8);
+  EXPECT_EQ(out, y);
+  const Floats low(8, 4), high(8, 5);
+  RoundTripChannels<float>(y, low, high, zero, true, out);
+  EXPECT_EQ(out, Floats(8, 4.5F));
+}
+
+TEST(NonuniformCodec, OnePercentOfATokenAreOutliers) {
+  const std::vector<double> x = RandomRows(1, 1024, 3);
+  const Floats y(x.begin(), x.end());
+  Floats out(1024);
+  // Ranks 0.005 * 1023 = 5.1 and 1017.9: six on either side.
+  EXPECT_EQ(RoundTripToken<float>(y, 0.99, Levels(NormalFloatLevels(4)), out), 12);
+  const ValueRange<float> thresholds = TokenThresholds<float>(y, 0.99);
+  for (size_t i = 0; i < y.size(); ++i) {
+    if (y[i] >= thresholds.high || y[i] <= thresholds.low)
+      EXPECT_EQ(out[i], y[i]);
+    else
+      EXPECT_LT(std::abs(out[i] - y[i]), 0.5F);
+  }
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rows of vLLM's and llama.cpp's caches, worked out by hand.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "linalg/error.h"
+#include "linalg/half_offset_codec.h"
+#include "linalg/llama_q2_codec.h"
+#include "tests/linalg/random_values.h"
+
+namespace oscar {
+namespace {
+
+using Codes = std::vector<uint8_t>;
+
+TEST(HalfOffset, RoundsScaleAndMinimumBeforeItQuantizes) {
+  // 1 / 3 and 0.1 are no halves: 0x3555 = 0.333251953125 and 0x2E66 = 0.0999755859375.
+  const std::vector<float> x = {0.1F, 0.4F, 0.6F, 1.1F};
+  Codes codes(4);
+  const HalfOffset group = EncodeHalfOffsetRow(x, codes);
+  EXPECT_EQ(group.scale, 0.333251953125F);
+  EXPECT_EQ(group.min, 0.0999755859375F);
+  EXPECT_EQ(codes, (Codes{0, 1, 2, 3}));
+  std::vector<float> y(4);
+  DecodeHalfOffsetRow(codes, group, y);
+  EXPECT_EQ(y[3], 3 * 0.333251953125F + 0.0999755859375F);
+  // A code that the rounding decides: (x - min) / scale is 0.5 with exact numbers, less with these.
+  const std::vector<float> tie = {0.1F, 0.1F + 1.0F / 6, 0.6F, 1.1F};
+  EncodeHalfOffsetRow(tie, codes);
+  EXPECT_EQ(codes[1], 1);  // (0.266667 - 0.099976) / 0.333252 + 0.5 = 1.0002
+}
+
+TEST(HalfOffset, ARowOfOneValueReadsBackAsItsHalf) {
+  Codes codes(64, 9);
+  const std::vector<float> x(64, 0.1F);
+  const HalfOffset group = EncodeHalfOffsetRow(x, codes);
+  EXPECT_EQ(group.scale, 0);  // half(1e-8)
+  EXPECT_EQ(codes, Codes(64, 0));
+  std::vector<float> y(64);
+  DecodeHalfOffsetRow(codes, group, y);
+  EXPECT_EQ(y, std::vector<float>(64, 0.0999755859375F));
+  const std::vector<float> nan = {1, std::numeric_limits<float>::quiet_NaN()};
+  Codes two(2);
+  EXPECT_THROW(EncodeHalfOffsetRow(nan, two), NumericalError);
+}
+
+TEST(HalfOffset, ItsClipThresholdLiesBetweenTwoOrderStatistics) {
+  const std::vector<float> x = {-4, 1, 2, -3, 0};  // |x| sorted: 0 1 2 3 4
+  EXPECT_EQ(ClipThresholdInterpolated(x, 0.75), 3);
+  EXPECT_EQ(ClipThresholdInterpolated(x, 0.625), 2.5F);
+  EXPECT_EQ(ClipThresholdInterpolated(x, 0.8125), 3.25F);
+  EXPECT_EQ(ClipThresholdInterpolated(x, 1), 4);
+  EXPECT_EQ(ClipThresholdInterpolated(x, 2), 4);
+  EXPECT_TRUE(std::isinf(ClipThresholdInterpolated(x, 0)));
+}
+
+TEST(LlamaQ2, QuantizesWhatIsLeftAfterTheMean) {
+  // Mean 3, deviations +-1 and +-2 in equal numbers: sigma = sqrt(2.5).
+  std::vector<float> x;
+  for (int i = 0; i < 32; ++i) x.push_back(3.0F + std::array<float, 4>{-2, -1, 1, 2}[i % 4]);
+  Codes codes(32);
+  std::vector<float> y(32);
+  QuantizeDequantizeLlamaQ2(x, 0, codes, y);
+  EXPECT_EQ(codes[0], 0);  // -2 / 1.58 = -1.26
+  EXPECT_EQ(codes[1], 1);  // -0.63, above -0.6745
+  EXPECT_EQ(codes[2], 2);
+  EXPECT_EQ(codes[3], 3);
+  const float sigma = 1.5810546875F;  // half(sqrt(2.5))
+  EXPECT_EQ(y[0], sigma * -0.9816F + 3.0F);
+  EXPECT_EQ(y[2], sigma * 0.4528F + 3.0F);
+  // Clipping to 1 leaves +-1 alone: sigma 1, outer cells.
+  QuantizeDequantizeLlamaQ2(x, 0.4, codes, y);  // index 12 of 16 ones and 16 twos
+  EXPECT_EQ(codes[0], 0);
+  EXPECT_EQ(codes[1], 0);
+  EXPECT_EQ(y[0], -0.9816F + 3.0F);
+}
+
+TEST(LlamaQ2, MeansBelongTo128ValuesAndSigmasTo32) {
+  EXPECT_EQ(LlamaQ2GroupSize(64), 32);
+  EXPECT_EQ(LlamaQ2GroupSize(128), 128);
+  EXPECT_EQ(LlamaQ2GroupSize(256), 128);
+  std::vector<float> x(256), y(256);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float block = static_cast<float>(1 << (i / 32 % 4));
+    x[i] = (i < 128 ? 5.0F : -7.0F) + (i % 2 == 0 ? block : -block);
+  }
+  QuantizeDequantizeLlamaQ2(x, 0, {}, y);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float mean = i < 128 ? 5.0F : -7.0F;
+    EXPECT_EQ(y[i] - mean, (mean + 0.9816F * (x[i] - mean)) - mean) << i;  // |z| = 1 everywhere
+  }
+  std::vector<float> constant(64, 2.5F), read(64);
+  QuantizeDequantizeLlamaQ2(constant, 0.96, {}, read);
+  EXPECT_EQ(read, constant);
+}
+
+// Gaussian error 0.18956 with sigma known (reference/methods.md 9.1); a sigma of 32 values follows
+// its own block, which takes a little off. A table with the right outer level has 0.117.
+TEST(LlamaQ2, HasTheErrorOfItsWrongOuterLevel) {
+  const std::vector<double> normal = RandomRows(4000, 128, 5);
+  double error = 0;
+  for (size_t row = 0; row < 4000; ++row) {
+    std::vector<float> x(normal.begin() + static_cast<int64_t>(row) * 128,
+                         normal.begin() + static_cast<int64_t>(row + 1) * 128);
+    std::vector<float> y(128);
+    QuantizeDequantizeLlamaQ2(x, 0, {}, y);
+    for (size_t i = 0; i < x.size(); ++i) error += std::pow(x[i] - y[i], 2);
+  }
+  EXPECT_NEAR(error / (4000 * 128), 0.181, 0.002);
+}
+
+}  // namespace
+}  // namespace oscar

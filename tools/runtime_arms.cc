@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See runtime_arms.h.
+#include "tools/runtime_arms.h"
+
+#include <algorithm>
+
+#include "export/report/runtime_loss.h"
+#include "export/simulate/runtime_cache.h"
+
+namespace oscar {
+
+std::vector<std::string> RuntimeNames() {
+  std::vector<std::string> names;
+  for (const RuntimeSpec& runtime : Runtimes()) {
+    if (names.empty() || names.back() != runtime.runtime) names.emplace_back(runtime.runtime);
+  }
+  return names;
+}
+
+void AddRuntimeArms(const std::vector<std::string>& runtimes, std::vector<std::string>& arms) {
+  for (const std::string& name : runtimes) {
+    for (const RuntimeSpec& runtime : Runtimes()) {
+      if (runtime.runtime != name) continue;
+      arms.emplace_back(runtime.ideal);
+      arms.emplace_back(runtime.method);
+    }
+  }
+}
+
+void AddRuntimeLosses(Json& validation) {
+  Json& arms = validation.at("arms");
+  for (const RuntimeSpec& runtime : Runtimes()) {
+    const auto named = [&](std::string_view name) {
+      return std::find_if(arms.begin(), arms.end(),
+                          [&](const Json& arm) { return arm.at("name") == std::string(name); });
+    };
+    const auto arm = named(runtime.method), ideal = named(runtime.ideal);
+    if (arm != arms.end() && ideal != arms.end()) (*arm)["ideal"] = RuntimeLoss(*arm, *ideal);
+  }
+}
+
+}  // namespace oscar

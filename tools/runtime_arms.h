@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// --runtime: what a serving runtime really does, beside the arm that it is meant to be.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+std::vector<std::string> RuntimeNames();  // as --runtime takes them
+
+// Adds the ideal arm and all variants of each runtime.
+void AddRuntimeArms(const std::vector<std::string>& runtimes, std::vector<std::string>& arms);
+
+// The member "ideal" of every arm that is a runtime and whose ideal was measured, too.
+// `validation`: the member of report.json.
+void AddRuntimeLosses(Json& validation);
+
+}  // namespace oscar
