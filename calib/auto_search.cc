@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "calib/auto_clip.h"
 #include "calib/auto_scorer.h"
 #include "calib/position_spread.h"
 #include "linalg/check.h"
@@ -21,22 +22,6 @@
 namespace oscar {
 namespace {
 
-// Clip ratios to try for so many bits, the first one while recipes are compared. Finer codes clip
-// less.
-struct ClipGrid {
-  int bits;
-  std::vector<double> ratios;  // ascending
-  double first;
-};
-const ClipGrid& GridOf(int bits) {
-  static const std::array<ClipGrid, 4> grids = {{{2, {0.86, 0.88, 0.90, 0.92, 0.94, 0.96}, 0.92},
-                                                 {3, {0.92, 0.94, 0.96, 0.98}, 0.96},
-                                                 {4, {0.96, 0.98, 0.99, 1.0}, 0.99},
-                                                 {8, {1.0}, 1.0}}};
-  const auto* const found = std::ranges::find(grids, bits, &ClipGrid::bits);
-  OSCAR_CHECK(found != grids.end());
-  return *found;
-}
 constexpr size_t kClippedRecipes = 3;  // recipes of keys whose clip ratios are searched
 constexpr std::array<double, 3> kCoarse = {0.88, 0.92, 0.96};
 
@@ -55,57 +40,6 @@ std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options) {
 std::vector<int> MoreBits(const CalibrationOptions& options) {
   if (!RulesOf(options.automatic.consumer).any_bits) return {};
   return options.automatic.bits > 4 ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
-}
-
-// Scores of one transformed side over clip ratios, in ascending order of the ratio.
-using Curve = std::vector<std::pair<double, HeadScores>>;
-
-double ScoreOf(const HeadScores& scores) { return Mean(scores.score); }
-
-size_t Best(const Curve& curve) {
-  size_t best = 0;
-  for (size_t i = 1; i < curve.size(); ++i) {
-    if (ScoreOf(curve[i].second) < ScoreOf(curve[best].second)) best = i;
-  }
-  return best;
-}
-
-void Insert(Curve& curve, double ratio, HeadScores scores) {
-  const auto at = std::ranges::find_if(curve, [&](const auto& p) { return p.first > ratio; });
-  curve.insert(at, {ratio, std::move(scores)});
-}
-
-bool Has(const Curve& curve, double ratio) {
-  return std::ranges::any_of(curve, [&](const auto& p) { return p.first == ratio; });
-}
-
-// One ratio for all heads, or the best of each.
-SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head) {
-  SideOption option{.bits = bits, .clip = {}};
-  for (const auto& [ratio, scores] : curve) {
-    option.ratios.push_back(ratio);
-    option.curve.push_back(ScoreOf(scores));
-  }
-  const size_t best = Best(curve);
-  option.clip = {curve[best].first};
-  option.score = ScoreOf(curve[best].second);
-  option.check = Mean(curve[best].second.check);
-  const size_t heads = curve[best].second.score.size();
-  if (!clip_of_head || heads == 1) return option;
-  option.clip.assign(heads, curve[best].first);
-  std::vector<double> score(heads), check(heads);
-  for (size_t head = 0; head < heads; ++head) {
-    size_t own = best;
-    for (size_t i = 0; i < curve.size(); ++i) {
-      if (curve[i].second.score[head] < (1 - kWorthwhile) * curve[own].second.score[head]) own = i;
-    }
-    option.clip[head] = curve[own].first;
-    score[head] = curve[own].second.score[head];
-    check[head] = curve[own].second.check[head];
-  }
-  option.score = Mean(score);
-  option.check = Mean(check);
-  return option;
 }
 
 int64_t LongestText(const ObservedLayer& observed) {

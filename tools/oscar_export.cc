@@ -81,14 +81,14 @@ OptionTable ExportTable(ExportOptions* options) {
                      "the local Hugging Face cache",
              .scope = OptionScope::kRun});
   table.AddChoice(&options->fold.scales, scales,
-                  {.name = "fold-scales",
+                  {.name = "fold_scales",
                    .help = "what is folded into q and k: the scales that the artifact's automatic "
                            "choice is made for (chosen), or fitted to its moments (exact, "
                            "power_of_two: the logits stay bit for bit; calibrate the copy); auto: "
                            "chosen if there are any, else exact",
                    .scope = OptionScope::kRun});
   table.Add(&options->fold.values,
-            {.name = "fold-values",
+            {.name = "fold_values",
              .help = "fold balanced values into v_proj and o_proj too; calibrate the copy",
              .scope = OptionScope::kRun});
   table.Example(

@@ -35,7 +35,7 @@ bool Takes(const CacheMethod& method, const Modifier& modifier) {
   return method.quantizes && method.*modifier.taken;
 }
 
-// Ten arms that answer the usual questions, and four controls.
+// Eleven arms that answer the usual questions, and four controls.
 constexpr std::string_view kDefaultArms[] = {
     "bf16",
     "naive",
@@ -47,6 +47,7 @@ constexpr std::string_view kDefaultArms[] = {
     "oscar_shared+clip+windows",
     "oscar_per_head+clip",
     "oscar_per_head+clip+windows",
+    "auto+windows",  // where the artifact has choices
     "identity+clip+windows",
     "random_rotation+clip+windows",
     "wrong_layer+clip+windows",

@@ -23,10 +23,9 @@ std::string Model() { return TestData("tiny-qwen3/config.json").parent_path(); }
 const fs::path& Calibrated() {
   static const fs::path artifact = [] {
     const fs::path path = TestScratch("validate_program") / "artifact";
-    const ProgramExit exit = RunProgram(
-        OSCAR_CALIBRATE,
-        {Model(), "-o", path.string(), "--device", "cpu", "--tokens", "3000", "--error-rows", "8",
-         "--no-auto"});
+    const ProgramExit exit =
+        RunProgram(OSCAR_CALIBRATE, {Model(), "-o", path.string(), "--device", "cpu", "--tokens",
+                                     "3000", "--error-rows", "8", "--no-auto"});
     EXPECT_EQ(exit.code, 0) << exit.all();
     return path;
   }();
@@ -98,8 +97,7 @@ TEST(ValidateProgram, TextOfTheCalibrationIsRefused) {
   }
   file.close();
   ASSERT_EQ(RunProgram(OSCAR_CALIBRATE, {Model(), "-o", artifact.string(), "--device", "cpu",
-                                         "--data", text.string(), "--error-rows", "8",
-                                         "--no-auto"})
+                                         "--data", text.string(), "--error-rows", "8", "--no-auto"})
                 .code,
             0);
   for (const char* pack : {"--pack", "--no-pack"}) {

@@ -45,7 +45,7 @@ TEST(Report, TableHasARowPerLayerAndTheMean) {
 
 TEST(Report, IsWhatTheSchemaDemands) {
   const Json report = Calibrated("m");
-  EXPECT_EQ(report.at("$schema").at("version"), 2);
+  EXPECT_EQ(report.at("$schema").at("version"), 3);
   EXPECT_NO_THROW(CheckReport(report, "report"));
   EXPECT_NO_THROW(CheckReport(ParseStrictJson(CanonicalJson(report), "copy"), "copy"));
   const Json unmeasured = MakeReport({{"model", Json::object()},
