@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "calib/affine_tensor.h"
 #include "calib/auto_cache.h"
@@ -52,9 +53,21 @@ at::Tensor StoredRows(const at::Tensor& rows, const SideResult& side, double cli
 
 at::Tensor TokensFirst(const at::Tensor& rows) { return rows.permute({1, 0, 2}); }
 
-// What an arm's attention reads of one sequence.
-StoredCache Store(const CacheArm& arm, const at::Tensor& keys, const at::Tensor& values,
-                  int64_t quant_group_size) {
+bool SameKeys(const CacheArm& a, const CacheArm& b) {
+  return a.choice != nullptr && a.choice == b.choice && a.point.k_bits == b.point.k_bits &&
+         a.point.k_clip == b.point.k_clip;
+}
+
+// Past the last arm with the keys of the first.
+size_t EndOfKeys(const std::vector<CacheArm>& arms, size_t first) {
+  size_t end = first + 1;
+  while (end < arms.size() && SameKeys(arms[first], arms[end])) ++end;
+  return end;
+}
+
+// What an arm's attention reads of one sequence; without keys where the arm before has them.
+StoredCache Store(const CacheArm& arm, bool with_keys, const at::Tensor& keys,
+                  const at::Tensor& values, int64_t quant_group_size) {
   if (arm.choice == nullptr) {
     return {StoredRows(keys, *arm.k, arm.k_clip, quant_group_size),
             StoredRows(values, *arm.v, arm.v_clip, quant_group_size),
@@ -66,10 +79,18 @@ StoredCache Store(const CacheArm& arm, const at::Tensor& keys, const at::Tensor&
     return AutoQuantized(rows, SortedMagnitudes(rows), option.bits, option.clip,
                          choice.quant_group_size);
   };
-  const at::Tensor k = AutoKeys(choice.k, keys), v = AutoValues(choice.v, values);
-  return {TokensFirst(quantized(k, choice.k_option())),
-          TokensFirst(AutoValuesBack(choice.v, quantized(v, choice.v_option()))), TokensFirst(k),
-          TokensFirst(AutoValuesBack(choice.v, v))};
+  const at::Tensor v = AutoValues(choice.v, values);
+  StoredCache stored{
+      {},
+      TokensFirst(AutoValuesBack(choice.v, quantized(v, ValuesAt(choice, arm.point)))),
+      {},
+      TokensFirst(AutoValuesBack(choice.v, v))};
+  if (with_keys) {
+    const at::Tensor k = AutoKeys(choice.k, keys);
+    stored.k_stored = TokensFirst(quantized(k, KeysAt(choice, arm.point)));
+    stored.k = TokensFirst(k);
+  }
+  return stored;
 }
 
 void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor& reference_sq,
@@ -86,12 +107,13 @@ void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor
 }  // namespace
 
 uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows, int64_t num_arms,
-                              at::DeviceType device) {
+                              const ChoiceArms& choice, at::DeviceType device) {
   const AttentionSpec& a = spec.attention;
   const int64_t slice =
       8 * a.num_q_heads * std::min(rows, RowsPerSlice(a, tokens, 8, ScoreBytes(device))) * tokens;
-  const int64_t sides = 8 * a.num_kv_heads * tokens * (a.head_dim + a.v_head_dim);
-  return static_cast<uint64_t>(kScoreTensors * slice + (num_arms + 2) * sides);
+  const int64_t of_token = (num_arms + 2) * (a.head_dim + a.v_head_dim) +
+                           2 * (choice.keys * a.head_dim + choice.points * a.v_head_dim);
+  return static_cast<uint64_t>(kScoreTensors * slice + 8 * a.num_kv_heads * tokens * of_token);
 }
 
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
@@ -113,8 +135,10 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
     const at::Tensor& values = layer.values[static_cast<size_t>(queries.sequence)];
     RowComparison comparison(spec.attention, keys, values, at::kDouble, RowDetail::kKlAndOutput);
     std::vector<RowComparison::Prepared> stored;
-    for (const CacheArm& arm : arms) {
-      stored.push_back(comparison.Prepare(Store(arm, keys, values, options.clip.quant_group_size)));
+    for (size_t i = 0; i < arms.size(); ++i) {
+      const bool with_keys = i == 0 || !SameKeys(arms[i - 1], arms[i]);
+      stored.push_back(comparison.Prepare(
+          Store(arms[i], with_keys, keys, values, options.clip.quant_group_size)));
     }
     const int64_t num_rows = queries.rows.size(0);
     const int64_t step = RowsPerSlice(spec.attention, keys.size(0), 8, score_bytes);
@@ -126,13 +150,16 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
       const at::Tensor slice_beyond =
           BeyondWindows(positions, windows, spec.attention).to(at::kDouble);
       beyond.add_(slice_beyond.sum());
-      for (size_t i = 0; i < arms.size(); ++i) {
+      for (size_t i = 0; i < arms.size();) {
         const AutoChoice* choice = arms[i].choice;
         const at::Tensor own =
             choice == nullptr ? at::Tensor()
                               : AutoQueries(choice->k, rows_of_slice, spec.attention.num_kv_heads);
-        const std::vector<RowErrors> errors = comparison.Compare(stored[i], own, exact);
-        AddErrors(errors[0], errors[1], comparison.output_sq(), slice_beyond, sums[i]);
+        const size_t count = EndOfKeys(arms, i) - i;
+        const auto errors =
+            comparison.CompareValues(std::span(stored).subspan(i, count), own, exact);
+        for (const std::vector<RowErrors>& of_arm : errors)
+          AddErrors(of_arm[0], of_arm[1], comparison.output_sq(), slice_beyond, sums[i++]);
       }
     }
     rows += num_rows;

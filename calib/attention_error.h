@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "calib/auto_cost.h"
+#include "calib/auto_points.h"
 #include "calib/layer_result.h"
 #include "calib/options.h"
 #include "calib/statistics_observer.h"
@@ -24,8 +26,10 @@ struct CacheArm {
   const SideResult* v = nullptr;
   double k_clip = 0;
   double v_clip = 0;
-  // Instead of all these: an automatic choice, in bf16 arithmetic.
+  // Instead of all these: an automatic choice, in bf16 arithmetic, at one of its points. Arms of
+  // one choice and equal keys that follow each other take little more time than one.
   const AutoChoice* choice = nullptr;
+  ChoicePoint point = {};
 };
 
 // Both with the sink and recent windows of `options` kept exact, and with everything quantized.
@@ -33,8 +37,9 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
                                              const std::vector<CacheArm>& arms,
                                              const CalibrationOptions& options);
 
-// Bytes that a held-out sequence of `tokens` tokens with `rows` query rows takes on the device.
+// Bytes that a held-out sequence of `tokens` tokens with `rows` query rows takes on the device:
+// `num_arms` ways to store the cache, and those of a choice, which share their keys.
 uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows, int64_t num_arms,
-                              at::DeviceType device);
+                              const ChoiceArms& choice, at::DeviceType device);
 
 }  // namespace oscar

@@ -14,7 +14,8 @@
 namespace oscar {
 namespace {
 
-const SideOption& OptionOf(const std::vector<SideOption>& options, int bits) {
+template <typename Options>
+auto& OptionOf(Options& options, int bits) {
   const auto found =
       std::ranges::find_if(options, [&](const SideOption& option) { return option.bits == bits; });
   OSCAR_CHECK(found != options.end());
@@ -42,7 +43,9 @@ Json ToJson(const ValueRecipe& recipe) {
 Json ToJson(const SideOption& option) {
   Json json = {{"bits", option.bits},   {"clip", option.clip},     {"score", option.score},
                {"check", option.check}, {"ratios", option.ratios}, {"curve", option.curve}};
+  if (!option.check_curve.empty()) json["check_curve"] = option.check_curve;
   if (!option.in_windows.empty()) json["in_windows"] = option.in_windows;
+  if (!option.windows_curve.empty()) json["windows_curve"] = option.windows_curve;
   return json;
 }
 
@@ -60,13 +63,13 @@ class Reader {
   }
   std::string Text(const char* key) const { return JsonString(json_, key, what_); }
   std::vector<double> Numbers(const char* key) const {
-    if (!json_.contains(key)) return {};
-    std::vector<double> numbers;
-    for (const Json& value : Array(key)) {
-      if (!value.is_number()) throw InputError(fmt::format("{}: {} holds no numbers", what_, key));
-      numbers.push_back(value.get<double>());
-    }
-    return numbers;
+    return json_.contains(key) ? NumbersOf(Array(key), key) : std::vector<double>();
+  }
+  std::vector<std::vector<double>> NumberLists(const char* key) const {
+    std::vector<std::vector<double>> lists;
+    if (!json_.contains(key)) return lists;
+    for (const Json& list : Array(key)) lists.push_back(NumbersOf(list, key));
+    return lists;
   }
   const Json& Array(const char* key) const {
     const Json& array = JsonMember(json_, key, what_);
@@ -81,6 +84,19 @@ class Reader {
   }
 
  private:
+  std::vector<double> NumbersOf(const Json& list, const char* key) const {
+    std::vector<double> numbers;
+    const auto fail = [&] {
+      throw InputError(fmt::format("{}: {} is no list of numbers", what_, key));
+    };
+    if (!list.is_array()) fail();
+    for (const Json& value : list) {
+      if (!value.is_number()) fail();
+      numbers.push_back(value.get<double>());
+    }
+    return numbers;
+  }
+
   const Json& json_;
   std::string_view what_;
 };
@@ -102,13 +118,42 @@ ValueRecipe ReadValueRecipe(const Reader& r) {
 }
 
 SideOption ReadOption(const Reader& r) {
-  return {.bits = static_cast<int>(r.Int("bits")),
-          .clip = r.Numbers("clip"),
-          .score = r.Number("score"),
-          .check = r.Number("check"),
-          .ratios = r.Numbers("ratios"),
-          .curve = r.Numbers("curve"),
-          .in_windows = r.Numbers("in_windows")};
+  SideOption option = {.bits = static_cast<int>(r.Int("bits")),
+                       .clip = r.Numbers("clip"),
+                       .score = r.Number("score"),
+                       .check = r.Number("check"),
+                       .ratios = r.Numbers("ratios"),
+                       .curve = r.Numbers("curve"),
+                       .check_curve = r.Numbers("check_curve"),
+                       .in_windows = r.Numbers("in_windows")};
+  option.windows_curve = r.NumberLists("windows_curve");
+  return option;
+}
+
+// What the code that uses options relies on; `num_windows` 0: of values, which have no such scores.
+void CheckOptions(const std::vector<SideOption>& options, int chosen_bits, size_t num_windows,
+                  std::string_view key, std::string_view what) {
+  const auto fail = [&](std::string_view why) {
+    throw InputError(fmt::format("{}: {} {}", what, key, why));
+  };
+  int last = 0;
+  for (const SideOption& option : options) {
+    if (option.bits <= last || option.bits > 8) fail("should have ascending bits up to 8");
+    last = option.bits;
+    if (option.clip.empty()) fail("should have a clip ratio each");
+    const size_t ratios = option.ratios.size();
+    const auto of_ratios = [&](size_t size) { return size == 0 || size == ratios; };
+    if (option.curve.size() != ratios || !of_ratios(option.check_curve.size()) ||
+        !of_ratios(option.windows_curve.size()))
+      fail("should have a score for each clip ratio");
+    const auto of_windows = [&](const std::vector<double>& scores) {
+      return scores.size() == num_windows;
+    };
+    if (!of_windows(option.in_windows) || !std::ranges::all_of(option.windows_curve, of_windows))
+      fail("should have a score for each of the windows");
+  }
+  if (std::ranges::find(options, chosen_bits, &SideOption::bits) == options.end())
+    fail(fmt::format("has none with the {} bits that were chosen", chosen_bits));
 }
 
 }  // namespace
@@ -129,6 +174,18 @@ std::string ValueRecipe::Name() const {
 
 const SideOption& AutoChoice::k_option() const { return OptionOf(k_options, k_bits); }
 const SideOption& AutoChoice::v_option() const { return OptionOf(v_options, v_bits); }
+SideOption& AutoChoice::k_option() { return OptionOf(k_options, k_bits); }
+SideOption& AutoChoice::v_option() { return OptionOf(v_options, v_bits); }
+
+void SideOption::SetRatio(double ratio) {
+  const auto found = std::ranges::find(ratios, ratio);
+  OSCAR_CHECK(found != ratios.end());
+  const auto at = static_cast<size_t>(found - ratios.begin());
+  clip = {ratio};
+  score = curve.at(at);
+  if (!check_curve.empty()) check = check_curve.at(at);
+  if (!windows_curve.empty()) in_windows = windows_curve.at(at);
+}
 
 Json ChoiceToJson(const AutoChoice& choice) {
   Json json = {{"keys", ToJson(choice.keys)},
@@ -138,6 +195,7 @@ Json ChoiceToJson(const AutoChoice& choice) {
                {"quant_group_size", choice.quant_group_size},
                {"k_bits", choice.k_bits},
                {"v_bits", choice.v_bits},
+               {"k_output_error", choice.k_output_error},
                {"k_options", Json::array()},
                {"v_options", Json::array()},
                {"windows", Json::array()},
@@ -172,10 +230,10 @@ Json ChoiceToJson(const AutoChoice& choice) {
   }
   if (choice.stability.measured) {
     const Stability& s = choice.stability;
-    json["stability"] = {{"k_angle", s.k_angle},  {"v_angle", s.v_angle},
-                         {"k_kept", s.k_kept},    {"v_kept", s.v_kept},
-                         {"tokens", s.tokens},    {"few_tokens", s.few_tokens},
-                         {"unstable", s.unstable}};
+    json["stability"] = {
+        {"k_cost", s.k_cost},   {"v_cost", s.v_cost},         {"k_angle", s.k_angle},
+        {"v_angle", s.v_angle}, {"k_kept", s.k_kept},         {"v_kept", s.v_kept},
+        {"tokens", s.tokens},   {"few_tokens", s.few_tokens}, {"unstable", s.unstable}};
   }
   return json;
 }
@@ -184,13 +242,18 @@ AutoChoice ChoiceFromJson(const Json& json, std::string_view what) {
   const Reader r(json, what);
   AutoChoice choice;
   choice.made = true;
-  choice.keys = ReadKeyRecipe(r.At("keys"));
-  choice.values = ReadValueRecipe(r.At("values"));
+  try {
+    choice.keys = ReadKeyRecipe(r.At("keys"));
+    choice.values = ReadValueRecipe(r.At("values"));
+  } catch (const UsageError& unknown) {  // a name that nobody typed
+    throw InputError(fmt::format("{}: {}", what, unknown.what()));
+  }
   choice.context = r.Int("context");
   choice.text_length = r.Int("text_length");
   choice.quant_group_size = r.Int("quant_group_size");
   choice.k_bits = static_cast<int>(r.Int("k_bits"));
   choice.v_bits = static_cast<int>(r.Int("v_bits"));
+  choice.k_output_error = r.Number("k_output_error");
   choice.k_options = r.List<SideOption>("k_options", ReadOption);
   choice.v_options = r.List<SideOption>("v_options", ReadOption);
   choice.windows = r.List<WindowPrice>("windows", [](const Reader& w) {
@@ -217,6 +280,8 @@ AutoChoice ChoiceFromJson(const Json& json, std::string_view what) {
   if (json.contains("stability")) {
     const Reader s = r.At("stability");
     choice.stability = {.measured = true,
+                        .k_cost = s.Number("k_cost"),
+                        .v_cost = s.Number("v_cost"),
                         .k_angle = s.Number("k_angle"),
                         .v_angle = s.Number("v_angle"),
                         .k_kept = s.Number("k_kept"),
@@ -225,6 +290,9 @@ AutoChoice ChoiceFromJson(const Json& json, std::string_view what) {
                         .few_tokens = s.Bool("few_tokens"),
                         .unstable = s.Bool("unstable")};
   }
+  CheckOptions(choice.k_options, choice.k_bits, choice.windows.size(), "k_options", what);
+  CheckOptions(choice.v_options, choice.v_bits, 0, "v_options", what);
+  if (choice.windows.empty()) throw InputError(fmt::format("{}: windows is empty", what));
   return choice;
 }
 

@@ -67,8 +67,13 @@ struct SideOption {
   std::vector<double> clip;  // [1], or [num_kv_heads] where a consumer takes that
   double score = 0, check = 0;
   std::vector<double> ratios = {},
-                      curve = {};       // clip ratios and their scores, for a ratio of all layers
-  std::vector<double> in_windows = {};  // keys: score in each of AutoChoice::windows
+                      curve = {};        // clip ratios and their scores, for a ratio of all layers
+  std::vector<double> check_curve = {};  // as `curve`, on the rows that judge
+  std::vector<double> in_windows = {};   // keys: score in each of AutoChoice::windows
+  // Keys, where one ratio serves all layers: in_windows at each of `ratios`.
+  std::vector<std::vector<double>> windows_curve = {};
+
+  void SetRatio(double ratio);  // of `ratios`, for all heads, with the scores that go with it
 };
 
 struct WindowPrice {
@@ -76,20 +81,24 @@ struct WindowPrice {
   int64_t rows = 0;  // sampled rows whose context is longer
 };
 
-// What two halves of the tokens say of the leading subspace of a side's covariance: the directions
-// that hold half of its energy. Of the worst head. Trap: where eigenvalues lie close, the largest
-// principal angle is large and does no harm; what the one half's directions keep of the other's
-// energy, as a share of what its own would, is what matters.
+// What halving the tokens costs: the chosen recipes fitted to each half of them, and scored on the
+// rows that the fit to all of them was scored on. The largest principal angle of the covariances'
+// leading subspaces (the directions that hold half of the energy) and the share of the other
+// half's energy that these directions keep are told beside it. Trap: both are poor judges. Where
+// eigenvalues lie close, angles are near 90 degrees and shares well below 1 however many tokens
+// there were, and the noise does not care which of those directions it meets (README.md).
 struct Stability {
   bool measured = false;
-  double k_angle = 0, v_angle = 0;  // largest principal angle, degrees
-  double k_kept = 1, v_kept = 1;    // share
+  double k_cost = 0, v_cost = 0;    // score of the worse half / score of all tokens - 1
+  double k_angle = 0, v_angle = 0;  // degrees, of the worst head
+  double k_kept = 1, v_kept = 1;    // share, of the worst head
   int64_t tokens = 0;               // of the smaller half
   bool few_tokens = false;          // fewer than kTokensPerDim per dimension
-  bool unstable = false;
+  bool unstable = false;            // few_tokens, or a cost beyond kStableCost
 };
 inline constexpr int64_t kTokensPerDim = 20;
-inline constexpr double kStableShare = 0.9;
+inline constexpr double kStableCost = 0.15;
+inline constexpr double kNoFitCost = 100;  // of a half that the recipe has no fit to
 
 struct AutoChoice {
   bool made = false;
@@ -100,7 +109,10 @@ struct AutoChoice {
   int64_t quant_group_size = 0;                  // values per scale; 0: the head
   int k_bits = 2, v_bits = 2;                    // each has an option below
   std::vector<SideOption> k_options, v_options;  // ascending bits
-  std::vector<WindowPrice> windows;              // the one in use first
+  // Relative output error of 2-bit keys: what their KL is in the unit of values' scores. 0: not
+  // measured, because there were no bits to share out.
+  double k_output_error = 0;
+  std::vector<WindowPrice> windows;  // the one in use first
   // What the guard saw on the judging rows: the choice against Hadamard + clip.
   double k_check = 0, k_hadamard = 0, v_check = 0, v_hadamard = 0;
   std::string k_fallback, v_fallback;  // the recipe that lost to Hadamard + clip; empty: none did
@@ -116,6 +128,8 @@ struct AutoChoice {
 
   const SideOption& k_option() const;
   const SideOption& v_option() const;
+  SideOption& k_option();
+  SideOption& v_option();
 };
 
 // Everything but the matrices; `ChoiceFromJson` reads what `ChoiceToJson` wrote, exactly.

@@ -46,6 +46,7 @@ SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head) {
   for (const auto& [ratio, scores] : curve) {
     option.ratios.push_back(ratio);
     option.curve.push_back(ScoreOf(scores));
+    option.check_curve.push_back(Mean(scores.check));
   }
   const size_t best = Best(curve);
   option.clip = {curve[best].first};
@@ -53,17 +54,21 @@ SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head) {
   option.check = Mean(curve[best].second.check);
   const size_t heads = curve[best].second.score.size();
   if (!clip_of_head || heads == 1) return option;
-  option.clip.assign(heads, curve[best].first);
-  std::vector<double> score(heads), check(heads);
+  std::vector<double> clip(heads), score(heads), check(heads);
   for (size_t head = 0; head < heads; ++head) {
     size_t own = best;
     for (size_t i = 0; i < curve.size(); ++i) {
       if (curve[i].second.score[head] < (1 - kWorthwhile) * curve[own].second.score[head]) own = i;
     }
-    option.clip[head] = curve[own].first;
+    clip[head] = curve[own].first;
     score[head] = curve[own].second.score[head];
     check[head] = curve[own].second.check[head];
   }
+  if (Mean(check) > option.check) {
+    option.clip.assign(heads, option.clip[0]);
+    return option;
+  }
+  option.clip = clip;
   option.score = Mean(score);
   option.check = Mean(check);
   return option;

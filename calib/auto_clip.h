@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Clip ratios of a transformed side: which are tried, and the scores of those that were. Trap: a
-// ratio of one head replaces the layer's only where it is better by kWorthwhile.
+// ratio of one head replaces the layer's only where it is better by kWorthwhile, and all of them
+// only where the judging rows agree.
 #pragma once
 
 #include <cstddef>

@@ -209,24 +209,37 @@ std::vector<AutoSide> FitValues(const LayerMoments& moments,
   return sides;
 }
 
-Stability MeasureStability(const LayerMoments& all, const LayerMoments& first) {
+LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first) {
   LayerMoments second = all;
   const auto subtract = [](std::vector<double>& sums, const std::vector<double>& part) {
+    if (part.empty()) sums.clear();
     for (size_t i = 0; i < sums.size(); ++i) sums[i] -= part[i];
   };
   subtract(second.query, first.query);
+  subtract(second.key, first.key);
+  subtract(second.key_sum, first.key_sum);
+  subtract(second.value, first.value);
   subtract(second.attention_output, first.attention_output);
+  subtract(second.diagonal, first.diagonal);
+  subtract(second.diagonal_weight, first.diagonal_weight);
   second.tokens -= first.tokens;
+  return second;
+}
+
+Stability CompareHalves(const LayerMoments& first, const LayerMoments& second) {
   Stability stability;
-  stability.tokens = std::min(first.tokens, second.tokens);
-  if (stability.tokens <= 0) return stability;
   stability.measured = true;
-  const auto heads = static_cast<size_t>(all.num_kv_heads);
+  stability.tokens = std::min(first.tokens, second.tokens);
+  stability.few_tokens =
+      stability.tokens < kTokensPerDim * std::max(first.head_dim, first.v_head_dim);
+  stability.unstable = stability.few_tokens;
+  if (stability.tokens == 0) return stability;
+  const auto heads = static_cast<size_t>(first.num_kv_heads);
   std::vector<Distance> k(heads), v(heads);
-  ParallelFor(all.num_kv_heads, [&](int64_t head) {
+  ParallelFor(first.num_kv_heads, [&](int64_t head) {
     const auto i = static_cast<size_t>(head);
     const std::string what =
-        fmt::format("layer {}, KV head {}, half of the tokens", all.layer_id, head);
+        fmt::format("layer {}, KV head {}, half of the tokens", first.layer_id, head);
     k[i] = LeadingDistance(first.QueryCovariance(head), second.QueryCovariance(head), what);
     v[i] = LeadingDistance(first.ValueCovariance(head, ValueTarget::kAttentionOutput),
                            second.ValueCovariance(head, ValueTarget::kAttentionOutput), what);
@@ -237,9 +250,6 @@ Stability MeasureStability(const LayerMoments& all, const LayerMoments& first) {
     stability.k_kept = std::min(stability.k_kept, k[i].kept);
     stability.v_kept = std::min(stability.v_kept, v[i].kept);
   }
-  stability.few_tokens = stability.tokens < kTokensPerDim * std::max(all.head_dim, all.v_head_dim);
-  stability.unstable =
-      stability.few_tokens || stability.k_kept < kStableShare || stability.v_kept < kStableShare;
   return stability;
 }
 

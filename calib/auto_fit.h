@@ -25,7 +25,11 @@ std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<Key
 std::vector<AutoSide> FitValues(const LayerMoments& moments,
                                 const std::vector<ValueRecipe>& recipes);
 
-// How far apart the fits of two halves of the tokens are; `first` is part of `all`.
-Stability MeasureStability(const LayerMoments& all, const LayerMoments& first);
+// The sums of `all` that `first`, which is part of them, has too, without those.
+LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first);
+
+// How far apart the leading subspaces of two halves of the tokens are, and whether one is small or
+// empty; without costs.
+Stability CompareHalves(const LayerMoments& first, const LayerMoments& second);
 
 }  // namespace oscar

@@ -40,7 +40,9 @@ struct AutoOptions {
   Consumer consumer = Consumer::kAny;
   // Whether pair scaling may be chosen, which every consumer loads once the checkpoint is folded.
   bool fold = true;
-  double bits = 2;       // mean bits of codes per element of keys and values
+  // Mean bits stored per element of keys and values: codes, and a 16-bit scale and zero for each
+  // quantization group; 2: codes of 2 bits, whatever those take.
+  double bits = 2;
   bool windows = false;  // spend bits on larger windows too; else they are only priced
   int64_t context = 0;   // tokens; keys are fitted to positions up to it; 0: DefaultContext
   int64_t refine = 0;    // steps of rotation refinement; 0: none

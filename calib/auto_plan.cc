@@ -5,23 +5,18 @@
 #include "calib/auto_plan.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
+#include <utility>
 
+#include "calib/bit_allocation.h"
 #include "linalg/check.h"
 
 namespace oscar {
 namespace {
 
-constexpr double kKeptBits = 16;  // of tokens in windows
+constexpr double kKeptBits = 16;       // of tokens in windows
+constexpr int64_t kMetadataBits = 32;  // of a quantization group: 16-bit scale and zero
+constexpr double kRounding = 1e-9;
 
-// The next of a layer's options for more bits; null where there is none up to `limit`.
-const SideOption* Next(const std::vector<SideOption>& options, int bits, int limit) {
-  for (const SideOption& option : options) {
-    if (option.bits > bits && option.bits <= limit) return &option;
-  }
-  return nullptr;
-}
 const SideOption& At(const std::vector<SideOption>& options, int bits) {
   const auto found = std::ranges::find(options, bits, &SideOption::bits);
   OSCAR_CHECK(found != options.end());
@@ -32,68 +27,40 @@ struct Bits {
   std::vector<int> k, v;  // of layers
 };
 
-// Spends bits on one side of the layers, greedily. `score(option)`: what a layer would have.
-class Spender {
- public:
-  Spender(const std::vector<LayerElements>& elements, double budget_bits)
-      : elements_(elements), left_(budget_bits) {}
-
-  template <typename Options, typename Score>
-  void Spend(std::vector<int>& bits, int64_t LayerElements::*side, int limit, Options options_of,
-             Score score) {
-    while (true) {
-      std::optional<size_t> best;
-      double best_gain = 0;
-      for (size_t i = 0; i < bits.size(); ++i) {
-        const std::vector<SideOption>& options = options_of(i);
-        const SideOption* next = Next(options, bits[i], limit);
-        if (next == nullptr) continue;
-        const double price = Price(i, side, next->bits - bits[i]);
-        if (price > left_ + 1e-9) continue;
-        const double gain = (score(At(options, bits[i])) - score(*next)) / price;
-        if (!best || gain > best_gain) {
-          best = i;
-          best_gain = gain;
-        }
-      }
-      if (!best) return;
-      const SideOption* next = Next(options_of(*best), bits[*best], limit);
-      left_ -= Price(*best, side, next->bits - bits[*best]);
-      bits[*best] = next->bits;
-    }
-  }
-
-  double left() const { return left_; }
-
- private:
-  double Price(size_t layer, int64_t LayerElements::*side, int bits) const {
-    return static_cast<double>(elements_[layer].*side) * bits;
-  }
-  const std::vector<LayerElements>& elements_;
-  double left_;  // bits per token of all layers
-};
-
 double Elements(const std::vector<LayerElements>& elements) {
   double sum = 0;
   for (const LayerElements& layer : elements) sum += static_cast<double>(layer.k + layer.v);
   return sum;
 }
 
+double Metadata(const std::vector<LayerElements>& elements) {
+  double sum = 0;
+  for (const LayerElements& layer : elements) sum += layer.metadata_bits;
+  return sum;
+}
+
+// `budget`: bits of codes per token of all layers.
 Bits Allocate(const std::vector<LayerElements>& elements, const std::vector<AutoChoice>& choices,
-              double bits_per_element, size_t window) {
-  Bits bits{std::vector<int>(choices.size(), 2), std::vector<int>(choices.size(), 2)};
-  Spender spender(elements, (bits_per_element - 2) * Elements(elements));
-  const auto k = [&](size_t i) -> const auto& { return choices[i].k_options; };
-  const auto v = [&](size_t i) -> const auto& { return choices[i].v_options; };
-  const auto kl = [&](const SideOption& option) {
-    return window < option.in_windows.size() ? option.in_windows[window] : option.score;
+              double budget, size_t window) {
+  std::vector<BitPart> parts;  // keys of all layers, then their values
+  const auto add = [&](int64_t count, const std::vector<SideOption>& options, auto damage) {
+    BitPart part{.elements = static_cast<double>(count), .points = {}};
+    for (const SideOption& option : options) part.points.push_back({option.bits, damage(option)});
+    parts.push_back(std::move(part));
   };
-  const auto error = [](const SideOption& option) { return option.score * option.score; };
-  for (const int limit : {4, 8}) {
-    spender.Spend(bits.k, &LayerElements::k, limit, k, kl);
-    spender.Spend(bits.v, &LayerElements::v, limit, v, error);
+  for (size_t i = 0; i < choices.size(); ++i) {
+    add(elements[i].k, choices[i].k_options, [&](const SideOption& option) {
+      return window < option.in_windows.size() ? option.in_windows[window] : option.score;
+    });
   }
-  return bits;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const double key_kl = choices[i].k_options.front().score, key_error = choices[i].k_output_error;
+    add(elements[i].v, choices[i].v_options,
+        [&](const SideOption& option) { return ValueDamage(option.score, key_kl, key_error); });
+  }
+  const std::vector<int> bits = AllocateBits(parts, budget);
+  const auto middle = bits.begin() + std::ssize(choices);
+  return {{bits.begin(), middle}, {middle, bits.end()}};
 }
 
 double MeanKl(const std::vector<AutoChoice>& choices, const std::vector<int>& k_bits,
@@ -115,10 +82,7 @@ void ShareClip(const std::vector<SideOption*>& options) {
     for (size_t i = 0; i < ratios.size(); ++i) sums[i] += option->curve[i];
   }
   const auto best = static_cast<size_t>(std::ranges::min_element(sums) - sums.begin());
-  for (SideOption* option : options) {
-    option->clip = {ratios[best]};
-    option->score = option->curve[best];
-  }
+  for (SideOption* option : options) option->SetRatio(ratios[best]);
 }
 
 void ShareClips(ClipScope scope, std::vector<AutoChoice>& choices) {
@@ -132,14 +96,24 @@ void ShareClips(ClipScope scope, std::vector<AutoChoice>& choices) {
   ShareClip(v);
   if (scope != ClipScope::kModel) return;
   // The keys' ratio for both sides: their KL is what the cache costs.
-  for (SideOption* option : v) {
-    const auto at = std::ranges::find(option->ratios, k.front()->clip[0]) - option->ratios.begin();
-    option->clip = k.front()->clip;
-    option->score = option->curve.at(static_cast<size_t>(at));
-  }
+  for (SideOption* option : v) option->SetRatio(k.front()->clip[0]);
 }
 
 }  // namespace
+
+LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_dim,
+                         int64_t quant_group_size) {
+  const auto groups = [&](int64_t dim) {
+    return quant_group_size == 0 ? 1 : (dim + quant_group_size - 1) / quant_group_size;
+  };
+  return {
+      num_kv_heads * head_dim, num_kv_heads * v_head_dim,
+      static_cast<double>(kMetadataBits * num_kv_heads * (groups(head_dim) + groups(v_head_dim)))};
+}
+
+double LeastStoredBits(const std::vector<LayerElements>& elements) {
+  return 2 + Metadata(elements) / Elements(elements);
+}
 
 double WindowBits(const CacheWindows& windows) {
   return (kKeptBits - 2) * static_cast<double>(windows.sink + windows.recent) /
@@ -152,15 +126,19 @@ AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>
   OSCAR_CHECK(!choices.empty());
   ShareClips(RulesOf(options.consumer).clip, choices);
   const std::vector<WindowPrice>& windows = choices.front().windows;
+  const double least = LeastStoredBits(elements), all = Elements(elements);
+  const double stored = options.bits == 2 ? least : options.bits;
+  OSCAR_CHECK(stored >= least - kRounding);  // CheckCalibration has seen to it
+  const auto codes = [&](double bits) { return bits * all - Metadata(elements); };
   size_t window = 0;
-  Bits bits = Allocate(elements, choices, options.bits, 0);
+  Bits bits = Allocate(elements, choices, codes(stored), 0);
   if (options.windows) {
     double best = MeanKl(choices, bits.k, 0);
     for (size_t w = 1; w < windows.size(); ++w) {
       const double left =
-          options.bits - (WindowBits(windows[w].windows) - WindowBits(windows[0].windows));
-      if (left < 2) continue;
-      Bits other = Allocate(elements, choices, left, w);
+          stored - (WindowBits(windows[w].windows) - WindowBits(windows[0].windows));
+      if (left < least - kRounding) continue;
+      Bits other = Allocate(elements, choices, codes(left), w);
       const double kl = MeanKl(choices, other.k, w);
       if (kl >= best) continue;
       best = kl;
@@ -176,7 +154,8 @@ AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>
     choices[i].v_bits = bits.v[i];
     spent += static_cast<double>(elements[i].k * bits.k[i] + elements[i].v * bits.v[i]);
   }
-  plan.bits = spent / Elements(elements);
+  plan.bits = spent / all;
+  plan.stored_bits = (spent + Metadata(elements)) / all;
   for (size_t w = 0; w < windows.size(); ++w)
     plan.window_scores.push_back(MeanKl(choices, bits.k, w));
   return plan;

@@ -161,18 +161,25 @@ AutoScorer::Rotated AutoScorer::RotateValues(const AutoSide& side) const {
   return rotated;
 }
 
+std::vector<RowErrors> AutoScorer::CompareKeys(size_t sequence, const Rotated& keys,
+                                               const Quantizer& quantizer,
+                                               std::span<const ExactSides> exact) const {
+  const RowComparison& comparison = *sequences_[sequence]->comparison;
+  const at::Tensor& rows = keys.rows[sequence];
+  const at::Tensor stored = AutoQuantized(rows, keys.sorted[sequence], quantizer.bits,
+                                          quantizer.clip, quantizer.quant_group_size);
+  const RowComparison::Prepared prepared =
+      comparison.Prepare({stored.permute({1, 0, 2}), {}, rows.permute({1, 0, 2}), {}});
+  return comparison.Compare(prepared, keys.queries[sequence], exact);
+}
+
 HeadScores AutoScorer::ScoreKeys(const Rotated& keys, const Quantizer& quantizer) const {
   const ExactTokens in_windows = ExactInWindows(windows_[0]);
   const ExactSides exact[] = {{in_windows, {}}};
   at::Tensor sums;
   double even = 0, odd = 0;
   for (size_t i = 0; i < sequences_.size(); ++i) {
-    const RowComparison& comparison = *sequences_[i]->comparison;
-    const at::Tensor stored = AutoQuantized(keys.rows[i], keys.sorted[i], quantizer.bits,
-                                            quantizer.clip, quantizer.quant_group_size);
-    const RowComparison::Prepared prepared =
-        comparison.Prepare({stored.permute({1, 0, 2}), {}, keys.rows[i].permute({1, 0, 2}), {}});
-    const at::Tensor kl = comparison.Compare(prepared, keys.queries[i], exact)[0].kl;
+    const at::Tensor kl = CompareKeys(i, keys, quantizer, exact)[0].kl;
     sums = sums.defined() ? sums.add(ByTurns(kl)) : ByTurns(kl);
     even += static_cast<double>((kl.size(2) + 1) / 2 * kl.size(1));
     odd += static_cast<double>(kl.size(2) / 2 * kl.size(1));
@@ -187,18 +194,38 @@ std::vector<double> AutoScorer::ScoreWindows(const Rotated& keys,
   std::vector<double> sums(windows_.size(), 0.0);
   double count = 0;
   for (size_t i = 0; i < sequences_.size(); ++i) {
-    const RowComparison& comparison = *sequences_[i]->comparison;
-    const at::Tensor stored = AutoQuantized(keys.rows[i], keys.sorted[i], quantizer.bits,
-                                            quantizer.clip, quantizer.quant_group_size);
-    const RowComparison::Prepared prepared =
-        comparison.Prepare({stored.permute({1, 0, 2}), {}, keys.rows[i].permute({1, 0, 2}), {}});
-    const std::vector<RowErrors> errors = comparison.Compare(prepared, keys.queries[i], exact);
+    const std::vector<RowErrors> errors = CompareKeys(i, keys, quantizer, exact);
     for (size_t w = 0; w < errors.size(); ++w)
       sums[w] += errors[w].kl.sum(at::kDouble).item<double>();
     count += static_cast<double>(errors[0].kl.numel());
   }
   for (double& sum : sums) sum /= count;
   return sums;
+}
+
+std::vector<double> AutoScorer::KeyOutputErrors(const Rotated& keys,
+                                                const Quantizer& quantizer) const {
+  const ExactTokens in_windows = ExactInWindows(windows_[0]);
+  const ExactSides exact[] = {{in_windows, {}}};
+  at::Tensor errors, energies;
+  const auto add = [](at::Tensor& sum, const at::Tensor& rows) {
+    const at::Tensor part = rows.to(at::kDouble).flatten(1).sum(1);
+    sum = sum.defined() ? sum.add(part) : part;
+  };
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    const Sequence& sequence = *sequences_[i];
+    RowComparison comparison(spec_.attention, sequence.keys, sequence.values, at::kFloat,
+                             RowDetail::kKlAndOutput);
+    comparison.SetRows({sequence.positions, sequence.queries});
+    const at::Tensor& rows = keys.rows[i];
+    const at::Tensor stored = AutoQuantized(rows, keys.sorted[i], quantizer.bits, quantizer.clip,
+                                            quantizer.quant_group_size);
+    const RowComparison::Prepared prepared = comparison.Prepare(
+        {stored.permute({1, 0, 2}), sequence.values, rows.permute({1, 0, 2}), {}});
+    add(errors, comparison.Compare(prepared, keys.queries[i], exact)[0].output_error_sq);
+    add(energies, comparison.output_sq());
+  }
+  return ToHost(errors.div(energies).sqrt());
 }
 
 HeadScores AutoScorer::ScoreValues(const Rotated& values, const Quantizer& quantizer) const {

@@ -61,11 +61,18 @@ class AutoScorer {
   HeadScores ScoreKeys(const Rotated& keys, const Quantizer& quantizer) const;
   // Its mean over all sampled rows and heads in each of the windows.
   std::vector<double> ScoreWindows(const Rotated& keys, const Quantizer& quantizer) const;
+  // |(P^ - P) V| / |P V| per KV head, over all sampled rows: exact values.
+  std::vector<double> KeyOutputErrors(const Rotated& keys, const Quantizer& quantizer) const;
   // |P (V^ - V)| / |P V| per KV head: exact scores, over what is quantized.
   HeadScores ScoreValues(const Rotated& values, const Quantizer& quantizer) const;
 
  private:
   struct Sequence;
+
+  // One result for each of `exact`.
+  std::vector<RowErrors> CompareKeys(size_t sequence, const Rotated& keys,
+                                     const Quantizer& quantizer,
+                                     std::span<const ExactSides> exact) const;
 
   void AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries,
                    const at::Tensor& positions, const std::vector<int64_t>& rows, int64_t offset);

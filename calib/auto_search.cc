@@ -11,10 +11,13 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "calib/auto_clip.h"
+#include "calib/auto_points.h"
 #include "calib/auto_scorer.h"
+#include "calib/auto_stability.h"
 #include "calib/position_spread.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
@@ -56,7 +59,9 @@ int64_t ContextOf(const CalibrationOptions& options, int64_t text_length) {
 class Search {
  public:
   Search(const ObservedLayer& observed, const LayerSpec& spec, const CalibrationOptions& options)
-      : text_length_(LongestText(observed)),
+      : observed_(observed),
+        rope_(spec.attention.rope),
+        text_length_(LongestText(observed)),
         context_(ContextOf(options, text_length_)),
         moments_(SpreadOverPositions(observed.fit, spec.attention.rope, text_length_, context_)),
         options_(options),
@@ -76,6 +81,7 @@ class Search {
   AutoChoice Run() {
     ChooseKeys();
     ChooseValues();
+    choice_.stability = MeasureStability(observed_, rope_, fold_, choice_, scorer_);
     return std::move(choice_);
   }
 
@@ -221,11 +227,11 @@ class Search {
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order,
                              [&](size_t a, size_t b) { return keys_[a].best() < keys_[b].best(); });
-    AddRatios(keys_[0], kCoarse);
+    AddRatios(keys_[0], coarse());
     for (size_t i = 0; i < std::min(kClippedRecipes, order.size()); ++i)
-      AddRatios(keys_[order[i]], kCoarse);
+      AddRatios(keys_[order[i]], coarse());
     size_t chosen = IndexOf(BestKeys());
-    AddRatios(keys_[chosen], GridOf(2).ratios);
+    AddRatios(keys_[chosen], ratios());
 
     const SideOption two = OptionOf(2, keys_[chosen].curve, clip_of_head());
     choice_.k_check = two.check;
@@ -233,7 +239,7 @@ class Search {
     if (choice_.k_check > choice_.k_hadamard) {
       choice_.k_fallback = keys_[chosen].recipe.Name();
       chosen = 0;
-      AddRatios(keys_[0], GridOf(2).ratios);
+      AddRatios(keys_[0], ratios());
     }
     FinishKeys(keys_[chosen]);
   }
@@ -247,10 +253,19 @@ class Search {
     const double clip = c.curve[Best(c.curve)].first;
     const int64_t whole = group() == 0 ? moments_.head_dim : group();
     if (whole >= 32 && whole % 2 == 0) Score(c, rotated, 2, clip, whole / 2);
+    if (options_.automatic.bits > 2) {
+      choice_.k_output_error =
+          Mean(scorer_.KeyOutputErrors(rotated, {2, choice_.k_options.front().clip, group()}));
+    }
     for (const CacheWindows& windows : windows_)
       choice_.windows.push_back({windows, scorer_.RowsBeyond(windows)});
-    for (SideOption& option : choice_.k_options)
+    for (SideOption& option : choice_.k_options) {
       option.in_windows = scorer_.ScoreWindows(rotated, {option.bits, option.clip, group()});
+      if (!shares_ratio()) continue;
+      for (const double ratio : option.ratios)
+        option.windows_curve.push_back(
+            scorer_.ScoreWindows(rotated, {option.bits, {ratio}, group()}));
+    }
   }
 
   void ChooseValues() {
@@ -273,19 +288,24 @@ class Search {
     for (size_t i = 1; i < candidates.size(); ++i) {
       if (candidates[i].best() < (1 - kWorthwhile) * candidates[chosen].best()) chosen = i;
     }
-    AddRatios(candidates[0], kCoarse);
-    AddRatios(candidates[chosen], GridOf(2).ratios);
+    AddRatios(candidates[0], coarse());
+    AddRatios(candidates[chosen], ratios());
     choice_.v_check = OptionOf(2, candidates[chosen].curve, clip_of_head()).check;
     choice_.v_hadamard = CheckOf(candidates[0].curve);
     if (choice_.v_check > choice_.v_hadamard) {
       choice_.v_fallback = candidates[chosen].recipe.Name();
       chosen = 0;
-      AddRatios(candidates[0], GridOf(2).ratios);
+      AddRatios(candidates[0], ratios());
     }
     const ValueCandidate& c = candidates[chosen];
     choice_.values = c.recipe;
     choice_.v = c.side;
     AddBits(c, Rotate(c), choice_.v_options);
+    // One ratio for everything is the keys', whose KL is what the cache costs.
+    if (rules_.clip == ClipScope::kModel) {
+      choice_.v_option().SetRatio(choice_.k_option().clip[0]);
+      choice_.v_check = choice_.v_option().check;
+    }
   }
 
   // Hadamard + clip as a guard sees it: the ratio chosen by the same rows as everything else.
@@ -300,7 +320,19 @@ class Search {
   }
   int64_t group() const { return options_.clip.quant_group_size; }
   bool clip_of_head() const { return rules_.clip == ClipScope::kHead; }
+  bool shares_ratio() const {
+    return rules_.clip == ClipScope::kSide || rules_.clip == ClipScope::kModel;
+  }
+  // Clip ratios of 2 bits, and those that the best few recipes are compared at.
+  std::span<const double> ratios() const {
+    return shares_ratio() ? SharedRatios() : GridOf(2).ratios;
+  }
+  std::span<const double> coarse() const {
+    return shares_ratio() ? std::span<const double>(SharedRatios()) : kCoarse;
+  }
 
+  const ObservedLayer& observed_;
+  const RopeSpec& rope_;
   int64_t text_length_, context_;
   LayerMoments moments_;
   const CalibrationOptions& options_;

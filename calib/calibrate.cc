@@ -11,6 +11,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "calib/auto_plan.h"
 #include "calib/auto_refine.h"
 #include "calib/hidden_file.h"
 #include "calib/layer_pipeline.h"
@@ -47,12 +48,26 @@ void CheckQuantization(const std::vector<LayerSpec>& layers, const ClipOptions& 
   }
 }
 
-void CheckAutomatic(const AutoOptions& automatic) {
-  if (!automatic.enabled) return;
+void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptions& options) {
+  const AutoOptions& automatic = options.automatic;
+  if (!automatic.enabled || automatic.bits == 2) return;
   const ConsumerRules& rules = RulesOf(automatic.consumer);
-  if (!rules.any_bits && automatic.bits != 2) {
+  if (!rules.any_bits) {
     throw UsageError(fmt::format("--bits {:g}: {} stores 2 bits everywhere; give --for any",
                                  automatic.bits, rules.name));
+  }
+  std::vector<LayerElements> elements;
+  for (const LayerSpec& layer : layers) {
+    const AttentionSpec& spec = layer.attention;
+    elements.push_back(ElementsOf(spec.num_kv_heads, spec.head_dim, spec.v_head_dim,
+                                  options.clip.quant_group_size));
+  }
+  const double least = LeastStoredBits(elements);
+  if (automatic.bits < least - 1e-9) {
+    throw UsageError(fmt::format(
+        "--bits {:g}: 2-bit codes take {:g} bits per element with their scales and zeros; give at "
+        "least that, or --bits 2 for 2-bit codes, whatever they take",
+        automatic.bits, least));
   }
 }
 
@@ -88,7 +103,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
                                                     : fmt::format("20 * head_dim {}", dim)));
     }
   }
-  CheckAutomatic(input.options.automatic);
+  CheckAutomatic(input.source->layers(), input.options);
   HeldOutSplit split = SplitOf(input.source->sequence_lengths(), input.options);
   if (input.options.clip.mode == ClipMode::kSearch && split.held_out_tokens == 0) {
     throw InputError(

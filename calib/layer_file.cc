@@ -5,6 +5,8 @@
 // below, the last with its choice as JSON text.
 #include "calib/layer_file.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 #include <utility>
@@ -16,7 +18,7 @@ namespace oscar {
 namespace {
 
 constexpr const char* kFormat = "oscar-layer";
-constexpr int64_t kVersion = 2;
+constexpr int64_t kVersion = 3;
 
 // The plain numbers of a side and of an arm, by name: one table serves writing and reading.
 constexpr std::array<std::pair<const char*, double SideResult::*>, 6> kSideNumbers = {{
@@ -74,6 +76,24 @@ SideResult ReadSide(const Hdf5Reader& file, const std::string& group) {
   return side;
 }
 
+void WriteArm(Hdf5Writer& file, const std::string& group, const ArmResult& arm) {
+  file.CreateGroup(group);
+  file.SetAttribute(group, "rows", arm.rows);
+  file.SetAttribute(group, "rows_beyond", arm.rows_beyond);
+  for (const auto& [name, number] : kArmNumbers) file.SetAttribute(group, name, arm.*number);
+}
+
+ArmResult ReadArm(const Hdf5Reader& file, const std::string& group, std::string name) {
+  ArmResult arm;
+  arm.name = std::move(name);
+  arm.rows = file.IntAttribute(group, "rows");
+  arm.rows_beyond = file.IntAttribute(group, "rows_beyond");
+  for (const auto& [key, number] : kArmNumbers) arm.*number = file.DoubleAttribute(group, key);
+  return arm;
+}
+
+std::string PointGroup(size_t index) { return "/auto/point/" + std::to_string(index); }
+
 void WriteAutoSide(Hdf5Writer& file, const std::string& group, const AutoSide& side) {
   file.CreateGroup(group);
   file.SetAttribute(group, "num_rotations", side.num_rotations);
@@ -84,31 +104,71 @@ void WriteAutoSide(Hdf5Writer& file, const std::string& group, const AutoSide& s
   WriteVector(file, group + "/mean", side.mean);
 }
 
-AutoSide ReadAutoSide(const Hdf5Reader& file, const std::string& group) {
-  return {.num_rotations = file.IntAttribute(group, "num_rotations"),
-          .dim = file.IntAttribute(group, "dim"),
-          .rotation = ReadVector(file, group + "/rotation"),
-          .query_rotation = ReadVector(file, group + "/query_rotation"),
-          .pair_scale = ReadVector(file, group + "/pair_scale"),
-          .mean = ReadVector(file, group + "/mean")};
+AutoSide ReadAutoSide(const Hdf5Reader& file, const std::string& group, int64_t num_kv_heads,
+                      int64_t dim, std::string_view what) {
+  AutoSide side{.num_rotations = file.IntAttribute(group, "num_rotations"),
+                .dim = file.IntAttribute(group, "dim"),
+                .rotation = ReadVector(file, group + "/rotation"),
+                .query_rotation = ReadVector(file, group + "/query_rotation"),
+                .pair_scale = ReadVector(file, group + "/pair_scale"),
+                .mean = ReadVector(file, group + "/mean")};
+  const auto has = [](const std::vector<double>& values, int64_t rows, int64_t columns) {
+    return std::ssize(values) == rows * columns;
+  };
+  const auto may_have = [&](const std::vector<double>& values, int64_t rows, int64_t columns) {
+    return values.empty() || has(values, rows, columns);
+  };
+  const int64_t n = side.num_rotations;
+  if (side.dim != dim || (n != 1 && n != num_kv_heads) || !has(side.rotation, n * dim, dim) ||
+      !may_have(side.query_rotation, n * dim, dim) ||
+      !may_have(side.pair_scale, num_kv_heads, dim) || !may_have(side.mean, num_kv_heads, dim)) {
+    throw InputError(
+        fmt::format("{}: {} does not fit {} KV heads of dimension {}; start over with --restart",
+                    what, group, num_kv_heads, dim));
+  }
+  return side;
 }
 
-void WriteChoice(Hdf5Writer& file, const AutoChoice& choice) {
+void WriteChoice(Hdf5Writer& file, const AutoChoice& choice, const std::vector<AutoArm>& points) {
   if (!choice.made) return;
   const std::string json = ChoiceToJson(choice).dump();
   const std::vector<uint8_t> text(json.begin(), json.end());
   file.Write<uint8_t>("/auto/choice", {std::ssize(text)}, text);
   WriteAutoSide(file, "/auto/k", choice.k);
   WriteAutoSide(file, "/auto/v", choice.v);
+  file.SetAttribute("/auto", "points", std::ssize(points));
+  for (size_t i = 0; i < points.size(); ++i) {
+    const std::string group = PointGroup(i);
+    WriteArm(file, group, points[i].arm);
+    file.SetAttribute(group, "k_bits", static_cast<int64_t>(points[i].point.k_bits));
+    file.SetAttribute(group, "v_bits", static_cast<int64_t>(points[i].point.v_bits));
+    file.SetAttribute(group, "k_clip", points[i].point.k_clip);
+    file.SetAttribute(group, "v_clip", points[i].point.v_clip);
+  }
 }
 
-AutoChoice ReadChoice(const Hdf5Reader& file, std::string_view what) {
+std::vector<AutoArm> ReadPoints(const Hdf5Reader& file) {
+  std::vector<AutoArm> points;
+  if (!file.Exists("/auto")) return points;
+  const auto count = static_cast<size_t>(file.IntAttribute("/auto", "points"));
+  for (size_t i = 0; i < count; ++i) {
+    const std::string group = PointGroup(i);
+    points.push_back({{.k_bits = static_cast<int>(file.IntAttribute(group, "k_bits")),
+                       .v_bits = static_cast<int>(file.IntAttribute(group, "v_bits")),
+                       .k_clip = file.DoubleAttribute(group, "k_clip"),
+                       .v_clip = file.DoubleAttribute(group, "v_clip")},
+                      ReadArm(file, group, "auto")});
+  }
+  return points;
+}
+
+AutoChoice ReadChoice(const Hdf5Reader& file, const LayerMoments& moments, std::string_view what) {
   if (!file.Exists("/auto")) return {};
   const std::vector<uint8_t> text = file.Read<uint8_t>("/auto/choice", {-1});
   AutoChoice choice =
       ChoiceFromJson(ParseStrictJson(std::string(text.begin(), text.end()), what), what);
-  choice.k = ReadAutoSide(file, "/auto/k");
-  choice.v = ReadAutoSide(file, "/auto/v");
+  choice.k = ReadAutoSide(file, "/auto/k", moments.num_kv_heads, moments.head_dim, what);
+  choice.v = ReadAutoSide(file, "/auto/v", moments.num_kv_heads, moments.v_head_dim, what);
   return choice;
 }
 
@@ -126,14 +186,10 @@ void WriteLayerFile(const std::filesystem::path& path, const LayerResult& result
   std::vector<std::string> names;
   for (const ArmResult& arm : result.arms) {
     names.push_back(arm.name);
-    const std::string group = "/arm/" + arm.name;
-    file.CreateGroup(group);
-    file.SetAttribute(group, "rows", arm.rows);
-    file.SetAttribute(group, "rows_beyond", arm.rows_beyond);
-    for (const auto& [name, number] : kArmNumbers) file.SetAttribute(group, name, arm.*number);
+    WriteArm(file, "/arm/" + arm.name, arm);
   }
   file.SetAttribute("/", "arms", std::span<const std::string>(names));
-  WriteChoice(file, result.automatic);
+  WriteChoice(file, result.automatic, result.auto_arms);
   file.Commit();
 }
 
@@ -151,16 +207,10 @@ LayerResult ReadLayerFile(const std::filesystem::path& path) {
   for (const auto& [name, side] : kSides)
     result.*side = ReadSide(file, std::string("/side/") + name);
   for (const std::string& name : file.StringListAttribute("/", "arms")) {
-    const std::string group = "/arm/" + name;
-    ArmResult arm;
-    arm.name = name;
-    arm.rows = file.IntAttribute(group, "rows");
-    arm.rows_beyond = file.IntAttribute(group, "rows_beyond");
-    for (const auto& [number_name, number] : kArmNumbers)
-      arm.*number = file.DoubleAttribute(group, number_name);
-    result.arms.push_back(arm);
+    result.arms.push_back(ReadArm(file, "/arm/" + name, name));
   }
-  result.automatic = ReadChoice(file, path.string());
+  result.automatic = ReadChoice(file, result.moments, path.string());
+  result.auto_arms = ReadPoints(file);
   return result;
 }
 

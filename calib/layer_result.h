@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calib/auto_choice.h"
+#include "calib/auto_points.h"
 #include "calib/layer_moments.h"
 
 namespace oscar {
@@ -48,6 +49,12 @@ struct ArmResult {
   double output_rel_error_no_windows = 0;
 };
 
+// The arm "auto" at a point that the choice may end at (auto_points.h).
+struct AutoArm {
+  ChoicePoint point;
+  ArmResult arm;
+};
+
 struct LayerResult {
   LayerMoments moments;
   std::vector<double>
@@ -56,6 +63,8 @@ struct LayerResult {
   SideResult k_shared, v_shared;
   std::vector<ArmResult> arms;  // empty where nothing was held out
   AutoChoice automatic;         // not `made` where nothing was to be chosen
+  // Where it may end, if that is not where it stands; the arm "auto" is of where it stands.
+  std::vector<AutoArm> auto_arms = {};
 };
 
 }  // namespace oscar

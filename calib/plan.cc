@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "calib/attention_error.h"
+#include "calib/auto_cost.h"
 #include "calib/clip_search.h"
 #include "calib/process_layer.h"
 #include "calib/statistics_observer.h"
@@ -64,11 +65,30 @@ double MeasuredRate(at::Device device, at::ScalarType dtype) {
   return static_cast<double>(products) * 1024.0 * 1024.0 * 1024.0 / seconds;
 }
 
+// Elements per second that are read and written by functions of one number each.
+double MeasuredElementRate(at::Device device) {
+  at::Tensor x = at::ones({int64_t{1} << 20}, at::TensorOptions().device(device));
+  const auto pass = [&] { x.mul_(0.5f).exp_(); };
+  pass();
+  (void)x[0].item<float>();
+  const auto start = std::chrono::steady_clock::now();
+  double seconds = 0;
+  int64_t passes = 0;
+  while (seconds < 0.05) {
+    pass();
+    (void)x[0].item<float>();
+    passes += 2;
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return static_cast<double>(passes * x.numel()) / seconds;
+}
+
 // Bytes that a layer's calibration adds to the loop.
 struct FitBytes {
   uint64_t kept =
       0;  // keys and values of all tokens, from the layer's attention to the end of its fit
   uint64_t temporaries = 0;  // of the fit, after the layer's attention
+  uint64_t host = 0;         // of the fit, always there
   uint64_t observing = 0;  // float64 copies of one chunk of queries, while the loop is in attention
 };
 
@@ -100,12 +120,17 @@ FitBytes FitMemory(const std::vector<LayerSpec>& layers,
     for (size_t i = 0; i < sequence_lengths.size(); ++i) {
       const int64_t rows = std::min(sequence_lengths[i] - split.fit_rows[i], options.error_rows);
       if (rows > 0)
-        errors = std::max(errors,
-                          AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms, device));
+        errors = std::max(errors, AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms,
+                                                       ChoiceArmsOf(options.automatic), device));
     }
     peak.kept = std::max(peak.kept, kept);
     peak.observing = std::max(peak.observing, ObservingMemory(layer));
-    peak.temporaries = std::max({peak.temporaries, thresholds, search, errors});
+    const AutoCost choice = CostOfChoice(layer, sequence_lengths, split, options);
+    peak.host = std::max(peak.host, choice.host_bytes);
+    // The C library keeps what a search has freed in pieces: errors come on top of it on a CPU.
+    const uint64_t judging =
+        device == at::kCPU ? errors + choice.bytes : std::max(errors, choice.bytes);
+    peak.temporaries = std::max({peak.temporaries, thresholds, search, judging});
   }
   return peak;
 }
@@ -202,16 +227,19 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   if (input.device.is_cpu()) {
     // The fit of a layer follows its attention: its temporaries and those of the loop are not held
     // together.
-    const uint64_t fit_phase = memory.layer_weights + memory.hidden + fit.kept + fit.temporaries;
+    const uint64_t fit_phase =
+        memory.layer_weights + memory.hidden + fit.kept + fit.temporaries + fit.host;
     const uint64_t loop_phase = memory.host_peak - memory.program + fit.kept;
     plan.peak_host = memory.program + std::max(loop_phase, fit_phase);
   } else {
     plan.peak_device = PlanDeviceMemory(input);
-    plan.peak_host = memory.host_peak + memory.hidden;
+    plan.peak_host = memory.host_peak + memory.hidden + fit.host;
   }
 
   uint64_t layer_files = 0, rotations = 0;
   Work work;
+  AutoCost choice;
+  const HeldOutSplit split = SplitOf(lengths, input.options);
   const int64_t hidden_size =
       input.model() == nullptr ? 0 : input.model()->loop().spec().hidden_size;
   for (const LayerSpec& layer : layers) {
@@ -224,11 +252,23 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
     const Work layer_work = LayerWork(layer, hidden_size, lengths);
     work.model += layer_work.model;
     work.statistics += layer_work.statistics;
+    const AutoCost of_layer = CostOfChoice(layer, lengths, split, input.options);
+    choice.multiply_adds += of_layer.multiply_adds;
+    choice.elements += of_layer.elements;
+    choice.eigen_flops += of_layer.eigen_flops;
+    // Keys and values, and the queries' matrix.
+    if (of_layer.bytes > 0) rotations += kv * (2 * dd + vv);
   }
   plan.disk_artifact = layer_files + 4 * rotations;
   plan.disk_while_running = layer_files + 8 * rotations + 2 * memory.hidden + plan.disk_artifact;
+  const double float64_rate = MeasuredRate(input.device, at::kDouble);
+  plan.auto_seconds = choice.multiply_adds > 0
+                          ? choice.multiply_adds / MeasuredRate(input.device, at::kFloat) +
+                                choice.elements / MeasuredElementRate(input.device) +
+                                choice.eigen_flops / MeasuredRate(at::kCPU, at::kDouble)
+                          : 0;
   plan.seconds = work.model / MeasuredRate(input.device, input.dtype) +
-                 work.statistics / MeasuredRate(input.device, at::kDouble);
+                 work.statistics / float64_rate + plan.auto_seconds;
   return plan;
 }
 

@@ -20,6 +20,7 @@ struct CalibrationPlan {
   uint64_t disk_while_running = 0;  // bytes of the job directory and the artifact at their largest
   uint64_t disk_artifact = 0;       // bytes
   double seconds = 0;               // of arithmetic; reading may take longer
+  double auto_seconds = 0;          // of these, for automatic choices
 };
 
 // Runs two short matrix products on the device to know its speed.

@@ -6,15 +6,18 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <future>
 #include <span>
 #include <utility>
 
 #include "calib/attention_error.h"
+#include "calib/auto_points.h"
 #include "calib/auto_refine.h"
 #include "calib/auto_search.h"
 #include "calib/clip_search.h"
 #include "calib/fit.h"
+#include "linalg/check.h"
 
 namespace oscar {
 namespace {
@@ -96,15 +99,42 @@ RefinedTexts TextsOf(const ObservedLayer& observed, const HeldOutSplit* split) {
   return texts;
 }
 
+// Arms of a choice at every point it may end at, the first where it stands.
+void AddPoints(const AutoOptions& options, const AutoChoice& choice, std::vector<CacheArm>& arms) {
+  for (const ChoicePoint& point : PointsOf(options, choice))
+    arms.push_back({.name = "auto", .choice = &choice, .point = point});
+}
+
 // Held-out rows decide for the layer, and the choice records it.
-bool KeepsRefinement(LayerResult& result) {
-  const ArmResult& before = result.arms[result.arms.size() - 2];
-  const ArmResult& after = result.arms.back();
-  result.automatic.unrefined_kl = before.kl_mean;
-  result.automatic.refined_kl = after.kl_mean;
-  result.automatic.refined =
+void DecideRefinement(const ArmResult& before, const ArmResult& after, AutoChoice& choice) {
+  choice.unrefined_kl = before.kl_mean;
+  choice.refined_kl = after.kl_mean;
+  choice.refined =
       after.kl_mean < before.kl_mean && after.output_rel_error <= before.output_rel_error;
-  return result.automatic.refined;
+}
+
+// The arm "auto", of what is kept, and beside a refinement "auto_unrefined".
+void AddChoiceArms(const AutoOptions& options, const AutoChoice& refined,
+                   std::vector<ArmResult> measured, LayerResult& result) {
+  AutoChoice& choice = result.automatic;
+  const std::vector<ChoicePoint> points = PointsOf(options, choice);
+  const auto count = std::ssize(points);
+  auto kept = measured.begin();
+  if (refined.made) {
+    OSCAR_CHECK_EQ(std::ssize(measured), 2 * count);
+    DecideRefinement(measured[0], measured[points.size()], choice);
+    result.arms.push_back(measured[0]);
+    result.arms.back().name = "auto_unrefined";
+    if (choice.refined) kept += count;
+  }
+  for (size_t i = 0; i < points.size(); ++i, ++kept) {
+    kept->name = "auto";
+    if (i == 0) {
+      result.arms.push_back(*kept);
+    } else {
+      result.auto_arms.push_back({points[i], *kept});
+    }
+  }
 }
 
 }  // namespace
@@ -144,10 +174,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   std::future<AutoChoice> choosing;  // the choice, fitted to all tokens
   if (chooses) {
     const auto time = times.Measure("automatic choice");
-    std::future<Stability> stability = std::async(
-        std::launch::async, [&] { return MeasureStability(observed.fit, observed.first_half); });
     result.automatic = SearchChoice(observed, spec, options);
-    result.automatic.stability = stability.get();
     choosing = std::async(std::launch::async, [&all, &spec, choice = result.automatic]() mutable {
       FitChoice(all, spec, choice);
       return choice;
@@ -163,12 +190,22 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   if (judges) {
     const auto time = times.Measure("attention errors");
     std::vector<CacheArm> choices;
-    if (chooses) choices.push_back({.name = "auto", .choice = &result.automatic});
-    if (refined.made) choices.push_back({.name = "auto_refined", .choice = &refined});
-    result.arms = MeasureArms(observed, spec, judged, choices, options);
+    if (chooses) AddPoints(options.automatic, result.automatic, choices);
+    if (refined.made) AddPoints(options.automatic, refined, choices);
+    std::vector<ArmResult> arms = MeasureArms(observed, spec, judged, choices, options);
+    const auto of_choices = arms.end() - std::ssize(choices);
+    result.arms.assign(arms.begin(), of_choices);
+    if (chooses) AddChoiceArms(options.automatic, refined, {of_choices, arms.end()}, result);
   }
-  if (chooses) result.automatic = choosing.get();
-  if (refined.made && KeepsRefinement(result)) {
+  if (chooses) {
+    const AutoChoice& decided = result.automatic;
+    AutoChoice all_tokens = choosing.get();
+    all_tokens.refined = decided.refined;
+    all_tokens.refined_kl = decided.refined_kl;
+    all_tokens.unrefined_kl = decided.unrefined_kl;
+    result.automatic = std::move(all_tokens);
+  }
+  if (result.automatic.refined) {
     const auto time = times.Measure("refinement");
     RefineChoice(TextsOf(observed, nullptr), spec.attention, WindowsOf(options),
                  options.automatic.refine, result.automatic);

@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-inline constexpr int64_t kNumArms = 7;  // ways to store the cache that are compared, at most
+inline constexpr int64_t kNumArms = 5;  // ways to store the cache that are compared, but choices
 
 // Consumes `observed`. Throws NumericalError naming layer and head.
 LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const HeldOutSplit& split,

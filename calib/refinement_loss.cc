@@ -74,10 +74,19 @@ RefinementSample RefinementLoss::PrepareKeys(const RefinementSequence& rows) con
 }
 
 RefinementSample RefinementLoss::PrepareValues(const RefinementSequence& rows,
-                                               const HeadTransforms& keys) const {
+                                               const HeadTransforms& keys,
+                                               int64_t most_tokens) const {
   RefinementSample sample = PrepareKeys(rows);
   sample.probabilities = StoredLogProbabilities(sample, keys).exp().masked_fill(sample.exact, 0);
   sample.logits = sample.log_p = sample.p = at::Tensor();
+  if (most_tokens == 0 || most_tokens >= sample.values.size(1)) return sample;
+  const at::Tensor weights = sample.probabilities.square().sum({1, 2});  // [num_kv_heads, tokens]
+  const at::Tensor kept = std::get<1>(weights.topk(most_tokens, -1));
+  sample.values =
+      sample.values.gather(1, kept.unsqueeze(-1).expand({-1, -1, sample.values.size(2)}));
+  const at::Tensor& p = sample.probabilities;
+  sample.probabilities =
+      p.gather(3, kept.unsqueeze(1).unsqueeze(1).expand({-1, p.size(1), p.size(2), -1}));
   return sample;
 }
 

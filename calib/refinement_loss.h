@@ -31,7 +31,10 @@ class RefinementLoss {
 
   RefinementSample PrepareKeys(const RefinementSequence& rows) const;
   // `keys`: what they are stored through; float32, one transform per KV head.
-  RefinementSample PrepareValues(const RefinementSequence& rows, const HeadTransforms& keys) const;
+  // Of a sequence longer than `most_tokens` (0: whatever its length), only those that each head
+  // weighs most, by the sum of squared weights: what the others' errors add is left out.
+  RefinementSample PrepareValues(const RefinementSequence& rows, const HeadTransforms& keys,
+                                 int64_t most_tokens = 0) const;
 
   // Per KV head, differentiable by the transforms, which are float32.  // [num_kv_heads]
   at::Tensor Keys(const RefinementSample& sample, const HeadTransforms& transforms) const;

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -55,14 +56,14 @@ class Adam {
         mean_(at::zeros_like(parameter)),
         square_(at::zeros_like(parameter)) {}
 
-  void Step() {
+  void Step(double share) {  // of the learning rate
     const at::NoGradGuard no_grad;
     const at::Tensor gradient = parameter_.grad();
     ++step_;
     mean_.mul_(kBeta1).add_(gradient, 1 - kBeta1);
     square_.mul_(kBeta2).addcmul_(gradient, gradient, 1 - kBeta2);
     const at::Tensor root = square_.div(1 - std::pow(kBeta2, step_)).sqrt_().add_(1e-8);
-    parameter_.addcdiv_(mean_, root, -rate_ / (1 - std::pow(kBeta1, step_)));
+    parameter_.addcdiv_(mean_, root, -share * rate_ / (1 - std::pow(kBeta1, step_)));
     parameter_.mutable_grad().reset();
   }
 
@@ -74,18 +75,22 @@ class Adam {
   int step_ = 0;
 };
 
-// Gradients of the mean loss into A, a sequence at a time so that one graph is in memory.
-void Backward(const Loss& loss, const Samples& samples, const HeadTransforms& start,
-              const at::Tensor& a) {
+// Gradients of the mean loss of `count` samples, from the `first` on and round again, into A: a
+// sequence at a time so that one graph is in memory.
+void Backward(const Loss& loss, const Samples& samples, size_t first, size_t count,
+              const HeadTransforms& start, const at::Tensor& a) {
   const at::Tensor factor = Factor(a);
   const at::Tensor leaf = factor.detach().requires_grad_(true);
-  for (const RefinementSample& sample : samples)
-    loss(sample, Turned(start, leaf)).sum().div(static_cast<double>(samples.size())).backward();
+  for (size_t i = first; i < first + count; ++i) {
+    const RefinementSample& sample = samples[i % samples.size()];
+    loss(sample, Turned(start, leaf)).sum().div(static_cast<double>(count)).backward();
+  }
   factor.backward(leaf.grad());
 }
 
 RefinedSide Refine(const Loss& loss, const Samples& fit, const Samples& held_out,
-                   const HeadTransforms& given, int64_t heads, const RefinementOptions& options) {
+                   const HeadTransforms& given, int64_t heads, int64_t sequences_per_step,
+                   const RefinementOptions& options) {
   const auto float64 = fit.at(0).keys.options().dtype(at::kDouble);
   const auto float32 = float64.dtype(at::kFloat);
   // What is returned is made in float64, rounded once, and what is measured is what is returned.
@@ -99,12 +104,14 @@ RefinedSide Refine(const Loss& loss, const Samples& fit, const Samples& held_out
 
   const at::Tensor a = at::zeros({heads, dim, dim}, float32).requires_grad_(true);
   Adam adam(a, options.learning_rate);
+  const auto asked = static_cast<size_t>(sequences_per_step);
+  const size_t count = asked == 0 ? fit.size() : std::min(asked, fit.size());
   for (int step = 1; step <= options.steps; ++step) {
     {
       const at::AutoGradMode with_gradients(true);
-      Backward(loss, fit, start, a);
+      Backward(loss, fit, static_cast<size_t>(step - 1) * count, count, start, a);
     }
-    adam.Step();
+    adam.Step(1 - static_cast<double>(step - 1) / options.steps);
     if (step % options.check_every != 0 && step != options.steps) continue;
     const at::Tensor turn = Factor(a.detach().to(at::kDouble));
     const HeadTransforms now = To(Turned(exact, turn), float32, heads);
@@ -168,7 +175,7 @@ RefinedSide RefineKeys(const RefinementProblem& problem, const HeadTransforms& s
     return losses.Keys(sample, transforms);
   };
   return Refine(loss, samples(problem.rows.fit), samples(problem.rows.held_out), start,
-                problem.attention.num_kv_heads, options);
+                problem.attention.num_kv_heads, options.k_sequences_per_step, options);
 }
 
 RefinedSide RefineValues(const RefinementProblem& problem, const HeadTransforms& start,
@@ -178,16 +185,17 @@ RefinedSide RefineValues(const RefinementProblem& problem, const HeadTransforms&
   const auto float32 = problem.rows.fit[0].k.options().dtype(at::kFloat);
   const HeadTransforms stored_keys = To(keys, float32, heads);
   const RefinementLoss losses(problem, options, float32.device());
-  const auto samples = [&](const std::vector<RefinementSequence>& sequences) {
+  const auto samples = [&](const std::vector<RefinementSequence>& sequences, int64_t tokens) {
     Samples prepared;
     for (const RefinementSequence& rows : sequences)
-      prepared.push_back(losses.PrepareValues(rows, stored_keys));
+      prepared.push_back(losses.PrepareValues(rows, stored_keys, tokens));
     return prepared;
   };
   const Loss loss = [&](const RefinementSample& sample, const HeadTransforms& transforms) {
     return losses.Values(sample, transforms);
   };
-  return Refine(loss, samples(problem.rows.fit), samples(problem.rows.held_out), start, heads,
+  return Refine(loss, samples(problem.rows.fit, options.value_tokens),
+                samples(problem.rows.held_out, 0), start, heads, options.v_sequences_per_step,
                 options);
 }
 

@@ -41,11 +41,15 @@ struct RefinedQuantizer {
 };
 
 struct RefinementOptions {
-  int steps = 80;  // of Adam; 0 returns the start
-  double learning_rate = 0.02;
-  int check_every = 20;              // steps between looks at the rows set aside
-  int64_t queries = 64;              // last positions of a sequence that are compared
-  double shift_weight = 1;           // lambda: of the output's shift beside the KL
+  int steps = 80;               // of Adam; 0 returns the start
+  double learning_rate = 0.02;  // of the first step; falls linearly to 0
+  int check_every = 20;         // steps between looks at the rows set aside
+  int64_t queries = 64;         // last positions of a sequence that are compared
+  // Sequences whose gradients make a step, by turns; 0: all. Few, with a rate that falls, learn
+  // about what all of them do (export/simulate/README.md, OptR) in their share of the time.
+  int64_t k_sequences_per_step = 1, v_sequences_per_step = 2;
+  int64_t value_tokens = 512;  // of a sequence that values are fitted to, the heaviest; 0: all
+  double shift_weight = 1;     // lambda: of the output's shift beside the KL
   CacheWindows windows = {64, 256};  // tokens that the compared queries read exactly
   RefinedQuantizer k = {.clip_ratio = 0.96}, v = {.clip_ratio = 0.92};
 };

@@ -79,7 +79,7 @@ void RowComparison::SetRows(const QueryRows& rows) {
 
 RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const {
   Prepared prepared;
-  prepared.k_stored = Heads(stored.k_stored);
+  if (stored.k_stored.defined()) prepared.k_stored = Heads(stored.k_stored);
   if (stored.k.defined()) prepared.k = Heads(stored.k);
   if (detail_ == RowDetail::kKl) return prepared;
   const at::Tensor v_stored = Heads(stored.v_stored);
@@ -90,6 +90,13 @@ RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const 
 
 std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
                                               std::span<const ExactSides> exact) const {
+  return std::move(CompareValues({&stored, 1}, own_queries, exact)[0]);
+}
+
+std::vector<std::vector<RowErrors>> RowComparison::CompareValues(
+    std::span<const Prepared> caches, const at::Tensor& own_queries,
+    std::span<const ExactSides> exact) const {
+  const Prepared& stored = caches[0];
   const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
   const at::Tensor logits = Logits(queries, stored.k_stored);
   at::Tensor exact_logits = logits_;
@@ -99,36 +106,49 @@ std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::
   const auto mask = [&](const ExactTokens& tokens) {
     return ExactMask(tokens, positions_, k_.size(1), k_.device());
   };
-  std::vector<RowErrors> results;
+  std::vector<std::vector<RowErrors>> results(caches.size());
   for (const ExactSides& sides : exact) {
     const at::Tensor read = sides.k.any() ? at::where(mask(sides.k), exact_logits, logits) : logits;
-    results.push_back(Errors(read, sides.v.any() ? mask(sides.v) : at::Tensor(), stored));
+    std::vector<RowErrors> errors =
+        Errors(read, sides.v.any() ? mask(sides.v) : at::Tensor(), caches);
+    for (size_t i = 0; i < caches.size(); ++i) results[i].push_back(std::move(errors[i]));
   }
   return results;
 }
 
 // KL per row as the sum of p (e^x - 1 - x), x = log p^ - log p: never negative, free of
 // cancellation, exactly 0 where nothing differs (reference/performance.md section 4).
-RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exact_values,
-                                const Prepared& stored) const {
+std::vector<RowErrors> RowComparison::Errors(const at::Tensor& logits,
+                                             const at::Tensor& exact_values,
+                                             std::span<const Prepared> stored) const {
   const at::Tensor log_other = logits.masked_fill(hidden_, -INFINITY).log_softmax(-1);
-  const at::Tensor other = log_other.exp();
-  RowErrors errors;
+  RowErrors of_keys;
   {
     const at::Tensor x = log_other.sub(log_p_).masked_fill_(hidden_, 0);
-    errors.kl = x.expm1().sub_(x).mul_(p_).sum(-1);
+    of_keys.kl = x.expm1().sub_(x).mul_(p_).sum(-1);
   }
-  if (detail_ == RowDetail::kKl) return errors;
+  if (detail_ == RowDetail::kKl) return {stored.size(), of_keys};
+  const at::Tensor other = log_other.exp();
+  if (detail_ == RowDetail::kAll)
+    of_keys.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
+  std::vector<RowErrors> errors;
+  for (const Prepared& cache : stored)
+    errors.push_back(ValueErrors(of_keys, other, exact_values, cache));
+  return errors;
+}
+
+RowErrors RowComparison::ValueErrors(const RowErrors& of_keys, const at::Tensor& scores,
+                                     const at::Tensor& exact_values, const Prepared& stored) const {
+  RowErrors errors = of_keys;
   const int64_t dim = v_.size(2);
-  const at::Tensor sums = Weighted(other, stored.values);  // both in one product
+  const at::Tensor sums = Weighted(scores, stored.values);  // both in one product
   at::Tensor output = sums.narrow(-1, 0, dim);
   if (exact_values.defined()) {
-    const at::Tensor weights = other.masked_fill(exact_values.logical_not(), 0);
+    const at::Tensor weights = scores.masked_fill(exact_values.logical_not(), 0);
     output = output.add(Weighted(weights, stored.exact_minus_stored));
   }
   errors.output_error_sq = RowEnergy(output.sub(output_));
   if (detail_ == RowDetail::kKlAndOutput) return errors;
-  errors.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
   const at::Tensor with_true_values = sums.narrow(-1, dim, dim);
   errors.k_term_sq = RowEnergy(with_true_values.sub(output_));
   errors.v_term_sq = RowEnergy(output.sub(with_true_values));

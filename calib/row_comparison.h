@@ -83,13 +83,20 @@ class RowComparison {
   // each way to keep tokens exact; logits are computed once for all of them.
   std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
                                  std::span<const ExactSides> exact) const;
+  // The same for caches whose keys are those of the first one (the others need none): one result
+  // for each way to keep tokens exact, of each cache. Most of the time goes into keys.
+  std::vector<std::vector<RowErrors>> CompareValues(std::span<const Prepared> stored,
+                                                    const at::Tensor& own_queries,
+                                                    std::span<const ExactSides> exact) const;
 
  private:
   at::Tensor Heads(const at::Tensor& rows) const;
   at::Tensor Queries(const at::Tensor& queries) const;
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
-  RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact_values,
-                   const Prepared& stored) const;
+  std::vector<RowErrors> Errors(const at::Tensor& logits, const at::Tensor& exact_values,
+                                std::span<const Prepared> stored) const;
+  RowErrors ValueErrors(const RowErrors& of_keys, const at::Tensor& scores,
+                        const at::Tensor& exact_values, const Prepared& stored) const;
 
   const AttentionSpec& spec_;
   at::ScalarType dtype_;

@@ -79,6 +79,8 @@ void StatisticsObserver::KeepHalf(int64_t tokens) {
   if (half.tokens > 0 || tokens < half_tokens_) return;
   half.tokens = tokens;
   half.query = observed_.fit.query.clone();
+  half.key = observed_.fit.key.clone();
+  half.key_sum = observed_.fit.key_sum.clone();
   half.attention_output = observed_.fit.attention_output.clone();
 }
 

@@ -31,7 +31,7 @@ struct HeldOutQueries {
 struct ObservedLayer {
   LayerMoments fit;                // rows the split fits to
   LayerMoments held_out;           // the others; no tokens where nothing is held out
-  LayerMoments first_half;         // query and attention_output of the first half of `fit`
+  LayerMoments first_half;         // of the first half of `fit`, but for the values' own sums
   std::vector<at::Tensor> keys;    // per sequence [tokens, num_kv_heads, d] compute dtype
   std::vector<at::Tensor> values;  // per sequence [tokens, num_kv_heads, dv]
   std::vector<HeldOutQueries> queries;

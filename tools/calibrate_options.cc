@@ -72,12 +72,14 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
   table.Add(&automatic.fold,
             {.name = "fold",
              .help = "let pair scaling be chosen, which needs a folded copy of the checkpoint"});
-  table.Add(&automatic.bits,
-            {.name = "bits",
-             .help = "mean bits of codes per element of keys and values; more than 2 are given to "
-                     "keys first, where they help most",
-             .min = 2,
-             .max = 8});
+  table.Add(
+      &automatic.bits,
+      {.name = "bits",
+       .help = "mean bits stored per element of keys and values: codes, and a 16-bit scale and "
+               "zero for each quantization group; they go to the layers and sides where "
+               "they lower the error most; 2: codes of 2 bits, whatever those take",
+       .min = 2,
+       .max = 8});
   table.Add(
       &automatic.context,
       {.name = "context",

@@ -32,7 +32,8 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
           {"peak_host_bytes", plan.peak_host},
           {"disk_while_running_bytes", plan.disk_while_running},
           {"disk_artifact_bytes", plan.disk_artifact},
-          {"seconds", plan.seconds}};
+          {"seconds", plan.seconds},
+          {"auto_seconds", plan.auto_seconds}};
 }
 
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan) {
@@ -47,13 +48,17 @@ std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan)
       "peak host memory  {}\n"
       "disk, running     {}\n"
       "disk, artifact    {}\n"
-      "expected time     about {}, and no less than the reading of the {}\n",
+      "expected time     about {}{}, and no less than the reading of the {}\n",
       input.source->layers().size(), a.num_q_heads, a.num_kv_heads, a.head_dim, input.num_tokens(),
       input.source->sequence_lengths().size(), DescribeDevice(input.device),
       ComputeDTypeName(input.dtype), dump ? "dump to read" : "weights to read",
       Bytes(plan.bytes_read), plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device),
       Bytes(plan.peak_host), Bytes(plan.disk_while_running), Bytes(plan.disk_artifact),
-      Duration(plan.seconds), dump ? "dump" : "weights");
+      Duration(plan.seconds),
+      plan.auto_seconds > 0 ? fmt::format(" ({:.0f} % of it for automatic choices)",
+                                          100 * plan.auto_seconds / plan.seconds)
+                            : std::string(),
+      dump ? "dump" : "weights");
 }
 
 }  // namespace oscar

@@ -4,29 +4,53 @@
 // See combine_reports.h.
 #include "tools/combine_reports.h"
 
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "capture/files/atomic_file.h"
 #include "export/artifact/artifact_format.h"
 #include "export/report/comparison.h"
+#include "export/report/comparison_table.h"
+#include "linalg/error.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
+namespace {
 
-fs::path CombineReportFiles(const std::vector<std::string>& sources, const fs::path& output) {
+std::string ReadPage(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw InputError(fmt::format("{}: cannot be read", path));
+  return text;
+}
+
+}  // namespace
+
+fs::path CombineReportFiles(const CombineOptions& options) {
   std::vector<NamedReport> reports;
-  for (const std::string& source : sources) {
+  for (const std::string& source : options.sources) {
     const fs::path path =
         fs::is_directory(source) ? fs::path(source) / kReportFile : fs::path(source);
     reports.push_back({path.string(), ReadJsonFile(path.string())});
   }
   const Json comparison = CombineReports(reports);
-  AtomicDirectory directory(output);
-  WriteFileAtomically(directory.staging() / kComparisonFile, CanonicalJson(comparison));
-  WriteFileAtomically(directory.staging() / kComparisonPageFile, ComparisonPage(comparison));
+  const std::string table = ComparisonMarkdown(comparison, options.table_rows);
+  std::string page;
+  if (!options.table_into.empty())
+    page = WithTable(ReadPage(options.table_into), table, options.table_into);
+  AtomicDirectory directory(options.output);
+  const fs::path& into = directory.staging();
+  WriteFileAtomically(into / kComparisonFile, CanonicalJson(comparison));
+  WriteFileAtomically(into / kComparisonPageFile, ComparisonPage(comparison));
+  WriteFileAtomically(into / kComparisonCsvFile, ComparisonCsv(comparison));
+  WriteFileAtomically(into / kComparisonTableFile, table);
   directory.Commit();
-  return output / kComparisonPageFile;
+  if (!options.table_into.empty()) WriteFileAtomically(options.table_into, page);
+  return options.output / kComparisonPageFile;
 }
 
 }  // namespace oscar

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --combine: reports of several models to one page.
+// --combine: reports of several models to one page, a spreadsheet and a table for a README.
 #pragma once
 
 #include <filesystem>
@@ -12,11 +12,19 @@ namespace oscar {
 
 inline constexpr const char* kComparisonFile = "comparison.json";
 inline constexpr const char* kComparisonPageFile = "comparison.html";
+inline constexpr const char* kComparisonCsvFile = "comparison.csv";
+inline constexpr const char* kComparisonTableFile = "comparison.md";
 
-// Reads reports: files, or directories (an artifact, an output of oscar-validate) with a
-// report.json. Writes both files to the new directory `output`. Throws InputError for what is no
-// report or was not validated. Returns the page's path.
-std::filesystem::path CombineReportFiles(const std::vector<std::string>& sources,
-                                         const std::filesystem::path& output);
+struct CombineOptions {
+  std::vector<std::string> sources;     // files, or directories (an artifact, an output of
+                                        // oscar-validate) with a report.json
+  std::filesystem::path output;         // a new directory
+  std::vector<std::string> table_rows;  // arms, see ComparisonMarkdown
+  std::string table_into;               // a file that holds the table between marks; or empty
+};
+
+// Writes the four files to the output directory, and the table into `table_into`. Throws InputError
+// for what is no report or was not validated. Returns the page's path.
+std::filesystem::path CombineReportFiles(const CombineOptions& options);
 
 }  // namespace oscar

@@ -72,9 +72,10 @@ std::string ChoiceText(const AutoChoice& choice) {
     text += ", no better than Hadamard + clip on judging rows";
   if (choice.stability.unstable) {
     text += fmt::format(
-        ", unstable: directions of one half of the tokens keep {:.0f} % (keys) and {:.0f} % "
-        "(values) of the other's energy",
-        100 * choice.stability.k_kept, 100 * choice.stability.v_kept);
+        ", unstable: fits to half of the tokens cost {:.0f} % more KL and {:.0f} % more output "
+        "error than to all of them{}",
+        100 * choice.stability.k_cost, 100 * choice.stability.v_cost,
+        choice.stability.few_tokens ? ", and there are few" : "");
   }
   return text;
 }

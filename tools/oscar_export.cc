@@ -11,6 +11,7 @@
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/model_location.h"
 #include "capture/model/model_spec.h"
+#include "export/artifact/chosen_rotations.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/fold/fold_checkpoint.h"
 #include "export/fold/fold_plan.h"
@@ -24,13 +25,15 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-enum class Target { kNone, kSglang, kFoldedCheckpoint };
+enum class Target { kNone, kSglang, kSglangOct, kFoldedCheckpoint };
+enum class Rotations { kAuto, kChosen, kOscar };
 
 struct ExportOptions {
   std::string input;
   std::string output;
   Target to = Target::kNone;
   Target from = Target::kNone;
+  Rotations rotations = Rotations::kAuto;
   bool inspect = false;
   bool json = false;
   std::string model;
@@ -40,7 +43,10 @@ struct ExportOptions {
 OptionTable ExportTable(ExportOptions* options) {
   const ChoiceNames<Target> sources = {{"none", Target::kNone}, {"sglang", Target::kSglang}};
   ChoiceNames<Target> targets = sources;
+  targets.emplace_back("sglang-oct", Target::kSglangOct);
   targets.emplace_back("folded-checkpoint", Target::kFoldedCheckpoint);
+  const ChoiceNames<Rotations> rotations = {
+      {"auto", Rotations::kAuto}, {"chosen", Rotations::kChosen}, {"oscar", Rotations::kOscar}};
   const ChoiceNames<FoldScales> scales = {{"auto", FoldScales::kAuto},
                                           {"chosen", FoldScales::kChosen},
                                           {"exact", FoldScales::kExact},
@@ -61,9 +67,16 @@ OptionTable ExportTable(ExportOptions* options) {
                                .scope = OptionScope::kRun});
   table.AddChoice(&options->to, targets,
                   {.name = "to",
-                   .help = "runtime to write for; sglang: the shared pair (format 1) and the "
-                           "per-head pair (format 2); folded-checkpoint: a copy of --model that "
+                   .help = "runtime to write for; sglang: a pair of format 1, of OSCAR's own "
+                           "rotations one of format 2 per head too; sglang-oct: format 3 with key "
+                           "means and query matrices; folded-checkpoint: a copy of --model that "
                            "computes the same with keys that are easier to quantize in any runtime",
+                   .scope = OptionScope::kRun});
+  table.AddChoice(&options->rotations, rotations,
+                  {.name = "rotations",
+                   .help = "which rotations --to sglang writes: what oscar-calibrate chose "
+                           "automatically (chosen; sglang-oct always), or those of the paper "
+                           "(oscar); auto: chosen if the artifact has a choice, else oscar",
                    .scope = OptionScope::kRun});
   table.AddChoice(&options->from, sources,
                   {.name = "from",
@@ -95,7 +108,9 @@ OptionTable ExportTable(ExportOptions* options) {
       "oscar-export Qwen3-8B-oscar --to folded-checkpoint --model Qwen/Qwen3-8B -o folded",
       "a copy of the model without outlier channels in its keys");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang -o rotations",
-                "what OSCAR's SGLang loads");
+                "what OSCAR's SGLang loads, of an artifact made with --for sglang");
+  table.Example("oscar-export Qwen3-8B-oscar --to sglang --rotations oscar -o rotations",
+                "the paper's rotations of any artifact");
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
   table.Example("oscar-export zoo/Qwen3-8B --from sglang -o imported",
                 "an artifact from a published pair");
@@ -136,6 +151,22 @@ CommandResult Fold(const ExportOptions& options) {
   return {ExitCode::kDone, options.output};
 }
 
+void WriteForSglang(const ExportOptions& options) {
+  const Artifact artifact = Artifact::Open(options.input);
+  const bool oct = options.to == Target::kSglangOct;
+  if (oct && options.rotations == Rotations::kOscar) {
+    throw UsageError(
+        "--rotations oscar: sglang-oct loads the files of --to sglang, which hold them per head "
+        "too");
+  }
+  const bool chosen = oct || options.rotations == Rotations::kChosen ||
+                      (options.rotations == Rotations::kAuto && artifact.has_choices());
+  if (!chosen) return WriteSglang(options.output, ToSglang(artifact));
+  WriteSglangChoice(options.output,
+                    ChosenForSglang(artifact, oct ? Consumer::kSglangOct : Consumer::kSglang),
+                    oct ? SglangVersion::kV3 : SglangVersion::kV1);
+}
+
 CommandResult Export(const ExportOptions& options, CommandContext& context) {
   const int actions = (options.inspect ? 1 : 0) + (options.to != Target::kNone ? 1 : 0) +
                       (options.from != Target::kNone ? 1 : 0);
@@ -150,7 +181,7 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   }
   if (options.from == Target::kSglang) return Import(options);
   if (fold) return Fold(options);
-  WriteSglang(options.output, ToSglang(Artifact::Open(options.input)));
+  WriteForSglang(options);
   return {ExitCode::kDone, options.output};
 }
 

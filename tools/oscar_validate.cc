@@ -41,6 +41,8 @@ void CheckCombine(const ValidateOptions& options) {
 void CheckArguments(const ValidateOptions& options) {
   if (!options.combine.empty()) {
     CheckCombine(options);
+  } else if (!options.table_into.empty()) {
+    throw UsageError("--table-into is --combine's: give reports to combine");
   } else if (options.artifact.empty()) {
     throw UsageError("no ARTIFACT given: a directory written by oscar-calibrate");
   } else if (options.model.model.empty() == options.dump.from.empty()) {
@@ -54,16 +56,24 @@ void CheckArguments(const ValidateOptions& options) {
     throw InputError(fmt::format("{}: exists already; give another -o", options.output));
 }
 
+constexpr double kWorthSaying = 5;  // seconds of an arm beyond which the log names it
+
 ValidationHooks Hooks(CommandContext& context, size_t num_layers, KernelCheck* kernels) {
   context.progress.Begin("validating", static_cast<int64_t>(num_layers));
-  return {.on_layer =
-              [&context](size_t done, size_t all, double seconds) {
-                context.progress.StepDone(
-                    fmt::format("layer {} of {}: {:.2f} s", done, all, seconds),
-                    {{"done", done}, {"layers", all}, {"seconds", seconds}});
-              },
-          .stop_requested = [&context] { return context.stop.requested(); },
-          .beside = kernels == nullptr ? nullptr : &kernels->observer()};
+  return {
+      .on_layer =
+          [&context](size_t done, size_t all, double seconds) {
+            context.progress.StepDone(fmt::format("layer {} of {}: {:.2f} s", done, all, seconds),
+                                      {{"done", done}, {"layers", all}, {"seconds", seconds}});
+          },
+      .stop_requested = [&context] { return context.stop.requested(); },
+      .on_arm =
+          [&context](const std::string& arm, double seconds) {
+            if (seconds < kWorthSaying) return;
+            context.log.Info("arm_seconds", fmt::format("{}: {:.1f} s in its caches", arm, seconds),
+                             {{"arm", arm}, {"seconds", seconds}});
+          },
+      .beside = kernels == nullptr ? nullptr : &kernels->observer()};
 }
 
 // Nothing unless --kernels asks for it.
@@ -184,7 +194,10 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   CheckArguments(options);
   if (!options.combine.empty()) {
     CommandResult combined;
-    combined.made = CombineReportFiles(options.combine, options.output);
+    combined.made = CombineReportFiles({.sources = options.combine,
+                                        .output = options.output,
+                                        .table_rows = options.table_rows,
+                                        .table_into = options.table_into});
     return combined;
   }
   std::optional<Gate> gate;
@@ -198,10 +211,10 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
     options.validation.arms.push_back(method == "all" ? "published" : PublishedArm(method).name);
   if (!options.runtimes.empty() && options.validation.arms.empty())
     options.validation.arms = {"default"};
-  AddRuntimeArms(options.runtimes, options.validation.arms);
 
   const auto started = std::chrono::steady_clock::now();
   const Artifact artifact = Artifact::Open(options.artifact);
+  AddRuntimeArms(options.runtimes, artifact, options.validation.arms);
   CheckRotationsFitMoments(artifact);
   std::optional<Json> made = options.dump.from.empty() ? OnModel(options, artifact, context)
                                                        : OnDump(options, artifact, context);

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "export/report/runtime_loss.h"
-#include "export/simulate/runtime_cache.h"
+#include "export/simulate/runtime_choice.h"
 
 namespace oscar {
 
@@ -19,10 +19,12 @@ std::vector<std::string> RuntimeNames() {
   return names;
 }
 
-void AddRuntimeArms(const std::vector<std::string>& runtimes, std::vector<std::string>& arms) {
+void AddRuntimeArms(const std::vector<std::string>& runtimes, const Artifact& artifact,
+                    std::vector<std::string>& arms) {
   for (const std::string& name : runtimes) {
     for (const RuntimeSpec& runtime : Runtimes()) {
       if (runtime.runtime != name) continue;
+      if (runtime.chosen && !CarriesChoice(runtime, artifact)) continue;
       arms.emplace_back(runtime.ideal);
       arms.emplace_back(runtime.method);
     }

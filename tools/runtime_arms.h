@@ -8,13 +8,16 @@
 #include <vector>
 
 #include "capture/files/strict_json.h"
+#include "export/artifact/artifact_reader.h"
 
 namespace oscar {
 
 std::vector<std::string> RuntimeNames();  // as --runtime takes them
 
-// Adds the ideal arm and all variants of each runtime.
-void AddRuntimeArms(const std::vector<std::string>& runtimes, std::vector<std::string>& arms);
+// Adds the ideal arm and all variants of each runtime; that of the automatic choice where the
+// runtime's files can carry it.
+void AddRuntimeArms(const std::vector<std::string>& runtimes, const Artifact& artifact,
+                    std::vector<std::string>& arms);
 
 // The member "ideal" of every arm that is a runtime and whose ideal was measured, too.
 // `validation`: the member of report.json.

@@ -66,6 +66,16 @@ OptionTable ValidateTable(ValidateOptions* options) {
                "of several models on one page, in the new directory --output",
        .scope = OptionScope::kRun,
        .several = true});
+  table.Add(&options->table_rows,
+            {.name = "table_rows",
+             .help = "--combine: arms that its table in Markdown shows first, in this order",
+             .scope = OptionScope::kRun,
+             .several = true});
+  table.Add(&options->table_into,
+            {.name = "table_into",
+             .help = "--combine: a file of Markdown, a README, whose table is replaced by it, "
+                     "between two marks",
+             .scope = OptionScope::kRun});
 
   table.Group("Held-out text");
   table.Add(&options->data,
@@ -188,6 +198,11 @@ OptionTable ValidateTable(ValidateOptions* options) {
                                       .help = "how much of it; read only if there is such a method",
                                       .unit = "tokens",
                                       .min = 1});
+  table.Add(&validation.fisher,
+            {.name = "fisher",
+             .help = "weigh that text by squared gradients of the next-token loss in methods that "
+                     "are defined so (KVQuant's k-means levels): a pass with gradients over it, "
+                     "in float32, layer by layer"});
 
   table.Group("Measurement");
   table.Add(&validation.rows_per_sequence,

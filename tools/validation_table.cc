@@ -26,6 +26,7 @@ constexpr Column kColumns[] = {
     {">top-1", "/text/top1_agreement", "{:.4f}"},
     {">needle", "/needle/accuracy", "{:.3f}"},
     {">bits", "/bits_per_element/paper", "{:.2f}"},
+    {">stored bits", "/bits_per_element/actual", "{:.2f}"},
 };
 
 std::string GateLines(const Json& gate) {

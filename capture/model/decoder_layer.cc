@@ -79,13 +79,22 @@ void ProjectQkv(const LayerSpec& layer, const LayerWeights& weights, double eps,
   RotateInPlace(k, rope);
 }
 
-void AddAttentionAndMlp(const LayerSpec& layer, const LayerWeights& weights, double eps,
-                        const at::Tensor& attn_out, at::Tensor& hidden) {
-  hidden.add_(Apply(weights.o, attn_out.view({attn_out.size(0), -1})));
+at::Tensor AttentionOutput(const LayerWeights& weights, const at::Tensor& attn_out) {
+  return Apply(weights.o, attn_out.view({attn_out.size(0), -1}));
+}
+
+at::Tensor MlpOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
+                     const at::Tensor& hidden) {
   const at::Tensor input = RmsNorm(hidden, weights.mlp_norm, eps);
   at::Tensor gate = Apply(weights.gate, input);
   Activate(layer.mlp.activation, gate);
-  hidden.add_(Apply(weights.down, gate.mul_(Apply(weights.up, input))));
+  return Apply(weights.down, gate.mul_(Apply(weights.up, input)));
+}
+
+void AddAttentionAndMlp(const LayerSpec& layer, const LayerWeights& weights, double eps,
+                        const at::Tensor& attn_out, at::Tensor& hidden) {
+  hidden.add_(AttentionOutput(weights, attn_out));
+  hidden.add_(MlpOutput(layer, weights, eps, hidden));
 }
 
 }  // namespace oscar

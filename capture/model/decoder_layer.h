@@ -34,6 +34,12 @@ void ProjectQkv(const LayerSpec& layer, const LayerWeights& weights, double eps,
                 const at::Tensor& hidden, const RopeRows& rope, at::Tensor& q, at::Tensor& k,
                 at::Tensor& v);
 
+// o(attn_out) and mlp(norm(hidden)), which are added to hidden states one after the other.  //
+// attn_out [n, num_q_heads, v_head_dim], hidden [n, hidden_size] -> [n, hidden_size]
+at::Tensor AttentionOutput(const LayerWeights& weights, const at::Tensor& attn_out);
+at::Tensor MlpOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
+                     const at::Tensor& hidden);
+
 // hidden += o(attn_out); hidden += mlp(norm(hidden)), in place.  // attn_out [n, num_q_heads,
 // v_head_dim]
 void AddAttentionAndMlp(const LayerSpec& layer, const LayerWeights& weights, double eps,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "calib/auto_plan.h"
+#include "calib/auto_points.h"
 #include "calib/moments_file.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/atomic_file.h"
@@ -128,6 +129,7 @@ Json ServingChoice(const AutoOptions& options, const AutoPlan& plan,
       {"for", RulesOf(options.consumer).name},
       {"bits", options.bits},
       {"bits_spent", plan.bits},
+      {"bits_stored", plan.stored_bits},
       {"sink_tokens", plan.windows.sink},
       {"recent_tokens", plan.windows.recent},
       {"windows", windows},
@@ -152,6 +154,17 @@ Json ServingChoice(const AutoOptions& options, const AutoPlan& plan,
   return serving;
 }
 
+// The arm "auto" of a layer's report, measured where the search left the choice, is to be of where
+// the plan has put it.
+void MoveAutoArm(const AutoOptions& options, const AutoChoice& searched, const AutoChoice& planned,
+                 const std::vector<AutoArm>& points, Json& layer_report) {
+  const ChoicePoint to = PointOf(options, planned);
+  if (to == PointOf(options, searched) || !layer_report.at("arms").contains("auto")) return;
+  const auto found = std::ranges::find(points, to, &AutoArm::point);
+  OSCAR_CHECK(found != points.end());
+  layer_report["arms"]["auto"] = ArmReport(found->arm);
+}
+
 }  // namespace
 
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
@@ -161,6 +174,7 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
   Json geometry = Json::array();
   ClipOverLayers k, v, k_shared, v_shared;
   std::vector<AutoChoice> choices;  // without their matrices
+  std::vector<std::vector<AutoArm>> points;
   std::vector<LayerElements> elements;
   for (size_t i = 0; i < layers.count; ++i) {
     const LayerResult layer = layers.load(i);
@@ -173,8 +187,10 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
     if (layer.automatic.made) {
       choices.push_back(layer.automatic);
       choices.back().k = choices.back().v = {};
+      points.push_back(layer.auto_arms);
       const LayerMoments& m = layer.moments;
-      elements.push_back({m.num_kv_heads * m.head_dim, m.num_kv_heads * m.v_head_dim});
+      elements.push_back(
+          ElementsOf(m.num_kv_heads, m.head_dim, m.v_head_dim, layer.automatic.quant_group_size));
     }
     k.Add(layer.clip_candidates, layer.k);
     v.Add(layer.clip_candidates, layer.v);
@@ -185,6 +201,7 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
   Json automatic, serving_choice;
   if (!choices.empty()) {
     OSCAR_CHECK_EQ(choices.size(), layers.count);
+    const std::vector<AutoChoice> searched = choices;
     const AutoPlan plan = PlanLayers(info.automatic, elements, choices);
     serving_choice = ServingChoice(info.automatic, plan, choices);
     automatic = {{"for", serving_choice.at("for")},
@@ -192,6 +209,7 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                  {"layers", Json::array()}};
     for (size_t i = 0; i < choices.size(); ++i) {
       layer_reports[i]["auto"] = ChoiceToJson(choices[i]);
+      MoveAutoArm(info.automatic, searched[i], choices[i], points[i], layer_reports[i]);
       automatic["layers"].push_back({{"layer_id", geometry[i].at("layer_id")},
                                      {"keys", choices[i].keys.Name()},
                                      {"values", choices[i].values.Name()},

@@ -74,6 +74,31 @@ std::string ValidationText(const Json& validation) {
   return text + MarkdownTable(table);
 }
 
+// What was chosen for the artifact's consumer, and how it gets there.
+std::string ExportText(const Json& serving) {
+  const bool chosen = serving.contains("auto");
+  const std::string made_for = chosen ? serving.at("auto").at("for").get<std::string>() : "";
+  std::string text;
+  if (chosen) {
+    const auto has = [&](const char* key) { return serving.at("auto").value(key, false); };
+    text = fmt::format("\nThe automatic choice was made for {}", Code(made_for));
+    if (has("key_mean")) text += "; it centres keys";
+    if (has("query_rotation")) text += "; it has matrices of their own for queries";
+    if (has("fold_checkpoint"))
+      text +=
+          "; it fits a folded copy of the model (`oscar-export ARTIFACT --to folded-checkpoint "
+          "--model MODEL -o FOLDED`)";
+    text += ".\n";
+  }
+  const std::string target = made_for == "sglang" || made_for == "sglang-oct" ? made_for
+                             : chosen ? "sglang --rotations oscar"
+                                      : "sglang";
+  return text + fmt::format(
+                    "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to "
+                    "{} -o DIRECTORY`.\n",
+                    target);
+}
+
 }  // namespace
 
 std::string ModelCard(const Json& report) {
@@ -104,10 +129,7 @@ std::string ModelCard(const Json& report) {
       "and provenance in manifest.json):\n\n";
   card += MarkdownTable(SummaryTable(report));
   if (report.contains("validation")) card += ValidationText(report.at("validation"));
-  card +=
-      "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to sglang -o "
-      "DIRECTORY`.\n";
-  return card;
+  return card + ExportText(serving);
 }
 
 }  // namespace oscar

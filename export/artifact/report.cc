@@ -61,18 +61,6 @@ Json SideReport(const SideResult& side) {
   return json;
 }
 
-Json ArmReport(const ArmResult& arm) {
-  return {{"rows", arm.rows},
-          {"rows_beyond", arm.rows_beyond},
-          {"kl_mean", arm.kl_mean},
-          {"kl_mean_beyond", arm.kl_mean_beyond},
-          {"kl_max", arm.kl_max},
-          {"output_rel_error", arm.output_rel_error},
-          {"output_rel_error_beyond", arm.output_rel_error_beyond},
-          {"kl_mean_no_windows", arm.kl_mean_no_windows},
-          {"output_rel_error_no_windows", arm.output_rel_error_no_windows}};
-}
-
 // Largest or smallest of one number of every side of every layer.
 double OverSides(const std::vector<Json>& layers, const char* key, double start,
                  const std::function<double(double, double)>& pick) {
@@ -85,6 +73,18 @@ double OverSides(const std::vector<Json>& layers, const char* key, double start,
 }
 
 }  // namespace
+
+Json ArmReport(const ArmResult& arm) {
+  return {{"rows", arm.rows},
+          {"rows_beyond", arm.rows_beyond},
+          {"kl_mean", arm.kl_mean},
+          {"kl_mean_beyond", arm.kl_mean_beyond},
+          {"kl_max", arm.kl_max},
+          {"output_rel_error", arm.output_rel_error},
+          {"output_rel_error_beyond", arm.output_rel_error_beyond},
+          {"kl_mean_no_windows", arm.kl_mean_no_windows},
+          {"output_rel_error_no_windows", arm.output_rel_error_no_windows}};
+}
 
 Json LayerReport(const LayerResult& layer) {
   const LayerMoments& moments = layer.moments;

@@ -16,6 +16,7 @@ namespace oscar {
 
 // Numbers of one layer without its matrices.
 Json LayerReport(const LayerResult& layer);
+Json ArmReport(const ArmResult& arm);  // a member of its "arms"
 
 // `header`: provenance shown with the numbers (model, data, held-out rule, windows); `layers`: of
 // LayerReport, in order. Adds the summary: mean over layers of every arm, worst invariants.

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "capture/files/atomic_file.h"
-#include "export/formats/pt_writer.h"
+#include "export/formats/sglang_pair.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
 
@@ -20,15 +20,6 @@ namespace oscar {
 namespace {
 
 constexpr const char* kPerHeadFolder = "perhead";
-
-// One file to be: which tensors of a layer it takes.
-struct FilePlan {
-  std::filesystem::path name;  // relative to the exported directory
-  int64_t version = 1;
-  SglangSide SglangLayer::*side = nullptr;
-  FloatTensorPtr SglangSide::*rotation = nullptr;
-  std::string objective;
-};
 
 bool HasPerHead(const SglangExport& rotations) {
   const bool first = rotations.layers.front().k.per_head != nullptr;
@@ -51,60 +42,26 @@ bool HasPerHead(const SglangExport& rotations) {
   return first;
 }
 
-PtOut FileValue(const FilePlan& plan, const SglangExport& rotations) {
-  PtOutDict layers;
+// The shared pair (version 1), or the per-head one (2).
+SglangFile File(const std::filesystem::path& name, bool per_head, SglangSide SglangLayer::*side,
+                const std::string& objective, const SglangExport& rotations) {
+  SglangFile file{.name = name,
+                  .version = per_head ? 2 : 1,
+                  .objective = objective,
+                  .source_grouping = per_head ? "per_kv_head" : "layer",
+                  .value_target = side == &SglangLayer::v ? rotations.value_target : "",
+                  .transform = {},
+                  .calibration = rotations.calibration,
+                  .layers = {}};
   for (const SglangLayer& layer : rotations.layers) {
-    const SglangSide& side = layer.*plan.side;
-    PtOutDict entry{{PtKey("layer_id"), layer.layer_id}, {PtKey("rotation"), side.*plan.rotation}};
-    if (plan.version == 1) entry.emplace_back("eigenvalues", side.shared_eigenvalues);
-    layers.emplace_back(layer.layer_id, std::move(entry));
+    const SglangSide& of = layer.*side;
+    file.layers.push_back(
+        {layer.layer_id,
+         {{"rotation", &RotationLayer::rotation, per_head ? of.per_head : of.shared},
+          {"eigenvalues", &RotationLayer::eigenvalues,
+           per_head ? nullptr : of.shared_eigenvalues}}});
   }
-  PtOutDict top{{PtKey("format_version"), plan.version},
-                {PtKey("objective"), plan.objective},
-                {PtKey("source_grouping"), plan.version == 1 ? "layer" : "per_kv_head"}};
-  if (plan.side == &SglangLayer::v) top.emplace_back("value_target", rotations.value_target);
-  if (!rotations.calibration.is_null()) {
-    top.emplace_back("calibration", PtFromJson(rotations.calibration));
-  }
-  top.emplace_back("layers", std::move(layers));
-  return top;
-}
-
-bool SameBits(const FloatTensorPtr& a, const FloatTensorPtr& b) {
-  return a && b && a->shape == b->shape && a->values.size() == b->values.size() &&
-         std::memcmp(a->values.data(), b->values.data(), a->values.size() * sizeof(float)) == 0;
-}
-
-void CheckReadBack(const RotationFile& read, const FilePlan& plan, const SglangExport& rotations) {
-  const auto expect = [&](bool holds, std::string_view what) {
-    if (!holds) {
-      throw ResourceError(
-          fmt::format("{}: {} read back differs from what was written; check the "
-                      "disk",
-                      read.path.string(), what));
-    }
-  };
-  expect(read.layers.size() == rotations.layers.size(), "the number of layers");
-  expect(read.objective == plan.objective && read.format_version == plan.version &&
-             read.calibration == rotations.calibration,
-         "the header");
-  for (size_t i = 0; i < read.layers.size(); ++i) {
-    const SglangSide& side = rotations.layers[i].*plan.side;
-    expect(read.layers[i].layer_id == rotations.layers[i].layer_id, "a layer id");
-    expect(SameBits(read.layers[i].rotation, side.*plan.rotation), "a rotation");
-    expect(plan.version != 1 || SameBits(read.layers[i].eigenvalues, side.shared_eigenvalues),
-           "an eigenvalue");
-  }
-}
-
-void WritePair(const std::filesystem::path& directory, const FilePlan& k, const FilePlan& v,
-               const SglangExport& rotations) {
-  for (const FilePlan* plan : {&k, &v}) {
-    WritePt(directory / plan->name, FileValue(*plan, rotations), plan->name.stem().string());
-  }
-  const RotationPair pair = OpenRotationPair(directory / k.name, directory / v.name);
-  CheckReadBack(pair.k, k, rotations);
-  CheckReadBack(pair.v, v, rotations);
+  return file;
 }
 
 // For a POSIX shell.
@@ -142,16 +99,15 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
   const std::string v_objective = SglangVObjective(rotations);
   const std::string k_name = fmt::format("k_rotation_{}.pt", k_objective);
   const std::string v_name = fmt::format("v_rotation_sst_{}.pt", rotations.composition);
-  WritePair(directory.staging(), {k_name, 1, &SglangLayer::k, &SglangSide::shared, k_objective},
-            {v_name, 1, &SglangLayer::v, &SglangSide::shared, v_objective}, rotations);
+  WriteSglangPair(directory.staging(), File(k_name, false, &SglangLayer::k, k_objective, rotations),
+                  File(v_name, false, &SglangLayer::v, v_objective, rotations));
   if (per_head) {
     const std::filesystem::path folder = kPerHeadFolder;
     std::filesystem::create_directory(directory.staging() / folder);
-    WritePair(
+    WriteSglangPair(
         directory.staging(),
-        {folder / "k_rotation_perhead.pt", 2, &SglangLayer::k, &SglangSide::per_head, k_objective},
-        {folder / "v_rotation_perhead.pt", 2, &SglangLayer::v, &SglangSide::per_head, v_objective},
-        rotations);
+        File(folder / "k_rotation_perhead.pt", true, &SglangLayer::k, k_objective, rotations),
+        File(folder / "v_rotation_perhead.pt", true, &SglangLayer::v, v_objective, rotations));
   }
   WriteFileAtomically(directory.staging() / "launch.txt",
                       SglangLaunchText(rotations.serving, out / k_name, out / v_name, "MODEL"));

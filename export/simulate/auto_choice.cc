@@ -5,6 +5,8 @@
 // (calib/auto_cache.h on the artifact's tensors). Trap: that computes in the transformed space;
 // simulators speak of the model's, so keys go back by the exact inverse and queries by its
 // transpose, which leaves every logit as it is.
+#include "export/simulate/auto_choice.h"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -27,10 +29,6 @@ const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index) {
                     context.artifact().directory().string()));
   }
   return *layer.automatic;
-}
-
-at::ScalarType ResultType(const at::Tensor& rows) {
-  return rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
 // Rows of the transformed space, [num_kv_heads, tokens, dim], as keys [tokens, num_kv_heads, dim].
@@ -63,31 +61,9 @@ at::Tensor QueriesBack(const AutoSide& side, const at::Tensor& rotated, int64_t 
 }
 
 LayerCache MakeCache(const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-  const StoredChoice choice = ChoiceOf(context, layer_index);
-  const int64_t heads = context.layers()[layer_index].attention.num_kv_heads;
-  const ExactTokens exact = ArmWindows(context, options);
-  const auto quantized = [](const at::Tensor& rows, int bits, const std::vector<double>& clip,
-                            int64_t group) {
-    return AutoQuantized(rows, SortedMagnitudes(rows), bits, clip, group);
-  };
-  LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
-  cache.store = [choice, quantized](const CacheSides& rows) {
-    const at::ScalarType dtype = ResultType(rows.k);
-    const int64_t group = choice.quant_group_size;
-    const at::Tensor k = AutoKeys(choice.k, rows.k), v = AutoValues(choice.v, rows.v);
-    const auto values = [&](const at::Tensor& rotated) {
-      return AutoValuesBack(choice.v, rotated).to(dtype).permute({1, 0, 2}).contiguous();
-    };
-    return CachedRows{
-        .quantized = {KeysBack(choice.k, quantized(k, choice.k_bits, choice.k_clip, group), dtype),
-                      values(quantized(v, choice.v_bits, choice.v_clip, group))},
-        .exact = {KeysBack(choice.k, k, dtype), values(v)}};
-  };
-  cache.queries = [choice, heads](const at::Tensor& queries) {
-    const at::ScalarType dtype = ResultType(queries);
-    return QueriesBack(choice.k, AutoQueries(choice.k, queries.contiguous(), heads), heads, dtype);
-  };
-  return cache;
+  return ChoiceCache(ChoiceOf(context, layer_index),
+                     context.layers()[layer_index].attention.num_kv_heads,
+                     ArmWindows(context, options));
 }
 
 CacheCost Cost(const MethodContext& context, const ArmOptions& options, int64_t tokens) {
@@ -117,6 +93,32 @@ CacheCost Cost(const MethodContext& context, const ArmOptions& options, int64_t 
 }
 
 }  // namespace
+
+LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact) {
+  const auto quantized = [](const at::Tensor& rows, int bits, const std::vector<double>& clip,
+                            int64_t group) {
+    return AutoQuantized(rows, SortedMagnitudes(rows), bits, clip, group);
+  };
+  LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
+  cache.store = [choice, quantized](const CacheSides& rows) {
+    const at::ScalarType dtype = ResultType(rows.k);
+    const int64_t group = choice.quant_group_size;
+    const at::Tensor k = AutoKeys(choice.k, rows.k), v = AutoValues(choice.v, rows.v);
+    const auto values = [&](const at::Tensor& rotated) {
+      return AutoValuesBack(choice.v, rotated).to(dtype).permute({1, 0, 2}).contiguous();
+    };
+    return CachedRows{
+        .quantized = {KeysBack(choice.k, quantized(k, choice.k_bits, choice.k_clip, group), dtype),
+                      values(quantized(v, choice.v_bits, choice.v_clip, group))},
+        .exact = {KeysBack(choice.k, k, dtype), values(v)}};
+  };
+  cache.queries = [choice, num_kv_heads](const at::Tensor& queries) {
+    const at::ScalarType dtype = ResultType(queries);
+    return QueriesBack(choice.k, AutoQueries(choice.k, queries.contiguous(), num_kv_heads),
+                       num_kv_heads, dtype);
+  };
+  return cache;
+}
 
 CacheMethod AutoChoiceMethod() {
   return {

@@ -7,13 +7,10 @@
 #include <ATen/ATen.h>
 
 #include "calib/bf16_arithmetic.h"
+#include "export/simulate/cache_method.h"
 
 namespace oscar {
 namespace {
-
-at::ScalarType ResultType(const at::Tensor& rows) {
-  return rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
 
 // [num_kv_heads or 1, dim, dim] float32, on the device of `like`; undefined for the identity.
 at::Tensor Inverse(const RotatedQuantizer& quantizer, const at::Tensor& like) {

@@ -91,6 +91,10 @@ ExactTokens ArmWindows(const MethodContext& context, const ArmOptions& options) 
   return options.windows ? ExactInWindows(context.options().windows) : ExactTokens{};
 }
 
+at::ScalarType ResultType(const at::Tensor& rows) {
+  return rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 std::span<const CacheMethod> CacheMethods() {
   static const std::vector<CacheMethod> methods =
       WithRuntimes({Bf16Method(), NaiveInt2Method(), NaiveInt4Method(), HadamardInt2Method(),

@@ -29,6 +29,9 @@ namespace oscar {
 struct CalibrationRows {
   std::vector<at::Tensor> q;     // [tokens, num_q_heads, head_dim], after rope
   std::vector<at::Tensor> k, v;  // [tokens, num_kv_heads, dim]
+  // Gradients of the next-token loss by keys after rope and by values, float32 on the host; empty
+  // unless asked for.
+  std::vector<at::Tensor> k_gradient = {}, v_gradient = {};
 };
 
 // What methods are made of. One per validation; reads layers of the artifact as they are asked for.
@@ -81,13 +84,16 @@ struct CacheSides {
   at::Tensor k, v;
 };
 
-// What attention reads of every token of a sequence: float64 for float64 rows, else float32.
+// What attention reads of every token of a sequence, in ResultType.
 struct CachedRows {
   CacheSides quantized;  // once the token is quantized; exact rows where a method keeps outliers
   // While the token is in a window, where that is not the row as it came (rotated in bf16, say);
   // undefined tensors otherwise.
   CacheSides exact = {};
 };
+
+// The type that methods compute in and answer with: float64 for float64 rows, else float32.
+at::ScalarType ResultType(const at::Tensor& rows);
 
 // The simulated cache of one layer.
 struct LayerCache {
@@ -111,11 +117,13 @@ struct CacheMethod {
   std::string_view description;  // one line for people
   bool null_control = false;     // there to show that the measurement can tell the difference
   bool quantizes = true;
-  // Modifiers that an arm may add. A method with windows of its own takes none. Windows change what
-  // is exact and nothing else: what `store` and `queries` give is the same with and without.
+  // Modifiers that an arm may add. A method with windows of its own takes none. Windows set both
+  // sides' exact tokens to ArmWindows and change nothing else: what `store` and `queries` give is
+  // the same with and without, so that arms which differ in windows alone share one fit.
   bool takes_clip = true, takes_windows = true, takes_bf16 = false;
   ArmOptions as_published = {};  // the modifiers that its authors use
   bool needs_rows = false;       // make() reads MethodContext::rows()
+  bool takes_gradients = false;  // and their gradients, where there are some
   // The caches of one layer. Throws InputError where the artifact lacks what the method needs.
   std::function<LayerCache(const MethodContext&, size_t layer_index, const ArmOptions&)> make;
   std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)> cost;

@@ -6,7 +6,6 @@
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
-#include "linalg/rotation.h"
 
 namespace oscar {
 namespace {
@@ -14,9 +13,7 @@ namespace {
 LayerCache DataFree(const MethodContext& context, size_t layer_index, const ArmOptions& options,
                     bool hadamard, int bits) {
   const AttentionSpec& spec = context.layers()[layer_index].attention;
-  const auto rotation = [&](int64_t dim) {
-    return hadamard ? RotationTensor({HadamardRotation(dim).matrix()}) : at::Tensor();
-  };
+  const auto rotation = [&](int64_t dim) { return hadamard ? HadamardTensor(dim) : at::Tensor(); };
   const ClipPair ratios = GivenClip(context, options);
   const int64_t group = context.options().quant_group_size;
   return RotatedCache(context, options, {rotation(spec.head_dim), bits, ratios.k, group},

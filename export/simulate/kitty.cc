@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "export/evaluate/bits_per_element.h"
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/token_blocks.h"
 #include "linalg/kitty_page.h"
@@ -40,17 +40,14 @@ CachedRows Store(const CacheSides& rows, const KittyOptions& options) {
 
 CacheMethod Kitty(std::string_view name, std::string_view description,
                   const KittyOptions& options) {
-  return {
-      .name = name,
-      .description = description,
-      .takes_clip = false,
-      .takes_windows = false,
-      .make =
-          [options](const MethodContext& context, size_t, const ArmOptions&) {
-            return KittyCache(options, context.options().prefill_tokens);
-          },
-      .cost = [options](const MethodContext& context, const ArmOptions&,
-                        int64_t tokens) { return KittyCost(options, context.layers(), tokens); }};
+  return BlockMethod(
+      name, description,
+      [options](const MethodContext& context) {
+        return KittyCache(options, context.options().prefill_tokens);
+      },
+      [options](const std::vector<LayerSpec>& layers, int64_t tokens) {
+        return KittyCost(options, layers, tokens);
+      });
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "export/evaluate/bits_per_element.h"
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/token_blocks.h"
 #include "linalg/check.h"
@@ -42,15 +42,11 @@ CachedRows Store(const CacheSides& rows, const KiviOptions& options) {
 }
 
 CacheMethod Kivi(std::string_view name, std::string_view description, const KiviOptions& options) {
-  return {
-      .name = name,
-      .description = description,
-      .takes_clip = false,
-      .takes_windows = false,
-      .make = [options](const MethodContext&, size_t,
-                        const ArmOptions&) { return KiviCache(options); },
-      .cost = [options](const MethodContext& context, const ArmOptions&,
-                        int64_t tokens) { return KiviCost(options, context.layers(), tokens); }};
+  return BlockMethod(
+      name, description, [options](const MethodContext&) { return KiviCache(options); },
+      [options](const std::vector<LayerSpec>& layers, int64_t tokens) {
+        return KiviCost(options, layers, tokens);
+      });
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 #include <algorithm>
 
 #include "export/evaluate/bits_per_element.h"
+#include "export/simulate/codecs/variance_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/token_blocks.h"
-#include "export/simulate/variance_tensor.h"
 #include "linalg/variance_normalization.h"
 
 namespace oscar {
@@ -39,15 +39,11 @@ CachedRows Store(const CacheSides& rows, const KvarnOptions& options) {
 
 CacheMethod Kvarn(std::string_view name, std::string_view description,
                   const KvarnOptions& options) {
-  return {
-      .name = name,
-      .description = description,
-      .takes_clip = false,
-      .takes_windows = false,
-      .make = [options](const MethodContext&, size_t,
-                        const ArmOptions&) { return KvarnCache(options); },
-      .cost = [options](const MethodContext& context, const ArmOptions&,
-                        int64_t tokens) { return KvarnCost(options, context.layers(), tokens); }};
+  return BlockMethod(
+      name, description, [options](const MethodContext&) { return KvarnCache(options); },
+      [options](const std::vector<LayerSpec>& layers, int64_t tokens) {
+        return KvarnCost(options, layers, tokens);
+      });
 }
 
 }  // namespace

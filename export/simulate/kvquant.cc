@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KVQuant in all its variants (arXiv 2401.18079): nuq (k-means levels; the method), int (uniform)
-// and nf (NormalFloat) levels, 1 % outliers or none, the first token exact.
+// and nf (NormalFloat) levels, 1 % outliers or none, the first token exact. k-means is weighted
+// with squared gradients where the rows have some (oscar-validate --fisher); else every row counts
+// alike.
 #include <array>
 
 #include "export/simulate/kvquant_fit.h"
@@ -105,11 +107,14 @@ std::vector<CacheMethod> KvQuantMethods() {
          .takes_clip = false,
          .takes_windows = false,
          .needs_rows = true,
+         .takes_gradients = variant.levels == kKMeans,
          .make =
              [&variant](const MethodContext& context, size_t layer_index, const ArmOptions&) {
                const KvQuantOptions options = OptionsOf(variant, context.options().seed);
                const RopeSpec& rope = context.layers()[layer_index].attention.rope;
-               return KvQuantCache(rope, FitKvQuant(rope, context.rows(), options), options);
+               const CalibrationRows& rows = context.rows();
+               const KvQuantWeights weights = FisherWeights(rope, rows);
+               return KvQuantCache(rope, FitKvQuant(rope, rows, options, weights), options);
              },
          .cost = [&variant](const MethodContext& context, const ArmOptions&,
                             int64_t tokens) { return Cost(variant, context, tokens); }});

@@ -32,6 +32,8 @@ at::Tensor Channels(const std::vector<at::Tensor>& sequences, int64_t first,
   return at::cat(parts);
 }
 
+constexpr double kEndRounding = 1e-6;  // of a normalized float32
+
 at::Tensor Unchanged(const at::Tensor& rows) { return rows; }
 
 at::Tensor ToFloat16(const at::Tensor& x) {
@@ -72,7 +74,8 @@ NonuniformFormat FitLevels(const at::Tensor& u, const at::Tensor& weights,
     case KvQuantLevels::kKMeans:
       break;
   }
-  const at::Tensor inside = u.abs().le(1);  // false for the NaN of a range without width
+  // The ends of a range are +-1 up to rounding. False for the NaN of a range without width.
+  const at::Tensor inside = u.abs().le(1 + kEndRounding);
   const at::Tensor inliers = u.masked_select(inside);
   if (inliers.numel() == 0)
     throw InputError("KVQuant: the calibration rows of a layer do not vary, so no level fits them");
@@ -87,6 +90,18 @@ NonuniformFormat FitLevels(const at::Tensor& u, const at::Tensor& weights,
 }
 
 }  // namespace
+
+KvQuantWeights FisherWeights(const RopeSpec& rope, const CalibrationRows& rows) {
+  KvQuantWeights weights;
+  for (size_t i = 0; i < rows.k_gradient.size(); ++i) {
+    const auto like = [](const at::Tensor& gradient, const at::Tensor& row) {
+      return gradient.to(row.device(), at::kFloat);
+    };
+    weights.k.push_back(UndoRope(like(rows.k_gradient[i], rows.k.at(i)), rope).square());
+    weights.v.push_back(like(rows.v_gradient.at(i), rows.v.at(i)).square());
+  }
+  return weights;
+}
 
 KvQuantLayer FitKvQuant(const RopeSpec& rope, const CalibrationRows& rows,
                         const KvQuantOptions& options, const KvQuantWeights& weights) {
@@ -110,7 +125,7 @@ KvQuantLayer FitKvQuant(const RopeSpec& rope, const CalibrationRows& rows,
 LayerCache KvQuantCache(const RopeSpec& rope, const KvQuantLayer& layer,
                         const KvQuantOptions& options) {
   const auto store = [rope, layer, options](const CacheSides& rows) {
-    const at::ScalarType dtype = rows.k.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const at::ScalarType dtype = ResultType(rows.k);
     const at::Tensor k = rows.k.to(dtype), v = rows.v.to(dtype);
     if (options.bits == 0) return CachedRows{.quantized = {k, v}};
     const auto to_k = k.options();

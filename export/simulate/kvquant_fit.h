@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "export/simulate/cache_method.h"
-#include "export/simulate/nonuniform_tensor.h"
+#include "export/simulate/codecs/nonuniform_tensor.h"
 
 namespace oscar {
 
@@ -38,6 +38,10 @@ struct KvQuantLayer {
 struct KvQuantWeights {
   std::vector<at::Tensor> k, v;
 };
+
+// Of the rows' gradients; empty where they have none. A gradient by a key before rope is that by
+// the key after it, turned back.
+KvQuantWeights FisherWeights(const RopeSpec& rope, const CalibrationRows& rows);
 
 // Throws InputError if no sequence is longer than first_tokens, or a side does not vary at all.
 KvQuantLayer FitKvQuant(const RopeSpec& rope, const CalibrationRows& rows,

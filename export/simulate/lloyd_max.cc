@@ -6,11 +6,10 @@
 // as it is. Trap: what a server really holds is a mixture, since only prompts are written so; that
 // is runtime_sglang_lm. llama.cpp's own Hadamard transform is off, as OSCAR's branch runs it.
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/lloyd_max_tensor.h"
+#include "export/simulate/codecs/lloyd_max_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/stored_rotations.h"
-#include "linalg/rotation.h"
 
 namespace oscar {
 namespace {
@@ -58,10 +57,8 @@ LayerCache Make(const LloydMaxRow& row, const MethodContext& context, size_t lay
   if (row.base == Base::kHadamard) {
     const AttentionSpec& spec = context.layers()[layer_index].attention;
     const ClipPair clip = GivenClip(context, options);
-    k = {.rotation = RotationTensor({HadamardRotation(spec.head_dim).matrix()}),
-         .clip_ratio = clip.k};
-    v = {.rotation = RotationTensor({HadamardRotation(spec.v_head_dim).matrix()}),
-         .clip_ratio = clip.v};
+    k = {.rotation = HadamardTensor(spec.head_dim), .clip_ratio = clip.k};
+    v = {.rotation = HadamardTensor(spec.v_head_dim), .clip_ratio = clip.v};
   } else {
     std::tie(k, v) = StoredRotations(context, layer_index, GroupingOf(row.base), options.clip);
   }

@@ -16,7 +16,6 @@
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/stored_rotations.h"
-#include "linalg/rotation.h"
 
 namespace oscar {
 namespace {
@@ -44,8 +43,7 @@ struct Start {
 Start StartOf(Base base, const MethodContext& context, size_t layer_index) {
   if (base == Base::kHadamard) {
     const AttentionSpec& spec = context.layers()[layer_index].attention;
-    return {{RotationTensor({HadamardRotation(spec.head_dim).matrix()}), {}},
-            {RotationTensor({HadamardRotation(spec.v_head_dim).matrix()}), {}}};
+    return {{HadamardTensor(spec.head_dim), {}}, {HadamardTensor(spec.v_head_dim), {}}};
   }
   const auto [k, v] = StoredRotations(
       context, layer_index, base == Base::kOwn ? RotationGrouping::kOwn : RotationGrouping::kShared,

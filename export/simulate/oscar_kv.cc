@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "export/evaluate/bits_per_element.h"
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/token_blocks.h"
 
@@ -75,15 +75,12 @@ CacheCost OscarKvCost(const OscarKvOptions& options, const std::vector<LayerSpec
 
 std::vector<CacheMethod> OscarKvMethods() {
   const OscarKvOptions options;
-  return {{.name = "oscar_kv",
-           .description = "OScaR (not OSCAR): Hadamard, a norm per token, 2 bits in groups of 32",
-           .takes_clip = false,
-           .takes_windows = false,
-           .make = [options](const MethodContext&, size_t,
-                             const ArmOptions&) { return OscarKvCache(options); },
-           .cost = [options](
-                       const MethodContext& context, const ArmOptions&,
-                       int64_t tokens) { return OscarKvCost(options, context.layers(), tokens); }}};
+  return {BlockMethod(
+      "oscar_kv", "OScaR (not OSCAR): Hadamard, a norm per token, 2 bits in groups of 32",
+      [options](const MethodContext&) { return OscarKvCache(options); },
+      [options](const std::vector<LayerSpec>& layers, int64_t tokens) {
+        return OscarKvCost(options, layers, tokens);
+      })};
 }
 
 }  // namespace oscar

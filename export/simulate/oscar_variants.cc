@@ -6,7 +6,7 @@
 // paper counts them (D3). `oscar_shared_*` takes one rotation per layer, `oscar_*` the artifact's
 // own. Trap: clip ratios are those chosen for 2 bits; more bits want less clipping.
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/stored_rotations.h"

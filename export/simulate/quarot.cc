@@ -9,10 +9,9 @@
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
-#include "linalg/rotation.h"
 
 namespace oscar {
 namespace {
@@ -64,7 +63,7 @@ RotatedQuantizer Side(const QuarotRow& row, int64_t dim, bool clip) {
   AffineRule rule = row.rule;
   if (clip) rule.clip_ratio = kClipRatio;
   RotatedQuantizer side;
-  if (row.hadamard) side.rotation = RotationTensor({HadamardRotation(dim).matrix()});
+  if (row.hadamard) side.rotation = HadamardTensor(dim);
   side.codec = [rule, all_heads = row.all_heads](const at::Tensor& rows) {
     if (!all_heads) return AffineFamilyRoundTrip(rows, rule, rows.size(-1));
     const at::Tensor tokens = rows.permute({1, 0, 2});  // [tokens, num_kv_heads, dim]

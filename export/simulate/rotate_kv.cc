@@ -9,7 +9,7 @@
 #include <array>
 #include <numeric>
 
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rope_rows.h"
 #include "linalg/hadamard.h"
@@ -103,7 +103,7 @@ LayerCache RotateKvCache(const AttentionSpec& spec, const RotateKvLayer& layer,
                          const RotateKvOptions& options) {
   const at::Tensor inverse = layer.permutation.argsort();
   const auto store = [rope = spec.rope, layer, inverse, options](const CacheSides& rows) {
-    const at::ScalarType dtype = rows.k.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const at::ScalarType dtype = ResultType(rows.k);
     const at::Tensor k = UndoRope(rows.k.to(dtype), rope), v = rows.v.to(dtype);
     const auto index = [&](const at::Tensor& channels, const at::Tensor& order) {
       return channels.index_select(1, order.to(channels.device()));

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include "calib/affine_tensor.h"
+#include "export/simulate/cache_method.h"  // ResultType
 #include "export/simulate/runtime_rows.h"  // RowThresholds
 
 namespace oscar {
@@ -29,7 +30,7 @@ at::Tensor ClippedAndQuantized(const RotatedQuantizer& quantizer, const at::Tens
 }
 
 at::Tensor RoundTrip(const RotatedQuantizer& quantizer, const at::Tensor& rows) {
-  const at::ScalarType dtype = rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::ScalarType dtype = ResultType(rows);
   const auto like_rows = [&](const at::Tensor& t) { return t.to(rows.device(), dtype); };
   at::Tensor y = rows.permute({1, 0, 2}).to(dtype).contiguous();  // [num_kv_heads, tokens, dim]
   if (quantizer.mean.defined()) y = y.sub(like_rows(quantizer.mean).unsqueeze(1));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "export/simulate/bf16_arithmetic.h"
+#include "linalg/rotation.h"
 
 namespace oscar {
 
@@ -51,6 +52,8 @@ at::Tensor RotationTensor(const std::vector<Matrix>& rotations) {
   }
   return tensor;
 }
+
+at::Tensor HadamardTensor(int64_t dim) { return RotationTensor({HadamardRotation(dim).matrix()}); }
 
 const StoredSide& SharedSide(const StoredSide& own, const StoredSide& shared) {
   return shared.num_rotations == 0 && own.num_rotations == 1 ? own : shared;

@@ -17,6 +17,7 @@ LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options,
 // [num_rotations, dim, dim] float32 on the host.
 at::Tensor RotationTensor(const StoredSide& side);
 at::Tensor RotationTensor(const std::vector<Matrix>& rotations);
+at::Tensor HadamardTensor(int64_t dim);  // one, of linalg's HadamardRotation
 
 // One rotation for all KV heads of a layer, where the artifact has one (a side fitted per head and
 // a shared one beside it, or a shared one alone); num_rotations 0 otherwise.

@@ -17,6 +17,7 @@
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/bf16_arithmetic.h"
 #include "export/simulate/rotation_caches.h"
+#include "export/simulate/runtime_choice.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -31,10 +32,6 @@ struct RuntimeSide {
   RotatedQuantizer quantizer;
   bool is_key;
 };
-
-at::ScalarType ResultType(const at::Tensor& rows) {
-  return rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
 
 // Rotated rows [num_kv_heads, tokens, dim], of which those before `prefill_end` were written with
 // the prompt, to what is read.
@@ -103,8 +100,14 @@ LayerCache Unquantized() {
   }};
 }
 
-LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, size_t layer_index) {
-  if (IsNative(runtime, layer_index, context.layers().size())) return Unquantized();
+// What a layer's rows are written with.
+struct LayerSides {
+  RuntimeSide keys, values;
+  at::Tensor pair_scale;
+};
+
+LayerSides FittedSides(const RuntimeSpec& runtime, const MethodContext& context,
+                       size_t layer_index) {
   const StoredLayer& layer = context.Stored(layer_index);
   const AttentionSpec& spec = context.layers()[layer_index].attention;
   const StoredSide& k = runtime.per_head ? layer.k : SharedSide(layer.k, layer.k_shared);
@@ -124,12 +127,23 @@ LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, s
                         .quant_group_size = group == 0 ? stored.dim : group},
                        is_key};
   };
-  const RuntimeSide keys = side(k, clip.k, true), values = side(v, clip.v, false);
+  return {side(k, clip.k, true), side(v, clip.v, false), {}};
+}
+
+LayerSides SidesOf(const RuntimeSpec& runtime, const MethodContext& context, size_t layer_index) {
+  if (!runtime.chosen) return FittedSides(runtime, context, layer_index);
+  ChosenSides chosen = LoadChoice(runtime, context, layer_index);
+  return {{std::move(chosen.k), true}, {std::move(chosen.v), false}, std::move(chosen.pair_scale)};
+}
+
+LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, size_t layer_index) {
+  if (IsNative(runtime, layer_index, context.layers().size())) return Unquantized();
+  const auto [keys, values, pair_scale] = SidesOf(runtime, context, layer_index);
   const ExactTokens exact = Windows(runtime, context.options().windows);
   const int64_t prompt = context.options().prefill_tokens;
   LayerCache cache{
       .store =
-          [=, &runtime](const CacheSides& rows) {
+          [=, &runtime, keys = keys, values = values](const CacheSides& rows) {
             const int64_t end = EndOfPrompt(exact, prompt, rows.k.size(0));
             CachedRows cached;
             std::tie(cached.quantized.k, cached.exact.k) = Store(runtime, keys, rows.k, end);
@@ -139,11 +153,11 @@ LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, s
       .k_exact = exact,
       .v_exact = exact};
   if (runtime.bf16_rotation) {
-    cache.queries = [keys](const at::Tensor& queries) {
+    cache.queries = [keys = keys](const at::Tensor& queries) {
       return Bf16Queries(keys.quantizer, queries);
     };
   }
-  return cache;
+  return runtime.chosen ? BehindFold(std::move(cache), pair_scale) : cache;
 }
 
 // Bits per element of one side of one layer.
@@ -187,6 +201,7 @@ CacheCost Cost(const RuntimeSpec& runtime, const MethodContext& context, int64_t
 }
 
 bool IsAvailable(const RuntimeSpec& runtime, const MethodContext& context) {
+  if (runtime.chosen) return CarriesChoice(runtime, context);
   const StoredLayer& layer = context.Stored(0);
   const int64_t heads = context.layers()[0].attention.num_kv_heads;
   return runtime.per_head ? layer.k.num_rotations == heads

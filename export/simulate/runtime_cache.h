@@ -22,6 +22,8 @@ struct RuntimeSpec {
   std::string_view description;  // one line for people
   std::string_view ideal;        // the arm that it is meant to be
 
+  // Loads the automatic choice, where its files can carry that; else the paper's rotations.
+  bool chosen = false;
   bool per_head = false;       // loads a rotation per KV head; else one per layer
   bool bf16_rotation = false;  // matrix and result of x R in bf16, of queries too; else float32
   enum class WindowRows {
@@ -44,8 +46,8 @@ struct RuntimeSpec {
 std::span<const RuntimeSpec> Runtimes();  // runtimes.cc
 
 // The method of a row. Its clip ratios are what the artifact recommends to servers, one for all
-// layers; its windows those of the context. Throws InputError where the artifact has no rotation
-// that the runtime loads.
+// layers, or those of the automatic choice; its windows those of the context. Throws InputError
+// where the artifact has no rotation that the runtime loads.
 CacheMethod RuntimeMethod(const RuntimeSpec& runtime);
 
 }  // namespace oscar

@@ -22,11 +22,12 @@ constexpr RowWriter kLlamaQ2 = {RowCodec::kLlamaQ2, ClipVariant::kSort};
 // decoded tokens, 8 at a time, bisects; Lloyd-Max levels exist in the prompt's kernel alone.
 constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
                              std::string_view description, std::string_view ideal, bool per_head,
-                             RowWriter prefill) {
+                             RowWriter prefill, bool chosen = false) {
   return {.runtime = runtime,
           .method = method,
           .description = description,
           .ideal = ideal,
+          .chosen = chosen,
           .per_head = per_head,
           .bf16_rotation = true,
           .window_rows = WindowRows::kRotatedBf16,
@@ -36,7 +37,42 @@ constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
 }
 
 constexpr std::string_view kShared = "oscar_shared+clip+windows",
-                           kPerHead = "oscar_per_head+clip+windows";
+                           kPerHead = "oscar_per_head+clip+windows", kChosen = "auto+windows";
+
+// Pull request 46774: float32 rotations, windows as they came and beside a quantized copy, the sink
+// in whole pages of 16 tokens, edge layers native.
+constexpr RuntimeSpec Vllm(std::string_view method, std::string_view description,
+                           std::string_view ideal, bool chosen = false) {
+  return {.runtime = "vllm",
+          .method = method,
+          .description = description,
+          .ideal = ideal,
+          .chosen = chosen,
+          .window_rows = WindowRows::kAsTheyCame,
+          .prefill = kHalfOffset,
+          .flush = kHalfOffset,
+          .sink_page = 16,
+          .native_layers = 2,
+          .metadata_bits = 32,
+          .windows_held_twice = true};
+}
+
+// Branch zhongzhu/llamacpp, type q2_0: float32 rotations, f16 windows, blocks of 32 values.
+constexpr RuntimeSpec Llamacpp(std::string_view method, std::string_view description,
+                               std::string_view ideal, bool chosen = false) {
+  return {.runtime = "llamacpp",
+          .method = method,
+          .description = description,
+          .ideal = ideal,
+          .chosen = chosen,
+          .window_rows = WindowRows::kRotatedHalf,
+          .one_clip_ratio = true,
+          .prefill = kLlamaQ2,
+          .flush = kLlamaQ2,
+          .metadata_bits = 32,
+          .metadata_group = 32,
+          .windows_held_twice = true};
+}
 
 constexpr RuntimeSpec kRuntimes[] = {
     Sglang("sglang", "runtime_sglang",
@@ -49,31 +85,19 @@ constexpr RuntimeSpec kRuntimes[] = {
            true, kSortedAffine),
     Sglang("sglang-oct", "runtime_sglang_oct_lm", "the same with SGLANG_LLOYD_MAX=1", kPerHead,
            true, kLloydMax),
-    // Pull request 46774: float32 rotations, windows as they came and beside a quantized copy, the
-    // sink in whole pages of 16 tokens, edge layers native.
-    {.runtime = "vllm",
-     .method = "runtime_vllm",
-     .description = "what vLLM's pull request does: half scales and minima, 2 + 2 native layers",
-     .ideal = kShared,
-     .window_rows = WindowRows::kAsTheyCame,
-     .prefill = kHalfOffset,
-     .flush = kHalfOffset,
-     .sink_page = 16,
-     .native_layers = 2,
-     .metadata_bits = 32,
-     .windows_held_twice = true},
-    // Branch zhongzhu/llamacpp, type q2_0: float32 rotations, f16 windows, blocks of 32 values.
-    {.runtime = "llamacpp",
-     .method = "runtime_llamacpp",
-     .description = "what the llama.cpp branch does: q2_0 blocks of 32 and its own table of levels",
-     .ideal = kShared,
-     .window_rows = WindowRows::kRotatedHalf,
-     .one_clip_ratio = true,
-     .prefill = kLlamaQ2,
-     .flush = kLlamaQ2,
-     .metadata_bits = 32,
-     .metadata_group = 32,
-     .windows_held_twice = true},
+    Vllm("runtime_vllm",
+         "what vLLM's pull request does: half scales and minima, 2 + 2 native layers", kShared),
+    Llamacpp("runtime_llamacpp",
+             "what the llama.cpp branch does: q2_0 blocks of 32 and its own table of levels",
+             kShared),
+    // The automatic choice, in the files that carry it: v1, v3 (key means, query matrices), v1,
+    // GGUF.
+    Sglang("sglang", "runtime_sglang_auto", "the same with the automatic choice, as a v1 file",
+           kChosen, false, kSortedAffine, true),
+    Sglang("sglang-oct", "runtime_sglang_oct_auto",
+           "the same with the automatic choice, as a v3 file", kChosen, true, kSortedAffine, true),
+    Vllm("runtime_vllm_auto", "the same with the automatic choice", kChosen, true),
+    Llamacpp("runtime_llamacpp_auto", "the same with the automatic choice", kChosen, true),
 };
 
 }  // namespace

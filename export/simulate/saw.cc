@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/hadamard.h"

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/rotation_caches.h"
@@ -20,9 +21,7 @@ constexpr int64_t kBlocksAtOnce = 64;  // bounds the memory of intermediate tens
 
 }  // namespace
 
-at::Tensor ComputeRows(const at::Tensor& rows) {
-  return rows.to(rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat).contiguous();
-}
+at::Tensor ComputeRows(const at::Tensor& rows) { return rows.to(ResultType(rows)).contiguous(); }
 
 at::Tensor ThroughTokenBlocks(const at::Tensor& rows, int64_t sink, int64_t block,
                               const std::function<at::Tensor(const at::Tensor&)>& round_trip) {
@@ -46,6 +45,21 @@ int64_t GroupWithin(int64_t dim, int64_t size) {
   int64_t group = std::min(dim, size);
   while (dim % group != 0) --group;
   return group;
+}
+
+CacheMethod BlockMethod(
+    std::string_view name, std::string_view description,
+    std::function<LayerCache(const MethodContext&)> make,
+    std::function<CacheCost(const std::vector<LayerSpec>&, int64_t tokens)> cost) {
+  return {
+      .name = name,
+      .description = description,
+      .takes_clip = false,
+      .takes_windows = false,
+      .make = [make = std::move(make)](const MethodContext& context, size_t,
+                                       const ArmOptions&) { return make(context); },
+      .cost = [cost = std::move(cost)](const MethodContext& context, const ArmOptions&,
+                                       int64_t tokens) { return cost(context.layers(), tokens); }};
 }
 
 CacheCost MeanCost(const std::vector<LayerSpec>& layers, int64_t tokens, const RowBitsOf& k,

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "export/simulate/cache_method.h"
@@ -30,6 +31,12 @@ at::Tensor HadamardRows(const at::Tensor& x);
 
 // The largest divisor of `dim` up to `size` values: a head shorter than a method's groups is one.
 int64_t GroupWithin(int64_t dim, int64_t size);
+
+// A method whose cache and costs its own options say; arms add nothing to it.
+CacheMethod BlockMethod(
+    std::string_view name, std::string_view description,
+    std::function<LayerCache(const MethodContext&)> make,
+    std::function<CacheCost(const std::vector<LayerSpec>&, int64_t tokens)> cost);
 
 // Bits of the rows of one KV head on one side, for a sequence of some length.
 struct RowBits {

@@ -10,9 +10,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "calib/affine_tensor.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/fitted_moments.h"
+#include "export/simulate/head_bits.h"
 #include "export/simulate/rotation_caches.h"
+#include "linalg/check.h"
 
 namespace oscar {
 namespace {
@@ -40,6 +43,29 @@ struct Sides {
     return quantizer;
   }
 };
+
+// Of both sides, at 2, 3 and 4 bits: those of the table in pair_scaled.cc.
+constexpr double kClipOfBits[] = {0.92, 0.96, 0.99};
+
+// Every head with bits of its own; `clips` as an arm does.
+RotatedQuantizer WithHeadBits(RotatedQuantizer quantizer, const std::vector<int>& bits,
+                              bool clips) {
+  const int64_t group = quantizer.quant_group_size;
+  quantizer.clip_ratio = 0;
+  quantizer.codec = [bits, clips, group](const at::Tensor& rows) {
+    OSCAR_CHECK_EQ(rows.size(0), std::ssize(bits));
+    std::vector<at::Tensor> heads;
+    for (int64_t head = 0; head < rows.size(0); ++head) {
+      const int b = bits[static_cast<size_t>(head)];
+      const at::Tensor own = rows[head];
+      const double ratio = clips ? kClipOfBits[b - 2] : 0;
+      const at::Tensor thresholds = ClipThresholds(std::get<0>(own.abs().sort(-1)), ratio);
+      heads.push_back(AffineRoundTrip(own, thresholds, group == 0 ? own.size(-1) : group, b));
+    }
+    return at::stack(heads);
+  };
+  return quantizer;
+}
 
 KeyTransform ValueTransform(const TransformedMethod& method, const MethodContext& context,
                             size_t layer_index, const LayerMoments& moments, int64_t head) {
@@ -72,6 +98,17 @@ LayerCache MakeCache(const TransformedMethod& method, const MethodContext& conte
     v.Add(ValueTransform(method, context, layer_index, moments, head));
   }
   const int64_t group = context.options().quant_group_size;
+  if (method.head_bits > 0) {
+    const auto with_bits = [&](const HeadBits& bits) {
+      return RotatedCache(context, options,
+                          WithHeadBits(k.Quantizer(2, 0, group), bits.k, options.clip),
+                          WithHeadBits(v.Quantizer(2, 0, group), bits.v, options.clip));
+    };
+    const auto heads = static_cast<size_t>(moments.num_kv_heads);
+    return with_bits(ChooseHeadBits(context, layer_index, method.head_bits, [&](int bits) {
+      return with_bits({std::vector<int>(heads, bits), std::vector<int>(heads, bits)});
+    }));
+  }
   return RotatedCache(context, options,
                       k.Quantizer(method.k_bits, options.clip ? method.k_clip : 0, group),
                       v.Quantizer(method.v_bits, options.clip ? method.v_clip : 0, group));
@@ -83,12 +120,14 @@ CacheMethod MakeMethod(const TransformedMethod& method) {
       .description = method.description,
       .takes_bf16 = true,
       .as_published = {.clip = true, .windows = true},
+      .needs_rows = method.head_bits > 0,
       .make =
           [method](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
             return MakeCache(method, context, layer_index, options);
           },
-      .cost = AffineCost({.bits = static_cast<double>(method.k_bits)},
-                         {.bits = static_cast<double>(method.v_bits)}),
+      .cost = method.head_bits > 0 ? AffineCost({.bits = method.head_bits})
+                                   : AffineCost({.bits = static_cast<double>(method.k_bits)},
+                                                {.bits = static_cast<double>(method.v_bits)}),
       .available =
           [method](const MethodContext& context) {
             return HasFit(context) &&

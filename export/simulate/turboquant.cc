@@ -10,13 +10,12 @@
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/affine_family_tensor.h"
-#include "export/simulate/float8.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
+#include "export/simulate/codecs/float8.h"
+#include "export/simulate/codecs/turboquant_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/random_rotation.h"
 #include "export/simulate/rotation_caches.h"
-#include "export/simulate/turboquant_tensor.h"
-#include "linalg/rotation.h"
 
 namespace oscar {
 namespace {
@@ -82,7 +81,7 @@ RotatedQuantizer VllmKeys(const VllmRow& row, int64_t dim) {
     }};
   }
   const SphereRule rule{TrapezoidLloydMax(row.k_bits, dim), row.norm_correction};
-  return {.rotation = OneMatrix(HadamardRotation(dim).matrix()),
+  return {.rotation = HadamardTensor(dim),
           .codec = [rule](const at::Tensor& rows) { return SphereRoundTrip(rows, rule); }};
 }
 

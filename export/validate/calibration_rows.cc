@@ -14,11 +14,13 @@
 namespace oscar {
 
 CalibrationRowsObserver::CalibrationRowsObserver(const std::vector<int64_t>& lengths,
-                                                 MethodContext& context, LayerObserver& next)
+                                                 MethodContext& context, LayerObserver& next,
+                                                 std::span<const CacheGradients> gradients)
     : num_sequences_(static_cast<int64_t>(lengths.size())),
       num_tokens_(std::accumulate(lengths.begin(), lengths.end(), int64_t{0})),
       context_(context),
-      next_(next) {}
+      next_(next),
+      gradients_(gradients) {}
 
 AttentionView CalibrationRowsObserver::Behind(const AttentionView& view) const {
   return {.layer = view.layer,
@@ -45,7 +47,12 @@ void CalibrationRowsObserver::OnAttention(const AttentionView& view) {
   rows_.q.push_back(view.q);
   rows_.k.push_back(view.k);
   rows_.v.push_back(view.v);
-  if (view.sequence + 1 == num_sequences_) context_.SetRows(std::exchange(rows_, {}));
+  if (view.sequence + 1 < num_sequences_) return;
+  if (!gradients_.empty()) {
+    rows_.k_gradient = gradients_[view.layer_index].k;
+    rows_.v_gradient = gradients_[view.layer_index].v;
+  }
+  context_.SetRows(std::exchange(rows_, {}));
 }
 
 void CalibrationRowsObserver::OnLayerEnd(const LayerSpec& layer) {

@@ -13,6 +13,7 @@
 
 #include "calib/provenance.h"
 #include "capture/model/device.h"
+#include "capture/model/loss_gradients.h"
 #include "capture/model/output_head.h"
 #include "capture/model/weight_loader.h"
 #include "export/evaluate/position_buckets.h"
@@ -97,6 +98,7 @@ class Validation {
         {"null_control", arm.method->null_control},
         {"bits_per_element", {{"paper", bits.paper}, {"actual", bits.actual}, {"tokens", tokens}}},
         {"local", observer_.LocalMetrics(index)}};
+    if (hooks_.on_arm) hooks_.on_arm(arm.name, observer_.Seconds(index));
     if (observer_.num_streams() > 1) json["end_to_end"] = observer_.EndToEndMetrics(index);
     return json;
   }
@@ -119,6 +121,7 @@ class Validation {
                      {"bootstrap", options_.resamples},
                      {"arms", names}};
     const bool in_pieces = methods.prefill_tokens != MethodContext::Options{}.prefill_tokens;
+    if (options_.fisher) settings["fisher"] = true;
     settings["prefill_tokens"] = in_pieces ? Json(methods.prefill_tokens) : Json("all");
     settings["rows_per_sequence"] =
         options_.rows_per_sequence == 0 ? Json("all") : Json(options_.rows_per_sequence);
@@ -194,6 +197,14 @@ Json NeedleReportOf(const std::vector<NeedleSample>& needles, std::span<const Sc
   return NeedleReport(needles, scores);
 }
 
+void CheckGradientsAreTaken(const std::vector<Arm>& arms) {
+  const auto takes = [](const Arm& arm) { return arm.method->takes_gradients; };
+  if (std::ranges::any_of(arms, takes)) return;
+  throw UsageError(
+      "--fisher: no arm's method weighs calibration text by gradients; KVQuant's k-means levels "
+      "(kvquant_nuq2, ...) do");
+}
+
 std::vector<int64_t> LengthsOf(const std::vector<std::vector<int32_t>>& sequences) {
   std::vector<int64_t> lengths;
   for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
@@ -239,6 +250,11 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   std::vector<std::vector<int32_t>> sequences;  // calibration text first
   if (NeedsRows(validation.arms())) sequences = data.calibration;
   const std::vector<int64_t> calibration_lengths = LengthsOf(sequences);
+  std::vector<CacheGradients> gradients;
+  if (options.fisher) {
+    CheckGradientsAreTaken(validation.arms());
+    gradients = LossGradients(checkpoint, spec, device, sequences);
+  }
   const int64_t calibration_tokens = Sum(calibration_lengths);
   sequences.insert(sequences.end(), evaluated.begin(), evaluated.end());
   const size_t num_streams = validation.observer().num_streams();
@@ -251,7 +267,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   while (streams.size() < num_streams)
     streams.push_back(streams[0].narrow(0, calibration_tokens, num_tokens).clone());
   ObserverPair observers(validation.observer(), hooks.beside);
-  CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers);
+  CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers, gradients);
   loop.Run(streams, LengthsOf(sequences), 0, observer,
            [&](size_t index) { return validation.AfterLayer(index); });
   validation.CheckNotStopped();
@@ -286,6 +302,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
 
 Json ValidateDump(AttentionSource& source, const Artifact& artifact,
                   const ValidationOptions& options, const ValidationHooks& hooks) {
+  if (options.fisher) throw UsageError("--fisher needs the model: a dump has no gradients");
   const std::vector<LayerSpec>& layers = source.layers();
   Validation validation(artifact, layers, source.sequence_lengths(), false, false, options, hooks);
   ObserverPair observer(validation.observer(), hooks.beside);

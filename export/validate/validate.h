@@ -29,6 +29,7 @@ struct ValidationOptions {
   bool measure_in_float32 = false;  // else float64
   bool round_to_bf16 = true;        // queries, keys and values, as a bf16 cache does
   bool local_only = false;          // nothing propagates; no perplexity, no needles
+  bool fisher = false;              // gradients of the calibration text, for methods that take them
   int64_t score_from = -1;          // first scored token of each text; -1: a quarter in
   int64_t resamples = 1000;         // of bootstrap intervals
   uint64_t seed = 0;
@@ -36,8 +37,9 @@ struct ValidationOptions {
 
 struct ValidationHooks {
   std::function<void(size_t layers_done, size_t num_layers, double seconds)> on_layer;
-  std::function<bool()> stop_requested;  // asked at layer boundaries
-  LayerObserver* beside = nullptr;       // sees all that the validation sees, after it
+  std::function<bool()> stop_requested;                                // asked at layer boundaries
+  std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, of its caches
+  LayerObserver* beside = nullptr;  // sees all that the validation sees, after it
 };
 
 // Texts are scored and their attention compared; needles are scored alone. Methods that are fitted

@@ -5,8 +5,10 @@
 #include "export/validate/validation_observer.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "export/evaluate/position_buckets.h"
 #include "export/validate/mixed_attention.h"
@@ -33,13 +35,38 @@ at::Tensor RowsOf(const at::Tensor& x, const std::vector<int64_t>& positions) {
   return x.index_select(0, at::tensor(positions, at::kLong).to(x.device(), /*non_blocking=*/true));
 }
 
+// Adds the time until it is destroyed, work queued on the device included.
+class ArmClock {
+ public:
+  ArmClock(double& seconds, at::Device device) : seconds_(seconds), device_(device) {
+    Wait();
+    started_ = std::chrono::steady_clock::now();
+  }
+  ~ArmClock() {
+    Wait();
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  }
+  ArmClock(const ArmClock&) = delete;
+  ArmClock& operator=(const ArmClock&) = delete;
+
+ private:
+  void Wait() const {
+    if (!device_.is_cpu())
+      c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).synchronize();
+  }
+
+  double& seconds_;
+  at::Device device_;
+  std::chrono::steady_clock::time_point started_;
+};
+
 ExactSides ExactOf(const LayerCache& cache) { return {cache.k_exact, cache.v_exact}; }
 
 }  // namespace
 
 ValidationObserver::ValidationObserver(const MethodContext& context, const std::vector<Arm>& arms,
                                        const MeasuredRows& rows, const Options& options)
-    : context_(context), arms_(arms), rows_(rows), options_(options) {
+    : context_(context), arms_(arms), rows_(rows), options_(options), seconds_(arms.size()) {
   OSCAR_CHECK(arms.size() > 1 && arms[0].is_reference());
   for (size_t arm = 1; arm < arms.size(); ++arm) {
     const auto group = std::ranges::find_if(groups_, [&](const std::vector<size_t>& of) {
@@ -63,10 +90,21 @@ void ValidationObserver::OnLayerBegin(const LayerSpec& layer) {
   for (ArmErrors& errors : end_to_end_) errors.BeginLayer(layer);
 }
 
+// Arms of a group share one fit, whose time the first of them is charged with; what they read
+// exactly is their own.
 const std::vector<LayerCache>& ValidationObserver::Caches() {
-  if (caches_.empty()) {
-    for (const Arm& arm : arms_)
-      caches_.push_back(arm.method->make(context_, layer_index_, arm.options));
+  if (!caches_.empty()) return caches_;
+  caches_.resize(arms_.size());
+  caches_[0] = arms_[0].method->make(context_, layer_index_, arms_[0].options);
+  for (const std::vector<size_t>& group : groups_) {
+    const Arm& first = arms_[group[0]];
+    const ArmClock clock(seconds_[group[0]], at::kCPU);
+    const LayerCache made = first.method->make(context_, layer_index_, first.options);
+    for (const size_t arm : group) {
+      caches_[arm] = made;
+      if (!first.method->takes_windows) continue;
+      caches_[arm].k_exact = caches_[arm].v_exact = ArmWindows(context_, arms_[arm].options);
+    }
   }
   return caches_;
 }
@@ -74,7 +112,10 @@ const std::vector<LayerCache>& ValidationObserver::Caches() {
 bool ValidationObserver::Attend(const AttentionView& view) {
   if (view.stream == 0) return false;
   const LayerCache& cache = Caches()[view.stream];
-  const CachedRows rows = cache.store({view.k, view.v});
+  const CachedRows rows = [&] {
+    const ArmClock clock(seconds_[view.stream], view.k.device());
+    return cache.store({view.k, view.v});
+  }();
   const auto compute = [&](const at::Tensor& x) { return x.to(view.q.scalar_type()).contiguous(); };
   const auto exact = [&](const at::Tensor& own, const at::Tensor& as_it_came) {
     return own.defined() ? compute(own) : as_it_came;

@@ -43,6 +43,8 @@ class ValidationObserver : public LayerObserver {
   // METRICS of an arm; the reference's are zeros.
   Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }
   Json EndToEndMetrics(size_t arm) const { return end_to_end_[arm].Metrics(); }
+  // Time that an arm's caches took: fitting, storing, rounding queries. Not attention.
+  double Seconds(size_t arm) const { return seconds_[arm]; }
 
  private:
   // What one stream's attention read of a sequence that is measured.
@@ -72,6 +74,7 @@ class ValidationObserver : public LayerObserver {
   std::vector<std::vector<size_t>> groups_;            // arms that differ in their windows alone
   std::map<int64_t, std::vector<int64_t>> positions_;  // of measured rows, by sequence
   std::vector<ArmErrors> local_, end_to_end_;          // by arm
+  std::vector<double> seconds_;                        // by arm
   size_t layer_index_ = 0, layers_seen_ = 0;
   std::vector<LayerCache> caches_;                   // see Caches()
   std::map<int64_t, std::vector<Streams>> pending_;  // by sequence

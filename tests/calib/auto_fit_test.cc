@@ -1,15 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes and their fits: names, JSON, what transforms must keep, and the stability of a fit.
+// Recipes and their fits: names, JSON, and what transforms must keep.
 #include "calib/auto_fit.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <random>
 
+#include "calib/transform_fit.h"
 #include "linalg/error.h"
+#include "linalg/rotation.h"
+#include "tests/calib/sample_choice.h"
 #include "tests/calib/sample_moments.h"
 
 namespace oscar {
@@ -89,6 +93,91 @@ TEST(AutoFit, NoRecipeChangesALogit) {
   }
 }
 
+// Of head `head`, rows as they come: (k - mean) X is what is stored.
+struct Whole {
+  Matrix x, query;  // queries: q query
+  Vector mean;
+};
+Whole WholeOf(const AutoSide& side, int64_t head) {
+  const int64_t matrix = side.num_rotations == 1 ? 0 : head;
+  const Vector d = side.pair_scale.empty() ? Vector(Vector::Ones(side.dim))
+                                           : RowAt(side.pair_scale, head, side.dim);
+  const Matrix m = MatrixAt(side.rotation, matrix, side.dim);
+  const Matrix mq =
+      side.query_rotation.empty() ? m : MatrixAt(side.query_rotation, matrix, side.dim);
+  return {d.asDiagonal() * m, d.cwiseInverse().asDiagonal() * mq,
+          side.mean.empty() ? Vector() : RowAt(side.mean, head, side.dim).cwiseQuotient(d)};
+}
+
+// Matrix and mean of each head are those of the transform that the recipe names.
+TEST(AutoFit, EveryHeadsFitIsThatOfItsRecipe) {
+  const LayerMoments moments = SampleMoments(2, 90, 5);
+  std::vector<KeyRecipe> recipes = AllRecipes();
+  recipes.push_back({.per_head = true, .composition = Composition::kRH});
+  recipes.push_back({.kind = KeyTransformKind::kBalanced, .epsilon = 0.3, .per_head = true});
+  int compared = 0;
+  for (const KeyRecipe& recipe : recipes) {
+    if (!recipe.per_head) continue;
+    const AutoSide side = FitOne(moments, recipe, {{.rotary_dim = 8}, false});
+    for (int64_t head = 0; head < 2; ++head) {
+      const KeyFit expected = FitKeyTransform(moments, head,
+                                              {.kind = recipe.kind,
+                                               .centred = recipe.centred,
+                                               .epsilon = recipe.epsilon,
+                                               .power_of_two = recipe.power_of_two,
+                                               .pairs = {.rotary_dim = 8},
+                                               .composition = recipe.composition});
+      const Whole found = WholeOf(side, head);
+      EXPECT_LT((found.x - expected.transform.x).norm(), 1e-9 * found.x.norm()) << recipe.Name();
+      EXPECT_LT((found.query - expected.transform.inverse.transpose()).norm(),
+                1e-9 * found.query.norm())
+          << recipe.Name();
+      ASSERT_EQ(found.mean.size(), expected.mean.size()) << recipe.Name();
+      EXPECT_TRUE(!recipe.centred || (found.mean - moments.KeyMean(head)).norm() < 1e-12);
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 16);
+}
+
+// One rotation for all heads is fitted to the mean of what it meets: queries divided by scales.
+TEST(AutoFit, ASharedFitFlattensTheMeanOfItsHeads) {
+  const LayerMoments moments = SampleMoments(2, 90, 5);
+  for (const bool scaled : {false, true}) {
+    const KeyTransformKind kind = scaled ? KeyTransformKind::kPairScaled : KeyTransformKind::kOscar;
+    const AutoSide side = FitOne(moments, {.kind = kind}, {{.rotary_dim = 8}, false});
+    ASSERT_EQ(side.num_rotations, 1);
+    std::vector<Matrix> queries;
+    for (int64_t head = 0; head < 2; ++head) {
+      const Vector d =
+          scaled ? RowAt(side.pair_scale, head, 8).cwiseInverse() : Vector(Vector::Ones(8));
+      queries.emplace_back(d.asDiagonal() * moments.QueryCovariance(head) * d.asDiagonal());
+    }
+    const Matrix r = MatrixAt(side.rotation, 0, 8);
+    EXPECT_NEAR(ImportanceMaxOverMean(r, MeanOverHeads(queries)), 1, 1e-9);
+    EXPECT_GT(ImportanceMaxOverMean(r, queries[0]), 1 + 1e-4);
+  }
+}
+
+TEST(AutoFit, ValuesAreFittedToTheTargetTheirRecipeNames) {
+  const LayerMoments moments = SampleMoments(2, 90, 5);
+  for (const ValueTarget target : {ValueTarget::kAttentionOutput, ValueTarget::kDiagonal}) {
+    const std::vector<AutoSide> sides =
+        FitValues(moments, {{.target = target}, {.target = target, .per_head = true}});
+    ASSERT_EQ(sides[0].num_rotations, 1);
+    ASSERT_EQ(sides[1].num_rotations, 2);
+    const std::vector<Matrix> heads = {moments.ValueCovariance(0, target),
+                                       moments.ValueCovariance(1, target)};
+    const Matrix shared = MatrixAt(sides[0].rotation, 0, 4);
+    EXPECT_NEAR(ImportanceMaxOverMean(shared, MeanOverHeads(heads)), 1, 1e-9);
+    EXPECT_GT(ImportanceMaxOverMean(shared, heads[1]), 1 + 1e-4);
+    for (int64_t head = 0; head < 2; ++head) {
+      const Matrix own = MatrixAt(sides[1].rotation, head, 4);
+      EXPECT_NEAR(ImportanceMaxOverMean(own, heads[static_cast<size_t>(head)]), 1, 1e-9);
+    }
+  }
+}
+
 TEST(AutoFit, FoldedScalesCommuteWithRopeAndAreSharedWhereWeightsAre) {
   const LayerMoments moments = SampleMoments(2, 90, 5);
   const KeyRecipe recipe{.kind = KeyTransformKind::kPairScaled, .per_head = true};
@@ -103,9 +192,11 @@ TEST(AutoFit, FoldedScalesCommuteWithRopeAndAreSharedWhereWeightsAre) {
   // What is not folded need not be shared, and is no pair_scale.
   KeyRecipe unfolded = recipe;
   unfolded.folded = false;
-  const AutoSide side = FitOne(moments, unfolded, {{.rotary_dim = 8}, true});
+  const AutoSide side = FitOne(moments, unfolded, {{.rotary_dim = 8}, true}),
+                 own = FitOne(moments, unfolded, {{.rotary_dim = 8}, false});
   EXPECT_TRUE(side.pair_scale.empty());
   EXPECT_EQ(side.query_rotation.size(), side.rotation.size());
+  EXPECT_EQ(side.rotation, own.rotation);
 }
 
 TEST(AutoFit, PowersOfTwoAreThat) {
@@ -150,7 +241,11 @@ TEST(AutoChoice, JsonRoundTripIsExact) {
       .kind = KeyTransformKind::kBalanced, .epsilon = 0.1, .per_head = true, .centred = true};
   choice.values = {.target = ValueTarget::kDiagonal, .per_head = true};
   choice.k_bits = 3;
-  choice.k_options = {{.bits = 2, .clip = {0.9, 0.92}, .score = 1.0 / 3, .check = 0.5},
+  choice.k_options = {{.bits = 2,
+                       .clip = {0.9, 0.92},
+                       .score = 1.0 / 3,
+                       .check = 0.5,
+                       .in_windows = {1.0 / 3, 2.0}},
                       {.bits = 3,
                        .clip = {0.96, 0.98},
                        .score = 0.1,
@@ -170,41 +265,60 @@ TEST(AutoChoice, JsonRoundTripIsExact) {
   EXPECT_EQ(read.keys, choice.keys);
   EXPECT_EQ(read.k_option().clip, (std::vector<double>{0.96, 0.98}));
   EXPECT_EQ(read.scores.at(0).score, 1.0 / 7);
-  Json broken = json;
-  broken["keys"].erase("centred");
-  EXPECT_THROW(ChoiceFromJson(broken, "choice"), InputError);
 }
 
-// Two halves that agree, and two that have nothing in common.
-TEST(Stability, SeesWhatHalvesShare) {
-  const LayerMoments first = SampleMoments(0, 400, 1);
-  LayerMoments all = first;
-  all.Merge(SampleMoments(0, 400, 2));
-  const Stability same = MeasureStability(all, first);
-  EXPECT_TRUE(same.measured);
-  EXPECT_EQ(same.tokens, 400);
-  EXPECT_GT(same.k_kept, kStableShare);
-  EXPECT_FALSE(same.unstable);
+TEST(AutoChoice, ARatioTakesItsScoresAlong) {
+  SideOption option{.clip = {0.9, 0.94},
+                    .score = 1,
+                    .check = 2,
+                    .ratios = {0.9, 0.94},
+                    .curve = {3, 4},
+                    .check_curve = {5, 6},
+                    .in_windows = {7},
+                    .windows_curve = {{8}, {9}}};
+  option.SetRatio(0.94);
+  EXPECT_EQ(option.clip, std::vector<double>{0.94});
+  EXPECT_EQ(option.score, 4);
+  EXPECT_EQ(option.check, 6);
+  EXPECT_EQ(option.in_windows, std::vector<double>{9});
+}
 
-  LayerMoments mirrored = SampleMoments(0, 400, 2);  // its last channels lead; the mirror's first
-  std::vector<double> query = mirrored.query;
-  for (size_t head = 0; head < 2; ++head) {
-    for (size_t i = 0; i < 8; ++i) {
-      for (size_t j = 0; j < 8; ++j)
-        mirrored.query[head * 64 + i * 8 + j] = query[head * 64 + (7 - i) * 8 + (7 - j)];
+TEST(AutoChoice, AMemberThatIsMissingOrMakesNoSenseIsNamed) {
+  const LayerMoments moments = SampleMoments(2, 90, 5);
+  const Json json = ChoiceToJson(SampleChoice(moments, SampleRecipes().back()));
+  const auto message = [&](const std::function<void(Json&)>& edit) {
+    Json broken = json;
+    edit(broken);
+    try {
+      ChoiceFromJson(broken, "file");
+    } catch (const InputError& error) {
+      return std::string(error.what());
     }
-  }
-  all = first;
-  all.Merge(mirrored);
-  const Stability other = MeasureStability(all, first);
-  EXPECT_LT(other.k_kept, 0.5);
-  EXPECT_GT(other.k_angle, 60);
-  EXPECT_TRUE(other.unstable);
-
-  LayerMoments few = SampleMoments(0, 60, 1);
-  all = few;
-  all.Merge(SampleMoments(0, 60, 2));
-  EXPECT_TRUE(MeasureStability(all, few).few_tokens);  // 60 < 20 * 8
+    return std::string();
+  };
+  EXPECT_EQ(message([](Json&) {}), "");
+  const struct {
+    std::function<void(Json&)> edit;
+    const char* said;
+  } cases[] = {
+      {[](Json& j) { j["keys"].erase("centred"); }, "centred"},
+      {[](Json& j) { j["keys"]["transform"] = "rotated"; }, "file: "},
+      {[](Json& j) { j["values"]["target"] = 3; }, "target"},
+      {[](Json& j) { j["k_bits"] = 7; }, "k_options has none with the 7 bits"},
+      {[](Json& j) { j["v_options"] = Json::array(); }, "v_options has none with the 2 bits"},
+      {[](Json& j) { j["k_options"][1]["bits"] = 2; }, "k_options should have ascending bits"},
+      {[](Json& j) { j["k_options"][0]["clip"] = Json::array(); }, "a clip ratio each"},
+      {[](Json& j) { j["k_options"][0]["clip"] = {"x"}; }, "clip is no list of numbers"},
+      {[](Json& j) {
+         j["k_options"][0]["curve"] = {1, 2, 3};
+       },
+       "a score for each clip ratio"},
+      {[](Json& j) { j["k_options"][0]["in_windows"] = {1}; }, "a score for each of the windows"},
+      {[](Json& j) { j["windows"] = Json::array(); }, "each of the windows"},
+      {[](Json& j) { j.erase("guard"); }, "guard"},
+  };
+  for (const auto& broken : cases)
+    EXPECT_NE(message(broken.edit).find(broken.said), std::string::npos) << broken.said;
 }
 
 }  // namespace

@@ -6,13 +6,20 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "calib/bit_allocation.h"
+
 namespace oscar {
 namespace {
+
+constexpr double kValueRate = 0.2;  // nats for the square of values' errors, in all layers here
 
 // A layer whose key KL at 2 bits is `kl` and falls fourfold with each bit.
 AutoChoice Layer(double kl) {
   AutoChoice choice;
   choice.made = true;
+  choice.k_output_error = std::sqrt(kValueShare * kl / kValueRate);
   choice.windows = {{{64, 256}, 10}, {{0, 0}, 10}, {{128, 1024}, 10}};
   double score = kl;
   for (const int bits : {2, 3, 4}) {
@@ -62,13 +69,58 @@ TEST(AutoPlan, KeysOfTheWorstLayersGetTheFirstBits) {
   EXPECT_NEAR(plan.bits, 2 + 1.0 / 3, 1e-12);
 }
 
-TEST(AutoPlan, ValuesWaitUntilKeysHaveFour) {
-  std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
-  PlanLayers({.bits = 3.2}, kThree, choices);
-  EXPECT_EQ(KBits(choices), (std::vector<int>{4, 4, 4}));
-  int v_bits = 0;
-  for (const AutoChoice& choice : choices) v_bits += choice.v_bits;
-  EXPECT_EQ(v_bits, 7);  // 0.2 of 6 elements' bits: one bit for one layer
+// Values' errors 0.15, 0.1, 0.075 are worth 0.2 of their squares: 0.0025 for the third bit, which
+// comes after the keys of the first and the last layer have four (0.056 and 0.019 for the fourth)
+// and after the third of the middle one (0.0075), but before its fourth (0.0019).
+TEST(AutoPlan, ValuesComeWhenKeysGainLess) {
+  const auto choose = [](double bits) {
+    std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
+    PlanLayers({.bits = bits}, kThree, choices);
+    return choices;
+  };
+  std::vector<AutoChoice> choices = choose(2 + 5.0 / 6);
+  EXPECT_EQ(KBits(choices), (std::vector<int>{4, 3, 4}));
+  for (const AutoChoice& choice : choices) EXPECT_EQ(choice.v_bits, 2);
+  choices = choose(2 + 8.0 / 6);
+  EXPECT_EQ(KBits(choices), (std::vector<int>{4, 3, 4}));
+  for (const AutoChoice& choice : choices) EXPECT_EQ(choice.v_bits, 3);
+  EXPECT_EQ(KBits(choose(2 + 9.0 / 6)), (std::vector<int>{4, 4, 4}));
+}
+
+// Scales and zeros are paid for: rows of 64 in groups of 32 and of 16 values.
+TEST(AutoPlan, TheBudgetHoldsMetadata) {
+  const LayerElements whole = ElementsOf(2, 64, 32, 0), groups = ElementsOf(2, 64, 32, 16);
+  EXPECT_EQ(whole.k, 128);
+  EXPECT_EQ(whole.v, 64);
+  EXPECT_EQ(whole.metadata_bits, 2 * 2 * 32);
+  EXPECT_EQ(groups.metadata_bits, 2 * (4 + 2) * 32);
+  EXPECT_EQ(LeastStoredBits({{.k = 256, .v = 256, .metadata_bits = 128}}), 2.25);
+  const std::vector<LayerElements> layers(3, {.k = 256, .v = 256, .metadata_bits = 128});
+  const auto plan = [&](double bits) {
+    std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
+    return PlanLayers({.bits = bits}, layers, choices);
+  };
+  EXPECT_EQ(plan(2).bits, 2);
+  EXPECT_EQ(plan(2).stored_bits, 2.25);
+  EXPECT_EQ(plan(2.25).stored_bits, 2.25);
+  EXPECT_NEAR(plan(2.25 + 1.0 / 6).bits, 2 + 1.0 / 6, 1e-12);
+  for (double bits = 2.25; bits <= 4; bits += 0.13) EXPECT_LE(plan(bits).stored_bits, bits + 1e-9);
+}
+
+// Layers alike, values as much in need as keys: everyone gets the same.
+TEST(AutoPlan, AlikeLayersGetEqualBits) {
+  for (const int bits : {2, 3, 4}) {
+    std::vector<AutoChoice> choices(3, Layer(0.1));
+    for (AutoChoice& choice : choices) {
+      for (size_t i = 0; i < choice.v_options.size(); ++i)
+        choice.v_options[i].score = std::sqrt(choice.k_options[i].score / kValueRate);
+    }
+    PlanLayers({.bits = static_cast<double>(bits)}, kThree, choices);
+    for (const AutoChoice& choice : choices) {
+      EXPECT_EQ(choice.k_bits, bits);
+      EXPECT_EQ(choice.v_bits, bits);
+    }
+  }
 }
 
 TEST(AutoPlan, NeverSpendsMoreThanTheBudget) {
@@ -91,6 +143,17 @@ TEST(AutoPlan, WindowsChangeOnlyIfAskedAndWithinTheBudget) {
   EXPECT_EQ(windows(true, 2 + price), 256);
   // All keys have their bits, and the windows are worth more than bits of values.
   EXPECT_EQ(windows(true, 3 + price), 1024);
+}
+
+// Of all layers together: neither the first nor the last decides.
+TEST(AutoPlan, TheSharedRatioIsThatOfTheSummedScores) {
+  for (const size_t worst : {0, 1, 2}) {
+    std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.1), Layer(0.1)};
+    choices[worst].k_options[0].curve = {0.3, 0.9};
+    PlanLayers({.consumer = Consumer::kSglang}, kThree, choices);
+    for (const AutoChoice& choice : choices)
+      EXPECT_EQ(choice.k_option().clip, std::vector<double>{0.90}) << worst;
+  }
 }
 
 TEST(AutoPlan, OneRatioForAllLayersWhereAConsumerTakesNoMore) {

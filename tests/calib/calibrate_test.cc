@@ -166,6 +166,16 @@ TEST(Calibrate, OptionsThatDoNotFitTheModelAreRefused) {
   EXPECT_NO_THROW(CheckCalibration(input));
   input.options.clip.candidates = {0.9, 0.8};
   EXPECT_THROW(CheckCalibration(input), UsageError);
+  // Heads of 64: a 16-bit scale and zero are half a bit per value, in groups of 32 one.
+  input.options.clip.candidates = {0.9};
+  input.options.automatic = {.enabled = true, .bits = 2.9};
+  EXPECT_THROW(CheckCalibration(input), UsageError);
+  input.options.clip.quant_group_size = 0;
+  EXPECT_NO_THROW(CheckCalibration(input));
+  input.options.automatic.bits = 2.49;
+  EXPECT_THROW(CheckCalibration(input), UsageError);
+  input.options.automatic.bits = 2;
+  EXPECT_NO_THROW(CheckCalibration(input));
 }
 
 // Arithmetic alone: nothing here runs on the GPU it speaks of.

@@ -7,11 +7,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 
 #include "calib/fit.h"
 #include "calib/moments_file.h"
 #include "linalg/error.h"
+#include "tests/calib/sample_choice.h"
 #include "tests/calib/sample_moments.h"
 #include "tests/support/test_data.h"
 
@@ -63,6 +65,122 @@ TEST(LayerFile, RoundTripIsExact) {
   const fs::path again = path.parent_path() / "again.h5";
   WriteLayerFile(again, read);
   EXPECT_EQ(Bytes(path), Bytes(again));
+}
+
+AutoChoice EveryNumberSet(const LayerMoments& moments, const SampleRecipe& recipe) {
+  AutoChoice choice = SampleChoice(moments, recipe);
+  choice.context = 32768;
+  choice.text_length = 2048;
+  choice.k_bits = 4;
+  choice.v_bits = 3;
+  choice.k_check = 0.1;
+  choice.k_hadamard = 0.2;
+  choice.k_output_error = 0.07;
+  choice.v_check = 0.3;
+  choice.v_hadamard = 1.0 / 3;
+  choice.v_fallback = "attention_output shared r_h_pbr";
+  choice.rows = 48;
+  choice.rows_in_windows = true;
+  choice.refined = true;
+  choice.refined_kl = 0.01;
+  choice.unrefined_kl = 0.02;
+  choice.stability = {.measured = true,
+                      .k_cost = 0.25,
+                      .v_cost = 0.125,
+                      .k_angle = 85.5,
+                      .tokens = 700,
+                      .unstable = true};
+  choice.scores = {{"k", choice.keys.Name(), 2, 0.92, 64, 1.0 / 7, 0.2}};
+  return choice;
+}
+
+void ExpectSide(const AutoSide& read, const AutoSide& wrote) {
+  EXPECT_EQ(read.num_rotations, wrote.num_rotations);
+  EXPECT_EQ(read.dim, wrote.dim);
+  EXPECT_EQ(read.rotation, wrote.rotation);
+  EXPECT_EQ(read.query_rotation, wrote.query_rotation);
+  EXPECT_EQ(read.pair_scale, wrote.pair_scale);
+  EXPECT_EQ(read.mean, wrote.mean);
+}
+
+TEST(LayerFile, EveryKindOfChoiceComesBackExactly) {
+  std::vector<SampleRecipe> recipes = SampleRecipes();
+  recipes[1].k_clip = {0.9, 0.94};
+  recipes[2].quant_group_size = 4;
+  for (const SampleRecipe& recipe : recipes) {
+    const fs::path path = TestScratch("layer-choice") / "layer.h5";
+    LayerResult wrote = Sample();
+    wrote.automatic = EveryNumberSet(wrote.moments, recipe);
+    wrote.automatic.k_options[0].check_curve = {0.3};
+    wrote.automatic.k_options[0].windows_curve = {{0.1, 1.0 / 3, 0.7}};
+    AutoArm arm{{.k_bits = 3, .v_bits = 4, .k_clip = 0.9, .v_clip = 0.88}, {}};
+    arm.arm.name = "auto";
+    arm.arm.rows = 9;
+    arm.arm.kl_max = 0.5;
+    wrote.auto_arms = {arm, arm};
+    wrote.auto_arms[1].point.k_clip = 0;
+    WriteLayerFile(path, wrote);
+    const LayerResult read = ReadLayerFile(path);
+    SCOPED_TRACE(recipe.keys.Name());
+    ASSERT_TRUE(read.automatic.made);
+    EXPECT_EQ(read.automatic.keys, recipe.keys);
+    EXPECT_EQ(read.automatic.values, recipe.values);
+    EXPECT_EQ(ChoiceToJson(read.automatic), ChoiceToJson(wrote.automatic));
+    ExpectSide(read.automatic.k, wrote.automatic.k);
+    ExpectSide(read.automatic.v, wrote.automatic.v);
+    ASSERT_EQ(read.auto_arms.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(read.auto_arms[i].point, wrote.auto_arms[i].point);
+      EXPECT_EQ(read.auto_arms[i].arm.rows, 9);
+      EXPECT_EQ(read.auto_arms[i].arm.kl_max, 0.5);
+    }
+    const fs::path again = path.parent_path() / "again.h5";
+    WriteLayerFile(again, read);
+    EXPECT_EQ(Bytes(path), Bytes(again));
+  }
+}
+
+std::string Message(const fs::path& path) {
+  try {
+    ReadLayerFile(path);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LayerFile, ATruncatedOneIsAnErrorThatNamesIt) {
+  const fs::path path = TestScratch("layer-short") / "layer.h5";
+  LayerResult wrote = Sample();
+  wrote.automatic = SampleChoice(wrote.moments, SampleRecipes().back());
+  WriteLayerFile(path, wrote);
+  const std::string whole = Bytes(path);
+  for (const size_t size : {size_t{0}, size_t{100}, whole.size() / 2, whole.size() - 1}) {
+    std::ofstream(path, std::ios::binary) << whole.substr(0, size);
+    EXPECT_NE(Message(path).find("layer.h5"), std::string::npos) << size;
+  }
+}
+
+TEST(LayerFile, ASideThatDoesNotFitTheLayerIsAnError) {
+  const fs::path path = TestScratch("layer-side") / "layer.h5";
+  const auto message = [&](const std::function<void(AutoChoice&)>& edit) {
+    LayerResult wrote = Sample();
+    wrote.automatic = SampleChoice(wrote.moments, SampleRecipes().back());
+    edit(wrote.automatic);
+    WriteLayerFile(path, wrote);
+    return Message(path);
+  };
+  EXPECT_EQ(message([](AutoChoice&) {}), "");
+  for (const auto& edit :
+       {+[](AutoChoice& c) { c.k.rotation.pop_back(); },
+        +[](AutoChoice& c) { c.k.query_rotation.pop_back(); },
+        +[](AutoChoice& c) { c.k.mean.pop_back(); }, +[](AutoChoice& c) { c.k.pair_scale = {1}; },
+        +[](AutoChoice& c) { c.k.num_rotations = 3; }, +[](AutoChoice& c) { c.k.dim = 4; }}) {
+    EXPECT_NE(message(edit).find("/auto/k does not fit 2 KV heads of dimension 8"),
+              std::string::npos);
+  }
+  EXPECT_NE(message([](AutoChoice& c) { c.v.rotation.clear(); }).find("/auto/v"),
+            std::string::npos);
 }
 
 TEST(MomentsFile, RoundTripAndIds) {

@@ -33,7 +33,7 @@ RefinementProblem Problem(at::Device device) {
     const at::Tensor q = draw({kTokens, 2 * kHeads, kDim}), k = draw({kTokens, kHeads, kDim}),
                      v = draw({kTokens, kHeads, kDim});
     sequences.push_back(
-        {q.to(device), k.mul(scale).add(problem.key_mean).to(device), v.to(device)});
+        {q.to(device), k.mul(scale).add(problem.key_mean).to(device), v.mul(scale).to(device)});
   }
   problem.rows = SplitRows(std::move(sequences));
   return problem;
@@ -59,8 +59,9 @@ TEST(GpuRefinement, IsThatOfTheCpu) {
       if (side == 0) {
         EXPECT_NEAR(device[side].loss_before[head] / host[side].loss_before[head], 1, 1e-3);
       }
-      EXPECT_LT(device[side].loss_after[head], device[side].loss_before[head]);
-      EXPECT_NEAR(device[side].loss_after[head] / host[side].loss_after[head], 1, 0.1);
+      EXPECT_LT(device[side].loss_after[head], 0.6 * device[side].loss_before[head]);
+      // Steps of one sequence each part ways by the last bits.
+      EXPECT_NEAR(device[side].loss_after[head] / host[side].loss_after[head], 1, 0.5);
     }
     const at::Tensor wide = device[side].transform.to(at::kDouble);
     const at::Tensor residual =

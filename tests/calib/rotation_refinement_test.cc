@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -196,6 +197,47 @@ TEST(RotationRefinement, IsAFunctionOfItsRows) {
   const RefinedSide one = RefineKeys(Problem(), Identity(), Options(20)),
                     two = RefineKeys(Problem(), Identity(), Options(20));
   EXPECT_TRUE(one.transform.equal(two.transform));
+}
+
+// A sequence or two make a step, by turns; none is left out.
+TEST(RotationRefinement, TakesSequencesByTurns) {
+  const auto refined = [](int64_t per_step, uint64_t second) {
+    RefinementProblem problem = Problem();
+    EXPECT_EQ(problem.rows.fit.size(), 2U);
+    problem.rows.fit[1] = Sequence(second);
+    RefinementOptions options = Options(6);
+    options.check_every = 1;
+    options.k_sequences_per_step = per_step;
+    return RefineKeys(problem, Identity(), options).transform;
+  };
+  EXPECT_TRUE(refined(0, 2).equal(refined(2, 2)));
+  EXPECT_TRUE(refined(5, 2).equal(refined(2, 2)));  // never the same twice in a step
+  EXPECT_FALSE(refined(1, 2).equal(refined(2, 2)));
+  EXPECT_FALSE(refined(1, 2).equal(refined(1, 8)));
+}
+
+// The tokens left out are those that weigh least.
+TEST(RefinementLoss, ValuesMayBeFittedToTheHeaviestTokens) {
+  const RefinementProblem problem = Problem();
+  const RefinementLoss losses(problem, Options(0), at::kCPU);
+  const HeadTransforms start = {Identity().transform.expand({kHeads, -1, -1}), {}};
+  const auto loss = [&](int64_t tokens) {
+    const RefinementSample sample = losses.PrepareValues(Sequence(9), start, tokens);
+    EXPECT_EQ(sample.values.size(1), tokens == 0 ? kTokens : std::min(tokens, kTokens));
+    EXPECT_EQ(sample.probabilities.size(3), sample.values.size(1));
+    return losses.Values(sample, start);
+  };
+  const at::Tensor all = loss(0);
+  EXPECT_TRUE(loss(1000).equal(all));
+  const at::Tensor share = loss(20) / all;
+  for (int64_t head = 0; head < kHeads; ++head) {
+    EXPECT_GT(share[head].item<double>(), 0.6);
+    EXPECT_LT(share[head].item<double>(), 1.4);
+  }
+  const RefinementSample whole = losses.PrepareValues(Sequence(9), start, 0),
+                         half = losses.PrepareValues(Sequence(9), start, 20);
+  const double kept = half.probabilities.square().sum().item<double>();
+  EXPECT_GT(kept, 0.8 * whole.probabilities.square().sum().item<double>());
 }
 
 TEST(RotationRefinement, NoStepsGiveTheStart) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <string>
 
+#include "linalg/eigh.h"
 #include "linalg/error.h"
 #include "tests/linalg/random_values.h"
 
@@ -111,6 +112,32 @@ TEST(BalancedTransform, RefusesWhatIsNoMoment) {
       NumericalError);
 }
 
+// A wrong moment is named as such, before any root of it spreads NaN.
+TEST(BalancedTransform, SaysThatAMomentIsNone) {
+  const Matrix c = RandomCovariance(kDim, 1);
+  Matrix indefinite = c;
+  indefinite(0, 1) = indefinite(1, 0) = 10 * c.trace();
+  try {
+    BalancedTransform(indefinite, c, 1e-3, Composition::kRH, "head 5");
+    FAIL();
+  } catch (const NumericalError& error) {
+    EXPECT_NE(std::string(error.what()).find("head 5"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("negative eigenvalue"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Shrunk, AddsAShareOfTheMeanEigenvalue) {
+  const Matrix c = RandomCovariance(kDim, 1);
+  const Matrix added = Shrunk(c, 0.5) - c;
+  const Matrix expected = 0.5 * c.trace() / kDim * Matrix::Identity(kDim, kDim);
+  EXPECT_LT((added - expected).cwiseAbs().maxCoeff(), 1e-12 * c.trace());
+  Matrix one = Matrix::Zero(kDim, kDim);
+  one(3, 3) = 7;
+  const Vector values = SymmetricEigenbasis(Shrunk(one, 0.1), "test").eigenvalues;
+  EXPECT_NEAR(values[kDim - 1] / values[0], kDim / 0.1 + 1, 1e-6);  // the bound that is promised
+}
+
 TEST(RopePairs, KnowBothLayouts) {
   const RopePairs half{8, false}, interleaved{8, true};
   EXPECT_EQ(half.Partner(1), 5);
@@ -159,8 +186,20 @@ TEST(PairScales, BoundChannelsOutOfUse) {
   EXPECT_NEAR(d[1], 1 / kMaxPairScale, 1e-15);
   EXPECT_NEAR(d[2], kMaxPairScale, 1e-9);
   EXPECT_EQ(d[3], 1);
+  // Where the channels in use want 2, the others stand about 2.
+  const Vector about = PairScales(16 * c, s, {{0, false}}, "test");
+  EXPECT_NEAR(about[0], 2, 1e-12);
+  EXPECT_NEAR(about[1], 2 / kMaxPairScale, 1e-12);
+  EXPECT_NEAR(about[2], 2 * kMaxPairScale, 1e-9);
+  EXPECT_NEAR(about[3], 2, 1e-12);
   EXPECT_THROW(PairScales(Vector::Zero(4), s, {{4, false}}, "test"), NumericalError);
-  EXPECT_THROW(PairScales(c, -s, {{4, false}}, "test"), NumericalError);
+  for (const int64_t channel : {0, 1}) {  // the others would do without
+    Vector negative = s;
+    negative[channel] = -1e-9;
+    EXPECT_THROW(PairScales(c, negative, {{0, false}}, "test"), NumericalError) << channel;
+    EXPECT_THROW(PairScales(negative, Vector::Ones(4), {{0, false}}, "test"), NumericalError)
+        << channel;
+  }
   EXPECT_THROW(PairScales(c, Vector::Constant(4, NAN), {{4, false}}, "test"), NumericalError);
 }
 
@@ -175,6 +214,13 @@ TEST(ScaledRotation, IsOscarOfTheScaledQueries) {
             1e-12);
   EXPECT_NEAR(MaxOverMean(scaled.inverse * c * scaled.inverse.transpose()), 1, 1e-10);
   EXPECT_LT(TraceProduct(scaled, c, s), TraceProduct(plain, c, s));
+}
+
+TEST(ScaledRotation, RefusesScalesThatAreNotFinite) {
+  const Matrix c = RandomCovariance(kDim, 1);
+  Vector d = Vector::Ones(kDim);
+  d[4] = INFINITY;
+  EXPECT_THROW(ScaledRotation(d, c, Composition::kRHPbr, "test"), NumericalError);
 }
 
 TEST(Centred, TakesTheMeanAway) {

@@ -65,6 +65,34 @@ TEST(KMeans1d, WeightsAreRepetitions) {
   EXPECT_FLOAT_EQ(KMeans1d(x, weights, {1, 50, 0})[0], (1 + 4 + 7 + 36) / 11.0F);
 }
 
+// Every way to cut sorted values into three intervals, weights random: the best of a few seeds is
+// the best there is.
+TEST(KMeans1d, TheBestSeedIsTheWeightedOptimum) {
+  const Floats x = SortedNormal(60, 11);
+  const std::vector<double> random = RandomRows(1, 60, 12);
+  Floats weights;
+  for (const double w : random) weights.push_back(static_cast<float>(w * w));
+  const auto part = [&](size_t begin, size_t end) {
+    double w = 0, wx = 0, sum = 0;
+    for (size_t i = begin; i < end; ++i) {
+      w += weights[i];
+      wx += double{weights[i]} * x[i];
+    }
+    for (size_t i = begin; i < end; ++i) sum += weights[i] * std::pow(x[i] - wx / w, 2);
+    return sum;
+  };
+  double best = std::numeric_limits<double>::infinity(), all = 0;
+  for (const float w : weights) all += w;
+  for (size_t a = 1; a < 59; ++a) {
+    for (size_t b = a + 1; b < 60; ++b)
+      best = std::min(best, (part(0, a) + part(a, b) + part(b, 60)) / all);
+  }
+  double found = std::numeric_limits<double>::infinity();
+  for (uint64_t seed = 0; seed < 10; ++seed)
+    found = std::min(found, KMeansDistortion(x, weights, KMeans1d(x, weights, {3, 50, seed})));
+  EXPECT_NEAR(found / best, 1, 1e-5);
+}
+
 TEST(KMeans1d, IsAFunctionOfItsSeed) {
   const Floats x = SortedNormal(1000, 4);
   EXPECT_EQ(KMeans1d(x, {}, {16, 3, 1}), KMeans1d(x, {}, {16, 3, 1}));

@@ -32,6 +32,11 @@ const fs::path& Calibrated() {
   return artifact;
 }
 
+std::string ReadText(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 fs::path Copy(const std::string& name) {
   const fs::path path = TestScratch("validate_" + name) / "artifact";
   fs::copy(Calibrated(), path);
@@ -202,6 +207,18 @@ TEST(ValidateProgram, NeedlesAtDepthsAndReportsOfTwoModelsOnOnePage) {
   ASSERT_EQ(exit.code, 0) << exit.all();
   EXPECT_NE(exit.out.find("comparison.html"), std::string::npos);
   EXPECT_EQ(ReadJsonFile(scratch / "both" / "comparison.json").at("models").size(), 2U);
+  EXPECT_TRUE(fs::exists(scratch / "both" / "comparison.csv"));
+  const fs::path page = scratch / "page.md";
+  std::ofstream(page) << "a\n<!-- oscar-validate --combine: begin -->\nold\n"
+                         "<!-- oscar-validate --combine: end -->\nb\n";
+  ASSERT_EQ(
+      combine({"-o", scratch / "table", "--table-rows", "hadamard", "--table-into", page}).code, 0);
+  const std::string table = ReadText(scratch / "table" / "comparison.md"), text = ReadText(page);
+  EXPECT_NE(text.find(table + "<!-- oscar-validate --combine: end -->\nb\n"), std::string::npos);
+  EXPECT_EQ(text.find("old"), std::string::npos);
+  EXPECT_EQ(combine({"-o", scratch / "n", "--table-rows", "no_such_arm"}).code, 2);
+  EXPECT_EQ(combine({"-o", scratch / "n", "--table-into", scratch / "absent"}).code, 3);
+  EXPECT_FALSE(fs::exists(scratch / "n"));
   EXPECT_EQ(combine({}).code, 2);                                         // no -o
   EXPECT_EQ(combine({"-o", scratch / "x", "--model", Model()}).code, 2);  // nothing is validated
   EXPECT_EQ(combine({"-o", scratch / "both"}).code, 3);                   // exists

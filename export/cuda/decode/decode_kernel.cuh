@@ -33,17 +33,17 @@ struct DecodeSharedLayout {
 };
 
 // Loads the unit's queries and leaves in shared memory: fp16 rows scaled by a power of two so that
-// the largest value lies in [2^14, 2^15), and by 4^-(octet % 4); sums of the scaled values over
-// granules of 32 dims. Returns the power of two. All threads.
+// the largest value lies in [2^14, 2^15), and by 4^-(octet % 4); the rows as they are; sums of
+// the scaled values over granules of 32 dims. Returns the power of two. All threads.
 template <class Shape>
 __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t* shared) {
   using Layout = DecodeSharedLayout<Shape>;
   __half* rows = reinterpret_cast<__half*>(shared + Layout::kRows);
+  __nv_bfloat16* bf16_rows = reinterpret_cast<__nv_bfloat16*>(shared + Layout::kBf16Rows);
   float* sums = reinterpret_cast<float*>(shared + Layout::kSums);
   float* scratch = reinterpret_cast<float*>(shared + Layout::kScratch);
   constexpr int kGranules = Shape::kK / 32, kHeads = kUnitHeads / kDecodeWarps;  // of a warp
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  __nv_bfloat16* bf16_rows = reinterpret_cast<__nv_bfloat16*>(shared + Layout::kBf16Rows);
   float x[kHeads][kGranules];
   float largest = 0;
 #pragma unroll
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
     const int64_t slab = int64_t{__ldg(cache.window_of_request + request)} * cache.num_kv_heads;
     window_keys = cache.windows + (slab + kv_head) * WindowHeadValues(cache);
     window_values = window_keys + int64_t{WindowSlots(cache)} * Shape::kK;
-    if (!spread) prefetch(first_window);
+    if (!spread) prefetch(first_window);  // no gain where windows are much of what is read
   }
   // The window output is reordered in the ring's last slots.
   const int late_stages =

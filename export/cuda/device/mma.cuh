@@ -43,6 +43,15 @@ __device__ inline void MmaU8S8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+// The same with signed bytes in A.
+__device__ inline void MmaS8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                             uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
 // Four 8 x 8 matrices of 16-bit values from shared memory, as they are or each transposed; lane l
 // gives the address of row l % 8 of matrix l / 8.
 __device__ inline void LoadMatrices(uint32_t (&r)[4], uint32_t address) {
@@ -56,6 +65,22 @@ __device__ inline void LoadMatricesTransposed(uint32_t (&r)[4], uint32_t address
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(address)
                : "memory");
+}
+
+// The other way.
+__device__ inline void StoreMatrices(const uint32_t (&r)[4], uint32_t address) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+#else
+  const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t row = __shfl_sync(0xFFFFFFFFU, address, 8 * i + lane / 4);
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(row + lane % 4 * 4), "r"(r[i]) : "memory");
+  }
+#endif
 }
 
 // An 8 x 8 matrix of 16-bit values, row g in lanes 4g..4g+3, to its transpose.
@@ -77,8 +102,16 @@ __device__ inline uint32_t PackHalf2(float low, float high) {
 }
 
 __device__ inline uint32_t PackBf16x2(float low, float high) {
-  const __nv_bfloat162 b = __floats2bfloat162_rn(low, high);
-  return reinterpret_cast<const uint32_t&>(b);
+  uint32_t pair;  // not by __nv_bfloat162, which the compiler takes apart and copies
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+
+// threadIdx.x % 32, read again: what follows from it is not kept in registers all the time.
+__device__ inline int LaneAgain() {
+  int lane;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  return lane;
 }
 
 __device__ inline uint32_t SharedAddress(const void* shared) {
@@ -88,6 +121,10 @@ __device__ inline uint32_t SharedAddress(const void* shared) {
 // 16 bytes from global to shared memory, around L1; both 16-byte aligned.
 __device__ inline void CopyAsync16(uint32_t shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+}
+// 4 bytes.
+__device__ inline void CopyAsync4(uint32_t shared, const void* global) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared), "l"(global) : "memory");
 }
 // The same, or 16 zero bytes.
 __device__ inline void CopyAsync16OrZero(uint32_t shared, const void* global, bool copy) {

@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Codes of a tile in registers. Two bits: code(x) = clamp(trunc(x / scale + zero + 0.5), 0, 3) does
-// not fall as x grows, and so neither does the code that the two top bits of u = fma(x, slope,
-// offset) spell (u < -2, < 0, < 2, the rest), with slope near 2 / scale and offset near 2 zero - 3.
-// Both steps of a code between the same neighbouring bf16 values: then they are equal for all bf16
-// values. FitLine finds those neighbours with the exact formula, six divisions a row, and an offset
-// that steps there too. It may not exist (about one row in 2000 clipped ones, one in 50 unclipped),
-// and then the row is divided value by value. Trap: clipped values need no clamping only because
-// the smallest and largest value of the group have the codes 0 and 3, which FitLine includes.
+// not fall as x grows, so it is the number of steps that x reaches: the smallest bf16 values whose
+// codes are 1, 2 and 3, found with the exact formula by six divisions a row. Tensor cores add the
+// steps up and shift them into place. A row that lacks a step between its own values (constant
+// rows, a step at zero itself) is divided value by value. Trap: clipped values need no clamping
+// only because every step lies between the smallest and the largest value of the group.
 #pragma once
 
 #include "export/cuda/write/register_rows.cuh"
@@ -64,22 +62,6 @@ __device__ inline float CodeSum(float x, const GroupFit& fit) {  // AffineCodeSu
   return __fadd_rn(__fadd_rn(DivideBy(x, fit.affine.scale, fit.inverse), fit.affine.zero), 0.5F);
 }
 
-// u of the file's comment is fma(x, slope, offset).
-struct TwoBitLine {
-  float slope, offset;
-  bool exact;
-};
-__device__ inline uint32_t TwoBitCode(uint32_t top_bits) {  // of one u or of words of many
-  return top_bits ^ (top_bits >> 1 & 0x55555555U) ^ 0xAAAAAAAAU;
-}
-
-// 2 / scale, with slope * scale / 2 - 1 from -3/4 to 1/4 of 2^-23: then a row that is symmetric
-// around 0, as clipped rows are, can step where u is -2 and 2 although u is rounded.
-__device__ inline float SlopeOf(const GroupFit& fit) {
-  const bool high = __fmaf_rn(fit.affine.scale, fit.inverse, -1) > 0x1p-25F;
-  return 2 * __uint_as_float(__float_as_uint(fit.inverse) - (high ? 1 : 0));
-}
-
 // The bf16 values between which the code reaches `code`.
 struct CodeStep {
   float below, reached;
@@ -96,34 +78,36 @@ __device__ inline CodeStep FindStep(const GroupFit& fit, float x, float code) {
   return {reached ? other : nearest, reached ? nearest : other, reached != other_reached};
 }
 
-// The line of a group. Lanes with q = 0 and 1 look at its lower and its upper end; both get the
-// line, and `exact` must hold in both.
-__device__ inline TwoBitLine FitLine(const GroupFit& fit, int q) {
-  const float scale = fit.affine.scale;
-  const float slope = SlopeOf(fit);
-  // The sum of quotient and zero is rounded, up to half a step of [1, 2).
+// The steps of a group, as lanes with q = 0 and 1 find them: `steps` has the pattern of code 1 or 3
+// in its low half and of code 2 in its high half. False if one is not there.
+__device__ inline bool FindSteps(const GroupFit& fit, int q, uint32_t& steps) {
+  const float half_scale = 0.5F * fit.affine.scale;
+  // Code c begins where 2 (x / scale + zero) - 3 reaches 2 c - 4; the sum of quotient and zero is
+  // rounded, up to half a step of [1, 2).
   const float offset = __fadd_rn(__fmaf_rn(2, fit.affine.zero, -3), 0x1p-23F);
-  const float level = q == 0 ? -2.0F : 2.0F;
-  const CodeStep end = FindStep(fit, (level - offset) * 0.5F * scale, q == 0 ? 1.0F : 3.0F);
-  const CodeStep middle = FindStep(fit, -offset * 0.5F * scale, 2);
-  // Offsets with which u reaches the levels at `reached` and not at `below`, as u is rounded.
-  const float margin = q == 0 ? 0x1p-24F : -0x1p-24F;
-  float low =
-      fmaxf(__fmul_ru(-slope, middle.reached), __fmaf_rn(-slope, end.reached, level) + margin);
-  float high = fminf(__fmul_rd(-slope, middle.below),
-                     __fmaf_rn(-slope, end.below, level) + (q == 0 ? 0 : margin));
-  low = fmaxf(low, __shfl_xor_sync(kWarp, low, 1));
-  high = fminf(high, __shfl_xor_sync(kWarp, high, 1));
-  TwoBitLine line = {slope, fminf(fmaxf(offset, low), high), false};
-  const auto agree = [&](const CodeStep& step, uint32_t code) {
-    const auto reached = [&](float x) {
-      return (TwoBitCode(__float_as_uint(__fmaf_rn(x, slope, line.offset)) >> 30) & 3) >= code;
-    };
-    return step.found & !reached(step.below) & reached(step.reached);
-  };
-  const bool inside = q == 0 ? end.below >= fit.min : end.reached <= fit.max;
-  line.exact = inside & agree(end, q == 0 ? 1 : 3) & agree(middle, 2);
-  return line;
+  const CodeStep end =
+      FindStep(fit, ((q == 0 ? -2.0F : 2.0F) - offset) * half_scale, q == 0 ? 1.0F : 3.0F);
+  const CodeStep middle = FindStep(fit, -offset * half_scale, 2);
+  steps = __byte_perm(__float_as_uint(end.reached), __float_as_uint(middle.reached), 0x7632);
+  return end.found & middle.found & (q == 0 ? end.below >= fit.min : end.reached <= fit.max);
+}
+
+// Values of rows that lane (quad, 2 h) holds, in all lanes of the quad.
+__device__ inline float OfRow(float x, int h) {
+  const int quad = static_cast<int>(threadIdx.x % 32) & ~3;
+  return __shfl_sync(kWarp, x, quad + 2 * h);
+}
+
+// Where the codes 1, 2 and 3 of a row's group begin, bf16 pairs of one value.
+struct CodeSteps {
+  uint32_t code[3];
+};
+__device__ inline CodeSteps StepsOfRow(uint32_t steps, int h) {
+  const int quad = static_cast<int>(threadIdx.x % 32) & ~3;
+  const uint32_t low = __shfl_sync(kWarp, steps, quad + 2 * h);
+  const uint32_t high = __shfl_sync(kWarp, steps, quad + 2 * h + 1);
+  return {{__byte_perm(low, low, 0x1010), __byte_perm(low, low, 0x3232),
+           __byte_perm(high, high, 0x1010)}};
 }
 
 // Lane order of K's planes: words of rows g first, then of rows g + 8.
@@ -133,26 +117,35 @@ struct RegisterPlanes {
   uint32_t high[kOctets / 4];  // of 3 bits the first half
 };
 
-// Codes by the lines of `kFits` groups of both rows.
+// Codes by the steps of `kFits` groups of both rows: indicators in A fragments times a diagonal of
+// 4^n for octet n of a word, so that a lane gets back its own values, in place, above 2^23.
 template <int kOctets, int kFits>
 __device__ inline void TwoBitPlanes(const RegisterRows<kOctets>& rows,
-                                    const TwoBitLine (&lines)[2][kFits],
+                                    const CodeSteps (&steps)[2][kFits],
                                     uint32_t (&planes)[kOctets / 4]) {
+  const int lane = LaneAgain();
+  const uint32_t diagonal = lane / 4 == lane % 4 * 2       ? 0x0000FFFFU
+                            : lane / 4 == lane % 4 * 2 + 1 ? 0xFFFF0000U
+                                                           : 0;
+  const auto weight = [&](int n) { return diagonal & (0x3F803F80U + n * 0x01000100U); };
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
+  for (int w = 0; w < kOctets / 8; ++w) {
+    float c[4] = {8388608.0F, 8388608.0F, 8388608.0F, 8388608.0F};
 #pragma unroll
-    for (int w = 0; w < kOctets / 8; ++w) {
-      uint32_t word = 0;
+    for (int n = 0; n < 8; n += 2) {
+      const int o = 8 * w + n;
+      const int fit = o * kFits / kOctets;
 #pragma unroll
-      for (int i = 15; i >= 0; --i) {  // the last code comes to lie lowest
-        const int octet = 8 * w + i % 8;
-        const TwoBitLine& line = lines[h][octet * kFits / kOctets];
-        const uint32_t y = rows.y[h][octet];
-        const float u = __fmaf_rn(i < 8 ? LowBf16(y) : HighBf16(y), line.slope, line.offset);
-        word = __funnelshift_l(__float_as_uint(u), word, 2);
+      for (int code = 0; code < 3; ++code) {
+        const auto reach = [&](int h, int octet) {
+          return ReachPair(rows.y[h][octet], steps[h][fit].code[code]);
+        };
+        MmaBf16(c, reach(0, o), reach(1, o), reach(0, o + 1), reach(1, o + 1), weight(n),
+                weight(n + 1));
       }
-      planes[h * (kOctets / 8) + w] = TwoBitCode(word);
     }
+    planes[w] = PairOf(__float_as_uint(c[0]), __float_as_uint(c[1]));
+    planes[kOctets / 8 + w] = PairOf(__float_as_uint(c[2]), __float_as_uint(c[3]));
   }
 }
 

@@ -1,37 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The write kernel for dims that fit in registers: a warp takes a tile from its rows in device
-// memory to its record without shared memory, but for R. Grid: CTAs that share a head's tiles,
-// heads, sides; in a flush tiles, heads x requests, sides. Trap: the warps of a CTA go through the
-// loop together, since they rotate together.
+// The write kernel for dims that fit in registers: a warp takes a tile from its rows, which come to
+// shared memory while it works on the tile before, through registers to its record. Grid: CTAs that
+// share a head's tiles, heads, sides; in a flush tiles, heads x requests, sides. Trap: the warps of
+// a CTA go through the loop together, since they rotate together.
 #pragma once
 
+#include "export/cuda/write/register_kernel.h"
 #include "export/cuda/write/register_tile.cuh"
 #include "export/cuda/write/rotate_registers.cuh"
 
 namespace oscar {
 
-// Warps of a CTA (warpgroups) and CTAs that a multiprocessor should hold.
+// CTAs that a multiprocessor should hold.
 template <int kDim>
-inline constexpr int kRegisterWarps = kDim <= 192 ? 4 : 8;
-template <int kDim>
-inline constexpr int kRegisterCtas = kDim <= 64    ? 4
-                                     : kDim <= 128 ? 3
+inline constexpr int kRegisterCtas = kDim <= 128   ? 4
                                      : kDim <= 192 ? 2
                                                    : 1;
-
-// This lane's words of rows g and g + 8 from rows as they are.
-template <int kOctets>
-__device__ inline void LoadRegisters(const __nv_bfloat16* row0, const __nv_bfloat16* row1,
-                                     RegisterRows<kOctets>& rows) {
-  const int t = static_cast<int>(threadIdx.x % 4);
-#pragma unroll
-  for (int o = 0; o < kOctets; ++o) {
-    rows.y[0][o] = reinterpret_cast<const uint32_t*>(row0)[4 * o + t];
-    rows.y[1][o] = reinterpret_cast<const uint32_t*>(row1)[4 * o + t];
-  }
-}
 
 template <int kOctets>
 __device__ inline void StoreRegisters(const RegisterRows<kOctets>& rows, __nv_bfloat16* row0,
@@ -68,14 +54,17 @@ __device__ inline void StoreRotated(const WriteArguments& a, const SideArguments
 }
 
 template <int kDim, bool kTwoBits, bool kOneGroup, bool kRotated>
-__global__ void __launch_bounds__(32 * kRegisterWarps<kDim>, kRegisterCtas<kDim>)
+__global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
     RegisterPrefillKernel(const __grid_constant__ WriteArguments a, int first_side) {
-  extern __shared__ __align__(128) uint8_t shared[];
+  extern __shared__ __align__(1024) uint8_t shared[];
   constexpr int kFits = kOneGroup ? 1 : kDim / 32;
-  constexpr int kWarps = kRegisterWarps<kDim>;
+  constexpr int kWarps = RegisterWarps(kDim);
   auto* copy = reinterpret_cast<__nv_bfloat16*>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int g = static_cast<int>(threadIdx.x % 32) / 4;
+  const uint32_t stage = SharedAddress(shared) + (kRotated ? 2 * kDim * kDim : 0) +
+                         (kWarps > 4 ? warp / 4 * kStageBytes<kDim> : 0);
+  const auto* pages = reinterpret_cast<const int*>(shared + (kRotated ? 2 * kDim * kDim : 0) +
+                                                   kWarps / 4 * kStageBytes<kDim>);
   const int head = static_cast<int>(blockIdx.y);
   const bool values = first_side + blockIdx.z == 1;
   const SideArguments& s = a.sides[values ? 1 : 0];
@@ -84,42 +73,54 @@ __global__ void __launch_bounds__(32 * kRegisterWarps<kDim>, kRegisterCtas<kDim>
   // is not stored.
   const __nv_bfloat16* input_rows = s.x + head * kDim;
   const int row_values = a.view.num_kv_heads * kDim;
-  const auto input_row = [&](const TokenTile& tile, int t) {
-    const int row = (tile.tokens >> t & 1) != 0 ? tile.row + t : 0;
-    return input_rows + int64_t{row} * row_values;
-  };
 
   int first = static_cast<int>(blockIdx.x) * kWarps;
   PrefillCursor cursor;
   const auto tile_at = [&](int index) {
     return index < a.tiles ? PrefillTile(a, index, cursor) : TokenTile{};
   };
-  TokenTile tile = tile_at(first + warp);
-  InputRows<kDim> input;
-  if constexpr (kRotated) {
-    LoadInput<kDim>(input_row(tile, g), input_row(tile, g + 8), input);
+  LaunchDependents();
+  if constexpr (kRotated)
     LoadRotation<kDim, 32 * kWarps>(s.rotation + head * s.rotation_stride, copy);
-  }
+  WaitForPreviousKernel();
+  // Of the staged tile; the rest of it is found again where it is needed.
+  uint32_t quantized = 0;
+  bool to_rows = false;  // windows, or the caller's rotated rows
+  int record_offset = 0;
+  const auto stage_tile = [&](const TokenTile& tile) {
+    quantized = tile.quantized;
+    to_rows = tile.tokens != 0 && (s.rotated != nullptr || tile.tokens != tile.quantized);
+    record_offset = RecordOffset(a, tile, head);
+    if (tile.quantized != 0 && threadIdx.x % 32 == 0)
+      CopyAsync4(SharedAddress(&pages[warp]), PageOf(a, tile));
+    StageRows<kDim>(stage, input_rows + int64_t{tile.row} * row_values, row_values, tile.tokens,
+                    input_rows);
+  };
+  stage_tile(tile_at(first + warp));
   while (first < a.tiles) {
     RegisterRows<kDim / 8> rows;
-    if constexpr (kRotated) {
-      RotateRegisters<kDim>(input, copy, threadIdx.x & a.zero, rows);
-    } else {
-      LoadRegisters(input_row(tile, g), input_row(tile, g + 8), rows);
-    }
-    const TokenTile done = tile;
+    WaitForStage();
+    if constexpr (kRotated) RotateStage<kDim>(stage, copy);
+    LoadRegisters<kDim>(stage, rows);
+    if (to_rows) StoreRotated(a, s, values, tile_at(first + warp), head, rows);
+    uint8_t* const record = a.view.pages + int64_t{pages[warp]} * a.page_bytes + record_offset;
+    const uint32_t tokens = quantized;
     first += static_cast<int>(gridDim.x) * kWarps;
-    tile = tile_at(first + warp);
-    const auto load_next = [&] {
-      if constexpr (kRotated) LoadInput<kDim>(input_row(tile, g), input_row(tile, g + 8), input);
-    };
-    if (s.rotated != nullptr || done.tokens != done.quantized)
-      StoreRotated(a, s, values, done, head, rows);
-    if (done.quantized != 0) {
-      QuantizeRegisters<kDim / 8, kTwoBits, kFits>(a, s, done, head, rows, load_next);
-    } else {
-      load_next();
-    }
+    __syncwarp();  // all lanes have read the stage and the page
+    stage_tile(tile_at(first + warp));
+    QuantizeRegisters<kDim / 8, kTwoBits, kFits>(a, s, tokens, record, rows);
+  }
+}
+
+// This lane's words of rows g and g + 8.
+template <int kOctets>
+__device__ inline void LoadWindowRows(const __nv_bfloat16* row0, const __nv_bfloat16* row1,
+                                      RegisterRows<kOctets>& rows) {
+  const int t = static_cast<int>(threadIdx.x % 4);
+#pragma unroll
+  for (int o = 0; o < kOctets; ++o) {
+    rows.y[0][o] = reinterpret_cast<const uint32_t*>(row0)[4 * o + t];
+    rows.y[1][o] = reinterpret_cast<const uint32_t*>(row1)[4 * o + t];
   }
 }
 
@@ -140,8 +141,9 @@ __global__ void __launch_bounds__(32)
       return WindowRow(a.view, request, head, values, tile.position + token);
     };
     RegisterRows<kDim / 8> rows;
-    LoadRegisters(row(g), row(g + 8), rows);
-    QuantizeRegisters<kDim / 8, kTwoBits, kFits>(a, s, tile, head, rows, [] {});
+    LoadWindowRows(row(g), row(g + 8), rows);
+    QuantizeRegisters<kDim / 8, kTwoBits, kFits>(a, s, tile.quantized, TileRecord(a, tile, head),
+                                                 rows);
   }
 }
 

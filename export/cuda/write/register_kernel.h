@@ -11,9 +11,14 @@
 
 namespace oscar {
 
-// `shared_bytes`: what a CTA may have; R is in it.
+constexpr int RegisterWarps(int dim) { return dim <= 192 ? 4 : 8; }
+// Bytes of shared memory of a CTA: R, 64 rows for each four warps, and a page number for each warp.
+constexpr int RegisterSharedBytes(int dim, bool rotated) {
+  return (rotated ? 2 * dim * dim : 0) + RegisterWarps(dim) / 4 * 128 * dim +
+         4 * RegisterWarps(dim);
+}
 constexpr bool FitsRegisters(int dim, bool rotated, int shared_bytes) {
-  return dim % 64 == 0 && dim <= 256 && (!rotated || 2 * dim * dim <= shared_bytes);
+  return dim % 64 == 0 && dim <= 256 && RegisterSharedBytes(dim, rotated) <= shared_bytes;
 }
 
 // Sides [first_side, first_side + num_sides) of a prefill, or of a flush (a.quantized_before).

@@ -16,8 +16,8 @@ template <int kDim, bool kTwoBits, bool kOneGroup, bool kRotated>
 void LaunchRegisterPrefill(const WriteArguments& a, int first_side, int num_sides,
                            cudaStream_t stream) {
   const auto kernel = RegisterPrefillKernel<kDim, kTwoBits, kOneGroup, kRotated>;
-  constexpr int kWarps = kRegisterWarps<kDim>;
-  const int bytes = kRotated ? 2 * kDim * kDim : 0;
+  constexpr int kWarps = RegisterWarps(kDim);
+  constexpr int bytes = RegisterSharedBytes(kDim, kRotated);
   int device = 0;
   int multiprocessors = 0;
   int resident = 0;
@@ -37,7 +37,17 @@ void LaunchRegisterPrefill(const WriteArguments& a, int first_side, int num_side
   const int ctas = std::clamp(multiprocessors * resident / heads, 1, groups);
   const dim3 grid(static_cast<unsigned>(ctas), static_cast<unsigned>(a.view.num_kv_heads),
                   static_cast<unsigned>(num_sides));
-  kernel<<<grid, 32 * kWarps, bytes, stream>>>(a, first_side);
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(32 * kWarps);
+  config.dynamicSmemBytes = bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = a.overlap_previous ? 1 : 0;
+  OSCAR_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a, first_side));
   OSCAR_CUDA_CHECK_LAUNCH("RegisterPrefillKernel");
 }
 

@@ -6,15 +6,10 @@
 // share the fits of its two rows, lanes with bit 1 clear the first and the others the second.
 #pragma once
 
+#include "export/cuda/write/register_clip.cuh"
 #include "export/cuda/write/register_codes.cuh"
 
 namespace oscar {
-
-// Values of rows that lane (quad, 2 h) holds, in all lanes of the quad.
-__device__ inline float OfRow(float x, int h) {
-  const int quad = static_cast<int>(threadIdx.x % 32) & ~3;
-  return __shfl_sync(kWarp, x, quad + 2 * h);
-}
 
 template <int kWords>
 __device__ inline void StoreWords(uint8_t* plane, uint32_t (&words)[kWords], int plane_bits,
@@ -25,7 +20,7 @@ __device__ inline void StoreWords(uint8_t* plane, uint32_t (&words)[kWords], int
 #pragma unroll
     for (int i = 0; i < kWords; ++i) words[i] = Transpose8x8(words[i]);
   }
-  if (tokens != 0xFFFFU) {
+  if (tokens != 0xFFFFU && tokens != 0) {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
       uint32_t mask = PlaneMask(plane_bits, dim, i, tokens);
@@ -34,6 +29,7 @@ __device__ inline void StoreWords(uint8_t* plane, uint32_t (&words)[kWords], int
       words[i] = (words[i] & mask) | (old & ~mask);
     }
   }
+  if (tokens == 0) return;
 #pragma unroll
   for (int i = 0; i < kWords; i += kChunk) {
     uint8_t* target = plane + WordByte(kWords, lane, i);
@@ -56,55 +52,63 @@ struct TileFits {
   bool good;  // of this lane's row
 };
 
+// The largest value of group `fit` and minus its smallest, of row h, in all lanes of the quad.
+template <int kOctets, int kFits>
+__device__ inline uint32_t GroupExtremes(const RegisterRows<kOctets>& rows, int h, int fit) {
+  constexpr int kCount = kOctets / kFits;
+  const uint32_t* y = &rows.y[h][fit * kCount];
+  uint32_t max = y[0];
+  uint32_t min = y[0];
+#pragma unroll
+  for (int i = 1; i < kCount; ++i) {  // one after another: Hopper takes three at a time
+    max = MaxPair(max, y[i]);
+    min = MinPair(min, y[i]);
+  }
+  max = MaxPair(max, SwapPair(max));
+  min = NegatePair(MinPair(min, SwapPair(min)));
+  uint32_t extremes = PairOf(max, min);
+#pragma unroll
+  for (int lane = 1; lane <= 2; lane *= 2)
+    extremes = MaxPair(extremes, __shfl_xor_sync(kWarp, extremes, lane));
+  return extremes;
+}
+
 template <int kOctets, int kFits>
 __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArguments& s,
                                           const RegisterRows<kOctets>& rows, int max_code) {
-  constexpr int kBlocks = kOctets / 4;
   TileFits<kFits> tile;
-  Extremes<kOctets> e = FindExtremes(rows);
-  const MagnitudeBounds bounds = BoundMagnitudes(e, 8 * kOctets - s.clip_index);
+  uint32_t extremes[2][kFits];
+  uint32_t all[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+#pragma unroll
+    for (int fit = 0; fit < kFits; ++fit) {
+      extremes[i][fit] = GroupExtremes<kOctets, kFits>(rows, i, fit);
+      all[i] = fit == 0 ? extremes[i][0] : MaxPair(all[i], extremes[i][fit]);
+    }
+    if (kFits > 1 && s.side.quant_group_size == 64) {
+#pragma unroll
+      for (int fit = 0; fit < kFits; fit += 2)
+        extremes[i][fit] = extremes[i][(fit + 1) % kFits] =
+            MaxPair(extremes[i][fit], extremes[i][(fit + 1) % kFits]);
+    }
+  }
+  const uint32_t largest[2] = {MaxPair(all[0], SwapPair(all[0])) & 0x7FFFU,
+                               MaxPair(all[1], SwapPair(all[1])) & 0x7FFFU};
   tile.threshold[0] = tile.threshold[1] = __uint_as_float(0x7F800000U);
   if (s.clip_index >= 0) {
-    const RegisterRows<kOctets> magnitudes = Magnitudes(rows);
     if (a.bisect) {
-      BisectThresholds(magnitudes, bounds, s.clip_index, tile.threshold);
+      BisectThresholds(rows, s.clip_index, {LowBf16(largest[0]), LowBf16(largest[1])},
+                       tile.threshold);
     } else {
-      SortThresholds(magnitudes, bounds, s.clip_index, tile.threshold);
+      SortThresholds(rows, s.clip_index, s.clip_guess, tile.threshold);
     }
   }
   const int h = static_cast<int>(threadIdx.x) / 2 % 2;
-  const uint32_t largest = h == 0 ? bounds.high & 0xFFFFU : bounds.high >> 16;
-  tile.good = largest < 0x7F80U;
-  if (kFits > 1 && s.side.quant_group_size == 64) {
-#pragma unroll
-    for (int b = 0; b < kBlocks; b += 2) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        e.max[i][b] = e.max[i][b + 1] = MaxPair(e.max[i][b], e.max[i][b + 1]);
-        e.min[i][b] = e.min[i][b + 1] = MinPair(e.min[i][b], e.min[i][b + 1]);
-      }
-    }
-  }
+  tile.good = (h == 0 ? largest[0] : largest[1]) < 0x7F80U;
 #pragma unroll
   for (int fit = 0; fit < kFits; ++fit) {
-    uint32_t extremes[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      uint32_t max = e.max[i][fit * kBlocks / kFits];
-      uint32_t min = e.min[i][fit * kBlocks / kFits];
-#pragma unroll
-      for (int b = fit * kBlocks / kFits + 1; b < (fit + 1) * kBlocks / kFits; ++b) {
-        max = MaxPair(max, e.max[i][b]);
-        min = MinPair(min, e.min[i][b]);
-      }
-      max = MaxPair(max, SwapPair(max));
-      min = NegatePair(MinPair(min, SwapPair(min)));
-      extremes[i] = PairOf(max, min);
-#pragma unroll
-      for (int lane = 1; lane <= 2; lane *= 2)
-        extremes[i] = MaxPair(extremes[i], __shfl_xor_sync(kWarp, extremes[i], lane));
-    }
-    tile.fits[fit] = FitGroup(h == 0 ? extremes[0] : extremes[1],
+    tile.fits[fit] = FitGroup(h == 0 ? extremes[0][fit] : extremes[1][fit],
                               h == 0 ? tile.threshold[0] : tile.threshold[1], max_code);
     tile.good = tile.good & IsStorable(tile.fits[fit].affine, a.view.format.metadata);
   }
@@ -112,9 +116,11 @@ __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArg
 }
 
 template <int kOctets, int kFits>
-__device__ __noinline__ void SlowPlanes(const RegisterRows<kOctets>& rows,
+__device__ __noinline__ void SlowPlanes(const StoredRows<kOctets>& stored,
                                         const TileFits<kFits>& tile, int bits,
                                         RegisterPlanes<kOctets>& planes) {
+  RegisterRows<kOctets> rows;
+  LoadRows(stored, rows);
   GroupFit fits[2][kOctets / 4];
   bool good[2];
   for (int h = 0; h < 2; ++h) {
@@ -127,36 +133,32 @@ __device__ __noinline__ void SlowPlanes(const RegisterRows<kOctets>& rows,
   ExactPlanes(rows, fits, tile.threshold, good, bits, planes);
 }
 
-// Quantizes the tokens `tile.quantized`. Blocks of 32 dims have a fit each unless kFits is 1.
-// prefetch() is called when the most registers are free.
-template <int kOctets, bool kTwoBits, int kFits, typename Prefetch>
+// Quantizes the tokens of a mask. Blocks of 32 dims have a fit each unless kFits is 1.
+template <int kOctets, bool kTwoBits, int kFits>
 __device__ inline void QuantizeRegisters(const WriteArguments& a, const SideArguments& s,
-                                         const TokenTile& tile, int head,
-                                         const RegisterRows<kOctets>& rows, Prefetch prefetch) {
+                                         uint32_t tokens, uint8_t* record,
+                                         const RegisterRows<kOctets>& rows) {
   constexpr int kDim = 8 * kOctets;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int h = lane / 2 % 2;
   const int q = lane % 2;
   const int bits = kTwoBits ? 2 : s.side.bits;
   const TileFits<kFits> fitted = FitTile<kOctets, kFits>(a, s, rows, MaxCode(bits));
-  prefetch();
   const int t = lane / 4 + 8 * h;
-  const bool stored = (tile.quantized >> t & 1) != 0;
-  uint8_t* record = TileRecord(a, tile, head);
+  const bool stored = (tokens >> t & 1) != 0;
 
   bool dividable = fitted.good;
 #pragma unroll
   for (int fit = 0; fit < kFits; ++fit) dividable = dividable & fitted.fits[fit].regular;
-  bool lined = kTwoBits & dividable;
-  TwoBitLine lines[2][kFits];
+  bool stepped = kTwoBits & dividable;
+  CodeSteps steps[2][kFits];
   if constexpr (kTwoBits) {
 #pragma unroll
     for (int fit = 0; fit < kFits; ++fit) {
-      const TwoBitLine line = FitLine(fitted.fits[fit], q);
-      lined = lined & line.exact;
+      uint32_t own;
+      stepped = stepped & FindSteps(fitted.fits[fit], q, own);
 #pragma unroll
-      for (int i = 0; i < 2; ++i)
-        lines[i][fit] = {OfRow(line.slope, i), OfRow(line.offset, i), true};
+      for (int i = 0; i < 2; ++i) steps[i][fit] = StepsOfRow(own, i);
     }
   }
 
@@ -176,8 +178,8 @@ __device__ inline void QuantizeRegisters(const WriteArguments& a, const SideArgu
 
   // Rows that are not stored may have any codes.
   RegisterPlanes<kOctets> planes;
-  if (kTwoBits && __all_sync(kWarp, lined || !stored)) {
-    TwoBitPlanes(rows, lines, planes.low);
+  if (kTwoBits && __all_sync(kWarp, stepped || !stored)) {
+    TwoBitPlanes(rows, steps, planes.low);
   } else if (__all_sync(kWarp, dividable || !stored)) {
     AffineGroup<float> affine[2][kFits];
 #pragma unroll
@@ -189,22 +191,23 @@ __device__ inline void QuantizeRegisters(const WriteArguments& a, const SideArgu
     }
     DividedPlanes(rows, affine, fitted.threshold, bits, planes);
   } else {
-    const RegisterRows<kOctets> rows_copy = rows;  // the address of a copy, so that rows stay
-    const TileFits<kFits> fitted_copy = fitted;    // in registers
+    StoredRows<kOctets> stored_rows;
+    StoreRows(rows, stored_rows);
+    const TileFits<kFits> fitted_copy = fitted;  // the address of a copy
     RegisterPlanes<kOctets> slow;
-    SlowPlanes<kOctets, kFits>(rows_copy, fitted_copy, bits, slow);
+    SlowPlanes<kOctets, kFits>(stored_rows, fitted_copy, bits, slow);
     planes = slow;
   }
-  StoreWords(record + s.codes_offset, planes.low, 2, kDim, tile.quantized, s.transposed);
+  StoreWords(record + s.codes_offset, planes.low, 2, kDim, tokens, s.transposed);
   if constexpr (!kTwoBits) {
     uint8_t* high = record + s.codes_offset + PlaneBytes(kDim, 2);
     if (bits == 3) {
       uint32_t half[kOctets / 8];
 #pragma unroll
       for (int i = 0; i < kOctets / 8; ++i) half[i] = planes.high[i];
-      StoreWords(high, half, 1, kDim, tile.quantized, s.transposed);
+      StoreWords(high, half, 1, kDim, tokens, s.transposed);
     } else {
-      StoreWords(high, planes.high, 2, kDim, tile.quantized, s.transposed);
+      StoreWords(high, planes.high, 2, kDim, tokens, s.transposed);
     }
   }
 }

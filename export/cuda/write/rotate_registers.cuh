@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x R for the four tiles of a warpgroup, x and y in registers and R in shared memory: one wgmma
-// per 16 dims on Hopper, mma elsewhere. A row of x is read 16 bytes per lane; which of its dims a
-// fragment calls k does not matter as long as R's rows are in the same order (RowOfDim). Trap: all
-// four warps must call together, as wgmma wants.
+// Rows on their way into registers: the tiles of a CTA wait in shared memory, where y = x R takes
+// the place of x: one wgmma per 128 columns and 16 dims for the four tiles of a warpgroup on
+// Hopper, mma elsewhere. Trap: wgmma reads the rows of all four warps, so they wait and rotate
+// together.
 #pragma once
 
 #include "export/cuda/write/register_rows.cuh"
@@ -12,53 +12,77 @@
 
 namespace oscar {
 
-// x of rows g and g + 8: lane 4g + t holds dims 32 b + 8 t .. + 7 in x[.][b].
+// Rows of a warpgroup's tiles, [kDim / 64][64 rows][128 bytes]; the 16-byte chunks of a row are
+// exchanged by the row's index modulo 8, as wgmma's operands swizzled by 128 bytes are.
+inline constexpr int kPanelBytes = 64 * 128;
 template <int kDim>
-struct InputRows {
-  uint4 x[2][kDim / 32];
-};
+inline constexpr int kStageBytes = kDim / 64 * kPanelBytes;
 
-template <int kDim>
-__device__ inline void LoadInput(const __nv_bfloat16* row0, const __nv_bfloat16* row1,
-                                 InputRows<kDim>& input) {
-  const int t = static_cast<int>(threadIdx.x % 4);
-#pragma unroll
-  for (int b = 0; b < kDim / 32; ++b) {
-    input.x[0][b] = __ldcs(reinterpret_cast<const uint4*>(row0) + 4 * b + t);
-    input.x[1][b] = __ldcs(reinterpret_cast<const uint4*>(row1) + 4 * b + t);
-  }
+__device__ inline uint32_t StagedChunk(uint32_t stage, int row, int chunk) {
+  return stage + chunk / 8 * kPanelBytes + row * 128 + (chunk % 8 ^ row % 8) * 16;
 }
 
-// Row of R's copy, in the order in which fragments count k: dim 32 b + 8 t + 4 s + 2 c + e is row
-// 32 b + 16 s + 8 c + 2 t + e.
-__device__ inline int RowOfDim(int dim) {
-  const int in_block = dim % 32;
-  return dim - in_block + in_block / 4 % 2 * 16 + in_block / 2 % 2 * 8 + in_block / 8 * 2 +
-         in_block % 2;
-}
-
-// The copy is in matrices of 8 rows x 16 bytes, [kDim / 8][kDim / 8], kDim * kDim values in all.
-template <int kDim, int kThreads>
-__device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy) {
-  constexpr int kRows = kThreads / 8;  // that the CTA copies at a time, 64 columns of them
-  static_assert(32 % kRows == 0 && kDim % 64 == 0, "a row must not change its place among 32");
-  const int column = static_cast<int>(threadIdx.x) % 8;
-  const int row0 = static_cast<int>(threadIdx.x) / 8;
-  const uint32_t shared = SharedAddress(copy) + column * 128;
-#pragma unroll 4
-  for (int i = 0; i < kDim / kRows; ++i) {
-    const int row = RowOfDim(row0) + RowOfDim(i * kRows);
+// Asks for the rows of this warp's tile: row t at `rows` + t * stride, those of tokens outside the
+// mask anywhere (`other`).
+template <int kDim>
+__device__ inline void StageRows(uint32_t stage, const __nv_bfloat16* rows, int64_t stride,
+                                 uint32_t tokens, const __nv_bfloat16* other) {
+  const int lane = LaneAgain();
+  const int chunk = lane % 8;
+  const int first = lane / 8;
+  const int tile_row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
+  const uint32_t even = StagedChunk(stage, tile_row + first, chunk);
+  const uint32_t odd = even ^ 64;  // four rows on
+  const auto copy = [&](int i, const __nv_bfloat16* row) {
 #pragma unroll
-    for (int n = 0; n < kDim; n += 64)
-      CopyAsync16(shared + row / 8 * (kDim * 16) + row % 8 * 16 + n * 16,
-                  r + (row0 + i * kRows) * kDim + n + 8 * column);
+    for (int panel = 0; panel < kDim / 64; ++panel)
+      CopyAsync16((i % 2 == 0 ? even : odd) + i * 512 + panel * kPanelBytes, row + 64 * panel);
+  };
+  const __nv_bfloat16* row = rows + first * stride + 8 * chunk;
+  if (tokens == 0xFFFFU) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i, row += 4 * stride) copy(i, row);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i, row += 4 * stride)
+      copy(i, (tokens >> (4 * i + first) & 1) != 0 ? row : other + 8 * chunk);
   }
   CopyAsyncCommit();
-  CopyAsyncWait<0>();
-#if OSCAR_BULK_COPY
-  FenceAsyncProxy();
-#endif
-  __syncthreads();
+}
+
+// Where this lane's row of the fragment of dims [16 s, 16 s + 16) of this warp's tile is.
+__device__ inline uint32_t StagedFragment(uint32_t stage, int s) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int tile_row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
+  return StagedChunk(stage, tile_row + lane % 16, 2 * s + lane / 16);
+}
+
+template <int kDim>
+__device__ inline void LoadRegisters(uint32_t stage, RegisterRows<kDim / 8>& rows) {
+#pragma unroll
+  for (int s = 0; s < kDim / 16; ++s) {
+    uint32_t a[4];
+    LoadMatrices(a, StagedFragment(stage, s));
+    rows.y[0][2 * s] = a[0];
+    rows.y[1][2 * s] = a[1];
+    rows.y[0][2 * s + 1] = a[2];
+    rows.y[1][2 * s + 1] = a[3];
+  }
+}
+
+// R's copy is in matrices of 8 rows x 16 bytes, [kDim / 8][kDim / 8], kDim * kDim values in all.
+// Eight threads fill a matrix, for stores without bank conflicts.
+template <int kDim, int kThreads>
+__device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy) {
+  const uint32_t shared = SharedAddress(copy);
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < kDim * kDim / 8; i += kThreads) {
+    const int row = i / kDim * 8 + i % 8;
+    const int column = i / 8 % (kDim / 8);
+    CopyAsync16(shared + row / 8 * (kDim * 16) + column * 128 + row % 8 * 16,
+                r + row * kDim + 8 * column);
+  }
+  CopyAsyncCommit();
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -76,70 +100,65 @@ __device__ inline uint64_t RotationDescriptor(uint32_t address) {
   OSCAR_C4(i), OSCAR_C4(i + 1), OSCAR_C4(i + 2), OSCAR_C4(i + 3), OSCAR_C4(i + 4), \
       OSCAR_C4(i + 5), OSCAR_C4(i + 6), OSCAR_C4(i + 7)
 
-__device__ inline void WarpgroupMma(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b, int add) {
+// x [64, 16] in rows swizzled by 128 bytes, 1024 bytes from 8 rows to the next.
+__device__ inline uint64_t StagedDescriptor(uint32_t address) {
+  return (address >> 4 & 0x3FFFU) | uint64_t{1} << 16 | uint64_t{1024 / 16} << 32 |
+         uint64_t{1} << 62;
+}
+
+// c [64, 64 or 128] (+)= a [64, 16] b, both in shared memory. Trap: two chains of products, one
+// after the other into the same sums, that each begin without adding, are one to ptxas 13.0, which
+// drops the second.
+__device__ inline void WarpgroupMma(float (&c)[8][4], uint64_t a, uint64_t b, int add) {
   asm volatile(
-      "{.reg .pred p; setp.ne.b32 p, %37, 0;\n"
+      "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,"
-      "%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, p, 1, 1, 1;}\n"
+      "%25,%26,%27,%28,%29,%30,%31}, %32, %33, p, 1, 1, 0, 1;}\n"
       : OSCAR_C32(0)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+      : "l"(a), "l"(b), "r"(add));
 }
-__device__ inline void WarpgroupMma(float (&c)[16][4], const uint32_t (&a)[4], uint64_t b,
-                                    int add) {
+__device__ inline void WarpgroupMma(float (&c)[16][4], uint64_t a, uint64_t b, int add) {
   asm volatile(
-      "{.reg .pred p; setp.ne.b32 p, %69, 0;\n"
+      "{.reg .pred p; setp.ne.b32 p, %66, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,"
       "%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
-      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, {%64,%65,%66,%67}, %68, "
-      "p, "
-      "1, 1, 1;}\n"
+      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, p, 1, 1, 0, "
+      "1;}\n"
       : OSCAR_C32(0), OSCAR_C32(8)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+      : "l"(a), "l"(b), "r"(add));
 }
 #undef OSCAR_C32
 #undef OSCAR_C4
 #endif
 
-// The fragment of k step s of the copy's order. A fragment takes words of two rows by turns, so
-// that each must be moved; `zero` (0, which the compiler must not know) makes the move an addition
-// here, or it is a move right after the load, and waits for it there.
-template <int kDim>
-__device__ inline void InputFragment(const InputRows<kDim>& input, int s, uint32_t zero,
-                                     uint32_t (&a)[4]) {
-  const uint4& x0 = input.x[0][s / 2];
-  const uint4& x1 = input.x[1][s / 2];
-  a[0] = (s % 2 == 0 ? x0.x : x0.z) + zero;
-  a[1] = (s % 2 == 0 ? x1.x : x1.z) + zero;
-  a[2] = (s % 2 == 0 ? x0.y : x0.w) + zero;
-  a[3] = (s % 2 == 0 ? x1.y : x1.w) + zero;
+// What each thread staged is there for all of them and for wgmma.
+__device__ inline void WaitForStage() {
+  CopyAsyncWait<0>();
+#if OSCAR_BULK_COPY
+  FenceAsyncProxy();
+#endif
+  __syncthreads();
 }
 
+// c = x R.
 template <int kDim>
-__device__ inline void RotateRegisters(const InputRows<kDim>& input, const __nv_bfloat16* copy,
-                                       uint32_t zero, RegisterRows<kDim / 8>& rows) {
-  float c[kDim / 8][4];
-  // All of them before the first wgmma: the compiler would wait for each one before touching
-  // registers of the next.
-  uint32_t a[kDim / 16][4];
-#pragma unroll
-  for (int s = 0; s < kDim / 16; ++s) {
-    InputFragment(input, s, zero, a[s]);
-#pragma unroll
-    for (uint32_t& word : a[s]) asm volatile("" : "+r"(word));
-  }
+__device__ inline void MultiplyTile(uint32_t stage, const __nv_bfloat16* copy,
+                                    float (&c)[kDim / 8][4]) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  const uint64_t descriptor = RotationDescriptor<kDim>(SharedAddress(copy));
+  const uint64_t x = StagedDescriptor(stage);
+  const uint64_t r = RotationDescriptor<kDim>(SharedAddress(copy));
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
   for (int s = 0; s < kDim / 16; ++s) {
-    const uint64_t b = descriptor + s * (2 * kDim * 16 / 16);
+    const uint64_t a = x + s / 4 * (kPanelBytes / 16) + s % 4 * (32 / 16);
+    const uint64_t b = r + s * (2 * kDim * 16 / 16);
 #pragma unroll
     for (int j = 0; j + 16 <= kDim / 8; j += 16)  // 128 columns, and 64 that may be left
-      WarpgroupMma(reinterpret_cast<float(&)[16][4]>(c[j]), a[s], b + j * (128 / 16), s > 0);
+      WarpgroupMma(reinterpret_cast<float(&)[16][4]>(c[j]), a, b + j * (128 / 16), s > 0);
     if constexpr (kDim % 128 == 64)
-      WarpgroupMma(reinterpret_cast<float(&)[8][4]>(c[kDim / 8 - 8]), a[s],
+      WarpgroupMma(reinterpret_cast<float(&)[8][4]>(c[kDim / 8 - 8]), a,
                    b + (kDim / 8 - 8) * (128 / 16), s > 0);
   }
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -152,20 +171,35 @@ __device__ inline void RotateRegisters(const InputRows<kDim>& input, const __nv_
   for (int j = 0; j < kDim / 8; ++j) c[j][0] = c[j][1] = c[j][2] = c[j][3] = 0;
 #pragma unroll
   for (int s = 0; s < kDim / 16; ++s) {
+    uint32_t a[4];
+    LoadMatrices(a, StagedFragment(stage, s));
 #pragma unroll
     for (int j = 0; j < kDim / 8; j += 2) {
       uint32_t b[4];
       LoadMatricesTransposed(b, address + (2 * s * (kDim / 8) + j) * 128);
-      MmaBf16(c[j], a[s][0], a[s][1], a[s][2], a[s][3], b[0], b[1]);
-      MmaBf16(c[j + 1], a[s][0], a[s][1], a[s][2], a[s][3], b[2], b[3]);
+      MmaBf16(c[j], a[0], a[1], a[2], a[3], b[0], b[1]);
+      MmaBf16(c[j + 1], a[0], a[1], a[2], a[3], b[2], b[3]);
     }
   }
 #endif
+}
+
+// y = x R in the place of x: registers of the sums are bound to each other, and rows that come from
+// memory again are not.
+template <int kDim>
+__device__ inline void RotateStage(uint32_t stage, const __nv_bfloat16* copy) {
+  float c[kDim / 8][4];
+  MultiplyTile<kDim>(stage, copy, c);
+  __syncthreads();  // all warps have read x
 #pragma unroll
-  for (int o = 0; o < kDim / 8; ++o) {
-    rows.y[0][o] = PackBf16x2(c[o][0], c[o][1]);
-    rows.y[1][o] = PackBf16x2(c[o][2], c[o][3]);
+  for (int s = 0; s < kDim / 16; ++s) {
+    const float(&low)[4] = c[2 * s];
+    const float(&high)[4] = c[2 * s + 1];
+    StoreMatrices({PackBf16x2(low[0], low[1]), PackBf16x2(low[2], low[3]),
+                   PackBf16x2(high[0], high[1]), PackBf16x2(high[2], high[3])},
+                  StagedFragment(stage, s));
   }
+  __syncwarp();
 }
 
 }  // namespace oscar

@@ -28,11 +28,23 @@ __device__ inline uint32_t TokenMask(int begin, int end) {  // bits in [0, 16)
 // room for its partial ones; the empty places between requests come out with no tokens.
 struct PrefillCursor {
   int request = 0;
-  int end_index = -1;                         // of the request's tiles
-  int begin = 0, end = 0, quantized_end = 0;  // positions
-  int position_shift = 0;  // position of token 0 of tile 0, were it the request's
-  int row_shift = 0;       // from positions to rows of the inputs
+  int end_index = -1;       // of the request's tiles
+  int position_shift = 0;   // position of token 0 of tile 0, were it the request's
+  int row_shift = 0;        // from positions to rows of the inputs
+  int full_begin = 0;       // positions of tiles that are quantized as a whole
+  unsigned full_count = 0;  // of such positions
 };
+
+// Positions of a request's tokens in the call, [begin, end); quantized are those before
+// quantized_end that are no sinks.
+struct RequestTokens {
+  int begin, end, quantized_end;
+};
+__device__ inline RequestTokens TokensOf(const WriteArguments& a, int request) {
+  const int begin = a.position_begin != nullptr ? a.position_begin[request] : 0;
+  return {begin, begin + a.row_begin[request + 1] - a.row_begin[request],
+          a.view.sink_tokens + a.view.quantized[request]};
+}
 
 __device__ inline void FindRequest(const WriteArguments& a, int index, PrefillCursor& cursor) {
   const auto first_tile = [&](int request) {
@@ -45,14 +57,14 @@ __device__ inline void FindRequest(const WriteArguments& a, int index, PrefillCu
     const int middle = (low + high) / 2;
     (first_tile(middle) <= index ? low : high) = middle;
   }
-  const int row_begin = a.row_begin[low];
+  const RequestTokens tokens = TokensOf(a, low);
   cursor.request = low;
   cursor.end_index = low + 1 < a.view.num_requests ? first_tile(low + 1) : a.tiles;
-  cursor.begin = a.position_begin != nullptr ? a.position_begin[low] : 0;
-  cursor.end = cursor.begin + a.row_begin[low + 1] - row_begin;
-  cursor.quantized_end = a.view.sink_tokens + a.view.quantized[low];
-  cursor.position_shift = (cursor.begin / kTileTokens - first_tile(low)) * kTileTokens;
-  cursor.row_shift = row_begin - cursor.begin;
+  cursor.position_shift = (tokens.begin / kTileTokens - first_tile(low)) * kTileTokens;
+  cursor.row_shift = a.row_begin[low] - tokens.begin;
+  cursor.full_begin = max(tokens.begin, a.view.sink_tokens);
+  cursor.full_count = static_cast<unsigned>(
+      max(min(tokens.end, tokens.quantized_end) - (kTileTokens - 1) - cursor.full_begin, 0));
 }
 
 // Indices must not fall from call to call.
@@ -62,14 +74,13 @@ __device__ inline TokenTile PrefillTile(const WriteArguments& a, int index, Pref
   tile.request = cursor.request;
   tile.position = index * kTileTokens + cursor.position_shift;
   tile.row = tile.position + cursor.row_shift;
-  const int last = tile.position + kTileTokens;
-  const int sink = a.view.sink_tokens;
-  if (tile.position >= max(cursor.begin, sink) && last <= min(cursor.end, cursor.quantized_end)) {
+  if (static_cast<unsigned>(tile.position - cursor.full_begin) < cursor.full_count) {
     tile.tokens = tile.quantized = 0xFFFFU;
   } else {
-    tile.tokens = TokenMask(cursor.begin - tile.position, cursor.end - tile.position);
-    tile.quantized =
-        tile.tokens & TokenMask(sink - tile.position, cursor.quantized_end - tile.position);
+    const RequestTokens tokens = TokensOf(a, cursor.request);
+    tile.tokens = TokenMask(tokens.begin - tile.position, tokens.end - tile.position);
+    tile.quantized = tile.tokens & TokenMask(a.view.sink_tokens - tile.position,
+                                             tokens.quantized_end - tile.position);
   }
   return tile;
 }
@@ -109,14 +120,21 @@ __device__ inline __nv_bfloat16* WindowRow(const CacheView& view, int request, i
          int64_t{WindowSlot(view, position)} * dim;
 }
 
-// The record of a tile that holds quantized tokens.
+// Where the page of a tile stands that holds quantized tokens, and where its record is.
+__device__ inline const int32_t* PageOf(const WriteArguments& a, const TokenTile& tile) {
+  const auto token = static_cast<unsigned>(tile.position - a.view.sink_tokens);
+  return a.view.page_table + int64_t{tile.request} * a.view.page_table_stride +
+         (token >> a.page_tokens_log2);
+}
+// Bytes from the beginning of its page.
+__device__ inline int RecordOffset(const WriteArguments& a, const TokenTile& tile, int head) {
+  const auto token = static_cast<unsigned>(tile.position - a.view.sink_tokens);
+  const auto record = static_cast<int>(
+      (token & static_cast<unsigned>(a.view.format.page_tokens - 1)) / kTileTokens);
+  return head * a.head_bytes + record * a.record_bytes;
+}
 __device__ inline uint8_t* TileRecord(const WriteArguments& a, const TokenTile& tile, int head) {
-  const int token = tile.position - a.view.sink_tokens;
-  const int page = a.view.page_table[int64_t{tile.request} * a.view.page_table_stride +
-                                     (token >> a.page_tokens_log2)];
-  const int record = (token & (a.view.format.page_tokens - 1)) / kTileTokens;
-  return a.view.pages + page * a.page_bytes + head * a.head_bytes +
-         int64_t{record} * a.record_bytes;
+  return a.view.pages + int64_t{*PageOf(a, tile)} * a.page_bytes + RecordOffset(a, tile, head);
 }
 
 }  // namespace oscar

@@ -20,6 +20,7 @@ struct SideArguments {
   int64_t rotation_stride = 0;              // values from head to head
   CacheSide side;
   int clip_index = -1;
+  float clip_guess = 0;     // threshold of a Gaussian row over its sum of magnitudes
   bool transposed = false;  // V's order of codes
   int codes_offset = 0;     // bytes in a record
   int metadata_offset = 0;
@@ -29,13 +30,13 @@ struct WriteArguments {
   CacheView view;
   SideArguments sides[2];  // keys, values
   bool bisect = false;     // how thresholds are found
+  bool overlap_previous = false;
   uint32_t* bad_rows = nullptr;
   const int32_t* row_begin = nullptr;         // prefill
   const int32_t* position_begin = nullptr;    // prefill
   const int32_t* quantized_before = nullptr;  // flush; null in a prefill
-  uint32_t zero = 0;                          // 0, which the compiler does not know
-  int64_t page_bytes = 0;                     // of view, for there is no division to spare
-  int64_t head_bytes = 0;                     // of a page
+  int page_bytes = 0;                         // of view, for there is no division to spare
+  int head_bytes = 0;                         // of a page
   int record_bytes = 0;
   int page_tokens_log2 = 0;
   int tiles = 0;  // prefill: in all, an upper bound; flush: of a request, more are looped over

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
+#include <limits>
+#include <numbers>
 
 #include "export/cuda/write/rotate_rows.h"
 #include "export/cuda/write/write_kernel.h"
@@ -22,6 +25,20 @@ void CheckWindows(const CacheView& view) {
                   view.recent_slots, view.windows == nullptr ? "null" : "given", kTileTokens));
 }
 
+// Of the order statistic `index` of `dim` Gaussian magnitudes: about the quantile p = (index + 1/2)
+// / dim of |N(0, 1)|, by halving, over dim times the mean sqrt(2 / pi).
+float GaussianClipGuess(int index, int dim) {
+  if (index < 0) return 0;
+  const double p = (index + 0.5) / dim;
+  double low = 0;
+  double high = 8;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erf(middle / std::numbers::sqrt2) < p ? low : high) = middle;
+  }
+  return static_cast<float>(high * std::sqrt(std::numbers::pi / 2) / dim);
+}
+
 SideArguments MakeSide(const CacheView& view, const WriteSide& write, const CacheSide& side,
                        const __nv_bfloat16* x, __nv_bfloat16* rotated, bool values) {
   SideArguments s;
@@ -31,6 +48,7 @@ SideArguments MakeSide(const CacheView& view, const WriteSide& write, const Cach
   s.rotation_stride = write.per_head ? int64_t{side.dim} * side.dim : 0;
   s.side = side;
   s.clip_index = static_cast<int>(ClipIndex(write.clip_ratio, side.dim).value_or(-1));
+  s.clip_guess = GaussianClipGuess(s.clip_index, side.dim);
   s.transposed = values;
   s.codes_offset = values ? VCodesOffset(view.format) : KCodesOffset(view.format);
   s.metadata_offset = values ? VMetadataOffset(view.format) : KMetadataOffset(view.format);
@@ -50,8 +68,13 @@ WriteArguments MakeArguments(const CacheView& view, const WriteOptions& options,
   a.sides[0] = MakeSide(view, options.k, view.format.k, tokens.k, options.rotated_k, false);
   a.sides[1] = MakeSide(view, options.v, view.format.v, tokens.v, options.rotated_v, true);
   a.bisect = options.clip_method == ClipMethod::kBisect;
+  a.overlap_previous = options.overlap_previous;
   a.bad_rows = options.bad_rows;
-  a.page_bytes = PageBytes(view.format, view.num_kv_heads);
+  const int64_t page_bytes = PageBytes(view.format, view.num_kv_heads);
+  if (page_bytes > std::numeric_limits<int>::max())
+    throw UsageError(
+        fmt::format("write: a page has {} bytes; at most 2^31 - 1 are supported", page_bytes));
+  a.page_bytes = static_cast<int>(page_bytes);
   a.head_bytes = a.page_bytes / view.num_kv_heads;
   a.record_bytes = RecordBytes(view.format);
   a.page_tokens_log2 = std::countr_zero(static_cast<unsigned>(view.format.page_tokens));

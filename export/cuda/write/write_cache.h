@@ -35,6 +35,9 @@ struct WriteOptions {
   // Where the rotated rows of WritePrefill also go, as the inputs are laid out; null: nowhere.
   __nv_bfloat16* rotated_k = nullptr;
   __nv_bfloat16* rotated_v = nullptr;
+  // WritePrefill starts while the kernel before it in the stream ends (programmatic dependent
+  // launch, sm_90): that kernel may write anything but the rotations.
+  bool overlap_previous = false;
 };
 
 // New tokens of one or more requests, request by request.

@@ -78,6 +78,11 @@ std::vector<Value> SpecialRows() {
       [](std::mt19937& r, int d) {
         return std::normal_distribution<float>(0, std::exp2(-static_cast<float>(d % 64) / 4))(r);
       },
+      [power = 1.0F](std::mt19937& r, int d) mutable {  // another shape in each row
+        if (d == 0) power = std::uniform_real_distribution<float>(0.2F, 2)(r);
+        const float x = std::normal_distribution<float>()(r);
+        return std::copysign(std::pow(std::abs(x), power), x);
+      },
       [](std::mt19937& r, int d) { return d < 12 ? 50 + static_cast<float>(r() % 9) : 1; },
   };
 }

@@ -207,6 +207,38 @@ TEST(RotateRows, EqualsFloat64) {
   }
 }
 
+// A launch that may begin early reads what the kernel before it writes, and not what stood there.
+TEST(WritePrefill, OverlapsTheKernelBefore) {
+  constexpr int kTokens = 512, kDim = 128;
+  WriteTestShape shape;
+  shape.num_kv_heads = kHeads;
+  shape.lengths = {kTokens};
+  shape.quantized = {kTokens - 40};
+  WriteTestCache cache(shape);
+  const Sequence rows(kTokens, shape.format.k, shape.format.v);
+  const Bf16Rows matrix = RandomBf16(kDim * kDim, 7, 0.09);
+  const DeviceArray<__nv_bfloat16> r(matrix);
+  const DeviceArray<int32_t> row_begin(std::vector<int32_t>{0, kTokens});
+  DeviceArray<uint32_t> bad(1);
+  bad.Fill(0);
+  WriteOptions options;
+  options.k.clip_ratio = 0.96;
+  options.v.clip_ratio = 0.92;
+  options.bad_rows = bad.data();
+  options.overlap_previous = true;
+  for (int i = 0; i < 16; ++i) {
+    for (const auto* side : {&rows.k_device, &rows.v_device})
+      RotateRows({side->data(), side->data(), kTokens, kHeads, kDim, r.data(), 1, false}, nullptr);
+    WritePrefill(cache.view(), options,
+                 {rows.k_device.data(), rows.v_device.data(), kTokens, row_begin.data(), nullptr},
+                 nullptr);
+  }
+  const Bf16Rows k = rows.k_device.ToHost(), v = rows.v_device.ToHost();
+  for (int t = 0; t < kTokens; ++t)
+    cache.Expect(0, t, &k[t * rows.k_row], &v[t * rows.v_row], options);
+  EXPECT_TRUE(cache.Matches());
+}
+
 // AppendTokens rotates as RotateRows does.
 TEST(AppendTokens, RotatesIntoTheWindows) {
   WriteTestShape shape;

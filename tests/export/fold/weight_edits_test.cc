@@ -124,6 +124,20 @@ TEST(WeightEdits, ValuesComeOutOfOProjAsTheyWere) {
             1e-11);
 }
 
+TEST(WeightEdits, ABiasOfValuesGoesTheWayOfTheirRows) {
+  LayerSpec layer = Layer(true);
+  layer.attention.v.bias = "v.bias";
+  const std::vector<KeyTransform> values = {RandomTransform(1), RandomTransform(2)};
+  const auto edits = WeightEdits(layer, {.key_scales = {}, .values = values});
+  const WeightMatrix bias = RandomNormal(kKvHeads * kDim, 1, 5);
+  const WeightMatrix edited = Edited(edits, "v.bias", bias);
+  for (int64_t head = 0; head < kKvHeads; ++head) {
+    const Vector expected = values[static_cast<size_t>(head)].x.transpose() *
+                            Vector(bias.col(0).segment(head * kDim, kDim));
+    EXPECT_LT((Vector(edited.col(0).segment(head * kDim, kDim)) - expected).norm(), 1e-12);
+  }
+}
+
 TEST(WeightEdits, NothingToFoldChangesNothing) {
   EXPECT_TRUE(WeightEdits(Layer(true), {}).empty());
 }

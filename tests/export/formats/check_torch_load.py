@@ -16,6 +16,8 @@ except ImportError:
 
 def check_layer(layer_id, entry, version):
     assert type(entry) is dict, type(entry)
+    if version == 3:
+        return check_transform(layer_id, entry)
     assert type(layer_id) is int and type(entry["layer_id"]) is int and entry["layer_id"] == layer_id
     expected = ["layer_id", "rotation", "eigenvalues"] if version == 1 else ["layer_id", "rotation"]
     assert list(entry) == expected, list(entry)
@@ -33,12 +35,30 @@ def check_layer(layer_id, entry, version):
     return hashlib.sha256(rotation.numpy().tobytes()).hexdigest()
 
 
+def check_transform(layer_id, entry):
+    """Version 3: q_rotation undoes rotation, k_mean is one row per head."""
+    assert type(layer_id) is int and entry["layer_id"] == layer_id
+    assert set(entry) <= {"layer_id", "rotation", "q_rotation", "k_mean"}, list(entry)
+    assert all(t.dtype == torch.float32 and t.is_contiguous() for k, t in entry.items() if k != "layer_id")
+    rotation, inverse = entry["rotation"], entry.get("q_rotation", entry["rotation"])
+    assert rotation.shape == inverse.shape and rotation.dim() in (2, 3)
+    error = (rotation.double() @ inverse.double().mT - torch.eye(rotation.shape[-1])).abs().max().item()
+    assert error <= 1e-5, error
+    if "k_mean" in entry:
+        assert entry["k_mean"].shape == (rotation.shape[0], rotation.shape[-1])
+    return hashlib.sha256(b"".join(t.numpy().tobytes() for k, t in entry.items() if k != "layer_id")).hexdigest()
+
+
 def check_file(path):
     data = torch.load(path, map_location="cpu", weights_only=True)
     assert type(data) is dict and type(data["layers"]) is dict
     version = data["format_version"]
-    assert type(version) is int and version in (1, 2)
-    assert data["source_grouping"] == {1: "layer", 2: "per_kv_head"}[version]
+    assert type(version) is int and version in (1, 2, 3)
+    assert data["source_grouping"] in {1: ["layer"], 2: ["per_kv_head"], 3: ["layer", "head"]}[version]
+    if version == 3:
+        fields = [set(entry) for entry in data["layers"].values()]
+        assert all(f == fields[0] for f in fields), fields  # upstream refuses a field on only some layers
+        assert set(data["transform"]) == {"key", "centered", "orthogonal"}
     return {
         "objective": data["objective"],
         "calibration": data.get("calibration"),

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-#include "export/simulate/nonuniform_tensor.h"
+#include "export/simulate/codecs/nonuniform_tensor.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

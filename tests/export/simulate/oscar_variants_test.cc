@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "export/simulate/lloyd_max_tensor.h"
+#include "export/simulate/codecs/lloyd_max_tensor.h"
 #include "export/simulate/rotated_quantizer.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/affine_codec.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/rotation.h"
 #include "tests/export/simulate/cache_loop.h"

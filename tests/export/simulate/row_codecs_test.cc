@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "export/simulate/float8.h"
-#include "export/simulate/lloyd_max_tensor.h"
+#include "export/simulate/codecs/float8.h"
+#include "export/simulate/codecs/lloyd_max_tensor.h"
+#include "export/simulate/codecs/turboquant_tensor.h"
 #include "export/simulate/random_rotation.h"
-#include "export/simulate/turboquant_tensor.h"
 
 namespace oscar {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "calib/fit.h"
 #include "export/artifact/artifact_writer.h"
+#include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -30,35 +31,13 @@ std::vector<double> Gram(const at::Tensor& x, int64_t num_kv_heads) {
   return Values(at::matmul(heads.transpose(1, 2), heads));
 }
 
-LayerMoments Moments(const CalibrationRows& rows, const RowGeometry& g) {
-  const at::Tensor q = at::cat(rows.q), k = at::cat(rows.k), v = at::cat(rows.v);
-  LayerMoments moments;
-  moments.num_q_heads = g.num_q_heads;
-  moments.num_kv_heads = g.num_kv_heads;
-  moments.head_dim = g.head_dim;
-  moments.v_head_dim = g.v_head_dim;
-  moments.tokens = q.size(0);
-  moments.query = Gram(q, g.num_kv_heads);
-  moments.key = Gram(k, g.num_kv_heads);
-  moments.key_sum = Values(k.to(at::kDouble).sum(0));
-  moments.value = moments.attention_output = moments.diagonal = Gram(v, g.num_kv_heads);
-  moments.diagonal_weight.assign(static_cast<size_t>(g.num_kv_heads), 1);
-  return moments;
-}
-
 Artifact Fitted(const CalibrationRows& rows, const RowGeometry& g) {
   static int count = 0;
   const auto path = TestScratch(fmt::format("row_context_{}", count++)) / "artifact";
-  ArtifactInfo info;
-  info.model = {{"id", "example/Rows"}, {"revision", ""}};
-  info.data = {{"name", "random"}};
-  info.calibration = {{"value_target", "attention_output"}, {"composition", "r_h_pbr"}};
-  info.program = {{"name", "oscar"}};
-  info.serving = {{"quant_group_size", 0}, {"sink_tokens", 64}, {"recent_tokens", 256}};
-  info.timings = Json::object();
   ClipOptions clip;
   clip.mode = ClipMode::kFixed;
-  WriteArtifact(path, info, {1, [&](size_t) { return RefitLayer(Moments(rows, g), {}, clip); }});
+  WriteArtifact(path, SampleInfo(),
+                {1, [&](size_t) { return RefitLayer(MomentsOf(rows, g), {}, clip); }});
   return Artifact::Open(path);
 }
 
@@ -74,6 +53,22 @@ std::vector<LayerSpec> Layers(const RowGeometry& g) {
 }
 
 }  // namespace
+
+LayerMoments MomentsOf(const CalibrationRows& rows, const RowGeometry& g) {
+  const at::Tensor q = at::cat(rows.q), k = at::cat(rows.k), v = at::cat(rows.v);
+  LayerMoments moments;
+  moments.num_q_heads = g.num_q_heads;
+  moments.num_kv_heads = g.num_kv_heads;
+  moments.head_dim = g.head_dim;
+  moments.v_head_dim = g.v_head_dim;
+  moments.tokens = q.size(0);
+  moments.query = Gram(q, g.num_kv_heads);
+  moments.key = Gram(k, g.num_kv_heads);
+  moments.key_sum = Values(k.to(at::kDouble).sum(0));
+  moments.value = moments.attention_output = moments.diagonal = Gram(v, g.num_kv_heads);
+  moments.diagonal_weight.assign(static_cast<size_t>(g.num_kv_heads), 1);
+  return moments;
+}
 
 CalibrationRows RandomCalibrationRows(const RowGeometry& g) {
   at::manual_seed(g.seed);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "calib/layer_moments.h"
 #include "export/simulate/cache_method.h"
 
 namespace oscar {
@@ -21,6 +22,9 @@ struct RowGeometry {
 
 // Of one layer. Keys have a mean and a few large dimensions, as those of real models.
 CalibrationRows RandomCalibrationRows(const RowGeometry& geometry);
+
+// Of one layer, with those values of heads as attention output and diagonal target too.
+LayerMoments MomentsOf(const CalibrationRows& rows, const RowGeometry& geometry);
 
 class RowContext {
  public:

@@ -23,6 +23,7 @@
 #include "linalg/llama_q2_codec.h"
 #include "linalg/lloyd_max_codec.h"
 #include "linalg/stored_float.h"
+#include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -80,20 +81,14 @@ class HadamardContext {
  private:
   static Artifact Make(const std::string& name) {
     const auto path = TestScratch("runtime_" + name) / "artifact";
-    ArtifactInfo info;
-    info.model = {{"id", "example/Hadamard"}, {"revision", ""}};
-    info.data = {{"name", "none"}};
-    info.calibration = {{"value_target", "attention_output"}, {"composition", "r_h_pbr"}};
-    info.program = {{"name", "oscar"}};
-    info.serving = {{"quant_group_size", 0}, {"sink_tokens", 64}, {"recent_tokens", 256}};
-    info.timings = Json::object();
     ClipOptions clip;
     clip.mode = ClipMode::kFixed;
     clip.fixed_k = kKeyClip;
     clip.fixed_v = kValueClip;
-    WriteArtifact(path, info, {kLayers, [&](size_t i) {
-                                 return RefitLayer(DiagonalMoments(static_cast<int>(i)), {}, clip);
-                               }});
+    WriteArtifact(path, SampleInfo(), {kLayers, [&](size_t i) {
+                                         return RefitLayer(DiagonalMoments(static_cast<int>(i)), {},
+                                                           clip);
+                                       }});
     return Artifact::Open(path);
   }
 
@@ -307,6 +302,7 @@ TEST(Runtime, WithEverythingInTheWindowLosesNoMoreThanItsRounding) {
   const HadamardContext context("windows", 1000, {64, 4096});
   const CacheSides rows = {WholeNumbers(100, kHeads, 6), WholeNumbers(100, kHeads, 7)};
   for (const RuntimeSpec& runtime : Runtimes()) {
+    if (runtime.chosen) continue;  // auto_choice_test.cc
     const LayerCache cache = context.Cache(runtime.method);
     EXPECT_TRUE(ExactMask(cache.k_exact, at::arange(100), 100)
                     .tril()
@@ -335,6 +331,7 @@ TEST(Runtime, ComputesInFloat32AlsoWhenItIsMeasuredInFloat64) {
   const HadamardContext context("float64", 60);
   const CacheSides rows = {WholeNumbers(90, kHeads, 9), WholeNumbers(90, kHeads, 10)};
   for (const RuntimeSpec& runtime : Runtimes()) {
+    if (runtime.chosen) continue;  // auto_choice_test.cc
     const LayerCache cache = context.Cache(runtime.method);
     const CachedRows single = cache.store(rows);
     const CachedRows twice = cache.store({rows.k.to(at::kDouble), rows.v.to(at::kDouble)});

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "export/simulate/cache_method.h"
+#include "export/simulate/codecs/variance_tensor.h"
 #include "export/simulate/oscar_kv.h"
-#include "export/simulate/variance_tensor.h"
 #include "tests/export/simulate/row_context.h"
 
 namespace oscar {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/simulate/variance_tensor.h"
+#include "export/simulate/codecs/variance_tensor.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

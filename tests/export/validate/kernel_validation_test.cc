@@ -26,7 +26,7 @@ Json ValidateKernels(const std::filesystem::path& path, KernelValidationOptions 
   validation.local_only = true;
   ValidateModel(model.checkpoint, model.spec, device, at::kFloat,
                 {.texts = TinyTexts(1, kTexts, kLength), .needles = {}}, artifact, validation,
-                {.on_layer = {}, .stop_requested = {}, .beside = &kernels});
+                {.on_layer = {}, .stop_requested = {}, .on_arm = {}, .beside = &kernels});
   return kernels.Report();
 }
 

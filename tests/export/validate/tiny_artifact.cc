@@ -17,6 +17,7 @@
 #include "capture/text/packing.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_writer.h"
+#include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -53,16 +54,9 @@ fs::path TinyArtifactOf(const TinyModel& model, const std::string& name) {
   input.options.held_out = 0;
   JobDirectory job(scratch / "job", {}, false);
   RunCalibration(input, job, {});
-  ArtifactInfo info;
-  info.model = {{"id", "example/Tiny"}, {"revision", ""}};
-  info.data = {{"name", "built-in"}};
-  info.calibration = {{"value_target", "attention_output"}, {"composition", "r_h_pbr"}};
-  info.program = {{"name", "oscar"}};
-  info.serving = {{"quant_group_size", 0}, {"sink_tokens", 64}, {"recent_tokens", 256}};
-  info.timings = Json::object();
-  WriteArtifact(scratch / "artifact", info, {model.spec.layers.size(), [&](size_t index) {
-                                               return ReadLayerFile(job.LayerPath(index));
-                                             }});
+  WriteArtifact(scratch / "artifact", SampleInfo(), {model.spec.layers.size(), [&](size_t index) {
+                                                       return ReadLayerFile(job.LayerPath(index));
+                                                     }});
   return scratch / "artifact";
 }
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See variance_tensor.h. Trap: every line is one rounding; fusing or reordering them changes codes.
-#include "export/simulate/variance_tensor.h"
+#include "export/simulate/codecs/variance_tensor.h"
 
 #include <ATen/ATen.h>
 
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 #include "linalg/variance_normalization.h"
 
 namespace oscar {

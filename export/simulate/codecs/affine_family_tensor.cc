@@ -3,7 +3,7 @@
 //
 // See affine_family_tensor.h. Trap: every line is one rounding; fusing or reordering them changes
 // codes.
-#include "export/simulate/affine_family_tensor.h"
+#include "export/simulate/codecs/affine_family_tensor.h"
 
 #include <ATen/ATen.h>
 

@@ -3,7 +3,7 @@
 //
 // See nonuniform_tensor.h. Trap: every line is one rounding; fusing or reordering them changes
 // values.
-#include "export/simulate/nonuniform_tensor.h"
+#include "export/simulate/codecs/nonuniform_tensor.h"
 
 #include <ATen/ATen.h>
 

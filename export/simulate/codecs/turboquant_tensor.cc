@@ -3,14 +3,14 @@
 //
 // See turboquant_tensor.h. Trap: every line is one rounding; fusing or reordering them changes
 // codes.
-#include "export/simulate/turboquant_tensor.h"
+#include "export/simulate/codecs/turboquant_tensor.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
 #include <numbers>
 
-#include "export/simulate/affine_family_tensor.h"  // RoundedSqrt, RoundTo, TreeSum
+#include "export/simulate/codecs/affine_family_tensor.h"  // RoundedSqrt, RoundTo, TreeSum
 
 namespace oscar {
 namespace {

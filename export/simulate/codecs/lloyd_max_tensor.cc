@@ -3,11 +3,11 @@
 //
 // See lloyd_max_tensor.h. Trap: every line is one rounding; fusing or reordering them changes
 // codes. Divisors are tensors, because a scalar one would become a product with its reciprocal.
-#include "export/simulate/lloyd_max_tensor.h"
+#include "export/simulate/codecs/lloyd_max_tensor.h"
 
 #include <ATen/ATen.h>
 
-#include "export/simulate/affine_family_tensor.h"  // RoundedSqrt, RoundTo, TreeSum
+#include "export/simulate/codecs/affine_family_tensor.h"  // RoundedSqrt, RoundTo, TreeSum
 #include "linalg/check.h"
 
 namespace oscar {

@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The automatic choice of an artifact on its way to a runtime's files. Trap: a choice with pair
+// scales fits the folded copy of the checkpoint alone, whose post-rope keys the means are of.
+#pragma once
+
+#include "calib/auto_options.h"
+#include "export/artifact/artifact_reader.h"
+#include "export/formats/sglang_choice.h"
+
+namespace oscar {
+
+// For --to sglang (version 1) or sglang-oct (3). Throws InputError for an artifact without a
+// choice, or with one that `consumer` cannot carry: it names what, and the --for that would have
+// avoided it.
+SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer);
+
+}  // namespace oscar

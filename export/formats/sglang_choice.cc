@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See sglang_choice.h. Source of names and fields: ../shared/reference/upstream.md sections 1.1 and
+// 1.3. Trap: upstream's `created_at_unix` is left out, so that two exports have the same bytes.
+#include "export/formats/sglang_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "capture/files/atomic_file.h"
+#include "export/formats/sglang_pair.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+bool IsPerHead(const FloatTensorPtr& matrices) { return matrices->shape.size() == 3; }
+
+// [num_kv_heads, d, d] of either shape.
+FloatTensorPtr PerHead(const FloatTensorPtr& matrices, int64_t num_kv_heads) {
+  if (IsPerHead(matrices)) return matrices;
+  FloatTensor repeated{{num_kv_heads, matrices->shape[0], matrices->shape[1]}, {}};
+  for (int64_t head = 0; head < num_kv_heads; ++head) {
+    repeated.values.insert(repeated.values.end(), matrices->values.begin(), matrices->values.end());
+  }
+  return std::make_shared<const FloatTensor>(std::move(repeated));
+}
+
+FloatTensorPtr NoMean(const SglangChoiceLayer& layer) {
+  const int64_t dim = layer.k->shape.back();
+  return std::make_shared<const FloatTensor>(
+      FloatTensor{{layer.num_kv_heads, dim},
+                  std::vector<float>(static_cast<size_t>(layer.num_kv_heads * dim), 0.0F)});
+}
+
+// What the layers have, somewhere.
+struct Fields {
+  bool k_per_head = false, v_per_head = false, q = false, k_mean = false;
+};
+
+Fields FieldsOf(const SglangChoice& choice) {
+  const auto any = [&](auto has) { return std::ranges::any_of(choice.layers, has); };
+  return {any([](const SglangChoiceLayer& layer) { return IsPerHead(layer.k); }),
+          any([](const SglangChoiceLayer& layer) { return IsPerHead(layer.v); }),
+          any([](const SglangChoiceLayer& layer) { return layer.q != nullptr; }),
+          any([](const SglangChoiceLayer& layer) { return layer.k_mean != nullptr; })};
+}
+
+void CheckVersion1(const SglangChoice& choice) {
+  for (const SglangChoiceLayer& layer : choice.layers) {
+    const char* extra = IsPerHead(layer.k) || IsPerHead(layer.v) ? "a rotation per KV head"
+                        : layer.q != nullptr                     ? "a matrix of its own for queries"
+                        : layer.k_mean != nullptr                ? "a key mean"
+                                                                 : nullptr;
+    if (extra == nullptr) continue;
+    throw InputError(fmt::format(
+        "layer {} has {}, which version 1 files cannot hold; expected one rotation per side",
+        layer.layer_id, extra));
+  }
+}
+
+SglangFile KeyFile(const SglangChoice& choice, const Fields& fields, bool v3) {
+  SglangFile file{.name = v3 ? "k_rotation_oscar2_auto.pt" : "k_rotation_auto.pt",
+                  .version = v3 ? 3 : 1,
+                  .objective = v3 ? "oscar2_auto" : "qqt_auto",
+                  .source_grouping = fields.k_per_head ? "head" : "layer",
+                  .value_target = {},
+                  .transform = {},
+                  .calibration = choice.calibration,
+                  .layers = {}};
+  if (v3) {
+    file.transform = {
+        {"key", choice.key_transform}, {"centered", fields.k_mean}, {"orthogonal", !fields.q}};
+  }
+  for (const SglangChoiceLayer& layer : choice.layers) {
+    const auto matrices = [&](const FloatTensorPtr& of) {
+      return fields.k_per_head ? PerHead(of, layer.num_kv_heads) : of;
+    };
+    const FloatTensorPtr rotation = matrices(layer.k);
+    file.layers.push_back({layer.layer_id, {{"rotation", &RotationLayer::rotation, rotation}}});
+    auto& tensors = file.layers.back().tensors;
+    if (fields.q) {
+      tensors.push_back(
+          {"q_rotation", &RotationLayer::q_rotation, layer.q ? matrices(layer.q) : rotation});
+    }
+    if (fields.k_mean) {
+      tensors.push_back(
+          {"k_mean", &RotationLayer::k_mean, layer.k_mean ? layer.k_mean : NoMean(layer)});
+    }
+  }
+  return file;
+}
+
+SglangFile ValueFile(const SglangChoice& choice, const Fields& fields, bool v3) {
+  SglangFile file{.name = v3 ? "v_rotation_oscar2_auto.pt" : "v_rotation_auto.pt",
+                  .version = v3 ? 3 : 1,
+                  .objective = v3 ? "oscar2_v_auto" : "sst_auto",
+                  .source_grouping = fields.v_per_head ? "head" : "layer",
+                  .value_target = {},
+                  .transform = {},
+                  .calibration = choice.calibration,
+                  .layers = {}};
+  // Orthogonal: o_rotation is absent, which the loader takes for the rotation.
+  if (v3) file.transform = {{"key", "oscar"}, {"centered", false}, {"orthogonal", true}};
+  for (const SglangChoiceLayer& layer : choice.layers) {
+    file.layers.push_back({layer.layer_id,
+                           {{"rotation", &RotationLayer::rotation,
+                             fields.v_per_head ? PerHead(layer.v, layer.num_kv_heads) : layer.v}}});
+  }
+  return file;
+}
+
+}  // namespace
+
+void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& choice,
+                       SglangVersion version) {
+  if (choice.layers.empty()) throw InputError("no layers to export");
+  const bool v3 = version == SglangVersion::kV3;
+  if (!v3) CheckVersion1(choice);
+  const Fields fields = FieldsOf(choice);
+  const SglangFile k = KeyFile(choice, fields, v3), v = ValueFile(choice, fields, v3);
+  AtomicDirectory directory(out);
+  WriteSglangPair(directory.staging(), k, v);
+  WriteFileAtomically(directory.staging() / "launch.txt",
+                      SglangLaunchText(choice.serving, out / k.name, out / v.name,
+                                       choice.folded ? "FOLDED_MODEL" : "MODEL"));
+  directory.Commit();
+}
+
+}  // namespace oscar

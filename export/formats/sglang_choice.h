@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What oscar-calibrate --auto chose, as OSCAR's SGLang loads it: version 3 (October tree) or, where
+// the choice is one orthogonal matrix per layer and side, version 1.
+//
+//   <out>/k_rotation_oscar2_auto.pt, v_rotation_oscar2_auto.pt   version 3
+//   <out>/k_rotation_auto.pt, v_rotation_auto.pt                 version 1
+//   <out>/launch.txt                                             environment and flags
+//
+// Trap: the loader takes a field on every layer or on none, and one grouping; what only some layers
+// have is filled in where it changes nothing (q_rotation = rotation, k_mean = 0, one matrix
+// repeated for each head).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "export/formats/pt_file.h"
+#include "export/formats/sglang.h"  // SglangServing
+
+namespace oscar {
+
+// Absent tensors are null.
+struct SglangChoiceLayer {
+  int64_t layer_id = 0;   // the checkpoint's own number
+  FloatTensorPtr k;       // [d, d] or [num_kv_heads, d, d]: stored is (k - k_mean) R
+  FloatTensorPtr q;       // shape of k: R^-T, for queries; null: R itself
+  FloatTensorPtr k_mean;  // [num_kv_heads, d]
+  FloatTensorPtr v;       // [d, d] or [num_kv_heads, d, d]
+  int64_t num_kv_heads = 0;
+};
+
+struct SglangChoice {
+  std::vector<SglangChoiceLayer> layers;
+  std::string key_transform;  // "oscar", "pair_scaled", "balanced"; "mixed" where layers differ
+  bool folded = false;        // fits a folded copy of the checkpoint, and no other
+  Json calibration;           // the block both files carry; null for none
+  SglangServing serving;
+};
+
+enum class SglangVersion { kV1, kV3 };
+
+// Like WriteSglang. Throws InputError where version 1 cannot hold a layer.
+void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& choice,
+                       SglangVersion version);
+
+}  // namespace oscar

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The K and the V file of one export, of whatever version: written, read back by the strict reader
+// and compared bit for bit. Trap: call it on a staging directory; what differs throws.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "export/formats/pt_file.h"
+#include "export/formats/rotation_file.h"
+
+namespace oscar {
+
+// One file to be.
+struct SglangFile {
+  struct Tensor {
+    const char* key;                      // "rotation", "eigenvalues", "q_rotation", "k_mean"
+    FloatTensorPtr RotationLayer::*read;  // where the reader puts it
+    FloatTensorPtr values;                // null: not written
+  };
+  struct Layer {
+    int64_t layer_id = 0;
+    std::vector<Tensor> tensors;
+  };
+  std::filesystem::path name;  // relative to the exported directory
+  int64_t version = 1;
+  std::string objective;
+  std::string source_grouping;  // "layer", "head", "per_kv_head"
+  std::string value_target;     // of V; empty: not written
+  Json transform;               // of version 3; null: not written
+  Json calibration;             // null: not written
+  std::vector<Layer> layers;
+};
+
+// Throws InputError for what is no pair, NumericalError for what is no transform, ResourceError
+// from the disk.
+void WriteSglangPair(const std::filesystem::path& directory, const SglangFile& k,
+                     const SglangFile& v);
+
+}  // namespace oscar

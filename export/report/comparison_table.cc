@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See comparison_table.h.
+#include "export/report/comparison_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+struct Column {
+  const char* heading;
+  const char* member;  // JSON pointer in an arm
+};
+constexpr Column kNumbers[] = {
+    {"bits_paper", "/bits_per_element/paper"},
+    {"bits_stored", "/bits_per_element/actual"},
+    {"kl_local", "/local/kl/mean"},
+    {"kl_local_low", "/local/kl/interval/0"},
+    {"kl_local_high", "/local/kl/interval/1"},
+    {"output_error", "/local/output_rel_error"},
+    {"kl_end_to_end", "/end_to_end/kl/mean"},
+    {"perplexity", "/text/perplexity"},
+    {"perplexity_low", "/text/perplexity_interval/0"},
+    {"perplexity_high", "/text/perplexity_interval/1"},
+    {"perplexity_ratio", "/text/ppl_ratio"},
+    {"token_kl", "/text/token_kl/mean"},
+    {"top1_agreement", "/text/top1_agreement"},
+    {"needle", "/needle/accuracy"},
+};
+
+const Json* Member(const Json& arm, const char* pointer) {
+  const Json::json_pointer member(pointer);
+  return arm.contains(member) ? &arm.at(member) : nullptr;
+}
+
+std::string ModelName(const Json& model) {
+  const Json& of = model.at("model");
+  return of.contains("id") && of.at("id").is_string() ? of.at("id").get<std::string>()
+                                                      : std::string("unknown model");
+}
+
+// Every value and heading that is text; doubled quotes, and no cell that a spreadsheet would run.
+std::string CsvText(const std::string& text) {
+  std::string quoted = "\"";
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos)
+    quoted += '\'';
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+// Text of a report in a cell of a table: no markup, no end of the cell or of the line.
+std::string MarkdownText(const std::string& text) {
+  std::string cell;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      cell += ' ';
+    } else if (std::string_view("\\`*[]<>|&").find(c) != std::string_view::npos) {
+      cell += fmt::format("&#{};", static_cast<int>(byte));
+    } else {
+      cell += c;
+    }
+  }
+  return cell;
+}
+
+// A name between backticks, where nothing can be escaped.
+std::string MarkdownCode(const std::string& text) {
+  std::string code = "`";
+  for (const char c : text)
+    code += static_cast<unsigned char>(c) < 0x20 || c == '`' || c == '|' ? '?' : c;
+  return code + '`';
+}
+
+// Three digits that count: .0334, 1.32, 24.9; nobody compares perplexities of thousands.
+std::string Kl(double value) {
+  if (value == 0) return "0";
+  if (value < 0.00005) return fmt::format("{:.0e}", value);
+  const int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 5);
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  return text.starts_with("0.") ? text.substr(1) : text;
+}
+std::string Perplexity(double value) {
+  if (value >= 1000) return "collapse";
+  return fmt::format("{:.{}f}", value, value < 10 ? 3 : value < 100 ? 1 : 0);
+}
+
+const Json* ArmOf(const Json& model, const std::string& name) {
+  for (const Json& arm : model.at("validation").at("arms")) {
+    if (arm.at("name") == name) return &arm;
+  }
+  return nullptr;
+}
+
+std::string ModelCell(const Json& arm) {
+  std::string cell;
+  if (const Json* kl = Member(arm, "/local/kl/mean")) cell = Kl(kl->get<double>());
+  if (const Json* perplexity = Member(arm, "/text/perplexity"))
+    cell += (cell.empty() ? "" : ", ") + Perplexity(perplexity->get<double>());
+  return cell.empty() ? "–" : cell;
+}
+
+// Of all models that have the arm: heads of other dimensions and other layers take other bits.
+std::string BitsCell(const Json& models, const std::string& name, const char* which) {
+  std::vector<std::string> different;
+  for (const Json& model : models) {
+    const Json* arm = ArmOf(model, name);
+    if (arm == nullptr) continue;
+    const std::string bits =
+        fmt::format("{:.2f}", arm->at("bits_per_element").at(which).get<double>());
+    if (std::ranges::find(different, bits) == different.end()) different.push_back(bits);
+  }
+  return fmt::format("{}", fmt::join(different, " / "));
+}
+
+std::string Row(const Json& models, const std::string& name) {
+  std::string description, cells;
+  for (const Json& model : models) {
+    const Json* arm = ArmOf(model, name);
+    if (arm != nullptr && description.empty())
+      description = MarkdownText(arm->value("description", std::string()));
+    cells += fmt::format(" {} |", arm == nullptr ? "–" : ModelCell(*arm));
+  }
+  return fmt::format("| {}<br>{} | {} | {} |{}\n", description, MarkdownCode(name),
+                     BitsCell(models, name, "paper"), BitsCell(models, name, "actual"), cells);
+}
+
+std::string Table(const Json& models, const std::vector<std::string>& names) {
+  std::string head = "| method | bits | stored |", rule = "|---|---|---|", rows;
+  for (const Json& model : models) {
+    head += fmt::format(" {} |", MarkdownText(ModelName(model)));
+    rule += "---|";
+  }
+  for (const std::string& name : names) rows += Row(models, name);
+  return head + "\n" + rule + "\n" + rows;
+}
+
+}  // namespace
+
+std::string ComparisonCsv(const Json& comparison) {
+  std::string csv = "model,arm,method,description,clip,windows,null_control";
+  for (const Column& column : kNumbers) csv += fmt::format(",{}", column.heading);
+  csv += "\r\n";
+  for (const Json& model : comparison.at("models")) {
+    for (const Json& arm : model.at("validation").at("arms")) {
+      csv += CsvText(ModelName(model));
+      for (const char* key : {"name", "method", "description"})
+        csv += "," + CsvText(arm.value(key, std::string()));
+      for (const char* key : {"clip", "windows", "null_control"})
+        csv += arm.value(key, false) ? ",1" : ",0";
+      for (const Column& column : kNumbers) {
+        csv += ",";
+        if (const Json* number = Member(arm, column.member)) csv += number->dump();
+      }
+      csv += "\r\n";
+    }
+  }
+  return csv;
+}
+
+std::string ComparisonMarkdown(const Json& comparison, const std::vector<std::string>& rows) {
+  const Json& models = comparison.at("models");
+  std::vector<std::string> all, others;
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  for (const Json& model : models) {
+    for (const Json& arm : model.at("validation").at("arms")) {
+      if (const auto name = arm.at("name").get<std::string>(); !has(all, name)) all.push_back(name);
+    }
+  }
+  for (const std::string& name : rows) {
+    if (!has(all, name))
+      throw UsageError(fmt::format("--table-rows: no report has an arm '{}'", name));
+  }
+  if (rows.empty()) return Table(models, all);
+  for (const std::string& name : all) {
+    if (!has(rows, name)) others.push_back(name);
+  }
+  std::string text = Table(models, rows);
+  if (others.empty()) return text;
+  return text + fmt::format("\n<details><summary>{} more</summary>\n\n{}\n</details>\n",
+                            others.size(), Table(models, others));
+}
+
+std::string WithTable(std::string_view page, std::string_view table, std::string_view source) {
+  const size_t begin = page.find(kTableBegin), end = page.find(kTableEnd);
+  if (begin == page.npos || end == page.npos || end < begin ||
+      page.find(kTableBegin, begin + 1) != page.npos ||
+      page.find(kTableEnd, end + 1) != page.npos) {
+    throw InputError(fmt::format(
+        "{}: does not hold a line '{}' and after it a line '{}', once each", source,
+        kTableBegin.substr(0, kTableBegin.size() - 1), kTableEnd.substr(0, kTableEnd.size() - 1)));
+  }
+  const size_t after = begin + kTableBegin.size();
+  return fmt::format("{}{}{}", page.substr(0, after), table, page.substr(end));
+}
+
+}  // namespace oscar

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of a choice before they are quantized: whatever the transform, logits are those of the
+// model, and values come back.
+#include "calib/auto_cache.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/calib/sample_choice.h"
+#include "tests/calib/sample_moments.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kHeads = 2, kDim = 8, kValueDim = 4, kTokens = 40;
+
+// Softmax weights [kHeads, 2, kTokens, kTokens] of 2 query heads per KV head.
+at::Tensor Weights(const at::Tensor& q, const at::Tensor& k /* [heads, tokens, dim] */) {
+  const at::Tensor heads = q.view({kTokens, kHeads, 2, kDim}).permute({1, 2, 0, 3});
+  return at::matmul(heads, k.transpose(1, 2).unsqueeze(1)).div(8).softmax(-1);
+}
+
+TEST(AutoCache, WeightsAreThoseOfTheModelAndValuesComeBack) {
+  at::manual_seed(5);
+  const LayerMoments moments = SampleMoments(2, 200, 5);
+  const at::Tensor mean = at::arange(kDim).to(at::kFloat).add(1).mul(0.3);
+  const at::Tensor k = at::randn({kTokens, kHeads, kDim}).add(mean),
+                   q = at::randn({kTokens, 2 * kHeads, kDim}),
+                   v = at::randn({kTokens, kHeads, kValueDim});
+  const at::Tensor exact = Weights(q, k.permute({1, 0, 2}));
+  for (const SampleRecipe& recipe : SampleRecipes()) {
+    SCOPED_TRACE(recipe.keys.Name());
+    const AutoChoice choice = SampleChoice(moments, recipe);
+    const at::Tensor keys = AutoKeys(choice.k, k), queries = AutoQueries(choice.k, q, kHeads);
+    EXPECT_LT((Weights(queries, keys) - exact).abs().max().item<double>(), 0.01);
+    const at::Tensor back = AutoValuesBack(choice.v, AutoValues(choice.v, v));
+    EXPECT_LT((back.permute({1, 0, 2}) - v).abs().max().item<double>(), 0.03);
+  }
+}
+
+// The mean of SampleMoments is .3 (i + 1) in channel i, and those keys have it.
+TEST(AutoCache, CentredKeysHaveNoMean) {
+  at::manual_seed(6);
+  const LayerMoments moments = SampleMoments(2, 400, 5);
+  const at::Tensor channel = at::arange(kDim).to(at::kFloat).add(1);
+  const at::Tensor k = at::randn({4000, kHeads, kDim}).add(0.3).mul(channel);
+  for (SampleRecipe recipe : SampleRecipes()) {
+    SCOPED_TRACE(recipe.keys.Name());
+    const auto mean = [&](bool centred) {
+      recipe.keys.centred = centred;
+      return AutoKeys(SampleChoice(moments, recipe).k, k).mean(1).norm().item<double>();
+    };
+    EXPECT_LT(mean(true), 0.5 * mean(false));
+  }
+}
+
+}  // namespace
+}  // namespace oscar

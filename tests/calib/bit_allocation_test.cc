@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bits by marginal damage.
+#include "calib/bit_allocation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace oscar {
+namespace {
+
+// Damage c 4^-b: what a uniform quantizer's does.
+BitPart Part(double c, double elements = 1, std::vector<int> bits = {2, 3, 4, 5, 6}) {
+  BitPart part{.elements = elements, .points = {}};
+  for (const int b : bits) part.points.push_back({b, c * std::pow(4.0, -b)});
+  return part;
+}
+
+double Spent(const std::vector<BitPart>& parts, const std::vector<int>& bits) {
+  double spent = 0;
+  for (size_t i = 0; i < parts.size(); ++i) spent += parts[i].elements * bits[i];
+  return spent;
+}
+
+double Damage(const std::vector<BitPart>& parts, const std::vector<int>& bits) {
+  double damage = 0;
+  for (size_t i = 0; i < parts.size(); ++i)
+    damage += std::ranges::find(parts[i].points, bits[i], &BitPoint::bits)->damage;
+  return damage;
+}
+
+// Every allocation there is.
+double LeastDamage(const std::vector<BitPart>& parts, double budget) {
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<size_t> at(parts.size(), 0);
+  while (true) {
+    double spent = 0, damage = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      spent += parts[i].elements * parts[i].points[at[i]].bits;
+      damage += parts[i].points[at[i]].damage;
+    }
+    if (spent <= budget + 1e-9) least = std::min(least, damage);
+    size_t i = 0;
+    while (i < parts.size() && ++at[i] == parts[i].points.size()) at[i++] = 0;
+    if (i == parts.size()) return least;
+  }
+}
+
+// Reverse water-filling: b_i = B + log4(c_i / geometric mean), whole numbers where the c_i are
+// powers of four.
+TEST(BitAllocation, IsReverseWaterFilling) {
+  const std::vector<BitPart> parts = {Part(1), Part(4), Part(16), Part(4)};
+  EXPECT_EQ(AllocateBits(parts, 4 * 3), (std::vector<int>{2, 3, 4, 3}));
+  EXPECT_EQ(AllocateBits(parts, 4 * 4), (std::vector<int>{3, 4, 5, 4}));
+}
+
+// Twice the elements make a bit twice as dear: b differs by half a bit, here 4^(1/2) in c.
+TEST(BitAllocation, APartPaysForItsElements) {
+  const std::vector<BitPart> parts = {Part(8, 2), Part(4, 1)};
+  // Slopes: (8 / 16 - 8 / 64) / 2 = 3 / 16 and (4 / 16 - 4 / 64) = 3 / 16: the first of the list,
+  // and the other as soon as the first does not fit.
+  EXPECT_EQ(AllocateBits(parts, 3 * 2 + 2), (std::vector<int>{3, 2}));
+  EXPECT_EQ(AllocateBits(parts, 3 * 2 + 1), (std::vector<int>{2, 3}));
+}
+
+TEST(BitAllocation, AlikePartsGetTheSame) {
+  const std::vector<BitPart> parts(6, Part(0.3, 128));
+  for (const int bits : {2, 3, 4, 5, 6})
+    EXPECT_EQ(AllocateBits(parts, 6 * 128 * bits), std::vector<int>(6, bits)) << bits;
+}
+
+TEST(BitAllocation, StepsOverPointsAboveTheHull) {
+  // 2 -> 4 takes 0.4 a bit, 2 -> 3 nothing; the other part 0.3 a bit.
+  const std::vector<BitPart> parts = {{1, {{2, 1.0}, {3, 1.0}, {4, 0.2}}},
+                                      {1, {{2, 0.6}, {3, 0.3}}}};
+  EXPECT_EQ(AllocateBits(parts, 6), (std::vector<int>{4, 2}));
+  EXPECT_EQ(AllocateBits(parts, 5), (std::vector<int>{2, 3}));
+  // Bits that make it worse are not bought.
+  const std::vector<BitPart> worse = {{1, {{2, 1.0}, {3, 1.5}}}};
+  EXPECT_EQ(AllocateBits(worse, 10), std::vector<int>{2});
+}
+
+TEST(BitAllocation, NeverAboveTheBudgetNeverWorseWithMoreAndBestOnTheHull) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<BitPart> parts;
+    for (int i = 0; i < 5; ++i) {
+      BitPart part{.elements = i < 3 ? 64.0 : 96.0, .points = {}};
+      double damage = std::exp(6 * uniform(random) - 6);
+      for (const int bits : {2, 3, 4}) {
+        part.points.push_back({bits, damage});
+        damage *= 0.1 + 0.8 * uniform(random);
+      }
+      parts.push_back(part);
+    }
+    double before = std::numeric_limits<double>::infinity();
+    double elements = 0, steepest = 0;
+    for (const BitPart& part : parts) elements += part.elements;
+    for (double bits = 2; bits <= 4.1; bits += 0.07) {
+      const double budget = bits * elements;
+      const std::vector<int> chosen = AllocateBits(parts, budget);
+      const double damage = Damage(parts, chosen);
+      EXPECT_LE(Spent(parts, chosen), budget + 1e-6);
+      EXPECT_LE(damage, before);
+      before = damage;
+      // Off the best by less than what is left could buy at the steepest rate there was.
+      if (bits == 2) {
+        for (const BitPart& part : parts)
+          steepest =
+              std::max({steepest, (part.points[0].damage - part.points[1].damage) / part.elements,
+                        (part.points[0].damage - part.points[2].damage) / part.elements / 2});
+      }
+      EXPECT_LE(damage,
+                LeastDamage(parts, budget) + steepest * (budget - Spent(parts, chosen)) + 1e-12);
+    }
+  }
+}
+
+// Keys' 0.04 nats move the output by 0.1; values that move it by 0.2 are four times that, halved.
+TEST(ValueDamage, IsWhatKeysPayForTheSameError) {
+  EXPECT_DOUBLE_EQ(ValueDamage(0.2, 0.04, 0.1), kValueShare * 0.16);
+  EXPECT_EQ(ValueDamage(0.2, 0, 0), 0);
+}
+
+}  // namespace
+}  // namespace oscar

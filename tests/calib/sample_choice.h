@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Automatic choices without a search: recipes fitted to the moments of a sample layer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "calib/auto_choice.h"
+#include "calib/layer_moments.h"
+
+namespace oscar {
+
+struct SampleRecipe {
+  KeyRecipe keys;
+  ValueRecipe values;
+  std::vector<double> k_clip = {0.92}, v_clip = {0.9};
+  int64_t quant_group_size = 0;
+};
+
+// One of each kind: shared, per head, centred, folded scales, scales in both matrices, balanced.
+std::vector<SampleRecipe> SampleRecipes();
+
+// With a score for 2, 3 and 4 bits, and windows; clip ratios are those of the recipe at any bits.
+AutoChoice SampleChoice(const LayerMoments& moments, const SampleRecipe& recipe);
+
+}  // namespace oscar

@@ -1,0 +1,322 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// An automatic choice in an artifact: written, read back, exported, and refused where a runtime
+// cannot carry it.
+#include "export/artifact/chosen_rotations.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "calib/auto_points.h"
+#include "calib/fit.h"
+#include "capture/files/atomic_file.h"
+#include "export/artifact/artifact_format.h"
+#include "export/artifact/artifact_writer.h"
+#include "export/artifact/choice_demands.h"
+#include "export/formats/rotation_pair.h"
+#include "linalg/error.h"
+#include "tests/calib/sample_moments.h"
+#include "tests/export/artifact/chosen_artifact.h"
+#include "tests/export/artifact/sample_artifact.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+std::vector<double> AsStored(std::vector<double> values) {
+  for (double& value : values) value = static_cast<double>(static_cast<float>(value));
+  return values;
+}
+std::vector<float> Floats(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
+
+LayerMoments MomentsOf(int id) { return SampleMoments(id, 60, 4 + static_cast<unsigned>(id)); }
+
+void ExpectSide(const AutoSide& read, const AutoSide& wrote) {
+  EXPECT_EQ(read.num_rotations, wrote.num_rotations);
+  EXPECT_EQ(read.dim, wrote.dim);
+  EXPECT_EQ(read.rotation, AsStored(wrote.rotation));
+  EXPECT_EQ(read.query_rotation, AsStored(wrote.query_rotation));
+  EXPECT_EQ(read.pair_scale, AsStored(wrote.pair_scale));
+  EXPECT_EQ(read.mean, AsStored(wrote.mean));
+}
+
+// Of a refusal.
+std::string Message(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+bool Holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(ChosenArtifact, ReadsBackEveryKindOfChoice) {
+  const fs::path path = TestScratch("chosen") / "a";
+  std::vector<SampleRecipe> recipes = SampleRecipes();
+  recipes[1].k_clip = {0.9, 0.94};  // a ratio per head
+  recipes[2].v_clip = {0.88};       // another than the first layer's
+  recipes[3].quant_group_size = 4;
+  recipes[5].quant_group_size = 2;
+  // More than 2 bits for some keys and some values.
+  WriteChosenArtifact(path, recipes, {.bits = StoredBits(recipes, 3.5)});
+  const Artifact artifact = Artifact::Open(path);
+  ASSERT_TRUE(artifact.has_choices());
+  int k_more = 0, v_more = 0;
+  for (size_t i = 0; i < recipes.size(); ++i) {
+    const AutoChoice wrote = SampleChoice(MomentsOf(static_cast<int>(i)), recipes[i]);
+    const StoredChoice read = artifact.ReadLayer(static_cast<int>(i)).automatic.value();
+    ASSERT_GT(wrote.k.num_rotations, 0) << wrote.keys.Name();
+    ExpectSide(read.k, wrote.k);
+    ExpectSide(read.v, wrote.v);
+    EXPECT_EQ(read.k_clip, AsStored(recipes[i].k_clip));
+    EXPECT_EQ(read.v_clip, AsStored(recipes[i].v_clip));
+    EXPECT_EQ(read.quant_group_size, recipes[i].quant_group_size);
+    const Json report = artifact.report().at("layers").at(i).at("auto");
+    EXPECT_EQ(ChoiceFromJson(report, "report").keys, recipes[i].keys);
+    EXPECT_EQ(ChoiceFromJson(report, "report").values, recipes[i].values);
+    EXPECT_EQ(report.at("k_bits"), read.k_bits);
+    EXPECT_EQ(report.at("v_bits"), read.v_bits);
+    k_more += read.k_bits - 2;
+    v_more += read.v_bits - 2;
+  }
+  EXPECT_GT(k_more, 0);
+  EXPECT_GT(v_more, 0);
+}
+
+TEST(ChosenArtifact, WindowsOfTheChoiceAreWhatServersAreTold) {
+  const fs::path path = TestScratch("chosen-windows") / "a";
+  WriteChosenArtifact(path, SampleRecipes(),
+                      {.bits = StoredBits(SampleRecipes(), 4.6), .windows = true});
+  const Json serving = Artifact::Open(path).manifest().at("serving");
+  EXPECT_EQ(serving.at("recent_tokens"), 1024);
+  EXPECT_EQ(serving.at("sink_tokens"), 128);
+  EXPECT_EQ(serving.at("auto").at("recent_tokens"), 1024);
+}
+
+// A copy of an artifact whose manifest has been edited.
+void WriteEdited(const fs::path& path, const std::function<void(Json&)>& edit) {
+  WriteChosenArtifact(path, SampleRecipes(), {});
+  Json manifest = Artifact::Open(path).manifest();
+  edit(manifest);
+  WriteFileAtomically(path / kManifestFile, CanonicalJson(manifest));
+}
+
+TEST(ChosenArtifact, ABrokenChoiceIsRefusedWithItsName) {
+  const fs::path scratch = TestScratch("chosen-broken");
+  const struct {
+    std::function<void(Json&)> edit;
+    const char* said;
+  } cases[] = {
+      {[](Json& m) { m["auto"]["layers"][1].erase("k_bits"); }, "k_bits"},
+      {[](Json& m) { m["auto"]["layers"][1]["k_bits"] = 9; }, "k_bits is 9, expected 1 to 8"},
+      {[](Json& m) { m["auto"]["layers"][1]["quant_group_size"] = 3; }, "groups of 3 values"},
+      {[](Json& m) { m["auto"]["layers"][1]["layer_id"] = 77; }, "has no layer 1"},
+      {[](Json& m) { m["auto"].erase("layers"); }, "layers"},
+  };
+  int count = 0;
+  for (const auto& broken : cases) {
+    const fs::path path = scratch / std::to_string(count++);
+    WriteEdited(path, broken.edit);
+    const std::string message = Message([&] { Artifact::Open(path).ReadLayer(1); });
+    EXPECT_TRUE(Holds(message, broken.said)) << message;
+  }
+}
+
+TEST(ChosenArtifact, MatricesThatDoNotBelongTogetherAreRefused) {
+  const fs::path scratch = TestScratch("chosen-matrices");
+  const auto write = [&](const std::string& name, const std::function<void(AutoChoice&)>& edit) {
+    WriteArtifact(scratch / name, SampleInfo(), {1, [&](size_t) {
+                                                   LayerResult layer = SampleLayer(0, 1);
+                                                   layer.automatic = SampleChoice(
+                                                       layer.moments, SampleRecipes().back());
+                                                   edit(layer.automatic);
+                                                   return layer;
+                                                 }});
+    return Artifact::Open(scratch / name);
+  };
+  EXPECT_NO_THROW(write("good", [](AutoChoice&) {}).ReadLayer(3));
+  EXPECT_THROW(write("query", [](AutoChoice& c) { c.k.query_rotation[3] += 0.05; }).ReadLayer(3),
+               NumericalError);
+  EXPECT_THROW(write("value", [](AutoChoice& c) { c.v.rotation[3] += 0.05; }).ReadLayer(3),
+               NumericalError);
+  EXPECT_THROW(write("scale", [](AutoChoice& c) { c.k.pair_scale.assign(16, 0); }).ReadLayer(3),
+               NumericalError);
+}
+
+// Layers 0 and 1 would each take another ratio, and their sum a third; bits go to the worse layer.
+// Arms are named by their KL: 100 k_bits + 10 v_bits + k_clip + v_clip / 10.
+AutoArm ArmAt(const ChoicePoint& point) {
+  AutoArm arm{point, {}};
+  arm.arm.name = "auto";
+  arm.arm.kl_mean = 100 * point.k_bits + 10 * point.v_bits + point.k_clip + point.v_clip / 10;
+  return arm;
+}
+
+LayerResult MeasuredLayer(int id, const AutoOptions& options, std::vector<double> curve) {
+  const LayerMoments moments = MomentsOf(id);
+  LayerResult layer = RefitLayer(moments, {}, {});
+  layer.automatic = SampleChoice(moments, SampleRecipes()[0]);
+  layer.automatic.k_output_error = 0;  // bits of values are worth nothing
+  const auto best = std::ranges::min_element(curve) - curve.begin();
+  for (auto* side : {&layer.automatic.k_options, &layer.automatic.v_options}) {
+    for (SideOption& option : *side) {
+      option.ratios = {0.88, 0.90, 0.92};
+      option.curve = option.check_curve = curve;
+      for (double& score : option.curve) score /= option.bits;
+      option.SetRatio(option.ratios[static_cast<size_t>(best)]);
+      for (double& kl : option.in_windows) kl = option.score;
+    }
+  }
+  for (const ChoicePoint& point : PointsOf(options, layer.automatic))
+    layer.auto_arms.push_back(ArmAt(point));
+  layer.arms = {layer.auto_arms.front().arm};
+  layer.auto_arms.erase(layer.auto_arms.begin());
+  return layer;
+}
+
+std::vector<double> ReportedKl(const fs::path& path, const AutoOptions& options) {
+  ArtifactInfo info = SampleInfo();
+  info.automatic = options;
+  const Json report =
+      WriteArtifact(path, info, {2, [&](size_t i) {
+                                   return MeasuredLayer(static_cast<int>(i), options,
+                                                        i == 0 ? std::vector<double>{1, 2, 9}
+                                                               : std::vector<double>{30, 6, 5});
+                                 }});
+  std::vector<double> kl;
+  for (const Json& layer : report.at("layers"))
+    kl.push_back(layer.at("arms").at("auto").at("kl_mean"));
+  EXPECT_EQ(report.at("summary").at("arms").at("auto").at("kl_mean"), (kl[0] + kl[1]) / 2);
+  return kl;
+}
+
+TEST(ChosenArtifact, TheReportedArmIsOfWhatAllLayersShare) {
+  const fs::path scratch = TestScratch("chosen-arm");
+  const auto kl = [&](const char* name, const AutoOptions& options) {
+    return ReportedKl(scratch / name, options);
+  };
+  // A ratio of its own for each layer: .88 and .92.
+  EXPECT_EQ(kl("any", {}), (std::vector<double>{220, 220}));
+  // Sums over layers: 31, 8, 14.
+  const double shared = 220 + 0.90 + 0.090;
+  EXPECT_EQ(kl("sglang", {.consumer = Consumer::kSglang}), (std::vector<double>{shared, shared}));
+  EXPECT_EQ(kl("llamacpp", {.consumer = Consumer::kLlamacpp}),
+            (std::vector<double>{shared, shared}));
+  // The second layer's keys have most to gain.
+  const std::vector<SampleRecipe> two(2, SampleRecipes()[0]);
+  EXPECT_EQ(kl("bits", {.bits = StoredBits(two, 2 + 1.0 / 3)}), (std::vector<double>{220, 320}));
+}
+
+TEST(ChosenRotations, Version3CarriesTheArtifactsTensors) {
+  const fs::path scratch = TestScratch("chosen-v3");
+  WriteChosenArtifact(scratch / "a", SampleRecipes(), {.consumer = Consumer::kSglangOct});
+  const Artifact artifact = Artifact::Open(scratch / "a");
+  const SglangChoice exported = ChosenForSglang(artifact, Consumer::kSglangOct);
+  EXPECT_EQ(exported.serving.k_clip_ratio, 0.92);
+  EXPECT_EQ(exported.serving.v_clip_ratio, 0.9);
+  EXPECT_EQ(exported.serving.quant_group_size, 8);
+  EXPECT_EQ(exported.key_transform, "mixed");
+  EXPECT_TRUE(exported.folded);
+  WriteSglangChoice(scratch / "v3", exported, SglangVersion::kV3);
+  const auto files = FindRotationPair(scratch / "v3").value();
+  const RotationPair pair = OpenRotationPair(files.first, files.second);
+  EXPECT_EQ(pair.k.calibration.at("artifact_sha256"), artifact.identity());
+  EXPECT_EQ(pair.k.calibration.at("folded_checkpoint"), true);
+  const StoredChoice centred = artifact.ReadLayer(1).automatic.value(),
+                     balanced = artifact.ReadLayer(5).automatic.value();
+  EXPECT_EQ(pair.k.layers.at(1).rotation->values, Floats(centred.k.rotation));
+  EXPECT_EQ(pair.k.layers.at(1).q_rotation->values, Floats(centred.k.rotation));
+  EXPECT_EQ(pair.k.layers.at(1).k_mean->values, Floats(centred.k.mean));
+  EXPECT_EQ(pair.k.layers.at(5).q_rotation->values, Floats(balanced.k.query_rotation));
+  EXPECT_EQ(pair.k.layers.at(5).k_mean->values, Floats(balanced.k.mean));
+  EXPECT_EQ(pair.v.layers.at(5).rotation->values, Floats(balanced.v.rotation));
+}
+
+TEST(ChosenRotations, Version1CarriesOneRotationPerLayer) {
+  const fs::path scratch = TestScratch("chosen-v1");
+  const std::vector<SampleRecipe> recipes = {SampleRecipes()[0], SampleRecipes()[2]};
+  WriteChosenArtifact(scratch / "a", recipes, {.consumer = Consumer::kSglang});
+  const Artifact artifact = Artifact::Open(scratch / "a");
+  const SglangChoice exported = ChosenForSglang(artifact, Consumer::kSglang);
+  WriteSglangChoice(scratch / "v1", exported, SglangVersion::kV1);
+  const auto files = FindRotationPair(scratch / "v1").value();
+  const RotationPair pair = OpenRotationPair(files.first, files.second);
+  EXPECT_EQ(pair.k.layers.at(1).rotation->values,
+            Floats(artifact.ReadLayer(1).automatic->k.rotation));
+  EXPECT_TRUE(exported.folded);
+}
+
+// What version 1 cannot hold, one demand at a time.
+TEST(ChosenRotations, RefusalsNameTheDemandAndTheWayOut) {
+  const fs::path scratch = TestScratch("chosen-refused");
+  const SampleRecipe plain = SampleRecipes()[0];
+  SampleRecipe heads = plain, mean = plain, clip = plain, head_clip = plain, group = plain;
+  heads.values.per_head = true;
+  mean.keys.centred = true;
+  clip.k_clip = {0.88};
+  head_clip.v_clip = {0.9, 0.88};
+  group.quant_group_size = 4;
+  const struct {
+    SampleRecipe recipe;
+    double bits;
+    const char* said;
+    bool oct;  // version 3 carries it
+  } cases[] = {{heads, 2, "a rotation per KV head (layer 1)", true},
+               {mean, 2, "key means (layer 1)", true},
+               {SampleRecipes()[5], 2, "a matrix of its own for queries (layer 1)", true},
+               {clip, 2, "a clip ratio per layer", false},
+               {head_clip, 2, "a clip ratio per KV head (layer 1)", false},
+               {group, 2, "quantization groups that differ between layers", false},
+               {plain, 3, "other numbers of bits than 2 (layers 0, 1)", false}};
+  int count = 0;
+  for (const auto& refused : cases) {
+    const fs::path path = scratch / std::to_string(count++);
+    const std::vector<SampleRecipe> recipes = {plain, refused.recipe};
+    const double bits = refused.bits == 2 ? 2 : StoredBits(recipes, refused.bits);
+    WriteChosenArtifact(path, recipes, {.bits = bits});
+    const Artifact artifact = Artifact::Open(path);
+    const std::string message = Message([&] { ChosenForSglang(artifact, Consumer::kSglang); });
+    EXPECT_TRUE(Holds(message, refused.said)) << message;
+    EXPECT_TRUE(Holds(message, "calibrate with --for sglang")) << message;
+    EXPECT_TRUE(Holds(message, "made with --for any")) << message;
+    EXPECT_EQ(Holds(message, "--to sglang-oct"), refused.oct) << message;
+    const std::string oct = Message([&] { ChosenForSglang(artifact, Consumer::kSglangOct); });
+    EXPECT_EQ(oct.empty(), refused.oct) << oct;
+    EXPECT_EQ(Holds(oct, "calibrate with --for sglang-oct"), !refused.oct) << oct;
+  }
+  WriteSampleArtifact(scratch / "none");
+  EXPECT_TRUE(Holds(
+      Message([&] { ChosenForSglang(Artifact::Open(scratch / "none"), Consumer::kSglangOct); }),
+      "holds no automatic choice"));
+}
+
+TEST(ChoiceDemands, OneRatioOfAllHeadsIsOneRatio) {
+  StoredChoice choice;
+  choice.k_clip = {0.9, 0.9};
+  choice.v_clip = {0.88, 0.88};
+  ChoiceDemands demands;
+  demands.Add(0, choice);
+  demands.Add(1, choice);
+  EXPECT_TRUE(demands.NotCarriedBy(RulesOf(Consumer::kSglang)).empty());
+  EXPECT_EQ(demands.NotCarriedBy(RulesOf(Consumer::kLlamacpp)),
+            (std::vector<std::string>{"clip ratios that differ between keys and values"}));
+  choice.k_clip = choice.v_clip;
+  choice.v_clip = {0.9, 0.9};
+  demands.Add(2, choice);  // the same two ratios, of the other sides
+  EXPECT_EQ(demands.NotCarriedBy(RulesOf(Consumer::kOnnx)), std::vector<std::string>{});
+  EXPECT_EQ(demands.NotCarriedBy(RulesOf(Consumer::kSglang)),
+            (std::vector<std::string>{"a clip ratio per layer"}));
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/report/comparison_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "export/report/comparison.h"
+#include "linalg/error.h"
+#include "tests/export/report/sample_report.h"
+
+namespace oscar {
+namespace {
+
+// Of the second model: arm 1 is "naive" with numbers that are easy to recognize, arm 2 is missing.
+Json Two() {
+  Json other = SampleReport();
+  other["validation"]["model"]["id"] = "example/other";
+  other["validation"]["arms"].erase(2);
+  Json& arm = other["validation"]["arms"][1];
+  arm["local"]["kl"]["mean"] = 0.0123456789;
+  arm["text"]["perplexity"] = 35.84;
+  return CombineReports({{"a", SampleReport()}, {"b", other}});
+}
+
+std::string NameOf(const Json& comparison, size_t arm) {
+  return comparison["models"][0]["validation"]["arms"][arm]["name"];
+}
+
+std::string LineWith(const std::string& text, const std::string& what) {
+  const size_t at = text.find(what);
+  if (at == std::string::npos) return "";
+  const size_t begin = text.rfind('\n', at) + 1;
+  return text.substr(begin, text.find('\n', at) - begin);
+}
+
+std::string CodeOf(const Json& comparison, size_t arm) {
+  return '`' + NameOf(comparison, arm) + '`';
+}
+
+TEST(ComparisonTable, CsvHasARowPerModelAndArmWithEveryDigit) {
+  const Json comparison = Two();
+  const std::string csv = ComparisonCsv(comparison);
+  const size_t arms = comparison["models"][0]["validation"]["arms"].size();
+  EXPECT_EQ(std::ranges::count(csv, '\n'), static_cast<std::ptrdiff_t>(2 * arms));  // and a heading
+  EXPECT_TRUE(csv.starts_with("model,arm,method,description,clip,windows,null_control,bits_paper"));
+  const std::string row = LineWith(csv, "\"example/other\",\"" + NameOf(comparison, 1) + '"');
+  EXPECT_NE(row.find(",0.0123456789,"), std::string::npos) << row;
+  EXPECT_NE(row.find(",35.84,"), std::string::npos) << row;
+  const std::string heading = csv.substr(0, csv.find('\n'));
+  EXPECT_EQ(std::ranges::count(heading, ','), 20);
+}
+
+TEST(ComparisonTable, ACellThatWasNotMeasuredIsEmpty) {
+  const Json dump = CombineReports(
+      {{"a", SampleReport({.end_to_end = false})}, {"b", SampleReport({.end_to_end = false})}});
+  const std::string csv = ComparisonCsv(dump);
+  EXPECT_NE(csv.find(",,,,,,,,\r\n"), std::string::npos);
+  const std::string table = ComparisonMarkdown(dump, {});
+  EXPECT_NE(table.find(CodeOf(dump, 1)), std::string::npos);
+}
+
+TEST(ComparisonTable, MarkdownShowsChosenRowsInTheirOrderAndFoldsTheOthers) {
+  const Json comparison = Two();
+  const std::string table =
+      ComparisonMarkdown(comparison, {NameOf(comparison, 3), NameOf(comparison, 1)});
+  const size_t third = table.find(CodeOf(comparison, 3)), first = table.find(CodeOf(comparison, 1)),
+               fold = table.find("<details>"), other = table.find(CodeOf(comparison, 4));
+  EXPECT_LT(third, first);
+  EXPECT_LT(first, fold);
+  EXPECT_LT(fold, other);
+  EXPECT_NE(other, std::string::npos);
+  EXPECT_TRUE(
+      table.starts_with("| method | bits | stored | example/proof-qwen3 | example/other |\n"))
+      << table.substr(0, 120);
+  EXPECT_TRUE(LineWith(table, CodeOf(comparison, 1)).ends_with(" | .0123, 35.8 |"))
+      << LineWith(table, CodeOf(comparison, 1));
+  EXPECT_TRUE(LineWith(table, CodeOf(comparison, 2)).ends_with(" | – |"));  // of one model alone
+  const auto arms = comparison["models"][0]["validation"]["arms"].size();
+  EXPECT_NE(table.find("<summary>" + std::to_string(arms - 2) + " more</summary>"),
+            std::string::npos);
+  EXPECT_EQ(ComparisonMarkdown(comparison, {}).find("<details>"), std::string::npos);
+  EXPECT_THROW(ComparisonMarkdown(comparison, {"no_such_arm"}), UsageError);
+}
+
+TEST(ComparisonTable, BitsThatDifferBetweenModelsAreAllShown) {
+  Json other = SampleReport();
+  Json& bits = other["validation"]["arms"][1]["bits_per_element"];
+  bits["actual"] = bits["paper"] = 2.79;
+  const Json comparison =
+      CombineReports({{"a", SampleReport()}, {"b", other}, {"c", SampleReport()}});
+  const std::string table = ComparisonMarkdown(comparison, {});
+  const std::string line = LineWith(table, CodeOf(comparison, 1));
+  EXPECT_NE(line.find(" / 2.79 | "), std::string::npos) << line;
+  EXPECT_EQ(std::ranges::count(line, '/'), 2) << line;  // of the two columns, each value once
+  EXPECT_EQ(LineWith(table, CodeOf(comparison, 3)).find(" / "), std::string::npos);
+}
+
+TEST(ComparisonTable, NumbersKeepThreeDigitsThatCount) {
+  const auto cell = [](double kl, double perplexity) {
+    Json report = SampleReport();
+    report["validation"]["arms"][1]["local"]["kl"]["mean"] = kl;
+    report["validation"]["arms"][1]["text"]["perplexity"] = perplexity;
+    const Json comparison = CombineReports({{"a", SampleReport()}, {"b", report}});
+    const std::string line = LineWith(ComparisonMarkdown(comparison, {}), CodeOf(comparison, 1));
+    const std::string last = line.substr(line.rfind("| ", line.size() - 2) + 2);
+    return last.substr(0, last.size() - 2);
+  };
+  EXPECT_EQ(cell(0.03344, 3.1754), ".0334, 3.175");
+  EXPECT_EQ(cell(1.3249, 35.84), "1.32, 35.8");
+  EXPECT_EQ(cell(24.94, 207.3), "24.9, 207");
+  EXPECT_EQ(cell(0.00221, 5e6), ".00221, collapse");
+  EXPECT_EQ(cell(2.1e-7, 2.461), "2e-07, 2.461");
+}
+
+TEST(ComparisonTable, NothingOfAReportBecomesMarkupOrAnotherCell) {
+  Json hostile = SampleReport({.hostile = true});
+  hostile["validation"]["model"]["id"] = "a|b\n<img src=x>`";
+  hostile["validation"]["arms"][1]["description"] = "=1+1|\n<script>\"";
+  const Json comparison = CombineReports({{"a", SampleReport()}, {"b", hostile}});
+  const std::string table = ComparisonMarkdown(comparison, {});
+  for (const char* bad : {"<script", "<img", "a|b", "\x01"})
+    EXPECT_EQ(table.find(bad), std::string::npos) << bad;
+  const std::string csv = ComparisonCsv(comparison);
+  EXPECT_NE(csv.find(",\"'=1+1|\n<script>\"\"\","), std::string::npos);
+}
+
+TEST(ComparisonTable, StandsBetweenTheMarksOfAPage) {
+  const std::string begin(kTableBegin), end(kTableEnd);
+  const std::string page = "before\n" + begin + "old\n" + end + "after\n";
+  EXPECT_EQ(WithTable(page, "new\n", "README.md"), "before\n" + begin + "new\n" + end + "after\n");
+  EXPECT_EQ(WithTable(WithTable(page, "new\n", "p"), "old\n", "p"), page);
+  for (const std::string& broken :
+       {std::string("no marks"), begin + "x", end + begin, begin + begin + end, begin + end + end})
+    EXPECT_THROW(WithTable(broken, "new", "README.md"), InputError) << broken;
+}
+
+}  // namespace
+}  // namespace oscar
