@@ -9,7 +9,7 @@
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
 #include "export/cuda/attention_kl/attention_kl_outputs.cuh"
-#include "export/cuda/attention_kl/wgmma.cuh"
+#include "export/cuda/device/wgmma.cuh"
 
 namespace oscar::kl {
 

@@ -102,9 +102,8 @@ __device__ inline uint32_t PackHalf2(float low, float high) {
 }
 
 __device__ inline uint32_t PackBf16x2(float low, float high) {
-  uint32_t pair;  // not by __nv_bfloat162, which the compiler takes apart and copies
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
+  const __nv_bfloat162 b = __floats2bfloat162_rn(low, high);
+  return reinterpret_cast<const uint32_t&>(b);
 }
 
 // threadIdx.x % 32, read again: what follows from it is not kept in registers all the time.

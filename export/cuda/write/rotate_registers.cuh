@@ -7,6 +7,7 @@
 // together.
 #pragma once
 
+#include "export/cuda/device/wgmma.cuh"
 #include "export/cuda/write/register_rows.cuh"
 #include "export/cuda/write/rotate_tile.cuh"
 
@@ -94,43 +95,6 @@ __device__ inline uint64_t RotationDescriptor(uint32_t address) {
   constexpr uint64_t kAlongN = 128 / 16;
   return (address >> 4 & 0x3FFFU) | kAlongK << 16 | kAlongN << 32;
 }
-
-#define OSCAR_C4(i) "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
-#define OSCAR_C32(i)                                                               \
-  OSCAR_C4(i), OSCAR_C4(i + 1), OSCAR_C4(i + 2), OSCAR_C4(i + 3), OSCAR_C4(i + 4), \
-      OSCAR_C4(i + 5), OSCAR_C4(i + 6), OSCAR_C4(i + 7)
-
-// x [64, 16] in rows swizzled by 128 bytes, 1024 bytes from 8 rows to the next.
-__device__ inline uint64_t StagedDescriptor(uint32_t address) {
-  return (address >> 4 & 0x3FFFU) | uint64_t{1} << 16 | uint64_t{1024 / 16} << 32 |
-         uint64_t{1} << 62;
-}
-
-// c [64, 64 or 128] (+)= a [64, 16] b, both in shared memory. Trap: two chains of products, one
-// after the other into the same sums, that each begin without adding, are one to ptxas 13.0, which
-// drops the second.
-__device__ inline void WarpgroupMma(float (&c)[8][4], uint64_t a, uint64_t b, int add) {
-  asm volatile(
-      "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,"
-      "%25,%26,%27,%28,%29,%30,%31}, %32, %33, p, 1, 1, 0, 1;}\n"
-      : OSCAR_C32(0)
-      : "l"(a), "l"(b), "r"(add));
-}
-__device__ inline void WarpgroupMma(float (&c)[16][4], uint64_t a, uint64_t b, int add) {
-  asm volatile(
-      "{.reg .pred p; setp.ne.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,"
-      "%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
-      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, p, 1, 1, 0, "
-      "1;}\n"
-      : OSCAR_C32(0), OSCAR_C32(8)
-      : "l"(a), "l"(b), "r"(add));
-}
-#undef OSCAR_C32
-#undef OSCAR_C4
 #endif
 
 // What each thread staged is there for all of them and for wgmma.
@@ -147,22 +111,22 @@ template <int kDim>
 __device__ inline void MultiplyTile(uint32_t stage, const __nv_bfloat16* copy,
                                     float (&c)[kDim / 8][4]) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  const uint64_t x = StagedDescriptor(stage);
+  const uint64_t x = WgmmaOperand(stage);
   const uint64_t r = RotationDescriptor<kDim>(SharedAddress(copy));
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  WgmmaBegin();
 #pragma unroll
   for (int s = 0; s < kDim / 16; ++s) {
     const uint64_t a = x + s / 4 * (kPanelBytes / 16) + s % 4 * (32 / 16);
     const uint64_t b = r + s * (2 * kDim * 16 / 16);
 #pragma unroll
     for (int j = 0; j + 16 <= kDim / 8; j += 16)  // 128 columns, and 64 that may be left
-      WarpgroupMma(reinterpret_cast<float(&)[16][4]>(c[j]), a, b + j * (128 / 16), s > 0);
+      WgmmaColumns(reinterpret_cast<float(&)[64]>(c[j]), a, b + j * (128 / 16), s > 0);
     if constexpr (kDim % 128 == 64)
-      WarpgroupMma(reinterpret_cast<float(&)[8][4]>(c[kDim / 8 - 8]), a,
+      WgmmaColumns(reinterpret_cast<float(&)[32]>(c[kDim / 8 - 8]), a,
                    b + (kDim / 8 - 8) * (128 / 16), s > 0);
   }
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  WgmmaEnd();
+  WgmmaWait();
 #else
   const int lane = static_cast<int>(threadIdx.x % 32);
   const uint32_t address =

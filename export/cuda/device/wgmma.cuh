@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Hopper instructions that attention-KL needs, sm_90a, and nothing else does: warpgroup
-// matrix products and bulk tensor copies (PTX ISA 8.x, sections on wgmma and cp.async.bulk.tensor).
-// Trap: accumulators may be touched between WgmmaWait() and the next product only, and the compiler
-// does not know it; Hold() of attention_kl_kernel.cuh tells it.
+// Hopper's instructions for warpgroups, sm_90a: matrix products and bulk tensor copies (PTX
+// ISA 8.x, sections on wgmma and cp.async.bulk.tensor). Traps: accumulators may be touched between
+// WgmmaWait() and the next product only, and the compiler does not know it; Hold() of
+// attention_kl_kernel.cuh tells it. And two chains of products, one after the other into the same
+// sums, that each begin without adding, are one to ptxas 13.0, which drops the second.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -13,7 +14,7 @@
 
 #include "export/cuda/device/mma.cuh"
 
-namespace oscar::kl {
+namespace oscar {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -84,6 +85,28 @@ __device__ __forceinline__ void Wgmma(float (&d)[64], uint64_t a, uint64_t b, bo
       : "l"(a), "l"(b), "r"(static_cast<int>(add)));
 }
 
+// d [64, 64] (+)= a [64, 16] from shared memory, b [16, 64] as its columns.
+__device__ __forceinline__ void WgmmaColumns(float (&d)[32], uint64_t a, uint64_t b, bool add) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" OSCAR_NAMES_32
+      "}, "
+      "%32, %33, p, 1, 1, 0, 1;\n}\n"
+      : OSCAR_SUMS_32(0)
+      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+}
+
+// d [64, 128] (+)= a [64, 16] from shared memory, b [16, 128] as its columns.
+__device__ __forceinline__ void WgmmaColumns(float (&d)[64], uint64_t a, uint64_t b, bool add) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" OSCAR_NAMES_64
+      "}, "
+      "%64, %65, p, 1, 1, 0, 1;\n}\n"
+      : OSCAR_SUMS_32(0), OSCAR_SUMS_32(32)
+      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+}
+
 // d [64, 64] += a [64, 16] from registers, b [16, 64] as its columns.
 __device__ __forceinline__ void WgmmaColumns(float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" OSCAR_NAMES_32
@@ -122,4 +145,4 @@ __device__ __forceinline__ void CopyTensor(void* shared, const CUtensorMap* map,
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
-}  // namespace oscar::kl
+}  // namespace oscar
