@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/cuda/attention_kl/attention_kl_hopper.cuh"
 #include "export/cuda/attention_kl/attention_kl_launch.h"
-#include "export/cuda/attention_kl/tensor_map.h"
 #include "export/cuda/device/cuda_check.h"
+#include "export/cuda/device/tensor_map.h"
 
 namespace oscar::kl {
 namespace {

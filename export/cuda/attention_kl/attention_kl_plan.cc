@@ -13,6 +13,7 @@
 
 #include "export/cuda/attention_kl/attention_kl_launch.h"
 #include "export/cuda/device/cuda_check.h"
+#include "export/cuda/device/tensor_map.h"
 #include "linalg/error.h"
 
 namespace oscar::kl {
@@ -50,14 +51,6 @@ void CheckShape(const AttentionKlShape& s, const AttentionKlOptions& o) {
   if (o.window < 0 || o.sink < 0 || o.recent < 0)
     fail(fmt::format("with window {}, {} sink and {} recent tokens; none may be negative", o.window,
                      o.sink, o.recent));
-}
-
-bool HasWgmma() {
-  int device = 0, major = 0, minor = 0;
-  OSCAR_CUDA_CHECK(cudaGetDevice(&device));
-  OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  return major == 9 && minor == 0;
 }
 
 }  // namespace

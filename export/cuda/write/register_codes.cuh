@@ -62,34 +62,26 @@ __device__ inline float CodeSum(float x, const GroupFit& fit) {  // AffineCodeSu
   return __fadd_rn(__fadd_rn(DivideBy(x, fit.affine.scale, fit.inverse), fit.affine.zero), 0.5F);
 }
 
-// The bf16 values between which the code reaches `code`.
-struct CodeStep {
-  float below, reached;
-  bool found;
-};
-// x: about there, in float32.
-__device__ inline CodeStep FindStep(const GroupFit& fit, float x, float code) {
-  const uint32_t bits = (__float_as_uint(x) + 0x8000U) & 0xFFFF0000U;
-  const float nearest = __uint_as_float(bits);
-  const bool reached = CodeSum(nearest, fit) >= code;
-  const bool away = ((bits >> 31) != 0) == reached;  // from 0
-  const float other = __uint_as_float(away ? bits + 0x10000U : bits - 0x10000U);
-  const bool other_reached = CodeSum(other, fit) >= code;
-  return {reached ? other : nearest, reached ? nearest : other, reached != other_reached};
+// The smallest bf16 value of code c: `sum` = c - 1/2 is what quotient and zero must reach, less
+// what the roundings of both sums let through, half a step below them. In float32 that is right
+// but for four roundings, so that it is the bf16 value nearest to it or the next one.
+__device__ inline uint32_t FindStep(const GroupFit& fit, float sum, float let_through) {
+  const float x =
+      __fmul_rn(__fsub_rn(__fsub_rn(sum, fit.affine.zero), let_through), fit.affine.scale);
+  const uint32_t nearest = (__float_as_uint(x) + 0x8000U) & 0xFFFF0000U;
+  const bool reached = CodeSum(__uint_as_float(nearest), fit) >= sum + 0.5F;
+  const uint32_t next = nearest + ((nearest >> 31) != 0 ? 0xFFFF0000U : 0x10000U);
+  return reached ? nearest : next;
 }
 
 // The steps of a group, as lanes with q = 0 and 1 find them: `steps` has the pattern of code 1 or 3
-// in its low half and of code 2 in its high half. False if one is not there.
+// in its low half and of code 2 in its high half. False if the largest value does not have code 3;
+// the smallest one has code 0, since it is where `zero` comes from.
 __device__ inline bool FindSteps(const GroupFit& fit, int q, uint32_t& steps) {
-  const float half_scale = 0.5F * fit.affine.scale;
-  // Code c begins where 2 (x / scale + zero) - 3 reaches 2 c - 4; the sum of quotient and zero is
-  // rounded, up to half a step of [1, 2).
-  const float offset = __fadd_rn(__fmaf_rn(2, fit.affine.zero, -3), 0x1p-23F);
-  const CodeStep end =
-      FindStep(fit, ((q == 0 ? -2.0F : 2.0F) - offset) * half_scale, q == 0 ? 1.0F : 3.0F);
-  const CodeStep middle = FindStep(fit, -offset * half_scale, 2);
-  steps = __byte_perm(__float_as_uint(end.reached), __float_as_uint(middle.reached), 0x7632);
-  return end.found & middle.found & (q == 0 ? end.below >= fit.min : end.reached <= fit.max);
+  const uint32_t end = FindStep(fit, q == 0 ? 0.5F : 2.5F, q == 0 ? 0x3p-26F : 0x1p-23F);
+  const uint32_t middle = FindStep(fit, 1.5F, 0x1p-24F);
+  steps = __byte_perm(end, middle, 0x7632);
+  return (q == 0) | (__uint_as_float(end) <= fit.max);
 }
 
 // Values of rows that lane (quad, 2 h) holds, in all lanes of the quad.
@@ -194,24 +186,43 @@ __device__ inline void ExactPlanes(const RegisterRows<kOctets>& rows,
                                    const GroupFit (&fits)[2][kOctets / 4],
                                    const float (&threshold)[2], const bool (&good)[2], int bits,
                                    RegisterPlanes<kOctets>& planes) {
-  for (int i = 0; i < kOctets / 4; ++i) planes.low[i] = planes.high[i] = 0;
-#pragma unroll 1
-  for (int n = 0; n < 2 * kOctets; ++n) {
-    const int h = n / kOctets;
-    const int octet = n % kOctets;
+  // In memory, so that rows stay in registers. One struct, since the compiler lets other arrays
+  // share the memory of arrays, and keeps them there.
+  struct {
+    volatile uint32_t y[kOctets], low[kOctets / 4], high[kOctets / 4];
+  } stored;
+#pragma unroll
+  for (int i = 0; i < kOctets / 4; ++i) {
+    stored.low[i] = 0;
+    stored.high[i] = 0;
+  }
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
     if (!good[h]) continue;
-    const uint32_t y = rows.y[h][octet];
-    const auto code = [&](float x) {
-      return ExactAffineCode(fminf(fmaxf(x, -threshold[h]), threshold[h]),
-                             fits[h][octet / 4].affine, MaxCode(bits));
-    };
-    const uint32_t pair = code(LowBf16(y)) | code(HighBf16(y)) << 16;
-    planes.low[n / 8] |= (pair & 0x00030003U) << (2 * (n % 8));
-    if (bits == 3)
-      planes.high[n / 16] |=
-          (pair >> 2 & 0x00010001U)
-          << PlaceOfCode(CacheOrder::kKeys, 8 * kOctets, 1, 8 * h, 8 * octet).bit;
-    if (bits == 4) planes.high[n / 8] |= (pair >> 2 & 0x00030003U) << (2 * (n % 8));
+#pragma unroll
+    for (int octet = 0; octet < kOctets; ++octet) stored.y[octet] = rows.y[h][octet];
+#pragma unroll 1
+    for (int octet = 0; octet < kOctets; ++octet) {
+      const int n = h * kOctets + octet;
+      const uint32_t both = stored.y[octet];
+      const auto code = [&](float x) {
+        return ExactAffineCode(fminf(fmaxf(x, -threshold[h]), threshold[h]),
+                               fits[h][octet / 4].affine, MaxCode(bits));
+      };
+      const uint32_t pair = code(LowBf16(both)) | code(HighBf16(both)) << 16;
+      stored.low[n / 8] = stored.low[n / 8] | (pair & 0x00030003U) << (2 * (n % 8));
+      if (bits == 3) {
+        const int bit = PlaceOfCode(CacheOrder::kKeys, 8 * kOctets, 1, 8 * h, 8 * octet).bit;
+        stored.high[n / 16] = stored.high[n / 16] | (pair >> 2 & 0x00010001U) << bit;
+      } else if (bits == 4) {
+        stored.high[n / 8] = stored.high[n / 8] | (pair >> 2 & 0x00030003U) << (2 * (n % 8));
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kOctets / 4; ++i) {
+    planes.low[i] = stored.low[i];
+    planes.high[i] = stored.high[i];
   }
 }
 

@@ -108,7 +108,8 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
     first += static_cast<int>(gridDim.x) * kWarps;
     __syncwarp();  // all lanes have read the stage and the page
     stage_tile(tile_at(first + warp));
-    QuantizeRegisters<kDim / 8, kTwoBits, kFits>(a, s, tokens, record, rows);
+    const auto fitted = FitTile<kDim / 8, kTwoBits, kFits>(a, s, [&] { return rows; });
+    QuantizeRegisters<kDim / 8, kTwoBits, kFits>(a, s, tokens, record, rows, fitted);
   }
 }
 
@@ -142,8 +143,9 @@ __global__ void __launch_bounds__(32)
     };
     RegisterRows<kDim / 8> rows;
     LoadWindowRows(row(g), row(g + 8), rows);
+    const auto fitted = FitTile<kDim / 8, kTwoBits, kFits>(a, s, [&] { return rows; });
     QuantizeRegisters<kDim / 8, kTwoBits, kFits>(a, s, tile.quantized, TileRecord(a, tile, head),
-                                                 rows);
+                                                 rows, fitted);
   }
 }
 

@@ -17,28 +17,6 @@ struct RegisterRows {
   uint32_t y[2][kOctets];  // bf16 pairs
 };
 
-// The same in memory, for functions that are called seldom, so that rows stay in registers.
-template <int kOctets>
-struct StoredRows {
-  volatile uint32_t y[2][kOctets];
-};
-template <int kOctets>
-__device__ inline void StoreRows(const RegisterRows<kOctets>& rows, StoredRows<kOctets>& stored) {
-#pragma unroll
-  for (int o = 0; o < kOctets; ++o) {
-    stored.y[0][o] = rows.y[0][o];
-    stored.y[1][o] = rows.y[1][o];
-  }
-}
-template <int kOctets>
-__device__ inline void LoadRows(const StoredRows<kOctets>& stored, RegisterRows<kOctets>& rows) {
-#pragma unroll
-  for (int o = 0; o < kOctets; ++o) {
-    rows.y[0][o] = stored.y[0][o];
-    rows.y[1][o] = stored.y[1][o];
-  }
-}
-
 __device__ inline __nv_bfloat162 AsPair(uint32_t x) {
   return reinterpret_cast<const __nv_bfloat162&>(x);
 }

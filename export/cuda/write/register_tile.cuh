@@ -52,18 +52,34 @@ struct TileFits {
   bool good;  // of this lane's row
 };
 
-// The largest value of group `fit` and minus its smallest, of row h, in all lanes of the quad.
+// This lane's largest and smallest values of the groups of both rows, both halves apart.
+template <int kFits>
+struct LaneExtremes {
+  uint32_t max[2][kFits], min[2][kFits];
+};
 template <int kOctets, int kFits>
-__device__ inline uint32_t GroupExtremes(const RegisterRows<kOctets>& rows, int h, int fit) {
+__device__ inline LaneExtremes<kFits> FindExtremes(const RegisterRows<kOctets>& rows) {
   constexpr int kCount = kOctets / kFits;
-  const uint32_t* y = &rows.y[h][fit * kCount];
-  uint32_t max = y[0];
-  uint32_t min = y[0];
+  LaneExtremes<kFits> extremes;
 #pragma unroll
-  for (int i = 1; i < kCount; ++i) {  // one after another: Hopper takes three at a time
-    max = MaxPair(max, y[i]);
-    min = MinPair(min, y[i]);
+  for (int h = 0; h < 2; ++h) {
+#pragma unroll
+    for (int fit = 0; fit < kFits; ++fit) {
+      const uint32_t* y = &rows.y[h][fit * kCount];
+      uint32_t& max = extremes.max[h][fit] = y[0];
+      uint32_t& min = extremes.min[h][fit] = y[0];
+#pragma unroll
+      for (int i = 1; i < kCount; ++i) {  // one after another: Hopper takes three at a time
+        max = MaxPair(max, y[i]);
+        min = MinPair(min, y[i]);
+      }
+    }
   }
+  return extremes;
+}
+
+// The largest value of a group and minus its smallest, in all lanes of the quad.
+__device__ inline uint32_t QuadExtremes(uint32_t max, uint32_t min) {
   max = MaxPair(max, SwapPair(max));
   min = NegatePair(MinPair(min, SwapPair(min)));
   uint32_t extremes = PairOf(max, min);
@@ -73,17 +89,42 @@ __device__ inline uint32_t GroupExtremes(const RegisterRows<kOctets>& rows, int 
   return extremes;
 }
 
-template <int kOctets, int kFits>
+// About the sums, over eight pieces of a row, of how far their values spread; both rows.
+template <int kFits>
+__device__ inline void SumSpreads(const LaneExtremes<kFits>& extremes, float (&sum)[2]) {
+  uint32_t spread[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    uint32_t max = extremes.max[h][0];
+    uint32_t min = extremes.min[h][0];
+#pragma unroll
+    for (int fit = 1; fit < kFits; ++fit) {
+      max = MaxPair(max, extremes.max[h][fit]);
+      min = MinPair(min, extremes.min[h][fit]);
+    }
+    spread[h] = AddPair(max, NegatePair(min));
+  }
+  uint32_t both = AddPair(PairOf(spread[0], spread[1]), __byte_perm(spread[0], spread[1], 0x7632));
+#pragma unroll
+  for (int lane = 1; lane <= 2; lane *= 2) both = AddPair(both, __shfl_xor_sync(kWarp, both, lane));
+  sum[0] = LowBf16(both);
+  sum[1] = HighBf16(both);
+}
+
+// load() gives the rows, and may be asked for them twice.
+template <int kOctets, bool kTwoBits, int kFits, class Load>
 __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArguments& s,
-                                          const RegisterRows<kOctets>& rows, int max_code) {
+                                          const Load& load) {
   TileFits<kFits> tile;
+  const RegisterRows<kOctets> rows = load();
+  const LaneExtremes<kFits> own = FindExtremes<kOctets, kFits>(rows);
   uint32_t extremes[2][kFits];
   uint32_t all[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
 #pragma unroll
     for (int fit = 0; fit < kFits; ++fit) {
-      extremes[i][fit] = GroupExtremes<kOctets, kFits>(rows, i, fit);
+      extremes[i][fit] = QuadExtremes(own.max[i][fit], own.min[i][fit]);
       all[i] = fit == 0 ? extremes[i][0] : MaxPair(all[i], extremes[i][fit]);
     }
     if (kFits > 1 && s.side.quant_group_size == 64) {
@@ -101,7 +142,10 @@ __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArg
       BisectThresholds(rows, s.clip_index, {LowBf16(largest[0]), LowBf16(largest[1])},
                        tile.threshold);
     } else {
-      SortThresholds(rows, s.clip_index, s.clip_guess, tile.threshold);
+      float spread[2];
+      SumSpreads(own, spread);
+      SortThresholds(rows, load, s.clip_index, {spread[0] * s.clip_guess, spread[1] * s.clip_guess},
+                     tile.threshold);
     }
   }
   const int h = static_cast<int>(threadIdx.x) / 2 % 2;
@@ -109,18 +153,16 @@ __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArg
 #pragma unroll
   for (int fit = 0; fit < kFits; ++fit) {
     tile.fits[fit] = FitGroup(h == 0 ? extremes[0][fit] : extremes[1][fit],
-                              h == 0 ? tile.threshold[0] : tile.threshold[1], max_code);
+                              h == 0 ? tile.threshold[0] : tile.threshold[1],
+                              MaxCode(kTwoBits ? 2 : s.side.bits));
     tile.good = tile.good & IsStorable(tile.fits[fit].affine, a.view.format.metadata);
   }
   return tile;
 }
 
 template <int kOctets, int kFits>
-__device__ __noinline__ void SlowPlanes(const StoredRows<kOctets>& stored,
-                                        const TileFits<kFits>& tile, int bits,
-                                        RegisterPlanes<kOctets>& planes) {
-  RegisterRows<kOctets> rows;
-  LoadRows(stored, rows);
+__device__ inline void SlowPlanes(const RegisterRows<kOctets>& rows, const TileFits<kFits>& tile,
+                                  int bits, RegisterPlanes<kOctets>& planes) {
   GroupFit fits[2][kOctets / 4];
   bool good[2];
   for (int h = 0; h < 2; ++h) {
@@ -137,13 +179,13 @@ __device__ __noinline__ void SlowPlanes(const StoredRows<kOctets>& stored,
 template <int kOctets, bool kTwoBits, int kFits>
 __device__ inline void QuantizeRegisters(const WriteArguments& a, const SideArguments& s,
                                          uint32_t tokens, uint8_t* record,
-                                         const RegisterRows<kOctets>& rows) {
+                                         const RegisterRows<kOctets>& rows,
+                                         const TileFits<kFits>& fitted) {
   constexpr int kDim = 8 * kOctets;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int h = lane / 2 % 2;
   const int q = lane % 2;
   const int bits = kTwoBits ? 2 : s.side.bits;
-  const TileFits<kFits> fitted = FitTile<kOctets, kFits>(a, s, rows, MaxCode(bits));
   const int t = lane / 4 + 8 * h;
   const bool stored = (tokens >> t & 1) != 0;
 
@@ -191,12 +233,7 @@ __device__ inline void QuantizeRegisters(const WriteArguments& a, const SideArgu
     }
     DividedPlanes(rows, affine, fitted.threshold, bits, planes);
   } else {
-    StoredRows<kOctets> stored_rows;
-    StoreRows(rows, stored_rows);
-    const TileFits<kFits> fitted_copy = fitted;  // the address of a copy
-    RegisterPlanes<kOctets> slow;
-    SlowPlanes<kOctets, kFits>(stored_rows, fitted_copy, bits, slow);
-    planes = slow;
+    SlowPlanes<kOctets, kFits>(rows, fitted, bits, planes);
   }
   StoreWords(record + s.codes_offset, planes.low, 2, kDim, tokens, s.transposed);
   if constexpr (!kTwoBits) {

@@ -55,7 +55,8 @@ __device__ inline void StageRows(uint32_t stage, const __nv_bfloat16* rows, int6
 __device__ inline uint32_t StagedFragment(uint32_t stage, int s) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int tile_row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
-  return StagedChunk(stage, tile_row + lane % 16, 2 * s + lane / 16);
+  // Chunk 2 s + c of a panel is chunk c but for two bits, whatever row it is exchanged by.
+  return (StagedChunk(stage, tile_row + lane % 16, lane / 16) ^ s % 4 * 32) + s / 4 * kPanelBytes;
 }
 
 template <int kDim>

@@ -20,7 +20,7 @@ struct SideArguments {
   int64_t rotation_stride = 0;              // values from head to head
   CacheSide side;
   int clip_index = -1;
-  float clip_guess = 0;     // threshold of a Gaussian row over its sum of magnitudes
+  float clip_guess = 0;     // threshold of a Gaussian row over the spread of its pieces
   bool transposed = false;  // V's order of codes
   int codes_offset = 0;     // bytes in a record
   int metadata_offset = 0;
@@ -39,6 +39,7 @@ struct WriteArguments {
   int head_bytes = 0;                         // of a page
   int record_bytes = 0;
   int page_tokens_log2 = 0;
+  int rows = 0;   // prefill: of the inputs
   int tiles = 0;  // prefill: in all, an upper bound; flush: of a request, more are looped over
 };
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/cuda/attention_kl/tensor_map.h"
+#include "export/cuda/device/tensor_map.h"
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include "export/cuda/device/cuda_check.h"
 #include "linalg/error.h"
 
-namespace oscar::kl {
+namespace oscar {
 namespace {
 
 using Encode = decltype(&cuTensorMapEncodeTiled);
@@ -26,6 +26,14 @@ Encode FindEncode() {
 }
 
 }  // namespace
+
+bool HasWgmma() {
+  int device = 0, major = 0, minor = 0;
+  OSCAR_CUDA_CHECK(cudaGetDevice(&device));
+  OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return major == 9 && minor == 0;
+}
 
 CUtensorMap TensorMapOf(const __nv_bfloat16* data, int64_t tokens, int64_t heads, int64_t dim,
                         int box_tokens) {
@@ -46,4 +54,4 @@ CUtensorMap TensorMapOf(const __nv_bfloat16* data, int64_t tokens, int64_t heads
   return map;
 }
 
-}  // namespace oscar::kl
+}  // namespace oscar

@@ -1,0 +1,258 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The write kernel for rotated prefills on Hopper, dim 128: a warpgroup of each CTA asks for rows
+// and rotates them in shared memory, the others quantize them. A block is four tiles, 64 tokens.
+// Grid: CTAs that share a head's blocks, heads, sides. Trap: blocks go through a ring of slots, and
+// the three barriers of a slot are all that orders copies, rotation and quantization.
+#pragma once
+
+#include "export/cuda/device/wgmma.cuh"
+#include "export/cuda/write/register_kernel.cuh"
+
+namespace oscar {
+
+// As many quantizing warpgroups as leave the rotating one the registers for its sums; a CTA fills a
+// multiprocessor.
+inline constexpr int kQuantizers = 4;
+inline constexpr int kPipelineThreads = 128 * (1 + kQuantizers);
+inline constexpr int kRotatorRegisters = 128, kQuantizerRegisters = 88;
+inline constexpr int kSlots = 8;
+inline constexpr int kAhead = 3;  // blocks on their way from memory
+
+struct PipelineMaps {
+  CUtensorMap rows[2];      // of each side's input, boxes of a tile
+  CUtensorMap rotation[2];  // [heads or 1 times dim, 1, dim], boxes of dim rows
+};
+
+// What the quantizing warp must know of its tile.
+struct TileNote {
+  int page;
+  int record_offset;  // bytes from the beginning of the page
+  uint32_t quantized;
+  int index;  // of the tile if its rows also go elsewhere, else -1
+};
+
+// Bytes from the beginning of shared memory.
+template <int kDim>
+struct PipelineShared {
+  static constexpr int kRotation = 0;
+  static constexpr int kStages = kRotation + 2 * kDim * kDim;
+  static constexpr int kNotes = kStages + kSlots * kStageBytes<kDim>;
+  static constexpr int kFetched = kNotes + kSlots * 4 * static_cast<int>(sizeof(TileNote));
+  static constexpr int kRotated = kFetched + 8 * kSlots;
+  static constexpr int kEmpty = kRotated + 8 * kSlots;
+  static constexpr int kRotationThere = kEmpty + 8 * kSlots;
+  static constexpr int kBytes = kRotationThere + 8;
+};
+
+// Slots, one block after the other; `round` counts how often the ring was gone through.
+struct RingPlace {
+  int slot = 0, round = 0;
+  __device__ void Advance(int blocks) {
+    slot += blocks;
+    if (slot >= kSlots) {
+      slot -= kSlots;
+      ++round;
+    }
+  }
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+// Asks for blocks in their order. Each rotating warp asks for a tile of each.
+template <int kDim>
+class BlockFetcher {
+ public:
+  __device__ BlockFetcher(const WriteArguments& a, const SideArguments& s, const CUtensorMap* rows,
+                          int head, int blocks, uint8_t* shared)
+      : a_(a), s_(s), rows_(rows), head_(head), left_(blocks), shared_(shared) {
+    index_ = static_cast<int>(blockIdx.x) * 4 + Warp();
+    FindTile();
+  }
+
+  // The next one, once its slot is empty.
+  __device__ void Fetch() {
+    using Shared = PipelineShared<kDim>;
+    if (left_ == 0) return;
+    BarrierWait(SharedAddress(shared_) + Shared::kEmpty + 8 * place_.slot, place_.round + 1 & 1);
+    if (threadIdx.x % 32 == 0) {
+      auto* fetched = reinterpret_cast<uint64_t*>(shared_ + Shared::kFetched + 8 * place_.slot);
+      uint8_t* const stage = shared_ + Shared::kStages + place_.slot * kStageBytes<kDim>;
+      // The slot was written by threads, and is by the copy engine now.
+      if (place_.round > 0) FenceAsyncProxy();
+#pragma unroll
+      for (int panel = 0; panel < kDim / 64; ++panel)
+        CopyTensor(stage + panel * kPanelBytes + Warp() * (kTileTokens * 128), rows_, fetched,
+                   64 * panel, head_, tile_.row);
+      TileNote& note =
+          reinterpret_cast<TileNote*>(shared_ + Shared::kNotes)[place_.slot * 4 + Warp()];
+      if (tile_.quantized != 0) CopyAsync4(SharedAddress(&note.page), PageOf(a_, tile_));
+      BarrierArriveAfterCopies(SharedAddress(fetched));
+      const bool to_rows =
+          tile_.tokens != 0 && (s_.rotated != nullptr || tile_.tokens != tile_.quantized);
+      note.record_offset = RecordOffset(a_, tile_, head_);
+      note.quantized = tile_.quantized;
+      note.index = to_rows ? index_ : -1;
+      BarrierExpect(SharedAddress(fetched), kTileTokens * 2 * kDim);
+    }
+    __syncwarp();
+    --left_;
+    place_.Advance(1);
+    index_ += 4 * static_cast<int>(gridDim.x);
+    FindTile();
+  }
+
+ private:
+  __device__ static int Warp() { return static_cast<int>(threadIdx.x) / 32; }
+  __device__ void FindTile() {
+    tile_ = index_ < a_.tiles ? PrefillTile(a_, index_, cursor_) : TokenTile{};
+  }
+
+  const WriteArguments& a_;
+  const SideArguments& s_;
+  const CUtensorMap* rows_;
+  int head_, left_;
+  uint8_t* shared_;
+  RingPlace place_;
+  int index_ = 0;  // of the next tile
+  TokenTile tile_;
+  PrefillCursor cursor_;
+};
+
+// All threads of the rotating warpgroup.
+__device__ inline void SyncRotators() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
+
+template <int kDim>
+__device__ inline void RotateBlocks(BlockFetcher<kDim>& fetcher, int blocks, uint8_t* shared) {
+  using Shared = PipelineShared<kDim>;
+  const uint32_t base = SharedAddress(shared);
+  const uint64_t r = WgmmaOperand(base + Shared::kRotation, kDim * 128);
+  for (int block = 0; block < kAhead; ++block) fetcher.Fetch();
+  BarrierWait(base + Shared::kRotationThere, 0);
+  RingPlace place;
+#pragma unroll 1
+  for (int block = 0; block < blocks; ++block) {
+    const uint32_t stage = base + Shared::kStages + place.slot * kStageBytes<kDim>;
+    BarrierWait(base + Shared::kFetched + 8 * place.slot, place.round & 1);
+    const uint64_t x = WgmmaOperand(stage);
+    float y[kDim / 2];
+    WgmmaBegin();
+#pragma unroll
+    for (int i = 0; i < kDim / 16; ++i)
+      WgmmaColumns(y, x + i / 4 * (kPanelBytes / 16) + i % 4 * (32 / 16), r + i * (16 * 128 / 16),
+                   i > 0);
+    WgmmaEnd();
+    fetcher.Fetch();
+    WgmmaWait();
+    SyncRotators();  // all warps have read x
+#pragma unroll
+    for (int i = 0; i < kDim / 16; ++i) {
+      const float* c = &y[8 * i];
+      StoreMatrices({PackBf16x2(c[0], c[1]), PackBf16x2(c[2], c[3]), PackBf16x2(c[4], c[5]),
+                     PackBf16x2(c[6], c[7])},
+                    StagedFragment(stage, i));
+    }
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) BarrierArrive(base + Shared::kRotated + 8 * place.slot);
+    place.Advance(1);
+  }
+}
+
+// Every kQuantizers-th block; `group`: of this warpgroup.
+template <int kDim, bool kTwoBits, int kFits>
+__device__ inline void QuantizeBlocks(const WriteArguments& a, const SideArguments& s, bool values,
+                                      int head, int group, int blocks, uint8_t* shared) {
+  using Shared = PipelineShared<kDim>;
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const uint32_t base = SharedAddress(shared);
+  RingPlace place;
+  place.slot = group;
+#pragma unroll 1
+  for (int block = group; block < blocks; block += kQuantizers) {
+    BarrierWait(base + Shared::kRotated + 8 * place.slot, place.round & 1);
+    const auto load = [&] {
+      RegisterRows<kDim / 8> rows;
+      LoadRegisters<kDim>(base + Shared::kStages + place.slot * kStageBytes<kDim>, rows);
+      return rows;
+    };
+    const auto fitted = FitTile<kDim / 8, kTwoBits, kFits>(a, s, load);
+    const TileNote note =
+        reinterpret_cast<const TileNote*>(shared + Shared::kNotes)[place.slot * 4 + warp];
+    const RegisterRows<kDim / 8> rows =
+        load();  // they had no registers while thresholds were found
+    __syncwarp();
+    if (LaneAgain() == 0) BarrierArrive(base + Shared::kEmpty + 8 * place.slot);
+    if (note.index >= 0) {
+      PrefillCursor cursor;
+      StoreRotated(a, s, values, PrefillTile(a, note.index, cursor), head, rows);
+    }
+    uint8_t* const record = a.view.pages + int64_t{note.page} * a.page_bytes + note.record_offset;
+    QuantizeRegisters<kDim / 8, kTwoBits, kFits>(a, s, note.quantized, record, rows, fitted);
+    place.Advance(kQuantizers);
+  }
+}
+
+// All threads: makes the barriers, and asks for R.
+template <int kDim>
+__device__ inline void PreparePipeline(const CUtensorMap* rows, const CUtensorMap* rotation,
+                                       int row, uint8_t* shared) {
+  using Shared = PipelineShared<kDim>;
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 64) {
+    auto* there = reinterpret_cast<uint64_t*>(shared + Shared::kRotationThere);
+    BarrierInit(SharedAddress(there), 1);
+    FenceAsyncProxy();
+    BarrierExpect(SharedAddress(there), 2 * kDim * kDim);
+    for (int panel = 0; panel < kDim / 64; ++panel)
+      CopyTensor(shared + Shared::kRotation + panel * kDim * 128, rotation, there, 64 * panel, 0,
+                 row);
+  }
+  if (thread == 32) PrefetchTensorMap(rows);
+  if (thread < 3 * kSlots) {  // arrivals of four warps, and of what they copied
+    BarrierInit(SharedAddress(shared) + Shared::kFetched + 8 * thread, thread < kSlots ? 8 : 4);
+    FenceAsyncProxy();
+  }
+  __syncthreads();
+}
+
+template <uint32_t kRegisters>
+__device__ inline void TakeRegisters() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <uint32_t kRegisters>
+__device__ inline void GiveRegisters() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+#endif
+
+template <int kDim, bool kTwoBits, bool kOneGroup>
+__global__ void __launch_bounds__(kPipelineThreads, 1)
+    PipelinedPrefillKernel(const __grid_constant__ WriteArguments a,
+                           const __grid_constant__ PipelineMaps maps, int first_side) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ __align__(1024) uint8_t shared[];
+  const int head = static_cast<int>(blockIdx.y);
+  const bool values = first_side + blockIdx.z == 1;
+  const SideArguments& s = a.sides[values ? 1 : 0];
+  const int rest = (a.tiles + 3) / 4 - static_cast<int>(blockIdx.x);
+  const int blocks = (rest + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
+  LaunchDependents();
+  const CUtensorMap* const rows = &maps.rows[values ? 1 : 0];
+  PreparePipeline<kDim>(rows, &maps.rotation[values ? 1 : 0],
+                        s.rotation_stride != 0 ? head * kDim : 0, shared);
+  WaitForPreviousKernel();
+  // Known to be the same in all lanes, or the compiler lets each product wait for the one before.
+  const int group = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 128, 0);
+  if (group == 0) {
+    TakeRegisters<kRotatorRegisters>();
+    BlockFetcher<kDim> fetcher(a, s, rows, head, blocks, shared);
+    RotateBlocks<kDim>(fetcher, blocks, shared);
+  } else {
+    GiveRegisters<kQuantizerRegisters>();
+    QuantizeBlocks<kDim, kTwoBits, kOneGroup ? 1 : kDim / 32>(a, s, values, head, group - 1, blocks,
+                                                              shared);
+  }
+#endif
+}
+
+}  // namespace oscar
