@@ -134,6 +134,8 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
     const at::Tensor& keys = layer.keys[static_cast<size_t>(queries.sequence)];
     const at::Tensor& values = layer.values[static_cast<size_t>(queries.sequence)];
     RowComparison comparison(spec.attention, keys, values, at::kDouble, RowDetail::kKlAndOutput);
+    if (queries.q_pe.defined())
+      comparison.SetPositionKeys(layer.k_pe[static_cast<size_t>(queries.sequence)]);
     std::vector<RowComparison::Prepared> stored;
     for (size_t i = 0; i < arms.size(); ++i) {
       const bool with_keys = i == 0 || !SameKeys(arms[i - 1], arms[i]);
@@ -146,7 +148,9 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
       const int64_t end = std::min(num_rows, begin + step);
       const at::Tensor positions = queries.rows.slice(0, begin, end);
       const at::Tensor rows_of_slice = queries.queries.slice(0, begin, end);
-      comparison.SetRows({positions, rows_of_slice});
+      comparison.SetRows(
+          {positions, rows_of_slice,
+           queries.q_pe.defined() ? queries.q_pe.slice(0, begin, end) : queries.q_pe});
       const at::Tensor slice_beyond =
           BeyondWindows(positions, windows, spec.attention).to(at::kDouble);
       beyond.add_(slice_beyond.sum());

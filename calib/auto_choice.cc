@@ -158,15 +158,6 @@ void CheckOptions(const std::vector<SideOption>& options, int chosen_bits, size_
 
 }  // namespace
 
-std::string KeyRecipe::Name() const {
-  std::string name(KeyTransformName(kind));
-  if (power_of_two) name += "_pow2";
-  if (!folded) name += " unfolded";
-  if (kind == KeyTransformKind::kBalanced) name += fmt::format(" eps {:g}", epsilon);
-  return fmt::format("{} {}{} {}", name, per_head ? "per_head" : "shared",
-                     centred ? " centred" : "", CompositionName(composition));
-}
-
 std::string ValueRecipe::Name() const {
   return fmt::format("{} {} {}", ValueTargetName(target), per_head ? "per_head" : "shared",
                      CompositionName(composition));

@@ -12,26 +12,13 @@
 #include <vector>
 
 #include "calib/options.h"
-#include "calib/transform_fit.h"  // KeyTransformKind
+#include "calib/transform_fit.h"  // KeyRecipe
 #include "capture/files/strict_json.h"
 #include "linalg/attention_kl.h"  // CacheWindows
 
 namespace oscar {
 
-// How a side is transformed before it is quantized.
-struct KeyRecipe {
-  KeyTransformKind kind = KeyTransformKind::kOscar;
-  bool power_of_two = false;  // kPairScaled
-  bool folded = true;         // kPairScaled: into the checkpoint; else into both matrices
-  double epsilon = 0;         // kBalanced
-  bool per_head = false;
-  bool centred = false;
-  Composition composition = Composition::kRHPbr;
-
-  std::string Name() const;  // "pair_scaled_pow2 per_head centred r_h_pbr"
-  bool operator==(const KeyRecipe&) const = default;
-};
-
+// How values are transformed before they are quantized; keys: KeyRecipe.
 struct ValueRecipe {
   ValueTarget target = ValueTarget::kAttentionOutput;
   bool per_head = false;

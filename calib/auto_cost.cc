@@ -21,9 +21,9 @@ constexpr int64_t kBitScores = 2,
 
 // Float32 arrays of the scores' size: that a sequence keeps, and that a comparison makes.
 constexpr int64_t kKeptScores = 4, kComparedScores = 9;
-// Arrays of a side's size: one candidate's rows with their sorted magnitudes, and what sorting,
-// quantizing and comparing make.
-constexpr int64_t kRotatedRows = 2, kQuantizedRows = 8;
+// Arrays of a side's size: keys and values of a sequence; one candidate's rows with their sorted
+// magnitudes; and what rotating, sorting, quantizing and comparing make.
+constexpr int64_t kKeptRows = 3, kRotatedRows = 2, kQuantizedRows = 8;
 // Passes over an array that one score takes; a sort counts as several.
 constexpr int64_t kScorePasses = 14, kRowPasses = 14, kSortPasses = 30;
 // Float32 arrays of a refined text's scores that its graph holds.
@@ -82,19 +82,20 @@ ChoiceArms ChoiceArmsOf(const AutoOptions& options) {
 }
 
 AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequence_lengths,
-                      const HeldOutSplit& split, const CalibrationOptions& options) {
+                      const HeldOutSplit& split, const CalibrationOptions& options,
+                      at::DeviceType device) {
   AutoCost cost;
   if (!options.automatic.enabled || split.kind == HeldOutKind::kNone) return cost;
   const AttentionSpec& a = layer.attention;
   const int64_t q = a.num_q_heads, kv = a.num_kv_heads, d = a.head_dim, dv = a.v_head_dim;
   const int64_t dim = std::max(d, dv);
-  int64_t kept = 0, working = 0;
   const int64_t key_scores = kKeyScores + kBitScores + kHalves,
                 value_scores = kValueScores + kBitScores + kHalves;
-  for (const auto& [rows, tokens] : Sequences(sequence_lengths, split, options)) {
+  const std::vector<Sampled> sampled = Sequences(sequence_lengths, split, options);
+  Sampled longest;
+  for (const auto& [rows, tokens] : sampled) {
+    longest = {std::max(longest.rows, rows), std::max(longest.tokens, tokens)};
     const int64_t scores = q * rows * tokens, keys = kv * tokens * d, values = kv * tokens * dv;
-    kept += kKeptScores * scores + 2 * keys + values + kRotatedRows * kv * tokens * dim;
-    working = std::max(working, kComparedScores * scores + kQuantizedRows * kv * tokens * dim);
     cost.multiply_adds += static_cast<double>(
         kKeyRecipes * (keys * d + q * rows * d * d) + key_scores * 2 * scores * d +
         (kValueRecipes + value_scores) * values * dv + value_scores * scores * dv);
@@ -103,7 +104,21 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
                                          kSortPasses * (kKeyRecipes * keys) +
                                          kSortPasses * (kValueRecipes * values));
   }
-  cost.bytes = static_cast<uint64_t>(4 * (kept + working));
+  if (sampled.empty()) return cost;
+  // Every sequence as large as the longest, which it is padded to; as many of them, and of sides
+  // and clip ratios, as the scorer takes together.
+  const int64_t count = std::ssize(sampled), at_once = AutoScorer::ValuesAtOnce(device);
+  const int64_t scores = q * longest.rows * longest.tokens, side = kv * longest.tokens * dim;
+  const auto together = [&](int64_t values, int64_t most) {
+    return std::clamp<int64_t>(at_once / values, 1, most);
+  };
+  const int64_t sides = count * together(count * side, kKeyRecipes);
+  const int64_t kept =
+      count * (kKeptScores * scores + kKeptRows * side) + kRotatedRows * sides * side;
+  const int64_t compared = together(std::max(scores, side), count * kKeyRecipes) *
+                           (kComparedScores * scores + kQuantizedRows * side);
+  const int64_t rotated = together(side, sides) * kQuantizedRows * side;
+  cost.bytes = static_cast<uint64_t>(4 * (kept + std::max(compared, rotated)));
   if (options.automatic.refine > 0)
     cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));
   const int64_t recipes = kKeyRecipes + kValueRecipes;

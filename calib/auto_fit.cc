@@ -52,16 +52,11 @@ std::vector<Vector> Scales(const LayerMoments& moments, const KeyRecipe& recipe,
   const auto heads = static_cast<size_t>(moments.num_kv_heads);
   if (recipe.kind != KeyTransformKind::kPairScaled)
     return std::vector<Vector>(heads, Vector::Ones(moments.head_dim));
-  const KeyTransformOptions options{.kind = recipe.kind,
-                                    .centred = recipe.centred,
-                                    .power_of_two = recipe.power_of_two,
-                                    .pairs = fold.pairs,
-                                    .composition = recipe.composition};
   if (fold.shared_scales && recipe.folded)
-    return std::vector<Vector>(heads, SharedPairScales(moments, options));
+    return std::vector<Vector>(heads, SharedPairScales(moments, recipe, fold.pairs));
   std::vector<Vector> scales;
   for (int64_t head = 0; head < moments.num_kv_heads; ++head)
-    scales.push_back(HeadPairScales(moments, head, options));
+    scales.push_back(HeadPairScales(moments, head, recipe, fold.pairs));
   return scales;
 }
 
@@ -92,19 +87,18 @@ struct Fit {
 // A recipe's parts that need no eigenvectors, and what the others are fitted to.
 struct KeyProblem {
   AutoSide side;
-  std::vector<Vector> scales;   // [num_kv_heads]
   std::vector<Matrix> queries;  // [num_rotations], of scaled heads
 };
 
 KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe,
                         const FoldRules& fold) {
   KeyProblem problem;
-  problem.scales = Scales(moments, recipe, fold);
+  const std::vector<Vector> scales = Scales(moments, recipe, fold);
   AutoSide& side = problem.side;
   side.dim = moments.head_dim;
   const bool folded = recipe.kind == KeyTransformKind::kPairScaled && recipe.folded;
   for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
-    const Vector& d = problem.scales[static_cast<size_t>(head)];
+    const Vector& d = scales[static_cast<size_t>(head)];
     const Vector inverse = d.cwiseInverse();
     problem.queries.emplace_back(inverse.asDiagonal() * moments.QueryCovariance(head) *
                                  inverse.asDiagonal());
@@ -121,22 +115,15 @@ KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe,
   return problem;
 }
 
-Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const KeyProblem& problem,
-                 int64_t index) {
-  const auto i = static_cast<size_t>(index);
-  const std::string what =
-      fmt::format("layer {}, KV head {}, {} keys", moments.layer_id, index, recipe.Name());
-  if (recipe.kind == KeyTransformKind::kBalanced) {
-    const Matrix second = moments.KeySecondMoment(index);
-    KeyTransform transform = BalancedTransform(
-        problem.queries[i], recipe.centred ? Centred(second, moments.KeyMean(index)) : second,
-        recipe.epsilon, recipe.composition, what);
+Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const FoldRules& fold,
+                 const KeyProblem& problem, int64_t index) {
+  if (recipe.kind == KeyTransformKind::kBalanced || !recipe.folded) {
+    KeyTransform transform = FitKeyTransform(moments, index, recipe, fold.pairs).transform;
     return {std::move(transform.x), transform.inverse.transpose()};
   }
-  Matrix rotation = Rotated(problem.queries[i], recipe.composition, what);
-  if (recipe.folded) return {std::move(rotation), {}};
-  const Vector& d = problem.scales[i];
-  return {d.asDiagonal() * rotation, d.cwiseInverse().asDiagonal() * rotation};
+  const std::string what =
+      fmt::format("layer {}, KV head {}, {} keys", moments.layer_id, index, recipe.Name());
+  return {Rotated(problem.queries[static_cast<size_t>(index)], recipe.composition, what), {}};
 }
 
 // All matrices of all recipes on all cores: `fit(recipe, matrix)`. A recipe with one that cannot be
@@ -176,15 +163,16 @@ std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<Key
                               const FoldRules& fold) {
   std::vector<KeyProblem> problems(recipes.size());
   std::vector<AutoSide> sides(recipes.size());
-  for (size_t i = 0; i < recipes.size(); ++i) {
+  ParallelFor(std::ssize(recipes), [&](int64_t index) {
+    const auto i = static_cast<size_t>(index);
     try {
       problems[i] = KeyProblemOf(moments, recipes[i], fold);
       sides[i] = problems[i].side;
     } catch (const NumericalError&) {  // no pair scales: num_rotations 0
     }
-  }
+  });
   FitMatrices(sides, [&](size_t i, int64_t matrix) {
-    return FitKeyMatrix(moments, recipes[i], problems[i], matrix);
+    return FitKeyMatrix(moments, recipes[i], fold, problems[i], matrix);
   });
   return sides;
 }

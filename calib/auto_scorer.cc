@@ -9,23 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <utility>
 
-#include "calib/auto_cache.h"
+#include "calib/affine_tensor.h"
+#include "calib/row_comparison.h"  // BeyondWindows
 #include "linalg/check.h"
 
 namespace oscar {
-
-struct AutoScorer::Sequence {
-  at::Tensor keys, values;        // [tokens, num_kv_heads, dim]
-  at::Tensor queries, positions;  // [rows, num_q_heads, d]; [rows] int64, host
-  std::optional<RowComparison> comparison;
-  at::Tensor quantized_scores;  // P of quantized tokens, [num_kv_heads, gqa_ratio * rows, tokens]
-};
-
 namespace {
-
 // Indices of at most `count` of them, evenly spread.
 std::vector<int64_t> Spread(const std::vector<int64_t>& from, int64_t count) {
   if (std::ssize(from) <= count) return from;
@@ -38,27 +29,62 @@ std::vector<int64_t> Spread(const std::vector<int64_t>& from, int64_t count) {
 // Rows of a sequence that a score may use, by index into queries.rows.
 std::vector<int64_t> UsableRows(const at::Tensor& positions /* host */, const CacheWindows& windows,
                                 const AttentionSpec& spec) {
-  const at::Tensor beyond = BeyondWindows(positions, windows, spec);
-  std::vector<int64_t> rows;
-  for (int64_t i = 0; i < positions.size(0); ++i) {
-    if (beyond[i].item<bool>() && positions[i].item<int64_t>() < AutoScorer::kTokens)
-      rows.push_back(i);
-  }
-  return rows;
+  const at::Tensor usable = BeyondWindows(positions, windows, spec)
+                                .logical_and(positions.lt(AutoScorer::kTokens))
+                                .nonzero()
+                                .contiguous();
+  return {usable.const_data_ptr<int64_t>(), usable.const_data_ptr<int64_t>() + usable.numel()};
 }
 
-std::vector<double> ToHost(const at::Tensor& t) {
-  const at::Tensor host = t.to(at::kDouble).cpu().contiguous();
-  return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
-}
-
-// Sums over [num_kv_heads, gqa_ratio, rows] of the even rows and of the odd ones: [2,
-// num_kv_heads].
-at::Tensor ByTurns(const at::Tensor& x) {
-  const auto sum = [&](int64_t first) {
-    return x.slice(2, first, x.size(2), 2).to(at::kDouble).flatten(1).sum(1);
+// Of `sides` [sides, ...] those of the trials, [trials, ...], or [1, ...] where all have the same.
+at::Tensor OfSides(const at::Tensor& sides, AutoScorer::Trials trials) {
+  if (!sides.defined()) return sides;
+  const auto side = [&](const AutoScorer::Trial& trial) {
+    return sides.select(0, static_cast<int64_t>(trial.side));
   };
-  return at::stack({sum(0), sum(1)});
+  size_t in_order = 0;
+  while (in_order < trials.size() && trials[in_order].side == in_order) ++in_order;
+  if (std::ssize(trials) == sides.size(0) && in_order == trials.size()) return sides;
+  const auto same = [&](const auto& trial) { return trial.side == trials[0].side; };
+  if (std::ranges::all_of(trials, same)) return side(trials[0]).unsqueeze(0);
+  std::vector<at::Tensor> several;
+  for (const AutoScorer::Trial& trial : trials) several.push_back(side(trial));
+  return at::stack(several);
+}
+
+at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted, AutoScorer::Trials trials,
+                     AutoScorer::Quantizer quantizer) {
+  std::vector<at::Tensor> thresholds;
+  for (const AutoScorer::Trial& trial : trials) {
+    thresholds.push_back(
+        AutoThresholds(sorted.select(0, static_cast<int64_t>(trial.side)), trial.clip));
+  }
+  std::vector<int64_t> shape = rows.sizes().vec();
+  shape[0] = std::ssize(trials);
+  const int64_t group =
+      quantizer.quant_group_size == 0 ? rows.size(-1) : quantizer.quant_group_size;
+  return AffineRoundTrip(rows.expand(shape), at::stack(thresholds), group, quantizer.bits);
+}
+
+// Adds what another batch's rows give.
+void Add(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& more) {
+  if (sums.empty()) sums.resize(more.size());
+  for (size_t i = 0; i < more.size(); ++i)
+    sums[i] = sums[i].defined() ? sums[i].add(more[i]) : more[i];
+}
+
+// [trials, num_kv_heads, 2]
+std::vector<HeadScores> ToScores(const at::Tensor& scores) {
+  const at::Tensor host = scores.cpu().contiguous();
+  const double* from = host.const_data_ptr<double>();
+  std::vector<HeadScores> of_trials(static_cast<size_t>(host.size(0)));
+  for (HeadScores& of_trial : of_trials) {
+    for (int64_t head = 0; head < host.size(1); ++head) {
+      of_trial.score.push_back(*from++);
+      of_trial.check.push_back(*from++);
+    }
+  }
+  return of_trials;
 }
 
 }  // namespace
@@ -68,9 +94,13 @@ double Mean(const std::vector<double>& heads) {
   return std::accumulate(heads.begin(), heads.end(), 0.0) / static_cast<double>(heads.size());
 }
 
+int64_t AutoScorer::ValuesAtOnce(at::DeviceType device) {
+  return device == at::kCPU ? 0 : int64_t{8} << 20;
+}
+
 AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
-                       std::vector<CacheWindows> windows, int64_t offset)
-    : spec_(spec), windows_(std::move(windows)) {
+                       std::vector<CacheWindows> windows, int64_t offset, int64_t values_at_once)
+    : spec_(spec), windows_(std::move(windows)), values_at_once_(values_at_once) {
   const AttentionSpec& attention = spec.attention;
   std::vector<at::Tensor> positions;
   std::vector<std::vector<int64_t>> usable;
@@ -93,160 +123,203 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
   // Every other sequence stands further back; of a single one, every other pair of rows, so that
   // either place has rows that choose and rows that judge.
   const std::vector<int64_t> picked = Spread(with_rows, kSequences);
+  std::vector<SampledSequence> sequences;
   const bool shifts = offset > 0 && attention.rope.rotary_dim > 0;
   for (size_t i = 0; i < picked.size(); ++i) {
     const auto at = static_cast<size_t>(picked[i]);
     const HeldOutQueries& queries = layer.queries[at];
     const std::vector<int64_t> rows = Spread(usable[at], kRows);
     if (!shifts || picked.size() > 1 || rows.size() < 4) {
-      AddSequence(layer, queries, positions[at], rows, shifts && i % 2 == 1 ? offset : 0);
+      AddSequence(layer, queries, positions[at], rows, shifts && i % 2 == 1 ? offset : 0,
+                  sequences);
       continue;
     }
     std::vector<int64_t> places[2];
     for (size_t row = 0; row < rows.size(); ++row) places[row / 2 % 2].push_back(rows[row]);
-    AddSequence(layer, queries, positions[at], places[0], 0);
-    AddSequence(layer, queries, positions[at], places[1], offset);
+    AddSequence(layer, queries, positions[at], places[0], 0, sequences);
+    AddSequence(layer, queries, positions[at], places[1], offset, sequences);
   }
+  MakeBatches(sequences);
 }
 
 void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries,
                              const at::Tensor& positions, const std::vector<int64_t>& rows,
-                             int64_t offset) {
+                             int64_t offset, std::vector<SampledSequence>& sequences) {
   const RopeSpec& rope = spec_.attention.rope;
   const at::Tensor index = at::tensor(rows, at::kLong);
-  auto sequence = std::make_unique<Sequence>();
-  sequence->positions = positions.index_select(0, index);
-  sequence->queries =
+  SampledSequence sequence;
+  sequence.positions = positions.index_select(0, index);
+  sequence.queries =
       AtOffset(queries.queries.index_select(0, index.to(queries.queries.device())), rope, offset);
-  const int64_t tokens = sequence->positions.max().item<int64_t>() + 1;
+  const int64_t tokens = sequence.positions.max().item<int64_t>() + 1;
   const auto of_sequence = static_cast<size_t>(queries.sequence);
-  sequence->keys = AtOffset(layer.keys[of_sequence].slice(0, 0, tokens), rope, offset);
-  sequence->values = layer.values[of_sequence].slice(0, 0, tokens);
-  sequence->comparison.emplace(spec_.attention, sequence->keys, sequence->values, at::kFloat,
-                               RowDetail::kKl);
-  sequence->comparison->SetRows({sequence->positions, sequence->queries});
-  const at::Tensor exact =
-      ExactMask(ExactInWindows(windows_[0]), sequence->positions, tokens, sequence->keys.device());
-  sequence->quantized_scores = sequence->comparison->scores().masked_fill(exact, 0).flatten(1, 2);
+  sequence.keys = AtOffset(layer.keys[of_sequence].slice(0, 0, tokens), rope, offset);
+  sequence.values = layer.values[of_sequence].slice(0, 0, tokens);
+  positions_.push_back(sequence.positions);
   rows_ += std::ssize(rows);
-  sequences_.push_back(std::move(sequence));
+  sequences.push_back(std::move(sequence));
 }
 
-AutoScorer::~AutoScorer() = default;
+// Of sequences that follow each other, as long as their scores and rows, padded, are few enough.
+void AutoScorer::MakeBatches(std::span<const SampledSequence> sequences) {
+  size_t begin = 0;
+  int64_t rows = 0, tokens = 0;
+  for (size_t end = 0; end < sequences.size(); ++end) {
+    rows = std::max(rows, sequences[end].positions.size(0));
+    tokens = std::max(tokens, sequences[end].keys.size(0));
+    const AttentionSpec& a = spec_.attention;
+    const int64_t values = tokens * std::max(a.num_q_heads * rows,
+                                             a.num_kv_heads * std::max(a.head_dim, a.v_head_dim));
+    if (end == begin || static_cast<int64_t>(end + 1 - begin) * values <= values_at_once_) continue;
+    batches_.emplace_back(spec_.attention, sequences.subspan(begin, end - begin), windows_);
+    begin = end;
+    rows = sequences[end].positions.size(0);
+    tokens = sequences[end].keys.size(0);
+  }
+  batches_.emplace_back(spec_.attention, sequences.subspan(begin), windows_);
+}
 
 int64_t AutoScorer::RowsBeyond(const CacheWindows& windows) const {
   int64_t rows = 0;
-  for (const auto& sequence : sequences_)
-    rows += BeyondWindows(sequence->positions, windows, spec_.attention).sum().item<int64_t>();
+  for (const at::Tensor& positions : positions_)
+    rows += BeyondWindows(positions, windows, spec_.attention).sum().item<int64_t>();
   return rows;
 }
 
-AutoScorer::Rotated AutoScorer::RotateKeys(const AutoSide& side) const {
-  Rotated rotated;
-  for (const auto& sequence : sequences_) {
-    rotated.rows.push_back(AutoKeys(side, sequence->keys));
-    rotated.sorted.push_back(SortedMagnitudes(rotated.rows.back()));
-    rotated.queries.push_back(AutoQueries(side, sequence->queries, spec_.attention.num_kv_heads));
+AutoScorer::Rotated AutoScorer::Rotate(Sides sides, bool keys) const {
+  Rotated rotated{{}, ToDevice(sides, batches_[0].keys().device())};
+  for (const SampledRows& batch : batches_) {
+    Rotated::Rows rows;
+    rows.rows =
+        keys ? AutoKeys(rotated.sides, batch.keys()) : AutoValues(rotated.sides, batch.values());
+    rows.sorted = SortedMagnitudes(rows.rows);
+    if (keys) rows.queries = AutoQueries(rotated.sides, batch.queries());
+    rotated.batches.push_back(std::move(rows));
   }
   return rotated;
 }
+AutoScorer::Rotated AutoScorer::RotateKeys(Sides sides) const { return Rotate(sides, true); }
+AutoScorer::Rotated AutoScorer::RotateValues(Sides sides) const { return Rotate(sides, false); }
 
-AutoScorer::Rotated AutoScorer::RotateValues(const AutoSide& side) const {
-  Rotated rotated;
-  rotated.side = &side;
-  for (const auto& sequence : sequences_) {
-    rotated.rows.push_back(AutoValues(side, sequence->values));
-    rotated.sorted.push_back(SortedMagnitudes(rotated.rows.back()));
+AutoScorer::Sums AutoScorer::OfTrials(const Rotated& rotated, Trials trials, Quantizer quantizer,
+                                      const Measure& measure) const {
+  Sums sums;
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    const SampledRows& batch = batches_[i];
+    const Rotated::Rows& rows = rotated.batches[i];
+    const int64_t values = std::max(batch.num_scores(), rows.rows[0].numel());
+    const auto step = static_cast<size_t>(std::max<int64_t>(1, values_at_once_ / values));
+    std::vector<Sums> parts;
+    for (size_t begin = 0; begin < trials.size(); begin += step) {
+      const Trials some = trials.subspan(begin, std::min(step, trials.size() - begin));
+      const at::Tensor exact = OfSides(rows.rows, some);
+      parts.push_back(measure(batch, {{Quantized(exact, rows.sorted, some, quantizer), exact,
+                                       OfSides(rows.queries, some)},
+                                      OfSides(rotated.sides.rotation, some)}));
+    }
+    Sums of_batch;
+    for (size_t j = 0; j < parts[0].size(); ++j) {
+      std::vector<at::Tensor> of_trials;
+      for (const Sums& part : parts) of_trials.push_back(part[j]);
+      of_batch.push_back(at::cat(of_trials));
+    }
+    Add(sums, of_batch);
   }
-  return rotated;
-}
-
-std::vector<RowErrors> AutoScorer::CompareKeys(size_t sequence, const Rotated& keys,
-                                               const Quantizer& quantizer,
-                                               std::span<const ExactSides> exact) const {
-  const RowComparison& comparison = *sequences_[sequence]->comparison;
-  const at::Tensor& rows = keys.rows[sequence];
-  const at::Tensor stored = AutoQuantized(rows, keys.sorted[sequence], quantizer.bits,
-                                          quantizer.clip, quantizer.quant_group_size);
-  const RowComparison::Prepared prepared =
-      comparison.Prepare({stored.permute({1, 0, 2}), {}, rows.permute({1, 0, 2}), {}});
-  return comparison.Compare(prepared, keys.queries[sequence], exact);
-}
-
-HeadScores AutoScorer::ScoreKeys(const Rotated& keys, const Quantizer& quantizer) const {
-  const ExactTokens in_windows = ExactInWindows(windows_[0]);
-  const ExactSides exact[] = {{in_windows, {}}};
-  at::Tensor sums;
-  double even = 0, odd = 0;
-  for (size_t i = 0; i < sequences_.size(); ++i) {
-    const at::Tensor kl = CompareKeys(i, keys, quantizer, exact)[0].kl;
-    sums = sums.defined() ? sums.add(ByTurns(kl)) : ByTurns(kl);
-    even += static_cast<double>((kl.size(2) + 1) / 2 * kl.size(1));
-    odd += static_cast<double>(kl.size(2) / 2 * kl.size(1));
-  }
-  return {ToHost(sums[0].div(even)), ToHost(sums[1].div(odd))};
-}
-
-std::vector<double> AutoScorer::ScoreWindows(const Rotated& keys,
-                                             const Quantizer& quantizer) const {
-  std::vector<ExactSides> exact;
-  for (const CacheWindows& windows : windows_) exact.push_back({ExactInWindows(windows), {}});
-  std::vector<double> sums(windows_.size(), 0.0);
-  double count = 0;
-  for (size_t i = 0; i < sequences_.size(); ++i) {
-    const std::vector<RowErrors> errors = CompareKeys(i, keys, quantizer, exact);
-    for (size_t w = 0; w < errors.size(); ++w)
-      sums[w] += errors[w].kl.sum(at::kDouble).item<double>();
-    count += static_cast<double>(errors[0].kl.numel());
-  }
-  for (double& sum : sums) sum /= count;
   return sums;
 }
 
-std::vector<double> AutoScorer::KeyOutputErrors(const Rotated& keys,
-                                                const Quantizer& quantizer) const {
-  const ExactTokens in_windows = ExactInWindows(windows_[0]);
-  const ExactSides exact[] = {{in_windows, {}}};
-  at::Tensor errors, energies;
-  const auto add = [](at::Tensor& sum, const at::Tensor& rows) {
-    const at::Tensor part = rows.to(at::kDouble).flatten(1).sum(1);
-    sum = sum.defined() ? sum.add(part) : part;
-  };
-  for (size_t i = 0; i < sequences_.size(); ++i) {
-    const Sequence& sequence = *sequences_[i];
-    RowComparison comparison(spec_.attention, sequence.keys, sequence.values, at::kFloat,
-                             RowDetail::kKlAndOutput);
-    comparison.SetRows({sequence.positions, sequence.queries});
-    const at::Tensor& rows = keys.rows[i];
-    const at::Tensor stored = AutoQuantized(rows, keys.sorted[i], quantizer.bits, quantizer.clip,
-                                            quantizer.quant_group_size);
-    const RowComparison::Prepared prepared = comparison.Prepare(
-        {stored.permute({1, 0, 2}), sequence.values, rows.permute({1, 0, 2}), {}});
-    add(errors, comparison.Compare(prepared, keys.queries[i], exact)[0].output_error_sq);
-    add(energies, comparison.output_sq());
+std::vector<HeadScores> AutoScorer::ScoreKeys(const Rotated& keys, Trials trials,
+                                              Quantizer quantizer) const {
+  const size_t in_use[] = {0};
+  const Sums sums = OfTrials(keys, trials, quantizer, [&](const auto& batch, const Stored& stored) {
+    return batch.KlSums(stored.keys, in_use);
+  });
+  double even = 0, odd = 0;
+  for (const SampledRows& batch : batches_) {
+    even += batch.num_rows()[0];
+    odd += batch.num_rows()[1];
   }
-  return ToHost(errors.div(energies).sqrt());
+  const AttentionSpec& a = spec_.attention;
+  const auto ratio = static_cast<double>(a.num_q_heads / a.num_kv_heads);
+  return ToScores(sums[0].cpu().div(at::tensor({even * ratio, odd * ratio}, at::kDouble)));
 }
 
-HeadScores AutoScorer::ScoreValues(const Rotated& values, const Quantizer& quantizer) const {
-  at::Tensor errors, energies;
-  const auto add = [](at::Tensor& sum, const at::Tensor& part) {
-    sum = sum.defined() ? sum.add(part) : part;
-  };
-  for (size_t i = 0; i < sequences_.size(); ++i) {
-    const Sequence& sequence = *sequences_[i];
-    const at::Tensor& scores = sequence.quantized_scores;
-    const at::Tensor v = sequence.values.permute({1, 0, 2}).to(at::kFloat);
-    const at::Tensor read =
-        AutoValuesBack(*values.side, AutoQuantized(values.rows[i], values.sorted[i], quantizer.bits,
-                                                   quantizer.clip, quantizer.quant_group_size));
-    const int64_t rows = sequence.positions.size(0);
-    const at::Tensor error = scores.bmm(read.sub(v)).square().sum(-1);
-    add(errors, ByTurns(error.view({scores.size(0), -1, rows})));
-    add(energies, ByTurns(sequence.comparison->output_sq()));
+std::vector<std::vector<double>> AutoScorer::ScoreWindows(const Rotated& keys, Trials trials,
+                                                          Quantizer quantizer) const {
+  std::vector<size_t> all(windows_.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  const Sums sums = OfTrials(keys, trials, quantizer, [&](const auto& batch, const Stored& stored) {
+    return batch.KlSums(stored.keys, all);
+  });
+  const at::Tensor of_heads = at::stack(sums, 1).sum({2, 3});  // [trials, windows]
+  const auto count = static_cast<double>(rows_ * spec_.attention.num_q_heads);
+  const at::Tensor means = of_heads.div(count).cpu().contiguous();
+  std::vector<std::vector<double>> of_trials;
+  for (int64_t i = 0; i < means.size(0); ++i) {
+    const double* from = means[i].const_data_ptr<double>();
+    of_trials.emplace_back(from, from + means.size(1));
   }
-  const at::Tensor relative = errors.div(energies).sqrt();
-  return {ToHost(relative[0]), ToHost(relative[1])};
+  return of_trials;
+}
+
+std::vector<double> AutoScorer::KeyOutputErrors(const Rotated& keys, const Trial& trial,
+                                                Quantizer quantizer) const {
+  const Sums sums =
+      OfTrials(keys, {&trial, 1}, quantizer, [&](const auto& batch, const Stored& stored) {
+        return Sums{batch.KeyErrorSums(stored.keys), batch.output_sums()};
+      });
+  const at::Tensor errors = sums[0].sum(2).div(sums[1].sum(2)).sqrt().cpu().contiguous();
+  return {errors.const_data_ptr<double>(), errors.const_data_ptr<double>() + errors.numel()};
+}
+
+std::vector<HeadScores> AutoScorer::ScoreValues(const Rotated& values, Trials trials,
+                                                Quantizer quantizer) const {
+  const Sums sums =
+      OfTrials(values, trials, quantizer, [&](const auto& batch, const Stored& stored) {
+        SidesOnDevice sides;
+        sides.rotation = stored.rotation;
+        return Sums{batch.ValueErrorSums(AutoValuesBack(sides, stored.keys.stored))};
+      });
+  at::Tensor energies;
+  for (const SampledRows& batch : batches_)
+    energies = energies.defined() ? energies.add(batch.output_sums()) : batch.output_sums();
+  return ToScores(sums[0].div(energies).sqrt());
+}
+
+std::vector<HeadScores> AutoScorer::BySides(
+    Sides sides, Trials trials, bool keys,
+    const std::function<std::vector<HeadScores>(const Rotated&, Trials)>& score) const {
+  int64_t values = 1;
+  for (const SampledRows& batch : batches_)
+    values += (keys ? batch.keys() : batch.values()).numel();
+  const auto step = static_cast<size_t>(std::max<int64_t>(1, values_at_once_ / values));
+  std::vector<HeadScores> scores;
+  std::vector<Trial> some(trials.begin(), trials.end());
+  auto next = some.begin();
+  for (size_t begin = 0; begin < sides.size() && next != some.end(); begin += step) {
+    const size_t end = std::min(sides.size(), begin + step);
+    const auto first = next;
+    for (; next != some.end() && next->side < end; ++next) next->side -= begin;
+    if (first == next) continue;
+    const Rotated rotated = Rotate(sides.subspan(begin, end - begin), keys);
+    std::ranges::move(score(rotated, {first, next}), std::back_inserter(scores));
+  }
+  OSCAR_CHECK_EQ(scores.size(), trials.size());
+  return scores;
+}
+
+std::vector<HeadScores> AutoScorer::ScoreKeys(Sides sides, Trials trials,
+                                              Quantizer quantizer) const {
+  return BySides(sides, trials, true, [&](const Rotated& keys, Trials some) {
+    return ScoreKeys(keys, some, quantizer);
+  });
+}
+
+std::vector<HeadScores> AutoScorer::ScoreValues(Sides sides, Trials trials,
+                                                Quantizer quantizer) const {
+  return BySides(sides, trials, false, [&](const Rotated& values, Trials some) {
+    return ScoreValues(values, some, quantizer);
+  });
 }
 
 }  // namespace oscar

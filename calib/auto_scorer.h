@@ -9,13 +9,15 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "calib/auto_cache.h"
 #include "calib/auto_choice.h"
-#include "calib/row_comparison.h"
+#include "calib/sampled_rows.h"
 #include "calib/statistics_observer.h"
 
 namespace oscar {
@@ -30,56 +32,85 @@ class AutoScorer {
  public:
   // At most this many query rows of each of this many sequences, and keys no further back.
   static constexpr int64_t kRows = 64, kSequences = 4, kTokens = 4096;
+  // Sequences, sides and clip ratios are taken together as long as a tensor has about so many
+  // values: enough to fill a GPU; a CPU takes one after the other.
+  static int64_t ValuesAtOnce(at::DeviceType device);
 
-  // Keeps references to both. Half of the rows stand `offset` tokens further back than they did, as
-  // in a longer context (position_spread.h). `windows[0]` is what scores hold for; where no row
+  // Keeps a reference to `spec`. Half of the rows stand `offset` tokens further back than they did,
+  // as in a longer context (position_spread.h). `windows[0]` is what scores hold for; where no row
   // reaches beyond it, everything is quantized instead.
   AutoScorer(const ObservedLayer& layer, const LayerSpec& spec, std::vector<CacheWindows> windows,
-             int64_t offset = 0);
-  ~AutoScorer();
+             int64_t offset, int64_t values_at_once);
 
   int64_t rows() const { return rows_; }
   bool rows_in_windows() const { return in_windows_; }
   int64_t RowsBeyond(const CacheWindows& windows) const;
 
-  // One side after its transform, sequence by sequence; of values it keeps a reference to the side.
+  // Sides after their transform, for each of the batches of sequences.
   struct Rotated {
-    std::vector<at::Tensor> rows;     // [num_kv_heads, tokens, dim] float32, values of bf16
-    std::vector<at::Tensor> sorted;   // their magnitudes, ascending
-    std::vector<at::Tensor> queries;  // keys: [rows, num_q_heads, dim]
-    const AutoSide* side = nullptr;   // values
+    struct Rows {
+      at::Tensor rows;     // [sides, sequences, num_kv_heads, tokens, dim] float32, values of bf16
+      at::Tensor sorted;   // their magnitudes, ascending
+      at::Tensor queries;  // keys: [sides, sequences, num_kv_heads, gqa_ratio * rows, dim]
+    };
+    std::vector<Rows> batches;
+    SidesOnDevice sides;
   };
-  Rotated RotateKeys(const AutoSide& side) const;
-  Rotated RotateValues(const AutoSide& side) const;
+  using Sides = std::span<const AutoSide* const>;
+  Rotated RotateKeys(Sides sides) const;
+  Rotated RotateValues(Sides sides) const;
 
+  // A side, by index, at a clip ratio: one, or one for each KV head.
+  struct Trial {
+    size_t side = 0;
+    std::vector<double> clip;
+  };
+  using Trials = std::span<const Trial>;
   struct Quantizer {
     int bits = 2;
-    std::vector<double> clip;      // [1] or [num_kv_heads]
     int64_t quant_group_size = 0;  // 0: the head
   };
   // KL(S || S^) in nats per KV head.
-  HeadScores ScoreKeys(const Rotated& keys, const Quantizer& quantizer) const;
-  // Its mean over all sampled rows and heads in each of the windows.
-  std::vector<double> ScoreWindows(const Rotated& keys, const Quantizer& quantizer) const;
+  std::vector<HeadScores> ScoreKeys(const Rotated& keys, Trials trials, Quantizer quantizer) const;
+  // Its mean over all sampled rows and heads: [trials][windows].
+  std::vector<std::vector<double>> ScoreWindows(const Rotated& keys, Trials trials,
+                                                Quantizer quantizer) const;
   // |(P^ - P) V| / |P V| per KV head, over all sampled rows: exact values.
-  std::vector<double> KeyOutputErrors(const Rotated& keys, const Quantizer& quantizer) const;
+  std::vector<double> KeyOutputErrors(const Rotated& keys, const Trial& trial,
+                                      Quantizer quantizer) const;
   // |P (V^ - V)| / |P V| per KV head: exact scores, over what is quantized.
-  HeadScores ScoreValues(const Rotated& values, const Quantizer& quantizer) const;
+  std::vector<HeadScores> ScoreValues(const Rotated& values, Trials trials,
+                                      Quantizer quantizer) const;
+  // As many sides at once as ValuesAtOnce() has it. `trials` in the order of their sides.
+  std::vector<HeadScores> ScoreKeys(Sides sides, Trials trials, Quantizer quantizer) const;
+  std::vector<HeadScores> ScoreValues(Sides sides, Trials trials, Quantizer quantizer) const;
 
  private:
-  struct Sequence;
-
-  // One result for each of `exact`.
-  std::vector<RowErrors> CompareKeys(size_t sequence, const Rotated& keys,
-                                     const Quantizer& quantizer,
-                                     std::span<const ExactSides> exact) const;
-
+  // Some trials on one batch: what is stored of them, and what it came from.
+  struct Stored {
+    SampledRows::Keys keys;  // of values only `stored`
+    at::Tensor rotation;     // [trials or 1, 1, num_kv_heads or 1, dim, dim]
+  };
+  // Sums over the rows of a batch, [trials, num_kv_heads, 2] each.
+  using Sums = std::vector<at::Tensor>;
+  using Measure = std::function<Sums(const SampledRows&, const Stored&)>;
+  Sums OfTrials(const Rotated& rotated, Trials trials, Quantizer quantizer,
+                const Measure& measure) const;
+  Rotated Rotate(Sides sides, bool keys) const;
+  // `score` on as many sides as there may be at once.
+  std::vector<HeadScores> BySides(
+      Sides sides, Trials trials, bool keys,
+      const std::function<std::vector<HeadScores>(const Rotated&, Trials)>& score) const;
   void AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries,
-                   const at::Tensor& positions, const std::vector<int64_t>& rows, int64_t offset);
+                   const at::Tensor& positions, const std::vector<int64_t>& rows, int64_t offset,
+                   std::vector<SampledSequence>& sequences);
+  void MakeBatches(std::span<const SampledSequence> sequences);
 
   const LayerSpec& spec_;
   std::vector<CacheWindows> windows_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;
+  int64_t values_at_once_;
+  std::vector<SampledRows> batches_;
+  std::vector<at::Tensor> positions_;  // of each sequence's rows, host
   int64_t rows_ = 0;
   bool in_windows_ = false;
 };

@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <limits>
+#include <future>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "calib/auto_candidates.h"
 #include "calib/auto_clip.h"
 #include "calib/auto_points.h"
 #include "calib/auto_scorer.h"
@@ -58,8 +58,10 @@ int64_t ContextOf(const CalibrationOptions& options, int64_t text_length) {
 
 class Search {
  public:
-  Search(const ObservedLayer& observed, const LayerSpec& spec, const CalibrationOptions& options)
+  Search(const ObservedLayer& observed, const LayerSpec& spec, const CalibrationOptions& options,
+         PhaseTimes& times)
       : observed_(observed),
+        times_(times),
         rope_(spec.attention.rope),
         text_length_(LongestText(observed)),
         context_(ContextOf(options, text_length_)),
@@ -69,7 +71,9 @@ class Search {
         fold_(FoldRulesOf(spec.attention)),
         heads_(spec.attention.num_kv_heads),
         windows_(PricedWindows(options)),
-        scorer_(observed, spec, windows_, context_ / 2) {
+        scorer_(observed, spec, windows_, context_ / 2,
+                AutoScorer::ValuesAtOnce(observed.keys.at(0).device().type())),
+        candidates_(scorer_, times, choice_.scores, group()) {
     choice_.made = true;
     choice_.quant_group_size = options.clip.quant_group_size;
     choice_.context = context_;
@@ -79,54 +83,23 @@ class Search {
   }
 
   AutoChoice Run() {
+    // On host threads, beside the keys.
+    const std::vector<ValueRecipe> recipes = ValueRecipes();
+    std::future<std::vector<AutoSide>> values =
+        std::async(std::launch::async, [&] { return FitValues(moments_, recipes); });
     ChooseKeys();
-    ChooseValues();
-    choice_.stability = MeasureStability(observed_, rope_, fold_, choice_, scorer_);
+    // And beside the values.
+    HalfFits halves(observed_, rope_, fold_, choice_);
+    ChooseValues(recipes, values.get());
+    const auto time = times_.Measure("choice: stability");
+    choice_.stability = halves.Measure(choice_, scorer_);
     return std::move(choice_);
   }
 
  private:
-  // A recipe with its fit, its transformed rows and what was measured of it.
-  template <typename Recipe>
-  struct Candidate {
-    Recipe recipe;
-    AutoSide side;
-    Curve curve;  // 2 bits
-    double best() const { return ScoreOf(curve[Best(curve)].second); }
-  };
   using KeyCandidate = Candidate<KeyRecipe>;
   using ValueCandidate = Candidate<ValueRecipe>;
 
-  AutoScorer::Rotated Rotate(const KeyCandidate& c) const { return scorer_.RotateKeys(c.side); }
-  AutoScorer::Rotated Rotate(const ValueCandidate& c) const { return scorer_.RotateValues(c.side); }
-  HeadScores Score(const KeyCandidate& c, const AutoScorer::Rotated& rotated, int bits, double clip,
-                   int64_t group) {
-    HeadScores scores = scorer_.ScoreKeys(rotated, {bits, {clip}, group});
-    Record("k", c.recipe.Name(), bits, clip, group, scores);
-    return scores;
-  }
-  HeadScores Score(const ValueCandidate& c, const AutoScorer::Rotated& rotated, int bits,
-                   double clip, int64_t group) {
-    HeadScores scores = scorer_.ScoreValues(rotated, {bits, {clip}, group});
-    Record("v", c.recipe.Name(), bits, clip, group, scores);
-    return scores;
-  }
-  void Record(const char* side, std::string recipe, int bits, double clip, int64_t group,
-              const HeadScores& scores) {
-    choice_.scores.push_back(
-        {side, std::move(recipe), bits, clip, group, ScoreOf(scores), Mean(scores.check)});
-  }
-
-  // Scores a candidate at the ratios that it has not been scored at, in 2 bits.
-  template <typename Recipe>
-  void AddRatios(Candidate<Recipe>& c, std::span<const double> ratios) {
-    std::optional<AutoScorer::Rotated> rotated;
-    for (const double ratio : ratios) {
-      if (Has(c.curve, ratio)) continue;
-      if (!rotated) rotated = Rotate(c);
-      Insert(c.curve, ratio, Score(c, *rotated, 2, ratio, group()));
-    }
-  }
   // The best ratio for each number of bits beyond 2; where none are to be spent, what they would
   // give at one ratio.
   template <typename Recipe>
@@ -134,11 +107,10 @@ class Search {
                std::vector<SideOption>& options) {
     options = {OptionOf(2, c.curve, clip_of_head())};
     for (const int bits : MoreBits(options_)) {
-      Curve curve;
       const ClipGrid& grid = GridOf(bits);
       const std::span<const double> all = grid.ratios;
-      for (const double ratio : options_.automatic.bits > 2 ? all : std::span(&grid.first, 1))
-        Insert(curve, ratio, Score(c, rotated, bits, ratio, group()));
+      const Curve curve = candidates_.ScoreCurve(
+          c, rotated, bits, options_.automatic.bits > 2 ? all : std::span(&grid.first, 1), group());
       options.push_back(OptionOf(bits, curve, clip_of_head()));
     }
   }
@@ -148,15 +120,20 @@ class Search {
     std::erase_if(recipes, [&](const KeyRecipe& recipe) {
       return std::ranges::any_of(keys_, [&](const auto& c) { return c.recipe == recipe; });
     });
-    const std::vector<AutoSide> sides = FitKeys(moments_, recipes, fold_);
-    for (size_t i = 0; i < recipes.size(); ++i) {
-      if (sides[i].num_rotations == 0) continue;
-      KeyCandidate c{recipes[i], sides[i], {}};
-      AddRatios(c, {&GridOf(2).first, 1});
-      keys_.push_back(std::move(c));
+    std::vector<AutoSide> sides;
+    {
+      const auto time = times_.Measure("choice: key fits");
+      sides = FitKeys(moments_, recipes, fold_);
     }
+    const size_t known = keys_.size();
+    for (size_t i = 0; i < recipes.size(); ++i) {
+      if (sides[i].num_rotations > 0) keys_.push_back({recipes[i], std::move(sides[i]), {}});
+    }
+    std::vector<KeyCandidate*> tried;
+    for (size_t i = known; i < keys_.size(); ++i) tried.push_back(&keys_[i]);
+    candidates_.AddRatios<KeyRecipe>(tried, {&GridOf(2).first, 1});
   }
-  // Of the candidates so far that satisfy the predicate, the one worth its demands.
+  // Of the candidates so far the one worth its demands.
   const KeyRecipe& BestKeys() const {
     const KeyCandidate* best = &keys_.front();
     for (const KeyCandidate& c : keys_) {
@@ -227,11 +204,13 @@ class Search {
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order,
                              [&](size_t a, size_t b) { return keys_[a].best() < keys_[b].best(); });
-    AddRatios(keys_[0], coarse());
-    for (size_t i = 0; i < std::min(kClippedRecipes, order.size()); ++i)
-      AddRatios(keys_[order[i]], coarse());
+    std::vector<KeyCandidate*> clipped = {&keys_[0]};
+    for (size_t i = 0; i < std::min(kClippedRecipes, order.size()); ++i) {
+      if (order[i] != 0) clipped.push_back(&keys_[order[i]]);
+    }
+    candidates_.AddRatios<KeyRecipe>(clipped, coarse());
     size_t chosen = IndexOf(BestKeys());
-    AddRatios(keys_[chosen], ratios());
+    candidates_.AddRatios(keys_[chosen], ratios());
 
     const SideOption two = OptionOf(2, keys_[chosen].curve, clip_of_head());
     choice_.k_check = two.check;
@@ -239,7 +218,7 @@ class Search {
     if (choice_.k_check > choice_.k_hadamard) {
       choice_.k_fallback = keys_[chosen].recipe.Name();
       chosen = 0;
-      AddRatios(keys_[0], ratios());
+      candidates_.AddRatios(keys_[0], ratios());
     }
     FinishKeys(keys_[chosen]);
   }
@@ -247,28 +226,32 @@ class Search {
   void FinishKeys(const KeyCandidate& c) {
     choice_.keys = c.recipe;
     choice_.k = c.side;
-    const AutoScorer::Rotated rotated = Rotate(c);
+    const AutoScorer::Rotated rotated = candidates_.Rotate(c);
     AddBits(c, rotated, choice_.k_options);
     // What quantization groups of half the size would give, at a price of 32 / group bits a value.
     const double clip = c.curve[Best(c.curve)].first;
     const int64_t whole = group() == 0 ? moments_.head_dim : group();
-    if (whole >= 32 && whole % 2 == 0) Score(c, rotated, 2, clip, whole / 2);
+    if (whole >= 32 && whole % 2 == 0) candidates_.ScoreCurve(c, rotated, 2, {&clip, 1}, whole / 2);
+    const auto time = times_.Measure("choice: windows");
     if (options_.automatic.bits > 2) {
       choice_.k_output_error =
-          Mean(scorer_.KeyOutputErrors(rotated, {2, choice_.k_options.front().clip, group()}));
+          Mean(scorer_.KeyOutputErrors(rotated, {0, choice_.k_options.front().clip}, {2, group()}));
     }
     for (const CacheWindows& windows : windows_)
       choice_.windows.push_back({windows, scorer_.RowsBeyond(windows)});
     for (SideOption& option : choice_.k_options) {
-      option.in_windows = scorer_.ScoreWindows(rotated, {option.bits, option.clip, group()});
-      if (!shares_ratio()) continue;
-      for (const double ratio : option.ratios)
-        option.windows_curve.push_back(
-            scorer_.ScoreWindows(rotated, {option.bits, {ratio}, group()}));
+      std::vector<AutoScorer::Trial> trials = {{0, option.clip}};
+      if (shares_ratio()) {
+        for (const double ratio : option.ratios) trials.push_back({0, {ratio}});
+      }
+      std::vector<std::vector<double>> in_windows =
+          scorer_.ScoreWindows(rotated, trials, {option.bits, group()});
+      option.in_windows = std::move(in_windows[0]);
+      option.windows_curve.assign(in_windows.begin() + 1, in_windows.end());
     }
   }
 
-  void ChooseValues() {
+  std::vector<ValueRecipe> ValueRecipes() const {
     std::vector<ValueRecipe> recipes = {{.composition = Composition::kHPbr}};
     for (const bool per_head : {false, true}) {
       if (per_head && (!rules_.per_head || heads_ == 1)) continue;
@@ -277,30 +260,34 @@ class Search {
         recipes.push_back({target, per_head, options_.fit.composition});
       }
     }
-    const std::vector<AutoSide> sides = FitValues(moments_, recipes);
+    return recipes;
+  }
+
+  void ChooseValues(const std::vector<ValueRecipe>& recipes, std::vector<AutoSide> sides) {
     std::vector<ValueCandidate> candidates;
     for (size_t i = 0; i < recipes.size(); ++i) {
-      if (sides[i].num_rotations == 0) continue;
-      candidates.push_back({recipes[i], sides[i], {}});
-      AddRatios(candidates.back(), {&GridOf(2).first, 1});
+      if (sides[i].num_rotations > 0) candidates.push_back({recipes[i], std::move(sides[i]), {}});
     }
+    std::vector<ValueCandidate*> tried;
+    for (ValueCandidate& c : candidates) tried.push_back(&c);
+    candidates_.AddRatios<ValueRecipe>(tried, {&GridOf(2).first, 1});
     size_t chosen = 0;
     for (size_t i = 1; i < candidates.size(); ++i) {
       if (candidates[i].best() < (1 - kWorthwhile) * candidates[chosen].best()) chosen = i;
     }
-    AddRatios(candidates[0], coarse());
-    AddRatios(candidates[chosen], ratios());
+    candidates_.AddRatios(candidates[0], coarse());
+    candidates_.AddRatios(candidates[chosen], ratios());
     choice_.v_check = OptionOf(2, candidates[chosen].curve, clip_of_head()).check;
     choice_.v_hadamard = CheckOf(candidates[0].curve);
     if (choice_.v_check > choice_.v_hadamard) {
       choice_.v_fallback = candidates[chosen].recipe.Name();
       chosen = 0;
-      AddRatios(candidates[0], ratios());
+      candidates_.AddRatios(candidates[0], ratios());
     }
     const ValueCandidate& c = candidates[chosen];
     choice_.values = c.recipe;
     choice_.v = c.side;
-    AddBits(c, Rotate(c), choice_.v_options);
+    AddBits(c, candidates_.Rotate(c), choice_.v_options);
     // One ratio for everything is the keys', whose KL is what the cache costs.
     if (rules_.clip == ClipScope::kModel) {
       choice_.v_option().SetRatio(choice_.k_option().clip[0]);
@@ -332,6 +319,7 @@ class Search {
   }
 
   const ObservedLayer& observed_;
+  PhaseTimes& times_;
   const RopeSpec& rope_;
   int64_t text_length_, context_;
   LayerMoments moments_;
@@ -341,20 +329,29 @@ class Search {
   int64_t heads_;
   std::vector<CacheWindows> windows_;
   AutoScorer scorer_;
-  std::vector<KeyCandidate> keys_;  // the first is Hadamard
   AutoChoice choice_;
+  CandidateScores candidates_;
+  std::vector<KeyCandidate> keys_;  // the first is Hadamard
 };
 
 }  // namespace
 
 FoldRules FoldRulesOf(const AttentionSpec& attention) {
-  return {.pairs = {.rotary_dim = attention.rope.rotary_dim}, .shared_scales = attention.qk_norm};
+  if (!WhyNotFoldable(attention).empty()) return {};
+  return {.pairs = {.rotary_dim = attention.rope.rotary_dim,
+                    .interleaved = attention.rope.layout == RopeLayout::kInterleaved},
+          .shared_scales = attention.qk_norm};
 }
 
 AutoChoice SearchChoice(const ObservedLayer& observed, const LayerSpec& spec,
-                        const CalibrationOptions& options) {
+                        const CalibrationOptions& options, PhaseTimes& times) {
   OSCAR_CHECK(!observed.queries.empty());
-  return Search(observed, spec, options).Run();
+  std::optional<Search> search;
+  {
+    const auto time = times.Measure("choice: rows and moments");
+    search.emplace(observed, spec, options, times);
+  }
+  return search->Run();
 }
 
 void FitChoice(const LayerMoments& all, const LayerSpec& spec, AutoChoice& choice) {

@@ -9,6 +9,7 @@
 #include "calib/auto_choice.h"
 #include "calib/auto_fit.h"
 #include "calib/options.h"
+#include "calib/phase_times.h"
 #include "calib/statistics_observer.h"
 
 namespace oscar {
@@ -21,9 +22,9 @@ inline constexpr double kWorthwhile = 0.01;
 FoldRules FoldRulesOf(const AttentionSpec& attention);
 
 // Needs held-out queries. `observed.fit` has the sums of the rows that are fitted to; the choice's
-// matrices are fitted to them.
+// matrices are fitted to them. Its phases go into `times` as "choice: ...".
 AutoChoice SearchChoice(const ObservedLayer& observed, const LayerSpec& spec,
-                        const CalibrationOptions& options);
+                        const CalibrationOptions& options, PhaseTimes& times);
 
 // The chosen recipes fitted to `all` tokens, into choice.k and choice.v.
 void FitChoice(const LayerMoments& all, const LayerSpec& spec, AutoChoice& choice);

@@ -5,62 +5,97 @@
 #include "calib/auto_stability.h"
 
 #include <algorithm>
-#include <future>
+#include <functional>
 #include <limits>
+#include <span>
+#include <utility>
 
 #include "calib/position_spread.h"
+#include "linalg/parallel_for.h"
 
 namespace oscar {
 namespace {
 
-struct Scores {
-  double k = 0, v = 0;  // in two bits, on all sampled rows
-};
-
+// In two bits, on all sampled rows.
 double OfAllRows(const HeadScores& scores) { return (Mean(scores.score) + Mean(scores.check)) / 2; }
+
+// What the search has scored is not scored again.
+double Known(const SideOption& option) { return (option.score + option.check) / 2; }
+
+using ScoreSides = std::function<std::vector<HeadScores>(AutoScorer::Sides, AutoScorer::Trials)>;
+
+// Of sides at one clip; the largest number where there is no fit.
+std::vector<double> Scores(const std::vector<AutoSide>& sides, const std::vector<double>& clip,
+                           const ScoreSides& score) {
+  std::vector<const AutoSide*> fitted;
+  std::vector<AutoScorer::Trial> trials;
+  for (const AutoSide& side : sides) {
+    if (side.num_rotations == 0) continue;
+    trials.push_back({fitted.size(), clip});
+    fitted.push_back(&side);
+  }
+  std::vector<HeadScores> of_fitted;
+  if (!fitted.empty()) of_fitted = score(fitted, trials);
+  std::vector<double> scores;
+  for (size_t i = 0, j = 0; i < sides.size(); ++i) {
+    scores.push_back(sides[i].num_rotations == 0 ? std::numeric_limits<double>::max()
+                                                 : OfAllRows(of_fitted[j++]));
+  }
+  return scores;
+}
+
+// By how much the worse half is worse than all tokens.
+double Cost(std::span<const double> halves, double all) {
+  return std::clamp(std::ranges::max(halves) / all - 1, 0.0, kNoFitCost);
+}
 
 }  // namespace
 
-Stability MeasureStability(const ObservedLayer& observed, const RopeSpec& rope,
-                           const FoldRules& fold, const AutoChoice& choice,
-                           const AutoScorer& scorer) {
+HalfFits::HalfFits(const ObservedLayer& observed, const RopeSpec& rope, const FoldRules& fold,
+                   const AutoChoice& choice)
+    : observed_(observed) {
   const LayerMoments& first = observed.first_half;
-  if (first.tokens == 0) return {};
-  const LayerMoments second = OtherHalf(observed.fit, first);
-  // On host threads, beside the scores.
-  std::future<Stability> comparing =
-      std::async(std::launch::async, [&] { return CompareHalves(first, second); });
-  if (second.tokens == 0) return comparing.get();
-  ValueRecipe values = choice.values;
-  values.target = ValueTarget::kAttentionOutput;
-  const auto score = [&](const LayerMoments& tokens) {
-    const LayerMoments spread =
-        SpreadOverPositions(tokens, rope, choice.text_length, choice.context);
-    const AutoSide k = FitKeys(spread, {choice.keys}, fold).at(0);
-    const AutoSide v = FitValues(spread, {values}).at(0);
-    const auto two_bits = [&](const std::vector<SideOption>& options) {
-      return AutoScorer::Quantizer{2, options.front().clip, choice.quant_group_size};
-    };
-    Scores scores{std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
-    if (k.num_rotations > 0)
-      scores.k = OfAllRows(scorer.ScoreKeys(scorer.RotateKeys(k), two_bits(choice.k_options)));
-    if (v.num_rotations > 0)
-      scores.v = OfAllRows(scorer.ScoreValues(scorer.RotateValues(v), two_bits(choice.v_options)));
-    return scores;
-  };
-  // What the search has scored is not scored again.
-  const auto known = [](const SideOption& option) { return (option.score + option.check) / 2; };
-  Scores all{known(choice.k_options.front()), known(choice.v_options.front())};
-  if (values != choice.values) all.v = score(observed.fit).v;
-  Stability costs;
+  if (first.tokens == 0) return;
+  second_ = OtherHalf(observed.fit, first);
+  comparing_ = std::async(std::launch::async, [&] { return CompareHalves(first, second_); });
+  if (second_.tokens == 0) return;
+  const LayerMoments& second = second_;
   for (const LayerMoments* half : {&first, &second}) {
-    const Scores of_half = score(*half);
-    costs.k_cost = std::clamp(of_half.k / all.k - 1, costs.k_cost, kNoFitCost);
-    costs.v_cost = std::clamp(of_half.v / all.v - 1, costs.v_cost, kNoFitCost);
+    keys_.push_back(
+        std::async(std::launch::async, [half, rope, fold, recipe = choice.keys,
+                                        length = choice.text_length, context = choice.context] {
+          return FitKeys(SpreadOverPositions(*half, rope, length, context), {recipe}, fold).at(0);
+        }));
   }
-  Stability stability = comparing.get();
-  stability.k_cost = costs.k_cost;
-  stability.v_cost = costs.v_cost;
+}
+
+Stability HalfFits::Measure(const AutoChoice& choice, const AutoScorer& scorer) {
+  if (observed_.first_half.tokens == 0) return {};
+  if (second_.tokens == 0) return comparing_.get();
+  ValueRecipe recipe = choice.values;
+  recipe.target = ValueTarget::kAttentionOutput;
+  std::vector<const LayerMoments*> tokens = {&observed_.first_half, &second_};
+  if (recipe != choice.values) tokens.push_back(&observed_.fit);
+  std::future<std::vector<AutoSide>> fitting = std::async(std::launch::async, [&] {
+    std::vector<AutoSide> sides(tokens.size());
+    ParallelFor(std::ssize(tokens), [&](int64_t i) {
+      const auto at = static_cast<size_t>(i);
+      sides[at] = FitValues(*tokens[at], {recipe}).at(0);
+    });
+    return sides;
+  });
+  const AutoScorer::Quantizer two_bits{2, choice.quant_group_size};
+  const SideOption &k = choice.k_options.front(), &v = choice.v_options.front();
+  const std::vector<double> of_keys =
+      Scores({keys_[0].get(), keys_[1].get()}, k.clip,
+             [&](auto sides, auto trials) { return scorer.ScoreKeys(sides, trials, two_bits); });
+  const std::vector<double> of_values = Scores(fitting.get(), v.clip, [&](auto sides, auto trials) {
+    return scorer.ScoreValues(sides, trials, two_bits);
+  });
+  Stability stability = comparing_.get();
+  stability.k_cost = Cost(of_keys, Known(k));
+  stability.v_cost =
+      Cost(std::span(of_values).first(2), of_values.size() > 2 ? of_values[2] : Known(v));
   stability.unstable =
       stability.few_tokens || stability.k_cost > kStableCost || stability.v_cost > kStableCost;
   return stability;

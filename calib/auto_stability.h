@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether there were enough tokens for a layer's choice: its recipes fitted to half of them. Why by
-// scores and not by angles: README.md.
+// scores and not by angles: README.md. Trap: fits run on threads of their own from the construction
+// on, and read what the constructor was given.
 #pragma once
+
+#include <future>
+#include <vector>
 
 #include "calib/auto_choice.h"
 #include "calib/auto_fit.h"
@@ -13,10 +17,23 @@
 
 namespace oscar {
 
-// Of a choice whose recipes, options and context are made. Not measured where no half was kept.
-// Values are judged by the target that halves are known for, the noisier one.
-Stability MeasureStability(const ObservedLayer& observed, const RopeSpec& rope,
-                           const FoldRules& fold, const AutoChoice& choice,
-                           const AutoScorer& scorer);
+class HalfFits {
+ public:
+  // Keeps references to the first two. Of `choice` the recipe of keys and the context are made.
+  HalfFits(const ObservedLayer& observed, const RopeSpec& rope, const FoldRules& fold,
+           const AutoChoice& choice);
+  HalfFits(const HalfFits&) = delete;
+  HalfFits& operator=(const HalfFits&) = delete;
+
+  // Of a choice whose recipes and options are made. Not measured where no half was kept. Values are
+  // judged by the target that halves are known for, the noisier one. Once.
+  Stability Measure(const AutoChoice& choice, const AutoScorer& scorer);
+
+ private:
+  const ObservedLayer& observed_;
+  LayerMoments second_;                      // the first half is observed.first_half
+  std::vector<std::future<AutoSide>> keys_;  // of either half
+  std::future<Stability> comparing_;
+};
 
 }  // namespace oscar

@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kRounding = 1e-9;  // bits per token; of budgets that are sums of fractions
+constexpr double kBudgetRounding = 1e-9;  // bits per token; of budgets that are sums of fractions
 
 struct Step {
   double slope = 0;  // damage per bit that goes
@@ -29,7 +29,7 @@ double ValueDamage(double value_error, double key_kl, double key_error) {
 
 std::vector<int> AllocateBits(std::span<const BitPart> parts, double budget) {
   std::vector<size_t> at(parts.size(), 0);
-  double left = budget + kRounding;
+  double left = budget + kBudgetRounding;
   for (const BitPart& part : parts) {
     OSCAR_CHECK(!part.points.empty());
     left -= part.elements * part.points[0].bits;

@@ -50,6 +50,13 @@ void CheckQuantization(const std::vector<LayerSpec>& layers, const ClipOptions& 
 
 void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptions& options) {
   const AutoOptions& automatic = options.automatic;
+  for (const LayerSpec& layer : layers) {
+    if (!automatic.enabled || !layer.attention.latent) continue;
+    throw UsageError(fmt::format(
+        "layer {} has latent attention, for which automatic choices are not implemented; give "
+        "--no-auto",
+        layer.layer_id));
+  }
   if (!automatic.enabled || automatic.bits == 2) return;
   const ConsumerRules& rules = RulesOf(automatic.consumer);
   if (!rules.any_bits) {
@@ -83,6 +90,7 @@ int64_t CalibrationInput::num_tokens() const {
 LoopOptions CalibrationLoopOptions() {
   LoopOptions options;
   options.need_final_hidden = false;
+  options.in_latent_space = true;
   return options;
 }
 
@@ -118,6 +126,20 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
   return split;
 }
 
+// Passes on what is not a statistic.
+class ReportingObserver : public StatisticsObserver {
+ public:
+  ReportingObserver(const HeldOutSplit& split, int64_t error_rows, int64_t last_queries,
+                    const CalibrationHooks& hooks)
+      : StatisticsObserver(split, error_rows, last_queries), hooks_(hooks) {}
+  void OnExperts(const LayerSpec& layer, const std::vector<int64_t>& tokens) override {
+    if (hooks_.on_experts) hooks_.on_experts(layer, tokens);
+  }
+
+ private:
+  const CalibrationHooks& hooks_;
+};
+
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks) {
   const HeldOutSplit split = CheckCalibration(input);
@@ -129,7 +151,7 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
   PhaseTimes& times = hooks.times == nullptr ? unused : *hooks.times;
   const AutoOptions& automatic = input.options.automatic;
   const bool refines = automatic.enabled && automatic.refine > 0;
-  StatisticsObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0);
+  ReportingObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0, hooks);
   LayerPipeline pipeline(input, split, job, hooks, times);
   const auto stop_requested = [&] { return hooks.stop_requested && hooks.stop_requested(); };
   bool stopped = false;

@@ -25,7 +25,7 @@ namespace oscar {
 struct RunOptions {
   // Layers that are fitted while the loop is in the next ones: each keeps its keys and values, and
   // takes what a fit takes. 0: the loop waits for the fit.
-  int fits_beside = 1;
+  int fits_beside = 2;
   // Least time between two commits: what a killed run loses, and one layer more.
   double commit_seconds = 10;
 };
@@ -57,8 +57,10 @@ struct LayerProgress {
 
 struct CalibrationHooks {
   std::function<void(const LayerProgress&)> on_layer;  // in order, on the thread that runs
-  std::function<bool()> stop_requested;                // asked at layer boundaries
-  PhaseTimes* times = nullptr;                         // adds to it; null: measures nothing
+  // How many tokens chose each expert of a layer that has experts, with a cache or without.
+  std::function<void(const LayerSpec&, const std::vector<int64_t>&)> on_experts;
+  std::function<bool()> stop_requested;  // asked at layer boundaries
+  PhaseTimes* times = nullptr;           // adds to it; null: measures nothing
 };
 
 // Throws, before any weight or value is read: InputError where a head would see fewer tokens than

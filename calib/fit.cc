@@ -75,6 +75,12 @@ SideResult DataFree(const Rotation& rotation) {
 
 }  // namespace
 
+// Exactly: two sums over the same rows in the same order.
+bool SameKeysAndValues(const LayerMoments& moments) {
+  return moments.head_dim == moments.v_head_dim && !moments.key.empty() &&
+         moments.key == moments.value;
+}
+
 LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
   // Keys of every head, values of every head, shared keys, shared values: solved on all cores, the
   // same bytes as one after the other.
@@ -83,6 +89,12 @@ LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
   for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
     query.push_back(moments.QueryCovariance(head));
     value.push_back(moments.ValueCovariance(head, options.value_target));
+  }
+  if (SameKeysAndValues(moments)) {
+    for (size_t head = 0; head < heads; ++head) {
+      const Matrix joint = query[head] / query[head].trace() + value[head] / value[head].trace();
+      query[head] = value[head] = joint;
+    }
   }
   const std::string keys = fmt::format("layer {}, key rotation", moments.layer_id);
   const std::string values = fmt::format("layer {}, value rotation", moments.layer_id);

@@ -21,7 +21,13 @@ struct LayerFit {
   SideResult k, v, k_shared, v_shared;
 };
 
-// Throws NumericalError naming layer and head where a covariance has no usable eigenbasis.
+// Whether keys and values are the same rows, as the latents of latent attention are. They are
+// stored once, so they have one rotation, and one clip ratio.
+bool SameKeysAndValues(const LayerMoments& moments);
+
+// Throws NumericalError naming layer and head where a covariance has no usable eigenbasis. Where
+// keys and values are the same rows, both sides are fitted to the sum of the two covariances, each
+// divided by its trace.
 LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options);
 
 // A whole result from moments alone: rotations refitted; clip ratios fixed, since there are no

@@ -19,6 +19,7 @@
 #include "calib/hidden_file.h"
 #include "calib/layer_file.h"
 #include "calib/process_layer.h"
+#include "capture/checkpoint/weight_storage.h"
 
 namespace oscar {
 namespace {
@@ -29,7 +30,7 @@ uint64_t BytesRead(const CalibrationInput& input, size_t layer_index) {
   if (const ModelSource* model = input.model()) {
     const bool last = layer_index + 1 == model->layers().size();
     for (const TensorNeed& need : LayerTensors(model->layers()[layer_index], last))
-      bytes += model->loop().checkpoint().info(need.name).size;
+      bytes += FindWeightStorage(model->loop().checkpoint(), need.name).bytes();
   } else if (const auto* dump = dynamic_cast<const DumpSource*>(input.source.get())) {
     bytes = dump->BytesRead(layer_index);
   }

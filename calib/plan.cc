@@ -29,6 +29,34 @@ struct Work {
   double model = 0, statistics = 0;
 };
 
+// Of the layer's own arithmetic, per token but for attention's scores.
+double TokenWork(const LayerSpec& layer, double hidden_size) {
+  double values = 3.0 * static_cast<double>(layer.mlp.intermediate_size);  // of weights, per hidden
+  if (const auto& experts = layer.experts) {
+    values += static_cast<double>(experts->num_experts) +
+              3.0 * static_cast<double>(experts->router.top_k * experts->intermediate_size +
+                                        experts->shared_size);
+  }
+  if (const auto& net = layer.delta_net) {
+    constexpr double kPairs = 64;  // tokens of a chunk of the delta rule
+    values += static_cast<double>(net->conv_width() + 2 * net->value_width());
+    return hidden_size * values +
+           static_cast<double>(net->num_v_heads * (net->k_head_dim + net->v_head_dim)) *
+               (3 * kPairs + 2 * static_cast<double>(net->v_head_dim));
+  }
+  const AttentionSpec& a = layer.attention;
+  const auto q = static_cast<double>(a.num_q_heads), kv = static_cast<double>(a.num_kv_heads);
+  const auto d = static_cast<double>(a.head_dim), dv = static_cast<double>(a.v_head_dim);
+  if (const auto& latent = a.latent) {
+    const auto rank = static_cast<double>(latent->rank);
+    const auto q_rank = static_cast<double>(latent->q_a.out_features);
+    values += rank + static_cast<double>(latent->rope_dim) + q * dv + (q_rank > 0 ? q_rank : q * d);
+    return hidden_size * values + q_rank * q * d +
+           rank * q * (static_cast<double>(latent->nope_dim) + dv);
+  }
+  return hidden_size * (values + q * d + kv * (d + dv) + q * dv);
+}
+
 // `hidden_size` 0: no model runs, its attention has been read.
 Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<int64_t>& lengths) {
   const AttentionSpec& a = layer.attention;
@@ -39,11 +67,12 @@ Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<in
     const auto t = static_cast<double>(length);
     const double seen = a.window ? std::min(t, static_cast<double>(*a.window))
                                  : t;  // the whole square is computed, masked
-    work.model +=
-        t * static_cast<double>(hidden_size) *
-        (q * d + kv * (d + dv) + q * dv + 3.0 * static_cast<double>(layer.mlp.intermediate_size));
-    if (hidden_size > 0) work.model += t * seen * q * (d + dv);
-    work.statistics += t * (q * (d * d + dv * dv) + kv * (d * d + 3 * dv * dv + d * d));
+    if (hidden_size > 0) {
+      work.model += t * TokenWork(layer, static_cast<double>(hidden_size));
+      work.model += t * seen * q * (d + dv);
+    }
+    if (layer.has_cache())
+      work.statistics += t * (q * (d * d + dv * dv) + kv * (d * d + 3 * dv * dv + d * d));
   }
   return work;
 }
@@ -125,7 +154,7 @@ FitBytes FitMemory(const std::vector<LayerSpec>& layers,
     }
     peak.kept = std::max(peak.kept, kept);
     peak.observing = std::max(peak.observing, ObservingMemory(layer));
-    const AutoCost choice = CostOfChoice(layer, sequence_lengths, split, options);
+    const AutoCost choice = CostOfChoice(layer, sequence_lengths, split, options, device);
     peak.host = std::max(peak.host, choice.host_bytes);
     // The C library keeps what a search has freed in pieces: errors come on top of it on a CPU.
     const uint64_t judging =
@@ -165,6 +194,13 @@ MemoryPlan SourceMemory(const CalibrationInput& input) {
   return dump == nullptr ? MemoryPlan{} : DumpMemory(*dump, input.dtype, input.device.type());
 }
 
+bool HasExperts(const CalibrationInput& input) {
+  const ModelSource* model = input.model();
+  if (model == nullptr) return false;
+  const std::vector<const LayerSpec*> layers = AllLayers(model->loop().spec());
+  return std::ranges::any_of(layers, [](const LayerSpec* layer) { return !!layer->experts; });
+}
+
 }  // namespace
 
 CalibrationInput FitIntoMemory(
@@ -183,6 +219,13 @@ CalibrationInput FitIntoMemory(
     if (fits(input)) return input;
   }
   run.fits_beside = 0;
+  if (HasExperts(input)) {
+    for (int smaller = 0; smaller < 5; ++smaller) {  // to an expert at a time, or nearly
+      loop.expert_bytes /= 4;
+      input = make(loop, run);
+      if (fits(input)) return input;
+    }
+  }
   for (const int64_t divisor : {2, 4, 8}) {
     loop.token_chunk = CalibrationLoopOptions().token_chunk / divisor;
     loop.query_chunk = CalibrationLoopOptions().query_chunk / divisor;
@@ -252,12 +295,17 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
     const Work layer_work = LayerWork(layer, hidden_size, lengths);
     work.model += layer_work.model;
     work.statistics += layer_work.statistics;
-    const AutoCost of_layer = CostOfChoice(layer, lengths, split, input.options);
+    const AutoCost of_layer =
+        CostOfChoice(layer, lengths, split, input.options, input.device.type());
     choice.multiply_adds += of_layer.multiply_adds;
     choice.elements += of_layer.elements;
     choice.eigen_flops += of_layer.eigen_flops;
     // Keys and values, and the queries' matrix.
     if (of_layer.bytes > 0) rotations += kv * (2 * dd + vv);
+  }
+  if (input.model() != nullptr) {
+    for (const LayerSpec& layer : input.model()->loop().spec().uncached)
+      work.model += LayerWork(layer, hidden_size, lengths).model;
   }
   plan.disk_artifact = layer_files + 4 * rotations;
   plan.disk_while_running = layer_files + 8 * rotations + 2 * memory.hidden + plan.disk_artifact;

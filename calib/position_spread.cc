@@ -10,21 +10,23 @@
 
 #include "linalg/check.h"
 #include "linalg/matrix.h"
+#include "linalg/parallel_for.h"
 
 namespace oscar {
 namespace {
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Turns pairs (i, i + rotary_dim / 2) of row vectors as rope does for `offset` tokens.
-void Turn(Eigen::Ref<RowMajor> rows, const std::vector<double>& frequencies, double offset) {
-  const auto half = static_cast<Eigen::Index>(frequencies.size());
-  for (Eigen::Index i = 0; i < half; ++i) {
+// Turns row vectors as rope does for `offset` tokens.
+void Turn(Eigen::Ref<RowMajor> rows, const RopeSpec& rope, const std::vector<double>& frequencies,
+          double offset) {
+  for (int64_t i = 0; i < std::ssize(frequencies); ++i) {
     const double angle = frequencies[static_cast<size_t>(i)] * offset;
     const double cos = std::cos(angle), sin = std::sin(angle);
-    const Vector first = rows.col(i), second = rows.col(i + half);
-    rows.col(i) = cos * first - sin * second;
-    rows.col(i + half) = cos * second + sin * first;
+    const RopePair pair = PairOf(rope, i);
+    const Vector first = rows.col(pair.first), second = rows.col(pair.second);
+    rows.col(pair.first) = cos * first - sin * second;
+    rows.col(pair.second) = cos * second + sin * first;
   }
 }
 
@@ -41,21 +43,21 @@ LayerMoments SpreadOverPositions(LayerMoments moments, const RopeSpec& rope, int
   const std::vector<double> frequencies = InverseFrequencies(rope);
   const int64_t offsets = (context + length - 1) / length, dim = moments.head_dim;
   const auto spread = [&](std::vector<double>& sums, Eigen::Index rows, bool both_sides) {
-    for (size_t at = 0; at < sums.size(); at += static_cast<size_t>(rows * dim)) {
-      Eigen::Map<RowMajor> sum(sums.data() + at, rows, dim);
+    ParallelFor(std::ssize(sums) / (rows * dim), [&](int64_t head) {
+      Eigen::Map<RowMajor> sum(sums.data() + head * rows * dim, rows, dim);
       RowMajor total = RowMajor::Zero(rows, dim);
       for (int64_t i = 0; i < offsets; ++i) {
         const auto offset = static_cast<double>(i * length);
         RowMajor turned = sum;
-        Turn(turned, frequencies, offset);
+        Turn(turned, rope, frequencies, offset);
         if (both_sides) {
           turned.transposeInPlace();
-          Turn(turned, frequencies, offset);
+          Turn(turned, rope, frequencies, offset);
         }
         total += turned;
       }
       sum = total / static_cast<double>(offsets);
-    }
+    });
   };
   spread(moments.query, dim, true);
   spread(moments.key, dim, true);

@@ -38,6 +38,17 @@ std::vector<int64_t> Lengths(const std::vector<at::Tensor>& sequences) {
   return lengths;
 }
 
+// One ratio for both sides: the least sum of their relative errors, the larger on ties.
+void ShareClip(const std::vector<double>& candidates, SideResult& k, SideResult& v) {
+  size_t best = 0;
+  const auto error = [&](size_t i) { return k.clip_error[i] + v.clip_error[i]; };
+  for (size_t i = 1; i < candidates.size(); ++i) {
+    if (error(i) < error(best) || (error(i) == error(best) && candidates[i] > candidates[best]))
+      best = i;
+  }
+  k.clip_ratio = v.clip_ratio = candidates[best];
+}
+
 void ChooseClipping(const ObservedLayer& observed, const HeldOutSplit& split,
                     const CalibrationOptions& options, LayerFit& fit) {
   if (options.clip.mode == ClipMode::kFixed) {
@@ -62,6 +73,9 @@ void ChooseClipping(const ObservedLayer& observed, const HeldOutSplit& split,
   };
   search(observed.keys, query, fit.k, fit.k_shared);
   search(observed.values, value, fit.v, fit.v_shared);
+  if (!SameKeysAndValues(observed.fit)) return;
+  ShareClip(options.clip.candidates, fit.k, fit.v);
+  ShareClip(options.clip.candidates, fit.k_shared, fit.v_shared);
 }
 
 std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpec& spec,
@@ -174,7 +188,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   std::future<AutoChoice> choosing;  // the choice, fitted to all tokens
   if (chooses) {
     const auto time = times.Measure("automatic choice");
-    result.automatic = SearchChoice(observed, spec, options);
+    result.automatic = SearchChoice(observed, spec, options, times);
     choosing = std::async(std::launch::async, [&all, &spec, choice = result.automatic]() mutable {
       FitChoice(all, spec, choice);
       return choice;

@@ -60,9 +60,9 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
   Json model = {{"id", location.id},
                 {"revision", location.revision},
                 {"model_type", spec.model_type},
-                {"num_layers", spec.layers.size()},
+                {"num_layers", AllLayers(spec).size()},
                 {"rope", spec.rope_description},
-                {"stored_dtype", DTypeName(StoredDType(spec, checkpoint))},
+                {"stored_dtype", DescribeStorage(spec, checkpoint)},
                 {"config", FileJson(location.directory / "config.json")},
                 {"weights", Json::object()}};
   for (const auto& [key, name] : {std::pair("tokenizer", "tokenizer.json"),
@@ -199,6 +199,14 @@ Json DescribeData(const DataSet& data) {
                  {"truncated", c.tokens_truncated},
                  {"dropped", c.tokens_dropped}}}};
   if (!data.chat_format.empty()) json["chat_format"] = data.chat_format;
+  if (!data.chat_template.is_null()) json["chat_template"] = data.chat_template;
+  for (const MixClass& part : data.mix) {
+    json["mix"].push_back({{"source", part.source},
+                           {"weight", part.weight},
+                           {"longest_tokens", part.longest},
+                           {"documents", {{"sent", part.documents}, {"used", part.documents_used}}},
+                           {"tokens", {{"sent", part.tokens}, {"used", part.tokens_used}}}});
+  }
   if (data.separator)
     json["packed_with"] = {{"token", data.separator->token}, {"id", data.separator->id}};
   int64_t longest = 0;
@@ -213,8 +221,9 @@ Json DescribeData(const DataSet& data) {
 
 Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& split,
                      const std::vector<LayerSpec>& layers) {
-  Json hadamard = Json::object();
+  Json hadamard = Json::object(), latent = Json::array();
   for (const LayerSpec& layer : layers) {
+    if (layer.attention.latent) latent.push_back(layer.layer_id);
     for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {
       hadamard[std::to_string(dim)] = HadamardBlockSize(dim);
     }
@@ -225,6 +234,8 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
            "arXiv 2605.17757; keys: mean of q^T q over the query heads of each KV head; "
            "covariances are means, symmetrized, float64"},
           {"hadamard_block_of_dim", hadamard},
+          // Whose cache holds one latent for keys and values, and so one rotation for both.
+          {"latent_layers", latent},
           {"clip",
            {{"mode", ClipModeName(options.clip.mode)},
             {"fixed_k", options.clip.fixed_k},

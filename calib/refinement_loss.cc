@@ -8,10 +8,17 @@
 
 #include <algorithm>
 
+#include "calib/row_comparison.h"  // WithSinks
 #include "calib/straight_through.h"
+#include "capture/model/attention.h"  // SinkLogits
 
 namespace oscar {
 namespace {
+
+// Without the column of the sinks.
+at::Tensor OfTokens(const RefinementSample& sample, const at::Tensor& scores) {
+  return scores.narrow(-1, 0, sample.values.size(1));
+}
 
 constexpr double kHidden = -1e30;  // a logit that is not there; finite, so that 0 * log p is 0
 
@@ -29,7 +36,7 @@ at::Tensor Stored(const at::Tensor& rows, const HeadTransforms& transforms,
 }
 
 // [num_kv_heads, ratio, queries, dv]
-at::Tensor Weighted(const at::Tensor& weights, const at::Tensor& values) {
+at::Tensor WeightedSum(const at::Tensor& weights, const at::Tensor& values) {
   return at::matmul(weights, values.unsqueeze(1));
 }
 
@@ -38,6 +45,8 @@ at::Tensor Weighted(const at::Tensor& weights, const at::Tensor& values) {
 RefinementLoss::RefinementLoss(const RefinementProblem& problem, const RefinementOptions& options,
                                at::Device device)
     : spec_(problem.attention), options_(options) {
+  if (const at::Tensor sinks = SinkLogits(spec_, device); sinks.defined())
+    sinks_ = sinks.view({spec_.num_kv_heads, -1, 1, 1});
   if (problem.key_mean.defined()) key_mean_ = problem.key_mean.to(device, at::kFloat).unsqueeze(1);
   if (!problem.output_projection.defined()) return;
   const at::Tensor w = problem.output_projection.to(device, at::kFloat)
@@ -68,7 +77,7 @@ RefinementSample RefinementLoss::PrepareKeys(const RefinementSequence& rows) con
   if (spec_.window) sample.visible = sample.visible.logical_and(age.lt(*spec_.window));
   sample.exact = key.lt(options_.windows.sink).logical_or(age.lt(options_.windows.recent));
   sample.logits = Logits(sample, sample.keys);
-  sample.log_p = at::log_softmax(sample.logits, -1);
+  sample.log_p = LogScores(sample.logits);
   sample.p = sample.log_p.exp();
   return sample;
 }
@@ -77,7 +86,8 @@ RefinementSample RefinementLoss::PrepareValues(const RefinementSequence& rows,
                                                const HeadTransforms& keys,
                                                int64_t most_tokens) const {
   RefinementSample sample = PrepareKeys(rows);
-  sample.probabilities = StoredLogProbabilities(sample, keys).exp().masked_fill(sample.exact, 0);
+  sample.probabilities =
+      OfTokens(sample, StoredLogProbabilities(sample, keys).exp()).masked_fill(sample.exact, 0);
   sample.logits = sample.log_p = sample.p = at::Tensor();
   if (most_tokens == 0 || most_tokens >= sample.values.size(1)) return sample;
   const at::Tensor weights = sample.probabilities.square().sum({1, 2});  // [num_kv_heads, tokens]
@@ -94,22 +104,26 @@ at::Tensor RefinementLoss::Keys(const RefinementSample& sample,
                                 const HeadTransforms& transforms) const {
   const at::Tensor log_p = StoredLogProbabilities(sample, transforms);
   const at::Tensor kl = sample.p.mul(sample.log_p - log_p).sum(-1).mean({1, 2});
-  const at::Tensor shift = Weighted(log_p.exp() - sample.p, sample.values);
+  const at::Tensor shift = WeightedSum(OfTokens(sample, log_p.exp() - sample.p), sample.values);
   return kl + OutputSquare(shift).mul(options_.shift_weight);
 }
 
 at::Tensor RefinementLoss::Values(const RefinementSample& sample,
                                   const HeadTransforms& transforms) const {
   const at::Tensor error = Stored(sample.values, transforms, options_.v) - sample.values;
-  return OutputSquare(Weighted(sample.probabilities, error));
+  return OutputSquare(WeightedSum(sample.probabilities, error));
 }
 
 // [num_kv_heads, ratio, queries, tokens]
 at::Tensor RefinementLoss::Logits(const RefinementSample& sample, const at::Tensor& keys) const {
-  return at::matmul(sample.queries, keys.transpose(1, 2))
-      .mul(spec_.scale)
-      .view({spec_.num_kv_heads, spec_.gqa_ratio(), -1, keys.size(1)})
+  at::Tensor logits = at::matmul(sample.queries, keys.transpose(1, 2)).mul(spec_.scale);
+  if (spec_.softcap != 0) logits = logits.div(spec_.softcap).tanh().mul(spec_.softcap);
+  return logits.view({spec_.num_kv_heads, spec_.gqa_ratio(), -1, keys.size(1)})
       .masked_fill(sample.visible.logical_not(), kHidden);
+}
+
+at::Tensor RefinementLoss::LogScores(const at::Tensor& logits) const {
+  return at::log_softmax(WithSinks(logits, sinks_), -1);
 }
 
 at::Tensor RefinementLoss::StoredLogProbabilities(const RefinementSample& sample,
@@ -117,7 +131,7 @@ at::Tensor RefinementLoss::StoredLogProbabilities(const RefinementSample& sample
   at::Tensor keys = Stored(sample.centered, transforms, options_.k);
   if (key_mean_.defined()) keys = keys + key_mean_;
   const at::Tensor logits = at::where(sample.exact, sample.logits, Logits(sample, keys));
-  return at::log_softmax(logits, -1);
+  return LogScores(logits);
 }
 
 // Mean square of outputs behind W_O, x W_O^T W_O x^T / hidden.  // [num_kv_heads]

@@ -20,7 +20,7 @@ struct RefinementSample {
   at::Tensor values;          // [num_kv_heads, tokens, dv]
   at::Tensor visible, exact;  // [queries, tokens] bool
   at::Tensor logits;          // [num_kv_heads, ratio, queries, tokens], of exact keys
-  at::Tensor log_p, p;        // the same shape
+  at::Tensor log_p, p;        // the same shape, and one more column where the layer has sinks
   at::Tensor probabilities;   // p~ where values are not exact, 0 elsewhere: of value losses
 };
 
@@ -41,6 +41,7 @@ class RefinementLoss {
   at::Tensor Values(const RefinementSample& sample, const HeadTransforms& transforms) const;
 
  private:
+  at::Tensor LogScores(const at::Tensor& logits) const;
   at::Tensor Logits(const RefinementSample& sample, const at::Tensor& keys) const;
   at::Tensor StoredLogProbabilities(const RefinementSample& sample,
                                     const HeadTransforms& transforms) const;
@@ -48,6 +49,7 @@ class RefinementLoss {
 
   AttentionSpec spec_;
   RefinementOptions options_;
+  at::Tensor sinks_;     // [num_kv_heads, ratio, 1, 1], where the layer has them
   at::Tensor key_mean_;  // [num_kv_heads, 1, d] or undefined
   at::Tensor metric_;    // [num_kv_heads, ratio, dv, dv]: W_O^T W_O / hidden; or undefined
 };

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "capture/model/attention.h"  // SoftCap, SinkLogits
 #include "linalg/check.h"
 
 namespace oscar {
@@ -23,6 +24,19 @@ at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
 at::Tensor RowEnergy(const at::Tensor& rows) { return rows.square().sum(-1); }
 
 }  // namespace
+
+at::Tensor KlOfRows(const at::Tensor& log_p, const at::Tensor& p, const at::Tensor& log_other,
+                    const at::Tensor& hidden) {
+  const at::Tensor x = log_other.sub(log_p).masked_fill_(hidden, 0);
+  return x.expm1().sub_(x).mul_(p).sum(-1);
+}
+
+at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks) {
+  if (!sinks.defined()) return of_tokens;
+  std::vector<int64_t> column = of_tokens.sizes().vec();
+  column.back() = 1;
+  return at::cat({of_tokens, sinks.to(of_tokens.scalar_type()).expand(column)}, -1);
+}
 
 at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
                          const AttentionSpec& spec) {
@@ -39,6 +53,8 @@ RowComparison::RowComparison(const AttentionSpec& spec, const at::Tensor& keys,
                              const at::Tensor& values, at::ScalarType dtype, RowDetail detail)
     : spec_(spec), dtype_(dtype), detail_(detail), k_(Heads(keys)), v_(Heads(values)) {
   OSCAR_CHECK(dtype == at::kDouble || dtype == at::kFloat);
+  if (const at::Tensor sinks = SinkLogits(spec, keys.device()); sinks.defined())
+    sinks_ = sinks.to(dtype).view({spec.num_kv_heads, -1, 1, 1});
 }
 
 at::Tensor RowComparison::Heads(const at::Tensor& rows) const {
@@ -55,9 +71,17 @@ at::Tensor RowComparison::Queries(const at::Tensor& queries) const {
 
 // Scaled logits [num_kv_heads, gqa_ratio, rows, tokens].
 at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
-  return queries.bmm(keys.transpose(1, 2))
-      .mul_(spec_.scale)
-      .view({keys.size(0), -1, hidden_.size(0), keys.size(1)});
+  at::Tensor logits = queries.bmm(keys.transpose(1, 2))
+                          .mul_(spec_.scale)
+                          .view({keys.size(0), -1, hidden_.size(0), keys.size(1)});
+  if (position_logits_.defined()) logits.add_(position_logits_);
+  SoftCap(spec_.softcap, logits);
+  return logits;
+}
+
+// Log scores of the tokens and, where the layer has sinks, of its sink behind them.
+at::Tensor RowComparison::LogScores(const at::Tensor& logits) const {
+  return WithSinks(logits.masked_fill(hidden_, -INFINITY), sinks_).log_softmax(-1);
 }
 
 void RowComparison::SetRows(const QueryRows& rows) {
@@ -69,10 +93,18 @@ void RowComparison::SetRows(const QueryRows& rows) {
   num_visible_ = visible.sum(-1);
   positions_ = rows.positions.cpu();
   queries_ = Queries(rows.queries);
+  OSCAR_CHECK_EQ(k_pe_.defined(), rows.q_pe.defined());
+  if (k_pe_.defined()) {
+    position_logits_ = at::matmul(Queries(rows.q_pe), k_pe_.t())
+                           .mul_(spec_.scale)
+                           .view({spec_.num_kv_heads, -1, hidden_.size(0), k_.size(1)});
+  }
   logits_ = Logits(queries_, k_);
-  log_p_ = logits_.masked_fill(hidden_, -INFINITY).log_softmax(-1);
+  log_p_ = LogScores(logits_);
   p_ = log_p_.exp();
-  output_ = Weighted(p_, v_);
+  hidden_scores_ =
+      WithSinks(hidden_, sinks_.defined() ? at::zeros({1}, hidden_.options()) : sinks_);
+  output_ = Weighted(OfTokens(p_), v_);
   output_sq_ = RowEnergy(output_);
   if (detail_ == RowDetail::kAll) logit_sq_ = logits_.masked_fill(hidden_, 0).square_().sum(-1);
 }
@@ -81,7 +113,6 @@ RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const 
   Prepared prepared;
   if (stored.k_stored.defined()) prepared.k_stored = Heads(stored.k_stored);
   if (stored.k.defined()) prepared.k = Heads(stored.k);
-  if (detail_ == RowDetail::kKl) return prepared;
   const at::Tensor v_stored = Heads(stored.v_stored);
   prepared.values = detail_ == RowDetail::kAll ? at::cat({v_stored, v_}, -1) : v_stored;
   prepared.exact_minus_stored = (stored.v.defined() ? Heads(stored.v) : v_).sub(v_stored);
@@ -116,19 +147,13 @@ std::vector<std::vector<RowErrors>> RowComparison::CompareValues(
   return results;
 }
 
-// KL per row as the sum of p (e^x - 1 - x), x = log p^ - log p: never negative, free of
-// cancellation, exactly 0 where nothing differs (reference/performance.md section 4).
 std::vector<RowErrors> RowComparison::Errors(const at::Tensor& logits,
                                              const at::Tensor& exact_values,
                                              std::span<const Prepared> stored) const {
-  const at::Tensor log_other = logits.masked_fill(hidden_, -INFINITY).log_softmax(-1);
+  const at::Tensor log_other = LogScores(logits);
   RowErrors of_keys;
-  {
-    const at::Tensor x = log_other.sub(log_p_).masked_fill_(hidden_, 0);
-    of_keys.kl = x.expm1().sub_(x).mul_(p_).sum(-1);
-  }
-  if (detail_ == RowDetail::kKl) return {stored.size(), of_keys};
-  const at::Tensor other = log_other.exp();
+  of_keys.kl = KlOfRows(log_p_, p_, log_other, hidden_scores_);
+  const at::Tensor other = OfTokens(log_other.exp());
   if (detail_ == RowDetail::kAll)
     of_keys.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
   std::vector<RowErrors> errors;

@@ -22,6 +22,7 @@ namespace oscar {
 struct QueryRows {
   at::Tensor positions;  // [rows] int64, in the sequence; on the host, or the device is waited for
   at::Tensor queries;    // [rows, num_q_heads, d]
+  at::Tensor q_pe = {};  // [rows, num_q_heads, rope_dim] of latent attention
 };
 
 // What an arm's attention reads of one sequence, [tokens, num_kv_heads, dim] each. `k` and `v` are
@@ -42,10 +43,19 @@ struct RowErrors {
 };
 
 enum class RowDetail {
-  kKl,           // no values are stored, and only the first member is filled
   kKlAndOutput,  // a third of the time
   kAll
 };
+
+// KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p:
+// never negative, free of cancellation, exactly 0 where nothing differs (reference/performance.md
+// section 4). `hidden` tokens are those that no row sees.
+at::Tensor KlOfRows(const at::Tensor& log_p, const at::Tensor& p, const at::Tensor& log_other,
+                    const at::Tensor& hidden);
+
+// `of_tokens` [..., tokens] and one more column, what `sinks` holds for it (broadcast); the same
+// tensor where there are none.
+at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks);
 
 // Rows without one visible quantized key have no error: bool [rows].
 at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
@@ -62,10 +72,12 @@ class RowComparison {
   // kFloat.
   RowComparison(const AttentionSpec& spec, const at::Tensor& keys, const at::Tensor& values,
                 at::ScalarType dtype, RowDetail detail = RowDetail::kAll);
+  // Of latent attention: k_pe [tokens, rope_dim] is part of every logit and is never quantized.
+  // Before SetRows, whose rows must then have q_pe.
+  void SetPositionKeys(const at::Tensor& k_pe) { k_pe_ = k_pe.to(dtype_); }
 
   // The rows compared from here on.
   void SetRows(const QueryRows& rows);
-  const at::Tensor& scores() const { return p_; }  // P [num_kv_heads, gqa_ratio, rows, tokens]
   const at::Tensor& output_sq() const { return output_sq_; }       // |P V|^2, as in RowErrors
   const at::Tensor& logit_sq() const { return logit_sq_; }         // sum over visible keys; kAll
   const at::Tensor& visible_keys() const { return num_visible_; }  // [rows] int64
@@ -93,6 +105,8 @@ class RowComparison {
   at::Tensor Heads(const at::Tensor& rows) const;
   at::Tensor Queries(const at::Tensor& queries) const;
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
+  at::Tensor LogScores(const at::Tensor& logits) const;
+  at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, k_.size(1)); }
   std::vector<RowErrors> Errors(const at::Tensor& logits, const at::Tensor& exact_values,
                                 std::span<const Prepared> stored) const;
   RowErrors ValueErrors(const RowErrors& of_keys, const at::Tensor& scores,
@@ -101,10 +115,16 @@ class RowComparison {
   const AttentionSpec& spec_;
   at::ScalarType dtype_;
   RowDetail detail_;
-  at::Tensor k_, v_;      // [num_kv_heads, tokens, dim]
-  at::Tensor positions_;  // [rows] int64, host
-  at::Tensor hidden_;     // [rows, tokens] bool
-  at::Tensor queries_, logits_, log_p_, p_, output_;
+  at::Tensor k_, v_;            // [num_kv_heads, tokens, dim]
+  at::Tensor positions_;        // [rows] int64, host
+  at::Tensor k_pe_;             // [tokens, rope_dim], or undefined
+  at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, tokens], where there is k_pe
+  at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
+  at::Tensor hidden_;           // [rows, tokens] bool
+  // From here to p_, where the layer has sinks, the sink is one more column behind the tokens.
+  at::Tensor hidden_scores_;
+  at::Tensor log_p_, p_;
+  at::Tensor queries_, logits_, output_;
   at::Tensor output_sq_, logit_sq_, num_visible_;
 };
 

@@ -92,6 +92,7 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
   AddRows(observed_.held_out, view, fit_rows, tokens);
   observed_.layer.keys.push_back(view.k.clone());
   observed_.layer.values.push_back(view.v.clone());
+  if (view.q_pe.defined()) observed_.layer.k_pe.push_back(view.k_pe.clone());
   if (last_queries_ > 0) {
     const int64_t first = std::max<int64_t>(0, tokens - last_queries_);
     observed_.layer.last_queries.push_back(view.q.slice(0, first).clone());
@@ -105,7 +106,9 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
                               .mul_(held_out_rows)
                               .div_(kept, "floor")
                               .add_(fit_rows - 1);
-  observed_.layer.queries.push_back({view.sequence, rows, view.q.index_select(0, rows)});
+  observed_.layer.queries.push_back(
+      {view.sequence, rows, view.q.index_select(0, rows),
+       view.q_pe.defined() ? view.q_pe.index_select(0, rows) : at::Tensor()});
 }
 
 uint64_t ObservingMemory(const LayerSpec& layer) {
@@ -128,10 +131,12 @@ void LayerOnDevice::RecordStream(c10::Stream stream) const {
   }
   for (const at::Tensor& rows : layer.keys) record(rows);
   for (const at::Tensor& rows : layer.values) record(rows);
+  for (const at::Tensor& rows : layer.k_pe) record(rows);
   for (const at::Tensor& rows : layer.last_queries) record(rows);
   for (const HeldOutQueries& queries : layer.queries) {
     record(queries.rows);
     record(queries.queries);
+    record(queries.q_pe);
   }
 }
 

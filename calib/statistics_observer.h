@@ -25,6 +25,7 @@ struct HeldOutQueries {
   int64_t sequence = 0;
   at::Tensor rows;     // [num_rows] int64, token positions, device
   at::Tensor queries;  // [num_rows, num_q_heads, d] compute dtype, device
+  at::Tensor q_pe;     // [num_rows, num_q_heads, rope_dim] of latent attention; else undefined
 };
 
 // Everything observed of one layer. Tensors stay on the compute device.
@@ -34,6 +35,7 @@ struct ObservedLayer {
   LayerMoments first_half;         // of the first half of `fit`, but for the values' own sums
   std::vector<at::Tensor> keys;    // per sequence [tokens, num_kv_heads, d] compute dtype
   std::vector<at::Tensor> values;  // per sequence [tokens, num_kv_heads, dv]
+  std::vector<at::Tensor> k_pe;    // per sequence [tokens, rope_dim] of latent attention; or empty
   std::vector<HeldOutQueries> queries;
   std::vector<at::Tensor> last_queries;  // per sequence, where they are kept
 };

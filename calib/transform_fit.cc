@@ -51,53 +51,62 @@ KeyTransformKind KeyTransformFromName(std::string_view name) {
       fmt::format("unknown key transform \"{}\", expected oscar, pair_scaled or balanced", name));
 }
 
-Vector HeadPairScales(const LayerMoments& moments, int64_t head,
-                      const KeyTransformOptions& options) {
-  // Rounding may leave a centred energy of zero below it.
-  const Vector keys = CachedKeys(moments, head, options.centred).diagonal().cwiseMax(0);
-  return PairScales(moments.QueryCovariance(head).diagonal(), keys,
-                    {options.pairs, options.power_of_two}, HeadName(moments, head, "pair scales"));
+std::string KeyRecipe::Name() const {
+  std::string name(KeyTransformName(kind));
+  if (power_of_two) name += "_pow2";
+  if (!folded) name += " unfolded";
+  if (kind == KeyTransformKind::kBalanced) name += fmt::format(" eps {:g}", epsilon);
+  return fmt::format("{} {}{} {}", name, per_head ? "per_head" : "shared",
+                     centred ? " centred" : "", CompositionName(composition));
 }
 
-Vector SharedPairScales(const LayerMoments& moments, const KeyTransformOptions& options) {
+Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
+                      RopePairs pairs) {
+  // Rounding may leave a centred energy of zero below it.
+  const Vector keys = CachedKeys(moments, head, recipe.centred).diagonal().cwiseMax(0);
+  return PairScales(moments.QueryCovariance(head).diagonal(), keys, {pairs, recipe.power_of_two},
+                    HeadName(moments, head, "pair scales"));
+}
+
+Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, RopePairs pairs) {
   const std::string what = fmt::format("layer {}, pair scales", moments.layer_id);
   const int64_t heads = moments.num_kv_heads, dim = moments.head_dim;
   Matrix queries(dim, heads), keys(dim, heads);  // energies
   for (int64_t head = 0; head < heads; ++head) {
     queries.col(head) = moments.QueryCovariance(head).diagonal();
-    keys.col(head) = CachedKeys(moments, head, options.centred).diagonal().cwiseMax(0);
+    keys.col(head) = CachedKeys(moments, head, recipe.centred).diagonal().cwiseMax(0);
   }
   // Stationary where d^4 = sum_h S_h c_h / sum_h C_h s_h, S_h = tr(D^2 s_h) and C_h = tr(D^-2 c_h).
-  PairScaling scaling{options.pairs, false};
+  PairScaling scaling{pairs, false};
   Vector d = PairScales(queries.rowwise().sum(), keys.rowwise().sum(), scaling, what);
   for (int step = 0; step <= kSharedScaleSteps; ++step) {
     const Vector squares = d.cwiseAbs2();
     const Vector key_traces = keys.transpose() * squares;
     const Vector query_traces = queries.transpose() * squares.cwiseInverse();
-    scaling.power_of_two = options.power_of_two && step == kSharedScaleSteps;
+    scaling.power_of_two = recipe.power_of_two && step == kSharedScaleSteps;
     d = PairScales(queries * key_traces, keys * query_traces, scaling, what);
   }
   return d;
 }
 
-KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head,
-                       const KeyTransformOptions& options) {
+KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
+                       RopePairs pairs) {
   const std::string what = HeadName(moments, head, "key transform");
   const Matrix queries = moments.QueryCovariance(head);
   KeyFit fit;
-  if (options.centred) fit.mean = moments.KeyMean(head);
-  switch (options.kind) {
+  if (recipe.centred) fit.mean = moments.KeyMean(head);
+  switch (recipe.kind) {
     case KeyTransformKind::kOscar:
       fit.transform =
-          ScaledRotation(Vector::Ones(moments.head_dim), queries, options.composition, what);
+          ScaledRotation(Vector::Ones(moments.head_dim), queries, recipe.composition, what);
       break;
     case KeyTransformKind::kPairScaled:
-      fit.transform = ScaledRotation(HeadPairScales(moments, head, options), queries,
-                                     options.composition, what);
+      fit.transform = ScaledRotation(HeadPairScales(moments, head, recipe, pairs), queries,
+                                     recipe.composition, what);
       break;
     case KeyTransformKind::kBalanced:
-      fit.transform = BalancedTransform(queries, CachedKeys(moments, head, options.centred),
-                                        options.epsilon, options.composition, what);
+      fit.transform = BalancedTransform(queries, CachedKeys(moments, head, recipe.centred),
+                                        recipe.epsilon, recipe.composition, what);
       break;
   }
   return fit;

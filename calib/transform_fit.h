@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "calib/layer_moments.h"
@@ -24,13 +25,18 @@ enum class KeyTransformKind {
 std::string_view KeyTransformName(KeyTransformKind kind);
 KeyTransformKind KeyTransformFromName(std::string_view name);  // throws UsageError listing them
 
-struct KeyTransformOptions {
-  KeyTransformKind kind = KeyTransformKind::kPairScaled;
-  bool centred = true;        // keys lose their mean before the transform
-  double epsilon = 1e-3;      // kBalanced: shrinkage of both moments
+// How keys are transformed before they are quantized.
+struct KeyRecipe {
+  KeyTransformKind kind = KeyTransformKind::kOscar;
   bool power_of_two = false;  // kPairScaled
-  RopePairs pairs = {};       // kPairScaled
+  bool folded = true;         // kPairScaled: into the checkpoint; else into both matrices
+  double epsilon = 0;         // kBalanced: shrinkage of both moments
+  bool per_head = false;      // a matrix for each KV head, or one for the layer
+  bool centred = false;       // keys lose their mean before the transform
   Composition composition = Composition::kRHPbr;
+
+  std::string Name() const;  // "pair_scaled_pow2 per_head centred r_h_pbr"
+  bool operator==(const KeyRecipe&) const = default;
 };
 
 struct KeyFit {
@@ -38,17 +44,18 @@ struct KeyFit {
   Vector mean;  // [head_dim]; empty where keys are not centred
 };
 
-// Throws InputError where the moments lack what the kind needs, NumericalError naming layer and
-// head for moments that have no transform.
-KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head,
-                       const KeyTransformOptions& options);
+// Of one KV head by itself, whatever the recipe says of the others; `pairs` for kPairScaled. Throws
+// InputError where the moments lack what the kind needs, NumericalError naming layer and head for
+// moments that have no transform.
+KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
+                       RopePairs pairs);
 
 // One D for all heads of a layer, the least sum of the heads' trace products: what weights that all
 // heads share (QK-norm) can hold. [head_dim]
-Vector SharedPairScales(const LayerMoments& moments, const KeyTransformOptions& options);
+Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, RopePairs pairs);
 // KV head `head` alone. [head_dim]
-Vector HeadPairScales(const LayerMoments& moments, int64_t head,
-                      const KeyTransformOptions& options);
+Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
+                      RopePairs pairs);
 
 // Values against the metric of what reads them: the sum of W_O^T W_O over the head's query heads.
 // `output_projection` [hidden, num_q_heads v_head_dim], as a checkpoint stores o_proj.

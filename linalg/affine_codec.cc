@@ -18,7 +18,7 @@ namespace oscar {
 namespace {
 
 // Round to nearest even, as __float2bfloat16_rn; x is finite, the result may be infinite.
-float RoundToBFloat16(float x) {
+float BFloat16OrInfinity(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
 }
@@ -28,7 +28,7 @@ template <typename T>
 AffineGroup<T> Stored(const AffineGroup<T>& affine, MetadataType type) {
   if constexpr (std::is_same_v<T, float>) {
     if (type == MetadataType::kBFloat16)
-      return {RoundToBFloat16(affine.scale), RoundToBFloat16(affine.zero)};
+      return {BFloat16OrInfinity(affine.scale), BFloat16OrInfinity(affine.zero)};
   }
   return affine;
 }

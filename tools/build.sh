@@ -8,7 +8,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools/setup.sh
-cmake --preset dev
+# A tree that somebody works in keeps what it was configured with.
+fresh=()
+[ -f build/dev/CMakeCache.txt ] || fresh=(-DOSCAR_UNITY_BUILD=ON)
+cmake --preset dev "${fresh[@]}"
 
 # A unit that includes LibTorch's headers takes up to 2 GB to compile.
 memory_gb=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)

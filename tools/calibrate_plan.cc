@@ -5,7 +5,9 @@
 #include "tools/calibrate_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "capture/model/describe_layers.h"
 #include "capture/model/device.h"
 #include "tools/cli/progress.h"  // Duration
 
@@ -22,6 +24,7 @@ std::string Bytes(uint64_t bytes) {
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
   const ModelSource* model = input.model();
   return {{"layers", input.source->layers().size()},
+          {"expert_bytes", model == nullptr ? 0 : model->loop().options().expert_bytes},
           {"documents", input.source->sequence_lengths().size()},
           {"tokens", input.num_tokens()},
           {input.model() == nullptr ? "dump_read_bytes" : "weights_read_bytes", plan.bytes_read},
@@ -37,10 +40,14 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
 }
 
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan) {
-  const AttentionSpec& a = input.source->layers().at(0).attention;
+  // Of a dump there are geometries alone.
+  ModelSpec geometries;
+  geometries.layers = input.source->layers();
+  const std::vector<std::string> layers =
+      DescribeLayers(input.model() == nullptr ? geometries : input.model()->loop().spec());
   const bool dump = input.model() == nullptr;
   return fmt::format(
-      "layers            {} ({} query heads, {} KV heads, head_dim {})\n"
+      "layers            {}\n"
       "tokens            {} in {} documents\n"
       "device            {}, {}\n"
       "{:<18}{}\n"
@@ -49,7 +56,7 @@ std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan)
       "disk, running     {}\n"
       "disk, artifact    {}\n"
       "expected time     about {}{}, and no less than the reading of the {}\n",
-      input.source->layers().size(), a.num_q_heads, a.num_kv_heads, a.head_dim, input.num_tokens(),
+      fmt::join(layers, "\n                  "), input.num_tokens(),
       input.source->sequence_lengths().size(), DescribeDevice(input.device),
       ComputeDTypeName(input.dtype), dump ? "dump to read" : "weights to read",
       Bytes(plan.bytes_read), plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device),

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "calib/provenance.h"
+#include "capture/checkpoint/weight_files.h"
 #include "capture/text/packing.h"
 #include "linalg/error.h"
 
@@ -19,14 +20,16 @@ namespace oscar {
 namespace {
 
 void LogModel(const ModelInput& input, Log& log) {
-  log.Info(
-      "model",
-      fmt::format("model: {}{} ({}, {} layers, {})", input.location.id,
-                  input.location.revision.empty() ? "" : "@" + input.location.revision,
-                  input.spec.model_type, input.spec.layers.size(), input.spec.rope_description),
-      {{"id", input.location.id},
-       {"revision", input.location.revision},
-       {"directory", input.location.directory.string()}});
+  const std::string storage = DescribeStorage(input.spec, input.checkpoint);
+  log.Info("model",
+           fmt::format("model: {}{} ({}, {} layers, {}, weights {})", input.location.id,
+                       input.location.revision.empty() ? "" : "@" + input.location.revision,
+                       input.spec.model_type, AllLayers(input.spec).size(),
+                       input.spec.rope_description, storage),
+           {{"id", input.location.id},
+            {"weights", storage},
+            {"revision", input.location.revision},
+            {"directory", input.location.directory.string()}});
   for (const std::string& field : input.spec.ignored_config) {
     log.Info(
         "ignored_config",
@@ -48,6 +51,22 @@ void LogData(const DataSet& data, Log& log) {
       fields);
 }
 
+// As many tokens as the budget says, in documents as long as they may be: for a plan.
+DataSet Placeholders(const DataArguments& data, const ModelSpec& spec) {
+  const int64_t longest = std::min(
+      {spec.max_positions, data.tokens, data.max_sequence > 0 ? data.max_sequence : int64_t{4096}});
+  DataSet set;
+  set.name = "placeholders";
+  set.chat_format = "none";
+  for (int64_t left = data.tokens; left > 0; left -= longest) {
+    set.documents.push_back(
+        {"placeholder", std::vector<int32_t>(static_cast<size_t>(std::min(left, longest)))});
+  }
+  set.counts.documents_sent = set.counts.documents_used = std::ssize(set.documents);
+  set.counts.tokens_sent = set.counts.tokens_used = data.tokens;
+  return set;
+}
+
 }  // namespace
 
 void AddModelOption(OptionTable& table, ModelArguments* model) {
@@ -60,12 +79,14 @@ void AddModelOption(OptionTable& table, ModelArguments* model) {
 
 void AddDataOptions(OptionTable& table, DataArguments* data) {
   table.Group("Data");
-  table.Add(&data->data,
-            {.name = "data",
-             .help = "files of text: .jsonl with text, messages or input_ids in each row, anything "
-                     "else is one plain-text document; none: the built-in corpus",
-             .scope = OptionScope::kRun,
-             .several = true});
+  table.Add(
+      &data->data,
+      {.name = "data",
+       .help = "files of text: .jsonl with messages (or conversations), prompt and completion, "
+               "text or input_ids in each row, anything else is one plain-text document; "
+               "none: the built-in corpus",
+       .scope = OptionScope::kRun,
+       .several = true});
   table.Add(&data->tokens,
             {.name = "tokens",
              .help = "token budget; documents are taken whole, in order, until it is full",
@@ -85,6 +106,40 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
             {.name = "separator",
              .help = "token (or its id) that --pack puts between documents; empty: <|endoftext|> "
                      "if the tokenizer has it, else the model's end of text"});
+  table.Add(
+      &data->data_weights,
+      {.name = "data_weights",
+       .help = "share of the token budget of each file of --data, such as 3 1; what a file "
+               "cannot fill goes to the others; none: files in order until the budget is full",
+       .min = 0,
+       .several = true});
+  table.Add(&data->length_buckets,
+            {.name = "length_buckets",
+             .help = "share the token budget out equally among lengths of documents: up to the "
+                     "first of these, up to the second, and so on, and longer ones; such as 1024 "
+                     "4096 16384",
+             .unit = "tokens",
+             .min = 1,
+             .several = true});
+  AddChatOptions(table, &data->chat);
+}
+
+void AddChatOptions(OptionTable& table, ChatArguments* chat) {
+  table.Add(&chat->chat_template,
+            {.name = "chat_template",
+             .help = "file with the Jinja template that renders messages; empty: the model's "
+                     "(chat_template.jinja or tokenizer_config.json)",
+             .scope = OptionScope::kRun});
+  table.Add(
+      &chat->template_var,
+      {.name = "template_var",
+       .help = "variables of the chat template, NAME=VALUE, such as enable_thinking=false; the "
+               "value as JSON, else text",
+       .several = true});
+  table.Add(&chat->date,
+            {.name = "date",
+             .help = "what a chat template takes for the present (strftime_now), 2026-01-31 or "
+                     "2026-01-31T12:00:00; not the day of the run, so that equal runs agree"});
 }
 
 void AddMachineOptions(OptionTable& table, ModelArguments* model) {
@@ -109,13 +164,17 @@ std::vector<std::vector<int32_t>> TokenIds(const DataSet& data) {
   return sequences;
 }
 
-ModelInput OpenModel(const ModelArguments& model, Log& log) {
+ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning) {
   ModelInput input;
-  input.location = ResolveModel(model.model);
+  input.location = ResolveModel(model.model, ProcessEnvironment(), /*needs_weights=*/!planning);
   input.spec =
       ReadModelSpec(input.location.directory, {.allow_unknown_config = model.allow_unknown_config});
-  input.checkpoint = Checkpoint::Open(input.location.directory);
-  CheckTensors(input.spec, input.checkpoint);
+  if (planning && !HasWeightFiles(input.location.directory)) {
+    input.checkpoint = Checkpoint::WithoutWeights(input.location.directory);
+  } else {
+    input.checkpoint = Checkpoint::Open(input.location.directory);
+    CheckTensors(input.spec, input.checkpoint);
+  }
   LogModel(input, log);
   if (const fs::path file = input.location.directory / "tokenizer.json"; fs::exists(file))
     input.tokenizer = Tokenizer::Load(file);
@@ -140,13 +199,23 @@ DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
     options.pack =
         FindSeparator(input.location.directory, input.tokenizer_or_null(), data.separator);
   }
+  options.mix = {data.data_weights, data.length_buckets};
+  options.model_directory = input.location.directory;
+  options.chat = {data.chat.chat_template, data.chat.template_var, data.chat.date};
   DataSet set = LoadData(options, input.tokenizer_or_null(), input.spec.vocab_size);
   LogData(set, log);
   return set;
 }
 
-ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log) {
-  ModelInput input = OpenModel(model, log);
+ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log,
+                          bool planning) {
+  ModelInput input = OpenModel(model, log, planning);
+  if (planning && !input.tokenizer && data.data.empty()) {
+    input.data = Placeholders(data, input.spec);
+    log.Info("data",
+             "data: no tokenizer.json, so the plan is for as many tokens as were asked for");
+    return input;
+  }
   input.data = LoadModelData(data, BuiltinText::kCalibration, log, input);
   return input;
 }

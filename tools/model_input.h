@@ -21,12 +21,23 @@
 
 namespace oscar {
 
+// How messages become text; see capture/text/chat_format.h.
+struct ChatArguments {
+  std::string chat_template;  // file; empty: the model's
+  std::vector<std::string> template_var;
+  std::string date = ChatOptions().date;
+};
+void AddChatOptions(OptionTable& table, ChatArguments* chat);
+
 struct DataArguments {
   std::vector<std::string> data;  // files; empty: the built-in corpus
   int64_t tokens = 30000;
   int64_t max_sequence = 0;  // 0: what the model supports, up to the token budget
   bool pack = false;
   std::string separator;  // a token or its id; empty: see FindSeparator
+  std::vector<double> data_weights = {};
+  std::vector<int64_t> length_buckets = {};
+  ChatArguments chat = {};
 };
 void AddDataOptions(OptionTable& table, DataArguments* data);
 
@@ -53,12 +64,14 @@ struct ModelInput {
   std::vector<std::vector<int32_t>> Sequences() const { return TokenIds(data); }
 };
 
-// These throw UsageError or InputError and log what they found. The model, without data:
-ModelInput OpenModel(const ModelArguments& model, Log& log);
+// These throw UsageError or InputError and log what they found. `planning`: nothing will run, so a
+// directory with a config.json alone will do. The model, without data:
+ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning = false);
 // Data for it; `builtin` where the arguments name no files.
 DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
                       const ModelInput& input);
 // Both, for a calibration or a capture.
-ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log);
+ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log,
+                          bool planning = false);
 
 }  // namespace oscar

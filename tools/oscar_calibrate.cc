@@ -183,7 +183,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   if (options.dump.from.empty()) {
     const auto time = times.Measure("model and data opened");
     const auto opened = std::make_shared<const ModelInput>(
-        OpenModelInput(options.model, options.data, context.log));
+        OpenModelInput(options.model, options.data, context.log, context.dry_run));
     if (options.show_samples > 0) {
       context.out << ShowSamples(opened->data, opened->tokenizer_or_null(), options.show_samples);
       return {};
@@ -262,6 +262,17 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
          {"seconds", layer.seconds},
          {"bytes_read", layer.bytes_read},
          {"report", report}});
+  };
+  hooks.on_experts = [&](const LayerSpec& layer, const std::vector<int64_t>& tokens) {
+    std::vector<int64_t> sorted = tokens;
+    std::ranges::sort(sorted);
+    context.log.Info(
+        "experts",
+        fmt::format("layer {}: {} experts, tokens per expert {} to {}, median {}; {} of them got "
+                    "none",
+                    layer.layer_id, tokens.size(), sorted.front(), sorted.back(),
+                    sorted[sorted.size() / 2], std::ranges::count(sorted, 0)),
+        {{"layer_id", layer.layer_id}, {"tokens_per_expert", tokens}});
   };
   const auto loop_started = Clock::now();
   const size_t resumed_at = job.finished_layers();

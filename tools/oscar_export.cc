@@ -153,6 +153,14 @@ CommandResult Fold(const ExportOptions& options) {
 
 void WriteForSglang(const ExportOptions& options) {
   const Artifact artifact = Artifact::Open(options.input);
+  const Json& manifest = artifact.manifest();
+  if (manifest.contains("calibration") &&
+      !manifest["calibration"].value("latent_layers", Json::array()).empty()) {
+    throw InputError(fmt::format(
+        "{}: its layers have latent attention (MLA), whose files (one for each layer) are not "
+        "written yet; rotations.safetensors holds the rotation of each layer's latent",
+        options.input));
+  }
   const bool oct = options.to == Target::kSglangOct;
   if (oct && options.rotations == Rotations::kOscar) {
     throw UsageError(

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "calib/provenance.h"
+#include "capture/checkpoint/weight_storage.h"
 #include "capture/model/device.h"
 #include "capture/text/samples.h"
 #include "export/artifact/artifact_format.h"
@@ -117,7 +118,7 @@ std::string PlanText(const ValidationInput& input) {
   const std::vector<Arm>& arms = input.arms;
   uint64_t weights = 0;
   for (const TensorNeed& need : AllTensors(input.model.spec))
-    weights += input.model.checkpoint.info(need.name).size;
+    weights += FindWeightStorage(input.model.checkpoint, need.name).bytes();
   int64_t tokens = input.model.data.counts.tokens_used;
   for (const NeedleSample& needle : input.needles)
     tokens += static_cast<int64_t>(needle.ids.size());

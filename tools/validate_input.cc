@@ -59,7 +59,8 @@ DataSet LoadMethodData(const ValidateOptions& options, int64_t length, Log& log,
                                 .tokens = options.method_tokens,
                                 .max_sequence = std::min(length, options.method_tokens),
                                 .pack = options.pack,
-                                .separator = options.separator},
+                                .separator = options.separator,
+                                .chat = options.chat},
                                BuiltinText::kCalibration, log, model);
   CheckOverlap(FindOverlap(MakeFingerprints(data), data.digest, model.data), model.data);
   return data;
@@ -71,6 +72,13 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
                                     Log& log) {
   ValidationInput input;
   input.model = OpenModel(options.model, log);
+  for (const LayerSpec& layer : input.model.spec.layers) {
+    if (!layer.attention.latent) continue;
+    throw InputError(fmt::format(
+        "{}: layer {} has latent attention (MLA), whose cache is not simulated yet. Its "
+        "calibration has a report of its own: report.json of the artifact",
+        input.model.location.directory.string(), layer.layer_id));
+  }
   input.identity = ModelIdentity(input.model);
   input.same_model = IsSameModel(artifact, input.identity);
   if (!input.same_model && !options.allow_other_model) {
@@ -86,7 +94,8 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
                                     .tokens = options.sequences * length,
                                     .max_sequence = length,
                                     .pack = options.pack,
-                                    .separator = options.separator},
+                                    .separator = options.separator,
+                                    .chat = options.chat},
                                    BuiltinText::kEvaluation, log, input.model);
   input.overlap = FindOverlap(artifact.manifest().value("data", Json::object()),
                               (artifact.directory() / kManifestFile).string(), input.model.data);

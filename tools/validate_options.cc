@@ -100,6 +100,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
       {.name = "separator",
        .help = "token (or id) between packed documents; empty: <|endoftext|> if the tokenizer "
                "has it, else its eos_token"});
+  AddChatOptions(table, &options->chat);
   table.Add(&validation.score_from,
             {.name = "score_from",
              .help = "first token of a sequence that counts for perplexity; -1: a quarter in",

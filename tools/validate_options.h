@@ -29,6 +29,7 @@ struct ValidateOptions {
   int64_t length = 0;  // tokens of each; 0: 4096, or what the model supports
   bool pack = true;
   std::string separator;
+  ChatArguments chat;  // of rows with messages
   std::vector<int64_t>
       needle_lengths;                  // empty: the longest the model supports, and a quarter of it
   int64_t needle_samples = 1;          // of each task and length; 0: none

@@ -16,6 +16,7 @@ Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
   const WeightFiles weights = FindWeightFiles(directory);
   Checkpoint checkpoint;
   checkpoint.directory_ = directory;
+  checkpoint.quantization_ = QuantizationConfig::ReadDirectory(directory);
   for (const std::string& file : weights.files) {
     checkpoint.shards_.push_back(SafetensorsFile::Open(directory / file));
     const size_t shard = checkpoint.shards_.size() - 1;
@@ -39,6 +40,13 @@ Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
                                    (directory / kWeightIndexFile).string(), Quoted(tensor), file));
     }
   }
+  return checkpoint;
+}
+
+Checkpoint Checkpoint::WithoutWeights(const std::filesystem::path& directory) {
+  Checkpoint checkpoint;
+  checkpoint.directory_ = directory;
+  checkpoint.quantization_ = QuantizationConfig::ReadDirectory(directory);
   return checkpoint;
 }
 

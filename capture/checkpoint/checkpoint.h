@@ -3,7 +3,8 @@
 //
 // The weights of a model directory: model.safetensors, or the shards named by
 // model.safetensors.index.json. Opened without reading any weight. A shard outside the directory, a
-// missing shard, a tensor the index and the shards disagree on: InputError.
+// missing shard, a tensor the index and the shards disagree on: InputError. How quantized weights
+// are stored is read with it (quantization_config.h).
 #pragma once
 
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/checkpoint/quantization_config.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/digest.h"
 
@@ -20,8 +22,11 @@ namespace oscar {
 class Checkpoint {
  public:
   static Checkpoint Open(const std::filesystem::path& directory);
+  // Of a directory with a config.json alone: no tensors, but what it says of their format.
+  static Checkpoint WithoutWeights(const std::filesystem::path& directory);
 
   const std::filesystem::path& directory() const { return directory_; }
+  bool has_weights() const { return !shards_.empty(); }
   bool Contains(std::string_view name) const { return index_.find(name) != index_.end(); }
   std::vector<std::string> names() const;  // sorted
   const TensorInfo& info(
@@ -29,6 +34,7 @@ class Checkpoint {
   TensorView tensor(std::string_view name) const;  // the same
   void Release(std::string_view name) const;       // drops its resident pages
   uint64_t total_bytes() const;                    // of all tensors
+  const QuantizationConfig& quantization() const { return quantization_; }
 
   // Weight files in name order, relative to the directory; and the one that holds a tensor, in it.
   std::vector<std::string> files() const;
@@ -38,6 +44,7 @@ class Checkpoint {
   const SafetensorsFile& shard(std::string_view name) const { return shards_[file_index(name)]; }
 
   std::filesystem::path directory_;
+  QuantizationConfig quantization_;
   std::vector<SafetensorsFile> shards_;
   std::map<std::string, size_t, std::less<>> index_;  // tensor name to shard
 };

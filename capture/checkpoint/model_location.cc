@@ -18,18 +18,18 @@ namespace {
 namespace fs = std::filesystem;
 
 // Everything a calibration opens is there. Weights are looked for, not read.
-void RequireComplete(const fs::path& directory) {
+void RequireComplete(const fs::path& directory, bool needs_weights) {
   for (const auto& entry : fs::directory_iterator(directory)) {
     std::error_code ignored;
     if (entry.is_symlink() && !fs::exists(entry.path(), ignored)) RequireRegularFile(entry.path());
   }
   RequireRegularFile(directory / "config.json");
-  FindWeightFiles(directory);
+  if (needs_weights || HasWeightFiles(directory)) FindWeightFiles(directory);
 }
 
-ModelLocation FromDirectory(const fs::path& directory) {
+ModelLocation FromDirectory(const fs::path& directory, bool needs_weights) {
   try {
-    RequireComplete(directory);
+    RequireComplete(directory, needs_weights);
   } catch (const fs::filesystem_error& error) {
     throw InputError(fmt::format("cannot list {}: {}", directory.string(), error.code().message()));
   } catch (const InputError& error) {
@@ -44,10 +44,10 @@ ModelLocation FromDirectory(const fs::path& directory) {
   return location;
 }
 
-ModelLocation FromCache(const HubId& id, const Environment& environment) {
+ModelLocation FromCache(const HubId& id, const Environment& environment, bool needs_weights) {
   const fs::path snapshot = FindSnapshot(HubCacheRoot(environment), id);
   try {
-    RequireComplete(snapshot);
+    RequireComplete(snapshot, needs_weights);
   } catch (const fs::filesystem_error& error) {
     throw InputError(fmt::format("cannot list {}: {}", snapshot.string(), error.code().message()));
   } catch (const InputError& error) {
@@ -66,18 +66,19 @@ Environment ProcessEnvironment() {
   };
 }
 
-ModelLocation ResolveModel(std::string_view model, const Environment& environment) {
+ModelLocation ResolveModel(std::string_view model, const Environment& environment,
+                           bool needs_weights) {
   std::error_code ignored;
   const bool has_nul = model.find('\0') != model.npos;
   const fs::path path(has_nul ? std::string_view() : model);
-  if (fs::is_directory(path, ignored)) return FromDirectory(path);
+  if (fs::is_directory(path, ignored)) return FromDirectory(path, needs_weights);
   if (fs::exists(path, ignored)) {
     throw InputError(
         fmt::format("{} is a file; give the directory that holds config.json and the "
                     "weights",
                     path.string()));
   }
-  if (const auto id = ParseHubId(model)) return FromCache(*id, environment);
+  if (const auto id = ParseHubId(model)) return FromCache(*id, environment, needs_weights);
   throw InputError(
       fmt::format("{} is neither an existing directory nor a model id like "
                   "Qwen/Qwen3-8B or Qwen/Qwen3-8B@REVISION",

@@ -24,8 +24,10 @@ struct ModelLocation {
 using Environment = std::function<std::optional<std::string>(const std::string&)>;
 Environment ProcessEnvironment();
 
-// Throws InputError if MODEL cannot be resolved or is incomplete (no config.json, dangling link).
+// Throws InputError if MODEL cannot be resolved or is incomplete (no config.json, no weights where
+// `needs_weights`, dangling link).
 ModelLocation ResolveModel(std::string_view model,
-                           const Environment& environment = ProcessEnvironment());
+                           const Environment& environment = ProcessEnvironment(),
+                           bool needs_weights = true);
 
 }  // namespace oscar

@@ -57,6 +57,10 @@ WeightFiles ReadIndex(const fs::path& index, const fs::path& directory) {
 
 }  // namespace
 
+bool HasWeightFiles(const std::filesystem::path& directory) {
+  return exists(directory / kSingleWeightFile) || exists(directory / kWeightIndexFile);
+}
+
 bool IsBareFileName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.size() <= 255 &&
          name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;

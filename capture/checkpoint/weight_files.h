@@ -26,6 +26,9 @@ struct WeightFiles {
 // anything but files of this directory, or if a file is missing (a dangling link is missing).
 WeightFiles FindWeightFiles(const std::filesystem::path& directory);
 
+// Whether there is either of the two files.
+bool HasWeightFiles(const std::filesystem::path& directory);
+
 // True for a name that stays in its directory: not empty, no separator, no NUL, not "." or "..".
 bool IsBareFileName(const std::string& name);
 

@@ -31,15 +31,29 @@ std::optional<size_t> FirstWithExponent(std::span<const std::byte> values, T exp
 }  // namespace
 
 std::string_view DumpTensorName(DumpTensor tensor) {
-  constexpr std::array<std::string_view, kDumpTensors.size()> kNames = {"q", "k", "v", "attn_out"};
+  constexpr std::array<std::string_view, 6> kNames = {"q", "k", "v", "attn_out", "c_kv", "k_pe"};
   return kNames.at(static_cast<size_t>(tensor));
 }
 
+std::vector<DumpTensor> DumpLayer::tensors() const {
+  std::vector<DumpTensor> all(kDumpTensors.begin(), kDumpTensors.end());
+  if (latent()) all.insert(all.end(), {DumpTensor::kCKv, DumpTensor::kKPe});
+  return all;
+}
+
+std::vector<int64_t> DumpLayer::shape(DumpTensor tensor, int64_t num_tokens) const {
+  if (tensor == DumpTensor::kCKv || tensor == DumpTensor::kKPe) return {num_tokens, dim(tensor)};
+  return {num_tokens, heads(tensor), dim(tensor)};
+}
+
 int64_t DumpLayer::heads(DumpTensor tensor) const {
+  if (tensor == DumpTensor::kCKv || tensor == DumpTensor::kKPe) return 1;
   return tensor == DumpTensor::kQ || tensor == DumpTensor::kAttnOut ? num_q_heads : num_kv_heads;
 }
 
 int64_t DumpLayer::dim(DumpTensor tensor) const {
+  if (tensor == DumpTensor::kCKv) return latent_rank;
+  if (tensor == DumpTensor::kKPe) return rope_dim;
   return tensor == DumpTensor::kQ || tensor == DumpTensor::kK ? head_dim : v_head_dim;
 }
 
@@ -71,6 +85,16 @@ void CheckDumpLayer(const DumpLayer& layer, const std::string& what) {
   if (!std::isfinite(layer.softcap) || layer.softcap < 0) {
     throw InputError(fmt::format("{}: softcap is {}, expected 0 (none) or a number above 0", what,
                                  layer.softcap));
+  }
+  const bool finite = std::ranges::all_of(layer.sinks, [](float x) { return std::isfinite(x); });
+  if (!layer.sinks.empty() && (std::ssize(layer.sinks) != layer.num_q_heads || !finite)) {
+    throw InputError(
+        fmt::format("{}: {} sinks, expected {} finite numbers, one for each query head", what,
+                    layer.sinks.size(), layer.num_q_heads));
+  }
+  if (layer.latent_rank != 0 || layer.rope_dim != 0) {
+    check("latent_rank", layer.latent_rank, kMaxDim);
+    check("rope_dim", layer.rope_dim, layer.head_dim);
   }
   if (layer.window && *layer.window < 1) {
     throw InputError(

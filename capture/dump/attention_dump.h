@@ -20,10 +20,11 @@
 namespace oscar {
 
 // Per token and head, as they enter (or leave) attention.
-enum class DumpTensor { kQ, kK, kV, kAttnOut };
+enum class DumpTensor { kQ, kK, kV, kAttnOut, kCKv, kKPe };
+// Of every layer; the others are of latent attention, and have no heads.
 inline constexpr std::array kDumpTensors = {DumpTensor::kQ, DumpTensor::kK, DumpTensor::kV,
                                             DumpTensor::kAttnOut};
-std::string_view DumpTensorName(DumpTensor tensor);  // "q", "k", "v", "attn_out"
+std::string_view DumpTensorName(DumpTensor tensor);  // "q", "k", "v", "attn_out", "c_kv", "k_pe"
 
 struct DumpLayer {
   int layer_id = 0;  // the checkpoint's own number
@@ -32,10 +33,18 @@ struct DumpLayer {
   double scale = 0;               // factor on q·k
   std::optional<int64_t> window;  // query i sees keys i-W+1 .. i; absent: 0 .. i
   double softcap = 0;             // logits become softcap * tanh(logits / softcap); 0: they do not
-  DType dtype = DType::kF32;      // of q, k, v, attn_out
+  std::vector<float> sinks = {};  // [num_q_heads]: one more logit of each row; empty: none
+  // Of latent attention, whose q, k, v are expanded heads: the latent c_kv and the key with
+  // position k_pe that all heads share. 0: it is none.
+  int64_t latent_rank = 0, rope_dim = 0;
+  DType dtype = DType::kF32;  // of q, k, v, attn_out, c_kv, k_pe
 
-  int64_t heads(DumpTensor tensor) const;      // num_q_heads or num_kv_heads
-  int64_t dim(DumpTensor tensor) const;        // head_dim or v_head_dim
+  bool latent() const { return latent_rank > 0; }
+  std::vector<DumpTensor> tensors() const;  // that such a layer has
+  int64_t heads(DumpTensor tensor) const;   // num_q_heads, num_kv_heads or 1
+  int64_t dim(DumpTensor tensor) const;     // head_dim, v_head_dim, latent_rank or rope_dim
+  // [num_tokens, heads, dim], but [num_tokens, dim] of c_kv and k_pe.
+  std::vector<int64_t> shape(DumpTensor tensor, int64_t num_tokens) const;
   int64_t row_bytes(DumpTensor tensor) const;  // of one token
   bool operator==(const DumpLayer&) const = default;
 };

@@ -16,15 +16,19 @@
 //   /layer/<id>/scores   [R, num_q_heads, longest sequence] float32: softmax rows; column j is
 //   token
 //                        j of the row's own sequence; zero beyond the row's causal reach
+//   /layer/<id>/sinks    [num_q_heads] float32: one more logit of each softmax row, with no value
+//                        behind it; only where the layer has them
 //   /logits              [T, vocab] float32
-//   layer attributes: kind ("gqa"), num_q_heads, num_kv_heads, head_dim, v_head_dim, scale, window
-//                     (0: none), softcap (0: none)
+//   /layer/<id>/c_kv     [T, latent_rank]  latent attention only: what its cache holds, after its
+//   /layer/<id>/k_pe     [T, rope_dim]     norm and after rotary embedding; q, k, v are expanded
+//   layer attributes: kind ("gqa"; "mla" with c_kv and k_pe), num_q_heads, num_kv_heads, head_dim,
+//                     v_head_dim, scale, window (0: none), softcap (0: none); mla: latent_rank,
+//                     rope_dim
 //
-// q, k, v, attn_out have one type per layer: float32, float16, or bfloat16 as uint16 with the
-// attribute dtype = "bf16" on each dataset. lse, score_rows and scores come together or not at all;
-// logits are optional. Names that latent attention will need (c_kv, k_pe) are refused until then.
-// Trap: an attribute or dataset added here without a new version is not read by older programs,
-// which refuse unknown objects.
+// q, k, v, attn_out, c_kv, k_pe have one type per layer: float32, float16, or bfloat16 as uint16
+// with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores come together or
+// not at all; logits are optional. Trap: an attribute or dataset added here without a new version
+// is not read by older programs, which refuse unknown objects.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +60,9 @@ inline constexpr std::string_view kLogits = "logits";
 // Attributes of a layer.
 inline constexpr std::string_view kKind = "kind";
 inline constexpr std::string_view kKindGqa = "gqa";  // multi-head and multi-query included
+inline constexpr std::string_view kKindMla = "mla";
+inline constexpr std::string_view kLatentRank = "latent_rank";
+inline constexpr std::string_view kRopeDim = "rope_dim";
 inline constexpr std::string_view kNumQHeads = "num_q_heads";
 inline constexpr std::string_view kNumKvHeads = "num_kv_heads";
 inline constexpr std::string_view kHeadDim = "head_dim";
@@ -68,6 +75,7 @@ inline constexpr std::string_view kSoftcap = "softcap";
 inline constexpr std::string_view kLse = "lse";
 inline constexpr std::string_view kScoreRows = "score_rows";
 inline constexpr std::string_view kScores = "scores";
+inline constexpr std::string_view kSinks = "sinks";
 
 // Attribute of a dataset of uint16.
 inline constexpr std::string_view kDtype = "dtype";
@@ -81,6 +89,6 @@ constexpr int64_t ScoreBytes(int64_t rows, int64_t num_q_heads, int64_t longest_
   return rows * num_q_heads * longest_sequence * 4;
 }
 constexpr int64_t LseBytes(int64_t tokens, int64_t num_q_heads) { return tokens * num_q_heads * 4; }
-int64_t TensorBytes(const DumpLayer& layer, int64_t tokens);  // q, k, v, attn_out
+int64_t TensorBytes(const DumpLayer& layer, int64_t tokens);  // of all its tensors
 
 }  // namespace oscar::dump_format

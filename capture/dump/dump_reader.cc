@@ -147,10 +147,12 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
   const std::string group = LayerPath(layer_id);
   CheckNames(group, std::array{DumpTensorName(DumpTensor::kQ), DumpTensorName(DumpTensor::kK),
                                DumpTensorName(DumpTensor::kV), DumpTensorName(DumpTensor::kAttnOut),
-                               kLse, kScoreRows, kScores});
-  if (const std::string kind = file_.StringAttribute(group, kKind); kind != kKindGqa) {
-    Refuse(group,
-           fmt::format("{} is {}, this program reads {}", kKind, Quoted(kind), Quoted(kKindGqa)));
+                               DumpTensorName(DumpTensor::kCKv), DumpTensorName(DumpTensor::kKPe),
+                               kLse, kScoreRows, kScores, kSinks});
+  const std::string kind = file_.StringAttribute(group, kKind);
+  if (kind != kKindGqa && kind != kKindMla) {
+    Refuse(group, fmt::format("{} is {}, this program reads {} and {}", kKind, Quoted(kind),
+                              Quoted(kKindGqa), Quoted(kKindMla)));
   }
   DumpLayer layer;
   layer.layer_id = layer_id;
@@ -158,6 +160,14 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
   layer.num_kv_heads = file_.IntAttribute(group, kNumKvHeads);
   layer.head_dim = file_.IntAttribute(group, kHeadDim);
   layer.v_head_dim = file_.IntAttribute(group, kVHeadDim);
+  if (kind == kKindMla) {
+    layer.latent_rank = file_.IntAttribute(group, kLatentRank);
+    layer.rope_dim = file_.IntAttribute(group, kRopeDim);
+    if (layer.latent_rank < 1) Refuse(group, fmt::format("{} must be above 0", kLatentRank));
+  } else if (file_.Exists(LayerPath(layer_id, DumpTensorName(DumpTensor::kCKv))) ||
+             file_.Exists(LayerPath(layer_id, DumpTensorName(DumpTensor::kKPe)))) {
+    Refuse(group, fmt::format("{} is {}, but there are latents", kKind, Quoted(kind)));
+  }
   layer.scale = file_.DoubleAttribute(group, kScale);
   layer.softcap = file_.DoubleAttribute(group, kSoftcap);
   if (const int64_t window = file_.IntAttribute(group, kWindow); window != 0) layer.window = window;
@@ -180,10 +190,14 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
                                   Hdf5TypeName(stored)));
   }
   CheckDumpLayer(layer, name_ + ": " + group);
+  if (const std::string sinks = LayerPath(layer_id, kSinks); file_.Exists(sinks)) {
+    layer.sinks = file_.Read<float>(sinks, {layer.num_q_heads});
+    CheckDumpLayer(layer, name_ + ": " + group);
+  }
   const auto tokens = static_cast<int64_t>(ids_.size());
-  for (const DumpTensor tensor : kDumpTensors) {
+  for (const DumpTensor tensor : layer.tensors()) {
     const std::string name = LayerPath(layer_id, DumpTensorName(tensor));
-    CheckShape(name, stored, {tokens, layer.heads(tensor), layer.dim(tensor)});
+    CheckShape(name, stored, layer.shape(tensor, tokens));
     const bool named = file_.HasAttribute(name, kDtype);
     if (named != (layer.dtype == DType::kBF16) ||
         (named && file_.StringAttribute(name, kDtype) != kDtypeBf16)) {
@@ -232,7 +246,7 @@ void DumpReader::ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_t
   const DumpLayer& layer = layers_.at(layer_index);
   const std::string name = LayerPath(layer.layer_id, DumpTensorName(tensor));
   const int64_t heads = layer.heads(tensor), dim = layer.dim(tensor);
-  const Hdf5Shape shape = {static_cast<int64_t>(ids_.size()), heads, dim};
+  const Hdf5Shape shape = layer.shape(tensor, static_cast<int64_t>(ids_.size()));
   switch (layer.dtype) {
     case DType::kBF16:
       file_.ReadRows(name, shape, first_token, As<uint16_t>(out));

@@ -60,10 +60,9 @@ void DumpWriter::BeginLayer(const DumpLayer& layer) {
   const int id = layer.layer_id;
   const Hdf5DatasetOptions stored{options_.deflate_level};
   const int64_t tokens = offsets_.back();
-  for (const DumpTensor tensor : kDumpTensors) {
+  for (const DumpTensor tensor : layer.tensors()) {
     const std::string name = LayerPath(id, DumpTensorName(tensor));
-    file_.Declare(name, StoredType(layer.dtype), {tokens, layer.heads(tensor), layer.dim(tensor)},
-                  stored);
+    file_.Declare(name, StoredType(layer.dtype), layer.shape(tensor, tokens), stored);
     if (layer.dtype == DType::kBF16) file_.SetAttribute(name, kDtype, kDtypeBf16);
   }
   if (!options_.score_rows.empty()) {
@@ -73,8 +72,14 @@ void DumpWriter::BeginLayer(const DumpLayer& layer) {
     file_.Declare(LayerPath(id, kScores), Hdf5Type::kFloat32, {rows, layer.num_q_heads, longest_},
                   stored);
   }
+  if (!layer.sinks.empty())
+    file_.Write<float>(LayerPath(id, kSinks), {layer.num_q_heads}, layer.sinks);
   const std::string group = LayerPath(id);
-  file_.SetAttribute(group, kKind, kKindGqa);
+  file_.SetAttribute(group, kKind, layer.latent() ? kKindMla : kKindGqa);
+  if (layer.latent()) {
+    file_.SetAttribute(group, kLatentRank, layer.latent_rank);
+    file_.SetAttribute(group, kRopeDim, layer.rope_dim);
+  }
   file_.SetAttribute(group, kNumQHeads, layer.num_q_heads);
   file_.SetAttribute(group, kNumKvHeads, layer.num_kv_heads);
   file_.SetAttribute(group, kHeadDim, layer.head_dim);

@@ -3,9 +3,15 @@
 #include "capture/model/attention.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/softmax.h>
 
 #include <algorithm>
+#include <limits>
+
+#include "linalg/check.h"
 
 namespace oscar {
 namespace {
@@ -19,7 +25,78 @@ at::Tensor Visible(int64_t begin, int64_t end, int64_t first_key, int64_t window
   return keys.le(queries).logical_and_(keys.gt(queries.sub(window)));
 }
 
+constexpr int64_t kPieceBytes = int64_t{64} << 20;  // of logits
+
+// `queries` and `result` [num_kv_heads, gqa_ratio, T, ..].
+void InPieces(const AttentionSpec& spec, const at::Tensor& queries, const at::Tensor& k,
+              const at::Tensor& v, int64_t window, int64_t query_chunk, const at::Tensor& sinks,
+              const at::Tensor& result) {
+  const int64_t num_tokens = k.size(0);
+  const int64_t row_bytes = 4 * spec.num_q_heads * std::min(num_tokens, window + query_chunk);
+  const int64_t step = std::clamp(kPieceBytes / row_bytes, int64_t{1}, query_chunk);
+  for (int64_t begin = 0; begin < num_tokens; begin += step) {
+    const int64_t end = std::min(begin + step, num_tokens);
+    const int64_t first_key = std::max<int64_t>(0, begin - window + 1);
+    result.slice(2, begin, end)
+        .copy_(ExplicitAttention(spec, queries.slice(2, begin, end), k.slice(0, first_key, end),
+                                 v.slice(0, first_key, end),
+                                 Visible(begin, end, first_key, window, k.device()), sinks));
+  }
+}
+
 }  // namespace
+
+// Keys and values in float32, logits, those with sinks, weights and their contiguous copy.
+int64_t ExplicitAttentionBytes(const AttentionSpec& spec, int64_t num_tokens) {
+  const int64_t row = 4 * spec.num_q_heads * num_tokens;
+  const int64_t piece = std::min(std::max(kPieceBytes, row), row * num_tokens);
+  return 4 * piece + 4 * num_tokens * spec.num_kv_heads * (spec.head_dim + spec.v_head_dim);
+}
+
+at::Tensor ExplicitAttention(const AttentionSpec& spec, const at::Tensor& queries,
+                             const at::Tensor& k, const at::Tensor& v, const at::Tensor& visible,
+                             const at::Tensor& sinks) {
+  const int64_t kv_heads = spec.num_kv_heads, ratio = spec.gqa_ratio();
+  const int64_t n = queries.size(2), keys = k.size(0);
+  at::Tensor logits = queries.to(at::kFloat)
+                          .reshape({kv_heads, ratio * n, queries.size(3)})
+                          .bmm(k.permute({1, 2, 0}).to(at::kFloat))
+                          .mul_(spec.scale)
+                          .view({kv_heads, ratio, n, keys});
+  SoftCap(spec.softcap, logits);
+  logits.masked_fill_(visible.logical_not(), -std::numeric_limits<float>::infinity());
+  if (sinks.defined()) {
+    const at::Tensor of_rows =
+        sinks.to(at::kFloat).view({kv_heads, ratio, 1, 1}).expand({kv_heads, ratio, n, 1});
+    logits = at::cat({logits, of_rows}, -1);
+  }
+  return at::softmax(logits, -1)
+      .narrow(-1, 0, keys)
+      .reshape({kv_heads, ratio * n, keys})
+      .bmm(v.permute({1, 0, 2}).to(at::kFloat))
+      .view({kv_heads, ratio, n, v.size(2)});
+}
+
+bool NeedsExplicitAttention(const AttentionSpec& spec) {
+  return spec.softcap != 0 || !spec.sinks.empty();
+}
+
+at::Tensor SinkLogits(const AttentionSpec& spec, at::Device device) {
+  if (spec.sinks.empty()) return {};
+  OSCAR_CHECK_EQ(static_cast<int64_t>(spec.sink_logits.size()), spec.num_q_heads);
+  at::Tensor host = at::empty({spec.num_q_heads}, at::kFloat);
+  std::ranges::copy(spec.sink_logits, host.mutable_data_ptr<float>());
+  return host.to(device);
+}
+
+void SoftCap(double c, at::Tensor& logits) {
+  if (c == 0) return;
+  if (logits.requires_grad()) {
+    logits = logits.div(c).tanh().mul(c);  // the gradient needs what tanh gave
+  } else {
+    logits.div_(c).tanh_().mul_(c);
+  }
+}
 
 at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec) {
   return x.view({x.size(0), spec.num_kv_heads, -1, x.size(2)})
@@ -28,12 +105,18 @@ at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec) {
 }
 
 void CausalAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
-                     const at::Tensor& v, const AttentionChunking& chunking, at::Tensor& out) {
+                     const at::Tensor& v, const AttentionChunking& chunking, at::Tensor& out,
+                     const at::Tensor& sinks) {
   const int64_t num_tokens = q.size(0);
   const int64_t window = std::min(spec.window.value_or(num_tokens), num_tokens);
   const at::Tensor queries = HeadsFirst(q, spec), keys = HeadsFirst(k, spec),
                    values = HeadsFirst(v, spec);
   const at::Tensor result = HeadsFirst(out, spec);
+  if (NeedsExplicitAttention(spec)) {
+    InPieces(spec, queries, k, v, window, chunking.query_chunk,
+             sinks.defined() ? sinks : SinkLogits(spec, q.device()), result);
+    return;
+  }
   if (window == num_tokens && num_tokens <= chunking.whole_attention) {
     result.copy_(at::scaled_dot_product_attention(queries, keys, values, {}, 0.0,
                                                   /*is_causal=*/true, spec.scale));

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Causal grouped-query attention of one sequence over its own keys, with an optional window. Trap:
-// memory is bounded only because long or windowed sequences go in chunks of queries; a mask for a
-// whole long sequence would not fit.
+// Causal grouped-query attention of one sequence over its own keys, with an optional window, soft
+// cap and sinks. Trap: memory is bounded only because long or windowed sequences go in chunks of
+// queries; a mask for a whole long sequence would not fit.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,11 +24,32 @@ struct AttentionChunking {
 // zero, which every attention kernel takes.
 at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec);
 
-// out[i, h] = sum_j softmax_j(scale * q[i, h] . k[j, h / gqa_ratio]) v[j, h / gqa_ratio], j =
+// out[i, h] = sum_j softmax_j(cap(scale * q[i, h] . k[j, h / gqa_ratio])) v[j, h / gqa_ratio], j =
 // max(0, i-W+1) .. i. q [T, num_q_heads, head_dim], k [T, num_kv_heads, head_dim], v [T,
 // num_kv_heads, v_head_dim] and out [T, num_q_heads, v_head_dim] are contiguous, on one device, of
-// one dtype.
+// one dtype. `sinks` [num_q_heads], where the layer has them, are one more logit of each softmax,
+// with no value behind it; undefined: those of the spec. Soft caps and sinks are computed in
+// float32.
 void CausalAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
-                     const at::Tensor& v, const AttentionChunking& chunking, at::Tensor& out);
+                     const at::Tensor& v, const AttentionChunking& chunking, at::Tensor& out,
+                     const at::Tensor& sinks = {});
+
+// What that takes besides its arguments, in bytes.
+int64_t ExplicitAttentionBytes(const AttentionSpec& spec, int64_t num_tokens);
+
+// What a fused kernel does not do: softmax over the keys that `visible` bool [n, T] says, with soft
+// cap and sinks, in float32. `queries` [num_kv_heads, gqa_ratio, n, head_dim], k [T, num_kv_heads,
+// head_dim], v [T, num_kv_heads, v_head_dim]  -> [num_kv_heads, gqa_ratio, n, v_head_dim]
+at::Tensor ExplicitAttention(const AttentionSpec& spec, const at::Tensor& queries,
+                             const at::Tensor& k, const at::Tensor& v, const at::Tensor& visible,
+                             const at::Tensor& sinks);
+// Whether a layer needs it.
+bool NeedsExplicitAttention(const AttentionSpec& spec);
+// The values of the layer's sinks, [num_q_heads] float32; undefined where it has none. They must
+// have been read with the spec.
+at::Tensor SinkLogits(const AttentionSpec& spec, at::Device device);
+
+// c tanh(x / c), in place where no gradient is asked for; nothing where c is 0.
+void SoftCap(double c, at::Tensor& logits);
 
 }  // namespace oscar

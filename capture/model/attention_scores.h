@@ -15,14 +15,17 @@
 
 namespace oscar {
 
-// Natural log of sum_j exp(scale * q[i, h] . k[j]) over the keys that query i sees.
+// Natural log of sum_j exp(scale * q[i, h] . k[j]) over the keys that query i sees; logits are
+// capped and sinks [num_q_heads] are one more term where the layer has them.
 // q [T, num_q_heads, head_dim], k [T, num_kv_heads, head_dim] of one sequence  ->
 // [T, num_q_heads] float32, device
-at::Tensor LogSumExpRows(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k);
+at::Tensor LogSumExpRows(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
+                         const at::Tensor& sinks = {});
 
 // Softmax rows of the queries at `rows` (token positions in the sequence, in [0, T)); 0 where a
-// query does not see.  -> [rows, num_q_heads, T] float32, device
+// query does not see. What a sink takes is missing from their sums.  -> [rows, num_q_heads, T]
+// float32, device
 at::Tensor SoftmaxRows(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
-                       std::span<const int64_t> rows);
+                       std::span<const int64_t> rows, const at::Tensor& sinks = {});
 
 }  // namespace oscar

@@ -22,13 +22,7 @@ std::vector<int64_t> LengthsOf(const std::vector<std::vector<int32_t>>& sequence
   return lengths;
 }
 
-LayerSpec SpecOf(const DumpLayer& layer, const std::string& dump) {
-  if (layer.softcap != 0) {
-    throw InputError(
-        fmt::format("{}: layer {} caps its logits at {}, and attention with a soft cap is not "
-                    "implemented: neither statistics nor errors of it can be computed",
-                    dump, layer.layer_id, layer.softcap));
-  }
+LayerSpec SpecOf(const DumpLayer& layer) {
   LayerSpec spec;
   spec.layer_id = layer.layer_id;
   AttentionSpec& attention = spec.attention;
@@ -38,6 +32,9 @@ LayerSpec SpecOf(const DumpLayer& layer, const std::string& dump) {
   attention.v_head_dim = layer.v_head_dim;
   attention.scale = layer.scale;
   attention.window = layer.window;
+  attention.softcap = layer.softcap;
+  attention.sink_logits = layer.sinks;
+  if (!layer.sinks.empty()) attention.sinks = "sinks";  // of the dump
   return spec;
 }
 
@@ -48,7 +45,11 @@ ModelSource::ModelSource(const Checkpoint& checkpoint, const ModelSpec& spec,
                          at::ScalarType dtype, const LoopOptions& options)
     : sequences_(std::move(sequences)),
       lengths_(LengthsOf(sequences_)),
-      loop_(checkpoint, spec, device, dtype, options) {}
+      loop_(checkpoint, spec, device, dtype, [&] {
+        LoopOptions with_ids = options;
+        with_ids.token_ids = &sequences_;
+        return with_ids;
+      }()) {}
 
 int64_t ModelSource::num_tokens() const {
   return std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
@@ -75,7 +76,16 @@ DumpSource::DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device dev
                        at::ScalarType dtype)
     : dump_(std::move(dump)), device_(device), dtype_(dtype) {
   UseExactArithmetic();
-  for (const DumpLayer& layer : dump_->layers()) layers_.push_back(SpecOf(layer, dump_->name()));
+  for (const DumpLayer& layer : dump_->layers()) {
+    if (layer.latent()) {
+      throw InputError(
+          fmt::format("{}: layer {} has latent attention, and a dump holds its expanded heads, not "
+                      "the matrices "
+                      "that lead to the latent a cache holds: run the model itself instead",
+                      dump_->name(), layer.layer_id));
+    }
+    layers_.push_back(SpecOf(layer));
+  }
 }
 
 at::Tensor DumpSource::Read(size_t layer_index, DumpTensor tensor, int64_t first_token,

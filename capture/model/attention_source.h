@@ -37,7 +37,7 @@ class ModelSource : public AttentionSource {
               std::vector<std::vector<int32_t>> sequences, at::Device device, at::ScalarType dtype,
               const LoopOptions& options = {});
 
-  const std::vector<LayerSpec>& layers() const override { return loop_.spec().layers; }
+  const std::vector<LayerSpec>& layers() const override { return loop_.seen_layers(); }
   const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
   // From layer 0 it embeds the tokens; a later first layer needs Restore() before.
   void Run(size_t first_layer, LayerObserver& observer,
@@ -62,9 +62,8 @@ class ModelSource : public AttentionSource {
 
 class DumpSource : public AttentionSource {
  public:
-  // InputError for a layer whose attention is not implemented (a soft cap). `dump` is shared, so
-  // that a validation can read token ids or scores beside it. attn_out is read where the dump has
-  // it and computed with CausalAttention where it has not.
+  // `dump` is shared, so that a validation can read token ids or scores beside it. attn_out is read
+  // where the dump has it and computed with CausalAttention where it has not.
   DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype);
 
   const std::vector<LayerSpec>& layers() const override { return layers_; }

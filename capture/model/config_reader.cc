@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "capture/checkpoint/weight_storage.h"
+#include "capture/model/config_error.h"
 #include "capture/model/config_fields.h"
 #include "linalg/error.h"
 
@@ -22,27 +25,68 @@ std::string Shortened(const Json& value) {
   return text;
 }
 
+// Of the text model, as text-only releases and the wrappers of transformers 4 and 5 spell it.
+constexpr std::string_view kPrefixes[] = {"model.", "model.language_model.",
+                                          "language_model.model."};
+
 }  // namespace
 
-ConfigReader::ConfigReader(const Json& object, std::string what)
-    : object_(object), what_(std::move(what)) {
+ConfigReader::ConfigReader(const Json& object, std::string what, const Checkpoint* checkpoint,
+                           bool wrapped)
+    : object_(object),
+      what_(std::move(what)),
+      checkpoint_(checkpoint),
+      prefix_(kPrefixes[wrapped ? 1 : 0]) {
   if (!object_.is_object()) {
     throw InputError(
         fmt::format("{}: expected a JSON object, found {}", what_, Shortened(object_)));
   }
+  if (checkpoint != nullptr) names_ = checkpoint->names();
+  for (const std::string_view prefix : kPrefixes) {
+    if (!StoresPrefix(fmt::format("{}embed_tokens.", prefix))) continue;
+    prefix_ = prefix;
+    break;
+  }
+}
+
+std::string ConfigReader::LayerPrefix(int64_t layer_id) const {
+  return fmt::format("{}layers.{}.", prefix_, layer_id);
+}
+
+std::string ConfigReader::HeadName() const {
+  return std::string(prefix_ == kPrefixes[2] ? "language_model." : "") + "lm_head.weight";
+}
+
+bool ConfigReader::Stores(std::string_view name) const {
+  return checkpoint_ != nullptr && StoresWeight(*checkpoint_, std::string(name));
+}
+
+bool ConfigReader::StoresPrefix(std::string_view begin) const {
+  const auto at = std::ranges::lower_bound(names_, begin, std::less<>());
+  return at != names_.end() && at->starts_with(begin);
+}
+
+void ConfigReader::Require(std::string_view key, const Json& value) {
+  const Json* found = Find(key);
+  if (found != nullptr && *found != value)
+    Fail(key, fmt::format("is not implemented. Supported: {}", value.dump()));
 }
 
 void ConfigReader::Fail(std::string_view key, const std::string& problem) const {
   const auto found = object_.find(key);
   const std::string value =
       found == object_.end() ? "" : fmt::format(" (found {})", Shortened(*found));
-  throw InputError(fmt::format("{}: {} {}{}", what_, key, problem, value));
+  throw ConfigFieldError(what_, std::string(key),
+                         fmt::format("{}: {} {}{}", what_, key, problem, value));
 }
 
 const Json* ConfigReader::Find(std::string_view key) {
   read_.emplace(key);
+  if (const auto forced = overrides_.find(key); forced != overrides_.end()) return &forced->second;
   const auto found = object_.find(key);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  if (found != object_.end()) return found->is_null() ? nullptr : &*found;
+  const auto meant = defaults_.find(key);
+  return meant == defaults_.end() || meant->second.is_null() ? nullptr : &meant->second;
 }
 
 int64_t ConfigReader::Integer(std::string_view key, const Json& value, int64_t smallest,
@@ -96,6 +140,14 @@ std::optional<double> ConfigReader::OptionalPositive(std::string_view key) {
   return number;
 }
 
+std::optional<double> ConfigReader::OptionalNumber(std::string_view key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number() || !std::isfinite(value->get<double>()))
+    Fail(key, "must be a finite number");
+  return value->get<double>();
+}
+
 bool ConfigReader::Bool(std::string_view key, bool fallback) {
   const Json* value = Find(key);
   if (value == nullptr) return fallback;
@@ -114,10 +166,12 @@ std::string ConfigReader::String(std::string_view key, std::string_view fallback
   return Find(key) == nullptr ? std::string(fallback) : String(key);
 }
 
-std::vector<std::string> ConfigReader::Finish(const SpecOptions& options) const {
+std::vector<std::string> ConfigReader::Finish(const SpecOptions& options,
+                                              bool (*also_irrelevant)(std::string_view)) const {
   std::vector<std::string> ignored;
   for (const auto& [key, value] : object_.items()) {
     if (read_.contains(key) || IsIrrelevantField(key)) continue;
+    if (also_irrelevant != nullptr && also_irrelevant(key)) continue;
     if (const MathField* field = FindMathField(key)) {
       if (!IsNeutral(*field, value)) {
         Fail(key, fmt::format("is not implemented: {}. Supported: {}", field->effect,

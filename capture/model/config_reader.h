@@ -7,12 +7,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "capture/checkpoint/checkpoint.h"
 #include "capture/files/strict_json.h"
 #include "capture/model/model_spec.h"
 
@@ -20,11 +23,21 @@ namespace oscar {
 
 class ConfigReader {
  public:
-  // Keeps a reference to `object`. InputError if it is not an object.
-  ConfigReader(const Json& object, std::string what);
+  // Keeps references to both. InputError if `object` is not an object. `checkpoint`: what the
+  // model's tensors are called, if that is known; `wrapped`: it is the text part of a multimodal
+  // model.
+  ConfigReader(const Json& object, std::string what, const Checkpoint* checkpoint = nullptr,
+               bool wrapped = false);
 
   // The member, or nullptr if it is missing or null. All accessors mark the key as read.
   const Json* Find(std::string_view key);
+  // What a missing key (not one that is null) means in this family.
+  void Default(std::string_view key, Json value) { defaults_[std::string(key)] = std::move(value); }
+
+  // What a key means whatever the file says.
+  void Override(std::string_view key, Json value) {
+    overrides_[std::string(key)] = std::move(value);
+  }
 
   bool Has(std::string_view key) const { return object_.contains(key); }  // null or not
 
@@ -37,23 +50,42 @@ class ConfigReader {
   // A finite number > 0.
   double Positive(std::string_view key);
   std::optional<double> OptionalPositive(std::string_view key);
+  std::optional<double> OptionalNumber(std::string_view key);  // finite
   bool Bool(std::string_view key, bool fallback);
   std::string String(std::string_view key);
   std::string String(std::string_view key, std::string_view fallback);
 
+  // A key that may be missing, but has no other value.
+  void Require(std::string_view key, const Json& value);
+
   // Judges every key not read. Those that no table knows are errors, or returned if `options` let
   // them pass.
-  std::vector<std::string> Finish(const SpecOptions& options) const;
+  std::vector<std::string> Finish(const SpecOptions& options,
+                                  bool (*also_irrelevant)(std::string_view key) = nullptr) const;
 
   // Throws InputError "<what>: <key> ..." ; the value found is appended where there is one.
   [[noreturn]] void Fail(std::string_view key, const std::string& problem) const;
   const std::string& what() const { return what_; }
+
+  // What the names of the text model's tensors begin with: "model." or that of a wrapper.
+  const std::string& prefix() const { return prefix_; }
+  std::string LayerPrefix(int64_t layer_id) const;  // "model.layers.3."
+  std::string HeadName() const;                     // "lm_head.weight"
+  // Whether the checkpoint has that weight, in whatever format, or a tensor whose name begins so.
+  // False without a checkpoint, where a family takes its usual spelling.
+  bool Stores(std::string_view name) const;
+  bool StoresPrefix(std::string_view begin) const;
+  bool knows_names() const { return checkpoint_ != nullptr; }
 
  private:
   int64_t Integer(std::string_view key, const Json& value, int64_t smallest, int64_t largest) const;
 
   const Json& object_;
   std::string what_;
+  const Checkpoint* checkpoint_;
+  std::vector<std::string> names_;  // of the checkpoint's tensors, sorted
+  std::string prefix_;
+  std::map<std::string, Json, std::less<>> defaults_, overrides_;
   std::set<std::string, std::less<>> read_;
 };
 

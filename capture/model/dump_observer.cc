@@ -37,7 +37,10 @@ DumpLayer DumpLayerOf(const LayerSpec& layer, DType dtype) {
           .v_head_dim = a.v_head_dim,
           .scale = a.scale,
           .window = a.window,
-          .softcap = 0,
+          .softcap = a.softcap,
+          .sinks = a.sink_logits,
+          .latent_rank = a.latent ? a.latent->rank : 0,
+          .rope_dim = a.latent ? a.latent->rope_dim : 0,
           .dtype = dtype};
 }
 
@@ -63,15 +66,15 @@ void DumpObserver::OnLayerBegin(const LayerSpec& layer) {
 }
 
 void DumpObserver::OnAttention(const AttentionView& view) {
-  for (const DumpTensor tensor : kDumpTensors) {
+  const at::Tensor* const values[] = {&view.q,        &view.k,    &view.v,
+                                      &view.attn_out, &view.c_kv, &view.k_pe};  // by DumpTensor
+  const DumpLayer layer = DumpLayerOf(view.layer, dtype_);
+  for (const DumpTensor tensor : layer.tensors()) {
     if (!sink_.wants(tensor)) continue;
-    const at::Tensor& values = tensor == DumpTensor::kQ   ? view.q
-                               : tensor == DumpTensor::kK ? view.k
-                               : tensor == DumpTensor::kV ? view.v
-                                                          : view.attn_out;
-    const at::Tensor host = values.cpu().contiguous();
+    const at::Tensor host = values[static_cast<size_t>(tensor)]->cpu().contiguous();
     if (const auto bad = FirstNotFinite(dtype_, HostBytes(host))) {
-      const auto at = static_cast<int64_t>(*bad), dim = host.size(2), heads = host.size(1);
+      const int64_t at = static_cast<int64_t>(*bad), dim = layer.dim(tensor),
+                    heads = layer.heads(tensor);
       throw NumericalError(fmt::format(
           "layer {}: {} of sequence {}, token {}, head {} is NaN or infinite; the checkpoint or "
           "the compute dtype is at fault (try --dtype f32)",
@@ -86,7 +89,7 @@ void DumpObserver::OnAttention(const AttentionView& view) {
 void DumpObserver::WriteScores(const AttentionView& view) {
   const AttentionSpec& spec = view.layer.attention;
   scores_->WriteLse(view.first_token,
-                    HostFloats(LogSumExpRows(spec, view.q, view.k).cpu().contiguous()));
+                    HostFloats(LogSumExpRows(spec, view.q, view.k, view.sinks).cpu().contiguous()));
   const std::vector<int64_t>& all = scores_->options().score_rows;
   const int64_t length = view.q.size(0);
   auto from = std::lower_bound(all.begin(), all.end(), view.first_token);
@@ -96,7 +99,7 @@ void DumpObserver::WriteScores(const AttentionView& view) {
     for (int64_t& row : rows) row -= view.first_token;
     const auto count = static_cast<int64_t>(rows.size());
     at::Tensor padded = at::zeros({count, spec.num_q_heads, scores_->longest_sequence()});
-    padded.narrow(2, 0, length).copy_(SoftmaxRows(spec, view.q, view.k, rows));
+    padded.narrow(2, 0, length).copy_(SoftmaxRows(spec, view.q, view.k, rows, view.sinks));
     scores_->WriteScores(from - all.begin(), HostFloats(padded));
     from += count;
   }

@@ -3,11 +3,15 @@
 #include "capture/model/embedding.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
+#include "capture/model/decoder_layer.h"
 #include "capture/model/device.h"
 #include "linalg/check.h"
 #include "linalg/parallel_for.h"
@@ -15,11 +19,15 @@
 namespace oscar {
 
 at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
-                      const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target) {
+                      const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target,
+                      ColumnRange range) {
   constexpr int64_t kRowsAtOnce = 2048, kRowsPerPiece = 128, kThreads = 8;
   const TensorView table = checkpoint.tensor(name);
-  const int64_t columns = table.shape.at(1);
+  const int64_t columns = range.count == 0 ? table.shape.at(1) : range.count;
   const size_t row_bytes = table.data.size() / static_cast<size_t>(table.shape[0]);
+  const size_t value_bytes = row_bytes / static_cast<size_t>(table.shape[1]);
+  const size_t skipped = static_cast<size_t>(range.first) * value_bytes;
+  const size_t copied = static_cast<size_t>(columns) * value_bytes;
   std::vector<int32_t> all;
   for (const auto& sequence : ids) all.insert(all.end(), sequence.begin(), sequence.end());
   for (const int32_t id : all) OSCAR_CHECK(id >= 0 && id < table.shape[0]);
@@ -38,8 +46,8 @@ at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
       const int64_t end = std::min(count, (piece + 1) * kRowsPerPiece);
       for (int64_t i = piece * kRowsPerPiece; i < end; ++i) {
         const auto row = static_cast<size_t>(all[static_cast<size_t>(begin + i)]);
-        std::memcpy(to + static_cast<size_t>(i) * row_bytes, table.data.data() + row * row_bytes,
-                    row_bytes);
+        std::memcpy(to + static_cast<size_t>(i) * copied,
+                    table.data.data() + row * row_bytes + skipped, copied);
       }
     };
     // Several at once: a row that is not in the page cache is waited for.
@@ -48,6 +56,40 @@ at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
     checkpoint.Release(name);
   }
   return rows;
+}
+
+void Scale(at::Tensor& x, double factor, bool round) {
+  if (factor == 1) return;
+  if (round) factor = at::scalar_tensor(factor, x.scalar_type()).item<double>();
+  x.mul_(factor);
+}
+
+PerLayerInputs::PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
+                               const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
+                               const WeightTarget& target)
+    : checkpoint_(checkpoint),
+      spec_(spec),
+      ids_(ids),
+      embedded_(std::move(embedded)),
+      target_(target) {
+  WeightLoader loader(checkpoint, target);
+  projection_.weight = loader.Load(spec.per_layer_inputs->projection.weight);
+  norm_ = LoadNorm(loader, spec.per_layer_inputs->norm);
+  loader.Finish();
+}
+
+// transformers 5, Gemma4TextModel.project_per_layer_inputs, one layer of it.
+at::Tensor PerLayerInputs::Of(int layer_id) const {
+  const PerLayerInputsSpec& inputs = *spec_.per_layer_inputs;
+  const ColumnRange own{layer_id * inputs.dim, inputs.dim};
+  const at::Tensor weight = projection_.weight.narrow(0, own.first, own.count);
+  at::Tensor projected = at::linear(embedded_, weight);
+  Scale(projected, inputs.projection_scale, false);
+  at::Tensor rows = GatherRows(checkpoint_, inputs.table, ids_, target_, own);
+  Scale(rows, inputs.table_scale, true);
+  at::Tensor sum = Norm(inputs.norm, norm_, spec_.rms_norm_eps, projected).add(rows);
+  Scale(sum, inputs.sum_scale, false);
+  return sum;
 }
 
 }  // namespace oscar

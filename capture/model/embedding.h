@@ -12,13 +12,44 @@
 #include <string>
 #include <vector>
 
+#include "capture/model/layer_weights.h"
 #include "capture/model/weight_loader.h"
 
 namespace oscar {
 
+// Some columns of a matrix; none counted: all of them.
+struct ColumnRange {
+  int64_t first = 0, count = 0;
+};
+
 // Rows of matrix `name` for all ids, concatenated.  // [T_total, columns], on the target
 // Every id must be a row of the matrix.
 at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
-                      const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target);
+                      const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target,
+                      ColumnRange columns = {});
+
+// x * factor in place; `round`: the factor is rounded to x's type first, as Gemma's is, which is a
+// tensor of the model.
+void Scale(at::Tensor& x, double factor, bool round);
+
+// What each layer gets besides hidden states (PerLayerInputsSpec), a layer at a time: the table is
+// several GB and never becomes resident.
+class PerLayerInputs {
+ public:
+  // `embedded` [T_total, hidden_size]: what entered the first layer. Keeps references.
+  PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
+                 const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
+                 const WeightTarget& target);
+  at::Tensor Of(int layer_id) const;  // [T_total, dim]
+
+ private:
+  const Checkpoint& checkpoint_;
+  const ModelSpec& spec_;
+  const std::vector<std::vector<int32_t>>& ids_;
+  at::Tensor embedded_;
+  WeightTarget target_;
+  LinearWeights projection_;
+  NormWeights norm_;
+};
 
 }  // namespace oscar

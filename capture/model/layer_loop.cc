@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/model/layer_loop.h"
 
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "capture/model/attention.h"
-#include "capture/model/decoder_layer.h"
 #include "capture/model/device.h"
 #include "capture/model/embedding.h"
+#include "capture/model/latent_attention.h"
+#include "capture/model/layer_pass.h"
 #include "capture/model/layer_weights.h"
 #include "capture/model/output_head.h"
 #include "capture/model/token_layout.h"
@@ -24,75 +23,9 @@ namespace {
 void CheckLength(const ModelSpec& spec, size_t sequence, int64_t length) {
   if (length < 1) throw InputError(fmt::format("sequence {} has no tokens", sequence));
   if (length > spec.max_positions) {
-    throw InputError(fmt::format(
-        "sequence {} has {} tokens, but the model has {} positions (max_position_embeddings): "
-        "shorten it",
-        sequence, length, spec.max_positions));
-  }
-}
-
-// What a cache in that type gives back.
-void RoundInPlace(at::Tensor& x, at::ScalarType dtype) {
-  if (x.scalar_type() != dtype) x.copy_(x.to(dtype));
-}
-
-// One span of one stream through one layer: projections of all its tokens, attention of each of its
-// sequences, then the rest. `hidden` [span.num_tokens, hidden_size] is updated.
-void RunSpan(const LayerLoop& loop, const Span& span, size_t layer_index, size_t stream,
-             const LayerWeights& weights, const RopePositions& positions,
-             const std::vector<int64_t>& sequence_lengths, LayerObserver& observer,
-             const at::Tensor& hidden) {
-  const LayerSpec& layer = loop.spec().layers[layer_index];
-  const AttentionSpec& attention = layer.attention;
-  const LoopOptions& options = loop.options();
-  const double eps = loop.spec().rms_norm_eps;
-  const auto make = [&](int64_t heads, int64_t dim) {
-    return at::empty({span.num_tokens, heads, dim}, hidden.options());
-  };
-  at::Tensor q = make(attention.num_q_heads, attention.head_dim),
-             k = make(attention.num_kv_heads, attention.head_dim);
-  at::Tensor v = make(attention.num_kv_heads, attention.v_head_dim);
-  at::Tensor attn_out = make(attention.num_q_heads, attention.v_head_dim);
-
-  for (int64_t begin = 0; begin < span.num_tokens; begin += options.token_chunk) {
-    const int64_t count = std::min(options.token_chunk, span.num_tokens - begin);
-    const int64_t token = span.first_token + begin;
-    at::Tensor q_part = q.narrow(0, begin, count), k_part = k.narrow(0, begin, count),
-               v_part = v.narrow(0, begin, count);
-    ProjectQkv(layer, weights, eps, hidden.narrow(0, begin, count),
-               positions.Rows(attention.rope, token, count), q_part, k_part, v_part);
-  }
-  if (options.cache_dtype) {
-    for (at::Tensor* x : {&q, &k, &v}) RoundInPlace(*x, *options.cache_dtype);
-  }
-
-  const AttentionChunking chunking{options.query_chunk, options.whole_attention};
-  int64_t begin = 0;
-  for (size_t i = 0; i < span.num_sequences; ++i) {
-    const size_t sequence = span.first_sequence + i;
-    const int64_t length = sequence_lengths[sequence];
-    const at::Tensor own_q = q.narrow(0, begin, length), own_k = k.narrow(0, begin, length);
-    const at::Tensor own_v = v.narrow(0, begin, length);
-    at::Tensor own_out = attn_out.narrow(0, begin, length);
-    const AttentionView view{layer,
-                             layer_index,
-                             static_cast<int64_t>(sequence),
-                             span.first_token + begin,
-                             own_q,
-                             own_k,
-                             own_v,
-                             own_out,
-                             stream};
-    if (!observer.Attend(view)) CausalAttention(attention, own_q, own_k, own_v, chunking, own_out);
-    observer.OnAttention(view);
-    begin += length;
-  }
-
-  if (!weights.o.weight.defined()) return;  // the last layer, and nobody needs what comes out of it
-  for (begin = 0; begin < span.num_tokens; begin += options.token_chunk) {
-    const int64_t count = std::min(options.token_chunk, span.num_tokens - begin);
-    at::Tensor hidden_part = hidden.narrow(0, begin, count);
-    AddAttentionAndMlp(layer, weights, eps, attn_out.narrow(0, begin, count), hidden_part);
+    throw InputError(
+        fmt::format("sequence {} has {} tokens, but the model has {} positions ({}): shorten it",
+                    sequence, length, spec.max_positions, spec.positions_limit));
   }
 }
 
@@ -116,6 +49,13 @@ LayerLoop::LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::De
                      at::ScalarType dtype, const LoopOptions& options)
     : checkpoint_(checkpoint), spec_(spec), device_(device), dtype_(dtype), options_(options) {
   OSCAR_CHECK(options.token_chunk > 0 && options.query_chunk > 0);
+  const auto latent = [](const LayerSpec& layer) { return layer.attention.latent.has_value(); };
+  if (options.in_latent_space && std::ranges::any_of(spec.layers, latent)) {
+    seen_layers_ = spec.layers;
+    for (LayerSpec& layer : seen_layers_) {
+      if (latent(layer)) layer.attention = InLatentSpace(layer.attention);
+    }
+  }
   UseExactArithmetic();
 }
 
@@ -131,7 +71,9 @@ at::Tensor LayerLoop::Embed(const std::vector<std::vector<int32_t>>& sequences) 
           s, outside - sequences[s].begin(), *outside, spec_.vocab_size - 1));
     }
   }
-  return GatherRows(checkpoint_, spec_.embedding, sequences, {device_, dtype_});
+  at::Tensor rows = GatherRows(checkpoint_, spec_.embedding, sequences, {device_, dtype_});
+  Scale(rows, spec_.embedding_multiplier, spec_.round_embedding_multiplier);
+  return rows;
 }
 
 void LayerLoop::Run(at::Tensor& hidden, const std::vector<int64_t>& sequence_lengths,
@@ -157,28 +99,23 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
                 hidden.is_contiguous());
   }
 
-  const RopePositions positions(spec_, sequence_lengths, {device_, dtype_});
-  WeightStream stream(checkpoint_, spec_, {device_, dtype_},
-                      {.first_layer = first_layer,
-                       .last_attention_only = !options_.need_final_hidden,
-                       .prefetch = options_.prefetch,
-                       .read = options_.read});
-  for (size_t index = first_layer; index < spec_.layers.size(); ++index) {
-    {
-      const LayerWeights weights = stream.Next();
-      const LayerSpec& layer = spec_.layers[index];
-      observer.OnLayerBegin(layer);
-      for (const Span& span : spans) {
-        for (size_t s = 0; s < streams.size(); ++s) {
-          const int64_t first_row = span.first_token - (s == 0 ? 0 : lead_tokens);
-          if (first_row < 0) break;
-          RunSpan(*this, span, index, s, weights, positions, sequence_lengths, observer,
-                  streams[s].narrow(0, first_row, span.num_tokens));
-        }
-      }
-      observer.OnLayerEnd(layer);
-    }
+  LayerPass pass(*this, streams, sequence_lengths, lead_tokens, first_layer, observer);
+  const WeightStreamOptions stream_options{.first_layer = first_layer,
+                                           .last_attention_only = !options_.need_final_hidden,
+                                           .prefetch = options_.prefetch,
+                                           .read = options_.read,
+                                           .expert_bytes = options_.expert_bytes};
+  WeightStream stream(checkpoint_, spec_, {device_, dtype_}, stream_options);
+  const std::vector<const LayerSpec*> layers = LayersToRun(spec_, stream_options);
+  size_t index = first_layer;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    pass.RunLayer(*layers[i], index, stream.Next(), stream, spans);
+    const bool step_done =
+        i + 1 == layers.size() ||
+        (layers[i + 1]->has_cache() && layers[i + 1]->layer_id > spec_.layers[index].layer_id);
+    if (!step_done) continue;
     if (!after_layer(index)) return;
+    ++index;
   }
 }
 

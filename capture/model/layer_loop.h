@@ -24,14 +24,21 @@ namespace oscar {
 // observer that keeps one of these tensors keeps its memory: their storage is not used again.
 struct AttentionView {
   const LayerSpec& layer;
-  size_t layer_index;          // in ModelSpec::layers
+  size_t layer_index;          // in ModelSpec::layers: layers without a cache do not count
   int64_t sequence;            // index into the sequences given to Run
   int64_t first_token;         // of the sequence, in the concatenation of all sequences
   const at::Tensor& q;         // [T, num_q_heads, head_dim], after QK-norm and rope
   const at::Tensor& k;         // [T, num_kv_heads, head_dim], after QK-norm and rope
-  const at::Tensor& v;         // [T, num_kv_heads, v_head_dim], as it leaves its projection
-  const at::Tensor& attn_out;  // [T, num_q_heads, v_head_dim], before o_proj
+  const at::Tensor& v;         // [T, num_kv_heads, v_head_dim], as it enters the cache
+  const at::Tensor& attn_out;  // [T, num_q_heads, v_head_dim], before an output gate and o_proj
   size_t stream = 0;           // which of the hidden states given to Run
+  at::Tensor sinks = {};       // [num_q_heads], where the layer has them
+  // Of latent attention, what the cache holds: k and v above are expanded from these, or in latent
+  // space (LoopOptions) are c_kv both, with q to match and attn_out before W_UV; logits are then
+  // scale * (q . c_kv + q_pe . k_pe).
+  at::Tensor c_kv = {};  // [T, rank]
+  at::Tensor k_pe = {};  // [T, rope_dim], after rope
+  at::Tensor q_pe = {};  // [T, num_q_heads, rope_dim], in latent space
 };
 
 class LayerObserver {
@@ -41,6 +48,11 @@ class LayerObserver {
   // Whether this observer computes the attention of a stream itself: it then fills view.attn_out.
   virtual bool Attend(const AttentionView& /*view*/) { return false; }
   virtual void OnAttention(const AttentionView& view) = 0;  // once per sequence, in order
+  // Output of linear attention, which has no cache, for one sequence: [T, hidden_size].
+  virtual void OnLinearAttention(const LayerSpec& /*layer*/, const at::Tensor& /*out*/) {}
+  // How many tokens of the first stream chose each expert of a layer, whether it has a cache or
+  // not.
+  virtual void OnExperts(const LayerSpec& /*layer*/, const std::vector<int64_t>& /*tokens*/) {}
   virtual void OnLayerEnd(const LayerSpec& /*layer*/) {}
 };
 
@@ -57,6 +69,14 @@ struct LoopOptions {
   std::optional<at::ScalarType> cache_dtype = std::nullopt;
   ReadMode read = ReadMode::kAuto;  // of weights to a GPU
   bool prefetch = true;  // false: a layer is read when the one before is done, and alone in memory
+  // Whether observers see latent attention as its cache does, or with expanded heads.
+  bool in_latent_space = false;
+  // Of a run of experts, in the compute dtype: two runs are in memory at a time. One expert at
+  // least.
+  int64_t expert_bytes = int64_t{1} << 31;
+  // Of the sequences that Run is given; must outlive the loop. Needed by models whose layers see
+  // token ids (ModelSpec::per_layer_inputs); ModelSource sets it.
+  const std::vector<std::vector<int32_t>>* token_ids = nullptr;
 };
 
 class LayerLoop {
@@ -70,14 +90,14 @@ class LayerLoop {
   // max_positions.
   at::Tensor Embed(const std::vector<std::vector<int32_t>>& sequences) const;
 
-  // Runs layers first_layer, first_layer + 1, ... and updates each stream's hidden states [T_total,
-  // hidden_size] in place. Streams are the same tokens through the same weights, which are read
-  // once for all of them, and differ in how they attend (LayerObserver::Attend); within a few
-  // sequences they run one after another, in order. The streams after the first may all lack the
-  // tokens of the first few sequences, which then run in the first stream alone, before the others.
-  // A sequence never attends across its boundary;
-  // positions restart at 0. `after_layer` is called after each layer's OnLayerEnd with that layer
-  // applied to every stream (but see need_final_hidden); returning false stops the loop.
+  // Runs layers first_layer, first_layer + 1, ..., each with the uncached ones that follow it
+  // (StepLayers), and updates each stream's hidden states [T_total, hidden_size] in place. Streams
+  // are the same tokens through the same weights, which are read once for all of them, and differ
+  // in how they attend (LayerObserver::Attend); within a few sequences they run one after another,
+  // in order. The streams after the first may all lack the tokens of the first few sequences, which
+  // then run in the first stream alone, before the others. A sequence never attends across its
+  // boundary; positions restart at 0. `after_layer` is called after each layer's OnLayerEnd with
+  // that layer applied to every stream (but see need_final_hidden); returning false stops the loop.
   void Run(std::span<at::Tensor> streams, const std::vector<int64_t>& sequence_lengths,
            size_t first_layer, LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;
@@ -91,6 +111,10 @@ class LayerLoop {
   at::Tensor Logits(const at::Tensor& hidden) const;
 
   const ModelSpec& spec() const { return spec_; }
+  // The layers with a cache as observers see them: those of spec(), or in latent space.
+  const std::vector<LayerSpec>& seen_layers() const {
+    return seen_layers_.empty() ? spec_.layers : seen_layers_;
+  }
   at::Device device() const { return device_; }
   at::ScalarType dtype() const { return dtype_; }
   const LoopOptions& options() const { return options_; }
@@ -103,6 +127,7 @@ class LayerLoop {
   at::Device device_;
   at::ScalarType dtype_;
   LoopOptions options_;
+  std::vector<LayerSpec> seen_layers_;  // empty: those of spec_
 };
 
 }  // namespace oscar

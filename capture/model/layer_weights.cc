@@ -2,44 +2,134 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/model/layer_weights.h"
 
+#include <ATen/ops/linear.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <map>
+#include <string>
+
+#include "linalg/check.h"
+
 namespace oscar {
+namespace {
+
+// Tensors of one layer; those that several parts share are asked for once.
+class LayerLoader {
+ public:
+  explicit LayerLoader(WeightLoader& loader) : loader_(loader) {}
+
+  at::Tensor Load(const std::string& name) {
+    return name.empty() ? at::Tensor() : loader_.Load(name);
+  }
+
+  LinearWeights Load(const LinearSpec& linear) {
+    if (!linear.exists()) return {};
+    if (linear.whole()) return {Load(linear.weight), Load(linear.bias)};
+    return {Part(linear, linear.weight), Part(linear, linear.bias)};
+  }
+
+ private:
+  at::Tensor Part(const LinearSpec& linear, const std::string& name) {
+    if (name.empty()) return {};
+    const auto found = shared_.find(name);
+    const at::Tensor whole =
+        found != shared_.end() ? found->second : shared_.emplace(name, Load(name)).first->second;
+    return whole.narrow(0, linear.first_row, linear.out_features);
+  }
+
+  WeightLoader& loader_;
+  std::map<std::string, at::Tensor> shared_;
+};
+
+}  // namespace
+
+LinearWeights LoadLinear(WeightLoader& loader, const LinearSpec& linear) {
+  if (!linear.exists()) return {};
+  return {loader.Load(linear.weight),
+          linear.bias.empty() ? at::Tensor() : loader.Load(linear.bias)};
+}
+
+at::Tensor ApplyLinear(const LinearWeights& linear, const at::Tensor& x) {
+  return at::linear(x, linear.weight, linear.bias);
+}
+
+NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm) {
+  if (!norm.exists() || norm.kind == NormKind::kUnscaled) return {};
+  return {loader.Load(norm.weight), norm.bias.empty() ? at::Tensor() : loader.Load(norm.bias)};
+}
 
 LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attention_only) {
-  const auto load = [&](const LinearSpec& linear) -> LinearWeights {
-    return {loader.Load(linear.weight),
-            linear.bias.empty() ? at::Tensor() : loader.Load(linear.bias)};
-  };
+  LayerLoader parts(loader);
   const AttentionSpec& attention = layer.attention;
   LayerWeights weights;
-  weights.attention_norm = loader.Load(layer.attention_norm.weight);
-  weights.q = load(attention.q);
-  weights.k = load(attention.k);
-  weights.v = load(attention.v);
-  if (attention.qk_norm) {
-    weights.q_norm = loader.Load(attention.q_norm.weight);
-    weights.k_norm = loader.Load(attention.k_norm.weight);
+  weights.attention_only = attention_only;
+  weights.attention_norm = LoadNorm(loader, layer.attention_norm);
+  weights.q = parts.Load(attention.q);
+  if (!attention.shared_kv) {
+    weights.k = parts.Load(attention.k);
+    if (!attention.v_from_k) weights.v = parts.Load(attention.v);
+    weights.v_norm = LoadNorm(loader, attention.v_norm);
   }
+  if (attention.qk_norm) {
+    weights.q_norm = LoadNorm(loader, attention.q_norm);
+    if (!attention.shared_kv) weights.k_norm = LoadNorm(loader, attention.k_norm);
+  }
+  weights.sinks = parts.Load(attention.sinks);
+  if (attention.latent) weights.latent = LoadLatent(loader, *attention.latent);
+  if (layer.delta_net) weights.delta_net = LoadGatedDeltaNet(loader, *layer.delta_net);
   if (!attention_only) {
-    weights.o = load(attention.o);
-    weights.mlp_norm = loader.Load(layer.mlp_norm.weight);
-    weights.gate = load(layer.mlp.gate);
-    weights.up = load(layer.mlp.up);
-    weights.down = load(layer.mlp.down);
+    weights.o = parts.Load(attention.o);
+    weights.post_attention_norm = LoadNorm(loader, layer.post_attention_norm);
+    weights.mlp_norm = LoadNorm(loader, layer.mlp_norm);
+    weights.gate = parts.Load(layer.mlp.gate);
+    weights.up = parts.Load(layer.mlp.up);
+    weights.down = parts.Load(layer.mlp.down);
+    weights.post_mlp_norm = LoadNorm(loader, layer.post_mlp_norm);
+    if (const auto& input = layer.per_layer_input) {
+      weights.per_layer_gate = parts.Load(input->gate);
+      weights.per_layer_projection = parts.Load(input->projection);
+      weights.per_layer_norm = LoadNorm(loader, input->post_norm);
+    }
+    weights.scalar = parts.Load(layer.scalar);
+    if (layer.experts) weights.router = LoadRouter(loader, *layer.experts);
+    weights.mlp_out_norm = LoadNorm(loader, layer.mlp_out_norm);
+    weights.experts_in_norm = LoadNorm(loader, layer.experts_in_norm);
+    weights.experts_out_norm = LoadNorm(loader, layer.experts_out_norm);
   }
   loader.Finish();
   return weights;
 }
 
+void LayerWeights::DropMixer() {
+  q = k = v = o = {};
+  delta_net = {};
+  latent = {};
+}
+
+std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
+                                          const WeightStreamOptions& options) {
+  std::vector<const LayerSpec*> layers;
+  for (size_t index = options.first_layer; index < spec.layers.size(); ++index) {
+    const bool last = options.last_attention_only && index + 1 == spec.layers.size();
+    for (const LayerSpec* layer : StepLayers(spec, index)) {
+      layers.push_back(layer);
+      if (last && layer->has_cache()) return layers;
+    }
+  }
+  return layers;
+}
+
 WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const WeightTarget& target, const WeightStreamOptions& options)
-    : spec_(spec),
-      target_(target),
-      options_(options),
-      next_(options.first_layer),
-      loader_(checkpoint, target, options.read) {
+    : target_(target), options_(options), loader_(checkpoint, target, options.read) {
+  const std::vector<const LayerSpec*> layers = LayersToRun(spec, options);
+  for (const LayerSpec* layer : layers) {
+    const bool attention_only = options.last_attention_only && layer == layers.back();
+    parts_.push_back({layer, attention_only, std::nullopt});
+    if (!layer->experts || attention_only) continue;
+    for (const ExpertRun& run : Runs(*layer)) parts_.push_back({layer, false, run});
+  }
   if (options_.prefetch) Start();
 }
 
@@ -47,29 +137,48 @@ WeightStream::~WeightStream() {
   if (loading_.valid()) loading_.wait();
 }
 
-LayerWeights WeightStream::Next() {
+std::vector<ExpertRun> WeightStream::Runs(const LayerSpec& layer) const {
+  return SplitExperts(*layer.experts, static_cast<int64_t>(c10::elementSize(target_.dtype)),
+                      options_.expert_bytes);
+}
+
+size_t WeightStream::NumRuns(const LayerSpec& layer) const { return Runs(layer).size(); }
+
+WeightStream::Loaded WeightStream::Take() {
   if (!options_.prefetch) Start();
-  LayerWeights weights = loading_.get();
+  Loaded part = loading_.get();
   ++next_;
   if (options_.prefetch) Start();
-  return weights;
+  return part;
+}
+
+LayerWeights WeightStream::Next() {
+  OSCAR_CHECK(!parts_[next_].run);
+  return Take().layer;
+}
+
+ExpertWeights WeightStream::NextExperts() {
+  OSCAR_CHECK(parts_[next_].run.has_value());
+  return Take().experts;
 }
 
 void WeightStream::Start() {
-  if (next_ >= spec_.layers.size()) return;
-  const LayerSpec& layer = spec_.layers[next_];
-  const bool attention_only = options_.last_attention_only && next_ + 1 == spec_.layers.size();
-  // The device may be far behind. What it has been told so far ends the use of the layer before;
-  // waiting for that keeps a third layer from being allocated.
+  if (next_ >= parts_.size()) return;
+  const Part& part = parts_[next_];
+  // The device may be far behind. What it has been told so far ends the use of the part before;
+  // waiting for that keeps a third part from being allocated.
   std::shared_ptr<c10::Event> previous_done;
   if (!target_.device.is_cpu()) {
     previous_done = std::make_shared<c10::Event>(target_.device.type());
     previous_done->record(
         c10::impl::VirtualGuardImpl(target_.device.type()).getStream(target_.device));
   }
-  loading_ = std::async(std::launch::async, [this, &layer, attention_only, previous_done] {
+  loading_ = std::async(std::launch::async, [this, &part, previous_done]() -> Loaded {
     if (previous_done) previous_done->synchronize();
-    return LoadLayer(loader_, layer, attention_only);
+    if (!part.run) return {LoadLayer(loader_, *part.layer, part.attention_only), {}};
+    Loaded loaded{{}, LoadExperts(loader_, *part.layer->experts, *part.run)};
+    loader_.Finish();
+    return loaded;
   });
 }
 

@@ -1,68 +1,109 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of one layer on the compute device, and their arrival in time: while a layer
-// computes, the next one is read and uploaded by a thread of its own. Trap: at most two layers are
-// in memory, which holds only if the caller drops a layer before it asks for the next.
+// The weights of one layer on the compute device, and their arrival in time: while a layer or a run
+// of its experts computes, the next part is read and uploaded by a thread of its own. Trap: at most
+// two parts are in memory, which holds only if the caller drops one before it asks for the next.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <future>
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "capture/model/experts.h"
+#include "capture/model/gated_delta_net.h"
+#include "capture/model/latent_attention.h"
+#include "capture/model/linear_weights.h"
 #include "capture/model/model_spec.h"
 #include "capture/model/weight_loader.h"
 
 namespace oscar {
 
-struct LinearWeights {
-  at::Tensor weight;  // [out_features, in_features]
-  at::Tensor bias;    // [out_features], undefined for none
+struct NormWeights {
+  at::Tensor weight, bias;  // [size]; undefined where the norm has none
 };
 
 // All in the compute dtype on the compute device. Undefined: not part of the layer, or not asked
 // for.
 struct LayerWeights {
-  at::Tensor attention_norm, mlp_norm;  // [hidden_size]
+  NormWeights attention_norm, post_attention_norm, mlp_norm, post_mlp_norm;  // [hidden_size]
   LinearWeights q, k, v, o;
-  at::Tensor q_norm, k_norm;  // [head_dim]
+  NormWeights q_norm, k_norm, v_norm;  // [head_dim], or [heads head_dim]
+  at::Tensor sinks;                    // [num_q_heads]
   LinearWeights gate, up, down;
+  LinearWeights per_layer_gate, per_layer_projection;
+  NormWeights per_layer_norm;  // [hidden_size]
+  at::Tensor scalar;           // [1]
+  RouterWeights router;        // the experts themselves come after the layer
+  NormWeights mlp_out_norm, experts_in_norm, experts_out_norm;  // [hidden_size]
+  GatedDeltaNetWeights delta_net;
+  LatentWeights latent;
+
+  // Lets go of what is behind the layer once its tokens are mixed: attention or linear attention.
+  void DropMixer();
+
+  bool attention_only = false;  // nothing behind the attention was asked for
 };
 
 // `attention_only`: no more than q, k, v need.
 LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attention_only = false);
 
+NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm);
+
 struct WeightStreamOptions {
-  size_t first_layer = 0;
+  size_t first_layer = 0;  // layer index; its step begins with that layer's uncached ones
   bool last_attention_only = false;
   bool prefetch = true;  // false: one layer in memory instead of two
   ReadMode read = ReadMode::kAuto;
+  int64_t expert_bytes = int64_t{1} << 31;  // of a run of experts, in the compute dtype
 };
 
-// Hands out layers first_layer, first_layer + 1, ... Not thread-safe; the checkpoint and spec must
-// outlive it.
+// What runs from that layer index on, uncached layers included; to the last layer with a cache if
+// `last_attention_only`.
+std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
+                                          const WeightStreamOptions& options);
+
+// Hands out LayersToRun one after the other, and after a layer with experts those, run after run.
+// Not thread-safe; the checkpoint and spec must outlive it.
 class WeightStream {
  public:
   WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target,
                const WeightStreamOptions& options);
   ~WeightStream();  // waits for a load under way
 
-  // The next layer, waiting for it if it is not there yet; starts on the one after. The layer
-  // handed out before must have been dropped and its last kernel been launched. Throws what the
-  // loading threw.
+  // The next layer, waiting for it if it is not there yet; starts on the part after it. The part
+  // handed out before must have been dropped (of a layer with experts: its mixer) and its last
+  // kernel been launched. Throws what the loading threw.
   LayerWeights Next();
+  // The next run of experts of the layer handed out last, of which there are NumRuns.
+  ExpertWeights NextExperts();
+  size_t NumRuns(const LayerSpec& layer) const;
 
  private:
+  struct Part {
+    const LayerSpec* layer;
+    bool attention_only;
+    std::optional<ExpertRun> run;  // of the layer's experts; nothing: the layer without them
+  };
+  struct Loaded {
+    LayerWeights layer;
+    ExpertWeights experts;
+  };
+  std::vector<ExpertRun> Runs(const LayerSpec& layer) const;
   void Start();  // loading next_
+  Loaded Take();
 
-  const ModelSpec& spec_;
   WeightTarget target_;
   WeightStreamOptions options_;
-  size_t next_;
+  std::vector<Part> parts_;
+  size_t next_ = 0;      // in parts_
   WeightLoader loader_;  // used by the loading thread while loading_ is valid
-  std::future<LayerWeights> loading_;
+  std::future<Loaded> loading_;
 };
 
 }  // namespace oscar

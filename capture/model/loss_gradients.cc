@@ -3,6 +3,8 @@
 #include "capture/model/loss_gradients.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "capture/model/output_head.h"
 #include "capture/model/token_layout.h"
 #include "capture/model/weight_loader.h"
+#include "linalg/error.h"
 
 namespace oscar {
 namespace {
@@ -24,7 +27,7 @@ class NobodyWatches : public LayerObserver {
   void OnAttention(const AttentionView&) override {}
 };
 
-std::vector<int64_t> LengthsOf(const std::vector<std::vector<int32_t>>& sequences) {
+std::vector<int64_t> TextLengths(const std::vector<std::vector<int32_t>>& sequences) {
   std::vector<int64_t> lengths;
   for (const auto& sequence : sequences) lengths.push_back(static_cast<int64_t>(sequence.size()));
   return lengths;
@@ -46,6 +49,23 @@ at::Tensor HeadGradient(const OutputHead& head, const at::Tensor& hidden,
   return predicted > 0 ? leaf.grad() : hidden.new_zeros(hidden.sizes());
 }
 
+// Gradients flow through layers that this file knows, and no others.
+void CheckPlain(const ModelSpec& spec) {
+  const auto refuse = [&](int layer_id, const char* what) {
+    throw InputError(fmt::format(
+        "layer {} of this {} model {}: gradients of the loss, which Fisher weights need, are not "
+        "implemented for it; leave --fisher out",
+        layer_id, spec.model_type, what));
+  };
+  for (const LayerSpec& layer : spec.uncached) refuse(layer.layer_id, "has no KV cache of its own");
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.experts) refuse(layer.layer_id, "has experts");
+    if (layer.attention.latent) refuse(layer.layer_id, "has latent attention");
+    if (layer.per_layer_input || !layer.scalar.empty())
+      refuse(layer.layer_id, "has inputs of its own");
+  }
+}
+
 // Takes the gradient by what left the layer to the one by what entered it.  // [tokens,
 // hidden_size]
 at::Tensor ThroughLayer(const LayerSpec& layer, const LayerWeights& weights, double eps,
@@ -61,14 +81,16 @@ at::Tensor ThroughLayer(const LayerSpec& layer, const LayerWeights& weights, dou
              k = empty(spec.num_kv_heads, spec.head_dim),
              v = empty(spec.num_kv_heads, spec.v_head_dim),
              attended = empty(spec.num_q_heads, spec.v_head_dim);
-  ProjectQkv(layer, weights, eps, leaf, rope, q, k, v);
+  const at::Tensor gate = ProjectQkv(layer, weights, eps, leaf, rope, q, k, v);
   k.retain_grad();
   v.retain_grad();
   const LoopOptions options;
-  CausalAttention(spec, q, k, v, {options.query_chunk, options.whole_attention}, attended);
-  // As AddAttentionAndMlp, which changes in place what the norm's gradient needs.
-  const at::Tensor hidden = leaf.add(AttentionOutput(weights, attended));
-  hidden.add(MlpOutput(layer, weights, eps, hidden)).backward(gradient);
+  CausalAttention(spec, q, k, v, {options.query_chunk, options.whole_attention}, attended,
+                  weights.sinks);
+  // As FinishLayer, which changes in place what the norm's gradient needs.
+  const at::Tensor hidden = leaf.add(AttentionOutput(layer, weights, eps, attended, gate));
+  const at::Tensor mlp = MlpOutput(layer, weights, eps, layer.parallel ? leaf : hidden);
+  hidden.add(mlp).backward(gradient);
   of_layer.k.push_back(k.grad().cpu());
   of_layer.v.push_back(v.grad().cpu());
   return leaf.grad();
@@ -79,9 +101,10 @@ at::Tensor ThroughLayer(const LayerSpec& layer, const LayerWeights& weights, dou
 std::vector<CacheGradients> LossGradients(const Checkpoint& checkpoint, const ModelSpec& spec,
                                           at::Device device,
                                           const std::vector<std::vector<int32_t>>& sequences) {
+  CheckPlain(spec);
   const WeightTarget target{device, at::kFloat};
   const LayerLoop loop(checkpoint, spec, device, at::kFloat);
-  const std::vector<int64_t> lengths = LengthsOf(sequences);
+  const std::vector<int64_t> lengths = TextLengths(sequences);
   at::Tensor hidden = loop.Embed(sequences);
   std::vector<at::Tensor> entering = {hidden.to(at::kCPU, at::kFloat, false, /*copy=*/true)};
   NobodyWatches nobody;
@@ -111,7 +134,7 @@ std::vector<CacheGradients> LossGradients(const Checkpoint& checkpoint, const Mo
     loader.Finish();
     for (size_t i = 0; i < sequences.size(); ++i) {
       gradients[i] = ThroughLayer(layer, weights, spec.rms_norm_eps,
-                                  positions.Rows(layer.attention.rope, first_token[i], lengths[i]),
+                                  positions.Rows(layer.attention, first_token[i], lengths[i]),
                                   rows(entering[index], i).to(device), gradients[i], layers[index]);
     }
   }

@@ -6,28 +6,55 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <utility>
 
+#include "capture/checkpoint/weight_files.h"
 #include "capture/model/config_reader.h"
 #include "capture/model/families/families.h"
+#include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
-const Family& FindFamily(ConfigReader& config) {
-  const std::string model_type = config.String("model_type");
+const Family& FindFamily(const ConfigReader& config, std::string_view model_type) {
   const auto families = Families();
   const auto family = std::ranges::find(families, model_type, &Family::model_type);
   if (family == families.end()) {
     config.Fail("model_type", fmt::format("is not implemented. Supported: {}",
                                           fmt::join(SupportedModelTypes(), ", ")));
   }
-  if (const Json* names = config.Find("architectures")) {
-    if (!names->is_array() || names->size() != 1 || names->front() != family->architecture) {
-      config.Fail("architectures",
-                  fmt::format("is not implemented. Supported: [\"{}\"]", family->architecture));
+  return *family;
+}
+
+void CheckArchitecture(ConfigReader& config, std::string_view supported) {
+  const Json* names = config.Find("architectures");
+  if (names == nullptr) return;
+  if (!names->is_array() || names->size() != 1 || names->front() != supported) {
+    config.Fail("architectures", fmt::format("is not implemented. Supported: [\"{}\"]", supported));
+  }
+}
+
+// Releases bring the code that transformers has taken over since: fine if it is of the same model.
+void CheckAutoMap(ConfigReader& config, std::string_view architecture) {
+  const Json* map = config.Find("auto_map");
+  if (map == nullptr) return;
+  const std::string_view stem = architecture.substr(0, architecture.find("For"));
+  const auto fits = [&](const Json& value) {
+    if (!value.is_string()) return false;
+    const std::string name = value.get<std::string>();
+    return std::string_view(name).substr(name.rfind('.') + 1).starts_with(stem);
+  };
+  if (!map->is_object()) config.Fail("auto_map", "must be an object");
+  for (const auto& [key, value] : map->items()) {
+    if (key.starts_with("AutoModel") && !fits(value)) {
+      config.Fail("auto_map", fmt::format("is not implemented: the model runs Python code of its "
+                                          "own. Supported: classes of {}",
+                                          stem));
     }
   }
-  return *family;
 }
 
 // Only the stored tensors decide how weights are read; the config's word for it is kept for the
@@ -44,67 +71,159 @@ std::string ReadConfigDType(ConfigReader& config) {
   return dtype;
 }
 
-}  // namespace
+void MarkQuantizationRead(ConfigReader& config) {
+  for (const char* key : {"quantization_config", "compression_config"}) (void)config.Find(key);
+}
 
-ModelSpec ReadModelSpec(const Json& json, const SpecOptions& options, std::string_view what) {
-  ConfigReader config(json, std::string(what));
-  const Family& family = FindFamily(config);
-  if (config.Find("quantization_config") != nullptr) {
-    config.Fail("quantization_config",
-                "is not implemented: a weight format. Supported: plain BF16, F16, F32");
+// How weights are stored is the checkpoint's business; here, whether it can be read at all. Returns
+// fields that `options` let pass.
+std::vector<std::string> CheckQuantization(const Json& json, ConfigReader& config,
+                                           const SpecOptions& options) {
+  MarkQuantizationRead(config);
+  std::vector<std::string> unknown = QuantizationConfig::Read(json, config.what()).unknown_fields();
+  if (unknown.empty() && options.checkpoint != nullptr)  // of a file beside config.json
+    unknown = options.checkpoint->quantization().unknown_fields();
+  if (!unknown.empty() && !options.allow_unknown_config) {
+    throw InputError(fmt::format(
+        "{}: {} is an unknown field that may change the weights. If it does not, allow unknown "
+        "configuration fields",
+        config.what(), unknown.front()));
   }
+  return unknown;
+}
+
+std::string DescribeRopes(const ModelSpec& spec) {
+  std::vector<std::string> distinct;
+  for (const LayerSpec* layer : AllLayers(spec)) {
+    if (layer->delta_net) continue;
+    std::string text = DescribeRope(layer->attention.rope);
+    if (std::ranges::find(distinct, text) == distinct.end()) distinct.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(distinct, "; "));
+}
+
+// Families list all layers; observers and artifacts know those with a cache.
+void SplitLayers(const ConfigReader& config, ModelSpec& spec) {
+  std::vector<LayerSpec> all = std::exchange(spec.layers, {});
+  for (LayerSpec& layer : all)
+    (layer.has_cache() ? spec.layers : spec.uncached).push_back(std::move(layer));
+  if (spec.layers.empty())
+    config.Fail("num_hidden_layers", "leaves no layer with a KV cache: there is nothing to rotate");
+}
+
+float StoredFloat(DType dtype, const std::byte* at) {
+  if (dtype == DType::kF32) {
+    float value;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof(bits));
+  if (dtype == DType::kBF16) return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  const int exponent = bits >> 10 & 0x1F, mantissa = bits & 0x3FF;
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(mantissa), -24)
+                              : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+// A few numbers that whoever computes a softmax needs. What is wrong with the tensor, CheckTensors
+// says.
+void ReadSinks(const Checkpoint& checkpoint, AttentionSpec& attention) {
+  if (attention.sinks.empty() || !checkpoint.Contains(attention.sinks)) return;
+  const TensorView view = checkpoint.tensor(attention.sinks);
+  const size_t bytes = view.dtype == DType::kF32 ? 4 : 2;
+  const bool plain =
+      view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
+  if (!plain || view.data.size() != static_cast<size_t>(attention.num_q_heads) * bytes) return;
+  for (size_t i = 0; i < view.data.size(); i += bytes)
+    attention.sink_logits.push_back(StoredFloat(view.dtype, view.data.data() + i));
+}
+
+ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions& options) {
   ModelSpec spec = family.read(config);
+  SplitLayers(config, spec);
+  if (options.checkpoint != nullptr) {
+    for (LayerSpec& layer : spec.layers) ReadSinks(*options.checkpoint, layer.attention);
+  }
   spec.model_type = family.model_type;
+  spec.rope_description = DescribeRopes(spec);
   spec.config_dtype = ReadConfigDType(config);
   spec.ignored_config = config.Finish(options);
   return spec;
 }
 
+// The text part of a multimodal model. What the wrapper says of the head and of types holds where
+// the text part is silent.
+ModelSpec ReadWrapped(const Wrapper& wrapper, ConfigReader& outer, const SpecOptions& options) {
+  CheckArchitecture(outer, wrapper.architecture);
+  CheckAutoMap(outer, wrapper.architecture);
+  const Json* text = outer.Find("text_config");
+  if (text == nullptr || !text->is_object()) outer.Fail("text_config", "must be an object");
+  ConfigReader config(*text, outer.what() + ": text_config", options.checkpoint,
+                      /*wrapped=*/true);
+  if (const Json* tied = outer.Find("tie_word_embeddings"))
+    config.Default("tie_word_embeddings", *tied);
+  const std::string dtype = ReadConfigDType(outer);
+  if (!dtype.empty() && !config.Has("dtype") && !config.Has("torch_dtype"))
+    config.Default("dtype", dtype);
+  // Which of the two a release means is seen in what it stores.
+  const std::string stored_head = config.HeadName();
+  if (config.knows_names() && outer.Has("tie_word_embeddings") &&
+      config.Has("tie_word_embeddings")) {
+    config.Override("tie_word_embeddings", !config.Stores(stored_head));
+  }
+  MarkQuantizationRead(config);
+  const std::string model_type = config.String("model_type", wrapper.text_model_type);
+  (void)config.Find("architectures");  // of the text part alone; nobody looks at it
+  ModelSpec spec = ReadText(FindFamily(config, model_type), config, options);
+  spec.model_type = wrapper.model_type;
+  for (const std::string_view begin : OtherModalityTensors())
+    spec.skipped_prefixes.emplace_back(begin);
+  for (const std::string& field : outer.Finish(options, IsOtherModalityField))
+    spec.ignored_config.push_back(field);
+  return spec;
+}
+
+}  // namespace
+
+ModelSpec ReadModelSpec(const Json& json, const SpecOptions& options, std::string_view what) {
+  ConfigReader config(json, std::string(what), options.checkpoint);
+  const std::vector<std::string> unknown = CheckQuantization(json, config, options);
+  const std::string model_type = config.String("model_type");
+  const auto wrappers = Wrappers();
+  const auto wrapper = std::ranges::find(wrappers, model_type, &Wrapper::model_type);
+  ModelSpec spec;
+  if (wrapper != wrappers.end() && config.Has("text_config")) {
+    spec = ReadWrapped(*wrapper, config, options);
+  } else {
+    const Family& family = FindFamily(config, model_type);
+    CheckArchitecture(config, family.architecture);
+    CheckAutoMap(config, family.architecture);
+    spec = ReadText(family, config, options);
+  }
+  std::ranges::copy(unknown, std::back_inserter(spec.ignored_config));
+  return spec;
+}
+
 ModelSpec ReadModelSpec(const std::filesystem::path& model_directory, const SpecOptions& options) {
   const std::string path = (model_directory / "config.json").string();
-  return ReadModelSpec(ReadJsonFile(path), options, path);
+  const Json json = ReadJsonFile(path);
+  if (options.checkpoint != nullptr || !HasWeightFiles(model_directory))
+    return ReadModelSpec(json, options, path);
+  const Checkpoint checkpoint = Checkpoint::Open(model_directory);
+  SpecOptions with_names = options;
+  with_names.checkpoint = &checkpoint;
+  return ReadModelSpec(json, with_names, path);
 }
 
 std::vector<std::string> SupportedModelTypes() {
   std::vector<std::string> names;
   for (const Family& family : Families()) names.emplace_back(family.model_type);
+  for (const Wrapper& wrapper : Wrappers()) names.emplace_back(wrapper.model_type);
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
-}
-
-std::vector<TensorNeed> LayerTensors(const LayerSpec& layer, bool attention_only) {
-  std::vector<TensorNeed> needs;
-  const auto add_norm = [&](const NormSpec& norm) { needs.push_back({norm.weight, {norm.size}}); };
-  const auto add_linear = [&](const LinearSpec& linear) {
-    needs.push_back({linear.weight, {linear.out_features, linear.in_features}});
-    if (!linear.bias.empty()) needs.push_back({linear.bias, {linear.out_features}});
-  };
-  const AttentionSpec& attention = layer.attention;
-  add_norm(layer.attention_norm);
-  add_linear(attention.q);
-  add_linear(attention.k);
-  add_linear(attention.v);
-  if (attention.qk_norm) {
-    add_norm(attention.q_norm);
-    add_norm(attention.k_norm);
-  }
-  if (attention_only) return needs;
-  add_linear(attention.o);
-  add_norm(layer.mlp_norm);
-  add_linear(layer.mlp.gate);
-  add_linear(layer.mlp.up);
-  add_linear(layer.mlp.down);
-  return needs;
-}
-
-std::vector<TensorNeed> AllTensors(const ModelSpec& spec) {
-  std::vector<TensorNeed> needs = {{spec.embedding, {spec.vocab_size, spec.hidden_size}}};
-  for (const LayerSpec& layer : spec.layers) {
-    for (TensorNeed& need : LayerTensors(layer)) needs.push_back(std::move(need));
-  }
-  needs.push_back({spec.final_norm.weight, {spec.final_norm.size}});
-  if (!spec.tied_head)
-    needs.push_back({spec.head.weight, {spec.head.out_features, spec.head.in_features}});
-  return needs;
 }
 
 }  // namespace oscar

@@ -16,101 +16,159 @@
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/files/strict_json.h"
+#include "capture/model/delta_net_spec.h"
+#include "capture/model/experts_spec.h"
+#include "capture/model/latent_spec.h"
+#include "capture/model/linear_spec.h"
 #include "capture/model/rope_spec.h"
 
 namespace oscar {
 
-// y = x Wᵀ + b
-struct LinearSpec {
-  std::string weight;  // tensor name; [out_features, in_features]
-  std::string bias;    // tensor name; [out_features], or "" for none
-  int64_t in_features = 0, out_features = 0;
-};
-
-// RMSNorm with a plain weight.
-struct NormSpec {
-  std::string weight;  // tensor name; [size]
-  int64_t size = 0;
-};
-
+// Softmax attention over keys and values that a cache holds. The second part is what only some
+// families have.
 struct AttentionSpec {
   int64_t num_q_heads = 0, num_kv_heads = 0;
   int64_t head_dim = 0, v_head_dim = 0;
   double scale = 0;               // factor on q·k
   std::optional<int64_t> window;  // W: query i sees keys i-W+1 .. i; absent: 0 .. i
-  bool qk_norm = false;           // RMSNorm over head_dim of each q and k head, before rope
+  bool qk_norm = false;           // norm of q and k before rope: of each head, or, where the norm's
+                                  // size is that of all heads, of all heads together
   RopeSpec rope;
   LinearSpec q, k, v, o;
   NormSpec q_norm, k_norm;  // used if qk_norm
 
+  NormSpec v_norm = {};    // of each head of v
+  bool v_from_k = false;   // v is what k's projection gives, before k's norm and rope
+  double softcap = 0;      // c: a scaled logit x becomes c tanh(x / c); 0: there is none
+  std::string sinks = {};  // tensor name; [num_q_heads]: logits of a key without value; "": none
+  std::vector<float> sink_logits = {};  // their values, where the spec was read with a checkpoint
+  bool gated = false;  // q's projection gives [query | gate] of each head, so it has twice the
+                       // rows; o sees attn_out * sigmoid(gate)
+  double position_beta = 0;  // q is multiplied by 1 + beta ln(1 + floor(position / period))
+  int64_t position_period = 0;
+  std::optional<int> shared_kv = {};  // layer_id whose keys and values it reads; it has none itself
+  // Queries, keys and values come out of latents; q, k, v above do not exist. The geometry above is
+  // that of the expanded heads, whereas a cache holds the latent.
+  std::optional<LatentSpec> latent = {};
+
   int64_t gqa_ratio() const { return num_q_heads / num_kv_heads; }  // query heads per KV head
 };
 
-enum class Activation { kSilu };
-
-// down(activation(gate(x)) * up(x))
-struct MlpSpec {
-  int64_t intermediate_size = 0;
-  Activation activation = Activation::kSilu;
-  LinearSpec gate, up, down;
+// x += post_norm(projection(activation(gate(x)) * input)), where `input` is the layer's own part of
+// PerLayerInputsSpec (Gemma's "per-layer embeddings").
+struct PerLayerInputSpec {
+  LinearSpec gate, projection;  // hidden_size to dim, and back
+  NormSpec post_norm;
+  Activation activation = Activation::kGeluTanh;
 };
 
-// x += o(attention(norm(x))); x += mlp(norm(x))
+// x += m * post_attention_norm(o(attention(attention_norm(x))));
+// x += m * post_mlp_norm(mlp(mlp_norm(x)));  x *= scalar
+// A norm that does not exist leaves its input as it is.
 struct LayerSpec {
   int layer_id = 0;  // the checkpoint's own number
   NormSpec attention_norm;
   AttentionSpec attention;
   NormSpec mlp_norm;
   MlpSpec mlp;
+
+  NormSpec post_attention_norm = {}, post_mlp_norm = {};
+  double residual_multiplier = 1;  // m
+  bool parallel = false;           // the MLP sees attention_norm(x), of the same x
+  std::string scalar = {};         // tensor name; [1], or "" for none
+  std::optional<PerLayerInputSpec> per_layer_input = {};
+
+  // Instead of the MLP; or beside it, where the layer has both: then post_mlp_norm sees
+  // mlp_out_norm(mlp(mlp_norm(x))) + experts_out_norm(experts(experts_in_norm(x))).
+  std::optional<ExpertsSpec> experts = {};
+  NormSpec mlp_out_norm = {}, experts_in_norm = {}, experts_out_norm = {};
+  // Instead of attention; such a layer has no cache.
+  std::optional<GatedDeltaNetSpec> delta_net = {};
+
+  // Whether keys and values of its own go into a cache.
+  bool has_cache() const { return attention.num_kv_heads > 0 && !attention.shared_kv; }
+};
+
+// What each layer gets besides hidden states: for token t and layer i, of dim values,
+// (norm(projection(embedding(t)) * projection_scale)[i] + table[t][i] * table_scale) * sum_scale
+struct PerLayerInputsSpec {
+  std::string table;  // tensor name; [vocab_size, num_layers * dim]
+  int64_t vocab_size = 0, dim = 0, num_layers = 0;
+  double table_scale = 1, projection_scale = 1, sum_scale = 1;
+  LinearSpec projection;  // [num_layers * dim, hidden_size]
+  NormSpec norm;          // [dim]
 };
 
 struct ModelSpec {
   std::string model_type;  // "qwen3"
   int64_t hidden_size = 0, vocab_size = 0;
-  int64_t max_positions = 0;  // tokens; longer sequences are refused
-  double rms_norm_eps = 0;
+  int64_t max_positions = 0;                                // tokens; longer sequences are refused
+  std::string positions_limit = "max_position_embeddings";  // what sets that limit, and why
+  double rms_norm_eps = 0;                                  // of every norm
   std::string embedding;  // tensor name; [vocab_size, hidden_size]
   NormSpec final_norm;
   LinearSpec head;  // head.weight == embedding if tied
   bool tied_head = false;
+  // Layers with a KV cache of their own, by layer_id: what observers see, what gets a rotation. An
+  // index into them is what "layer index" means everywhere.
   std::vector<LayerSpec> layers;
-  std::string config_dtype;      // as the config says: "bfloat16", or "" if it does not
-  std::string rope_description;  // DescribeRope of the layers
-  std::vector<std::string>
-      skipped_suffixes;  // stored tensors with such an ending are legitimate and unused
+  std::vector<LayerSpec> uncached;  // the others, by layer_id; they run in their place, unseen
+  std::string config_dtype;         // as the config says: "bfloat16", or "" if it does not
+  std::string rope_description;     // DescribeRope of the layers
+  // Stored tensors with such an ending or beginning are legitimate and unused.
+  std::vector<std::string> skipped_suffixes, skipped_prefixes;
   std::vector<std::string> ignored_config;  // unknown fields let through by allow_unknown_config
+
+  double embedding_multiplier = 1;
+  bool round_embedding_multiplier = false;  // to the compute dtype, before it is applied (Gemma)
+  double logit_multiplier = 1;
+  double logit_softcap = 0;  // c: a logit x becomes c tanh(x / c), after the multiplier; 0: none
+  std::optional<PerLayerInputsSpec> per_layer_inputs = {};
 };
+
+// Why scales of keys and rotations of values cannot go into this attention's weights ("its values
+// come out of the projection of keys"), or "" if they can.
+std::string WhyNotFoldable(const AttentionSpec& attention);
+
+// All layers in the order they run.
+std::vector<const LayerSpec*> AllLayers(const ModelSpec& spec);
+// Those that run for one layer index: the layer itself, the uncached ones that follow it, and,
+// before the first, those in front of it.
+std::vector<const LayerSpec*> StepLayers(const ModelSpec& spec, size_t layer_index);
 
 struct SpecOptions {
   bool allow_unknown_config =
       false;  // lets a field pass that no table knows; a field known to matter never passes
+  // Its tensor names decide where releases of one family spell them differently (prefixes of
+  // multimodal wrappers, fused experts); null: the family's usual spelling.
+  const Checkpoint* checkpoint = nullptr;
 };
 
 // Reads config.json in either spelling. InputError naming `what` and the field for everything
 // missing, nonsensical, unknown or not implemented, with the list of what is supported.
 ModelSpec ReadModelSpec(const Json& config, const SpecOptions& options = {},
                         std::string_view what = "config.json");
+// Of a directory: looks at its tensor names, if it has any.
 ModelSpec ReadModelSpec(const std::filesystem::path& model_directory,
                         const SpecOptions& options = {});
 
 // Names of the model families that ReadModelSpec accepts, sorted.
 std::vector<std::string> SupportedModelTypes();
 
-// A tensor the model needs.
-struct TensorNeed {
-  std::string name;
-  std::vector<int64_t> shape;
-};
 // Of one layer; `attention_only`: no more than q, k, v need.
 std::vector<TensorNeed> LayerTensors(const LayerSpec& layer, bool attention_only = false);
 std::vector<TensorNeed> AllTensors(const ModelSpec& spec);  // embedding, layers, final norm, head
 
-// Every needed tensor is present with the right shape in BF16, F16 or F32, and every stored one is
-// needed or on the family's skip list: InputError naming the first few that are not. Reads no
-// weight.
+// Every needed tensor is present with the right shape, plain or in a weight format that is read,
+// and every stored one is part of one or on a skip list: InputError naming the first few that are
+// not.
 void CheckTensors(const ModelSpec& spec, const Checkpoint& checkpoint);
 
-// The type most bytes of the layers are stored in.
+// The plain type most bytes of the layers are stored in; where weights are quantized, that of what
+// is not.
 DType StoredDType(const ModelSpec& spec, const Checkpoint& checkpoint);
+
+// "BF16", or where weights are quantized "gptq 4-bit; F16": most bytes first.
+std::string DescribeStorage(const ModelSpec& spec, const Checkpoint& checkpoint);
 
 }  // namespace oscar

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "capture/model/attention.h"
 #include "capture/model/decoder_layer.h"
 #include "linalg/error.h"
 
@@ -16,19 +17,22 @@ namespace {
 
 // Some releases store lm_head.weight although the configuration ties it to the embedding.
 // Implementations differ in which one they take, so the two must be the same.
-void CheckStoredHead(const Checkpoint& checkpoint, const ModelSpec& spec) {
-  constexpr std::string_view kStoredHead = "lm_head.weight";
-  if (!checkpoint.Contains(kStoredHead)) return;
-  const TensorView head = checkpoint.tensor(kStoredHead),
+void Checstored_head(const Checkpoint& checkpoint, const ModelSpec& spec) {
+  std::string stored_head;
+  for (const char* name : {"lm_head.weight", "language_model.lm_head.weight"}) {
+    if (checkpoint.Contains(name)) stored_head = name;
+  }
+  if (stored_head.empty()) return;
+  const TensorView head = checkpoint.tensor(stored_head),
                    embedding = checkpoint.tensor(spec.embedding);
   const bool same = head.dtype == embedding.dtype && head.shape == embedding.shape &&
                     std::ranges::equal(head.data, embedding.data);
-  checkpoint.Release(kStoredHead);
+  checkpoint.Release(stored_head);
   if (!same) {
     throw InputError(
         fmt::format("{}: tie_word_embeddings is set, but {} is stored and differs from {}: set "
                     "tie_word_embeddings to what the model was trained with",
-                    checkpoint.directory().string(), kStoredHead, spec.embedding));
+                    checkpoint.directory().string(), stored_head, spec.embedding));
   }
 }
 
@@ -36,16 +40,21 @@ void CheckStoredHead(const Checkpoint& checkpoint, const ModelSpec& spec) {
 
 OutputHead::OutputHead(const Checkpoint& checkpoint, const ModelSpec& spec,
                        const WeightTarget& target)
-    : rms_norm_eps_(spec.rms_norm_eps) {
-  if (spec.tied_head) CheckStoredHead(checkpoint, spec);
+    : spec_(spec) {
+  if (spec.tied_head) Checstored_head(checkpoint, spec);
   WeightLoader loader(checkpoint, target);
-  norm_ = loader.Load(spec.final_norm.weight);
-  head_ = loader.Load(spec.head.weight);
+  norm_ = LoadNorm(loader, spec.final_norm);
+  head_.weight = loader.Load(spec.head.weight);
+  if (!spec.head.bias.empty()) head_.bias = loader.Load(spec.head.bias);
   loader.Finish();
 }
 
 at::Tensor OutputHead::Logits(const at::Tensor& hidden) const {
-  return at::linear(RmsNorm(hidden, norm_, rms_norm_eps_), head_);
+  const at::Tensor normed = Norm(spec_.final_norm, norm_, spec_.rms_norm_eps, hidden);
+  at::Tensor logits = at::linear(normed, head_.weight, head_.bias);
+  if (spec_.logit_multiplier != 1) logits.mul_(spec_.logit_multiplier);
+  SoftCap(spec_.logit_softcap, logits);
+  return logits;
 }
 
 }  // namespace oscar

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "capture/model/layer_weights.h"
 #include "capture/model/model_spec.h"
 #include "capture/model/weight_loader.h"
 
@@ -14,17 +15,17 @@ namespace oscar {
 
 class OutputHead {
  public:
-  // Reads final norm and head. InputError if the configuration ties the head to the embedding and
-  // the checkpoint stores another one.
+  // Keeps a reference to the spec. Reads final norm and head. InputError if the configuration ties
+  // the head to the embedding and the checkpoint stores another one.
   OutputHead(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target);
 
   // Final norm and head.  // [n, hidden_size] -> [n, vocab_size], compute dtype
   at::Tensor Logits(const at::Tensor& hidden) const;
 
  private:
-  double rms_norm_eps_;
-  at::Tensor norm_;  // [hidden_size]
-  at::Tensor head_;  // [vocab_size, hidden_size]
+  const ModelSpec& spec_;
+  NormWeights norm_;    // [hidden_size]
+  LinearWeights head_;  // [vocab_size, hidden_size]
 };
 
 }  // namespace oscar

@@ -11,84 +11,263 @@
 namespace oscar {
 namespace {
 
-constexpr std::string_view kSupported = "default, linear, llama3";
+constexpr std::string_view kSupported =
+    "default, linear, dynamic, llama3, yarn, longrope, proportional";
 
-// One of rope_scaling and rope_parameters; `theta` from outside of it, if any.
-RopeSpec ReadRopeObject(const Json& object, const std::string& what, std::optional<double> theta) {
-  ConfigReader reader(object, what);
-  for (const auto& [key, value] : object.items()) {
-    if (value.is_object()) {
-      reader.Fail(
-          key, fmt::format("is not implemented: a rotary embedding per layer type. Supported: {}",
-                           kSupported));
-    }
+// What stands outside of the object of settings.
+struct Outside {
+  std::optional<double> theta, partial;
+  std::optional<int64_t> original_max_positions;
+  int64_t max_positions = 0, head_dim = 0;
+};
+
+// transformers 5, get_mscale in _compute_yarn_parameters.
+double MScale(double factor, double mscale) {
+  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+std::vector<double> Factors(ConfigReader& reader, std::string_view key, int64_t pairs) {
+  const Json* list = reader.Find(key);
+  if (list == nullptr || !list->is_array() || static_cast<int64_t>(list->size()) != pairs)
+    reader.Fail(key, fmt::format("must be a list of {} numbers, one for each pair", pairs));
+  std::vector<double> factors;
+  for (const Json& value : *list) {
+    const double factor = value.is_number() ? value.get<double>() : 0;
+    if (!std::isfinite(factor) || factor <= 0)
+      reader.Fail(key, "must be a list of finite numbers above 0");
+    factors.push_back(factor);
   }
+  return factors;
+}
+
+class RopeReader {
+ public:
+  RopeReader(const Json& object, const std::string& what, const RopeOptions& options,
+             const Outside& outside)
+      : object_(object), reader_(object, what), options_(options), outside_(outside) {}
+
+  RopeConfig Read() {
+    const std::string type = Type();
+    RopeSpec& rope = result_.rope;
+    rope.layout = options_.layout;
+    ReadPart(type);
+    ReadTheta();
+    if (type == "linear") {
+      rope.kind = RopeKind::kLinear;
+      rope.factor = reader_.Positive("factor");
+    } else if (type == "dynamic") {
+      rope.kind = RopeKind::kDynamic;
+      rope.factor = reader_.Positive("factor");
+      rope.original_max_positions = outside_.max_positions;
+      if (rope.rotary_dim <= 2) reader_.Fail("rope_type", "needs more than one pair of dimensions");
+    } else if (type == "llama3") {
+      ReadLlama3();
+    } else if (type == "yarn") {
+      ReadYarn();
+    } else if (type == "longrope" || type == "su") {
+      ReadLongRope();
+    } else if (type == "proportional" && options_.default_partial) {
+      rope.kind = RopeKind::kProportional;
+      rope.factor = reader_.OptionalPositive("factor").value_or(1.0);
+    } else if (type != "default" && !(type == "mrope" && options_.text_of_mrope)) {
+      reader_.Fail(object_.contains("rope_type") ? "rope_type" : "type",
+                   fmt::format("is not implemented: rotary embedding '{}'. Supported: {}", type,
+                               kSupported));
+    }
+    if (rope.factor < 1) reader_.Fail("factor", "must be at least 1");
+    if (options_.position_scaling) {
+      result_.position_beta = reader_.OptionalPositive("llama_4_scaling_beta").value_or(0.0);
+      if (result_.position_beta > 0) ReadOriginal();
+      (void)reader_.Find("max_position_embeddings");  // a copy of the one outside
+    }
+    if (options_.text_of_mrope) {
+      for (const char* key : {"mrope_section", "mrope_interleaved"}) (void)reader_.Find(key);
+    }
+    reader_.Finish({});  // whatever is unknown, or belongs to another type
+    return result_;
+  }
+
+ private:
   // "type" is the spelling before transformers 4.45.
-  const std::string old_spelling = reader.String("type", "");
-  const std::string type =
-      reader.String("rope_type", old_spelling.empty() ? "default" : old_spelling);
-  if (!old_spelling.empty() && old_spelling != type) reader.Fail("type", "contradicts rope_type");
-
-  RopeSpec rope;
-  if (type == "linear") {
-    rope.kind = RopeKind::kLinear;
-    rope.factor = reader.Positive("factor");
-  } else if (type == "llama3") {
-    rope.kind = RopeKind::kLlama3;
-    rope.factor = reader.Positive("factor");
-    rope.low_freq_factor = reader.Positive("low_freq_factor");
-    rope.high_freq_factor = reader.Positive("high_freq_factor");
-    rope.original_max_positions = reader.Positions("original_max_position_embeddings");
-    if (rope.high_freq_factor <= rope.low_freq_factor) {
-      reader.Fail("high_freq_factor",
-                  fmt::format("must be above low_freq_factor {}", rope.low_freq_factor));
+  std::string Type() {
+    for (const auto& [key, value] : object_.items()) {
+      if (value.is_object()) {
+        reader_.Fail(key, fmt::format("is not implemented here: a rotary embedding per layer type. "
+                                      "Supported: {}",
+                                      kSupported));
+      }
     }
-  } else if (type != "default") {
-    reader.Fail(
-        object.contains("rope_type") ? "rope_type" : "type",
-        fmt::format("is not implemented: rotary embedding '{}'. Supported: {}", type, kSupported));
+    const std::string old_spelling = reader_.String("type", "");
+    const std::string type =
+        reader_.String("rope_type", old_spelling.empty() ? options_.default_type : old_spelling);
+    if (!old_spelling.empty() && old_spelling != type)
+      reader_.Fail("type", "contradicts rope_type");
+    return type;
   }
-  if (rope.factor < 1) reader.Fail("factor", "must be at least 1");
-  const auto own_theta = reader.OptionalPositive("rope_theta");
-  if (own_theta && theta && *own_theta != *theta) {
-    reader.Fail("rope_theta", fmt::format("contradicts the rope_theta {} beside it", *theta));
+
+  // transformers: dim = int(head_dim * partial_rotary_factor); proportional keeps whole heads.
+  void ReadPart(const std::string& type) {
+    const double head_dim = static_cast<double>(outside_.head_dim);
+    RopeSpec& rope = result_.rope;
+    rope.rotary_dim = outside_.head_dim;
+    if (!options_.default_partial) return;
+    std::optional<double> part = reader_.OptionalPositive("partial_rotary_factor");
+    if (part && outside_.partial && *part != *outside_.partial)
+      reader_.Fail("partial_rotary_factor",
+                   fmt::format("contradicts the {} outside of it", *outside_.partial));
+    if (!part) part = outside_.partial;
+    if (!part) part = options_.default_partial;
+    if (*part > 1) reader_.Fail("partial_rotary_factor", "must be at most 1");
+    if (type == "proportional") {
+      rope.turning_pairs = static_cast<int64_t>(std::floor(*part * head_dim / 2));
+      return;
+    }
+    rope.rotary_dim = static_cast<int64_t>(head_dim * *part);
+    if (rope.rotary_dim % 2 != 0 || rope.rotary_dim == 0) {
+      reader_.Fail(
+          "partial_rotary_factor",
+          fmt::format("makes {} dimensions turn, which must be even and above 0", rope.rotary_dim));
+    }
   }
-  if (own_theta) theta = own_theta;
-  if (!theta) reader.Fail("rope_theta", "is missing: a number is needed");
-  rope.theta = *theta;
-  reader.Finish({});  // partial_rotary_factor and whatever is unknown
-  return rope;
+
+  void ReadTheta() {
+    const auto own = reader_.OptionalPositive("rope_theta");
+    if (own && outside_.theta && *own != *outside_.theta) {
+      reader_.Fail("rope_theta",
+                   fmt::format("contradicts the rope_theta {} beside it", *outside_.theta));
+    }
+    const auto theta = own ? own : outside_.theta ? outside_.theta : options_.default_theta;
+    if (!theta) reader_.Fail("rope_theta", "is missing: a number is needed");
+    result_.rope.theta = *theta;
+  }
+
+  // The value outside has priority (transformers 5, standardize_rope_params).
+  void ReadOriginal() {
+    std::optional<int64_t> own;
+    if (reader_.Find("original_max_position_embeddings") != nullptr)
+      own = reader_.Positions("original_max_position_embeddings");
+    if (own && outside_.original_max_positions && *own != *outside_.original_max_positions) {
+      reader_.Fail(
+          "original_max_position_embeddings",
+          fmt::format("contradicts the {} outside of it", *outside_.original_max_positions));
+    }
+    if (!own) own = outside_.original_max_positions;
+    result_.rope.original_max_positions = own.value_or(outside_.max_positions);
+  }
+
+  void ReadLlama3() {
+    RopeSpec& rope = result_.rope;
+    rope.kind = RopeKind::kLlama3;
+    rope.factor = reader_.Positive("factor");
+    rope.low_freq_factor = reader_.Positive("low_freq_factor");
+    rope.high_freq_factor = reader_.Positive("high_freq_factor");
+    ReadOriginal();
+    if (rope.high_freq_factor <= rope.low_freq_factor) {
+      reader_.Fail("high_freq_factor",
+                   fmt::format("must be above low_freq_factor {}", rope.low_freq_factor));
+    }
+  }
+
+  void ReadYarn() {
+    RopeSpec& rope = result_.rope;
+    rope.kind = RopeKind::kYarn;
+    rope.factor = reader_.Positive("factor");
+    rope.beta_fast = reader_.OptionalPositive("beta_fast").value_or(32.0);
+    rope.beta_slow = reader_.OptionalPositive("beta_slow").value_or(1.0);
+    rope.truncate = reader_.Bool("truncate", true);
+    ReadOriginal();
+    const auto mscale = reader_.OptionalNumber("mscale");
+    const auto all_dim = reader_.OptionalNumber("mscale_all_dim");
+    result_.mscale_all_dim = all_dim.value_or(0.0);
+    double factor = MScale(rope.factor, 1.0);
+    if (mscale.value_or(0) != 0 && all_dim.value_or(0) != 0)
+      factor = MScale(rope.factor, *mscale) / MScale(rope.factor, *all_dim);
+    rope.attention_factor = reader_.OptionalPositive("attention_factor").value_or(factor);
+    if (rope.beta_fast < rope.beta_slow)
+      reader_.Fail("beta_fast", fmt::format("must be above beta_slow {}", rope.beta_slow));
+    if (rope.theta <= 1) reader_.Fail("rope_theta", "must be above 1");
+  }
+
+  // The factor on cosines is that of the whole context, in short sequences too.
+  void ReadLongRope() {
+    RopeSpec& rope = result_.rope;
+    rope.kind = RopeKind::kLongRope;
+    rope.short_factor = Factors(reader_, "short_factor", rope.rotary_dim / 2);
+    rope.long_factor = Factors(reader_, "long_factor", rope.rotary_dim / 2);
+    ReadOriginal();
+    const double original = static_cast<double>(rope.original_max_positions);
+    const double factor = reader_.OptionalPositive("factor").value_or(
+        static_cast<double>(outside_.max_positions) / original);
+    const double attention =
+        factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original));
+    rope.attention_factor = reader_.OptionalPositive("attention_factor").value_or(attention);
+    if (!std::isfinite(rope.attention_factor))
+      reader_.Fail("original_max_position_embeddings", "must be above 1");
+  }
+
+  const Json& object_;
+  ConfigReader reader_;
+  const RopeOptions& options_;
+  const Outside& outside_;
+  RopeConfig result_;
+};
+
+// The member of rope_parameters for the layer type, or rope_parameters itself.
+const Json* Parameters(ConfigReader& config, const std::string& layer_type) {
+  const Json* all = config.Find("rope_parameters");
+  if (all == nullptr || layer_type.empty() || !all->is_object()) return all;
+  bool nested = false;
+  for (const auto& [key, value] : all->items()) nested |= value.is_object();
+  if (!nested && !all->empty())
+    config.Fail("rope_parameters", "must have an object for each layer type");
+  if (!nested) return nullptr;
+  for (const auto& [key, value] : all->items()) {
+    if (key != "full_attention" && key != "sliding_attention" && key != "chunked_attention")
+      config.Fail("rope_parameters", fmt::format("has {} beside layer types", key));
+  }
+  const auto found = all->find(layer_type);
+  if (found == all->end() || !found->is_object())
+    config.Fail("rope_parameters", fmt::format("lacks the settings of {} layers", layer_type));
+  return &*found;
+}
+
+bool Same(const RopeConfig& a, const RopeConfig& b) {
+  return a.rope == b.rope && a.position_beta == b.position_beta;
 }
 
 }  // namespace
 
-RopeSpec ReadRope(ConfigReader& config, int64_t head_dim, std::optional<double> default_theta) {
-  std::optional<double> theta = config.OptionalPositive("rope_theta");
-  const Json* scaling = config.Find("rope_scaling");
-  const Json* parameters = config.Find("rope_parameters");
-  const auto read = [&](const Json& object, const char* key) {
-    return ReadRopeObject(object, fmt::format("{}: {}", config.what(), key), theta);
-  };
-  if (!theta &&
-      (parameters == nullptr || !parameters->is_object() || !parameters->contains("rope_theta"))) {
-    theta = default_theta;
+RopeConfig ReadRope(ConfigReader& config, int64_t head_dim, const RopeOptions& options) {
+  Outside outside;
+  outside.head_dim = head_dim;
+  outside.max_positions = config.Positions("max_position_embeddings");
+  outside.theta = config.OptionalPositive(options.theta_field);
+  if (options.default_partial) {
+    outside.partial = config.OptionalPositive("partial_rotary_factor");
+    if (const auto dims = config.OptionalSize("rotary_dim"); dims && !outside.partial)
+      outside.partial = static_cast<double>(*dims) / static_cast<double>(head_dim);
   }
-  RopeSpec rope;
-  if (parameters != nullptr) {
-    rope = read(*parameters, "rope_parameters");
-    theta = rope.theta;
-    if (scaling != nullptr && !(read(*scaling, "rope_scaling") == rope)) {
-      config.Fail("rope_scaling", "contradicts rope_parameters");
-    }
-  } else if (scaling != nullptr) {
-    rope = read(*scaling, "rope_scaling");
-  } else {
-    rope.theta = theta ? *theta : config.Positive("rope_theta");
-  }
+  if (config.Has("original_max_position_embeddings"))
+    outside.original_max_positions = config.Positions("original_max_position_embeddings");
   if (head_dim % 2 != 0)
     config.Fail("head_dim", fmt::format("must be even for a rotary embedding, is {}", head_dim));
-  rope.rotary_dim = head_dim;
-  return rope;
+
+  const Json* scaling = options.scaled ? config.Find("rope_scaling") : nullptr;
+  const Json* parameters = Parameters(config, options.layer_type);
+  const auto read = [&](const Json& object, const char* key) {
+    return RopeReader(object, fmt::format("{}: {}", config.what(), key), options, outside).Read();
+  };
+  if (parameters == nullptr) {
+    static const Json kNothing = Json::object();
+    if (scaling == nullptr && !outside.theta && !options.default_theta)
+      config.Fail(options.theta_field, "is missing: a number is needed");
+    return read(scaling == nullptr ? kNothing : *scaling, "rope_scaling");
+  }
+  const RopeConfig result = read(*parameters, "rope_parameters");
+  outside.theta = result.rope.theta;
+  if (scaling != nullptr && !Same(read(*scaling, "rope_scaling"), result))
+    config.Fail("rope_scaling", "contradicts rope_parameters");
+  return result;
 }
 
 }  // namespace oscar

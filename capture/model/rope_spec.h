@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotary position embeddings as data: which dimensions turn, and how fast. "half" layout only:
-// dimension i of the rotary part is paired with i + rotary_dim/2. Trap: the pair (theta, rope_type)
-// is spelled twice in the wild, rope_theta + rope_scaling and rope_parameters; both must end in the
-// same RopeSpec. Source: transformers 5, modeling_rope_utils.py.
+// Rotary position embeddings as data: which dimensions turn, and how fast. Trap: some depend on how
+// long the sequence is (dynamic, longrope), so frequencies are asked for with a length. Source:
+// transformers 5, modeling_rope_utils.py.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +12,57 @@
 
 namespace oscar {
 
-enum class RopeKind { kDefault, kLinear, kLlama3 };
+enum class RopeKind {
+  kDefault,
+  kLinear,
+  kLlama3,
+  kDynamic,       // theta grows with sequences longer than original_max_positions
+  kYarn,          // arXiv 2309.00071
+  kLongRope,      // arXiv 2402.13753: a factor for each pair, one list for short sequences, one for
+                  // long
+  kProportional,  // the first turning_pairs of a whole head turn, the others stand still
+  kNone,          // no rotary embedding at all
+};
+
+// Which two dimensions of the rotary part are one complex number.
+enum class RopeLayout {
+  kHalf,         // i and i + rotary_dim / 2
+  kInterleaved,  // 2i and 2i + 1
+};
 
 struct RopeSpec {
   RopeKind kind = RopeKind::kDefault;
   double theta = 10000.0;         // base of the geometric series of frequencies
-  double factor = 1.0;            // kLinear, kLlama3: how much slower the (low) frequencies turn
+  double factor = 1.0;            // how much slower the (low) frequencies turn
   double low_freq_factor = 1.0;   // kLlama3: wavelengths above original / low are slowed by factor,
   double high_freq_factor = 4.0;  //          below original / high are kept, between are blended
-  int64_t original_max_positions = 0;  // kLlama3: context length before scaling, in tokens
+  int64_t original_max_positions = 0;  // context length before scaling, in tokens
   int64_t rotary_dim = 0;              // leading dimensions of a head that turn; even
+  RopeLayout layout = RopeLayout::kHalf;
+  double attention_factor = 1.0;             // on cosines and sines
+  double beta_fast = 32.0, beta_slow = 1.0;  // kYarn: rotations within the original context above
+                                             // which a pair is kept, below which it is slowed
+  bool truncate = true;                      // kYarn: the range between is of whole pairs
+  int64_t turning_pairs = 0;                 // kProportional
+  std::vector<double> short_factor = {}, long_factor = {};  // kLongRope  // [rotary_dim / 2]
   bool operator==(const RopeSpec&) const = default;
 };
 
-// Radians per token of each pair, computed in float64.  // [rotary_dim / 2]
-std::vector<double> InverseFrequencies(const RopeSpec& rope);
+// Pairs of a head that turn, standing ones of kProportional included; 0 for kNone.
+int64_t NumPairs(const RopeSpec& rope);
+
+// The two dimensions of pair i.
+struct RopePair {
+  int64_t first = 0, second = 0;
+};
+RopePair PairOf(const RopeSpec& rope, int64_t i);
+
+// Sequences of the same class have the same frequencies: 0, but for the long ones of kDynamic and
+// kLongRope.
+int64_t LengthClass(const RopeSpec& rope, int64_t sequence_length);
+
+// Radians per token of each pair in a sequence of that length, computed in float64.  // [NumPairs]
+std::vector<double> InverseFrequencies(const RopeSpec& rope, int64_t sequence_length = 0);
 
 // "default theta=1e+06", "llama3 theta=500000 factor=8 low=1 high=4 original=8192": what is really
 // applied.

@@ -1,62 +1,95 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint against its ModelSpec, by names, shapes and types: declared in model_spec.h.
+// A checkpoint against its ModelSpec, by names, shapes and types: also declared in model_spec.h. Trap: a
+// tensor is used if any dense weight is made of it, under whatever name (weight_storage.h).
+#include "capture/model/tensor_check.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "capture/model/model_spec.h"
+#include "capture/checkpoint/weight_storage.h"
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
-bool IsPlain(DType dtype) {
-  return dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32;
+// The rows of an embedding table are gathered one by one, out of the file.
+bool IsTable(const ModelSpec& spec, const std::string& name) {
+  return name == spec.embedding || (spec.per_layer_inputs && name == spec.per_layer_inputs->table);
 }
 
-std::string Problem(const TensorNeed& need, const Checkpoint& checkpoint) {
-  if (!checkpoint.Contains(need.name)) {
+// Adds the stored tensors that make up `need`; returns what is wrong with them, or "".
+std::string Problem(const ModelSpec& spec, const TensorNeed& need, const Checkpoint& checkpoint,
+                    std::set<std::string>& used) {
+  used.insert(need.name);
+  if (!StoresWeight(checkpoint, need.name)) {
     return fmt::format("tensor {} is missing, expected [{}]", need.name,
                        fmt::join(need.shape, ", "));
   }
-  const TensorInfo& info = checkpoint.info(need.name);
-  if (info.shape != need.shape) {
-    return fmt::format("tensor {} has shape [{}], expected [{}] from the configuration", need.name,
-                       fmt::join(info.shape, ", "), fmt::join(need.shape, ", "));
-  }
-  if (!IsPlain(info.dtype)) {
-    return fmt::format(
-        "tensor {} is stored as {}, a weight format that is not implemented. Supported: BF16, F16, "
-        "F32",
-        need.name, DTypeName(info.dtype));
+  try {
+    const WeightStorage storage = FindWeightStorage(checkpoint, need.name);
+    for (const WeightPart& part : storage.parts) used.insert(part.name);
+    used.insert(storage.also_read.begin(), storage.also_read.end());
+    if (storage.shape != need.shape) {
+      return fmt::format("tensor {} has shape [{}], expected [{}] from the configuration",
+                         need.name, fmt::join(storage.shape, ", "), fmt::join(need.shape, ", "));
+    }
+    if (!storage.plain() && IsTable(spec, need.name)) {
+      return fmt::format("tensor {} is stored as {}, which is not implemented for an embedding",
+                         need.name, storage.scheme.name);
+    }
+  } catch (const InputError& error) {
+    return error.what();
   }
   return "";
 }
 
+// Some packers write a bias of zeros for every linear layer.
+bool IsZeroBias(const Checkpoint& checkpoint, const std::string& name) {
+  constexpr std::string_view kBias = "bias";
+  if (checkpoint.quantization().plain() || !name.ends_with(".bias")) return false;
+  if (!checkpoint.Contains(name.substr(0, name.size() - kBias.size()) + "qweight")) return false;
+  return std::ranges::all_of(checkpoint.tensor(name).data,
+                             [](std::byte value) { return value == std::byte{0}; });
+}
+
+bool IsSkipped(const ModelSpec& spec, const Checkpoint& checkpoint, const std::string& name) {
+  return std::ranges::any_of(spec.skipped_suffixes,
+                             [&](const auto& suffix) { return name.ends_with(suffix); }) ||
+         std::ranges::any_of(spec.skipped_prefixes,
+                             [&](const auto& prefix) { return name.starts_with(prefix); }) ||
+         (!checkpoint.quantization().plain() && IsActivationScale(name)) ||
+         IsZeroBias(checkpoint, name);
+}
+
 }  // namespace
+
+std::vector<std::string> TensorProblems(const ModelSpec& spec, const Checkpoint& checkpoint) {
+  std::vector<std::string> problems;
+  std::set<std::string> used;
+  for (const TensorNeed& need : AllTensors(spec)) {
+    const std::string problem = Problem(spec, need, checkpoint, used);
+    if (!problem.empty()) problems.push_back(problem);
+  }
+  for (const std::string& name : checkpoint.names()) {
+    if (used.contains(name) || IsSkipped(spec, checkpoint, name)) continue;
+    problems.push_back(
+        fmt::format("tensor {} is in the checkpoint but not part of a {} model of {} layers", name,
+                    spec.model_type, AllLayers(spec).size()));
+  }
+  return problems;
+}
 
 void CheckTensors(const ModelSpec& spec, const Checkpoint& checkpoint) {
   constexpr size_t kShown = 5;
-  std::vector<std::string> problems;
-  std::set<std::string> needed;
-  for (const TensorNeed& need : AllTensors(spec)) {
-    if (const std::string problem = Problem(need, checkpoint); !problem.empty())
-      problems.push_back(problem);
-    needed.insert(need.name);
-  }
-  for (const std::string& name : checkpoint.names()) {
-    const bool skipped = std::ranges::any_of(
-        spec.skipped_suffixes, [&](const auto& suffix) { return name.ends_with(suffix); });
-    if (skipped || needed.contains(name)) continue;
-    problems.push_back(
-        fmt::format("tensor {} is in the checkpoint but not part of a {} model of {} layers", name,
-                    spec.model_type, spec.layers.size()));
-  }
+  std::vector<std::string> problems = TensorProblems(spec, checkpoint);
   if (problems.empty()) return;
   const size_t total = problems.size();
   if (total > kShown) problems.resize(kShown);
@@ -66,14 +99,46 @@ void CheckTensors(const ModelSpec& spec, const Checkpoint& checkpoint) {
 }
 
 DType StoredDType(const ModelSpec& spec, const Checkpoint& checkpoint) {
-  std::map<DType, uint64_t> bytes;
-  for (const LayerSpec& layer : spec.layers) {
-    for (const TensorNeed& need : LayerTensors(layer)) {
-      const TensorInfo& info = checkpoint.info(need.name);
-      bytes[info.dtype] += info.size;
+  if (!checkpoint.has_weights()) {
+    return spec.config_dtype == "float32"   ? DType::kF32
+           : spec.config_dtype == "float16" ? DType::kF16
+                                            : DType::kBF16;
+  }
+  std::map<DType, uint64_t> layers, all;  // bytes of plain tensors
+  bool quantized = false;
+  for (const LayerSpec* layer : AllLayers(spec)) {
+    for (const TensorNeed& need : LayerTensors(*layer)) {
+      const WeightStorage storage = FindWeightStorage(checkpoint, need.name);
+      quantized |= !storage.plain();
+      if (storage.plain()) layers[storage.parts[0].dtype] += storage.bytes();
     }
   }
-  return std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; })->first;
+  all = layers;
+  const TensorInfo& embedding = checkpoint.info(spec.embedding);
+  all[embedding.dtype] += embedding.size;
+  return std::ranges::max_element(quantized ? all : layers, {},
+                                  [](const auto& entry) { return entry.second; })
+      ->first;
+}
+
+std::string DescribeStorage(const ModelSpec& spec, const Checkpoint& checkpoint) {
+  if (!checkpoint.has_weights()) {
+    const std::string& method = checkpoint.quantization().method();
+    return fmt::format("not there: from config.json alone{}{}", method.empty() ? "" : ", ", method);
+  }
+  if (checkpoint.quantization().plain())
+    return std::string(DTypeName(StoredDType(spec, checkpoint)));
+  std::map<std::string, uint64_t> bytes;
+  for (const TensorNeed& need : AllTensors(spec)) {
+    const WeightStorage storage = FindWeightStorage(checkpoint, need.name);
+    bytes[storage.scheme.name] += storage.bytes();
+  }
+  std::vector<std::pair<uint64_t, std::string>> sorted;
+  for (const auto& [name, size] : bytes) sorted.emplace_back(size, name);
+  std::ranges::sort(sorted, std::greater<>());
+  std::string text;
+  for (const auto& [size, name] : sorted) text += (text.empty() ? "" : "; ") + name;
+  return text;
 }
 
 }  // namespace oscar

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "capture/model/decoder_layer.h"
@@ -35,10 +34,20 @@ class RopePositions {
   // Cosines and sines of the tokens [first_token, first_token + num_tokens); does not wait for the
   // device.
   RopeRows Rows(const RopeSpec& rope, int64_t first_token, int64_t num_tokens) const;
+  // The same with the factor on queries by position, for layers that have one.
+  RopeRows Rows(const AttentionSpec& attention, int64_t first_token, int64_t num_tokens) const;
 
  private:
+  struct Table {
+    RopeSpec rope;
+    RopeRows rows;
+    at::Tensor row_of;  // [T_total] int32: of each token; positions_ itself for most ropes
+  };
+  Table MakeTable(const RopeSpec& rope, const std::vector<int64_t>& sequence_lengths,
+                  const WeightTarget& target) const;
+
   at::Tensor positions_;  // [T_total] int32
-  std::vector<std::pair<RopeSpec, RopeRows>> tables_;
+  std::vector<Table> tables_;
 };
 
 }  // namespace oscar

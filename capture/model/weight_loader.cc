@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "capture/model/dequantize.h"
 #include "capture/model/device.h"
 #include "linalg/check.h"
 
@@ -27,9 +28,13 @@ using Bytes = std::span<const std::byte>;
 at::Tensor OnCpu(Bytes data, at::IntArrayRef shape, at::ScalarType stored, at::ScalarType dtype) {
   constexpr int64_t kStep = 16384;  // values
   const at::Tensor result = at::empty(shape, dtype), flat = result.view({-1});
-  const at::Tensor step = at::empty({kStep}, stored);
   const size_t value_bytes = c10::elementSize(stored);
   OSCAR_CHECK_EQ(static_cast<size_t>(flat.numel()) * value_bytes, data.size());
+  if (stored == dtype) {
+    if (!data.empty()) std::memcpy(result.data_ptr(), data.data(), data.size());
+    return result;
+  }
+  const at::Tensor step = at::empty({kStep}, stored);
   for (int64_t begin = 0; begin < flat.numel(); begin += kStep) {
     const int64_t count = std::min(kStep, flat.numel() - begin);
     // Mapped data need not be aligned for its type.
@@ -49,13 +54,14 @@ ReadMode WayTo(const Checkpoint& checkpoint, ReadMode read) {
 
 }  // namespace
 
-// Each tensor is one range of a file. Its bytes go to the device as they are stored; where the
-// compute dtype is another one, the stored bytes stand in a tensor of their own from their first
-// piece to their last.
+// Each stored part of a weight is one range of a file. Its bytes go to the device as they are
+// stored; unless that is what was asked for, they stand in tensors of their own from the first
+// piece of a weight to the last.
 class WeightLoader::Uploader : public PieceSink {
  public:
   Uploader(const Checkpoint& checkpoint, at::Device device, ReadMode read)
-      : implementation_(device.type()),
+      : checkpoint_(checkpoint),
+        implementation_(device.type()),
         compute_stream_(implementation_.getStream(device)),
         stream_(implementation_.getStreamFromGlobalPool(device)),
         pinned_(
@@ -67,38 +73,51 @@ class WeightLoader::Uploader : public PieceSink {
     while (copied_.size() < kPinnedBytes / kPinnedBlockBytes) copied_.emplace_back(device.type());
   }
 
-  at::Tensor Ask(const FileRange& range, at::IntArrayRef shape, at::ScalarType stored,
-                 at::ScalarType dtype) {
+  at::Tensor Ask(const WeightStorage& storage, at::ScalarType dtype) {
     const c10::StreamGuard guard(stream_);
-    at::Tensor result = at::empty(shape, at::TensorOptions().dtype(dtype).device(stream_.device()));
+    at::Tensor result =
+        at::empty(storage.shape, at::TensorOptions().dtype(dtype).device(stream_.device()));
     result.record_stream(compute_stream_);
-    OSCAR_CHECK_EQ(static_cast<uint64_t>(result.numel()) * c10::elementSize(stored), range.size);
-    ranges_.push_back(range);
-    wanted_.push_back({result, stored, range.size, {}});
+    for (size_t part = 0; part < storage.parts.size(); ++part) {
+      const WeightPart& stored = storage.parts[part];
+      const size_t file = checkpoint_.file_index(stored.name);
+      ranges_.push_back({file, checkpoint_.info(stored.name).offset + stored.begin, stored.size});
+      places_.push_back({wanted_.size(), part});
+    }
+    wanted_.push_back({result, storage, storage.bytes(), {}});
+    wanted_.back().raw.resize(storage.parts.size());
     return result;
   }
 
   void Take(const FilePiece& piece) override {
     const c10::StreamGuard guard(stream_);
-    Wanted& wanted = wanted_[piece.range];
+    const Place place = places_[piece.range];
+    Wanted& wanted = wanted_[place.weight];
+    const WeightPart& part = wanted.storage.parts[place.part];
     const auto count = static_cast<int64_t>(piece.bytes.size());
-    const bool converts = wanted.result.scalar_type() != wanted.stored;
-    if (!wanted.raw.defined()) {
-      wanted.raw =
-          converts ? at::empty(wanted.result.sizes(), wanted.result.options().dtype(wanted.stored))
-                   : wanted.result;
+    at::Tensor& raw = wanted.raw[place.part];
+    if (!raw.defined()) {
+      const at::ScalarType stored = PartScalarType(part.dtype, part.name);
+      raw = wanted.storage.plain() && stored == wanted.result.scalar_type()
+                ? wanted.result
+                : at::empty(part.shape, wanted.result.options().dtype(stored));
+      OSCAR_CHECK_EQ(raw.nbytes(), part.size);
     }
     const int64_t at = static_cast<int64_t>(
         piece.bytes.data() - static_cast<const std::byte*>(pinned_.const_data_ptr()));
-    wanted.raw.view({-1})
+    raw.view({-1})
         .view(at::kByte)
         .narrow(0, static_cast<int64_t>(piece.begin), count)
         .copy_(pinned_.narrow(0, at, count), /*non_blocking=*/true);
     copied_[piece.block].record(stream_);
     wanted.missing -= piece.bytes.size();
     if (wanted.missing > 0) return;
-    if (converts) wanted.result.copy_(wanted.raw);
-    wanted.raw.reset();
+    if (!wanted.storage.plain()) {
+      Dequantize(wanted.storage, wanted.raw, wanted.result);
+    } else if (!raw.is_same(wanted.result)) {
+      wanted.result.copy_(raw);
+    }
+    wanted.raw.clear();
   }
 
   void WaitForBlock(size_t block) override { copied_[block].synchronize(); }
@@ -109,9 +128,11 @@ class WeightLoader::Uploader : public PieceSink {
       reader_.Read(ranges, *this);
     } catch (...) {
       wanted_.clear();
+      places_.clear();
       throw;
     }
     wanted_.clear();
+    places_.clear();
     stream_.synchronize();
   }
 
@@ -127,16 +148,21 @@ class WeightLoader::Uploader : public PieceSink {
 
   struct Wanted {
     at::Tensor result;
-    at::ScalarType stored;
-    uint64_t missing;  // bytes
-    at::Tensor raw;    // as stored; `result` itself where nothing is converted
+    WeightStorage storage;
+    uint64_t missing;             // bytes
+    std::vector<at::Tensor> raw;  // parts as stored; `result` itself where nothing is converted
   };
+  struct Place {
+    size_t weight, part;
+  };
+  const Checkpoint& checkpoint_;
   c10::impl::VirtualGuardImpl implementation_;
   c10::Stream compute_stream_, stream_;
   at::Tensor pinned_;               // [kPinnedBytes] bytes
   std::vector<c10::Event> copied_;  // out of each block, the last time
   std::vector<FileRange> ranges_;   // asked for
-  std::vector<Wanted> wanted_;      // the same tensors
+  std::vector<Place> places_;       // of the same ranges
+  std::vector<Wanted> wanted_;
   BlockReader reader_;
 };
 
@@ -148,16 +174,29 @@ WeightLoader::WeightLoader(const Checkpoint& checkpoint, const WeightTarget& tar
 
 WeightLoader::~WeightLoader() = default;
 
-at::Tensor WeightLoader::Load(const std::string& name) {
-  const TensorInfo& info = checkpoint_.info(name);
-  const at::ScalarType stored = ToScalarType(info.dtype, name);
-  if (uploader_) {
-    return uploader_->Ask({checkpoint_.file_index(name), info.offset, info.size}, info.shape,
-                          stored, target_.dtype);
+at::Tensor WeightLoader::Load(const std::string& name) { return LoadAs(name, target_.dtype); }
+
+at::Tensor WeightLoader::Load(const std::string& name, int64_t first, int64_t count) {
+  return Read(SliceStorage(FindWeightStorage(checkpoint_, name), first, count), target_.dtype);
+}
+
+at::Tensor WeightLoader::LoadAs(const std::string& name, at::ScalarType dtype) {
+  return Read(FindWeightStorage(checkpoint_, name), dtype);
+}
+
+at::Tensor WeightLoader::Read(const WeightStorage& storage, at::ScalarType dtype) {
+  CheckGroupIndex(checkpoint_, storage);
+  if (uploader_) return uploader_->Ask(storage, dtype);
+  std::vector<at::Tensor> parts;
+  for (const WeightPart& part : storage.parts) {
+    const Bytes data = checkpoint_.tensor(part.name).data.subspan(part.begin, part.size);
+    const at::ScalarType stored = PartScalarType(part.dtype, part.name);
+    parts.push_back(OnCpu(data, part.shape, stored, storage.plain() ? dtype : stored));
+    checkpoint_.Release(part.name);
   }
-  const TensorView view = checkpoint_.tensor(name);
-  at::Tensor result = OnCpu(view.data, view.shape, stored, target_.dtype);
-  checkpoint_.Release(name);
+  if (storage.plain()) return parts[0];
+  const at::Tensor result = at::empty(storage.shape, dtype);
+  Dequantize(storage, parts, result);
   return result;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of a checkpoint to memory, in the compute dtype: a conversion is exact or rounds once. On
-// the CPU straight out of the mapped file; to a GPU all that was asked for at once, in blocks
-// through pinned memory (capture/files/block_reader.h), on a stream of its own. Trap: mapped pages
-// count as resident until released, so every tensor is released as soon as it has been read.
+// Weights of a checkpoint to memory, dense and in the compute dtype, however they are stored
+// (capture/checkpoint/weight_storage.h): a conversion is exact or rounds once. On the CPU straight
+// out of the mapped file; to a GPU all that was asked for at once, in blocks through pinned memory
+// (capture/files/block_reader.h), on a stream of its own, where stored codes also become values.
+// Trap: mapped pages count as resident until released, so every tensor is released as soon as it
+// has been read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +16,7 @@
 #include <string>
 
 #include "capture/checkpoint/checkpoint.h"
+#include "capture/checkpoint/weight_storage.h"
 #include "capture/files/block_reader.h"
 
 namespace oscar {
@@ -37,8 +40,15 @@ class WeightLoader {
                ReadMode read = ReadMode::kAuto);
   ~WeightLoader();
 
-  // Not to be used before Finish(). To a GPU: asks for it, no more.
+  // The dense tensor of that name ("m.weight" also where "m.qweight" and others are stored). Not to
+  // be used before Finish(). To a GPU: asks for it, no more. InputError naming the stored tensor
+  // that is missing or wrong.
   at::Tensor Load(const std::string& name);
+  // Entries [first, first + count) of its first dimension: rows, or some of stacked experts. Plain
+  // and stacked tensors: reads no more than that.
+  at::Tensor Load(const std::string& name, int64_t first, int64_t count);
+  // In another type than the compute dtype.
+  at::Tensor LoadAs(const std::string& name, at::ScalarType dtype);
   // Everything asked for so far is there. InputError where a file cannot be read.
   void Finish();
 
@@ -48,6 +58,8 @@ class WeightLoader {
 
  private:
   class Uploader;
+
+  at::Tensor Read(const WeightStorage& storage, at::ScalarType dtype);
 
   const Checkpoint& checkpoint_;
   WeightTarget target_;

@@ -31,8 +31,6 @@ constexpr std::string_view kModelFields[] = {
     "merges",
 };
 
-// unk_token, fuse_unk and byte_fallback may say anything: they concern characters without a token,
-// and every byte is required to have one.
 void CheckModel(const Json& model, const std::string& where) {
   if (!model.is_object()) throw InputError(where + ": expected an object");
   const std::string type = JsonString(model, "type", "BPE", where);
@@ -84,10 +82,22 @@ std::pair<std::string, std::string> ParseMerge(const Json& merge, size_t rank,
 
 }  // namespace
 
-BpeModel::BpeModel(const Json& model, const std::string& where) {
+BpeModel::BpeModel(const Json& model, Symbols symbols, const std::string& where)
+    : symbols_(symbols) {
   CheckModel(model, where);
   ignore_merges_ = JsonBool(model, "ignore_merges", false, where);
+  byte_fallback_ = JsonBool(model, "byte_fallback", false, where);
+  fuse_unknown_ = JsonBool(model, "fuse_unk", false, where);
   LoadVocabulary(JsonMember(model, "vocab", where), where + ".vocab");
+  const std::string unknown = JsonString(model, "unk_token", "", where);
+  if (!unknown.empty() && symbols == Symbols::kCharacters) {
+    unknown_ = TokenId(unknown);
+    if (!unknown_) {
+      throw InputError(
+          fmt::format("{}: unk_token {} is not in the vocabulary", where, Quoted(unknown)));
+    }
+  }
+  CheckCoverage(where + ".vocab");
   LoadMerges(JsonMember(model, "merges", where), where + ".merges");
 }
 
@@ -105,13 +115,29 @@ void BpeModel::LoadVocabulary(const Json& vocabulary, const std::string& where) 
     }
     ids_.emplace(token, id);
     max_id_ = std::max(max_id_, id);
+    if (symbols_ == Symbols::kCharacters) {
+      if (ignore_merges_) whole_pieces_.emplace(token, id);
+      continue;
+    }
     const std::optional<std::string> bytes = AlphabetToBytes(token);
     if (!bytes) continue;  // special tokens: no piece can spell them
     if (bytes->size() == 1) byte_ids_[static_cast<uint8_t>(bytes->front())] = id;
     if (ignore_merges_) whole_pieces_.emplace(*bytes, id);
   }
-  for (int byte = 0; byte < 256; ++byte) {
-    if (byte_ids_[static_cast<size_t>(byte)] >= 0) continue;
+  if (symbols_ != Symbols::kCharacters || !byte_fallback_) return;
+  for (size_t byte = 0; byte < 256; ++byte)
+    byte_ids_[byte] = TokenId(fmt::format("<0x{:02X}>", byte)).value_or(-1);
+}
+
+void BpeModel::CheckCoverage(const std::string& where) const {
+  for (size_t byte = 0; byte < 256 && !unknown_; ++byte) {
+    if (byte_ids_[byte] >= 0) continue;
+    if (symbols_ == Symbols::kCharacters) {
+      throw InputError(fmt::format(
+          "{}: there is neither an unk_token nor byte_fallback with all tokens <0x00> to <0xFF>; "
+          "characters without a token would be lost",
+          where));
+    }
     std::string character;
     AppendUtf8(ByteToAlphabet(static_cast<uint8_t>(byte)), character);
     throw InputError(fmt::format(

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "model" of tokenizer.json: byte-level byte-pair encoding (Sennrich et al. 2016, over bytes as
-// in GPT-2). Pieces are bytes; vocabulary and merges are translated from the byte alphabet on
-// loading. Trap: several merges may build the same token, and the queue compares the token built,
-// not the pair, when it decides whether an entry is stale (as Hugging Face tokenizers does).
+// The "model" of tokenizer.json: byte-pair encoding (Sennrich et al. 2016), over bytes as in GPT-2
+// or over characters as in SentencePiece, where a character without a token becomes the tokens of
+// its bytes ("<0xE2>") or the unknown token. Trap: several merges may build the same token, and the
+// queue compares the token built, not the pair, when it decides whether an entry is stale (as
+// Hugging Face tokenizers does).
 #pragma once
 
 #include <array>
@@ -51,9 +52,13 @@ class MergeTable {
 
 class BpeModel {
  public:
-  // Throws InputError naming `where` for what is not byte-level BPE, ids outside [0, 2^31), an id
-  // given to two tokens, merges of unknown tokens, a byte without a token.
-  BpeModel(const Json& model, const std::string& where);
+  // What merging begins with. kBytes: the vocabulary is written in the byte alphabet.
+  enum class Symbols { kBytes, kCharacters };
+
+  // Throws InputError naming `where` for what is not BPE, ids outside [0, 2^31), an id given to two
+  // tokens, merges of unknown tokens, and where text could be lost: a byte without a token
+  // (kBytes), neither all bytes nor an unknown token (kCharacters).
+  BpeModel(const Json& model, Symbols symbols, const std::string& where);
 
   // Tokens of whole words seen before, for one caller of Encode() at a time.
   struct WordCache {
@@ -63,20 +68,27 @@ class BpeModel {
   // Appends the tokens of one piece.
   void Encode(std::string_view piece, WordCache& cache, std::vector<int32_t>& ids) const;
 
-  std::optional<int32_t> TokenId(std::string_view token) const;  // in the byte alphabet
-  const std::string* Token(int32_t id) const;                    // null: no such id
+  // In the byte alphabet, if the symbols are bytes.
+  std::optional<int32_t> TokenId(std::string_view token) const;
+  const std::string* Token(int32_t id) const;  // null: no such id
   int32_t max_id() const { return max_id_; }
 
  private:
   void LoadVocabulary(const Json& vocabulary, const std::string& where);
   void LoadMerges(const Json& merges, const std::string& where);
+  void CheckCoverage(const std::string& where) const;
+  std::vector<int32_t> Characters(std::string_view piece) const;
   void Merge(std::string_view piece, std::vector<int32_t>& ids) const;
 
-  StringMap<int32_t> ids_;                           // token in the byte alphabet -> id
-  StringMap<int32_t> whole_pieces_;                  // token in bytes -> id, for ignore_merges
-  std::unordered_map<int32_t, std::string> tokens_;  // id -> token in the byte alphabet
-  std::array<int32_t, 256> byte_ids_{};
+  Symbols symbols_;
+  StringMap<int32_t> ids_;                           // token as the file has it -> id
+  StringMap<int32_t> whole_pieces_;                  // token as pieces have it -> id: ignore_merges
+  std::unordered_map<int32_t, std::string> tokens_;  // id -> token as the file has it
+  std::array<int32_t, 256> byte_ids_{};  // of single bytes, or of <0x00> to <0xFF>; or -1
   MergeTable merges_{0};
+  std::optional<int32_t> unknown_;  // kCharacters: for what has no token
+  bool byte_fallback_ = false;
+  bool fuse_unknown_ = false;  // neighbours without a token become one unknown token
   bool ignore_merges_ = false;
   int32_t max_id_ = -1;
 };

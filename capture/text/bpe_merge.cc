@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merging one piece: a linked list of symbols and a heap of candidate merges, n log n in the bytes
-// of the piece.
+// Merging one piece: a linked list of symbols and a heap of candidate merges, n log n in the
+// symbols of the piece.
 #include <algorithm>
 #include <bit>
 
+#include "capture/files/utf8.h"
 #include "capture/text/bpe.h"
 #include "linalg/check.h"
 
@@ -57,12 +58,51 @@ const MergeTable::Merge* MergeTable::Find(int32_t left, int32_t right) const {
   return slot.pair == pair ? &slot.merge : nullptr;
 }
 
+// Hugging Face tokenizers, models/bpe/model.rs, merge_word: an unknown token is added when the next
+// known character comes, so the byte tokens of a character in between stand before it.
+std::vector<int32_t> BpeModel::Characters(std::string_view piece) const {
+  std::vector<int32_t> symbols;
+  bool unknown_is_due = false;
+  const auto add_unknown = [&] {
+    if (unknown_is_due) symbols.push_back(*unknown_);
+    unknown_is_due = false;
+  };
+  for (size_t i = 0; i < piece.size();) {
+    const size_t begin = i;
+    NextCodePoint(piece, i);
+    const std::string_view character = piece.substr(begin, i - begin);
+    const auto known = ids_.find(character);
+    if (known != ids_.end()) {
+      add_unknown();
+      symbols.push_back(known->second);
+      continue;
+    }
+    const auto byte_id = [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; };
+    if (std::ranges::all_of(character, [&](char c) { return byte_id(c) >= 0; })) {
+      for (const char c : character) symbols.push_back(byte_id(c));
+      continue;
+    }
+    OSCAR_CHECK(unknown_.has_value());  // CheckCoverage()
+    if (!fuse_unknown_) add_unknown();
+    unknown_is_due = true;
+  }
+  add_unknown();
+  return symbols;
+}
+
 void BpeModel::Merge(std::string_view piece, std::vector<int32_t>& ids) const {
-  OSCAR_CHECK_LT(piece.size(), size_t{1} << 31);
-  const auto size = static_cast<int32_t>(piece.size());
-  std::vector<Symbol> symbols(piece.size());
+  std::vector<int32_t> start;
+  if (symbols_ == Symbols::kCharacters) {
+    start = Characters(piece);
+  } else {
+    start.reserve(piece.size());
+    for (const char c : piece) start.push_back(byte_ids_[static_cast<uint8_t>(c)]);
+  }
+  OSCAR_CHECK_LT(start.size(), size_t{1} << 31);
+  const auto size = static_cast<int32_t>(start.size());
+  std::vector<Symbol> symbols(start.size());
   std::vector<Candidate> heap;
-  heap.reserve(piece.size());
+  heap.reserve(start.size());
   const auto consider = [&](int32_t position, int32_t next) {
     if (position == kNone || next == kNone) return false;
     const MergeTable::Merge* merge = merges_.Find(symbols[static_cast<size_t>(position)].token,
@@ -72,8 +112,8 @@ void BpeModel::Merge(std::string_view piece, std::vector<int32_t>& ids) const {
     return true;
   };
   for (int32_t i = 0; i < size; ++i) {
-    const auto byte = static_cast<uint8_t>(piece[static_cast<size_t>(i)]);
-    symbols[static_cast<size_t>(i)] = {byte_ids_[byte], i - 1, i + 1 < size ? i + 1 : kNone, false};
+    symbols[static_cast<size_t>(i)] = {start[static_cast<size_t>(i)], i - 1,
+                                       i + 1 < size ? i + 1 : kNone, false};
     consider(i - 1, i);
   }
   std::make_heap(heap.begin(), heap.end(), ComesLater);

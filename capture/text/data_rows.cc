@@ -4,17 +4,15 @@
 #include "capture/text/data_rows.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "capture/files/digest.h"
 #include "capture/files/mapped_file.h"
-#include "capture/files/quote.h"
-#include "capture/files/strict_json.h"
 #include "capture/files/utf8.h"
+#include "capture/text/row_columns.h"
+#include "capture/text/template/json_value.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -34,74 +32,6 @@ Layout DetectLayout(const std::filesystem::path& file, std::string_view content)
     return start == '[' ? Layout::kArray : Layout::kLines;
   }
   return start == '{' ? Layout::kLines : Layout::kPlainText;
-}
-
-std::vector<ChatMessage> ParseMessages(const Json& value, const std::string& where) {
-  if (!value.is_array()) {
-    throw InputError(fmt::format("{}: \"messages\" must be a list of {{role, content}}, found {}",
-                                 where, value.type_name()));
-  }
-  std::vector<ChatMessage> messages;
-  for (size_t i = 0; i < value.size(); ++i) {
-    const std::string inner = fmt::format("{}: messages[{}]", where, i);
-    if (!value[i].is_object()) {
-      throw InputError(fmt::format("{}: expected an object with role and content, found {}", inner,
-                                   value[i].type_name()));
-    }
-    messages.push_back(
-        {JsonString(value[i], "role", inner), JsonString(value[i], "content", inner)});
-  }
-  return messages;
-}
-
-std::vector<int64_t> ParseIds(const Json& value, const std::string& where) {
-  if (!value.is_array()) {
-    throw InputError(fmt::format("{}: \"input_ids\" must be a list of integers, found {}", where,
-                                 value.type_name()));
-  }
-  std::vector<int64_t> ids;
-  ids.reserve(value.size());
-  for (size_t i = 0; i < value.size(); ++i) {
-    const Json& id = value[i];
-    const bool fits = id.is_number_integer() &&
-                      !(id.is_number_unsigned() && id.get<uint64_t>() > (uint64_t{1} << 62));
-    if (!fits) {
-      throw InputError(fmt::format("{}: input_ids[{}] must be an integer token id, found {}", where,
-                                   i, Escaped(id.dump())));
-    }
-    ids.push_back(id.get<int64_t>());
-  }
-  return ids;
-}
-
-DataRow ParseRow(const Json& object, std::string origin, std::string where) {
-  if (!object.is_object()) {
-    throw InputError(
-        fmt::format("{}: expected a JSON object, found {}", where, object.type_name()));
-  }
-  constexpr std::string_view kContent[] = {"text", "messages", "input_ids"};
-  std::vector<std::string> found;
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : object.items()) {
-    if (std::find(std::begin(kContent), std::end(kContent), key) != std::end(kContent)) {
-      found.push_back(key);
-    }
-    keys.push_back(Quoted(key));
-  }
-  if (found.size() != 1) {
-    throw InputError(fmt::format(
-        "{}: expected exactly one of \"text\", \"messages\", \"input_ids\"; found {}", where,
-        keys.empty() ? "an empty object" : fmt::format("{}", fmt::join(keys, ", "))));
-  }
-  DataRow row{std::move(origin), std::move(where), {}};
-  if (found[0] == "text") {
-    row.value = JsonString(object, "text", row.where);
-  } else if (found[0] == "messages") {
-    row.value = ParseMessages(object.at("messages"), row.where);
-  } else {
-    row.value = ParseIds(object.at("input_ids"), row.where);
-  }
-  return row;
 }
 
 }  // namespace
@@ -129,9 +59,11 @@ std::string ReadDataRows(const std::filesystem::path& file,
       use({name, path, std::string(content)});
       return digest;
     case Layout::kArray: {
-      const Json rows = ParseStrictJson(content, path);
-      for (size_t i = 0; i < rows.size(); ++i) {
-        use(ParseRow(rows[i], fmt::format("{}[{}]", name, i), fmt::format("{}[{}]", path, i)));
+      const jinja::Value rows = jinja::ParseJsonValue(content, path);
+      for (size_t i = 0; i < rows.items().size(); ++i) {
+        DataRow row{fmt::format("{}[{}]", name, i), fmt::format("{}[{}]", path, i), {}};
+        ParseRow(rows.items()[i], row);
+        use(row);
       }
       return digest;
     }
@@ -145,9 +77,10 @@ std::string ReadDataRows(const std::filesystem::path& file,
     content.remove_prefix(std::min(end + 1, content.size()));
     ++line_number;
     if (line.find_first_not_of(kBlank) == std::string_view::npos) continue;
-    std::string where = fmt::format("{}:{}", path, line_number);
-    const Json object = ParseStrictJson(line, where);
-    use(ParseRow(object, fmt::format("{}:{}", name, line_number), std::move(where)));
+    DataRow row{
+        fmt::format("{}:{}", name, line_number), fmt::format("{}:{}", path, line_number), {}};
+    ParseRow(jinja::ParseJsonValue(line, row.where), row);
+    use(row);
   }
   return digest;
 }

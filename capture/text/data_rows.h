@@ -6,9 +6,17 @@
 //   .jsonl .ndjson .json    one JSON object per line; or, if the first character is [, one array of
 //                           objects
 //   anything else           as .jsonl if its first non-blank line begins with {, else one document
-// A row has exactly one of "text" (string), "messages" (list of {role, content}) and "input_ids"
-// (list of integers); other keys are ignored. Blank lines, CRLF, a byte order mark and a missing
-// last newline are fine. Trap: lines end at \n only; U+2028 and U+0085 belong to the text.
+// What a row is, by the first of these columns that it has and that is not null (the order of
+// NVIDIA ModelOpt):
+//   messages, conversations   a chat: list of {role, content, ...} or of ShareGPT's {from, value};
+//                             with it `tools` and `documents`, lists or JSON text, if there are any
+//   prompt and one of completion, response, output   text joined by a newline, or, if both are
+//   lists
+//                             of messages, a chat
+//   text                      a text
+//   input_ids                 a list of integers; refused beside any of the others
+// Other keys are ignored. Blank lines, CRLF, a byte order mark and a missing last newline are fine.
+// Trap: lines end at \n only; U+2028 and U+0085 belong to the text.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +26,21 @@
 #include <variant>
 #include <vector>
 
+#include "capture/text/template/value.h"
+
 namespace oscar {
 
-struct ChatMessage {
-  std::string role;
-  std::string content;
+// As the template sees it: every member of a message, in the order of the file.
+struct ChatRow {
+  jinja::Value messages;   // a list of dicts, each with a role
+  jinja::Value tools;      // None: not given
+  jinja::Value documents;  // None: not given
 };
 
 struct DataRow {
   std::string origin;  // "prompts.jsonl:12", or "notes.txt" for a file that is one document
   std::string where;   // the same with the whole path, for errors
-  std::variant<std::string, std::vector<ChatMessage>, std::vector<int64_t>> value;
+  std::variant<std::string, ChatRow, std::vector<int64_t>> value;
 };
 
 // Calls `use` with each row in order; returns the SHA-256 of the file. Throws InputError naming

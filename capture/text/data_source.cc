@@ -29,8 +29,17 @@ void AppendLittleEndian(Integer value, std::string& out) {
   }
 }
 
-const Tokenizer& NeedTokenizer(const Tokenizer* tokenizer, const std::string& where) {
+const Tokenizer& NeedTokenizer(const Tokenizer* tokenizer, const std::filesystem::path& directory,
+                               const std::string& where) {
   if (tokenizer != nullptr) return *tokenizer;
+  for (const char* other : {"tokenizer.model", "tiktoken.model", "tekken.json", "vocab.txt"}) {
+    if (directory.empty() || !std::filesystem::exists(directory / other)) continue;
+    throw InputError(fmt::format(
+        "{}: this is text, and the model directory has {}, which is not supported, but no "
+        "tokenizer.json; write one with transformers, "
+        "AutoTokenizer.from_pretrained(...).save_pretrained(...), or give rows with \"input_ids\"",
+        where, other));
+  }
   throw InputError(where +
                    ": this is text, and the model directory has no tokenizer.json; add it, or give "
                    "rows with \"input_ids\"");
@@ -50,20 +59,25 @@ class DataLoader {
     set_.source_digests.push_back(BuiltinCorpusDigest(corpus));
     for (const BuiltinDocument& document : corpus) {
       const std::string origin = "builtin:" + document.name;
-      Take(origin,
-           CheckedIds(NeedTokenizer(tokenizer_, origin).Encode(document.text, true), origin));
+      Take(origin, CheckedIds(NeedTokenizer(tokenizer_, options_.model_directory, origin)
+                                  .Encode(document.text, true),
+                              origin));
     }
   }
 
   void AddFile(const std::filesystem::path& file) {
     if (!set_.name.empty()) set_.name += ", ";
     set_.name += file.filename().string();
+    source_ = set_.source_digests.size();
     set_.source_digests.push_back(ReadDataRows(file, [&](const DataRow& row) { AddRow(row); }));
   }
 
   DataSet Finish() && {
+    CheckChatWasUsed();
+    if (!options_.mix.empty()) MixDocuments();
     if (options_.pack)
       PackDocuments(*options_.pack, options_.max_sequence, options_.token_budget, set_);
+    CountMixedOut();
     if (set_.documents.empty()) {
       throw InputError(fmt::format("{}: no tokens to work with ({} documents, all empty)",
                                    set_.name, set_.counts.documents_sent));
@@ -75,33 +89,96 @@ class DataLoader {
  private:
   void AddRow(const DataRow& row) {
     if (const auto* text = std::get_if<std::string>(&row.value)) {
-      const Tokenizer& tokenizer = NeedTokenizer(tokenizer_, row.where);
+      const Tokenizer& tokenizer = NeedTokenizer(tokenizer_, options_.model_directory, row.where);
       // An empty document stays empty, even where the tokenizer would add a BOS.
       Take(row.origin, text->empty() ? std::vector<int32_t>{}
                                      : CheckedIds(tokenizer.Encode(*text, true), row.where));
-    } else if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&row.value)) {
-      const std::string chat = RenderChatMl(*messages, row.where);
-      Take(row.origin, CheckedIds(tokenizer_->Encode(chat, false), row.where));
+    } else if (const auto* chat = std::get_if<ChatRow>(&row.value)) {
+      const Tokenizer& tokenizer = NeedTokenizer(tokenizer_, options_.model_directory, row.where);
+      Take(row.origin,
+           CheckedIds(tokenizer.Encode(RenderChat(*chat, row.where), false), row.where));
     } else {
       Take(row.origin, CheckedIds(std::get<std::vector<int64_t>>(row.value), row.where));
     }
   }
 
-  std::string RenderChatMl(const std::vector<ChatMessage>& messages, const std::string& where) {
-    const Tokenizer& tokenizer = NeedTokenizer(tokenizer_, where);
-    if (!tokenizer.IsAddedToken(kTurnStart) || !tokenizer.IsAddedToken(kTurnEnd)) {
+  std::string RenderChat(const ChatRow& chat, const std::string& where) {
+    if (!looked_for_template_) {
+      looked_for_template_ = true;
+      chat_format_ = ChatFormat::Find(options_.model_directory, options_.chat);
+    }
+    if (!chat_format_) return RenderChatMl(chat, where);
+    set_.chat_format = "template";
+    ChatFormat::Rendering rendering = chat_format_->Render(chat, where);
+    template_reads_time_ = template_reads_time_ || rendering.reads_time;
+    set_.chat_template = chat_format_->Describe(template_reads_time_);
+    return std::move(rendering.text);
+  }
+
+  std::string RenderChatMl(const ChatRow& chat, const std::string& where) {
+    if (!tokenizer_->IsAddedToken(kTurnStart) || !tokenizer_->IsAddedToken(kTurnEnd)) {
       throw InputError(fmt::format(
-          "{}: \"messages\" can only be rendered as ChatML, and this tokenizer has no {} and {}: "
-          "the "
-          "chat template of this model is not supported; give \"text\" or \"input_ids\" instead",
+          "{}: these messages need a chat template, and the model has none (and no {} "
+          "and {}, for ChatML); give one with --chat-template, or rows with \"text\" or "
+          "\"input_ids\"",
           where, kTurnStart, kTurnEnd));
     }
     set_.chat_format = "chatml";
-    std::string chat;
-    for (const ChatMessage& message : messages) {
-      chat += fmt::format("{}{}\n{}{}\n", kTurnStart, message.role, message.content, kTurnEnd);
+    std::string text;
+    for (const jinja::Value& message : chat.messages.items()) {
+      const jinja::Value* content = message.dict().Find("content");
+      if (content == nullptr || !content->is_string()) {
+        throw InputError(
+            where +
+            ": without a chat template every \"content\" must be a string; give one with "
+            "--chat-template");
+      }
+      text += fmt::format("{}{}\n{}{}\n", kTurnStart, message.dict().Find("role")->as_string(),
+                          content->as_string(), kTurnEnd);
     }
-    return chat;
+    return text;
+  }
+
+  void CheckChatWasUsed() const {
+    const ChatOptions& chat = options_.chat;
+    if (looked_for_template_ || (chat.template_file.empty() && chat.variables.empty())) return;
+    throw UsageError(
+        fmt::format("--chat-template and --template-var are for rows with messages; "
+                    "{} has none",
+                    set_.name));
+  }
+
+  // Everything was kept; leaves what the mix takes, in its order.
+  void MixDocuments() {
+    std::vector<MixDocument> lengths;
+    for (size_t i = 0; i < set_.documents.size(); ++i) {
+      const auto size = static_cast<int64_t>(set_.documents[i].ids.size());
+      lengths.push_back(
+          {sources_[i], options_.pack ? size : std::min(size, options_.max_sequence)});
+    }
+    const Mix mix = ChooseMix(lengths, options_.mix, options_.token_budget);
+    set_.mix = mix.classes;
+    std::vector<Document> documents = std::exchange(set_.documents, {});
+    for (const Document& document : documents) {
+      ++mixed_out_.documents_sent;
+      mixed_out_.tokens_sent += static_cast<int64_t>(document.ids.size());
+    }
+    for (const size_t i : mix.order) {
+      --mixed_out_.documents_sent;
+      mixed_out_.tokens_sent -= static_cast<int64_t>(documents[i].ids.size());
+      if (options_.pack) {
+        set_.documents.push_back(std::move(documents[i]));
+      } else {
+        TakeNow(std::move(documents[i].origin), std::move(documents[i].ids));
+      }
+    }
+  }
+
+  void CountMixedOut() {
+    set_.counts.documents_sent += mixed_out_.documents_sent;
+    set_.counts.documents_dropped += mixed_out_.documents_sent;
+    set_.counts.tokens_sent += mixed_out_.tokens_sent;
+    set_.counts.tokens_dropped += mixed_out_.tokens_sent;
   }
 
   template <class Id>
@@ -117,10 +194,15 @@ class DataLoader {
   }
 
   void Take(std::string origin, std::vector<int32_t> ids) {
-    if (options_.pack) {  // everything, for PackDocuments()
+    if (options_.pack || !options_.mix.empty()) {  // everything, for Finish()
       set_.documents.push_back({std::move(origin), std::move(ids)});
+      sources_.push_back(source_);
       return;
     }
+    TakeNow(std::move(origin), std::move(ids));
+  }
+
+  void TakeNow(std::string origin, std::vector<int32_t> ids) {
     DataCounts& counts = set_.counts;
     const auto sent = static_cast<int64_t>(ids.size());
     const int64_t rest = options_.token_budget - counts.tokens_used;
@@ -144,13 +226,21 @@ class DataLoader {
   const DataOptions& options_;
   const Tokenizer* tokenizer_;
   int64_t vocab_size_;
+  size_t source_ = 0;            // of the file that is read
+  std::vector<size_t> sources_;  // of each document that waits for Finish()
+  DataCounts mixed_out_;         // sent, but not chosen by the mix
+  bool looked_for_template_ = false;
+  std::optional<ChatFormat> chat_format_;
+  bool template_reads_time_ = false;
   DataSet set_{.name = {},
                .digest = {},
                .source_digests = {},
                .chat_format = "none",
+               .chat_template = nullptr,
                .separator = {},
                .documents = {},
-               .counts = {}};
+               .counts = {},
+               .mix = {}};
 };
 
 }  // namespace
@@ -178,6 +268,7 @@ DataSet LoadData(const DataOptions& options, const Tokenizer* tokenizer, int64_t
         "the separator {} has id {}, expected an id in [0, {}), the vocabulary of the model",
         Quoted(options.pack->token), options.pack->id, vocab_size));
   }
+  CheckMix(options.mix, std::max<size_t>(options.files.size(), 1));
   DataLoader loader(options, tokenizer, vocab_size);
   if (options.files.empty()) loader.AddBuiltinCorpus();
   for (const std::filesystem::path& file : options.files) loader.AddFile(file);

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "capture/text/chat_format.h"
+#include "capture/text/data_mix.h"
 #include "capture/text/tokenizer.h"
 
 namespace oscar {
@@ -50,22 +52,28 @@ struct DataOptions {
   // max_sequence tokens (packing.h).
   std::optional<Separator> pack = {};
   BuiltinText builtin = BuiltinText::kCalibration;
+  MixOptions mix = {};
+  std::filesystem::path model_directory = {};  // where the chat template is; empty: there is none
+  ChatOptions chat = {};
 };
 
 struct DataSet {
   std::string name;                         // "builtin corpus v1", or the file names
   std::string digest;                       // SHA-256 of the token ids used and their boundaries
   std::vector<std::string> source_digests;  // SHA-256 of each file, or of the built-in corpus
-  std::string chat_format;                  // "chatml" if there were messages, else "none"
-  std::optional<Separator> separator;       // of packed data
+  std::string chat_format;  // of messages: "template", "chatml"; "none" if there were none
+  Json chat_template;       // ChatFormat::Describe() of "template", else null
+  std::optional<Separator> separator;  // of packed data
   std::vector<Document> documents;
   DataCounts counts;
+  std::vector<MixClass> mix;  // of mixed data
 };
 
-// Documents in order. Text is encoded with the special tokens its tokenizer adds; messages as
-// ChatML, if the tokenizer has <|im_start|> and <|im_end|>. A document longer than max_sequence is
-// truncated to it; the first one, if it alone exceeds the budget, is truncated to the budget; an
-// empty document counts as dropped. `tokenizer` may be null if every row has input_ids.
+// Documents in order. Text is encoded with the special tokens its tokenizer adds; messages by the
+// chat template, or, if there is none, as ChatML, if the tokenizer has <|im_start|> and <|im_end|>.
+// A document longer than max_sequence is truncated to it; the first one, if it alone exceeds the
+// budget, is truncated to the budget; an empty document counts as dropped. With `mix`, data_mix.h
+// decides what is taken, and in which order. `tokenizer` may be null if every row has input_ids.
 // `vocab_size` is the model's. Throws UsageError for a budget or length below 1; InputError naming
 // file and line for malformed rows, ids outside [0, vocab_size), rows that need a tokenizer that is
 // not there, and if no token is left (packed: no whole sequence).

@@ -7,7 +7,10 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
+#include "capture/files/utf8.h"
+#include "capture/text/pattern.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -50,12 +53,116 @@ void AppendForm(const Json&, const std::string&, Chain<Normalizer>& chain) {
   chain.push_back(std::make_unique<UnicodeForm>(kOptions, kFirstLead));
 }
 
+class Prepend : public Normalizer {
+ public:
+  explicit Prepend(std::string prefix) : prefix_(std::move(prefix)) {}
+  std::string Apply(std::string text) const override {
+    return text.empty() ? text : prefix_ + text;
+  }
+  bool moves_begin() const override { return true; }
+
+ private:
+  std::string prefix_;
+};
+
+class Replace : public Normalizer {
+ public:
+  explicit Replace(PatternReplacement replacement) : replacement_(std::move(replacement)) {}
+  std::string Apply(std::string text) const override { return replacement_.Apply(std::move(text)); }
+  bool moves_begin() const override { return replacement_.content().empty(); }
+
+ private:
+  PatternReplacement replacement_;
+};
+
+class Strip : public Normalizer {
+ public:
+  Strip(bool left, bool right) : left_(left), right_(right) {}
+  std::string Apply(std::string text) const override {
+    size_t begin = 0;
+    size_t end = text.size();
+    size_t last_ink = 0;  // one past the last character that is no white space
+    bool leading = true;
+    for (size_t i = 0; i < text.size();) {
+      const size_t at = i;
+      if (IsWhiteSpace(NextCodePoint(text, i))) continue;
+      if (leading && left_) begin = at;
+      leading = false;
+      last_ink = i;
+    }
+    if (leading) return left_ || right_ ? "" : text;
+    if (right_) end = last_ink;
+    return text.substr(begin, end - begin);
+  }
+  bool moves_begin() const override { return left_; }
+
+ private:
+  bool left_, right_;
+};
+
+// Character by character, so a capital sigma at the end of a word is no special case.
+class Lowercase : public Normalizer {
+ public:
+  std::string Apply(std::string text) const override {
+    std::string out;
+    for (size_t i = 0; i < text.size();) {
+      const char32_t c = NextCodePoint(text, i);
+      AppendUtf8(c == 0x130
+                     ? U'i'
+                     : static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))),
+                 out);
+      if (c == 0x130) AppendUtf8(0x307, out);
+    }
+    return out;
+  }
+};
+
+class StripAccents : public Normalizer {
+ public:
+  std::string Apply(std::string text) const override {
+    std::string out;
+    for (size_t i = 0; i < text.size();) {
+      const char32_t c = NextCodePoint(text, i);
+      const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+      if (category != UTF8PROC_CATEGORY_MN) AppendUtf8(c, out);
+    }
+    return out;
+  }
+  bool moves_begin() const override { return true; }
+};
+
 std::span<const ComponentKind<Normalizer>> Kinds() {
   static const std::vector<ComponentKind<Normalizer>> kinds = {
       {"NFC", {}, AppendForm<UTF8PROC_COMPOSE, kFirstLeadNfc>},
       {"NFD", {}, AppendForm<UTF8PROC_DECOMPOSE, kFirstLeadOther>},
       {"NFKC", {}, AppendForm<UTF8PROC_COMPOSE | UTF8PROC_COMPAT, kFirstLeadOther>},
       {"NFKD", {}, AppendForm<UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, kFirstLeadOther>},
+      {"Prepend",
+       {"prepend"},
+       [](const Json& component, const std::string& where, Chain<Normalizer>& chain) {
+         chain.push_back(std::make_unique<Prepend>(JsonString(component, "prepend", where)));
+       }},
+      {"Replace",
+       {"pattern", "content"},
+       [](const Json& component, const std::string& where, Chain<Normalizer>& chain) {
+         chain.push_back(std::make_unique<Replace>(PatternReplacement(component, where)));
+       }},
+      {"Strip",
+       {"strip_left", "strip_right"},
+       [](const Json& component, const std::string& where, Chain<Normalizer>& chain) {
+         chain.push_back(std::make_unique<Strip>(JsonBool(component, "strip_left", true, where),
+                                                 JsonBool(component, "strip_right", true, where)));
+       }},
+      {"Lowercase",
+       {},
+       [](const Json&, const std::string&, Chain<Normalizer>& chain) {
+         chain.push_back(std::make_unique<Lowercase>());
+       }},
+      {"StripAccents",
+       {},
+       [](const Json&, const std::string&, Chain<Normalizer>& chain) {
+         chain.push_back(std::make_unique<StripAccents>());
+       }},
       {"Sequence",
        {"normalizers"},
        [](const Json& component, const std::string& where, Chain<Normalizer>& chain) {
@@ -77,5 +184,7 @@ std::string Normalize(const Chain<Normalizer>& chain, std::string text) {
   for (const auto& step : chain) text = step->Apply(std::move(text));
   return text;
 }
+
+std::vector<std::string_view> NormalizerTypes() { return TypesOf(Kinds()); }
 
 }  // namespace oscar

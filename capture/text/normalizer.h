@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "normalizer" of tokenizer.json: Unicode normal forms, by utf8proc (Unicode 14). Trap: added
+// The "normalizer" of tokenizer.json: Unicode normal forms, by utf8proc (Unicode 14), and the
+// replacements with which SentencePiece layouts write spaces. Trap: added
 // tokens that are not "normalized" are cut out before this runs, so a character never composes
 // across them.
 #pragma once
@@ -16,6 +17,8 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   virtual std::string Apply(std::string text) const = 0;  // valid UTF-8 in and out
+  // Whether the first character of its result may not stem from the first character of the text.
+  virtual bool moves_begin() const { return false; }
 };
 
 // Throws InputError naming `where` for a type that is not in the table.

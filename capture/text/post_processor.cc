@@ -88,9 +88,26 @@ void AppendTemplate(const Json& component, const std::string& where, Chain<PostP
   chain.push_back(std::make_unique<Template>(std::move(pieces)));
 }
 
+// {"cls": ["<s>", 0], "sep": ["</s>", 2]}: one in front, one behind.
+void AppendRoberta(const Json& component, const std::string& where, Chain<PostProcessor>& chain) {
+  const auto id_of = [&](const char* key) -> std::vector<int32_t> {
+    const Json& pair = JsonMember(component, key, where);
+    if (!pair.is_array() || pair.size() != 2 || !pair[1].is_number_unsigned() ||
+        pair[1].get<uint64_t>() > std::numeric_limits<int32_t>::max()) {
+      throw InputError(fmt::format("{}: \"{}\" must be [token, id], found {}", where, key,
+                                   Escaped(pair.dump())));
+    }
+    return {pair[1].get<int32_t>()};
+  };
+  chain.push_back(std::make_unique<Template>(
+      std::vector<Template::Piece>{{false, id_of("cls")}, {true, {}}, {false, id_of("sep")}}));
+}
+
 std::span<const ComponentKind<PostProcessor>> Kinds() {
   static const std::vector<ComponentKind<PostProcessor>> kinds = {
       {"TemplateProcessing", {"single", "pair", "special_tokens"}, AppendTemplate},
+      {"RobertaProcessing", {"sep", "cls", "trim_offsets", "add_prefix_space"}, AppendRoberta},
+      {"BertProcessing", {"sep", "cls"}, AppendRoberta},
       // Only moves offsets, which we do not report.
       {"ByteLevel",
        {"add_prefix_space", "trim_offsets", "use_regex"},
@@ -111,5 +128,7 @@ Chain<PostProcessor> MakePostProcessors(const Json& component, const std::string
   AppendComponent(Kinds(), component, where, chain);
   return chain;
 }
+
+std::vector<std::string_view> PostProcessorTypes() { return TypesOf(Kinds()); }
 
 }  // namespace oscar

@@ -3,121 +3,17 @@
 //
 #include "capture/text/pre_tokenizer.h"
 
-#include <array>
 #include <utility>
 
 #include "capture/files/quote.h"
-#include "capture/text/split_regex.h"
+#include "capture/files/utf8.h"
+#include "capture/text/pattern.h"
+#include "capture/text/split_step.h"
 
 namespace oscar {
 namespace {
 
 using Range = PieceList::Range;
-
-// What becomes of the matches and of the text between them (Hugging Face "SplitDelimiterBehavior").
-enum class Behavior { kRemoved, kIsolated, kContiguous, kMergedWithPrevious, kMergedWithNext };
-
-struct Section {
-  Range range;
-  bool is_match;
-};
-
-// A match joins what stands before it, unless that is a match too.
-void MergeForward(std::span<const Section> sections, std::vector<Range>& out) {
-  const size_t first = out.size();
-  bool previous = false;
-  for (const Section& section : sections) {
-    if (section.is_match && !previous && out.size() > first) {
-      out.back().end = section.range.end;
-    } else {
-      out.push_back(section.range);
-    }
-    previous = section.is_match;
-  }
-}
-
-// A match joins what stands behind it, unless that is a match too.
-void MergeBackward(std::span<const Section> sections, std::vector<Range>& out) {
-  bool open = false;  // the last range of `out` is a match that waits for what follows
-  for (const Section& section : sections) {
-    if (open && !section.is_match) {
-      out.back().end = section.range.end;
-    } else {
-      out.push_back(section.range);
-    }
-    open = section.is_match;
-  }
-}
-
-void Join(std::span<const Section> sections, Behavior behavior, std::vector<Range>& out) {
-  const size_t first = out.size();
-  bool previous = false;
-  switch (behavior) {
-    case Behavior::kMergedWithPrevious:
-      return MergeForward(sections, out);
-    case Behavior::kMergedWithNext:
-      return MergeBackward(sections, out);
-    case Behavior::kIsolated:
-      for (const Section& section : sections) out.push_back(section.range);
-      return;
-    case Behavior::kRemoved:
-      for (const Section& section : sections) {
-        if (!section.is_match) out.push_back(section.range);
-      }
-      return;
-    case Behavior::kContiguous:
-      for (const Section& section : sections) {
-        if (section.is_match == previous && out.size() > first) {
-          out.back().end = section.range.end;
-        } else {
-          out.push_back(section.range);
-        }
-        previous = section.is_match;
-      }
-      return;
-  }
-}
-
-class SplitStep : public PreTokenizer {
- public:
-  SplitStep(SplitRegex regex, Behavior behavior, bool invert)
-      : regex_(std::move(regex)), behavior_(behavior), invert_(invert) {}
-
-  void Apply(PieceList& list) const override {
-    RegexMatcher matcher(regex_);
-    std::vector<Range> out;
-    out.reserve(list.pieces.size());
-    std::vector<Section> sections;
-    for (const Range& piece : list.pieces) {
-      FindSections(list.text, piece, matcher, sections);
-      Join(sections, behavior_, out);
-    }
-    std::erase_if(out, [](const Range& range) { return range.begin == range.end; });
-    list.pieces = std::move(out);
-  }
-
- private:
-  void FindSections(std::string_view text, const Range& piece, RegexMatcher& matcher,
-                    std::vector<Section>& sections) const {
-    sections.clear();
-    matcher.Reset(text.substr(piece.begin, piece.end - piece.begin));
-    size_t done = piece.begin;
-    size_t begin = 0;
-    size_t end = 0;
-    while (matcher.Next(begin, end)) {
-      begin += piece.begin;
-      end += piece.begin;
-      if (done != begin) sections.push_back({{done, begin}, invert_});
-      sections.push_back({{begin, end}, !invert_});
-      done = end;
-    }
-    if (done != piece.end) sections.push_back({{done, piece.end}, invert_});
-  }
-
-  SplitRegex regex_;
-  Behavior behavior_;
-  bool invert_;
-};
 
 // The prefix space and the split by GPT-2's pattern. Writing pieces in the byte alphabet is left to
 // the vocabulary (bpe.h), which is kept in bytes; so this must be the last step.
@@ -159,49 +55,102 @@ void AppendByteLevel(const Json& component, const std::string& where, Chain<PreT
   if (JsonBool(component, "use_regex", true, where)) {  // absent in old files, which means true
     split =
         std::make_unique<SplitStep>(SplitRegex(kGpt2Pattern, SplitRegex::Syntax::kOniguruma, where),
-                                    Behavior::kIsolated, false);
+                                    SplitBehavior::kIsolated, false);
   }
   chain.push_back(std::make_unique<ByteLevelStep>(add_prefix_space, std::move(split)));
 }
 
-Behavior ParseBehavior(const std::string& name, const std::string& where) {
-  static constexpr std::array<std::pair<std::string_view, Behavior>, 5> kNames = {{
-      {"Removed", Behavior::kRemoved},
-      {"Isolated", Behavior::kIsolated},
-      {"Contiguous", Behavior::kContiguous},
-      {"MergedWithPrevious", Behavior::kMergedWithPrevious},
-      {"MergedWithNext", Behavior::kMergedWithNext},
-  }};
-  std::vector<std::string_view> known;
-  for (const auto& [known_name, behavior] : kNames) {
-    if (known_name == name) return behavior;
-    known.push_back(known_name);
-  }
-  throw InputError(fmt::format("{}: behavior {} is not supported; supported: {}", where,
-                               Quoted(name), fmt::join(known, ", ")));
-}
-
 void AppendSplit(const Json& component, const std::string& where, Chain<PreTokenizer>& chain) {
-  const Json& pattern = JsonMember(component, "pattern", where);
-  const std::string inner = where + ".pattern";
-  if (!pattern.is_object() || pattern.size() != 1 ||
-      !(pattern.contains("Regex") || pattern.contains("String"))) {
-    throw InputError(inner + ": expected an object with one member, \"Regex\" or \"String\"");
-  }
-  const bool is_regex = pattern.contains("Regex");
-  const std::string text = JsonString(pattern, is_regex ? "Regex" : "String", inner);
   chain.push_back(std::make_unique<SplitStep>(
-      SplitRegex(text, is_regex ? SplitRegex::Syntax::kOniguruma : SplitRegex::Syntax::kLiteral,
-                 inner),
-      ParseBehavior(JsonString(component, "behavior", where), where),
+      ParsePattern(component, where),
+      ParseSplitBehavior(JsonString(component, "behavior", where), where),
       JsonBool(component, "invert", false, where)));
 }
 
 void AppendDigits(const Json& component, const std::string& where, Chain<PreTokenizer>& chain) {
   const bool individual = JsonBool(component, "individual_digits", false, where);
-  chain.push_back(
-      std::make_unique<SplitStep>(SplitRegex("\\p{N}", SplitRegex::Syntax::kPcre2, where),
-                                  individual ? Behavior::kIsolated : Behavior::kContiguous, false));
+  chain.push_back(std::make_unique<SplitStep>(
+      SplitRegex("\\p{N}", SplitRegex::Syntax::kPcre2, where),
+      individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false));
+}
+
+// SentencePiece's spaces: ' ' is written as `replacement`, one is put in front, and each begins a
+// piece.
+class MetaspaceStep : public PreTokenizer {
+ public:
+  enum class Prepend { kFirst, kNever, kAlways };
+  MetaspaceStep(std::string replacement, Prepend prepend, std::unique_ptr<const SplitStep> split)
+      : replacement_(std::move(replacement)), prepend_(prepend), split_(std::move(split)) {}
+
+  void Apply(PieceList& list) const override {
+    PieceList out;
+    out.begins_text = list.begins_text;
+    for (const Range& piece : list.pieces) {
+      const size_t begin = out.text.size();
+      const bool is_first = list.begins_text && piece.begin == 0;
+      for (size_t i = piece.begin; i < piece.end; ++i) {
+        if (list.text[i] == ' ') {
+          out.text += replacement_;
+        } else {
+          out.text += list.text[i];
+        }
+      }
+      const bool prepends =
+          prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && is_first);
+      if (prepends && !std::string_view(out.text).substr(begin).starts_with(replacement_))
+        out.text.insert(begin, replacement_);
+      out.pieces.push_back({begin, out.text.size()});
+    }
+    list = std::move(out);
+    if (split_ != nullptr) split_->Apply(list);
+  }
+  bool asks_for_begin() const override { return prepend_ == Prepend::kFirst; }
+
+ private:
+  std::string replacement_;
+  Prepend prepend_;
+  std::unique_ptr<const SplitStep> split_;  // null: one piece
+};
+
+MetaspaceStep::Prepend ParsePrepend(const Json& component, const std::string& where) {
+  using Prepend = MetaspaceStep::Prepend;
+  // Old files have a flag instead of the scheme.
+  const bool flag = JsonBool(component, "add_prefix_space", true, where);
+  const std::string scheme =
+      JsonString(component, "prepend_scheme", flag ? "always" : "never", where);
+  if (scheme == "first") return Prepend::kFirst;
+  if (scheme == "never") return Prepend::kNever;
+  if (scheme == "always") return Prepend::kAlways;
+  throw InputError(
+      fmt::format("{}: prepend_scheme {} is not supported; supported: first, never, always", where,
+                  Quoted(scheme)));
+}
+
+void AppendMetaspace(const Json& component, const std::string& where, Chain<PreTokenizer>& chain) {
+  const std::string replacement = JsonString(component, "replacement", where);
+  std::unique_ptr<const SplitStep> split;
+  if (JsonBool(component, "split", true, where)) {
+    split =
+        std::make_unique<SplitStep>(SplitRegex(replacement, SplitRegex::Syntax::kLiteral, where),
+                                    SplitBehavior::kMergedWithNext, false);
+  }
+  chain.push_back(std::make_unique<MetaspaceStep>(replacement, ParsePrepend(component, where),
+                                                  std::move(split)));
+}
+
+// Steps that are one pattern and one behavior.
+void AppendPattern(std::string_view pattern, SplitBehavior behavior, bool invert,
+                   const std::string& where, Chain<PreTokenizer>& chain) {
+  chain.push_back(std::make_unique<SplitStep>(
+      SplitRegex(pattern, SplitRegex::Syntax::kPcre2, where), behavior, invert));
+}
+
+void AppendPunctuation(const Json& component, const std::string& where,
+                       Chain<PreTokenizer>& chain) {
+  // Unicode punctuation, and what ASCII calls punctuation and Unicode symbols.
+  AppendPattern(R"([\p{P}$+<=>^`|~])",
+                ParseSplitBehavior(JsonString(component, "behavior", "Isolated", where), where),
+                false, where, chain);
 }
 
 std::span<const ComponentKind<PreTokenizer>> Kinds() {
@@ -209,6 +158,30 @@ std::span<const ComponentKind<PreTokenizer>> Kinds() {
       {"ByteLevel", {"add_prefix_space", "trim_offsets", "use_regex"}, AppendByteLevel},
       {"Digits", {"individual_digits"}, AppendDigits},
       {"Split", {"pattern", "behavior", "invert"}, AppendSplit},
+      {"Metaspace",
+       {"replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"},
+       AppendMetaspace},
+      {"Punctuation", {"behavior"}, AppendPunctuation},
+      {"Whitespace",
+       {},
+       [](const Json&, const std::string& where, Chain<PreTokenizer>& chain) {
+         AppendPattern(
+             "[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}]+|[^\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\s]+",
+             SplitBehavior::kRemoved, true, where, chain);
+       }},
+      {"WhitespaceSplit",
+       {},
+       [](const Json&, const std::string& where, Chain<PreTokenizer>& chain) {
+         AppendPattern("\\s", SplitBehavior::kRemoved, false, where, chain);
+       }},
+      {"CharDelimiterSplit",
+       {"delimiter"},
+       [](const Json& component, const std::string& where, Chain<PreTokenizer>& chain) {
+         chain.push_back(
+             std::make_unique<SplitStep>(SplitRegex(JsonString(component, "delimiter", where),
+                                                    SplitRegex::Syntax::kLiteral, where),
+                                         SplitBehavior::kRemoved, false));
+       }},
       {"Sequence",
        {"pretokenizers"},
        [](const Json& component, const std::string& where, Chain<PreTokenizer>& chain) {
@@ -223,21 +196,24 @@ std::span<const ComponentKind<PreTokenizer>> Kinds() {
 Chain<PreTokenizer> MakePreTokenizers(const Json& component, const std::string& where) {
   Chain<PreTokenizer> chain;
   AppendComponent(Kinds(), component, where, chain);
-  if (chain.empty() || !chain.back()->is_byte_level()) {
+  for (size_t i = 0; i + 1 < chain.size(); ++i) {
+    if (!chain[i]->is_byte_level()) continue;
     throw InputError(where +
-                     ": the last step is not ByteLevel; only byte-level BPE is supported (not "
-                     "SentencePiece layouts). Give rows with \"input_ids\" to calibrate without "
-                     "this tokenizer");
+                     ": a step behind ByteLevel is not supported; supported: ByteLevel as the last "
+                     "one. Give rows with \"input_ids\" to calibrate without this tokenizer");
   }
   return chain;
 }
 
-PieceList PreTokenize(const Chain<PreTokenizer>& chain, std::string text) {
+PieceList PreTokenize(const Chain<PreTokenizer>& chain, std::string text, bool begins_text) {
   PieceList list;
   list.text = std::move(text);
+  list.begins_text = begins_text;
   if (!list.text.empty()) list.pieces.push_back({0, list.text.size()});
   for (const auto& step : chain) step->Apply(list);
   return list;
 }
+
+std::vector<std::string_view> PreTokenizerTypes() { return TypesOf(Kinds()); }
 
 }  // namespace oscar

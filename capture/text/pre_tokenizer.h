@@ -21,6 +21,7 @@ struct PieceList {
   };
   std::string text;
   std::vector<Range> pieces;
+  bool begins_text = true;  // nothing stands before it: Metaspace asks
 };
 
 class PreTokenizer {
@@ -28,12 +29,14 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   virtual void Apply(PieceList& list) const = 0;
   virtual bool is_byte_level() const { return false; }
+  // Whether it treats the piece at the beginning of the text differently.
+  virtual bool asks_for_begin() const { return false; }
 };
 
-// Throws InputError naming `where` for a type that is not in the table, or if the last step is not
-// ByteLevel: then the vocabulary is not one of bytes.
+// Throws InputError naming `where` for a type that is not in the table, or if ByteLevel is not the
+// last step. Without ByteLevel the pieces are characters, not bytes, to the model.
 Chain<PreTokenizer> MakePreTokenizers(const Json& component, const std::string& where);
 
-PieceList PreTokenize(const Chain<PreTokenizer>& chain, std::string text);
+PieceList PreTokenize(const Chain<PreTokenizer>& chain, std::string text, bool begins_text = true);
 
 }  // namespace oscar

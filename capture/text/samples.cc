@@ -28,6 +28,16 @@ std::string Show(std::span<const int32_t> ids, const Tokenizer* tokenizer) {
   return MakeControlsVisible(tokenizer->Decode(ids, /*skip_special_tokens=*/false));
 }
 
+// "template 0123456789ab, date 2026-01-01"
+std::string ChatFormatName(const DataSet& data) {
+  if (data.chat_template.is_null()) return data.chat_format;
+  std::string name =
+      data.chat_format + " " + data.chat_template.at("sha256").get<std::string>().substr(0, 12);
+  if (data.chat_template.contains("date"))
+    name += ", date " + data.chat_template.at("date").get<std::string>();
+  return name;
+}
+
 }  // namespace
 
 std::string MakeControlsVisible(std::string_view text) {
@@ -57,7 +67,7 @@ std::string ShowSamples(const DataSet& data, const Tokenizer* tokenizer, int num
       "{} (chat format: {})\n"
       "documents: {} sent, {} used, {} of these truncated, {} dropped\n"
       "tokens:    {} sent, {} used, {} truncated, {} dropped\n",
-      data.name, data.chat_format, n.documents_sent, n.documents_used, n.documents_truncated,
+      data.name, ChatFormatName(data), n.documents_sent, n.documents_used, n.documents_truncated,
       n.documents_dropped, n.tokens_sent, n.tokens_used, n.tokens_truncated, n.tokens_dropped);
   const auto shown = static_cast<size_t>(std::max(num_documents, 0));
   for (size_t i = 0; i < data.documents.size() && i < shown; ++i) {

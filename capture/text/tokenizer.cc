@@ -15,10 +15,10 @@
 namespace oscar {
 namespace {
 
-// Text between added tokens, already normalized.
-void EncodePlain(const TokenizerPipeline& pipeline, std::string text, BpeModel::WordCache& cache,
-                 std::vector<int32_t>& ids) {
-  const PieceList list = PreTokenize(pipeline.pre_tokenizers, std::move(text));
+// Text between added tokens, already normalized. `begins_text`: nothing stands before it.
+void EncodePlain(const TokenizerPipeline& pipeline, std::string text, bool begins_text,
+                 BpeModel::WordCache& cache, std::vector<int32_t>& ids) {
+  const PieceList list = PreTokenize(pipeline.pre_tokenizers, std::move(text), begins_text);
   const std::string_view all = list.text;
   for (const PieceList::Range& piece : list.pieces) {
     pipeline.model.Encode(all.substr(piece.begin, piece.end - piece.begin), cache, ids);
@@ -50,7 +50,8 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_t
       if (part.id >= 0) {
         ids.push_back(part.id);
       } else {
-        EncodePlain(*pipeline_, plain.substr(part.begin, part.end - part.begin), cache, ids);
+        EncodePlain(*pipeline_, plain.substr(part.begin, part.end - part.begin),
+                    raw.begin == 0 && part.begin == 0, cache, ids);
       }
     }
   }
@@ -65,7 +66,11 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special_to
   tokens.reserve(ids.size());
   for (const int32_t id : ids) {
     if (const AddedToken* added = pipeline_->added_tokens.Find(id)) {
-      if (!(skip_special_tokens && added->special)) tokens.push_back(added->decoded);
+      // The library asks whether what it would write is the content of a special token, so one that
+      // normalization changes is never left out.
+      const AddedToken* written = pipeline_->added_tokens.Find(added->decoded);
+      const bool is_special = written != nullptr && written->special;
+      if (!(skip_special_tokens && is_special)) tokens.push_back(added->decoded);
     } else if (const std::string* token = pipeline_->model.Token(id)) {
       tokens.push_back(*token);
     }

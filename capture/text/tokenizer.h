@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text to token ids and back, as the Hugging Face library does it for byte-level BPE files
-// (tokenizer.json). Trap: truncation and padding that a file carries are not applied; what is cut
-// is decided, and counted, by the data source.
+// Text to token ids and back, as the Hugging Face library does it for BPE files (tokenizer.json).
+// Trap: truncation and padding that a file carries are not applied; what is cut is decided, and
+// counted, by the data source.
 #pragma once
 
 #include <cstdint>

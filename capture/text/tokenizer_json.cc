@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "capture/files/digest.h"
@@ -25,6 +26,26 @@ const Json& OptionalMember(const Json& root, const char* key) {
   static const Json null;
   const auto found = root.find(key);
   return found == root.end() ? null : *found;
+}
+
+// The library asks where a piece stood in the raw text; we ask where it stands now. The two agree
+// as long as nothing is taken away from or put in front of the text; a lone Metaspace behind
+// Prepend is fine too, since it leaves a text alone that begins with its character.
+void CheckBegin(const Chain<Normalizer>& normalizers, const Chain<PreTokenizer>& steps,
+                const std::string& where) {
+  const auto asks = [](const auto& step) { return step->asks_for_begin(); };
+  const auto moves = [](const auto& step) { return step->moves_begin(); };
+  if (std::ranges::none_of(steps, asks) || std::ranges::none_of(normalizers, moves)) return;
+  const auto prepends = [](const auto& step) { return !step->Apply("x").starts_with("x"); };
+  if (steps.size() == 1 && std::ranges::count_if(normalizers, moves) == 1 &&
+      std::ranges::any_of(normalizers, prepends)) {
+    return;
+  }
+  throw InputError(
+      where +
+      ": prepend_scheme \"first\" behind a normalizer that changes the beginning of the "
+      "text is not supported. Give rows with \"input_ids\" to calibrate without this "
+      "tokenizer");
 }
 
 // A template may only insert ids that mean something.
@@ -59,10 +80,14 @@ TokenizerPipeline LoadTokenizerPipeline(const std::filesystem::path& tokenizer_j
       MakeNormalizers(OptionalMember(root, "normalizer"), where("normalizer"));
   Chain<PreTokenizer> pre_tokenizers =
       MakePreTokenizers(OptionalMember(root, "pre_tokenizer"), where("pre_tokenizer"));
+  CheckBegin(normalizers, pre_tokenizers, where("pre_tokenizer"));
   Chain<PostProcessor> post_processors =
       MakePostProcessors(OptionalMember(root, "post_processor"), where("post_processor"));
   Chain<Decoder> decoders = MakeDecoders(OptionalMember(root, "decoder"), where("decoder"));
-  BpeModel model(JsonMember(root, "model", file), where("model"));
+  const bool byte_level = !pre_tokenizers.empty() && pre_tokenizers.back()->is_byte_level();
+  BpeModel model(JsonMember(root, "model", file),
+                 byte_level ? BpeModel::Symbols::kBytes : BpeModel::Symbols::kCharacters,
+                 where("model"));
   AddedTokens added_tokens(OptionalMember(root, "added_tokens"), model, normalizers,
                            where("added_tokens"));
   TokenizerPipeline pipeline{

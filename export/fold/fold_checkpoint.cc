@@ -23,11 +23,11 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-using Edits = std::map<std::string, WeightEdit>;
+using EditsByName = std::map<std::string, WeightEdit>;
 
-Edits AllEdits(const ModelSpec& spec, const std::vector<LayerFold>& layers) {
+EditsByName AllEdits(const ModelSpec& spec, const std::vector<LayerFold>& layers) {
   OSCAR_CHECK_EQ(spec.layers.size(), layers.size());
-  Edits edits;
+  EditsByName edits;
   for (size_t i = 0; i < layers.size(); ++i) {
     for (auto& [name, edit] : WeightEdits(spec.layers[i], layers[i])) {
       if (edits.emplace(name, edit).second) continue;
@@ -40,7 +40,7 @@ Edits AllEdits(const ModelSpec& spec, const std::vector<LayerFold>& layers) {
   return edits;
 }
 
-void WriteFile(const fs::path& from, const fs::path& to, const Edits& edits) {
+void WriteFile(const fs::path& from, const fs::path& to, const EditsByName& edits) {
   const SafetensorsFile source = SafetensorsFile::Open(from);
   // In the order of the source's data, which is then read front to back.
   std::vector<SafetensorsWriter::Declaration> declarations;
@@ -78,7 +78,7 @@ bool IsSideFile(const fs::directory_entry& entry) {
 void WriteFoldedCheckpoint(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const std::vector<LayerFold>& layers, const Json& record,
                            const fs::path& to) {
-  const Edits edits = AllEdits(spec, layers);
+  const EditsByName edits = AllEdits(spec, layers);
   for (const auto& [name, edit] : edits) checkpoint.info(name);  // throws where one is missing
   AtomicDirectory directory(to);
   for (const std::string& file : checkpoint.files())

@@ -74,13 +74,13 @@ std::vector<Vector> ChosenScales(const StoredLayer& stored, const AttentionSpec&
 std::vector<Vector> FittedScales(const LayerMoments& moments, const AttentionSpec& spec,
                                  FoldScales source) {
   // Plain rotation files do not centre keys, so it is the uncentred energy that is quantized.
-  const KeyTransformOptions keys{.centred = false,
-                                 .power_of_two = source == FoldScales::kPowerOfTwo,
-                                 .pairs = {spec.rope.rotary_dim, false}};
-  if (spec.qk_norm) return {SharedPairScales(moments, keys)};
+  const KeyRecipe keys{.kind = KeyTransformKind::kPairScaled,
+                       .power_of_two = source == FoldScales::kPowerOfTwo};
+  const RopePairs pairs{spec.rope.rotary_dim, spec.rope.layout == RopeLayout::kInterleaved};
+  if (spec.qk_norm) return {SharedPairScales(moments, keys, pairs)};
   std::vector<Vector> scales;
   for (int64_t head = 0; head < spec.num_kv_heads; ++head)
-    scales.push_back(HeadPairScales(moments, head, keys));
+    scales.push_back(HeadPairScales(moments, head, keys, pairs));
   return scales;
 }
 
@@ -105,15 +105,40 @@ Json LayerRecord(const LayerMoments& moments, const LayerFold& fold) {
           {"values_condition", fold.values.empty() ? Json() : Json(condition)}};
 }
 
+void CheckFoldable(const ModelSpec& spec) {
+  const auto refuse = [](int layer_id, const std::string& why) {
+    throw InputError(
+        fmt::format("layer {}: {}, so nothing can be folded into its weights: use the "
+                    "artifact as it is",
+                    layer_id, why));
+  };
+  for (const LayerSpec& layer : spec.layers) {
+    if (const std::string why = WhyNotFoldable(layer.attention); !why.empty())
+      refuse(layer.layer_id, why);
+  }
+  for (const LayerSpec& layer : spec.uncached) {
+    if (layer.attention.shared_kv)
+      refuse(*layer.attention.shared_kv,
+             fmt::format("layer {} reads its keys and values too", layer.layer_id));
+  }
+}
+
 }  // namespace
 
 FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const ModelSpec& spec,
                   const FoldOptions& options) {
+  if (!checkpoint.quantization().plain()) {
+    throw InputError(fmt::format(
+        "{}: weights are quantized ({}), and folding changes weights: fold the model it was made "
+        "from, and quantize the result",
+        checkpoint.directory().string(), checkpoint.quantization().method()));
+  }
   const auto path = artifact.directory() / kMomentsFile;
   if (!std::filesystem::exists(path)) {
     throw InputError(fmt::format("{}: has no {}, from which the scales are made; it was imported",
                                  artifact.directory().string(), kMomentsFile));
   }
+  CheckFoldable(spec);
   const MomentsReader reader(path);
   const FoldScales source = Resolved(artifact, spec, options.scales);
   FoldPlan plan;

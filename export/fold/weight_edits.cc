@@ -46,7 +46,8 @@ class Edits {
           layer_.layer_id, count));
     }
     OSCAR_CHECK(count == 1 || count == static_cast<size_t>(attention_.num_kv_heads));
-    const RopePairs pairs{attention_.rope.rotary_dim, false};
+    const RopePairs pairs{attention_.rope.rotary_dim,
+                          attention_.rope.layout == RopeLayout::kInterleaved};
     for (const Vector& d : fold_.key_scales) {
       OSCAR_CHECK_EQ(d.size(), attention_.head_dim);
       for (int64_t i = 0; i < attention_.head_dim; ++i) {

@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using RowMajorFloat = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 // Fitted quantities by upstream's names and ours. Longer names stand before their prefixes.
 constexpr std::string_view kMethods[] = {"qqt_sst", "ktk_vtv",         "qqt", "ktk", "sst",
@@ -53,8 +53,8 @@ std::vector<LayerCovariances> RecoverCovariances(const RotationFile& file) {
     LayerCovariances recovered{layer.layer_id, {}};
     for (int64_t h = 0; h < stack.count; ++h) {
       const Matrix r =
-          Eigen::Map<const RowMajor>(layer.rotation->values.data() + h * stack.dim * stack.dim,
-                                     stack.dim, stack.dim)
+          Eigen::Map<const RowMajorFloat>(layer.rotation->values.data() + h * stack.dim * stack.dim,
+                                          stack.dim, stack.dim)
               .cast<double>();
       const Vector values =
           Eigen::Map<const Eigen::VectorXf>(

@@ -47,7 +47,7 @@ class UpstreamDump : public AttentionDump {
   const std::string& name() const override { return name_; }
   const std::vector<DumpLayer>& layers() const override { return layers_; }
   const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
-  bool has(DumpTensor tensor) const override { return tensor != DumpTensor::kAttnOut; }
+  bool has(DumpTensor tensor) const override { return tensor < DumpTensor::kAttnOut; }
   void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                 std::span<std::byte> out) const override;
   int64_t skipped_tokens() const { return skipped_tokens_; }  // of the warm-up
@@ -92,7 +92,7 @@ class UpstreamDumpWriter : public DumpSink {
   // InputError if `directory` exists.
   UpstreamDumpWriter(const std::filesystem::path& directory, std::vector<int64_t> sequence_lengths);
 
-  bool wants(DumpTensor tensor) const override { return tensor != DumpTensor::kAttnOut; }
+  bool wants(DumpTensor tensor) const override { return tensor < DumpTensor::kAttnOut; }
   void BeginLayer(const DumpLayer& layer) override;
   void WriteSequence(DumpTensor tensor, int64_t sequence,
                      std::span<const std::byte> values) override;

@@ -9,6 +9,7 @@
 #include "export/formats/pt_writer.h"
 #include "export/formats/upstream_dump.h"
 #include "linalg/check.h"
+#include "linalg/error.h"
 
 namespace fs = std::filesystem;
 
@@ -44,6 +45,12 @@ UpstreamDumpWriter::UpstreamDumpWriter(const fs::path& directory,
 }
 
 void UpstreamDumpWriter::BeginLayer(const DumpLayer& layer) {
+  if (layer.latent()) {
+    throw InputError(fmt::format(
+        "layer {} has latent attention, which upstream's dump format of heads cannot hold; give "
+        "-o FILE.h5",
+        layer.layer_id));
+  }
   layer_ = layer;
   const int64_t warmup = std::min(lengths_.front(), kUpstreamWarmupTokens);
   WriteLengths(0, {static_cast<int32_t>(warmup)});

@@ -16,8 +16,8 @@
 namespace oscar {
 namespace {
 
-constexpr double kWidth = 420, kLeft = 26, kRight = 418, kTop = 18;
-constexpr int kSteps = 9;
+constexpr double kHeatWidth = 420, kHeatLeft = 26, kHeatRight = 418, kHeatTop = 18;
+constexpr int kHeatSteps = 9;
 constexpr double kRoomForNumber = 46;  // chart units
 
 std::string Cell(const Record& value, const Record& layer_id, size_t head, int step, double x,
@@ -31,13 +31,13 @@ std::string Cell(const Record& value, const Record& layer_id, size_t head, int s
 }
 
 std::string Key(double lo, double hi, double y) {
-  std::string svg = SvgText(kLeft, y + 11, "axis", FormatNumber(lo, Format::kError));
-  const double start = kLeft + 56, width = 18;
-  for (int step = 0; step < kSteps; ++step) {
+  std::string svg = SvgText(kHeatLeft, y + 11, "axis", FormatNumber(lo, Format::kError));
+  const double start = kHeatLeft + 56, width = 18;
+  for (int step = 0; step < kHeatSteps; ++step) {
     svg += fmt::format("<rect class=\"h{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"12\"/>", step,
                        Coordinate(start + step * width), Coordinate(y), Coordinate(width));
   }
-  return svg + SvgText(start + kSteps * width + 6, y + 11, "axis",
+  return svg + SvgText(start + kHeatSteps * width + 6, y + 11, "axis",
                        FormatNumber(hi, Format::kError) + " (log scale)");
 }
 
@@ -45,9 +45,9 @@ std::string Key(double lo, double hi, double y) {
 
 int HeatStep(double value, double lo, double hi) {
   if (value <= 0 || value <= lo) return 0;
-  if (hi <= lo || value >= hi) return kSteps - 1;
+  if (hi <= lo || value >= hi) return kHeatSteps - 1;
   const double share = std::log(value / lo) / std::log(hi / lo);
-  return std::clamp(static_cast<int>(share * kSteps), 0, kSteps - 1);
+  return std::clamp(static_cast<int>(share * kHeatSteps), 0, kHeatSteps - 1);
 }
 
 std::string RenderHeatMap(const HeatMap& map) {
@@ -62,24 +62,24 @@ std::string RenderHeatMap(const HeatMap& map) {
   const double lo = map.lo > 0 ? map.lo : range.empty() ? 1 : range.lo();
   const double hi = map.hi > 0 ? map.hi : range.empty() ? 1 : range.hi();
 
-  const double width = std::min((kRight - kLeft) / static_cast<double>(layers), 90.0);
+  const double width = std::min((kHeatRight - kHeatLeft) / static_cast<double>(layers), 90.0);
   const double height = std::clamp(width, 16.0, 34.0);
-  const double bottom = kTop + height * static_cast<double>(heads);
+  const double bottom = kHeatTop + height * static_cast<double>(heads);
   const double gap = width > 12 ? 1.5 : 0.5;
   std::string svg = SvgText(0, 11, "axis-title", "KV head");
   for (size_t head = 0; head < heads; ++head) {
-    svg += SvgText(kLeft - 6, kTop + height * (static_cast<double>(head) + 0.5) + 4, "axis end",
-                   std::to_string(head));
+    svg += SvgText(kHeatLeft - 6, kHeatTop + height * (static_cast<double>(head) + 0.5) + 4,
+                   "axis end", std::to_string(head));
   }
   size_t stride = 1;  // between the layers that are named
   while (width * static_cast<double>(stride) < 24) stride *= 2;
   for (size_t i = 0; i < layers; ++i) {
-    const double x = kLeft + width * static_cast<double>(i);
+    const double x = kHeatLeft + width * static_cast<double>(i);
     if (i % stride == 0)
       svg += SvgText(x + width / 2, bottom + 14, "axis middle", map.columns[i].json().dump());
     const Record layer = map.values[i];
     for (size_t head = 0; head < layer.size(); ++head) {
-      const double y = kTop + height * static_cast<double>(head);
+      const double y = kHeatTop + height * static_cast<double>(head);
       const int step = HeatStep(layer[head].Number(), lo, hi);
       svg += Cell(layer[head], map.columns[i], head, step, x, y, width - gap, height - gap);
       if (width >= kRoomForNumber) {
@@ -90,9 +90,10 @@ std::string RenderHeatMap(const HeatMap& map) {
     }
     svg += "\n";
   }
-  svg += SvgText((kLeft + kRight) / 2, bottom + 30, "axis-title middle", "layer");
+  svg += SvgText((kHeatLeft + kHeatRight) / 2, bottom + 30, "axis-title middle", "layer");
   svg += Key(lo, hi, bottom + 38);
-  return Figure({map.id, map.title, map.note, map.description, "heat"}, kWidth, bottom + 56, svg);
+  return Figure({map.id, map.title, map.note, map.description, "heat"}, kHeatWidth, bottom + 56,
+                svg);
 }
 
 }  // namespace oscar

@@ -16,8 +16,9 @@
 namespace oscar {
 namespace {
 
-constexpr double kWidth = 420, kHeight = 270, kLeft = 44, kTop = 26, kBottom = 38;
-constexpr double kLabelGap = 14.5;
+constexpr double kLineWidth = 420, kLineHeight = 270, kLineLeft = 44, kLineTop = 26,
+                 kLineBottom = 38;
+constexpr double kLineLabelGap = 14.5;
 
 bool Drawable(const LineChart& chart, const ChartPoint& point) {
   return std::isfinite(point.x) && std::isfinite(point.y) &&
@@ -59,7 +60,7 @@ std::string EndLabels(const LineChart& chart, const Axis& x, const Axis& y, doub
     wanted.push_back(ends.back().y);
   }
   const std::vector<double> places =
-      SpreadOut(wanted, kLabelGap, std::min(y.start, y.end), std::max(y.start, y.end));
+      SpreadOut(wanted, kLineLabelGap, std::min(y.start, y.end), std::max(y.start, y.end));
   std::string svg;
   for (size_t i = 0; i < labelled.size(); ++i) {
     svg += fmt::format("<g class=\"{}\"><path class=\"leader\" d=\"M{} {}L{} {}\"/>{}</g>\n",
@@ -111,25 +112,26 @@ std::string RenderLineChart(const LineChart& chart) {
     x_hi = chart.x_scale == Scale::kLog ? x_hi * 2 : x_hi + 1;
   }
 
-  const double height = std::max(kHeight, kTop + kBottom + kLabelGap * static_cast<double>(labels));
-  const double right = kWidth - LabelRoom(chart);
-  const double bottom = height - kBottom;
-  const Axis x{chart.x_scale, x_lo, x_hi, kLeft + 4, right};
-  Axis y = y_range.MakeAxis(bottom, kTop);
-  if (chart.percent) y = {Scale::kLinear, 0, 1, bottom, kTop};
+  const double height =
+      std::max(kLineHeight, kLineTop + kLineBottom + kLineLabelGap * static_cast<double>(labels));
+  const double right = kLineWidth - LabelRoom(chart);
+  const double bottom = height - kLineBottom;
+  const Axis x{chart.x_scale, x_lo, x_hi, kLineLeft + 4, right};
+  Axis y = y_range.MakeAxis(bottom, kLineTop);
+  if (chart.percent) y = {Scale::kLinear, 0, 1, bottom, kLineTop};
 
   std::string svg = SvgText(0, 12, "axis-title", chart.y_label);
   for (const ChartBand& band : chart.bands) {
     svg += fmt::format("<rect class=\"band\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-                       Coordinate(x(band.from)), Coordinate(kTop),
-                       Coordinate(x(band.to) - x(band.from)), Coordinate(bottom - kTop));
-    svg += SvgText(x(band.from) + 4, kTop + 9, "axis", band.label);
+                       Coordinate(x(band.from)), Coordinate(kLineTop),
+                       Coordinate(x(band.to) - x(band.from)), Coordinate(bottom - kLineTop));
+    svg += SvgText(x(band.from) + 4, kLineTop + 9, "axis", band.label);
   }
   for (double tick : y.Ticks(7)) {
-    svg += fmt::format("<path class=\"grid\" d=\"M{} {}H{}\"/>", Coordinate(kLeft),
+    svg += fmt::format("<path class=\"grid\" d=\"M{} {}H{}\"/>", Coordinate(kLineLeft),
                        Coordinate(y(tick)), Coordinate(right));
     const std::string text = chart.percent ? fmt::format("{:.0f}%", tick * 100) : TickText(tick);
-    svg += SvgText(kLeft - 5, y(tick) + 4, "axis end", text);
+    svg += SvgText(kLineLeft - 5, y(tick) + 4, "axis end", text);
   }
   std::vector<double> x_ticks = chart.x_ticks;
   if (x_ticks.empty() && chart.tokens) {
@@ -144,21 +146,21 @@ std::string RenderLineChart(const LineChart& chart) {
                        Coordinate(bottom));
     svg += SvgText(x(tick), bottom + 17, "axis middle", TickText(tick, chart.tokens));
   }
-  svg += fmt::format("<path class=\"base\" d=\"M{} {}H{}\"/>\n", Coordinate(kLeft),
+  svg += fmt::format("<path class=\"base\" d=\"M{} {}H{}\"/>\n", Coordinate(kLineLeft),
                      Coordinate(bottom), Coordinate(right));
-  svg += SvgText((kLeft + right) / 2, height - 5, "axis-title middle", chart.x_label);
+  svg += SvgText((kLineLeft + right) / 2, height - 5, "axis-title middle", chart.x_label);
   for (const ChartBand& rule : chart.rules) {
     svg += fmt::format("<path class=\"rule\" d=\"M{} {}V{}\"/>", Coordinate(x(rule.from)),
-                       Coordinate(kTop - 4), Coordinate(bottom));
-    const bool on_the_right = x(rule.from) > (kLeft + right) / 2;
-    svg += SvgText(x(rule.from) + (on_the_right ? -5 : 5), kTop + 6,
+                       Coordinate(kLineTop - 4), Coordinate(bottom));
+    const bool on_the_right = x(rule.from) > (kLineLeft + right) / 2;
+    svg += SvgText(x(rule.from) + (on_the_right ? -5 : 5), kLineTop + 6,
                    on_the_right ? "axis end" : "axis", rule.label);
   }
   for (const ChartSeries& series : chart.series) svg += Polyline(chart, series, x, y);
   svg += EndLabels(chart, x, y, right + 12);
   return Figure({chart.id, chart.title, chart.note, chart.description,
                  chart.y_scale == Scale::kLog && !chart.percent ? "log" : "linear"},
-                kWidth, height, svg);
+                kLineWidth, height, svg);
 }
 
 }  // namespace oscar

@@ -14,7 +14,8 @@
 namespace oscar {
 namespace {
 
-constexpr double kWidth = 420, kLeft = 6, kRight = 410, kTop = 6, kRow = 32, kBottom = 38;
+constexpr double kRowWidth = 420, kRowLeft = 6, kRowRight = 410, kRowTop = 6, kRowPitch = 32,
+                 kRowBottom = 38;
 constexpr size_t kMaxNameCharacters = 30;
 
 std::string Mark(const ChartMark& mark, const Axis& x, double y, Scale scale) {
@@ -63,35 +64,36 @@ std::string RenderRowChart(const RowChart& chart) {
     }
   }
   if (chart.rows.empty()) return {};
-  const Axis x = range.MakeAxis(kLeft, kRight);
-  const double bottom = kTop + kRow * static_cast<double>(chart.rows.size());
+  const Axis x = range.MakeAxis(kRowLeft, kRowRight);
+  const double bottom = kRowTop + kRowPitch * static_cast<double>(chart.rows.size());
   std::string svg;
   const std::vector<double> ticks = x.Ticks(7);
   for (double tick : ticks) {
     svg += fmt::format("<path class=\"grid\" d=\"M{} {}V{}\"/>", Coordinate(x(tick)),
-                       Coordinate(kTop), Coordinate(bottom));
-    const bool first = x(tick)<kLeft + 10, last = x(tick)> kRight - 10;
+                       Coordinate(kRowTop), Coordinate(bottom));
+    const bool first = x(tick)<kRowLeft + 10, last = x(tick)> kRowRight - 10;
     svg += SvgText(x(tick), bottom + 15,
                    first  ? "axis"
                    : last ? "axis end"
                           : "axis middle",
                    TickText(tick));
   }
-  svg += SvgText((kLeft + kRight) / 2, bottom + 32, "axis-title middle", chart.x_label) + "\n";
+  svg +=
+      SvgText((kRowLeft + kRowRight) / 2, bottom + 32, "axis-title middle", chart.x_label) + "\n";
   for (size_t i = 0; i < chart.rows.size(); ++i) {
     const ChartRow& row = chart.rows[i];
-    const double top = kTop + kRow * static_cast<double>(i);
+    const double top = kRowTop + kRowPitch * static_cast<double>(i);
     svg += fmt::format(
         "<g class=\"row {}\"><text class=\"name\" x=\"{}\" y=\"{}\">{}</text><text class=\"number "
         "end\" x=\"{}\" y=\"{}\">{}</text>",
-        row.css, Coordinate(kLeft), Coordinate(top + 12), HtmlCut(row.label, kMaxNameCharacters),
-        Coordinate(kRight), Coordinate(top + 12), Html(row.numbers));
+        row.css, Coordinate(kRowLeft), Coordinate(top + 12), HtmlCut(row.label, kMaxNameCharacters),
+        Coordinate(kRowRight), Coordinate(top + 12), Html(row.numbers));
     for (const ChartMark& mark : row.marks) svg += Mark(mark, x, top + 22, chart.scale);
     svg += "</g>\n";
   }
   return Figure({chart.id, chart.title, chart.note, chart.description,
                  chart.scale == Scale::kLog ? "log" : "linear"},
-                kWidth, bottom + kBottom, svg);
+                kRowWidth, bottom + kRowBottom, svg);
 }
 
 }  // namespace oscar

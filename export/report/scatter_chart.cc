@@ -16,8 +16,9 @@
 namespace oscar {
 namespace {
 
-constexpr double kWidth = 420, kHeight = 300, kLeft = 44, kTop = 26, kBottom = 38;
-constexpr double kLabelGap = 14.5, kLabelRoom = 18 + kCharacterWidth * kMaxLabelCharacters;
+constexpr double kScatterWidth = 420, kScatterHeight = 300, kScatterLeft = 44, kScatterTop = 26,
+                 kScatterBottom = 38;
+constexpr double kScatterLabelGap = 14.5, kLabelRoom = 18 + kCharacterWidth * kMaxLabelCharacters;
 
 bool HasPlace(const ScatterPoint& point) { return point.x.Number() > 0 && point.y.Number() > 0; }
 
@@ -56,7 +57,7 @@ std::string FrontLine(const std::vector<const ScatterPoint*>& front, const Axis&
 std::string Labels(const std::vector<const ScatterPoint*>& front, const Axis& x, const Axis& y) {
   std::vector<double> wanted;
   for (const ScatterPoint* point : front) wanted.push_back(y(point->y.Number()));
-  const std::vector<double> places = SpreadOut(wanted, kLabelGap, y.end, y.start);
+  const std::vector<double> places = SpreadOut(wanted, kScatterLabelGap, y.end, y.start);
   std::string svg;
   for (size_t i = 0; i < front.size(); ++i) {
     svg += fmt::format("<g class=\"{}\"><path class=\"leader\" d=\"M{} {}L{} {}\"/>{}</g>\n",
@@ -102,15 +103,16 @@ std::string RenderScatterChart(const ScatterChart& chart) {
   for (const size_t i : ParetoFront(places)) front.push_back(counted[i]);
 
   const double height =
-      std::max(kHeight, kTop + kBottom + kLabelGap * static_cast<double>(front.size()));
-  const double bottom = height - kBottom;
-  const Axis x = x_range.MakeAxis(kLeft + 4, kWidth - kLabelRoom);
-  const Axis y = y_range.MakeAxis(bottom, kTop);
+      std::max(kScatterHeight,
+               kScatterTop + kScatterBottom + kScatterLabelGap * static_cast<double>(front.size()));
+  const double bottom = height - kScatterBottom;
+  const Axis x = x_range.MakeAxis(kScatterLeft + 4, kScatterWidth - kLabelRoom);
+  const Axis y = y_range.MakeAxis(bottom, kScatterTop);
   std::string svg = SvgText(0, 12, "axis-title", chart.y_label);
   for (const double tick : y.Ticks(7)) {
-    svg += fmt::format("<path class=\"grid\" d=\"M{} {}H{}\"/>", Coordinate(kLeft),
+    svg += fmt::format("<path class=\"grid\" d=\"M{} {}H{}\"/>", Coordinate(kScatterLeft),
                        Coordinate(y(tick)), Coordinate(x.end));
-    svg += SvgText(kLeft - 5, y(tick) + 4, "axis end", TickText(tick));
+    svg += SvgText(kScatterLeft - 5, y(tick) + 4, "axis end", TickText(tick));
   }
   for (const double tick : chart.x_ticks.empty() ? x.Ticks(5) : chart.x_ticks) {
     if (tick < x.lo || tick > x.hi) continue;
@@ -118,14 +120,15 @@ std::string RenderScatterChart(const ScatterChart& chart) {
                        Coordinate(bottom));
     svg += SvgText(x(tick), bottom + 17, "axis middle", TickText(tick));
   }
-  svg += fmt::format("<path class=\"base\" d=\"M{} {}H{}\"/>\n", Coordinate(kLeft),
+  svg += fmt::format("<path class=\"base\" d=\"M{} {}H{}\"/>\n", Coordinate(kScatterLeft),
                      Coordinate(bottom), Coordinate(x.end));
-  svg += SvgText((kLeft + x.end) / 2, height - 5, "axis-title middle", chart.x_label);
+  svg += SvgText((kScatterLeft + x.end) / 2, height - 5, "axis-title middle", chart.x_label);
   if (!front.empty()) svg += FrontLine(front, x, y);
   for (const ScatterPoint* point : drawn)
     svg += Mark(*point, x, y, std::ranges::find(front, point) != front.end());
   svg += Labels(front, x, y);
-  return Figure({chart.id, chart.title, chart.note, chart.description, "log"}, kWidth, height, svg);
+  return Figure({chart.id, chart.title, chart.note, chart.description, "log"}, kScatterWidth,
+                height, svg);
 }
 
 }  // namespace oscar

@@ -10,7 +10,8 @@
 namespace oscar {
 namespace {
 
-constexpr KeyTransformOptions kBalancedKeys = {.kind = KeyTransformKind::kBalanced};
+constexpr KeyRecipe kBalancedKeys = {
+    .kind = KeyTransformKind::kBalanced, .epsilon = 1e-3, .per_head = true, .centred = true};
 
 const TransformedMethod kBalanced[] = {
     {.name = "balanced",

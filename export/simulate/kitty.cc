@@ -17,7 +17,6 @@
 namespace oscar {
 namespace {
 
-constexpr double kMetadataBits = 32;  // float16 scale and minimum
 constexpr int64_t kValueGroup = 128;  // channels
 constexpr float kSixteenBitFloor = 1e-4F, kFloatFloor = 1e-6F;
 

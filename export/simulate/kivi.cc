@@ -18,8 +18,6 @@
 namespace oscar {
 namespace {
 
-constexpr double kMetadataBits = 32;  // float16 scale and minimum
-
 AffineRule RuleOf(const KiviOptions& options) {
   return {
       .family = AffineFamily::kMinOffset, .bits = options.bits, .metadata = StoredFloat::kFloat16};

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-struct Variant {
+struct KvQuantRow {
   std::string_view name, description;
   KvQuantLevels levels;
   int bits;
@@ -22,27 +22,27 @@ struct Variant {
 };
 
 using enum KvQuantLevels;
-constexpr std::array kVariants = {
-    Variant{"kvquant_nuq2", "KVQuant, 2-bit k-means levels with Q-Norm, 1 % outliers", kKMeans, 2,
-            0.99},
-    Variant{"kvquant_nuq3", "KVQuant, 3-bit k-means levels, 1 % outliers", kKMeans, 3, 0.99},
-    Variant{"kvquant_nuq4", "KVQuant, 4-bit k-means levels, 1 % outliers", kKMeans, 4, 0.99},
-    Variant{"kvquant_nuq2_dense", "KVQuant, 2-bit k-means levels with Q-Norm, no outliers", kKMeans,
-            2, 1},
-    Variant{"kvquant_nuq3_dense", "KVQuant, 3-bit k-means levels, no outliers", kKMeans, 3, 1},
-    Variant{"kvquant_nuq4_dense", "KVQuant, 4-bit k-means levels, no outliers", kKMeans, 4, 1},
-    Variant{"kvquant_int2", "KVQuant, 2-bit uniform levels, 1 % outliers", kUniform, 2, 0.99},
-    Variant{"kvquant_int3", "KVQuant, 3-bit uniform levels, 1 % outliers", kUniform, 3, 0.99},
-    Variant{"kvquant_int4", "KVQuant, 4-bit uniform levels, 1 % outliers", kUniform, 4, 0.99},
-    Variant{"kvquant_nf2", "KVQuant, 2-bit NormalFloat levels, 1 % outliers", kNormalFloat, 2,
-            0.99},
-    Variant{"kvquant_nf3", "KVQuant, 3-bit NormalFloat levels, 1 % outliers", kNormalFloat, 3,
-            0.99},
-    Variant{"kvquant_nf4", "KVQuant, 4-bit NormalFloat levels, 1 % outliers", kNormalFloat, 4,
-            0.99},
+constexpr std::array kKvQuantTable = {
+    KvQuantRow{"kvquant_nuq2", "KVQuant, 2-bit k-means levels with Q-Norm, 1 % outliers", kKMeans,
+               2, 0.99},
+    KvQuantRow{"kvquant_nuq3", "KVQuant, 3-bit k-means levels, 1 % outliers", kKMeans, 3, 0.99},
+    KvQuantRow{"kvquant_nuq4", "KVQuant, 4-bit k-means levels, 1 % outliers", kKMeans, 4, 0.99},
+    KvQuantRow{"kvquant_nuq2_dense", "KVQuant, 2-bit k-means levels with Q-Norm, no outliers",
+               kKMeans, 2, 1},
+    KvQuantRow{"kvquant_nuq3_dense", "KVQuant, 3-bit k-means levels, no outliers", kKMeans, 3, 1},
+    KvQuantRow{"kvquant_nuq4_dense", "KVQuant, 4-bit k-means levels, no outliers", kKMeans, 4, 1},
+    KvQuantRow{"kvquant_int2", "KVQuant, 2-bit uniform levels, 1 % outliers", kUniform, 2, 0.99},
+    KvQuantRow{"kvquant_int3", "KVQuant, 3-bit uniform levels, 1 % outliers", kUniform, 3, 0.99},
+    KvQuantRow{"kvquant_int4", "KVQuant, 4-bit uniform levels, 1 % outliers", kUniform, 4, 0.99},
+    KvQuantRow{"kvquant_nf2", "KVQuant, 2-bit NormalFloat levels, 1 % outliers", kNormalFloat, 2,
+               0.99},
+    KvQuantRow{"kvquant_nf3", "KVQuant, 3-bit NormalFloat levels, 1 % outliers", kNormalFloat, 3,
+               0.99},
+    KvQuantRow{"kvquant_nf4", "KVQuant, 4-bit NormalFloat levels, 1 % outliers", kNormalFloat, 4,
+               0.99},
 };
 
-KvQuantOptions OptionsOf(const Variant& variant, uint64_t seed) {
+KvQuantOptions OptionsOf(const KvQuantRow& variant, uint64_t seed) {
   return {.bits = variant.bits,
           .levels = variant.levels,
           .kept = variant.kept,
@@ -65,7 +65,7 @@ double ValueOutliers(int64_t channels, double kept) {
 }
 
 // Bits of a quantized token, all heads of one side.
-CacheCost TokenBits(const Variant& variant, bool keys, int64_t channels) {
+CacheCost TokenBits(const KvQuantRow& variant, bool keys, int64_t channels) {
   const auto values = static_cast<double>(channels);
   const double outliers = (1 - variant.kept) * values;
   CacheCost bits = {variant.bits * values + kOutlierBits * outliers, variant.bits * values};
@@ -77,7 +77,7 @@ CacheCost TokenBits(const Variant& variant, bool keys, int64_t channels) {
   return bits;
 }
 
-CacheCost Cost(const Variant& variant, const MethodContext& context, int64_t tokens) {
+CacheCost Cost(const KvQuantRow& variant, const MethodContext& context, int64_t tokens) {
   const auto exact = static_cast<double>(std::min(tokens, OptionsOf(variant, 0).first_tokens));
   const double quantized = static_cast<double>(tokens) - exact;
   CacheCost sum;
@@ -100,7 +100,7 @@ CacheCost Cost(const Variant& variant, const MethodContext& context, int64_t tok
 
 std::vector<CacheMethod> KvQuantMethods() {
   std::vector<CacheMethod> methods;
-  for (const Variant& variant : kVariants) {
+  for (const KvQuantRow& variant : kKvQuantTable) {
     methods.push_back(
         {.name = variant.name,
          .description = variant.description,

@@ -14,47 +14,47 @@
 namespace oscar {
 namespace {
 
-enum class Base { kOwn, kShared, kHadamard };
+enum class LloydMaxBase { kOwn, kShared, kHadamard };
 
 struct LloydMaxRow {
   std::string_view name, description;
-  Base base;
+  LloydMaxBase base;
   LloydMaxForm form;
 };
 
 constexpr LloydMaxForm kExact = LloydMaxForm::kExact, kServing = LloydMaxForm::kServing,
                        kLlamaCpp = LloydMaxForm::kLlamaCpp;
 
-constexpr LloydMaxRow kTable[] = {
-    {"oscar_lloyd_max", "OSCAR with Lloyd-Max levels, 2 bits", Base::kOwn, kExact},
+constexpr LloydMaxRow kLloydMaxTable[] = {
+    {"oscar_lloyd_max", "OSCAR with Lloyd-Max levels, 2 bits", LloydMaxBase::kOwn, kExact},
     {"oscar_lloyd_max_serving", "OSCAR with the equidistant levels of SGLANG_LLOYD_MAX, 2 bits",
-     Base::kOwn, kServing},
-    {"oscar_lloyd_max_llamacpp", "OSCAR with llama.cpp's q2_0 levels, 2 bits", Base::kOwn,
+     LloydMaxBase::kOwn, kServing},
+    {"oscar_lloyd_max_llamacpp", "OSCAR with llama.cpp's q2_0 levels, 2 bits", LloydMaxBase::kOwn,
      kLlamaCpp},
-    {"oscar_shared_lloyd_max", "OSCAR, shared rotation, Lloyd-Max levels, 2 bits", Base::kShared,
-     kExact},
+    {"oscar_shared_lloyd_max", "OSCAR, shared rotation, Lloyd-Max levels, 2 bits",
+     LloydMaxBase::kShared, kExact},
     {"oscar_shared_lloyd_max_serving",
-     "OSCAR, shared rotation, equidistant levels of SGLANG_LLOYD_MAX, 2 bits", Base::kShared,
-     kServing},
+     "OSCAR, shared rotation, equidistant levels of SGLANG_LLOYD_MAX, 2 bits",
+     LloydMaxBase::kShared, kServing},
     {"oscar_shared_lloyd_max_llamacpp", "OSCAR, shared rotation, llama.cpp's q2_0 levels, 2 bits",
-     Base::kShared, kLlamaCpp},
-    {"hadamard_lloyd_max", "Hadamard rotation with Lloyd-Max levels, 2 bits", Base::kHadamard,
-     kExact},
+     LloydMaxBase::kShared, kLlamaCpp},
+    {"hadamard_lloyd_max", "Hadamard rotation with Lloyd-Max levels, 2 bits",
+     LloydMaxBase::kHadamard, kExact},
     {"hadamard_lloyd_max_serving",
-     "Hadamard rotation with the equidistant levels of SGLANG_LLOYD_MAX, 2 bits", Base::kHadamard,
-     kServing},
+     "Hadamard rotation with the equidistant levels of SGLANG_LLOYD_MAX, 2 bits",
+     LloydMaxBase::kHadamard, kServing},
     {"hadamard_lloyd_max_llamacpp", "Hadamard rotation with llama.cpp's q2_0 levels, 2 bits",
-     Base::kHadamard, kLlamaCpp},
+     LloydMaxBase::kHadamard, kLlamaCpp},
 };
 
-RotationGrouping GroupingOf(Base base) {
-  return base == Base::kShared ? RotationGrouping::kShared : RotationGrouping::kOwn;
+RotationGrouping GroupingOf(LloydMaxBase base) {
+  return base == LloydMaxBase::kShared ? RotationGrouping::kShared : RotationGrouping::kOwn;
 }
 
 LayerCache Make(const LloydMaxRow& row, const MethodContext& context, size_t layer_index,
                 const ArmOptions& options) {
   RotatedQuantizer k, v;
-  if (row.base == Base::kHadamard) {
+  if (row.base == LloydMaxBase::kHadamard) {
     const AttentionSpec& spec = context.layers()[layer_index].attention;
     const ClipPair clip = GivenClip(context, options);
     k = {.rotation = HadamardTensor(spec.head_dim), .clip_ratio = clip.k};
@@ -78,8 +78,8 @@ AffineSide CostOf(LloydMaxForm form) {
 
 std::vector<CacheMethod> LloydMaxMethods() {
   std::vector<CacheMethod> methods;
-  for (const LloydMaxRow& row : kTable) {
-    const bool oscar = row.base != Base::kHadamard;
+  for (const LloydMaxRow& row : kLloydMaxTable) {
+    const bool oscar = row.base != LloydMaxBase::kHadamard;
     methods.push_back(
         {.name = row.name,
          .description = row.description,

@@ -3,7 +3,7 @@
 //
 // Rotations that carry no knowledge of the model's attention: what OSCAR gains must vanish with
 // them, or the measurement is not to be trusted.
-#include <fmt/format.h>
+#include <optional>
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/fitted_moments.h"
@@ -11,7 +11,6 @@
 #include "export/simulate/random_rotation.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/eigh.h"
-#include "linalg/error.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
@@ -46,8 +45,8 @@ at::Tensor RandomRotations(const MethodContext& context, size_t layer_index, cha
   return RotationTensor(rotations);
 }
 
-// Another layer of the same geometry, half the model away.
-size_t OtherLayer(const MethodContext& context, size_t layer_index) {
+// Another layer of the same geometry, half the model away, if there is one.
+std::optional<size_t> OtherLayer(const MethodContext& context, size_t layer_index) {
   const auto& layers = context.layers();
   const AttentionSpec& own = layers[layer_index].attention;
   for (size_t step = 0; step < layers.size(); ++step) {
@@ -57,10 +56,14 @@ size_t OtherLayer(const MethodContext& context, size_t layer_index) {
         spec.v_head_dim == own.v_head_dim && spec.num_kv_heads == own.num_kv_heads)
       return other;
   }
-  throw InputError(
-      fmt::format("layer {}: no other layer has its geometry, so there is no wrong "
-                  "layer to take rotations from",
-                  layers[layer_index].layer_id));
+  return std::nullopt;
+}
+
+bool EveryLayerHasAnother(const MethodContext& context) {
+  for (size_t i = 0; i < context.layers().size(); ++i) {
+    if (!OtherLayer(context, i)) return false;
+  }
+  return true;
 }
 
 // Shuffling the tokens of each channel on its own leaves the channels' energies and destroys what
@@ -108,11 +111,11 @@ CacheMethod WrongLayerControl() {
   return Control(
       "wrong_layer", "null control: the rotations of another layer, 2 bits",
       [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-        const StoredLayer& other = context.Stored(OtherLayer(context, layer_index));
+        const StoredLayer& other = context.Stored(OtherLayer(context, layer_index).value());
         const at::Tensor k = RotationTensor(other.k), v = RotationTensor(other.v);
         return WithArtifactClip(context, layer_index, options, k, v);
       },
-      [](const MethodContext& context) { return context.layers().size() > 1; });
+      EveryLayerHasAnother);
 }
 
 CacheMethod ShuffledTokensControl() {

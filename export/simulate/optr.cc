@@ -20,34 +20,34 @@
 namespace oscar {
 namespace {
 
-enum class Base { kShared, kOwn, kHadamard };
+enum class OptrBase { kShared, kOwn, kHadamard };
 
-struct Variant {
+struct OptrRow {
   std::string_view name, description;
-  Base base;
+  OptrBase base;
 };
 
-constexpr std::array kVariants = {
-    Variant{"optr", "OptR: OSCAR's rotation of a layer refined for each KV head, centred keys",
-            Base::kShared},
-    Variant{"optr_per_head", "OptR from the artifact's rotation of each KV head, centred keys",
-            Base::kOwn},
-    Variant{"optr_hadamard", "OptR from the Hadamard rotation (QuaRot), centred keys",
-            Base::kHadamard},
+constexpr std::array kOptrTable = {
+    OptrRow{"optr", "OptR: OSCAR's rotation of a layer refined for each KV head, centred keys",
+            OptrBase::kShared},
+    OptrRow{"optr_per_head", "OptR from the artifact's rotation of each KV head, centred keys",
+            OptrBase::kOwn},
+    OptrRow{"optr_hadamard", "OptR from the Hadamard rotation (QuaRot), centred keys",
+            OptrBase::kHadamard},
 };
 
 struct Start {
   HeadTransforms k, v;
 };
 
-Start StartOf(Base base, const MethodContext& context, size_t layer_index) {
-  if (base == Base::kHadamard) {
+Start StartOf(OptrBase base, const MethodContext& context, size_t layer_index) {
+  if (base == OptrBase::kHadamard) {
     const AttentionSpec& spec = context.layers()[layer_index].attention;
     return {{HadamardTensor(spec.head_dim), {}}, {HadamardTensor(spec.v_head_dim), {}}};
   }
   const auto [k, v] = StoredRotations(
-      context, layer_index, base == Base::kOwn ? RotationGrouping::kOwn : RotationGrouping::kShared,
-      false);
+      context, layer_index,
+      base == OptrBase::kOwn ? RotationGrouping::kOwn : RotationGrouping::kShared, false);
   return {{k.rotation, {}}, {v.rotation, {}}};
 }
 
@@ -90,7 +90,7 @@ RotatedQuantizer Side(const RefinedSide& side, const RefinedQuantizer& quantizer
   return stored;
 }
 
-LayerCache MakeCache(Base base, const MethodContext& context, size_t layer_index,
+LayerCache MakeCache(OptrBase base, const MethodContext& context, size_t layer_index,
                      const ArmOptions& options) {
   const ClipPair ratios = GivenClip(context, options);
   const int64_t group = context.options().quant_group_size;
@@ -107,18 +107,18 @@ LayerCache MakeCache(Base base, const MethodContext& context, size_t layer_index
   return RotatedCache(context, options, std::move(keys), Side(v, refinement.v));
 }
 
-bool Available(Base base, const MethodContext& context) {
+bool Available(OptrBase base, const MethodContext& context) {
   if (!HasFit(context)) return false;  // the key mean
-  if (base == Base::kHadamard) return true;
-  return HasStoredRotations(base == Base::kOwn ? RotationGrouping::kOwn
-                                               : RotationGrouping::kShared)(context);
+  if (base == OptrBase::kHadamard) return true;
+  return HasStoredRotations(base == OptrBase::kOwn ? RotationGrouping::kOwn
+                                                   : RotationGrouping::kShared)(context);
 }
 
 }  // namespace
 
 std::vector<CacheMethod> OptrMethods() {
   std::vector<CacheMethod> methods;
-  for (const Variant& variant : kVariants) {
+  for (const OptrRow& variant : kOptrTable) {
     methods.push_back(
         {.name = variant.name,
          .description = variant.description,

@@ -16,8 +16,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kMetadataBits = 32;  // float16 scale and offset
-constexpr double kNormBits = 32;      // of a token's keys; the kernels store float32
+constexpr double kNormBits = 32;  // of a token's keys; the kernels store float32
 
 CachedRows Store(const CacheSides& rows, const OscarKvOptions& options) {
   if (options.bits == 0) return {{ComputeRows(rows.k), ComputeRows(rows.v)}, {}};

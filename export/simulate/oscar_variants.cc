@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-struct Variant {
+struct OscarRow {
   std::string_view name, description;
   RotationGrouping grouping;
   int k_bits = 2, v_bits = 2;
@@ -24,7 +24,7 @@ struct Variant {
 
 constexpr RotationGrouping kOwn = RotationGrouping::kOwn, kShared = RotationGrouping::kShared;
 
-constexpr Variant kTable[] = {
+constexpr OscarRow kOscarTable[] = {
     {"oscar_k2v3", "OSCAR, keys 2 bits, values 3", kOwn, 2, 3},
     {"oscar_k2v4", "OSCAR, keys 2 bits, values 4", kOwn, 2, 4},
     {"oscar_k3v2", "OSCAR, keys 3 bits, values 2", kOwn, 3, 2},
@@ -51,7 +51,7 @@ constexpr Variant kTable[] = {
      kShared, 2, 2, ClipMethod::kSort, StoredFloat::kBFloat16},
 };
 
-void SetQuantizer(RotatedQuantizer& side, const Variant& variant, int bits) {
+void SetQuantizer(RotatedQuantizer& side, const OscarRow& variant, int bits) {
   side.bits = bits;
   side.clip_method = variant.clip_method;
   if (variant.metadata == StoredFloat::kFloat32) return;
@@ -61,7 +61,7 @@ void SetQuantizer(RotatedQuantizer& side, const Variant& variant, int bits) {
   };
 }
 
-AffineSide CostOf(const Variant& variant, int bits) {
+AffineSide CostOf(const OscarRow& variant, int bits) {
   return {.bits = static_cast<double>(bits),
           .actual_metadata_bits = 2.0 * StoredBits(variant.metadata)};
 }
@@ -70,7 +70,7 @@ AffineSide CostOf(const Variant& variant, int bits) {
 
 std::vector<CacheMethod> OscarVariants() {
   std::vector<CacheMethod> methods;
-  for (const Variant& variant : kTable) {
+  for (const OscarRow& variant : kOscarTable) {
     methods.push_back(
         {.name = variant.name,
          .description = variant.description,

@@ -10,18 +10,22 @@
 namespace oscar {
 namespace {
 
-constexpr KeyTransformOptions kScaledKeys = {.kind = KeyTransformKind::kPairScaled};
+constexpr KeyRecipe kScaledKeys = {
+    .kind = KeyTransformKind::kPairScaled, .per_head = true, .centred = true};
 
 const TransformedMethod kPairScaled[] = {
     {.name = "oscar_per_head_centred",
      .description = "OSCAR per KV head, keys centred, 2 bits",
-     .keys = {.kind = KeyTransformKind::kOscar}},
+     .keys = {.per_head = true, .centred = true}},
     {.name = "pair_scaled",
      .description = "pair-scaled keys and OSCAR per KV head, centred, 2 bits",
      .keys = kScaledKeys},
     {.name = "pair_scaled_pow2",
      .description = "the same with scales that are powers of two",
-     .keys = {.kind = KeyTransformKind::kPairScaled, .power_of_two = true}},
+     .keys = {.kind = KeyTransformKind::kPairScaled,
+              .power_of_two = true,
+              .per_head = true,
+              .centred = true}},
     {.name = "pair_scaled_k3v2",
      .description = "pair-scaled keys and OSCAR per KV head, centred, 3 bits; values 2 bits",
      .keys = kScaledKeys,

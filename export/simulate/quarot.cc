@@ -45,7 +45,7 @@ constexpr AffineRule Kernel(int bits) {
           .metadata = StoredFloat::kFloat16};
 }
 
-constexpr QuarotRow kTable[] = {
+constexpr QuarotRow kQuarotTable[] = {
     {"quarot_int2", "QuaRot: Hadamard and integer zeros per token and head, 2 bits", Asymmetric(2)},
     {"quarot_int4", "QuaRot: Hadamard and integer zeros per token and head, 4 bits", Asymmetric(4)},
     {"quarot_int2_per_token", "QuaRot, one scale for all heads of a token, 2 bits", WithZero(2),
@@ -91,7 +91,7 @@ CacheCost Cost(const QuarotRow& row, const MethodContext& context, const ArmOpti
 
 std::vector<CacheMethod> QuarotMethods() {
   std::vector<CacheMethod> methods;
-  for (const QuarotRow& row : kTable) {
+  for (const QuarotRow& row : kQuarotTable) {
     methods.push_back(
         {.name = row.name,
          .description = row.description,

@@ -8,27 +8,36 @@
 
 #include <vector>
 
+#include "capture/model/decoder_layer.h"  // PairsOf
 #include "linalg/check.h"
 
 namespace oscar {
 namespace {
 
-// "half" layout: dimension i turns with i + rotary_dim / 2. `direction` 1: onwards, -1: back.
+// `direction` 1: onwards, -1: back. Rows are a whole sequence's, so its length decides the
+// frequencies where a rope has several.
 at::Tensor Turn(const at::Tensor& rows, const RopeSpec& rope, int direction) {
   OSCAR_CHECK_LE(rope.rotary_dim, rows.size(2));
-  const std::vector<double> frequencies = InverseFrequencies(rope);
-  const auto pairs = static_cast<int64_t>(frequencies.size());
+  const std::vector<double> frequencies = InverseFrequencies(rope, rows.size(0));
+  if (frequencies.empty()) return rows;
   const auto float32 = rows.options().dtype(at::kFloat);
   const at::Tensor angles = at::arange(rows.size(0), float32)
                                 .unsqueeze(1)
                                 .mul(at::tensor(frequencies, at::kDouble).to(float32))
                                 .to(rows.scalar_type())
                                 .unsqueeze(1);  // [tokens, 1, pairs]
-  const at::Tensor cos = angles.cos(), sin = direction > 0 ? angles.sin() : angles.sin().neg();
-  const at::Tensor first = rows.narrow(2, 0, pairs), second = rows.narrow(2, pairs, pairs);
-  return at::cat({first.mul(cos).sub(second.mul(sin)), second.mul(cos).add(first.mul(sin)),
-                  rows.narrow(2, 2 * pairs, rows.size(2) - 2 * pairs)},
-                 2);
+  at::Tensor cos = angles.cos(), sin = direction > 0 ? angles.sin() : angles.sin().neg();
+  if (rope.attention_factor != 1) {
+    const double factor = direction > 0 ? rope.attention_factor : 1 / rope.attention_factor;
+    cos.mul_(factor);
+    sin.mul_(factor);
+  }
+  const PairViews from = PairsOf(rows, rope);
+  at::Tensor turned = rows.clone();
+  const PairViews to = PairsOf(turned, rope);
+  to.first.copy_(from.first.mul(cos).sub_(from.second.mul(sin)));
+  to.second.copy_(from.second.mul(cos).add_(from.first.mul(sin)));
+  return turned;
 }
 
 }  // namespace

@@ -44,22 +44,22 @@ at::Tensor Quantized(const at::Tensor& channels, const RotateKvOptions& options)
                                std::gcd(channels.size(1), options.quant_group_size));
 }
 
-struct Variant {
+struct RotateKvRow {
   std::string_view name, description;
   int bits;
   float clip_ratio;
   int divisor;
 };
 
-constexpr std::array kVariants = {
-    Variant{"rotatekv2", "RotateKV, 2 bits; the first token exact instead of its massive ones", 2,
-            0.8F, 3},
-    Variant{"rotatekv3", "RotateKV, 3 bits with the divisor 8 of its code; first token exact", 3, 1,
-            8},
-    Variant{"rotatekv3_corrected", "RotateKV, 3 bits with the divisor 7; first token exact", 3, 1,
-            7},
-    Variant{"rotatekv4", "RotateKV, 4 bits; the first token exact instead of its massive ones", 4,
-            1, 15},
+constexpr std::array kRotateKvTable = {
+    RotateKvRow{"rotatekv2", "RotateKV, 2 bits; the first token exact instead of its massive ones",
+                2, 0.8F, 3},
+    RotateKvRow{"rotatekv3", "RotateKV, 3 bits with the divisor 8 of its code; first token exact",
+                3, 1, 8},
+    RotateKvRow{"rotatekv3_corrected", "RotateKV, 3 bits with the divisor 7; first token exact", 3,
+                1, 7},
+    RotateKvRow{"rotatekv4", "RotateKV, 4 bits; the first token exact instead of its massive ones",
+                4, 1, 15},
 };
 
 // A 16-bit scale and zero per group; the sources simulate, so bytes are counted the same way.
@@ -122,7 +122,7 @@ LayerCache RotateKvCache(const AttentionSpec& spec, const RotateKvLayer& layer,
 
 std::vector<CacheMethod> RotateKvMethods() {
   std::vector<CacheMethod> methods;
-  for (const Variant& variant : kVariants) {
+  for (const RotateKvRow& variant : kRotateKvTable) {
     const RotateKvOptions options = {
         .bits = variant.bits, .clip_ratio = variant.clip_ratio, .divisor = variant.divisor};
     methods.push_back(

@@ -34,6 +34,23 @@ LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options,
   return cache;
 }
 
+CacheMethod TokenMethod(
+    std::string_view name, std::string_view description,
+    std::function<TokenSides(const MethodContext& context, size_t layer_index)> sides,
+    decltype(CacheMethod::cost) cost) {
+  return {.name = name,
+          .description = description,
+          .takes_clip = false,
+          .takes_bf16 = true,
+          .make =
+              [sides = std::move(sides)](const MethodContext& context, size_t layer_index,
+                                         const ArmOptions& options) {
+                TokenSides of_layer = sides(context, layer_index);
+                return RotatedCache(context, options, std::move(of_layer.k), std::move(of_layer.v));
+              },
+          .cost = std::move(cost)};
+}
+
 at::Tensor RotationTensor(const StoredSide& side) {
   at::Tensor rotation = at::empty({side.num_rotations, side.dim, side.dim}, at::kFloat);
   std::copy(side.rotation.begin(), side.rotation.end(), rotation.mutable_data_ptr<float>());

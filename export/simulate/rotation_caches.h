@@ -4,6 +4,10 @@
 // Shared by the methods that rotate: their two sides as caches, and rotations as tensors.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <string_view>
+
 #include "export/simulate/cache_method.h"
 #include "export/simulate/rotated_quantizer.h"
 #include "linalg/matrix.h"
@@ -13,6 +17,16 @@ namespace oscar {
 // With the arm's windows.
 LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options, RotatedQuantizer k,
                         RotatedQuantizer v);
+
+// A method that quantizes every token by itself and knows no clip ratio: its two sides of a layer,
+// with the arm's windows.
+struct TokenSides {
+  RotatedQuantizer k, v;
+};
+CacheMethod TokenMethod(
+    std::string_view name, std::string_view description,
+    std::function<TokenSides(const MethodContext& context, size_t layer_index)> sides,
+    decltype(CacheMethod::cost) cost);
 
 // [num_rotations, dim, dim] float32 on the host.
 at::Tensor RotationTensor(const StoredSide& side);

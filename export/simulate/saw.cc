@@ -23,7 +23,7 @@ struct SawRow {
   int bits = 4;
 };
 
-constexpr SawRow kTable[] = {
+constexpr SawRow kSawTable[] = {
     {"saw_int4", "SAW-INT4: Hadamard blocks of 16 on keys, 4 bits", 16, false},
     {"saw_int4_values", "SAW-INT4: Hadamard blocks of 16 on keys and values, 4 bits", 16, true},
     {"saw_int4_head", "SAW-INT4: a Hadamard matrix of the head on keys, 4 bits", 0, false},
@@ -55,20 +55,14 @@ RotatedQuantizer Side(const SawRow& row, int64_t dim, bool rotate) {
 
 std::vector<CacheMethod> SawMethods() {
   std::vector<CacheMethod> methods;
-  for (const SawRow& row : kTable) {
-    methods.push_back(
-        {.name = row.name,
-         .description = row.description,
-         .takes_clip = false,
-         .takes_bf16 = true,
-         .make =
-             [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-               const AttentionSpec& spec = context.layers()[layer_index].attention;
-               return RotatedCache(context, options, Side(row, spec.head_dim, true),
-                                   Side(row, spec.v_head_dim, row.rotate_values));
-             },
-         .cost =
-             AffineCost({.bits = static_cast<double>(row.bits), .quant_group_size = kWholeHead})});
+  for (const SawRow& row : kSawTable) {
+    methods.push_back(TokenMethod(
+        row.name, row.description,
+        [&row](const MethodContext& context, size_t layer_index) -> TokenSides {
+          const AttentionSpec& spec = context.layers()[layer_index].attention;
+          return {Side(row, spec.head_dim, true), Side(row, spec.v_head_dim, row.rotate_values)};
+        },
+        AffineCost({.bits = static_cast<double>(row.bits), .quant_group_size = kWholeHead})));
   }
   return methods;
 }

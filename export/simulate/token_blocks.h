@@ -38,6 +38,8 @@ CacheMethod BlockMethod(
     std::function<LayerCache(const MethodContext&)> make,
     std::function<CacheCost(const std::vector<LayerSpec>&, int64_t tokens)> cost);
 
+inline constexpr double kMetadataBits = 32;  // float16 scale and minimum of a quantization group
+
 // Bits of the rows of one KV head on one side, for a sequence of some length.
 struct RowBits {
   double paper = 0, actual = 0;

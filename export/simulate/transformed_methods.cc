@@ -87,12 +87,14 @@ LayerCache MakeCache(const TransformedMethod& method, const MethodContext& conte
                      size_t layer_index, const ArmOptions& options) {
   const LayerSpec& layer = context.layers()[layer_index];
   const LayerMoments moments = ArtifactMoments(context, layer_index);
-  KeyTransformOptions key_options = method.keys;
-  key_options.pairs.rotary_dim = layer.attention.rope.rotary_dim;
-  key_options.composition = ArtifactComposition(context.artifact());
+  KeyRecipe recipe = method.keys;
+  recipe.composition = ArtifactComposition(context.artifact());
+  const RopeSpec& rope = layer.attention.rope;
+  const RopePairs pairs{.rotary_dim = rope.rotary_dim,
+                        .interleaved = rope.layout == RopeLayout::kInterleaved};
   Sides k, v;
   for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
-    KeyFit fit = FitKeyTransform(moments, head, key_options);
+    KeyFit fit = FitKeyTransform(moments, head, recipe, pairs);
     k.Add(std::move(fit.transform));
     if (fit.mean.size() > 0) k.mean.push_back(std::move(fit.mean));
     v.Add(ValueTransform(method, context, layer_index, moments, head));

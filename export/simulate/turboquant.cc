@@ -107,37 +107,28 @@ AffineSide VllmKeyCost(int bits) {
 
 CacheMethod PaperMethod(const PaperRow& row) {
   const double norms = row.product ? 2 * kNormBits : kNormBits;
-  return {.name = row.name,
-          .description = row.description,
-          .takes_clip = false,
-          .takes_bf16 = true,
-          .make =
-              [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-                const AttentionSpec& spec = context.layers()[layer_index].attention;
-                return RotatedCache(context, options,
-                                    PaperSide(row, context, layer_index, false, spec.head_dim),
-                                    PaperSide(row, context, layer_index, true, spec.v_head_dim));
-              },
-          .cost = AffineCost({.bits = static_cast<double>(row.bits),
-                              .metadata_bits = norms,
-                              .actual_metadata_bits = norms,
-                              .quant_group_size = kWholeHead})};
+  return TokenMethod(
+      row.name, row.description,
+      [&row](const MethodContext& context, size_t layer_index) -> TokenSides {
+        const AttentionSpec& spec = context.layers()[layer_index].attention;
+        return {PaperSide(row, context, layer_index, false, spec.head_dim),
+                PaperSide(row, context, layer_index, true, spec.v_head_dim)};
+      },
+      AffineCost({.bits = static_cast<double>(row.bits),
+                  .metadata_bits = norms,
+                  .actual_metadata_bits = norms,
+                  .quant_group_size = kWholeHead}));
 }
 
 CacheMethod VllmMethod(const VllmRow& row) {
-  return {.name = row.name,
-          .description = row.description,
-          .takes_clip = false,
-          .takes_bf16 = true,
-          .make =
-              [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-                const AttentionSpec& spec = context.layers()[layer_index].attention;
-                return RotatedCache(context, options, VllmKeys(row, spec.head_dim),
-                                    VllmValues(row));
-              },
-          .cost = AffineCost(VllmKeyCost(row.k_bits), {.bits = static_cast<double>(row.v_bits),
-                                                       .actual_metadata_bits = 2 * kNormBits,
-                                                       .quant_group_size = kWholeHead})};
+  return TokenMethod(
+      row.name, row.description,
+      [&row](const MethodContext& context, size_t layer_index) -> TokenSides {
+        return {VllmKeys(row, context.layers()[layer_index].attention.head_dim), VllmValues(row)};
+      },
+      AffineCost(VllmKeyCost(row.k_bits), {.bits = static_cast<double>(row.v_bits),
+                                           .actual_metadata_bits = 2 * kNormBits,
+                                           .quant_group_size = kWholeHead}));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "capture/model/attention.h"  // NeedsExplicitAttention
 #include "export/cuda/device/cuda_check.h"
 #include "export/simulate/rotated_quantizer.h"
 #include "export/simulate/rotation_caches.h"
@@ -82,6 +83,11 @@ KernelValidation::KernelValidation(const Artifact& artifact, at::Device device,
 
 void KernelValidation::OnLayerBegin(const LayerSpec& layer) {
   const AttentionSpec& spec = layer.attention;
+  if (NeedsExplicitAttention(spec)) {
+    throw UsageError(fmt::format(
+        "--kernels: layer {} has {}, which the kernels do not compute: leave --kernels out",
+        layer.layer_id, spec.softcap != 0 ? "a soft cap on its logits" : "attention sinks"));
+  }
   const StoredLayer stored = artifact_.ReadLayer(layer.layer_id);
   per_head_ =
       stored.k.num_rotations == spec.num_kv_heads && stored.v.num_rotations == spec.num_kv_heads;

@@ -106,9 +106,16 @@ void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at
   }
   const int64_t tokens = q.size(0);
   const at::Tensor queries = HeadsFirst(q, spec), result = HeadsFirst(out, spec);
+  const at::Tensor sinks = SinkLogits(spec, q.device());
   for (int64_t begin = 0; begin < tokens; begin += kQueryChunk) {
     const int64_t end = std::min(begin + kQueryChunk, tokens);
     const Chunk chunk(spec, exact, cache, begin, end);
+    if (NeedsExplicitAttention(spec)) {
+      result.slice(2, begin, end)
+          .copy_(ExplicitAttention(spec, queries.slice(2, begin, end), chunk.Keys(), chunk.Values(),
+                                   chunk.Mask(), sinks));
+      continue;
+    }
     result.slice(2, begin, end)
         .copy_(at::scaled_dot_product_attention(
             queries.slice(2, begin, end), HeadsFirst(chunk.Keys(), spec),

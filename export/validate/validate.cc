@@ -239,15 +239,16 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   }
   const int64_t num_tokens = Sum(LengthsOf(evaluated));
 
+  std::vector<std::vector<int32_t>> sequences;  // calibration text first
   LoopOptions loop_options;
   loop_options.need_final_hidden = !options.local_only;
+  loop_options.token_ids = &sequences;
   if (options.round_to_bf16) loop_options.cache_dtype = at::kBFloat16;
   const LayerLoop loop(checkpoint, spec, device, dtype, loop_options);
   ValidationOptions with_weights = options;
   with_weights.methods = MethodOptions(options, checkpoint, spec);
   Validation validation(artifact, spec.layers, text_lengths, !options.local_only,
                         !data.calibration.empty(), with_weights, hooks);
-  std::vector<std::vector<int32_t>> sequences;  // calibration text first
   if (NeedsRows(validation.arms())) sequences = data.calibration;
   const std::vector<int64_t> calibration_lengths = LengthsOf(sequences);
   std::vector<CacheGradients> gradients;

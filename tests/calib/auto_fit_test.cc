@@ -120,13 +120,7 @@ TEST(AutoFit, EveryHeadsFitIsThatOfItsRecipe) {
     if (!recipe.per_head) continue;
     const AutoSide side = FitOne(moments, recipe, {{.rotary_dim = 8}, false});
     for (int64_t head = 0; head < 2; ++head) {
-      const KeyFit expected = FitKeyTransform(moments, head,
-                                              {.kind = recipe.kind,
-                                               .centred = recipe.centred,
-                                               .epsilon = recipe.epsilon,
-                                               .power_of_two = recipe.power_of_two,
-                                               .pairs = {.rotary_dim = 8},
-                                               .composition = recipe.composition});
+      const KeyFit expected = FitKeyTransform(moments, head, recipe, {.rotary_dim = 8});
       const Whole found = WholeOf(side, head);
       EXPECT_LT((found.x - expected.transform.x).norm(), 1e-9 * found.x.norm()) << recipe.Name();
       EXPECT_LT((found.query - expected.transform.inverse.transpose()).norm(),

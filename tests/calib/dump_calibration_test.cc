@@ -14,6 +14,7 @@
 #include "calib/plan.h"
 #include "calib/provenance.h"
 #include "capture/dump/dump_reader.h"
+#include "capture/model/attention.h"
 #include "capture/model/dump_observer.h"
 #include "export/formats/upstream_dump.h"
 #include "linalg/error.h"
@@ -205,18 +206,19 @@ TEST(DumpCalibration, ThePlanCountsTheDumpAndNoWeights) {
   EXPECT_GT(plan.peak_host, 0u);
 }
 
-TEST(DumpCalibration, ASoftCapIsRefused) {
+TEST(DumpCalibration, SoftCapsAndSinksComeBackFromADump) {
   const fs::path path = TestScratch("dump-softcap") / "d.h5";
   DumpWriter writer(path, {{1}}, {});
-  const DumpLayer layer{.layer_id = 5,
-                        .num_q_heads = 1,
-                        .num_kv_heads = 1,
-                        .head_dim = 1,
-                        .v_head_dim = 1,
-                        .scale = 1,
-                        .window = {},
-                        .softcap = 30,
-                        .dtype = DType::kF32};
+  DumpLayer layer{.layer_id = 5,
+                  .num_q_heads = 1,
+                  .num_kv_heads = 1,
+                  .head_dim = 1,
+                  .v_head_dim = 1,
+                  .scale = 1,
+                  .window = {},
+                  .softcap = 30,
+                  .sinks = {0.5F},
+                  .dtype = DType::kF32};
   writer.BeginLayer(layer);
   const float one = 1;
   for (const DumpTensor tensor : kDumpTensors)
@@ -224,7 +226,14 @@ TEST(DumpCalibration, ASoftCapIsRefused) {
   writer.EndLayer();
   writer.Commit({});
   const auto dump = std::make_shared<const DumpReader>(path);
-  EXPECT_THROW(DumpSource(dump, at::kCPU, at::kFloat), InputError);
+  EXPECT_EQ(dump->layers()[0], layer);
+  const DumpSource source(dump, at::kCPU, at::kFloat);
+  const AttentionSpec& attention = source.layers()[0].attention;
+  EXPECT_EQ(attention.softcap, 30);
+  EXPECT_EQ(attention.sink_logits, layer.sinks);
+  EXPECT_TRUE(NeedsExplicitAttention(attention));
+  layer.sinks = {0.5F, 1};
+  EXPECT_THROW(CheckDumpLayer(layer, "a layer"), InputError);
 }
 
 }  // namespace

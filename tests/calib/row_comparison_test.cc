@@ -38,6 +38,8 @@ struct Case {
   at::Tensor own_queries;  // undefined: q
   ExactSides exact;
   std::optional<int64_t> window;
+  double softcap = 0;
+  std::vector<float> sinks = {};  // of the query heads
 };
 
 bool IsExact(const ExactTokens& tokens, int64_t query, int64_t key) {
@@ -46,6 +48,7 @@ bool IsExact(const ExactTokens& tokens, int64_t query, int64_t key) {
 
 struct Row {
   std::vector<double> p, logits, output;
+  double sink_p = 0;
   std::vector<std::vector<double>> values;  // as this row reads them
 };
 
@@ -59,13 +62,19 @@ Row Attend(const Case& c, const at::Tensor& queries, int64_t query, int64_t head
   for (int64_t t = first; t <= query; ++t) {
     double logit = 0;
     for (int64_t i = 0; i < kDim; ++i) logit += q[query][head][i] * key(t, i);
-    row.logits.push_back(0.4 * logit);
+    logit *= 0.4;
+    row.logits.push_back(c.softcap == 0 ? logit : c.softcap * std::tanh(logit / c.softcap));
     largest = std::max(largest, row.logits.back());
     row.values.emplace_back();
     for (int64_t i = 0; i < kValueDim; ++i) row.values.back().push_back(value(t, i));
   }
   for (const double logit : row.logits) row.p.push_back(std::exp(logit - largest));
   for (const double p : row.p) sum += p;
+  if (!c.sinks.empty()) {
+    row.sink_p = std::exp(c.sinks[static_cast<size_t>(head)] - largest);
+    sum += row.sink_p;
+    row.sink_p /= sum;
+  }
   row.output.assign(kValueDim, 0);
   for (size_t t = 0; t < row.p.size(); ++t) {
     row.p[t] /= sum;
@@ -81,7 +90,10 @@ double Distance(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 void Expect(const Case& c) {
-  const AttentionSpec spec = Spec(c.window);
+  AttentionSpec spec = Spec(c.window);
+  spec.softcap = c.softcap;
+  spec.sinks = c.sinks.empty() ? "" : "sinks";
+  spec.sink_logits = c.sinks;
   RowComparison comparison(spec, c.k, c.v, at::kDouble);
   comparison.SetRows({at::arange(kTokens), c.q});
   const ExactSides exact[] = {c.exact};
@@ -112,6 +124,7 @@ void Expect(const Case& c) {
       const Row true_values = Attend(c, own, query, head, keys, of(c.v));
       double kl = 0;
       for (size_t t = 0; t < row.p.size(); ++t) kl += row.p[t] * std::log(row.p[t] / other.p[t]);
+      if (!c.sinks.empty()) kl += row.sink_p * std::log(row.sink_p / other.sink_p);
       const auto near = [&](const at::Tensor& found, double expected) {
         EXPECT_NEAR(number(found, head, query), expected, 1e-10 * (1 + std::abs(expected)))
             << "query " << query << ", head " << head;
@@ -151,6 +164,18 @@ TEST(RowComparison, ExactRowsAndQueriesMayBeTheArmsOwn) {
   c.own_queries = Random(kQueryHeads, kDim);
   Expect(c);
   c.stored.k = c.stored.v = at::Tensor();
+  Expect(c);
+}
+
+TEST(RowComparison, SoftCapsAndSinksAreThoseOfTheLayer) {
+  at::manual_seed(4);
+  Case c;
+  c.exact = {ExactInWindows({4, 50}), ExactInWindows({4, 50})};
+  c.softcap = 0.7;
+  Expect(c);
+  c.sinks = {0.5F, -1, 3, 0};
+  Expect(c);
+  c.softcap = 0;
   Expect(c);
 }
 

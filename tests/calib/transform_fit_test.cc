@@ -59,8 +59,8 @@ TEST(KeyTransformKind, NamesComeBack) {
 TEST(TransformFit, OscarIsTheRotationOfTheHeadsOwnQueries) {
   const LayerMoments m = Moments();
   for (const int64_t head : {0, 1}) {
-    const KeyFit fit = FitKeyTransform(
-        m, head, {.kind = KeyTransformKind::kOscar, .composition = Composition::kRH});
+    const KeyFit fit =
+        FitKeyTransform(m, head, {.centred = true, .composition = Composition::kRH}, {});
     const Matrix r =
         Compose(SymmetricEigenbasis(m.QueryCovariance(head), "test"), Composition::kRH).matrix();
     EXPECT_LT(Apart(fit.transform.x, r), 1e-12) << head;
@@ -68,8 +68,7 @@ TEST(TransformFit, OscarIsTheRotationOfTheHeadsOwnQueries) {
     EXPECT_EQ(fit.mean, m.KeyMean(head));
     EXPECT_NEAR(fit.mean[0], 4.3, 0.3);
   }
-  EXPECT_EQ(FitKeyTransform(m, 0, {.kind = KeyTransformKind::kOscar, .centred = false}).mean.size(),
-            0);
+  EXPECT_EQ(FitKeyTransform(m, 0, {}, {}).mean.size(), 0);
 }
 
 // d^4 = c / s over the pair, of keys about their mean where that is taken away.
@@ -77,36 +76,35 @@ TEST(TransformFit, PairScalesAreThoseOfTheHeadAndOfWhatIsQuantized) {
   const LayerMoments m = Moments();
   for (const bool centred : {true, false}) {
     for (const int64_t head : {0, 1}) {
-      const KeyTransformOptions options = {.centred = centred, .pairs = kPairs};
+      const KeyRecipe recipe = {.kind = KeyTransformKind::kPairScaled, .centred = centred};
       const Vector c = m.QueryCovariance(head).diagonal(),
                    s = KeyMoment(m, head, centred).diagonal();
-      const Vector d = HeadPairScales(m, head, options);
+      const Vector d = HeadPairScales(m, head, recipe, kPairs);
       EXPECT_NEAR(d[0], std::pow((c[0] + c[2]) / (s[0] + s[2]), 0.25), 1e-12);
       EXPECT_NEAR(d[3], std::pow((c[1] + c[3]) / (s[1] + s[3]), 0.25), 1e-12);
       EXPECT_NEAR(d[5], std::pow(c[5] / s[5], 0.25), 1e-12);
-      const KeyTransform fit = FitKeyTransform(m, head, options).transform;
+      const KeyTransform fit = FitKeyTransform(m, head, recipe, kPairs).transform;
       const KeyTransform expected =
           ScaledRotation(d, m.QueryCovariance(head), Composition::kRHPbr, "test");
       EXPECT_LT(Apart(fit.x, expected.x), 1e-12);
     }
   }
-  KeyTransformOptions options = {.power_of_two = true, .pairs = kPairs};
-  for (const double d : HeadPairScales(m, 0, options))
+  for (const double d : HeadPairScales(m, 0, {.power_of_two = true, .centred = true}, kPairs))
     EXPECT_EQ(std::log2(d), std::round(std::log2(d)));
 }
 
 TEST(TransformFit, BalancedKeysMeetTheLeastTraceProduct) {
   const LayerMoments m = Moments();
   for (const bool centred : {true, false}) {
-    const KeyFit fit = FitKeyTransform(
-        m, 1, {.kind = KeyTransformKind::kBalanced, .centred = centred, .epsilon = 0});
+    const KeyFit fit =
+        FitKeyTransform(m, 1, {.kind = KeyTransformKind::kBalanced, .centred = centred}, {});
     const Matrix keys = fit.transform.x.transpose() * KeyMoment(m, 1, centred) * fit.transform.x;
     const Matrix queries =
         fit.transform.inverse * m.QueryCovariance(1) * fit.transform.inverse.transpose();
     EXPECT_LT(Apart(keys, queries), 1e-9) << centred;
   }
   const auto condition = [&](double epsilon) {
-    return FitKeyTransform(m, 0, {.kind = KeyTransformKind::kBalanced, .epsilon = epsilon})
+    return FitKeyTransform(m, 0, {.kind = KeyTransformKind::kBalanced, .epsilon = epsilon}, {})
         .transform.condition;
   };
   EXPECT_LT(condition(1), condition(1e-3));
@@ -116,7 +114,7 @@ TEST(TransformFit, BalancedKeysMeetTheLeastTraceProduct) {
 TEST(TransformFit, SharedScalesAreTheLeastSumOverHeads) {
   const LayerMoments m = Moments();
   for (const bool centred : {true, false}) {
-    const KeyTransformOptions options = {.centred = centred, .pairs = kPairs};
+    const KeyRecipe recipe = {.kind = KeyTransformKind::kPairScaled, .centred = centred};
     const auto sum = [&](const Vector& d) {
       double total = 0;
       for (const int64_t head : {0, 1}) {
@@ -125,7 +123,7 @@ TEST(TransformFit, SharedScalesAreTheLeastSumOverHeads) {
       }
       return total;
     };
-    const Vector d = SharedPairScales(m, options);
+    const Vector d = SharedPairScales(m, recipe, kPairs);
     EXPECT_EQ(d[0], d[2]);
     EXPECT_EQ(d[1], d[3]);
     for (int64_t i : {0, 1, 4, 5, 6, 7}) {
@@ -136,7 +134,8 @@ TEST(TransformFit, SharedScalesAreTheLeastSumOverHeads) {
         EXPECT_GT(sum(other), sum(d)) << i;
       }
     }
-    for (const int64_t head : {0, 1}) EXPECT_LT(sum(d), sum(HeadPairScales(m, head, options)));
+    for (const int64_t head : {0, 1})
+      EXPECT_LT(sum(d), sum(HeadPairScales(m, head, recipe, kPairs)));
     // Stationary to the last digits: d^4 = sum_h S_h c_h / sum_h C_h s_h, traces of both heads.
     Vector c = Vector::Zero(8), k = Vector::Zero(8);
     for (const int64_t head : {0, 1}) {
@@ -148,8 +147,30 @@ TEST(TransformFit, SharedScalesAreTheLeastSumOverHeads) {
     EXPECT_NEAR(std::pow(d[0], 4) / ((c[0] + c[2]) / (k[0] + k[2])), 1, 1e-10);
     EXPECT_NEAR(std::pow(d[7], 4) / (c[7] / k[7]), 1, 1e-10);
   }
-  for (const double d : SharedPairScales(m, {.power_of_two = true, .pairs = kPairs}))
+  for (const double d : SharedPairScales(m, {.power_of_two = true, .centred = true}, kPairs))
     EXPECT_EQ(std::log2(d), std::round(std::log2(d)));
+}
+
+// Heads that ask for the opposite, far from where the scales of their summed moments stand.
+TEST(TransformFit, SharedScalesOfHeadsThatDifferAreStationary) {
+  LayerMoments m = Moments();
+  for (size_t i = 0; i < 8; ++i) {
+    for (size_t j = 0; j < 8; ++j) {
+      const double loud = (i < 4 ? 1 : 100) * (j < 4 ? 1 : 100);
+      m.key[(0 * 8 + i) * 8 + j] *= loud;
+      m.query[(1 * 8 + i) * 8 + j] *= 1e4 * loud;
+    }
+  }
+  const Vector d = SharedPairScales(m, {.kind = KeyTransformKind::kPairScaled}, kPairs);
+  Vector c = Vector::Zero(8), k = Vector::Zero(8);
+  for (const int64_t head : {0, 1}) {
+    const Vector key = KeyMoment(m, head, false).diagonal(),
+                 query = m.QueryCovariance(head).diagonal();
+    c += key.dot(d.cwiseAbs2()) * query;
+    k += query.dot(d.cwiseInverse().cwiseAbs2()) * key;
+  }
+  for (const int64_t i : {4, 5, 6, 7}) EXPECT_NEAR(std::pow(d[i], 4) / (c[i] / k[i]), 1, 1e-6);
+  EXPECT_NEAR(std::pow(d[0], 4) / ((c[0] + c[2]) / (k[0] + k[2])), 1, 1e-6);
 }
 
 // e M e^T is the energy that an error e of a value has behind the head's columns of o_proj.
@@ -174,6 +195,13 @@ TEST(TransformFit, BalancedValuesMakeBothSidesOneMatrix) {
   EXPECT_LT(Apart(values, readers), 1e-9);
   EXPECT_NEAR(values.diagonal().maxCoeff() / values.diagonal().mean(), 1, 1e-9);  // H is last
   EXPECT_GT(Apart(fit.x.transpose() * m.ValueSecondMoment(0) * fit.x, readers), 1e-2);
+  // With eigenvectors alone it is diagonal, and as far from flat as they are.
+  const KeyTransform plain = FitValueTransform(m, 1, metric, 0, Composition::kPlain);
+  const Matrix eigenvalues = plain.x.transpose() * m.ValueSecondMoment(1) * plain.x;
+  EXPECT_LT(Apart(Matrix(eigenvalues.diagonal().asDiagonal()), eigenvalues), 1e-9);
+  EXPECT_GT(eigenvalues.diagonal().maxCoeff() / eigenvalues.diagonal().mean(), 1.01);
+  // Shrinkage is that of the option.
+  EXPECT_GT(Apart(FitValueTransform(m, 1, metric, 0.3, Composition::kRH).x, fit.x), 1e-3);
 }
 
 }  // namespace

@@ -16,19 +16,19 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kDim = 8;
+constexpr int64_t kKlDim = 8;
 constexpr int64_t kValueDim = 6;
 
 struct Head {
   int64_t tokens;
   std::vector<double> q, k, k_hat, v, v_hat;
-  AttentionOperands operands() const { return {tokens, kDim, kValueDim, q, k, k_hat, v, v_hat}; }
+  AttentionOperands operands() const { return {tokens, kKlDim, kValueDim, q, k, k_hat, v, v_hat}; }
 };
 
 Head RandomHead(int64_t tokens, double noise = 0.3) {
-  Head head{tokens, RandomRows(tokens, kDim, 1), RandomRows(tokens, kDim, 2), {}, {}, {}};
+  Head head{tokens, RandomRows(tokens, kKlDim, 1), RandomRows(tokens, kKlDim, 2), {}, {}, {}};
   head.v = RandomRows(tokens, kValueDim, 3);
-  head.k_hat = RandomRows(tokens, kDim, 4, noise);
+  head.k_hat = RandomRows(tokens, kKlDim, 4, noise);
   head.v_hat = RandomRows(tokens, kValueDim, 5, noise);
   for (size_t i = 0; i < head.k.size(); ++i) head.k_hat[i] += head.k[i];
   for (size_t i = 0; i < head.v.size(); ++i) head.v_hat[i] += head.v[i];
@@ -50,10 +50,10 @@ AttentionError Naive(const Head& head, const AttentionRule& rule, const CacheWin
       if (rule.window > 0 && i - t >= rule.window) continue;
       const bool exact = t < windows.sink || i - t < windows.recent;
       long double s = 0, s_hat = 0;
-      for (int64_t c = 0; c < kDim; ++c) {
-        s += head.q[i * kDim + c] * static_cast<long double>(head.k[t * kDim + c]);
-        s_hat += head.q[i * kDim + c] *
-                 static_cast<long double>((exact ? head.k : head.k_hat)[t * kDim + c]);
+      for (int64_t c = 0; c < kKlDim; ++c) {
+        s += head.q[i * kKlDim + c] * static_cast<long double>(head.k[t * kKlDim + c]);
+        s_hat += head.q[i * kKlDim + c] *
+                 static_cast<long double>((exact ? head.k : head.k_hat)[t * kKlDim + c]);
       }
       p[t] = std::exp(rule.scale * s);
       p_hat[t] = std::exp(rule.scale * s_hat);
@@ -171,7 +171,7 @@ TEST(AttentionKl, AConstantVectorOnAllKeysChangesNothing) {
   head.k_hat = head.k;
   head.v_hat = head.v;
   for (size_t i = 0; i < head.k_hat.size(); ++i) {
-    head.k_hat[i] += 3 + static_cast<double>(i % kDim);
+    head.k_hat[i] += 3 + static_cast<double>(i % kKlDim);
   }
   const AttentionError error = Compare(head);
   EXPECT_LE(error.kl_max, 1e-13);
@@ -206,7 +206,7 @@ TEST(AttentionKl, LaterTokensDoNotTouchEarlierRows) {
   const Head whole = RandomHead(100);
   Head prefix = whole;
   prefix.tokens = 99;
-  for (auto* rows : {&prefix.q, &prefix.k, &prefix.k_hat}) rows->resize(99 * kDim);
+  for (auto* rows : {&prefix.q, &prefix.k, &prefix.k_hat}) rows->resize(99 * kKlDim);
   for (auto* rows : {&prefix.v, &prefix.v_hat}) rows->resize(99 * kValueDim);
   const AttentionRule rule{.scale = 0.5};
   const double last_row = Naive(whole, rule, {}).kl_sum - Naive(prefix, rule, {}).kl_sum;

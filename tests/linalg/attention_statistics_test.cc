@@ -74,8 +74,8 @@ Matrix Scores(const Layer& layer, int64_t q_head) {
   return scores;
 }
 
-Matrix Head(const std::vector<double>& tensor, int64_t heads, int64_t dim, int64_t head,
-            int64_t tokens) {
+Matrix RowsOfHead(const std::vector<double>& tensor, int64_t heads, int64_t dim, int64_t head,
+                  int64_t tokens) {
   return Matrix::NullaryExpr(
       tokens, dim, [&](auto token, auto i) { return At(tensor, heads, dim, token, head, i); });
 }
@@ -91,13 +91,13 @@ void ExpectDefinitions(const Layer& layer) {
   const std::vector<HeadStatistics> heads = StatisticsOf(layer);
   ASSERT_EQ(static_cast<int64_t>(heads.size()), s.num_kv_heads);
   for (int64_t h = 0; h < s.num_kv_heads; ++h) {
-    const Matrix k = Head(layer.k, s.num_kv_heads, s.head_dim, h, s.tokens);
-    const Matrix v = Head(layer.v, s.num_kv_heads, s.v_head_dim, h, s.tokens);
+    const Matrix k = RowsOfHead(layer.k, s.num_kv_heads, s.head_dim, h, s.tokens);
+    const Matrix v = RowsOfHead(layer.v, s.num_kv_heads, s.v_head_dim, h, s.tokens);
     Matrix c_q = Matrix::Zero(s.head_dim, s.head_dim);
     Matrix paper = Matrix::Zero(s.v_head_dim, s.v_head_dim);
     Vector squared_scores = Vector::Zero(s.tokens);
     for (int64_t g = h * s.gqa_ratio(); g < (h + 1) * s.gqa_ratio(); ++g) {
-      const Matrix q = Head(layer.q, s.num_q_heads, s.head_dim, g, s.tokens);
+      const Matrix q = RowsOfHead(layer.q, s.num_q_heads, s.head_dim, g, s.tokens);
       const Matrix scores = Scores(layer, g);
       c_q += q.transpose() * q / (tokens * ratio);
       paper += v.transpose() * scores.transpose() * scores * v / (tokens * ratio);

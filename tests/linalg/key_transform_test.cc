@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kDim = 32;
+constexpr int64_t kTransformDim = 32;
 
 double MaxOverMean(const Matrix& m) { return m.diagonal().maxCoeff() / m.diagonal().mean(); }
 
@@ -28,7 +28,7 @@ KeyTransform Plain(Matrix x) {
 
 class Balanced : public testing::Test {
  protected:
-  const Matrix c_ = RandomCovariance(kDim, 1), s_ = RandomCovariance(kDim, 2);
+  const Matrix c_ = RandomCovariance(kTransformDim, 1), s_ = RandomCovariance(kTransformDim, 2);
   const KeyTransform x_ = BalancedTransform(c_, s_, 0, Composition::kRH, "test");
 };
 
@@ -41,10 +41,11 @@ TEST_F(Balanced, ReachesTheLeastTraceProduct) {
   EXPECT_NEAR(TraceProduct(x_, c_, s_) / (nuclear * nuclear), 1, 1e-9);
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const double size = std::pow(10.0, -static_cast<double>(seed % 5));
-    const Matrix step = Matrix::Identity(kDim, kDim) + size * RandomNormal(kDim, kDim, 10 + seed);
+    const Matrix step = Matrix::Identity(kTransformDim, kTransformDim) +
+                        size * RandomNormal(kTransformDim, kTransformDim, 10 + seed);
     EXPECT_GT(TraceProduct(Plain(x_.x * step), c_, s_), TraceProduct(x_, c_, s_)) << seed;
   }
-  EXPECT_GT(TraceProduct(Plain(Matrix::Identity(kDim, kDim)), c_, s_),
+  EXPECT_GT(TraceProduct(Plain(Matrix::Identity(kTransformDim, kTransformDim)), c_, s_),
             2 * TraceProduct(x_, c_, s_));
 }
 
@@ -58,15 +59,17 @@ TEST_F(Balanced, MakesBothSidesTheSameFlatMatrix) {
 }
 
 TEST_F(Balanced, IsInvertible) {
-  EXPECT_LT((x_.x * x_.inverse - Matrix::Identity(kDim, kDim)).cwiseAbs().maxCoeff(), 1e-9);
+  EXPECT_LT(
+      (x_.x * x_.inverse - Matrix::Identity(kTransformDim, kTransformDim)).cwiseAbs().maxCoeff(),
+      1e-9);
   EXPECT_LT(x_.residual, 1e-10);
   EXPECT_GT(x_.condition, 1);
 }
 
 // Outlier channels that K brings and Q takes away change nothing that is cached.
 TEST(BalancedTransform, SeesThroughRescaledChannels) {
-  const Matrix c = RandomCovariance(kDim, 1), s = RandomCovariance(kDim, 2);
-  Vector f = Vector::Ones(kDim);
+  const Matrix c = RandomCovariance(kTransformDim, 1), s = RandomCovariance(kTransformDim, 2);
+  Vector f = Vector::Ones(kTransformDim);
   f[3] = 32;
   f[11] = 0.125;
   const Matrix c_twin = f.cwiseInverse().asDiagonal() * c * f.cwiseInverse().asDiagonal();
@@ -83,8 +86,8 @@ TEST(BalancedTransform, SeesThroughRescaledChannels) {
 }
 
 TEST(BalancedTransform, ShrinkageBoundsTheConditionNumber) {
-  Matrix c = RandomCovariance(kDim, 1), s = RandomCovariance(kDim, 2);
-  const Vector direction = RandomNormal(kDim, 1, 3);
+  Matrix c = RandomCovariance(kTransformDim, 1), s = RandomCovariance(kTransformDim, 2);
+  const Vector direction = RandomNormal(kTransformDim, 1, 3);
   s += 1e6 * direction * direction.transpose();
   double last = INFINITY;
   for (const double epsilon : {1e-6, 1e-4, 1e-2, 1.0}) {
@@ -94,27 +97,49 @@ TEST(BalancedTransform, ShrinkageBoundsTheConditionNumber) {
   }
   EXPECT_LT(last, 8);
   // Fewer tokens than channels: singular, so only a shrunk moment has a transform.
-  const Matrix few = RandomNormal(kDim / 2, kDim, 4);
+  const Matrix few = RandomNormal(kTransformDim / 2, kTransformDim, 4);
   const Matrix singular = few.transpose() * few;
   EXPECT_THROW(BalancedTransform(c, singular, 0, Composition::kRH, "head 5"), NumericalError);
   EXPECT_LT(BalancedTransform(c, singular, 1e-3, Composition::kRH, "head 5").residual, 1e-9);
 }
 
+// Finite, but so ill-conditioned that keys and queries would no longer meet.
+TEST(BalancedTransform, RefusesAnInverseThatIsNone) {
+  const Matrix loud = RandomNormal(kTransformDim, 2, 3);
+  const auto transform = [&](double quiet, double epsilon) {
+    const Matrix c =
+        loud * loud.transpose() + quiet * Matrix::Identity(kTransformDim, kTransformDim);
+    const Matrix s = c.inverse();
+    return BalancedTransform(c, 0.5 * (s + s.transpose()), epsilon, Composition::kRH, "head 5");
+  };
+  EXPECT_LT(transform(1e-8, 0).residual, kMaxTransformResidual);
+  EXPECT_LT(transform(1e-14, 1e-3).residual, kMaxTransformResidual);
+  try {
+    transform(1e-14, 0);
+    FAIL();
+  } catch (const NumericalError& error) {
+    EXPECT_NE(std::string(error.what()).find("head 5"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("residual of "), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("nan"), std::string::npos) << error.what();
+  }
+}
+
 TEST(BalancedTransform, RefusesWhatIsNoMoment) {
-  const Matrix c = RandomCovariance(kDim, 1);
+  const Matrix c = RandomCovariance(kTransformDim, 1);
   Matrix indefinite = c;
   indefinite(0, 1) = indefinite(1, 0) = 10 * c.trace();
   EXPECT_THROW(BalancedTransform(c, indefinite, 1e-3, Composition::kRH, "test"), NumericalError);
-  EXPECT_THROW(BalancedTransform(c, Matrix::Zero(kDim, kDim), 1e-3, Composition::kRH, "test"),
+  EXPECT_THROW(BalancedTransform(c, Matrix::Zero(kTransformDim, kTransformDim), 1e-3,
+                                 Composition::kRH, "test"),
                NumericalError);
-  EXPECT_THROW(
-      BalancedTransform(c, Matrix::Constant(kDim, kDim, NAN), 1e-3, Composition::kRH, "test"),
-      NumericalError);
+  EXPECT_THROW(BalancedTransform(c, Matrix::Constant(kTransformDim, kTransformDim, NAN), 1e-3,
+                                 Composition::kRH, "test"),
+               NumericalError);
 }
 
 // A wrong moment is named as such, before any root of it spreads NaN.
 TEST(BalancedTransform, SaysThatAMomentIsNone) {
-  const Matrix c = RandomCovariance(kDim, 1);
+  const Matrix c = RandomCovariance(kTransformDim, 1);
   Matrix indefinite = c;
   indefinite(0, 1) = indefinite(1, 0) = 10 * c.trace();
   try {
@@ -128,14 +153,16 @@ TEST(BalancedTransform, SaysThatAMomentIsNone) {
 }
 
 TEST(Shrunk, AddsAShareOfTheMeanEigenvalue) {
-  const Matrix c = RandomCovariance(kDim, 1);
+  const Matrix c = RandomCovariance(kTransformDim, 1);
   const Matrix added = Shrunk(c, 0.5) - c;
-  const Matrix expected = 0.5 * c.trace() / kDim * Matrix::Identity(kDim, kDim);
+  const Matrix expected =
+      0.5 * c.trace() / kTransformDim * Matrix::Identity(kTransformDim, kTransformDim);
   EXPECT_LT((added - expected).cwiseAbs().maxCoeff(), 1e-12 * c.trace());
-  Matrix one = Matrix::Zero(kDim, kDim);
+  Matrix one = Matrix::Zero(kTransformDim, kTransformDim);
   one(3, 3) = 7;
   const Vector values = SymmetricEigenbasis(Shrunk(one, 0.1), "test").eigenvalues;
-  EXPECT_NEAR(values[kDim - 1] / values[0], kDim / 0.1 + 1, 1e-6);  // the bound that is promised
+  EXPECT_NEAR(values[kTransformDim - 1] / values[0], kTransformDim / 0.1 + 1,
+              1e-6);  // the bound that is promised
 }
 
 TEST(RopePairs, KnowBothLayouts) {
@@ -163,13 +190,13 @@ TEST(PairScales, FollowTheFormula) {
 }
 
 TEST(PairScales, AreTheLeastOfDiagonalsThatCommuteWithRope) {
-  const Matrix c = RandomCovariance(kDim, 1), s = RandomCovariance(kDim, 2);
-  const PairScaling scaling{{kDim, false}};
+  const Matrix c = RandomCovariance(kTransformDim, 1), s = RandomCovariance(kTransformDim, 2);
+  const PairScaling scaling{{kTransformDim, false}};
   const auto product = [&](const Vector& d) {
     return s.diagonal().dot(d.cwiseAbs2()) * c.diagonal().dot(d.cwiseInverse().cwiseAbs2());
   };
   const Vector d = PairScales(c.diagonal(), s.diagonal(), scaling, "test");
-  for (int64_t i = 0; i < kDim / 2; ++i) {
+  for (int64_t i = 0; i < kTransformDim / 2; ++i) {
     for (const double factor : {0.99, 1.01}) {
       Vector other = d;
       other[i] *= factor;
@@ -204,21 +231,23 @@ TEST(PairScales, BoundChannelsOutOfUse) {
 }
 
 TEST(ScaledRotation, IsOscarOfTheScaledQueries) {
-  const Matrix c = RandomCovariance(kDim, 1), s = RandomCovariance(kDim, 2);
-  const Vector ones = Vector::Ones(kDim);
+  const Matrix c = RandomCovariance(kTransformDim, 1), s = RandomCovariance(kTransformDim, 2);
+  const Vector ones = Vector::Ones(kTransformDim);
   const KeyTransform plain = ScaledRotation(ones, c, Composition::kRHPbr, "test");
   EXPECT_EQ(plain.x, Compose(SymmetricEigenbasis(c, "test"), Composition::kRHPbr).matrix());
-  const Vector d = PairScales(c.diagonal(), s.diagonal(), {{kDim, false}}, "test");
+  const Vector d = PairScales(c.diagonal(), s.diagonal(), {{kTransformDim, false}}, "test");
   const KeyTransform scaled = ScaledRotation(d, c, Composition::kRHPbr, "test");
-  EXPECT_LT((scaled.x * scaled.inverse - Matrix::Identity(kDim, kDim)).cwiseAbs().maxCoeff(),
+  EXPECT_LT((scaled.x * scaled.inverse - Matrix::Identity(kTransformDim, kTransformDim))
+                .cwiseAbs()
+                .maxCoeff(),
             1e-12);
   EXPECT_NEAR(MaxOverMean(scaled.inverse * c * scaled.inverse.transpose()), 1, 1e-10);
   EXPECT_LT(TraceProduct(scaled, c, s), TraceProduct(plain, c, s));
 }
 
 TEST(ScaledRotation, RefusesScalesThatAreNotFinite) {
-  const Matrix c = RandomCovariance(kDim, 1);
-  Vector d = Vector::Ones(kDim);
+  const Matrix c = RandomCovariance(kTransformDim, 1);
+  Vector d = Vector::Ones(kTransformDim);
   d[4] = INFINITY;
   EXPECT_THROW(ScaledRotation(d, c, Composition::kRHPbr, "test"), NumericalError);
 }

@@ -19,7 +19,7 @@ Eigenbasis Basis(int64_t dim, uint64_t seed = 1) {
   return SymmetricEigenbasis(RandomCovariance(dim, seed), "test");
 }
 
-double Distance(const Matrix& a, const Matrix& b) { return (a - b).cwiseAbs().maxCoeff(); }
+double RotationDistance(const Matrix& a, const Matrix& b) { return (a - b).cwiseAbs().maxCoeff(); }
 
 TEST(Rotation, CompositionsAreTheProductsOfTheirFactors) {
   const int64_t d = 16;
@@ -33,7 +33,7 @@ TEST(Rotation, CompositionsAreTheProductsOfTheirFactors) {
       {"r_h_pbr", u * h * p}};
   for (const auto& [name, product] : expected) {
     const Rotation rotation = Compose(basis, CompositionFromName(name));
-    EXPECT_LE(Distance(rotation.matrix(), product), 1e-14) << name;
+    EXPECT_LE(RotationDistance(rotation.matrix(), product), 1e-14) << name;
   }
   EXPECT_EQ(std::size(expected), AllCompositions().size());
 }
@@ -93,7 +93,7 @@ TEST(Rotation, EigenvectorsComeBackOutOfEveryCompositionThatHoldsThem) {
       if (composition == Composition::kPbr || composition == Composition::kHPbr) {
         EXPECT_THROW(RecoverEigenvectors(r, composition), InputError);
       } else {
-        EXPECT_LE(Distance(RecoverEigenvectors(r, composition), basis.eigenvectors), 1e-14)
+        EXPECT_LE(RotationDistance(RecoverEigenvectors(r, composition), basis.eigenvectors), 1e-14)
             << CompositionName(composition) << ", " << d;
       }
     }

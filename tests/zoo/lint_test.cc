@@ -35,7 +35,7 @@ std::string CodesOf(const LintReport& report) {
   return text;
 }
 
-std::string Lines(const LintReport& report) {
+std::string FindingLines(const LintReport& report) {
   std::string text;
   for (const LintFinding& finding : report.findings) text += LintLine(finding) + "\n";
   return text;
@@ -92,7 +92,7 @@ class LintTest : public testing::Test {
   LintReport Look(const LintOptions& options = {}) { return Lint({folder_}, options); }
   void Expect(const std::string& codes, const LintOptions& options = {}) {
     const LintReport report = Look(options);
-    EXPECT_EQ(CodesOf(report), codes) << Lines(report);
+    EXPECT_EQ(CodesOf(report), codes) << FindingLines(report);
   }
 
   fs::path folder_;
@@ -112,7 +112,7 @@ TEST_F(LintTest, EveryBadMatrixHasItsFinding) {
   };
   Pair({}, v);
   const LintReport report = Look();
-  ASSERT_EQ(report.findings.size(), 2u) << Lines(report);
+  ASSERT_EQ(report.findings.size(), 2u) << FindingLines(report);
   EXPECT_EQ(report.findings[0].rule->code, "OZ014");
   EXPECT_EQ(report.findings[0].place.layer_id, 1);
   EXPECT_EQ(report.findings[0].place.file.filename(), "v_rotation_sst_r_h_pbr.pt");
@@ -194,7 +194,7 @@ TEST_F(LintTest, TheModelDecidesLayersHeadsAndDimensions) {
   two.ids = {0, 1};
   Pair(two, two);
   const LintReport report = Lint({folder_}, options);
-  ASSERT_EQ(CodesOf(report), "model-mismatch") << Lines(report);
+  ASSERT_EQ(CodesOf(report), "model-mismatch") << FindingLines(report);
   EXPECT_EQ(report.findings[0].place.layer_id, 0);
 }
 
@@ -259,7 +259,7 @@ TEST_F(LintTest, HostileFileNamesAreEscapedInWhatIsPrinted) {
   const fs::path evil = folder_ / "k_rotation\x1b[31m\n.pt";
   WriteText(evil, "x");
   const LintReport report = Look();
-  EXPECT_EQ(Lines(report).find('\x1b'), std::string::npos);
+  EXPECT_EQ(FindingLines(report).find('\x1b'), std::string::npos);
   EXPECT_EQ(LintToJson(report).at("counts").at("error"), 1);
 }
 
@@ -284,7 +284,8 @@ int CheckVerdictsOfLint(const fs::path& folder) {
   for (const Json& test : index.at("cases")) {
     const std::string file = test.at("file");
     const LintReport report = Lint({folder / file}, {});
-    EXPECT_EQ(report.has_errors(), test.at("class") == "refuse") << file << "\n" << Lines(report);
+    EXPECT_EQ(report.has_errors(), test.at("class") == "refuse") << file << "\n"
+                                                                 << FindingLines(report);
     ++cases;
   }
   return cases;
@@ -303,7 +304,7 @@ TEST(LintUpstream, PublishedFilesAreClean) {
   OSCAR_PACK_OR_SKIP(path, "upstream");
   for (const char* folder : {"qwen3-4b-thinking-2507", "qwen3.5-4b-calibrated"}) {
     const LintReport report = Lint({path / folder}, {});
-    EXPECT_EQ(CodesOf(report), "") << Lines(report);
+    EXPECT_EQ(CodesOf(report), "") << FindingLines(report);
   }
   EXPECT_EQ(CodesOf(Lint({path / "qwen3.5-4b-hadamard"}, {})), "data-free");
 }
@@ -313,7 +314,7 @@ TEST(LintUpstream, SyntheticFilesOfEverySchemaHaveNoErrorsButLonelySides) {
   for (const auto& entry : fs::directory_iterator(path)) {
     const LintReport report = Lint({entry.path()}, {});
     const bool alone = entry.path().filename().string().starts_with("vllm");
-    EXPECT_EQ(report.has_errors(), alone) << entry.path() << "\n" << Lines(report);
+    EXPECT_EQ(report.has_errors(), alone) << entry.path() << "\n" << FindingLines(report);
     EXPECT_EQ(CodesOf(report) == "unpaired", alone) << CodesOf(report);
   }
 }

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-const ZooName kName{"example", "Tiny"};
+const ZooName kTinyName{"example", "Tiny"};
 
 TEST(InitZoo, MakesANewOneAndNeverTouchesAnythingElse) {
   const fs::path scratch = TestScratch("init");
@@ -80,13 +80,13 @@ class ZooTest : public testing::Test {
 };
 
 TEST_F(ZooTest, ListsAndResolves) {
-  EXPECT_EQ(zoo_.Names(), std::vector<ZooName>{kName});
-  EXPECT_EQ(zoo_.Versions(kName).size(), 2u);
-  EXPECT_EQ(zoo_.Resolve({kName, {}}).text(), "0.2.0");
-  EXPECT_EQ(zoo_.Read(kName, {0, 1, 0}).identity, first_.identity);
+  EXPECT_EQ(zoo_.Names(), std::vector<ZooName>{kTinyName});
+  EXPECT_EQ(zoo_.Versions(kTinyName).size(), 2u);
+  EXPECT_EQ(zoo_.Resolve({kTinyName, {}}).text(), "0.2.0");
+  EXPECT_EQ(zoo_.Read(kTinyName, {0, 1, 0}).identity, first_.identity);
   EXPECT_TRUE(zoo_.Versions({"no", "one"}).empty());
   EXPECT_THROW(zoo_.Resolve({{"no", "one"}, {}}), InputError);
-  EXPECT_THROW(zoo_.Read(kName, {7, 0, 0}), InputError);
+  EXPECT_THROW(zoo_.Read(kTinyName, {7, 0, 0}), InputError);
 }
 
 TEST_F(ZooTest, IsSoundAsPublishedAndASharedFileIsOneBlob) {
@@ -110,19 +110,19 @@ TEST_F(ZooTest, AMissingShortLongOrChangedBlobIsFound) {
   changed[changed.size() / 2] ^= 1;
   WriteText(blob, changed);
   ExpectProblem("SHA-256");
-  EXPECT_THROW(Pull(zoo_, {kName, first_.version}, scratch_ / "out"), InputError);
+  EXPECT_THROW(Pull(zoo_, {kTinyName, first_.version}, scratch_ / "out"), InputError);
   EXPECT_FALSE(fs::exists(scratch_ / "out"));
   fs::remove(blob);
   ExpectProblem("No such file");
   fs::create_directory(blob);
   ExpectProblem("not a regular file");
-  EXPECT_EQ(Verify(zoo_, {{kName, second_.version}}).problems.size(), 0u);
-  EXPECT_EQ(Verify(zoo_, {{kName, first_.version}}).problems.size(), 1u);
-  EXPECT_EQ(Verify(zoo_, {{kName, {}}}).problems.size(), 1u);
+  EXPECT_EQ(Verify(zoo_, {{kTinyName, second_.version}}).problems.size(), 0u);
+  EXPECT_EQ(Verify(zoo_, {{kTinyName, first_.version}}).problems.size(), 1u);
+  EXPECT_EQ(Verify(zoo_, {{kTinyName, {}}}).problems.size(), 1u);
 }
 
 TEST_F(ZooTest, AnEntryOfAnotherNameOrVersionIsFound) {
-  fs::copy_file(Entry(first_), EntryFolder(zoo_.path(), kName) / "0.3.0.json");
+  fs::copy_file(Entry(first_), EntryFolder(zoo_.path(), kTinyName) / "0.3.0.json");
   ExpectProblem("says it is example/Tiny@0.1.0");
 }
 
@@ -132,7 +132,7 @@ TEST_F(ZooTest, MixAndMatchOfSoundBlobsIsFound) {
     json["files"][kRotationsFile] = EntryToJson(second_)["files"][kRotationsFile];
   });
   ASSERT_EQ(Problems().size(), 1u);
-  EXPECT_THROW(Pull(zoo_, {kName, first_.version}, scratch_ / "out"), InputError);
+  EXPECT_THROW(Pull(zoo_, {kTinyName, first_.version}, scratch_ / "out"), InputError);
 }
 
 TEST_F(ZooTest, AnEntryThatLiesAboutItsMeasurementsIsFound) {
@@ -147,23 +147,23 @@ TEST_F(ZooTest, AnEntryThatIsNotJsonIsFoundAndTheOthersAreChecked) {
 }
 
 TEST_F(ZooTest, ThePointerMustNameAnEntryButMayLag) {
-  const fs::path latest = EntryFolder(zoo_.path(), kName) / kLatestFile;
-  WriteText(latest, CanonicalJson(LatestToJson(kName, {first_.version, first_.identity})));
+  const fs::path latest = EntryFolder(zoo_.path(), kTinyName) / kLatestFile;
+  WriteText(latest, CanonicalJson(LatestToJson(kTinyName, {first_.version, first_.identity})));
   Verified verified = Verify(zoo_, std::nullopt);
   EXPECT_TRUE(verified.problems.empty());
   EXPECT_EQ(verified.notes.size(), 1u);
-  WriteText(latest, CanonicalJson(LatestToJson(kName, {first_.version, second_.identity})));
+  WriteText(latest, CanonicalJson(LatestToJson(kTinyName, {first_.version, second_.identity})));
   EXPECT_EQ(Problems().size(), 1u);
-  WriteText(latest, CanonicalJson(LatestToJson(kName, {{9, 0, 0}, first_.identity})));
+  WriteText(latest, CanonicalJson(LatestToJson(kTinyName, {{9, 0, 0}, first_.identity})));
   EXPECT_EQ(Problems().size(), 1u);
   fs::remove(latest);
   EXPECT_TRUE(Problems().empty());
-  EXPECT_EQ(zoo_.Resolve({kName, {}}).text(), "0.2.0");
+  EXPECT_EQ(zoo_.Resolve({kTinyName, {}}).text(), "0.2.0");
 }
 
 TEST_F(ZooTest, BlobsThatNobodyNamesAreReportedButNoDefect) {
   fs::remove(Entry(second_));
-  fs::remove(EntryFolder(zoo_.path(), kName) / kLatestFile);
+  fs::remove(EntryFolder(zoo_.path(), kTinyName) / kLatestFile);
   const Verified verified = Verify(zoo_, std::nullopt);
   EXPECT_TRUE(verified.problems.empty());
   EXPECT_GE(verified.unreferenced.size(), 4u);
@@ -185,9 +185,9 @@ TEST_F(ZooTest, NamesThatDifferInCaseOnlyAreFound) {
 
 TEST_F(ZooTest, LinksOutOfTheZooAreNotFollowedAsNames) {
   fs::create_directory_symlink(scratch_, zoo_.path() / "entries/evil");
-  fs::create_symlink(Entry(first_), EntryFolder(zoo_.path(), kName) / "5.0.0.json");
+  fs::create_symlink(Entry(first_), EntryFolder(zoo_.path(), kTinyName) / "5.0.0.json");
   EXPECT_EQ(zoo_.Names().size(), 1u);
-  EXPECT_EQ(zoo_.Versions(kName).size(), 2u);
+  EXPECT_EQ(zoo_.Versions(kTinyName).size(), 2u);
   EXPECT_TRUE(Problems().empty());
 }
 
@@ -196,7 +196,7 @@ TEST_F(ZooTest, ACopyWithoutStagingIsTheSameZoo) {
   fs::remove_all(scratch_ / "mirror/staging");
   const Zoo mirror = Zoo::Open(scratch_ / "mirror");
   EXPECT_TRUE(Verify(mirror, std::nullopt).problems.empty());
-  Pull(mirror, {kName, {}}, scratch_ / "out");
+  Pull(mirror, {kTinyName, {}}, scratch_ / "out");
   EXPECT_TRUE(TreeBytes(scratch_ / "out") == TreeBytes(scratch_ / "b"));
 }
 

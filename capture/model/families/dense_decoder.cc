@@ -3,26 +3,16 @@
 #include "capture/model/families/dense_decoder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
-
-#include "capture/model/rope_config.h"
 
 namespace oscar {
 namespace {
 
 constexpr int64_t kMostLayers = 4096;
-
-int64_t ReadNumLayers(ConfigReader& config) {
-  const int64_t num_layers = config.Size("num_hidden_layers");
-  if (num_layers > kMostLayers)
-    config.Fail("num_hidden_layers", fmt::format("must lie in 1 .. {}", kMostLayers));
-  return num_layers;
-}
-
-LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_features, bool bias) {
-  return {name + ".weight", bias ? name + ".bias" : "", in_features, out_features};
-}
+constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
 
 void ReadHeads(ConfigReader& config, int64_t hidden_size, const DenseDecoderOptions& options,
                AttentionSpec& attention) {
@@ -44,68 +34,149 @@ void ReadHeads(ConfigReader& config, int64_t hidden_size, const DenseDecoderOpti
     head_dim = hidden_size / attention.num_q_heads;
   }
   attention.head_dim = attention.v_head_dim = *head_dim;
-  attention.scale = 1 / std::sqrt(static_cast<double>(*head_dim));
-  attention.rope = ReadRope(config, *head_dim, options.default_rope_theta);
+  attention.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(*head_dim)));
+  const RopeConfig rope = ReadRope(config, *head_dim, options.rope);
+  attention.rope = rope.rope;
+  attention.position_beta = rope.position_beta;
+  attention.position_period = rope.rope.original_max_positions;
 }
 
-LayerSpec MakeLayer(int layer_id, int64_t hidden_size, int64_t intermediate_size,
-                    const AttentionSpec& geometry, const DenseDecoderOptions& options) {
-  const std::string prefix = fmt::format("model.layers.{}.", layer_id);
-  const std::string self_attn = prefix + "self_attn.", mlp = prefix + "mlp.";
-  LayerSpec layer;
-  layer.layer_id = layer_id;
-  layer.attention_norm = {prefix + "input_layernorm.weight", hidden_size};
-  layer.mlp_norm = {prefix + "post_attention_layernorm.weight", hidden_size};
+NormSpec Norm(const std::string& name, int64_t size, const DenseDecoderOptions& options) {
+  return {name + ".weight", size, options.norm, options.norm_bias ? name + ".bias" : ""};
+}
 
-  AttentionSpec& attention = layer.attention = geometry;
-  const int64_t q_width = attention.num_q_heads * attention.head_dim;
-  const int64_t k_width = attention.num_kv_heads * attention.head_dim;
-  const int64_t v_width = attention.num_kv_heads * attention.v_head_dim;
-  const int64_t o_width = attention.num_q_heads * attention.v_head_dim;
-  attention.q = Linear(self_attn + "q_proj", hidden_size, q_width, options.qkv_bias);
-  attention.k = Linear(self_attn + "k_proj", hidden_size, k_width, options.qkv_bias);
-  attention.v = Linear(self_attn + "v_proj", hidden_size, v_width, options.qkv_bias);
-  attention.o = Linear(self_attn + "o_proj", o_width, hidden_size, options.o_bias);
-  attention.qk_norm = options.qk_norm;
-  if (options.qk_norm) {
-    attention.q_norm = {self_attn + "q_norm.weight", attention.head_dim};
-    attention.k_norm = {self_attn + "k_norm.weight", attention.head_dim};
+// `part` rows of a stored tensor of `all` rows, from `first` on.
+LinearSpec Rows(const std::string& name, int64_t in_features, int64_t first, int64_t part,
+                int64_t all, bool bias) {
+  LinearSpec linear = Linear(name, in_features, part, bias);
+  linear.first_row = first;
+  linear.stored_rows = all;
+  return linear;
+}
+
+void NameProjections(const std::string& self_attn, int64_t hidden_size,
+                     const DenseDecoderOptions& options, AttentionSpec& attention) {
+  const int64_t q = attention.num_q_heads * attention.head_dim;
+  const int64_t k = attention.num_kv_heads * attention.head_dim;
+  const int64_t v = attention.num_kv_heads * attention.v_head_dim;
+  const int64_t o = attention.num_q_heads * attention.v_head_dim;
+  const bool bias = options.qkv_bias;
+  if (options.fused_qkv) {
+    const std::string name = self_attn + "qkv_proj";
+    attention.q = Rows(name, hidden_size, 0, q, q + k + v, bias);
+    attention.k = Rows(name, hidden_size, q, k, q + k + v, bias);
+    attention.v = Rows(name, hidden_size, q + k, v, q + k + v, bias);
+  } else {
+    attention.q = Linear(self_attn + "q_proj", hidden_size, q, bias);
+    attention.k = Linear(self_attn + "k_proj", hidden_size, k, bias);
+    attention.v = Linear(self_attn + "v_proj", hidden_size, v, bias);
   }
-  if (!options.windows.empty()) attention.window = options.windows[static_cast<size_t>(layer_id)];
+  attention.o = Linear(self_attn + "o_proj", o, hidden_size, options.o_bias);
+  attention.qk_norm = options.qk_norm;
+  if (!options.qk_norm) return;
+  const bool all = options.qk_norm_of_all_heads;
+  attention.q_norm = Norm(self_attn + "q_norm", all ? q : attention.head_dim, options);
+  attention.k_norm = Norm(self_attn + "k_norm", all ? k : attention.head_dim, options);
+}
 
-  layer.mlp.intermediate_size = intermediate_size;
-  layer.mlp.gate = Linear(mlp + "gate_proj", hidden_size, intermediate_size, options.mlp_bias);
-  layer.mlp.up = Linear(mlp + "up_proj", hidden_size, intermediate_size, options.mlp_bias);
-  layer.mlp.down = Linear(mlp + "down_proj", intermediate_size, hidden_size, options.mlp_bias);
+LayerSpec MakeLayer(const ConfigReader& config, int64_t layer_id, int64_t hidden_size,
+                    const AttentionSpec& geometry, const DenseDecoderOptions& options) {
+  const std::string prefix = config.LayerPrefix(layer_id);
+  const auto norm = [&](const std::string& name) {
+    return name.empty() ? NormSpec{} : Norm(prefix + name, hidden_size, options);
+  };
+  LayerSpec layer;
+  layer.layer_id = static_cast<int>(layer_id);
+  layer.attention_norm = norm(options.norms.attention);
+  layer.post_attention_norm = norm(options.norms.post_attention);
+  layer.mlp_norm = norm(options.norms.mlp);
+  layer.post_mlp_norm = norm(options.norms.post_mlp);
+  layer.attention = geometry;
+  NameProjections(prefix + "self_attn.", hidden_size, options, layer.attention);
+  if (!options.windows.empty())
+    layer.attention.window = options.windows[static_cast<size_t>(layer_id)];
   return layer;
 }
 
 }  // namespace
+
+LayerNormNames SandwichNorms() {
+  return {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+          "post_feedforward_layernorm"};
+}
+
+LayerNormNames PostNorms() {
+  return {"", "post_attention_layernorm", "", "post_feedforward_layernorm"};
+}
+
+LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_features, bool bias) {
+  return {name + ".weight", bias ? name + ".bias" : "", in_features, out_features};
+}
+
+Activation ReadActivation(ConfigReader& config, std::string_view field,
+                          std::string_view default_name) {
+  const std::string name = config.String(field, default_name);
+  if (name == "silu" || name == "swish") return Activation::kSilu;
+  if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
+  if (name == "gelu") return Activation::kGelu;
+  config.Fail(field, "is not implemented. Supported: silu, gelu_pytorch_tanh, gelu_new, gelu");
+}
+
+MlpSpec DenseMlp(const std::string& prefix, int64_t hidden_size, int64_t intermediate_size,
+                 const DenseDecoderOptions& options, Activation activation) {
+  MlpSpec mlp;
+  mlp.intermediate_size = intermediate_size;
+  mlp.activation = activation;
+  const bool bias = options.mlp_bias;
+  if (options.fused_gate_up) {
+    const int64_t both = 2 * intermediate_size;
+    mlp.gate = Rows(prefix + "gate_up_proj", hidden_size, 0, intermediate_size, both, bias);
+    mlp.up = Rows(prefix + "gate_up_proj", hidden_size, intermediate_size, intermediate_size, both,
+                  bias);
+  } else {
+    mlp.gate = Linear(prefix + "gate_proj", hidden_size, intermediate_size, bias);
+    mlp.up = Linear(prefix + "up_proj", hidden_size, intermediate_size, bias);
+  }
+  mlp.down = Linear(prefix + "down_proj", intermediate_size, hidden_size, bias);
+  return mlp;
+}
+
+int64_t ReadNumLayers(ConfigReader& config) {
+  const int64_t num_layers = config.Size("num_hidden_layers");
+  if (num_layers > kMostLayers)
+    config.Fail("num_hidden_layers", fmt::format("must lie in 1 .. {}", kMostLayers));
+  return num_layers;
+}
 
 ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& options) {
   ModelSpec spec;
   spec.hidden_size = config.Size("hidden_size");
   spec.vocab_size = config.Size("vocab_size");
   spec.max_positions = config.Positions("max_position_embeddings");
-  spec.rms_norm_eps = config.Positive("rms_norm_eps");
-  if (spec.rms_norm_eps >= 1) config.Fail("rms_norm_eps", "must be below 1");
-  if (config.String("hidden_act", "silu") != "silu")
-    config.Fail("hidden_act", "is not implemented. Supported: silu");
+  spec.rms_norm_eps = config.Positive(options.eps_field);
+  if (spec.rms_norm_eps >= 1) config.Fail(options.eps_field, "must be below 1");
+  const Activation activation =
+      ReadActivation(config, options.activation_field, options.default_activation);
 
   AttentionSpec geometry;
   ReadHeads(config, spec.hidden_size, options, geometry);
-  const int64_t intermediate_size = config.Size("intermediate_size");
+  if (geometry.rope.kind == RopeKind::kDynamic) {
+    spec.max_positions = static_cast<int64_t>(static_cast<double>(spec.max_positions) *
+                                              std::min(geometry.rope.factor, 1024.0));
+  }
+  const int64_t intermediate_size = options.dense_mlp ? config.Size("intermediate_size") : 0;
   const int64_t num_layers = ReadNumLayers(config);
   for (int64_t i = 0; i < num_layers; ++i) {
-    spec.layers.push_back(
-        MakeLayer(static_cast<int>(i), spec.hidden_size, intermediate_size, geometry, options));
+    spec.layers.push_back(MakeLayer(config, i, spec.hidden_size, geometry, options));
+    if (!options.dense_mlp) continue;
+    spec.layers.back().mlp = DenseMlp(config.LayerPrefix(i) + "mlp.", spec.hidden_size,
+                                      intermediate_size, options, activation);
   }
-  spec.rope_description = DescribeRope(geometry.rope);
 
-  spec.embedding = "model.embed_tokens.weight";
-  spec.final_norm = {"model.norm.weight", spec.hidden_size};
-  spec.tied_head = config.Bool("tie_word_embeddings", false);
-  spec.head = {spec.tied_head ? spec.embedding : "lm_head.weight", "", spec.hidden_size,
+  spec.embedding = config.prefix() + "embed_tokens.weight";
+  spec.final_norm = Norm(config.prefix() + "norm", spec.hidden_size, options);
+  spec.tied_head = config.Bool("tie_word_embeddings", options.tied_by_default);
+  spec.head = {spec.tied_head ? spec.embedding : config.HeadName(), "", spec.hidden_size,
                spec.vocab_size};
   spec.skipped_suffixes = {
       "rotary_emb.inv_freq"};  // a buffer that old releases stored; rope_spec.h computes it
@@ -114,8 +185,9 @@ ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& opti
   return spec;
 }
 
-std::vector<std::optional<int64_t>> ReadWindows(ConfigReader& config, std::optional<int64_t> window,
-                                                int64_t first_sliding) {
+std::vector<std::string> ReadLayerTypes(
+    ConfigReader& config, std::initializer_list<std::string_view> supported,
+    const std::function<std::string_view(int64_t layer)>& otherwise) {
   const int64_t num_layers = ReadNumLayers(config);
   const Json* types = config.Find("layer_types");
   if (types != nullptr &&
@@ -123,26 +195,51 @@ std::vector<std::optional<int64_t>> ReadWindows(ConfigReader& config, std::optio
     config.Fail("layer_types",
                 fmt::format("must be a list of num_hidden_layers = {} names", num_layers));
   }
-  std::vector<std::optional<int64_t>> windows(static_cast<size_t>(num_layers));
-  for (size_t i = 0; i < windows.size(); ++i) {
-    bool slides = window.has_value() && static_cast<int64_t>(i) >= first_sliding;
-    if (types != nullptr) {
-      const Json& type = (*types)[i];
-      slides = type == "sliding_attention";
-      if (!slides && type != "full_attention") {
-        config.Fail("layer_types",
-                    fmt::format("of layer {} is not implemented: {}. Supported: full_attention, "
-                                "sliding_attention",
-                                i, type.dump()));
-      }
+  std::vector<std::string> result;
+  for (int64_t i = 0; i < num_layers; ++i) {
+    if (types == nullptr) {
+      result.emplace_back(otherwise(i));
+      continue;
     }
-    if (!slides) continue;
+    const Json& type = (*types)[static_cast<size_t>(i)];
+    if (std::ranges::none_of(supported, [&](std::string_view name) { return type == name; })) {
+      config.Fail("layer_types", fmt::format("of layer {} is not implemented: {}. Supported: {}", i,
+                                             type.dump(), fmt::join(supported, ", ")));
+    }
+    result.push_back(type.get<std::string>());
+  }
+  return result;
+}
+
+std::vector<std::optional<int64_t>> WindowsOf(const ConfigReader& config,
+                                              const std::vector<std::string>& types,
+                                              std::optional<int64_t> window) {
+  std::vector<std::optional<int64_t>> windows(types.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i] != kSliding) continue;
     if (!window)
       config.Fail("layer_types",
                   fmt::format("makes layer {} slide, but no sliding_window is in use", i));
     windows[i] = window;
   }
   return windows;
+}
+
+std::vector<std::optional<int64_t>> ReadWindows(ConfigReader& config, std::optional<int64_t> window,
+                                                int64_t first_sliding) {
+  const auto otherwise = [&](int64_t layer) {
+    return window && layer >= first_sliding ? kSliding : kFull;
+  };
+  return WindowsOf(config, ReadLayerTypes(config, {kFull, kSliding}, otherwise), window);
+}
+
+std::vector<std::optional<int64_t>> ReadPatternWindows(ConfigReader& config,
+                                                       std::optional<int64_t> window,
+                                                       int64_t pattern) {
+  const auto otherwise = [&](int64_t layer) {
+    return window && (layer + 1) % pattern != 0 ? kSliding : kFull;
+  };
+  return WindowsOf(config, ReadLayerTypes(config, {kFull, kSliding}, otherwise), window);
 }
 
 }  // namespace oscar

@@ -1,34 +1,81 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the dense pre-norm families share (skeleton G of ../shared/reference/ecosystem.md section
-// 3): the usual fields and tensor names. A family says where it differs. Trap: head_dim is often
-// not hidden_size / num_attention_heads.
+// What the decoder families share (skeleton G of ../shared/reference/ecosystem.md section 3): the
+// usual fields and tensor names. A family says where it differs, here or by changing the layers
+// afterwards. Trap: head_dim is often not hidden_size / num_attention_heads.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "capture/model/config_reader.h"
 #include "capture/model/model_spec.h"
+#include "capture/model/rope_config.h"
 
 namespace oscar {
+
+// Tensor names of a layer's norms, without ".weight"; "": there is none.
+struct LayerNormNames {
+  std::string attention = "input_layernorm", post_attention = "";
+  std::string mlp = "post_attention_layernorm", post_mlp = "";
+};
+// Gemma's four.
+LayerNormNames SandwichNorms();
+// Olmo's two, on what leaves attention and MLP.
+LayerNormNames PostNorms();
 
 struct DenseDecoderOptions {
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
   bool qk_norm = false;
-  std::optional<int64_t>
-      default_head_dim;  // if the config has none; nothing: hidden_size / num_attention_heads
-  std::optional<double> default_rope_theta;     // if the config has none; nothing: it must have one
-  std::vector<std::optional<int64_t>> windows;  // per layer; empty: no layer slides
+  bool qk_norm_of_all_heads = false;  // one norm over all heads together
+  NormKind norm = NormKind::kPlain;   // of all norms
+  bool norm_bias = false;
+  LayerNormNames norms = {};
+  std::optional<int64_t> default_head_dim =
+      {};  // if the config has none; nothing: hidden_size / num_attention_heads
+  RopeOptions rope = {};
+  std::vector<std::optional<int64_t>> windows = {};  // per layer; empty: no layer slides
+  std::optional<double> scale = {};                  // on q·k; nothing: 1 / sqrt(head_dim)
+  std::string eps_field = "rms_norm_eps", activation_field = "hidden_act";
+  std::string default_activation = "silu";
+  bool tied_by_default = false;  // if the config does not say
+  bool dense_mlp = true;         // false: the family describes what stands in its place
+  bool fused_qkv = false, fused_gate_up = false;  // stored as qkv_proj, as gate_up_proj
 };
 
 ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& options);
 
-// Attention kinds of all layers: from layer_types where it is given, else layer i slides if i >=
-// first_sliding. `window`: what a sliding layer uses; InputError if a layer slides without one.
+// The projection with the weight name + ".weight" and, if `bias`, name + ".bias".
+LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_features,
+                  bool bias = false);
+// "silu", "gelu_pytorch_tanh", ... of a field.
+Activation ReadActivation(ConfigReader& config, std::string_view field,
+                          std::string_view default_name);
+// The usual gate, up and down under that prefix ("model.layers.3.mlp.").
+MlpSpec DenseMlp(const std::string& prefix, int64_t hidden_size, int64_t intermediate_size,
+                 const DenseDecoderOptions& options, Activation activation);
+int64_t ReadNumLayers(ConfigReader& config);
+
+// Kinds of all layers: layer_types where the config has it, else what `otherwise` says of a layer.
+std::vector<std::string> ReadLayerTypes(
+    ConfigReader& config, std::initializer_list<std::string_view> supported,
+    const std::function<std::string_view(int64_t layer)>& otherwise);
+// Windows of layers of those kinds. InputError if a layer slides and there is no window.
+std::vector<std::optional<int64_t>> WindowsOf(const ConfigReader& config,
+                                              const std::vector<std::string>& types,
+                                              std::optional<int64_t> window);
+// Layer i slides if layer_types says so; without it, if i >= first_sliding.
 std::vector<std::optional<int64_t>> ReadWindows(ConfigReader& config, std::optional<int64_t> window,
                                                 int64_t first_sliding);
+// Without layer_types every pattern-th layer is full, the others slide.
+std::vector<std::optional<int64_t>> ReadPatternWindows(ConfigReader& config,
+                                                       std::optional<int64_t> window,
+                                                       int64_t pattern);
 
 }  // namespace oscar

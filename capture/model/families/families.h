@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of model families. A family is one file of about a screen that maps config fields and
-// tensor names onto ModelSpec, declared and listed in families.cc. Trap: what a family does not
-// read is judged by config_fields.h.
+// The tables of model families and of multimodal wrappers around them. A family is one file of
+// about a screen that maps config fields and tensor names onto ModelSpec, declared and listed in
+// families.cc. Trap: what a family does not read is judged by config_fields.h.
 #pragma once
 
 #include <span>
@@ -21,5 +21,18 @@ struct Family {
 };
 
 std::span<const Family> Families();  // sorted by model_type
+
+// A model of several modalities whose text part is a family under "text_config".
+struct Wrapper {
+  std::string_view model_type, architecture;
+  std::string_view text_model_type;  // where text_config does not name it
+};
+
+std::span<const Wrapper> Wrappers();  // sorted by model_type
+
+// Beginnings of the names of a wrapper's tensors that text does not pass through.
+std::span<const std::string_view> OtherModalityTensors();
+// A field of a wrapper that says how another modality becomes tokens.
+bool IsOtherModalityField(std::string_view name);
 
 }  // namespace oscar

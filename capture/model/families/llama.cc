@@ -14,7 +14,7 @@ ModelSpec ReadLlama(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
   options.mlp_bias = config.Bool("mlp_bias", false);
-  options.default_rope_theta = 10000.0;
+  options.rope.default_theta = 10000.0;
   options.windows = ReadWindows(config, std::nullopt, 0);
   return ReadDenseDecoder(config, options);
 }

@@ -90,7 +90,7 @@ std::string PositionChart(const Arms& arms, const char* metrics, const Range& ra
   return RenderLineChart(chart);
 }
 
-std::string TokenChart(const Arms& arms) {
+std::string TokenLossChart(const Arms& arms) {
   LineChart chart;
   chart.id = "context-token";
   chart.title = "Prediction, by position";
@@ -153,7 +153,7 @@ std::string ContextSection(const Record& report) {
   figures += PositionChart(first, "end_to_end", SharedRange(first, "end_to_end"), "context-carried",
                            fmt::format("Attention end to end, arms {}", words(windows)),
                            "With the errors of earlier layers carried along.");
-  figures += TokenChart(first);
+  figures += TokenLossChart(first);
   figures += LengthChart(first);
   if (figures.empty()) return {};
   return Note(

@@ -28,7 +28,7 @@ fs::path Sharded(const std::string& map_b = std::string("\"") + kTwo + "\"") {
   return dir;
 }
 
-std::string Refusal(const fs::path& directory) {
+std::string OpenRefusal(const fs::path& directory) {
   try {
     Checkpoint::Open(directory);
     return "";
@@ -63,9 +63,9 @@ TEST(Checkpoint, ShardsMayBeLinksAsInTheCache) {
   fs::create_directories(dir.parent_path() / "blobs");
   fs::rename(dir / kTwo, dir.parent_path() / "blobs/etag");
   fs::create_symlink("../blobs/etag", dir / kTwo);
-  EXPECT_EQ(Refusal(dir), "");
+  EXPECT_EQ(OpenRefusal(dir), "");
   fs::remove(dir.parent_path() / "blobs/etag");
-  EXPECT_NE(Refusal(dir).find("is a link to a file that is not there"), std::string::npos);
+  EXPECT_NE(OpenRefusal(dir).find("is a link to a file that is not there"), std::string::npos);
 }
 
 TEST(Checkpoint, IndexMayOnlyNameFilesBesideIt) {
@@ -78,23 +78,23 @@ TEST(Checkpoint, IndexMayOnlyNameFilesBesideIt) {
         std::string("\"..\""), std::string("\".\""), "\"https://example.com/" + name + "\"",
         std::string("1"), std::string("null"), std::string("[]"), "\"./" + name + "\"",
         std::string("\"config.json\"")}) {
-    const std::string refusal = Refusal(Sharded(value));
+    const std::string refusal = OpenRefusal(Sharded(value));
     EXPECT_NE(refusal.find("tensor \"b\""), refusal.npos) << value << ": " << refusal;
   }
 }
 
 TEST(Checkpoint, IndexAndShardsMustAgree) {
-  EXPECT_NE(Refusal(Sharded("\"" + std::string(kOne) + "\"")).find("does not hold it"),
+  EXPECT_NE(OpenRefusal(Sharded("\"" + std::string(kOne) + "\"")).find("does not hold it"),
             std::string::npos);
   fs::path dir = Sharded();
   WriteOneTensor(dir / kTwo, "a", 'x');  // both hold a, none b
-  EXPECT_NE(Refusal(dir).find("holds tensor \"a\""), std::string::npos) << Refusal(dir);
+  EXPECT_NE(OpenRefusal(dir).find("holds tensor \"a\""), std::string::npos) << OpenRefusal(dir);
   WriteOneTensor(dir / kTwo, "c", 'x');
-  EXPECT_NE(Refusal(dir).find("lists nowhere"), std::string::npos) << Refusal(dir);
+  EXPECT_NE(OpenRefusal(dir).find("lists nowhere"), std::string::npos) << OpenRefusal(dir);
   fs::remove(dir / kTwo);
-  EXPECT_NE(Refusal(dir).find("is missing"), std::string::npos) << Refusal(dir);
+  EXPECT_NE(OpenRefusal(dir).find("is missing"), std::string::npos) << OpenRefusal(dir);
   fs::create_directory(dir / kTwo);
-  EXPECT_NE(Refusal(dir).find("is not a regular file"), std::string::npos) << Refusal(dir);
+  EXPECT_NE(OpenRefusal(dir).find("is not a regular file"), std::string::npos) << OpenRefusal(dir);
 }
 
 TEST(Checkpoint, BrokenIndexes) {
@@ -105,16 +105,16 @@ TEST(Checkpoint, BrokenIndexes) {
         "{\"metadata\":" + std::string(50'000, '[') + std::string(50'000, ']') + "}",
         std::string("{\"weight_map\":{\"a\":\"") + kOne + "\",\"a\":\"" + kTwo + "\"}}"}) {
     WriteText(dir / "model.safetensors.index.json", text);
-    EXPECT_NE(Refusal(dir).find("model.safetensors.index.json"), std::string::npos);
+    EXPECT_NE(OpenRefusal(dir).find("model.safetensors.index.json"), std::string::npos);
   }
 }
 
 TEST(Checkpoint, SaysWhatIsThereInstead) {
   const fs::path dir = TestScratch("checkpoint");
-  EXPECT_NE(Refusal(dir).find("no weights"), std::string::npos);
+  EXPECT_NE(OpenRefusal(dir).find("no weights"), std::string::npos);
   WriteText(dir / "pytorch_model.bin", "x");
-  EXPECT_NE(Refusal(dir).find("pickle"), std::string::npos);
-  EXPECT_NE(Refusal(dir / "none").find("not a directory"), std::string::npos);
+  EXPECT_NE(OpenRefusal(dir).find("pickle"), std::string::npos);
+  EXPECT_NE(OpenRefusal(dir / "none").find("not a directory"), std::string::npos);
 }
 
 }  // namespace

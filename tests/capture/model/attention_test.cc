@@ -32,9 +32,12 @@ at::Tensor Definition(const AttentionSpec& spec, const at::Tensor& q, const at::
       for (int64_t j = first; j <= i; ++j) {
         double score = 0;
         for (int64_t d = 0; d < spec.head_dim; ++d) score += query[i][h][d] * key[j][kv][d];
-        weights.push_back(std::exp(score * spec.scale));
+        score *= spec.scale;
+        if (spec.softcap != 0) score = spec.softcap * std::tanh(score / spec.softcap);
+        weights.push_back(std::exp(score));
         sum += weights.back();
       }
+      if (!spec.sink_logits.empty()) sum += std::exp(spec.sink_logits[static_cast<size_t>(h)]);
       for (int64_t j = first; j <= i; ++j) {
         const double weight = weights[static_cast<size_t>(j - first)] / sum;
         for (int64_t d = 0; d < spec.v_head_dim; ++d) result[i][h][d] += weight * value[j][kv][d];
@@ -62,6 +65,36 @@ TEST(CausalAttention, IsTheDefinitionForEveryWindowAndChunking) {
       CausalAttention(spec, q, k, v, chunking, out);
       EXPECT_LT(RelativeError(out, expected), 1e-6)
           << "window " << window << ", chunk " << chunking.query_chunk;
+    }
+  }
+}
+
+TEST(CausalAttention, IsTheDefinitionWithSoftCapsAndSinks) {
+  const int64_t num_tokens = 37;
+  AttentionSpec spec;
+  spec.num_q_heads = 6;
+  spec.num_kv_heads = 2;
+  spec.head_dim = 16;
+  spec.v_head_dim = 12;
+  spec.scale = 0.3;
+  const at::Tensor q = at::randn({num_tokens, 6, 16}), k = at::randn({num_tokens, 2, 16});
+  const at::Tensor v = at::randn({num_tokens, 2, 12});
+  for (const double softcap : {0.0, 1.5}) {
+    for (const bool sinks : {false, true}) {
+      for (const int64_t window : {0, 7}) {
+        spec.softcap = softcap;
+        spec.sinks = sinks ? "sinks" : "";
+        spec.sink_logits = {};
+        if (sinks) spec.sink_logits = {0.5F, -1, 2, 0, 1, 3};
+        spec.window = window == 0 ? std::nullopt : std::optional(window);
+        const at::Tensor expected = Definition(spec, q, k, v);
+        for (const AttentionChunking chunking : {AttentionChunking{}, {5, 0}}) {
+          at::Tensor out = at::empty({num_tokens, 6, 12});
+          CausalAttention(spec, q, k, v, chunking, out);
+          EXPECT_LT(RelativeError(out, expected), 1e-6)
+              << softcap << " " << sinks << " " << window << " " << chunking.query_chunk;
+        }
+      }
     }
   }
 }

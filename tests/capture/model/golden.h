@@ -22,6 +22,8 @@ struct GoldenRun {
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
   LoopOptions options;
+  const Json* config_json = nullptr;  // instead of the file
+  size_t copies = 1;                  // the tokens as so many sequences; the last one is compared
 };
 
 // |x - reference| / |reference| (Frobenius) of every golden tensor, by name.
@@ -42,6 +44,7 @@ GoldenErrors CompareWithGolden(const std::filesystem::path& model, const GoldenR
 class KeepingObserver : public LayerObserver {
  public:
   void OnAttention(const AttentionView& view) override;
+  void OnLinearAttention(const LayerSpec& layer, const at::Tensor& out) override;
   void OnLayerEnd(const LayerSpec& layer) override;
   std::map<std::string, at::Tensor> kept;
 

@@ -60,6 +60,56 @@ TEST(LayerLoop, ContinuesFromAnyLayerWithTheSameBytes) {
   EXPECT_EQ(part.kept.size(), 8u);
 }
 
+// Layers without a cache run with the one before them, so a run that starts at a layer index finds
+// them done, and a run that ends there has done them.
+TEST(LayerLoop, ContinuesBehindLayersWithoutACache) {
+  for (const char* name : {"families/qwen3_next", "families/qwen3_5_text"}) {
+    const Model model(name);
+    ASSERT_GT(model.spec.uncached.size(), 0u);
+    const size_t last = model.spec.layers.size() - 1;
+    const Sequences sequences = SomeSequences({30, 13}, 64);
+    const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
+    KeepingObserver whole, part;
+    at::Tensor hidden = loop.Embed(sequences), saved = hidden.clone();
+    size_t calls = 0;
+    loop.Run(hidden, {30, 13}, 0, whole, [&](size_t layer) {
+      EXPECT_EQ(layer, calls++);
+      if (layer + 1 == last) saved = hidden.clone();
+      return true;
+    });
+    EXPECT_EQ(calls, last + 1);
+    loop.Run(saved, {30, 13}, last, part, [](size_t) { return true; });
+    EXPECT_TRUE(SameBytes(saved, hidden)) << name;
+    const std::string q = "layer." + std::to_string(model.spec.layers[last].layer_id) + ".q";
+    EXPECT_TRUE(SameBytes(part.kept.at(q), whole.kept.at(q))) << name;
+  }
+}
+
+// Their keys and values are gone when a run starts behind them; a run that stops at the last layer
+// with a cache does not need them.
+TEST(LayerLoop, LayersThatReadAnothersCacheNeedItInTheSameRun) {
+  const Model model("families/gemma4_text-ple");
+  const Sequences sequences = SomeSequences({20}, 64);
+  const Result whole = RunAll(model, sequences);
+  LoopOptions options;
+  options.token_ids = &sequences;
+  KeepingObserver observer;
+  for (const bool to_the_end : {true, false}) {
+    options.need_final_hidden = to_the_end;
+    const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat, options);
+    at::Tensor hidden = loop.Embed(sequences);
+    loop.Run(hidden, {20}, 0, observer, [](size_t) { return false; });
+    const auto run = [&] { loop.Run(hidden, {20}, 1, observer, [](size_t) { return true; }); };
+    if (to_the_end) {
+      EXPECT_THROW(run(), InputError);
+    } else {
+      run();
+      EXPECT_TRUE(
+          SameBytes(observer.kept.at("layer.1.attn_out"), whole.kept.at("layer.1.attn_out")));
+    }
+  }
+}
+
 // Order of the calls, and the false that stops the loop.
 TEST(LayerLoop, ObserverSeesEverySequenceOfEveryLayerInOrder) {
   struct Recorder : LayerObserver {

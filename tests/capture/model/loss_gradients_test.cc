@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "capture/model/attention.h"
+#include "linalg/error.h"
 #include "tests/capture/model/run_model.h"
 
 namespace oscar {
@@ -54,9 +55,12 @@ double Loss(const Model& model, const Sequences& sequences, LayerObserver& obser
   return loss;
 }
 
-TEST(LossGradients, AreFiniteDifferencesOfTheLoss) {
-  const Model model("tiny-qwen3");
-  const Sequences sequences = SomeSequences({24, 9});
+void ExpectFiniteDifferences(const char* name) {
+  const Model model(name);
+  Sequences sequences = SomeSequences({24, 9});
+  for (auto& sequence : sequences) {
+    for (int32_t& id : sequence) id %= static_cast<int32_t>(model.spec.vocab_size);
+  }
   const std::vector<CacheGradients> layers =
       LossGradients(model.checkpoint, model.spec, at::kCPU, sequences);
   ASSERT_EQ(layers.size(), model.spec.layers.size());
@@ -80,12 +84,29 @@ TEST(LossGradients, AreFiniteDifferencesOfTheLoss) {
         const double expected = (loss(kStep) - loss(-kStep)) / (2 * kStep);
         const double found = gradient[token][head][dim].item<double>();
         EXPECT_NEAR(found, expected, 0.02 * std::abs(expected) + 1e-4)
-            << "layer " << layer << (keys ? " key" : " value") << ", sequence " << sequence;
+            << name << ", layer " << layer << (keys ? " key" : " value") << ", sequence "
+            << sequence;
         ++compared;
       }
     }
   }
   EXPECT_EQ(compared, 8);
+}
+
+TEST(LossGradients, AreFiniteDifferencesOfTheLoss) { ExpectFiniteDifferences("tiny-qwen3"); }
+
+// Soft caps, norms on both sides, halves side by side, multipliers.
+TEST(LossGradients, AreFiniteDifferencesInEveryKindOfLayer) {
+  for (const char* name : {"families/gemma2", "families/cohere2", "families/granite",
+                           "families/starcoder2", "families/olmo2"})
+    ExpectFiniteDifferences(name);
+}
+
+TEST(LossGradients, RefuseLayersTheyDoNotKnow) {
+  for (const char* name : {"families/gemma4_text-ple", "families/gemma4_text"}) {
+    const Model model(name);
+    EXPECT_THROW(LossGradients(model.checkpoint, model.spec, at::kCPU, {{1, 2, 3}}), InputError);
+  }
 }
 
 // Nobody reads the last token's keys and values to predict anything.

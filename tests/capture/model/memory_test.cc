@@ -82,5 +82,33 @@ TEST(Memory, DoesNotGrowWithLayersAndIsAsPlanned) {
   remove_all(directory);
 }
 
+// Codes stand beside their values for one weight at a time.
+TEST(Memory, OfQuantizedWeightsIsAsPlanned) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's own memory is in the way";
+#endif
+  const auto plain = TestScratch("plain"), quantized = TestScratch("quantized");
+  Json config = SyntheticConfig(12, 512, 1536, 8, 4, 64, 500);
+  WriteSyntheticModel(plain, config);
+  CopyWeights(plain, quantized, [](TensorMap& tensors) {
+    TensorMap scales;
+    for (auto& [name, tensor] : tensors) {
+      if (!name.ends_with("_proj.weight")) continue;
+      tensor.dtype = DType::kF8E4M3;
+      tensor.data.assign(tensor.data.size() / 2, std::byte{0x28});
+      scales[name + "_scale_inv"] = {DType::kF32, {}, std::vector<std::byte>(4)};
+    }
+    tensors.merge(scales);
+  });
+  config["quantization_config"] = {{"quant_method", "fp8"}};
+  WriteFileAtomically(quantized / "config.json", config.dump());
+  const Peak as_stored = MeasurePeak(plain, {150, 20, 80}, at::kFloat);
+  const Peak peak = MeasurePeak(quantized, {150, 20, 80}, at::kFloat);
+  EXPECT_NEAR(peak.planned / peak.measured, 1, 0.15);
+  EXPECT_EQ(peak.layer, as_stored.layer);  // dense, in the compute dtype
+  remove_all(plain);
+  remove_all(quantized);
+}
+
 }  // namespace
 }  // namespace oscar

@@ -16,12 +16,13 @@ namespace oscar {
 
 using Sequences = std::vector<std::vector<int32_t>>;
 
-inline Sequences SomeSequences(const std::vector<int64_t>& lengths) {
+inline Sequences SomeSequences(const std::vector<int64_t>& lengths, int32_t vocab_size = 256) {
   Sequences sequences;
   int32_t id = 3;
   for (const int64_t length : lengths) {
     auto& sequence = sequences.emplace_back();
-    for (int64_t i = 0; i < length; ++i) sequence.push_back(id = (id * 73 + 11) % 256);
+    for (int64_t i = 0; i < length; ++i)
+      sequence.push_back((id = (id * 73 + 11) % 256) % vocab_size);
   }
   return sequences;
 }
@@ -47,7 +48,9 @@ struct Result {
 inline Result RunAll(const Model& model, const Sequences& sequences,
                      const LoopOptions& options = {}, at::Device device = at::kCPU,
                      at::ScalarType dtype = at::kFloat) {
-  const LayerLoop loop(model.checkpoint, model.spec, device, dtype, options);
+  LoopOptions with_ids = options;
+  with_ids.token_ids = &sequences;
+  const LayerLoop loop(model.checkpoint, model.spec, device, dtype, with_ids);
   Result result;
   result.hidden = loop.Embed(sequences);
   KeepingObserver observer;

@@ -33,20 +33,44 @@ void ExpectRefused(const std::function<void(Json&)>& change, const std::string& 
 TEST(TokenizerJson, UnknownComponentsAreRefusedByName) {
   ExpectRefused(
       [](Json& j) {
-        j["normalizer"] = {{"type", "Prepend"}, {"prepend", "_"}};
+        j["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AA=="}};
       },
-      "\"Prepend\" is not supported; supported: NFC, NFD, NFKC, NFKD, Sequence");
+      "\"Precompiled\" is not supported; supported: NFC, NFD, NFKC, NFKD, Prepend");
   ExpectRefused(
       [](Json& j) {
-        j["pre_tokenizer"] = {{"type", "Metaspace"}};
+        j["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
       },
-      "supported: ByteLevel, Digits, Split, Sequence");
-  ExpectRefused([](Json& j) { j["pre_tokenizer"] = nullptr; }, "the last step is not ByteLevel");
+      "\"UnicodeScripts\" is not supported; supported: ByteLevel, Digits, Split, Metaspace");
   ExpectRefused(
       [](Json& j) {
-        j["post_processor"] = {{"type", "BertProcessing"}};
+        j["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "x"}};
       },
-      "\"BertProcessing\" is not supported");
+      "prepend_scheme \"x\" is not supported; supported: first, never, always");
+  ExpectRefused(
+      [](Json& j) {
+        const Json digits = {{"type", "Digits"}};
+        j["pre_tokenizer"] = {{"type", "Sequence"},
+                              {"pretokenizers", {j["pre_tokenizer"], digits}}};
+      },
+      "a step behind ByteLevel is not supported");
+  ExpectRefused([](Json& j) { j["pre_tokenizer"] = nullptr; }, "would be lost");
+  ExpectRefused(
+      [](Json& j) {
+        j["normalizer"] = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
+        j["pre_tokenizer"] = {
+            {"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "first"}};
+      },
+      "prepend_scheme \"first\" behind a normalizer");
+  ExpectRefused(
+      [](Json& j) {
+        j["post_processor"] = {{"type", "PairProcessing"}};
+      },
+      "\"PairProcessing\" is not supported");
+  ExpectRefused(
+      [](Json& j) {
+        j["post_processor"] = {{"type", "RobertaProcessing"}, {"cls", {"a", 1}}, {"sep", "b"}};
+      },
+      "\"sep\" must be [token, id]");
   ExpectRefused([](Json& j) { j["decoder"] = {{"type", "WordPiece"}}; }, "\"WordPiece\"");
   ExpectRefused([](Json& j) { j["model"]["type"] = "Unigram"; }, "\"Unigram\" is not supported");
   ExpectRefused([](Json& j) { j["pre_tokenizer"]["new_field"] = 1; }, "\"new_field\"");

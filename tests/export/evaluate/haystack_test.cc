@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-const NeedleTask& Task(std::string_view name) {
+const NeedleTask& HaystackTask(std::string_view name) {
   const auto tasks = NeedleTasks();
   return *std::find_if(tasks.begin(), tasks.end(),
                        [&](const NeedleTask& task) { return task.name == name; });
@@ -44,9 +44,9 @@ Made MakeContexts(std::string_view name, const std::vector<int64_t>& sizes,
   CorpusRandom random(seed);
   Made made;
   const std::vector<std::string> words;
-  made.question = MakeNeedleQuestion(Task(name), words, random);
+  made.question = MakeNeedleQuestion(HaystackTask(name), words, random);
   ProseHaystack prose(text);
-  Haystack haystack(Task(name), made.question, prose, words, random, place);
+  Haystack haystack(HaystackTask(name), made.question, prose, words, random, place);
   for (const int64_t size : sizes) made.contexts.push_back(haystack.Build(size));
   return made;
 }

@@ -8,7 +8,6 @@
 
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 #include "capture/files/digest.h"
 #include "export/formats/inspect.h"
@@ -20,11 +19,6 @@
 
 namespace oscar {
 namespace {
-
-std::string Slurp(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // A new file each time: truncating an old one makes ext4 flush it to disk.
 void Spill(const std::filesystem::path& path, const std::string& bytes) {
@@ -50,7 +44,7 @@ std::string SmallFile(const std::filesystem::path& scratch) {
                     {PtKey("calibration"), PtFromJson(Json{{"x", {1.5, nullptr, true, -7}}})},
                     {PtKey("layers"), layers}},
           "small");
-  return Slurp(scratch / "small.pt");
+  return ReadText(scratch / "small.pt");
 }
 
 // Everything a user of the file sees: the whole report but the digest of the file itself.
@@ -101,7 +95,7 @@ TEST(Mutation, AChangedPickleNeverCrashes) {
   const auto pickled = valid.record("data.pkl");
   const std::string bytes(reinterpret_cast<const char*>(pickled.data()), pickled.size());
   const auto path = scratch / "changed.pt";
-  const std::string file = Slurp(scratch / "small.pt");
+  const std::string file = ReadText(scratch / "small.pt");
   const size_t data = valid.records()[0].offset;
   const size_t descriptor_crc = data + bytes.size() + 4;
   const size_t directory_crc = file.find("PK\x01\x02") + 16;

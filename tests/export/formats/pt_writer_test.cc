@@ -13,6 +13,7 @@
 
 #include "capture/files/digest.h"
 #include "linalg/error.h"
+#include "tests/export/formats/float_tensor.h"
 #include "tests/export/formats/torch_python.h"
 #include "tests/support/test_data.h"
 
@@ -25,10 +26,6 @@ std::string PickleOf(const PtOut& value) {
   const ZipReader archive = ZipReader::Open(path);
   const auto bytes = archive.record("data.pkl");
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-FloatTensorPtr Tensor(std::vector<int64_t> shape, std::vector<float> values) {
-  return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
 }
 
 TEST(PtWriter, PinsTheBytesOfEachKind) {
@@ -58,7 +55,7 @@ TEST(PtWriter, OurReaderGivesBackEveryKind) {
 
 TEST(PtWriter, EqualTensorsOfOnePointerShareAStorage) {
   const auto path = TestScratch("pt-writer-shared") / "x.pt";
-  const FloatTensorPtr tensor = Tensor({2, 2}, {1, 2, 3, 4});
+  const FloatTensorPtr tensor = MakeTensor({2, 2}, {1, 2, 3, 4});
   WritePt(path, PtOutDict{{int64_t{0}, tensor}, {int64_t{1}, tensor}}, "x");
   const PtFile file = PtFile::Open(path);
   EXPECT_FALSE(file.archive().Find("data/1").has_value());
@@ -70,7 +67,7 @@ TEST(PtWriter, EqualTensorsOfOnePointerShareAStorage) {
 TEST(PtWriter, TwoRunsGiveTheSameBytes) {
   const auto scratch = TestScratch("pt-writer-twice");
   for (const char* name : {"a.pt", "b.pt"}) {
-    WritePt(scratch / name, PtOutDict{{int64_t{7}, Tensor({3}, {1, 2, 3})}}, "same");
+    WritePt(scratch / name, PtOutDict{{int64_t{7}, MakeTensor({3}, {1, 2, 3})}}, "same");
   }
   EXPECT_EQ(DigestFile(scratch / "a.pt"), DigestFile(scratch / "b.pt"));
 }
@@ -88,7 +85,7 @@ TEST(PtWriter, RefusesWhatReadersWouldNot) {
 TEST(PtWriter, TorchLoadsEveryKind) {
   const auto path = TestScratch("pt-writer-torch") / "x.pt";
   WritePt(path,
-          PtOutDict{{int64_t{3}, Tensor({2, 1}, {1.5f, -2})},
+          PtOutDict{{int64_t{3}, MakeTensor({2, 1}, {1.5f, -2})},
                     {PtKey("s"), "x"},
                     {PtKey("n"), PtNone{}},
                     {PtKey("l"), PtOutList{true, int64_t{-70000}, int64_t{1} << 40, 0.25}}},

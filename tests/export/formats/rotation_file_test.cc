@@ -11,14 +11,11 @@
 #include "export/formats/pt_writer.h"
 #include "export/formats/rotation_pair.h"
 #include "linalg/error.h"
+#include "tests/export/formats/float_tensor.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
 namespace {
-
-FloatTensorPtr Tensor(std::vector<int64_t> shape, std::vector<float> values) {
-  return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
-}
 
 // [count, 2, 2] or [2, 2] (count 0): rotations by `angle`, columns scaled by `stretch`.
 FloatTensorPtr Turn(double angle, int64_t count = 0, double stretch = 1) {
@@ -29,7 +26,7 @@ FloatTensorPtr Turn(double angle, int64_t count = 0, double stretch = 1) {
       values.push_back(static_cast<float>(v));
     }
   }
-  return count == 0 ? Tensor({2, 2}, values) : Tensor({count, 2, 2}, values);
+  return count == 0 ? MakeTensor({2, 2}, values) : MakeTensor({count, 2, 2}, values);
 }
 
 PtOutDict Layer(int64_t id, const FloatTensorPtr& rotation) {
@@ -85,7 +82,7 @@ TEST_F(RotationFileTest, UnknownContentsAndVersionsAreRefused) {
   EXPECT_THROW(Read(PtOutDict{}), InputError);
   EXPECT_THROW(Read(int64_t{1}), InputError);
   EXPECT_THROW(Read(PtOutDict{{PtKey("state"), Turn(0.1)}}), InputError);
-  EXPECT_THROW(Read(Tensor({4}, {1, 0, 0, 1})), InputError);
+  EXPECT_THROW(Read(MakeTensor({4}, {1, 0, 0, 1})), InputError);
   const PtOutDict layers = {{int64_t{0}, Layer(0, Turn(0.3))}};
   for (const PtOut& version : {PtOut(int64_t{0}), PtOut(int64_t{4}), PtOut("identity-v2"),
                                PtOut(true), PtOut(1.0), PtOut(PtNone{})}) {
@@ -124,7 +121,7 @@ TEST_F(RotationFileTest, ManyLayersOfOneTensorAreMeasuredOnce) {
   const int64_t d = 256;
   std::vector<float> eye(static_cast<size_t>(d * d), 0);
   for (int64_t i = 0; i < d; ++i) eye[static_cast<size_t>(i * (d + 1))] = 1;
-  const FloatTensorPtr shared = Tensor({d, d}, eye);
+  const FloatTensorPtr shared = MakeTensor({d, d}, eye);
   PtOutDict layers;
   for (int64_t i = 0; i < 4096; ++i) layers.emplace_back(i, shared);
   EXPECT_EQ(Read(layers).layers.size(), 4096u);  // 137 GFLOP if measured one by one
@@ -167,7 +164,7 @@ TEST_F(PairTest, OrderMayDifferButLayersMayNot) {
 }
 
 TEST_F(PairTest, HeadCountsAgreeAndDimensionsMapOneToOne) {
-  const FloatTensorPtr four = Tensor({4, 4}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1});
+  const FloatTensorPtr four = MakeTensor({4, 4}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1});
   const auto file = [&](PtOutDict layers) { return File(int64_t{2}, "hadamard", layers); };
   EXPECT_THROW(Open(file(Layers({{0, Turn(0.1, 2)}})), file(Layers({{0, Turn(0.1, 3)}}))),
                InputError);

@@ -14,31 +14,30 @@
 #include "capture/files/digest.h"
 #include "export/formats/rotation_pair.h"
 #include "linalg/error.h"
+#include "tests/export/formats/float_tensor.h"
 #include "tests/export/formats/torch_python.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
 namespace {
 
-constexpr int64_t kDim = 2, kHeads = 2;
+constexpr int64_t kChoiceDim = 2, kChoiceHeads = 2;
 
-FloatTensorPtr Tensor(std::vector<int64_t> shape, std::vector<float> values) {
-  return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
-}
-const FloatTensorPtr kTurn = Tensor({2, 2}, {0.6F, 0.8F, -0.8F, 0.6F});
-const FloatTensorPtr kFlip = Tensor({2, 2}, {0, 1, 1, 0});
+const FloatTensorPtr kTurn = MakeTensor({2, 2}, {0.6F, 0.8F, -0.8F, 0.6F});
+const FloatTensorPtr kFlip = MakeTensor({2, 2}, {0, 1, 1, 0});
 
 SglangChoiceLayer Shared(int64_t id) {
-  return {.layer_id = id, .k = kTurn, .q = {}, .k_mean = {}, .v = kFlip, .num_kv_heads = kHeads};
+  return {
+      .layer_id = id, .k = kTurn, .q = {}, .k_mean = {}, .v = kFlip, .num_kv_heads = kChoiceHeads};
 }
 // Keys times 2 and 4 (heads), queries divided; centred.
 SglangChoiceLayer Scaled(int64_t id) {
   return {.layer_id = id,
-          .k = Tensor({2, 2, 2}, {2, 0, 0, 2, 4, 0, 0, 4}),
-          .q = Tensor({2, 2, 2}, {.5F, 0, 0, .5F, .25F, 0, 0, .25F}),
-          .k_mean = Tensor({2, 2}, {1, 2, 3, 4}),
+          .k = MakeTensor({2, 2, 2}, {2, 0, 0, 2, 4, 0, 0, 4}),
+          .q = MakeTensor({2, 2, 2}, {.5F, 0, 0, .5F, .25F, 0, 0, .25F}),
+          .k_mean = MakeTensor({2, 2}, {1, 2, 3, 4}),
           .v = kFlip,
-          .num_kv_heads = kHeads};
+          .num_kv_heads = kChoiceHeads};
 }
 
 SglangChoice Choice(std::vector<SglangChoiceLayer> layers) {
@@ -118,7 +117,7 @@ TEST(SglangChoice, Version1IsOneRotationPerLayerAndRefusesTheRest) {
   SglangChoiceLayer mean = Shared(1), query = Shared(1), heads = Shared(1);
   mean.k_mean = Scaled(1).k_mean;
   query.q = kTurn;
-  heads.v = Tensor({2, 2, 2}, {0, 1, 1, 0, 0, 1, 1, 0});
+  heads.v = MakeTensor({2, 2, 2}, {0, 1, 1, 0, 0, 1, 1, 0});
   for (const SglangChoiceLayer& layer : {mean, query, heads}) {
     EXPECT_THROW(WriteSglangChoice(scratch / "no", Choice({Shared(0), layer}), SglangVersion::kV1),
                  InputError);
@@ -130,7 +129,7 @@ TEST(SglangChoice, Version1IsOneRotationPerLayerAndRefusesTheRest) {
 TEST(SglangChoice, NothingIsPublishedWhereQueriesDoNotUndoKeys) {
   const auto scratch = TestScratch("sglang-choice-bad");
   SglangChoiceLayer layer = Scaled(0);
-  layer.q = Tensor({2, 2, 2}, {.5F, 0, 0, .5F, .25F, 0, 0, .26F});
+  layer.q = MakeTensor({2, 2, 2}, {.5F, 0, 0, .5F, .25F, 0, 0, .26F});
   EXPECT_THROW(WriteSglangChoice(scratch / "export", Choice({layer}), SglangVersion::kV3),
                NumericalError);
   EXPECT_TRUE(std::filesystem::is_empty(scratch));

@@ -7,8 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
-#include <iterator>
 
 #include "capture/files/digest.h"
 #include "export/formats/covariance_import.h"
@@ -74,11 +72,6 @@ SglangExport Example(bool per_head) {
   }
   rotations.calibration = Json{{"generation_id", "abc"}, {"tokens", 30000}, {"rope", {{"x", 1.5}}}};
   return rotations;
-}
-
-std::string Slurp(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 TEST(Sglang, TorchLoadsEveryExportedFile) {
@@ -166,7 +159,7 @@ TEST(Sglang, RefusesExportsWithHoles) {
 TEST(Sglang, LaunchTextNamesFilesAndSettings) {
   const auto out = TestScratch("sglang-launch") / "ex port";
   WriteSglang(out, Example(false));
-  const std::string text = Slurp(out / "launch.txt");
+  const std::string text = ReadText(out / "launch.txt");
   EXPECT_NE(text.find("SGLANG_OSCAR_K_ROTATION_PATH='" + out.string() +
                       "/k_rotation_qqt_r_h_pbr.pt' \\\n"),
             std::string::npos)

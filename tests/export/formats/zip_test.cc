@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <iterator>
 
 #include "export/formats/zip_reader.h"
 #include "export/formats/zip_writer.h"
@@ -14,11 +13,6 @@
 
 namespace oscar {
 namespace {
-
-std::string Slurp(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // Writes the records of `path` again and compares the files.
 void ExpectRewritesTo(const std::filesystem::path& path, const std::filesystem::path& scratch) {
@@ -29,7 +23,7 @@ void ExpectRewritesTo(const std::filesystem::path& path, const std::filesystem::
     writer.Add(record.name, reader.record(record.name));
   }
   writer.Commit();
-  EXPECT_TRUE(Slurp(copy) == Slurp(path)) << path;
+  EXPECT_TRUE(ReadText(copy) == ReadText(path)) << path;
 }
 
 TEST(ZipWriter, ReproducesTorchSaveByteForByte) {
@@ -64,7 +58,7 @@ TEST(ZipWriter, PinsItsBytes) {
   ZipWriter writer(path, "a");
   writer.Add("version", "3\n");
   writer.Commit();
-  const std::string bytes = Slurp(path);
+  const std::string bytes = ReadText(path);
   ASSERT_EQ(bytes.size(), 64u + 2 + 16 + 46 + 9 + 56 + 20 + 22);
   EXPECT_EQ(bytes.substr(0, 30),
             std::string("PK\x03\x04\0\0\x08\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"

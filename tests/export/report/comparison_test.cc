@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-Json Two() {
+Json TwoReports() {
   Json other = SampleReport({.num_layers = 4, .max_length = 1024});
   other["validation"]["model"]["id"] = "example/other";
   other["validation"]["arms"].erase(2);  // an arm that only one has
@@ -27,7 +27,7 @@ bool Has(const std::string& page, const std::string& text) {
 }
 
 TEST(Comparison, KeepsWhatIsComparedAndNothingPerLayerOrPosition) {
-  const Json comparison = Two();
+  const Json comparison = TwoReports();
   EXPECT_EQ(comparison["models"].size(), 2u);
   EXPECT_EQ(comparison["models"][1]["source"], "b/report.json");
   const Json sample = SampleReport();
@@ -43,7 +43,7 @@ TEST(Comparison, KeepsWhatIsComparedAndNothingPerLayerOrPosition) {
 }
 
 TEST(Comparison, PutsEveryArmOfEveryModelSideBySide) {
-  const Json comparison = Two();
+  const Json comparison = TwoReports();
   const std::string page = ComparisonPage(comparison);
   EXPECT_EQ(page, ComparisonPage(comparison));
   for (size_t model = 0; model < 2; ++model) {
@@ -63,7 +63,7 @@ TEST(Comparison, PutsEveryArmOfEveryModelSideBySide) {
 }
 
 TEST(Comparison, NamesSettingsThatDiffer) {
-  const std::string page = ComparisonPage(Two());
+  const std::string page = ComparisonPage(TwoReports());
   EXPECT_TRUE(Has(page, "<dt><code>seed</code></dt><dd>0 · 7</dd>"));
   EXPECT_FALSE(Has(page, "<code>bootstrap</code>"));
   const Json same = CombineReports({{"a", SampleReport()}, {"b", SampleReport()}});

@@ -65,7 +65,7 @@ TEST(HeadBits, GoToTheHeadThatNeedsThemAndStayWithinTheBudget) {
 // Two bits for everyone are the method without bits per head, and four another one.
 TEST(HeadBits, AUniformBudgetIsTheUniformMethod) {
   RowContext rows({}, Windows());
-  const KeyTransformOptions keys = {.kind = KeyTransformKind::kPairScaled};
+  const KeyRecipe keys = {.kind = KeyTransformKind::kPairScaled, .per_head = true, .centred = true};
   const TransformedMethod table[] = {
       {.name = "two", .description = "", .keys = keys, .head_bits = 2},
       {.name = "four", .description = "", .keys = keys, .head_bits = 4},

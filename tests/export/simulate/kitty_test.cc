@@ -15,12 +15,13 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kHeads = 2, kDim = 16;
+constexpr int64_t kKittyHeads = 2, kKittyDim = 16;
 constexpr int64_t kAnyPrefill = std::numeric_limits<int64_t>::max();
 
-CacheSides Rows(int64_t tokens, uint64_t seed = 1) {
+CacheSides KittyRows(int64_t tokens, uint64_t seed = 1) {
   at::manual_seed(seed);
-  CacheSides rows = {at::randn({tokens, kHeads, kDim}), at::randn({tokens, kHeads, kDim})};
+  CacheSides rows = {at::randn({tokens, kKittyHeads, kKittyDim}),
+                     at::randn({tokens, kKittyHeads, kKittyDim})};
   rows.k.select(-1, 3).mul_(20);
   rows.k.select(-1, 5).fill_(2.5);
   rows.k.select(-1, 6).fill_(-2.5);  // ties of scores
@@ -30,7 +31,7 @@ CacheSides Rows(int64_t tokens, uint64_t seed = 1) {
 }
 
 void QuantizePage(LoopSide& k, int64_t begin, const KittyOptions& o) {
-  const KittyShape shape = {kKittyPage, kDim};
+  const KittyShape shape = {kKittyPage, kKittyDim};
   for (size_t head = 0; head < k.heads(); ++head) {
     std::vector<float> page;
     for (int64_t t = begin; t < begin + kKittyPage; ++t) {
@@ -50,16 +51,16 @@ void QuantizeValue(LoopSide& v, int64_t token, const KittyOptions& o) {
   const AffineRule rule = KittyRule(o.variant, false);
   for (size_t head = 0; head < v.heads(); ++head) {
     const std::span<float> row(&v.at(token, head, 0), v.dim());
-    EncodeAffineFamily<float>(row, rule, kDim, codes, numbers);
-    DecodeAffineFamily<float>(codes, numbers, rule, kDim, row);
+    EncodeAffineFamily<float>(row, rule, kKittyDim, codes, numbers);
+    DecodeAffineFamily<float>(codes, numbers, rule, kKittyDim, row);
   }
 }
 
 // As src/kitty_sim/kitty_simulate.py updates its cache; a token is never quantized twice.
 CacheLoop Loop(const KittyOptions& o) {
   const auto k_end = std::make_shared<int64_t>(kKittySink);
-  return {.k = LoopSide(kHeads, kDim),
-          .v = LoopSide(kHeads, kDim),
+  return {.k = LoopSide(kKittyHeads, kKittyDim),
+          .v = LoopSide(kKittyHeads, kKittyDim),
           .after_prefill =
               [=](LoopSide& k, LoopSide& v) {
                 const int64_t tokens = k.tokens();
@@ -83,7 +84,7 @@ CacheLoop Loop(const KittyOptions& o) {
 }
 
 TEST(Kitty, IsItsLoopAfterAnySplitOfASequence) {
-  const CacheSides rows = Rows(450);
+  const CacheSides rows = KittyRows(450);
   for (const KittyOptions& options :
        {KittyOptions{}, KittyOptions{.boosted = 0.25, .variant = KittyVariant::kKernel}}) {
     for (const int64_t prefill : {33, 159, 160, 161, 287, 288, 289, 290, 416, 430})
@@ -135,8 +136,8 @@ TEST(Kitty, KeysEqualTheScalarPagesBitForBit) {
 }
 
 TEST(Kitty, KeepsEverythingWithinTheWindowsOrWithoutAQuantizer) {
-  ExpectEverythingExact(KittyCache({}, kAnyPrefill), Rows(kKittySink + kKittyPage + 1));
-  ExpectEverythingExact(KittyCache({.quantizes = false}, kAnyPrefill), Rows(500));
+  ExpectEverythingExact(KittyCache({}, kAnyPrefill), KittyRows(kKittySink + kKittyPage + 1));
+  ExpectEverythingExact(KittyCache({.quantizes = false}, kAnyPrefill), KittyRows(500));
 }
 
 // 6.2(c), on the halves of 9.4 and on a range below every floor.
@@ -161,7 +162,7 @@ TEST(Kitty, TheSimulatorRoundsHalvesToEvenAndTheKernelUp) {
 
 // 16-bit rows have another floor than the same rows in float32.
 TEST(Kitty, TheFloorOfTheRangeFollowsTheRows) {
-  CacheSides rows = Rows(160);
+  CacheSides rows = KittyRows(160);
   rows.k.select(-1, 7).copy_(at::arange(160).remainder(4).mul(1e-5).unsqueeze(1));
   const CacheSides sixteen = {rows.k.to(at::kBFloat16), rows.v};
   const auto spread = [](const CacheSides& x) {
@@ -175,7 +176,7 @@ TEST(Kitty, TheFloorOfTheRangeFollowsTheRows) {
 }
 
 TEST(Kitty, BoostingHelps) {
-  const CacheSides rows = Rows(32 + 256);
+  const CacheSides rows = KittyRows(32 + 256);
   double last = 1e9;
   for (const double ratio : {0.0, 0.125, 0.25, 1.0}) {
     const at::Tensor k = KittyCache({.boosted = ratio}, 1).store(rows).quantized.k;

@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kHeads = 2, kDim = 16;
+constexpr int64_t kKiviHeads = 2, kKiviDim = 16;
 
 AffineRule Rule(int bits) {
   return {.family = AffineFamily::kMinOffset, .bits = bits, .metadata = StoredFloat::kFloat16};
@@ -61,8 +61,8 @@ CacheLoop Loop(const KiviOptions& o) {
     }
     ++state->v_end;
   };
-  return {.k = LoopSide(kHeads, kDim),
-          .v = LoopSide(kHeads, kDim),
+  return {.k = LoopSide(kKiviHeads, kKiviDim),
+          .v = LoopSide(kKiviHeads, kKiviDim),
           .after_prefill =
               [=](LoopSide& k, LoopSide& v) {
                 const int64_t behind = k.tokens() - o.sink;
@@ -77,9 +77,10 @@ CacheLoop Loop(const KiviOptions& o) {
               }};
 }
 
-CacheSides Rows(int64_t tokens, uint64_t seed = 1) {
+CacheSides KiviRows(int64_t tokens, uint64_t seed = 1) {
   at::manual_seed(seed);
-  CacheSides rows = {at::randn({tokens, kHeads, kDim}), at::randn({tokens, kHeads, kDim})};
+  CacheSides rows = {at::randn({tokens, kKiviHeads, kKiviDim}),
+                     at::randn({tokens, kKiviHeads, kKiviDim})};
   rows.k.select(-1, 3).mul_(20);
   rows.k.select(-1, 5).fill_(2.5);  // constant channels: scale 0
   rows.v[7].fill_(1);
@@ -92,7 +93,7 @@ TEST(Kivi, IsItsLoopAfterAnySplitOfASequence) {
     for (const int bits : {2, 4}) {
       const KiviOptions options = {
           .bits = bits, .quant_group_size = 8, .residual = 16, .sink = sink};
-      const CacheSides rows = Rows(75);
+      const CacheSides rows = KiviRows(75);
       for (const int64_t prefill : {1, 4, 15, 16, 17, 21, 32, 37, 48, 70, 74})
         ExpectSameReads(KiviCache(options), rows, prefill, Loop(options));
     }
@@ -102,7 +103,7 @@ TEST(Kivi, IsItsLoopAfterAnySplitOfASequence) {
 TEST(Kivi, IsItsLoopWithThePublishedSizes) {
   for (const KiviOptions& options :
        {KiviOptions{}, KiviOptions{.sink = 32}, KiviOptions{.quant_group_size = 32}}) {
-    const CacheSides rows = Rows(300);
+    const CacheSides rows = KiviRows(300);
     for (const int64_t prefill : {100, 128, 250})
       ExpectSameReads(KiviCache(options), rows, prefill, Loop(options));
   }
@@ -119,16 +120,16 @@ TEST(Kivi, ReadsTheResidualOfTheSpecification) {
 }
 
 TEST(Kivi, KeepsEverythingWithinTheResidualOrWithoutAQuantizer) {
-  ExpectEverythingExact(KiviCache({}), Rows(128));
-  ExpectEverythingExact(KiviCache({.sink = 32}), Rows(128 + 32));
-  ExpectEverythingExact(KiviCache({.bits = 0}), Rows(400));
-  const CacheSides rows = Rows(300);
+  ExpectEverythingExact(KiviCache({}), KiviRows(128));
+  ExpectEverythingExact(KiviCache({.sink = 32}), KiviRows(128 + 32));
+  ExpectEverythingExact(KiviCache({.bits = 0}), KiviRows(400));
+  const CacheSides rows = KiviRows(300);
   EXPECT_FALSE(KiviCache({}).store(rows).quantized.k.equal(rows.k));
 }
 
 // 6.1(f): codes do not see a channel's scale and shift, so values follow them.
 TEST(Kivi, FollowsAffineMapsOfChannels) {
-  const CacheSides rows = Rows(128);
+  const CacheSides rows = KiviRows(128);
   const CacheSides moved = {rows.k.mul(4).add(8), rows.v};
   const at::Tensor a = KiviCache({}).store({rows.k.to(at::kDouble), rows.v}).quantized.k,
                    b = KiviCache({}).store({moved.k.to(at::kDouble), rows.v}).quantized.k;
@@ -140,7 +141,7 @@ TEST(Kivi, FollowsAffineMapsOfChannels) {
 // the codes of keys but not of values.
 TEST(Kivi, CodesDependOnBlockAlignment) {
   const LayerCache cache = KiviCache({.quant_group_size = 16, .residual = 32});
-  const CacheSides rows = Rows(200);
+  const CacheSides rows = KiviRows(200);
   const auto head = [&](int64_t from, int64_t tokens) {
     return CacheSides{rows.k.narrow(0, from, tokens), rows.v.narrow(0, from, tokens)};
   };
@@ -155,7 +156,7 @@ TEST(Kivi, CodesDependOnBlockAlignment) {
 }
 
 TEST(Kivi, Float64IsNotRoundedToHalfPrecision) {
-  const CacheSides rows = Rows(128);
+  const CacheSides rows = KiviRows(128);
   const CacheSides exact =
       KiviCache({}).store({rows.k.to(at::kDouble), rows.v.to(at::kDouble)}).quantized;
   EXPECT_EQ(exact.k.scalar_type(), at::kDouble);

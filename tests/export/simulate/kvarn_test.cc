@@ -15,14 +15,14 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kHeads = 2, kDim = 16;
+constexpr int64_t kKvarnHeads = 2, kKvarnDim = 16;
 
 std::vector<float> Rotated(const std::vector<float>& x) {
-  static const Matrix h = BlockHadamard(kDim);
+  static const Matrix h = BlockHadamard(kKvarnDim);
   std::vector<float> y;
-  for (int64_t j = 0; j < kDim; ++j) {
+  for (int64_t j = 0; j < kKvarnDim; ++j) {
     double sum = 0;
-    for (int64_t i = 0; i < kDim; ++i)
+    for (int64_t i = 0; i < kKvarnDim; ++i)
       sum += static_cast<double>(x[static_cast<size_t>(i)]) * h(i, j);
     y.push_back(static_cast<float>(sum));
   }
@@ -33,7 +33,7 @@ void RotateTile(LoopSide& side, int64_t begin, int64_t count) {
   for (int64_t t = begin; t < begin + count; ++t) {
     for (size_t head = 0; head < side.heads(); ++head) {
       const float* row = &side.at(t, head, 0);
-      const std::vector<float> y = Rotated({row, row + kDim});
+      const std::vector<float> y = Rotated({row, row + kKvarnDim});
       std::copy(y.begin(), y.end(), &side.at(t, head, 0));
     }
   }
@@ -48,7 +48,7 @@ void QuantizeTile(LoopSide& side, int64_t begin, int64_t tile, bool keys, int bi
       const int64_t token = begin + (keys ? column : row), channel = keys ? row : column;
       return side.at(token, head, static_cast<size_t>(channel));
     };
-    const TileShape shape = keys ? TileShape{kDim, tile} : TileShape{tile, kDim};
+    const TileShape shape = keys ? TileShape{kKvarnDim, tile} : TileShape{tile, kKvarnDim};
     std::vector<float> values;
     for (int64_t i = 0; i < shape.rows; ++i) {
       for (int64_t j = 0; j < shape.columns; ++j) values.push_back(at(i, j));
@@ -71,19 +71,20 @@ CacheLoop Loop(const KvarnOptions& o) {
       QuantizeTile(v, *end, o.tile, false, o.v_bits, o.iterations);
     }
   };
-  return {.k = LoopSide(kHeads, kDim),
-          .v = LoopSide(kHeads, kDim),
+  return {.k = LoopSide(kKvarnHeads, kKvarnDim),
+          .v = LoopSide(kKvarnHeads, kKvarnDim),
           .after_prefill = fill,
           .before_attention = fill,
           .after_step = [](LoopSide&, LoopSide&) {}};
 }
 
-CacheSides Rows(int64_t tokens) {
-  return {WholeRows(tokens, kHeads, kDim, 1), WholeRows(tokens, kHeads, kDim, 2)};
+CacheSides KvarnRows(int64_t tokens) {
+  return {WholeRows(tokens, kKvarnHeads, kKvarnDim, 1),
+          WholeRows(tokens, kKvarnHeads, kKvarnDim, 2)};
 }
 
 TEST(Kvarn, IsItsLoopAfterAnySplitOfASequence) {
-  const CacheSides rows = Rows(400);
+  const CacheSides rows = KvarnRows(400);
   for (const KvarnOptions& options :
        {KvarnOptions{}, KvarnOptions{.k_bits = 2, .tile = 64, .iterations = 8}}) {
     for (const int64_t prefill : {1, 128, 191, 192, 255, 256, 300})
@@ -92,14 +93,14 @@ TEST(Kvarn, IsItsLoopAfterAnySplitOfASequence) {
 }
 
 TEST(Kvarn, KeepsEverythingWithinTheFirstTileOrWithoutAQuantizer) {
-  ExpectEverythingExact(KvarnCache({}), Rows(255));
-  ExpectEverythingExact(KvarnCache({.tile = 64}), Rows(191));
-  ExpectEverythingExact(KvarnCache({.k_bits = 0, .v_bits = 0}), Rows(500));
+  ExpectEverythingExact(KvarnCache({}), KvarnRows(255));
+  ExpectEverythingExact(KvarnCache({.tile = 64}), KvarnRows(191));
+  ExpectEverythingExact(KvarnCache({.k_bits = 0, .v_bits = 0}), KvarnRows(500));
 }
 
 // 9.9(5).
 TEST(Kvarn, CodesDependOnBlockAlignment) {
-  const CacheSides rows = Rows(600);
+  const CacheSides rows = KvarnRows(600);
   const auto stored = [&](int64_t from, int64_t tokens) {
     return KvarnCache({})
         .store({rows.k.narrow(0, from, tokens), rows.v.narrow(0, from, tokens)})
@@ -116,7 +117,7 @@ TEST(Kvarn, CodesDependOnBlockAlignment) {
 
 // The point of the method: an outlier token no longer stretches the range of every channel.
 TEST(Kvarn, NormalizingHelpsWhereATokenIsLarge) {
-  CacheSides rows = Rows(256);
+  CacheSides rows = KvarnRows(256);
   rows.k[200].mul_(50);
   const auto error = [&](int iterations) {
     const at::Tensor k =
@@ -128,7 +129,7 @@ TEST(Kvarn, NormalizingHelpsWhereATokenIsLarge) {
 }
 
 TEST(Kvarn, Float64ComesBackInFloat64) {
-  const CacheSides rows = Rows(256);
+  const CacheSides rows = KvarnRows(256);
   const CacheSides y = KvarnCache({.k_bits = 8, .v_bits = 8})
                            .store({rows.k.to(at::kDouble), rows.v.to(at::kDouble)})
                            .quantized;

@@ -23,7 +23,7 @@ RopeSpec Rope() {
   return rope;
 }
 
-const CacheMethod& Named(std::string_view name) {
+const CacheMethod& KvQuantNamed(std::string_view name) {
   static const std::vector<CacheMethod> methods = KvQuantMethods();
   for (const CacheMethod& method : methods) {
     if (method.name == name) return method;
@@ -77,7 +77,7 @@ TEST(KvQuant, NothingQuantizedIsExact) {
 
 TEST(KvQuant, FirstTokensAreExactAndTheRestIsQuantizedAtOnce) {
   RowContext context({});
-  const LayerCache cache = Named("kvquant_nuq3").make(context.context(), 0, {});
+  const LayerCache cache = KvQuantNamed("kvquant_nuq3").make(context.context(), 0, {});
   for (const ExactTokens* exact : {&cache.k_exact, &cache.v_exact}) {
     EXPECT_EQ(exact->sink, 1);
     EXPECT_FALSE(exact->quantized_end);
@@ -225,17 +225,17 @@ TEST(KvQuant, CostOfThePaperAndOfBytes) {
   const double exact = 1.0 / kTokens;
   for (const int bits : {2, 3, 4}) {
     const std::string name = "kvquant_nuq" + std::to_string(bits);
-    const CacheCost cost = Named(name).cost(context.context(), {}, kTokens);
+    const CacheCost cost = KvQuantNamed(name).cost(context.context(), {}, kTokens);
     EXPECT_NEAR(cost.paper, bits + 0.32, 6e-4);
     EXPECT_NEAR(cost.paper, (bits + 0.32) * (1 - exact) + 16 * exact, 1e-9);
     const double outliers = (0.01 * 1024 + 12) / 2048;
     const double actual = bits + 32 * outliers + (2 * 32 + 32) / 2048.0;
     EXPECT_NEAR(cost.actual, actual * (1 - exact) + 16 * exact, 1e-9);
-    const CacheCost dense = Named(name + "_dense").cost(context.context(), {}, kTokens);
+    const CacheCost dense = KvQuantNamed(name + "_dense").cost(context.context(), {}, kTokens);
     EXPECT_NEAR(dense.paper, bits, 6e-4);
     EXPECT_NEAR(dense.actual, bits + 32 / 2048.0, 6e-4);
   }
-  EXPECT_EQ(Named("kvquant_nuq2").cost(context.context(), {}, 1).actual, 16);
+  EXPECT_EQ(KvQuantNamed("kvquant_nuq2").cost(context.context(), {}, 1).actual, 16);
 }
 
 // The count of outliers that the cost counts is what really comes out.

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-const CacheMethod& Named(std::string_view name) {
+const CacheMethod& OptrNamed(std::string_view name) {
   static const std::vector<CacheMethod> methods = OptrMethods();
   for (const CacheMethod& method : methods) {
     if (method.name == name) return method;
@@ -51,17 +51,17 @@ TEST(Optr, BeatsItsStartOnOtherRows) {
   const auto kl = [&](const CacheMethod& method) {
     return Kl(method.make(context.context(), 0, {.clip = true}), context.spec());
   };
-  const double start = kl(HadamardInt2Method()), refined = kl(Named("optr_hadamard"));
+  const double start = kl(HadamardInt2Method()), refined = kl(OptrNamed("optr_hadamard"));
   EXPECT_LT(refined, 0.95 * start);
-  EXPECT_LT(kl(Named("optr")), kl(OscarSharedMethod()));
-  EXPECT_LT(kl(Named("optr_per_head")), kl(OscarPerHeadMethod()));
+  EXPECT_LT(kl(OptrNamed("optr")), kl(OscarSharedMethod()));
+  EXPECT_LT(kl(OptrNamed("optr_per_head")), kl(OscarPerHeadMethod()));
 }
 
 TEST(Optr, WindowsChangeWhatIsExactAndNothingElse) {
   RowContext context({}, Windows());
   const CacheSides rows = {context.rows().k[0], context.rows().v[0]};
-  const LayerCache with = Named("optr").make(context.context(), 0, {.windows = true}),
-                   without = Named("optr").make(context.context(), 0, {});
+  const LayerCache with = OptrNamed("optr").make(context.context(), 0, {.windows = true}),
+                   without = OptrNamed("optr").make(context.context(), 0, {});
   EXPECT_TRUE(with.store(rows).quantized.k.equal(without.store(rows).quantized.k));
   EXPECT_TRUE(with.store(rows).quantized.v.equal(without.store(rows).quantized.v));
   EXPECT_EQ(with.k_exact.sink, 4);
@@ -73,7 +73,7 @@ TEST(Optr, WindowsChangeWhatIsExactAndNothingElse) {
 // same.
 TEST(Optr, AConstantInAllKeysIsReadBack) {
   RowContext context({}, Windows());
-  const LayerCache cache = Named("optr").make(context.context(), 0, {.clip = true});
+  const LayerCache cache = OptrNamed("optr").make(context.context(), 0, {.clip = true});
   const at::Tensor k = context.rows().k[0], v = context.rows().v[0];
   const at::Tensor mean = at::cat(context.rows().k).mean(0);
   const at::Tensor read =
@@ -91,7 +91,7 @@ TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
   RowContext context({}, options);
   const CacheSides rows = {context.rows().k[0], context.rows().v[0]};
   const at::Tensor read =
-      Named("optr_hadamard").make(context.context(), 0, {.clip = true}).store(rows).quantized.k;
+      OptrNamed("optr_hadamard").make(context.context(), 0, {.clip = true}).store(rows).quantized.k;
   const at::Tensor hadamard = RotationTensor({HadamardRotation(32).matrix()})[0],
                    mean = at::cat(context.rows().k).mean(0);
   const at::Tensor groups = at::matmul(rows.k.sub(mean), hadamard).reshape({-1, 16});
@@ -106,10 +106,10 @@ TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
 // float32 scales and zeros, a ring of 263 tokens and pages of 8.
 TEST(Optr, Cost) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
-  const CacheCost cost = Named("optr").cost(context.context(), {.windows = true}, 65536);
+  const CacheCost cost = OptrNamed("optr").cost(context.context(), {.windows = true}, 65536);
   EXPECT_NEAR(cost.paper, 2.31714, 5e-6);
   EXPECT_NEAR(cost.actual, (65216 * 2.5 + 16.0 * (64 + 263)) / 65536, 1e-9);
-  EXPECT_EQ(Named("optr").cost(context.context(), {}, 65536).paper, 2.25);
+  EXPECT_EQ(OptrNamed("optr").cost(context.context(), {}, 65536).paper, 2.25);
 }
 
 }  // namespace

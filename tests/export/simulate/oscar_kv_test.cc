@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kHeads = 2, kDim = 64;
+constexpr int64_t kOscarKvHeads = 2, kOscarKvDim = 64;
 
 std::vector<float> RoundTrip(const std::vector<float>& group) {
   std::vector<uint8_t> codes(group.size());
@@ -28,10 +28,10 @@ std::vector<float> RoundTrip(const std::vector<float>& group) {
 }
 
 void Rotate(LoopSide& side, int64_t begin) {
-  static const Matrix h = BlockHadamard(kDim);
+  static const Matrix h = BlockHadamard(kOscarKvDim);
   for (int64_t t = begin; t < begin + kOscarKvResidual; ++t) {
     for (size_t head = 0; head < side.heads(); ++head) {
-      Eigen::Map<Eigen::VectorXf> row(&side.at(t, head, 0), kDim);
+      Eigen::Map<Eigen::VectorXf> row(&side.at(t, head, 0), kOscarKvDim);
       row = (h * row.cast<double>()).cast<float>().eval();
     }
   }
@@ -81,35 +81,36 @@ CacheLoop Loop() {
     for (; k.tokens() - *end >= kOscarKvResidual; *end += kOscarKvResidual)
       QuantizeBlock(k, v, *end);
   };
-  return {.k = LoopSide(kHeads, kDim),
-          .v = LoopSide(kHeads, kDim),
+  return {.k = LoopSide(kOscarKvHeads, kOscarKvDim),
+          .v = LoopSide(kOscarKvHeads, kOscarKvDim),
           .after_prefill = fill,
           .before_attention = {},
           .after_step = fill};
 }
 
-CacheSides Rows(int64_t tokens) {
-  CacheSides rows = {WholeRows(tokens, kHeads, kDim, 1), WholeRows(tokens, kHeads, kDim, 2)};
+CacheSides OscarKvRows(int64_t tokens) {
+  CacheSides rows = {WholeRows(tokens, kOscarKvHeads, kOscarKvDim, 1),
+                     WholeRows(tokens, kOscarKvHeads, kOscarKvDim, 2)};
   rows.k[3].fill_(0);  // a token without a norm
   rows.v[4].fill_(0);
   return rows;
 }
 
 TEST(OscarKv, IsItsLoopAfterAnySplitOfASequence) {
-  const CacheSides rows = Rows(300);
+  const CacheSides rows = OscarKvRows(300);
   for (const int64_t prefill : {1, 127, 128, 129, 255, 256, 280})
     ExpectSameReads(OscarKvCache({}), rows, prefill, Loop(), 1e-6);
 }
 
 TEST(OscarKv, RotatedKeysEqualTheScalarOnesBitForBit) {
   at::manual_seed(1);
-  at::Tensor blocks = at::randn({1, kOscarKvResidual, kHeads, kDim});
+  at::Tensor blocks = at::randn({1, kOscarKvResidual, kOscarKvHeads, kOscarKvDim});
   blocks[0][2].fill_(0);
   blocks[0][3].mul_(1e4);
   blocks[0][4].mul_(1e-30);
   blocks[0].narrow(0, 32, 32).select(-1, 7).fill_(0);  // lo = hi = 0 becomes -1, 1
   blocks[0].narrow(0, 64, 32).copy_(blocks[0].narrow(0, 64, 32).mul(2).round());
-  LoopSide k(kHeads, kDim);
+  LoopSide k(kOscarKvHeads, kOscarKvDim);
   const float* data = blocks.const_data_ptr<float>();
   k.read.assign(data, data + blocks.numel());
   QuantizeRotatedKeys(k, 0);
@@ -119,13 +120,13 @@ TEST(OscarKv, RotatedKeysEqualTheScalarOnesBitForBit) {
 }
 
 TEST(OscarKv, KeepsEverythingWithinABlockOrWithoutAQuantizer) {
-  ExpectEverythingExact(OscarKvCache({}), Rows(128));
-  ExpectEverythingExact(OscarKvCache({.bits = 0}), Rows(400));
+  ExpectEverythingExact(OscarKvCache({}), OscarKvRows(128));
+  ExpectEverythingExact(OscarKvCache({.bits = 0}), OscarKvRows(400));
 }
 
 // 9.9(5).
 TEST(OscarKv, CodesDependOnBlockAlignment) {
-  const CacheSides rows = Rows(400);
+  const CacheSides rows = OscarKvRows(400);
   const auto stored = [&](int64_t from, int64_t tokens) {
     return OscarKvCache({})
         .store({rows.k.narrow(0, from, tokens), rows.v.narrow(0, from, tokens)})
@@ -141,7 +142,7 @@ TEST(OscarKv, CodesDependOnBlockAlignment) {
 
 // A large token stretches no range: the norm is taken out before.
 TEST(OscarKv, TheNormHelpsWhereATokenIsLarge) {
-  CacheSides rows = Rows(128);
+  CacheSides rows = OscarKvRows(128);
   const auto error_of_others = [&] {
     const at::Tensor k = OscarKvCache({}).store(rows).quantized.k;
     const at::Tensor error = (k - rows.k).square().mean({1, 2});

@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-const CacheMethod& Named(std::string_view name) {
+const CacheMethod& RotateKvNamed(std::string_view name) {
   static const std::vector<CacheMethod> methods = RotateKvMethods();
   for (const CacheMethod& method : methods) {
     if (method.name == name) return method;
@@ -112,7 +112,7 @@ TEST(RotateKv, RowsAreThoseOfTheScalarCodec) {
 
 double KeyError(std::string_view name) {
   RowContext context({.num_kv_heads = 4});
-  const LayerCache cache = Named(name).make(context.context(), 0, {});
+  const LayerCache cache = RotateKvNamed(name).make(context.context(), 0, {});
   const at::Tensor k = context.rows().k[0];
   return cache.store({k, context.rows().v[0]}).quantized.k.sub(k).square().mean().item<double>();
 }
@@ -125,7 +125,7 @@ TEST(RotateKv, ErrorsFallWithBitsAndDivisorsDiffer) {
 
 TEST(RotateKv, TokensDoNotSeeEachOtherAndTheFirstIsExact) {
   RowContext context({});
-  const LayerCache cache = Named("rotatekv2").make(context.context(), 0, {});
+  const LayerCache cache = RotateKvNamed("rotatekv2").make(context.context(), 0, {});
   const at::Tensor k = context.rows().k[0], v = context.rows().v[0];
   const CachedRows whole = cache.store({k, v}),
                    part = cache.store({k.slice(0, 0, 40), v.slice(0, 0, 40)});
@@ -138,11 +138,11 @@ TEST(RotateKv, TokensDoNotSeeEachOtherAndTheFirstIsExact) {
 // methods.md 3.4(e): 2 + 32 / 128, and a token in 16 bits.
 TEST(RotateKv, Cost) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
-  EXPECT_NEAR(Named("rotatekv2").cost(context.context(), {}, 1 << 30).paper, 2.25, 1e-7);
-  const CacheCost cost = Named("rotatekv3").cost(context.context(), {}, 1000);
+  EXPECT_NEAR(RotateKvNamed("rotatekv2").cost(context.context(), {}, 1 << 30).paper, 2.25, 1e-7);
+  const CacheCost cost = RotateKvNamed("rotatekv3").cost(context.context(), {}, 1000);
   EXPECT_NEAR(cost.paper, 3.25 * 0.999 + 0.016, 1e-12);
   EXPECT_EQ(cost.actual, cost.paper);
-  EXPECT_NEAR(Named("rotatekv4").cost(context.context(), {}, 1 << 30).actual, 4.25, 1e-7);
+  EXPECT_NEAR(RotateKvNamed("rotatekv4").cost(context.context(), {}, 1 << 30).actual, 4.25, 1e-7);
 }
 
 }  // namespace

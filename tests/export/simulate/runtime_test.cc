@@ -30,7 +30,7 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kLayers = 6, kQHeads = 4, kHeads = 2, kDim = 64;
-constexpr double kKeyClip = 0.96, kValueClip = 0.92;
+constexpr double kRuntimeKeyClip = 0.96, kRuntimeValueClip = 0.92;
 constexpr CacheWindows kWindows = {20, 40};
 constexpr double kTolerance = 2e-3;  // of numbers up to 1000 that were turned back in float32
 
@@ -83,8 +83,8 @@ class HadamardContext {
     const auto path = TestScratch("runtime_" + name) / "artifact";
     ClipOptions clip;
     clip.mode = ClipMode::kFixed;
-    clip.fixed_k = kKeyClip;
-    clip.fixed_v = kValueClip;
+    clip.fixed_k = kRuntimeKeyClip;
+    clip.fixed_v = kRuntimeValueClip;
     WriteArtifact(path, SampleInfo(), {kLayers, [&](size_t i) {
                                          return RefitLayer(DiagonalMoments(static_cast<int>(i)), {},
                                                            clip);
@@ -155,7 +155,7 @@ struct Runtime {
   void (*decode)(Row& y, bool key);
   Row (*window)(const Row& x, const Row& y);
 };
-double RatioOf(bool key) { return key ? kKeyClip : kValueClip; }
+double RatioOf(bool key) { return key ? kRuntimeKeyClip : kRuntimeValueClip; }
 Row TurnedBack(const Row&, const Row& y) { return RotatedBack(y); }
 
 const Runtime kRuntimes[] = {
@@ -172,8 +172,8 @@ const Runtime kRuntimes[] = {
     {"runtime_vllm", false, 1, 16, [](Row& y, bool key) { Half(y, RatioOf(key)); },
      [](Row& y, bool key) { Half(y, RatioOf(key)); }, [](const Row& x, const Row&) { return x; }},
     {"runtime_llamacpp", false, 1, 20,
-     [](Row& y, bool) { QuantizeDequantizeLlamaQ2(y, kKeyClip, {}, y); },
-     [](Row& y, bool) { QuantizeDequantizeLlamaQ2(y, kKeyClip, {}, y); },
+     [](Row& y, bool) { QuantizeDequantizeLlamaQ2(y, kRuntimeKeyClip, {}, y); },
+     [](Row& y, bool) { QuantizeDequantizeLlamaQ2(y, kRuntimeKeyClip, {}, y); },
      [](const Row&, const Row& y) { return RotatedBack(Each(y, RoundToFloat16)); }},
 };
 

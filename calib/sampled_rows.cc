@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See sampled_rows.h.
+#include "calib/sampled_rows.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "calib/exact_tokens.h"
+#include "calib/row_comparison.h"     // KlOfRows, WithSinks
+#include "capture/model/attention.h"  // SoftCap, SinkLogits
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+struct Shape {
+  int64_t sequences = 0, rows = 0, tokens = 0;
+};
+
+Shape PaddedShape(std::span<const SampledSequence> sequences) {
+  Shape shape{.sequences = std::ssize(sequences)};
+  for (const SampledSequence& s : sequences) {
+    shape.rows = std::max(shape.rows, s.positions.size(0));
+    shape.tokens = std::max(shape.tokens, s.keys.size(0));
+  }
+  return shape;
+}
+
+// [sequences, heads, tokens, dim] float32 of rows [tokens, heads, dim].
+at::Tensor PaddedHeads(std::span<const SampledSequence> sequences, const Shape& shape,
+                       at::Tensor SampledSequence::*member) {
+  const at::Tensor& first = sequences[0].*member;
+  const at::Tensor padded = at::zeros({shape.sequences, first.size(1), shape.tokens, first.size(2)},
+                                      first.options().dtype(at::kFloat));
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const at::Tensor rows = (sequences[i].*member).permute({1, 0, 2});
+    padded[static_cast<int64_t>(i)].narrow(1, 0, rows.size(1)).copy_(rows);
+  }
+  return padded;
+}
+
+// [sequences, num_kv_heads, gqa_ratio * rows, d] float32
+at::Tensor PaddedQueries(std::span<const SampledSequence> sequences, const Shape& shape,
+                         int64_t num_kv_heads) {
+  const at::Tensor& first = sequences[0].queries;
+  const int64_t ratio = first.size(1) / num_kv_heads, d = first.size(2);
+  const at::Tensor padded = at::zeros({shape.sequences, num_kv_heads, ratio, shape.rows, d},
+                                      first.options().dtype(at::kFloat));
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const at::Tensor& queries = sequences[i].queries;
+    padded[static_cast<int64_t>(i)]
+        .narrow(2, 0, queries.size(0))
+        .copy_(queries.view({-1, num_kv_heads, ratio, d}).permute({1, 2, 0, 3}));
+  }
+  return padded.flatten(2, 3);
+}
+
+}  // namespace
+
+SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSequence> sequences,
+                         std::span<const CacheWindows> windows)
+    : scale_(spec.scale), softcap_(spec.softcap) {
+  OSCAR_CHECK(!sequences.empty());
+  const Shape shape = PaddedShape(sequences);
+  keys_ = PaddedHeads(sequences, shape, &SampledSequence::keys);
+  values_ = PaddedHeads(sequences, shape, &SampledSequence::values);
+  queries_ = PaddedQueries(sequences, shape, spec.num_kv_heads);
+  const at::Device device = keys_.device();
+
+  const at::Tensor positions = at::zeros({shape.sequences, shape.rows}, at::kLong);
+  const at::Tensor turns = at::zeros({shape.sequences, shape.rows, 2}, at::kDouble);
+  for (int64_t i = 0; i < shape.sequences; ++i) {
+    const at::Tensor& of_sequence = sequences[static_cast<size_t>(i)].positions;
+    positions[i].narrow(0, 0, of_sequence.size(0)).copy_(of_sequence);
+    for (int64_t row = 0; row < of_sequence.size(0); ++row) {
+      turns.mutable_data_ptr<double>()[(i * shape.rows + row) * 2 + row % 2] = 1;
+      num_rows_[static_cast<size_t>(row % 2)] += 1;
+    }
+  }
+  turns_ = turns.flatten(0, 1).to(device);
+  const auto of_scores = [&](const at::Tensor& mask) {  // [sequences * rows, tokens]
+    return mask.view({shape.sequences, 1, 1, shape.rows, shape.tokens});
+  };
+  const at::Tensor at_tokens = at::arange(shape.tokens, keys_.options().dtype(at::kLong));
+  const at::Tensor age = positions.flatten().to(device).unsqueeze(1) - at_tokens;
+  hidden_ = of_scores(spec.window ? age.lt(0).logical_or(age.ge(*spec.window)) : age.lt(0));
+  for (const CacheWindows& w : windows) {
+    const ExactTokens exact = ExactInWindows(w);
+    exact_.push_back(exact.any()
+                         ? of_scores(ExactMask(exact, positions.flatten(), shape.tokens, device))
+                         : at::Tensor());
+  }
+  if (const at::Tensor sinks = SinkLogits(spec, device); sinks.defined())
+    sinks_ = sinks.view({spec.num_kv_heads, -1, 1, 1});
+  hidden_scores_ =
+      WithSinks(hidden_, sinks_.defined() ? at::zeros({1}, hidden_.options()) : sinks_);
+  log_p_ = LogScores(Logits(queries_, keys_));
+  p_with_sinks_ = log_p_.exp();
+  p_ = p_with_sinks_.narrow(-1, 0, shape.tokens);
+  quantized_scores_ = (exact_[0].defined() ? p_.masked_fill(exact_[0], 0) : p_).flatten(2, 3);
+  const at::Tensor output_sq = at::matmul(p_.flatten(2, 3), values_).square_().sum(-1);
+  output_sums_ = ByTurns(output_sq.unflatten(2, {-1, shape.rows}).unsqueeze(0));
+}
+
+// [..., sequences, num_kv_heads, gqa_ratio, rows, tokens], scaled
+at::Tensor SampledRows::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
+  at::Tensor logits =
+      at::matmul(queries, keys.transpose(-1, -2)).mul_(scale_).unflatten(-2, {-1, hidden_.size(3)});
+  SoftCap(softcap_, logits);
+  return logits;
+}
+
+at::Tensor SampledRows::LogScores(const at::Tensor& logits) const {
+  return WithSinks(logits.masked_fill(hidden_, -INFINITY), sinks_).log_softmax(-1);
+}
+
+// [caches, sequences, num_kv_heads, gqa_ratio, rows] -> [caches, num_kv_heads, 2]
+at::Tensor SampledRows::ByTurns(const at::Tensor& of_rows) const {
+  return of_rows.sum(3, /*keepdim=*/false, at::kDouble).transpose(1, 2).flatten(2).matmul(turns_);
+}
+
+std::vector<at::Tensor> SampledRows::KlSums(const Keys& keys, std::span<const size_t> which) const {
+  const at::Tensor logits = Logits(keys.queries, keys.stored);
+  at::Tensor exact_logits;
+  std::vector<at::Tensor> sums;
+  for (const size_t w : which) {
+    at::Tensor read = logits;
+    if (exact_[w].defined()) {
+      if (!exact_logits.defined()) exact_logits = Logits(keys.queries, keys.exact);
+      read = at::where(exact_[w], exact_logits, logits);
+    }
+    sums.push_back(ByTurns(KlOfRows(log_p_, p_with_sinks_, LogScores(read), hidden_scores_)));
+  }
+  return sums;
+}
+
+at::Tensor SampledRows::KeyErrorSums(const Keys& keys) const {
+  at::Tensor read = Logits(keys.queries, keys.stored);
+  if (exact_[0].defined()) read = at::where(exact_[0], Logits(keys.queries, keys.exact), read);
+  const at::Tensor scores = LogScores(read).narrow(-1, 0, p_.size(-1));
+  const at::Tensor change = scores.exp().sub_(p_).flatten(-3, -2);
+  const at::Tensor error_sq = at::matmul(change, values_).square_().sum(-1);
+  return ByTurns(error_sq.unflatten(-1, {-1, hidden_.size(3)}));
+}
+
+at::Tensor SampledRows::ValueErrorSums(const at::Tensor& read) const {
+  const at::Tensor error_sq = at::matmul(quantized_scores_, read.sub(values_)).square_().sum(-1);
+  return ByTurns(error_sq.unflatten(-1, {-1, hidden_.size(3)}));
+}
+
+}  // namespace oscar

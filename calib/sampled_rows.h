@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sampled query rows of several sequences and what they read, padded to one shape, so that one
+// product serves all sequences and several caches: on a GPU the launches of small products are what
+// takes the time. Traps: padded rows see one token and count for nothing, padded tokens are hidden,
+// and quantizers meet both; sums are over even rows, which choose, and odd ones, which judge.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "capture/model/model_spec.h"
+#include "linalg/attention_kl.h"  // CacheWindows
+
+namespace oscar {
+
+struct SampledSequence {
+  at::Tensor positions;     // [rows] int64, host
+  at::Tensor queries;       // [rows, num_q_heads, d]
+  at::Tensor keys, values;  // [tokens, num_kv_heads, dim], as far as the last position
+};
+
+class SampledRows {
+ public:
+  SampledRows(const AttentionSpec& spec, std::span<const SampledSequence> sequences,
+              std::span<const CacheWindows> windows);
+
+  // [sequences, num_kv_heads, tokens, dim] float32
+  const at::Tensor& keys() const { return keys_; }
+  const at::Tensor& values() const { return values_; }
+  // [sequences, num_kv_heads, gqa_ratio * rows, d] float32
+  const at::Tensor& queries() const { return queries_; }
+  int64_t num_scores() const { return p_.numel(); }  // of one cache
+
+  // Keys of several caches in spaces where their logits need no inverse:
+  // [caches, sequences, num_kv_heads, ...].
+  struct Keys {
+    at::Tensor stored, exact;  // [..., tokens, d]: of quantized tokens, and of the others
+    at::Tensor queries;        // [..., gqa_ratio * rows, d]
+  };
+  // Sums over rows: [caches, num_kv_heads, 2] float64. KL(S || S^) in nats, in windows[w] for each
+  // of `which`.
+  std::vector<at::Tensor> KlSums(const Keys& keys, std::span<const size_t> which) const;
+  // |(P^ - P) V|^2, in windows[0].
+  at::Tensor KeyErrorSums(const Keys& keys) const;
+  // |P (V^ - V)|^2 over what windows[0] quantize; `read` [caches, sequences, num_kv_heads, tokens,
+  // dv].
+  at::Tensor ValueErrorSums(const at::Tensor& read) const;
+  const at::Tensor& output_sums() const { return output_sums_; }  // |P V|^2: [1, num_kv_heads, 2]
+  const std::array<double, 2>& num_rows() const { return num_rows_; }  // even, odd
+
+ private:
+  at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
+  at::Tensor LogScores(const at::Tensor& logits) const;
+  at::Tensor ByTurns(const at::Tensor& of_rows) const;
+
+  double scale_, softcap_;
+  at::Tensor sinks_;  // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
+  at::Tensor keys_, values_, queries_;
+  at::Tensor hidden_;              // [sequences, 1, 1, rows, tokens] bool
+  std::vector<at::Tensor> exact_;  // the same for each of the windows; undefined: no token is
+  at::Tensor log_p_, p_;           // [sequences, num_kv_heads, gqa_ratio, rows, tokens]
+  // As log_p_ and hidden_, with one more column where the layer has sinks: theirs (in log_p_ too).
+  at::Tensor p_with_sinks_, hidden_scores_;
+  at::Tensor quantized_scores_;  // [sequences, num_kv_heads, gqa_ratio * rows, tokens]
+  at::Tensor turns_;             // [sequences * rows, 2] float64, 0 or 1
+  at::Tensor output_sums_;
+  std::array<double, 2> num_rows_ = {};
+};
+
+}  // namespace oscar

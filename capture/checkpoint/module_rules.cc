@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/checkpoint/module_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "capture/files/quote.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr size_t kLongestPattern = 1000;  // bytes
+
+// What libstdc++ would read differently from Python, or could make large.
+bool IsForeign(std::string_view pattern) {
+  constexpr std::string_view kEscapedLetters = "dDwWsSbB";
+  for (size_t i = 0; i + 1 < pattern.size(); ++i) {
+    if (pattern[i] != '\\') continue;
+    const char next = pattern[++i];
+    const bool letter_or_digit = (next >= '0' && next <= '9') || (next >= 'a' && next <= 'z') ||
+                                 (next >= 'A' && next <= 'Z');
+    if (letter_or_digit && kEscapedLetters.find(next) == std::string_view::npos) return true;
+  }
+  return pattern.find('{') != std::string_view::npos || pattern.find("[[:") != pattern.npos ||
+         pattern.size() > kLongestPattern;
+}
+
+std::regex Compile(const std::string& pattern, std::string_view what) {
+  using namespace std::regex_constants;
+  if (!IsForeign(pattern)) {
+    try {
+      return std::regex(pattern, ECMAScript | __polynomial);
+    } catch (const std::regex_error&) {
+    }
+  }
+  throw InputError(
+      fmt::format("{}: the regular expression {} is not understood: give the names of the modules "
+                  "or a simpler expression",
+                  what, Quoted(pattern)));
+}
+
+std::string RegexOfGlob(std::string_view glob) {
+  std::string regex;
+  for (const char c : glob) {
+    if (c == '*') {
+      regex += ".*";
+    } else if (c == '?') {
+      regex += '.';
+    } else {
+      if (std::string_view("\\^$.|+()[]{}").find(c) != std::string_view::npos) regex += '\\';
+      regex += c;
+    }
+  }
+  return regex + '$';
+}
+
+}  // namespace
+
+struct ModuleRules::Pattern {
+  std::string text;
+  std::regex regex;
+  size_t value;
+};
+
+void ModuleRules::AddName(const std::string& name, size_t value, std::string_view what) {
+  const auto [entry, added] = names_.emplace(name, value);
+  if (!added && entry->second != value) {
+    throw InputError(fmt::format("{}: {} is in two groups", what, Quoted(name)));
+  }
+}
+
+void ModuleRules::AddRegex(const std::string& pattern, size_t value, std::string_view what) {
+  patterns_.push_back(
+      std::make_shared<const Pattern>(Pattern{pattern, Compile(pattern, what), value}));
+}
+
+void ModuleRules::AddGlob(const std::string& glob, size_t value, std::string_view what) {
+  if (glob.find_first_of("*?") == glob.npos) return AddName(glob, value, what);
+  if (glob.find_first_of("[{") != glob.npos || glob.size() > kLongestPattern) {
+    throw InputError(
+        fmt::format("{}: the pattern {} is not understood: * and ? are", what, Quoted(glob)));
+  }
+  patterns_.push_back(
+      std::make_shared<const Pattern>(Pattern{glob, Compile(RegexOfGlob(glob), what), value}));
+}
+
+void ModuleRules::AddAll(size_t value, std::string_view what) {
+  if (all_ && *all_ != value) {
+    throw InputError(fmt::format("{}: two groups are for all linear modules", what));
+  }
+  all_ = value;
+}
+
+std::optional<size_t> ModuleRules::Match(std::string_view module) const {
+  if (const auto found = names_.find(module); found != names_.end()) return found->second;
+  // "a.b." is a name for all modules below a.b.
+  for (size_t dot = module.rfind('.'); dot != module.npos && dot > 0;
+       dot = module.rfind('.', dot - 1)) {
+    const auto found = names_.find(module.substr(0, dot + 1));
+    if (found != names_.end()) return found->second;
+  }
+  const Pattern* matched = nullptr;
+  for (const auto& pattern : patterns_) {
+    if (!std::regex_search(module.begin(), module.end(), pattern->regex,
+                           std::regex_constants::match_continuous)) {
+      continue;
+    }
+    if (matched != nullptr && matched->value != pattern->value) {
+      throw InputError(fmt::format(
+          "quantization_config: module {} matches {} and {}, which stand for different formats",
+          Quoted(module), Quoted(matched->text), Quoted(pattern->text)));
+    }
+    matched = pattern.get();
+  }
+  return matched != nullptr ? std::optional(matched->value) : all_;
+}
+
+}  // namespace oscar

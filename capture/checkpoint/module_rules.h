@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which modules a quantization_config speaks of: names, regular expressions ("re:..." as Python's
+// re.match reads them: anchored at the start only) and globs, each with a number.
+// Trap: patterns are hostile. They run in time proportional to pattern times name (libstdc++'s
+// breadth-first matcher), and what Python and ECMAScript read differently is refused.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace oscar {
+
+class ModuleRules {
+ public:
+  // InputError naming `what` where a rule of the same text has another value, or a pattern is not
+  // understood. A name that ends in "." stands for all modules below it.
+  void AddName(const std::string& name, size_t value, std::string_view what);
+  void AddRegex(const std::string& pattern, size_t value, std::string_view what);
+  void AddGlob(const std::string& pattern, size_t value, std::string_view what);  // fnmatch: * ?
+  void AddAll(size_t value, std::string_view what);
+
+  // A name goes before patterns, patterns before "all". InputError if patterns of different values
+  // match.
+  std::optional<size_t> Match(std::string_view module) const;
+
+ private:
+  struct Pattern;
+  std::map<std::string, size_t, std::less<>> names_;
+  std::vector<std::shared_ptr<const Pattern>> patterns_;
+  std::optional<size_t> all_;
+};
+
+}  // namespace oscar

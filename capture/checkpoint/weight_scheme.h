@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the weights of one kind of module are stored, as quantization_config says it: the rule,
+// before any tensor was looked at (weight_storage.h has the tensors). Arithmetic of each format:
+// ../shared/reference/methods.md section 12.
+// Trap: group_size counts values of one output row; 0 stands for the whole row (-1 in files).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "capture/checkpoint/dtype.h"
+
+namespace oscar {
+
+// Dense W is [N = out_features, K = in_features]; a scale belongs to (n, G(k)).
+enum class WeightFormat {
+  kPlain,   // BF16, F16 or F32 values
+  kScaled,  // (code - zero) * scale: float8 or int8 codes, one scale per tensor, row, group or
+            // block
+  kPacked,  // (code - zero) * scale: signed codes in int32 words along K (compressed-tensors)
+  kGptq,    // scale * (code - zero): codes in int32 words along K, stored [K, N]
+  kAwq,     // (code - zero) * scale: 4-bit codes in int32 words along N, stored [K, N]
+  kMxfp4,   // E2M1 * 2^(s - 127), 32 values per scale (OCP microscaling)
+  kNvfp4,   // E2M1 * scale of 16 values * or / scale of the tensor
+};
+
+// What one scale covers.
+enum class ScaleKind { kTensor, kRow, kTensorOrRow, kGroup, kBlock };
+
+struct WeightScheme {
+  WeightFormat format = WeightFormat::kPlain;
+  std::string name = {};  // for messages: "gptq 4-bit"
+  int bits = 16;
+  DType code = DType::kF8E4M3;  // kScaled
+  ScaleKind scales = ScaleKind::kTensor;
+  int64_t group_size = 0;      // kGroup: values per scale; kBlock: columns of a block
+  int64_t block_rows = 0;      // kBlock
+  bool symmetric = true;       // zero points are known, not stored (GPTQ stores them all the same)
+  bool ordered = false;        // a g_idx must be there
+  bool zero_plus_one = false;  // GPTQ v1: stored zero points are one less
+  bool gptqmodel = false;      // GPTQ: GPTQModel wrote it (see formats/gptq.cc)
+  bool global_scale_divides = false;  // kNvfp4
+};
+
+}  // namespace oscar

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/checkpoint/weight_storage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+
+#include "capture/checkpoint/formats/formats.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// The module whose parameter a dense tensor is: of "m.weight" m; of a stacked "m.experts.down_proj"
+// itself, as releases that quantize one by one name it.
+std::string_view ModuleOf(std::string_view name) {
+  constexpr std::string_view kWeight = ".weight";
+  return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
+}
+
+bool StoredPlain(const Checkpoint& checkpoint, const std::string& name) {
+  return checkpoint.Contains(name) && IsPlain(checkpoint.info(name).dtype);
+}
+
+WeightStorage PlainStorage(const Checkpoint& checkpoint, const std::string& name) {
+  const TensorInfo& info = checkpoint.info(name);
+  WeightStorage storage;
+  storage.scheme.name = DTypeName(info.dtype);
+  storage.shape = info.shape;
+  storage.parts.push_back({PartRole::kCodes, name, info.dtype, info.shape, 0, info.size});
+  return storage;
+}
+
+std::string WhyNoScheme(const Checkpoint& checkpoint, const std::string& name) {
+  if (!checkpoint.Contains(name)) return fmt::format("tensor {} is missing", name);
+  const std::string stored(DTypeName(checkpoint.info(name).dtype));
+  if (checkpoint.quantization().plain()) {
+    return fmt::format(
+        "tensor {} is stored as {}, and config.json has no quantization_config that says how. "
+        "Supported: BF16, F16, F32, and the methods {}",
+        name, stored, SupportedQuantization());
+  }
+  return fmt::format(
+      "tensor {} is stored as {}, but quantization_config ({}) gives its module no weight format",
+      name, stored, checkpoint.quantization().method());
+}
+
+}  // namespace
+
+bool IsPlain(DType dtype) {
+  return dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32;
+}
+
+const WeightPart* WeightStorage::Find(PartRole role) const {
+  const auto part = std::ranges::find(parts, role, &WeightPart::role);
+  return part == parts.end() ? nullptr : &*part;
+}
+
+uint64_t WeightStorage::bytes() const {
+  uint64_t total = 0;
+  for (const WeightPart& part : parts) total += part.size;
+  return total;
+}
+
+int64_t WeightStorage::values() const {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+WeightStorage FindWeightStorage(const Checkpoint& checkpoint, const std::string& name) {
+  if (StoredPlain(checkpoint, name)) return PlainStorage(checkpoint, name);
+  const WeightScheme* scheme = checkpoint.quantization().SchemeOf(ModuleOf(name));
+  if (scheme == nullptr) throw InputError(WhyNoScheme(checkpoint, name));
+  PartFinder finder(checkpoint, name, *scheme);
+  FindFormat(scheme->format).find(finder);
+  WeightStorage& storage = finder.storage();
+  storage.stored_rows = *(storage.shape.end() - (storage.transposed ? 1 : 2));
+  return std::move(storage);
+}
+
+bool StoresWeight(const Checkpoint& checkpoint, const std::string& name) {
+  if (checkpoint.Contains(name)) return true;
+  const WeightScheme* scheme = checkpoint.quantization().SchemeOf(ModuleOf(name));
+  if (scheme == nullptr) return false;
+  const PartFinder finder(checkpoint, name, *scheme);
+  return checkpoint.Contains(FindFormat(scheme->format).codes(finder));
+}
+
+WeightStorage SliceStorage(WeightStorage storage, int64_t first, int64_t count) {
+  OSCAR_CHECK(!storage.shape.empty() && first >= 0 && count > 0);
+  OSCAR_CHECK_LE(first + count, storage.shape[0]);
+  const int64_t whole = storage.shape[0];
+  storage.shape[0] = count;
+  if (!storage.plain() && storage.shape.size() < 3) {
+    storage.first_row += first;
+    return storage;
+  }
+  for (WeightPart& part : storage.parts) {
+    OSCAR_CHECK(!part.shape.empty());
+    OSCAR_CHECK_EQ(part.shape[0], whole);
+    const uint64_t entry = part.size / static_cast<uint64_t>(whole);
+    part.begin += static_cast<uint64_t>(first) * entry;
+    part.size = static_cast<uint64_t>(count) * entry;
+    part.shape[0] = count;
+  }
+  return storage;
+}
+
+void CheckGroupIndex(const Checkpoint& checkpoint, const WeightStorage& storage) {
+  const WeightPart* part = storage.Find(PartRole::kGroupIndex);
+  if (part == nullptr) return;
+  const int64_t groups = CeilDivide(storage.shape[1], storage.scale_columns);
+  const TensorView view = checkpoint.tensor(part->name);
+  for (size_t k = 0; k < view.data.size() / sizeof(int32_t); ++k) {
+    int32_t group = 0;
+    std::memcpy(&group, view.data.data() + k * sizeof group, sizeof group);
+    if (group < 0 || group >= groups) {
+      throw InputError(fmt::format("tensor {}: entry {} is {}, expected a group in 0 .. {}",
+                                   part->name, k, group, groups - 1));
+    }
+  }
+  checkpoint.Release(part->name);
+}
+
+bool IsActivationScale(std::string_view name) {
+  static constexpr std::string_view kSuffixes[] = {".input_scale",
+                                                   ".input_global_scale",
+                                                   ".input_zero_point",
+                                                   ".activation_scale",
+                                                   ".input_scale_ub",
+                                                   ".output_scale",
+                                                   ".k_scale",
+                                                   ".v_scale",
+                                                   ".q_scale",
+                                                   ".prob_output_scale",
+                                                   ".kv_cache_scaling_factor"};
+  return std::ranges::any_of(kSuffixes,
+                             [&](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
+}  // namespace oscar

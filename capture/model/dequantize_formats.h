@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of weight formats as arithmetic: how the codes, zero points and scales of each are
+// unpacked. Dequantize() does the rest. Trap: all of it runs on the device of the parts, so no
+// value may be looked at here.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+
+#include "capture/checkpoint/weight_storage.h"
+
+namespace oscar {
+
+// Parts of one matrix [N, K]. Undefined: the format has none.
+struct MatrixParts {
+  const WeightStorage& storage;
+  at::Tensor codes, scales, zeros, group_index, global_scale;
+  int64_t rows, columns;  // N of all stored rows, K
+};
+
+// All results float32.
+struct FormatArithmetic {
+  WeightFormat format;
+  // Codes of rows [first, first + count).  // [count, K]
+  at::Tensor (*codes)(const MatrixParts& parts, int64_t first, int64_t count);
+  at::Tensor (*scales)(const MatrixParts& parts);  // [ceil(N / scale_rows), G]
+  at::Tensor (*zeros)(const MatrixParts& parts);   // the same shape, or undefined: no zero points
+  int64_t row_step;                                // `first` must be a multiple of it
+};
+const FormatArithmetic& FindArithmetic(WeightFormat format);
+
+}  // namespace oscar

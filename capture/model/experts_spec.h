@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A mixture of experts as data: how a token chooses (the router), what an expert computes, how the
+// experts are stored. Trap: choices are discrete. Two routers that agree to 1e-6 may send a token
+// to different experts, so what is added to the scores for the choice alone (choice_bias, groups)
+// never enters the weights, and the other way round.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/model/linear_spec.h"
+
+namespace oscar {
+
+// What a score is before the top k are chosen.
+enum class RouterScore {
+  kSoftmax,        // softmax over all experts
+  kSigmoid,        // each expert by itself (DeepSeek-V3, arXiv 2412.19437, equations 13 to 16)
+  kChosenSoftmax,  // the logit; softmax over the chosen ones gives the weights (gpt-oss, Granite)
+};
+
+struct RouterSpec {
+  RouterScore score = RouterScore::kSoftmax;
+  LinearSpec logits;             // [num_experts, hidden_size]
+  bool float32_logits = false;   // computed in float32 whatever the compute dtype
+  std::string choice_bias = {};  // tensor name; [num_experts] float32, for the choice; "" for none
+  bool choice_bias_is_row = false;  // stored as [1, num_experts]
+  int64_t top_k = 0;
+  bool normalize = false;          // the weights of the chosen to a sum of 1
+  double smallest_weight_sum = 0;  // normalize divides by no less
+  double scale = 1;                // on the weights, after that
+  int64_t num_expert_sets = 1;     // the experts in equal sets; the best top_expert_sets of them,
+  int64_t top_expert_sets = 1;     // by the sum of their two highest scores, may be chosen from
+  bool normed_input = false;       // Gemma 4: logits of input_scale * x / rms(x) / sqrt(hidden)
+  std::string input_scale = {};    // tensor name; [hidden_size], with normed_input
+  std::string per_expert_scale =
+      {};  // tensor name; [num_experts], on the weights at the end, or ""
+};
+
+// gate' = min(gate, limit); up' = clamp(up, -limit, limit); (up' + 1) gate' sigmoid(alpha gate')
+struct ClampedGate {
+  double limit = 7.0, alpha = 1.702;  // gpt-oss; not in its config
+};
+
+// down(activation(gate(x)) * up(x)) per expert.
+struct ExpertsSpec {
+  int64_t num_experts = 0, hidden_size = 0, intermediate_size = 0;
+  RouterSpec router;
+  Activation activation = Activation::kSilu;
+  std::optional<ClampedGate> clamped_gate = std::nullopt;  // instead of the activation and product
+
+  // Stored as one tensor for all experts: gate and up [num_experts, 2 intermediate, hidden], down
+  // [num_experts, hidden, intermediate], or both with the last two dimensions exchanged; or as
+  // three tensors per expert, named prefix + number + "." + name.
+  bool fused = false;
+  bool transposed = false;   // fused: [.., in_features, out_features]
+  bool interleaved = false;  // fused: gate and up rows alternate; else gate first, then up
+  std::string gate_up = {}, down = {};            // fused: tensor names
+  std::string gate_up_bias = {}, down_bias = {};  // fused: tensor names, or "" for none
+  std::string prefix = {};                        // not fused: "model.layers.3.mlp.experts."
+  std::string gate_name = {}, up_name = {}, down_name = {};  // not fused: "gate_proj.weight" ...
+
+  // The expert every token takes, added at the end; none if shared_size is 0.
+  int64_t shared_size = 0;  // its intermediate size
+  LinearSpec shared_gate_proj, shared_up_proj, shared_down_proj;
+  LinearSpec shared_gate;  // sigmoid(shared_gate(x)) multiplies it, if it exists
+
+  // Values of one expert's weights.
+  int64_t values_per_expert() const { return 3 * hidden_size * intermediate_size; }
+};
+
+// "model.layers.3.mlp.experts.17.gate_proj.weight"; only where the experts are not fused.
+std::string ExpertTensor(const ExpertsSpec& experts, int64_t expert, const std::string& name);
+
+// Router and shared expert.
+void AppendRouterTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& needs);
+// The experts.
+void AppendExpertTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& needs);
+// Everything.
+void AppendTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& needs);
+
+// Runs of experts [first, first + count) whose weights fill at most `run_bytes` in a dtype of
+// `element` bytes, at least one each: what is in memory at one time.
+struct ExpertRun {
+  int64_t first = 0, count = 0;
+};
+std::vector<ExpertRun> SplitExperts(const ExpertsSpec& experts, int64_t element, int64_t run_bytes);
+
+}  // namespace oscar

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// ERNIE 4.5 with experts (21B-A3B, 300B-A47B): pairs of neighbours turn, every field of the experts
+// has a name of its own. Trap: the choice has a bias but its scores are a softmax.
+#include "capture/model/families/experts_config.h"
+
+namespace oscar {
+
+ModelSpec ReadErnie45Moe(ConfigReader& config);
+
+ModelSpec ReadErnie45Moe(ConfigReader& config) {
+  DenseDecoderOptions options;
+  options.qkv_bias = options.o_bias = config.Bool("use_bias", false);
+  options.mlp_bias = options.qkv_bias;
+  if (options.mlp_bias)
+    config.Fail("use_bias", "is not implemented: biases of experts. Supported: false");
+  options.rope.default_theta = 500000.0;
+  options.rope.layout = RopeLayout::kInterleaved;
+  options.tied_by_default = true;
+  ModelSpec spec = ReadDenseDecoder(config, options);
+
+  const int64_t size = config.Size("moe_intermediate_size");
+  config.Default("num_experts", config.Size("moe_num_experts"));
+  config.Default("num_experts_per_tok", config.Size("moe_k"));
+  ExpertsSpec experts = ReadExperts(config, spec.hidden_size, size, "mlp.gate");
+  experts.router.float32_logits = true;
+  experts.router.choice_bias = "mlp.moe_statics.e_score_correction_bias";
+  experts.router.choice_bias_is_row = true;
+  experts.router.normalize = true;
+  experts.router.smallest_weight_sum = config.OptionalPositive("moe_norm_min").value_or(1e-12);
+  NameSharedExpert("mlp.shared_experts.",
+                   config.OptionalCount("moe_num_shared_experts").value_or(2) * size, experts);
+
+  const auto num_layers = static_cast<int64_t>(spec.layers.size());
+  const int64_t start = config.OptionalCount("moe_layer_start_index").value_or(1);
+  const int64_t step = config.OptionalSize("moe_layer_interval").value_or(1);
+  int64_t end = num_layers - 1;
+  if (const Json* last = config.Find("moe_layer_end_index"); last != nullptr && *last != -1)
+    end = config.OptionalCount("moe_layer_end_index").value_or(end);
+  std::vector<bool> sparse;
+  for (int64_t i = 0; i < num_layers; ++i)
+    sparse.push_back((i + 1) % step == 0 && i >= start && i <= end);
+  NameExperts(config, FirstSparse(sparse), {}, experts);
+  PutExperts(config, experts, sparse, spec);
+  spec.skipped_prefixes.push_back(config.prefix() + "mtp_");  // predicts further tokens
+  return spec;
+}
+
+}  // namespace oscar

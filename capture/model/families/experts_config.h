@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What families with a mixture of experts share: counts under their several names, which layers
+// have experts, how those are stored. A family describes the experts once, with names relative to a
+// layer ("mlp.gate.weight"), and PutExperts gives every sparse layer its own. Trap: the same family
+// is stored per expert by most releases and fused by some; the checkpoint's names decide.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/model/config_reader.h"
+#include "capture/model/families/dense_decoder.h"
+#include "capture/model/model_spec.h"
+
+namespace oscar {
+
+// num_experts, num_local_experts or n_routed_experts, whichever the config has; all it has agree.
+int64_t ReadNumExperts(ConfigReader& config);
+
+// Experts of the count above, their top_k (num_experts_per_tok) and activation; the router's logits
+// are the projection `router` without bias.
+ExpertsSpec ReadExperts(ConfigReader& config, int64_t hidden_size, int64_t intermediate_size,
+                        const std::string& router);
+
+// Names of stored experts, relative to the layer.
+struct ExpertNames {
+  std::string separate = "mlp.experts.";
+  std::string gate = "gate_proj.weight", up = "up_proj.weight", down = "down_proj.weight";
+  std::string fused_gate_up = "mlp.experts.gate_up_proj", fused_down = "mlp.experts.down_proj";
+  bool usually_fused = false;  // where there is no checkpoint to ask
+};
+// Takes the fused names if layer `sparse_layer` is stored so.
+void NameExperts(const ConfigReader& config, int64_t sparse_layer, const ExpertNames& names,
+                 ExpertsSpec& experts);
+
+// A shared expert of that intermediate size: prefix + "gate_proj.weight" ...; 0: none.
+void NameSharedExpert(const std::string& prefix, int64_t intermediate_size, ExpertsSpec& experts);
+
+// DeepSeek's router, as GLM and Kimi use it: sigmoid, a bias for the choice, n_group, topk_group,
+// norm_topk_prob, routed_scaling_factor, n_shared_experts; names under "mlp.".
+ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size);
+
+// Which layers have experts. Qwen: decoder_sparse_step and mlp_only_layers; DeepSeek:
+// mlp_layer_types where the config has it, else all from first_k_dense_replace on.
+std::vector<bool> ReadQwenSparseLayers(ConfigReader& config);
+std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default_dense);
+int64_t FirstSparse(const std::vector<bool>& sparse);  // 0 if none is
+
+// Gives the sparse layers experts instead of their MLP.
+void PutExperts(const ConfigReader& config, const ExpertsSpec& experts,
+                const std::vector<bool>& sparse, ModelSpec& spec);
+
+// Layers that predict further tokens, stored as layers num_hidden_layers, ...: skipped by name.
+void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec);
+
+}  // namespace oscar

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Gemma 2, 3 and 4 share. Trap: their activation is hidden_activation; hidden_act, which old
+// releases have beside it, is read by nobody.
+#pragma once
+
+#include <cmath>
+
+#include "capture/model/families/dense_decoder.h"
+
+namespace oscar {
+
+inline DenseDecoderOptions GemmaOptions(ConfigReader& config) {
+  DenseDecoderOptions options;
+  options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
+  options.norms = SandwichNorms();
+  options.activation_field = "hidden_activation";
+  options.default_activation = "gelu_pytorch_tanh";
+  options.tied_by_default = true;
+  (void)config.Find("hidden_act");
+  config.Default("rms_norm_eps", 1e-6);
+  return options;
+}
+
+inline void FinishGemma(ConfigReader& config, ModelSpec& spec) {
+  spec.embedding_multiplier = std::sqrt(static_cast<double>(spec.hidden_size));
+  spec.round_embedding_multiplier = true;
+  spec.logit_softcap = config.OptionalPositive("final_logit_softcapping").value_or(0.0);
+}
+
+}  // namespace oscar

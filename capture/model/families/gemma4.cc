@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gemma 4 (text part): sliding and full layers have heads of different sizes and ropes of their
+// own; values are normed without a weight and, with attention_k_eq_v, full layers take them from
+// the projection of keys; experts stand beside the MLP; small models have an embedding per layer
+// and late layers that read the keys and values of earlier ones (transformers 5,
+// modeling_gemma4.py). Trap: norms are plain here, not 1 + w as in Gemma 2 and 3.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "capture/model/families/experts_config.h"
+#include "capture/model/families/gemma.h"
+
+namespace oscar {
+
+ModelSpec ReadGemma4(ConfigReader& config);
+
+namespace {
+
+constexpr const char *kFullKind = "full_attention", *kSlidingKind = "sliding_attention";
+
+// The geometry of full layers: per_layer_config of transformers 5, keyed by layer, or the fields of
+// the releases.
+struct FullGeometry {
+  int64_t head_dim = 0, num_kv_heads = 0;
+};
+
+FullGeometry ReadFullGeometry(ConfigReader& config, const std::vector<std::string>& types,
+                              const AttentionSpec& sliding, bool k_eq_v) {
+  FullGeometry full{sliding.head_dim, sliding.num_kv_heads};
+  const Json* layers = config.Find("per_layer_config");
+  const std::optional<int64_t> dim = config.OptionalSize("global_head_dim");
+  const std::optional<int64_t> heads = config.OptionalSize("num_global_key_value_heads");
+  if (layers == nullptr) {
+    full.head_dim = dim.value_or(512);
+    if (k_eq_v && heads) full.num_kv_heads = *heads;
+    return full;
+  }
+  if (!layers->is_object()) config.Fail("per_layer_config", "must be an object");
+  bool first = true;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const auto found = layers->find(std::to_string(i));
+    if (found == layers->end()) {
+      if (types[i] == kFullKind && !layers->empty())
+        config.Fail("per_layer_config", fmt::format("lacks full layer {}", i));
+      continue;
+    }
+    if (types[i] != kFullKind)
+      config.Fail("per_layer_config", fmt::format("changes layer {}, which slides", i));
+    ConfigReader one(*found, fmt::format("{}: per_layer_config: {}", config.what(), i));
+    const FullGeometry own{one.OptionalSize("head_dim").value_or(sliding.head_dim),
+                           one.OptionalSize("num_key_value_heads").value_or(sliding.num_kv_heads)};
+    one.Finish({});
+    if (!first && (own.head_dim != full.head_dim || own.num_kv_heads != full.num_kv_heads))
+      config.Fail("per_layer_config", "has full layers of different geometries");
+    full = own;
+    first = false;
+  }
+  for (const auto& [key, value] : layers->items()) {
+    const bool is_layer = key.find_first_not_of("0123456789") == std::string::npos &&
+                          key.size() < 6 && std::stoul(key) < types.size();
+    if (!is_layer) config.Fail("per_layer_config", fmt::format("has {}, which is no layer", key));
+  }
+  if ((dim && *dim != full.head_dim) || (k_eq_v && heads && *heads != full.num_kv_heads))
+    config.Fail("per_layer_config", "contradicts global_head_dim or num_global_key_value_heads");
+  return full;
+}
+
+void MakeFull(const ConfigReader& config, const FullGeometry& full, const RopeSpec& rope,
+              bool k_eq_v, int64_t hidden_size, LayerSpec& layer) {
+  AttentionSpec& a = layer.attention;
+  if (a.num_q_heads % full.num_kv_heads != 0)
+    config.Fail("num_attention_heads",
+                fmt::format("must be a multiple of {} KV heads of full layers", full.num_kv_heads));
+  a.head_dim = a.v_head_dim = full.head_dim;
+  a.num_kv_heads = full.num_kv_heads;
+  a.rope = rope;
+  a.q.out_features = a.o.in_features = a.num_q_heads * full.head_dim;
+  a.k.out_features = a.v.out_features = full.num_kv_heads * full.head_dim;
+  a.q_norm.size = a.k_norm.size = full.head_dim;
+  a.o.out_features = hidden_size;
+  a.v_from_k = k_eq_v;
+  if (k_eq_v) a.v = {};
+}
+
+void ReadPerLayerInputs(ConfigReader& config, ModelSpec& spec) {
+  const int64_t dim = config.OptionalCount("hidden_size_per_layer_input").value_or(0);
+  const auto vocab_size = config.OptionalSize("vocab_size_per_layer_input");
+  if (dim == 0) return;
+  const auto num_layers = static_cast<int64_t>(spec.layers.size());
+  if (vocab_size.value_or(262144) < spec.vocab_size) {
+    config.Fail("vocab_size_per_layer_input",
+                fmt::format("must be at least vocab_size {}", spec.vocab_size));
+  }
+  PerLayerInputsSpec inputs;
+  inputs.table = config.prefix() + "embed_tokens_per_layer.weight";
+  inputs.vocab_size = vocab_size.value_or(262144);
+  inputs.dim = dim;
+  inputs.num_layers = num_layers;
+  inputs.table_scale = std::sqrt(static_cast<double>(dim));
+  inputs.projection_scale = 1 / std::sqrt(static_cast<double>(spec.hidden_size));
+  inputs.sum_scale = 1 / std::sqrt(2.0);
+  inputs.projection =
+      Linear(config.prefix() + "per_layer_model_projection", spec.hidden_size, num_layers * dim);
+  inputs.norm = {config.prefix() + "per_layer_projection_norm.weight", dim};
+  spec.per_layer_inputs = inputs;
+  for (LayerSpec& layer : spec.layers) {
+    const std::string prefix = config.LayerPrefix(layer.layer_id);
+    layer.per_layer_input = {
+        .gate = Linear(prefix + "per_layer_input_gate", spec.hidden_size, dim),
+        .projection = Linear(prefix + "per_layer_projection", dim, spec.hidden_size),
+        .post_norm = {prefix + "post_per_layer_input_norm.weight", spec.hidden_size},
+        .activation = layer.mlp.activation};
+  }
+}
+
+// Late layers read what the last layer of their kind before them has in its cache.
+void ShareKv(ConfigReader& config, const std::vector<std::string>& types, ModelSpec& spec) {
+  const auto num_layers = static_cast<int64_t>(spec.layers.size());
+  const int64_t num_shared = config.OptionalCount("num_kv_shared_layers").value_or(0);
+  const bool wide = config.Bool("use_double_wide_mlp", false);
+  if (num_shared == 0) return;
+  const int64_t first = num_layers - num_shared;
+  if (first <= 0) config.Fail("num_kv_shared_layers", "leaves no layer with keys of its own");
+  for (int64_t i = first; i < num_layers; ++i) {
+    LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
+    int64_t source = first - 1;
+    while (source >= 0 && types[static_cast<size_t>(source)] != types[static_cast<size_t>(i)])
+      --source;
+    if (source < 0) {
+      config.Fail("num_kv_shared_layers",
+                  fmt::format("makes layer {} read a {} layer, and there is none before it", i,
+                              types[static_cast<size_t>(i)]));
+    }
+    layer.attention.shared_kv = static_cast<int>(source);
+    layer.attention.v_from_k = false;
+    const std::string self_attn = config.LayerPrefix(i) + "self_attn.";
+    for (const char* unused : {"k_proj.", "v_proj.", "k_norm.", "v_norm."})
+      spec.skipped_prefixes.push_back(self_attn + unused);
+    if (!wide) continue;
+    layer.mlp.intermediate_size *= 2;
+    layer.mlp.gate.out_features = layer.mlp.up.out_features = layer.mlp.down.in_features =
+        layer.mlp.intermediate_size;
+  }
+}
+
+void ReadExpertsBeside(ConfigReader& config, ModelSpec& spec) {
+  const bool enabled = config.Bool("enable_moe_block", false);
+  for (const char* key : {"num_experts", "top_k_experts", "moe_intermediate_size"})
+    (void)config.Find(key);
+  if (!enabled) return;
+  for (LayerSpec& layer : spec.layers) {
+    const std::string prefix = config.LayerPrefix(layer.layer_id);
+    ExpertsSpec experts;
+    experts.num_experts = config.Size("num_experts");
+    experts.hidden_size = spec.hidden_size;
+    experts.intermediate_size = config.Size("moe_intermediate_size");
+    experts.activation = layer.mlp.activation;
+    experts.router.logits = Linear(prefix + "router.proj", spec.hidden_size, experts.num_experts);
+    experts.router.top_k = config.Size("top_k_experts");
+    if (experts.router.top_k > experts.num_experts)
+      config.Fail("top_k_experts", "must be at most num_experts");
+    experts.router.normalize = true;
+    experts.router.normed_input = true;
+    experts.router.input_scale = prefix + "router.scale";
+    experts.router.per_expert_scale = prefix + "router.per_expert_scale";
+    experts.fused = true;
+    experts.gate_up = prefix + "experts.gate_up_proj";
+    experts.down = prefix + "experts.down_proj";
+    layer.experts = experts;
+    layer.mlp_out_norm = {prefix + "post_feedforward_layernorm_1.weight", spec.hidden_size};
+    layer.experts_in_norm = {prefix + "pre_feedforward_layernorm_2.weight", spec.hidden_size};
+    layer.experts_out_norm = {prefix + "post_feedforward_layernorm_2.weight", spec.hidden_size};
+  }
+}
+
+}  // namespace
+
+ModelSpec ReadGemma4(ConfigReader& config) {
+  DenseDecoderOptions options = GemmaOptions(config);
+  config.Default("hidden_size_per_layer_input", 256);
+  config.Default("sliding_window", 512);
+  options.qk_norm = true;
+  options.default_head_dim = 256;
+  options.scale = 1.0;
+  options.rope = {
+      .default_theta = 1e4, .layer_type = kSlidingKind, .theta_field = "rope_local_base_freq"};
+  std::vector<std::string> types = ReadLayerTypes(config, {kFullKind, kSlidingKind}, [](int64_t i) {
+    return (i + 1) % 6 == 0 ? kFullKind : kSlidingKind;
+  });
+  types.back() = kFullKind;  // as the reference does, whatever the config says
+  options.windows = WindowsOf(config, types, config.OptionalSize("sliding_window"));
+  // "vision": images see themselves whole; text does not.
+  if (config.Find("use_bidirectional_attention") != nullptr &&
+      config.String("use_bidirectional_attention") == "all")
+    config.Fail("use_bidirectional_attention", "is not implemented. Supported: null, \"vision\"");
+  const bool k_eq_v = config.Bool("attention_k_eq_v", false);
+
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  FinishGemma(config, spec);
+  const FullGeometry full = ReadFullGeometry(config, types, spec.layers[0].attention, k_eq_v);
+  const RopeOptions proportional{.default_theta = 1e6,
+                                 .default_partial = 1.0,
+                                 .layer_type = kFullKind,
+                                 .theta_field = "rope_theta",
+                                 .default_type = "proportional"};
+  const RopeSpec full_rope = ReadRope(config, full.head_dim, proportional).rope;
+  for (LayerSpec& layer : spec.layers) {
+    if (!layer.attention.window) MakeFull(config, full, full_rope, k_eq_v, spec.hidden_size, layer);
+    layer.attention.v_norm = {"", layer.attention.v_head_dim, NormKind::kUnscaled};
+    layer.scalar = config.LayerPrefix(layer.layer_id) + "layer_scalar";
+  }
+  ShareKv(config, types, spec);
+  ReadPerLayerInputs(config, spec);
+  ReadExpertsBeside(config, spec);
+  return spec;
+}
+
+}  // namespace oscar

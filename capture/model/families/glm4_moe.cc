@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// GLM-4.5 to 4.7: half of each head turns, the first layers are dense, experts as in DeepSeek-V3.
+// Trap: unlike GLM-4, pairs are halves apart, and whether q and k have a norm depends on the size.
+#include "capture/model/families/experts_config.h"
+
+namespace oscar {
+
+ModelSpec ReadGlm4Moe(ConfigReader& config);
+
+ModelSpec ReadGlm4Moe(ConfigReader& config) {
+  DenseDecoderOptions options;
+  options.qkv_bias = config.Bool("attention_bias", false);
+  options.qk_norm = config.Bool("use_qk_norm", false);
+  options.rope.default_partial = 0.5;
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  ExpertsSpec experts = ReadSigmoidExperts(config, spec.hidden_size);
+  const std::vector<bool> sparse = ReadDeepSeekSparseLayers(config, 1);
+  NameExperts(config, FirstSparse(sparse), {}, experts);
+  PutExperts(config, experts, sparse, spec);
+  SkipPredictionLayers(config, spec);
+  return spec;
+}
+
+}  // namespace oscar

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mixtral: Mistral's attention, experts in every layer. Trap: w1 is the gate, w3 the value beside
+// it, w2 the way down; and here a missing sliding_window means none, unlike in Mistral.
+#include "capture/model/families/experts_config.h"
+
+namespace oscar {
+
+ModelSpec ReadMixtral(ConfigReader& config);
+
+ModelSpec ReadMixtral(ConfigReader& config) {
+  DenseDecoderOptions options;
+  options.rope.default_theta = 1e6;
+  options.dense_mlp = false;
+  options.windows = ReadWindows(config, config.OptionalSize("sliding_window"), 0);
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  ExpertsSpec experts = ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"),
+                                    "block_sparse_moe.gate");
+  experts.router.normalize = true;
+  NameExperts(config, 0,
+              {.separate = "block_sparse_moe.experts.",
+               .gate = "w1.weight",
+               .up = "w3.weight",
+               .down = "w2.weight"},
+              experts);
+  PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
+  return spec;
+}
+
+}  // namespace oscar

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Qwen3 with experts (30B-A3B, 235B-A22B). Trap: a missing norm_topk_prob means false
+// (transformers' Qwen3MoeConfig), although every release sets it.
+#include "capture/model/families/experts_config.h"
+#include "capture/model/families/qwen_windows.h"
+
+namespace oscar {
+
+ModelSpec ReadQwen3Moe(ConfigReader& config);
+
+ModelSpec ReadQwen3Moe(ConfigReader& config) {
+  DenseDecoderOptions options;
+  options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
+  options.qk_norm = true;
+  options.windows = ReadQwenWindows(config);
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  ExpertsSpec experts =
+      ReadExperts(config, spec.hidden_size, config.Size("moe_intermediate_size"), "mlp.gate");
+  experts.router.normalize = config.Bool("norm_topk_prob", false);
+  const std::vector<bool> sparse = ReadQwenSparseLayers(config);
+  NameExperts(config, FirstSparse(sparse), {}, experts);
+  PutExperts(config, experts, sparse, spec);
+  return spec;
+}
+
+}  // namespace oscar

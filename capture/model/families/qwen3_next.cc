@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Qwen3-Next 80B-A3B. Trap: the projections of linear attention are fused in an order by key head.
+#include "capture/model/families/qwen_hybrid.h"
+
+namespace oscar {
+
+ModelSpec ReadQwen3Next(ConfigReader& config);
+
+ModelSpec ReadQwen3Next(ConfigReader& config) {
+  ModelSpec spec = ReadQwenHybrid(config, /*fused=*/true, /*dense_mlp=*/true);
+  ExpertsSpec experts = ReadQwenHybridExperts(config, spec.hidden_size);
+  experts.router.normalize = config.Bool("norm_topk_prob", true);
+  const std::vector<bool> sparse = ReadQwenSparseLayers(config);
+  NameExperts(config, FirstSparse(sparse), {}, experts);
+  PutExperts(config, experts, sparse, spec);
+  return spec;
+}
+
+}  // namespace oscar

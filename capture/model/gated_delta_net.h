@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Linear attention of one sequence by the gated delta rule (delta_net_spec.h; Gated DeltaNet, arXiv
+// 2412.06464, equation 10), in chunks of tokens with a state carried between them. Trap: decays are
+// exponentials of running sums; within a chunk only differences of those sums are exponentiated,
+// else they overflow.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "capture/model/delta_net_spec.h"
+#include "capture/model/linear_weights.h"
+#include "capture/model/weight_loader.h"
+
+namespace oscar {
+
+struct GatedDeltaNetWeights {
+  LinearWeights qkvz, ba, qkv, z, b, a;
+  at::Tensor conv;            // [conv_width, 1, conv_kernel]
+  at::Tensor a_log, dt_bias;  // [num_v_heads]
+  at::Tensor out_norm;        // [v_head_dim]
+  LinearWeights out;
+};
+
+// Asks `loader` for what it needs; nothing may be used before loader.Finish().
+GatedDeltaNetWeights LoadGatedDeltaNet(WeightLoader& loader, const GatedDeltaNetSpec& spec);
+
+// S_t = S_{t-1} (I - beta_t k_t k_tᵀ) exp(g_t) + beta_t v_t k_tᵀ; out_t = S_t q_t /
+// sqrt(k_head_dim) for one sequence. q, k [T, H, k_head_dim] (normalized to length 1), v [T, H,
+// v_head_dim], g, beta [T, H], all float32. `state` [H, k_head_dim, v_head_dim] float32 is Sᵀ
+// before the first token and, afterwards, after the last.  // -> [T, H, v_head_dim] float32
+at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                          const at::Tensor& g, const at::Tensor& beta, at::Tensor& state);
+
+// The whole block for one sequence of normed hidden states x [T, hidden_size], at most token_chunk
+// tokens at a time.  // -> [T, hidden_size]
+at::Tensor GatedDeltaNet(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
+                         double eps, int64_t token_chunk, const at::Tensor& x);
+
+}  // namespace oscar

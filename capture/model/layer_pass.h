@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One run of LayerLoop: what a layer does to the hidden states of all tokens, span by span, and its
+// experts over all of them at once. Trap: a layer without a cache runs like any other, but nobody
+// observes it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "capture/model/embedding.h"
+#include "capture/model/latent_attention.h"
+#include "capture/model/layer_loop.h"
+#include "capture/model/layer_weights.h"
+#include "capture/model/token_layout.h"
+
+namespace oscar {
+
+class LayerPass {
+ public:
+  // Keeps references to all. Streams after the first lack the first `lead_tokens` tokens.
+  LayerPass(const LayerLoop& loop, std::span<at::Tensor> streams,
+            const std::vector<int64_t>& sequence_lengths, int64_t lead_tokens, size_t first_layer,
+            LayerObserver& observer);
+
+  // `weights` has just come from `weight_stream`, which hands out the layer's experts next.
+  void RunLayer(const LayerSpec& layer, size_t layer_index, LayerWeights weights,
+                WeightStream& weight_stream, const std::vector<Span>& spans);
+
+ private:
+  // Keys and values that later layers read again.
+  struct SharedKv {
+    at::Tensor k, v;  // [T_stream, num_kv_heads, ..]
+  };
+  // Of a span.
+  struct Tensors {
+    at::Tensor q, k, v, attn_out;
+    Latents latents;                // of latent attention
+    std::vector<at::Tensor> gates;  // of each token chunk
+  };
+
+  void PrepareSharing(size_t first_layer);
+  at::Tensor Empty(at::IntArrayRef shape) const;
+  void RunSpan(const LayerSpec& layer, size_t layer_index, const LayerWeights& weights,
+               const Span& span, size_t stream, int64_t first_row, const at::Tensor& inputs);
+  void RunDeltaNet(const LayerSpec& layer, const LayerWeights& weights, const Span& span,
+                   size_t stream, int64_t first_row, const at::Tensor& inputs);
+  void RunExperts(const LayerSpec& layer, LayerWeights weights, WeightStream& weight_stream,
+                  const at::Tensor& inputs);
+  Tensors Project(const LayerSpec& layer, const LayerWeights& weights, const Span& span,
+                  size_t stream, int64_t first_row) const;
+  void Keep(SharedKv& kept, int64_t first_row, const Tensors& all) const;
+  void Attend(const LayerSpec& layer, size_t layer_index, const LayerWeights& weights,
+              const Span& span, size_t stream, const Tensors& all);
+
+  const LayerLoop& loop_;
+  const ModelSpec& spec_;
+  std::span<at::Tensor> streams_;
+  const std::vector<int64_t>& lengths_;
+  int64_t lead_tokens_;
+  LayerObserver& observer_;
+  RopePositions positions_;
+  std::map<int, std::vector<SharedKv>> shared_;  // by layer_id of the owner, by stream
+  std::optional<PerLayerInputs> inputs_;
+};
+
+}  // namespace oscar

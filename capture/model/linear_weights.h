@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The weights of one projection, on the compute device in the compute dtype. Trap: what is stored
+// may be something else (quantized, fused, transposed); loaders bring it into this form.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "capture/model/linear_spec.h"
+
+namespace oscar {
+
+struct LinearWeights {
+  at::Tensor weight;  // [out_features, in_features]
+  at::Tensor bias;    // [out_features], undefined for none
+};
+
+class WeightLoader;
+
+// Asks `loader` for it (not to be used before loader.Finish()); nothing where it does not exist.
+LinearWeights LoadLinear(WeightLoader& loader, const LinearSpec& linear);
+
+// x Wᵀ + b.  // [n, in_features] -> [n, out_features]
+at::Tensor ApplyLinear(const LinearWeights& linear, const at::Tensor& x);
+
+}  // namespace oscar

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a ModelSpec holds: its layers in order, the tensors they need, what can be folded into them:
+// declared in model_spec.h. Trap: parts of one stored tensor need it once.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "capture/model/model_spec.h"
+
+namespace oscar {
+namespace {
+
+void Add(const LinearSpec& linear, std::vector<TensorNeed>& needs) {
+  if (!linear.exists()) return;
+  const int64_t rows = linear.whole() ? linear.out_features : linear.stored_rows;
+  needs.push_back({linear.weight, {rows, linear.in_features}});
+  if (!linear.bias.empty()) needs.push_back({linear.bias, {rows}});
+}
+
+void Add(const NormSpec& norm, std::vector<TensorNeed>& needs) {
+  if (!norm.exists() || norm.kind == NormKind::kUnscaled) return;
+  needs.push_back({norm.weight, {norm.size}});
+  if (!norm.bias.empty()) needs.push_back({norm.bias, {norm.size}});
+}
+
+std::vector<TensorNeed> Distinct(const std::vector<TensorNeed>& needs) {
+  std::vector<TensorNeed> distinct;
+  std::set<std::string_view> names;
+  for (const TensorNeed& need : needs) {
+    if (names.insert(need.name).second) distinct.push_back(need);
+  }
+  return distinct;
+}
+
+void AddAttention(const AttentionSpec& attention, std::vector<TensorNeed>& needs) {
+  if (attention.latent) {
+    AppendTensors(*attention.latent, needs);
+  } else {
+    Add(attention.q, needs);
+    if (!attention.shared_kv) {
+      Add(attention.k, needs);
+      if (!attention.v_from_k) Add(attention.v, needs);
+      Add(attention.v_norm, needs);
+    }
+    if (attention.qk_norm) {
+      Add(attention.q_norm, needs);
+      if (!attention.shared_kv) Add(attention.k_norm, needs);
+    }
+  }
+  if (!attention.sinks.empty()) needs.push_back({attention.sinks, {attention.num_q_heads}});
+}
+
+}  // namespace
+
+std::string WhyNotFoldable(const AttentionSpec& a) {
+  if (a.latent) return "its keys and values come out of a latent";
+  if (a.v_from_k) return "its values come out of the projection of keys";
+  if (a.v_norm.exists()) return "its values are normed";
+  if (a.gated) return "a gate multiplies what it puts out, channel by channel";
+  for (const LinearSpec* linear : {&a.q, &a.k, &a.v}) {
+    if (!linear->whole()) return "its projections are parts of one stored tensor";
+  }
+  if (!a.qk_norm) return "";
+  if (a.k_norm.kind != NormKind::kPlain || a.q_norm.kind != NormKind::kPlain)
+    return "its norms of queries and keys are not plain products";
+  if (a.k_norm.size != a.head_dim) return "its norms of queries and keys are over all heads";
+  return "";
+}
+
+std::vector<const LayerSpec*> AllLayers(const ModelSpec& spec) {
+  std::vector<const LayerSpec*> all;
+  auto uncached = spec.uncached.begin();
+  for (const LayerSpec& layer : spec.layers) {
+    while (uncached != spec.uncached.end() && uncached->layer_id < layer.layer_id)
+      all.push_back(&*uncached++);
+    all.push_back(&layer);
+  }
+  while (uncached != spec.uncached.end()) all.push_back(&*uncached++);
+  return all;
+}
+
+std::vector<const LayerSpec*> StepLayers(const ModelSpec& spec, size_t layer_index) {
+  const LayerSpec& own = spec.layers.at(layer_index);
+  std::vector<const LayerSpec*> step = {&own};
+  for (const LayerSpec& layer : spec.uncached) {
+    if (layer_index == 0 && layer.layer_id < own.layer_id) step.insert(step.end() - 1, &layer);
+    const bool last = layer_index + 1 == spec.layers.size();
+    if (layer.layer_id > own.layer_id &&
+        (last || layer.layer_id < spec.layers[layer_index + 1].layer_id))
+      step.push_back(&layer);
+  }
+  return step;
+}
+
+std::vector<TensorNeed> LayerTensors(const LayerSpec& layer, bool attention_only) {
+  std::vector<TensorNeed> needs;
+  Add(layer.attention_norm, needs);
+  if (layer.delta_net) {
+    AppendTensors(*layer.delta_net, needs);
+  } else {
+    AddAttention(layer.attention, needs);
+  }
+  if (attention_only) return Distinct(needs);
+  Add(layer.attention.o, needs);
+  for (const NormSpec* norm :
+       {&layer.post_attention_norm, &layer.mlp_norm, &layer.post_mlp_norm, &layer.mlp_out_norm,
+        &layer.experts_in_norm, &layer.experts_out_norm})
+    Add(*norm, needs);
+  for (const LinearSpec* linear : {&layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
+    Add(*linear, needs);
+  if (layer.experts) AppendTensors(*layer.experts, needs);
+  if (layer.per_layer_input) {
+    Add(layer.per_layer_input->gate, needs);
+    Add(layer.per_layer_input->projection, needs);
+    Add(layer.per_layer_input->post_norm, needs);
+  }
+  if (!layer.scalar.empty()) needs.push_back({layer.scalar, {1}});
+  return Distinct(needs);
+}
+
+std::vector<TensorNeed> AllTensors(const ModelSpec& spec) {
+  std::vector<TensorNeed> needs = {{spec.embedding, {spec.vocab_size, spec.hidden_size}}};
+  if (const auto& inputs = spec.per_layer_inputs) {
+    needs.push_back({inputs->table, {inputs->vocab_size, inputs->num_layers * inputs->dim}});
+    Add(inputs->projection, needs);
+    Add(inputs->norm, needs);
+  }
+  for (const LayerSpec* layer : AllLayers(spec)) {
+    for (TensorNeed& need : LayerTensors(*layer)) needs.push_back(std::move(need));
+  }
+  Add(spec.final_norm, needs);
+  if (!spec.tied_head) Add(spec.head, needs);
+  return needs;
+}
+
+}  // namespace oscar

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pre-tokenizers that cut at the matches of a pattern. Trap: what `invert` turns into a match and
+// what the behavior then does with it are two things; "Removed" with invert keeps the matches.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/text/pre_tokenizer.h"
+#include "capture/text/split_regex.h"
+
+namespace oscar {
+
+// What becomes of the matches and of the text between them (Hugging Face "SplitDelimiterBehavior").
+enum class SplitBehavior { kRemoved, kIsolated, kContiguous, kMergedWithPrevious, kMergedWithNext };
+
+// Throws InputError naming `where` and the known ones for another name.
+SplitBehavior ParseSplitBehavior(const std::string& name, const std::string& where);
+
+class SplitStep : public PreTokenizer {
+ public:
+  SplitStep(SplitRegex regex, SplitBehavior behavior, bool invert)
+      : regex_(std::move(regex)), behavior_(behavior), invert_(invert) {}
+  void Apply(PieceList& list) const override;
+
+ private:
+  struct Section {
+    PieceList::Range range;
+    bool is_match;
+  };
+  static void Join(std::span<const Section> sections, SplitBehavior behavior,
+                   std::vector<PieceList::Range>& out);
+  void FindSections(std::string_view text, const PieceList::Range& piece, RegexMatcher& matcher,
+                    std::vector<Section>& sections) const;
+
+  SplitRegex regex_;
+  SplitBehavior behavior_;
+  bool invert_;
+};
+
+}  // namespace oscar

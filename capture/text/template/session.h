@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one rendering may use up, and where it is. Trap: every loop over data a template can grow
+// has to call Step(), and every text it builds has to go through String(); this is the sandbox.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "capture/text/template/value.h"
+
+namespace oscar::jinja {
+
+// An error of the template or of its data; ChatTemplate adds file and line and throws InputError.
+struct TemplateFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Local time of strftime_now.
+struct CivilTime {
+  int year = 2026, month = 1, day = 1;
+  int hour = 0, minute = 0, second = 0;
+};
+
+class Session {
+ public:
+  static constexpr uint64_t kMaxSteps = 20'000'000;
+  static constexpr size_t kMaxTextBytes = size_t{64} << 20;
+  static constexpr int kMaxDepth = 1000;  // nested evaluations: bounds the stack
+  static constexpr size_t kBytesPerStep = 32;
+
+  explicit Session(uint64_t max_steps = kMaxSteps) : max_steps_(max_steps) {}
+
+  void Step(uint64_t cost = 1) {
+    steps_ += cost;
+    if (steps_ > max_steps_) FailSteps();
+  }
+  // Pays for a text of that many bytes.
+  void ChargeText(size_t bytes) {
+    if (bytes > kMaxTextBytes) FailText();
+    Step(1 + bytes / kBytesPerStep);
+  }
+  Value String(std::string text, bool markup = false) {
+    ChargeText(text.size());
+    return Value::String(std::move(text), markup);
+  }
+
+  // One more level of nesting for as long as it lives.
+  class Level {
+   public:
+    explicit Level(Session& session) : session_(session) {
+      if (++session_.depth_ > kMaxDepth) {
+        --session_.depth_;
+        FailDepth();
+      }
+    }
+    ~Level() { --session_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Session& session_;
+  };
+
+  int line = 1;  // of the template, where the evaluation is
+  CivilTime now;
+  bool time_was_read = false;
+
+ private:
+  [[noreturn]] void FailSteps() const;
+  [[noreturn]] static void FailText();
+  [[noreturn]] static void FailDepth();
+  uint64_t max_steps_;
+  uint64_t steps_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace oscar::jinja

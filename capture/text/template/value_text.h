@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Values as text: Python's str() and repr(), and json.dumps. Trap: str(1.0) is "1.0", str(1e16) is
+// "1e+16" and str(True) is "True", but JSON writes true; a string inside a list prints as repr.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "capture/text/template/session.h"
+
+namespace oscar::jinja {
+
+std::string FloatRepr(double value);
+std::string StringRepr(std::string_view text);  // 'it' or "it's"
+std::string Repr(Session& session, const Value& value);
+std::string Str(Session& session, const Value& value);  // what {{ value }} prints
+
+struct JsonStyle {
+  std::optional<std::string> indent;  // the text of one level; nothing: one line
+  std::string item_separator = ", ";
+  std::string key_separator = ": ";
+  bool sort_keys = false;
+  bool ensure_ascii = false;
+};
+// TemplateFailure for what JSON cannot hold.
+std::string ToJson(Session& session, const Value& value, const JsonStyle& style);
+
+// & < > ' " as HTML entities.
+std::string EscapeHtml(std::string_view text);
+
+}  // namespace oscar::jinja

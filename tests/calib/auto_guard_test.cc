@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The guard of the automatic choice: what wins on the rows that choose and loses to Hadamard + clip
+// on those that judge is not taken. Sampled rows stand at tokens 5 j + 4: even j choose, odd judge.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "calib/auto_clip.h"
+#include "calib/auto_search.h"
+#include "tests/calib/golden_layer.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kDim = 32, kValueDim = 16, kTokens = 320;
+const HeldOutSplit kSplit = {HeldOutKind::kDocuments, {kTokens, kTokens, kTokens, 0}, kTokens};
+
+GoldenLayer RopedLayer() {
+  GoldenLayer layer =
+      RandomLayer(4, 2, kDim, kValueDim, {kTokens, kTokens, kTokens, kTokens}, {}, 7);
+  layer.spec.attention.rope.rotary_dim = kDim;
+  return layer;
+}
+
+AutoChoice Chosen(const GoldenLayer& layer) {
+  CalibrationOptions options;
+  options.sink_tokens = 4;
+  options.recent_tokens = 16;
+  options.automatic.enabled = true;
+  PhaseTimes times;
+  return SearchChoice(Observe(layer, kSplit, 64), layer.spec, options, times);
+}
+
+// Rows of the held-out text that judge.
+at::Tensor JudgingRows() { return at::arange(9, kTokens, 10); }
+
+// Queries that see a quarter of the pairs next to nothing, so that these may be stored coarsely.
+// Rows that judge see nothing else.
+TEST(AutoGuard, KeysThatLoseOnJudgingRowsAreHadamards) {
+  GoldenLayer layer = RopedLayer();
+  at::Tensor seen = at::ones({kDim}, at::kDouble);
+  for (int64_t pair = 12; pair < 16; ++pair)
+    for (const int64_t channel : {pair, pair + kDim / 2}) seen[channel] = 0.01;
+  const at::Tensor judging = layer.q[3].index_select(0, JudgingRows()).mul(seen.lt(0.5)).mul(3);
+  for (at::Tensor& q : layer.q) q = q.mul(seen);
+  const AutoChoice free = Chosen(layer);
+  EXPECT_EQ(free.k_fallback, "");
+  EXPECT_LT(free.k_check, free.k_hadamard);
+  EXPECT_NE(free.keys, (KeyRecipe{.composition = Composition::kHPbr}));
+
+  layer.q[3].index_copy_(0, JudgingRows(), judging);
+  const AutoChoice guarded = Chosen(layer);
+  EXPECT_EQ(guarded.k_fallback, free.keys.Name());
+  EXPECT_GT(guarded.k_check, guarded.k_hadamard);
+  EXPECT_EQ(guarded.keys, (KeyRecipe{.composition = Composition::kHPbr}));
+  EXPECT_TRUE(guarded.k.query_rotation.empty());
+  const SideOption& two_bits = guarded.k_options.at(0);
+  EXPECT_EQ(two_bits.ratios, GridOf(2).ratios);  // all of them, or its clip is another's
+  EXPECT_EQ(guarded.v_fallback, "");
+}
+
+// Rows that choose read tokens like those that were fitted to, which a Hadamard rotates into three
+// loud channels each (more than any clip ratio takes away); those that judge read tokens which the
+// fitted rotation does that to.
+TEST(AutoGuard, ValuesThatLoseOnJudgingRowsAreHadamards) {
+  GoldenLayer layer = RopedLayer();
+  const auto loud = [&](const at::Tensor& values, const std::vector<double>& rotation) {
+    const at::Tensor r = at::tensor(rotation, at::kDouble).view({-1, kValueDim, kValueDim});
+    at::Tensor rows = values.mul(0.1);
+    for (const int64_t channel : {1, 5, 10}) {
+      const at::Tensor sign = at::randn({values.size(0), 2, 1}, at::kDouble).sign();
+      rows = rows.add(r.select(2, channel).mul(5).mul(sign));  // x R is one channel
+    }
+    return rows;
+  };
+  const AutoSide hadamard =
+      FitValues(Observe(layer, kSplit, 64).fit, {{.composition = Composition::kHPbr}}).at(0);
+  for (at::Tensor& v : layer.v) v = loud(v, hadamard.rotation);
+  // Every other token is read by rows that judge, and by no other.
+  at::Tensor& q = layer.q[3];
+  at::Tensor& k = layer.k[3];
+  q.select(2, 0).fill_(6);
+  q.select(2, 0).index_fill_(0, JudgingRows(), -6);
+  k.select(2, 0).fill_(6);
+  k.slice(0, 0, kTokens, 2).select(2, 0).fill_(-6);
+  const AutoChoice free = Chosen(layer);
+  EXPECT_EQ(free.v_fallback, "");
+  EXPECT_LT(free.v_check, 0.9 * free.v_hadamard);
+
+  at::Tensor others = layer.v[3].slice(0, 0, kTokens, 2);
+  others.copy_(loud(others, free.v.rotation));
+  const AutoChoice guarded = Chosen(layer);
+  EXPECT_EQ(guarded.v_fallback, free.values.Name());
+  EXPECT_GT(guarded.v_check, guarded.v_hadamard);
+  EXPECT_EQ(guarded.values, (ValueRecipe{.composition = Composition::kHPbr}));
+  EXPECT_EQ(guarded.v.rotation, hadamard.rotation);
+  EXPECT_EQ(guarded.v_options.at(0).ratios, GridOf(2).ratios);
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scores against the errors of the arm that is measured in the end, and against themselves,
+// whatever is scored together.
+#include "calib/auto_scorer.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <span>
+#include <vector>
+
+#include "calib/attention_error.h"
+#include "calib/auto_search.h"
+#include "tests/calib/golden_layer.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kDim = 32;
+
+GoldenLayer Layer(const std::vector<int64_t>& lengths) {
+  GoldenLayer layer = RandomLayer(4, 2, kDim, 16, lengths, {}, 7);
+  layer.spec.attention.rope.rotary_dim = kDim;
+  return layer;
+}
+
+// The scorer's arithmetic is that of the arm which is measured in the end.
+TEST(AutoScorer, AgreesWithTheMeasuredArm) {
+  const HeldOutSplit split = {HeldOutKind::kDocuments, {320, 320, 320, 0}, 320};
+  const GoldenLayer layer = Layer({320, 320, 320, 320});
+  const ObservedLayer observed = Observe(layer, split, 64);
+  CalibrationOptions options;
+  options.sink_tokens = 4;
+  options.recent_tokens = 16;
+  options.automatic.enabled = true;
+  PhaseTimes times;
+  AutoChoice choice = SearchChoice(observed, layer.spec, options, times);
+  const std::vector<ArmResult> arms =
+      MeasureAttentionError(observed, layer.spec, {{.name = "auto", .choice = &choice}}, options);
+  const AutoScorer scorer(observed, layer.spec, {{4, 16}}, 0, 0);
+  const AutoSide* const side[] = {&choice.k};
+  const AutoScorer::Trial trial{0, choice.k_option().clip};
+  const double kl = scorer.ScoreWindows(scorer.RotateKeys(side), {&trial, 1}, {2, 0}).at(0).at(0);
+  // The scorer leaves out rows inside the windows, which have next to no error.
+  EXPECT_NEAR(kl * static_cast<double>(scorer.rows()),
+              arms.at(0).kl_mean * static_cast<double>(arms.at(0).rows), 0.01 * kl * 64);
+  // Of all rows, in every one of several windows.
+  const AutoScorer all(observed, layer.spec, {{0, 0}, {4, 16}, {128, 1024}}, 0, 0);
+  ASSERT_EQ(all.rows(), arms.at(0).rows);
+  const std::vector<double> in_windows =
+      all.ScoreWindows(all.RotateKeys(side), {&trial, 1}, {2, 0}).at(0);
+  EXPECT_NEAR(in_windows.at(0) / arms.at(0).kl_mean_no_windows, 1, 1e-4);
+  EXPECT_NEAR(in_windows.at(1) / arms.at(0).kl_mean, 1, 1e-4);
+  EXPECT_LT(in_windows.at(2), 0.01 * in_windows.at(1));  // longer than the text
+  // Keys alone move the output less than keys and values do, and less where windows are exact.
+  const auto error = [&](const AutoScorer& of) {
+    return Mean(of.KeyOutputErrors(of.RotateKeys(side), trial, {2, 0}));
+  };
+  EXPECT_LT(error(all), arms.at(0).output_rel_error_no_windows);
+  EXPECT_GT(error(all), 0.3 * arms.at(0).output_rel_error_no_windows);
+  const AutoScorer half(observed, layer.spec, {{4, 150}}, 0, 0);  // of most texts exact
+  EXPECT_LT(error(half), 0.85 * error(all));
+  const AutoSide* const values[] = {&choice.v};
+  const auto value_error = [&](const AutoScorer& of) {
+    return Mean(of.ScoreValues(values, {&trial, 1}, {2, 0}).at(0).score);
+  };
+  EXPECT_LT(value_error(half), 0.85 * value_error(all));
+}
+
+void ExpectNear(const std::vector<double>& a, const std::vector<double>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-5 * b[i]);
+}
+
+// Texts of several lengths, padded to one shape, and sides of every kind in one product: the scores
+// of one text and one side after the other.
+TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
+  const GoldenLayer layer = Layer({320, 290, 200, 320});
+  const HeldOutSplit split = {HeldOutKind::kTailRows, {320, 265, 100, 0}, 445};
+  const ObservedLayer observed = Observe(layer, split, 64);
+  const FoldRules fold = FoldRulesOf(layer.spec.attention);
+  const std::vector<AutoSide> keys =
+      FitKeys(observed.fit,
+              {{.composition = Composition::kHPbr},
+               {.kind = KeyTransformKind::kPairScaled, .per_head = true, .centred = true},
+               {.kind = KeyTransformKind::kBalanced, .epsilon = 0.1, .per_head = true}},
+              fold);
+  const std::vector<AutoSide> values =
+      FitValues(observed.fit, {{.composition = Composition::kHPbr}, {.per_head = true}});
+  const std::vector<const AutoSide*> k = {&keys[0], &keys[1], &keys[2]},
+                                     v = {&values[0], &values[1]};
+  const std::vector<AutoScorer::Trial> k_trials = {
+      {0, {0.92}}, {0, {0.9}}, {1, {0.9}}, {2, {0.96, 0.88}}};
+  const std::vector<AutoScorer::Trial> v_trials = {{0, {0.92}}, {1, {0.9, 0.94}}, {1, {0.9}}};
+  const std::vector<AutoScorer::Trial> of_one = {{0, {0.9}}, {0, {0.96}}};
+  const std::vector<CacheWindows> windows = {{4, 16}, {0, 0}, {8, 64}};
+  const AutoScorer alone(observed, layer.spec, windows, 100, 0);
+  ASSERT_EQ(alone.rows(), 25 + 64 + 60);  // of the last, those beyond the windows
+  // All at once; two texts, and two trials or one, at once.
+  for (const int64_t values_at_once : {int64_t{1} << 30, int64_t{2 * 4 * 64 * 320}}) {
+    const AutoScorer together(observed, layer.spec, windows, 100, values_at_once);
+    const auto compare = [&](const std::vector<HeadScores>& a, const std::vector<HeadScores>& b) {
+      ASSERT_EQ(a.size(), b.size());
+      for (size_t i = 0; i < a.size(); ++i) {
+        ExpectNear(a[i].score, b[i].score);
+        ExpectNear(a[i].check, b[i].check);
+      }
+    };
+    for (const int bits : {2, 3}) {
+      compare(together.ScoreKeys(k, k_trials, {bits, 0}), alone.ScoreKeys(k, k_trials, {bits, 0}));
+      compare(together.ScoreValues(v, v_trials, {bits, 8}),
+              alone.ScoreValues(v, v_trials, {bits, 8}));
+    }
+    const std::span<const AutoSide* const> last = std::span(k).last(1);
+    const AutoScorer::Rotated a = together.RotateKeys(last), b = alone.RotateKeys(last);
+    ExpectNear(together.KeyOutputErrors(a, of_one[0], {}), alone.KeyOutputErrors(b, of_one[0], {}));
+    const auto in_windows = together.ScoreWindows(a, of_one, {}),
+               expected = alone.ScoreWindows(b, of_one, {});
+    ASSERT_EQ(expected.size(), 2u);
+    for (size_t i = 0; i < expected.size(); ++i) ExpectNear(in_windows[i], expected[i]);
+    // The mean of what scores are in the windows in use, over 75 rows that choose and 74 that
+    // judge.
+    const HeadScores scores = alone.ScoreKeys(b, of_one, {})[0];
+    EXPECT_NEAR(expected[0][0], (75 * Mean(scores.score) + 74 * Mean(scores.check)) / 149,
+                1e-9 * expected[0][0]);
+  }
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chat templates against Jinja2 3.1.6 in the environment of transformers: tests/data/chat_templates
+// holds a few cases of each family of the pack, and constructs.jsonl, small templates over one set
+// of variables (its first line) with what Jinja2 printed, or that it failed.
+#include "capture/text/template/chat_template.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "capture/text/template/json_value.h"
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+using jinja::CivilTime;
+using jinja::Value;
+
+std::vector<Value> ReadValues(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  EXPECT_TRUE(in) << file;
+  std::vector<Value> rows;
+  for (std::string line; std::getline(in, line);)
+    rows.push_back(jinja::ParseJsonValue(line, file.string()));
+  return rows;
+}
+
+const Value& Member(const Value& row, const char* key) { return *row.dict().Find(key); }
+
+void Append(const Value& dict, ChatTemplate::Variables& variables) {
+  for (const auto& [key, value] : dict.dict().items) variables.emplace_back(key.as_string(), value);
+}
+
+CivilTime ParseNow(const Value& row) {
+  CivilTime now;
+  EXPECT_EQ(std::sscanf(Member(row, "now").as_string().c_str(), "%d-%d-%dT%d:%d:%d", &now.year,
+                        &now.month, &now.day, &now.hour, &now.minute, &now.second),
+            6);
+  return now;
+}
+
+// The text, or "error: " and the message.
+std::string Render(const std::string& source, const ChatTemplate::Variables& variables,
+                   const CivilTime& now = {}, uint64_t max_steps = 1'000'000) {
+  try {
+    return ChatTemplate(source, "t.jinja").Render(variables, now, max_steps).text;
+  } catch (const InputError& error) {
+    return std::string("error: ") + error.what();
+  }
+}
+
+int CheckFamily(const std::filesystem::path& folder) {
+  const std::string source = ReadText(folder / "template.jinja");
+  const std::vector<Value> rows = ReadValues(folder / "cases.jsonl");
+  for (const Value& row : rows) {
+    ChatTemplate::Variables variables;
+    for (const char* name : {"messages", "tools", "documents", "add_generation_prompt"})
+      variables.emplace_back(name, Member(row, name));
+    Append(Member(row, "kwargs"), variables);
+    Append(Member(row, "special_tokens"), variables);
+    const std::string found = Render(source, variables, ParseNow(row));
+    const std::string what = folder.filename().string() + ": " + Member(row, "name").as_string();
+    if (const Value* output = row.dict().Find("output")) {
+      EXPECT_EQ(found, output->as_string()) << what;
+      continue;
+    }
+    EXPECT_TRUE(found.starts_with("error: t.jinja:")) << what << ": " << found;
+    if (Member(row, "error_kind").as_string() == "raise_exception") {
+      EXPECT_TRUE(found.ends_with(": " + Member(row, "error").as_string()))
+          << what << ": " << found;
+    }
+  }
+  return static_cast<int>(rows.size());
+}
+
+int CheckFamilies(const std::filesystem::path& folder) {
+  int cases = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_directory()) cases += CheckFamily(entry.path());
+  }
+  return cases;
+}
+
+TEST(ChatTemplate, BundledFamiliesAreEqual) {
+  EXPECT_GE(CheckFamilies(TestData("chat_templates")), 30);
+}
+
+TEST(ChatTemplate, PackIsEqual) {
+  OSCAR_PACK_OR_SKIP(path, "chat_templates");
+  const int cases = CheckFamilies(path);
+  EXPECT_GT(cases, 0);
+  fmt::print("{} template cases compared\n", cases);
+}
+
+TEST(ChatTemplate, ConstructsAreEqual) {
+  const std::vector<Value> rows = ReadValues(TestData("chat_templates") / "constructs.jsonl");
+  ASSERT_GT(rows.size(), 400u);
+  ChatTemplate::Variables variables;
+  Append(Member(rows[0], "variables"), variables);
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const std::string& source = Member(rows[i], "template").as_string();
+    const std::string found = Render(source, variables, ParseNow(rows[0]));
+    if (const Value* output = rows[i].dict().Find("output")) {
+      EXPECT_EQ(found, output->as_string()) << "line " << i + 1 << ": " << source;
+    } else {
+      EXPECT_TRUE(found.starts_with("error: ")) << "line " << i + 1 << ": " << source << "\n"
+                                                << found;
+    }
+  }
+}
+
+TEST(ChatTemplate, ErrorsNameTheLine) {
+  EXPECT_EQ(Render("a\n{% if x %}\n{{ y.z }}{% endif %}", {{"x", Value::Bool(true)}}),
+            "error: t.jinja:3: 'y' is undefined");
+  EXPECT_EQ(Render("{% macro m(a) %}\n{{ a + 1 }}\n{% endmacro %}\n{{ m('x') }}", {}),
+            "error: t.jinja:2: can only concatenate str (not \"int\") to str");
+  EXPECT_EQ(Render("\n\n{{ raise_exception('No ' ~ 1) }}", {}), "error: t.jinja:3: No 1");
+  EXPECT_EQ(Render("a\n{% for x in y %}\nb", {}),
+            "error: t.jinja: line 3: the template ends here, but a block is open that needs "
+            "\"endfor\"");
+  EXPECT_EQ(Render("{% include 'secrets.txt' %}", {}),
+            "error: t.jinja: line 1: the tag \"include\" is not supported: a chat template stands "
+            "alone");
+  EXPECT_EQ(Render("{{ x|frobnicate }}", {}), "error: t.jinja:1: No filter named 'frobnicate'.");
+  EXPECT_EQ(Render("{{ 'a", {}), "error: t.jinja: line 1: this string does not end");
+}
+
+TEST(ChatTemplate, TimeIsReported) {
+  const auto render = [](const char* source) {
+    return ChatTemplate(source, "t").Render({}, {.year = 2024, .month = 2, .day = 29});
+  };
+  EXPECT_EQ(render("{{ strftime_now('%A %d %b %Y %H:%M') }}").text, "Thursday 29 Feb 2024 00:00");
+  EXPECT_TRUE(render("{{ strftime_now('%Y') }}").reads_time);
+  EXPECT_FALSE(render("{{ 'x' or strftime_now('%Y') }}").reads_time);
+}
+
+// Nothing a template does may take the program down or go on for ever.
+TEST(ChatTemplate, HostileTemplatesEndInErrors) {
+  const auto nested = [](const std::string& open, const std::string& inner,
+                         const std::string& close, int times) {
+    std::string out;
+    for (int i = 0; i < times; ++i) out += open;
+    out += inner;
+    for (int i = 0; i < times; ++i) out += close;
+    return out;
+  };
+  const std::string forever = "{% for a in range(99999) %}";
+  const std::pair<std::string, std::string> cases[] = {
+      {nested(forever, "x", "{% endfor %}", 3), "steps"},
+      {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "nested deeper"},
+      {"{% set n = namespace(x='ab') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor "
+       "%}",
+       "steps"},
+      {"{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}",
+       "nested deeper"},
+      {"{% set n = namespace(x=[1]) %}{% for i in range(90) %}{% set n.x = [n.x, n.x] %}{% endfor "
+       "%}"
+       "{{ n.x }}",
+       "steps"},
+      {"{% set n = namespace(x=[1]) %}{% for i in range(90) %}{% set n.x = [n.x, n.x] %}{% endfor "
+       "%}"
+       "{{ n.x == n.x + [] }}{{ n.x|tojson }}",
+       "steps"},
+      {"{% set n = namespace(x=[1]) %}{% for i in range(999) %}{% set n.x = n.x|map('upper') %}"
+       "{% endfor %}{{ n.x|list }}",
+       "nested deeper"},
+      {"{% set n = namespace() %}{% set n.x = [n] %}{{ n }}", "nested deeper"},
+      {"{% set n = namespace() %}{% set n.x = n %}{{ n.x.x.x is defined }}", ""},
+      {"{{ 'x' * 999999999999 }}", "grew beyond"},
+      {"{{ [0] * 999999999999 }}", "steps"},
+      {"{{ 'x'.center(999999999999) }}", "grew beyond"},
+      {"{{ '%999999999d' % 1 }}", "format"},
+      {"{{ '{:999999999}'.format(1) }}", "format"},
+      {"{{ range(999999999)|list }}", "Range too big"},
+      {"{{ 9223372036854775807 + 1 }}", "64 bits"},
+      {"{{ 3 ** 99999999999 }}", "64 bits"},
+      {"{{ " + nested("(", "1", ")", 100000) + " }}", "nested deeper"},
+      {"{{ " + nested("[", "1", "]", 100000) + " }}", "nested deeper"},
+      {"{{ " + nested("-", "1", "", 100000) + " }}", "nested deeper"},
+      {"{{ " + nested("not ", "1", "", 100000) + " }}", "nested deeper"},
+      {"{{ 1" + nested(" + 1", "", "", 100000) + " }}", "in a row"},
+      {"{{ a" + nested(".b", "", "", 100000) + " }}", "in a row"},
+      {"{{ a" + nested("|upper", "", "", 100000) + " }}", "in a row"},
+      {nested("{% if 1 %}", "x", "{% endif %}", 100000), "nested deeper"},
+      {"{% for x in [1] recursive %}{{ loop([x]) }}{% endfor %}", "nested deeper"},
+      {"{{ cycler.__init__.__globals__ }}", "unsafe"},
+      {"{{ [].append(1) }}", "unsafe"},
+  };
+  for (const auto& [source, message] : cases) {
+    const std::string found = Render(source, {});
+    EXPECT_EQ(found.starts_with("error: "), !message.empty()) << source.substr(0, 200) << found;
+    EXPECT_NE(found.find(message), std::string::npos) << source.substr(0, 200) << "\n"
+                                                      << found.substr(0, 300);
+  }
+}
+
+}  // namespace
+}  // namespace oscar

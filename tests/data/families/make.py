@@ -1,0 +1,270 @@
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the models of this folder with their golden values; see README.md. Nothing runs it but a person who wants
+another family: python3 make.py NAME ... (needs transformers 5.17 and torch)."""
+import copy
+import json
+import os
+import sys
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM
+
+torch.set_num_threads(2)
+kept = {}
+
+
+def watch(model):
+    """Keeps what enters and leaves attention in every layer."""
+    module = sys.modules[type(model).__module__]
+    original = module.eager_attention_forward
+
+    def eager_attention_forward(layer, query, key, value, attention_mask, scaling=None, **rest):
+        out, weights = original(layer, query, key, value, attention_mask, scaling=scaling, **rest)
+        name = f"layer.{layer.layer_idx}."
+        for kind, x in (("q", query), ("k", key), ("v", value)):
+            kept[name + kind] = x[0].transpose(0, 1).contiguous().clone()
+        kept[name + "attn_out"] = out[0].contiguous().clone()
+        return out, weights
+
+    module.eager_attention_forward = eager_attention_forward
+    return lambda: setattr(module, "eager_attention_forward", original)
+
+
+def watch_parts(model):
+    """Keeps latents and the output of linear attention."""
+    def keep(name):
+        def hook(module, inputs, output):
+            kept[name] = (output[0] if isinstance(output, tuple) else output)[0].clone()
+        return hook
+    hooks = []
+    for name, module in model.named_modules():
+        layer = name.split(".layers.")[1].split(".")[0] if ".layers." in name else ""
+        if name.endswith("linear_attn"):
+            hooks.append(module.register_forward_hook(keep(f"layer.{layer}.linear_attn_out")))
+        if name.endswith("kv_a_layernorm"):
+            hooks.append(module.register_forward_hook(keep(f"layer.{layer}.c_kv")))
+    return lambda: [hook.remove() for hook in hooks]
+
+
+def randomize(model):
+    for name, x in list(model.named_parameters()) + list(model.named_buffers()):
+        if "inv_freq" in name or "embed_scale" in name:
+            continue
+        if "layer_scalar" in name:
+            x.copy_(0.5 + 0.3 * torch.rand_like(x))
+        elif "A_log" in name:
+            x.copy_(2 * torch.rand_like(x) - 1)
+        elif "e_score_correction_bias" in name:  # stays float32
+            x.copy_(0.05 * torch.randn_like(x))
+            continue
+        elif name.endswith("norm.weight") or "layernorm" in name:
+            x.copy_(x.mean() + 0.1 * torch.randn_like(x))
+        else:
+            x.copy_(torch.randn_like(x) * (0.15 if x.dim() > 1 else 0.3))
+        x.copy_(x.bfloat16().float())
+
+
+def legacy(config):
+    """The spelling before transformers 5."""
+    old = {k: v for k, v in config.items() if k not in ("transformers_version", "_sliding_window_pattern")}
+    if "dtype" in old:
+        old["torch_dtype"] = old.pop("dtype")
+    rope = old.pop("rope_parameters", None)
+    if rope is not None and "full_attention" in rope and config["model_type"] != "gemma4_text":
+        sliding, rope = rope["sliding_attention"], rope["full_attention"]
+        if config["model_type"] == "gemma3_text":
+            old["rope_local_base_freq"] = sliding["rope_theta"]
+    if config["model_type"] == "gemma4_text":
+        old["rope_parameters"] = rope
+        layers = old.pop("per_layer_config")
+        first = next(iter(layers.values()))
+        old["global_head_dim"] = first["head_dim"]
+        if "num_key_value_heads" in first:
+            old["num_global_key_value_heads"] = first["num_key_value_heads"]
+    elif config["model_type"] == "ministral3":
+        old["rope_parameters"] = {**rope, "type": rope["rope_type"]}
+    elif rope is not None:
+        rope = dict(rope)
+        old["rope_theta"] = rope.pop("rope_theta")
+        if "partial_rotary_factor" in rope:
+            old["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+        old["rope_scaling"] = None if rope["rope_type"] == "default" else rope
+        if rope["rope_type"] == "longrope":
+            rope["type"] = rope.pop("rope_type")
+    if config["model_type"] in ("gemma2", "gemma3_text", "olmo3", "cohere2", "exaone4"):
+        old.pop("layer_types")
+    if config["model_type"] in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
+        old["full_attention_interval"] = old.pop("layer_types").index("full_attention") + 1
+    if config["model_type"] == "qwen3_moe" and "num_local_experts" in old:
+        old["num_experts"] = old.pop("num_local_experts")
+    if config["model_type"] in ("deepseek_v3", "glm4_moe_lite", "glm_moe_dsa"):
+        old.pop("qk_head_dim", None)
+        old.pop("head_dim", None)
+        old.update(moe_layer_freq=1, scoring_func="sigmoid", topk_method="noaux_tc", num_nextn_predict_layers=1)
+        if old["rope_scaling"]:
+            old["rope_scaling"]["type"] = old["rope_scaling"].pop("rope_type")
+        if "mlp_layer_types" in old:
+            old["first_k_dense_replace"] = old.pop("mlp_layer_types").index("sparse")
+    if config["model_type"] == "minimax_m2":
+        old["rotary_dim"] = int(old.pop("partial_rotary_factor") * old["head_dim"])
+        old.update(qk_norm_type="per_layer", scoring_func="sigmoid", use_qk_norm=True, use_routing_bias=True)
+    if config["model_type"] == "gpt_oss":
+        old.update(swiglu_limit=7.0, experts_per_token=old["num_experts_per_tok"])
+    return old
+
+
+def make(name, fields, tokens=40, seed=1):
+    torch.manual_seed(seed)
+    fields = dict(fields)
+    config = AutoConfig.for_model(fields.pop("model_type"), **fields)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    with torch.no_grad():
+        randomize(model)
+    model.config.dtype = "bfloat16"
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+    stored = copy.deepcopy(model).bfloat16()
+    for exact, rounded in ((model.named_buffers(), stored.buffers()), (model.named_parameters(), stored.parameters())):
+        for (tensor, x), y in zip(exact, rounded):
+            if "e_score_correction_bias" in tensor:
+                y.data = x.data.clone()
+    stored.save_pretrained(folder)
+    if os.path.exists(f"{folder}/generation_config.json"):
+        os.remove(f"{folder}/generation_config.json")
+    with open(f"{folder}/config.json") as file:
+        written = json.load(file)
+    with open(f"{folder}/config.legacy.json", "w") as file:
+        json.dump(legacy(written), file, indent=2)
+    ids = torch.randint(0, config.vocab_size, (1, tokens))
+    for golden, count in (("golden", tokens), ("golden_short", 12 if "longrope" in str(written) else 0)):
+        if count == 0:
+            continue
+        kept.clear()
+        restore, restore_parts = watch(model), watch_parts(model)
+        with torch.no_grad():
+            logits = model(input_ids=ids[:, :count], use_cache=False).logits
+        restore()
+        restore_parts()
+        for part in [name for name in kept if name.endswith(".c_kv")]:
+            key = kept[part.replace("c_kv", "k")]
+            kept[part.replace("c_kv", "k_pe")] = key[:, 0, -config.qk_rope_head_dim:]
+        out = {**kept, "logits": logits[0], "input_ids": ids[0, :count].int()}
+        save_file({k: v.contiguous() for k, v in out.items()}, f"{folder}/{golden}.safetensors",
+                  metadata={"source": f"transformers {transformers.__version__}, float32, CPU, eager"})
+    size = sum(os.path.getsize(f"{folder}/{f}") for f in os.listdir(folder))
+    print(name, size, "bytes, logits", float(logits.std()))
+
+
+COMMON = dict(vocab_size=64, hidden_size=32, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4,
+              num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+
+
+def model(model_type, **fields):
+    return {"model_type": model_type, **COMMON, **fields}
+
+
+def rope(kind="default", theta=5000.0, **fields):
+    return {"rope_type": kind, "rope_theta": theta, **fields}
+
+
+YARN = dict(factor=8.0, original_max_position_embeddings=16, beta_fast=2.0, beta_slow=0.25)
+LONG = dict(short_factor=[1.0, 1.1, 1.2, 1.3], long_factor=[1.0, 2.0, 3.0, 4.5], original_max_position_embeddings=16)
+DELTA = dict(linear_key_head_dim=8, linear_value_head_dim=6, linear_num_key_heads=2, linear_num_value_heads=4,
+             linear_conv_kernel_dim=4)
+LATENT = dict(kv_lora_rank=16, qk_nope_head_dim=10, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4,
+              moe_intermediate_size=12, n_shared_experts=1, num_experts_per_tok=2)
+MODELS = {
+    "mistral": model("mistral", head_dim=16, sliding_window=10, rope_parameters=rope()),
+    "qwen2": model("qwen2", use_sliding_window=True, sliding_window=10, max_window_layers=1, rope_parameters=rope()),
+    "qwen3": model("qwen3", head_dim=16, attention_bias=True, tie_word_embeddings=True, rope_parameters=rope()),
+    "llama-linear": model("llama", rope_parameters=rope("linear", factor=4.0), mlp_bias=True),
+    "llama-dynamic": model("llama", max_position_embeddings=24, rope_parameters=rope("dynamic", factor=4.0)),
+    "llama-longrope": model("llama", rope_parameters=rope("longrope", **LONG)),
+    "llama-yarn": model("llama", rope_parameters=rope("yarn", truncate=False, **YARN), attention_bias=True),
+    "ministral3": model("ministral3", head_dim=16, rope_parameters=rope(
+        "yarn", llama_4_scaling_beta=0.3, mscale=1.0, mscale_all_dim=1.0, **YARN)),
+    "phi3": model("phi3", hidden_size=48, original_max_position_embeddings=16, sliding_window=20,
+                  rope_parameters=rope("longrope", partial_rotary_factor=0.7,
+                                       **{**LONG, "short_factor": [1.0, 1.1, 1.3, 1.4],
+                                          "long_factor": [1.0, 2.0, 4.0, 7.0]})),
+    "smollm3": model("smollm3", no_rope_layers=[1, 0, 1], use_sliding_window=True, sliding_window=10,
+                     layer_types=["full_attention", "sliding_attention", "full_attention"],
+                     rope_parameters=rope()),
+    "gemma2": model("gemma2", head_dim=16, query_pre_attn_scalar=24, sliding_window=10, attn_logit_softcapping=3.0,
+                    final_logit_softcapping=2.0, rope_parameters=rope()),
+    "gemma3_text": model("gemma3_text", head_dim=16, query_pre_attn_scalar=24, sliding_window=10,
+                         sliding_window_pattern=3, rope_parameters={
+                             "full_attention": rope("linear", 100000.0, factor=4.0),
+                             "sliding_attention": rope(theta=1000.0)}),
+    "gemma4_text": model("gemma4_text", head_dim=8, num_hidden_layers=2, global_head_dim=16,
+                         num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0,
+                         sliding_window=10, layer_types=["sliding_attention", "full_attention"],
+                         enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=12,
+                         final_logit_softcapping=2.0),
+    "gemma4_text-ple": model("gemma4_text", head_dim=8, num_hidden_layers=4, global_head_dim=16,
+                             num_key_value_heads=1, hidden_size_per_layer_input=8, vocab_size_per_layer_input=64,
+                             num_kv_shared_layers=2, use_double_wide_mlp=True, sliding_window=10,
+                             layer_types=["sliding_attention", "full_attention"] * 2),
+    "glm4": model("glm4", head_dim=16, rope_parameters=rope(partial_rotary_factor=0.5)),
+    "olmo2": model("olmo2", rope_parameters=rope()),
+    "olmo3": model("olmo3", num_hidden_layers=4, sliding_window=10, rope_parameters={
+        "full_attention": rope("yarn", **YARN), "sliding_attention": rope()}),
+    "granite": model("granite", embedding_multiplier=3.0, attention_multiplier=0.4, residual_multiplier=0.45,
+                     logits_scaling=2.5, rope_parameters=rope()),
+    "seed_oss": model("seed_oss", head_dim=16, attention_out_bias=True, rope_parameters=rope()),
+    "exaone4": model("exaone4", num_hidden_layers=4, sliding_window=10, sliding_window_pattern=4,
+                     rope_parameters=rope()),
+    "exaone4-full": model("exaone4", num_hidden_layers=2, sliding_window=None, layer_types=["full_attention"] * 2,
+                          rope_parameters=rope()),
+    "cohere2": model("cohere2", num_hidden_layers=4, sliding_window=10, logit_scale=0.4, rope_parameters=rope()),
+    "starcoder2": model("starcoder2", sliding_window=10, norm_epsilon=1e-3, rope_parameters=rope()),
+    "mixtral": model("mixtral", num_local_experts=4, num_experts_per_tok=2, sliding_window=None,
+                     rope_parameters=rope()),
+    "qwen2_moe": model("qwen2_moe", moe_intermediate_size=16, shared_expert_intermediate_size=24, num_experts=6,
+                       num_experts_per_tok=2, decoder_sparse_step=2, rope_parameters=rope()),
+    "qwen3_moe": model("qwen3_moe", head_dim=12, moe_intermediate_size=16, num_experts=6, num_experts_per_tok=2,
+                       norm_topk_prob=True, mlp_only_layers=[1], rope_parameters=rope()),
+    "qwen3_next": model("qwen3_next", head_dim=16, layer_types=["linear_attention", "full_attention"] * 2,
+                        moe_intermediate_size=16, num_hidden_layers=4, shared_expert_intermediate_size=12,
+                        num_experts=4, num_experts_per_tok=2, **DELTA,
+                        rope_parameters=rope(partial_rotary_factor=0.25)),
+    "qwen3_5_text": model("qwen3_5_text", head_dim=32, layer_types=["linear_attention", "full_attention"],
+                          num_attention_heads=2, num_key_value_heads=1, num_hidden_layers=2, **DELTA,
+                          rope_parameters=rope(partial_rotary_factor=0.25, mrope_section=[2, 1, 1],
+                                               mrope_interleaved=True)),
+    "qwen3_5_moe_text": model("qwen3_5_moe_text", head_dim=32, num_attention_heads=2, num_key_value_heads=1,
+                              num_hidden_layers=4, moe_intermediate_size=12, shared_expert_intermediate_size=12,
+                              num_experts=4, num_experts_per_tok=2, **{**DELTA, "linear_conv_kernel_dim": 3},
+                              rope_parameters=rope(partial_rotary_factor=0.25, mrope_section=[2, 1, 1],
+                                                   mrope_interleaved=True)),
+    "glm4_moe": model("glm4_moe", head_dim=16, attention_bias=True, use_qk_norm=True, moe_intermediate_size=12,
+                      n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=2, n_group=2, topk_group=1,
+                      routed_scaling_factor=1.5, rope_parameters=rope(partial_rotary_factor=0.5)),
+    "minimax_m2": model("minimax_m2", head_dim=16, num_local_experts=6, num_experts_per_tok=2, intermediate_size=12,
+                        num_hidden_layers=2, rope_parameters=rope(partial_rotary_factor=0.5)),
+    "gpt_oss": model("gpt_oss", head_dim=16, num_local_experts=4, num_experts_per_tok=2, intermediate_size=12,
+                     sliding_window=10, rope_parameters=rope("yarn", truncate=False, **YARN)),
+    "granitemoe": model("granitemoe", intermediate_size=16, num_hidden_layers=2, num_local_experts=4,
+                        num_experts_per_tok=2, embedding_multiplier=3.0, attention_multiplier=0.4,
+                        residual_multiplier=0.45, logits_scaling=2.5, rope_parameters=rope()),
+    "ernie4_5_moe": model("ernie4_5_moe", moe_intermediate_size=12, moe_k=2, moe_num_experts=6,
+                          moe_num_shared_experts=2, rope_parameters=rope()),
+    "deepseek_v3": model("deepseek_v3", **LATENT, q_lora_rank=24, n_routed_experts=8, n_group=4, topk_group=2,
+                         first_k_dense_replace=1, routed_scaling_factor=2.5, rope_parameters=rope(
+                             "yarn", mscale=0.7, mscale_all_dim=1.0, **YARN)),
+    "deepseek_v3-plain": model("deepseek_v3", **LATENT, q_lora_rank=None, n_routed_experts=6, n_group=1, topk_group=1,
+                               num_hidden_layers=2, first_k_dense_replace=0, attention_bias=True,
+                               norm_topk_prob=False, rms_norm_eps=1e-3, rope_parameters=rope()),
+    "glm4_moe_lite": model("glm4_moe_lite", **LATENT, q_lora_rank=24, n_routed_experts=6, num_hidden_layers=2,
+                           rms_norm_eps=1e-3, rope_parameters=rope()),
+    "glm_moe_dsa": model("glm_moe_dsa", **LATENT, q_lora_rank=24, n_routed_experts=6, num_hidden_layers=2,
+                         first_k_dense_replace=1, index_topk=40, index_head_dim=16, index_n_heads=2,
+                         rope_parameters=rope()),
+    "ernie4_5": model("ernie4_5", head_dim=16, use_bias=True, rope_parameters=rope()),
+}
+
+if __name__ == "__main__":
+    for each in sys.argv[1:] or MODELS:
+        make(each, MODELS[each])

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A float tensor in one line.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "export/formats/pt_file.h"
+
+namespace oscar {
+
+inline FloatTensorPtr MakeTensor(std::vector<int64_t> shape, std::vector<float> values) {
+  return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
+}
+
+}  // namespace oscar
