@@ -177,10 +177,6 @@ __device__ inline void BarrierWait(uint32_t barrier, int parity) {
       "r"(parity)
       : "memory");
 }
-// This thread's arrival once what it asked for by CopyAsync so far is there.
-__device__ inline void BarrierArriveAfterCopies(uint32_t barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
 // Both sides 16-byte aligned, `bytes` a multiple of 16.
 __device__ inline void CopyBulk(uint32_t shared, const void* global, int bytes, uint32_t barrier) {
   asm volatile(

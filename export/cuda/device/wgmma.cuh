@@ -143,11 +143,6 @@ __device__ __forceinline__ void CopyTensor(void* shared, const CUtensorMap* map,
       : "memory");
 }
 
-// A map that will be used soon.
-__device__ __forceinline__ void PrefetchTensorMap(const CUtensorMap* map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(map));
-}
-
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
 }  // namespace oscar

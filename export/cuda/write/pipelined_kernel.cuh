@@ -78,21 +78,15 @@ class BlockFetcher {
     if (threadIdx.x % 32 == 0) {
       auto* fetched = reinterpret_cast<uint64_t*>(shared_ + Shared::kFetched + 8 * place_.slot);
       uint8_t* const stage = shared_ + Shared::kStages + place_.slot * kStageBytes<kDim>;
-      // The slot was written by threads, and is by the copy engine now.
-      if (place_.round > 0) FenceAsyncProxy();
+      FenceAsyncProxy();  // the slot was written by threads, and is by the copy engine now
 #pragma unroll
       for (int panel = 0; panel < kDim / 64; ++panel)
         CopyTensor(stage + panel * kPanelBytes + Warp() * (kTileTokens * 128), rows_, fetched,
                    64 * panel, head_, tile_.row);
-      TileNote& note =
-          reinterpret_cast<TileNote*>(shared_ + Shared::kNotes)[place_.slot * 4 + Warp()];
-      if (tile_.quantized != 0) CopyAsync4(SharedAddress(&note.page), PageOf(a_, tile_));
-      BarrierArriveAfterCopies(SharedAddress(fetched));
       const bool to_rows =
           tile_.tokens != 0 && (s_.rotated != nullptr || tile_.tokens != tile_.quantized);
-      note.record_offset = RecordOffset(a_, tile_, head_);
-      note.quantized = tile_.quantized;
-      note.index = to_rows ? index_ : -1;
+      reinterpret_cast<TileNote*>(shared_ + Shared::kNotes)[place_.slot * 4 + Warp()] = {
+          page_, RecordOffset(a_, tile_, head_), tile_.quantized, to_rows ? index_ : -1};
       BarrierExpect(SharedAddress(fetched), kTileTokens * 2 * kDim);
     }
     __syncwarp();
@@ -104,8 +98,10 @@ class BlockFetcher {
 
  private:
   __device__ static int Warp() { return static_cast<int>(threadIdx.x) / 32; }
+  // Its page comes while the block before is rotated.
   __device__ void FindTile() {
     tile_ = index_ < a_.tiles ? PrefillTile(a_, index_, cursor_) : TokenTile{};
+    if (tile_.quantized != 0) page_ = *PageOf(a_, tile_);
   }
 
   const WriteArguments& a_;
@@ -116,6 +112,7 @@ class BlockFetcher {
   RingPlace place_;
   int index_ = 0;  // of the next tile
   TokenTile tile_;
+  int page_ = 0;
   PrefillCursor cursor_;
 };
 
@@ -192,27 +189,19 @@ __device__ inline void QuantizeBlocks(const WriteArguments& a, const SideArgumen
   }
 }
 
-// All threads: makes the barriers, and asks for R.
+// One thread: makes the barriers, and asks for R.
 template <int kDim>
-__device__ inline void PreparePipeline(const CUtensorMap* rows, const CUtensorMap* rotation,
-                                       int row, uint8_t* shared) {
+__device__ inline void PreparePipeline(const CUtensorMap* rotation, int row, uint8_t* shared) {
   using Shared = PipelineShared<kDim>;
-  const int thread = static_cast<int>(threadIdx.x);
-  if (thread == 64) {
-    auto* there = reinterpret_cast<uint64_t*>(shared + Shared::kRotationThere);
-    BarrierInit(SharedAddress(there), 1);
-    FenceAsyncProxy();
-    BarrierExpect(SharedAddress(there), 2 * kDim * kDim);
-    for (int panel = 0; panel < kDim / 64; ++panel)
-      CopyTensor(shared + Shared::kRotation + panel * kDim * 128, rotation, there, 64 * panel, 0,
-                 row);
-  }
-  if (thread == 32) PrefetchTensorMap(rows);
-  if (thread < 3 * kSlots) {  // arrivals of four warps, and of what they copied
-    BarrierInit(SharedAddress(shared) + Shared::kFetched + 8 * thread, thread < kSlots ? 8 : 4);
-    FenceAsyncProxy();
-  }
-  __syncthreads();
+  for (int i = 0; i < 3 * kSlots; ++i)  // an arrival of each of four warps
+    BarrierInit(SharedAddress(shared) + Shared::kFetched + 8 * i, 4);
+  auto* there = reinterpret_cast<uint64_t*>(shared + Shared::kRotationThere);
+  BarrierInit(SharedAddress(there), 1);
+  FenceAsyncProxy();
+  BarrierExpect(SharedAddress(there), 2 * kDim * kDim);
+  for (int panel = 0; panel < kDim / 64; ++panel)
+    CopyTensor(shared + Shared::kRotation + panel * kDim * 128, rotation, there, 64 * panel, 0,
+               row);
 }
 
 template <uint32_t kRegisters>
@@ -237,15 +226,16 @@ __global__ void __launch_bounds__(kPipelineThreads, 1)
   const int rest = (a.tiles + 3) / 4 - static_cast<int>(blockIdx.x);
   const int blocks = (rest + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
   LaunchDependents();
-  const CUtensorMap* const rows = &maps.rows[values ? 1 : 0];
-  PreparePipeline<kDim>(rows, &maps.rotation[values ? 1 : 0],
-                        s.rotation_stride != 0 ? head * kDim : 0, shared);
+  if (threadIdx.x == 0)
+    PreparePipeline<kDim>(&maps.rotation[values ? 1 : 0], s.rotation_stride != 0 ? head * kDim : 0,
+                          shared);
+  __syncthreads();
   WaitForPreviousKernel();
   // Known to be the same in all lanes, or the compiler lets each product wait for the one before.
   const int group = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 128, 0);
   if (group == 0) {
     TakeRegisters<kRotatorRegisters>();
-    BlockFetcher<kDim> fetcher(a, s, rows, head, blocks, shared);
+    BlockFetcher<kDim> fetcher(a, s, &maps.rows[values ? 1 : 0], head, blocks, shared);
     RotateBlocks<kDim>(fetcher, blocks, shared);
   } else {
     GiveRegisters<kQuantizerRegisters>();

@@ -39,8 +39,8 @@ size_t CountWrong(const std::filesystem::path& model, const Json& expected, at::
     in_float.Finish();
     in_bfloat16.Finish();
     const bool exact = x.sizes().vec() == values.at("shape").get<std::vector<int64_t>>() &&
-                       ValueDigest(x.cpu()) == values.at("f32_sha256") &&
-                       ValueDigest(rounded.cpu()) == values.at("bf16_sha256");
+                       ValueDigest(x.cpu()) == values.at("f32_sha256").get<std::string>() &&
+                       ValueDigest(rounded.cpu()) == values.at("bf16_sha256").get<std::string>();
     wrong += exact ? 0 : 1;
   }
   return wrong;
