@@ -81,6 +81,10 @@ bool SameKeysAndValues(const LayerMoments& moments) {
          moments.key == moments.value;
 }
 
+Matrix JointCovariance(const Matrix& query, const Matrix& value) {
+  return query / query.trace() + value / value.trace();
+}
+
 LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
   // Keys of every head, values of every head, shared keys, shared values: solved on all cores, the
   // same bytes as one after the other.
@@ -91,10 +95,8 @@ LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
     value.push_back(moments.ValueCovariance(head, options.value_target));
   }
   if (SameKeysAndValues(moments)) {
-    for (size_t head = 0; head < heads; ++head) {
-      const Matrix joint = query[head] / query[head].trace() + value[head] / value[head].trace();
-      query[head] = value[head] = joint;
-    }
+    for (size_t head = 0; head < heads; ++head)
+      query[head] = value[head] = JointCovariance(query[head], value[head]);
   }
   const std::string keys = fmt::format("layer {}, key rotation", moments.layer_id);
   const std::string values = fmt::format("layer {}, value rotation", moments.layer_id);

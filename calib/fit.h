@@ -24,6 +24,8 @@ struct LayerFit {
 // Whether keys and values are the same rows, as the latents of latent attention are. They are
 // stored once, so they have one rotation, and one clip ratio.
 bool SameKeysAndValues(const LayerMoments& moments);
+// What both sides are fitted to then: each divided by its trace, and added.
+Matrix JointCovariance(const Matrix& query, const Matrix& value);
 
 // Throws NumericalError naming layer and head where a covariance has no usable eigenbasis. Where
 // keys and values are the same rows, both sides are fitted to the sum of the two covariances, each

@@ -9,11 +9,8 @@
 
 namespace oscar {
 
-OptionTable CalibrateTable(CalibrateOptions* options) {
+void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   CalibrationOptions& calibration = options->calibration;
-  OptionTable table("oscar-calibrate",
-                    "Fits the rotations that let a model keep its KV cache in 2 bits, and writes "
-                    "them as a verified artifact.");
   AddModelOption(table, &options->model);
   table.Add(&options->output,
             {.name = "output",
@@ -168,7 +165,15 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
                                       "artifacts and fit again (one artifact: refit)",
                               .scope = OptionScope::kRun,
                               .several = true});
+}
 
+OptionTable CalibrateTable(CalibrateOptions* options) {
+  OptionTable table("oscar-calibrate",
+                    "Fits the rotations that let a model keep its KV cache in 2 bits, and writes "
+                    "them as a verified artifact.");
+  AddCalibrateOptions(table, options);
+  table.Example("oscar-calibrate doctor Qwen/Qwen3-8B",
+                "what this model is, what will happen to it, what is missing");
   table.Example("oscar-calibrate Qwen/Qwen3-8B",
                 "calibrates on the built-in corpus and writes Qwen3-8B-oscar");
   table.Example("oscar-calibrate ./model --data prompts.jsonl -o out --device cpu",

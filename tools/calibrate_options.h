@@ -29,6 +29,7 @@ struct CalibrateOptions {
   CalibrationOptions calibration = {.automatic = {.enabled = true}};
 };
 
+void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options);
 OptionTable CalibrateTable(CalibrateOptions* options);
 
 }  // namespace oscar

@@ -39,15 +39,9 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
           {"auto_seconds", plan.auto_seconds}};
 }
 
-std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan) {
-  // Of a dump there are geometries alone.
-  ModelSpec geometries;
-  geometries.layers = input.source->layers();
-  const std::vector<std::string> layers =
-      DescribeLayers(input.model() == nullptr ? geometries : input.model()->loop().spec());
+std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& plan) {
   const bool dump = input.model() == nullptr;
   return fmt::format(
-      "layers            {}\n"
       "tokens            {} in {} documents\n"
       "device            {}, {}\n"
       "{:<18}{}\n"
@@ -56,8 +50,7 @@ std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan)
       "disk, running     {}\n"
       "disk, artifact    {}\n"
       "expected time     about {}{}, and no less than the reading of the {}\n",
-      fmt::join(layers, "\n                  "), input.num_tokens(),
-      input.source->sequence_lengths().size(), DescribeDevice(input.device),
+      input.num_tokens(), input.source->sequence_lengths().size(), DescribeDevice(input.device),
       ComputeDTypeName(input.dtype), dump ? "dump to read" : "weights to read",
       Bytes(plan.bytes_read), plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device),
       Bytes(plan.peak_host), Bytes(plan.disk_while_running), Bytes(plan.disk_artifact),
@@ -66,6 +59,16 @@ std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan)
                                           100 * plan.auto_seconds / plan.seconds)
                             : std::string(),
       dump ? "dump" : "weights");
+}
+
+std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan) {
+  // Of a dump there are geometries alone.
+  ModelSpec geometries;
+  geometries.layers = input.source->layers();
+  const std::vector<std::string> layers =
+      DescribeLayers(input.model() == nullptr ? geometries : input.model()->loop().spec());
+  return fmt::format("layers            {}\n{}", fmt::join(layers, "\n                  "),
+                     PlanNumbers(input, plan));
 }
 
 }  // namespace oscar

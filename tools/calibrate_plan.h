@@ -11,6 +11,8 @@
 
 namespace oscar {
 
+// A line for each number; PlanText begins with the layers.
+std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& plan);
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan);
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan);
 

@@ -10,6 +10,8 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <string_view>
+#include <utility>
 
 #include "calib/calibrate.h"
 #include "calib/layer_file.h"
@@ -26,6 +28,7 @@
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
 #include "tools/cli/text_table.h"
+#include "tools/doctor.h"
 
 namespace fs = std::filesystem;
 
@@ -334,10 +337,28 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   return {ExitCode::kDone, output.string()};
 }
 
+std::pair<CalibrationInput, CalibrationPlan> PlanOfModel(const CalibrateOptions& options,
+                                                         Log& log) {
+  const auto opened = std::make_shared<const ModelInput>(
+      OpenModelInput(options.model, options.data, log, /*planning=*/true));
+  const CalibrationInput input = OfModel(options, opened).input;
+  CheckCalibration(input);
+  return {input, PlanCalibration(input)};
+}
+
 }  // namespace
 }  // namespace oscar
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "doctor") {
+    oscar::DoctorOptions doctor;
+    return oscar::RunVerbs(
+        argc, argv,
+        {.command = "oscar-calibrate",
+         .summary = "",
+         .verbs = {oscar::DoctorVerb(&doctor, {argv + 2, argv + argc}, oscar::PlanOfModel)},
+         .notes = ""});
+  }
   oscar::CalibrateOptions options;
   return oscar::RunCommand(
       argc, argv, oscar::CalibrateTable(&options),

@@ -88,4 +88,12 @@ void AppendSequence(std::span<const ComponentKind<Step>> table, const Json& comp
   }
 }
 
+// The types of a table, for documentation.
+template <class Step>
+std::vector<std::string_view> TypesOf(std::span<const ComponentKind<Step>> table) {
+  std::vector<std::string_view> types;
+  for (const ComponentKind<Step>& kind : table) types.push_back(kind.type);
+  return types;
+}
+
 }  // namespace oscar

@@ -12,6 +12,7 @@
 #include "capture/files/utf8.h"
 #include "capture/text/byte_alphabet.h"
 #include "capture/text/pattern.h"
+#include "capture/text/tokenizer_components.h"
 
 namespace oscar {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "capture/files/utf8.h"
 #include "capture/text/pattern.h"
+#include "capture/text/tokenizer_components.h"
 #include "linalg/check.h"
 
 namespace oscar {

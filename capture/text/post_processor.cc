@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "capture/files/quote.h"
+#include "capture/text/tokenizer_components.h"
 
 namespace oscar {
 namespace {

@@ -9,6 +9,7 @@
 #include "capture/files/utf8.h"
 #include "capture/text/pattern.h"
 #include "capture/text/split_step.h"
+#include "capture/text/tokenizer_components.h"
 
 namespace oscar {
 namespace {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "calib/fit.h"
 #include "calib/moments_file.h"
 #include "calib/options.h"
 #include "export/artifact/artifact_format.h"
@@ -103,6 +104,8 @@ MomentCheck CheckRotationsFitMoments(const Artifact& artifact) {
     for (int64_t head = 0; head < moments.num_kv_heads && HasEigenvectors(composition); ++head) {
       if (!moments.query.empty()) query.push_back(moments.QueryCovariance(head));
       if (has_value) value.push_back(moments.ValueCovariance(head, target));
+      if (!query.empty() && !value.empty() && SameKeysAndValues(moments))
+        query.back() = value.back() = JointCovariance(query.back(), value.back());
     }
     const auto mean = [](const std::vector<Matrix>& heads) {
       return heads.empty() ? std::vector<Matrix>() : std::vector<Matrix>{MeanOverHeads(heads)};

@@ -65,12 +65,12 @@ void WriteFile(const fs::path& from, const fs::path& to, const EditsByName& edit
   writer.Commit();
 }
 
-// Configuration and tokenizer, but no weights: those are in the files that were written.
+// Configuration and tokenizer, but no weights: those are in the files that were written. An earlier
+// kFoldFile among them is written over.
 bool IsSideFile(const fs::directory_entry& entry) {
   static const std::set<std::string> extensions = {".json", ".jinja", ".model", ".txt",
                                                    ".tiktoken"};
-  return entry.is_regular_file() && extensions.contains(entry.path().extension().string()) &&
-         entry.path().filename() != kFoldFile;
+  return entry.is_regular_file() && extensions.contains(entry.path().extension().string());
 }
 
 }  // namespace

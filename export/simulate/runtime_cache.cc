@@ -19,6 +19,7 @@
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/runtime_choice.h"
 #include "linalg/error.h"
+#include "linalg/llama_q2_codec.h"
 
 namespace oscar {
 namespace {
@@ -106,12 +107,27 @@ struct LayerSides {
   at::Tensor pair_scale;
 };
 
+// Whether heads of that dimension are whole blocks where the runtime stores blocks.
+bool CodecTakes(const RuntimeSpec& runtime, int64_t dim) {
+  return runtime.flush.codec != RowCodec::kLlamaQ2 || dim % LlamaQ2GroupSize(dim) == 0;
+}
+
+bool CodecTakes(const RuntimeSpec& runtime, const AttentionSpec& spec) {
+  return CodecTakes(runtime, spec.head_dim) && CodecTakes(runtime, spec.v_head_dim);
+}
+
 LayerSides FittedSides(const RuntimeSpec& runtime, const MethodContext& context,
                        size_t layer_index) {
   const StoredLayer& layer = context.Stored(layer_index);
   const AttentionSpec& spec = context.layers()[layer_index].attention;
   const StoredSide& k = runtime.per_head ? layer.k : SharedSide(layer.k, layer.k_shared);
   const StoredSide& v = runtime.per_head ? layer.v : SharedSide(layer.v, layer.v_shared);
+  if (!CodecTakes(runtime, spec)) {
+    throw InputError(fmt::format(
+        "layer {}: {} stores heads in blocks of {} values, and these have "
+        "{} and {}",
+        layer.layer_id, runtime.runtime, kLlamaQ2SigmaValues, spec.head_dim, spec.v_head_dim));
+  }
   const int64_t wanted = runtime.per_head ? spec.num_kv_heads : 1;
   if (k.num_rotations != wanted || v.num_rotations != wanted) {
     throw InputError(fmt::format(
@@ -201,6 +217,9 @@ CacheCost Cost(const RuntimeSpec& runtime, const MethodContext& context, int64_t
 }
 
 bool IsAvailable(const RuntimeSpec& runtime, const MethodContext& context) {
+  for (const LayerSpec& layer : context.layers()) {
+    if (!CodecTakes(runtime, layer.attention)) return false;
+  }
   if (runtime.chosen) return CarriesChoice(runtime, context);
   const StoredLayer& layer = context.Stored(0);
   const int64_t heads = context.layers()[0].attention.num_kv_heads;

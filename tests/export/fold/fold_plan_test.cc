@@ -103,18 +103,35 @@ TEST(FoldPlan, TakesTheChosenScalesOfEachLayer) {
   }
 }
 
-// Norm weights have one set. The sample's choice has one for each head, so a norm refuses it.
+// Norm weights have one set, which the choice holds once for each head. Sets that differ cannot
+// have been chosen for such a model.
 TEST(FoldPlan, ChosenScalesOfANormAreOneSet) {
-  const fs::path path = ChosenArtifact("norm", true);
-  const Artifact artifact = Artifact::Open(path);
-  const ModelSpec spec = Model({0, 1}, true);
-  const Checkpoint checkpoint = Checkpoint::Open(WriteWeights(path.parent_path() / "model", spec));
-  const FoldPlan plan = PlanFold(artifact, checkpoint, spec, {});
-  EXPECT_EQ(plan.layers[0].key_scales.size(), 2U);
-  EXPECT_THROW(WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record,
-                                     path.parent_path() / "folded"),
-               UsageError);
-  EXPECT_FALSE(fs::exists(path.parent_path() / "folded"));
+  const ModelSpec spec = Model({0}, true);
+  for (const bool same : {true, false}) {
+    const fs::path scratch = TestScratch(same ? "fold_plan_norm" : "fold_plan_norms");
+    const KeyRecipe scaled{.kind = KeyTransformKind::kPairScaled};
+    WriteChosenArtifact(scratch / "artifact", {{.keys = scaled, .values = {}}}, {}, [&](int id) {
+      LayerMoments moments = SampleMoments(id, 60, 4);
+      for (auto* sums : {&moments.query, &moments.key, &moments.key_sum}) {
+        const auto middle = sums->begin() + std::ssize(*sums) / 2;
+        if (same) std::copy(sums->begin(), middle, middle);
+      }
+      return moments;
+    });
+    const Artifact artifact = Artifact::Open(scratch / "artifact");
+    const Checkpoint checkpoint = Checkpoint::Open(WriteWeights(scratch / "model", spec));
+    const FoldPlan plan = PlanFold(artifact, checkpoint, spec, {});
+    EXPECT_EQ(plan.layers[0].key_scales.size(), same ? 1U : 2U);
+    const auto write = [&] {
+      WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record, scratch / "folded");
+    };
+    if (same) {
+      EXPECT_NO_THROW(write());
+    } else {
+      EXPECT_THROW(write(), UsageError);
+    }
+    EXPECT_EQ(fs::exists(scratch / "folded"), same);
+  }
 }
 
 TEST(FoldPlan, MakesScalesOfUncentredMomentsWhereNoneWereChosen) {
@@ -174,7 +191,12 @@ TEST(FoldPlan, RefusesWhatCannotBeFolded) {
   other.layers[1].attention.v_head_dim = 8;
   EXPECT_THROW(PlanFold(Artifact::Open(scratch / "artifact"), checkpoint, other, {}), InputError);
   fs::remove(scratch / "artifact" / kMomentsFile);
-  EXPECT_THROW(PlanFold(Artifact::Open(scratch / "artifact"), checkpoint, spec, {}), InputError);
+  try {
+    PlanFold(Artifact::Open(scratch / "artifact"), checkpoint, spec, {});
+    ADD_FAILURE() << "folded without moments";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("imported"), std::string::npos) << error.what();
+  }
   // One tensor in two layers cannot have the scales of both; one that is missing, none.
   const std::vector<LayerFold> layers(2, LayerFold{{Vector::Constant(8, 2)}, {}});
   ModelSpec shared = spec, missing = spec;

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// oscar-calibrate doctor on whole, bare and broken model directories: every reason at once, and a
+// command that works when it is pasted.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+ProgramExit Doctor(const fs::path& model, ProgramStrings more = {}) {
+  more.insert(more.begin(), {"doctor", model.string(), "--device", "cpu"});
+  return RunProgram(OSCAR_CALIBRATE, more);
+}
+
+bool Says(const ProgramExit& result, const std::string& text) {
+  return result.out.find(text) != std::string::npos;
+}
+
+// A copy of the bundled model with its config.json changed.
+fs::path CopyOfTiny(const std::string& name, const std::function<void(Json& config)>& change) {
+  const fs::path directory = TestScratch(name);
+  fs::copy(TestData("tiny-qwen3"), directory, fs::copy_options::overwrite_existing);
+  Json config = ReadJsonFile((directory / "config.json").string());
+  change(config);
+  std::ofstream(directory / "config.json") << config.dump();
+  return directory;
+}
+
+void EditJson(const fs::path& path, const std::function<void(Json& json)>& change) {
+  Json json = ReadJsonFile(path.string());
+  change(json);
+  std::ofstream(path) << json.dump();
+}
+
+TEST(Doctor, SaysWhatTheBundledModelIsAndWhatComesNext) {
+  const fs::path model = TestData("tiny-qwen3");
+  const ProgramExit result = Doctor(model, {"--tokens", "4000", "-o", "never-made"});
+  EXPECT_EQ(result.code, 0) << result.all();
+  for (const char* text : {"qwen3, 4 layers (4 with a KV cache)", "KV heads, head_dim",
+                           "default theta=", "queries and keys are normed", "BF16", "BPE, ",
+                           "4000 in ", "weights to read", "disk, artifact", "--to sglang"})
+    EXPECT_TRUE(Says(result, text)) << text << "\n" << result.out;
+  EXPECT_FALSE(Says(result, "cannot be calibrated")) << result.out;
+  // The next command repeats the options, and is one.
+  const std::string next =
+      "oscar-calibrate " + model.string() + " --device cpu --tokens 4000 -o never-made\n";
+  EXPECT_TRUE(Says(result, next)) << result.out;
+  EXPECT_FALSE(fs::exists("never-made"));
+}
+
+TEST(Doctor, PlansWhatThereIsOnlyAConfigurationOf) {
+  struct Release {
+    const char* name;
+    std::vector<std::string> texts;
+  };
+  const Release releases[] = {
+      {"GLM-4.7", {"glm4_moe, 92 layers", "89 x 160 experts, 8 a token", "--to sglang-oct"}},
+      {"Qwen3-235B-A22B", {"94 x 128 experts", "--to folded-checkpoint\n"}},
+      {"DeepSeek-V3",
+       {"over a latent of 512", "fp8", "refused for latent attention (MLA)", " --no-auto\n"}},
+      {"gpt-oss-120b",
+       {"attention sinks", "mxfp4", "--to folded-checkpoint is refused: weights are quantized",
+        "--kernels is refused: attention sinks"}},
+      {"Gemma-4-12B",
+       {"40 x 16 query heads", "8 x 16 query heads", "--to folded-checkpoint is refused: layer"}}};
+  for (const Release& release : releases) {
+    const auto started = std::chrono::steady_clock::now();
+    const ProgramExit result = Doctor(TestData(std::string("configs/") + release.name));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+    EXPECT_EQ(result.code, 0) << release.name << ": " << result.all();
+    EXPECT_LT(took.count(), 30) << release.name;
+    for (const std::string& text : release.texts)
+      EXPECT_TRUE(Says(result, text)) << release.name << ": " << text << "\n" << result.out;
+    for (const char* text : {"- the weights: model.safetensors", "- tokenizer.json", "hf download",
+                             "weights to read", "peak host memory"})
+      EXPECT_TRUE(Says(result, text)) << release.name << ": " << text << "\n" << result.out;
+  }
+}
+
+TEST(Doctor, ListsEveryReasonOfABrokenDirectory) {
+  const fs::path broken = CopyOfTiny("doctor_broken", [](Json& config) {
+    config["hidden_act"] = "relu6";
+    config["unheard_of"] = 3;
+    config["also_unheard_of"] = true;
+    config["rope_scaling"] = {{"rope_type", "spiral"}, {"factor", 2.0}};
+    config.erase("rope_parameters");
+    config["rope_theta"] = 10000.0;
+    config["num_hidden_layers"] = 5;  // and so the tensors of one layer are missing
+    config["quantization_config"] = {{"quant_method", "bitsandbytes"}};
+  });
+  EditJson(broken / "tokenizer.json", [](Json& json) {
+    json["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
+    json["decoder"] = {{"type", "CTC"}};
+  });
+  EditJson(broken / "tokenizer_config.json",
+           [](Json& json) { json["chat_template"] = "{% for m in messages %}{{ m }}"; });
+  const ProgramExit result = Doctor(broken);
+  EXPECT_EQ(result.code, 3) << result.all();
+  for (const char* reason : {"hidden_act", "unheard_of is an unknown field", "also_unheard_of",
+                             "rope_scaling: rope_type", "bitsandbytes",
+                             "model.layers.4.self_attn.q_proj.weight is missing", "UnicodeScripts",
+                             "\"CTC\"", "chat_template"})
+    EXPECT_TRUE(Says(result, reason)) << reason << "\n" << result.out;
+  EXPECT_FALSE(Says(result, "Next")) << result.out;
+
+  const ProgramExit json = Doctor(broken, {"--json"});
+  EXPECT_EQ(json.code, 3);
+  const Json report = ParseStrictJson(json.out, "doctor --json");
+  EXPECT_FALSE(report.at("supported").get<bool>());
+  EXPECT_GE(report.at("reasons").size(), 10u) << json.out;
+}
+
+TEST(Doctor, KnowsWhatIsMissingOfAModel) {
+  const fs::path fields = CopyOfTiny("doctor_fields", [](Json& config) {
+    for (const char* key : {"hidden_size", "num_attention_heads", "intermediate_size"})
+      config.erase(key);
+  });
+  const ProgramExit result = Doctor(fields);
+  EXPECT_EQ(result.code, 3) << result.all();
+  for (const char* key :
+       {"hidden_size is missing", "num_attention_heads is missing", "intermediate_size is missing"})
+    EXPECT_TRUE(Says(result, key)) << key << "\n" << result.out;
+
+  const fs::path shards = CopyOfTiny("doctor_shards", [](Json&) {});
+  fs::remove(shards / "model.safetensors");
+  const Json map = {{"a", "model-1.safetensors"}, {"b", "model-2.safetensors"}};
+  std::ofstream(shards / "model.safetensors.index.json") << Json{{"weight_map", map}}.dump();
+  fs::create_symlink("nowhere", shards / "tokenizer.model");
+  const ProgramExit lost = Doctor(shards);
+  EXPECT_EQ(lost.code, 3) << lost.all();
+  for (const char* text : {"model-1.safetensors", "model-2.safetensors", "tokenizer.model: a link"})
+    EXPECT_TRUE(Says(lost, text)) << text << "\n" << lost.out;
+
+  const fs::path no_text = CopyOfTiny("doctor_no_text", [](Json&) {});
+  fs::remove(no_text / "tokenizer.json");
+  const ProgramExit ids = Doctor(no_text);
+  EXPECT_EQ(ids.code, 0) << ids.all();
+  EXPECT_TRUE(Says(ids, "- tokenizer.json")) << ids.out;
+  EXPECT_TRUE(Says(ids, "--data INPUT_IDS.jsonl")) << ids.out;
+
+  EXPECT_EQ(Doctor("no/such directory").code, 3);
+}
+
+TEST(Doctor, AnUnknownFieldIsOneOptionAway) {
+  const fs::path model =
+      CopyOfTiny("doctor_unknown", [](Json& config) { config["unheard_of"] = 3; });
+  const ProgramExit refused = Doctor(model);
+  EXPECT_EQ(refused.code, 3) << refused.all();
+  EXPECT_TRUE(Says(refused, model.string() + " --device cpu --allow-unknown-config\n"))
+      << refused.out;
+  EXPECT_EQ(Doctor(model, {"--allow-unknown-config"}).code, 0);
+}
+
+// After a family, a weight format or a part of tokenizers was added:
+//   oscar-calibrate doctor --tables --into README.md
+TEST(Doctor, TheReadmeHasTheTablesOfTheCode) {
+  const ProgramExit tables = RunProgram(OSCAR_CALIBRATE, {"doctor", "--tables"});
+  ASSERT_EQ(tables.code, 0) << tables.all();
+  for (const char* name : {"qwen3_next", "deepseek_v3", "compressed-tensors", "Metaspace", "NFKC"})
+    EXPECT_TRUE(Says(tables, name)) << name << "\n" << tables.out;
+  const std::string readme = ReadText(OSCAR_README);
+  const std::string begin = "<!-- oscar-calibrate doctor --tables: begin -->\n",
+                    end = "<!-- oscar-calibrate doctor --tables: end -->\n";
+  EXPECT_NE(readme.find(begin + tables.out + end), std::string::npos)
+      << "run: oscar-calibrate doctor --tables --into README.md";
+
+  const fs::path page = TestScratch("doctor_tables") / "page.md";
+  std::ofstream(page) << "before\n" << begin << "old\n" << end << "after\n";
+  EXPECT_EQ(RunProgram(OSCAR_CALIBRATE, {"doctor", "--tables", "--into", page.string()}).code, 0);
+  EXPECT_EQ(ReadText(page), "before\n" + begin + tables.out + end + "after\n");
+  std::ofstream(page) << "no marks\n";
+  EXPECT_EQ(RunProgram(OSCAR_CALIBRATE, {"doctor", "--tables", "--into", page.string()}).code, 3);
+}
+
+}  // namespace
+}  // namespace oscar

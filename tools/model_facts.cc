@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model in words, and what an artifact of it can be used for: parts of model_doctor.h. Trap: what
+// is refused here is refused by the commands themselves; a command that learns it is to be changed
+// here too.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "calib/auto_options.h"
+#include "capture/model/describe_layers.h"
+#include "tools/model_doctor.h"
+
+namespace oscar {
+namespace {
+
+template <class Predicate>
+bool AnyCached(const ModelSpec& spec, const Predicate& predicate) {
+  return std::ranges::any_of(spec.layers,
+                             [&](const LayerSpec& layer) { return predicate(layer.attention); });
+}
+
+// What the geometry does not say.
+std::vector<std::string> SpecialFacts(const ModelSpec& spec) {
+  std::vector<std::string> facts;
+  const auto add = [&](bool holds, std::string text) {
+    if (holds) facts.push_back(std::move(text));
+  };
+  using Attention = const AttentionSpec&;
+  add(spec.tied_head, "head and embedding are one tensor");
+  add(AnyCached(spec, [](Attention a) { return a.qk_norm; }), "queries and keys are normed");
+  add(AnyCached(spec, [](Attention a) { return a.v_norm.exists(); }), "values are normed");
+  add(AnyCached(spec, [](Attention a) { return a.v_from_k; }),
+      "values come out of the projection of keys");
+  add(AnyCached(spec, [](Attention a) { return a.softcap != 0; }), "a soft cap on attention");
+  add(AnyCached(spec, [](Attention a) { return !a.sinks.empty(); }), "attention sinks");
+  add(AnyCached(spec, [](Attention a) { return a.gated; }), "gated attention");
+  add(AnyCached(spec, [](Attention a) { return a.rope.kind == RopeKind::kNone; }),
+      "layers without a rotary embedding");
+  add(spec.logit_softcap != 0, "a soft cap on logits");
+  add(spec.per_layer_inputs.has_value(), "embeddings for each layer");
+  add(std::ranges::any_of(spec.layers, &LayerSpec::parallel),
+      "attention and MLP see the same input");
+  add(!spec.skipped_prefixes.empty(), "other modalities and prediction layers are skipped by name");
+  return facts;
+}
+
+}  // namespace
+
+std::vector<Fact> SpecFacts(const ModelSpec& spec) {
+  std::vector<Fact> facts;
+  facts.emplace_back(
+      "family", fmt::format("{}, {} layers ({} with a KV cache), hidden size {}, vocabulary of {}, "
+                            "up to {} positions",
+                            spec.model_type, AllLayers(spec).size(), spec.layers.size(),
+                            spec.hidden_size, spec.vocab_size, spec.max_positions));
+  facts.emplace_back("layers", fmt::format("{}", fmt::join(DescribeLayers(spec), "\n")));
+  facts.emplace_back("rope", spec.rope_description);
+  if (const auto special = SpecialFacts(spec); !special.empty())
+    facts.emplace_back("special", fmt::format("{}", fmt::join(special, "\n")));
+  return facts;
+}
+
+std::vector<Fact> UseFacts(const ModelSpec& spec, bool quantized) {
+  const bool latent = AnyCached(spec, [](const AttentionSpec& a) { return a.latent.has_value(); });
+  if (latent) {
+    return {{"validation", "refused: the cache of latent attention (MLA) is not simulated"},
+            {"export",
+             "rotations.safetensors, the rotation of each layer's latent; --to sglang and "
+             "--to folded-checkpoint are refused for latent attention (MLA)"}};
+  }
+  std::vector<std::string> runtimes;
+  for (const ConsumerRules& rules : AllConsumers()) runtimes.emplace_back(rules.name);
+  std::string fold = quantized ? "weights are quantized" : "";
+  for (const LayerSpec& layer : spec.layers) {
+    if (!fold.empty()) break;
+    if (const std::string why = WhyNotFoldable(layer.attention); !why.empty())
+      fold = fmt::format("layer {}: {}", layer.layer_id, why);
+  }
+  const bool caps = AnyCached(spec, [](const AttentionSpec& a) { return a.softcap != 0; });
+  const bool sinks = AnyCached(spec, [](const AttentionSpec& a) { return !a.sinks.empty(); });
+  return {
+      {"choices for", fmt::format("--for {}", fmt::join(runtimes, ", "))},
+      {"export", "--to sglang, --to sglang-oct\n" +
+                     (fold.empty() ? std::string("--to folded-checkpoint")
+                                   : fmt::format("--to folded-checkpoint is refused: {}", fold))},
+      {"validation", caps || sinks
+                         ? fmt::format("all methods; --kernels is refused: {}",
+                                       caps ? "a soft cap on attention" : "attention sinks")
+                         : std::string("all methods; --kernels where there is a GPU")}};
+}
+
+}  // namespace oscar

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is supported, as a table for the README, made of the tables the code itself works by. Trap:
+// the README's text between the two marks is replaced whenever it is made anew.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+inline constexpr std::string_view kSupportBegin =
+    "<!-- oscar-calibrate doctor --tables: begin -->\n";
+inline constexpr std::string_view kSupportEnd = "<!-- oscar-calibrate doctor --tables: end -->\n";
+
+std::string SupportTables();
+
+// The text of `page` with the tables between its marks. InputError naming the file if it does not
+// hold each mark once, in order.
+std::string WithSupportTables(const std::filesystem::path& page);
+
+}  // namespace oscar
