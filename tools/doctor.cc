@@ -113,9 +113,10 @@ std::string NextCommand(const DoctorOptions& options, const OptionTable& table,
   if (command.starts_with(kVerb)) command = "oscar-calibrate" + command.substr(kVerb.size());
   if (diagnosis.supported()) {
     if (no_auto) command += " --no-auto";
-    if (!diagnosis.has_tokenizer && options.calibrate.data.data.empty())
-      command += " --data INPUT_IDS.jsonl";
-    if (diagnosis.has_weights) return command;
+    if (diagnosis.has_weights) {
+      const bool needs_ids = !diagnosis.has_tokenizer && options.calibrate.data.data.empty();
+      return command + (needs_ids ? " --data INPUT_IDS.jsonl" : "");
+    }
     const auto id = ParseHubId(diagnosis.location.id);
     const std::string directory = diagnosis.location.directory.string();
     return !diagnosis.location.revision.empty() && id

@@ -69,31 +69,43 @@ class ConfigDoctor {
   }
 
   bool repaired() const { return !blamed_.empty(); }
+  bool invented_sizes() const { return !put_in_.empty(); }
 
  private:
   bool Repair(const ConfigFieldError& error, std::vector<std::string>& reasons) {
-    if (!blamed_.insert(error.where() + ": " + error.key()).second) return false;
     Json* object = FindObject(config_, what_, error.where(), error.key());
     const bool is_there = object != nullptr && object->contains(error.key());
     const std::string_view text = error.what();
-    // Sizes that were put in contradict others; a value that is refused for itself stays refused.
-    if (put_in_ && is_there && text.find("is not implemented") == text.npos) return false;
+    // A value that is refused for itself stays refused beside sizes that were put in.
+    const bool contradiction =
+        !put_in_.empty() && is_there && text.find("is not implemented") == text.npos;
+    if (contradiction) return EnlargePutIn();
+    if (!blamed_.insert(error.where() + ": " + error.key()).second) return false;
     reasons.emplace_back(text);
     if (object == nullptr) return false;
     if (is_there) {
+      // What was put into it would go with it.
+      if (!put_in_.empty() && object->at(error.key()).is_structured()) return false;
       object->erase(error.key());
     } else {
-      (*object)[error.key()] = 1;
-      put_in_ = true;
+      put_in_.push_back(&((*object)[error.key()] = kSmall));  // stays where it is in a map
     }
     return true;
   }
 
+  // Many sizes must be multiples of others.
+  bool EnlargePutIn() {
+    if (*put_in_.back() != kSmall) return false;
+    for (Json* value : put_in_) *value = kManyDivisors;
+    return true;
+  }
+
+  static constexpr int kSmall = 1, kManyDivisors = 5040;
   Json config_;
   std::string what_;
   const Checkpoint* checkpoint_;
   std::set<std::string> blamed_;
-  bool put_in_ = false;
+  std::vector<Json*> put_in_;  // values of fields that were missing
 };
 
 void EraseQuantization(Json& config) {
@@ -114,10 +126,9 @@ class ModelDoctor {
   void Run() {
     CheckLinks();
     ReadConfig();
-    if (config_.is_null()) return;
-    ReadQuantization();
+    if (!config_.is_null()) ReadQuantization();
     OpenWeights();
-    ReadSpec();
+    if (!config_.is_null()) ReadSpec();
     DescribeWeights();
   }
 
@@ -253,7 +264,11 @@ class ModelDoctor {
                         what, field));
       }
     }
-    CheckStoredTensors(doctor.repaired());
+    if (doctor.invented_sizes()) {
+      result_.spec.reset();
+    } else {
+      CheckStoredTensors(doctor.repaired());
+    }
   }
 
   // Of a repaired configuration shapes and numbers of layers are doubtful, missing names less so.

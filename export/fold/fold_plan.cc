@@ -133,13 +133,8 @@ FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const 
         "from, and quantize the result",
         checkpoint.directory().string(), checkpoint.quantization().method()));
   }
-  const auto path = artifact.directory() / kMomentsFile;
-  if (!std::filesystem::exists(path)) {
-    throw InputError(fmt::format("{}: has no {}, from which the scales are made; it was imported",
-                                 artifact.directory().string(), kMomentsFile));
-  }
   CheckFoldable(spec);
-  const MomentsReader reader(path);
+  const MomentsReader reader(artifact.directory() / kMomentsFile);
   const FoldScales source = Resolved(artifact, spec, options.scales);
   FoldPlan plan;
   Json layers = Json::array();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-calibrate doctor on whole, bare and broken model directories: every reason at once, and a
-// command that works when it is pasted.
+// oscar-calibrate doctor on whole, bare and broken model directories: every reason at once, and the
+// command that comes next.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -32,7 +32,8 @@ bool Says(const ProgramExit& result, const std::string& text) {
 // A copy of the bundled model with its config.json changed.
 fs::path CopyOfTiny(const std::string& name, const std::function<void(Json& config)>& change) {
   const fs::path directory = TestScratch(name);
-  fs::copy(TestData("tiny-qwen3"), directory, fs::copy_options::overwrite_existing);
+  fs::copy(TestData("tiny-qwen3"), directory,
+           fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   Json config = ReadJsonFile((directory / "config.json").string());
   change(config);
   std::ofstream(directory / "config.json") << config.dump();
@@ -51,10 +52,10 @@ TEST(Doctor, SaysWhatTheBundledModelIsAndWhatComesNext) {
   EXPECT_EQ(result.code, 0) << result.all();
   for (const char* text : {"qwen3, 4 layers (4 with a KV cache)", "KV heads, head_dim",
                            "default theta=", "queries and keys are normed", "BF16", "BPE, ",
-                           "4000 in ", "weights to read", "disk, artifact", "--to sglang"})
+                           " documents\n", "weights to read", "disk, artifact", "--to sglang"})
     EXPECT_TRUE(Says(result, text)) << text << "\n" << result.out;
   EXPECT_FALSE(Says(result, "cannot be calibrated")) << result.out;
-  // The next command repeats the options, and is one.
+  // The next command repeats the options.
   const std::string next =
       "oscar-calibrate " + model.string() + " --device cpu --tokens 4000 -o never-made\n";
   EXPECT_TRUE(Says(result, next)) << result.out;
@@ -127,11 +128,12 @@ TEST(Doctor, KnowsWhatIsMissingOfAModel) {
   const fs::path fields = CopyOfTiny("doctor_fields", [](Json& config) {
     for (const char* key : {"hidden_size", "num_attention_heads", "intermediate_size"})
       config.erase(key);
+    config["unheard_of"] = 3;
   });
   const ProgramExit result = Doctor(fields);
   EXPECT_EQ(result.code, 3) << result.all();
-  for (const char* key :
-       {"hidden_size is missing", "num_attention_heads is missing", "intermediate_size is missing"})
+  for (const char* key : {"hidden_size is missing", "num_attention_heads is missing",
+                          "intermediate_size is missing", "unheard_of is an unknown field"})
     EXPECT_TRUE(Says(result, key)) << key << "\n" << result.out;
 
   const fs::path shards = CopyOfTiny("doctor_shards", [](Json&) {});
