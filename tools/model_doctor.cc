@@ -44,6 +44,16 @@ Json* FindObject(Json& config, std::string_view what, std::string_view where,
   return object;
 }
 
+// With the kind of a rotary embedding go the settings that only this kind has.
+void EraseField(Json& object, const std::string& key) {
+  object.erase(key);
+  if (key != "rope_type" && key != "type") return;
+  Json kept = Json::object();
+  for (const char* any_kind : {"rope_theta", "partial_rotary_factor"})
+    if (object.contains(any_kind)) kept[any_kind] = object[any_kind];
+  object = std::move(kept);
+}
+
 // The spec of a configuration, whatever is wrong with it: a field that is refused is taken out, one
 // that is missing put in, and the rest is read again. What follows from such repairs alone is no
 // reason of its own.
@@ -84,9 +94,10 @@ class ConfigDoctor {
     reasons.emplace_back(text);
     if (object == nullptr) return false;
     if (is_there) {
-      // What was put into it would go with it.
-      if (!put_in_.empty() && object->at(error.key()).is_structured()) return false;
-      object->erase(error.key());
+      // What was put into it, or beside it, would go with it.
+      const bool takes_others = object->at(error.key()).is_structured() || object != &config_;
+      if (!put_in_.empty() && takes_others) return false;
+      EraseField(*object, error.key());
     } else {
       put_in_.push_back(&((*object)[error.key()] = kSmall));  // stays where it is in a map
     }
