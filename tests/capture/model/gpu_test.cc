@@ -58,12 +58,15 @@ TEST(Gpu, FamiliesAgreeWithGoldenValues) {
     EXPECT_LT(exact.worst, 2e-5) << name << " " << exact.worst_name;
     run.dtype = at::kBFloat16;
     const GoldenErrors rounded = CompareWithGolden(entry.path(), run);
+    run.device = at::kCPU;
+    const GoldenErrors on_cpu = CompareWithGolden(entry.path(), run);
     const ModelSpec spec = ReadModelSpec(entry.path());
     const bool experts = std::ranges::any_of(
         AllLayers(spec), [](const LayerSpec* layer) { return layer->experts.has_value(); });
-    // Where a token may choose another expert, bfloat16 says little.
+    // Rounding costs some of these small random models 12 %, on any device. Where a token may
+    // choose another expert, bfloat16 says little.
     if (!experts) {
-      EXPECT_LT(rounded.worst, 0.06) << name << " " << rounded.worst_name;
+      EXPECT_LT(rounded.worst, 1.5 * on_cpu.worst + 0.01) << name << " " << rounded.worst_name;
     }
     std::cout << "[   gpu    ] " << name << ": f32 worst " << exact.worst << ", bf16 worst "
               << rounded.worst << "\n";
