@@ -24,7 +24,7 @@ constexpr std::string_view kNames[] = {
 
 const RowGeometry kOdd = {.head_dim = 96, .v_head_dim = 80, .sequences = 1, .tokens = 700};
 
-double RelativeError(const at::Tensor& y, const at::Tensor& x) {
+double RootRelativeError(const at::Tensor& y, const at::Tensor& x) {
   const at::Tensor exact = x.to(y.scalar_type());
   return ((y - exact).square().sum() / exact.square().sum()).sqrt().item<double>();
 }
@@ -41,8 +41,8 @@ TEST(TokenBlockMethods, StoreRowsOfAnyHead) {
     EXPECT_EQ(stored.quantized.k.sizes(), sides.k.sizes());
     EXPECT_EQ(stored.quantized.v.sizes(), sides.v.sizes());
     EXPECT_FALSE(stored.exact.k.defined() || cache.queries);
-    for (const double error :
-         {RelativeError(stored.quantized.k, sides.k), RelativeError(stored.quantized.v, sides.v)}) {
+    for (const double error : {RootRelativeError(stored.quantized.k, sides.k),
+                               RootRelativeError(stored.quantized.v, sides.v)}) {
       EXPECT_GT(error, 0.005);
       EXPECT_LT(error, 0.9);
     }
