@@ -24,7 +24,7 @@ for tool in memcheck racecheck initcheck synccheck; do
     [ $tool = initcheck ] && [ "$program" = oscar_convert_kernel_test ] && continue
     (
       more=()
-      [ $tool = synccheck ] && more=(--num-cuda-barriers 131072)  # decode's CTAs have up to 64 each
+      [ $tool = synccheck ] && more=(--num-cuda-barriers 131072)  # decode's CTAs have 16 each
       compute-sanitizer --tool $tool "${more[@]}" --error-exitcode 9 "$tests/$program" --gtest_filter="${sweep[$program]}" >"$scratch/$program.$tool" 2>&1
       code=$?
       tests_run=$(grep -c '^\[       OK' "$scratch/$program.$tool")

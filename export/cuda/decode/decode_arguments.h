@@ -23,7 +23,6 @@ struct DecodeKernelArguments {
   int record_bytes, k_metadata, v_metadata;  // byte sizes and offsets in a record
   int tiles_per_page_log2;
   int64_t page_bytes;
-  int ring_stages;       // of a warp; set by the launch
   int window_tile_cost;  // of a bf16 tile, in pairs of quantized tiles
   float* partial_out;    // [ctas, heads_per_unit, v.dim]
   float2* partial_sums;  // [ctas, heads_per_unit]: reference and denominator

@@ -23,10 +23,11 @@ struct DecodeSharedLayout {
       kRows + (Shape::kNarrow ? Shape::kQueryWords * 32 * 4 : kUnitHeads * Shape::kQueryStride * 2);
   static constexpr int kSums = kBf16Rows + Shape::kUnit * Shape::kQueryStride * 2;
   static constexpr int kScratch = kSums + kUnitHeads * (Shape::kK / 32) * 4;
-  static constexpr int kBarriers = (kScratch + 4 * kScratchWords + 7) / 8 * 8;
-  static constexpr int kRing = (kBarriers + 8 * kDecodeWarps * kMaxRingStages + 127) / 128 * 128;
-  static constexpr int Bytes(int ring_stages, int record_bytes) {
-    const int ring = kDecodeWarps * ring_stages * Shape::kStageTiles * record_bytes;
+  static constexpr int kWindows = (kScratch + 4 * kScratchWords + 7) / 8 * 8;
+  static constexpr int kBarriers = kWindows + static_cast<int>(sizeof(WindowView));
+  static constexpr int kRing = (kBarriers + 8 * kDecodeWarps * kRingStages + 127) / 128 * 128;
+  static constexpr int Bytes(int record_bytes) {
+    const int ring = kDecodeWarps * kRingStages * Shape::StageBytes(record_bytes);
     const int merge = MergeBuffers<Shape>::kBytes;
     return kRing + (ring > merge ? ring : merge);
   }
@@ -120,7 +121,8 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
 
   // This warp's share.
   const int first_position = args.call.rule.window > 0 ? max(length - args.call.rule.window, 0) : 0;
-  WindowTiles windows = FindWindowTiles(cache, length, quantized, first_position);
+  WindowView windows;
+  windows.tiles = FindWindowTiles(cache, length, quantized, first_position);
   TileRange range;
   range.first_token = min(max(first_position - cache.sink_tokens, 0), quantized);
   range.end_token = quantized;
@@ -131,7 +133,7 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   const int num_pairs = (num_tiles + 1) / 2 - first_pair;
   const int cost = Shape::kGeneral ? args.window_tile_cost : Shape::kWindowTileCost;
   const unsigned shares = splits * kDecodeWarps, share = split * kDecodeWarps + warp;
-  const int num_windows = windows.count();
+  const int num_windows = windows.tiles.count();
   const bool spread = num_windows >= static_cast<int>(shares);
   const int window_cost = spread ? 0 : num_windows * cost;
   const unsigned amount = spread && (lane & 2) ? num_windows : window_cost + num_pairs;
@@ -148,31 +150,26 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   range.pages = cache.page_table + int64_t{request} * cache.page_table_stride;
   range.head = kv_head;
 
-  uint8_t* slots =
-      shared + Layout::kRing + warp * args.ring_stages * Shape::kStageTiles * args.record_bytes;
+  WindowView& kept = *reinterpret_cast<WindowView*>(shared + Layout::kWindows);
   RecordRing<Shape> ring(
-      args, range, slots,
-      reinterpret_cast<uint64_t*>(shared + Layout::kBarriers) + warp * kMaxRingStages, lane);
-  const __nv_bfloat16 *window_keys = nullptr, *window_values = nullptr;  // [slots, dim]
-  // A tile is on its way into the L2 cache before it is needed, even while it is written.
-  const auto prefetch = [&](int tile) {
-    const int64_t slot = WindowTileSlot(windows, cache, tile);
-    PrefetchRows<kTileTokens * Shape::kK>(window_keys + slot * Shape::kK, lane);
-    PrefetchRows<kTileTokens * Shape::kV>(window_values + slot * Shape::kV, lane);
-  };
-  if (first_window < last_window) {
-    FindOldestSlot(cache, windows);
+      args, range,
+      shared + Layout::kRing + warp * kRingStages * Shape::StageBytes(args.record_bytes),
+      reinterpret_cast<uint64_t*>(shared + Layout::kBarriers) + warp * kRingStages, kept, lane);
+  ring.Start();
+  if (num_windows > 0) {
+    FindOldestSlot(cache, windows.tiles);
     const int64_t slab = int64_t{__ldg(cache.window_of_request + request)} * cache.num_kv_heads;
-    window_keys = cache.windows + (slab + kv_head) * WindowHeadValues(cache);
-    window_values = window_keys + int64_t{WindowSlots(cache)} * Shape::kK;
-    if (!spread) prefetch(first_window);  // no gain where windows are much of what is read
+    windows.keys = cache.windows + (slab + kv_head) * WindowHeadValues(cache);
+    windows.values = windows.keys + int64_t{WindowSlots(cache)} * Shape::kK;
+    if (threadIdx.x == 0) kept = windows;
+    // Into the L2 cache before it is needed, even while it is written; no gain where windows are
+    // much of what is read.
+    if (!spread && first_window < last_window)
+      WindowPieces<Shape>::Prefetch(cache, windows, first_window, lane);
   }
-  // The window output is reordered in the ring's last slots.
-  const int late_stages =
-      first_window < last_window ? ring.StagesOf(4 * Shape::kV * kUnitHeads) : 0;
-  ring.Start(ring.Stages() - late_stages);
 
   WaitForPreviousKernel();
+  ring.AddWindows(windows, first_window, last_window);
   const __nv_bfloat16* q =
       args.call.q + (int64_t{request} * args.num_q_heads + first_head) * Shape::kK;
   QueryFragments<Shape> query;
@@ -187,24 +184,6 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
 
   Softmax<Shape> state;
   state.Clear();
-  if (first_window < last_window) {
-    // The query of this lane's column; the second column of a narrow head has none.
-    const int column = lane / 4;
-    const __nv_bfloat16* row = reinterpret_cast<const __nv_bfloat16*>(shared + Layout::kBf16Rows) +
-                               column * Shape::kUnit / kUnitHeads * Shape::kQueryStride;
-    if (Shape::kNarrow && column % 2 == 1) row = nullptr;
-    for (int tile = first_window; tile < last_window; ++tile) {
-      const int slot = WindowTileSlot(windows, cache, tile);
-      AttendWindowTile<Shape>(args.call.rule, window_keys + int64_t{slot} * Shape::kK,
-                              window_values + int64_t{slot} * Shape::kV,
-                              ValidSlots(windows, cache, tile, slot, lane), row, lane, state);
-    }
-    ReorderWindowOutput<Shape>(
-        reinterpret_cast<float*>(slots + (ring.Stages() - late_stages) * ring.StageBytes()), lane,
-        state);
-    ring.Start(late_stages);
-  }
-
   if (range.first < range.last) {
     if constexpr (!Shape::kNarrow) {
       query.rows = reinterpret_cast<const __half*>(shared + Layout::kRows);
@@ -222,6 +201,12 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
       query.Load(lane);
     }
     AttendQuantized<Shape>(args, range, query, ring, lane, state);
+  }
+  FinishCodes<Shape>(state);
+  for (int tile = first_window; tile < last_window; ++tile) {
+    const int slot = WindowTileSlot(kept.tiles, cache, tile);
+    AttendWindowTile<Shape>(args.call.rule, ValidSlots(kept.tiles, cache, tile, slot, lane),
+                            SharedAddress(shared + Layout::kBf16Rows), ring, lane, state);
   }
 
   __syncthreads();  // rings become merge buffers

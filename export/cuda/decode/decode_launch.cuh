@@ -16,8 +16,8 @@ namespace oscar {
 
 // Shared memory of a CTA, and whether the GPU has it.
 template <class Shape>
-int SharedBytes(int ring_stages, int record_bytes) {
-  const int bytes = DecodeSharedLayout<Shape>::Bytes(ring_stages, record_bytes);
+int SharedBytes(int record_bytes) {
+  const int bytes = DecodeSharedLayout<Shape>::Bytes(record_bytes);
   int device = 0, most = 0;
   OSCAR_CUDA_CHECK(cudaGetDevice(&device));
   OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
@@ -30,9 +30,8 @@ int SharedBytes(int ring_stages, int record_bytes) {
 }
 
 template <class Shape>
-void LaunchDecodeShape(DecodeKernelArguments args, dim3 grid, cudaStream_t stream) {
-  args.ring_stages = Shape::RingStages(args.record_bytes);
-  const int bytes = SharedBytes<Shape>(args.ring_stages, args.record_bytes);
+void LaunchDecodeShape(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
+  const int bytes = SharedBytes<Shape>(args.record_bytes);
   OSCAR_CUDA_CHECK(cudaFuncSetAttribute(DecodeKernel<Shape>,
                                         cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   cudaLaunchAttribute overlap{};

@@ -30,6 +30,31 @@ struct MergeBuffers {
   static constexpr int kBytes = kDecodeWarps * kUnitHeads * (kRow + 2) * 4;
 };
 
+// From sums over codes to sums p v, as window tiles add them: once, after the last record.
+template <class Shape, class State>
+__device__ inline void FinishCodes(State& state) {
+  const float unscale = 1 / state.value_scale;
+#pragma unroll
+  for (int h = 0; h < Shape::kLaneHeads; ++h) {
+#pragma unroll
+    for (int n = 0; n < Shape::kValueGranules; ++n)
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2)
+        state.zeros[n][h] += __shfl_xor_sync(~0U, state.zeros[n][h], step);
+#pragma unroll
+    for (int b = 0; b < Shape::kV / 16; ++b)
+#pragma unroll
+      for (int i = h; i < 4; i += Shape::kLaneHeads) {
+        const int octet = 2 * b + i / 2;
+        const float codes = state.out[b][i] * (0x1p24F / static_cast<float>(1 << 2 * (octet % 4)));
+        // The two columns of a narrow head have its zeros once.
+        const bool mine = !Shape::kNarrow || i % 2 == 0;
+        const float zeros = mine ? state.zeros[Shape::kValueGranules == 1 ? 0 : octet / 4][h] : 0;
+        state.out[b][i] = (codes - zeros) * unscale;
+      }
+  }
+}
+
 template <class Shape, class State>
 __device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, int warp, int lane,
                                  State& state) {
@@ -37,12 +62,8 @@ __device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, 
 #pragma unroll
   for (int h = 0; h < Shape::kLaneHeads; ++h) {
 #pragma unroll
-    for (int step = 4; step < 32; step *= 2) {
+    for (int step = 4; step < 32; step *= 2)
       state.sum[h] += __shfl_xor_sync(~0U, state.sum[h], step);
-#pragma unroll
-      for (int n = 0; n < Shape::kValueGranules; ++n)
-        state.zeros[n][h] += __shfl_xor_sync(~0U, state.zeros[n][h], step);
-    }
     const int head = Shape::kLaneHeads * t + h;
     if (head >= heads) continue;
     if (g == 0) {
@@ -50,17 +71,13 @@ __device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, 
       buffers.sum[warp * heads + head] = state.sum[h];
     }
     float* out = buffers.out + (warp * heads + head) * buffers.kRow;
-    const float unscale = 1 / state.value_scale;
 #pragma unroll
     for (int b = 0; b < Shape::kV / 16; ++b)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int octet = 2 * b + half;
-        float code_sum = state.out[b][h + 2 * half];
-        if (Shape::kNarrow) code_sum += state.out[b][1 + 2 * half];
-        code_sum *= 0x1p24F / static_cast<float>(1 << 2 * (octet % 4));
-        const float zeros = state.zeros[Shape::kValueGranules == 1 ? 0 : octet / 4][h];
-        out[8 * octet + g] = (code_sum - zeros) * unscale;
+        float x = state.out[b][h + 2 * half];
+        if (Shape::kNarrow) x += state.out[b][1 + 2 * half];
+        out[16 * b + 8 * half + g] = x;
       }
   }
 }

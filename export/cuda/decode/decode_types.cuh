@@ -13,10 +13,15 @@ namespace oscar {
 
 inline constexpr float kNoScore = -1e30F;  // reference of a softmax that has seen nothing
 inline constexpr float kLog2E = 1.44269504F;
-inline constexpr int kMaxRingStages = 8;
+inline constexpr int kRingStages = 2;      // of a warp
 inline constexpr int kScratchWords = 16;   // of a CTA, for maxima over warps and the like
 inline constexpr float kMaxRise = 8;       // log2: scores may exceed the reference by this
 inline constexpr float kMaxStepSum = 512;  // of a step: see AttendTiles
+
+// A row of a window tile is brought in pieces of up to 128 dims, padded by 16 bytes so that eight
+// rows lie in different banks.
+constexpr int WindowPieceDims(int dim) { return dim % 128 == 0 ? 128 : dim % 96 == 0 ? 96 : 64; }
+constexpr int WindowRowBytes(int dim) { return 2 * WindowPieceDims(dim) + 16; }
 
 // One compiled instance. Fast ones know the bits of both sides and the type of scales, and have one
 // scale per row; the general one (bits 0) reads all of that at run time and looks scales up per 32
@@ -48,16 +53,15 @@ struct DecodeShape {
       kScales == ScaleType::kBFloat16 ? MetadataType::kBFloat16 : MetadataType::kFloat32};
   static constexpr int kMaxRecord = RecordBytes(kFormat);
   static constexpr int kCtasPerSm = DecodeCtasPerSm(kK, kV, kGeneral);
-  // Records come in stages, of which the ring of a warp holds two or more, and are attended to in
-  // steps.
+  // Records come in stages, of which the ring of a warp holds two, and are attended to in steps. A
+  // piece of a window tile is a stage, too.
   static constexpr int kStageTiles = kMaxRecord <= 1408 ? 4 : kMaxRecord <= 7168 ? 2 : 1;
   static constexpr int kStepTiles = kStageTiles >= 2 ? 2 : 1;
-  // A warp also reorders its window output in its ring.
-  static constexpr int RingStages(int record_bytes) {
-    const int stage = kStageTiles * record_bytes, reorder = 4 * kV * kUnitHeads;
-    return 2 * stage >= reorder ? 2 : (reorder + stage - 1) / stage;
+  __host__ __device__ static constexpr int StageBytes(int record_bytes) {
+    constexpr int kKeyRow = WindowRowBytes(kK), kValueRow = WindowRowBytes(kV);
+    constexpr int kPiece = kTileTokens * (kKeyRow > kValueRow ? kKeyRow : kValueRow);
+    return kStageTiles * record_bytes > kPiece ? kStageTiles * record_bytes : kPiece;
   }
-  static constexpr int kRingStages = RingStages(kMaxRecord);       // of a fast instance
   static constexpr int kWindowTileCost = WindowTileCost(kFormat);  // of a fast instance
   static constexpr int kQueryStride = kK + 8;  // values per row in shared memory: no conflicts
   static constexpr int kQueryWords = kK / 16;  // of a lane in a narrow instance

@@ -1,14 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How records reach a warp: a ring of stages in shared memory, filled ahead of where the warp
-// computes. Bulk copies where the chip has them (sm_90), else 16-byte asynchronous copies. Trap:
-// lanes read what other lanes, or the copy engine, brought, so a stage is waited for by all lanes
-// together, and its slot is asked to be filled again only after all lanes have read it. Pages
-// smaller than a stage hold one tile (16 tokens).
+// How records, and after them pieces of window tiles, reach a warp: a ring of two stages in shared
+// memory, filled ahead of where the warp computes. Records by bulk copies where the chip has them
+// (sm_90), else all by 16-byte asynchronous copies. Trap: lanes read what other lanes, or the copy
+// engine, brought, so a stage is waited for by all lanes together, and its slot is asked to be
+// filled again only after all lanes have read it. Pages smaller than a stage hold one tile (16
+// tokens).
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
+#include "export/cuda/decode/window_pieces.cuh"
 #include "export/cuda/device/mma.cuh"
 
 namespace oscar {
@@ -26,10 +28,12 @@ class RecordRing {
  public:
   static constexpr int kTiles = Shape::kStageTiles;
 
-  // `slots`: [stages, kTiles] records; `barriers`: [stages]; both of this warp.
+  // `slots`: [kRingStages, StageBytes()]; `barriers`: [kRingStages]; both of this warp. `windows`:
+  // in shared memory, when the last records are released.
   __device__ RecordRing(const DecodeKernelArguments& args, const TileRange& range, uint8_t* slots,
-                        uint64_t* barriers, int lane)
+                        uint64_t* barriers, const WindowView& windows, int lane)
       : args_(args),
+        windows_(windows),
         slots_(slots),
         barriers_(SharedAddress(barriers)),
         lane_(lane),
@@ -42,26 +46,31 @@ class RecordRing {
                    static_cast<int64_t>(range.head << args.tiles_per_page_log2) * RecordBytes()) {
     LoadPage();
 #if OSCAR_BULK_COPY
-    if (lane < Stages()) BarrierInit(barriers_ + 8 * lane, 1);
+    if (lane < kRingStages) BarrierInit(barriers_ + 8 * lane, 1);
 #endif
   }
 
-  __device__ int Stages() const { return Shape::kGeneral ? args_.ring_stages : Shape::kRingStages; }
-  __device__ int StageBytes() const { return kTiles * RecordBytes(); }
-  __device__ int StagesOf(int bytes) const { return (bytes + StageBytes() - 1) / StageBytes(); }
+  __device__ int StageBytes() const { return Shape::StageBytes(RecordBytes()); }
 
-  // Asks for the next stages, of which there must be free slots.
-  __device__ void Start(int stages) {
+  // Asks for the first records.
+  __device__ void Start() {
 #if OSCAR_BULK_COPY
     FenceAsyncProxy();
 #endif
     __syncwarp();
 #pragma unroll 1
-    for (int i = 0; i < stages; ++i) Ask();
+    while (asks_ < kRingStages && asked_ < last_) ++asks_, Ask(windows_);
+  }
+  // Window tiles [first, last) follow the records; `windows` as the constructor's, but now.
+  __device__ void AddWindows(const WindowView& windows, int first, int last) {
+    piece_ = first * Pieces::kPerTile;
+    last_piece_ = last * Pieces::kPerTile;
+#pragma unroll 1
+    for (; asks_ < kRingStages; ++asks_) Ask(windows);
   }
 
   // Tiles [tile, end) are the next stage: up to a multiple of kTiles, so that it lies in one page
-  // where pages are as large.
+  // where pages are as large. Done: the next stages are pieces of window tiles.
   __device__ bool done() const { return tile_ >= last_; }
   __device__ int tile() const { return tile_; }
   __device__ int end() const { return EndOf(tile_); }
@@ -73,24 +82,28 @@ class RecordRing {
   __device__ const uint8_t* Wait() const {
 #if OSCAR_BULK_COPY
     BarrierWait(barriers_ + 8 * slot_, parity_);
+    return slots_ + slot_ * StageBytes();
 #else
-    if (Stages() == 2)
-      CopyAsyncWait<1>();
-    else
-      CopyAsyncWait<2>();
-    __syncwarp();
+    return WaitForPiece();
 #endif
+  }
+  // The rows of the next piece.
+  __device__ const uint8_t* WaitForPiece() const {
+    CopyAsyncWait<kRingStages - 1>();
+    __syncwarp();
     return slots_ + slot_ * StageBytes();
   }
   // All of this stage was read: its slot is asked to be filled again.
   __device__ void Release() {
     tile_ = end();
-    if (++slot_ == Stages()) slot_ = 0, parity_ ^= 1;
+    if (++slot_ == kRingStages) slot_ = 0, parity_ ^= 1;
     __syncwarp();
-    Ask();
+    Ask(windows_);
   }
 
  private:
+  using Pieces = WindowPieces<Shape>;
+
   __device__ int EndOf(int tile) const { return min((tile / kTiles + 1) * kTiles, last_); }
 
   // The page of the next stage, long before it is needed; in lane i that of its tile i where pages
@@ -100,11 +113,11 @@ class RecordRing {
     if (tile < last_) page_ = __ldg(pages_ + (tile >> args_.tiles_per_page_log2));
   }
 
-  __device__ void Ask() {
+  __device__ void Ask(const WindowView& windows) {
+    const uint32_t barrier = barriers_ + 8 * asked_slot_;
+    const uint32_t to = SharedAddress(slots_) + asked_slot_ * StageBytes();
     if (asked_ < last_) {
       const int count = EndOf(asked_) - asked_;
-      const uint32_t barrier = barriers_ + 8 * asked_slot_;
-      const uint32_t to = SharedAddress(slots_) + asked_slot_ * StageBytes();
 #if OSCAR_BULK_COPY
       if (lane_ == 0) BarrierExpect(barrier, count * RecordBytes());
 #endif
@@ -119,12 +132,14 @@ class RecordRing {
                RecordBytes(), barrier);
       }
       asked_ += count;
-      if (++asked_slot_ == Stages()) asked_slot_ = 0;
       LoadPage();
+    } else if (piece_ < last_piece_) {
+      Pieces::Ask(args_.call.cache, windows, piece_ / Pieces::kPerTile, piece_ % Pieces::kPerTile,
+                  to, lane_);
+      ++piece_;
     }
-#if !OSCAR_BULK_COPY
-    CopyAsyncCommit();
-#endif
+    if (++asked_slot_ == kRingStages) asked_slot_ = 0;
+    CopyAsyncCommit();  // even if empty: waits count what was asked for since
   }
 
   __device__ void Copy(uint32_t to, const uint8_t* from, int bytes, uint32_t barrier) {
@@ -136,6 +151,7 @@ class RecordRing {
   }
 
   const DecodeKernelArguments& args_;
+  const WindowView& windows_;
   uint8_t* slots_;
   uint32_t barriers_;
   int lane_;
@@ -146,6 +162,8 @@ class RecordRing {
   const uint8_t* head_base_;
   int page_ = 0;
   int slot_ = 0, asked_slot_ = 0, parity_ = 0;
+  int asks_ = 0;                    // before the first release
+  int piece_ = 0, last_piece_ = 0;  // next of the window tiles' to be asked for, and their end
 };
 
 }  // namespace oscar

@@ -52,59 +52,41 @@ __device__ __forceinline__ void WgmmaWait() {
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
   ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-// d [64, 32] (+)= a [64, 16] from shared memory, b [32, 16] as its rows.
+// d [64, n] (+)= a [64, 16] b, both from shared memory: b [n, 16] as its rows, or [16, n] as its
+// columns (kColumns). d [64, 32].
+template <bool kColumns = false>
 __device__ __forceinline__ void Wgmma(float (&d)[16], uint64_t a, uint64_t b, bool add) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" OSCAR_NAMES_16
       "}, "
-      "%16, %17, p, 1, 1, 0, 0;\n}\n"
+      "%16, %17, p, 1, 1, 0, %19;\n}\n"
       : OSCAR_SUMS_16(0)
-      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+      : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(kColumns)));
 }
 
-// d [64, 64] (+)= a [64, 16] from shared memory, b [64, 16] as its rows.
+// d [64, 64].
+template <bool kColumns = false>
 __device__ __forceinline__ void Wgmma(float (&d)[32], uint64_t a, uint64_t b, bool add) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" OSCAR_NAMES_32
       "}, "
-      "%32, %33, p, 1, 1, 0, 0;\n}\n"
+      "%32, %33, p, 1, 1, 0, %35;\n}\n"
       : OSCAR_SUMS_32(0)
-      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+      : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(kColumns)));
 }
 
-// d [64, 128] (+)= a [64, 16] from shared memory, b [128, 16] as its rows.
+// d [64, 128].
+template <bool kColumns = false>
 __device__ __forceinline__ void Wgmma(float (&d)[64], uint64_t a, uint64_t b, bool add) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" OSCAR_NAMES_64
       "}, "
-      "%64, %65, p, 1, 1, 0, 0;\n}\n"
+      "%64, %65, p, 1, 1, 0, %67;\n}\n"
       : OSCAR_SUMS_32(0), OSCAR_SUMS_32(32)
-      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
-}
-
-// d [64, 64] (+)= a [64, 16] from shared memory, b [16, 64] as its columns.
-__device__ __forceinline__ void WgmmaColumns(float (&d)[32], uint64_t a, uint64_t b, bool add) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" OSCAR_NAMES_32
-      "}, "
-      "%32, %33, p, 1, 1, 0, 1;\n}\n"
-      : OSCAR_SUMS_32(0)
-      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
-}
-
-// d [64, 128] (+)= a [64, 16] from shared memory, b [16, 128] as its columns.
-__device__ __forceinline__ void WgmmaColumns(float (&d)[64], uint64_t a, uint64_t b, bool add) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" OSCAR_NAMES_64
-      "}, "
-      "%64, %65, p, 1, 1, 0, 1;\n}\n"
-      : OSCAR_SUMS_32(0), OSCAR_SUMS_32(32)
-      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+      : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(kColumns)));
 }
 
 // d [64, 64] += a [64, 16] from registers, b [16, 64] as its columns.

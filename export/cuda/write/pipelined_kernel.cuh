@@ -27,7 +27,7 @@ struct PipelineMaps {
 
 // What the quantizing warp must know of its tile.
 struct TileNote {
-  int page;
+  int page;           // its place in the page table, until the tile is rotated
   int record_offset;  // bytes from the beginning of the page
   uint32_t quantized;
   int index;  // of the tile if its rows also go elsewhere, else -1
@@ -86,7 +86,8 @@ class BlockFetcher {
       const bool to_rows =
           tile_.tokens != 0 && (s_.rotated != nullptr || tile_.tokens != tile_.quantized);
       reinterpret_cast<TileNote*>(shared_ + Shared::kNotes)[place_.slot * 4 + Warp()] = {
-          page_, RecordOffset(a_, tile_, head_), tile_.quantized, to_rows ? index_ : -1};
+          static_cast<int>(PageOf(a_, tile_) - a_.view.page_table), RecordOffset(a_, tile_, head_),
+          tile_.quantized, to_rows ? index_ : -1};
       BarrierExpect(SharedAddress(fetched), kTileTokens * 2 * kDim);
     }
     __syncwarp();
@@ -98,10 +99,8 @@ class BlockFetcher {
 
  private:
   __device__ static int Warp() { return static_cast<int>(threadIdx.x) / 32; }
-  // Its page comes while the block before is rotated.
   __device__ void FindTile() {
     tile_ = index_ < a_.tiles ? PrefillTile(a_, index_, cursor_) : TokenTile{};
-    if (tile_.quantized != 0) page_ = *PageOf(a_, tile_);
   }
 
   const WriteArguments& a_;
@@ -112,7 +111,6 @@ class BlockFetcher {
   RingPlace place_;
   int index_ = 0;  // of the next tile
   TokenTile tile_;
-  int page_ = 0;
   PrefillCursor cursor_;
 };
 
@@ -120,7 +118,8 @@ class BlockFetcher {
 __device__ inline void SyncRotators() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
 
 template <int kDim>
-__device__ inline void RotateBlocks(BlockFetcher<kDim>& fetcher, int blocks, uint8_t* shared) {
+__device__ inline void RotateBlocks(BlockFetcher<kDim>& fetcher, const int32_t* page_table,
+                                    int blocks, uint8_t* shared) {
   using Shared = PipelineShared<kDim>;
   const uint32_t base = SharedAddress(shared);
   const uint64_t r = WgmmaOperand(base + Shared::kRotation, kDim * 128);
@@ -132,12 +131,16 @@ __device__ inline void RotateBlocks(BlockFetcher<kDim>& fetcher, int blocks, uin
     const uint32_t stage = base + Shared::kStages + place.slot * kStageBytes<kDim>;
     BarrierWait(base + Shared::kFetched + 8 * place.slot, place.round & 1);
     const uint64_t x = WgmmaOperand(stage);
+    TileNote& note = reinterpret_cast<TileNote*>(
+        shared + Shared::kNotes)[place.slot * 4 + static_cast<int>(threadIdx.x) / 32];
+    // The page comes while the tile is rotated.
+    const int page = note.quantized != 0 ? __ldg(page_table + note.page) : 0;
     float y[kDim / 2];
     WgmmaBegin();
 #pragma unroll
     for (int i = 0; i < kDim / 16; ++i)
-      WgmmaColumns(y, x + i / 4 * (kPanelBytes / 16) + i % 4 * (32 / 16), r + i * (16 * 128 / 16),
-                   i > 0);
+      Wgmma<true>(y, x + i / 4 * (kPanelBytes / 16) + i % 4 * (32 / 16), r + i * (16 * 128 / 16),
+                  i > 0);
     WgmmaEnd();
     fetcher.Fetch();
     WgmmaWait();
@@ -149,6 +152,7 @@ __device__ inline void RotateBlocks(BlockFetcher<kDim>& fetcher, int blocks, uin
                      PackBf16x2(c[6], c[7])},
                     StagedFragment(stage, i));
     }
+    if (threadIdx.x % 32 == 0) note.page = page;
     __syncwarp();
     if (threadIdx.x % 32 == 0) BarrierArrive(base + Shared::kRotated + 8 * place.slot);
     place.Advance(1);
@@ -236,7 +240,7 @@ __global__ void __launch_bounds__(kPipelineThreads, 1)
   if (group == 0) {
     TakeRegisters<kRotatorRegisters>();
     BlockFetcher<kDim> fetcher(a, s, &maps.rows[values ? 1 : 0], head, blocks, shared);
-    RotateBlocks<kDim>(fetcher, blocks, shared);
+    RotateBlocks<kDim>(fetcher, a.view.page_table, blocks, shared);
   } else {
     GiveRegisters<kQuantizerRegisters>();
     QuantizeBlocks<kDim, kTwoBits, kOneGroup ? 1 : kDim / 32>(a, s, values, head, group - 1, blocks,

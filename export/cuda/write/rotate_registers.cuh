@@ -121,10 +121,10 @@ __device__ inline void MultiplyTile(uint32_t stage, const __nv_bfloat16* copy,
     const uint64_t b = r + s * (2 * kDim * 16 / 16);
 #pragma unroll
     for (int j = 0; j + 16 <= kDim / 8; j += 16)  // 128 columns, and 64 that may be left
-      WgmmaColumns(reinterpret_cast<float(&)[64]>(c[j]), a, b + j * (128 / 16), s > 0);
+      Wgmma<true>(reinterpret_cast<float(&)[64]>(c[j]), a, b + j * (128 / 16), s > 0);
     if constexpr (kDim % 128 == 64)
-      WgmmaColumns(reinterpret_cast<float(&)[32]>(c[kDim / 8 - 8]), a,
-                   b + (kDim / 8 - 8) * (128 / 16), s > 0);
+      Wgmma<true>(reinterpret_cast<float(&)[32]>(c[kDim / 8 - 8]), a,
+                  b + (kDim / 8 - 8) * (128 / 16), s > 0);
   }
   WgmmaEnd();
   WgmmaWait();
