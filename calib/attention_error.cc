@@ -76,7 +76,7 @@ StoredCache Store(const CacheArm& arm, bool with_keys, const at::Tensor& keys,
   }
   const AutoChoice& choice = *arm.choice;
   const auto quantized = [&](const at::Tensor& rows, const SideOption& option) {
-    return AutoQuantized(rows, SortedMagnitudes(rows), option.bits, option.clip,
+    return AutoQuantized(rows, SortedMagnitudes(rows), option.Bits(), option.clip,
                          choice.quant_group_size);
   };
   const at::Tensor v = AutoValues(choice.v, values);
@@ -136,6 +136,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
     RowComparison comparison(spec.attention, keys, values, at::kDouble, RowDetail::kKlAndOutput);
     if (queries.q_pe.defined())
       comparison.SetPositionKeys(layer.k_pe[static_cast<size_t>(queries.sequence)]);
+    if (layer.w_uv.defined()) comparison.SetOutputMap(layer.w_uv);
     std::vector<RowComparison::Prepared> stored;
     for (size_t i = 0; i < arms.size(); ++i) {
       const bool with_keys = i == 0 || !SameKeys(arms[i - 1], arms[i]);

@@ -108,7 +108,7 @@ at::Tensor AutoKeys(const SidesOnDevice& sides, const at::Tensor& keys) {
 }
 
 at::Tensor AutoValues(const SidesOnDevice& sides, const at::Tensor& values) {
-  return TimesInBf16(RoundedToBf16(values), sides.rotation);
+  return AutoKeys(sides, values);
 }
 
 at::Tensor AutoQueries(const SidesOnDevice& sides, const at::Tensor& queries) {
@@ -118,7 +118,10 @@ at::Tensor AutoQueries(const SidesOnDevice& sides, const at::Tensor& queries) {
 }
 
 at::Tensor AutoValuesBack(const SidesOnDevice& sides, const at::Tensor& rotated) {
-  return at::matmul(rotated, RoundedToBf16(sides.rotation.transpose(-1, -2)));
+  at::Tensor v = at::matmul(rotated, RoundedToBf16(sides.query_rotation.transpose(-1, -2)));
+  if (sides.mean.defined()) v = v.add(sides.mean);
+  if (sides.pair_scale.defined()) v = v.div(sides.pair_scale);
+  return v;
 }
 
 at::Tensor AutoKeys(const AutoSide& side, const at::Tensor& keys) {
@@ -144,10 +147,20 @@ at::Tensor AutoValuesBack(const AutoSide& side, const at::Tensor& rotated) {
   return AutoValuesBack(OneSide(side, rotated), rotated.unsqueeze(0))[0][0];
 }
 
-at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted, int bits,
-                         std::span<const double> clip, int64_t quant_group_size) {
+at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted,
+                         std::span<const int> bits, std::span<const double> clip,
+                         int64_t quant_group_size) {
   const int64_t group = quant_group_size == 0 ? rows.size(-1) : quant_group_size;
-  return AffineRoundTrip(rows, AutoThresholds(sorted, clip), group, bits);
+  if (bits.size() == 1) return AffineRoundTrip(rows, AutoThresholds(sorted, clip), group, bits[0]);
+  OSCAR_CHECK_EQ(std::ssize(bits), rows.size(-3));
+  std::vector<at::Tensor> heads;
+  for (int64_t head = 0; head < rows.size(-3); ++head) {
+    const auto at = static_cast<size_t>(head);
+    const double ratio = clip.size() == 1 ? clip[0] : clip[at];
+    heads.push_back(AffineRoundTrip(
+        rows.select(-3, head), ClipThresholds(sorted.select(-3, head), ratio), group, bits[at]));
+  }
+  return at::stack(heads, -3);
 }
 
 at::Tensor SortedMagnitudes(const at::Tensor& rows) { return std::get<0>(rows.abs().sort(-1)); }

@@ -36,7 +36,8 @@ SidesOnDevice ToDevice(std::span<const AutoSide* const> sides, at::Device device
 at::Tensor AutoKeys(const SidesOnDevice& sides, const at::Tensor& keys);
 at::Tensor AutoValues(const SidesOnDevice& sides, const at::Tensor& values);
 at::Tensor AutoQueries(const SidesOnDevice& sides, const at::Tensor& queries);
-// Undoes AutoValues, by the bf16 matrix.
+// Undoes AutoValues, by the bf16 matrix (of queries, where they have their own: its transpose is
+// the inverse). Values have scales and means where they are latents, which are keys too.
 at::Tensor AutoValuesBack(const SidesOnDevice& sides, const at::Tensor& rotated);
 
 // The same of one side and sequence: [tokens, num_kv_heads, dim] to [num_kv_heads, tokens, dim],
@@ -47,9 +48,10 @@ at::Tensor AutoQueries(const AutoSide& side, const at::Tensor& queries, int64_t 
 at::Tensor AutoValuesBack(const AutoSide& side, const at::Tensor& rotated);
 
 // What is read of `rows` [num_kv_heads, tokens, dim]; `sorted` are their magnitudes, ascending;
-// `clip` one ratio, or one for each head; quant_group_size 0: the head.
-at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted, int bits,
-                         std::span<const double> clip, int64_t quant_group_size);
+// `bits` and `clip` one number, or one for each head; quant_group_size 0: the head.
+at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted,
+                         std::span<const int> bits, std::span<const double> clip,
+                         int64_t quant_group_size);
 at::Tensor SortedMagnitudes(const at::Tensor& rows);
 // [..., num_kv_heads, tokens, 1]; undefined: nothing is clipped.
 at::Tensor AutoThresholds(const at::Tensor& sorted, std::span<const double> clip);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "linalg/check.h"
 #include "linalg/error.h"
@@ -15,7 +16,7 @@ namespace oscar {
 namespace {
 
 template <typename Options>
-auto& OptionOf(Options& options, int bits) {
+auto& OptionOf(Options& options, double bits) {
   const auto found =
       std::ranges::find_if(options, [&](const SideOption& option) { return option.bits == bits; });
   OSCAR_CHECK(found != options.end());
@@ -40,9 +41,19 @@ Json ToJson(const ValueRecipe& recipe) {
           {"composition", CompositionName(recipe.composition)}};
 }
 
+// Whole numbers as such.
+Json BitsToJson(double bits) {
+  if (bits == std::floor(bits)) return static_cast<int64_t>(bits);
+  return bits;
+}
+
 Json ToJson(const SideOption& option) {
-  Json json = {{"bits", option.bits},   {"clip", option.clip},     {"score", option.score},
-               {"check", option.check}, {"ratios", option.ratios}, {"curve", option.curve}};
+  Json json = {{"bits", BitsToJson(option.bits)}, {"clip", option.clip},
+               {"score", option.score},           {"check", option.check},
+               {"ratios", option.ratios},         {"curve", option.curve}};
+  if (!option.head_bits.empty()) json["head_bits"] = option.head_bits;
+  if (!option.head_score.empty()) json["head_score"] = option.head_score;
+  if (!option.head_check.empty()) json["head_check"] = option.head_check;
   if (!option.check_curve.empty()) json["check_curve"] = option.check_curve;
   if (!option.in_windows.empty()) json["in_windows"] = option.in_windows;
   if (!option.windows_curve.empty()) json["windows_curve"] = option.windows_curve;
@@ -118,29 +129,40 @@ ValueRecipe ReadValueRecipe(const Reader& r) {
 }
 
 SideOption ReadOption(const Reader& r) {
-  SideOption option = {.bits = static_cast<int>(r.Int("bits")),
+  SideOption option = {.bits = r.Number("bits"),
                        .clip = r.Numbers("clip"),
                        .score = r.Number("score"),
                        .check = r.Number("check"),
+                       .head_score = r.Numbers("head_score"),
+                       .head_check = r.Numbers("head_check"),
                        .ratios = r.Numbers("ratios"),
                        .curve = r.Numbers("curve"),
                        .check_curve = r.Numbers("check_curve"),
                        .in_windows = r.Numbers("in_windows")};
+  for (const double bits : r.Numbers("head_bits"))
+    option.head_bits.push_back(static_cast<int>(bits));
   option.windows_curve = r.NumberLists("windows_curve");
   return option;
 }
 
 // What the code that uses options relies on; `num_windows` 0: of values, which have no such scores.
-void CheckOptions(const std::vector<SideOption>& options, int chosen_bits, size_t num_windows,
+void CheckOptions(const std::vector<SideOption>& options, double chosen_bits, size_t num_windows,
                   std::string_view key, std::string_view what) {
   const auto fail = [&](std::string_view why) {
     throw InputError(fmt::format("{}: {} {}", what, key, why));
   };
-  int last = 0;
+  double last = 0;
   for (const SideOption& option : options) {
     if (option.bits <= last || option.bits > 8) fail("should have ascending bits up to 8");
     last = option.bits;
     if (option.clip.empty()) fail("should have a clip ratio each");
+    const std::vector<int> bits = option.Bits();
+    if (option.head_bits.empty() && option.bits != std::floor(option.bits))
+      fail(fmt::format("should have whole bits, or head_bits, where it has {}", option.bits));
+    if (std::ranges::any_of(bits, [](int of_head) { return of_head < 1 || of_head > 8; }))
+      fail("should have head_bits of 1 to 8");
+    if (bits.size() > 1 && option.clip.size() > 1 && bits.size() != option.clip.size())
+      fail("should have clip and head_bits of as many heads");
     const size_t ratios = option.ratios.size();
     const auto of_ratios = [&](size_t size) { return size == 0 || size == ratios; };
     if (option.curve.size() != ratios || !of_ratios(option.check_curve.size()) ||
@@ -158,6 +180,10 @@ void CheckOptions(const std::vector<SideOption>& options, int chosen_bits, size_
 
 }  // namespace
 
+std::vector<int> SideOption::Bits() const {
+  return head_bits.empty() ? std::vector<int>{static_cast<int>(bits)} : head_bits;
+}
+
 std::string ValueRecipe::Name() const {
   return fmt::format("{} {} {}", ValueTargetName(target), per_head ? "per_head" : "shared",
                      CompositionName(composition));
@@ -173,6 +199,7 @@ void SideOption::SetRatio(double ratio) {
   OSCAR_CHECK(found != ratios.end());
   const auto at = static_cast<size_t>(found - ratios.begin());
   clip = {ratio};
+  head_score = head_check = {};  // curves are means
   score = curve.at(at);
   if (!check_curve.empty()) check = check_curve.at(at);
   if (!windows_curve.empty()) in_windows = windows_curve.at(at);
@@ -184,8 +211,8 @@ Json ChoiceToJson(const AutoChoice& choice) {
                {"context", choice.context},
                {"text_length", choice.text_length},
                {"quant_group_size", choice.quant_group_size},
-               {"k_bits", choice.k_bits},
-               {"v_bits", choice.v_bits},
+               {"k_bits", BitsToJson(choice.k_bits)},
+               {"v_bits", BitsToJson(choice.v_bits)},
                {"k_output_error", choice.k_output_error},
                {"k_options", Json::array()},
                {"v_options", Json::array()},
@@ -219,6 +246,7 @@ Json ChoiceToJson(const AutoChoice& choice) {
                               {"score", score.score},
                               {"check", score.check}});
   }
+  if (choice.latent()) json["position_dim"] = choice.position_dim;
   if (choice.stability.measured) {
     const Stability& s = choice.stability;
     json["stability"] = {
@@ -242,8 +270,8 @@ AutoChoice ChoiceFromJson(const Json& json, std::string_view what) {
   choice.context = r.Int("context");
   choice.text_length = r.Int("text_length");
   choice.quant_group_size = r.Int("quant_group_size");
-  choice.k_bits = static_cast<int>(r.Int("k_bits"));
-  choice.v_bits = static_cast<int>(r.Int("v_bits"));
+  choice.k_bits = r.Number("k_bits");
+  choice.v_bits = r.Number("v_bits");
   choice.k_output_error = r.Number("k_output_error");
   choice.k_options = r.List<SideOption>("k_options", ReadOption);
   choice.v_options = r.List<SideOption>("v_options", ReadOption);
@@ -262,6 +290,11 @@ AutoChoice ChoiceFromJson(const Json& json, std::string_view what) {
   choice.unrefined_kl = r.Number("unrefined_kl");
   choice.rows = r.Int("rows");
   choice.rows_in_windows = r.Bool("rows_in_windows");
+  if (json.contains("position_dim")) {
+    choice.position_dim = r.Int("position_dim");
+    if (choice.position_dim < 1)
+      throw InputError(fmt::format("{}: position_dim is {}", what, choice.position_dim));
+  }
   choice.scores = r.List<CandidateScore>("scores", [](const Reader& s) {
     return CandidateScore{
         s.Text("side"),   s.Text("recipe"),          static_cast<int>(s.Int("bits")),

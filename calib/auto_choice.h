@@ -18,6 +18,10 @@
 
 namespace oscar {
 
+// A later candidate, which asks more of a consumer, replaces an earlier one only if its score is
+// lower by this share.
+inline constexpr double kWorthwhile = 0.01;
+
 // How values are transformed before they are quantized; keys: KeyRecipe.
 struct ValueRecipe {
   ValueTarget target = ValueTarget::kAttentionOutput;
@@ -50,9 +54,12 @@ struct CandidateScore {
 
 // The best of a side at some number of bits.
 struct SideOption {
-  int bits = 2;
+  double bits = 2;           // per element: of all heads, or their mean
   std::vector<double> clip;  // [1], or [num_kv_heads] where a consumer takes that
   double score = 0, check = 0;
+  // [num_kv_heads], where heads have bits of their own (of 2, 3, 4, 8); empty: `bits` each.
+  std::vector<int> head_bits = {};
+  std::vector<double> head_score = {}, head_check = {};  // [num_kv_heads] of score and check
   std::vector<double> ratios = {},
                       curve = {};        // clip ratios and their scores, for a ratio of all layers
   std::vector<double> check_curve = {};  // as `curve`, on the rows that judge
@@ -60,7 +67,8 @@ struct SideOption {
   // Keys, where one ratio serves all layers: in_windows at each of `ratios`.
   std::vector<std::vector<double>> windows_curve = {};
 
-  void SetRatio(double ratio);  // of `ratios`, for all heads, with the scores that go with it
+  void SetRatio(double ratio);    // of `ratios`, for all heads, with the scores that go with it
+  std::vector<int> Bits() const;  // [1], or [num_kv_heads]
 };
 
 struct WindowPrice {
@@ -94,7 +102,7 @@ struct AutoChoice {
   // Keys are fitted to moments spread over this context (position_spread.h), of texts this long.
   int64_t context = 0, text_length = 0;          // tokens
   int64_t quant_group_size = 0;                  // values per scale; 0: the head
-  int k_bits = 2, v_bits = 2;                    // each has an option below
+  double k_bits = 2, v_bits = 2;                 // each has an option below
   std::vector<SideOption> k_options, v_options;  // ascending bits
   // Relative output error of 2-bit keys: what their KL is in the unit of values' scores. 0: not
   // measured, because there were no bits to share out.
@@ -110,6 +118,13 @@ struct AutoChoice {
   double refined_kl = 0, unrefined_kl = 0;  // 0: not tried
   Stability stability;
   std::vector<CandidateScore> scores;
+
+  // Of latent attention: dimensions of the part with position, beside the latent. Keys and values
+  // are then one stored row: `v` is `k`, options of equal bits have one clip ratio, and the values'
+  // scores are the output error of the row that is both; `values` names the target that, with the
+  // queries' covariance, keys are fitted to. 0: other attention.
+  int64_t position_dim = 0;
+  bool latent() const { return position_dim > 0; }
 
   AutoSide k, v;  // fitted to all tokens
 

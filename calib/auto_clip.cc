@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
-#include "calib/auto_search.h"  // kWorthwhile
 #include "linalg/check.h"
 
 namespace oscar {
@@ -42,7 +42,7 @@ bool Has(const Curve& curve, double ratio) {
 }
 
 SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head) {
-  SideOption option{.bits = bits, .clip = {}};
+  SideOption option{.bits = static_cast<double>(bits), .clip = {}};
   for (const auto& [ratio, scores] : curve) {
     option.ratios.push_back(ratio);
     option.curve.push_back(ScoreOf(scores));
@@ -52,25 +52,29 @@ SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head) {
   option.clip = {curve[best].first};
   option.score = ScoreOf(curve[best].second);
   option.check = Mean(curve[best].second.check);
-  const size_t heads = curve[best].second.score.size();
+  option.head_score = curve[best].second.score;
+  option.head_check = curve[best].second.check;
+  const size_t heads = option.head_score.size();
   if (!clip_of_head || heads == 1) return option;
   std::vector<double> clip(heads), score(heads), check(heads);
+  const HeadScores& shared = curve[best].second;
   for (size_t head = 0; head < heads; ++head) {
     size_t own = best;
     for (size_t i = 0; i < curve.size(); ++i) {
-      if (curve[i].second.score[head] < (1 - kWorthwhile) * curve[own].second.score[head]) own = i;
+      const HeadScores& other = curve[i].second;
+      if (other.score[head] < (1 - kWorthwhile) * curve[own].second.score[head] &&
+          other.check[head] <= shared.check[head])
+        own = i;
     }
     clip[head] = curve[own].first;
     score[head] = curve[own].second.score[head];
     check[head] = curve[own].second.check[head];
   }
-  if (Mean(check) > option.check) {
-    option.clip.assign(heads, option.clip[0]);
-    return option;
-  }
-  option.clip = clip;
+  option.clip = std::move(clip);
   option.score = Mean(score);
   option.check = Mean(check);
+  option.head_score = std::move(score);
+  option.head_check = std::move(check);
   return option;
 }
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Clip ratios of a transformed side: which are tried, and the scores of those that were. Trap: a
-// ratio of one head replaces the layer's only where it is better by kWorthwhile, and all of them
-// only where the judging rows agree.
+// head's own ratio replaces the layer's only where it is better by kWorthwhile on the rows that
+// choose, and no worse on those that judge: the best of six noisy numbers is always another one.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ size_t Best(const Curve& curve);
 void Insert(Curve& curve, double ratio, HeadScores scores);
 bool Has(const Curve& curve, double ratio);
 
-// One ratio for all heads, or the best of each.
+// One ratio for all heads, or for each head its own where it has earned one.
 SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head);
 
 }  // namespace oscar

@@ -15,7 +15,7 @@ namespace {
 
 // Of auto_search.cc, where a consumer takes everything: recipes that are fitted and rotated, and
 // scores of their caches. Others have fewer.
-constexpr int64_t kKeyRecipes = 18, kKeyScores = 36, kValueRecipes = 5, kValueScores = 18;
+constexpr int64_t kKeyRecipes = 20, kKeyScores = 38, kValueRecipes = 7, kValueScores = 20;
 constexpr int64_t kBitScores = 2,
                   kHalves = 3;  // per side: 3 and 4 bits; all tokens, and two halves
 
@@ -24,6 +24,7 @@ constexpr int64_t kKeptScores = 4, kComparedScores = 9;
 // Arrays of a side's size: keys and values of a sequence; one candidate's rows with their sorted
 // magnitudes; and what rotating, sorting, quantizing and comparing make.
 constexpr int64_t kKeptRows = 3, kRotatedRows = 2, kQuantizedRows = 8;
+constexpr int64_t kLatentQueries = 6;  // arrays of their size
 // Passes over an array that one score takes; a sort counts as several.
 constexpr int64_t kScorePasses = 14, kRowPasses = 14, kSortPasses = 30;
 // Float32 arrays of a refined text's scores that its graph holds.
@@ -74,7 +75,7 @@ ChoiceArms ChoiceArmsOf(const AutoOptions& options) {
   if (rules.clip == ClipScope::kSide) arms = {ratios, ratios * ratios};
   if (rules.clip == ClipScope::kModel) arms = {ratios, ratios};
   if (rules.any_bits && options.bits != 2) {
-    const int64_t bits = options.bits > 4 ? 4 : 3;
+    const int64_t bits = (options.bits > 4 ? 4 : 3) + (options.head_bits ? 2 : 0);
     arms = {bits, bits * bits};
   }
   if (options.refine > 0) arms = {2 * arms.keys, 2 * arms.points};
@@ -113,8 +114,10 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
     return std::clamp<int64_t>(at_once / values, 1, most);
   };
   const int64_t sides = count * together(count * side, kKeyRecipes);
+  // Of latents also the logits of the part with position, and queries that are longer than a head.
+  const int64_t latents = a.latent ? scores + kLatentQueries * q * longest.rows * d : 0;
   const int64_t kept =
-      count * (kKeptScores * scores + kKeptRows * side) + kRotatedRows * sides * side;
+      count * (kKeptScores * scores + kKeptRows * side + latents) + kRotatedRows * sides * side;
   const int64_t compared = together(std::max(scores, side), count * kKeyRecipes) *
                            (kComparedScores * scores + kQuantizedRows * side);
   const int64_t rotated = together(side, sides) * kQuantizedRows * side;
@@ -122,8 +125,10 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
   if (options.automatic.refine > 0)
     cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));
   const int64_t recipes = kKeyRecipes + kValueRecipes;
-  // Two matrices of each; the moments of all tokens, spread, and of either half.
-  cost.host_bytes = static_cast<uint64_t>(8 * kv * dim * dim * (2 * recipes + 4 * 5));
+  // Two matrices of each; the moments of all tokens, spread, and of either half; of latents those
+  // of both sides together, for either value target and a half.
+  const int64_t moments = a.latent ? 7 : 4;
+  cost.host_bytes = static_cast<uint64_t>(8 * kv * dim * dim * (2 * recipes + moments * 5));
   cost.eigen_flops = kEigenFlops * static_cast<double>((recipes + 2 * kHalves) * kv) *
                      static_cast<double>(dim * dim * dim);
   return cost;

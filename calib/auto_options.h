@@ -29,7 +29,8 @@ struct ConsumerRules {
   bool key_mean;          // keys may lose their mean
   bool query_matrix;      // queries may be turned by a matrix of their own
   ClipScope clip;
-  bool any_bits;  // bits per layer and side; else 2 everywhere
+  bool any_bits;         // bits per layer and side; else 2 everywhere
+  bool latents = false;  // caches of latent attention
 };
 
 const std::vector<ConsumerRules>& AllConsumers();
@@ -43,6 +44,8 @@ struct AutoOptions {
   // Mean bits stored per element of keys and values: codes, and a 16-bit scale and zero for each
   // quantization group; 2: codes of 2 bits, whatever those take.
   double bits = 2;
+  // Where the consumer takes it: a clip ratio for each KV head, and bits for each of them.
+  bool head_clip = true, head_bits = true;
   bool windows = false;  // spend bits on larger windows too; else they are only priced
   int64_t context = 0;   // tokens; keys are fitted to positions up to it; 0: DefaultContext
   int64_t refine = 0;    // steps of rotation refinement; 0: none

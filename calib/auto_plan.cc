@@ -17,25 +17,34 @@ constexpr double kKeptBits = 16;       // of tokens in windows
 constexpr int64_t kMetadataBits = 32;  // of a quantization group: 16-bit scale and zero
 constexpr double kRounding = 1e-9;
 
-const SideOption& At(const std::vector<SideOption>& options, int bits) {
+const SideOption& At(const std::vector<SideOption>& options, double bits) {
   const auto found = std::ranges::find(options, bits, &SideOption::bits);
   OSCAR_CHECK(found != options.end());
   return *found;
 }
 
 struct Bits {
-  std::vector<int> k, v;  // of layers
+  std::vector<double> k, v;  // of layers
 };
 
-double Elements(const std::vector<LayerElements>& elements) {
+// Those that are quantized, and all.
+double Quantized(const std::vector<LayerElements>& elements) {
   double sum = 0;
   for (const LayerElements& layer : elements) sum += static_cast<double>(layer.k + layer.v);
   return sum;
 }
 
+double Elements(const std::vector<LayerElements>& elements) {
+  double sum = Quantized(elements);
+  for (const LayerElements& layer : elements) sum += static_cast<double>(layer.kept);
+  return sum;
+}
+
+// Bits that are no codes.
 double Metadata(const std::vector<LayerElements>& elements) {
   double sum = 0;
-  for (const LayerElements& layer : elements) sum += layer.metadata_bits;
+  for (const LayerElements& layer : elements)
+    sum += layer.metadata_bits + kKeptBits * static_cast<double>(layer.kept);
   return sum;
 }
 
@@ -54,16 +63,20 @@ Bits Allocate(const std::vector<LayerElements>& elements, const std::vector<Auto
     });
   }
   for (size_t i = 0; i < choices.size(); ++i) {
+    if (choices[i].latent()) continue;  // its keys
     const double key_kl = choices[i].k_options.front().score, key_error = choices[i].k_output_error;
     add(elements[i].v, choices[i].v_options,
         [&](const SideOption& option) { return ValueDamage(option.score, key_kl, key_error); });
   }
-  const std::vector<int> bits = AllocateBits(parts, budget);
-  const auto middle = bits.begin() + std::ssize(choices);
-  return {{bits.begin(), middle}, {middle, bits.end()}};
+  const std::vector<double> bits = AllocateBits(parts, budget);
+  auto next = bits.begin() + std::ssize(choices);
+  Bits of_layers{{bits.begin(), next}, {}};
+  for (size_t i = 0; i < choices.size(); ++i)
+    of_layers.v.push_back(choices[i].latent() ? of_layers.k[i] : *next++);
+  return of_layers;
 }
 
-double MeanKl(const std::vector<AutoChoice>& choices, const std::vector<int>& k_bits,
+double MeanKl(const std::vector<AutoChoice>& choices, const std::vector<double>& k_bits,
               size_t window) {
   double sum = 0;
   for (size_t i = 0; i < choices.size(); ++i)
@@ -111,8 +124,15 @@ LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_
       static_cast<double>(kMetadataBits * num_kv_heads * (groups(head_dim) + groups(v_head_dim)))};
 }
 
+LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, int64_t quant_group_size) {
+  LayerElements elements = ElementsOf(1, rank, 0, quant_group_size);
+  if (quant_group_size == 0) elements.metadata_bits /= 2;  // a group of no values
+  elements.kept = position_dim;
+  return elements;
+}
+
 double LeastStoredBits(const std::vector<LayerElements>& elements) {
-  return 2 + Metadata(elements) / Elements(elements);
+  return (2 * Quantized(elements) + Metadata(elements)) / Elements(elements);
 }
 
 double WindowBits(const CacheWindows& windows) {
@@ -136,7 +156,8 @@ AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>
     double best = MeanKl(choices, bits.k, 0);
     for (size_t w = 1; w < windows.size(); ++w) {
       const double left =
-          stored - (WindowBits(windows[w].windows) - WindowBits(windows[0].windows));
+          stored - (WindowBits(windows[w].windows) - WindowBits(windows[0].windows)) *
+                       (Quantized(elements) / all);
       if (left < least - kRounding) continue;
       Bits other = Allocate(elements, choices, codes(left), w);
       const double kl = MeanKl(choices, other.k, w);
@@ -152,9 +173,10 @@ AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>
   for (size_t i = 0; i < choices.size(); ++i) {
     choices[i].k_bits = bits.k[i];
     choices[i].v_bits = bits.v[i];
-    spent += static_cast<double>(elements[i].k * bits.k[i] + elements[i].v * bits.v[i]);
+    spent += static_cast<double>(elements[i].k) * bits.k[i] +
+             static_cast<double>(elements[i].v) * bits.v[i];
   }
-  plan.bits = spent / all;
+  plan.bits = spent / Quantized(elements);
   plan.stored_bits = (spent + Metadata(elements)) / all;
   for (size_t w = 0; w < windows.size(); ++w)
     plan.window_scores.push_back(MeanKl(choices, bits.k, w));

@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-SideOption At(const std::vector<SideOption>& options, int bits, double ratio) {
+SideOption At(const std::vector<SideOption>& options, double bits, double ratio) {
   const auto found = std::ranges::find(options, bits, &SideOption::bits);
   OSCAR_CHECK(found != options.end());
   SideOption option = *found;
@@ -37,13 +37,15 @@ std::vector<ChoicePoint> PointsOf(const AutoOptions& options, const AutoChoice& 
   if (SharesRatio(rules.clip)) {
     for (const double k : choice.k_option().ratios) {
       for (const double v : choice.v_option().ratios) {
-        if (rules.clip == ClipScope::kModel && k != v) continue;
+        if ((rules.clip == ClipScope::kModel || choice.latent()) && k != v) continue;
         points.push_back({choice.k_bits, choice.v_bits, k, v});
       }
     }
   } else if (rules.any_bits && options.bits != 2) {
     for (const SideOption& k : choice.k_options) {
-      for (const SideOption& v : choice.v_options) points.push_back({k.bits, v.bits, 0, 0});
+      for (const SideOption& v : choice.v_options) {
+        if (!choice.latent() || k.bits == v.bits) points.push_back({k.bits, v.bits, 0, 0});
+      }
     }
   }
   // `here` with the points of its keys, once.

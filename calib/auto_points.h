@@ -18,7 +18,7 @@ namespace oscar {
 const std::vector<double>& SharedRatios();
 
 struct ChoicePoint {
-  int k_bits = 2, v_bits = 2;
+  double k_bits = 2, v_bits = 2;  // as SideOption::bits
   double k_clip = 0, v_clip = 0;  // of all heads; 0: what each head of the layer has at those bits
 
   bool operator==(const ChoicePoint&) const = default;

@@ -10,6 +10,7 @@
 
 #include "calib/auto_cache.h"
 #include "calib/rotation_refinement.h"
+#include "linalg/check.h"
 
 namespace oscar {
 namespace {
@@ -79,8 +80,15 @@ void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
     problem.key_mean = AutoTensor(choice.k.mean, 1, choice.k.dim, like).squeeze(1);
   RefinementOptions options{
       .steps = static_cast<int>(steps), .queries = kRefinedQueries, .windows = windows};
-  options.k = {choice.k_bits, choice.k_option().clip[0], choice.quant_group_size, false};
-  options.v = {choice.v_bits, choice.v_option().clip[0], choice.quant_group_size, false};
+  const auto quantizer = [&](const SideOption& option) {
+    OSCAR_CHECK(option.head_bits.empty());  // bits are shared out when all layers are known
+    RefinedQuantizer of_side{static_cast<int>(option.bits), option.clip[0], choice.quant_group_size,
+                             false};
+    if (option.clip.size() > 1) of_side.head_clip = option.clip;
+    return of_side;
+  };
+  options.k = quantizer(choice.k_option());
+  options.v = quantizer(choice.v_option());
   if (keys) Take(RefineKeys(problem, Transforms(choice.k, like), options), choice.k);
   if (values) {
     Take(RefineValues(problem, Transforms(choice.v, like), Transforms(choice.k, like), options),

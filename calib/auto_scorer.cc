@@ -52,6 +52,11 @@ at::Tensor OfSides(const at::Tensor& sides, AutoScorer::Trials trials) {
   return at::stack(several);
 }
 
+SidesOnDevice OfSides(const SidesOnDevice& sides, AutoScorer::Trials trials) {
+  return {OfSides(sides.rotation, trials), OfSides(sides.query_rotation, trials),
+          OfSides(sides.pair_scale, trials), OfSides(sides.mean, trials)};
+}
+
 at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted, AutoScorer::Trials trials,
                      AutoScorer::Quantizer quantizer) {
   std::vector<at::Tensor> thresholds;
@@ -139,7 +144,7 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
     AddSequence(layer, queries, positions[at], places[0], 0, sequences);
     AddSequence(layer, queries, positions[at], places[1], offset, sequences);
   }
-  MakeBatches(sequences);
+  MakeBatches(sequences, layer.w_uv);
 }
 
 void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries,
@@ -155,13 +160,18 @@ void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& q
   const auto of_sequence = static_cast<size_t>(queries.sequence);
   sequence.keys = AtOffset(layer.keys[of_sequence].slice(0, 0, tokens), rope, offset);
   sequence.values = layer.values[of_sequence].slice(0, 0, tokens);
+  if (queries.q_pe.defined()) {  // its logits are the same at any offset
+    sequence.q_pe = queries.q_pe.index_select(0, index.to(queries.q_pe.device()));
+    sequence.k_pe = layer.k_pe[of_sequence].slice(0, 0, tokens);
+  }
   positions_.push_back(sequence.positions);
   rows_ += std::ssize(rows);
   sequences.push_back(std::move(sequence));
 }
 
 // Of sequences that follow each other, as long as their scores and rows, padded, are few enough.
-void AutoScorer::MakeBatches(std::span<const SampledSequence> sequences) {
+void AutoScorer::MakeBatches(std::span<const SampledSequence> sequences,
+                             const at::Tensor& output_map) {
   size_t begin = 0;
   int64_t rows = 0, tokens = 0;
   for (size_t end = 0; end < sequences.size(); ++end) {
@@ -171,12 +181,13 @@ void AutoScorer::MakeBatches(std::span<const SampledSequence> sequences) {
     const int64_t values = tokens * std::max(a.num_q_heads * rows,
                                              a.num_kv_heads * std::max(a.head_dim, a.v_head_dim));
     if (end == begin || static_cast<int64_t>(end + 1 - begin) * values <= values_at_once_) continue;
-    batches_.emplace_back(spec_.attention, sequences.subspan(begin, end - begin), windows_);
+    batches_.emplace_back(spec_.attention, sequences.subspan(begin, end - begin), windows_,
+                          output_map);
     begin = end;
     rows = sequences[end].positions.size(0);
     tokens = sequences[end].keys.size(0);
   }
-  batches_.emplace_back(spec_.attention, sequences.subspan(begin), windows_);
+  batches_.emplace_back(spec_.attention, sequences.subspan(begin), windows_, output_map);
 }
 
 int64_t AutoScorer::RowsBeyond(const CacheWindows& windows) const {
@@ -215,7 +226,7 @@ AutoScorer::Sums AutoScorer::OfTrials(const Rotated& rotated, Trials trials, Qua
       const at::Tensor exact = OfSides(rows.rows, some);
       parts.push_back(measure(batch, {{Quantized(exact, rows.sorted, some, quantizer), exact,
                                        OfSides(rows.queries, some)},
-                                      OfSides(rotated.sides.rotation, some)}));
+                                      OfSides(rotated.sides, some)}));
     }
     Sums of_batch;
     for (size_t j = 0; j < parts[0].size(); ++j) {
@@ -234,6 +245,11 @@ std::vector<HeadScores> AutoScorer::ScoreKeys(const Rotated& keys, Trials trials
   const Sums sums = OfTrials(keys, trials, quantizer, [&](const auto& batch, const Stored& stored) {
     return batch.KlSums(stored.keys, in_use);
   });
+  return MeanOverRows(sums[0]);
+}
+
+// Of sums over rows, [trials, num_kv_heads, 2].
+std::vector<HeadScores> AutoScorer::MeanOverRows(const at::Tensor& kl_sums) const {
   double even = 0, odd = 0;
   for (const SampledRows& batch : batches_) {
     even += batch.num_rows()[0];
@@ -241,23 +257,26 @@ std::vector<HeadScores> AutoScorer::ScoreKeys(const Rotated& keys, Trials trials
   }
   const AttentionSpec& a = spec_.attention;
   const auto ratio = static_cast<double>(a.num_q_heads / a.num_kv_heads);
-  return ToScores(sums[0].cpu().div(at::tensor({even * ratio, odd * ratio}, at::kDouble)));
+  return ToScores(kl_sums.cpu().div(at::tensor({even * ratio, odd * ratio}, at::kDouble)));
 }
 
-std::vector<std::vector<double>> AutoScorer::ScoreWindows(const Rotated& keys, Trials trials,
-                                                          Quantizer quantizer) const {
+std::vector<AutoScorer::WindowScores> AutoScorer::ScoreWindows(const Rotated& keys, Trials trials,
+                                                               Quantizer quantizer) const {
   std::vector<size_t> all(windows_.size());
   std::iota(all.begin(), all.end(), size_t{0});
   const Sums sums = OfTrials(keys, trials, quantizer, [&](const auto& batch, const Stored& stored) {
     return batch.KlSums(stored.keys, all);
   });
-  const at::Tensor of_heads = at::stack(sums, 1).sum({2, 3});  // [trials, windows]
-  const auto count = static_cast<double>(rows_ * spec_.attention.num_q_heads);
+  const at::Tensor of_heads = at::stack(sums, 1).sum(3);  // [trials, windows, num_kv_heads]
+  const auto count = static_cast<double>(rows_ * spec_.attention.gqa_ratio());
   const at::Tensor means = of_heads.div(count).cpu().contiguous();
-  std::vector<std::vector<double>> of_trials;
+  std::vector<WindowScores> of_trials;
   for (int64_t i = 0; i < means.size(0); ++i) {
-    const double* from = means[i].const_data_ptr<double>();
-    of_trials.emplace_back(from, from + means.size(1));
+    WindowScores& of_trial = of_trials.emplace_back();
+    for (int64_t w = 0; w < means.size(1); ++w) {
+      const double* from = means[i][w].const_data_ptr<double>();
+      of_trial.emplace_back(from, from + means.size(2));
+    }
   }
   return of_trials;
 }
@@ -276,14 +295,35 @@ std::vector<HeadScores> AutoScorer::ScoreValues(const Rotated& values, Trials tr
                                                 Quantizer quantizer) const {
   const Sums sums =
       OfTrials(values, trials, quantizer, [&](const auto& batch, const Stored& stored) {
-        SidesOnDevice sides;
-        sides.rotation = stored.rotation;
-        return Sums{batch.ValueErrorSums(AutoValuesBack(sides, stored.keys.stored))};
+        return Sums{batch.ValueErrorSums(AutoValuesBack(stored.sides, stored.keys.stored))};
       });
+  return ToScores(sums[0].div(OutputSums()).sqrt());
+}
+
+std::vector<AutoScorer::LatentScores> AutoScorer::ScoreLatents(const Rotated& latents,
+                                                               Trials trials,
+                                                               Quantizer quantizer) const {
+  const size_t in_use[] = {0};
+  const Sums sums =
+      OfTrials(latents, trials, quantizer, [&](const auto& batch, const Stored& stored) {
+        return Sums{
+            batch.KlSums(stored.keys, in_use)[0],
+            batch.OutputErrorSums(stored.keys, AutoValuesBack(stored.sides, stored.keys.stored),
+                                  AutoValuesBack(stored.sides, stored.keys.exact))};
+      });
+  std::vector<HeadScores> kl = MeanOverRows(sums[0]);
+  std::vector<HeadScores> output = ToScores(sums[1].div(OutputSums()).sqrt());
+  std::vector<LatentScores> scores;
+  for (size_t i = 0; i < trials.size(); ++i)
+    scores.push_back({std::move(kl[i]), std::move(output[i])});
+  return scores;
+}
+
+at::Tensor AutoScorer::OutputSums() const {
   at::Tensor energies;
   for (const SampledRows& batch : batches_)
     energies = energies.defined() ? energies.add(batch.output_sums()) : batch.output_sums();
-  return ToScores(sums[0].div(energies).sqrt());
+  return energies;
 }
 
 std::vector<HeadScores> AutoScorer::BySides(

@@ -72,12 +72,20 @@ class AutoScorer {
   };
   // KL(S || S^) in nats per KV head.
   std::vector<HeadScores> ScoreKeys(const Rotated& keys, Trials trials, Quantizer quantizer) const;
-  // Its mean over all sampled rows and heads: [trials][windows].
-  std::vector<std::vector<double>> ScoreWindows(const Rotated& keys, Trials trials,
-                                                Quantizer quantizer) const;
+  // Its mean over all sampled rows, per KV head: [trials][windows][num_kv_heads].
+  using WindowScores = std::vector<std::vector<double>>;
+  std::vector<WindowScores> ScoreWindows(const Rotated& keys, Trials trials,
+                                         Quantizer quantizer) const;
   // |(P^ - P) V| / |P V| per KV head, over all sampled rows: exact values.
   std::vector<double> KeyOutputErrors(const Rotated& keys, const Trial& trial,
                                       Quantizer quantizer) const;
+  // Of latents, one row that is key and value: KL as of keys, and |P^ V^ - P V| / |P V|, outputs
+  // after W_UV, of both at once.
+  struct LatentScores {
+    HeadScores kl, output;
+  };
+  std::vector<LatentScores> ScoreLatents(const Rotated& latents, Trials trials,
+                                         Quantizer quantizer) const;
   // |P (V^ - V)| / |P V| per KV head: exact scores, over what is quantized.
   std::vector<HeadScores> ScoreValues(const Rotated& values, Trials trials,
                                       Quantizer quantizer) const;
@@ -89,11 +97,13 @@ class AutoScorer {
   // Some trials on one batch: what is stored of them, and what it came from.
   struct Stored {
     SampledRows::Keys keys;  // of values only `stored`
-    at::Tensor rotation;     // [trials or 1, 1, num_kv_heads or 1, dim, dim]
+    SidesOnDevice sides;     // of trials, or one for all
   };
   // Sums over the rows of a batch, [trials, num_kv_heads, 2] each.
   using Sums = std::vector<at::Tensor>;
   using Measure = std::function<Sums(const SampledRows&, const Stored&)>;
+  std::vector<HeadScores> MeanOverRows(const at::Tensor& kl_sums) const;
+  at::Tensor OutputSums() const;
   Sums OfTrials(const Rotated& rotated, Trials trials, Quantizer quantizer,
                 const Measure& measure) const;
   Rotated Rotate(Sides sides, bool keys) const;
@@ -104,7 +114,7 @@ class AutoScorer {
   void AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries,
                    const at::Tensor& positions, const std::vector<int64_t>& rows, int64_t offset,
                    std::vector<SampledSequence>& sequences);
-  void MakeBatches(std::span<const SampledSequence> sequences);
+  void MakeBatches(std::span<const SampledSequence> sequences, const at::Tensor& output_map);
 
   const LayerSpec& spec_;
   std::vector<CacheWindows> windows_;

@@ -13,11 +13,14 @@
 #include <span>
 #include <utility>
 
+#include "calib/auto_bits.h"
 #include "calib/auto_candidates.h"
 #include "calib/auto_clip.h"
 #include "calib/auto_points.h"
+#include "calib/auto_recipes.h"
 #include "calib/auto_scorer.h"
 #include "calib/auto_stability.h"
+#include "calib/latent_search.h"
 #include "calib/position_spread.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
@@ -31,20 +34,6 @@ constexpr std::array<double, 3> kCoarse = {0.88, 0.92, 0.96};
 // Priced beside the windows in use; the sizes that upstream's recipes use.
 constexpr std::array<CacheWindows, 4> kWindows = {{{0, 0}, {64, 256}, {64, 512}, {128, 1024}}};
 
-std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options) {
-  std::vector<CacheWindows> windows = {{options.sink_tokens, options.recent_tokens}};
-  for (const CacheWindows& w : kWindows) {
-    if (w.sink != windows[0].sink || w.recent != windows[0].recent) windows.push_back(w);
-  }
-  return windows;
-}
-
-// Bits beyond the two that the search itself uses.
-std::vector<int> MoreBits(const CalibrationOptions& options) {
-  if (!RulesOf(options.automatic.consumer).any_bits) return {};
-  return options.automatic.bits > 4 ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
-}
-
 int64_t LongestText(const ObservedLayer& observed) {
   int64_t longest = 0;
   for (const at::Tensor& keys : observed.keys) longest = std::max(longest, keys.size(0));
@@ -54,6 +43,13 @@ int64_t LongestText(const ObservedLayer& observed) {
 int64_t ContextOf(const CalibrationOptions& options, int64_t text_length) {
   const int64_t given = options.automatic.context;
   return given > 0 ? given : DefaultContext(text_length);
+}
+
+// Over heads, in each of the windows.
+std::vector<double> MeansOf(const AutoScorer::WindowScores& scores) {
+  std::vector<double> means;
+  for (const std::vector<double>& heads : scores) means.push_back(Mean(heads));
+  return means;
 }
 
 class Search {
@@ -69,7 +65,12 @@ class Search {
         options_(options),
         rules_(RulesOf(options.automatic.consumer)),
         fold_(FoldRulesOf(spec.attention)),
-        heads_(spec.attention.num_kv_heads),
+        limits_{.rules = rules_,
+                .composition = options.fit.composition,
+                .rope = fold_.pairs.rotary_dim > 0,
+                .fold = options.automatic.fold && fold_.pairs.rotary_dim > 0,
+                .num_kv_heads = spec.attention.num_kv_heads,
+                .quant_group_size = options.clip.quant_group_size},
         windows_(PricedWindows(options)),
         scorer_(observed, spec, windows_, context_ / 2,
                 AutoScorer::ValuesAtOnce(observed.keys.at(0).device().type())),
@@ -84,7 +85,7 @@ class Search {
 
   AutoChoice Run() {
     // On host threads, beside the keys.
-    const std::vector<ValueRecipe> recipes = ValueRecipes();
+    const std::vector<ValueRecipe> recipes = FirstValueRecipes(limits_, !moments_.diagonal.empty());
     std::future<std::vector<AutoSide>> values =
         std::async(std::launch::async, [&] { return FitValues(moments_, recipes); });
     ChooseKeys();
@@ -142,63 +143,16 @@ class Search {
     return best->recipe;
   }
 
-  // Groupings and centring that the consumer takes, the least demanding first.
-  std::vector<KeyRecipe> Groupings(KeyRecipe recipe) const {
-    std::vector<KeyRecipe> recipes;
-    for (const bool per_head : {false, true}) {
-      for (const bool centred : {false, true}) {
-        recipe.per_head = per_head;
-        recipe.centred = centred;
-        const bool allowed =
-            (!per_head || (rules_.per_head && heads_ > 1)) && (!centred || rules_.key_mean);
-        if (allowed) recipes.push_back(recipe);
-      }
-    }
-    return recipes;
-  }
-
   void ChooseKeys() {
-    const Composition fitted = options_.fit.composition;
-    const bool fold = options_.automatic.fold && fold_.pairs.rotary_dim > 0;
-    std::vector<KeyRecipe> recipes = {{.composition = Composition::kHPbr}};
-    const auto add = [&](std::vector<KeyRecipe> more) {
-      recipes.insert(recipes.end(), more.begin(), more.end());
-    };
-    add(Groupings({.composition = fitted}));
-    if (fold) {
-      add(Groupings(
-          {.kind = KeyTransformKind::kPairScaled, .power_of_two = true, .composition = fitted}));
-    }
-    TryKeys(recipes);
+    TryKeys(FirstKeyRecipes(limits_));
     OSCAR_CHECK(!keys_.empty());  // a Hadamard needs no moments
-    const KeyRecipe like = BestKeys();
-    recipes.clear();
-    if (fold) {
-      KeyRecipe exact = like;
-      exact.kind = KeyTransformKind::kPairScaled;
-      exact.power_of_two = false;
-      exact.composition = fitted;
-      KeyRecipe no_eigenvectors = exact;
-      no_eigenvectors.composition = Composition::kHPbr;
-      no_eigenvectors.per_head = false;
-      add({exact, no_eigenvectors});
+    TryKeys(MoreKeyRecipes(limits_, BestKeys()));
+    std::vector<KeyRecipe> orders;
+    for (const Composition composition : OtherOrders(limits_, moments_.head_dim)) {
+      orders.push_back(BestKeys());
+      orders.back().composition = composition;
     }
-    if (rules_.query_matrix) {
-      // Matrices of their own for keys and queries; a head's pair scales need no weights then.
-      KeyRecipe own{.per_head = true, .centred = like.centred, .composition = fitted};
-      if (fold_.pairs.rotary_dim > 0) {
-        own.kind = KeyTransformKind::kPairScaled;
-        own.folded = false;
-        add({own});
-        own.folded = true;
-      }
-      own.kind = KeyTransformKind::kBalanced;
-      for (const double epsilon : {1e-2, 1e-1, 1.0}) {
-        own.epsilon = epsilon;
-        add({own});
-      }
-    }
-    TryKeys(recipes);
+    TryKeys(std::move(orders));
     // Clipping goes with the transform: the best few are clipped coarsely, the best of them finely.
     std::vector<size_t> order(keys_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -239,41 +193,45 @@ class Search {
     }
     for (const CacheWindows& windows : windows_)
       choice_.windows.push_back({windows, scorer_.RowsBeyond(windows)});
+    std::vector<AutoScorer::WindowScores> of_heads;
     for (SideOption& option : choice_.k_options) {
       std::vector<AutoScorer::Trial> trials = {{0, option.clip}};
       if (shares_ratio()) {
         for (const double ratio : option.ratios) trials.push_back({0, {ratio}});
       }
-      std::vector<std::vector<double>> in_windows =
-          scorer_.ScoreWindows(rotated, trials, {option.bits, group()});
-      option.in_windows = std::move(in_windows[0]);
-      option.windows_curve.assign(in_windows.begin() + 1, in_windows.end());
+      std::vector<AutoScorer::WindowScores> in_windows =
+          scorer_.ScoreWindows(rotated, trials, {option.Bits()[0], group()});
+      option.in_windows = MeansOf(in_windows[0]);
+      for (size_t i = 1; i < in_windows.size(); ++i)
+        option.windows_curve.push_back(MeansOf(in_windows[i]));
+      of_heads.push_back(std::move(in_windows[0]));
     }
-  }
-
-  std::vector<ValueRecipe> ValueRecipes() const {
-    std::vector<ValueRecipe> recipes = {{.composition = Composition::kHPbr}};
-    for (const bool per_head : {false, true}) {
-      if (per_head && (!rules_.per_head || heads_ == 1)) continue;
-      for (const ValueTarget target : {ValueTarget::kAttentionOutput, ValueTarget::kDiagonal}) {
-        if (target == ValueTarget::kDiagonal && moments_.diagonal.empty()) continue;
-        recipes.push_back({target, per_head, options_.fit.composition});
-      }
-    }
-    return recipes;
+    if (bits_of_head()) AddHeadBits(of_heads, choice_.k_options);
   }
 
   void ChooseValues(const std::vector<ValueRecipe>& recipes, std::vector<AutoSide> sides) {
     std::vector<ValueCandidate> candidates;
-    for (size_t i = 0; i < recipes.size(); ++i) {
-      if (sides[i].num_rotations > 0) candidates.push_back({recipes[i], std::move(sides[i]), {}});
-    }
-    std::vector<ValueCandidate*> tried;
-    for (ValueCandidate& c : candidates) tried.push_back(&c);
-    candidates_.AddRatios<ValueRecipe>(tried, {&GridOf(2).first, 1});
     size_t chosen = 0;
-    for (size_t i = 1; i < candidates.size(); ++i) {
-      if (candidates[i].best() < (1 - kWorthwhile) * candidates[chosen].best()) chosen = i;
+    const auto attempt = [&](const std::vector<ValueRecipe>& more, std::vector<AutoSide> fits) {
+      const size_t known = candidates.size();
+      for (size_t i = 0; i < more.size(); ++i) {
+        if (fits[i].num_rotations > 0) candidates.push_back({more[i], std::move(fits[i]), {}});
+      }
+      std::vector<ValueCandidate*> tried;
+      for (size_t i = known; i < candidates.size(); ++i) tried.push_back(&candidates[i]);
+      candidates_.AddRatios<ValueRecipe>(tried, {&GridOf(2).first, 1});
+      for (size_t i = std::max<size_t>(known, 1); i < candidates.size(); ++i) {
+        if (candidates[i].best() < (1 - kWorthwhile) * candidates[chosen].best()) chosen = i;
+      }
+    };
+    attempt(recipes, std::move(sides));
+    if (chosen != 0) {
+      std::vector<ValueRecipe> orders;
+      for (const Composition composition : OtherOrders(limits_, moments_.v_head_dim)) {
+        orders.push_back(candidates[chosen].recipe);
+        orders.back().composition = composition;
+      }
+      attempt(orders, FitValues(moments_, orders));
     }
     candidates_.AddRatios(candidates[0], coarse());
     candidates_.AddRatios(candidates[chosen], ratios());
@@ -288,6 +246,7 @@ class Search {
     choice_.values = c.recipe;
     choice_.v = c.side;
     AddBits(c, candidates_.Rotate(c), choice_.v_options);
+    if (bits_of_head()) AddHeadBits({}, choice_.v_options);
     // One ratio for everything is the keys', whose KL is what the cache costs.
     if (rules_.clip == ClipScope::kModel) {
       choice_.v_option().SetRatio(choice_.k_option().clip[0]);
@@ -306,7 +265,12 @@ class Search {
     return 0;
   }
   int64_t group() const { return options_.clip.quant_group_size; }
-  bool clip_of_head() const { return rules_.clip == ClipScope::kHead; }
+  bool clip_of_head() const {
+    return rules_.clip == ClipScope::kHead && options_.automatic.head_clip;
+  }
+  bool bits_of_head() const {
+    return rules_.any_bits && options_.automatic.bits > 2 && options_.automatic.head_bits;
+  }
   bool shares_ratio() const {
     return rules_.clip == ClipScope::kSide || rules_.clip == ClipScope::kModel;
   }
@@ -326,7 +290,7 @@ class Search {
   const CalibrationOptions& options_;
   const ConsumerRules& rules_;
   FoldRules fold_;
-  int64_t heads_;
+  RecipeLimits limits_;
   std::vector<CacheWindows> windows_;
   AutoScorer scorer_;
   AutoChoice choice_;
@@ -335,6 +299,19 @@ class Search {
 };
 
 }  // namespace
+
+std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options) {
+  std::vector<CacheWindows> windows = {{options.sink_tokens, options.recent_tokens}};
+  for (const CacheWindows& w : kWindows) {
+    if (w.sink != windows[0].sink || w.recent != windows[0].recent) windows.push_back(w);
+  }
+  return windows;
+}
+
+std::vector<int> MoreBits(const CalibrationOptions& options) {
+  if (!RulesOf(options.automatic.consumer).any_bits) return {};
+  return options.automatic.bits > 4 ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
+}
 
 FoldRules FoldRulesOf(const AttentionSpec& attention) {
   if (!WhyNotFoldable(attention).empty()) return {};
@@ -346,6 +323,7 @@ FoldRules FoldRulesOf(const AttentionSpec& attention) {
 AutoChoice SearchChoice(const ObservedLayer& observed, const LayerSpec& spec,
                         const CalibrationOptions& options, PhaseTimes& times) {
   OSCAR_CHECK(!observed.queries.empty());
+  if (spec.attention.latent) return SearchLatentChoice(observed, spec, options, times);
   std::optional<Search> search;
   {
     const auto time = times.Measure("choice: rows and moments");
@@ -355,6 +333,7 @@ AutoChoice SearchChoice(const ObservedLayer& observed, const LayerSpec& spec,
 }
 
 void FitChoice(const LayerMoments& all, const LayerSpec& spec, AutoChoice& choice) {
+  if (choice.latent()) return FitLatentChoice(all, choice);
   const LayerMoments spread =
       SpreadOverPositions(all, spec.attention.rope, choice.text_length, choice.context);
   choice.k = FitKeys(spread, {choice.keys}, FoldRulesOf(spec.attention)).at(0);

@@ -6,6 +6,8 @@
 // published is fitted again, to all tokens (FitChoice).
 #pragma once
 
+#include <vector>
+
 #include "calib/auto_choice.h"
 #include "calib/auto_fit.h"
 #include "calib/options.h"
@@ -14,12 +16,13 @@
 
 namespace oscar {
 
-// A later candidate, which asks more of a consumer, replaces an earlier one only if its score is
-// lower by this share.
-inline constexpr double kWorthwhile = 0.01;
-
 // What the layer's weights allow. Nothing is folded where the rope is not known (a dump).
 FoldRules FoldRulesOf(const AttentionSpec& attention);
+
+// Windows in use, and those that are priced beside them.
+std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options);
+// Bits beyond the two that a search itself uses.
+std::vector<int> MoreBits(const CalibrationOptions& options);
 
 // Needs held-out queries. `observed.fit` has the sums of the rows that are fitted to; the choice's
 // matrices are fitted to them. Its phases go into `times` as "choice: ...".

@@ -27,7 +27,7 @@ double ValueDamage(double value_error, double key_kl, double key_error) {
   return kValueShare * key_kl * ratio * ratio;
 }
 
-std::vector<int> AllocateBits(std::span<const BitPart> parts, double budget) {
+std::vector<double> AllocateBits(std::span<const BitPart> parts, double budget) {
   std::vector<size_t> at(parts.size(), 0);
   double left = budget + kBudgetRounding;
   for (const BitPart& part : parts) {
@@ -49,7 +49,7 @@ std::vector<int> AllocateBits(std::span<const BitPart> parts, double budget) {
     at[best.part] = best.to;
     left -= best.price;
   }
-  std::vector<int> bits;
+  std::vector<double> bits;
   for (size_t i = 0; i < parts.size(); ++i) bits.push_back(parts[i].points[at[i]].bits);
   return bits;
 }

@@ -12,7 +12,7 @@
 namespace oscar {
 
 struct BitPoint {
-  int bits = 2;
+  double bits = 2;    // whole, or a mean over what a part is made of
   double damage = 0;  // nats
 };
 
@@ -25,7 +25,7 @@ struct BitPart {
 // stored, of those that `budget` (bits per token of all parts) still holds. From a point of its
 // hull, a part's steepest step leads to the next one; the others only fill what is left. The summed
 // damage never rises with the budget, and what is spent never exceeds it, unless the least does.
-std::vector<int> AllocateBits(std::span<const BitPart> parts, double budget);
+std::vector<double> AllocateBits(std::span<const BitPart> parts, double budget);
 
 // Wrong values and wrong keys both move the output of attention, so values are priced at what keys
 // pay: `key_kl` nats for the relative output error `key_error` of 2-bit keys. The same energy costs

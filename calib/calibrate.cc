@@ -6,10 +6,12 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <string_view>
 
 #include "calib/auto_plan.h"
 #include "calib/auto_refine.h"
@@ -48,17 +50,33 @@ void CheckQuantization(const std::vector<LayerSpec>& layers, const ClipOptions& 
   }
 }
 
+void CheckAutomaticLatents(int layer_id, const AutoOptions& automatic, const ConsumerRules& rules) {
+  if (!rules.latents) {
+    std::vector<std::string_view> others;
+    for (const ConsumerRules& other : AllConsumers()) {
+      if (other.latents) others.push_back(other.name);
+    }
+    throw UsageError(fmt::format(
+        "--for {}: layer {} has latent attention, and this runtime has no 2-bit cache of latents; "
+        "give --for {}",
+        rules.name, layer_id, fmt::join(others, " or ")));
+  }
+  if (automatic.refine > 0) {
+    throw UsageError(fmt::format(
+        "--refine: layer {} has latent attention, whose one row is key and value; refinement "
+        "learns a matrix for each",
+        layer_id));
+  }
+}
+
 void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptions& options) {
   const AutoOptions& automatic = options.automatic;
-  for (const LayerSpec& layer : layers) {
-    if (!automatic.enabled || !layer.attention.latent) continue;
-    throw UsageError(fmt::format(
-        "layer {} has latent attention, for which automatic choices are not implemented; give "
-        "--no-auto",
-        layer.layer_id));
-  }
-  if (!automatic.enabled || automatic.bits == 2) return;
+  if (!automatic.enabled) return;
   const ConsumerRules& rules = RulesOf(automatic.consumer);
+  for (const LayerSpec& layer : layers) {
+    if (layer.attention.latent) CheckAutomaticLatents(layer.layer_id, automatic, rules);
+  }
+  if (automatic.bits == 2) return;
   if (!rules.any_bits) {
     throw UsageError(fmt::format("--bits {:g}: {} stores 2 bits everywhere; give --for any",
                                  automatic.bits, rules.name));
@@ -66,8 +84,10 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
   std::vector<LayerElements> elements;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& spec = layer.attention;
-    elements.push_back(ElementsOf(spec.num_kv_heads, spec.head_dim, spec.v_head_dim,
-                                  options.clip.quant_group_size));
+    const int64_t group = options.clip.quant_group_size;
+    elements.push_back(spec.latent
+                           ? LatentElementsOf(spec.head_dim, spec.latent->rope_dim, group)
+                           : ElementsOf(spec.num_kv_heads, spec.head_dim, spec.v_head_dim, group));
   }
   const double least = LeastStoredBits(elements);
   if (automatic.bits < least - 1e-9) {
@@ -90,6 +110,7 @@ int64_t CalibrationInput::num_tokens() const {
 LoopOptions CalibrationLoopOptions() {
   LoopOptions options;
   options.need_final_hidden = false;
+  options.shared_queries = true;
   options.in_latent_space = true;
   return options;
 }
@@ -154,6 +175,9 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
   ReportingObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0, hooks);
   LayerPipeline pipeline(input, split, job, hooks, times);
   const auto stop_requested = [&] { return hooks.stop_requested && hooks.stop_requested(); };
+  // Layers from here on are complete when the last one is, and so are fitted then.
+  const size_t first_held = input.source->first_shared_layer();
+  using Commit = LayerPipeline::Commit;
   bool stopped = false;
   auto begin = PhaseTimes::Clock::now();
   input.source->Run(job.finished_layers(), observer, [&](size_t index) {
@@ -161,7 +185,14 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
     times.Add("layers launched",
               std::chrono::duration<double>(PhaseTimes::Clock::now() - begin).count());
     stopped = !last && stop_requested();
-    pipeline.Put(index, observer, /*commit=*/stopped);
+    if (index < first_held) {
+      const bool now = stopped || index + 1 == first_held;
+      pipeline.Put(index, observer.TakeOnDevice(), now ? Commit::kNow : Commit::kIfDue);
+    } else {
+      observer.Hold(index);
+    }
+    for (size_t held = first_held; last && held < num_layers; ++held)
+      pipeline.Put(held, observer.TakeHeld(held), Commit::kNever);
     if (!stopped && !last && pipeline.all_committed()) stopped = stop_requested();
     begin = PhaseTimes::Clock::now();
     return !stopped;

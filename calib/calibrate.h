@@ -26,7 +26,8 @@ struct RunOptions {
   // Layers that are fitted while the loop is in the next ones: each keeps its keys and values, and
   // takes what a fit takes. 0: the loop waits for the fit.
   int fits_beside = 2;
-  // Least time between two commits: what a killed run loses, and one layer more.
+  // Longest time between two commits, but for the layers that are still being fitted. Where hidden
+  // states are few beside weights it is made sooner: a killed run loses little.
   double commit_seconds = 10;
 };
 
@@ -42,7 +43,7 @@ struct CalibrationInput {
   int64_t num_tokens() const;
 };
 
-// What a model must compute for a calibration: all but the end of the last layer.
+// What a model must compute for a calibration: everything up to the last queries of a cache.
 LoopOptions CalibrationLoopOptions();
 
 // One finished layer, for progress.

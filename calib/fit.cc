@@ -85,6 +85,27 @@ Matrix JointCovariance(const Matrix& query, const Matrix& value) {
   return query / query.trace() + value / value.trace();
 }
 
+LayerMoments JointMoments(LayerMoments moments, ValueTarget target) {
+  std::vector<Matrix> joint;
+  for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
+    joint.push_back(
+        JointCovariance(moments.QueryCovariance(head), moments.ValueCovariance(head, target)));
+  }
+  const auto set = [&](std::vector<double>& sums, auto count) {
+    if (sums.empty()) return;
+    double* to = sums.data();
+    for (size_t head = 0; head < joint.size(); ++head) {
+      const Matrix sum = joint[head] * count(head);  // symmetric
+      to = std::copy_n(sum.data(), sum.size(), to);
+    }
+  };
+  const auto rows = static_cast<double>(moments.tokens * moments.gqa_ratio());
+  set(moments.query, [&](size_t) { return rows; });
+  set(moments.attention_output, [&](size_t) { return rows; });
+  set(moments.diagonal, [&](size_t head) { return moments.diagonal_weight[head]; });
+  return moments;
+}
+
 LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
   // Keys of every head, values of every head, shared keys, shared values: solved on all cores, the
   // same bytes as one after the other.
@@ -128,7 +149,9 @@ LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
 LayerResult RefitLayer(LayerMoments moments, const FitOptions& fit, const ClipOptions& clip) {
   LayerFit sides = FitLayer(moments, fit);
   sides.k.clip_ratio = sides.k_shared.clip_ratio = clip.fixed_k;
-  sides.v.clip_ratio = sides.v_shared.clip_ratio = clip.fixed_v;
+  // What is stored once is clipped once, as keys are.
+  sides.v.clip_ratio = sides.v_shared.clip_ratio =
+      SameKeysAndValues(moments) ? clip.fixed_k : clip.fixed_v;
   return {std::move(moments),
           {},
           std::move(sides.k),

@@ -27,6 +27,10 @@ bool SameKeysAndValues(const LayerMoments& moments);
 // What both sides are fitted to then: each divided by its trace, and added.
 Matrix JointCovariance(const Matrix& query, const Matrix& value);
 
+// `moments` whose queries and value targets are both that, so that whatever is fitted to one of
+// them is fitted to the row that is both.
+LayerMoments JointMoments(LayerMoments moments, ValueTarget target);
+
 // Throws NumericalError naming layer and head where a covariance has no usable eigenbasis. Where
 // keys and values are the same rows, both sides are fitted to the sum of the two covariances, each
 // divided by its trace.

@@ -83,54 +83,68 @@ std::vector<std::string> JsonDifferences(const Json& was, const Json& now) {
   return differences;
 }
 
-JobDirectory::JobDirectory(fs::path path, const Json& fingerprint, bool restart)
-    : path_(std::move(path)) {
+void CheckSameRun(const fs::path& job, const Json& was, const Json& now) {
+  const std::vector<std::string> differences = JsonDifferences(was, now);
+  if (differences.empty()) return;
+  std::string list;
+  for (const std::string& line : differences) list += "\n  " + line;
+  throw InputError(
+      fmt::format("{}: holds an unfinished run that differs from this one; continue that one "
+                  "with its own options, or "
+                  "discard it with --restart. Differences:{}",
+                  job.string(), list));
+}
+
+JobLock::JobLock(fs::path path) : path_(std::move(path)) {
   std::error_code error;
   fs::create_directories(path_, error);
   if (error)
     throw ResourceError(
         fmt::format("{}: cannot create the job directory: {}", path_.string(), error.message()));
-  lock_fd_ = LockJob(path_);
-  try {
-    if (restart) {
-      for (const auto& entry : fs::directory_iterator(path_)) {
-        if (entry.path().filename() != "lock") fs::remove_all(entry.path());
-      }
-    }
-    RemoveStrays();
-    const fs::path file = path_ / "fingerprint.json";
-    if (!fs::exists(file)) {
-      WriteFileAtomically(file, CanonicalJson(fingerprint));
-      return;
-    }
-    const std::vector<std::string> differences =
-        JsonDifferences(ReadJsonFile(file.string()), fingerprint);
-    if (!differences.empty()) {
-      std::string list;
-      for (const std::string& line : differences) list += "\n  " + line;
-      throw InputError(
-          fmt::format("{}: holds an unfinished run that differs from this one; continue that one "
-                      "with its own options, or "
-                      "discard it with --restart. Differences:{}",
-                      path_.string(), list));
-    }
-    if (fs::exists(path_ / "state.json")) ReadState();
-  } catch (...) {
-    close(lock_fd_);
-    throw;
+  fd_ = LockJob(path_);
+}
+
+JobLock::JobLock(JobLock&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+JobLock& JobLock::operator=(JobLock&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+JobLock::~JobLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void JobLock::DiscardJob() const {
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    if (entry.path().filename() != "lock") fs::remove_all(entry.path());
   }
 }
 
-JobDirectory::~JobDirectory() {
-  if (lock_fd_ >= 0) close(lock_fd_);
+JobDirectory::JobDirectory(fs::path path, const Json& fingerprint, bool restart)
+    : JobDirectory(JobLock(std::move(path)), fingerprint, restart) {}
+
+JobDirectory::JobDirectory(JobLock lock, const Json& fingerprint, bool restart)
+    : lock_(std::move(lock)) {
+  if (restart) lock_.DiscardJob();
+  RemoveStrays();
+  const fs::path file = path() / "fingerprint.json";
+  if (!fs::exists(file)) {
+    WriteFileAtomically(file, CanonicalJson(fingerprint));
+    return;
+  }
+  CheckSameRun(path(), ReadJsonFile(file.string()), fingerprint);
+  if (fs::exists(path() / "state.json")) ReadState();
 }
 
 fs::path JobDirectory::LayerPath(size_t layer_index) const {
-  return path_ / fmt::format("layer_{:05}.h5", layer_index);
+  return path() / fmt::format("layer_{:05}.h5", layer_index);
 }
 
 fs::path JobDirectory::HiddenFile(size_t layer_index) const {
-  return path_ / fmt::format("hidden_{:05}.safetensors", layer_index);
+  return path() / fmt::format("hidden_{:05}.safetensors", layer_index);
 }
 
 std::optional<fs::path> JobDirectory::HiddenPath() const {
@@ -139,14 +153,14 @@ std::optional<fs::path> JobDirectory::HiddenPath() const {
 }
 
 void JobDirectory::RemoveStrays() const {
-  for (const auto& entry : fs::directory_iterator(path_)) {
+  for (const auto& entry : fs::directory_iterator(path())) {
     if (entry.path().filename().string().find(".tmp-") != std::string::npos)
       fs::remove_all(entry.path());
   }
 }
 
 void JobDirectory::ReadState() {
-  const std::string what = (path_ / "state.json").string();
+  const std::string what = (path() / "state.json").string();
   const Json state = ReadJsonFile(what);
   if (JsonInt(state, "version", what) != kStateVersion) {
     throw InputError(what + ": written by another version of oscar; start over with --restart");
@@ -167,7 +181,7 @@ void JobDirectory::WriteState() const {
   Json state = {{"version", kStateVersion}, {"layers", Json::array()}, {"timings", timings_}};
   for (const FileDigest& layer : layers_) state["layers"].push_back(DigestToJson(layer));
   if (hidden_) state["hidden"] = DigestToJson(*hidden_);
-  WriteFileAtomically(path_ / "state.json", CanonicalJson(state));
+  WriteFileAtomically(path() / "state.json", CanonicalJson(state));
 }
 
 void JobDirectory::AddLayer(const Write& write_layer, const Json& timing) {
@@ -194,7 +208,7 @@ void JobDirectory::Commit(const Write& write_hidden) {
 
 void JobDirectory::Remove() {
   std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  fs::remove_all(path(), ignored);
 }
 
 }  // namespace oscar

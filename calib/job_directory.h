@@ -5,6 +5,8 @@
 // since the last commit:
 //
 //     <job>/lock                     held (flock) by the one process that works here
+//     <job>/self_generated.json      texts the model wrote for itself, before anything else
+//     (self_generation.h)
 //     <job>/fingerprint.json         what the run is: model, data, options, program; another run is
 //     refused, with the differences <job>/layer_00000.h5 ...       one immutable file per finished
 //     layer (layer_file.h) <job>/hidden_00003.safetensors hidden states entering layer 3 (by index)
@@ -27,17 +29,34 @@
 
 namespace oscar {
 
+// The right to work in a job's directory, which it makes if need be: one process has it.
+class JobLock {
+ public:
+  // Throws ResourceError if another process has it.
+  explicit JobLock(std::filesystem::path path);
+  ~JobLock();
+  JobLock(JobLock&& other) noexcept;
+  JobLock& operator=(JobLock&& other) noexcept;
+
+  const std::filesystem::path& path() const { return path_; }
+  void DiscardJob() const;  // removes everything but the lock
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
 class JobDirectory {
  public:
   // Opens the job at `path`, or starts one. Throws InputError listing every differing field if a
   // job with another fingerprint is there, or if its files do not have the digests it recorded;
   // ResourceError if another process works in it. `restart` discards what is there.
   JobDirectory(std::filesystem::path path, const Json& fingerprint, bool restart);
-  ~JobDirectory();
+  JobDirectory(JobLock lock, const Json& fingerprint, bool restart);
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return lock_.path(); }
   size_t finished_layers() const { return finished_; }
   std::filesystem::path LayerPath(size_t layer_index) const;
   // Hidden states entering the first unfinished layer; nothing before the first commit.
@@ -66,8 +85,7 @@ class JobDirectory {
   void ReadState();
   void RemoveStrays() const;
 
-  std::filesystem::path path_;
-  int lock_fd_ = -1;
+  JobLock lock_;
   std::vector<FileDigest> layers_;  // added
   size_t finished_ = 0;             // of them
   std::optional<FileDigest> hidden_;
@@ -76,5 +94,7 @@ class JobDirectory {
 
 // The differing fields of two JSON values, one line each: "data.digest: was A, now B".
 std::vector<std::string> JsonDifferences(const Json& was, const Json& now);
+// InputError listing them, if there are any, of what the job at `job` was and is asked to be.
+void CheckSameRun(const std::filesystem::path& job, const Json& was, const Json& now);
 
 }  // namespace oscar

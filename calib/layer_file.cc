@@ -18,7 +18,7 @@ namespace oscar {
 namespace {
 
 constexpr const char* kFormat = "oscar-layer";
-constexpr int64_t kVersion = 3;
+constexpr int64_t kVersion = 4;
 
 // The plain numbers of a side and of an arm, by name: one table serves writing and reading.
 constexpr std::array<std::pair<const char*, double SideResult::*>, 6> kSideNumbers = {{
@@ -140,8 +140,8 @@ void WriteChoice(Hdf5Writer& file, const AutoChoice& choice, const std::vector<A
   for (size_t i = 0; i < points.size(); ++i) {
     const std::string group = PointGroup(i);
     WriteArm(file, group, points[i].arm);
-    file.SetAttribute(group, "k_bits", static_cast<int64_t>(points[i].point.k_bits));
-    file.SetAttribute(group, "v_bits", static_cast<int64_t>(points[i].point.v_bits));
+    file.SetAttribute(group, "k_bits", points[i].point.k_bits);
+    file.SetAttribute(group, "v_bits", points[i].point.v_bits);
     file.SetAttribute(group, "k_clip", points[i].point.k_clip);
     file.SetAttribute(group, "v_clip", points[i].point.v_clip);
   }
@@ -153,8 +153,8 @@ std::vector<AutoArm> ReadPoints(const Hdf5Reader& file) {
   const auto count = static_cast<size_t>(file.IntAttribute("/auto", "points"));
   for (size_t i = 0; i < count; ++i) {
     const std::string group = PointGroup(i);
-    points.push_back({{.k_bits = static_cast<int>(file.IntAttribute(group, "k_bits")),
-                       .v_bits = static_cast<int>(file.IntAttribute(group, "v_bits")),
+    points.push_back({{.k_bits = file.DoubleAttribute(group, "k_bits"),
+                       .v_bits = file.DoubleAttribute(group, "v_bits"),
                        .k_clip = file.DoubleAttribute(group, "k_clip"),
                        .v_clip = file.DoubleAttribute(group, "v_clip")},
                       ReadArm(file, group, "auto")});

@@ -20,17 +20,27 @@
 #include "calib/layer_file.h"
 #include "calib/process_layer.h"
 #include "capture/checkpoint/weight_storage.h"
+#include "capture/model/layer_weights.h"
 
 namespace oscar {
 namespace {
 
-// Of one layer, from disk.
+// Of one layer and those without a cache that run with it, from disk.
 uint64_t BytesRead(const CalibrationInput& input, size_t layer_index) {
   uint64_t bytes = 0;
   if (const ModelSource* model = input.model()) {
-    const bool last = layer_index + 1 == model->layers().size();
-    for (const TensorNeed& need : LayerTensors(model->layers()[layer_index], last))
-      bytes += FindWeightStorage(model->loop().checkpoint(), need.name).bytes();
+    const LayerLoop& loop = model->loop();
+    const std::vector<const LayerSpec*> layers =
+        LayersToRun(loop.spec(), {.first_layer = layer_index,
+                                  .last_attention_only = !loop.options().need_final_hidden,
+                                  .shared_queries = loop.options().shared_queries});
+    const int own = model->layers()[layer_index].layer_id;
+    for (const LayerSpec* layer : layers) {
+      if (layer->has_cache() && layer->layer_id > own) break;
+      const bool attention_only = !loop.options().need_final_hidden && layer == layers.back();
+      for (const TensorNeed& need : LayerTensors(*layer, attention_only))
+        bytes += FindWeightStorage(loop.checkpoint(), need.name).bytes();
+    }
   } else if (const auto* dump = dynamic_cast<const DumpSource*>(input.source.get())) {
     bytes = dump->BytesRead(layer_index);
   }
@@ -39,6 +49,14 @@ uint64_t BytesRead(const CalibrationInput& input, size_t layer_index) {
 
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Bytes of weights for each byte of hidden states, which take the disk from them.
+constexpr uint64_t kWeightsPerHidden = 20;
+
+template <typename T>
+bool IsReady(const std::shared_future<T>& future) {
+  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
 }  // namespace
@@ -50,7 +68,6 @@ struct LayerPipeline::Layer {
   at::Tensor hidden;                   // to be written at the commit; undefined: none is
   std::optional<c10::Event> launched;  // everything above
   LayerResult result;
-  double seconds = 0;  // since the layer before
 };
 
 LayerPipeline::LayerPipeline(const CalibrationInput& input, const HeldOutSplit& split,
@@ -63,25 +80,30 @@ LayerPipeline::LayerPipeline(const CalibrationInput& input, const HeldOutSplit& 
 }
 
 LayerPipeline::~LayerPipeline() {
-  for (auto& layer : fitting_) layer.wait();
-  if (writing_.valid()) writing_.wait();
+  if (written_.valid()) written_.wait();
 }
 
-void LayerPipeline::Put(size_t index, StatisticsObserver& observer, bool commit) {
+void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
   const auto layer = std::make_shared<Layer>();
   layer->index = index;
-  layer->observed = observer.TakeOnDevice();
-  while (!streams_.empty() && fitting_.size() >= streams_.size()) Collect();
+  layer->observed = std::move(observed);
+  while (!fitting_.empty() &&
+         (fitting_.size() >= streams_.size() || IsReady(fitting_.front().fitted)))
+    Collect();
   const bool last = index + 1 == input_.source->layers().size();
-  const bool due = SecondsSince(last_commit_) >= input_.run.commit_seconds;
-  layer->commit = commit || last || due || input_.device.is_cpu();
-  if (layer->commit) last_commit_ = Clock::now();
-  if (const ModelSource* model = input_.model(); layer->commit && !last && model != nullptr) {
-    layer->hidden = KeepHidden(model->hidden());
-    host_hidden_until_ = index;
+  read_since_commit_ += BytesRead(input_, index);
+  layer->commit = commit == Commit::kNow || last ||
+                  (commit == Commit::kIfDue && (input_.device.is_cpu() || IsCommitDue()));
+  if (layer->commit) {
+    last_commit_ = Clock::now();
+    read_since_commit_ = 0;
   }
+  if (const ModelSource* model = input_.model(); layer->commit && !last && model != nullptr)
+    layer->hidden = KeepHidden(model->hidden());
   if (streams_.empty()) {
-    Deliver(Fit(layer, std::nullopt));
+    Fit(layer, std::nullopt);
+    Write(*layer);
+    Report(*layer);
     return;
   }
   const c10::Stream stream = streams_[index % streams_.size()];
@@ -89,14 +111,31 @@ void LayerPipeline::Put(size_t index, StatisticsObserver& observer, bool commit)
   layer->launched->record(
       c10::impl::VirtualGuardImpl(input_.device.type()).getStream(input_.device));
   layer->observed.RecordStream(stream);
-  fitting_.push_back(
-      std::async(std::launch::async, [this, layer, stream] { return Fit(layer, stream); }));
+  std::shared_future<std::shared_ptr<Layer>> fitted =
+      std::async(std::launch::async, [this, layer, stream] { return Fit(layer, stream); }).share();
+  // Lets go of what it has waited for: a future keeps its function, and so would the whole chain.
+  const auto write = [this, fitted, before = written_]() mutable {
+    const std::shared_ptr<Layer> own = std::exchange(fitted, {}).get();
+    if (before.valid()) std::exchange(before, {}).get();
+    Write(*own);
+  };
+  written_ = std::async(std::launch::async, write).share();
+  if (layer->hidden.defined()) hidden_written_ = written_;
+  fitting_.push_back({fitted, written_});
+}
+
+bool LayerPipeline::IsCommitDue() const {
+  if (hidden_written_.valid() && !IsReady(hidden_written_)) return false;
+  const ModelSource* const model = input_.model();
+  const uint64_t hidden = model == nullptr ? 0 : model->hidden().nbytes();
+  return read_since_commit_ >= kWeightsPerHidden * hidden ||
+         SecondsSince(last_commit_) >= input_.run.commit_seconds;
 }
 
 // Beside the next layer, which changes them in place, hidden states must be a copy.
 at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
   if (streams_.empty()) return hidden;
-  if (writing_index_ <= host_hidden_until_) Finish();  // what stands there may not be on disk
+  if (hidden_written_.valid()) hidden_written_.wait();
   if (!host_hidden_.defined()) {
     host_hidden_ = at::empty(hidden.sizes(),
                              at::TensorOptions().dtype(hidden.scalar_type()).pinned_memory(true));
@@ -131,8 +170,9 @@ void LayerPipeline::Write(const Layer& layer) {
     const auto time = times_.Measure("layer file");
     const int layer_id = input_.source->layers()[layer.index].layer_id;
     job_.AddLayer([&](const std::filesystem::path& path) { WriteLayerFile(path, layer.result); },
-                  {{"layer", layer_id}, {"seconds", layer.seconds}});
+                  {{"layer", layer_id}, {"seconds", SecondsSince(last_write_)}});
   }
+  last_write_ = Clock::now();
   if (!layer.commit) return;
   const auto time = times_.Measure("commit");
   std::function<void(const std::filesystem::path&)> write_hidden;
@@ -141,37 +181,33 @@ void LayerPipeline::Write(const Layer& layer) {
   job_.Commit(write_hidden);
 }
 
-void LayerPipeline::Deliver(const std::shared_ptr<Layer>& layer) {
-  layer->seconds = SecondsSince(last_report_);
-  if (streams_.empty()) {
-    Write(*layer);
-  } else {
-    const auto time = times_.Measure("layer file awaited");
-    if (writing_.valid()) writing_.get();
-    writing_index_ = layer->index;
-    writing_ = std::async(std::launch::async, [this, layer] { Write(*layer); });
-  }
+void LayerPipeline::Report(const Layer& layer) {
   if (hooks_.on_layer) {
-    hooks_.on_layer({layer->index, input_.source->layers().size(), input_.num_tokens(),
-                     SecondsSince(last_report_), BytesRead(input_, layer->index), layer->result});
+    hooks_.on_layer({layer.index, input_.source->layers().size(), input_.num_tokens(),
+                     SecondsSince(last_report_), BytesRead(input_, layer.index), layer.result});
   }
   last_report_ = Clock::now();
 }
 
 void LayerPipeline::Collect() {
-  std::future<std::shared_ptr<Layer>> oldest = std::move(fitting_.front());
+  const Pending oldest = fitting_.front();
   fitting_.pop_front();
-  std::shared_ptr<Layer> layer;
   {
     const auto time = times_.Measure("fit awaited");
-    layer = oldest.get();
+    oldest.fitted.wait();
   }
-  Deliver(layer);
+  {
+    const auto time = times_.Measure("layer file awaited");
+    if (collected_.valid()) collected_.get();
+  }
+  collected_ = oldest.written;
+  Report(*oldest.fitted.get());
 }
 
 void LayerPipeline::Finish() {
   while (!fitting_.empty()) Collect();
-  if (writing_.valid()) writing_.get();
+  collected_ = {};
+  if (written_.valid()) std::exchange(written_, {}).get();
 }
 
 }  // namespace oscar

@@ -3,9 +3,9 @@
 //
 // What happens to a layer after the loop has been through it: its sums become a result, the result
 // a file, the file part of the job. On a GPU a layer is fitted by a thread and on a stream of its
-// own while the loop is in the next ones, and its file is written by another thread. On a CPU all
-// of it is done at once, because everything would want the same cores. Trap: a layer that is being
-// fitted keeps its keys and values; Put() waits where there are too many.
+// own while the loop is in the next ones, and written by another thread as soon as it is fitted. On
+// a CPU all of it is done at once, because everything would want the same cores. Trap: a layer that
+// is being fitted keeps its keys and values; Put() waits where there are too many.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <future>
 #include <memory>
@@ -31,23 +32,30 @@ class LayerPipeline {
                 const CalibrationHooks& hooks, PhaseTimes& times);
   ~LayerPipeline();  // waits for what is under way
 
-  // The layer that `observer` has seen; its kernels may still be running. `commit`: the hidden
-  // states that leave it go to disk with it, at once. Throws what became of a layer before, and
-  // reports that one (hooks.on_layer) on this thread.
-  void Put(size_t index, StatisticsObserver& observer, bool commit);
+  // Whether the hidden states that leave a layer go to disk with it, so that a run can resume
+  // there. kNever: the model has gone on from there, and they are lost. The last layer needs none.
+  enum class Commit { kIfDue, kNow, kNever };
+  // A layer that was observed; its kernels may still be running. Throws what became of a layer
+  // before, and reports that one (hooks.on_layer) on this thread.
+  void Put(size_t index, LayerOnDevice observed, Commit commit);
   void Finish();  // the same for all
 
   // Whether a run that stops here loses nothing. Not while a thread works on a layer.
-  bool all_committed() const { return fitting_.empty() && !writing_.valid(); }
+  bool all_committed() const { return fitting_.empty() && !written_.valid(); }
 
  private:
   struct Layer;
+  struct Pending {
+    std::shared_future<std::shared_ptr<Layer>> fitted;
+    std::shared_future<void> written;  // and all before
+  };
   using Clock = std::chrono::steady_clock;
   std::shared_ptr<Layer> Fit(const std::shared_ptr<Layer>& layer,
                              std::optional<c10::Stream> stream);
-  void Write(const Layer& layer);
-  void Deliver(const std::shared_ptr<Layer>& layer);  // a fitted layer: written, reported
-  void Collect();                                     // the oldest layer that is being fitted
+  void Write(const Layer& layer);  // in order, one at a time
+  void Report(const Layer& layer);
+  void Collect();            // the oldest layer that is being fitted
+  bool IsCommitDue() const;  // and may be had without waiting
   at::Tensor KeepHidden(const at::Tensor& hidden);
 
   const CalibrationInput& input_;
@@ -56,12 +64,14 @@ class LayerPipeline {
   const CalibrationHooks& hooks_;
   PhaseTimes& times_;
   std::vector<c10::Stream> streams_;  // of the fits, by turns; none: a layer is fitted at once
-  Clock::time_point last_commit_ = Clock::now(), last_report_ = Clock::now();
-  at::Tensor host_hidden_;        // pinned, where hidden states wait to be written
-  size_t host_hidden_until_ = 0;  // the layer, by index, with whose file they are
-  std::deque<std::future<std::shared_ptr<Layer>>> fitting_;  // in order
-  std::future<void> writing_;
-  size_t writing_index_ = 0;  // the layer that is being written, or was last
+  Clock::time_point last_commit_ = Clock::now(), last_report_ = Clock::now(),
+                    last_write_ = Clock::now();
+  uint64_t read_since_commit_ = 0;  // bytes of weights
+  at::Tensor host_hidden_;          // pinned, where hidden states wait to be written
+  std::shared_future<void> hidden_written_;
+  std::deque<Pending> fitting_;         // in order
+  std::shared_future<void> written_;    // of the last that was put
+  std::shared_future<void> collected_;  // of the last that was collected
 };
 
 }  // namespace oscar

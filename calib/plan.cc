@@ -194,6 +194,11 @@ MemoryPlan SourceMemory(const CalibrationInput& input) {
   return dump == nullptr ? MemoryPlan{} : DumpMemory(*dump, input.dtype, input.device.type());
 }
 
+// Of layers that wait for the queries of others.
+uint64_t HeldBytes(const CalibrationInput& input, const FitBytes& fit) {
+  return fit.kept * (input.source->layers().size() - input.source->first_shared_layer());
+}
+
 bool HasExperts(const CalibrationInput& input) {
   const ModelSource* model = input.model();
   if (model == nullptr) return false;
@@ -249,14 +254,14 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
   const FitBytes fit = FitMemory(layers, input.source->sequence_lengths(), input.dtype,
                                  input.device.type(), input.options);
   const uint64_t observed =
-      memory.device_peak + fit.kept +
+      memory.device_peak + fit.kept + HeldBytes(input, fit) +
       (fit.observing > memory.temporaries ? fit.observing - memory.temporaries : uint64_t{0});
   if (input.run.fits_beside > 0) {
     return observed + static_cast<uint64_t>(input.run.fits_beside) *
                           (fit.kept + fit.temporaries + kCublasWorkspaceBytes);
   }
   return std::max(observed, memory.layer_weights + memory.hidden + memory.workspaces + fit.kept +
-                                fit.temporaries);
+                                HeldBytes(input, fit) + fit.temporaries);
 }
 
 CalibrationPlan PlanCalibration(const CalibrationInput& input) {
@@ -273,7 +278,7 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
     const uint64_t fit_phase =
         memory.layer_weights + memory.hidden + fit.kept + fit.temporaries + fit.host;
     const uint64_t loop_phase = memory.host_peak - memory.program + fit.kept;
-    plan.peak_host = memory.program + std::max(loop_phase, fit_phase);
+    plan.peak_host = memory.program + HeldBytes(input, fit) + std::max(loop_phase, fit_phase);
   } else {
     plan.peak_device = PlanDeviceMemory(input);
     plan.peak_host = memory.host_peak + memory.hidden + fit.host;

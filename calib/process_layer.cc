@@ -49,11 +49,16 @@ void ShareClip(const std::vector<double>& candidates, SideResult& k, SideResult&
   k.clip_ratio = v.clip_ratio = candidates[best];
 }
 
+// What is stored once is clipped once, as keys are.
+double FixedValueClip(const ObservedLayer& observed, const CalibrationOptions& options) {
+  return SameKeysAndValues(observed.fit) ? options.clip.fixed_k : options.clip.fixed_v;
+}
+
 void ChooseClipping(const ObservedLayer& observed, const HeldOutSplit& split,
                     const CalibrationOptions& options, LayerFit& fit) {
   if (options.clip.mode == ClipMode::kFixed) {
     fit.k.clip_ratio = fit.k_shared.clip_ratio = options.clip.fixed_k;
-    fit.v.clip_ratio = fit.v_shared.clip_ratio = options.clip.fixed_v;
+    fit.v.clip_ratio = fit.v_shared.clip_ratio = FixedValueClip(observed, options);
     return;
   }
   std::vector<Matrix> query, value;
@@ -88,7 +93,8 @@ std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpe
   std::vector<CacheArm> arms = {
       {"naive", &identity_k, &identity_v, 0, 0},
       {"hadamard", &hadamard_k, &hadamard_v, 0, 0},
-      {"hadamard_clip", &hadamard_k, &hadamard_v, options.clip.fixed_k, options.clip.fixed_v},
+      {"hadamard_clip", &hadamard_k, &hadamard_v, options.clip.fixed_k,
+       FixedValueClip(observed, options)},
       {"oscar_shared", &fit.k_shared, &fit.v_shared, fit.k_shared.clip_ratio,
        fit.v_shared.clip_ratio},
       {"oscar_per_head", &fit.k, &fit.v, fit.k.clip_ratio, fit.v.clip_ratio}};

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -30,7 +31,9 @@ namespace {
 // Of a checkpoint's files at once: each is about 2 GB/s, and the calibration needs the other cores.
 constexpr int kDigestThreads = 4;
 
-Json FileJson(const fs::path& path) { return DigestToJson(DigestFile(path)); }
+Json FileJson(const fs::path& path, const std::function<void()>& before_read = nullptr) {
+  return DigestToJson(DigestFile(path, before_read));
+}
 
 struct DumpFile {
   std::string name;  // within the dump
@@ -70,6 +73,10 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
     if (const fs::path file = location.directory / name; fs::exists(file))
       model[key] = FileJson(file);
   }
+  for (const LayerSpec& reader : spec.uncached) {  // whose queries are in the source's statistics
+    if (const auto& source = reader.attention.shared_kv)
+      model["cache_read_by"][std::to_string(*source)].push_back(reader.layer_id);
+  }
   model["weights_sample"] = SampleWeights(checkpoint);
   const std::vector<std::string> files = checkpoint.files();
   std::vector<Json> digests(files.size());
@@ -77,7 +84,8 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
       std::ssize(files),
       [&](int64_t i) {
         const auto file = static_cast<size_t>(i);
-        digests[file] = FileJson(checkpoint.directory() / files[file]);
+        digests[file] = FileJson(checkpoint.directory() / files[file],
+                                 [&] { checkpoint.turns()->WaitForTurn(); });
       },
       kDigestThreads);
   for (size_t i = 0; i < files.size(); ++i) model["weights"][files[i]] = digests[i];
@@ -200,6 +208,7 @@ Json DescribeData(const DataSet& data) {
                  {"dropped", c.tokens_dropped}}}};
   if (!data.chat_format.empty()) json["chat_format"] = data.chat_format;
   if (!data.chat_template.is_null()) json["chat_template"] = data.chat_template;
+  if (!data.self_generated.is_null()) json["self_generated"] = data.self_generated;
   for (const MixClass& part : data.mix) {
     json["mix"].push_back({{"source", part.source},
                            {"weight", part.weight},
@@ -247,6 +256,8 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
             {"for", RulesOf(options.automatic.consumer).name},
             {"fold", options.automatic.fold},
             {"bits", options.automatic.bits},
+            {"bits_of", options.automatic.head_bits ? "head" : "layer"},
+            {"clip_of", options.automatic.head_clip ? "head" : "layer"},
             {"context", options.automatic.context},
             {"refine", options.automatic.refine},
             {"windows", options.automatic.windows ? "auto" : "given"}}},

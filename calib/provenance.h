@@ -18,8 +18,10 @@
 
 namespace oscar {
 
-// Id, revision, type, rope really applied, digests of config.json, tokenizer files and every weight
-// file. Reads every weight file once; meant to run beside the calibration.
+// Id, revision, type, rope really applied, which layers read the cache of another, digests of
+// config.json, tokenizer files and every weight file. Reads every weight file once; meant to run
+// beside the calibration, whose own reads go first (Checkpoint::turns). Throws Interrupted where
+// those are closed meanwhile.
 Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
                    const Checkpoint& checkpoint);
 

@@ -38,6 +38,9 @@ struct RefinedQuantizer {
   double clip_ratio = 0;         // percentile; <= 0 clips nothing
   int64_t quant_group_size = 0;  // values per scale; 0: the whole head
   bool clip_groups = true;       // a threshold per group as OptR; else per head row as OSCAR
+  // [num_kv_heads] instead of clip_ratio, where heads have their own; rows then begin with that
+  // dimension.
+  std::vector<double> head_clip = {};
 };
 
 struct RefinementOptions {

@@ -21,8 +21,6 @@ at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
       {scores.size(0), scores.size(1), scores.size(2), values.size(2)});
 }
 
-at::Tensor RowEnergy(const at::Tensor& rows) { return rows.square().sum(-1); }
-
 }  // namespace
 
 at::Tensor KlOfRows(const at::Tensor& log_p, const at::Tensor& p, const at::Tensor& log_other,
@@ -79,6 +77,16 @@ at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& ke
   return logits;
 }
 
+// |o|^2 per row of outputs [num_kv_heads, gqa_ratio, rows, dv], after their map.
+at::Tensor RowComparison::OutputEnergy(const at::Tensor& outputs) const {
+  if (!output_map_.defined()) return outputs.square().sum(-1);
+  return outputs.flatten(0, 1)
+      .bmm(output_map_.transpose(1, 2))
+      .square_()
+      .sum(-1)
+      .view({outputs.size(0), outputs.size(1), outputs.size(2)});
+}
+
 // Log scores of the tokens and, where the layer has sinks, of its sink behind them.
 at::Tensor RowComparison::LogScores(const at::Tensor& logits) const {
   return WithSinks(logits.masked_fill(hidden_, -INFINITY), sinks_).log_softmax(-1);
@@ -105,7 +113,7 @@ void RowComparison::SetRows(const QueryRows& rows) {
   hidden_scores_ =
       WithSinks(hidden_, sinks_.defined() ? at::zeros({1}, hidden_.options()) : sinks_);
   output_ = Weighted(OfTokens(p_), v_);
-  output_sq_ = RowEnergy(output_);
+  output_sq_ = OutputEnergy(output_);
   if (detail_ == RowDetail::kAll) logit_sq_ = logits_.masked_fill(hidden_, 0).square_().sum(-1);
 }
 
@@ -172,11 +180,11 @@ RowErrors RowComparison::ValueErrors(const RowErrors& of_keys, const at::Tensor&
     const at::Tensor weights = scores.masked_fill(exact_values.logical_not(), 0);
     output = output.add(Weighted(weights, stored.exact_minus_stored));
   }
-  errors.output_error_sq = RowEnergy(output.sub(output_));
+  errors.output_error_sq = OutputEnergy(output.sub(output_));
   if (detail_ == RowDetail::kKlAndOutput) return errors;
   const at::Tensor with_true_values = sums.narrow(-1, dim, dim);
-  errors.k_term_sq = RowEnergy(with_true_values.sub(output_));
-  errors.v_term_sq = RowEnergy(output.sub(with_true_values));
+  errors.k_term_sq = OutputEnergy(with_true_values.sub(output_));
+  errors.v_term_sq = OutputEnergy(output.sub(with_true_values));
   return errors;
 }
 

@@ -75,6 +75,9 @@ class RowComparison {
   // Of latent attention: k_pe [tokens, rope_dim] is part of every logit and is never quantized.
   // Before SetRows, whose rows must then have q_pe.
   void SetPositionKeys(const at::Tensor& k_pe) { k_pe_ = k_pe.to(dtype_); }
+  // Of latent attention: outputs are measured after the matrix that each query head's goes through,
+  // [num_q_heads, outputs, dv]. Before SetRows.
+  void SetOutputMap(const at::Tensor& map) { output_map_ = map.to(dtype_); }
 
   // The rows compared from here on.
   void SetRows(const QueryRows& rows);
@@ -107,6 +110,7 @@ class RowComparison {
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
   at::Tensor LogScores(const at::Tensor& logits) const;
   at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, k_.size(1)); }
+  at::Tensor OutputEnergy(const at::Tensor& outputs) const;
   std::vector<RowErrors> Errors(const at::Tensor& logits, const at::Tensor& exact_values,
                                 std::span<const Prepared> stored) const;
   RowErrors ValueErrors(const RowErrors& of_keys, const at::Tensor& scores,
@@ -118,6 +122,7 @@ class RowComparison {
   at::Tensor k_, v_;            // [num_kv_heads, tokens, dim]
   at::Tensor positions_;        // [rows] int64, host
   at::Tensor k_pe_;             // [tokens, rope_dim], or undefined
+  at::Tensor output_map_;       // [num_q_heads, outputs, dv], or undefined
   at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, tokens], where there is k_pe
   at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
   at::Tensor hidden_;           // [rows, tokens] bool

@@ -45,13 +45,13 @@ at::Tensor PaddedHeads(std::span<const SampledSequence> sequences, const Shape& 
 
 // [sequences, num_kv_heads, gqa_ratio * rows, d] float32
 at::Tensor PaddedQueries(std::span<const SampledSequence> sequences, const Shape& shape,
-                         int64_t num_kv_heads) {
-  const at::Tensor& first = sequences[0].queries;
+                         int64_t num_kv_heads, at::Tensor SampledSequence::*member) {
+  const at::Tensor& first = sequences[0].*member;
   const int64_t ratio = first.size(1) / num_kv_heads, d = first.size(2);
   const at::Tensor padded = at::zeros({shape.sequences, num_kv_heads, ratio, shape.rows, d},
                                       first.options().dtype(at::kFloat));
   for (size_t i = 0; i < sequences.size(); ++i) {
-    const at::Tensor& queries = sequences[i].queries;
+    const at::Tensor& queries = sequences[i].*member;
     padded[static_cast<int64_t>(i)]
         .narrow(2, 0, queries.size(0))
         .copy_(queries.view({-1, num_kv_heads, ratio, d}).permute({1, 2, 0, 3}));
@@ -59,16 +59,33 @@ at::Tensor PaddedQueries(std::span<const SampledSequence> sequences, const Shape
   return padded.flatten(2, 3);
 }
 
+// Unscaled logits of the part with position, one key for all heads.
+at::Tensor PositionProducts(std::span<const SampledSequence> sequences, const Shape& shape,
+                            int64_t num_kv_heads) {
+  const at::Tensor q = PaddedQueries(sequences, shape, num_kv_heads, &SampledSequence::q_pe);
+  const at::Tensor k = at::zeros({shape.sequences, 1, shape.tokens, q.size(-1)}, q.options());
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const at::Tensor& rows = sequences[i].k_pe;
+    k[static_cast<int64_t>(i)][0].narrow(0, 0, rows.size(0)).copy_(rows);
+  }
+  return at::matmul(q, k.transpose(-1, -2));
+}
+
 }  // namespace
 
 SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSequence> sequences,
-                         std::span<const CacheWindows> windows)
+                         std::span<const CacheWindows> windows, const at::Tensor& output_map)
     : scale_(spec.scale), softcap_(spec.softcap) {
   OSCAR_CHECK(!sequences.empty());
   const Shape shape = PaddedShape(sequences);
   keys_ = PaddedHeads(sequences, shape, &SampledSequence::keys);
   values_ = PaddedHeads(sequences, shape, &SampledSequence::values);
-  queries_ = PaddedQueries(sequences, shape, spec.num_kv_heads);
+  queries_ = PaddedQueries(sequences, shape, spec.num_kv_heads, &SampledSequence::queries);
+  if (output_map.defined()) {
+    output_map_ = output_map.to(at::kFloat)
+                      .transpose(1, 2)
+                      .unflatten(0, {int64_t{1}, spec.num_kv_heads, int64_t{-1}});
+  }
   const at::Device device = keys_.device();
 
   const at::Tensor positions = at::zeros({shape.sequences, shape.rows}, at::kLong);
@@ -98,20 +115,32 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
     sinks_ = sinks.view({spec.num_kv_heads, -1, 1, 1});
   hidden_scores_ =
       WithSinks(hidden_, sinks_.defined() ? at::zeros({1}, hidden_.options()) : sinks_);
+  if (sequences[0].q_pe.defined()) {
+    position_logits_ = PositionProducts(sequences, shape, spec.num_kv_heads)
+                           .mul_(scale_)
+                           .unflatten(-2, {int64_t{-1}, shape.rows});
+  }
   log_p_ = LogScores(Logits(queries_, keys_));
   p_with_sinks_ = log_p_.exp();
   p_ = p_with_sinks_.narrow(-1, 0, shape.tokens);
   quantized_scores_ = (exact_[0].defined() ? p_.masked_fill(exact_[0], 0) : p_).flatten(2, 3);
-  const at::Tensor output_sq = at::matmul(p_.flatten(2, 3), values_).square_().sum(-1);
-  output_sums_ = ByTurns(output_sq.unflatten(2, {-1, shape.rows}).unsqueeze(0));
+  output_sums_ = OutputSums(at::matmul(p_.flatten(2, 3), values_).unsqueeze(0));
 }
 
 // [..., sequences, num_kv_heads, gqa_ratio, rows, tokens], scaled
 at::Tensor SampledRows::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
   at::Tensor logits =
       at::matmul(queries, keys.transpose(-1, -2)).mul_(scale_).unflatten(-2, {-1, hidden_.size(3)});
+  if (position_logits_.defined()) logits.add_(position_logits_);
   SoftCap(softcap_, logits);
   return logits;
+}
+
+// Sums of |o|^2 after the map, of outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
+at::Tensor SampledRows::OutputSums(const at::Tensor& outputs) const {
+  at::Tensor of_rows = outputs.unflatten(-2, {-1, hidden_.size(3)});
+  if (output_map_.defined()) of_rows = at::matmul(of_rows, output_map_);
+  return ByTurns(of_rows.square().sum(-1));
 }
 
 at::Tensor SampledRows::LogScores(const at::Tensor& logits) const {
@@ -142,14 +171,25 @@ at::Tensor SampledRows::KeyErrorSums(const Keys& keys) const {
   at::Tensor read = Logits(keys.queries, keys.stored);
   if (exact_[0].defined()) read = at::where(exact_[0], Logits(keys.queries, keys.exact), read);
   const at::Tensor scores = LogScores(read).narrow(-1, 0, p_.size(-1));
-  const at::Tensor change = scores.exp().sub_(p_).flatten(-3, -2);
-  const at::Tensor error_sq = at::matmul(change, values_).square_().sum(-1);
-  return ByTurns(error_sq.unflatten(-1, {-1, hidden_.size(3)}));
+  return OutputSums(at::matmul(scores.exp().sub_(p_).flatten(-3, -2), values_));
 }
 
 at::Tensor SampledRows::ValueErrorSums(const at::Tensor& read) const {
-  const at::Tensor error_sq = at::matmul(quantized_scores_, read.sub(values_)).square_().sum(-1);
-  return ByTurns(error_sq.unflatten(-1, {-1, hidden_.size(3)}));
+  return OutputSums(at::matmul(quantized_scores_, read.sub(values_)));
+}
+
+at::Tensor SampledRows::OutputErrorSums(const Keys& keys, const at::Tensor& read,
+                                        const at::Tensor& exact_read) const {
+  at::Tensor logits = Logits(keys.queries, keys.stored);
+  if (exact_[0].defined()) logits = at::where(exact_[0], Logits(keys.queries, keys.exact), logits);
+  const at::Tensor scores = LogScores(logits).narrow(-1, 0, p_.size(-1)).exp();
+  const auto heads = [](const at::Tensor& x) { return x.flatten(-3, -2); };
+  at::Tensor outputs = at::matmul(heads(scores), read);
+  if (exact_[0].defined()) {
+    const at::Tensor in_windows = scores.masked_fill(exact_[0].logical_not(), 0);
+    outputs.add_(at::matmul(heads(in_windows), exact_read.sub(read)));
+  }
+  return OutputSums(outputs.sub_(at::matmul(heads(p_), values_)));
 }
 
 }  // namespace oscar

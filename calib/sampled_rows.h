@@ -23,12 +23,16 @@ struct SampledSequence {
   at::Tensor positions;     // [rows] int64, host
   at::Tensor queries;       // [rows, num_q_heads, d]
   at::Tensor keys, values;  // [tokens, num_kv_heads, dim], as far as the last position
+  // Of latent attention, else undefined: never quantized part of every logit.
+  at::Tensor q_pe = {};  // [rows, num_q_heads, rope_dim]
+  at::Tensor k_pe = {};  // [tokens, rope_dim]
 };
 
 class SampledRows {
  public:
+  // Outputs are measured after `output_map` [num_q_heads, outputs, dv], where that is defined.
   SampledRows(const AttentionSpec& spec, std::span<const SampledSequence> sequences,
-              std::span<const CacheWindows> windows);
+              std::span<const CacheWindows> windows, const at::Tensor& output_map = {});
 
   // [sequences, num_kv_heads, tokens, dim] float32
   const at::Tensor& keys() const { return keys_; }
@@ -51,18 +55,24 @@ class SampledRows {
   // |P (V^ - V)|^2 over what windows[0] quantize; `read` [caches, sequences, num_kv_heads, tokens,
   // dv].
   at::Tensor ValueErrorSums(const at::Tensor& read) const;
+  // |P^ V^ - P V|^2 of both, in windows[0]; of values, those of quantized tokens and of the others.
+  at::Tensor OutputErrorSums(const Keys& keys, const at::Tensor& read,
+                             const at::Tensor& exact_read) const;
   const at::Tensor& output_sums() const { return output_sums_; }  // |P V|^2: [1, num_kv_heads, 2]
   const std::array<double, 2>& num_rows() const { return num_rows_; }  // even, odd
 
  private:
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
   at::Tensor LogScores(const at::Tensor& logits) const;
+  at::Tensor OutputSums(const at::Tensor& outputs) const;
   at::Tensor ByTurns(const at::Tensor& of_rows) const;
 
   double scale_, softcap_;
   at::Tensor sinks_;  // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
   at::Tensor keys_, values_, queries_;
-  at::Tensor hidden_;              // [sequences, 1, 1, rows, tokens] bool
+  at::Tensor output_map_;       // [1, num_kv_heads, gqa_ratio, dv, outputs], or undefined
+  at::Tensor position_logits_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], or undefined
+  at::Tensor hidden_;           // [sequences, 1, 1, rows, tokens] bool
   std::vector<at::Tensor> exact_;  // the same for each of the windows; undefined: no token is
   at::Tensor log_p_, p_;           // [sequences, num_kv_heads, gqa_ratio, rows, tokens]
   // As log_p_ and hidden_, with one more column where the layer has sinks: theirs (in log_p_ too).

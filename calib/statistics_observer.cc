@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "capture/model/latent_attention.h"  // ValueExpansion
 #include "linalg/check.h"
 
 namespace oscar {
@@ -27,6 +28,10 @@ at::Tensor RowsOfKvHeads(const at::Tensor& x, int64_t num_kv_heads) {
       .view({tokens, num_kv_heads, ratio, dim})
       .permute({1, 0, 2, 3})
       .reshape({num_kv_heads, tokens * ratio, dim});
+}
+
+void AddProduct(at::Tensor& sum, const at::Tensor& rows) {
+  sum.baddbmm_(rows.transpose(1, 2), rows);
 }
 
 std::vector<double> ToHost(const at::Tensor& tensor) {
@@ -57,20 +62,23 @@ void StatisticsObserver::AddRows(DeviceSums& sums, const AttentionView& view, in
     sums.value = at::zeros({num_kv_heads, dv, dv}, options);
     sums.attention_output = at::zeros({num_kv_heads, dv, dv}, options);
   }
-  const auto add = [](at::Tensor& sum, const at::Tensor& rows) {
-    sum.baddbmm_(rows.transpose(1, 2), rows);
-  };
   for (int64_t from = begin; from < end; from += kChunkTokens) {
     const int64_t to = std::min(end, from + kChunkTokens);
-    add(sums.query, RowsOfKvHeads(view.q.slice(0, from, to), num_kv_heads));
-    add(sums.attention_output, RowsOfKvHeads(view.attn_out.slice(0, from, to), num_kv_heads));
-    add(sums.value, RowsOfKvHeads(view.v.slice(0, from, to), num_kv_heads));
+    AddQueries(sums, view, from, to);
+    AddProduct(sums.value, RowsOfKvHeads(view.v.slice(0, from, to), num_kv_heads));
     const at::Tensor keys = RowsOfKvHeads(view.k.slice(0, from, to), num_kv_heads);
-    add(sums.key, keys);
+    AddProduct(sums.key, keys);
     sums.key_sum.add_(keys.sum(1));
     if (&sums == &observed_.fit) KeepHalf(sums.tokens + to - begin);
   }
   sums.tokens += end - begin;
+}
+
+void StatisticsObserver::AddQueries(DeviceSums& sums, const AttentionView& view, int64_t from,
+                                    int64_t to) const {
+  const int64_t num_kv_heads = view.k.size(1);
+  AddProduct(sums.query, RowsOfKvHeads(view.q.slice(0, from, to), num_kv_heads));
+  AddProduct(sums.attention_output, RowsOfKvHeads(view.attn_out.slice(0, from, to), num_kv_heads));
 }
 
 // A copy of the sums that stand in `fit` once they hold half of its tokens.
@@ -92,7 +100,13 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
   AddRows(observed_.held_out, view, fit_rows, tokens);
   observed_.layer.keys.push_back(view.k.clone());
   observed_.layer.values.push_back(view.v.clone());
-  if (view.q_pe.defined()) observed_.layer.k_pe.push_back(view.k_pe.clone());
+  if (view.q_pe.defined()) {
+    observed_.layer.k_pe.push_back(view.k_pe.clone());
+    if (!observed_.layer.w_uv.defined()) {
+      observed_.layer.w_uv = ValueExpansion(*view.layer.attention.latent, view.kv_b)
+                                 .clone(at::MemoryFormat::Contiguous);
+    }
+  }
   if (last_queries_ > 0) {
     const int64_t first = std::max<int64_t>(0, tokens - last_queries_);
     observed_.layer.last_queries.push_back(view.q.slice(0, first).clone());
@@ -109,6 +123,43 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
   observed_.layer.queries.push_back(
       {view.sequence, rows, view.q.index_select(0, rows),
        view.q_pe.defined() ? view.q_pe.index_select(0, rows) : at::Tensor()});
+}
+
+void StatisticsObserver::Hold(size_t layer_index) {
+  if (const auto [held, is_new] = held_.try_emplace(layer_index); is_new)
+    held->second.layer = TakeOnDevice();
+}
+
+// In the steps of AddRows, so that the same tokens go into the first half.
+void StatisticsObserver::OnSharedAttention(const AttentionView& view) {
+  Hold(view.layer_index);  // the layer that was observed last, if it is not held yet
+  HeldLayer& held = held_.at(view.layer_index);
+  if (view.sequence == 0) {
+    ++held.readers;
+    held.fit_tokens = 0;
+  }
+  const int64_t tokens = view.q.size(0);
+  const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(view.sequence));
+  for (int64_t from = 0, to = 0; from < tokens; from = to) {
+    to = std::min(from + kChunkTokens, from < fit_rows ? fit_rows : tokens);
+    AddQueries(from < fit_rows ? held.layer.fit : held.layer.held_out, view, from, to);
+    if (from >= fit_rows) continue;
+    held.fit_tokens += to - from;
+    if (held.fit_tokens <= held.layer.first_half.tokens)
+      AddQueries(held.layer.first_half, view, from, to);
+  }
+}
+
+LayerOnDevice StatisticsObserver::TakeHeld(size_t layer_index) {
+  HeldLayer held = std::move(held_.at(layer_index));
+  held_.erase(layer_index);
+  if (held.readers == 0) return std::move(held.layer);
+  for (DeviceSums* sums : {&held.layer.fit, &held.layer.held_out, &held.layer.first_half}) {
+    if (!sums->query.defined()) continue;
+    sums->query.div_(held.readers + 1);
+    sums->attention_output.div_(held.readers + 1);
+  }
+  return std::move(held.layer);
 }
 
 uint64_t ObservingMemory(const LayerSpec& layer) {
@@ -132,6 +183,7 @@ void LayerOnDevice::RecordStream(c10::Stream stream) const {
   for (const at::Tensor& rows : layer.keys) record(rows);
   for (const at::Tensor& rows : layer.values) record(rows);
   for (const at::Tensor& rows : layer.k_pe) record(rows);
+  record(layer.w_uv);
   for (const at::Tensor& rows : layer.last_queries) record(rows);
   for (const HeldOutQueries& queries : layer.queries) {
     record(queries.rows);

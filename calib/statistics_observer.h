@@ -11,6 +11,7 @@
 #include <c10/core/Stream.h>
 
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct ObservedLayer {
   std::vector<at::Tensor> keys;    // per sequence [tokens, num_kv_heads, d] compute dtype
   std::vector<at::Tensor> values;  // per sequence [tokens, num_kv_heads, dv]
   std::vector<at::Tensor> k_pe;    // per sequence [tokens, rope_dim] of latent attention; or empty
+  at::Tensor w_uv;  // of latent attention, whose outputs are these times W_UV: [num_q_heads,
+                    // expanded v_head_dim, rank]; else undefined
   std::vector<HeldOutQueries> queries;
   std::vector<at::Tensor> last_queries;  // per sequence, where they are kept
 };
@@ -69,13 +72,25 @@ class StatisticsObserver : public LayerObserver {
 
   void OnLayerBegin(const LayerSpec& layer) override;
   void OnAttention(const AttentionView& view) override;
+  void OnSharedAttention(const AttentionView& view) override;  // of a layer that is held
 
   // Hand over the finished layer: as it is, or with its sums read back (the layer's one
   // synchronization).
   LayerOnDevice TakeOnDevice() { return std::exchange(observed_, {}); }
   ObservedLayer TakeLayer(const LayerSpec& layer) { return ReadBack(TakeOnDevice(), layer); }
 
+  // Sets the finished layer aside, because other layers will read its keys and values: their
+  // queries and outputs join its sums, which become means over all layers that read.
+  void Hold(size_t layer_index);
+  LayerOnDevice TakeHeld(size_t layer_index);
+
  private:
+  struct HeldLayer {
+    LayerOnDevice layer;
+    int64_t readers = 0;     // besides itself
+    int64_t fit_tokens = 0;  // of the last of them, so far
+  };
+  void AddQueries(DeviceSums& sums, const AttentionView& view, int64_t from, int64_t to) const;
   void AddRows(DeviceSums& sums, const AttentionView& view, int64_t begin, int64_t end);
 
   void KeepHalf(int64_t tokens);
@@ -84,6 +99,7 @@ class StatisticsObserver : public LayerObserver {
   int64_t error_rows_, last_queries_;
   int64_t half_tokens_;  // of those that are fitted to
   LayerOnDevice observed_;
+  std::map<size_t, HeldLayer> held_;  // by layer index
 };
 
 // Σ w vᵀv and Σ w with w = k C_Q kᵀ over rows [0, rows[i]) of each sequence, into

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <optional>
+#include <vector>
 
 #include "linalg/affine_group.h"
 #include "linalg/check.h"
@@ -27,6 +28,17 @@ at::Tensor Clipped(const at::Tensor& values, double ratio) {
 }  // namespace
 
 at::Tensor StraightThroughRoundTrip(const at::Tensor& rows, const RefinedQuantizer& quantizer) {
+  if (!quantizer.head_clip.empty()) {
+    OSCAR_CHECK_EQ(std::ssize(quantizer.head_clip), rows.size(0));
+    std::vector<at::Tensor> heads;
+    for (int64_t head = 0; head < rows.size(0); ++head) {
+      RefinedQuantizer own = quantizer;
+      own.head_clip = {};
+      own.clip_ratio = quantizer.head_clip[static_cast<size_t>(head)];
+      heads.push_back(StraightThroughRoundTrip(rows[head], own));
+    }
+    return at::stack(heads);
+  }
   if (quantizer.bits == 0) return rows;
   const int64_t dim = rows.size(-1);
   const int64_t group = quantizer.quant_group_size == 0 ? dim : quantizer.quant_group_size;

@@ -12,7 +12,8 @@
 
 namespace oscar {
 
-// `rows` [..., dim] float32 or float64, transformed already.
+// `rows` [..., dim] float32 or float64, transformed already; [num_kv_heads, ..., dim] where
+// heads have ratios of their own.
 at::Tensor StraightThroughRoundTrip(const at::Tensor& rows, const RefinedQuantizer& quantizer);
 
 }  // namespace oscar

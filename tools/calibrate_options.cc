@@ -20,6 +20,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
              .scope = OptionScope::kRun});
 
   AddDataOptions(table, &options->data);
+  AddSelfGenerateOptions(table, &options->self);
   table.Add(&options->show_samples,
             {.name = "show_samples",
              .help = "print the first N documents as they will be fed, and stop",
@@ -77,6 +78,16 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                "they lower the error most; 2: codes of 2 bits, whatever those take",
        .min = 2,
        .max = 8});
+  const auto scopes = ChoiceNames<bool>{{"layer", false}, {"head", true}};
+  table.AddChoice(&automatic.head_bits, scopes,
+                  {.name = "bits_of",
+                   .help = "what --bits are given to, where the runtime takes it: each side of a "
+                           "layer, or its KV heads one by one"});
+  table.AddChoice(
+      &automatic.head_clip, scopes,
+      {.name = "clip_of",
+       .help = "what a clip ratio is chosen for, where the runtime takes it: each side "
+               "of a layer, or those of its KV heads that held-out tokens ask one for"});
   table.Add(
       &automatic.context,
       {.name = "context",
@@ -178,6 +189,8 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
                 "calibrates on the built-in corpus and writes Qwen3-8B-oscar");
   table.Example("oscar-calibrate ./model --data prompts.jsonl -o out --device cpu",
                 "own data, on the CPU");
+  table.Example("oscar-calibrate Qwen/Qwen3-8B --self-generate 20000 --self-temperature 0.6",
+                "on what the model writes itself, too");
   table.Example("oscar-calibrate --from dump.h5 -o out",
                 "fits from what oscar-capture wrote, without the model");
   table.Example("oscar-calibrate --merge part1 part2 -o merged",

@@ -13,6 +13,7 @@
 #include "tools/cli/option_table.h"
 #include "tools/dump_input.h"
 #include "tools/model_input.h"
+#include "tools/self_generate.h"
 
 namespace oscar {
 
@@ -21,6 +22,7 @@ struct CalibrateOptions {
   std::string output;              // empty: named after the model
   std::vector<std::string> merge;  // artifacts
   DataArguments data;
+  SelfGenerateArguments self;
   DumpArguments dump;
   int64_t show_samples = 0;
   bool restart = false;

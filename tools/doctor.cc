@@ -30,11 +30,6 @@ std::string Gigabytes(uint64_t bytes) {
   return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
 }
 
-bool HasLatents(const ModelSpec& spec) {
-  return std::ranges::any_of(
-      spec.layers, [](const LayerSpec& layer) { return layer.attention.latent.has_value(); });
-}
-
 std::string SettingsText(const CalibrationOptions& options) {
   return fmt::format(
       "automatic choices {}, rotations {} for {}, clip {}, quantization groups of {}, {} first and "
@@ -83,9 +78,9 @@ void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input
 void Plan(const CalibrateOptions& options, const PlanFunction& plan, Log& log, Diagnosis& diagnosis,
           Prognosis& prognosis) {
   try {
-    const auto [input, numbers] = plan(options, log);
+    const auto [input, numbers, self_generation] = plan(options, log);
     prognosis.facts.emplace_back("settings", SettingsText(options.calibration));
-    const std::string text = PlanNumbers(input, numbers);
+    const std::string text = PlanNumbers(input, numbers) + self_generation;
     for (size_t at = 0; at < text.size();) {
       const size_t end = text.find('\n', at);
       const std::string line = text.substr(at, end - at);
@@ -105,14 +100,12 @@ void Plan(const CalibrateOptions& options, const PlanFunction& plan, Log& log, D
 
 // A command that can be pasted, or "" where there is none.
 std::string NextCommand(const DoctorOptions& options, const OptionTable& table,
-                        const std::vector<std::string>& arguments, const Diagnosis& diagnosis,
-                        bool no_auto) {
+                        const std::vector<std::string>& arguments, const Diagnosis& diagnosis) {
   // "oscar-calibrate doctor MODEL --x" is "oscar-calibrate MODEL --x".
   std::string command = ResumeCommand(table, "oscar-calibrate", arguments);
   constexpr std::string_view kVerb = "oscar-calibrate doctor";
   if (command.starts_with(kVerb)) command = "oscar-calibrate" + command.substr(kVerb.size());
   if (diagnosis.supported()) {
-    if (no_auto) command += " --no-auto";
     if (diagnosis.has_weights) {
       const bool needs_ids = !diagnosis.has_tokenizer && options.calibrate.data.data.empty();
       return command + (needs_ids ? " --data INPUT_IDS.jsonl" : "");
@@ -170,9 +163,6 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
     throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
 
   Diagnosis diagnosis = DiagnoseModel(calibrate.model, calibrate.data.chat);
-  const bool latents = diagnosis.spec && HasLatents(*diagnosis.spec);
-  const bool no_auto = latents && calibrate.calibration.automatic.enabled;
-  if (no_auto) calibrate.calibration.automatic.enabled = false;
   Prognosis prognosis;
   Log quiet(context.log.console(), LogFormat::kText, /*quiet=*/true);
   if (diagnosis.supported()) Plan(calibrate, plan, quiet, diagnosis, prognosis);
@@ -180,7 +170,7 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
     for (Fact& fact : UseFacts(*diagnosis.spec, diagnosis.quantized))
       prognosis.facts.push_back(std::move(fact));
   }
-  const std::string next = NextCommand(options, table, arguments, diagnosis, no_auto);
+  const std::string next = NextCommand(options, table, arguments, diagnosis);
   const ExitCode code = diagnosis.supported() ? ExitCode::kDone : ExitCode::kInput;
 
   if (options.json) {

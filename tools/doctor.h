@@ -26,8 +26,12 @@ struct DoctorOptions {
 };
 
 // As for --dry-run.
-using PlanFunction = std::function<std::pair<CalibrationInput, CalibrationPlan>(
-    const CalibrateOptions& options, Log& log)>;
+struct PlannedRun {
+  CalibrationInput input;
+  CalibrationPlan plan;
+  std::string self_generation;  // lines of what the model's own text takes; or empty
+};
+using PlanFunction = std::function<PlannedRun(const CalibrateOptions& options, Log& log)>;
 
 // `arguments`: those behind the verb, which the next command repeats.
 Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, PlanFunction plan);

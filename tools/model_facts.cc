@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model in words, and what an artifact of it can be used for: parts of model_doctor.h. Trap: what
-// is refused here is refused by the commands themselves; a command that learns it is to be changed
-// here too.
+// is refused is said in the words of the commands that refuse it (capture/model/use_limits.h).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +10,7 @@
 
 #include "calib/auto_options.h"
 #include "capture/model/describe_layers.h"
+#include "capture/model/use_limits.h"
 #include "tools/model_doctor.h"
 
 namespace oscar {
@@ -36,7 +36,7 @@ std::vector<std::string> SpecialFacts(const ModelSpec& spec) {
       "values come out of the projection of keys");
   add(AnyCached(spec, [](Attention a) { return a.softcap != 0; }), "a soft cap on attention");
   add(AnyCached(spec, [](Attention a) { return !a.sinks.empty(); }), "attention sinks");
-  add(AnyCached(spec, [](Attention a) { return a.gated; }), "gated attention");
+  add(AnyCached(spec, [](Attention a) { return a.gated || a.gate.exists(); }), "gated attention");
   add(AnyCached(spec, [](Attention a) { return a.rope.kind == RopeKind::kNone; }),
       "layers without a rotary embedding");
   add(spec.logit_softcap != 0, "a soft cap on logits");
@@ -65,31 +65,29 @@ std::vector<Fact> SpecFacts(const ModelSpec& spec) {
 
 std::vector<Fact> UseFacts(const ModelSpec& spec, bool quantized) {
   const bool latent = AnyCached(spec, [](const AttentionSpec& a) { return a.latent.has_value(); });
-  if (latent) {
-    return {{"validation", "refused: the cache of latent attention (MLA) is not simulated"},
-            {"export",
-             "rotations.safetensors, the rotation of each layer's latent; --to sglang and "
-             "--to folded-checkpoint are refused for latent attention (MLA)"}};
-  }
   std::vector<std::string> runtimes;
-  for (const ConsumerRules& rules : AllConsumers()) runtimes.emplace_back(rules.name);
-  std::string fold = quantized ? "weights are quantized" : "";
-  for (const LayerSpec& layer : spec.layers) {
-    if (!fold.empty()) break;
-    if (const std::string why = WhyNotFoldable(layer.attention); !why.empty())
-      fold = fmt::format("layer {}: {}", layer.layer_id, why);
+  for (const ConsumerRules& rules : AllConsumers()) {
+    if (!latent || rules.latents) runtimes.emplace_back(rules.name);
   }
-  const bool caps = AnyCached(spec, [](const AttentionSpec& a) { return a.softcap != 0; });
-  const bool sinks = AnyCached(spec, [](const AttentionSpec& a) { return !a.sinks.empty(); });
-  return {
-      {"choices for", fmt::format("--for {}", fmt::join(runtimes, ", "))},
-      {"export", "--to sglang, --to sglang-oct\n" +
-                     (fold.empty() ? std::string("--to folded-checkpoint")
-                                   : fmt::format("--to folded-checkpoint is refused: {}", fold))},
-      {"validation", caps || sinks
-                         ? fmt::format("all methods; --kernels is refused: {}",
-                                       caps ? "a soft cap on attention" : "attention sinks")
-                         : std::string("all methods; --kernels where there is a GPU")}};
+  // "--to sglang", or why not.
+  const auto line = [](const char* option, const std::string& why) {
+    return why.empty() ? std::string(option) : fmt::format("{} is refused: {}", option, why);
+  };
+  std::string kernels;
+  for (const LayerSpec& layer : spec.layers) {
+    if (kernels.empty()) kernels = WhyNotInKernels(layer);
+  }
+  const std::string methods =
+      latent ? "all methods that can store keys and values as one row" : "all methods";
+  return {{"choices for", fmt::format("--for {}", fmt::join(runtimes, ", "))},
+          {"export",
+           fmt::format("{}\n--to sglang-oct{}\n{}", line("--to sglang", WhyNotForSglang(latent)),
+                       latent ? ", a directory with a file for each layer's latent" : "",
+                       line("--to folded-checkpoint",
+                            quantized ? "weights are quantized" : WhyNotFoldable(spec)))},
+          {"validation", fmt::format("{}; {}", methods,
+                                     kernels.empty() ? "--kernels where there is a GPU"
+                                                     : line("--kernels", kernels))}};
 }
 
 }  // namespace oscar

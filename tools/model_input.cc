@@ -56,7 +56,7 @@ DataSet Placeholders(const DataArguments& data, const ModelSpec& spec) {
   const int64_t longest = std::min(
       {spec.max_positions, data.tokens, data.max_sequence > 0 ? data.max_sequence : int64_t{4096}});
   DataSet set;
-  set.name = "placeholders";
+  set.name = kPlaceholderData;
   set.chat_format = "none";
   for (int64_t left = data.tokens; left > 0; left -= longest) {
     set.documents.push_back(
@@ -102,10 +102,7 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
             {.name = "pack",
              .help = "join the documents with a separator between them and cut the whole into "
                      "sequences of exactly --max-sequence tokens"});
-  table.Add(&data->separator,
-            {.name = "separator",
-             .help = "token (or its id) that --pack puts between documents; empty: <|endoftext|> "
-                     "if the tokenizer has it, else the model's end of text"});
+  AddSeparatorOption(table, &data->separator);
   table.Add(
       &data->data_weights,
       {.name = "data_weights",
@@ -122,6 +119,13 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
              .min = 1,
              .several = true});
   AddChatOptions(table, &data->chat);
+}
+
+void AddSeparatorOption(OptionTable& table, std::string* separator) {
+  table.Add(separator,
+            {.name = "separator",
+             .help = "token (or its id) that --pack puts between documents; empty: <|endoftext|> "
+                     "if the tokenizer has it, else the model's end of text"});
 }
 
 void AddChatOptions(OptionTable& table, ChatArguments* chat) {
@@ -181,8 +185,8 @@ ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning) {
   return input;
 }
 
-DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
-                      const ModelInput& input) {
+DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
+                            const ModelInput& input) {
   if (data.max_sequence > input.spec.max_positions) {
     throw UsageError(fmt::format("--max-sequence {}: the model supports {} positions",
                                  data.max_sequence, input.spec.max_positions));
@@ -202,7 +206,14 @@ DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
   options.mix = {data.data_weights, data.length_buckets};
   options.model_directory = input.location.directory;
   options.chat = {data.chat.chat_template, data.chat.template_var, data.chat.date};
-  DataSet set = LoadData(options, input.tokenizer_or_null(), input.spec.vocab_size);
+  options.chat_for_prompts = data.chat_for_prompts;
+  return options;
+}
+
+DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
+                      const ModelInput& input) {
+  DataSet set = LoadData(MakeDataOptions(data, builtin, input), input.tokenizer_or_null(),
+                         input.spec.vocab_size);
   LogData(set, log);
   return set;
 }

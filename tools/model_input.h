@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capture/checkpoint/checkpoint.h"
@@ -38,8 +39,10 @@ struct DataArguments {
   std::vector<double> data_weights = {};
   std::vector<int64_t> length_buckets = {};
   ChatArguments chat = {};
+  bool chat_for_prompts = false;  // see DataOptions
 };
 void AddDataOptions(OptionTable& table, DataArguments* data);
+void AddSeparatorOption(OptionTable& table, std::string* separator);  // of --pack
 
 struct ModelArguments {
   std::string model;  // directory or Hugging Face id
@@ -52,6 +55,9 @@ void AddMachineOptions(OptionTable& table, ModelArguments* model);  // device an
 void AddUnknownConfigOption(OptionTable& table, ModelArguments* model);
 
 std::vector<std::vector<int32_t>> TokenIds(const DataSet& data);  // of each document
+
+// The name of data that stands for any, in a plan without a tokenizer.
+inline constexpr std::string_view kPlaceholderData = "placeholders";
 
 struct ModelInput {
   ModelLocation location;
@@ -67,7 +73,10 @@ struct ModelInput {
 // These throw UsageError or InputError and log what they found. `planning`: nothing will run, so a
 // directory with a config.json alone will do. The model, without data:
 ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning = false);
-// Data for it; `builtin` where the arguments name no files.
+// What the arguments say of data for it; `builtin` where they name no files.
+DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
+                            const ModelInput& input);
+// That data.
 DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
                       const ModelInput& input);
 // Both, for a calibration or a capture.

@@ -10,6 +10,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -25,6 +26,7 @@
 #include "linalg/error.h"
 #include "tools/calibrate_options.h"
 #include "tools/calibrate_plan.h"
+#include "tools/calibrate_subject.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
 #include "tools/cli/text_table.h"
@@ -83,77 +85,6 @@ std::string ChoiceText(const AutoChoice& choice) {
   return text;
 }
 
-// What is calibrated: a model and data, or a dump of one.
-struct Subject {
-  std::string name;  // of the output, where none is given
-  CalibrationInput input;
-  Json data;                          // for the manifest
-  std::function<Json()> fingerprint;  // samples the files
-  std::function<Json()> describe;     // reads every file once: meant to run beside the work
-};
-
-uint64_t DeviceLimit(const CalibrateOptions& options, at::Device device) {
-  if (device.is_cpu()) return 0;
-  if (options.max_vram > 0) return static_cast<uint64_t>(options.max_vram * 1e9);
-  return QueryMemory(device).free;
-}
-
-Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened) {
-  const at::Device device = ParseDevice(options.model.device);
-  const at::ScalarType dtype =
-      ParseComputeDType(options.model.dtype, StoredDType(opened->spec, opened->checkpoint), device);
-  const auto make = [&](LoopOptions loop, const RunOptions& run) {
-    loop.read = options.read;
-    return CalibrationInput{
-        .source = std::make_shared<ModelSource>(opened->checkpoint, opened->spec,
-                                                opened->Sequences(), device, dtype, loop),
-        .device = device,
-        .dtype = dtype,
-        .options = options.calibration,
-        .run = run};
-  };
-  return {.name = fs::path(opened->location.id).filename().string(),
-          .input = FitIntoMemory(DeviceLimit(options, device), make),
-          .data = DescribeData(opened->data),
-          .fingerprint = [=] { return FingerprintModel(opened->location, opened->checkpoint); },
-          .describe =
-              [=] { return DescribeModel(opened->location, opened->spec, opened->checkpoint); }};
-}
-
-Subject OfDump(const CalibrateOptions& options, Log& log) {
-  const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, log);
-  const fs::path path = fs::path(options.dump.from).lexically_normal();
-  const at::Device device = ParseDevice(options.model.device);
-  const at::ScalarType dtype =
-      ParseComputeDType(options.model.dtype, dump->layers().front().dtype, device);
-  const auto make = [&](const LoopOptions&, const RunOptions& run) {
-    return CalibrationInput{.source = std::make_shared<DumpSource>(dump, device, dtype),
-                            .device = device,
-                            .dtype = dtype,
-                            .options = options.calibration,
-                            .run = run};
-  };
-  return {.name = (path.has_filename() ? path : path.parent_path()).stem().string(),
-          .input = FitIntoMemory(DeviceLimit(options, device), make),
-          .data = DescribeDumpData(*dump),
-          .fingerprint = [=] { return FingerprintDump(path, *dump); },
-          .describe = [=] { return DescribeDump(path, *dump); }};
-}
-
-void CheckArguments(const CalibrateOptions& options) {
-  if (options.dump.from.empty()) {
-    if (options.model.model.empty())
-      throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
-    return;
-  }
-  if (!options.model.model.empty())
-    throw UsageError("--from works from a dump alone: give no MODEL");
-  if (!options.data.data.empty() || options.data.pack)
-    throw UsageError("--from: the dump holds its data; --data and --pack do not apply");
-  if (options.show_samples > 0)
-    throw UsageError("--from: the dump holds token ids, and no tokenizer to show them with");
-}
-
 // A run that was killed between publishing and clearing up: the artifact is there, and so is its
 // finished job.
 bool AlreadyPublished(const fs::path& output, const JobDirectory& job, size_t num_layers) {
@@ -183,10 +114,13 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
     }
   });
   Subject subject;
+  OwnText own_text;
   if (options.dump.from.empty()) {
     const auto time = times.Measure("model and data opened");
-    const auto opened = std::make_shared<const ModelInput>(
-        OpenModelInput(options.model, options.data, context.log, context.dry_run));
+    const auto opened =
+        std::make_shared<ModelInput>(OpenForCalibration(options, context.log, context.dry_run));
+    own_text =
+        context.dry_run ? PlanOwnText(options, *opened) : WriteOwnText(options, context, *opened);
     if (options.show_samples > 0) {
       context.out << ShowSamples(opened->data, opened->tokenizer_or_null(), options.show_samples);
       return {};
@@ -206,20 +140,15 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   if (context.dry_run) {
     const CalibrationPlan plan = PlanCalibration(input);
     context.log.Info("plan", "nothing is made: --dry-run", PlanJson(input, plan));
-    context.out << PlanText(input, plan);
+    context.out << PlanText(input, plan) << own_text.plan;
     return {};
   }
 
-  const fs::path output =
-      options.output.empty() ? fs::path(subject.name + "-oscar") : fs::path(options.output);
-  const fs::path job_path = output.string() + ".job";
-  if (fs::exists(output) && !fs::exists(job_path)) {
-    throw InputError(
-        fmt::format("{}: exists already; give another -o, or remove it", output.string()));
-  }
+  const auto [output, job_path] = PlacesOf(options, subject.name);
   JobDirectory job(
-      job_path, Fingerprint(subject.fingerprint(), subject.data, input, split, ThisBuild().version),
-      options.restart);
+      own_text.lock ? std::move(*own_text.lock) : JobLock(job_path),
+      Fingerprint(subject.fingerprint(), subject.data, input, split, ThisBuild().version),
+      options.restart && !own_text.lock);
   times.Add("before loop", SecondsSince(started));
   const size_t num_layers = input.source->layers().size();
   if (AlreadyPublished(output, job, num_layers)) {
@@ -236,8 +165,10 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
                                            job.finished_layers(), num_layers));
   }
 
-  // The digests for the manifest are taken beside the work: the files are read anyway.
+  // The digests for the manifest are taken beside the work: while weights come through the page
+  // cache of the same bytes, else in what time the loop leaves the disk.
   auto model_json = std::async(std::launch::async, subject.describe);
+  const ReadTurns::Closing closing(*subject.turns);
   ResetPeakMemory(device);
   context.progress.Begin("calibrating", static_cast<int64_t>(num_layers),
                          static_cast<int64_t>(job.finished_layers()));
@@ -286,6 +217,11 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   ArtifactInfo info;
   {
     const auto time = times.Measure("digests awaited");
+    if (model_json.wait_for(std::chrono::seconds(1)) != std::future_status::ready) {
+      context.log.Info("digests",
+                       "the layers are done; the digests of the files, which have waited for them, "
+                       "are being taken");
+    }
     info.model = model_json.get();
   }
   info.data = subject.data;
@@ -337,13 +273,13 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   return {ExitCode::kDone, output.string()};
 }
 
-std::pair<CalibrationInput, CalibrationPlan> PlanOfModel(const CalibrateOptions& options,
-                                                         Log& log) {
-  const auto opened = std::make_shared<const ModelInput>(
-      OpenModelInput(options.model, options.data, log, /*planning=*/true));
+PlannedRun PlanOfModel(const CalibrateOptions& options, Log& log) {
+  const auto opened =
+      std::make_shared<ModelInput>(OpenForCalibration(options, log, /*planning=*/true));
+  const std::string own_text = PrognosisOfOwnText(options, *opened);
   const CalibrationInput input = OfModel(options, opened).input;
   CheckCalibration(input);
-  return {input, PlanCalibration(input)};
+  return {input, PlanCalibration(input), own_text};
 }
 
 }  // namespace

@@ -227,6 +227,7 @@ CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
   auto model_json = std::async(std::launch::async, [&] {
     return DescribeModel(input.location, input.spec, input.checkpoint);
   });
+  const ReadTurns::Closing closing(*input.checkpoint.turns());
   RunLayers(options, source, target, context);
   const Json model = model_json.get();
   if (target.hdf5) {

@@ -11,6 +11,7 @@
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/model_location.h"
 #include "capture/model/model_spec.h"
+#include "capture/model/use_limits.h"
 #include "export/artifact/chosen_rotations.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/fold/fold_checkpoint.h"
@@ -65,13 +66,16 @@ OptionTable ExportTable(ExportOptions* options) {
                                .help = "directory to write, which must not exist",
                                .short_name = 'o',
                                .scope = OptionScope::kRun});
-  table.AddChoice(&options->to, targets,
-                  {.name = "to",
-                   .help = "runtime to write for; sglang: a pair of format 1, of OSCAR's own "
-                           "rotations one of format 2 per head too; sglang-oct: format 3 with key "
-                           "means and query matrices; folded-checkpoint: a copy of --model that "
-                           "computes the same with keys that are easier to quantize in any runtime",
-                   .scope = OptionScope::kRun});
+  table.AddChoice(
+      &options->to, targets,
+      {.name = "to",
+       .help =
+           "runtime to write for; sglang: a pair of format 1, of OSCAR's own "
+           "rotations one of format 2 per head too; sglang-oct: format 3 with key "
+           "means and query matrices, of latent attention a directory with a file for each layer; "
+           "folded-checkpoint: a copy of --model that "
+           "computes the same with keys that are easier to quantize in any runtime",
+       .scope = OptionScope::kRun});
   table.AddChoice(&options->rotations, rotations,
                   {.name = "rotations",
                    .help = "which rotations --to sglang writes: what oscar-calibrate chose "
@@ -153,15 +157,13 @@ CommandResult Fold(const ExportOptions& options) {
 
 void WriteForSglang(const ExportOptions& options) {
   const Artifact artifact = Artifact::Open(options.input);
-  const Json& manifest = artifact.manifest();
-  if (manifest.contains("calibration") &&
-      !manifest["calibration"].value("latent_layers", Json::array()).empty()) {
-    throw InputError(fmt::format(
-        "{}: its layers have latent attention (MLA), whose files (one for each layer) are not "
-        "written yet; rotations.safetensors holds the rotation of each layer's latent",
-        options.input));
-  }
   const bool oct = options.to == Target::kSglangOct;
+  if (HoldsLatents(artifact)) {
+    if (!oct) throw InputError(options.input + ": " + WhyNotForSglang(/*latents=*/true));
+    const bool chosen = options.rotations == Rotations::kChosen ||
+                        (options.rotations == Rotations::kAuto && artifact.has_choices());
+    return WriteMlaFolder(options.output, LatentsForSglang(artifact, chosen));
+  }
   if (oct && options.rotations == Rotations::kOscar) {
     throw UsageError(
         "--rotations oscar: sglang-oct loads the files of --to sglang, which hold them per head "

@@ -26,24 +26,26 @@ std::string Names(const std::vector<std::string_view>& names) {
 }  // namespace
 
 std::string SupportTables() {
-  std::vector<std::string> families, wrappers;
+  std::vector<std::string> families, wrappers, refusals;
   for (const Family& family : Families()) families.emplace_back(family.model_type);
   for (const Wrapper& wrapper : Wrappers())
     wrappers.push_back(fmt::format("{} ({})", wrapper.model_type, wrapper.text_model_type));
+  for (const Refusal& refusal : Refusals()) refusals.emplace_back(refusal.model_type);
   return fmt::format(
       "| | |\n"
       "|---|---|\n"
       "| model families (`model_type`) | {} |\n"
       "| text part of multimodal models (its family) | {} |\n"
+      "| known and refused, with the reason | {} |\n"
       "| weights | safetensors, single or sharded: BF16, F16, F32; `quant_method` {} |\n"
       "| tokenizers | `tokenizer.json` with BPE over bytes or characters |\n"
       "| their normalizers | {} |\n"
       "| their pre-tokenizers | {} |\n"
       "| their post-processors | {} |\n"
       "| their decoders | {} |\n",
-      fmt::join(families, ", "), fmt::join(wrappers, ", "), SupportedQuantization(),
-      Names(NormalizerTypes()), Names(PreTokenizerTypes()), Names(PostProcessorTypes()),
-      Names(DecoderTypes()));
+      fmt::join(families, ", "), fmt::join(wrappers, ", "), fmt::join(refusals, ", "),
+      SupportedQuantization(), Names(NormalizerTypes()), Names(PreTokenizerTypes()),
+      Names(PostProcessorTypes()), Names(DecoderTypes()));
 }
 
 std::string WithSupportTables(const std::filesystem::path& page) {

@@ -12,6 +12,8 @@
 
 #include "calib/provenance.h"
 #include "capture/files/digest_json.h"
+#include "capture/model/latent_attention.h"
+#include "capture/model/use_limits.h"
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"
 
@@ -73,11 +75,8 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
   ValidationInput input;
   input.model = OpenModel(options.model, log);
   for (const LayerSpec& layer : input.model.spec.layers) {
-    if (!layer.attention.latent) continue;
-    throw InputError(fmt::format(
-        "{}: layer {} has latent attention (MLA), whose cache is not simulated yet. Its "
-        "calibration has a report of its own: report.json of the artifact",
-        input.model.location.directory.string(), layer.layer_id));
+    if (const std::string why = WhyNotInKernels(layer); options.kernels && !why.empty())
+      throw UsageError("--kernels: " + why + "; without --kernels its cache is simulated");
   }
   input.identity = ModelIdentity(input.model);
   input.same_model = IsSameModel(artifact, input.identity);
@@ -100,9 +99,10 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
   input.overlap = FindOverlap(artifact.manifest().value("data", Json::object()),
                               (artifact.directory() / kManifestFile).string(), input.model.data);
   CheckOverlap(input.overlap, input.model.data);
+  const std::vector<LayerSpec> layers = LayersInLatentSpace(input.model.spec);
   input.arms = ParseArms(
       options.validation.arms,
-      MethodContext(artifact, input.model.spec.layers,
+      MethodContext(artifact, layers,
                     MethodOptions(options.validation, input.model.checkpoint, input.model.spec)));
   if (NeedsRows(input.arms)) input.method_data = LoadMethodData(options, length, log, input.model);
   input.needles = MakeNeedles(options, input.model);

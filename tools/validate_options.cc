@@ -95,11 +95,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
             {.name = "pack",
              .help = "join documents with the separator and cut them into sequences of exactly "
                      "--length; otherwise each document is a sequence of at most that"});
-  table.Add(
-      &options->separator,
-      {.name = "separator",
-       .help = "token (or id) between packed documents; empty: <|endoftext|> if the tokenizer "
-               "has it, else its eos_token"});
+  AddSeparatorOption(table, &options->separator);
   AddChatOptions(table, &options->chat);
   table.Add(&validation.score_from,
             {.name = "score_from",

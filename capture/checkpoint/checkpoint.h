@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "capture/checkpoint/quantization_config.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/digest.h"
+#include "capture/files/read_turns.h"
 
 namespace oscar {
 
@@ -40,6 +42,9 @@ class Checkpoint {
   std::vector<std::string> files() const;
   size_t file_index(std::string_view name) const;
 
+  // Of everything that reads these files past the page cache.
+  const std::shared_ptr<ReadTurns>& turns() const { return turns_; }
+
  private:
   const SafetensorsFile& shard(std::string_view name) const { return shards_[file_index(name)]; }
 
@@ -47,6 +52,7 @@ class Checkpoint {
   QuantizationConfig quantization_;
   std::vector<SafetensorsFile> shards_;
   std::map<std::string, size_t, std::less<>> index_;  // tensor name to shard
+  std::shared_ptr<ReadTurns> turns_ = std::make_shared<ReadTurns>();
 };
 
 }  // namespace oscar

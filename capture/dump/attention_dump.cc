@@ -61,6 +61,16 @@ int64_t DumpLayer::row_bytes(DumpTensor tensor) const {
   return heads(tensor) * dim(tensor) * DTypeBytes(dtype);
 }
 
+std::vector<int64_t> DumpLayer::kv_b_shape() const {
+  return {num_q_heads, head_dim - rope_dim + v_head_dim, latent_rank};
+}
+
+int64_t DumpLayer::kv_b_bytes() const {
+  return num_q_heads * (head_dim - rope_dim + v_head_dim) * latent_rank * DTypeBytes(dtype);
+}
+
+void AttentionDump::ReadKvB(size_t, std::span<std::byte>) const { OSCAR_CHECK(has_kv_b()); }
+
 void CheckDumpLayer(const DumpLayer& layer, const std::string& what) {
   const auto check = [&](std::string_view name, int64_t value, int64_t max) {
     if (value < 1 || value > max) {

@@ -46,6 +46,9 @@ struct DumpLayer {
   // [num_tokens, heads, dim], but [num_tokens, dim] of c_kv and k_pe.
   std::vector<int64_t> shape(DumpTensor tensor, int64_t num_tokens) const;
   int64_t row_bytes(DumpTensor tensor) const;  // of one token
+  // Of latent attention: the weights that expand the latent, per head [W_UK | W_UV].
+  std::vector<int64_t> kv_b_shape() const;  // [num_q_heads, nope_dim + v_head_dim, latent_rank]
+  int64_t kv_b_bytes() const;
   bool operator==(const DumpLayer&) const = default;
 };
 
@@ -71,7 +74,8 @@ class AttentionDump {
   virtual const std::string& name() const = 0;                       // path, for messages
   virtual const std::vector<DumpLayer>& layers() const = 0;          // ids ascending
   virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
-  virtual bool has(DumpTensor tensor) const = 0;  // of every layer; q, k and v always are
+  virtual bool has(DumpTensor tensor) const = 0;   // of every layer; q, k and v always are
+  virtual bool has_kv_b() const { return false; }  // of every layer with latent attention
   // [T] of all sequences, concatenated; empty where the format does not hold them.
   virtual std::span<const int32_t> token_ids() const { return {}; }
 
@@ -80,6 +84,9 @@ class AttentionDump {
   // or infinite or the file is damaged.
   virtual void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                         std::span<std::byte> out) const = 0;
+  // Of a layer with latent attention, where has_kv_b(): `out` is kv_b_bytes() long. Throws the
+  // same.
+  virtual void ReadKvB(size_t layer_index, std::span<std::byte> out) const;
 };
 
 // A dump being written: layers one after another, tokens of a layer in any order of whole
@@ -92,6 +99,8 @@ class DumpSink {
   // One whole sequence. `values` [tokens, heads, dim] in the layer's dtype.
   virtual void WriteSequence(DumpTensor tensor, int64_t sequence,
                              std::span<const std::byte> values) = 0;
+  // Of a layer with latent attention, once: kv_b_bytes().
+  virtual void WriteKvB(std::span<const std::byte> /*values*/) {}
   virtual void EndLayer() = 0;
 };
 

@@ -13,7 +13,7 @@ std::string LayerPath(int layer_id, std::string_view dataset) {
 }
 
 int64_t TensorBytes(const DumpLayer& layer, int64_t tokens) {
-  int64_t bytes = 0;
+  int64_t bytes = layer.latent() ? layer.kv_b_bytes() : 0;
   for (const DumpTensor tensor : layer.tensors()) bytes += tokens * layer.row_bytes(tensor);
   return bytes;
 }

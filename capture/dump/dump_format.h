@@ -21,14 +21,17 @@
 //   /logits              [T, vocab] float32
 //   /layer/<id>/c_kv     [T, latent_rank]  latent attention only: what its cache holds, after its
 //   /layer/<id>/k_pe     [T, rope_dim]     norm and after rotary embedding; q, k, v are expanded
+//   /layer/<id>/kv_b     [num_q_heads, head_dim - rope_dim + v_head_dim, latent_rank]: the weights
+//                        that expand it, per head those of keys, then those of values; absent in
+//                        dumps of older programs, which cannot be calibrated from
 //   layer attributes: kind ("gqa"; "mla" with c_kv and k_pe), num_q_heads, num_kv_heads, head_dim,
 //                     v_head_dim, scale, window (0: none), softcap (0: none); mla: latent_rank,
 //                     rope_dim
 //
-// q, k, v, attn_out, c_kv, k_pe have one type per layer: float32, float16, or bfloat16 as uint16
-// with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores come together or
-// not at all; logits are optional. Trap: an attribute or dataset added here without a new version
-// is not read by older programs, which refuse unknown objects.
+// q, k, v, attn_out, c_kv, k_pe, kv_b have one type per layer: float32, float16, or bfloat16 as
+// uint16 with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores come
+// together or not at all; logits are optional. Trap: an attribute or dataset added here without a
+// new version is not read by older programs, which refuse unknown objects.
 #pragma once
 
 #include <cstdint>
@@ -76,6 +79,7 @@ inline constexpr std::string_view kLse = "lse";
 inline constexpr std::string_view kScoreRows = "score_rows";
 inline constexpr std::string_view kScores = "scores";
 inline constexpr std::string_view kSinks = "sinks";
+inline constexpr std::string_view kKvB = "kv_b";
 
 // Attribute of a dataset of uint16.
 inline constexpr std::string_view kDtype = "dtype";

@@ -43,6 +43,7 @@ DumpReader::DumpReader(const std::filesystem::path& path) : file_(path), name_(p
   ReadSequences();
   for (const int id : LayerIds()) {
     layers_.push_back(ReadLayer(id));
+    if (layers_.back().latent()) has_kv_b_ = has_kv_b_ && file_.Exists(LayerPath(id, kKvB));
     ReadScoreRows(layers_.back());
   }
   if (file_.Exists(kLogits)) {
@@ -148,7 +149,7 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
   CheckNames(group, std::array{DumpTensorName(DumpTensor::kQ), DumpTensorName(DumpTensor::kK),
                                DumpTensorName(DumpTensor::kV), DumpTensorName(DumpTensor::kAttnOut),
                                DumpTensorName(DumpTensor::kCKv), DumpTensorName(DumpTensor::kKPe),
-                               kLse, kScoreRows, kScores, kSinks});
+                               kLse, kScoreRows, kScores, kSinks, kKvB});
   const std::string kind = file_.StringAttribute(group, kKind);
   if (kind != kKindGqa && kind != kKindMla) {
     Refuse(group, fmt::format("{} is {}, this program reads {} and {}", kKind, Quoted(kind),
@@ -196,16 +197,28 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
   }
   const auto tokens = static_cast<int64_t>(ids_.size());
   for (const DumpTensor tensor : layer.tensors()) {
-    const std::string name = LayerPath(layer_id, DumpTensorName(tensor));
-    CheckShape(name, stored, layer.shape(tensor, tokens));
-    const bool named = file_.HasAttribute(name, kDtype);
-    if (named != (layer.dtype == DType::kBF16) ||
-        (named && file_.StringAttribute(name, kDtype) != kDtypeBf16)) {
-      Refuse(name, fmt::format("attribute {} = {} must stand on uint16 values, and on nothing else",
-                               kDtype, Quoted(kDtypeBf16)));
-    }
+    CheckStoredType(layer, LayerPath(layer_id, DumpTensorName(tensor)),
+                    layer.shape(tensor, tokens));
   }
+  const std::string kv_b = LayerPath(layer_id, kKvB);
+  const bool expands = file_.Exists(kv_b);
+  if (expands && !layer.latent())
+    Refuse(kv_b, fmt::format("stands in a layer of kind {}", Quoted(kKindGqa)));
+  if (expands) CheckStoredType(layer, kv_b, layer.kv_b_shape());
   return layer;
+}
+
+void DumpReader::CheckStoredType(const DumpLayer& layer, const std::string& dataset,
+                                 const Hdf5Shape& shape) const {
+  const std::string queries = LayerPath(layer.layer_id, DumpTensorName(DumpTensor::kQ));
+  CheckShape(dataset, file_.dataset(queries).type, shape);
+  const bool named = file_.HasAttribute(dataset, kDtype);
+  if (named != (layer.dtype == DType::kBF16) ||
+      (named && file_.StringAttribute(dataset, kDtype) != kDtypeBf16)) {
+    Refuse(dataset, fmt::format("attribute {} = {} must stand on uint16 values, and on nothing "
+                                "else",
+                                kDtype, Quoted(kDtypeBf16)));
+  }
 }
 
 void DumpReader::ReadScoreRows(const DumpLayer& layer) {
@@ -246,22 +259,33 @@ void DumpReader::ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_t
   const DumpLayer& layer = layers_.at(layer_index);
   const std::string name = LayerPath(layer.layer_id, DumpTensorName(tensor));
   const int64_t heads = layer.heads(tensor), dim = layer.dim(tensor);
-  const Hdf5Shape shape = layer.shape(tensor, static_cast<int64_t>(ids_.size()));
-  switch (layer.dtype) {
-    case DType::kBF16:
-      file_.ReadRows(name, shape, first_token, As<uint16_t>(out));
-      break;
-    case DType::kF16:
-      file_.ReadRows(name, shape, first_token, As<Float16>(out));
-      break;
-    default:
-      file_.ReadRows(name, shape, first_token, As<float>(out));
-  }
+  ReadStored(layer, name, layer.shape(tensor, static_cast<int64_t>(ids_.size())), first_token, out);
   if (const auto bad = FirstNotFinite(layer.dtype, out)) {
     const auto at = static_cast<int64_t>(*bad);
     Refuse(name, fmt::format("token {}, head {}, dimension {} is NaN or infinite; capture again "
                              "with --dtype f32",
                              first_token + at / (heads * dim), at / dim % heads, at % dim));
+  }
+}
+
+void DumpReader::ReadKvB(size_t layer_index, std::span<std::byte> out) const {
+  const DumpLayer& layer = layers_.at(layer_index);
+  const std::string name = LayerPath(layer.layer_id, kKvB);
+  ReadStored(layer, name, layer.kv_b_shape(), 0, out);
+  if (FirstNotFinite(layer.dtype, out))
+    Refuse(name, "a weight is NaN or infinite; capture again with --dtype f32");
+}
+
+void DumpReader::ReadStored(const DumpLayer& layer, const std::string& dataset,
+                            const Hdf5Shape& shape, int64_t first_row,
+                            std::span<std::byte> out) const {
+  switch (layer.dtype) {
+    case DType::kBF16:
+      return file_.ReadRows(dataset, shape, first_row, As<uint16_t>(out));
+    case DType::kF16:
+      return file_.ReadRows(dataset, shape, first_row, As<Float16>(out));
+    default:
+      return file_.ReadRows(dataset, shape, first_row, As<float>(out));
   }
 }
 

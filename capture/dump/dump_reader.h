@@ -28,8 +28,10 @@ class DumpReader : public AttentionDump {
   const std::vector<DumpLayer>& layers() const override { return layers_; }
   const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
   bool has(DumpTensor) const override { return true; }
+  bool has_kv_b() const override { return has_kv_b_; }
   void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                 std::span<std::byte> out) const override;
+  void ReadKvB(size_t layer_index, std::span<std::byte> out) const override;
 
   std::span<const int32_t> token_ids() const override { return ids_; }
   int64_t longest_sequence() const { return longest_; }  // tokens
@@ -51,6 +53,10 @@ class DumpReader : public AttentionDump {
   void ReadSequences();
   std::vector<int> LayerIds() const;
   DumpLayer ReadLayer(int layer_id) const;
+  void CheckStoredType(const DumpLayer& layer, const std::string& dataset,
+                       const Hdf5Shape& shape) const;
+  void ReadStored(const DumpLayer& layer, const std::string& dataset, const Hdf5Shape& shape,
+                  int64_t first_row, std::span<std::byte> out) const;
   void ReadScoreRows(const DumpLayer& layer);
   void ReadFloats(std::string_view dataset, const Hdf5Shape& shape, int64_t first_row,
                   std::span<float> out) const;
@@ -62,6 +68,7 @@ class DumpReader : public AttentionDump {
   std::vector<int64_t> lengths_, score_rows_;
   std::vector<int32_t> ids_;
   int64_t longest_ = 0, logits_width_ = 0;
+  bool has_kv_b_ = true;
 };
 
 }  // namespace oscar

@@ -77,6 +77,9 @@ void DumpWriter::BeginLayer(const DumpLayer& layer) {
   const std::string group = LayerPath(id);
   file_.SetAttribute(group, kKind, layer.latent() ? kKindMla : kKindGqa);
   if (layer.latent()) {
+    const std::string kv_b = LayerPath(id, kKvB);
+    file_.Declare(kv_b, StoredType(layer.dtype), layer.kv_b_shape(), stored);
+    if (layer.dtype == DType::kBF16) file_.SetAttribute(kv_b, kDtype, kDtypeBf16);
     file_.SetAttribute(group, kLatentRank, layer.latent_rank);
     file_.SetAttribute(group, kRopeDim, layer.rope_dim);
   }
@@ -94,14 +97,24 @@ void DumpWriter::WriteSequence(DumpTensor tensor, int64_t sequence,
   const int64_t first = offsets_.at(static_cast<size_t>(sequence));
   const int64_t tokens = offsets_.at(static_cast<size_t>(sequence) + 1) - first;
   OSCAR_CHECK_EQ(static_cast<int64_t>(values.size()), tokens * layer_.row_bytes(tensor));
-  const std::string name = LayerPath(layer_.layer_id, DumpTensorName(tensor));
+  WriteRows(DumpTensorName(tensor), first, values);
+}
+
+void DumpWriter::WriteKvB(std::span<const std::byte> values) {
+  OSCAR_CHECK_EQ(static_cast<int64_t>(values.size()), layer_.kv_b_bytes());
+  WriteRows(kKvB, 0, values);
+}
+
+void DumpWriter::WriteRows(std::string_view dataset, int64_t first_row,
+                           std::span<const std::byte> values) {
+  const std::string name = LayerPath(layer_.layer_id, dataset);
   switch (layer_.dtype) {
     case DType::kBF16:
-      return file_.WriteRows(name, first, As<uint16_t>(values));
+      return file_.WriteRows(name, first_row, As<uint16_t>(values));
     case DType::kF16:
-      return file_.WriteRows(name, first, As<Float16>(values));
+      return file_.WriteRows(name, first_row, As<Float16>(values));
     default:
-      return file_.WriteRows(name, first, As<float>(values));
+      return file_.WriteRows(name, first_row, As<float>(values));
   }
 }
 

@@ -33,6 +33,7 @@ class DumpWriter : public DumpSink {
   void BeginLayer(const DumpLayer& layer) override;
   void WriteSequence(DumpTensor tensor, int64_t sequence,
                      std::span<const std::byte> values) override;
+  void WriteKvB(std::span<const std::byte> values) override;
   void EndLayer() override;
 
   // Of the current layer, if there are score rows. `lse` [tokens, num_q_heads] of whole tokens;
@@ -52,6 +53,8 @@ class DumpWriter : public DumpSink {
   void Commit(const DumpOrigin& origin);
 
  private:
+  void WriteRows(std::string_view dataset, int64_t first_row, std::span<const std::byte> values);
+
   Hdf5Writer file_;
   DumpWriterOptions options_;
   std::vector<int64_t> offsets_;

@@ -58,26 +58,28 @@ std::string Sha256Hex(std::span<const std::byte> bytes) {
 
 std::string Sha256Hex(std::string_view text) { return Sha256Hex(std::as_bytes(std::span(text))); }
 
-FileDigest DigestFile(const std::filesystem::path& path) {
+FileDigest DigestFile(const std::filesystem::path& path, const std::function<void()>& before_read) {
   uint64_t size_at_open = 0;
   const int descriptor = OpenRegular(path, &size_at_open);
+  const struct Closing {
+    int descriptor;
+    ~Closing() { close(descriptor); }
+  } closing{descriptor};
   Sha256 sha;
   FileDigest digest;
   std::vector<std::byte> buffer(size_t{1} << 20);
   while (true) {
+    if (before_read) before_read();
     const ssize_t count = read(descriptor, buffer.data(), buffer.size());
     if (count == 0) break;
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
-      const int error = errno;
-      close(descriptor);
       throw InputError(fmt::format("cannot read {} at byte {}: {}", path.string(), digest.size,
-                                   std::generic_category().message(error)));
+                                   std::generic_category().message(errno)));
     }
     sha.Add(std::span(buffer).first(static_cast<size_t>(count)));
     digest.size += static_cast<uint64_t>(count);
   }
-  close(descriptor);
   digest.sha256 = sha.FinishHex();
   return digest;
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,7 +40,9 @@ struct FileDigest {
   bool operator==(const FileDigest&) const = default;
 };
 
-// Reads the file once, in pieces. Throws InputError if it cannot be read.
-FileDigest DigestFile(const std::filesystem::path& path);
+// Reads the file once, in pieces of a MiB, and calls `before_read` before each: it may wait
+// (ReadTurns) or throw. Throws InputError if the file cannot be read.
+FileDigest DigestFile(const std::filesystem::path& path,
+                      const std::function<void()>& before_read = nullptr);
 
 }  // namespace oscar

@@ -4,12 +4,14 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "linalg/check.h"
 
@@ -98,6 +100,20 @@ void SoftCap(double c, at::Tensor& logits) {
   }
 }
 
+at::Tensor FusedAttention(const at::Tensor& queries, const at::Tensor& keys,
+                          const at::Tensor& values, const at::Tensor& visible, double scale) {
+  const int64_t missing = keys.size(-1) - values.size(-1);
+  // One row of values for all query heads: what is padded is not repeated.
+  const at::Tensor whole =
+      missing > 0 && keys.is_cpu()
+          ? at::constant_pad_nd(values.narrow(1, 0, 1), {0, missing}).expand_as(keys)
+          : values;
+  return at::scaled_dot_product_attention(
+             queries, keys, whole, visible.defined() ? std::optional(visible) : std::nullopt, 0.0,
+             /*is_causal=*/!visible.defined(), scale)
+      .narrow(-1, 0, values.size(-1));
+}
+
 at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec) {
   return x.view({x.size(0), spec.num_kv_heads, -1, x.size(2)})
       .permute({1, 2, 0, 3})
@@ -118,8 +134,7 @@ void CausalAttention(const AttentionSpec& spec, const at::Tensor& q, const at::T
     return;
   }
   if (window == num_tokens && num_tokens <= chunking.whole_attention) {
-    result.copy_(at::scaled_dot_product_attention(queries, keys, values, {}, 0.0,
-                                                  /*is_causal=*/true, spec.scale));
+    result.copy_(FusedAttention(queries, keys, values, {}, spec.scale));
     return;
   }
   for (int64_t begin = 0; begin < num_tokens; begin += chunking.query_chunk) {
@@ -127,9 +142,8 @@ void CausalAttention(const AttentionSpec& spec, const at::Tensor& q, const at::T
     const int64_t first_key = std::max<int64_t>(0, begin - window + 1);
     const at::Tensor mask = Visible(begin, end, first_key, window, q.device());
     result.slice(2, begin, end)
-        .copy_(at::scaled_dot_product_attention(
-            queries.slice(2, begin, end), keys.slice(2, first_key, end),
-            values.slice(2, first_key, end), mask, 0.0, /*is_causal=*/false, spec.scale));
+        .copy_(FusedAttention(queries.slice(2, begin, end), keys.slice(2, first_key, end),
+                              values.slice(2, first_key, end), mask, spec.scale));
   }
 }
 

@@ -24,6 +24,13 @@ struct AttentionChunking {
 // zero, which every attention kernel takes.
 at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec);
 
+// Softmax over the keys that `visible` bool [n, T] says, undefined: causal; heads in the batch
+// dimension as HeadsFirst gives them, the values of a KV head the same for all its query heads.
+// A CPU has no fused kernel for values that are shorter than keys, and without one the scores of
+// all pairs of tokens stand in memory: there they are padded.
+at::Tensor FusedAttention(const at::Tensor& queries, const at::Tensor& keys,
+                          const at::Tensor& values, const at::Tensor& visible, double scale);
+
 // out[i, h] = sum_j softmax_j(cap(scale * q[i, h] . k[j, h / gqa_ratio])) v[j, h / gqa_ratio], j =
 // max(0, i-W+1) .. i. q [T, num_q_heads, head_dim], k [T, num_kv_heads, head_dim], v [T,
 // num_kv_heads, v_head_dim] and out [T, num_q_heads, v_head_dim] are contiguous, on one device, of

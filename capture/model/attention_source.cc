@@ -5,11 +5,13 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "capture/model/attention.h"
 #include "capture/model/device.h"
+#include "capture/model/latent_attention.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -35,6 +37,13 @@ LayerSpec SpecOf(const DumpLayer& layer) {
   attention.softcap = layer.softcap;
   attention.sink_logits = layer.sinks;
   if (!layer.sinks.empty()) attention.sinks = "sinks";  // of the dump
+  if (layer.latent()) {
+    attention.latent = LatentSpec();
+    attention.latent->rank = layer.latent_rank;
+    attention.latent->nope_dim = layer.head_dim - layer.rope_dim;
+    attention.latent->rope_dim = layer.rope_dim;
+    attention = InLatentSpace(attention);
+  }
   return spec;
 }
 
@@ -53,6 +62,17 @@ ModelSource::ModelSource(const Checkpoint& checkpoint, const ModelSpec& spec,
 
 int64_t ModelSource::num_tokens() const {
   return std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
+}
+
+size_t ModelSource::first_shared_layer() const {
+  const ModelSpec& spec = loop_.spec();
+  size_t first = spec.layers.size();
+  if (!loop_.options().shared_queries) return first;
+  for (const LayerSpec& reader : spec.uncached) {
+    if (reader.attention.shared_kv)
+      first = std::min(first, IndexOfLayer(spec, *reader.attention.shared_kv));
+  }
+  return first;
 }
 
 void ModelSource::Restore(const at::Tensor& hidden) {
@@ -77,12 +97,12 @@ DumpSource::DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device dev
     : dump_(std::move(dump)), device_(device), dtype_(dtype) {
   UseExactArithmetic();
   for (const DumpLayer& layer : dump_->layers()) {
-    if (layer.latent()) {
-      throw InputError(
-          fmt::format("{}: layer {} has latent attention, and a dump holds its expanded heads, not "
-                      "the matrices "
-                      "that lead to the latent a cache holds: run the model itself instead",
-                      dump_->name(), layer.layer_id));
+    if (layer.latent() && !dump_->has_kv_b()) {
+      throw InputError(fmt::format(
+          "{}: layer {} has latent attention, and the dump holds its expanded heads without the "
+          "weights (kv_b) that lead to the latent a cache holds: capture it again with this "
+          "program, or run the model itself",
+          dump_->name(), layer.layer_id));
     }
     layers_.push_back(SpecOf(layer));
   }
@@ -96,6 +116,45 @@ at::Tensor DumpSource::Read(size_t layer_index, DumpTensor tensor, int64_t first
   dump_->ReadRows(layer_index, tensor, first_token,
                   {static_cast<std::byte*>(stored.mutable_data_ptr()), stored.nbytes()});
   return stored.to(device_).to(dtype_);
+}
+
+at::Tensor DumpSource::ReadKvB(size_t layer_index) const {
+  const DumpLayer& layer = dump_->layers()[layer_index];
+  const at::Tensor stored = at::empty(layer.kv_b_shape(), ToScalarType(layer.dtype, dump_->name()));
+  dump_->ReadKvB(layer_index,
+                 {static_cast<std::byte*>(stored.mutable_data_ptr()), stored.nbytes()});
+  return stored.to(device_).to(dtype_);
+}
+
+// Outputs before W_UV are computed: the dump has those behind it.
+void DumpSource::RunLatent(size_t layer_index, LayerObserver& observer) const {
+  const LayerSpec& layer = layers_[layer_index];
+  const LatentSpec& latent = *layer.attention.latent;
+  const at::Tensor kv_b = ReadKvB(layer_index);
+  int64_t first_token = 0;
+  for (size_t sequence = 0; sequence < sequence_lengths().size(); ++sequence) {
+    const int64_t length = sequence_lengths()[sequence];
+    const auto read = [&](DumpTensor tensor) {
+      return Read(layer_index, tensor, first_token, length);
+    };
+    const auto [q, q_pe] = QueriesInLatentSpace(latent, kv_b, read(DumpTensor::kQ));
+    const at::Tensor k = read(DumpTensor::kCKv), k_pe = read(DumpTensor::kKPe).squeeze(1);
+    at::Tensor out = at::empty(q.sizes(), q.options());
+    CausalAttention(layer.attention, WithPosition(q, q_pe), WithPosition(k, k_pe), k, {}, out);
+    observer.OnAttention({.layer = layer,
+                          .layer_index = layer_index,
+                          .sequence = static_cast<int64_t>(sequence),
+                          .first_token = first_token,
+                          .q = q,
+                          .k = k,
+                          .v = k,
+                          .attn_out = out,
+                          .c_kv = k.squeeze(1),
+                          .k_pe = k_pe,
+                          .q_pe = q_pe,
+                          .kv_b = kv_b});
+    first_token += length;
+  }
 }
 
 uint64_t DumpSource::BytesRead(size_t layer_index) const {
@@ -114,6 +173,12 @@ void DumpSource::Run(size_t first_layer, LayerObserver& observer,
   for (size_t index = first_layer; index < layers_.size(); ++index) {
     const LayerSpec& layer = layers_[index];
     observer.OnLayerBegin(layer);
+    if (layer.attention.latent) {
+      RunLatent(index, observer);
+      observer.OnLayerEnd(layer);
+      if (!after_layer(index)) return;
+      continue;
+    }
     int64_t first_token = 0;
     for (size_t sequence = 0; sequence < lengths.size(); ++sequence) {
       const int64_t length = lengths[sequence];

@@ -24,6 +24,9 @@ class AttentionSource {
   // Geometry filled; tensor names only where a model runs.
   virtual const std::vector<LayerSpec>& layers() const = 0;
   virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
+  // The first layer, by index, whose keys and values Run shows again with the queries of others
+  // (OnSharedAttention); those come at the end of the run. layers().size() where there is none.
+  virtual size_t first_shared_layer() const { return layers().size(); }
   // As LayerLoop::Run: observer calls layer by layer, sequence by sequence; after_layer returning
   // false stops.
   virtual void Run(size_t first_layer, LayerObserver& observer,
@@ -39,6 +42,7 @@ class ModelSource : public AttentionSource {
 
   const std::vector<LayerSpec>& layers() const override { return loop_.seen_layers(); }
   const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
+  size_t first_shared_layer() const override;
   // From layer 0 it embeds the tokens; a later first layer needs Restore() before.
   void Run(size_t first_layer, LayerObserver& observer,
            const std::function<bool(size_t)>& after_layer) override;
@@ -63,7 +67,8 @@ class ModelSource : public AttentionSource {
 class DumpSource : public AttentionSource {
  public:
   // `dump` is shared, so that a validation can read token ids or scores beside it. attn_out is read
-  // where the dump has it and computed with CausalAttention where it has not.
+  // where the dump has it and computed with CausalAttention where it has not. Latent attention is
+  // shown in latent space; InputError for a dump of it without the weights that expand the latent.
   DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype);
 
   const std::vector<LayerSpec>& layers() const override { return layers_; }
@@ -79,6 +84,8 @@ class DumpSource : public AttentionSource {
  private:
   at::Tensor Read(size_t layer_index, DumpTensor tensor, int64_t first_token,
                   int64_t num_tokens) const;
+  at::Tensor ReadKvB(size_t layer_index) const;
+  void RunLatent(size_t layer_index, LayerObserver& observer) const;
 
   std::shared_ptr<const AttentionDump> dump_;
   at::Device device_;

@@ -57,6 +57,7 @@ constexpr IrrelevantField kIrrelevant[] = {
     {"hidden_dropout", kTraining},
     {"hidden_dropout_prob", kTraining},
     {"id2label", kOutputs},
+    {"ignore_index", kTraining},
     {"initializer_range", kTraining},
     {"is_composition", kProvenance},
     {"label2id", kOutputs},

@@ -66,6 +66,11 @@ bool ConfigReader::StoresPrefix(std::string_view begin) const {
   return at != names_.end() && at->starts_with(begin);
 }
 
+std::vector<int64_t> ConfigReader::StoredShape(const std::string& name) const {
+  if (checkpoint_ == nullptr || !checkpoint_->Contains(name)) return {};
+  return checkpoint_->info(name).shape;
+}
+
 void ConfigReader::Require(std::string_view key, const Json& value) {
   const Json* found = Find(key);
   if (found != nullptr && *found != value)
@@ -82,7 +87,8 @@ void ConfigReader::Fail(std::string_view key, const std::string& problem) const 
 
 const Json* ConfigReader::Find(std::string_view key) {
   read_.emplace(key);
-  if (const auto forced = overrides_.find(key); forced != overrides_.end()) return &forced->second;
+  if (const auto forced = overrides_.find(key); forced != overrides_.end())
+    return forced->second.is_null() ? nullptr : &forced->second;
   const auto found = object_.find(key);
   if (found != object_.end()) return found->is_null() ? nullptr : &*found;
   const auto meant = defaults_.find(key);

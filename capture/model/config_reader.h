@@ -34,7 +34,7 @@ class ConfigReader {
   // What a missing key (not one that is null) means in this family.
   void Default(std::string_view key, Json value) { defaults_[std::string(key)] = std::move(value); }
 
-  // What a key means whatever the file says.
+  // What a key means whatever the file says; null: nothing.
   void Override(std::string_view key, Json value) {
     overrides_[std::string(key)] = std::move(value);
   }
@@ -75,6 +75,8 @@ class ConfigReader {
   // False without a checkpoint, where a family takes its usual spelling.
   bool Stores(std::string_view name) const;
   bool StoresPrefix(std::string_view begin) const;
+  // Of a tensor stored by that very name; empty if there is none, or no checkpoint.
+  std::vector<int64_t> StoredShape(const std::string& name) const;
   bool knows_names() const { return checkpoint_ != nullptr; }
 
  private:

@@ -5,9 +5,15 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/softplus.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
 
 #include <cmath>
 #include <vector>
@@ -17,27 +23,26 @@
 namespace oscar {
 namespace {
 
-void ActivateInPlace(Activation activation, at::Tensor& x) {
-  switch (activation) {
-    case Activation::kSilu:
-      at::silu_(x);
-      return;
-    case Activation::kGeluTanh:
-      x = at::gelu(x, "tanh");
-      return;
-    case Activation::kGelu:
-      x = at::gelu(x);
-      return;
-  }
-  OSCAR_CHECK(false);
+// transformers 5, XIELUActivation.
+at::Tensor Xielu(const XieluSpec& spec, const XieluWeights& weights, const at::Tensor& x) {
+  const auto number = [&](const at::Tensor& stored, double usual) {
+    return stored.defined() ? stored : at::scalar_tensor(usual, x.options());
+  };
+  const at::Tensor beta = number(weights.beta, spec.usual_beta),
+                   eps = number(weights.eps, spec.usual_eps);
+  const at::Tensor rising = x.mul(at::softplus(weights.alpha_p)).mul(x);
+  const at::Tensor falling =
+      at::minimum(x, eps).expm1().sub(x).mul(beta.add(at::softplus(weights.alpha_n)));
+  return at::where(x.gt(0), rising, falling).add(x.mul(beta));
 }
 
 // Variance without Bessel's correction, in float32 (Cohere2LayerNorm; nn.LayerNorm likewise).
-at::Tensor LayerNorm(const at::Tensor& x, const NormWeights& weights, double eps) {
+at::Tensor LayerNorm(const at::Tensor& x, const NormWeights& weights, double eps, bool one_plus) {
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor centered = wide.sub(wide.mean(-1, /*keepdim=*/true));
   const at::Tensor inverse = centered.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
-  at::Tensor result = centered.mul(inverse).mul_(weights.weight);
+  at::Tensor result = centered.mul(inverse);
+  if (weights.weight.defined()) result.mul_(one_plus ? weights.weight.add(1) : weights.weight);
   if (weights.bias.defined()) result.add_(weights.bias);
   return result.to(x.scalar_type());
 }
@@ -50,12 +55,43 @@ PairViews Pairs(const at::Tensor& x, int64_t pairs, RopeLayout layout) {
 // Over each head, or over all of them where the norm is that wide.  // x [n, heads, head_dim]
 at::Tensor HeadNorm(const NormSpec& norm, const NormWeights& weights, double eps,
                     const at::Tensor& x) {
+  if (!weights.of_heads.empty()) return Norm(norm, {at::stack(weights.of_heads), {}, {}}, eps, x);
   if (norm.size == x.size(2)) return Norm(norm, weights, eps, x);
   OSCAR_CHECK_EQ(norm.size, x.size(1) * x.size(2));
   return Norm(norm, weights, eps, x.reshape({x.size(0), norm.size})).view(x.sizes());
 }
 
 }  // namespace
+
+at::Tensor ClampedProduct(const ClampedGate& clamped, const at::Tensor& gate,
+                          const at::Tensor& up) {
+  const at::Tensor lower = gate.clamp_max(clamped.limit);
+  const at::Tensor swish = lower.mul(at::sigmoid(lower.mul(clamped.alpha)));
+  return up.clamp(-clamped.limit, clamped.limit).add_(1).mul_(swish);
+}
+
+void ActivateInPlace(Activation activation, at::Tensor& x) {
+  switch (activation) {
+    case Activation::kSilu:
+      at::silu_(x);
+      return;
+    case Activation::kGeluTanh:
+      x = at::gelu(x, "tanh");
+      return;
+    case Activation::kGelu:
+      x = at::gelu(x);
+      return;
+    case Activation::kRelu:
+      x = at::relu(x);
+      return;
+    case Activation::kReluSquared:
+      x = at::relu(x).square();
+      return;
+    case Activation::kXielu:
+      break;
+  }
+  OSCAR_CHECK(false);
+}
 
 RopeRows MakeRopeTable(const RopeSpec& rope, int64_t num_positions, const WeightTarget& target,
                        int64_t sequence_length) {
@@ -91,7 +127,8 @@ at::Tensor Norm(const NormSpec& norm, const NormWeights& weights, double eps, co
     case NormKind::kPlain:
       return RmsNorm(x, weights.weight, eps);
     case NormKind::kLayerNorm:
-      return LayerNorm(x, weights, eps);
+    case NormKind::kLayerNormOnePlus:
+      return LayerNorm(x, weights, eps, norm.kind == NormKind::kLayerNormOnePlus);
     case NormKind::kOnePlus:
     case NormKind::kUnscaled: {
       const at::Tensor wide = x.to(at::kFloat);
@@ -122,9 +159,16 @@ at::Tensor ProjectQkv(const LayerSpec& layer, const LayerWeights& weights, doubl
                       at::Tensor& v) {
   const AttentionSpec& spec = layer.attention;
   const at::Tensor input = Norm(layer.attention_norm, weights.attention_norm, eps, hidden);
-  const auto normed = [&](const at::Tensor& heads, const NormSpec& norm,
-                          const NormWeights& of_norm) {
-    return spec.qk_norm ? HeadNorm(norm, of_norm, eps, heads) : heads;
+  const auto cut = [&](const at::Tensor& x) {
+    return spec.clamp == 0 ? x : x.clamp(-spec.clamp, spec.clamp);
+  };
+  // Of queries or keys: norm and rope, in the family's order, into `to`.
+  const auto place = [&](const at::Tensor& heads, const NormSpec& norm, const NormWeights& of_norm,
+                         at::Tensor& to) {
+    const bool first = spec.qk_norm && !spec.norm_after_rope;
+    to.copy_(cut(first ? HeadNorm(norm, of_norm, eps, heads) : heads));
+    if (rope.cos.defined()) RotateInPlace(to, rope);
+    if (spec.qk_norm && spec.norm_after_rope) to.copy_(HeadNorm(norm, of_norm, eps, to.clone()));
   };
   at::Tensor queries = ApplyLinear(weights.q, input), gate;
   if (spec.gated) {
@@ -134,45 +178,60 @@ at::Tensor ProjectQkv(const LayerSpec& layer, const LayerWeights& weights, doubl
   } else {
     queries = queries.view(q.sizes());
   }
-  q.copy_(normed(queries, spec.q_norm, weights.q_norm));
+  if (weights.attention_gate.weight.defined()) {
+    const at::Tensor gates = ApplyLinear(weights.attention_gate, input);
+    gate = gates.view({q.size(0), q.size(1), gates.size(1) / q.size(1)});
+  }
   OSCAR_CHECK(rope.cos.defined() || spec.rope.kind == RopeKind::kNone);
-  if (rope.cos.defined()) RotateInPlace(q, rope);
+  place(queries, spec.q_norm, weights.q_norm, q);
   if (rope.q_scale.defined()) q.mul_(rope.q_scale.to(q.scalar_type()));
   if (spec.shared_kv) return gate;
   const at::Tensor keys = ApplyLinear(weights.k, input).view(k.sizes());
-  k.copy_(normed(keys, spec.k_norm, weights.k_norm));
-  if (rope.cos.defined()) RotateInPlace(k, rope);
+  place(keys, spec.k_norm, weights.k_norm, k);
   const at::Tensor values = spec.v_from_k ? keys : ApplyLinear(weights.v, input).view(v.sizes());
-  v.copy_(Norm(spec.v_norm, weights.v_norm, eps, values));
+  v.copy_(cut(Norm(spec.v_norm, weights.v_norm, eps, values)));
+  if (spec.v_scale != 1) v.mul_(spec.v_scale);
   return gate;
 }
 
 at::Tensor AttentionOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
                            const at::Tensor& attn_out, const at::Tensor& gate) {
-  const at::Tensor gated = gate.defined() ? attn_out.mul(gate.sigmoid()) : attn_out;
+  at::Tensor gated = attn_out;
+  if (gate.defined()) {
+    gated = attn_out.mul(layer.attention.gate_softplus
+                             ? at::softplus(gate.to(at::kFloat)).to(gate.scalar_type())
+                             : gate.sigmoid());
+  }
+  const at::Tensor heads = Norm(layer.attention.out_norm, weights.attention_out_norm, eps,
+                                gated.view({attn_out.size(0), -1}));
   at::Tensor out = Norm(layer.post_attention_norm, weights.post_attention_norm, eps,
-                        ApplyLinear(weights.o, gated.view({attn_out.size(0), -1})));
+                        ApplyLinear(weights.o, heads));
   return layer.residual_multiplier == 1 ? out : out.mul(layer.residual_multiplier);
 }
 
-at::Tensor Mlp(const MlpSpec& mlp, const LayerWeights& weights, const at::Tensor& x) {
-  if (!mlp.gate.exists()) {
-    at::Tensor up = ApplyLinear(weights.up, x);
-    ActivateInPlace(mlp.activation, up);
-    return ApplyLinear(weights.down, up);
+at::Tensor Mlp(const MlpSpec& mlp, const LayerWeights& weights, double eps, const at::Tensor& x) {
+  if (mlp.clamped_gate) {
+    return ApplyLinear(weights.down, ClampedProduct(*mlp.clamped_gate, ApplyLinear(weights.gate, x),
+                                                    ApplyLinear(weights.up, x)));
   }
-  at::Tensor gate = ApplyLinear(weights.gate, x);
-  ActivateInPlace(mlp.activation, gate);
-  return ApplyLinear(weights.down, gate.mul_(ApplyLinear(weights.up, x)));
+  const bool gated = mlp.gate.exists();
+  at::Tensor inner = ApplyLinear(gated ? weights.gate : weights.up, x);
+  if (mlp.activation == Activation::kXielu) {
+    inner = Xielu(mlp.xielu, weights.xielu, inner);
+  } else {
+    ActivateInPlace(mlp.activation, inner);
+  }
+  if (gated) inner.mul_(ApplyLinear(weights.up, x));
+  return ApplyLinear(weights.down, Norm(mlp.inner_norm, weights.mlp_inner_norm, eps, inner));
 }
 
 at::Tensor MlpOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
                      const at::Tensor& hidden) {
-  const at::Tensor input = layer.parallel
+  const at::Tensor input = layer.parallel && !layer.mlp_norm.exists()
                                ? Norm(layer.attention_norm, weights.attention_norm, eps, hidden)
                                : Norm(layer.mlp_norm, weights.mlp_norm, eps, hidden);
   at::Tensor out =
-      Norm(layer.post_mlp_norm, weights.post_mlp_norm, eps, Mlp(layer.mlp, weights, input));
+      Norm(layer.post_mlp_norm, weights.post_mlp_norm, eps, Mlp(layer.mlp, weights, eps, input));
   return layer.residual_multiplier == 1 ? out : out.mul(layer.residual_multiplier);
 }
 

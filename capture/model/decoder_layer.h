@@ -41,7 +41,7 @@ void RotateInPlace(at::Tensor& x, const RopeRows& rope);
 
 // Queries, keys and values as they enter attention, from hidden [n, hidden_size] into q, k, v [n,
 // heads, head_dim]; k and v are left alone where another layer's are read. The result is the gate
-// on attn_out before its sigmoid, [n, num_q_heads, head_dim], undefined where there is none.
+// on attn_out before its sigmoid, [n, num_q_heads, head_dim or 1], undefined where there is none.
 at::Tensor ProjectQkv(const LayerSpec& layer, const LayerWeights& weights, double eps,
                       const at::Tensor& hidden, const RopeRows& rope, at::Tensor& q, at::Tensor& k,
                       at::Tensor& v);
@@ -53,8 +53,13 @@ at::Tensor AttentionOutput(const LayerSpec& layer, const LayerWeights& weights, 
 at::Tensor MlpOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
                      const at::Tensor& hidden);
 
-// down(activation(gate(x)) * up(x))
-at::Tensor Mlp(const MlpSpec& mlp, const LayerWeights& weights, const at::Tensor& x);
+// As MlpSpec says.
+at::Tensor Mlp(const MlpSpec& mlp, const LayerWeights& weights, double eps, const at::Tensor& x);
+
+// What goes into the last projection where a gate is clamped.
+at::Tensor ClampedProduct(const ClampedGate& clamped, const at::Tensor& gate, const at::Tensor& up);
+// Of a MLP or an expert; not kXielu, which has weights.
+void ActivateInPlace(Activation activation, at::Tensor& x);
 
 // The layer behind its attention, in place; without its MLP and what follows where the layer has
 // experts (experts_pass.h). `per_layer_input` [n, dim]: undefined where the layer has none.

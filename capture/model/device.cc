@@ -152,6 +152,10 @@ void WarmUp(at::Device device) {
   (void)at::scaled_dot_product_attention(q, q, q, {}, 0.0, /*is_causal=*/true).cpu();
 }
 
+void ReleaseCachedMemory(at::Device device) {
+  if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
+}
+
 uint64_t AvailableHostBytes() {
   return std::min(ProcBytes("/proc/meminfo", "MemAvailable"), HostMemoryLimit());
 }

@@ -46,6 +46,9 @@ void ResetPeakMemory(at::Device device);  // where the system allows it
 // so that it can be done beside other work. Nothing on a CPU.
 void WarmUp(at::Device device);
 
+// Hands back to the device what LibTorch keeps for tensors to come, so that it counts as free.
+void ReleaseCachedMemory(at::Device device);
+
 uint64_t AvailableHostBytes();  // of memory, to new work, page cache that can be dropped included
 uint64_t ResidentBytes();       // of this process, now
 

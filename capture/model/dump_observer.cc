@@ -83,6 +83,7 @@ void DumpObserver::OnAttention(const AttentionView& view) {
     }
     sink_.WriteSequence(tensor, view.sequence, HostBytes(host));
   }
+  if (view.sequence == 0 && layer.latent()) sink_.WriteKvB(HostBytes(view.kv_b.cpu().contiguous()));
   if (scores_ != nullptr) WriteScores(view);
 }
 

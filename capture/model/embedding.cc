@@ -64,30 +64,42 @@ void Scale(at::Tensor& x, double factor, bool round) {
   x.mul_(factor);
 }
 
+PerLayerWeights LoadPerLayerWeights(const Checkpoint& checkpoint, const ModelSpec& spec,
+                                    const WeightTarget& target) {
+  WeightLoader loader(checkpoint, target);
+  PerLayerWeights weights;
+  weights.projection.weight = loader.Load(spec.per_layer_inputs->projection.weight);
+  weights.norm = LoadNorm(loader, spec.per_layer_inputs->norm);
+  loader.Finish();
+  return weights;
+}
+
 PerLayerInputs::PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
                                const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
                                const WeightTarget& target)
+    : PerLayerInputs(checkpoint, spec, ids, std::move(embedded), target,
+                     LoadPerLayerWeights(checkpoint, spec, target)) {}
+
+PerLayerInputs::PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
+                               const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
+                               const WeightTarget& target, PerLayerWeights weights)
     : checkpoint_(checkpoint),
       spec_(spec),
       ids_(ids),
       embedded_(std::move(embedded)),
-      target_(target) {
-  WeightLoader loader(checkpoint, target);
-  projection_.weight = loader.Load(spec.per_layer_inputs->projection.weight);
-  norm_ = LoadNorm(loader, spec.per_layer_inputs->norm);
-  loader.Finish();
-}
+      target_(target),
+      weights_(std::move(weights)) {}
 
 // transformers 5, Gemma4TextModel.project_per_layer_inputs, one layer of it.
 at::Tensor PerLayerInputs::Of(int layer_id) const {
   const PerLayerInputsSpec& inputs = *spec_.per_layer_inputs;
   const ColumnRange own{layer_id * inputs.dim, inputs.dim};
-  const at::Tensor weight = projection_.weight.narrow(0, own.first, own.count);
+  const at::Tensor weight = weights_.projection.weight.narrow(0, own.first, own.count);
   at::Tensor projected = at::linear(embedded_, weight);
   Scale(projected, inputs.projection_scale, false);
   at::Tensor rows = GatherRows(checkpoint_, inputs.table, ids_, target_, own);
   Scale(rows, inputs.table_scale, true);
-  at::Tensor sum = Norm(inputs.norm, norm_, spec_.rms_norm_eps, projected).add(rows);
+  at::Tensor sum = Norm(inputs.norm, weights_.norm, spec_.rms_norm_eps, projected).add(rows);
   Scale(sum, inputs.sum_scale, false);
   return sum;
 }

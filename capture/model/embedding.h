@@ -32,6 +32,14 @@ at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
 // tensor of the model.
 void Scale(at::Tensor& x, double factor, bool round);
 
+// The weights of PerLayerInputs but for the table.
+struct PerLayerWeights {
+  LinearWeights projection;
+  NormWeights norm;
+};
+PerLayerWeights LoadPerLayerWeights(const Checkpoint& checkpoint, const ModelSpec& spec,
+                                    const WeightTarget& target);
+
 // What each layer gets besides hidden states (PerLayerInputsSpec), a layer at a time: the table is
 // several GB and never becomes resident.
 class PerLayerInputs {
@@ -40,6 +48,10 @@ class PerLayerInputs {
   PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
                  const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
                  const WeightTarget& target);
+  // The same with weights that have been read.
+  PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
+                 const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
+                 const WeightTarget& target, PerLayerWeights weights);
   at::Tensor Of(int layer_id) const;  // [T_total, dim]
 
  private:
@@ -48,8 +60,7 @@ class PerLayerInputs {
   const std::vector<std::vector<int32_t>>& ids_;
   at::Tensor embedded_;
   WeightTarget target_;
-  LinearWeights projection_;
-  NormWeights norm_;
+  PerLayerWeights weights_;
 };
 
 }  // namespace oscar

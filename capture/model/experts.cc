@@ -3,11 +3,11 @@
 #include "capture/model/experts.h"
 
 #include <ATen/ops/arange.h>
-#include <ATen/ops/gelu.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/topk.h>
@@ -17,6 +17,7 @@
 #include <cmath>
 #include <limits>
 
+#include "capture/model/decoder_layer.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -26,31 +27,11 @@ at::Tensor LoadIfNamed(WeightLoader& loader, const std::string& name) {
   return name.empty() ? at::Tensor() : loader.Load(name);
 }
 
-void ActivateExpert(Activation activation, at::Tensor& x) {
-  switch (activation) {
-    case Activation::kSilu:
-      at::silu_(x);
-      return;
-    case Activation::kGeluTanh:
-      at::gelu_(x, "tanh");
-      return;
-    case Activation::kGelu:
-      at::gelu_(x);
-      return;
-  }
-  OSCAR_CHECK(false);
-}
-
 // What goes into an expert's down projection.  // [n, intermediate_size]
 at::Tensor Gated(const ExpertsSpec& experts, at::Tensor gate, const at::Tensor& up) {
-  if (experts.clamped_gate) {
-    const auto [limit, alpha] = *experts.clamped_gate;
-    gate = gate.clamp_max(limit);
-    const at::Tensor swish = gate.mul(at::sigmoid(gate.mul(alpha)));
-    return up.clamp(-limit, limit).add_(1).mul_(swish);
-  }
+  if (experts.clamped_gate) return ClampedProduct(*experts.clamped_gate, gate, up);
   if (!gate.is_contiguous()) gate = gate.contiguous();
-  ActivateExpert(experts.activation, gate);
+  ActivateInPlace(experts.activation, gate);
   return gate.mul_(up);
 }
 
@@ -72,10 +53,28 @@ at::Tensor RunExpert(const ExpertsSpec& experts, const ExpertWeights& weights, s
 void LimitToBestSets(const RouterSpec& router, at::Tensor& scores) {
   if (router.num_expert_sets == 1) return;
   const at::Tensor sets = scores.view({scores.size(0), router.num_expert_sets, -1});
-  const at::Tensor set_scores = std::get<0>(sets.topk(2, -1)).sum(-1);
+  const at::Tensor set_scores = std::get<0>(sets.topk(router.set_terms, -1)).sum(-1);
   const at::Tensor best = std::get<1>(set_scores.topk(router.top_expert_sets, -1));
   const at::Tensor outside = at::zeros_like(set_scores).scatter_(1, best, 1).eq(0);
   sets.masked_fill_(outside.unsqueeze(-1), -std::numeric_limits<double>::infinity());
+}
+
+// The best expert and the best of the others; the weight of each is its softmax among those experts
+// (of the second, but for the first) whose logit is near its own (transformers 5, sparsemixer).
+Choices MixSparsely(const at::Tensor& logits, double distance) {
+  const double minus_infinity = -std::numeric_limits<double>::infinity();
+  at::Tensor left = logits;
+  std::vector<at::Tensor> experts, weights;
+  for (int i = 0; i < 2; ++i) {
+    const auto [best, expert] = left.max(-1, /*keepdim=*/true);
+    const at::Tensor magnitude = at::maximum(logits.abs(), best);
+    const at::Tensor far = best.sub(logits).div(magnitude).gt(distance);
+    const at::Tensor near = at::softmax(left.masked_fill(far, minus_infinity), -1);
+    experts.push_back(expert);
+    weights.push_back(near.gather(-1, expert));
+    left = left.scatter(-1, expert, minus_infinity);
+  }
+  return {at::cat(experts, -1), at::cat(weights, -1)};
 }
 
 }  // namespace
@@ -146,6 +145,8 @@ Choices ChooseExperts(const ExpertsSpec& experts, const RouterWeights& weights, 
     case RouterScore::kChosenSoftmax:
       scores = logits;
       break;
+    case RouterScore::kSparseMixer:
+      return MixSparsely(logits, router.mixer_distance);
   }
   at::Tensor for_choice =
       weights.choice_bias.defined() ? scores.add(weights.choice_bias) : scores.clone();
@@ -192,8 +193,12 @@ void AddExperts(const ExpertsSpec& experts, const ExpertWeights& weights,
          begin += token_chunk) {
       const int64_t count = std::min(token_chunk, order.begins[expert + 1] - begin);
       const at::Tensor tokens = order.tokens.narrow(0, begin, count);
-      const at::Tensor out = RunExpert(experts, weights, static_cast<size_t>(i), input(tokens));
-      const at::Tensor weighted = out.mul(order.weights.narrow(0, begin, count).unsqueeze(1));
+      const at::Tensor weight = order.weights.narrow(0, begin, count).unsqueeze(1);
+      const bool before = experts.router.weigh_input;
+      const at::Tensor rows = input(tokens);
+      const at::Tensor out = RunExpert(experts, weights, static_cast<size_t>(i),
+                                       before ? rows.mul(weight.to(rows.scalar_type())) : rows);
+      const at::Tensor weighted = before ? out : out.mul(weight);
       // A token is there once at most, so the order of additions is fixed on a GPU too.
       sum.index_add_(0, tokens, weighted.to(sum.scalar_type()));
     }
@@ -202,10 +207,9 @@ void AddExperts(const ExpertsSpec& experts, const ExpertWeights& weights,
 
 at::Tensor SharedExpert(const ExpertsSpec& experts, const RouterWeights& weights,
                         const at::Tensor& x) {
-  at::Tensor gate = ApplyLinear(weights.shared_gate_proj, x);
-  ActivateExpert(experts.activation, gate);
   const at::Tensor out =
-      ApplyLinear(weights.shared_down_proj, gate.mul_(ApplyLinear(weights.shared_up_proj, x)));
+      ApplyLinear(weights.shared_down_proj, Gated(experts, ApplyLinear(weights.shared_gate_proj, x),
+                                                  ApplyLinear(weights.shared_up_proj, x)));
   if (!weights.shared_gate.weight.defined()) return out;
   return at::sigmoid(ApplyLinear(weights.shared_gate, x)).mul(out);
 }

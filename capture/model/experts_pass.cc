@@ -60,12 +60,13 @@ void ExpertsPass::Finish(const std::function<at::Tensor(size_t stream, int64_t f
       at::Tensor out = sums_[s].narrow(0, begin, count);
       if (beside_mlp_) {
         const at::Tensor mlp =
-            Mlp(layer_.mlp, weights_, Norm(layer_.mlp_norm, weights_.mlp_norm, eps_, hidden));
+            Mlp(layer_.mlp, weights_, eps_, Norm(layer_.mlp_norm, weights_.mlp_norm, eps_, hidden));
         out = Norm(layer_.mlp_out_norm, weights_.mlp_out_norm, eps_, mlp)
                   .add(Norm(layer_.experts_out_norm, weights_.experts_out_norm, eps_, out));
       } else if (layer_.experts->shared_size > 0) {
         out = out.add(SharedExpert(*layer_.experts, weights_.router, Input(hidden)));
       }
+      if (layer_.experts->sum_scale != 1) out = out.mul(layer_.experts->sum_scale);
       out = Norm(layer_.post_mlp_norm, weights_.post_mlp_norm, eps_, out);
       hidden.add_(layer_.residual_multiplier == 1 ? out : out.mul(layer_.residual_multiplier));
       AddPerLayerInput(layer_, weights_, eps_, per_layer_input(s, begin, count), hidden);

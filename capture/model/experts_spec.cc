@@ -9,8 +9,9 @@ namespace {
 
 void Append(const LinearSpec& linear, std::vector<TensorNeed>& needs) {
   if (!linear.exists()) return;
-  needs.push_back({linear.weight, {linear.out_features, linear.in_features}});
-  if (!linear.bias.empty()) needs.push_back({linear.bias, {linear.out_features}});
+  const int64_t rows = linear.whole() ? linear.out_features : linear.stored_rows;
+  needs.push_back({linear.weight, {rows, linear.in_features}});
+  if (!linear.bias.empty()) needs.push_back({linear.bias, {rows}});
 }
 
 void Append(const std::string& name, const std::vector<int64_t>& shape,

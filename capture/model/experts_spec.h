@@ -21,6 +21,7 @@ enum class RouterScore {
   kSoftmax,        // softmax over all experts
   kSigmoid,        // each expert by itself (DeepSeek-V3, arXiv 2412.19437, equations 13 to 16)
   kChosenSoftmax,  // the logit; softmax over the chosen ones gives the weights (gpt-oss, Granite)
+  kSparseMixer,  // the logit; each of two choices is weighed among those near it (arXiv 2409.12136)
 };
 
 struct RouterSpec {
@@ -34,16 +35,15 @@ struct RouterSpec {
   double smallest_weight_sum = 0;  // normalize divides by no less
   double scale = 1;                // on the weights, after that
   int64_t num_expert_sets = 1;     // the experts in equal sets; the best top_expert_sets of them,
-  int64_t top_expert_sets = 1;     // by the sum of their two highest scores, may be chosen from
-  bool normed_input = false;       // Gemma 4: logits of input_scale * x / rms(x) / sqrt(hidden)
-  std::string input_scale = {};    // tensor name; [hidden_size], with normed_input
+  int64_t top_expert_sets = 1;     // by the sum of their set_terms highest scores, may be chosen
+  int64_t set_terms = 2;           // from
+  double mixer_distance = 0;     // kSparseMixer: a logit is near where it is lower by no more than
+                                 // this part of the larger magnitude
+  bool weigh_input = false;      // the weight multiplies what the expert sees (Llama 4)
+  bool normed_input = false;     // Gemma 4: logits of input_scale * x / rms(x) / sqrt(hidden)
+  std::string input_scale = {};  // tensor name; [hidden_size], with normed_input
   std::string per_expert_scale =
       {};  // tensor name; [num_experts], on the weights at the end, or ""
-};
-
-// gate' = min(gate, limit); up' = clamp(up, -limit, limit); (up' + 1) gate' sigmoid(alpha gate')
-struct ClampedGate {
-  double limit = 7.0, alpha = 1.702;  // gpt-oss; not in its config
 };
 
 // down(activation(gate(x)) * up(x)) per expert.
@@ -67,6 +67,7 @@ struct ExpertsSpec {
   // The expert every token takes, added at the end; none if shared_size is 0.
   int64_t shared_size = 0;  // its intermediate size
   LinearSpec shared_gate_proj, shared_up_proj, shared_down_proj;
+  double sum_scale = 1;    // on the sum of all, that one included
   LinearSpec shared_gate;  // sigmoid(shared_gate(x)) multiplies it, if it exists
 
   // Values of one expert's weights.

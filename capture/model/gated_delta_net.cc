@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "capture/model/decoder_layer.h"  // RmsNorm
+
 namespace oscar {
 namespace {
 
@@ -55,30 +57,50 @@ Projected Project(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& wei
       z.view({n, spec.num_v_heads, spec.v_head_dim}), part(ba, 0, ratio), part(ba, ratio, ratio)};
 }
 
+// What the rule sees of some tokens.
+struct RuleInputs {
+  at::Tensor q, k;     // [n, num_v_heads, k_head_dim] float32, of length 1
+  at::Tensor v;        // [n, num_v_heads, v_head_dim] float32
+  at::Tensor g, beta;  // [n, num_v_heads] float32
+};
+
+// `mixed` [n, conv_width]: qkv behind the convolution.
+RuleInputs MakeRuleInputs(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
+                          const Projected& in, const at::Tensor& mixed) {
+  const int64_t ratio = spec.num_v_heads / spec.num_k_heads, keys = spec.key_width();
+  const auto heads = [&](int64_t first, int64_t width, int64_t count) {
+    return mixed.narrow(1, first, width).reshape({mixed.size(0), count, -1});
+  };
+  const at::Tensor q = UnitLength(heads(0, keys, spec.num_k_heads)),
+                   k = UnitLength(heads(keys, keys, spec.num_k_heads));
+  const at::Tensor g = at::softplus(in.a.to(at::kFloat).add(weights.dt_bias))
+                           .mul_(weights.a_log.to(at::kFloat).exp().neg_());
+  return {q.repeat_interleave(ratio, 1), k.repeat_interleave(ratio, 1),
+          heads(2 * keys, spec.value_width(), spec.num_v_heads).to(at::kFloat), g,
+          at::sigmoid(in.b).to(at::kFloat)};
+}
+
 // norm(x) * silu(gate), transformers' order of casts.  // both [.., v_head_dim]
 at::Tensor GatedNorm(const at::Tensor& x, const at::Tensor& weight, double eps,
                      const at::Tensor& gate) {
-  const at::Tensor wide = x.to(at::kFloat);
-  const at::Tensor inverse_rms = wide.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
-  const at::Tensor normed = wide.mul(inverse_rms).to(x.scalar_type()).mul_(weight);
-  return normed.mul(at::silu(gate.to(at::kFloat))).to(x.scalar_type());
+  return RmsNorm(x, weight, eps).mul(at::silu(gate.to(at::kFloat))).to(x.scalar_type());
 }
 
 }  // namespace
 
 GatedDeltaNetWeights LoadGatedDeltaNet(WeightLoader& loader, const GatedDeltaNetSpec& spec) {
   GatedDeltaNetWeights weights;
-  weights.qkvz = LoadLinear(loader, spec.qkvz);
-  weights.ba = LoadLinear(loader, spec.ba);
-  weights.qkv = LoadLinear(loader, spec.qkv);
-  weights.z = LoadLinear(loader, spec.z);
-  weights.b = LoadLinear(loader, spec.b);
-  weights.a = LoadLinear(loader, spec.a);
+  LoadLinears(loader, {{&weights.qkvz, &spec.qkvz},
+                       {&weights.ba, &spec.ba},
+                       {&weights.qkv, &spec.qkv},
+                       {&weights.z, &spec.z},
+                       {&weights.b, &spec.b},
+                       {&weights.a, &spec.a},
+                       {&weights.out, &spec.out}});
   weights.conv = loader.Load(spec.conv);
   weights.a_log = loader.Load(spec.a_log);
   weights.dt_bias = loader.Load(spec.dt_bias);
   weights.out_norm = loader.Load(spec.out_norm.weight);
-  weights.out = LoadLinear(loader, spec.out);
   return weights;
 }
 
@@ -127,8 +149,8 @@ at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Te
 }
 
 at::Tensor GatedDeltaNet(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
-                         double eps, int64_t token_chunk, const at::Tensor& x) {
-  const int64_t num_tokens = x.size(0), ratio = spec.num_v_heads / spec.num_k_heads;
+                         double eps, int64_t token_chunk, const at::Tensor& x, DeltaNetState* end) {
+  const int64_t num_tokens = x.size(0);
   const at::TensorOptions wide = x.options().dtype(at::kFloat);
   at::Tensor state = at::zeros({spec.num_v_heads, spec.k_head_dim, spec.v_head_dim}, wide);
   // What the convolution sees of the tokens before; zeros before the first.
@@ -144,23 +166,39 @@ at::Tensor GatedDeltaNet(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeigh
                             at::IntArrayRef{0}, at::IntArrayRef{1}, spec.conv_width()))
             .squeeze(0)
             .t();  // [n, conv_width]
-    const auto heads = [&](int64_t first, int64_t width, int64_t count) {
-      return mixed.narrow(1, first, width).reshape({n, count, -1});
-    };
-    const int64_t keys = spec.key_width();
-    const at::Tensor q = UnitLength(heads(0, keys, spec.num_k_heads)),
-                     k = UnitLength(heads(keys, keys, spec.num_k_heads));
-    const at::Tensor v = heads(2 * keys, spec.value_width(), spec.num_v_heads).to(at::kFloat);
-    const at::Tensor g = at::softplus(in.a.to(at::kFloat).add(weights.dt_bias))
-                             .mul_(weights.a_log.to(at::kFloat).exp().neg_());
+    const RuleInputs rule = MakeRuleInputs(spec, weights, in, mixed);
     const at::Tensor out =
-        GatedDeltaRule(q.repeat_interleave(ratio, 1), k.repeat_interleave(ratio, 1), v, g,
-                       at::sigmoid(in.b).to(at::kFloat), state)
-            .to(x.scalar_type());
+        GatedDeltaRule(rule.q, rule.k, rule.v, rule.g, rule.beta, state).to(x.scalar_type());
     const at::Tensor normed = GatedNorm(out, weights.out_norm, eps, in.z);
     result.narrow(0, begin, n).copy_(ApplyLinear(weights.out, normed.reshape({n, -1})));
   }
+  if (end != nullptr) *end = {before.unsqueeze(0), state.unsqueeze(0)};
   return result;
+}
+
+at::Tensor GatedDeltaNetStep(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
+                             double eps, const at::Tensor& x, DeltaNetState& state) {
+  const int64_t n = x.size(0);
+  const Projected in = Project(spec, weights, x);
+  const at::Tensor seen = at::cat({state.inputs, in.qkv.unsqueeze(1)}, 1);  // [n, kernel, width]
+  state.inputs = seen.narrow(1, 1, spec.conv_kernel - 1);
+  const at::Tensor mixed = at::silu(seen.to(at::kFloat)
+                                        .mul(weights.conv.to(at::kFloat).squeeze(1).t())
+                                        .sum(1)
+                                        .to(x.scalar_type()));
+  const RuleInputs rule = MakeRuleInputs(spec, weights, in, mixed);
+  // The rule as it is written (gated_delta_net.h), on Sᵀ: first the decay, then the correction.
+  const at::Tensor keys = rule.k.unsqueeze(-1);  // [n, H, k_head_dim, 1]
+  const at::Tensor decayed = state.rule.mul(rule.g.exp().unsqueeze(-1).unsqueeze(-1));
+  const at::Tensor known = decayed.mul(keys).sum(2);  // [n, H, v_head_dim]
+  const at::Tensor correction = rule.v.sub(known).mul_(rule.beta.unsqueeze(-1));
+  state.rule = decayed.add(keys.mul(correction.unsqueeze(2)));
+  const at::Tensor out = state.rule.mul(rule.q.unsqueeze(-1))
+                             .sum(2)
+                             .mul_(1 / std::sqrt(static_cast<double>(spec.k_head_dim)))
+                             .to(x.scalar_type());
+  const at::Tensor normed = GatedNorm(out, weights.out_norm, eps, in.z);
+  return ApplyLinear(weights.out, normed.reshape({n, -1}));
 }
 
 }  // namespace oscar

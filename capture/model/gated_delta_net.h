@@ -33,9 +33,20 @@ GatedDeltaNetWeights LoadGatedDeltaNet(WeightLoader& loader, const GatedDeltaNet
 at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const at::Tensor& g, const at::Tensor& beta, at::Tensor& state);
 
+// What some sequences leave behind: all that their next tokens need.
+struct DeltaNetState {
+  at::Tensor inputs;  // [sequences, conv_kernel - 1, conv_width]: of the convolution, compute dtype
+  at::Tensor rule;    // [sequences, num_v_heads, k_head_dim, v_head_dim] float32
+};
+
 // The whole block for one sequence of normed hidden states x [T, hidden_size], at most token_chunk
-// tokens at a time.  // -> [T, hidden_size]
+// tokens at a time; `end`, if not null, is set to its state.  // -> [T, hidden_size]
 at::Tensor GatedDeltaNet(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
-                         double eps, int64_t token_chunk, const at::Tensor& x);
+                         double eps, int64_t token_chunk, const at::Tensor& x,
+                         DeltaNetState* end = nullptr);
+// One more token of each sequence, x [sequences, hidden_size]; updates `state`.  // -> the same
+// shape
+at::Tensor GatedDeltaNetStep(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
+                             double eps, const at::Tensor& x, DeltaNetState& state);
 
 }  // namespace oscar

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <vector>
 
 #include "capture/model/linear_weights.h"
 #include "capture/model/model_spec.h"
@@ -43,14 +44,30 @@ void ProjectLatent(const AttentionSpec& spec, const LatentWeights& weights, cons
                    at::Tensor& v, Latents& latents);
 
 // Attention as the cache sees it: one KV head, of which c_kv is key and value; what has position is
-// beside it, and not counted in head_dim.
+// beside it, not counted in head_dim, so that the spec has no rotary embedding.
 AttentionSpec InLatentSpace(const AttentionSpec& spec);
-// [q_nope W_UK | q_pe].  // q [n, num_q_heads, nope_dim + rope_dim] -> [n, num_q_heads, rank +
-// rope_dim]
-at::Tensor QueriesInLatentSpace(const AttentionSpec& spec, const LatentWeights& weights,
-                                const at::Tensor& q);
+// The model's layers with a cache as that cache sees them.
+std::vector<LayerSpec> LayersInLatentSpace(const ModelSpec& spec);
+
+// What expands the latent, per head [W_UK | W_UV]: [num_q_heads, nope_dim + v_head_dim, rank].
+at::Tensor ExpansionOf(const AttentionSpec& spec, const LatentWeights& weights);
+// Its part W_UV.  // [num_q_heads, v_head_dim, rank]
+at::Tensor ValueExpansion(const LatentSpec& spec, const at::Tensor& kv_b);
+
+// One sequence as its cache sees it, contiguous tensors all: logits are scale * (q . c_kv + q_pe .
+// k_pe).
+struct LatentQueries {
+  at::Tensor q;     // [n, num_q_heads, rank]: q_nope W_UK
+  at::Tensor q_pe;  // [n, num_q_heads, rope_dim]
+};
+// q [n, num_q_heads, nope_dim + rope_dim] of the expanded heads.
+LatentQueries QueriesInLatentSpace(const LatentSpec& spec, const at::Tensor& kv_b,
+                                   const at::Tensor& q);
+// [latent | position], of queries or of keys: rows of one product.  // [n, heads, rank] and [n,
+// heads, rope_dim], or [n, rope_dim] of the key that all heads share -> [n, heads, rank + rope_dim]
+at::Tensor WithPosition(const at::Tensor& latent, const at::Tensor& position);
 // W_UV of each head.  // [n, num_q_heads, rank] -> [n, num_q_heads, v_head_dim]
-at::Tensor OutputsFromLatentSpace(const AttentionSpec& spec, const LatentWeights& weights,
+at::Tensor OutputsFromLatentSpace(const LatentSpec& spec, const at::Tensor& kv_b,
                                   const at::Tensor& out);
 
 }  // namespace oscar

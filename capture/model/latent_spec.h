@@ -20,6 +20,9 @@ struct LatentSpec {
   int64_t rank = 0;      // of the latent c_kv
   int64_t nope_dim = 0;  // leading dimensions of a head, without position
   int64_t rope_dim = 0;  // trailing ones, with; one key for all heads
+  // Pairs of neighbours stay neighbours when they have turned (DeepSeek-V2); else all first halves
+  // come before all second ones.
+  bool keeps_pairs = false;
   // Queries: q_b(norm(q_a(x))), or q alone where q_a does not exist.
   LinearSpec q, q_a, q_b;
   NormSpec q_a_norm;

@@ -50,12 +50,8 @@ LayerLoop::LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::De
     : checkpoint_(checkpoint), spec_(spec), device_(device), dtype_(dtype), options_(options) {
   OSCAR_CHECK(options.token_chunk > 0 && options.query_chunk > 0);
   const auto latent = [](const LayerSpec& layer) { return layer.attention.latent.has_value(); };
-  if (options.in_latent_space && std::ranges::any_of(spec.layers, latent)) {
-    seen_layers_ = spec.layers;
-    for (LayerSpec& layer : seen_layers_) {
-      if (latent(layer)) layer.attention = InLatentSpace(layer.attention);
-    }
-  }
+  if (options.in_latent_space && std::ranges::any_of(spec.layers, latent))
+    seen_layers_ = LayersInLatentSpace(spec);
   UseExactArithmetic();
 }
 
@@ -102,6 +98,7 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
   LayerPass pass(*this, streams, sequence_lengths, lead_tokens, first_layer, observer);
   const WeightStreamOptions stream_options{.first_layer = first_layer,
                                            .last_attention_only = !options_.need_final_hidden,
+                                           .shared_queries = options_.shared_queries,
                                            .prefetch = options_.prefetch,
                                            .read = options_.read,
                                            .expert_bytes = options_.expert_bytes};

@@ -39,6 +39,7 @@ struct AttentionView {
   at::Tensor c_kv = {};  // [T, rank]
   at::Tensor k_pe = {};  // [T, rope_dim], after rope
   at::Tensor q_pe = {};  // [T, num_q_heads, rope_dim], in latent space
+  at::Tensor kv_b = {};  // weights: what expands c_kv, [num_q_heads, nope_dim + v_head_dim, rank]
 };
 
 class LayerObserver {
@@ -48,6 +49,9 @@ class LayerObserver {
   // Whether this observer computes the attention of a stream itself: it then fills view.attn_out.
   virtual bool Attend(const AttentionView& /*view*/) { return false; }
   virtual void OnAttention(const AttentionView& view) = 0;  // once per sequence, in order
+  // A layer that reads the keys and values of another, which was observed before: q and attn_out
+  // are its own, k, v and layer_index those of the other.
+  virtual void OnSharedAttention(const AttentionView& /*view*/) {}
   // Output of linear attention, which has no cache, for one sequence: [T, hidden_size].
   virtual void OnLinearAttention(const LayerSpec& /*layer*/, const at::Tensor& /*out*/) {}
   // How many tokens of the first stream chose each expert of a layer, whether it has a cache or
@@ -64,6 +68,9 @@ struct LoopOptions {
       4096;  // a sequence up to this many tokens takes one causal attention call
   bool need_final_hidden =
       true;  // false: the last layer stops after attention, and its o_proj and MLP are not read
+  // Without final hidden states: whether the layers behind that one run which read keys and values
+  // again, so that OnSharedAttention sees all of them.
+  bool shared_queries = false;
   // What queries, keys and values are rounded to before attention, as a cache in that type would;
   // absent: not at all.
   std::optional<at::ScalarType> cache_dtype = std::nullopt;

@@ -2,16 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/model/layer_pass.h"
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "capture/model/attention.h"
 #include "capture/model/decoder_layer.h"
 #include "capture/model/experts_pass.h"
+#include "capture/model/projection.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -45,7 +46,7 @@ LayerPass::LayerPass(const LayerLoop& loop, std::span<at::Tensor> streams,
 
 // Which layers' keys and values to keep. Layers that read what ran before this pass cannot run.
 void LayerPass::PrepareSharing(size_t first_layer) {
-  if (!loop_.options().need_final_hidden) return;
+  if (!loop_.options().need_final_hidden && !loop_.options().shared_queries) return;
   const int first = spec_.layers[first_layer].layer_id;
   for (const LayerSpec& layer : spec_.uncached) {
     if (!layer.attention.shared_kv || layer.layer_id < first) continue;
@@ -123,18 +124,11 @@ LayerPass::Tensors LayerPass::Project(const LayerSpec& layer, const LayerWeights
     const int64_t count = std::min(options.token_chunk, n - begin);
     const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, count); };
     const RopeRows rope = positions_.Rows(attention, span.first_token + begin, count);
-    at::Tensor q = part(all.q), k = part(all.k), v = part(all.v);
-    if (attention.latent) {
-      Latents latents{part(all.latents.c_kv), part(all.latents.k_pe)};
-      const at::Tensor x =
-          Norm(layer.attention_norm, weights.attention_norm, spec_.rms_norm_eps, part(hidden));
-      ProjectLatent(attention, weights.latent, x, rope.cos, rope.sin, options.cache_dtype, q, k, v,
-                    latents);
-      all.gates.emplace_back();
-      continue;
-    }
-    all.gates.push_back(
-        ProjectQkv(layer, weights, spec_.rms_norm_eps, part(hidden), rope, q, k, v));
+    const Latents latents =
+        attention.latent ? Latents{part(all.latents.c_kv), part(all.latents.k_pe)} : Latents{};
+    all.gates.push_back(ProjectTokens(layer, weights, spec_.rms_norm_eps, part(hidden), rope,
+                                      options.cache_dtype, part(all.q), part(all.k), part(all.v),
+                                      latents));
   }
   if (options.cache_dtype) {
     RoundInPlace(all.q, *options.cache_dtype);
@@ -206,10 +200,20 @@ void LayerPass::Keep(SharedKv& kept, int64_t first_row, const Tensors& all) cons
   kept.v.narrow(0, first_row, all.v.size(0)).copy_(all.v);
 }
 
+// Queries of one sequence in latent space, rounded as all queries are.
+std::pair<at::Tensor, at::Tensor> LayerPass::Absorbed(const LayerSpec& layer,
+                                                      const at::Tensor& kv_b,
+                                                      const at::Tensor& q) const {
+  const LatentQueries absorbed = QueriesInLatentSpace(*layer.attention.latent, kv_b, q);
+  if (loop_.options().cache_dtype) RoundInPlace(absorbed.q, *loop_.options().cache_dtype);
+  return {absorbed.q, absorbed.q_pe};
+}
+
 void LayerPass::Attend(const LayerSpec& layer, size_t layer_index, const LayerWeights& weights,
                        const Span& span, size_t stream, const Tensors& all) {
   const AttentionChunking chunking{loop_.options().query_chunk, loop_.options().whole_attention};
   const bool seen = layer.has_cache();
+  const std::optional<int> shared = layer.attention.shared_kv;
   int64_t begin = 0;
   for (size_t i = 0; i < span.num_sequences; ++i) {
     const size_t sequence = span.first_sequence + i;
@@ -219,19 +223,18 @@ void LayerPass::Attend(const LayerSpec& layer, size_t layer_index, const LayerWe
     };
     at::Tensor q = own(all.q), k = own(all.k), v = own(all.v), out = own(all.attn_out);
     const at::Tensor c_kv = own(all.latents.c_kv), k_pe = own(all.latents.k_pe);
+    const at::Tensor kv_b =
+        c_kv.defined() ? ExpansionOf(layer.attention, weights.latent) : at::Tensor();
     const bool in_latent_space = c_kv.defined() && loop_.options().in_latent_space;
-    at::Tensor whole_q = q, whole_k = k, q_pe, heads_out = out;
+    at::Tensor q_pe, heads_out = out;
     if (in_latent_space) {
-      whole_q = QueriesInLatentSpace(layer.attention, weights.latent, q).contiguous();
-      whole_k = at::cat({c_kv, k_pe}, 1).unsqueeze(1);
-      q = whole_q.narrow(2, 0, c_kv.size(1));
-      q_pe = whole_q.narrow(2, c_kv.size(1), k_pe.size(1));
+      std::tie(q, q_pe) = Absorbed(layer, kv_b, q);
       k = v = c_kv.unsqueeze(1);
       out = Empty({length, q.size(1), c_kv.size(1)});
     }
     const LayerSpec& shown = seen ? loop_.seen_layers()[layer_index] : layer;
     const AttentionView view{shown,
-                             layer_index,
+                             shared ? IndexOfLayer(spec_, *shared) : layer_index,
                              static_cast<int64_t>(sequence),
                              span.first_token + begin,
                              q,
@@ -242,12 +245,16 @@ void LayerPass::Attend(const LayerSpec& layer, size_t layer_index, const LayerWe
                              weights.sinks,
                              c_kv,
                              k_pe,
-                             q_pe};
-    if (!seen || !observer_.Attend(view))
-      CausalAttention(shown.attention, whole_q, whole_k, v, chunking, out, weights.sinks);
+                             q_pe,
+                             kv_b};
+    if (!seen || !observer_.Attend(view)) {
+      CausalAttention(shown.attention, in_latent_space ? WithPosition(q, q_pe) : q,
+                      in_latent_space ? WithPosition(k, k_pe) : k, v, chunking, out, weights.sinks);
+    }
     if (seen) observer_.OnAttention(view);
+    if (shared) observer_.OnSharedAttention(view);
     if (in_latent_space)
-      heads_out.copy_(OutputsFromLatentSpace(layer.attention, weights.latent, out));
+      heads_out.copy_(OutputsFromLatentSpace(*layer.attention.latent, kv_b, out));
     begin += length;
   }
 }

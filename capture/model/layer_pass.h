@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "capture/model/embedding.h"
@@ -56,6 +57,8 @@ class LayerPass {
                   const at::Tensor& inputs);
   Tensors Project(const LayerSpec& layer, const LayerWeights& weights, const Span& span,
                   size_t stream, int64_t first_row) const;
+  std::pair<at::Tensor, at::Tensor> Absorbed(const LayerSpec& layer, const at::Tensor& kv_b,
+                                             const at::Tensor& q) const;
   void Keep(SharedKv& kept, int64_t first_row, const Tensors& all) const;
   void Attend(const LayerSpec& layer, size_t layer_index, const LayerWeights& weights,
               const Span& span, size_t stream, const Tensors& all);

@@ -42,12 +42,26 @@ class LayerLoader {
   std::map<std::string, at::Tensor> shared_;
 };
 
+XieluWeights LoadXielu(LayerLoader& parts, const MlpSpec& mlp) {
+  const XieluSpec& xielu = mlp.xielu;
+  return {parts.Load(xielu.alpha_p), parts.Load(xielu.alpha_n), parts.Load(xielu.beta),
+          parts.Load(xielu.eps)};
+}
+
 }  // namespace
+
+void LoadLinears(WeightLoader& loader, std::initializer_list<LinearLoad> linears) {
+  for (const auto& [to, from] : linears) *to = LoadLinear(loader, *from);
+}
 
 LinearWeights LoadLinear(WeightLoader& loader, const LinearSpec& linear) {
   if (!linear.exists()) return {};
-  return {loader.Load(linear.weight),
-          linear.bias.empty() ? at::Tensor() : loader.Load(linear.bias)};
+  const auto load = [&](const std::string& name) {
+    if (name.empty()) return at::Tensor();
+    if (linear.whole()) return loader.Load(name);
+    return loader.Load(name).narrow(0, linear.first_row, linear.out_features);
+  };
+  return {load(linear.weight), load(linear.bias)};
 }
 
 at::Tensor ApplyLinear(const LinearWeights& linear, const at::Tensor& x) {
@@ -55,8 +69,16 @@ at::Tensor ApplyLinear(const LinearWeights& linear, const at::Tensor& x) {
 }
 
 NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm) {
-  if (!norm.exists() || norm.kind == NormKind::kUnscaled) return {};
-  return {loader.Load(norm.weight), norm.bias.empty() ? at::Tensor() : loader.Load(norm.bias)};
+  if (!norm.exists() || norm.weight.empty()) return {};
+  NormWeights weights;
+  if (!norm.bias.empty()) weights.bias = loader.Load(norm.bias);
+  if (!norm.stored_by_head()) {
+    weights.weight = loader.Load(norm.weight);
+    return weights;
+  }
+  for (int64_t head = 0; head < norm.heads; ++head)
+    weights.of_heads.push_back(loader.Load(norm.HeadWeight(head)));
+  return weights;
 }
 
 LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attention_only) {
@@ -80,11 +102,15 @@ LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attent
   if (layer.delta_net) weights.delta_net = LoadGatedDeltaNet(loader, *layer.delta_net);
   if (!attention_only) {
     weights.o = parts.Load(attention.o);
+    weights.attention_gate = parts.Load(attention.gate);
+    weights.attention_out_norm = LoadNorm(loader, attention.out_norm);
     weights.post_attention_norm = LoadNorm(loader, layer.post_attention_norm);
     weights.mlp_norm = LoadNorm(loader, layer.mlp_norm);
     weights.gate = parts.Load(layer.mlp.gate);
     weights.up = parts.Load(layer.mlp.up);
     weights.down = parts.Load(layer.mlp.down);
+    weights.mlp_inner_norm = LoadNorm(loader, layer.mlp.inner_norm);
+    if (layer.mlp.activation == Activation::kXielu) weights.xielu = LoadXielu(parts, layer.mlp);
     weights.post_mlp_norm = LoadNorm(loader, layer.post_mlp_norm);
     if (const auto& input = layer.per_layer_input) {
       weights.per_layer_gate = parts.Load(input->gate);
@@ -102,7 +128,7 @@ LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attent
 }
 
 void LayerWeights::DropMixer() {
-  q = k = v = o = {};
+  q = k = v = o = attention_gate = {};
   delta_net = {};
   latent = {};
 }
@@ -111,12 +137,14 @@ std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
                                           const WeightStreamOptions& options) {
   std::vector<const LayerSpec*> layers;
   for (size_t index = options.first_layer; index < spec.layers.size(); ++index) {
-    const bool last = options.last_attention_only && index + 1 == spec.layers.size();
-    for (const LayerSpec* layer : StepLayers(spec, index)) {
-      layers.push_back(layer);
-      if (last && layer->has_cache()) return layers;
-    }
+    const std::vector<const LayerSpec*> step = StepLayers(spec, index);
+    layers.insert(layers.end(), step.begin(), step.end());
   }
+  const auto observed = [&](const LayerSpec* layer) {
+    return layer->has_cache() || (options.shared_queries && layer->attention.shared_kv);
+  };
+  while (options.last_attention_only && !layers.empty() && !observed(layers.back()))
+    layers.pop_back();
   return layers;
 }
 

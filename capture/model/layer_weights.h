@@ -25,7 +25,14 @@
 namespace oscar {
 
 struct NormWeights {
-  at::Tensor weight, bias;  // [size]; undefined where the norm has none
+  at::Tensor weight, bias;           // [size], weight perhaps [heads, size]; undefined where the
+                                     // norm has none
+  std::vector<at::Tensor> of_heads;  // [size] each, instead of weight
+};
+
+struct XieluWeights {
+  at::Tensor alpha_p, alpha_n;  // [1]
+  at::Tensor beta, eps;         // one value; or undefined
 };
 
 // All in the compute dtype on the compute device. Undefined: not part of the layer, or not asked
@@ -35,7 +42,11 @@ struct LayerWeights {
   LinearWeights q, k, v, o;
   NormWeights q_norm, k_norm, v_norm;  // [head_dim], or [heads head_dim]
   at::Tensor sinks;                    // [num_q_heads]
+  LinearWeights attention_gate;
+  NormWeights attention_out_norm;  // [num_q_heads v_head_dim]
   LinearWeights gate, up, down;
+  NormWeights mlp_inner_norm;  // [intermediate_size]
+  XieluWeights xielu;
   LinearWeights per_layer_gate, per_layer_projection;
   NormWeights per_layer_norm;  // [hidden_size]
   at::Tensor scalar;           // [1]
@@ -58,13 +69,14 @@ NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm);
 struct WeightStreamOptions {
   size_t first_layer = 0;  // layer index; its step begins with that layer's uncached ones
   bool last_attention_only = false;
-  bool prefetch = true;  // false: one layer in memory instead of two
+  bool shared_queries = false;  // of what ends that run: LoopOptions
+  bool prefetch = true;         // false: one layer in memory instead of two
   ReadMode read = ReadMode::kAuto;
   int64_t expert_bytes = int64_t{1} << 31;  // of a run of experts, in the compute dtype
 };
 
-// What runs from that layer index on, uncached layers included; to the last layer with a cache if
-// `last_attention_only`.
+// What runs from that layer index on, uncached layers included; with `last_attention_only` to the
+// last layer with a cache, or, with `shared_queries`, that reads one.
 std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
                                           const WeightStreamOptions& options);
 

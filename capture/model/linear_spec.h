@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,29 +34,62 @@ struct LinearSpec {
 
 // What a norm does with x [.., size]: r = x / sqrt(mean(x²) + eps), then
 enum class NormKind {
-  kNone,       // there is none
-  kPlain,      // w * r
-  kOnePlus,    // (1 + w) * r, in float32 (Gemma)
-  kUnscaled,   // r
-  kLayerNorm,  // w * (x - mean) / sqrt(var + eps) + b
+  kNone,              // there is none
+  kPlain,             // w * r
+  kOnePlus,           // (1 + w) * r, in float32 (Gemma)
+  kUnscaled,          // r
+  kLayerNorm,         // w * (x - mean) / sqrt(var + eps) + b
+  kLayerNormOnePlus,  // the same with 1 + w (Nemotron)
 };
 
 struct NormSpec {
-  std::string weight;  // tensor name; [size]; "" for kNone and kUnscaled
+  std::string weight;  // tensor name; [size]; "": w = 1, as for kNone and kUnscaled
   int64_t size = 0;
   NormKind kind = NormKind::kPlain;
   std::string bias = {};  // kLayerNorm: tensor name; [size], or "" for none
+  // Heads that have a weight each: the weight is [heads, size], or, where its name has a # in it,
+  // that many tensors [size] with the number of the head in its place. 0: one for all heads.
+  int64_t heads = 0;
 
   bool exists() const { return size > 0 && kind != NormKind::kNone; }
+  // Whether each head's weight is a tensor of its own, and its name.
+  bool stored_by_head() const { return weight.find('#') != std::string::npos; }
+  std::string HeadWeight(int64_t head) const {
+    return std::string(weight).replace(weight.find('#'), 1, std::to_string(head));
+  }
 };
 
-enum class Activation { kSilu, kGeluTanh, kGelu };
+enum class Activation {
+  kSilu,
+  kGeluTanh,
+  kGelu,
+  kRelu,
+  kReluSquared,
+  kXielu,  // arXiv 2411.13010; its numbers are XieluSpec's
+};
 
-// down(activation(gate(x)) * up(x)); where there is no gate, down(activation(up(x)))
+// softplus(alpha_p) x² + beta x for x > 0, else (expm1(min(x, eps)) - x) (beta + softplus(alpha_n))
+// + beta x.
+struct XieluSpec {
+  std::string alpha_p, alpha_n;                // tensor names; [1]
+  std::string beta = {}, eps = {};             // tensor names; one value without dimensions, or "":
+  double usual_beta = 0.5, usual_eps = -1e-6;  // what they are where they are not stored
+};
+
+// gate' = min(gate, limit); up' = clamp(up, -limit, limit); (up' + 1) gate' sigmoid(alpha gate')
+struct ClampedGate {
+  double limit = 7.0, alpha = 1.702;  // gpt-oss; not in its config
+};
+
+// down(inner_norm(activation(gate(x)) * up(x))); where there is no gate,
+// down(inner_norm(activation(up(x))))
 struct MlpSpec {
   int64_t intermediate_size = 0;
   Activation activation = Activation::kSilu;
   LinearSpec gate, up, down;
+  NormSpec inner_norm = {};                                // [intermediate_size]
+  XieluSpec xielu = {};                                    // used if the activation is kXielu
+  std::optional<ClampedGate> clamped_gate = std::nullopt;  // instead of the activation and product
 };
 
 }  // namespace oscar

@@ -7,6 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <initializer_list>
+
 #include "capture/model/linear_spec.h"
 
 namespace oscar {
@@ -20,6 +22,13 @@ class WeightLoader;
 
 // Asks `loader` for it (not to be used before loader.Finish()); nothing where it does not exist.
 LinearWeights LoadLinear(WeightLoader& loader, const LinearSpec& linear);
+
+// Several of them, into `to`.
+struct LinearLoad {
+  LinearWeights* to;
+  const LinearSpec* from;
+};
+void LoadLinears(WeightLoader& loader, std::initializer_list<LinearLoad> linears);
 
 // x Wᵀ + b.  // [n, in_features] -> [n, out_features]
 at::Tensor ApplyLinear(const LinearWeights& linear, const at::Tensor& x);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "capture/model/attention.h"
 #include "capture/model/dequantize.h"
@@ -137,7 +138,7 @@ struct StepBytes {
     int64_t latent = 0;  // queries, keys and outputs of one sequence in latent space
     if (a.latent && options.in_latent_space) {
       const int64_t rank = a.latent->rank, all = rank + a.latent->rope_dim;
-      latent = longest * (a.num_q_heads * (2 * all + 2 * rank) + all) * element;
+      latent = longest * (a.num_q_heads * (3 * all + rank) + all) * element;
     }
     if (NeedsExplicitAttention(a)) mask += ExplicitAttentionBytes(a, longest);
     return step_tokens * (q_width + kv_width + out_width) * element +
@@ -151,7 +152,7 @@ struct StepBytes {
     const int64_t norm = hidden_size * (element + 4 + (element == 4 ? 4 : 8));
     const int64_t q_width = a.num_q_heads * a.head_dim;
     const int64_t projection = hidden_size * element + q_width * (element + (a.qk_norm ? 12 : 0)) +
-                               (a.gated ? 3 : 1) * q_width * element + Latent(a);
+                               (a.gated || a.gate.exists() ? 3 : 1) * q_width * element + Latent(a);
     const int64_t mlp = hidden_size * 2 * element + layer.mlp.intermediate_size * 2 * element;
     int64_t expert = 0;
     if (const auto& experts = layer.experts) {
@@ -196,13 +197,15 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
   bool quantized = false;
   const RopeSpec* last_rope = nullptr;
   const bool cut = !options.need_final_hidden;
-  const std::vector<const LayerSpec*> layers = LayersToRun(spec, {.last_attention_only = cut});
+  const std::vector<const LayerSpec*> layers =
+      LayersToRun(spec, {.last_attention_only = cut, .shared_queries = options.shared_queries});
   int64_t kept = 0;  // for the whole pass, besides hidden states
   int64_t held_by_experts = 0;
+  std::set<int> sources;  // layers whose keys and values are kept
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSpec& layer = *layers[i];
     const bool attention_only = cut && i + 1 == layers.size();
-    if (layer.attention.shared_kv)
+    if (layer.attention.shared_kv && sources.insert(*layer.attention.shared_kv).second)
       kept += tokens * layer.attention.num_kv_heads * 2 * layer.attention.head_dim * element;
     if (layer.experts && !attention_only) {
       held_by_experts =

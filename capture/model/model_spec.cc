@@ -6,11 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <utility>
 
+#include "capture/checkpoint/stored_values.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/model/config_reader.h"
 #include "capture/model/families/families.h"
@@ -23,16 +21,32 @@ const Family& FindFamily(const ConfigReader& config, std::string_view model_type
   const auto families = Families();
   const auto family = std::ranges::find(families, model_type, &Family::model_type);
   if (family == families.end()) {
-    config.Fail("model_type", fmt::format("is not implemented. Supported: {}",
-                                          fmt::join(SupportedModelTypes(), ", ")));
+    const auto refusals = Refusals();
+    const auto known = std::ranges::find(refusals, model_type, &Refusal::model_type);
+    config.Fail(
+        "model_type",
+        fmt::format("is not implemented{}. Supported: {}",
+                    known == refusals.end() ? std::string() : fmt::format(": {}", known->reason),
+                    fmt::join(SupportedModelTypes(), ", ")));
   }
   return *family;
+}
+
+// Releases and transformers differ in capitals (PhiMoEForCausalLM, PhimoeForCausalLM).
+std::string LowerCase(std::string_view name) {
+  std::string result(name);
+  std::ranges::transform(result, result.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return result;
 }
 
 void CheckArchitecture(ConfigReader& config, std::string_view supported) {
   const Json* names = config.Find("architectures");
   if (names == nullptr) return;
-  if (!names->is_array() || names->size() != 1 || names->front() != supported) {
+  const bool fits = names->is_array() && names->size() == 1 && names->front().is_string() &&
+                    LowerCase(names->front().get<std::string>()) == LowerCase(supported);
+  if (!fits) {
     config.Fail("architectures", fmt::format("is not implemented. Supported: [\"{}\"]", supported));
   }
 }
@@ -45,7 +59,7 @@ void CheckAutoMap(ConfigReader& config, std::string_view architecture) {
   const auto fits = [&](const Json& value) {
     if (!value.is_string()) return false;
     const std::string name = value.get<std::string>();
-    return std::string_view(name).substr(name.rfind('.') + 1).starts_with(stem);
+    return LowerCase(name.substr(name.rfind('.') + 1)).starts_with(LowerCase(stem));
   };
   if (!map->is_object()) config.Fail("auto_map", "must be an object");
   for (const auto& [key, value] : map->items()) {
@@ -111,22 +125,6 @@ void SplitLayers(const ConfigReader& config, ModelSpec& spec) {
     config.Fail("num_hidden_layers", "leaves no layer with a KV cache: there is nothing to rotate");
 }
 
-float StoredFloat(DType dtype, const std::byte* at) {
-  if (dtype == DType::kF32) {
-    float value;
-    std::memcpy(&value, at, sizeof(value));
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, at, sizeof(bits));
-  if (dtype == DType::kBF16) return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-  const int exponent = bits >> 10 & 0x1F, mantissa = bits & 0x3FF;
-  const float magnitude = exponent == 0
-                              ? std::ldexp(static_cast<float>(mantissa), -24)
-                              : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
-  return bits & 0x8000 ? -magnitude : magnitude;
-}
-
 // A few numbers that whoever computes a softmax needs. What is wrong with the tensor, CheckTensors
 // says.
 void ReadSinks(const Checkpoint& checkpoint, AttentionSpec& attention) {
@@ -137,7 +135,7 @@ void ReadSinks(const Checkpoint& checkpoint, AttentionSpec& attention) {
       view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
   if (!plain || view.data.size() != static_cast<size_t>(attention.num_q_heads) * bytes) return;
   for (size_t i = 0; i < view.data.size(); i += bytes)
-    attention.sink_logits.push_back(StoredFloat(view.dtype, view.data.data() + i));
+    attention.sink_logits.push_back(LoadFloat(view.dtype, view.data.data() + i));
 }
 
 ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions& options) {
@@ -155,7 +153,8 @@ ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions
 
 // The text part of a multimodal model. What the wrapper says of the head and of types holds where
 // the text part is silent.
-ModelSpec ReadWrapped(const Wrapper& wrapper, ConfigReader& outer, const SpecOptions& options) {
+ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& outer,
+                      const SpecOptions& options) {
   CheckArchitecture(outer, wrapper.architecture);
   CheckAutoMap(outer, wrapper.architecture);
   const Json* text = outer.Find("text_config");
@@ -180,6 +179,10 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, ConfigReader& outer, const SpecOpt
   spec.model_type = wrapper.model_type;
   for (const std::string_view begin : OtherModalityTensors())
     spec.skipped_prefixes.emplace_back(begin);
+  for (const auto& [key, value] : text->items()) {  // copies of what the text part says
+    const auto copy = json.find(key);
+    if (copy != json.end() && *copy == value) (void)outer.Find(key);
+  }
   for (const std::string& field : outer.Finish(options, IsOtherModalityField))
     spec.ignored_config.push_back(field);
   return spec;
@@ -195,7 +198,7 @@ ModelSpec ReadModelSpec(const Json& json, const SpecOptions& options, std::strin
   const auto wrapper = std::ranges::find(wrappers, model_type, &Wrapper::model_type);
   ModelSpec spec;
   if (wrapper != wrappers.end() && config.Has("text_config")) {
-    spec = ReadWrapped(*wrapper, config, options);
+    spec = ReadWrapped(*wrapper, json, config, options);
   } else {
     const Family& family = FindFamily(config, model_type);
     CheckArchitecture(config, family.architecture);

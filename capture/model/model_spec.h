@@ -38,14 +38,22 @@ struct AttentionSpec {
   NormSpec q_norm, k_norm;  // used if qk_norm
 
   NormSpec v_norm = {};    // of each head of v
+  double v_scale = 1;      // factor on v
   bool v_from_k = false;   // v is what k's projection gives, before k's norm and rope
   double softcap = 0;      // c: a scaled logit x becomes c tanh(x / c); 0: there is none
   std::string sinks = {};  // tensor name; [num_q_heads]: logits of a key without value; "": none
   std::vector<float> sink_logits = {};  // their values, where the spec was read with a checkpoint
-  bool gated = false;  // q's projection gives [query | gate] of each head, so it has twice the
-                       // rows; o sees attn_out * sigmoid(gate)
-  double position_beta = 0;  // q is multiplied by 1 + beta ln(1 + floor(position / period))
-  int64_t position_period = 0;
+  bool gated = false;    // q's projection gives [query | gate] of each head, so it has twice the
+                         // rows; o sees attn_out * sigmoid(gate)
+  LinearSpec gate = {};  // the same gate, by a projection of its own; one for each head, or for
+                         // each channel
+  bool gate_softplus = false;    // softplus(gate) instead of its sigmoid
+  NormSpec out_norm = {};        // of attn_out, all heads together, before o
+  bool norm_after_rope = false;  // qk_norm after rope instead of before it
+  double clamp = 0;              // c: q, k and v, before rope, are cut to -c .. c; 0: they are not
+  // q is multiplied by 1 + beta ln(1 + floor((position + offset) / period)).
+  double position_beta = 0;
+  int64_t position_period = 0, position_offset = 0;
   std::optional<int> shared_kv = {};  // layer_id whose keys and values it reads; it has none itself
   // Queries, keys and values come out of latents; q, k, v above do not exist. The geometry above is
   // that of the expanded heads, whereas a cache holds the latent.
@@ -74,8 +82,9 @@ struct LayerSpec {
 
   NormSpec post_attention_norm = {}, post_mlp_norm = {};
   double residual_multiplier = 1;  // m
-  bool parallel = false;           // the MLP sees attention_norm(x), of the same x
-  std::string scalar = {};         // tensor name; [1], or "" for none
+  bool parallel = false;    // the MLP sees the same x, through mlp_norm where that exists, else
+                            // through attention_norm
+  std::string scalar = {};  // tensor name; [1], or "" for none
   std::optional<PerLayerInputSpec> per_layer_input = {};
 
   // Instead of the MLP; or beside it, where the layer has both: then post_mlp_norm sees
@@ -129,6 +138,9 @@ struct ModelSpec {
 // Why scales of keys and rotations of values cannot go into this attention's weights ("its values
 // come out of the projection of keys"), or "" if they can.
 std::string WhyNotFoldable(const AttentionSpec& attention);
+
+// The index of a layer with a cache, by its id.
+size_t IndexOfLayer(const ModelSpec& spec, int layer_id);
 
 // All layers in the order they run.
 std::vector<const LayerSpec*> AllLayers(const ModelSpec& spec);

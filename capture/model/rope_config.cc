@@ -19,6 +19,8 @@ struct Outside {
   std::optional<double> theta, partial;
   std::optional<int64_t> original_max_positions;
   int64_t max_positions = 0, head_dim = 0;
+  // transformers 5 writes the family's usual part beside rope_parameters that say another.
+  bool inside_wins = false;
 };
 
 // transformers 5, get_mscale in _compute_yarn_parameters.
@@ -55,6 +57,8 @@ class RopeReader {
     if (type == "linear") {
       rope.kind = RopeKind::kLinear;
       rope.factor = reader_.Positive("factor");
+    } else if (type == "dynamic" && options_.alpha && reader_.Find("alpha") != nullptr) {
+      ReadAlpha();
     } else if (type == "dynamic") {
       rope.kind = RopeKind::kDynamic;
       rope.factor = reader_.Positive("factor");
@@ -100,7 +104,8 @@ class RopeReader {
     const std::string old_spelling = reader_.String("type", "");
     const std::string type =
         reader_.String("rope_type", old_spelling.empty() ? options_.default_type : old_spelling);
-    if (!old_spelling.empty() && old_spelling != type)
+    const bool plain_on_text = options_.text_of_mrope && old_spelling == "mrope";
+    if (!old_spelling.empty() && old_spelling != type && !plain_on_text)
       reader_.Fail("type", "contradicts rope_type");
     return type;
   }
@@ -112,7 +117,7 @@ class RopeReader {
     rope.rotary_dim = outside_.head_dim;
     if (!options_.default_partial) return;
     std::optional<double> part = reader_.OptionalPositive("partial_rotary_factor");
-    if (part && outside_.partial && *part != *outside_.partial)
+    if (part && outside_.partial && *part != *outside_.partial && !outside_.inside_wins)
       reader_.Fail("partial_rotary_factor",
                    fmt::format("contradicts the {} outside of it", *outside_.partial));
     if (!part) part = outside_.partial;
@@ -162,9 +167,9 @@ class RopeReader {
     rope.low_freq_factor = reader_.Positive("low_freq_factor");
     rope.high_freq_factor = reader_.Positive("high_freq_factor");
     ReadOriginal();
-    if (rope.high_freq_factor <= rope.low_freq_factor) {
+    if (rope.high_freq_factor < rope.low_freq_factor) {  // Llama 4 Scout: equal, nothing is blended
       reader_.Fail("high_freq_factor",
-                   fmt::format("must be above low_freq_factor {}", rope.low_freq_factor));
+                   fmt::format("must be at least low_freq_factor {}", rope.low_freq_factor));
     }
   }
 
@@ -188,6 +193,16 @@ class RopeReader {
     if (rope.theta <= 1) reader_.Fail("rope_theta", "must be above 1");
   }
 
+  // transformers 5, HunYuanDenseV1RotaryEmbedding.
+  void ReadAlpha() {
+    const double dims = static_cast<double>(outside_.head_dim);
+    if (outside_.head_dim <= 2) reader_.Fail("alpha", "needs more than one pair of dimensions");
+    result_.rope.theta *= std::pow(reader_.Positive("alpha"), dims / (dims - 2));
+    // Releases fill in what other types would have; nobody looks at it.
+    for (const char* key : {"factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"})
+      (void)reader_.Find(key);
+  }
+
   // The factor on cosines is that of the whole context, in short sequences too.
   void ReadLongRope() {
     RopeSpec& rope = result_.rope;
@@ -201,6 +216,11 @@ class RopeReader {
     const double attention =
         factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original));
     rope.attention_factor = reader_.OptionalPositive("attention_factor").value_or(attention);
+    if (options_.mscales) {
+      rope.attention_factor = reader_.Positive("short_mscale");
+      if (reader_.Positive("long_mscale") != rope.attention_factor)
+        reader_.Fail("long_mscale", "is not implemented. Supported: the value of short_mscale");
+    }
     if (!std::isfinite(rope.attention_factor))
       reader_.Fail("original_max_position_embeddings", "must be above 1");
   }
@@ -263,7 +283,9 @@ RopeConfig ReadRope(ConfigReader& config, int64_t head_dim, const RopeOptions& o
       config.Fail(options.theta_field, "is missing: a number is needed");
     return read(scaling == nullptr ? kNothing : *scaling, "rope_scaling");
   }
+  outside.inside_wins = true;
   const RopeConfig result = read(*parameters, "rope_parameters");
+  outside.inside_wins = false;
   outside.theta = result.rope.theta;
   if (scaling != nullptr && !Same(read(*scaling, "rope_scaling"), result))
     config.Fail("rope_scaling", "contradicts rope_parameters");

@@ -25,6 +25,10 @@ struct RopeOptions {
   bool scaled = true;  // whether rope_scaling of the old spelling is meant for these layers
   bool position_scaling = false;  // whether llama_4_scaling_beta is implemented
   std::string default_type = "default";
+  bool alpha = false;  // whether a "dynamic" rope may have an alpha, which makes theta larger for
+                       // every length (Hunyuan)
+  bool mscales =
+      false;  // longrope has short_mscale and long_mscale, factors on cosines (Phi-3.5-MoE)
   bool text_of_mrope = false;  // multimodal sections are let pass: on text they all turn alike
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "capture/model/model_spec.h"
+#include "linalg/check.h"
 
 namespace oscar {
 namespace {
@@ -20,8 +21,15 @@ void Add(const LinearSpec& linear, std::vector<TensorNeed>& needs) {
 }
 
 void Add(const NormSpec& norm, std::vector<TensorNeed>& needs) {
-  if (!norm.exists() || norm.kind == NormKind::kUnscaled) return;
-  needs.push_back({norm.weight, {norm.size}});
+  if (!norm.exists() || norm.weight.empty()) return;
+  if (norm.stored_by_head()) {
+    for (int64_t head = 0; head < norm.heads; ++head)
+      needs.push_back({norm.HeadWeight(head), {norm.size}});
+  } else if (norm.heads > 0) {
+    needs.push_back({norm.weight, {norm.heads, norm.size}});
+  } else {
+    needs.push_back({norm.weight, {norm.size}});
+  }
   if (!norm.bias.empty()) needs.push_back({norm.bias, {norm.size}});
 }
 
@@ -58,15 +66,25 @@ std::string WhyNotFoldable(const AttentionSpec& a) {
   if (a.latent) return "its keys and values come out of a latent";
   if (a.v_from_k) return "its values come out of the projection of keys";
   if (a.v_norm.exists()) return "its values are normed";
-  if (a.gated) return "a gate multiplies what it puts out, channel by channel";
+  if (a.gated || a.gate.exists()) return "a gate multiplies what it puts out, channel by channel";
+  if (a.out_norm.exists()) return "what it puts out is normed";
+  if (a.clamp != 0) return "its keys and values are cut off";
   for (const LinearSpec* linear : {&a.q, &a.k, &a.v}) {
     if (!linear->whole()) return "its projections are parts of one stored tensor";
   }
   if (!a.qk_norm) return "";
+  if (a.norm_after_rope) return "its norms of queries and keys come behind the rotary embedding";
   if (a.k_norm.kind != NormKind::kPlain || a.q_norm.kind != NormKind::kPlain)
     return "its norms of queries and keys are not plain products";
-  if (a.k_norm.size != a.head_dim) return "its norms of queries and keys are over all heads";
+  if (a.k_norm.size != a.head_dim || a.k_norm.heads > 0)
+    return "its norms of queries and keys are over all heads";
   return "";
+}
+
+size_t IndexOfLayer(const ModelSpec& spec, int layer_id) {
+  const auto found = std::ranges::find(spec.layers, layer_id, &LayerSpec::layer_id);
+  OSCAR_CHECK(found != spec.layers.end());
+  return static_cast<size_t>(found - spec.layers.begin());
 }
 
 std::vector<const LayerSpec*> AllLayers(const ModelSpec& spec) {
@@ -104,12 +122,22 @@ std::vector<TensorNeed> LayerTensors(const LayerSpec& layer, bool attention_only
   }
   if (attention_only) return Distinct(needs);
   Add(layer.attention.o, needs);
+  Add(layer.attention.gate, needs);
+  Add(layer.attention.out_norm, needs);
   for (const NormSpec* norm :
        {&layer.post_attention_norm, &layer.mlp_norm, &layer.post_mlp_norm, &layer.mlp_out_norm,
         &layer.experts_in_norm, &layer.experts_out_norm})
     Add(*norm, needs);
   for (const LinearSpec* linear : {&layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
     Add(*linear, needs);
+  Add(layer.mlp.inner_norm, needs);
+  if (layer.mlp.activation == Activation::kXielu) {
+    const XieluSpec& xielu = layer.mlp.xielu;
+    for (const std::string& name : {xielu.alpha_p, xielu.alpha_n}) needs.push_back({name, {1}});
+    for (const std::string& name : {xielu.beta, xielu.eps}) {
+      if (!name.empty()) needs.push_back({name, {}});
+    }
+  }
   if (layer.experts) AppendTensors(*layer.experts, needs);
   if (layer.per_layer_input) {
     Add(layer.per_layer_input->gate, needs);

@@ -24,6 +24,15 @@ std::vector<Span> MakeSpans(const std::vector<int64_t>& sequence_lengths, int64_
   return spans;
 }
 
+// Ministral3's get_llama_4_attn_scale: float32, cast at the end.
+at::Tensor QueryScale(const AttentionSpec& attention, const at::Tensor& positions) {
+  const at::Tensor periods = positions.to(at::kFloat)
+                                 .add(static_cast<double>(attention.position_offset))
+                                 .div_(static_cast<double>(attention.position_period))
+                                 .floor_();
+  return periods.add_(1).log_().mul_(attention.position_beta).add_(1).view({-1, 1, 1});
+}
+
 RopePositions::RopePositions(const ModelSpec& spec, const std::vector<int64_t>& sequence_lengths,
                              const WeightTarget& target) {
   std::vector<int32_t> positions;
@@ -78,16 +87,11 @@ RopeRows RopePositions::Rows(const RopeSpec& rope, int64_t first_token, int64_t 
           at::index_select(table->rows.sin, 0, row_of), rope.layout};
 }
 
-// Ministral3's get_llama_4_attn_scale: float32, cast at the end.
 RopeRows RopePositions::Rows(const AttentionSpec& attention, int64_t first_token,
                              int64_t num_tokens) const {
   RopeRows rows = Rows(attention.rope, first_token, num_tokens);
-  if (attention.position_beta == 0) return rows;
-  const at::Tensor periods = positions_.narrow(0, first_token, num_tokens)
-                                 .to(at::kFloat)
-                                 .div_(static_cast<double>(attention.position_period))
-                                 .floor_();
-  rows.q_scale = periods.add_(1).log_().mul_(attention.position_beta).add_(1).view({-1, 1, 1});
+  if (attention.position_beta != 0)
+    rows.q_scale = QueryScale(attention, positions_.narrow(0, first_token, num_tokens));
   return rows;
 }
 

@@ -25,6 +25,10 @@ struct Span {
 };
 std::vector<Span> MakeSpans(const std::vector<int64_t>& sequence_lengths, int64_t token_chunk);
 
+// Factor on queries at `positions` [n] int32 or int64, for layers that have one (position_beta).
+// // [n, 1, 1] float32
+at::Tensor QueryScale(const AttentionSpec& attention, const at::Tensor& positions);
+
 // Positions of all tokens and the rope tables of all layers.
 class RopePositions {
  public:

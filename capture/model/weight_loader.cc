@@ -66,9 +66,10 @@ class WeightLoader::Uploader : public PieceSink {
         stream_(implementation_.getStreamFromGlobalPool(device)),
         pinned_(
             at::empty({kPinnedBytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))),
+        way_(WayTo(checkpoint, read)),
         reader_(Paths(checkpoint),
                 {static_cast<std::byte*>(pinned_.mutable_data_ptr()), pinned_.nbytes()},
-                static_cast<size_t>(kPinnedBlockBytes), WayTo(checkpoint, read)) {
+                static_cast<size_t>(kPinnedBlockBytes), way_) {
     copied_.reserve(kPinnedBytes / kPinnedBlockBytes);
     while (copied_.size() < kPinnedBytes / kPinnedBlockBytes) copied_.emplace_back(device.type());
   }
@@ -124,6 +125,9 @@ class WeightLoader::Uploader : public PieceSink {
 
   void Finish() {
     const std::vector<FileRange> ranges = std::exchange(ranges_, {});
+    // In the page cache whoever reads first reads for the others too.
+    std::optional<ReadTurns::Urgent> first;
+    if (way_ != ReadMode::kCached && !ranges.empty()) first.emplace(*checkpoint_.turns());
     try {
       reader_.Read(ranges, *this);
     } catch (...) {
@@ -163,6 +167,7 @@ class WeightLoader::Uploader : public PieceSink {
   std::vector<FileRange> ranges_;   // asked for
   std::vector<Place> places_;       // of the same ranges
   std::vector<Wanted> wanted_;
+  ReadMode way_;
   BlockReader reader_;
 };
 

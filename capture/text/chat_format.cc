@@ -160,11 +160,12 @@ std::optional<ChatFormat> ChatFormat::Find(const fs::path& model_directory,
   return format;
 }
 
-ChatFormat::Rendering ChatFormat::Render(const ChatRow& chat, const std::string& where) const {
+ChatFormat::Rendering ChatFormat::Render(const ChatRow& chat, const std::string& where,
+                                         bool generation_prompt) const {
   ChatTemplate::Variables variables = {{"messages", chat.messages},
                                        {"tools", chat.tools},
                                        {"documents", chat.documents},
-                                       {"add_generation_prompt", Value::Bool(false)}};
+                                       {"add_generation_prompt", Value::Bool(generation_prompt)}};
   variables.insert(variables.end(), special_tokens_.begin(), special_tokens_.end());
   variables.insert(variables.end(), variables_.begin(), variables_.end());
   const ChatTemplate& source = with_tools_ && !chat.tools.is_none() ? *with_tools_ : *default_;

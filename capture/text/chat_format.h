@@ -40,8 +40,10 @@ class ChatFormat {
     std::string text;
     bool reads_time = false;
   };
-  // Throws InputError naming `where`, the template and its line.
-  Rendering Render(const ChatRow& chat, const std::string& where) const;
+  // `generation_prompt`: up to where an answer of the model begins. Throws InputError naming
+  // `where`, the template and its line.
+  Rendering Render(const ChatRow& chat, const std::string& where,
+                   bool generation_prompt = false) const;
 
   // Name, SHA-256 and variables; the date too, if `reads_time`. For the artifact.
   Json Describe(bool reads_time) const;

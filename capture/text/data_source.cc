@@ -14,13 +14,11 @@
 #include "capture/text/builtin_corpus.h"
 #include "capture/text/data_rows.h"
 #include "capture/text/packing.h"
+#include "capture/text/row_encoder.h"
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
-
-constexpr std::string_view kTurnStart = "<|im_start|>";
-constexpr std::string_view kTurnEnd = "<|im_end|>";
 
 template <class Integer>
 void AppendLittleEndian(Integer value, std::string& out) {
@@ -29,26 +27,10 @@ void AppendLittleEndian(Integer value, std::string& out) {
   }
 }
 
-const Tokenizer& NeedTokenizer(const Tokenizer* tokenizer, const std::filesystem::path& directory,
-                               const std::string& where) {
-  if (tokenizer != nullptr) return *tokenizer;
-  for (const char* other : {"tokenizer.model", "tiktoken.model", "tekken.json", "vocab.txt"}) {
-    if (directory.empty() || !std::filesystem::exists(directory / other)) continue;
-    throw InputError(fmt::format(
-        "{}: this is text, and the model directory has {}, which is not supported, but no "
-        "tokenizer.json; write one with transformers, "
-        "AutoTokenizer.from_pretrained(...).save_pretrained(...), or give rows with \"input_ids\"",
-        where, other));
-  }
-  throw InputError(where +
-                   ": this is text, and the model directory has no tokenizer.json; add it, or give "
-                   "rows with \"input_ids\"");
-}
-
 class DataLoader {
  public:
   DataLoader(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size)
-      : options_(options), tokenizer_(tokenizer), vocab_size_(vocab_size) {}
+      : options_(options), rows_(options.model_directory, options.chat, tokenizer, vocab_size) {}
 
   void AddBuiltinCorpus() {
     const bool evaluation = options_.builtin == BuiltinText::kEvaluation;
@@ -59,9 +41,7 @@ class DataLoader {
     set_.source_digests.push_back(BuiltinCorpusDigest(corpus));
     for (const BuiltinDocument& document : corpus) {
       const std::string origin = "builtin:" + document.name;
-      Take(origin, CheckedIds(NeedTokenizer(tokenizer_, options_.model_directory, origin)
-                                  .Encode(document.text, true),
-                              origin));
+      Take(origin, rows_.EncodeText(document.text, origin));
     }
   }
 
@@ -69,7 +49,8 @@ class DataLoader {
     if (!set_.name.empty()) set_.name += ", ";
     set_.name += file.filename().string();
     source_ = set_.source_digests.size();
-    set_.source_digests.push_back(ReadDataRows(file, [&](const DataRow& row) { AddRow(row); }));
+    set_.source_digests.push_back(
+        ReadDataRows(file, [&](const DataRow& row) { Take(row.origin, rows_.Encode(row)); }));
   }
 
   DataSet Finish() && {
@@ -82,66 +63,18 @@ class DataLoader {
       throw InputError(fmt::format("{}: no tokens to work with ({} documents, all empty)",
                                    set_.name, set_.counts.documents_sent));
     }
+    set_.chat_format = rows_.chat_format();
+    set_.chat_template = rows_.chat_template();
     set_.digest = DataDigest(set_.documents);
     return std::move(set_);
   }
 
  private:
-  void AddRow(const DataRow& row) {
-    if (const auto* text = std::get_if<std::string>(&row.value)) {
-      const Tokenizer& tokenizer = NeedTokenizer(tokenizer_, options_.model_directory, row.where);
-      // An empty document stays empty, even where the tokenizer would add a BOS.
-      Take(row.origin, text->empty() ? std::vector<int32_t>{}
-                                     : CheckedIds(tokenizer.Encode(*text, true), row.where));
-    } else if (const auto* chat = std::get_if<ChatRow>(&row.value)) {
-      const Tokenizer& tokenizer = NeedTokenizer(tokenizer_, options_.model_directory, row.where);
-      Take(row.origin,
-           CheckedIds(tokenizer.Encode(RenderChat(*chat, row.where), false), row.where));
-    } else {
-      Take(row.origin, CheckedIds(std::get<std::vector<int64_t>>(row.value), row.where));
-    }
-  }
-
-  std::string RenderChat(const ChatRow& chat, const std::string& where) {
-    if (!looked_for_template_) {
-      looked_for_template_ = true;
-      chat_format_ = ChatFormat::Find(options_.model_directory, options_.chat);
-    }
-    if (!chat_format_) return RenderChatMl(chat, where);
-    set_.chat_format = "template";
-    ChatFormat::Rendering rendering = chat_format_->Render(chat, where);
-    template_reads_time_ = template_reads_time_ || rendering.reads_time;
-    set_.chat_template = chat_format_->Describe(template_reads_time_);
-    return std::move(rendering.text);
-  }
-
-  std::string RenderChatMl(const ChatRow& chat, const std::string& where) {
-    if (!tokenizer_->IsAddedToken(kTurnStart) || !tokenizer_->IsAddedToken(kTurnEnd)) {
-      throw InputError(fmt::format(
-          "{}: these messages need a chat template, and the model has none (and no {} "
-          "and {}, for ChatML); give one with --chat-template, or rows with \"text\" or "
-          "\"input_ids\"",
-          where, kTurnStart, kTurnEnd));
-    }
-    set_.chat_format = "chatml";
-    std::string text;
-    for (const jinja::Value& message : chat.messages.items()) {
-      const jinja::Value* content = message.dict().Find("content");
-      if (content == nullptr || !content->is_string()) {
-        throw InputError(
-            where +
-            ": without a chat template every \"content\" must be a string; give one with "
-            "--chat-template");
-      }
-      text += fmt::format("{}{}\n{}{}\n", kTurnStart, message.dict().Find("role")->as_string(),
-                          content->as_string(), kTurnEnd);
-    }
-    return text;
-  }
-
   void CheckChatWasUsed() const {
     const ChatOptions& chat = options_.chat;
-    if (looked_for_template_ || (chat.template_file.empty() && chat.variables.empty())) return;
+    if (rows_.looked_for_template() || options_.chat_for_prompts ||
+        (chat.template_file.empty() && chat.variables.empty()))
+      return;
     throw UsageError(
         fmt::format("--chat-template and --template-var are for rows with messages; "
                     "{} has none",
@@ -181,18 +114,6 @@ class DataLoader {
     set_.counts.tokens_dropped += mixed_out_.tokens_sent;
   }
 
-  template <class Id>
-  std::vector<int32_t> CheckedIds(const std::vector<Id>& ids, const std::string& where) const {
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] >= 0 && int64_t{ids[i]} < vocab_size_) continue;
-      throw InputError(fmt::format(
-          "{}: token {} has id {}, expected an id in [0, {}), the vocabulary of the model{}", where,
-          i, ids[i], vocab_size_,
-          sizeof(Id) == sizeof(int32_t) ? "; the tokenizer.json belongs to another model" : ""));
-    }
-    return {ids.begin(), ids.end()};
-  }
-
   void Take(std::string origin, std::vector<int32_t> ids) {
     if (options_.pack || !options_.mix.empty()) {  // everything, for Finish()
       set_.documents.push_back({std::move(origin), std::move(ids)});
@@ -224,14 +145,10 @@ class DataLoader {
   }
 
   const DataOptions& options_;
-  const Tokenizer* tokenizer_;
-  int64_t vocab_size_;
+  RowEncoder rows_;
   size_t source_ = 0;            // of the file that is read
   std::vector<size_t> sources_;  // of each document that waits for Finish()
   DataCounts mixed_out_;         // sent, but not chosen by the mix
-  bool looked_for_template_ = false;
-  std::optional<ChatFormat> chat_format_;
-  bool template_reads_time_ = false;
   DataSet set_{.name = {},
                .digest = {},
                .source_digests = {},
@@ -240,7 +157,8 @@ class DataLoader {
                .separator = {},
                .documents = {},
                .counts = {},
-               .mix = {}};
+               .mix = {},
+               .self_generated = nullptr};
 };
 
 }  // namespace

@@ -55,6 +55,7 @@ struct DataOptions {
   MixOptions mix = {};
   std::filesystem::path model_directory = {};  // where the chat template is; empty: there is none
   ChatOptions chat = {};
+  bool chat_for_prompts = false;  // the chat options also are for prompts (prompts.h)
 };
 
 struct DataSet {
@@ -66,7 +67,8 @@ struct DataSet {
   std::optional<Separator> separator;  // of packed data
   std::vector<Document> documents;
   DataCounts counts;
-  std::vector<MixClass> mix;  // of mixed data
+  std::vector<MixClass> mix;      // of mixed data
+  Json self_generated = nullptr;  // how some of the documents were written by the model, or null
 };
 
 // Documents in order. Text is encoded with the special tokens its tokenizer adds; messages by the

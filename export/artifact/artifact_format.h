@@ -32,7 +32,8 @@
 //                                        scaled and queries divided; absent: ones, nothing to fold
 //     layer.<i>.k.auto.mean              [num_kv_heads, d]  of scaled keys; absent: not centred
 //     layer.<i>.<s>.auto.clip_ratio      [1], or [num_kv_heads]
-// Bits and quantization groups stand in the manifest's "auto", recipes and scores in report.json.
+// Bits (a number, or a list of one for each KV head) and quantization groups stand in the
+// manifest's "auto", recipes and scores in report.json.
 //
 // Identity of an artifact = SHA-256 of manifest.json.
 #pragma once

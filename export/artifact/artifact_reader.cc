@@ -141,11 +141,28 @@ class ChoiceReader {
   int64_t heads_;
 };
 
-int Bits(const Json& layer, const char* key) {
-  const int64_t bits = JsonInt(layer, key, kManifestFile);
-  if (bits < 1 || bits > 8)
-    throw InputError(fmt::format("{}: {} is {}, expected 1 to 8", kManifestFile, key, bits));
-  return static_cast<int>(bits);
+// One number, or a list of one for each KV head.
+std::vector<int> Bits(const Json& layer, const char* key, int64_t heads) {
+  const auto checked = [&](int64_t bits) {
+    if (bits < 1 || bits > 8)
+      throw InputError(fmt::format("{}: {} is {}, expected 1 to 8", kManifestFile, key, bits));
+    return static_cast<int>(bits);
+  };
+  const Json& stored = JsonMember(layer, key, kManifestFile);
+  if (!stored.is_array()) return {checked(JsonInt(layer, key, kManifestFile))};
+  if (std::ssize(stored) != heads) {
+    throw InputError(fmt::format("{}: {} has {} numbers, expected one for each of {} KV heads",
+                                 kManifestFile, key, stored.size(), heads));
+  }
+  std::vector<int> bits;
+  for (const Json& of_head : stored) {
+    if (!of_head.is_number_integer()) {
+      throw InputError(fmt::format("{}: {} holds {}, expected whole numbers", kManifestFile, key,
+                                   of_head.dump()));
+    }
+    bits.push_back(checked(of_head.get<int64_t>()));
+  }
+  return bits;
 }
 
 }  // namespace
@@ -200,6 +217,13 @@ std::vector<int> Artifact::layer_ids() const {
 
 bool Artifact::has_choices() const { return manifest_.contains("auto"); }
 
+int64_t Artifact::NumRotations(int layer_id, char side, bool shared) const {
+  const auto found =
+      rotations_.tensors().find(RotationTensorName(layer_id, side, shared, "rotation"));
+  if (found == rotations_.tensors().end()) return 0;
+  return rotations_.tensor(found->first).shape.at(0);
+}
+
 StoredChoice Artifact::ReadChoice(int layer_id, int64_t heads, int64_t d, int64_t dv) const {
   const Json& automatic = JsonMember(manifest_, "auto", kManifestFile);
   for (const Json& layer : JsonMember(automatic, "layers", kManifestFile)) {
@@ -210,8 +234,8 @@ StoredChoice Artifact::ReadChoice(int layer_id, int64_t heads, int64_t d, int64_
     choice.v = reader.Side('v', dv);
     choice.k_clip = reader.Clip('k');
     choice.v_clip = reader.Clip('v');
-    choice.k_bits = Bits(layer, "k_bits");
-    choice.v_bits = Bits(layer, "v_bits");
+    choice.k_bits = Bits(layer, "k_bits", heads);
+    choice.v_bits = Bits(layer, "v_bits", heads);
     choice.quant_group_size = JsonInt(layer, "quant_group_size", kManifestFile);
     for (const int64_t dim : {d, dv}) {
       if (choice.quant_group_size < 0 ||

@@ -28,9 +28,9 @@ struct StoredSide {
 // What was chosen for a layer automatically.
 struct StoredChoice {
   AutoSide k, v;
-  std::vector<double> k_clip, v_clip;  // [1] or [num_kv_heads]
-  int k_bits = 2, v_bits = 2;
-  int64_t quant_group_size = 0;  // 0: the head
+  std::vector<double> k_clip, v_clip;           // [1] or [num_kv_heads]
+  std::vector<int> k_bits = {2}, v_bits = {2};  // [1] or [num_kv_heads]
+  int64_t quant_group_size = 0;                 // 0: the head
 };
 
 struct StoredLayer {
@@ -52,6 +52,9 @@ class Artifact {
   Json report() const;
   std::vector<int> layer_ids() const;
   bool has_choices() const;  // made by oscar-calibrate --auto
+  // Rotations that a layer's side ('k', 'v') is stored with: its own, or shared by all heads; 0:
+  // none. Looks at shapes alone.
+  int64_t NumRotations(int layer_id, char side, bool shared) const;
   // Reads one layer; throws NumericalError if a rotation is not orthogonal to float32 precision, or
   // if the matrices of keys and queries do not undo each other.
   StoredLayer ReadLayer(int layer_id) const;

@@ -13,6 +13,7 @@
 
 #include "calib/auto_plan.h"
 #include "calib/auto_points.h"
+#include "calib/fit.h"  // SameKeysAndValues
 #include "calib/moments_file.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/atomic_file.h"
@@ -110,6 +111,25 @@ Json Geometry(const LayerMoments& moments) {
           {"v_head_dim", moments.v_head_dim},     {"tokens", moments.tokens}};
 }
 
+// One number, or one for each KV head.
+Json BitsOf(const SideOption& option) {
+  const std::vector<int> bits = option.Bits();
+  if (bits.size() == 1) return bits[0];
+  return bits;
+}
+
+// Clip ratios were declared as the search left them; an option that the plan has taken instead may
+// have one for each head.
+void RedeclareRatios(int layer_id, const AutoChoice& choice, Declarations& declarations) {
+  for (const char side : {'k', 'v'}) {
+    const std::string name = AutoTensorName(layer_id, side, "clip_ratio");
+    const auto declared =
+        std::ranges::find(declarations, name, &SafetensorsWriter::Declaration::name);
+    if (declared == declarations.end()) continue;  // a side that is stored as the other
+    declared->shape = {std::ssize((side == 'k' ? choice.k_option() : choice.v_option()).clip)};
+  }
+}
+
 // What the choices of all layers come to, for a server and for people.
 Json ServingChoice(const AutoOptions& options, const AutoPlan& plan,
                    const std::vector<AutoChoice>& choices) {
@@ -189,13 +209,21 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
       choices.back().k = choices.back().v = {};
       points.push_back(layer.auto_arms);
       const LayerMoments& m = layer.moments;
-      elements.push_back(
-          ElementsOf(m.num_kv_heads, m.head_dim, m.v_head_dim, layer.automatic.quant_group_size));
+      const int64_t group = layer.automatic.quant_group_size;
+      elements.push_back(layer.automatic.latent()
+                             ? LatentElementsOf(m.head_dim, layer.automatic.position_dim, group)
+                             : ElementsOf(m.num_kv_heads, m.head_dim, m.v_head_dim, group));
     }
     k.Add(layer.clip_candidates, layer.k);
     v.Add(layer.clip_candidates, layer.v);
     k_shared.Add(layer.clip_candidates, layer.k_shared);
     v_shared.Add(layer.clip_candidates, layer.v_shared);
+    if (SameKeysAndValues(layer.moments)) {  // stored once, clipped once
+      k.Add(layer.clip_candidates, layer.v);
+      v.Add(layer.clip_candidates, layer.k);
+      k_shared.Add(layer.clip_candidates, layer.v_shared);
+      v_shared.Add(layer.clip_candidates, layer.k_shared);
+    }
   }
 
   Json automatic, serving_choice;
@@ -209,12 +237,13 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                  {"layers", Json::array()}};
     for (size_t i = 0; i < choices.size(); ++i) {
       layer_reports[i]["auto"] = ChoiceToJson(choices[i]);
+      RedeclareRatios(geometry[i].at("layer_id").get<int>(), choices[i], declarations);
       MoveAutoArm(info.automatic, searched[i], choices[i], points[i], layer_reports[i]);
       automatic["layers"].push_back({{"layer_id", geometry[i].at("layer_id")},
                                      {"keys", choices[i].keys.Name()},
                                      {"values", choices[i].values.Name()},
-                                     {"k_bits", choices[i].k_bits},
-                                     {"v_bits", choices[i].v_bits},
+                                     {"k_bits", BitsOf(choices[i].k_option())},
+                                     {"v_bits", BitsOf(choices[i].v_option())},
                                      {"quant_group_size", choices[i].quant_group_size}});
     }
   }

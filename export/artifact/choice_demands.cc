@@ -38,7 +38,9 @@ void ChoiceDemands::Add(int layer_id, const StoredChoice& choice) {
   add(choice.k.num_rotations > 1 || choice.v.num_rotations > 1, per_head_);
   add(!choice.k.mean.empty(), key_mean_);
   add(!choice.k.query_rotation.empty(), query_matrix_);
-  add(choice.k_bits != 2 || choice.v_bits != 2, more_bits_);
+  const auto more = [](int bits) { return bits != 2; };
+  add(std::ranges::any_of(choice.k_bits, more) || std::ranges::any_of(choice.v_bits, more),
+      more_bits_);
   // Ratios of heads that are all the same are one.
   const bool of_head = Differ(choice.k_clip) || Differ(choice.v_clip);
   add(of_head, clip_of_head_);

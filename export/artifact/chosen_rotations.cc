@@ -55,21 +55,46 @@ std::string KeyTransformOf(const Json& layers, std::string_view what) {
   return common;
 }
 
-void CheckCarried(const Artifact& artifact, Consumer consumer, std::string_view made_for) {
-  const ChoiceDemands demands = DemandsOf(artifact);
-  const ConsumerRules& rules = RulesOf(consumer);
-  const std::vector<std::string> lost = demands.NotCarriedBy(rules);
+// `lost`: what cannot be carried; nothing is refused for nothing. `own`: how OSCAR's own rotations
+// are written instead.
+void RefuseLost(const Artifact& artifact, Consumer consumer, const std::vector<std::string>& lost,
+                std::string_view others, std::string_view own) {
   if (lost.empty()) return;
-  std::string others;
+  const std::string what = (artifact.directory() / kManifestFile).string();
+  const std::string made_for =
+      JsonString(JsonMember(artifact.manifest(), "auto", what), "for", what);
+  const ConsumerRules& rules = RulesOf(consumer);
+  throw InputError(fmt::format(
+      "{}: its automatic choice (made with --for {}) has what the files of {} cannot carry: {}; "
+      "calibrate with --for {}{}, or write OSCAR's own rotations with {}",
+      artifact.directory().string(), made_for, rules.name, fmt::join(lost, "; "), rules.name,
+      others, own));
+}
+
+void CheckCarried(const Artifact& artifact, Consumer consumer) {
+  const ChoiceDemands demands = DemandsOf(artifact);
+  std::string_view others;
   if (consumer != Consumer::kSglangOct &&
       demands.NotCarriedBy(RulesOf(Consumer::kSglangOct)).empty())
     others = ", or write what the October tree loads with --to sglang-oct";
-  throw InputError(fmt::format(
-      "{}: its automatic choice (made with --for {}) has what the files of {} cannot carry: {}; "
-      "calibrate with --for {}{}, or write OSCAR's own rotations with --to sglang --rotations "
-      "oscar",
-      artifact.directory().string(), made_for, rules.name, fmt::join(lost, "; "), rules.name,
-      others));
+  RefuseLost(artifact, consumer, demands.NotCarriedBy(RulesOf(consumer)), others,
+             "--to sglang --rotations oscar");
+}
+
+// Clip ratios are no ratios there: the pool of latents clips nothing.
+void CheckLatentsCarried(const Artifact& artifact) {
+  ConsumerRules rules = RulesOf(Consumer::kSglangOct);
+  rules.clip = ClipScope::kHead;  // said below
+  std::vector<std::string> lost = DemandsOf(artifact).NotCarriedBy(rules);
+  for (const int id : artifact.layer_ids()) {
+    const std::vector<double> clip = artifact.ReadLayer(id).automatic.value().k_clip;
+    if (clip.at(0) == 1) continue;
+    lost.push_back(
+        fmt::format("clip ratios (layer {} has {:g}), as its pool of latents clips nothing", id,
+                    Decimal(clip.at(0))));
+    break;
+  }
+  RefuseLost(artifact, Consumer::kSglangOct, lost, "", "--to sglang-oct --rotations oscar");
 }
 
 }  // namespace
@@ -83,8 +108,7 @@ SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer) {
                     "own rotations with --to sglang, which both trees load",
                     artifact.directory().string()));
   }
-  const std::string made_for = JsonString(JsonMember(manifest, "auto", what), "for", what);
-  CheckCarried(artifact, consumer, made_for);
+  CheckCarried(artifact, consumer);
   SglangChoice out;
   for (const Json& geometry : JsonMember(manifest, "geometry", what)) {
     const auto id = static_cast<int>(JsonInt(geometry, "layer_id", what));
@@ -108,6 +132,56 @@ SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer) {
                      {"folded_checkpoint", out.folded},
                      {"recipes", layers},
                      {"program", JsonMember(manifest, "program", what)}};
+  return out;
+}
+
+bool HoldsLatents(const Artifact& artifact) {
+  const Json& manifest = artifact.manifest();
+  if (!manifest.contains("calibration")) return false;  // imported
+  const size_t latents = manifest["calibration"].value("latent_layers", Json::array()).size();
+  const size_t layers = artifact.layer_ids().size();
+  if (latents > 0 && latents < layers) {
+    throw InputError(fmt::format(
+        "{}: {} of its {} layers have latent attention (MLA): no runtime loads files of both kinds",
+        artifact.directory().string(), latents, layers));
+  }
+  return latents > 0;
+}
+
+MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen) {
+  const Json& manifest = artifact.manifest();
+  const std::string what = (artifact.directory() / kManifestFile).string();
+  const Json& serving = JsonMember(manifest, "serving", what);
+  MlaFolder out;
+  out.serving.sink_tokens = JsonInt(serving, "sink_tokens", what);
+  out.serving.recent_tokens = JsonInt(serving, "recent_tokens", what);
+  int64_t group = JsonInt(serving, "quant_group_size", 0, what);
+  if (chosen) {
+    if (!artifact.has_choices()) {
+      throw InputError(
+          fmt::format("{}: holds no automatic choice; write OSCAR's own rotations "
+                      "with --rotations oscar",
+                      artifact.directory().string()));
+    }
+    CheckLatentsCarried(artifact);
+  }
+  for (const int id : artifact.layer_ids()) {
+    const StoredLayer layer = artifact.ReadLayer(id);
+    const int64_t rank = layer.k.dim;
+    if (!chosen) {
+      out.layers.push_back({.layer_id = id,
+                            .rotation = std::make_shared<const FloatTensor>(
+                                FloatTensor{{rank, rank}, layer.k.rotation})});
+    } else {
+      const StoredChoice& choice = layer.automatic.value();
+      group = choice.quant_group_size;
+      out.layers.push_back({.layer_id = id,
+                            .rotation = Tensor({rank, rank}, choice.k.rotation),
+                            .q_rotation = Tensor({rank, rank}, choice.k.query_rotation),
+                            .mean = Tensor({rank}, choice.k.mean)});
+    }
+    out.serving.quant_group_size = group > 0 ? group : rank;
+  }
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "calib/auto_options.h"
 #include "export/artifact/artifact_reader.h"
+#include "export/formats/mla_folder.h"
 #include "export/formats/sglang_choice.h"
 
 namespace oscar {
@@ -15,5 +16,13 @@ namespace oscar {
 // choice, or with one that `consumer` cannot carry: it names what, and the --for that would have
 // avoided it.
 SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer);
+
+// Layers of latent attention, for the October tree: the automatic choice, or OSCAR's own rotations
+// (`chosen` false). Throws InputError as above, and where the choice clips, which that tree cannot.
+MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen);
+
+// Whether all of its layers have latent attention. InputError where only some do: their files are
+// of two kinds, and no runtime loads both.
+bool HoldsLatents(const Artifact& artifact);
 
 }  // namespace oscar

@@ -75,7 +75,7 @@ std::string ValidationText(const Json& validation) {
 }
 
 // What was chosen for the artifact's consumer, and how it gets there.
-std::string ExportText(const Json& serving) {
+std::string ExportText(const Json& serving, bool latents) {
   const bool chosen = serving.contains("auto");
   const std::string made_for = chosen ? serving.at("auto").at("for").get<std::string>() : "";
   std::string text;
@@ -90,9 +90,12 @@ std::string ExportText(const Json& serving) {
           "--model MODEL -o FOLDED`)";
     text += ".\n";
   }
-  const std::string target = made_for == "sglang" || made_for == "sglang-oct" ? made_for
-                             : chosen ? "sglang --rotations oscar"
-                                      : "sglang";
+  std::string target = latents ? "sglang-oct" : "sglang";  // the only tree that caches latents
+  if (made_for == "sglang" || made_for == "sglang-oct") {
+    target = made_for;
+  } else if (chosen) {
+    target += " --rotations oscar";
+  }
   return text + fmt::format(
                     "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to "
                     "{} -o DIRECTORY`.\n",
@@ -117,6 +120,13 @@ std::string ModelCard(const Json& report) {
       "the attention output by R_V transposed. Value target: {}. Composition: {}.\n\n",
       OneLine(data), report.at("calibration").value("value_target", std::string("unknown")),
       report.at("calibration").value("composition", std::string("unknown")));
+  const bool latents = !report.at("calibration").value("latent_layers", Json::array()).empty();
+  if (latents) {
+    card +=
+        "The model has latent attention: its cache holds one row, the latent, which is key and "
+        "value at once and has one rotation and one clip ratio, and beside it the part with "
+        "position, which stays in 16 bits.\n\n";
+  }
   card += fmt::format(
       "Recommended serving parameters: clip ratio K {:.2f}, V {:.2f} (shared rotations: {:.2f}, "
       "{:.2f}), {} sink and {} recent tokens in 16 bits.\n\n",
@@ -129,7 +139,7 @@ std::string ModelCard(const Json& report) {
       "and provenance in manifest.json):\n\n";
   card += MarkdownTable(SummaryTable(report));
   if (report.contains("validation")) card += ValidationText(report.at("validation"));
-  return card + ExportText(serving);
+  return card + ExportText(serving, latents);
 }
 
 }  // namespace oscar

@@ -10,6 +10,7 @@
 
 #include "calib/moments_file.h"
 #include "calib/transform_fit.h"
+#include "capture/model/use_limits.h"
 #include "export/artifact/artifact_format.h"
 #include "export/fold/stored_weight.h"
 #include "linalg/error.h"
@@ -106,20 +107,9 @@ Json LayerRecord(const LayerMoments& moments, const LayerFold& fold) {
 }
 
 void CheckFoldable(const ModelSpec& spec) {
-  const auto refuse = [](int layer_id, const std::string& why) {
-    throw InputError(
-        fmt::format("layer {}: {}, so nothing can be folded into its weights: use the "
-                    "artifact as it is",
-                    layer_id, why));
-  };
-  for (const LayerSpec& layer : spec.layers) {
-    if (const std::string why = WhyNotFoldable(layer.attention); !why.empty())
-      refuse(layer.layer_id, why);
-  }
-  for (const LayerSpec& layer : spec.uncached) {
-    if (layer.attention.shared_kv)
-      refuse(*layer.attention.shared_kv,
-             fmt::format("layer {} reads its keys and values too", layer.layer_id));
+  if (const std::string why = WhyNotFoldable(spec); !why.empty()) {
+    throw InputError(why +
+                     ", so nothing can be folded into its weights: use the artifact as it is");
   }
 }
 

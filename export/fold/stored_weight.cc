@@ -11,22 +11,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "capture/checkpoint/stored_values.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "linalg/stored_float.h"
 
 namespace oscar {
 namespace {
-
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = (half & 0x8000U) << 16;
-  const int exponent = (half >> 10) & 0x1F;
-  const auto mantissa = static_cast<float>(half & 0x3FF);
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000U | (half & 0x3FFU) << 13);
-  const float magnitude =
-      exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1 + mantissa / 1024, exponent - 15);
-  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
-}
 
 // Of a value that RoundToFloat16 gave.
 uint16_t FloatToHalf(float x) {
@@ -37,18 +28,6 @@ uint16_t FloatToHalf(float x) {
   }
   const uint32_t bits = std::bit_cast<uint32_t>(magnitude);
   return static_cast<uint16_t>(sign | ((bits >> 13) - ((127U - 15U) << 10)));
-}
-
-float Decode(DType dtype, const std::byte* at) {
-  if (dtype == DType::kF32) {
-    float value;
-    std::memcpy(&value, at, sizeof(value));
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, at, sizeof(bits));
-  if (dtype == DType::kF16) return HalfToFloat(bits);
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
 void Encode(float value, DType dtype, std::byte* at) {
@@ -83,7 +62,7 @@ WeightMatrix ReadWeight(const TensorView& view, std::string_view name) {
   WeightMatrix weight(view.shape[0], view.shape.size() == 2 ? view.shape[1] : 1);
   const std::byte* at = view.data.data();
   for (double& value : weight.reshaped<Eigen::RowMajor>()) {
-    value = static_cast<double>(Decode(view.dtype, at));
+    value = static_cast<double>(LoadFloat(view.dtype, at));
     at += DTypeBytes(view.dtype);
   }
   return weight;

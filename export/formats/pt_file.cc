@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
 
+#include "capture/checkpoint/stored_values.h"  // HalfToFloat
 #include "capture/files/quote.h"
 #include "export/formats/zip_format.h"
 #include "linalg/check.h"
@@ -90,15 +90,6 @@ void ForEachElement(const PtTensor& tensor, Visit visit) {
       position[d] = 0;
     }
   }
-}
-
-float HalfToFloat(uint16_t half) {
-  const float sign = (half & 0x8000) != 0 ? -1.0f : 1.0f;
-  const int exponent = (half >> 10) & 0x1f;
-  const int mantissa = half & 0x3ff;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
-  if (exponent == 31) return mantissa != 0 ? std::nanf("") : sign * INFINITY;
-  return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
 }
 
 template <typename T>

@@ -64,17 +64,6 @@ SglangFile File(const std::filesystem::path& name, bool per_head, SglangSide Sgl
   return file;
 }
 
-// For a POSIX shell.
-std::string ShellWord(std::string_view text) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::strchr("/._-+=:,@", c) != nullptr;
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
-  return word + "'";
-}
-
 }  // namespace
 
 std::string SglangKObjective(const SglangExport& rotations) {
@@ -112,6 +101,17 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
   WriteFileAtomically(directory.staging() / "launch.txt",
                       SglangLaunchText(rotations.serving, out / k_name, out / v_name, "MODEL"));
   directory.Commit();
+}
+
+// For a POSIX shell.
+std::string ShellWord(std::string_view text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::strchr("/._-+=:,@", c) != nullptr;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + "'";
 }
 
 std::string SglangLaunchText(const SglangServing& serving, const std::filesystem::path& k_path,

@@ -60,6 +60,9 @@ std::string SglangVObjective(const SglangExport& rotations);  // "sst_...", "att
 // the disk.
 void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations);
 
+// A word of a shell's command line: quoted where it must be.
+std::string ShellWord(std::string_view text);
+
 // Environment and command line of a server that loads the pair, ready for a shell.
 std::string SglangLaunchText(const SglangServing& serving, const std::filesystem::path& k_path,
                              const std::filesystem::path& v_path, std::string_view model);

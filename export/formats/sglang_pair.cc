@@ -36,12 +36,6 @@ PtOut FileValue(const SglangFile& file) {
   return top;
 }
 
-bool SameBits(const FloatTensorPtr& a, const FloatTensorPtr& b) {
-  if (!a || !b) return !a && !b;
-  return a->shape == b->shape && a->values.size() == b->values.size() &&
-         std::memcmp(a->values.data(), b->values.data(), a->values.size() * sizeof(float)) == 0;
-}
-
 void CheckReadBack(const RotationFile& read, const SglangFile& file) {
   const auto expect = [&](bool holds, std::string_view what) {
     if (!holds) {
@@ -63,6 +57,12 @@ void CheckReadBack(const RotationFile& read, const SglangFile& file) {
 }
 
 }  // namespace
+
+bool SameBits(const FloatTensorPtr& a, const FloatTensorPtr& b) {
+  if (!a || !b) return !a && !b;
+  return a->shape == b->shape && a->values.size() == b->values.size() &&
+         std::memcmp(a->values.data(), b->values.data(), a->values.size() * sizeof(float)) == 0;
+}
 
 void WriteSglangPair(const std::filesystem::path& directory, const SglangFile& k,
                      const SglangFile& v) {

@@ -38,6 +38,9 @@ struct SglangFile {
   std::vector<Layer> layers;
 };
 
+// Both null, or of one shape and the same bits.
+bool SameBits(const FloatTensorPtr& a, const FloatTensorPtr& b);
+
 // Throws InputError for what is no pair, NumericalError for what is no transform, ResourceError
 // from the disk.
 void WriteSglangPair(const std::filesystem::path& directory, const SglangFile& k,

@@ -16,15 +16,15 @@
 namespace oscar {
 namespace {
 
-class Fields {
+class ZipFields {
  public:
   template <typename T>
-  Fields& Put(T value) {
+  ZipFields& Put(T value) {
     for (size_t i = 0; i < sizeof(T); ++i) bytes_ += static_cast<char>((value >> (8 * i)) & 0xff);
     return *this;
   }
-  Fields& Put16(uint64_t value) { return Put(static_cast<uint16_t>(value)); }
-  Fields& Put32(uint64_t value) { return Put(static_cast<uint32_t>(value)); }
+  ZipFields& Put16(uint64_t value) { return Put(static_cast<uint16_t>(value)); }
+  ZipFields& Put32(uint64_t value) { return Put(static_cast<uint32_t>(value)); }
   const std::string& bytes() const { return bytes_; }
 
  private:
@@ -57,18 +57,19 @@ void ZipWriter::Add(std::string_view name, std::span<const std::byte> data) {
       (zip::kTorchAlignment - unpadded % zip::kTorchAlignment) % zip::kTorchAlignment;
   const auto size = static_cast<uint32_t>(data.size());
 
-  Fields local;
+  ZipFields local;
   local.Put32(zip::kLocalSignature).Put16(0).Put16(kFlags).Put16(zip::kMethodStored);
   local.Put32(0).Put32(0).Put32(0).Put32(0);  // time and date, CRC, sizes
   local.Put16(full.size()).Put16(padding + 4);
   file_.Write(local.bytes());
   file_.Write(full);
-  file_.Write(Fields().Put16(zip::kExtraPadding).Put16(padding).bytes());
+  file_.Write(ZipFields().Put16(zip::kExtraPadding).Put16(padding).bytes());
   file_.Write(std::string(padding, zip::kPaddingByte));
   file_.Write(data);
-  file_.Write(Fields().Put32(zip::kDescriptorSignature).Put32(crc).Put32(size).Put32(size).bytes());
+  file_.Write(
+      ZipFields().Put32(zip::kDescriptorSignature).Put32(crc).Put32(size).Put32(size).bytes());
 
-  Fields central;
+  ZipFields central;
   central.Put32(zip::kCentralSignature).Put16(0).Put16(0).Put16(kFlags).Put16(zip::kMethodStored);
   central.Put32(0).Put32(crc).Put32(size).Put32(size);
   central.Put16(full.size()).Put16(0).Put16(0);      // extra field, comment
@@ -80,7 +81,7 @@ void ZipWriter::Add(std::string_view name, std::span<const std::byte> data) {
 void ZipWriter::Commit() {
   const uint64_t offset = file_.size(), size = directory_.size(), end64 = offset + size;
   file_.Write(directory_);
-  Fields end;
+  ZipFields end;
   end.Put32(zip::kEnd64Signature).Put(uint64_t{zip::kEnd64Bytes - 12});
   end.Put16(0x031e).Put16(45).Put32(0).Put32(0);  // made by (Unix, 3.0), needed, volumes
   end.Put(count_).Put(count_).Put(size).Put(offset);

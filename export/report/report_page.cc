@@ -33,6 +33,7 @@ constexpr Section kSections[] = {
     {"memory", "Memory", "Memory", MemorySection},
     {"kernels", "Kernels", "Kernels on this model", KernelsSection},
     {"layer-error", "Calibration", "Calibration: error by layer", LayerErrorSection},
+    {"choice", "Choice", "Calibration: automatic choice", ChoiceSection},
     {"clip", "Clipping", "Calibration: clipping", ClipSection},
     {"spectra", "Importance", "Calibration: importance", SpectraSection},
     {"layers", "Invariants", "Calibration: invariants", LayersSection},

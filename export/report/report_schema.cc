@@ -13,6 +13,7 @@
 
 #include "capture/files/quote.h"
 #include "export/report/arm_schema.h"
+#include "export/report/choice_schema.h"
 #include "export/report/kernel_schema.h"
 #include "export/report/schema_check.h"
 #include "linalg/error.h"
@@ -69,7 +70,7 @@ void CheckLayer(const Spot& spot) {
                 {"sides", CheckSides},
                 {"arms", MapOf<CheckLayerArm>},
                 {"clip_candidates", ArrayOf<CheckNumber>, kOptional},
-                {"auto", CheckAnyObject, kOptional}});
+                {"auto", CheckLayerChoice, kOptional}});
   for (const auto& [name, side] : spot.value.at("sides").items()) {
     const size_t points = side.contains("clip_error") ? side.at("clip_error").size() : 0;
     const size_t candidates =
@@ -101,7 +102,8 @@ void CheckServing(const Spot& spot) {
               {"v_clip_ratio_shared", CheckNumber},
               {"sink_tokens", CheckCount, kOptional},
               {"recent_tokens", CheckCount, kOptional},
-              {"quant_group_size", CheckCount, kOptional}});
+              {"quant_group_size", CheckCount, kOptional},
+              {"auto", CheckServingChoice, kOptional}});
 }
 
 // ---- what oscar-validate adds

@@ -24,24 +24,39 @@ CacheLayout LayoutOf(const MethodContext& context, const ArmOptions& options,
 
 }  // namespace
 
+CacheCost MeanOverCache(const std::vector<LayerSpec>& layers, int64_t tokens,
+                        const std::function<CacheCost(size_t layer_index, bool keys)>& bits) {
+  CacheCost sum;
+  double elements = 0;
+  const auto add = [&](const CacheCost& rows, int64_t values) {
+    sum.paper += rows.paper;
+    sum.actual += rows.actual;
+    elements += static_cast<double>(values * tokens);
+  };
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const AttentionSpec& spec = layers[i].attention;
+    add(bits(i, true), spec.num_kv_heads * spec.head_dim);
+    if (spec.latent) {
+      const double kept = kKeptBits * static_cast<double>(spec.latent->rope_dim * tokens);
+      add({kept, kept}, spec.latent->rope_dim);
+    } else {
+      add(bits(i, false), spec.num_kv_heads * spec.v_head_dim);
+    }
+  }
+  return {sum.paper / elements, sum.actual / elements};
+}
+
 std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t)> AffineCost(
     const AffineSide& k, const AffineSide& v) {
   return [k, v](const MethodContext& context, const ArmOptions& options, int64_t tokens) {
-    CacheCost sum;
-    double elements = 0;
-    for (const LayerSpec& layer : context.layers()) {
-      const AttentionSpec& spec = layer.attention;
-      const auto add = [&](const AffineSide& side, int64_t dim) {
-        const CacheLayout layout = LayoutOf(context, options, side, dim);
-        const auto row = static_cast<double>(spec.num_kv_heads * dim);
-        sum.paper += row * PaperBitsPerElement(layout, tokens);
-        sum.actual += row * ActualBitsPerElement(layout, tokens);
-        elements += row;
-      };
-      add(k, spec.head_dim);
-      add(v, spec.v_head_dim);
-    }
-    return CacheCost{sum.paper / elements, sum.actual / elements};
+    return MeanOverCache(context.layers(), 1, [&](size_t layer_index, bool keys) {
+      const AttentionSpec& spec = context.layers()[layer_index].attention;
+      const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
+      const CacheLayout layout = LayoutOf(context, options, keys ? k : v, dim);
+      const auto row = static_cast<double>(spec.num_kv_heads * dim);
+      return CacheCost{row * PaperBitsPerElement(layout, tokens),
+                       row * ActualBitsPerElement(layout, tokens)};
+    });
   };
 }
 

@@ -6,12 +6,20 @@
 // paper's metadata is not what runtimes allocate, so both are given.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "export/simulate/cache_method.h"
 
 namespace oscar {
+
+// Bits per element of what the caches of all layers hold of `tokens` tokens. `bits(layer_index,
+// keys)`: of all rows of one side of a layer. Latent attention stores one row, as keys, and beside
+// it the part with position, in 16 bits (upstream's cell: reference/upstream.md 1.5).
+CacheCost MeanOverCache(const std::vector<LayerSpec>& layers, int64_t tokens,
+                        const std::function<CacheCost(size_t layer_index, bool keys)>& bits);
 
 inline constexpr int64_t kWholeHead = -1;
 

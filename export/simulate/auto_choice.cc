@@ -10,10 +10,13 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "calib/auto_cache.h"
 #include "export/evaluate/bits_per_element.h"
+#include "export/simulate/affine_cost.h"
 #include "export/simulate/methods.h"
 #include "linalg/error.h"
 
@@ -68,35 +71,30 @@ LayerCache MakeCache(const MethodContext& context, size_t layer_index, const Arm
 
 CacheCost Cost(const MethodContext& context, const ArmOptions& options, int64_t tokens) {
   const CacheWindows windows = options.windows ? context.options().windows : CacheWindows{};
-  CacheCost sum;
-  double elements = 0;
-  for (size_t i = 0; i < context.layers().size(); ++i) {
+  return MeanOverCache(context.layers(), 1, [&](size_t i, bool keys) {
     const AttentionSpec& spec = context.layers()[i].attention;
     const StoredChoice& choice = ChoiceOf(context, i);
-    const auto add = [&](int bits, int64_t dim) {
-      const CacheLayout layout{
-          .payload_bits = static_cast<double>(bits),
-          .metadata_bits = 32,
-          .actual_metadata_bits = 64,
-          .quant_group_size = choice.quant_group_size == 0 ? dim : choice.quant_group_size,
-          .sink_tokens = windows.sink,
-          .recent_tokens = windows.recent};
-      const auto row = static_cast<double>(spec.num_kv_heads * dim);
-      sum.paper += row * PaperBitsPerElement(layout, tokens);
-      sum.actual += row * ActualBitsPerElement(layout, tokens);
-      elements += row;
-    };
-    add(choice.k_bits, spec.head_dim);
-    add(choice.v_bits, spec.v_head_dim);
-  }
-  return {sum.paper / elements, sum.actual / elements};
+    const std::vector<int>& bits = keys ? choice.k_bits : choice.v_bits;
+    const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
+    const CacheLayout layout{
+        .payload_bits =
+            std::accumulate(bits.begin(), bits.end(), 0.0) / static_cast<double>(bits.size()),
+        .metadata_bits = 32,
+        .actual_metadata_bits = 64,
+        .quant_group_size = choice.quant_group_size == 0 ? dim : choice.quant_group_size,
+        .sink_tokens = windows.sink,
+        .recent_tokens = windows.recent};
+    const auto row = static_cast<double>(spec.num_kv_heads * dim);
+    return CacheCost{row * PaperBitsPerElement(layout, tokens),
+                     row * ActualBitsPerElement(layout, tokens)};
+  });
 }
 
 }  // namespace
 
 LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact) {
-  const auto quantized = [](const at::Tensor& rows, int bits, const std::vector<double>& clip,
-                            int64_t group) {
+  const auto quantized = [](const at::Tensor& rows, const std::vector<int>& bits,
+                            const std::vector<double>& clip, int64_t group) {
     return AutoQuantized(rows, SortedMagnitudes(rows), bits, clip, group);
   };
   LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
@@ -112,6 +110,7 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
                       values(quantized(v, choice.v_bits, choice.v_clip, group))},
         .exact = {KeysBack(choice.k, k, dtype), values(v)}};
   };
+  cache.store_once = [store = cache.store](const at::Tensor& rows) { return store({rows, rows}); };
   cache.queries = [choice, num_kv_heads](const at::Tensor& queries) {
     const at::ScalarType dtype = ResultType(queries);
     return QueriesBack(choice.k, AutoQueries(choice.k, queries.contiguous(), num_kv_heads),

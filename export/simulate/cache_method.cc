@@ -87,6 +87,31 @@ const CalibrationRows& MethodContext::rows() const {
   return rows_;
 }
 
+bool HasLatents(const MethodContext& context) {
+  return std::ranges::any_of(
+      context.layers(), [](const LayerSpec& layer) { return layer.attention.latent.has_value(); });
+}
+
+LayerCache MakeLayerCache(const CacheMethod& method, const MethodContext& context,
+                          size_t layer_index, const ArmOptions& options) {
+  const LayerSpec& layer = context.layers()[layer_index];
+  if (layer.attention.latent && !method.why_no_latents.empty()) {
+    throw InputError(fmt::format("layer {} has latent attention: {}: {}", layer.layer_id,
+                                 method.name, method.why_no_latents));
+  }
+  LayerCache cache = method.make(context, layer_index, options);
+  if (!layer.attention.latent) return cache;
+  cache.store = [once = cache.store_once, store = cache.store](const CacheSides& rows) {
+    if (once) return once(rows.k);
+    CachedRows stored = store({rows.k, rows.k});
+    stored.quantized.v = stored.quantized.k;
+    stored.exact.v = stored.exact.k;
+    return stored;
+  };
+  cache.v_exact = cache.k_exact;
+  return cache;
+}
+
 ExactTokens ArmWindows(const MethodContext& context, const ArmOptions& options) {
   return options.windows ? ExactInWindows(context.options().windows) : ExactTokens{};
 }

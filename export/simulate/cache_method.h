@@ -104,6 +104,9 @@ struct LayerCache {
   // Queries [rows, num_q_heads, head_dim] as this cache's kernel uses them, where it rounds them;
   // empty: as they are. In the space of the model, so that logits are queries * keys.
   std::function<at::Tensor(const at::Tensor& queries)> queries = {};
+  // Of latent attention, whose one row [tokens, 1, rank] is key and value: as `store`, from what is
+  // stored once. Empty: values are what `store` gives back for keys.
+  std::function<CachedRows(const at::Tensor& rows)> store_once = {};
 };
 
 // Bits per stored element of a sequence of some length, keys and values together.
@@ -124,6 +127,9 @@ struct CacheMethod {
   ArmOptions as_published = {};  // the modifiers that its authors use
   bool needs_rows = false;       // make() reads MethodContext::rows()
   bool takes_gradients = false;  // and their gradients, where there are some
+  // Why the method has no form for latent attention, whose keys and values are one row; empty: it
+  // has one, and stores that row as it stores keys.
+  std::string_view why_no_latents = {};
   // The caches of one layer. Throws InputError where the artifact lacks what the method needs.
   std::function<LayerCache(const MethodContext&, size_t layer_index, const ArmOptions&)> make;
   std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)> cost;
@@ -131,6 +137,11 @@ struct CacheMethod {
   // Empty: always.
   std::function<bool(const MethodContext&)> available = {};
 };
+
+// The cache of a layer as an arm has it: what `method` makes, of latent attention stored once.
+LayerCache MakeLayerCache(const CacheMethod& method, const MethodContext& context,
+                          size_t layer_index, const ArmOptions& options);
+bool HasLatents(const MethodContext& context);
 
 // What both sides of an arm with windows read exactly, by the context's options; nothing for an arm
 // without.

@@ -5,7 +5,9 @@
 #include "export/simulate/fitted_moments.h"
 
 #include <filesystem>
+#include <utility>
 
+#include "calib/fit.h"
 #include "calib/moments_file.h"
 #include "export/artifact/artifact_format.h"
 
@@ -19,8 +21,11 @@ bool HasFit(const MethodContext& context) {
 }
 
 LayerMoments ArtifactMoments(const MethodContext& context, size_t layer_index) {
-  return MomentsReader(context.artifact().directory() / kMomentsFile)
-      .Read(context.layers()[layer_index].layer_id);
+  const LayerSpec& layer = context.layers()[layer_index];
+  LayerMoments moments =
+      MomentsReader(context.artifact().directory() / kMomentsFile).Read(layer.layer_id);
+  if (!layer.attention.latent) return moments;
+  return JointMoments(std::move(moments), ArtifactValueTarget(context.artifact()));
 }
 
 Composition ArtifactComposition(const Artifact& artifact) {

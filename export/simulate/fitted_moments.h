@@ -14,6 +14,8 @@ namespace oscar {
 // Whether the artifact has moments and says how they were used; an imported file may not.
 bool HasFit(const MethodContext& context);
 
+// Of latent attention, whose keys and values are one row, with what both sides are fitted to as the
+// covariances of each (calib/fit.h, JointMoments).
 LayerMoments ArtifactMoments(const MethodContext& context, size_t layer_index);
 Composition ArtifactComposition(const Artifact& artifact);
 ValueTarget ArtifactValueTarget(const Artifact& artifact);

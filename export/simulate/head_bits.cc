@@ -89,7 +89,8 @@ HeadBits ChooseHeadBits(const MethodContext& context, size_t layer_index, double
   const auto add = [&](int64_t dim, auto damage) {
     for (int64_t head = 0; head < spec.num_kv_heads; ++head) {
       BitPart part{.elements = static_cast<double>(dim), .points = {}};
-      for (size_t i = 0; i < kBits.size(); ++i) part.points.push_back({kBits[i], damage(i, head)});
+      for (size_t i = 0; i < kBits.size(); ++i)
+        part.points.push_back({static_cast<double>(kBits[i]), damage(i, head)});
       parts.push_back(std::move(part));
     }
   };
@@ -102,11 +103,14 @@ HeadBits ChooseHeadBits(const MethodContext& context, size_t layer_index, double
     return ValueDamage(std::sqrt(at(sums.value_error[i], head) / at(sums.energy, head)), key_kl,
                        key_error);
   });
-  const std::vector<int> bits = AllocateBits(
-      parts,
-      mean_bits * static_cast<double>(spec.num_kv_heads * (spec.head_dim + spec.v_head_dim)));
-  const auto middle = bits.begin() + spec.num_kv_heads;
-  return {{bits.begin(), middle}, {middle, bits.end()}};
+  HeadBits bits;
+  for (const double of_part : AllocateBits(
+           parts, mean_bits *
+                      static_cast<double>(spec.num_kv_heads * (spec.head_dim + spec.v_head_dim)))) {
+    std::vector<int>& side = std::ssize(bits.k) < spec.num_kv_heads ? bits.k : bits.v;
+    side.push_back(static_cast<int>(of_part));
+  }
+  return bits;
 }
 
 }  // namespace oscar

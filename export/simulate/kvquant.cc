@@ -7,6 +7,7 @@
 // alike.
 #include <array>
 
+#include "export/simulate/affine_cost.h"
 #include "export/simulate/kvquant_fit.h"
 #include "export/simulate/methods.h"
 #include "linalg/quantile.h"
@@ -80,20 +81,13 @@ CacheCost TokenBits(const KvQuantRow& variant, bool keys, int64_t channels) {
 CacheCost Cost(const KvQuantRow& variant, const MethodContext& context, int64_t tokens) {
   const auto exact = static_cast<double>(std::min(tokens, OptionsOf(variant, 0).first_tokens));
   const double quantized = static_cast<double>(tokens) - exact;
-  CacheCost sum;
-  double elements = 0;
-  for (const LayerSpec& layer : context.layers()) {
-    const AttentionSpec& spec = layer.attention;
-    for (const bool keys : {true, false}) {
-      const int64_t channels = spec.num_kv_heads * (keys ? spec.head_dim : spec.v_head_dim);
-      const CacheCost bits = TokenBits(variant, keys, channels);
-      const double kept = exact * 16 * static_cast<double>(channels);
-      sum.paper += quantized * bits.paper + kept;
-      sum.actual += quantized * bits.actual + kept;
-      elements += static_cast<double>(tokens * channels);
-    }
-  }
-  return {sum.paper / elements, sum.actual / elements};
+  return MeanOverCache(context.layers(), tokens, [&](size_t layer_index, bool keys) {
+    const AttentionSpec& spec = context.layers()[layer_index].attention;
+    const int64_t channels = spec.num_kv_heads * (keys ? spec.head_dim : spec.v_head_dim);
+    const CacheCost bits = TokenBits(variant, keys, channels);
+    const double kept = exact * 16 * static_cast<double>(channels);
+    return CacheCost{quantized * bits.paper + kept, quantized * bits.actual + kept};
+  });
 }
 
 }  // namespace

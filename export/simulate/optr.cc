@@ -125,6 +125,7 @@ std::vector<CacheMethod> OptrMethods() {
          .takes_bf16 = true,
          .as_published = {.clip = true, .windows = true},
          .needs_rows = true,
+         .why_no_latents = "it learns one matrix for keys and another for values",
          .make =
              [base = variant.base](const MethodContext& context, size_t layer_index,
                                    const ArmOptions& options) {

@@ -8,6 +8,7 @@
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
+#include "export/simulate/stored_rotations.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -19,15 +20,6 @@ LayerCache Stored(const MethodContext& context, const StoredSide& k, const Store
   return RotatedCache(context, options,
                       {RotationTensor(k), 2, options.clip ? k.clip_ratio : 0, group},
                       {RotationTensor(v), 2, options.clip ? v.clip_ratio : 0, group});
-}
-
-bool HasPerHead(const MethodContext& context) {
-  return context.Stored(0).k.num_rotations == context.layers()[0].attention.num_kv_heads;
-}
-
-bool HasShared(const MethodContext& context) {
-  const StoredLayer& layer = context.Stored(0);
-  return SharedSide(layer.k, layer.k_shared).num_rotations == 1;
 }
 
 }  // namespace
@@ -50,7 +42,7 @@ CacheMethod OscarSharedMethod() {
                 return Stored(context, k, v, options);
               },
           .cost = AffineCost({}),
-          .available = HasShared};
+          .available = HasStoredRotations(RotationGrouping::kShared)};
 }
 
 CacheMethod OscarPerHeadMethod() {
@@ -72,7 +64,7 @@ CacheMethod OscarPerHeadMethod() {
                 return Stored(context, layer.k, layer.v, options);
               },
           .cost = AffineCost({}),
-          .available = HasPerHead};
+          .available = HasPerHeadRotations};
 }
 
 }  // namespace oscar

@@ -9,6 +9,7 @@
 #include <array>
 #include <numeric>
 
+#include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rope_rows.h"
@@ -64,19 +65,15 @@ constexpr std::array kRotateKvTable = {
 
 // A 16-bit scale and zero per group; the sources simulate, so bytes are counted the same way.
 CacheCost Cost(const RotateKvOptions& options, const MethodContext& context, int64_t tokens) {
-  double bits = 0, elements = 0;
-  for (const LayerSpec& layer : context.layers()) {
-    const AttentionSpec& spec = layer.attention;
-    for (const int64_t dim : {spec.head_dim, spec.v_head_dim}) {
-      const int64_t channels = spec.num_kv_heads * dim;
-      const auto group = static_cast<double>(std::gcd(channels, options.quant_group_size));
-      const auto exact = static_cast<double>(std::min(tokens, options.sink));
-      const auto all = static_cast<double>(tokens), row = static_cast<double>(channels);
-      bits += row * ((all - exact) * (options.bits + 32 / group) + 16 * exact);
-      elements += row * all;
-    }
-  }
-  return {bits / elements, bits / elements};
+  return MeanOverCache(context.layers(), tokens, [&](size_t layer_index, bool keys) {
+    const AttentionSpec& spec = context.layers()[layer_index].attention;
+    const int64_t channels = spec.num_kv_heads * (keys ? spec.head_dim : spec.v_head_dim);
+    const auto group = static_cast<double>(std::gcd(channels, options.quant_group_size));
+    const auto exact = static_cast<double>(std::min(tokens, options.sink));
+    const auto all = static_cast<double>(tokens), row = static_cast<double>(channels);
+    const double bits = row * ((all - exact) * (options.bits + 32 / group) + 16 * exact);
+    return CacheCost{bits, bits};
+  });
 }
 
 }  // namespace

@@ -18,6 +18,15 @@ LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options,
                         RotatedQuantizer v) {
   const ExactTokens exact = ArmWindows(context, options);
   LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
+  cache.store_once = [k, bf16 = options.bf16](const at::Tensor& rows) {
+    if (!bf16) {
+      const at::Tensor stored = RoundTrip(k, rows);
+      return CachedRows{.quantized = {stored, stored}};
+    }
+    const Bf16Rows keys = Bf16KeysThroughCache(k, rows), values = Bf16ValuesThroughCache(k, rows);
+    return CachedRows{.quantized = {keys.quantized, values.quantized},
+                      .exact = {keys.exact, values.exact}};
+  };
   if (options.bf16) {
     cache.queries = [k](const at::Tensor& queries) { return Bf16Queries(k, queries); };
     cache.store = [k = std::move(k), v = std::move(v)](const CacheSides& rows) {

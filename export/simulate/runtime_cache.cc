@@ -15,9 +15,11 @@
 
 #include "export/artifact/artifact_format.h"
 #include "export/evaluate/bits_per_element.h"
+#include "export/simulate/affine_cost.h"
 #include "export/simulate/bf16_arithmetic.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/runtime_choice.h"
+#include "export/simulate/stored_rotations.h"
 #include "linalg/error.h"
 #include "linalg/llama_q2_codec.h"
 
@@ -198,22 +200,16 @@ CacheCost SideCost(const RuntimeSpec& runtime, const MethodContext& context, int
 }
 
 CacheCost Cost(const RuntimeSpec& runtime, const MethodContext& context, int64_t tokens) {
-  CacheCost sum;
-  double elements = 0;
   const std::vector<LayerSpec>& layers = context.layers();
-  for (size_t i = 0; i < layers.size(); ++i) {
+  return MeanOverCache(layers, 1, [&](size_t i, bool keys) {
     const AttentionSpec& spec = layers[i].attention;
-    for (const int64_t dim : {spec.head_dim, spec.v_head_dim}) {
-      const CacheCost side = IsNative(runtime, i, layers.size())
-                                 ? CacheCost{kKeptBits, kKeptBits}
-                                 : SideCost(runtime, context, dim, tokens);
-      const auto row = static_cast<double>(spec.num_kv_heads * dim);
-      sum.paper += row * side.paper;
-      sum.actual += row * side.actual;
-      elements += row;
-    }
-  }
-  return {sum.paper / elements, sum.actual / elements};
+    const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
+    const CacheCost side = IsNative(runtime, i, layers.size())
+                               ? CacheCost{kKeptBits, kKeptBits}
+                               : SideCost(runtime, context, dim, tokens);
+    const auto row = static_cast<double>(spec.num_kv_heads * dim);
+    return CacheCost{row * side.paper, row * side.actual};
+  });
 }
 
 bool IsAvailable(const RuntimeSpec& runtime, const MethodContext& context) {
@@ -221,10 +217,8 @@ bool IsAvailable(const RuntimeSpec& runtime, const MethodContext& context) {
     if (!CodecTakes(runtime, layer.attention)) return false;
   }
   if (runtime.chosen) return CarriesChoice(runtime, context);
-  const StoredLayer& layer = context.Stored(0);
-  const int64_t heads = context.layers()[0].attention.num_kv_heads;
-  return runtime.per_head ? layer.k.num_rotations == heads
-                          : SharedSide(layer.k, layer.k_shared).num_rotations == 1;
+  return runtime.per_head ? HasPerHeadRotations(context)
+                          : HasStoredRotations(RotationGrouping::kShared)(context);
 }
 
 }  // namespace
@@ -235,6 +229,7 @@ CacheMethod RuntimeMethod(const RuntimeSpec& runtime) {
       .description = runtime.description,
       .takes_clip = false,
       .takes_windows = false,
+      .why_no_latents = "the files it loads hold keys and values apart",
       .make = [&runtime](const MethodContext& context, size_t layer_index,
                          const ArmOptions&) { return MakeCache(runtime, context, layer_index); },
       .cost = [&runtime](const MethodContext& context, const ArmOptions&,

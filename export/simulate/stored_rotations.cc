@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "export/simulate/rotation_caches.h"
 #include "linalg/error.h"
 
@@ -19,6 +22,13 @@ struct Sides {
 Sides SidesOf(const StoredLayer& layer, RotationGrouping grouping) {
   if (grouping == RotationGrouping::kOwn) return {layer.k, layer.v};
   return {SharedSide(layer.k, layer.k_shared), SharedSide(layer.v, layer.v_shared)};
+}
+
+bool EverySide(const MethodContext& context,
+               const std::function<bool(const LayerSpec& layer, char side)>& holds) {
+  return std::ranges::all_of(context.layers(), [&](const LayerSpec& layer) {
+    return holds(layer, 'k') && holds(layer, 'v');
+  });
 }
 
 bool Complete(const Sides& sides) { return sides.k.num_rotations > 0 && sides.v.num_rotations > 0; }
@@ -47,8 +57,20 @@ std::pair<RotatedQuantizer, RotatedQuantizer> StoredRotations(const MethodContex
 
 std::function<bool(const MethodContext&)> HasStoredRotations(RotationGrouping grouping) {
   return [grouping](const MethodContext& context) {
-    return Complete(SidesOf(context.Stored(0), grouping));
+    return EverySide(context, [&](const LayerSpec& layer, char side) {
+      const Artifact& artifact = context.artifact();
+      const int64_t own = artifact.NumRotations(layer.layer_id, side, false);
+      if (grouping == RotationGrouping::kOwn) return own > 0;
+      return own == 1 || artifact.NumRotations(layer.layer_id, side, true) == 1;
+    });
   };
+}
+
+bool HasPerHeadRotations(const MethodContext& context) {
+  return EverySide(context, [&](const LayerSpec& layer, char side) {
+    return context.artifact().NumRotations(layer.layer_id, side, false) ==
+           layer.attention.num_kv_heads;
+  });
 }
 
 }  // namespace oscar

@@ -22,7 +22,9 @@ std::pair<RotatedQuantizer, RotatedQuantizer> StoredRotations(const MethodContex
                                                               size_t layer_index,
                                                               RotationGrouping grouping, bool clip);
 
-// CacheMethod::available of methods that use them.
+// CacheMethod::available of methods that use them: every layer has what they need. Trap: layers of
+// one model may differ in their KV heads, and an artifact of shared rotations has none per head.
 std::function<bool(const MethodContext&)> HasStoredRotations(RotationGrouping grouping);
+bool HasPerHeadRotations(const MethodContext& context);
 
 }  // namespace oscar

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "export/evaluate/bits_per_element.h"
+#include "export/simulate/affine_cost.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/check.h"
 #include "linalg/hadamard.h"
@@ -65,21 +66,13 @@ CacheMethod BlockMethod(
 CacheCost MeanCost(const std::vector<LayerSpec>& layers, int64_t tokens, const RowBitsOf& k,
                    const RowBitsOf& v) {
   OSCAR_CHECK_LE(1, tokens);
-  CacheCost sum;
-  double elements = 0;
-  for (const LayerSpec& layer : layers) {
-    const AttentionSpec& spec = layer.attention;
+  return MeanOverCache(layers, tokens, [&](size_t layer_index, bool keys) {
+    const AttentionSpec& spec = layers[layer_index].attention;
     const auto heads = static_cast<double>(spec.num_kv_heads);
-    const auto add = [&](const RowBitsOf& side, int64_t dim) {
-      const RowBits bits = side(dim, spec.num_kv_heads);
-      sum.paper += heads * bits.paper;
-      sum.actual += heads * bits.actual;
-      elements += heads * static_cast<double>(dim * tokens);
-    };
-    add(k, spec.head_dim);
-    add(v, spec.v_head_dim);
-  }
-  return {sum.paper / elements, sum.actual / elements};
+    const RowBits bits =
+        keys ? k(spec.head_dim, spec.num_kv_heads) : v(spec.v_head_dim, spec.num_kv_heads);
+    return CacheCost{heads * bits.paper, heads * bits.actual};
+  });
 }
 
 double PaperRowBits(int64_t tokens, int64_t sink, int64_t dim, double bits_per_element) {

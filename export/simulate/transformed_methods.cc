@@ -123,6 +123,10 @@ CacheMethod MakeMethod(const TransformedMethod& method) {
       .takes_bf16 = true,
       .as_published = {.clip = true, .windows = true},
       .needs_rows = method.head_bits > 0,
+      .why_no_latents = method.head_bits > 0 ? "it shares bits out between KV heads and sides"
+                        : method.value_epsilon
+                            ? "it transforms values against o_proj, apart from keys"
+                            : "",
       .make =
           [method](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
             return MakeCache(method, context, layer_index, options);

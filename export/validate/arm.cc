@@ -134,10 +134,12 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
     const auto same = [&](const Arm& other) { return other.name == arm.name; };
     if (std::ranges::none_of(arms, same)) arms.push_back(arm);
   };
+  const bool latents = HasLatents(context);
   const auto add_list = [&](const std::vector<Arm>& list) {
     for (const Arm& arm : list) {
       const CacheMethod& method = *arm.method;
-      if ((!method.needs_rows || has_rows) && (!method.available || method.available(context)))
+      if ((!method.needs_rows || has_rows) && (!latents || method.why_no_latents.empty()) &&
+          (!method.available || method.available(context)))
         add(arm);
     }
   };
@@ -148,6 +150,12 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
       continue;
     }
     const Arm arm = ParseArm(name);
+    if (latents && !arm.method->why_no_latents.empty()) {
+      throw UsageError(fmt::format(
+          "arm '{}': the model has latent attention, whose one row is key and value, and {} has no "
+          "form for it: {}",
+          name, arm.method->name, arm.method->why_no_latents));
+    }
     if (arm.method->needs_rows && !has_rows) {
       throw UsageError(
           fmt::format("arm '{}': {} is fitted to rows of calibration text, which there are none of "

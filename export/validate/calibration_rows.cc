@@ -31,7 +31,12 @@ AttentionView CalibrationRowsObserver::Behind(const AttentionView& view) const {
           .k = view.k,
           .v = view.v,
           .attn_out = view.attn_out,
-          .stream = view.stream};
+          .stream = view.stream,
+          .sinks = view.sinks,
+          .c_kv = view.c_kv,
+          .k_pe = view.k_pe,
+          .q_pe = view.q_pe,
+          .kv_b = view.kv_b};
 }
 
 bool CalibrationRowsObserver::Attend(const AttentionView& view) {

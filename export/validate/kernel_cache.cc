@@ -132,7 +132,7 @@ CacheView KernelCache::View(size_t first, size_t count) const {
   return view;
 }
 
-KernelCache::Decoded KernelCache::Decode(const at::Tensor& q) const {
+KernelCache::Decoded KernelCache::Decode(const at::Tensor& q, const at::Tensor& sinks) const {
   const auto num_states = static_cast<int64_t>(lengths_.size());
   OSCAR_CHECK_EQ(q.size(0), num_states);
   const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(q.device().index()).stream();
@@ -151,8 +151,13 @@ KernelCache::Decoded KernelCache::Decode(const at::Tensor& q) const {
   DecodeArguments arguments;
   arguments.cache = View(0, lengths_.size());
   arguments.rule.scale = static_cast<float>(spec_.scale);
+  arguments.rule.softcap = static_cast<float>(spec_.softcap);
   arguments.rule.window = static_cast<int>(spec_.window.value_or(0));
   arguments.q = Bf16(decoded.q);
+  if (sinks.defined()) {
+    OSCAR_CHECK(sinks.is_contiguous() && sinks.numel() == spec_.num_q_heads);
+    arguments.attention_sinks = sinks.const_data_ptr<float>();
+  }
   decoded.out = at::full({num_states, spec_.num_q_heads, spec_.v_head_dim},
                          std::numeric_limits<double>::quiet_NaN(), q.options().dtype(at::kFloat));
   arguments.out_f32 = decoded.out.data_ptr<float>();

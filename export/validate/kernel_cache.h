@@ -42,8 +42,9 @@ class KernelCache {
     at::Tensor out;  // [lengths, num_q_heads, v_head_dim] float32, rotated
     double us = 0;   // of the launch
   };
-  // q [lengths, num_q_heads, head_dim] bf16: the query of each state's last token.
-  Decoded Decode(const at::Tensor& q) const;
+  // q [lengths, num_q_heads, head_dim] bf16: the query of each state's last token; `sinks`
+  // [num_q_heads] float32 on the device, where the layer has them.
+  Decoded Decode(const at::Tensor& q, const at::Tensor& sinks = {}) const;
 
   const at::Tensor& rotated_k() const { return rotated_k_; }  // [T, num_kv_heads, head_dim] bf16
   const at::Tensor& rotated_v() const { return rotated_v_; }

@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "capture/model/attention.h"  // NeedsExplicitAttention
+#include "capture/model/attention.h"  // SoftCap
+#include "capture/model/use_limits.h"
 #include "export/cuda/device/cuda_check.h"
 #include "export/simulate/rotated_quantizer.h"
 #include "export/simulate/rotation_caches.h"
@@ -39,15 +40,6 @@ at::Tensor HeadsFirst64(const at::Tensor& rows) {  // [T, heads, dim] -> [heads,
   return rows.permute({1, 0, 2}).to(at::kDouble);
 }
 
-// q [heads, ratio, d], k [heads, T, d], v [heads, T, dv] float64 -> [heads, ratio, dv]
-at::Tensor ExactAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
-                          const at::Tensor& v) {
-  const int64_t tokens = k.size(1);
-  const int64_t first = std::max<int64_t>(0, tokens - spec.window.value_or(tokens));
-  const at::Tensor scores = at::matmul(q, k.slice(1, first).transpose(1, 2)).mul(spec.scale);
-  return at::matmul(scores.softmax(-1), v.slice(1, first));
-}
-
 // [T, heads, dim] on any device to [heads][T * dim] on the host.
 std::vector<std::vector<float>> HostHeads(const at::Tensor& rows) {
   const at::Tensor host = rows.to(at::kFloat).permute({1, 0, 2}).contiguous().cpu();
@@ -64,7 +56,26 @@ at::Tensor KernelRotation(const StoredSide& side, at::Device device) {
   return RotationTensor(side).to(device, at::kBFloat16).contiguous();
 }
 
+// The layer's sinks as the kernel takes them; undefined where it has none.
+at::Tensor SinksOf(const AttentionView& view) {
+  if (view.sinks.defined()) return view.sinks.to(at::kFloat).contiguous();
+  return SinkLogits(view.layer.attention, view.q.device());
+}
+
 }  // namespace
+
+at::Tensor ExactAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
+                          const at::Tensor& v, const at::Tensor& sinks) {
+  const int64_t tokens = k.size(1);
+  const int64_t first = std::max<int64_t>(0, tokens - spec.window.value_or(tokens));
+  at::Tensor logits = at::matmul(q, k.slice(1, first).transpose(1, 2)).mul_(spec.scale);
+  SoftCap(spec.softcap, logits);
+  if (sinks.defined()) {
+    const at::Tensor column = sinks.to(at::kDouble).view({q.size(0), q.size(1), 1});
+    logits = at::cat({logits, column}, -1);
+  }
+  return at::matmul(logits.softmax(-1).narrow(-1, 0, tokens - first), v.slice(1, first));
+}
 
 double KernelValidation::Squares::relative() const {
   return energy > 0 ? std::sqrt(error / energy) : 0;
@@ -83,11 +94,8 @@ KernelValidation::KernelValidation(const Artifact& artifact, at::Device device,
 
 void KernelValidation::OnLayerBegin(const LayerSpec& layer) {
   const AttentionSpec& spec = layer.attention;
-  if (NeedsExplicitAttention(spec)) {
-    throw UsageError(fmt::format(
-        "--kernels: layer {} has {}, which the kernels do not compute: leave --kernels out",
-        layer.layer_id, spec.softcap != 0 ? "a soft cap on its logits" : "attention sinks"));
-  }
+  if (const std::string why = WhyNotInKernels(layer); !why.empty())
+    throw UsageError("--kernels: " + why + "; without --kernels its cache is simulated");
   const StoredLayer stored = artifact_.ReadLayer(layer.layer_id);
   per_head_ =
       stored.k.num_rotations == spec.num_kv_heads && stored.v.num_rotations == spec.num_kv_heads;
@@ -118,10 +126,11 @@ void KernelValidation::OnAttention(const AttentionView& view) {
   const KernelCache cache(view.layer.attention, format_, options_.windows, rotations_, k, v,
                           lengths);
   const at::Tensor rows = at::tensor(lengths, at::kLong).sub_(1).to(view.q.device());
+  const at::Tensor sinks = SinksOf(view);
   const KernelCache::Decoded decoded =
-      cache.Decode(view.q.index_select(0, rows).to(at::kBFloat16).contiguous());
+      cache.Decode(view.q.index_select(0, rows).to(at::kBFloat16).contiguous(), sinks);
   CompareCodes(cache, QuantizedTokens(lengths.back(), options_.windows));
-  CompareOutputs(view, cache, lengths, decoded);
+  CompareOutputs(view, sinks, cache, lengths, decoded);
   Layer& layer = layers_.back();
   const bool first = view.sequence == 0;
   layer.write_us = first ? cache.write_us() : std::min(layer.write_us, cache.write_us());
@@ -155,8 +164,8 @@ void KernelValidation::CompareCodes(const KernelCache& cache, int64_t tokens) {
   compare(CacheOrder::kValues, format_.v, rotations_.v_clip, cache.rotated_v());
 }
 
-void KernelValidation::CompareOutputs(const AttentionView& view, const KernelCache& cache,
-                                      const std::vector<int64_t>& lengths,
+void KernelValidation::CompareOutputs(const AttentionView& view, const at::Tensor& sinks,
+                                      const KernelCache& cache, const std::vector<int64_t>& lengths,
                                       const KernelCache::Decoded& decoded) {
   const AttentionSpec& spec = view.layer.attention;
   const int64_t heads = spec.num_kv_heads, ratio = spec.gqa_ratio();
@@ -195,10 +204,10 @@ void KernelValidation::CompareOutputs(const AttentionView& view, const KernelCac
     };
     const at::Tensor reference =
         ExactAttention(spec, grouped(decoded.q[i], spec.head_dim), as_stored(k_rotated, k_pages),
-                       as_stored(v_rotated, v_pages));
+                       as_stored(v_rotated, v_pages), sinks);
     const at::Tensor exact =
         ExactAttention(spec, grouped(view.q[length - 1], spec.head_dim),
-                       k_exact.slice(1, 0, length), v_exact.slice(1, 0, length));
+                       k_exact.slice(1, 0, length), v_exact.slice(1, 0, length), sinks);
     const at::Tensor out = grouped(decoded.out[i], spec.v_head_dim);
     const auto add = [&](int row, const at::Tensor& found, const at::Tensor& expected) {
       sums[row].add_(found.sub(expected).square().sum({1, 2}));

@@ -26,6 +26,13 @@ struct KernelValidationOptions {
   int64_t num_sequences = 0;  // the first ones of the run are looked at
 };
 
+// Attention of one query per head over the tokens of a cache, its window, soft cap and sinks
+// included, in float64: what the kernel is held against. q [num_kv_heads, gqa_ratio, head_dim], k
+// [num_kv_heads, T, head_dim], v [num_kv_heads, T, v_head_dim], sinks [num_q_heads] or undefined
+// -> [num_kv_heads, gqa_ratio, v_head_dim]
+at::Tensor ExactAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
+                          const at::Tensor& v, const at::Tensor& sinks);
+
 class KernelValidation : public LayerObserver {
  public:
   // `artifact` is kept. ResourceError unless `device` is a GPU.
@@ -57,7 +64,7 @@ class KernelValidation : public LayerObserver {
   };
 
   void CompareCodes(const KernelCache& cache, int64_t tokens);
-  void CompareOutputs(const AttentionView& view, const KernelCache& cache,
+  void CompareOutputs(const AttentionView& view, const at::Tensor& sinks, const KernelCache& cache,
                       const std::vector<int64_t>& lengths, const KernelCache::Decoded& decoded);
 
   const Artifact& artifact_;

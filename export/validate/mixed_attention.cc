@@ -117,9 +117,8 @@ void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at
       continue;
     }
     result.slice(2, begin, end)
-        .copy_(at::scaled_dot_product_attention(
-            queries.slice(2, begin, end), HeadsFirst(chunk.Keys(), spec),
-            HeadsFirst(chunk.Values(), spec), chunk.Mask(), 0.0, /*is_causal=*/false, spec.scale));
+        .copy_(FusedAttention(queries.slice(2, begin, end), HeadsFirst(chunk.Keys(), spec),
+                              HeadsFirst(chunk.Values(), spec), chunk.Mask(), spec.scale));
   }
 }
 

@@ -17,7 +17,9 @@ StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype, size_
   int64_t row_values = 0;  // of a key and a value, all heads
   for (const LayerSpec& layer : spec.layers) {
     const AttentionSpec& a = layer.attention;
-    row_values = std::max(row_values, a.num_kv_heads * (a.head_dim + a.v_head_dim));
+    // Of latent attention the row that is both, twice, and the part with position.
+    row_values = std::max(row_values, a.latent ? 2 * a.latent->rank + a.latent->rope_dim
+                                               : a.num_kv_heads * (a.head_dim + a.v_head_dim));
   }
   const auto element = static_cast<int64_t>(c10::elementSize(dtype));
   const auto streams = static_cast<double>(num_streams);

@@ -242,12 +242,13 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   std::vector<std::vector<int32_t>> sequences;  // calibration text first
   LoopOptions loop_options;
   loop_options.need_final_hidden = !options.local_only;
+  loop_options.in_latent_space = true;
   loop_options.token_ids = &sequences;
   if (options.round_to_bf16) loop_options.cache_dtype = at::kBFloat16;
   const LayerLoop loop(checkpoint, spec, device, dtype, loop_options);
   ValidationOptions with_weights = options;
   with_weights.methods = MethodOptions(options, checkpoint, spec);
-  Validation validation(artifact, spec.layers, text_lengths, !options.local_only,
+  Validation validation(artifact, loop.seen_layers(), text_lengths, !options.local_only,
                         !data.calibration.empty(), with_weights, hooks);
   if (NeedsRows(validation.arms())) sequences = data.calibration;
   const std::vector<int64_t> calibration_lengths = LengthsOf(sequences);

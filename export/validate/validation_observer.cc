@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "capture/model/latent_attention.h"
 #include "export/evaluate/position_buckets.h"
 #include "export/validate/mixed_attention.h"
 #include "linalg/check.h"
@@ -60,6 +61,13 @@ class ArmClock {
   std::chrono::steady_clock::time_point started_;
 };
 
+// Rows of latent attention with their part that has position, which no cache quantizes; as they are
+// where there is none.
+at::Tensor Whole(const at::Tensor& rows, const at::Tensor& position) {
+  if (!rows.defined() || !position.defined()) return rows;
+  return WithPosition(rows, position.to(rows.scalar_type()));
+}
+
 ExactSides ExactOf(const LayerCache& cache) { return {cache.k_exact, cache.v_exact}; }
 
 }  // namespace
@@ -95,11 +103,11 @@ void ValidationObserver::OnLayerBegin(const LayerSpec& layer) {
 const std::vector<LayerCache>& ValidationObserver::Caches() {
   if (!caches_.empty()) return caches_;
   caches_.resize(arms_.size());
-  caches_[0] = arms_[0].method->make(context_, layer_index_, arms_[0].options);
+  caches_[0] = MakeLayerCache(*arms_[0].method, context_, layer_index_, arms_[0].options);
   for (const std::vector<size_t>& group : groups_) {
     const Arm& first = arms_[group[0]];
     const ArmClock clock(seconds_[group[0]], at::kCPU);
-    const LayerCache made = first.method->make(context_, layer_index_, first.options);
+    const LayerCache made = MakeLayerCache(*first.method, context_, layer_index_, first.options);
     for (const size_t arm : group) {
       caches_[arm] = made;
       if (!first.method->takes_windows) continue;
@@ -122,12 +130,18 @@ bool ValidationObserver::Attend(const AttentionView& view) {
   };
   const at::Tensor q = cache.queries ? compute(cache.queries(view.q)) : view.q;
   const at::Tensor k = exact(rows.exact.k, view.k), v = exact(rows.exact.v, view.v);
+  const at::Tensor k_pe = view.q_pe.defined() ? view.k_pe : at::Tensor();
   at::Tensor out = view.attn_out;
-  MixedAttention(view.layer.attention, ExactOf(cache), q,
-                 {k, v, compute(rows.quantized.k), compute(rows.quantized.v)}, out);
+  MixedAttention(
+      view.layer.attention, ExactOf(cache), Whole(q, view.q_pe),
+      {Whole(k, k_pe), v, Whole(compute(rows.quantized.k), k_pe), compute(rows.quantized.v)}, out);
   if (const auto measured = positions_.find(view.sequence); measured != positions_.end()) {
-    pending_[view.sequence].push_back(
-        {RowsOf(q, measured->second), k, v, rows.quantized.k, rows.quantized.v});
+    pending_[view.sequence].push_back({.q = RowsOf(Whole(q, view.q_pe), measured->second),
+                                       .k = k,
+                                       .v = v,
+                                       .k_stored = rows.quantized.k,
+                                       .v_stored = rows.quantized.v,
+                                       .k_pe = k_pe});
   }
   return true;
 }
@@ -135,8 +149,15 @@ bool ValidationObserver::Attend(const AttentionView& view) {
 void ValidationObserver::OnAttention(const AttentionView& view) {
   const auto measured = positions_.find(view.sequence);
   if (measured == positions_.end()) return;
-  if (view.stream == 0)
-    pending_[view.sequence] = {{RowsOf(view.q, measured->second), view.k, view.v, {}, {}}};
+  if (view.stream == 0) {
+    Streams own = {.q = RowsOf(view.q, measured->second), .k = view.k, .v = view.v};
+    if (view.q_pe.defined()) {
+      own.q_pe = RowsOf(view.q_pe, measured->second);
+      own.k_pe = view.k_pe;
+      own.w_uv = ValueExpansion(*view.layer.attention.latent, view.kv_b);
+    }
+    pending_[view.sequence] = {std::move(own)};
+  }
   if (view.stream + 1 == num_streams()) {
     Measure(view.layer, view.sequence);
     pending_.erase(view.sequence);
@@ -155,9 +176,10 @@ ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vec
   const LayerCache& cache = caches[found == arms.end() ? arms[0] : *found];
   const CachedRows stored = cache.store(rows);
   Comparison result;
-  result.stored =
-      comparison.Prepare({stored.quantized.k, stored.quantized.v, stored.exact.k, stored.exact.v});
-  if (cache.queries) result.queries = cache.queries(reference.q);
+  const auto whole = [&](const at::Tensor& k) { return Whole(k, reference.k_pe); };
+  result.stored = comparison.Prepare(
+      {whole(stored.quantized.k), stored.quantized.v, whole(stored.exact.k), stored.exact.v});
+  if (cache.queries) result.queries = Whole(cache.queries(reference.q), reference.q_pe);
   for (const size_t arm : arms) {
     result.results.emplace_back(&local_[arm], result.exact.size());
     result.exact.push_back(ExactOf(caches[arm]));
@@ -169,7 +191,8 @@ ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vec
 ValidationObserver::Comparison ValidationObserver::CompareEndToEnd(
     size_t arm, const Streams& own, const CacheSides& rows, const RowComparison& comparison) {
   end_to_end_[arm].AddCache(rows.k, own.k_stored, rows.v, own.v_stored);
-  return {.stored = comparison.Prepare({own.k_stored, own.v_stored, own.k, own.v}),
+  return {.stored = comparison.Prepare(
+              {Whole(own.k_stored, own.k_pe), own.v_stored, Whole(own.k, own.k_pe), own.v}),
           .queries = own.q,
           .exact = {ExactOf(Caches()[arm])},
           .results = {{&end_to_end_[arm], 0}}};
@@ -182,11 +205,14 @@ void ValidationObserver::Measure(const LayerSpec& layer, int64_t sequence) {
   const Streams& reference = streams[0];
   const at::ScalarType dtype = options_.measure_dtype;
   const CacheSides rows{reference.k.to(dtype), reference.v.to(dtype)};
-  RowComparison comparison(spec, rows.k, rows.v, dtype);
+  const at::Tensor whole_k = Whole(rows.k, reference.k_pe);
+  const at::Tensor whole_q = Whole(reference.q, reference.q_pe);
+  RowComparison comparison(spec, whole_k, rows.v, dtype);
+  if (reference.w_uv.defined()) comparison.SetOutputMap(reference.w_uv);
 
   std::vector<std::function<Comparison()>> caches;
   caches.emplace_back([&] {
-    Comparison exact{.stored = comparison.Prepare({rows.k, rows.v, {}, {}}),
+    Comparison exact{.stored = comparison.Prepare({whole_k, rows.v, {}, {}}),
                      .queries = {},
                      .exact = {{}},
                      .results = {{&local_[0], 0}}};
@@ -219,7 +245,7 @@ void ValidationObserver::Measure(const LayerSpec& layer, int64_t sequence) {
     for (int64_t begin = 0; begin < num_rows; begin += step) {
       const int64_t end = std::min(num_rows, begin + step);
       const at::Tensor weight = headline.slice(0, begin, end);
-      comparison.SetRows({all_rows.slice(0, begin, end), reference.q.slice(0, begin, end)});
+      comparison.SetRows({all_rows.slice(0, begin, end), whole_q.slice(0, begin, end)});
       for (const Comparison& cache : batch) {
         const at::Tensor queries =
             cache.queries.defined() ? cache.queries.slice(0, begin, end) : cache.queries;

@@ -49,8 +49,11 @@ class ValidationObserver : public LayerObserver {
  private:
   // What one stream's attention read of a sequence that is measured.
   struct Streams {
-    at::Tensor q;                         // [measured rows, num_q_heads, dim]
-    at::Tensor k, v, k_stored, v_stored;  // [tokens, num_kv_heads, dim]
+    // [measured rows, num_q_heads, dim]; of latent attention with q_pe, but for the reference's.
+    at::Tensor q;
+    at::Tensor k, v;                             // [tokens, num_kv_heads, dim]
+    at::Tensor k_stored = {}, v_stored = {};     // the same
+    at::Tensor q_pe = {}, k_pe = {}, w_uv = {};  // of latent attention: the reference's; all k_pe
   };
   // A cache beside the reference, and who gets which of its results.
   struct Comparison {

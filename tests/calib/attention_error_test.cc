@@ -142,5 +142,56 @@ TEST(AttentionError, EqualsTheOracle) {
   }
 }
 
+// Latents are quantized once, and read through the expanded heads that are computed here: keys W_UK
+// c beside the exact part with position, values W_UV c.
+TEST(AttentionError, LatentsEqualTheExpandedHeads) {
+  const GoldenLatents layer = RandomLatents(3, 16, {60, 60}, 5);
+  const ObservedLayer observed = Observe(layer, {HeldOutKind::kDocuments, {60, 0}, 60}, 60);
+  const SideResult identity = IdentitySide(16), hadamard = HadamardSide(16);
+  CalibrationOptions options;
+  options.sink_tokens = 3;
+  options.recent_tokens = 8;
+  const std::vector<ArmResult> arms = MeasureAttentionError(
+      observed, layer.spec,
+      {{"naive", &identity, &identity, 0, 0}, {"hadamard", &hadamard, &hadamard, 0, 0}}, options);
+
+  const at::Tensor c = layer.c_kv[1], k_pe = layer.k_pe[1];
+  const at::Tensor r = at::tensor(hadamard.rotation, at::kDouble).view({16, 16});
+  const auto rounded = [](const at::Tensor& rows) {
+    return AffineRoundTrip(rows.to(at::kFloat), {}, 16).to(at::kDouble);
+  };
+  const at::Tensor stored[] = {rounded(c), rounded(c.matmul(r)).matmul(r.t())};
+  const at::Tensor i = at::arange(60).unsqueeze(1), j = at::arange(60).unsqueeze(0);
+  const at::Tensor hidden = j.gt(i), exact = j.lt(3).logical_or(j.ge(i + 1 - 8));
+  const auto heads = [](const at::Tensor& x) { return x.transpose(0, 1); };
+  const auto logits = [&](const at::Tensor& latents) {
+    return heads(layer.q[1])
+        .matmul(heads(layer.ExpandedKeys(latents, k_pe)).transpose(1, 2))
+        .mul(layer.spec.attention.scale);
+  };
+  const auto log_scores = [&](const at::Tensor& l) {
+    return l.masked_fill(hidden, -INFINITY).log_softmax(-1);
+  };
+  const at::Tensor log_p = log_scores(logits(c)), p = log_p.exp();
+  const at::Tensor out = p.matmul(heads(layer.ExpandedValues(c)));
+  for (size_t arm = 0; arm < 2; ++arm) {
+    for (const bool windows : {false, true}) {
+      const at::Tensor is_exact = windows ? exact : at::zeros_like(exact);
+      const at::Tensor log_q = log_scores(at::where(is_exact, logits(c), logits(stored[arm])));
+      const at::Tensor q = log_q.exp();
+      const double kl = p.mul(log_p - log_q).masked_fill(hidden, 0).sum(-1).mean().item<double>();
+      const at::Tensor other =
+          q.masked_fill(is_exact, 0)
+              .matmul(heads(layer.ExpandedValues(stored[arm])))
+              .add(q.masked_fill(is_exact.logical_not(), 0).matmul(heads(layer.ExpandedValues(c))));
+      const double error = ((other - out).norm() / out.norm()).item<double>();
+      EXPECT_NEAR((windows ? arms[arm].kl_mean : arms[arm].kl_mean_no_windows) / kl, 1, 1e-5);
+      EXPECT_NEAR(
+          (windows ? arms[arm].output_rel_error : arms[arm].output_rel_error_no_windows) / error, 1,
+          1e-5);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace oscar

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "calib/transform_fit.h"
+#include "linalg/eigh.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
 #include "tests/calib/sample_choice.h"
@@ -168,6 +169,28 @@ TEST(AutoFit, ValuesAreFittedToTheTargetTheirRecipeNames) {
     for (int64_t head = 0; head < 2; ++head) {
       const Matrix own = MatrixAt(sides[1].rotation, head, 4);
       EXPECT_NEAR(ImportanceMaxOverMean(own, heads[static_cast<size_t>(head)]), 1, 1e-9);
+    }
+  }
+}
+
+// Every order of the factors, of values as of keys: the recipe's, not the default's.
+TEST(AutoFit, MatricesHaveTheOrderOfFactorsOfTheirRecipe) {
+  const LayerMoments moments = SampleMoments(2, 90, 5);
+  for (const Composition order : AllCompositions()) {
+    const auto expected = [&](const Matrix& covariance) {
+      return Compose(SymmetricEigenbasis(covariance, "test"), order).matrix();
+    };
+    const AutoSide values = FitValues(moments, {{.per_head = true, .composition = order}}).at(0);
+    const AutoSide keys = FitOne(moments, {.per_head = true, .composition = order}, {});
+    for (int64_t head = 0; head < 2; ++head) {
+      EXPECT_LT((MatrixAt(values.rotation, head, 4) -
+                 expected(moments.ValueCovariance(head, ValueTarget::kAttentionOutput)))
+                    .norm(),
+                1e-12)
+          << CompositionName(order);
+      EXPECT_LT((MatrixAt(keys.rotation, head, 8) - expected(moments.QueryCovariance(head))).norm(),
+                1e-12)
+          << CompositionName(order);
     }
   }
 }

@@ -37,6 +37,38 @@ AutoChoice Chosen(const GoldenLayer& layer) {
 // Rows of the held-out text that judge.
 at::Tensor JudgingRows() { return at::arange(9, kTokens, 10); }
 
+// Ratios .90 and .94, with the scores of two heads on rows that choose and rows that judge.
+Curve TwoRatios(const HeadScores& at_90, const HeadScores& at_94) {
+  Curve curve;
+  Insert(curve, 0.94, at_94);
+  Insert(curve, 0.90, at_90);
+  return curve;
+}
+
+// Head 0 wants .94 and is believed where the judging rows do not mind; what head 1 wants is noise.
+TEST(AutoGuard, AHeadsOwnClipRatioConvincesBothSetsOfRows) {
+  const auto clip = [](double judged, bool of_head = true) {
+    return OptionOf(2, TwoRatios({{1, 1}, {1, 1}}, {{0.9, 1.2}, {judged, 1.2}}), of_head);
+  };
+  const SideOption own = clip(0.95);
+  EXPECT_EQ(own.clip, (std::vector<double>{0.94, 0.90}));
+  EXPECT_EQ(own.head_score, (std::vector<double>{0.9, 1}));
+  EXPECT_EQ(own.head_check, (std::vector<double>{0.95, 1}));
+  EXPECT_DOUBLE_EQ(own.score, 0.95);
+  EXPECT_DOUBLE_EQ(own.check, 0.975);
+  EXPECT_EQ(clip(1.01).clip, (std::vector<double>{0.90, 0.90}));
+  EXPECT_EQ(clip(1.01).score, 1);
+  EXPECT_EQ(clip(0.95, false).clip, (std::vector<double>{0.90}));
+  // One head's veto is not the other's.
+  const SideOption half =
+      OptionOf(2, TwoRatios({{1, 1.1}, {1, 1.1}}, {{0.9, 1.2}, {0.95, 1.0}}), true);
+  EXPECT_EQ(half.clip, (std::vector<double>{0.94, 0.90}));
+  // Less than kWorthwhile.
+  const SideOption little =
+      OptionOf(2, TwoRatios({{1, 1}, {1, 1}}, {{0.995, 1.2}, {0.9, 1.2}}), true);
+  EXPECT_EQ(little.clip, (std::vector<double>{0.90, 0.90}));
+}
+
 // Queries that see a quarter of the pairs next to nothing, so that these may be stored coarsely.
 // Rows that judge see nothing else.
 TEST(AutoGuard, KeysThatLoseOnJudgingRowsAreHadamards) {

@@ -22,7 +22,7 @@ AutoChoice Layer(double kl) {
   choice.k_output_error = std::sqrt(kValueShare * kl / kValueRate);
   choice.windows = {{{64, 256}, 10}, {{0, 0}, 10}, {{128, 1024}, 10}};
   double score = kl;
-  for (const int bits : {2, 3, 4}) {
+  for (const double bits : {2, 3, 4}) {
     choice.k_options.push_back({.bits = bits,
                                 .clip = {0.92},
                                 .score = score,
@@ -41,8 +41,8 @@ AutoChoice Layer(double kl) {
   return choice;
 }
 
-std::vector<int> KBits(const std::vector<AutoChoice>& choices) {
-  std::vector<int> bits;
+std::vector<double> KBits(const std::vector<AutoChoice>& choices) {
+  std::vector<double> bits;
   for (const AutoChoice& choice : choices) bits.push_back(choice.k_bits);
   return bits;
 }
@@ -52,7 +52,7 @@ const std::vector<LayerElements> kThree(3, {.k = 256, .v = 256});
 TEST(AutoPlan, TwoBitsAreTwoBits) {
   std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
   const AutoPlan plan = PlanLayers({.bits = 2}, kThree, choices);
-  EXPECT_EQ(KBits(choices), (std::vector<int>{2, 2, 2}));
+  EXPECT_EQ(KBits(choices), (std::vector<double>{2, 2, 2}));
   EXPECT_EQ(plan.bits, 2);
   EXPECT_EQ(plan.windows.recent, 256);
   ASSERT_EQ(plan.window_scores.size(), 3u);
@@ -64,7 +64,7 @@ TEST(AutoPlan, KeysOfTheWorstLayersGetTheFirstBits) {
   // (0.3 / 4 -> 0.3 / 16: 0.056) is worth less than the first of the next (0.1 -> 0.025: 0.075).
   std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
   const AutoPlan plan = PlanLayers({.bits = 2 + 1.0 / 3}, kThree, choices);
-  EXPECT_EQ(KBits(choices), (std::vector<int>{3, 2, 3}));
+  EXPECT_EQ(KBits(choices), (std::vector<double>{3, 2, 3}));
   for (const AutoChoice& choice : choices) EXPECT_EQ(choice.v_bits, 2);
   EXPECT_NEAR(plan.bits, 2 + 1.0 / 3, 1e-12);
 }
@@ -79,12 +79,12 @@ TEST(AutoPlan, ValuesComeWhenKeysGainLess) {
     return choices;
   };
   std::vector<AutoChoice> choices = choose(2 + 5.0 / 6);
-  EXPECT_EQ(KBits(choices), (std::vector<int>{4, 3, 4}));
+  EXPECT_EQ(KBits(choices), (std::vector<double>{4, 3, 4}));
   for (const AutoChoice& choice : choices) EXPECT_EQ(choice.v_bits, 2);
   choices = choose(2 + 8.0 / 6);
-  EXPECT_EQ(KBits(choices), (std::vector<int>{4, 3, 4}));
+  EXPECT_EQ(KBits(choices), (std::vector<double>{4, 3, 4}));
   for (const AutoChoice& choice : choices) EXPECT_EQ(choice.v_bits, 3);
-  EXPECT_EQ(KBits(choose(2 + 9.0 / 6)), (std::vector<int>{4, 4, 4}));
+  EXPECT_EQ(KBits(choose(2 + 9.0 / 6)), (std::vector<double>{4, 4, 4}));
 }
 
 // Scales and zeros are paid for: rows of 64 in groups of 32 and of 16 values.
@@ -171,6 +171,26 @@ TEST(AutoPlan, OneRatioForAllLayersWhereAConsumerTakesNoMore) {
     EXPECT_EQ(choice.v_option().clip, std::vector<double>{0.92});
     EXPECT_EQ(choice.v_option().score, 0.2);
   }
+}
+
+// One row that is key and value, and 8 dimensions with position in 16 bits beside 16 in two bits
+// with a 16-bit scale and zero: 192 bits of 24 elements.
+TEST(AutoPlan, LatentsHaveOneNumberOfBits) {
+  const LayerElements latent = LatentElementsOf(16, 8, 0);
+  EXPECT_NEAR(LeastStoredBits({latent}), 8, 1e-12);
+  EXPECT_NEAR(LeastStoredBits({LatentElementsOf(512, 64, 128)}), (512 * 2.25 + 64 * 16) / 576,
+              1e-12);
+  std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
+  for (AutoChoice& choice : choices) {
+    choice.position_dim = 8;
+    for (size_t i = 0; i < 3; ++i) choice.v_options[i].clip = choice.k_options[i].clip;
+  }
+  // Two bits more for each of 16 values of one layer in three.
+  const AutoPlan plan = PlanLayers({.bits = 8 + 2 * 16 / 72.0}, {latent, latent, latent}, choices);
+  EXPECT_EQ(KBits(choices), (std::vector<double>{3, 2, 3}));
+  for (const AutoChoice& choice : choices) EXPECT_EQ(choice.v_bits, choice.k_bits);
+  EXPECT_NEAR(plan.stored_bits, 8 + 2 * 16 / 72.0, 1e-12);
+  EXPECT_NEAR(plan.bits, 8.0 / 3, 1e-12);
 }
 
 }  // namespace

@@ -42,15 +42,18 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   const AutoScorer scorer(observed, layer.spec, {{4, 16}}, 0, 0);
   const AutoSide* const side[] = {&choice.k};
   const AutoScorer::Trial trial{0, choice.k_option().clip};
-  const double kl = scorer.ScoreWindows(scorer.RotateKeys(side), {&trial, 1}, {2, 0}).at(0).at(0);
+  const double kl =
+      Mean(scorer.ScoreWindows(scorer.RotateKeys(side), {&trial, 1}, {2, 0}).at(0).at(0));
   // The scorer leaves out rows inside the windows, which have next to no error.
   EXPECT_NEAR(kl * static_cast<double>(scorer.rows()),
               arms.at(0).kl_mean * static_cast<double>(arms.at(0).rows), 0.01 * kl * 64);
   // Of all rows, in every one of several windows.
   const AutoScorer all(observed, layer.spec, {{0, 0}, {4, 16}, {128, 1024}}, 0, 0);
   ASSERT_EQ(all.rows(), arms.at(0).rows);
-  const std::vector<double> in_windows =
+  std::vector<double> in_windows;
+  const AutoScorer::WindowScores of_heads =
       all.ScoreWindows(all.RotateKeys(side), {&trial, 1}, {2, 0}).at(0);
+  for (const std::vector<double>& heads : of_heads) in_windows.push_back(Mean(heads));
   EXPECT_NEAR(in_windows.at(0) / arms.at(0).kl_mean_no_windows, 1, 1e-4);
   EXPECT_NEAR(in_windows.at(1) / arms.at(0).kl_mean, 1, 1e-4);
   EXPECT_LT(in_windows.at(2), 0.01 * in_windows.at(1));  // longer than the text
@@ -67,6 +70,39 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
     return Mean(of.ScoreValues(values, {&trial, 1}, {2, 0}).at(0).score);
   };
   EXPECT_LT(value_error(half), 0.85 * value_error(all));
+}
+
+// Of latents: both scores, over rows of either turn.
+TEST(AutoScorer, LatentsAgreeWithTheMeasuredArm) {
+  const GoldenLatents layer = RandomLatents(4, 32, {160, 160, 160, 160}, 11);
+  const ObservedLayer observed =
+      Observe(layer, {HeldOutKind::kDocuments, {160, 160, 160, 0}, 160}, 64);
+  CalibrationOptions options;
+  options.sink_tokens = 4;
+  options.recent_tokens = 16;
+  options.automatic.enabled = true;
+  PhaseTimes times;
+  const AutoChoice choice = SearchChoice(observed, layer.spec, options, times);
+  ASSERT_TRUE(choice.latent());
+  const ArmResult arm =
+      MeasureAttentionError(observed, layer.spec, {{.name = "auto", .choice = &choice}}, options)
+          .at(0);
+  const AutoSide* const side[] = {&choice.k};
+  const AutoScorer::Trial trial{0, choice.k_option().clip};
+  for (const bool in_windows : {false, true}) {
+    const AutoScorer scorer(observed, layer.spec,
+                            {in_windows ? CacheWindows{4, 16} : CacheWindows{0, 0}}, 0, 0);
+    const AutoScorer::LatentScores scores =
+        scorer.ScoreLatents(scorer.RotateKeys(side), {&trial, 1}, {2, 0}).at(0);
+    const double kl = (Mean(scores.kl.score) + Mean(scores.kl.check)) / 2;
+    const double output = (Mean(scores.output.score) + Mean(scores.output.check)) / 2;
+    // The scorer leaves out rows inside the windows, which have next to no error.
+    const double share = static_cast<double>(scorer.rows()) / static_cast<double>(arm.rows);
+    EXPECT_NEAR(kl * share / (in_windows ? arm.kl_mean : arm.kl_mean_no_windows), 1, 0.01);
+    EXPECT_NEAR(
+        output / (in_windows ? arm.output_rel_error_beyond : arm.output_rel_error_no_windows), 1,
+        0.03);
+  }
 }
 
 void ExpectNear(const std::vector<double>& a, const std::vector<double>& b) {
@@ -119,12 +155,18 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
     const auto in_windows = together.ScoreWindows(a, of_one, {}),
                expected = alone.ScoreWindows(b, of_one, {});
     ASSERT_EQ(expected.size(), 2u);
-    for (size_t i = 0; i < expected.size(); ++i) ExpectNear(in_windows[i], expected[i]);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      for (size_t w = 0; w < expected[i].size(); ++w)
+        ExpectNear(in_windows[i].at(w), expected[i][w]);
+    }
     // The mean of what scores are in the windows in use, over 75 rows that choose and 74 that
     // judge.
     const HeadScores scores = alone.ScoreKeys(b, of_one, {})[0];
-    EXPECT_NEAR(expected[0][0], (75 * Mean(scores.score) + 74 * Mean(scores.check)) / 149,
-                1e-9 * expected[0][0]);
+    for (size_t head = 0; head < scores.score.size(); ++head) {
+      EXPECT_NEAR(expected[0][0].at(head),
+                  (75 * scores.score[head] + 74 * scores.check[head]) / 149,
+                  1e-9 * expected[0][0][head]);
+    }
   }
 }
 

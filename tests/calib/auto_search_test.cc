@@ -24,52 +24,12 @@
 #include "calib/process_layer.h"
 #include "linalg/error.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/calib/searched_layer.h"
 
 namespace oscar {
 namespace {
 
-constexpr int64_t kDim = 32;
-
-// A layer with a rope, whose RoPE pairs of keys may be scaled up and of queries down.
-GoldenLayer Layer(bool outliers) {
-  GoldenLayer layer = RandomLayer(4, 2, kDim, 16, {320, 320, 320, 320}, {}, 7);
-  layer.spec.attention.rope.rotary_dim = kDim;
-  if (!outliers) return layer;
-  at::Tensor scale = at::ones({kDim}, at::kDouble);
-  for (const int64_t pair : {1, 6, 11}) {
-    for (const int64_t channel : {pair, pair + kDim / 2}) scale[channel] = 16;
-  }
-  for (at::Tensor& k : layer.k) k = k.mul(scale);
-  for (at::Tensor& q : layer.q) q = q.div(scale);
-  return layer;
-}
-
-CalibrationOptions Options(Consumer consumer = Consumer::kAny) {
-  CalibrationOptions options;
-  options.sink_tokens = 4;
-  options.recent_tokens = 16;
-  options.automatic.enabled = true;
-  options.automatic.consumer = consumer;
-  return options;
-}
-
-// The last sequence is held out.
-const HeldOutSplit kSplit = {HeldOutKind::kDocuments, {320, 320, 320, 0}, 320};
-
-AutoChoice Searched(const ObservedLayer& observed, const LayerSpec& spec,
-                    const CalibrationOptions& options) {
-  PhaseTimes times;
-  return SearchChoice(observed, spec, options, times);
-}
-
-LayerResult Processed(const GoldenLayer& layer, const CalibrationOptions& options) {
-  PhaseTimes times;
-  return ProcessLayer(Observe(layer, kSplit, 64), layer.spec, kSplit, options, times);
-}
-
-double KlOf(const LayerResult& result, const std::string& arm) {
-  return std::ranges::find(result.arms, arm, &ArmResult::name)->kl_mean;
-}
+using namespace searched;  // NOLINT: of searched_layer.h
 
 TEST(AutoSearch, OutliersDoNotChangeWhatIsReached) {
   const LayerResult plain = Processed(Layer(false), Options());
@@ -234,21 +194,6 @@ TEST(AutoSearch, TheArmIsMeasuredWhereTheConsumerTakesOneRatio) {
     EXPECT_EQ(choices[0].k_option().check, result.automatic.k_option().check_curve.at(3));
     EXPECT_EQ(choices[0].k_option().in_windows, result.automatic.k_option().windows_curve.at(3));
   }
-}
-
-TEST(AutoSearch, UnderABudgetTheArmIsMeasuredAtAllBits) {
-  CalibrationOptions options = Options();
-  options.automatic.bits = 3.5;
-  const LayerResult result = Processed(Layer(false), options);
-  ASSERT_EQ(result.auto_arms.size(), 8u);  // 3 x 3 and the one that `auto` is
-  const auto kl = [&](int k_bits, int v_bits) {
-    const ChoicePoint point{k_bits, v_bits, 0, 0};
-    return std::ranges::find(result.auto_arms, point, &AutoArm::point)->arm;
-  };
-  EXPECT_EQ(kl(2, 3).kl_mean, KlOf(result, "auto"));  // values do not change scores
-  EXPECT_LT(kl(3, 2).kl_mean, 0.6 * kl(2, 3).kl_mean);
-  EXPECT_LT(kl(4, 2).kl_mean, 0.6 * kl(3, 2).kl_mean);
-  EXPECT_LT(kl(4, 3).output_rel_error, kl(4, 2).output_rel_error);
 }
 
 TEST(AutoSearch, NothingIsFoldedWithoutAKnownRope) {

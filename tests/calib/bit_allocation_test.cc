@@ -10,24 +10,27 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <vector>
+
+#include "calib/auto_bits.h"
 
 namespace oscar {
 namespace {
 
 // Damage c 4^-b: what a uniform quantizer's does.
-BitPart Part(double c, double elements = 1, std::vector<int> bits = {2, 3, 4, 5, 6}) {
+BitPart Part(double c, double elements = 1, std::vector<double> bits = {2, 3, 4, 5, 6}) {
   BitPart part{.elements = elements, .points = {}};
-  for (const int b : bits) part.points.push_back({b, c * std::pow(4.0, -b)});
+  for (const double b : bits) part.points.push_back({b, c * std::pow(4.0, -b)});
   return part;
 }
 
-double Spent(const std::vector<BitPart>& parts, const std::vector<int>& bits) {
+double Spent(const std::vector<BitPart>& parts, const std::vector<double>& bits) {
   double spent = 0;
   for (size_t i = 0; i < parts.size(); ++i) spent += parts[i].elements * bits[i];
   return spent;
 }
 
-double Damage(const std::vector<BitPart>& parts, const std::vector<int>& bits) {
+double Damage(const std::vector<BitPart>& parts, const std::vector<double>& bits) {
   double damage = 0;
   for (size_t i = 0; i < parts.size(); ++i)
     damage += std::ranges::find(parts[i].points, bits[i], &BitPoint::bits)->damage;
@@ -55,8 +58,8 @@ double LeastDamage(const std::vector<BitPart>& parts, double budget) {
 // powers of four.
 TEST(BitAllocation, IsReverseWaterFilling) {
   const std::vector<BitPart> parts = {Part(1), Part(4), Part(16), Part(4)};
-  EXPECT_EQ(AllocateBits(parts, 4 * 3), (std::vector<int>{2, 3, 4, 3}));
-  EXPECT_EQ(AllocateBits(parts, 4 * 4), (std::vector<int>{3, 4, 5, 4}));
+  EXPECT_EQ(AllocateBits(parts, 4 * 3), (std::vector<double>{2, 3, 4, 3}));
+  EXPECT_EQ(AllocateBits(parts, 4 * 4), (std::vector<double>{3, 4, 5, 4}));
 }
 
 // Twice the elements make a bit twice as dear: b differs by half a bit, here 4^(1/2) in c.
@@ -64,25 +67,25 @@ TEST(BitAllocation, APartPaysForItsElements) {
   const std::vector<BitPart> parts = {Part(8, 2), Part(4, 1)};
   // Slopes: (8 / 16 - 8 / 64) / 2 = 3 / 16 and (4 / 16 - 4 / 64) = 3 / 16: the first of the list,
   // and the other as soon as the first does not fit.
-  EXPECT_EQ(AllocateBits(parts, 3 * 2 + 2), (std::vector<int>{3, 2}));
-  EXPECT_EQ(AllocateBits(parts, 3 * 2 + 1), (std::vector<int>{2, 3}));
+  EXPECT_EQ(AllocateBits(parts, 3 * 2 + 2), (std::vector<double>{3, 2}));
+  EXPECT_EQ(AllocateBits(parts, 3 * 2 + 1), (std::vector<double>{2, 3}));
 }
 
 TEST(BitAllocation, AlikePartsGetTheSame) {
   const std::vector<BitPart> parts(6, Part(0.3, 128));
   for (const int bits : {2, 3, 4, 5, 6})
-    EXPECT_EQ(AllocateBits(parts, 6 * 128 * bits), std::vector<int>(6, bits)) << bits;
+    EXPECT_EQ(AllocateBits(parts, 6 * 128 * bits), std::vector<double>(6, bits)) << bits;
 }
 
 TEST(BitAllocation, StepsOverPointsAboveTheHull) {
   // 2 -> 4 takes 0.4 a bit, 2 -> 3 nothing; the other part 0.3 a bit.
   const std::vector<BitPart> parts = {{1, {{2, 1.0}, {3, 1.0}, {4, 0.2}}},
                                       {1, {{2, 0.6}, {3, 0.3}}}};
-  EXPECT_EQ(AllocateBits(parts, 6), (std::vector<int>{4, 2}));
-  EXPECT_EQ(AllocateBits(parts, 5), (std::vector<int>{2, 3}));
+  EXPECT_EQ(AllocateBits(parts, 6), (std::vector<double>{4, 2}));
+  EXPECT_EQ(AllocateBits(parts, 5), (std::vector<double>{2, 3}));
   // Bits that make it worse are not bought.
   const std::vector<BitPart> worse = {{1, {{2, 1.0}, {3, 1.5}}}};
-  EXPECT_EQ(AllocateBits(worse, 10), std::vector<int>{2});
+  EXPECT_EQ(AllocateBits(worse, 10), std::vector<double>{2});
 }
 
 TEST(BitAllocation, NeverAboveTheBudgetNeverWorseWithMoreAndBestOnTheHull) {
@@ -93,7 +96,7 @@ TEST(BitAllocation, NeverAboveTheBudgetNeverWorseWithMoreAndBestOnTheHull) {
     for (int i = 0; i < 5; ++i) {
       BitPart part{.elements = i < 3 ? 64.0 : 96.0, .points = {}};
       double damage = std::exp(6 * uniform(random) - 6);
-      for (const int bits : {2, 3, 4}) {
+      for (const double bits : {2, 3, 4}) {
         part.points.push_back({bits, damage});
         damage *= 0.1 + 0.8 * uniform(random);
       }
@@ -104,7 +107,7 @@ TEST(BitAllocation, NeverAboveTheBudgetNeverWorseWithMoreAndBestOnTheHull) {
     for (const BitPart& part : parts) elements += part.elements;
     for (double bits = 2; bits <= 4.1; bits += 0.07) {
       const double budget = bits * elements;
-      const std::vector<int> chosen = AllocateBits(parts, budget);
+      const std::vector<double> chosen = AllocateBits(parts, budget);
       const double damage = Damage(parts, chosen);
       EXPECT_LE(Spent(parts, chosen), budget + 1e-6);
       EXPECT_LE(damage, before);
@@ -120,6 +123,96 @@ TEST(BitAllocation, NeverAboveTheBudgetNeverWorseWithMoreAndBestOnTheHull) {
                 LeastDamage(parts, budget) + steepest * (budget - Spent(parts, chosen)) + 1e-12);
     }
   }
+}
+
+// Options of 2, 3 and 4 bits for two heads, whose scores fall by these factors with each bit.
+std::vector<SideOption> WholeBits(double first, double second, double first_falls) {
+  std::vector<SideOption> options;
+  for (const double bits : {2, 3, 4}) {
+    const std::vector<double> scores = {first * std::pow(first_falls, bits - 2),
+                                        second * std::pow(0.25, bits - 2)};
+    options.push_back({.bits = bits,
+                       .clip = {0.9 + bits / 100},
+                       .score = (scores[0] + scores[1]) / 2,
+                       .check = (scores[0] + scores[1]) / 2,
+                       .head_score = scores,
+                       .head_check = scores});
+  }
+  return options;
+}
+
+// Windows in which everything is half as bad.
+std::vector<std::vector<std::vector<double>>> Windows(const std::vector<SideOption>& options) {
+  std::vector<std::vector<std::vector<double>>> windows;
+  for (const SideOption& option : options) {
+    windows.push_back({option.head_score, option.head_score});
+    for (double& score : windows.back()[1]) score /= 2;
+  }
+  return windows;
+}
+
+TEST(HeadBitsOfAChoice, TheWorseHeadIsGivenMoreAtEqualMeans) {
+  std::vector<SideOption> options = WholeBits(8, 0.1, 0.25);
+  options[2].clip = {0.99, 0.98};  // a ratio for each head
+  AddHeadBits(Windows(options), options);
+  ASSERT_EQ(options.size(), 5u);  // 2, 2.5, 3, 3.5, 4
+  const SideOption &half = options[1], &three = options[2];
+  EXPECT_EQ(half.bits, 2.5);
+  EXPECT_EQ(half.head_bits, (std::vector<int>{3, 2}));
+  EXPECT_EQ(half.Bits(), half.head_bits);
+  EXPECT_EQ(half.clip, (std::vector<double>{0.93, 0.92}));
+  EXPECT_EQ(half.head_score, (std::vector<double>{2, 0.1}));
+  EXPECT_DOUBLE_EQ(half.score, 1.05);
+  EXPECT_DOUBLE_EQ(half.in_windows.at(0), 1.05);
+  EXPECT_DOUBLE_EQ(half.in_windows.at(1), 0.525);
+  // Instead of three bits for both.
+  EXPECT_EQ(three.head_bits, (std::vector<int>{4, 2}));
+  EXPECT_EQ(three.clip, (std::vector<double>{0.99, 0.92}));
+  EXPECT_DOUBLE_EQ(three.score, 0.3);
+  EXPECT_EQ(options[3].head_bits, (std::vector<int>{4, 3}));
+  EXPECT_TRUE(options[4].head_bits.empty());
+}
+
+TEST(HeadBitsOfAChoice, HeadsAlikeKeepTheSame) {
+  std::vector<SideOption> options = WholeBits(1, 1, 0.25);
+  AddHeadBits(Windows(options), options);
+  const auto three = std::ranges::find(options, 3, &SideOption::bits);
+  EXPECT_TRUE(three->head_bits.empty());
+  // Better by less than kWorthwhile, or worse on judging rows: not worth a format of its own.
+  for (const bool judged : {false, true}) {
+    options = WholeBits(8, 0.1, 0.25);
+    if (judged) options[1].check = 0.1;
+    if (!judged) options[1].score = 0.3;
+    AddHeadBits(Windows(options), options);
+    EXPECT_TRUE(std::ranges::find(options, 3, &SideOption::bits)->head_bits.empty()) << judged;
+  }
+  std::vector<SideOption> one = WholeBits(1, 1, 0.25);
+  for (SideOption& option : one) {
+    option.head_score.resize(1);
+    option.head_check.resize(1);
+  }
+  AddHeadBits({}, one);
+  EXPECT_EQ(one.size(), 3u);
+}
+
+// Values' damage goes with the square: twice the error wants one bit more where errors halve.
+TEST(HeadBitsOfAChoice, ValuesGoByTheSquareOfTheirError) {
+  std::vector<SideOption> options;
+  for (const double bits : {2, 3, 4}) {
+    const std::vector<double> scores = {0.3 * std::pow(0.5, bits - 2),
+                                        0.2 * std::pow(0.2, bits - 2)};
+    options.push_back({.bits = bits,
+                       .clip = {0.92},
+                       .score = (scores[0] + scores[1]) / 2,
+                       .check = 1,
+                       .head_score = scores,
+                       .head_check = scores});
+  }
+  std::vector<SideOption> keys = options;
+  AddHeadBits({}, options);
+  AddHeadBits(Windows(keys), keys);
+  EXPECT_EQ(options[1].head_bits, (std::vector<int>{3, 2}));  // .0675 off against .0384
+  EXPECT_EQ(keys[1].head_bits, (std::vector<int>{2, 3}));     // .15 against .16
 }
 
 // Keys' 0.04 nats move the output by 0.1; values that move it by 0.2 are four times that, halved.

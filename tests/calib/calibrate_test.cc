@@ -9,8 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <span>
 #include <utility>
@@ -26,11 +24,6 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-std::string Bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::vector<int32_t> Ids(const fs::path& golden) {
   const SafetensorsFile file = SafetensorsFile::Open(golden);
@@ -161,7 +154,7 @@ TEST(Calibrate, QuantizedWeightsAreTheirValues) {
     sequences.resize(4);
     JobDirectory job(directory / "run.job", {}, false);
     RunCalibration(model.Input(sequences), job, {});
-    layers.push_back(Bytes(job.LayerPath(0)) + Bytes(job.LayerPath(3)));
+    layers.push_back(ReadText(job.LayerPath(0)) + ReadText(job.LayerPath(3)));
   }
   EXPECT_GT(layers[0].size(), 1000u);
   EXPECT_TRUE(layers[0] == layers[1]);
@@ -187,7 +180,8 @@ TEST(Calibrate, AResumedRunGivesTheSameBytes) {
   }
   for (size_t i = 0; i < 4; ++i) {
     const std::string name = whole.LayerPath(i).filename();
-    EXPECT_EQ(Bytes(scratch / "whole.job" / name), Bytes(scratch / "parts.job" / name)) << name;
+    EXPECT_EQ(ReadText(scratch / "whole.job" / name), ReadText(scratch / "parts.job" / name))
+        << name;
   }
 }
 

@@ -5,12 +5,14 @@
 // a cache, latent attention. Trap: a resumed run must read and route what the first one did, so its
 // files are compared byte by byte.
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
+#include <map>
 #include <random>
+#include <set>
 
 #include "calib/calibrate.h"
 #include "calib/fit.h"
@@ -23,19 +25,15 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-std::string Bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 struct FamilyModel {
   explicit FamilyModel(const std::string& family) : directory(TestData("families/" + family)) {}
 
-  CalibrationInput Input() const {
+  CalibrationInput Input(size_t length = 90) const {
     std::minstd_rand random(5);
-    std::vector<std::vector<int32_t>> sequences(6, std::vector<int32_t>(90));
+    const auto vocabulary = static_cast<uint32_t>(std::min<int64_t>(64, spec.vocab_size));
+    std::vector<std::vector<int32_t>> sequences(6, std::vector<int32_t>(length));
     for (auto& sequence : sequences) {
-      for (int32_t& id : sequence) id = static_cast<int32_t>(random() % 64);
+      for (int32_t& id : sequence) id = static_cast<int32_t>(random() % vocabulary);
     }
     LoopOptions loop = CalibrationLoopOptions();
     loop.expert_bytes = 1;  // an expert at a time
@@ -82,7 +80,7 @@ TEST(FamiliesCalibration, ResumesAtTheLayerItReached) {
     const size_t num_layers = model.spec.layers.size();
     EXPECT_EQ(job.finished_layers(), num_layers);
     for (size_t i = 0; i < num_layers; ++i)
-      EXPECT_EQ(Bytes(job.LayerPath(i)), Bytes(whole.LayerPath(i))) << family << " " << i;
+      EXPECT_EQ(ReadText(job.LayerPath(i)), ReadText(whole.LayerPath(i))) << family << " " << i;
     // No layer was routed twice.
     for (size_t i = routed_before; i < routed.size(); ++i)
       EXPECT_GT(routed[i], routed[routed_before - 1]) << family;
@@ -120,15 +118,165 @@ TEST(FamiliesCalibration, LatentsHaveOneRotationForKeysAndValues) {
   EXPECT_NEAR(sum, 2, 1e-9);
 }
 
-TEST(FamiliesCalibration, AutomaticChoicesOfLatentsAreRefused) {
+// One row is key and value: one transform, one ratio, one number of bits; chosen on held-out rows
+// and never worse than Hadamard there; published as fitted to all tokens.
+TEST(FamiliesCalibration, ChoicesOfLatentsAreOfOneRow) {
+  for (const char* family : {"deepseek_v3", "glm4_moe_lite", "glm_moe_dsa"}) {
+    const FamilyModel model(family);
+    CalibrationInput input = model.Input(40);
+    input.options.automatic.enabled = true;
+    input.options.automatic.bits = 10;  // 16 of 24 elements are quantized
+    JobDirectory job(TestScratch(std::string("auto_") + family) / "auto.job", {}, false);
+    RunCalibration(input, job, {});
+    for (size_t i = 0; i < model.spec.layers.size(); ++i) {
+      const LayerResult result = ReadLayerFile(job.LayerPath(i));
+      const AutoChoice& choice = result.automatic;
+      ASSERT_TRUE(choice.made) << family;
+      EXPECT_EQ(choice.position_dim, 8) << family;
+      EXPECT_EQ(choice.k.rotation, choice.v.rotation) << family;
+      EXPECT_EQ(choice.k.query_rotation, choice.v.query_rotation) << family;
+      EXPECT_EQ(choice.k.mean, choice.v.mean) << family;
+      EXPECT_TRUE(choice.k.pair_scale.empty()) << family;
+      ASSERT_EQ(choice.k_options.size(), choice.v_options.size());
+      for (size_t bits = 0; bits < choice.k_options.size(); ++bits) {
+        EXPECT_EQ(choice.k_options[bits].clip, choice.v_options[bits].clip);
+        if (bits > 0) {
+          EXPECT_LT(choice.v_options[bits].score, choice.v_options[bits - 1].score);
+        }
+      }
+      const bool worse = choice.v_check > choice.v_hadamard || choice.k_check > choice.k_hadamard;
+      EXPECT_EQ(choice.v_fallback.empty(), !worse) << family;
+      EXPECT_TRUE(!worse || choice.keys.Name() == "oscar shared h_pbr") << choice.keys.Name();
+      EXPECT_GT(choice.scores.size(), 30u) << family;
+      for (const AutoArm& point : result.auto_arms)
+        EXPECT_EQ(point.point.k_bits, point.point.v_bits) << family;
+      EXPECT_TRUE(std::ranges::any_of(result.arms,
+                                      [](const ArmResult& arm) { return arm.name == "auto"; }));
+    }
+  }
+}
+
+TEST(FamiliesCalibration, SaysWhatLatentsCannotHave) {
   const FamilyModel model("glm4_moe_lite");
+  const auto refused = [&](const char* why, auto change) {
+    CalibrationInput input = model.Input();
+    input.options.automatic.enabled = true;
+    change(input.options.automatic);
+    try {
+      (void)CheckCalibration(input);
+      ADD_FAILURE() << why;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  };
+  refused("give --for any or sglang-oct", [](AutoOptions& o) { o.consumer = Consumer::kVllm; });
+  refused("--refine", [](AutoOptions& o) { o.refine = 10; });
+  // 16 values of 2 bits with their scale and zero, and 8 in 16 bits.
+  refused("take 8 bits", [](AutoOptions& o) { o.bits = 7.9; });
+}
+
+// The October tree's pool clips nothing and stores 2 bits.
+TEST(FamiliesCalibration, ChoicesForSglangDoNotClip) {
+  const FamilyModel model("deepseek_v3");
   CalibrationInput input = model.Input();
   input.options.automatic.enabled = true;
-  try {
-    (void)CheckCalibration(input);
-    ADD_FAILURE();
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("--no-auto"), std::string::npos);
+  input.options.automatic.consumer = Consumer::kSglangOct;
+  JobDirectory job(TestScratch("auto_oct") / "auto.job", {}, false);
+  RunCalibration(input, job, {});
+  for (size_t i = 0; i < 3; ++i) {
+    const AutoChoice choice = ReadLayerFile(job.LayerPath(i)).automatic;
+    ASSERT_EQ(choice.k_options.size(), 1u);
+    EXPECT_EQ(choice.k_option().clip, std::vector<double>{1.0});
+    EXPECT_EQ(choice.v_option().clip, std::vector<double>{1.0});
+  }
+}
+
+// Sums over all layers that read a cache, one query and one output at a time.
+struct ReadersObserver : LayerObserver {
+  struct Sums {
+    at::Tensor query, output;  // [num_kv_heads, dim, dim]
+    std::set<int> readers;     // ids
+  };
+  void OnAttention(const AttentionView& view) override { Add(view); }
+  void OnSharedAttention(const AttentionView& view) override { Add(view); }
+  void Add(const AttentionView& view) {
+    Sums& own = sums[view.layer_index];
+    const auto product = [&](const at::Tensor& x) {  // [T, heads, dim]
+      const at::Tensor rows = x.to(at::kDouble).view({x.size(0), view.k.size(1), -1, x.size(2)});
+      return at::einsum("thgi,thgj->hij", {rows, rows});
+    };
+    const at::Tensor query = product(view.q), output = product(view.attn_out);
+    own.query = own.query.defined() ? own.query + query : query;
+    own.output = own.output.defined() ? own.output + output : output;
+    own.readers.insert(view.layer.layer_id);
+  }
+  std::map<size_t, Sums> sums;  // by layer index
+};
+
+void ExpectMeanOverReaders(const std::vector<double>& found, const at::Tensor& sum,
+                           size_t readers) {
+  const at::Tensor expected = sum.div(static_cast<int64_t>(readers)).contiguous().view({-1});
+  ASSERT_EQ(static_cast<int64_t>(found.size()), expected.numel());
+  const at::Tensor own = at::tensor(found, at::kDouble);
+  EXPECT_LT(own.sub(expected).norm().item<double>(), 1e-10 * expected.norm().item<double>());
+}
+
+// Every layer index against the sums of a model that runs to its end; how many layers read each.
+std::vector<size_t> ExpectSharedStatistics(const FamilyModel& model, const JobDirectory& job) {
+  CalibrationInput input = model.Input();
+  ModelSource whole(model.checkpoint, model.spec, input.model()->sequences(), at::kCPU, at::kFloat);
+  ReadersObserver observer;
+  whole.Run(0, observer, [](size_t) { return true; });
+  std::vector<size_t> readers;
+  for (auto& [index, sums] : observer.sums) {
+    const LayerMoments moments = ReadLayerFile(job.LayerPath(index)).moments;
+    EXPECT_EQ(moments.tokens, input.num_tokens());
+    ExpectMeanOverReaders(moments.query, sums.query, sums.readers.size());
+    ExpectMeanOverReaders(moments.attention_output, sums.output, sums.readers.size());
+    readers.push_back(sums.readers.size());
+  }
+  return readers;
+}
+
+// Gemma 4 E-models: a cache is fitted to the queries of all layers that read it.
+TEST(FamiliesCalibration, SharedKeysAreFittedToAllWhoReadThem) {
+  const FamilyModel model("gemma4_text-ple");
+  JobDirectory job(TestScratch("shared") / "shared.job", {}, false);
+  const CalibrationInput input = model.Input();
+  EXPECT_EQ(input.source->first_shared_layer(), 0u);
+  RunCalibration(input, job, {});
+  EXPECT_EQ(ExpectSharedStatistics(model, job), (std::vector<size_t>{2, 2}));
+}
+
+// The last layers of the bundled model reading the keys and values of one before them: a layer that
+// nobody else reads is committed, one that is read waits, and a resumed run waits as well.
+TEST(FamiliesCalibration, ResumesBeforeTheFirstSharedLayer) {
+  FamilyModel model("../tiny-qwen3");
+  ASSERT_EQ(model.spec.layers.size(), 4u);
+  LayerSpec reader = model.spec.layers.back();
+  model.spec.layers.pop_back();
+  reader.attention.shared_kv = 1;
+  model.spec.uncached.push_back(reader);
+  const fs::path scratch = TestScratch("resume_shared");
+  JobDirectory whole(scratch / "whole.job", {}, false);
+  RunCalibration(model.Input(), whole, {});
+  EXPECT_EQ(ExpectSharedStatistics(model, whole), (std::vector<size_t>{1, 2, 1}));
+  // Asked twice for a layer that is committed, once for one that is not.
+  for (const int asked : {2, 3, 4}) {
+    const fs::path path = scratch / fmt::format("stopped{}.job", asked);
+    int asks = 0;
+    CalibrationHooks hooks;
+    hooks.stop_requested = [&] { return ++asks >= asked; };
+    {
+      JobDirectory job(path, {}, false);
+      EXPECT_THROW(RunCalibration(model.Input(), job, hooks), Interrupted);
+      EXPECT_EQ(job.finished_layers(), 1u);
+    }
+    JobDirectory job(path, {}, false);
+    RunCalibration(model.Input(), job, {});
+    ASSERT_EQ(job.finished_layers(), 3u);
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_EQ(ReadText(job.LayerPath(i)), ReadText(whole.LayerPath(i))) << asked << " " << i;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "capture/model/latent_attention.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -97,6 +98,74 @@ ObservedLayer Observe(const GoldenLayer& layer, const HeldOutSplit& split, int64
                           .k = layer.k[i],
                           .v = layer.v[i],
                           .attn_out = layer.attn_out[i]});
+    first += layer.q[i].size(0);
+  }
+  observer.OnLayerEnd(layer.spec);
+  return observer.TakeLayer(layer.spec);
+}
+
+at::Tensor GoldenLatents::ExpandedKeys(const at::Tensor& latents,
+                                       const at::Tensor& position) const {
+  const int64_t nope = spec.attention.latent->nope_dim, heads = kv_b.size(0);
+  const at::Tensor keys = at::einsum("tr,hnr->thn", {latents, kv_b.narrow(1, 0, nope)});
+  return at::cat({keys, position.unsqueeze(1).expand({-1, heads, -1})}, 2);
+}
+
+at::Tensor GoldenLatents::ExpandedValues(const at::Tensor& latents) const {
+  const int64_t nope = spec.attention.latent->nope_dim;
+  return at::einsum("tr,hnr->thn", {latents, kv_b.narrow(1, nope, kv_b.size(1) - nope)});
+}
+
+GoldenLatents RandomLatents(int64_t heads, int64_t rank, const std::vector<int64_t>& lengths,
+                            uint64_t seed) {
+  constexpr int64_t kNope = 6, kRope = 4, kValue = 5;
+  at::manual_seed(seed);
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  GoldenLatents layer;
+  layer.spec.layer_id = 3;
+  AttentionSpec& attention = layer.spec.attention;
+  attention.num_q_heads = attention.num_kv_heads = heads;
+  attention.head_dim = kNope + kRope;
+  attention.v_head_dim = kValue;
+  attention.scale = 0.3;
+  attention.rope.rotary_dim = kRope;
+  attention.latent = LatentSpec();
+  attention.latent->rank = rank;
+  attention.latent->nope_dim = kNope;
+  attention.latent->rope_dim = kRope;
+  attention = InLatentSpace(attention);
+  layer.kv_b = at::randn({heads, kNope + kValue, rank}, options).div(2);
+  const at::Tensor mix = at::randn({rank, rank}, options).div(std::sqrt(static_cast<double>(rank)));
+  for (const int64_t tokens : lengths) {
+    layer.q.push_back(at::randn({tokens, heads, kNope + kRope}, options));
+    layer.c_kv.push_back(at::randn({tokens, rank}, options).matmul(mix).add(0.3));
+    layer.k_pe.push_back(at::randn({tokens, kRope}, options));
+  }
+  return layer;
+}
+
+ObservedLayer Observe(const GoldenLatents& layer, const HeldOutSplit& split, int64_t error_rows) {
+  StatisticsObserver observer(split, error_rows);
+  observer.OnLayerBegin(layer.spec);
+  int64_t first = 0;
+  for (size_t i = 0; i < layer.q.size(); ++i) {
+    const auto [q, q_pe] =
+        QueriesInLatentSpace(*layer.spec.attention.latent, layer.kv_b, layer.q[i]);
+    const at::Tensor k = layer.c_kv[i].unsqueeze(1);
+    const at::Tensor out =
+        Attention(layer.spec, WithPosition(q, q_pe), WithPosition(k, layer.k_pe[i]), k);
+    observer.OnAttention({.layer = layer.spec,
+                          .layer_index = 0,
+                          .sequence = static_cast<int64_t>(i),
+                          .first_token = first,
+                          .q = q,
+                          .k = k,
+                          .v = k,
+                          .attn_out = out,
+                          .c_kv = layer.c_kv[i],
+                          .k_pe = layer.k_pe[i],
+                          .q_pe = q_pe,
+                          .kv_b = layer.kv_b});
     first += layer.q[i].size(0);
   }
   observer.OnLayerEnd(layer.spec);

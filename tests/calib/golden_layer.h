@@ -34,6 +34,20 @@ GoldenLayer RandomLayer(int64_t num_q_heads, int64_t num_kv_heads, int64_t d, in
 // Feeds the layer to an observer as the layer loop would.
 ObservedLayer Observe(const GoldenLayer& layer, const HeldOutSplit& split, int64_t error_rows);
 
+// Latent attention of random weights, float64: as its cache sees it, and with expanded heads.
+struct GoldenLatents {
+  LayerSpec spec;             // in latent space
+  std::vector<at::Tensor> q;  // per sequence [tokens, heads, nope_dim + rope_dim], expanded
+  std::vector<at::Tensor> c_kv, k_pe;  // [tokens, rank], [tokens, rope_dim]
+  at::Tensor kv_b;                     // [heads, nope_dim + v_head_dim, rank]
+  // Keys [tokens, heads, nope_dim + rope_dim] and values of latents [tokens, rank].
+  at::Tensor ExpandedKeys(const at::Tensor& latents, const at::Tensor& position) const;
+  at::Tensor ExpandedValues(const at::Tensor& latents) const;
+};
+GoldenLatents RandomLatents(int64_t heads, int64_t rank, const std::vector<int64_t>& lengths,
+                            uint64_t seed);
+ObservedLayer Observe(const GoldenLatents& layer, const HeldOutSplit& split, int64_t error_rows);
+
 std::vector<double> Values(const at::Tensor& tensor);  // row-major
 
 }  // namespace oscar

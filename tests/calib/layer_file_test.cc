@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 
 #include "calib/fit.h"
 #include "calib/moments_file.h"
@@ -21,11 +20,6 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-std::string Bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 LayerResult Sample() {
   LayerResult result = RefitLayer(SampleMoments(5, 60, 4), {}, {});
@@ -64,7 +58,7 @@ TEST(LayerFile, RoundTripIsExact) {
 
   const fs::path again = path.parent_path() / "again.h5";
   WriteLayerFile(again, read);
-  EXPECT_EQ(Bytes(path), Bytes(again));
+  EXPECT_EQ(ReadText(path), ReadText(again));
 }
 
 AutoChoice EveryNumberSet(const LayerMoments& moments, const SampleRecipe& recipe) {
@@ -136,7 +130,7 @@ TEST(LayerFile, EveryKindOfChoiceComesBackExactly) {
     }
     const fs::path again = path.parent_path() / "again.h5";
     WriteLayerFile(again, read);
-    EXPECT_EQ(Bytes(path), Bytes(again));
+    EXPECT_EQ(ReadText(path), ReadText(again));
   }
 }
 
@@ -154,7 +148,7 @@ TEST(LayerFile, ATruncatedOneIsAnErrorThatNamesIt) {
   LayerResult wrote = Sample();
   wrote.automatic = SampleChoice(wrote.moments, SampleRecipes().back());
   WriteLayerFile(path, wrote);
-  const std::string whole = Bytes(path);
+  const std::string whole = ReadText(path);
   for (const size_t size : {size_t{0}, size_t{100}, whole.size() / 2, whole.size() - 1}) {
     std::ofstream(path, std::ios::binary) << whole.substr(0, size);
     EXPECT_NE(Message(path).find("layer.h5"), std::string::npos) << size;

@@ -84,6 +84,19 @@ TEST(StraightThrough, ValuesAreTheQuantizers) {
   EXPECT_TRUE(StraightThroughRoundTrip(rows, {.bits = 0, .clip_ratio = 0.5}).equal(rows));
 }
 
+// A head with a ratio of its own is what it is by itself.
+TEST(StraightThrough, HeadsHaveTheirOwnClipRatios) {
+  at::manual_seed(2);
+  const at::Tensor rows = at::randn({2, 50, 64}, at::kDouble);
+  RefinedQuantizer quantizer{.clip_ratio = 0.5, .clip_groups = false, .head_clip = {0.9, 0.98}};
+  const at::Tensor both = StraightThroughRoundTrip(rows, quantizer);
+  for (const int64_t head : {0, 1}) {
+    const double ratio = quantizer.head_clip[static_cast<size_t>(head)];
+    EXPECT_TRUE(both[head].equal(
+        StraightThroughRoundTrip(rows[head], {.clip_ratio = ratio, .clip_groups = false})));
+  }
+}
+
 // x^ = x + (q - t) s, where q - t is a constant: the ends of the range move s, the rest moves
 // itself.
 TEST(StraightThrough, GradientPassesRoundingAndReachesTheScale) {

@@ -30,7 +30,7 @@ AutoChoice SampleChoice(const LayerMoments& moments, const SampleRecipe& recipe)
   choice.quant_group_size = recipe.quant_group_size;
   choice.k_output_error = 0.5;
   choice.windows = {{{64, 256}, 10}, {{0, 0}, 12}, {{128, 1024}, 4}};
-  for (const int bits : {2, 3, 4}) {
+  for (const double bits : {2, 3, 4}) {
     const double score = 1.0 / (bits * bits * (moments.layer_id + 1));
     choice.k_options.push_back({.bits = bits,
                                 .clip = recipe.k_clip,

@@ -111,6 +111,47 @@ TEST(StatisticsObserver, EqualsThePlainReference) {
   }
 }
 
+// A layer whose cache others read as well: readers with its own queries change nothing, readers of
+// three times as much make a mean of squares; of all parts that are kept apart.
+TEST(StatisticsObserver, ReadersOfALayerJoinItsSums) {
+  const std::vector<int64_t> lengths = {1500, 33, 2100};
+  const GoldenLayer layer = RandomLayer(4, 2, 8, 6, lengths, {}, 9);
+  const HeldOutSplit split{HeldOutKind::kTailRows, {1300, 33, 2000}, 300};
+  const ObservedLayer alone = Observe(layer, split, 16);
+  for (const double factor : {1.0, 3.0}) {
+    StatisticsObserver observer(split, 16);
+    const auto show = [&](double scale, auto&& call) {
+      int64_t first_token = 0;
+      for (size_t i = 0; i < lengths.size(); ++i) {
+        const at::Tensor q = layer.q[i].mul(scale), out = layer.attn_out[i].mul(scale);
+        call(AttentionView{layer.spec, 0, static_cast<int64_t>(i), first_token, q, layer.k[i],
+                           layer.v[i], out});
+        first_token += lengths[i];
+      }
+    };
+    show(1, [&](const AttentionView& view) { observer.OnAttention(view); });
+    for (int reader = 0; reader < 2; ++reader)
+      show(factor, [&](const AttentionView& view) { observer.OnSharedAttention(view); });
+    const ObservedLayer shared = ReadBack(observer.TakeHeld(0), layer.spec);
+    const double expected = (1 + 2 * factor * factor) / 3;
+    const auto expect = [&](const LayerMoments& found, const LayerMoments& own) {
+      EXPECT_EQ(found.tokens, own.tokens);
+      EXPECT_EQ(found.key, own.key);
+      EXPECT_EQ(found.value, own.value);
+      for (size_t i = 0; i < own.query.size(); ++i)
+        EXPECT_NEAR(found.query[i], expected * own.query[i], 1e-9 * own.tokens);
+      for (size_t i = 0; i < own.attention_output.size(); ++i)
+        EXPECT_NEAR(found.attention_output[i], expected * own.attention_output[i],
+                    1e-9 * own.tokens);
+    };
+    expect(shared.fit, alone.fit);
+    expect(shared.held_out, alone.held_out);
+    expect(shared.first_half, alone.first_half);
+    EXPECT_GT(alone.first_half.tokens, 0);
+    EXPECT_LT(alone.first_half.tokens, alone.fit.tokens);
+  }
+}
+
 TEST(StatisticsObserver, KeepsEvenlySpacedHeldOutQueriesWithTheLastRow) {
   const GoldenLayer layer = RandomLayer(4, 2, 8, 8, {200, 50}, {}, 6);
   HeldOutSplit split{HeldOutKind::kTailRows, {100, 45}, 105};

@@ -25,18 +25,50 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int kKillPoints = 20, kFullDiskPoints = 8;
+constexpr int kKillPoints = 20, kExpertsKillPoints = 10, kFullDiskPoints = 8;
 
-// Runs oscar-calibrate on the bundled model with little data; `environment` adds NAME=VALUE. Output
-// goes to `log`.
-ProgramExit Calibrate(const fs::path& output, const std::vector<std::string>& environment,
-                      const fs::path& log) {
-  const std::string model = TestData("tiny-qwen3/config.json").parent_path();
-  const ProgramExit exit =
-      RunProgram(OSCAR_CALIBRATE,
-                 {model, "-o", output.string(), "--device", "cpu", "--tokens", "1500",
-                  "--max-sequence", "400", "--error-rows", "8", "--min-tokens", "1"},
-                 environment);
+using Arguments = std::vector<std::string>;
+
+// The bundled model with little data.
+Arguments BundledModel() {
+  return {TestData("tiny-qwen3/config.json").parent_path(),
+          "--tokens",
+          "1500",
+          "--max-sequence",
+          "400",
+          "--error-rows",
+          "8"};
+}
+
+// Two layers of experts around a dense one; it has no tokenizer, so its data are ids.
+Arguments ModelWithExperts(const fs::path& scratch) {
+  const fs::path data = scratch / "ids.jsonl";
+  std::ofstream file(data);
+  for (int document = 0; document < 6; ++document) {
+    file << R"({"input_ids": [)";
+    for (int i = 0; i < 150; ++i)
+      file << (i > 0 ? ", " : "") << (i * i + 7 * document + i / 9) % 64;
+    file << "]}\n";
+  }
+  return {TestData("families/qwen3_moe"),
+          "--data",
+          data,
+          "--quant-group-size",
+          "0",
+          "--sink-tokens",
+          "8",
+          "--recent-tokens",
+          "8"};
+}
+
+// Runs oscar-calibrate; `environment` adds NAME=VALUE. Output goes to `log`.
+ProgramExit Calibrate(const Arguments& subject, const fs::path& output,
+                      const std::vector<std::string>& environment, const fs::path& log) {
+  Arguments arguments = subject;
+  for (const char* argument : {"--device", "cpu", "--min-tokens", "1", "-o"})
+    arguments.emplace_back(argument);
+  arguments.push_back(output);
+  const ProgramExit exit = RunProgram(OSCAR_CALIBRATE, arguments, environment);
   std::ofstream(log, std::ios::app) << exit.all();
   return exit;
 }
@@ -53,10 +85,11 @@ std::map<std::string, std::string> Files(const fs::path& directory) {
 
 class Crash : public testing::Test {
  protected:
-  void SetUp() override {
-    scratch_ = TestScratch("crash");
+  // An uninterrupted run.
+  void Prepare(const Arguments& subject) {
+    subject_ = subject;
     const ProgramExit exit = Calibrate(
-        scratch_ / "work" / "whole",
+        subject_, scratch_ / "work" / "whole",
         {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_DIR=" + (scratch_ / "work").string(),
          "OSCAR_FAULT_COUNT=" + (scratch_ / "count").string()},
         scratch_ / "log");
@@ -64,7 +97,6 @@ class Crash : public testing::Test {
     whole_ = Files(scratch_ / "work" / "whole");
     calls_ = std::stol(ReadText(scratch_ / "count"));
     ASSERT_EQ(whole_.size(), 6u);
-    ASSERT_GT(calls_, 5 * kKillPoints);
   }
 
   std::vector<std::string> Fault(const std::string& setting, const fs::path& output, int point,
@@ -75,7 +107,7 @@ class Crash : public testing::Test {
   }
 
   void ExpectWhole(const fs::path& output, const fs::path& log) const {
-    const ProgramExit exit = Calibrate(output, {}, log);
+    const ProgramExit exit = Calibrate(subject_, output, {}, log);
     ASSERT_EQ(exit.code, 0) << ReadText(log);
     const auto files = Files(output);
     ASSERT_EQ(files.size(), whole_.size());
@@ -89,35 +121,48 @@ class Crash : public testing::Test {
     EXPECT_EQ(left, 1u) << "something was left beside the artifact";
   }
 
-  fs::path scratch_;
+  void KillAndResume(int points) const {
+    ASSERT_GT(calls_, 5 * points);
+    for (int point = 0; point < points; ++point) {
+      SCOPED_TRACE("point " + std::to_string(point));
+      const fs::path output = scratch_ / ("kill" + std::to_string(point)) / "out",
+                     log = scratch_ / ("kill-log" + std::to_string(point));
+      fs::create_directories(output.parent_path());
+      const ProgramExit exit =
+          Calibrate(subject_, output, Fault("OSCAR_FAULT_KILL_AT", output, point, points), log);
+      EXPECT_EQ(exit.signal, SIGKILL) << ReadText(log);
+      if (fs::exists(output)) {
+        EXPECT_EQ(Files(output).size(), whole_.size()) << "a partial artifact";
+      }
+      ExpectWhole(output, log);
+    }
+  }
+
+  const fs::path scratch_ = TestScratch("crash");
+  Arguments subject_;
   std::map<std::string, std::string> whole_;
   long calls_ = 0;
 };
 
 TEST_F(Crash, KilledAnywhereItResumesToTheSameBytes) {
-  for (int point = 0; point < kKillPoints; ++point) {
-    SCOPED_TRACE("point " + std::to_string(point));
-    const fs::path output = scratch_ / ("kill" + std::to_string(point)) / "out",
-                   log = scratch_ / ("kill-log" + std::to_string(point));
-    fs::create_directories(output.parent_path());
-    const ProgramExit exit =
-        Calibrate(output, Fault("OSCAR_FAULT_KILL_AT", output, point, kKillPoints), log);
-    EXPECT_EQ(exit.signal, SIGKILL) << ReadText(log);
-    if (fs::exists(output)) {
-      EXPECT_EQ(Files(output).size(), whole_.size()) << "a partial artifact";
-    }
-    ExpectWhole(output, log);
-  }
+  Prepare(BundledModel());
+  KillAndResume(kKillPoints);
+}
+
+TEST_F(Crash, KilledAnywhereAmongExpertsItResumesToTheSameBytes) {
+  Prepare(ModelWithExperts(scratch_));
+  KillAndResume(kExpertsKillPoints);
 }
 
 TEST_F(Crash, AFullDiskIsExitCode4AndNoPartialArtifact) {
+  Prepare(BundledModel());
   for (int point = 0; point < kFullDiskPoints; ++point) {
     SCOPED_TRACE("point " + std::to_string(point));
     const fs::path output = scratch_ / ("full" + std::to_string(point)) / "out",
                    log = scratch_ / ("full-log" + std::to_string(point));
     fs::create_directories(output.parent_path());
-    const ProgramExit exit =
-        Calibrate(output, Fault("OSCAR_FAULT_ENOSPC_AT", output, point, kFullDiskPoints), log);
+    const ProgramExit exit = Calibrate(
+        subject_, output, Fault("OSCAR_FAULT_ENOSPC_AT", output, point, kFullDiskPoints), log);
     if (fs::exists(output)) {  // the last calls only clear up
       EXPECT_EQ(exit.code, 0) << ReadText(log);
       EXPECT_EQ(Files(output).size(), whole_.size());

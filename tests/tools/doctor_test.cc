@@ -71,10 +71,11 @@ TEST(Doctor, PlansWhatThereIsOnlyAConfigurationOf) {
       {"GLM-4.7", {"glm4_moe, 92 layers", "89 x 160 experts, 8 a token", "--to sglang-oct"}},
       {"Qwen3-235B-A22B", {"94 x 128 experts", "--to folded-checkpoint\n"}},
       {"DeepSeek-V3",
-       {"over a latent of 512", "fp8", "refused for latent attention (MLA)", " --no-auto\n"}},
+       {"over a latent of 512", "fp8", "--for any, sglang-oct\n", "each layer's latent",
+        "--kernels is refused"}},
       {"gpt-oss-120b",
        {"attention sinks", "mxfp4", "--to folded-checkpoint is refused: weights are quantized",
-        "--kernels is refused: attention sinks"}},
+        "--kernels where there is a GPU"}},
       {"Gemma-4-12B",
        {"40 x 16 query heads", "8 x 16 query heads", "--to folded-checkpoint is refused: layer"}}};
   for (const Expected& release : releases) {

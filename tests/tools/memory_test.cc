@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/strict_json.h"
@@ -73,52 +73,63 @@ void WriteData(const fs::path& path, int documents, int tokens) {
   WriteFileAtomically(path, rows);
 }
 
-TEST(CalibrationMemory, IsAsPlannedAndDoesNotGrowWithLayers) {
+class CalibrationMemory : public testing::Test {
+ protected:
+  void SetUp() override {
 #if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the sanitizer's own memory is in the way";
+    GTEST_SKIP() << "the sanitizer's own memory is in the way";
 #endif
-  const fs::path scratch = TestScratch("calibration-memory");
-  WriteData(scratch / "data.jsonl", 12, 300);
-  std::array<double, 2> peak{}, planned{};
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t layers = i == 0 ? 4 : 24;
-    const fs::path model = scratch / std::to_string(layers);
+  }
+
+  fs::path Model(const Json& config) const {
+    fs::path model = scratch_ / std::to_string(config.at("num_hidden_layers").get<int64_t>());
     fs::create_directories(model);
-    WriteSyntheticModel(model, SyntheticConfig(layers, 512, 2048, 8, 4, 64, 500));
-    planned[i] =
-        Plan(Calibrate(model, "--no-auto", "--dry-run", scratch).log).at("peak_host_bytes");
-    peak[i] = Calibrate(model, "--no-auto", "", scratch).peak;
-    std::printf("[  memory  ] %ld layers: planned %.1f MB, measured %.1f MB\n",
-                static_cast<long>(layers), planned[i] / 1e6, peak[i] / 1e6);
-    EXPECT_NEAR(planned[i] / peak[i], 1, 0.15);
+    WriteSyntheticModel(model, config);
+    return model;
+  }
+
+  Json PlanOf(const fs::path& model, const std::string& choose) const {
+    return Plan(Calibrate(model, choose, "--dry-run", scratch_).log);
+  }
+
+  // Runs what was planned; its peak, which must be as in the plan.
+  double PeakAsIn(const Json& plan, const fs::path& model, const std::string& choose) const {
+    const double planned = plan.at("peak_host_bytes");
+    const double peak = Calibrate(model, choose, "", scratch_).peak;
+    std::printf("[  memory  ] %s %s: planned %.1f MB, measured %.1f MB\n", model.filename().c_str(),
+                choose.c_str(), planned / 1e6, peak / 1e6);
+    EXPECT_NEAR(planned / peak, 1, 0.15);
+    fs::remove_all(model.string() + "-oscar");
+    return peak;
+  }
+
+  fs::path scratch_ = TestScratch("calibration-memory");
+};
+
+TEST_F(CalibrationMemory, IsAsPlannedAndDoesNotGrowWithLayers) {
+  WriteData(scratch_ / "data.jsonl", 12, 300);
+  std::vector<double> peak;
+  for (const int64_t layers : {4, 24}) {
+    const fs::path model = Model(SyntheticConfig(layers, 512, 2048, 8, 4, 64, 500));
+    peak.push_back(PeakAsIn(PlanOf(model, "--no-auto"), model, "--no-auto"));
   }
   EXPECT_NEAR(peak[1] / peak[0], 1, 0.05);
 }
 
 // Long texts, whose scores are what an automatic search holds most of; for a consumer that takes
 // one clip ratio the errors of 16 caches are measured.
-TEST(CalibrationMemory, CountsTheAutomaticSearch) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the sanitizer's own memory is in the way";
-#endif
-  const fs::path scratch = TestScratch("calibration-memory-auto");
-  WriteData(scratch / "data.jsonl", 4, 3000);
-  const fs::path model = scratch / "model";
-  fs::create_directories(model);
-  WriteSyntheticModel(model, SyntheticConfig(2, 512, 1024, 16, 4, 64, 500));
-  const Json without = Plan(Calibrate(model, "--no-auto", "--dry-run", scratch).log);
+TEST_F(CalibrationMemory, CountsTheAutomaticSearch) {
+  WriteData(scratch_ / "data.jsonl", 4, 3000);
+  const fs::path model = Model(SyntheticConfig(2, 512, 1024, 16, 4, 64, 500));
+  const Json without = PlanOf(model, "--no-auto");
   EXPECT_EQ(without.at("auto_seconds"), 0);
   for (const char* choose : {"--for=any", "--for=sglang"}) {
-    const Json plan = Plan(Calibrate(model, choose, "--dry-run", scratch).log);
-    const double planned = plan.at("peak_host_bytes");
-    const double peak = Calibrate(model, choose, "", scratch).peak;
-    std::printf("[  memory  ] %s: planned %.1f MB, measured %.1f MB, without %.1f MB\n", choose,
-                planned / 1e6, peak / 1e6, without.at("peak_host_bytes").get<double>() / 1e6);
-    EXPECT_NEAR(planned / peak, 1, 0.15);
-    EXPECT_GT(planned, 1.1 * without.at("peak_host_bytes").get<double>());
+    const Json plan = PlanOf(model, choose);
+    PeakAsIn(plan, model, choose);
+    EXPECT_GT(plan.at("peak_host_bytes").get<double>(),
+              1.1 * without.at("peak_host_bytes").get<double>());
     EXPECT_GT(plan.at("auto_seconds"), 0);
     EXPECT_GT(plan.at("seconds"), plan.at("auto_seconds"));
-    fs::remove_all(model.string() + "-oscar");
   }
 }
 

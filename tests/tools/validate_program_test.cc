@@ -5,6 +5,7 @@
 // code, where its report goes, and that a dump does for the local part.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "capture/files/strict_json.h"
@@ -240,6 +241,90 @@ TEST(ValidateProgram, AnImportedPairIsValidatedToo) {
   ASSERT_EQ(exit.code, 0) << exit.all();
   const Json validation = Artifact::Open(imported).report().at("validation");
   EXPECT_EQ(validation.at("headline_arm"), "oscar_shared+clip+windows");
+}
+
+// A model of latent attention through the commands with their defaults: chosen for, validated,
+// exported, and calibrated again from a dump, to the same rotations.
+TEST(ValidateProgram, LatentAttentionAllTheWay) {
+  const fs::path scratch = TestScratch("validate_latent"), model = TestData("families/deepseek_v3");
+  const auto texts = [&](const char* name, unsigned state) {
+    const fs::path path = scratch / name;
+    std::ofstream file(path);
+    for (int row = 0; row < 5; ++row) {
+      file << R"({"input_ids": [)";
+      for (int i = 0; i < 100; ++i)
+        file << (i > 0 ? ", " : "") << (state = state * 1664525U + 1013904223U) / 65536 % 64;
+      file << "]}\n";
+    }
+    return path.string();
+  };
+  const std::string data = texts("data.jsonl", 1), held_out = texts("held_out.jsonl", 7);
+  const auto run = [&](const char* program, ProgramStrings arguments) {
+    return RunProgram(program, arguments);
+  };
+  const auto at = [&](const char* name) { return (scratch / name).string(); };
+  const ProgramExit calibrated =
+      run(OSCAR_CALIBRATE, {model, "--device", "cpu", "--data", data, "-o", at("artifact")});
+  ASSERT_EQ(calibrated.code, 0) << calibrated.all();
+  const Artifact artifact = Artifact::Open(scratch / "artifact");
+  EXPECT_TRUE(artifact.has_choices());
+
+  const ProgramExit validated =
+      run(OSCAR_VALIDATE, {at("artifact"), "--model", model, "--device", "cpu", "--data", held_out,
+                           "--no-pack", "--bootstrap", "20"});
+  ASSERT_EQ(validated.code, 0) << validated.all();
+  const Json validation = Artifact::Open(scratch / "artifact").report().at("validation");
+  std::vector<std::string> arms;
+  for (const Json& arm : validation.at("arms")) {
+    arms.push_back(arm.at("name"));
+    EXPECT_TRUE(arm.contains("end_to_end") && arm.contains("text")) << arms.back();
+  }
+  for (const char* arm :
+       {"auto+windows", "oscar_per_head+clip+windows", "wrong_layer+clip+windows"})
+    EXPECT_NE(std::ranges::find(arms, arm), arms.end()) << arm;
+  EXPECT_EQ(run(OSCAR_VALIDATE, {at("artifact"), "--model", model, "--device", "cpu", "--data",
+                                 held_out, "--no-pack", "--runtime", "sglang"})
+                .code,
+            2);
+
+  const auto exported = [&](const char* to, const char* rotations, const char* name) {
+    return run(OSCAR_EXPORT,
+               {at("artifact"), "--to", to, "--rotations", rotations, "-o", at(name)});
+  };
+  const ProgramExit main_tree = exported("sglang", "auto", "main");
+  EXPECT_EQ(main_tree.code, 3);
+  EXPECT_NE(main_tree.err.find("--to sglang-oct"), std::string::npos) << main_tree.err;
+  const ProgramExit clips = exported("sglang-oct", "auto", "clips");
+  EXPECT_EQ(clips.code, 3);
+  EXPECT_NE(clips.err.find("--for sglang-oct"), std::string::npos) << clips.err;
+  ASSERT_EQ(exported("sglang-oct", "oscar", "oct").code, 0);
+  for (const char* file : {"layer_0.pt", "layer_1.pt", "layer_2.pt", "launch.txt"})
+    EXPECT_TRUE(fs::exists(scratch / "oct" / file)) << file;
+
+  ASSERT_EQ(
+      run(OSCAR_CAPTURE, {model, "--device", "cpu", "--data", data, "-o", at("dump.h5")}).code, 0);
+  const ProgramExit again =
+      run(OSCAR_CALIBRATE, {"--from", at("dump.h5"), "--device", "cpu", "-o", at("again")});
+  ASSERT_EQ(again.code, 0) << again.all();
+  const Artifact from_dump = Artifact::Open(scratch / "again");
+  EXPECT_EQ(from_dump.manifest().at("calibration").at("latent_layers"), Json({0, 1, 2}));
+  for (const int id : {0, 1, 2}) {
+    const StoredLayer a = artifact.ReadLayer(id), b = from_dump.ReadLayer(id);
+    ASSERT_EQ(a.k.eigenvalues.size(), b.k.eigenvalues.size());
+    for (size_t i = 0; i < a.k.eigenvalues.size(); ++i)
+      EXPECT_NEAR(b.k.eigenvalues[i], a.k.eigenvalues[i], 1e-4) << id;
+  }
+  const ProgramExit of_dump =
+      run(OSCAR_VALIDATE, {at("again"), "--from", at("dump.h5"), "--device", "cpu"});
+  EXPECT_EQ(of_dump.code, 3) << of_dump.all();  // the text of the calibration
+  EXPECT_EQ(
+      run(OSCAR_CAPTURE, {model, "--device", "cpu", "--data", held_out, "-o", at("other.h5")}).code,
+      0);
+  const ProgramExit local =
+      run(OSCAR_VALIDATE, {at("again"), "--from", at("other.h5"), "--device", "cpu"});
+  EXPECT_EQ(local.code, 0) << local.all();
+  const ProgramExit merged = run(OSCAR_CALIBRATE, {"--merge", at("artifact"), "-o", at("merged")});
+  EXPECT_EQ(merged.code, 0) << merged.all();
 }
 
 TEST(ValidateProgram, NonsenseIsAUsageError) {

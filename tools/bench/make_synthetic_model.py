@@ -3,44 +3,66 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A model of a given size with random bf16 weights, in shards as the Hugging Face hub has them, for timing a calibration: its
-# numbers mean nothing. Written with torch, on a GPU where there is one.
-# Trap: the tokenizer is the bundled small one, filled up to the vocabulary with merges that text hardly ever uses: it loads like a
-# real one, but cuts text into shorter tokens.
+# numbers mean nothing. Dense (Qwen3-8B's shapes) or a mixture of experts (Qwen3-30B-A3B's). A thread per shard; every byte is on the
+# disk at the end, there are no holes.
+# Traps: the tokenizer is the bundled small one, filled up to the vocabulary with merges that text hardly ever uses: it loads like a
+# real one, but cuts text into shorter tokens. Tensors are pieces of one random pool per shard, so that writing is all it takes.
 #
-#   tools/bench/make_synthetic_model.py OUT [--layers 36] [--shards 4]
+#   tools/bench/make_synthetic_model.py OUT [--family qwen3|qwen3_moe] [--layers 36 | --gigabytes 60] [--shards 4]
 import argparse
 import concurrent.futures
 import json
 import os
 import random
 
-import torch
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUNDLED = os.path.join(HERE, "../../tests/data/tiny-qwen3")
 
-# Qwen3-8B.
-CONFIG = {
-    "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 4096, "num_hidden_layers": 36,
-    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936,
-    "max_position_embeddings": 40960, "rope_theta": 1000000.0, "rms_norm_eps": 1e-06, "tie_word_embeddings": False,
-    "hidden_act": "silu", "attention_bias": False, "torch_dtype": "bfloat16", "bos_token_id": 151643, "eos_token_id": 151645,
-    "use_cache": True, "attention_dropout": 0.0, "initializer_range": 0.02, "rope_scaling": None, "sliding_window": None,
-    "use_sliding_window": False, "max_window_layers": 36,
+COMMON = {
+    "num_attention_heads": 32, "head_dim": 128, "vocab_size": 151936, "max_position_embeddings": 40960, "rope_theta": 1000000.0,
+    "rms_norm_eps": 1e-06, "tie_word_embeddings": False, "hidden_act": "silu", "attention_bias": False, "torch_dtype": "bfloat16",
+    "bos_token_id": 151643, "eos_token_id": 151645, "use_cache": True, "attention_dropout": 0.0, "initializer_range": 0.02,
+    "rope_scaling": None, "sliding_window": None, "use_sliding_window": False,
 }
+FAMILIES = {
+    # Qwen3-8B.
+    "qwen3": COMMON | {
+        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 4096, "num_hidden_layers": 36,
+        "num_key_value_heads": 8, "intermediate_size": 12288,
+    },
+    # Qwen3-30B-A3B: 61 GB, of which 58 are experts.
+    "qwen3_moe": COMMON | {
+        "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48,
+        "num_key_value_heads": 4, "intermediate_size": 6144, "moe_intermediate_size": 768, "num_experts": 128,
+        "num_experts_per_tok": 8, "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": [],
+        "output_router_logits": False, "router_aux_loss_coef": 0.001,
+    },
+}
+POOL_VALUES = 2**24 - 3  # of a shard; odd, so that rows of a large tensor do not repeat every so many
+
+
+def mlp_of(config, layer):
+    """Names and shapes of what stands behind attention."""
+    hidden = config["hidden_size"]
+    experts = config.get("num_experts", 0)
+    inner = config["moe_intermediate_size" if experts else "intermediate_size"]
+    for part in [f"experts.{e}." for e in range(experts)] or [""]:
+        yield f"{layer}mlp.{part}down_proj.weight", (hidden, inner)
+        yield f"{layer}mlp.{part}gate_proj.weight", (inner, hidden)
+        yield f"{layer}mlp.{part}up_proj.weight", (inner, hidden)
+    if experts:
+        yield layer + "mlp.gate.weight", (experts, hidden)
 
 
 def tensors_of(config):
     """Names and shapes, in the order of the model."""
-    hidden, head, inner = config["hidden_size"], config["head_dim"], config["intermediate_size"]
+    hidden, head = config["hidden_size"], config["head_dim"]
     q, kv = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
     yield "model.embed_tokens.weight", (config["vocab_size"], hidden)
     for i in range(config["num_hidden_layers"]):
         layer = f"model.layers.{i}."
         yield layer + "input_layernorm.weight", (hidden,)
-        yield layer + "mlp.down_proj.weight", (hidden, inner)
-        yield layer + "mlp.gate_proj.weight", (inner, hidden)
-        yield layer + "mlp.up_proj.weight", (inner, hidden)
+        yield from mlp_of(config, layer)
         yield layer + "post_attention_layernorm.weight", (hidden,)
         yield layer + "self_attn.k_norm.weight", (head,)
         yield layer + "self_attn.k_proj.weight", (kv, hidden)
@@ -72,26 +94,49 @@ def shards_of(tensors, count):
     return shards
 
 
+def random_bf16(choose, count):
+    """Of both signs and of 2**-7 to 2**-5 in magnitude, 0.019 in the mean square."""
+    values = bytearray(2 * count)
+    values[0::2] = choose.randbytes(count)  # the last bit of the exponent, and the mantissa
+    values[1::2] = choose.randbytes(count).translate(bytes(0x3C | (byte & 0x80) for byte in range(256)))
+    return values
+
+
+def random_norm(choose, count):
+    """Of 1 to 1.25."""
+    values = bytearray(b"\x80\x3f" * count)
+    values[0::2] = choose.randbytes(count).translate(bytes(0x80 | (byte & 0x1F) for byte in range(256)))
+    return values
+
+
+def write_all(file, data):
+    while data:  # one write takes at most 2 GB
+        data = data[file.write(data):]
+
+
 def write_shard(path, tensors, seed):
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    generator = torch.Generator(device=device)
-    generator.manual_seed(seed)
+    choose = random.Random(seed)
+    pool = memoryview(random_bf16(choose, POOL_VALUES))
     header, offset = {"__metadata__": {"format": "pt"}}, 0
     for name, shape in tensors:
         header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [offset, offset + size_of(shape)]}
         offset += size_of(shape)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
+    at = 0  # in the pool
     with open(path, "wb", buffering=0) as file:
-        file.write(len(text).to_bytes(8, "little") + text)
+        write_all(file, len(text).to_bytes(8, "little") + text)
         for name, shape in tensors:
             if name.endswith("norm.weight"):
-                weight = 1 + 0.1 * torch.randn(shape, generator=generator, device=device)
-            else:
-                weight = torch.empty(shape, device=device, dtype=torch.bfloat16).normal_(0, 0.02, generator=generator)
-            rest = memoryview(weight.to(torch.bfloat16).cpu().view(torch.uint8).numpy()).cast("B")
-            while rest:  # one write takes at most 2 GB
-                rest = rest[file.write(rest):]
+                write_all(file, memoryview(random_norm(choose, shape[0])))
+                continue
+            left = size_of(shape)
+            while left:
+                piece = pool[at:at + left]
+                write_all(file, piece)
+                left -= len(piece)
+                at = (at + len(piece)) % len(pool)
+        os.fsync(file.fileno())
 
 
 def write_tokenizer(out, vocab_size):
@@ -116,13 +161,27 @@ def write_tokenizer(out, vocab_size):
         file.write(text)
 
 
+def layers_within(config, gigabytes):
+    """As many layers as `gigabytes` hold, at least one."""
+    def size(layers):
+        return sum(size_of(shape) for _, shape in tensors_of(config | {"num_hidden_layers": layers}))
+    one = size(1)
+    return max(1, 1 + int((gigabytes * 1e9 - one) // (size(2) - one)))
+
+
 def main():
-    parser = argparse.ArgumentParser(description="Writes a model with random weights and the shapes of Qwen3-8B.")
+    parser = argparse.ArgumentParser(description="Writes a model with random weights and the shapes of a known one.")
     parser.add_argument("out")
-    parser.add_argument("--layers", type=int, default=CONFIG["num_hidden_layers"])
+    parser.add_argument("--family", choices=FAMILIES, default="qwen3")
+    parser.add_argument("--layers", type=int, help="default: as many as the known one")
+    parser.add_argument("--gigabytes", type=float, help="as many layers as this holds")
     parser.add_argument("--shards", type=int, default=4)
     arguments = parser.parse_args()
-    config = CONFIG | {"num_hidden_layers": arguments.layers, "max_window_layers": arguments.layers}
+    config = FAMILIES[arguments.family]
+    layers = arguments.layers or config["num_hidden_layers"]
+    if arguments.gigabytes:
+        layers = layers_within(config, arguments.gigabytes)
+    config = config | {"num_hidden_layers": layers, "max_window_layers": layers}
     os.makedirs(arguments.out, exist_ok=True)
     with open(os.path.join(arguments.out, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file, indent=2)
@@ -138,7 +197,7 @@ def main():
              "weight_map": {tensor: name for name, shard in zip(names, shards) for tensor, _ in shard}}
     with open(os.path.join(arguments.out, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
         json.dump(index, file)
-    print(f"{arguments.out}: {index['metadata']['total_size'] / 1e9:.2f} GB in {len(shards)} shards")
+    print(f"{arguments.out}: {index['metadata']['total_size'] / 1e9:.2f} GB, {layers} layers, {len(shards)} shards")
 
 
 if __name__ == "__main__":

@@ -42,16 +42,8 @@ void ReadHeads(ConfigReader& config, int64_t hidden_size, const DenseDecoderOpti
 }
 
 NormSpec Norm(const std::string& name, int64_t size, const DenseDecoderOptions& options) {
-  return {name + ".weight", size, options.norm, options.norm_bias ? name + ".bias" : ""};
-}
-
-// `part` rows of a stored tensor of `all` rows, from `first` on.
-LinearSpec Rows(const std::string& name, int64_t in_features, int64_t first, int64_t part,
-                int64_t all, bool bias) {
-  LinearSpec linear = Linear(name, in_features, part, bias);
-  linear.first_row = first;
-  linear.stored_rows = all;
-  return linear;
+  return {options.norm_weight ? name + ".weight" : "", size, options.norm,
+          options.norm_bias ? name + ".bias" : ""};
 }
 
 void NameProjections(const std::string& self_attn, int64_t hidden_size,
@@ -75,8 +67,8 @@ void NameProjections(const std::string& self_attn, int64_t hidden_size,
   attention.qk_norm = options.qk_norm;
   if (!options.qk_norm) return;
   const bool all = options.qk_norm_of_all_heads;
-  attention.q_norm = Norm(self_attn + "q_norm", all ? q : attention.head_dim, options);
-  attention.k_norm = Norm(self_attn + "k_norm", all ? k : attention.head_dim, options);
+  attention.q_norm = Norm(self_attn + options.q_norm_name, all ? q : attention.head_dim, options);
+  attention.k_norm = Norm(self_attn + options.k_norm_name, all ? k : attention.head_dim, options);
 }
 
 LayerSpec MakeLayer(const ConfigReader& config, int64_t layer_id, int64_t hidden_size,
@@ -113,13 +105,25 @@ LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_feat
   return {name + ".weight", bias ? name + ".bias" : "", in_features, out_features};
 }
 
+LinearSpec Rows(const std::string& name, int64_t in_features, int64_t first, int64_t part,
+                int64_t all, bool bias) {
+  LinearSpec linear = Linear(name, in_features, part, bias);
+  linear.first_row = first;
+  linear.stored_rows = all;
+  return linear;
+}
+
 Activation ReadActivation(ConfigReader& config, std::string_view field,
                           std::string_view default_name) {
   const std::string name = config.String(field, default_name);
   if (name == "silu" || name == "swish") return Activation::kSilu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
   if (name == "gelu") return Activation::kGelu;
-  config.Fail(field, "is not implemented. Supported: silu, gelu_pytorch_tanh, gelu_new, gelu");
+  if (name == "relu") return Activation::kRelu;
+  if (name == "relu2") return Activation::kReluSquared;
+  config.Fail(field,
+              "is not implemented. Supported: silu, gelu_pytorch_tanh, gelu_new, gelu, relu, "
+              "relu2");
 }
 
 MlpSpec DenseMlp(const std::string& prefix, int64_t hidden_size, int64_t intermediate_size,
@@ -134,7 +138,8 @@ MlpSpec DenseMlp(const std::string& prefix, int64_t hidden_size, int64_t interme
     mlp.up = Rows(prefix + "gate_up_proj", hidden_size, intermediate_size, intermediate_size, both,
                   bias);
   } else {
-    mlp.gate = Linear(prefix + "gate_proj", hidden_size, intermediate_size, bias);
+    if (options.gated_mlp)
+      mlp.gate = Linear(prefix + "gate_proj", hidden_size, intermediate_size, bias);
     mlp.up = Linear(prefix + "up_proj", hidden_size, intermediate_size, bias);
   }
   mlp.down = Linear(prefix + "down_proj", intermediate_size, hidden_size, bias);

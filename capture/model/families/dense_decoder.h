@@ -34,8 +34,9 @@ struct DenseDecoderOptions {
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
   bool qk_norm = false;
   bool qk_norm_of_all_heads = false;  // one norm over all heads together
-  NormKind norm = NormKind::kPlain;   // of all norms
-  bool norm_bias = false;
+  std::string q_norm_name = "q_norm", k_norm_name = "k_norm";
+  NormKind norm = NormKind::kPlain;  // of all norms
+  bool norm_bias = false, norm_weight = true;
   LayerNormNames norms = {};
   std::optional<int64_t> default_head_dim =
       {};  // if the config has none; nothing: hidden_size / num_attention_heads
@@ -45,6 +46,7 @@ struct DenseDecoderOptions {
   std::string eps_field = "rms_norm_eps", activation_field = "hidden_act";
   std::string default_activation = "silu";
   bool tied_by_default = false;  // if the config does not say
+  bool gated_mlp = true;         // false: up and down alone
   bool dense_mlp = true;         // false: the family describes what stands in its place
   bool fused_qkv = false, fused_gate_up = false;  // stored as qkv_proj, as gate_up_proj
 };
@@ -54,7 +56,10 @@ ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& opti
 // The projection with the weight name + ".weight" and, if `bias`, name + ".bias".
 LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_features,
                   bool bias = false);
-// "silu", "gelu_pytorch_tanh", ... of a field.
+// `part` rows of a stored tensor of `all` rows, from `first` on.
+LinearSpec Rows(const std::string& name, int64_t in_features, int64_t first, int64_t part,
+                int64_t all, bool bias = false);
+// "silu", "gelu_pytorch_tanh", ... of a field; never kXielu.
 Activation ReadActivation(ConfigReader& config, std::string_view field,
                           std::string_view default_name);
 // The usual gate, up and down under that prefix ("model.layers.3.mlp.").

@@ -6,7 +6,7 @@
 // full ones have no rope; where none does, all have.
 #include <fmt/format.h>
 
-#include "capture/model/families/dense_decoder.h"
+#include "capture/model/families/exaone.h"
 
 namespace oscar {
 
@@ -31,11 +31,7 @@ std::string ReadPattern(ConfigReader& config) {
 
 }  // namespace
 
-ModelSpec ReadExaone4(ConfigReader& config) {
-  DenseDecoderOptions options;
-  options.qk_norm = true;
-  options.norms = PostNorms();
-  options.rope.default_theta = 10000.0;
+std::vector<std::optional<int64_t>> ReadExaoneWindows(ConfigReader& config) {
   config.Default("sliding_window", 4096);
   const std::optional<int64_t> window = config.OptionalSize("sliding_window");
   const std::string pattern = ReadPattern(config);
@@ -43,11 +39,20 @@ ModelSpec ReadExaone4(ConfigReader& config) {
     const char kind = pattern[static_cast<size_t>(layer) % pattern.size()];
     return window && kind == 'L' ? "sliding_attention" : "full_attention";
   };
-  options.windows = WindowsOf(
+  return WindowsOf(
       config, ReadLayerTypes(config, {"full_attention", "sliding_attention"}, otherwise), window);
+}
+
+ModelSpec ReadExaone4(ConfigReader& config) {
+  DenseDecoderOptions options;
+  options.qk_norm = true;
+  options.norms = PostNorms();
+  options.rope.default_theta = 10000.0;
+  options.windows = ReadExaoneWindows(config);
+  const bool slides = config.OptionalSize("sliding_window").has_value();
   ModelSpec spec = ReadDenseDecoder(config, options);
   for (LayerSpec& layer : spec.layers) {
-    if (window && !layer.attention.window) layer.attention.rope = {RopeKind::kNone};
+    if (slides && !layer.attention.window) layer.attention.rope = {RopeKind::kNone};
   }
   return spec;
 }

@@ -56,6 +56,19 @@ void NameExperts(const ConfigReader& config, int64_t sparse_layer, const ExpertN
   experts.down_name = names.down;
 }
 
+ExpertsSpec ReadBlockSparseExperts(ConfigReader& config, int64_t hidden_size) {
+  ExpertsSpec experts =
+      ReadExperts(config, hidden_size, config.Size("intermediate_size"), "block_sparse_moe.gate");
+  experts.router.normalize = true;
+  NameExperts(config, 0,
+              {.separate = "block_sparse_moe.experts.",
+               .gate = "w1.weight",
+               .up = "w3.weight",
+               .down = "w2.weight"},
+              experts);
+  return experts;
+}
+
 void NameSharedExpert(const std::string& prefix, int64_t intermediate_size, ExpertsSpec& experts) {
   experts.shared_size = intermediate_size;
   if (intermediate_size == 0) return;

@@ -38,6 +38,10 @@ struct ExpertNames {
 void NameExperts(const ConfigReader& config, int64_t sparse_layer, const ExpertNames& names,
                  ExpertsSpec& experts);
 
+// Mixtral's experts, as MiniMax has them too: of intermediate_size, names under
+// "block_sparse_moe.", weights that are normalized.
+ExpertsSpec ReadBlockSparseExperts(ConfigReader& config, int64_t hidden_size);
+
 // A shared expert of that intermediate size: prefix + "gate_proj.weight" ...; 0: none.
 void NameSharedExpert(const std::string& prefix, int64_t intermediate_size, ExpertsSpec& experts);
 

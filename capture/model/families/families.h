@@ -22,6 +22,14 @@ struct Family {
 
 std::span<const Family> Families();  // sorted by model_type
 
+// A family that is known and not implemented.
+struct Refusal {
+  std::string_view model_type;  // as in config.json
+  std::string_view reason;      // "its lightning attention is not implemented"
+};
+
+std::span<const Refusal> Refusals();  // sorted by model_type
+
 // A model of several modalities whose text part is a family under "text_config".
 struct Wrapper {
   std::string_view model_type, architecture;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "capture/model/families/experts_config.h"
 #include "capture/model/families/gemma.h"
@@ -28,6 +29,22 @@ struct FullGeometry {
   int64_t head_dim = 0, num_kv_heads = 0;
 };
 
+// transformers writes "05" where there are ten layers and more.
+std::map<size_t, const Json*> ByLayer(const ConfigReader& config, const Json& layers,
+                                      size_t num_layers) {
+  if (!layers.is_object()) config.Fail("per_layer_config", "must be an object");
+  std::map<size_t, const Json*> by_layer;
+  for (const auto& [key, value] : layers.items()) {
+    const bool is_layer = !key.empty() && key.size() < 6 &&
+                          key.find_first_not_of("0123456789") == std::string::npos &&
+                          std::stoul(key) < num_layers;
+    if (!is_layer) config.Fail("per_layer_config", fmt::format("has {}, which is no layer", key));
+    if (!by_layer.emplace(std::stoul(key), &value).second)
+      config.Fail("per_layer_config", fmt::format("has layer {} twice", std::stoul(key)));
+  }
+  return by_layer;
+}
+
 FullGeometry ReadFullGeometry(ConfigReader& config, const std::vector<std::string>& types,
                               const AttentionSpec& sliding, bool k_eq_v) {
   FullGeometry full{sliding.head_dim, sliding.num_kv_heads};
@@ -39,18 +56,18 @@ FullGeometry ReadFullGeometry(ConfigReader& config, const std::vector<std::strin
     if (k_eq_v && heads) full.num_kv_heads = *heads;
     return full;
   }
-  if (!layers->is_object()) config.Fail("per_layer_config", "must be an object");
+  const std::map<size_t, const Json*> by_layer = ByLayer(config, *layers, types.size());
   bool first = true;
   for (size_t i = 0; i < types.size(); ++i) {
-    const auto found = layers->find(std::to_string(i));
-    if (found == layers->end()) {
-      if (types[i] == kFullKind && !layers->empty())
+    const auto found = by_layer.find(i);
+    if (found == by_layer.end()) {
+      if (types[i] == kFullKind && !by_layer.empty())
         config.Fail("per_layer_config", fmt::format("lacks full layer {}", i));
       continue;
     }
     if (types[i] != kFullKind)
       config.Fail("per_layer_config", fmt::format("changes layer {}, which slides", i));
-    ConfigReader one(*found, fmt::format("{}: per_layer_config: {}", config.what(), i));
+    ConfigReader one(*found->second, fmt::format("{}: per_layer_config: {}", config.what(), i));
     const FullGeometry own{one.OptionalSize("head_dim").value_or(sliding.head_dim),
                            one.OptionalSize("num_key_value_heads").value_or(sliding.num_kv_heads)};
     one.Finish({});
@@ -58,11 +75,6 @@ FullGeometry ReadFullGeometry(ConfigReader& config, const std::vector<std::strin
       config.Fail("per_layer_config", "has full layers of different geometries");
     full = own;
     first = false;
-  }
-  for (const auto& [key, value] : layers->items()) {
-    const bool is_layer = key.find_first_not_of("0123456789") == std::string::npos &&
-                          key.size() < 6 && std::stoul(key) < types.size();
-    if (!is_layer) config.Fail("per_layer_config", fmt::format("has {}, which is no layer", key));
   }
   if ((dim && *dim != full.head_dim) || (k_eq_v && heads && *heads != full.num_kv_heads))
     config.Fail("per_layer_config", "contradicts global_head_dim or num_global_key_value_heads");

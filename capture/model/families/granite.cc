@@ -4,7 +4,7 @@
 // Granite 3 dense: Llama with four multipliers: on embeddings, on q·k, on what each half of a layer
 // adds, and a divisor of logits. Trap: attention_multiplier replaces 1 / sqrt(head_dim), and is 1
 // where it is missing.
-#include "capture/model/families/dense_decoder.h"
+#include "capture/model/families/granite.h"
 
 namespace oscar {
 
@@ -12,11 +12,15 @@ ModelSpec ReadGranite(ConfigReader& config);
 
 ModelSpec ReadGranite(ConfigReader& config) {
   DenseDecoderOptions options;
-  options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
   options.mlp_bias = config.Bool("mlp_bias", false);
+  options.windows = ReadWindows(config, std::nullopt, 0);
+  return ReadGraniteLayers(config, options);
+}
+
+ModelSpec ReadGraniteLayers(ConfigReader& config, DenseDecoderOptions options) {
+  options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
   options.rope.default_theta = 10000.0;
   options.scale = config.OptionalPositive("attention_multiplier").value_or(1.0);
-  options.windows = ReadWindows(config, std::nullopt, 0);
   ModelSpec spec = ReadDenseDecoder(config, options);
   spec.embedding_multiplier = config.OptionalPositive("embedding_multiplier").value_or(1.0);
   spec.logit_multiplier = 1 / config.OptionalPositive("logits_scaling").value_or(1.0);

@@ -63,15 +63,26 @@ double LatentScale(const LatentGeometry& g, const RopeConfig& rope) {
 
 }  // namespace
 
-ModelSpec ReadLatentDecoder(ConfigReader& config, int64_t default_dense) {
+ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
   const LatentGeometry g = ReadLatentGeometry(config);
-  config.Override("head_dim", g.rope);  // what turns
+  const int64_t head_dim = latent.part_of_head ? g.nope + g.rope : g.rope;
+  config.Override("head_dim", head_dim);  // what turns, or what it is a part of
   DenseDecoderOptions options;
   options.o_bias = g.bias;
+  options.tied_by_default = latent.tied_by_default;
+  options.rope.position_scaling = latent.position_scaling;
+  if (latent.part_of_head)
+    options.rope.default_partial = static_cast<double>(g.rope) / static_cast<double>(head_dim);
   options.rope.default_theta = 10000.0;
   options.rope.layout =
       config.Bool("rope_interleave", true) ? RopeLayout::kInterleaved : RopeLayout::kHalf;
-  options.scale = LatentScale(g, ReadRope(config, g.rope, options.rope));
+  const RopeConfig rope = ReadRope(config, head_dim, options.rope);
+  if (rope.rope.rotary_dim != g.rope) {
+    config.Fail("qk_rope_head_dim", fmt::format("contradicts partial_rotary_factor, which makes {} "
+                                                "dimensions turn",
+                                                rope.rope.rotary_dim));
+  }
+  options.scale = LatentScale(g, rope);
   (void)config.Find("auto_map");  // the classes are in transformers by now
   // Without effect: of training.
   for (const char* key : {"aux_loss_alpha", "seq_aux", "ep_size"}) (void)config.Find(key);
@@ -86,11 +97,20 @@ ModelSpec ReadLatentDecoder(ConfigReader& config, int64_t default_dense) {
     attention.q = attention.k = attention.v = {};
     attention.o = Linear(prefix + "o_proj", g.heads * g.value, spec.hidden_size, g.bias);
   }
+  return spec;
+}
+
+void PutLatentExperts(ConfigReader& config, int64_t default_dense, ExpertsSpec experts,
+                      ModelSpec& spec) {
   const std::vector<bool> sparse = ReadDeepSeekSparseLayers(config, default_dense);
-  ExpertsSpec experts = ReadSigmoidExperts(config, spec.hidden_size);
   NameExperts(config, FirstSparse(sparse), {}, experts);
   PutExperts(config, experts, sparse, spec);
   SkipPredictionLayers(config, spec);
+}
+
+ModelSpec ReadLatentDecoder(ConfigReader& config, int64_t default_dense) {
+  ModelSpec spec = ReadLatentLayers(config, {});
+  PutLatentExperts(config, default_dense, ReadSigmoidExperts(config, spec.hidden_size), spec);
   return spec;
 }
 

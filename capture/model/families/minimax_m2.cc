@@ -47,20 +47,12 @@ ModelSpec ReadMiniMaxM2(ConfigReader& config) {
   options.rope.default_partial = 1.0;
   options.dense_mlp = false;
   ModelSpec spec = ReadDenseDecoder(config, options);
-  ExpertsSpec experts = ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"),
-                                    "block_sparse_moe.gate");
+  ExpertsSpec experts = ReadBlockSparseExperts(config, spec.hidden_size);
   experts.router.score = RouterScore::kSigmoid;
   const std::string in_gate = "block_sparse_moe.gate.e_score_correction_bias";
   experts.router.choice_bias = config.Stores(config.LayerPrefix(0) + in_gate)
                                    ? in_gate
                                    : "block_sparse_moe.e_score_correction_bias";
-  experts.router.normalize = true;
-  NameExperts(config, 0,
-              {.separate = "block_sparse_moe.experts.",
-               .gate = "w1.weight",
-               .up = "w3.weight",
-               .down = "w2.weight"},
-              experts);
   PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   for (int64_t i = 0; config.StoresPrefix(config.LayerPrefix(num_layers + i)); ++i)

@@ -15,16 +15,8 @@ ModelSpec ReadMixtral(ConfigReader& config) {
   options.dense_mlp = false;
   options.windows = ReadWindows(config, config.OptionalSize("sliding_window"), 0);
   ModelSpec spec = ReadDenseDecoder(config, options);
-  ExpertsSpec experts = ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"),
-                                    "block_sparse_moe.gate");
-  experts.router.normalize = true;
-  NameExperts(config, 0,
-              {.separate = "block_sparse_moe.experts.",
-               .gate = "w1.weight",
-               .up = "w3.weight",
-               .down = "w2.weight"},
-              experts);
-  PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
+  PutExperts(config, ReadBlockSparseExperts(config, spec.hidden_size),
+             std::vector<bool>(spec.layers.size(), true), spec);
   return spec;
 }
 

@@ -44,7 +44,7 @@ void AddRows(const std::string& name, const Record& value, size_t& rows, std::st
                           : Shown(value));
 }
 
-std::string List(const char* heading, const Record& value) {
+std::string ValueList(const char* heading, const Record& value) {
   std::string html;
   size_t rows = 0;
   AddRows("", value, rows, html);
@@ -58,17 +58,17 @@ std::string SettingsSection(const Record& report) {
   std::string html;
   if (report.Has("validation")) {
     const Record validation = report["validation"];
-    html += List("Validation: settings", validation["settings"]);
-    html += List("Validation: data", validation["data"]);
-    html += List("Validation: rotations", validation["rotations"]);
-    if (validation.Has("model")) html += List("Validation: model", validation["model"]);
-    html += List("Validation: program", validation["program"]);
-    html += List("Validation: machine", validation["machine"]);
+    html += ValueList("Validation: settings", validation["settings"]);
+    html += ValueList("Validation: data", validation["data"]);
+    html += ValueList("Validation: rotations", validation["rotations"]);
+    if (validation.Has("model")) html += ValueList("Validation: model", validation["model"]);
+    html += ValueList("Validation: program", validation["program"]);
+    html += ValueList("Validation: machine", validation["machine"]);
   }
-  html += List("Calibration", report["calibration"]);
-  html += List("Calibration: data", report["data"]);
-  html += List("Recommended for serving", report["serving"]);
-  return html + List("Model", report["model"]);
+  html += ValueList("Calibration", report["calibration"]);
+  html += ValueList("Calibration: data", report["data"]);
+  html += ValueList("Recommended for serving", report["serving"]);
+  return html + ValueList("Model", report["model"]);
 }
 
 }  // namespace oscar

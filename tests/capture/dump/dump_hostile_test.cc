@@ -111,6 +111,9 @@ TEST(HostileDump, ObjectsThatAreMissingOrUnknown) {
   ExpectRefused("kind is \"gqa\", but there are latents", [](hid_t file) {
     Replace(file, "/layer/3/c_kv", H5T_IEEE_F32LE, {8, 2});
   });
+  ExpectRefused("kv_b: stands in a layer of kind", [](hid_t file) {
+    Replace(file, "/layer/3/kv_b", H5T_IEEE_F32LE, {4, 3, 2});
+  });
   for (const char* name : {"/layer/03", "/layer/-1", "/layer/x", "/layer/99999999999"}) {
     ExpectRefused("expected groups named by layer numbers", [=](hid_t file) {
       H5Gcreate2(file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);

@@ -58,7 +58,7 @@ std::string Refusal(const fs::path& path) {
   }
 }
 
-void ExpectRefused(const char* reason, const std::function<void(hid_t)>& build) {
+void ExpectHostileRefused(const char* reason, const std::function<void(hid_t)>& build) {
   const std::string refusal = Refusal(Build(build));
   EXPECT_NE(refusal.find(reason), refusal.npos) << "expected: " << reason << "\nfound: " << refusal;
 }
@@ -75,21 +75,21 @@ TEST(HostileHdf5, AcceptsAPlainForeignFile) {
 }
 
 TEST(HostileHdf5, LinksThatAreNotHard) {
-  ExpectRefused("/s: a soft link", [](hid_t file) {
+  ExpectHostileRefused("/s: a soft link", [](hid_t file) {
     Doubles(file, "a", 10);
     H5Lcreate_soft("/a", file, "s", H5P_DEFAULT, H5P_DEFAULT);
   });
-  ExpectRefused("a soft link", [](hid_t file) {
+  ExpectHostileRefused("a soft link", [](hid_t file) {
     H5Lcreate_soft("/nowhere", file, "s", H5P_DEFAULT, H5P_DEFAULT);
   });
-  ExpectRefused("an external link", [](hid_t file) {
+  ExpectHostileRefused("an external link", [](hid_t file) {
     H5Lcreate_external("/etc/passwd", "/", file, "e", H5P_DEFAULT, H5P_DEFAULT);
   });
-  ExpectRefused("in a circle", [](hid_t file) {
+  ExpectHostileRefused("in a circle", [](hid_t file) {
     const hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     H5Lcreate_hard(file, "/", group, "up", H5P_DEFAULT, H5P_DEFAULT);
   });
-  ExpectRefused("neither a group nor a dataset", [](hid_t file) {
+  ExpectHostileRefused("neither a group nor a dataset", [](hid_t file) {
     H5Tcommit2(file, "t", H5Tcopy(H5T_NATIVE_INT), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
   });
 }
@@ -97,12 +97,12 @@ TEST(HostileHdf5, LinksThatAreNotHard) {
 TEST(HostileHdf5, StorageElsewhere) {
   const fs::path secret = TestScratch("hostile-secret") / "secret";
   std::ofstream(secret) << std::string(80, 's');
-  ExpectRefused("external file", [&](hid_t file) {
+  ExpectHostileRefused("external file", [&](hid_t file) {
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_external(creation, secret.c_str(), 0, 80);
     Doubles(file, "a", 10, creation);
   });
-  ExpectRefused("neither contiguous, compact nor chunked", [](hid_t file) {
+  ExpectHostileRefused("neither contiguous, compact nor chunked", [](hid_t file) {
     Doubles(file, "a", 10);
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     const hsize_t count = 10;
@@ -127,25 +127,25 @@ TEST(HostileHdf5, TypesThatAreNotOurs) {
   H5Tinsert(compound, "x", 0, H5T_IEEE_F64LE);
   for (const hid_t type : {H5T_IEEE_F64BE, H5T_STD_I8LE, H5T_STD_U32LE, H5T_STD_REF_OBJ, text,
                            compound, H5Tvlen_create(H5T_IEEE_F64LE)}) {
-    ExpectRefused(reason, dataset_of(type));
+    ExpectHostileRefused(reason, dataset_of(type));
   }
-  ExpectRefused("variable length", [text](hid_t file) {
+  ExpectHostileRefused("variable length", [text](hid_t file) {
     H5Acreate2(file, "a", text, H5Screate(H5S_SCALAR), H5P_DEFAULT, H5P_DEFAULT);
   });
-  ExpectRefused("neither numbers nor strings", [](hid_t file) {
+  ExpectHostileRefused("neither numbers nor strings", [](hid_t file) {
     H5Acreate2(file, "a", H5T_STD_REF_OBJ, H5Screate(H5S_SCALAR), H5P_DEFAULT, H5P_DEFAULT);
   });
 }
 
 TEST(HostileHdf5, FiltersThatAreNotOurs) {
-  ExpectRefused("filter 6;", [](hid_t file) {  // scale-offset
+  ExpectHostileRefused("filter 6;", [](hid_t file) {  // scale-offset
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     const hsize_t chunk = 10;
     H5Pset_chunk(creation, 1, &chunk);
     H5Pset_scaleoffset(creation, H5Z_SO_FLOAT_DSCALE, 3);
     Doubles(file, "a", 10, creation);
   });
-  ExpectRefused("filter 32001;", [](hid_t file) {  // a plugin (Blosc), optional, so writable
+  ExpectHostileRefused("filter 32001;", [](hid_t file) {  // a plugin (Blosc), optional, so writable
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     const hsize_t chunk = 10;
     H5Pset_chunk(creation, 1, &chunk);
@@ -166,12 +166,12 @@ TEST(HostileHdf5, ShapesTheFileCannotHold) {
       H5Dcreate2(file, "a", H5T_STD_U8LE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     };
   };
-  ExpectRefused("the file has", huge(hsize_t{1} << 40, true, false));
-  ExpectRefused("the file has", huge(hsize_t{1} << 62, true, true));
-  ExpectRefused("the file has", huge(hsize_t{1} << 62, false, false));
-  ExpectRefused("are stored: never written", huge(1024, true, false));
-  ExpectRefused("are stored: never written", huge(1024, false, false));
-  ExpectRefused("overflows", [](hid_t file) {
+  ExpectHostileRefused("the file has", huge(hsize_t{1} << 40, true, false));
+  ExpectHostileRefused("the file has", huge(hsize_t{1} << 62, true, true));
+  ExpectHostileRefused("the file has", huge(hsize_t{1} << 62, false, false));
+  ExpectHostileRefused("are stored: never written", huge(1024, true, false));
+  ExpectHostileRefused("are stored: never written", huge(1024, false, false));
+  ExpectHostileRefused("overflows", [](hid_t file) {
     const hsize_t dims[] = {hsize_t{1} << 31, hsize_t{1} << 31, 8};
     const hsize_t chunk[] = {1, 1, 1};
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
@@ -179,7 +179,7 @@ TEST(HostileHdf5, ShapesTheFileCannotHold) {
     H5Dcreate2(file, "a", H5T_IEEE_F64LE, H5Screate_simple(3, dims, nullptr), H5P_DEFAULT, creation,
                H5P_DEFAULT);
   });
-  ExpectRefused("0 dimensions", [](hid_t file) {
+  ExpectHostileRefused("0 dimensions", [](hid_t file) {
     H5Dcreate2(file, "a", H5T_IEEE_F64LE, H5Screate(H5S_SCALAR), H5P_DEFAULT, H5P_DEFAULT,
                H5P_DEFAULT);
   });

@@ -1,13 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 against the vectors of FIPS 180-4.
+// SHA-256 against the vectors of FIPS 180-4; files, and who may read them when.
 #include "capture/files/digest.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <optional>
+
 #include "capture/files/atomic_file.h"
+#include "capture/files/read_turns.h"
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
 
@@ -40,6 +46,36 @@ TEST(DigestFile, RefusesWhatIsNotAFile) {
   EXPECT_THROW(DigestFile(dir), InputError);
   ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
   EXPECT_THROW(DigestFile(dir / "pipe"), InputError);  // and does not wait for a writer
+}
+
+// Digests beside reads that are waited for.
+TEST(ReadTurns, TheBackgroundWaitsForUrgentReadsAndEndsWhenNobodyWantsIt) {
+  const auto dir = TestScratch("turns");
+  const std::string large(3'000'001, 'q');
+  WriteFileAtomically(dir / "large", large);
+  ReadTurns turns;
+  std::atomic<int> pieces = 0;
+  const auto digest = [&] {
+    return DigestFile(dir / "large", [&] {
+      turns.WaitForTurn();
+      ++pieces;
+    });
+  };
+  std::optional<ReadTurns::Urgent> first(turns), second(turns);
+  auto waiting = std::async(std::launch::async, digest);
+  first.reset();
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  EXPECT_EQ(pieces, 0);
+  second.reset();
+  EXPECT_EQ(waiting.get().sha256, Sha256Hex(large));
+  EXPECT_EQ(pieces, 4);  // three MiB, and the end
+
+  const ReadTurns::Urgent forever(turns);
+  auto abandoned = std::async(std::launch::async, digest);
+  EXPECT_EQ(abandoned.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  { const ReadTurns::Closing closing(turns); }
+  EXPECT_THROW(abandoned.get(), Interrupted);
+  EXPECT_EQ(pieces, 4);
 }
 
 }  // namespace

@@ -45,6 +45,17 @@ TEST(Gpu, AgreesWithGoldenValuesAndWithItself) {
   }
 }
 
+// Whether a golden tensor ("layer.3.q", "logits") owes nothing to what experts made of a token.
+bool IsBeforeExperts(const ModelSpec& spec, const std::string& tensor) {
+  const std::vector<const LayerSpec*> layers = AllLayers(spec);
+  const auto first =
+      std::ranges::find_if(layers, [](const LayerSpec* layer) { return !!layer->experts; });
+  if (first == layers.end()) return true;
+  constexpr std::string_view kLayer = "layer.";
+  return tensor.starts_with(kLayer) &&
+         std::stoi(tensor.substr(kLayer.size())) <= (*first)->layer_id;
+}
+
 // Every family: norms, soft caps, sinks, experts, linear and latent attention on a GPU.
 TEST(Gpu, FamiliesAgreeWithGoldenValues) {
   if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
@@ -60,14 +71,16 @@ TEST(Gpu, FamiliesAgreeWithGoldenValues) {
     const GoldenErrors rounded = CompareWithGolden(entry.path(), run);
     run.device = at::kCPU;
     const GoldenErrors on_cpu = CompareWithGolden(entry.path(), run);
+    // Rounding costs some of these small random models 12 %, on any device: each tensor is held
+    // against the same one on the CPU. Behind experts a token may have chosen others, on either.
     const ModelSpec spec = ReadModelSpec(entry.path());
-    const bool experts = std::ranges::any_of(
-        AllLayers(spec), [](const LayerSpec* layer) { return layer->experts.has_value(); });
-    // Rounding costs some of these small random models 12 %, on any device. Where a token may
-    // choose another expert, bfloat16 says little.
-    if (!experts) {
-      EXPECT_LT(rounded.worst, 1.5 * on_cpu.worst + 0.01) << name << " " << rounded.worst_name;
+    size_t compared = 0;
+    for (const auto& [tensor, error] : rounded.of) {
+      if (!IsBeforeExperts(spec, tensor)) continue;
+      EXPECT_LT(error, 1.5 * on_cpu.of.at(tensor) + 0.01) << name << " " << tensor;
+      ++compared;
     }
+    EXPECT_GT(compared, 0u) << name;
     std::cout << "[   gpu    ] " << name << ": f32 worst " << exact.worst << ", bf16 worst "
               << rounded.worst << "\n";
     ++families;

@@ -260,11 +260,16 @@ TEST(LatentAttention, IsTheSameInLatentSpace) {
   CausalAttention(spec, q, k, v, {}, out);
 
   const AttentionSpec absorbed = InLatentSpace(spec);
-  const at::Tensor latent_q = QueriesInLatentSpace(spec, weights, q).contiguous();
-  const at::Tensor latent_k = at::cat({latents.c_kv, latents.k_pe}, 1).unsqueeze(1);
+  EXPECT_EQ(absorbed.rope.kind, RopeKind::kNone);
+  EXPECT_EQ(absorbed.rope.rotary_dim, 0);
+  const at::Tensor kv_b = ExpansionOf(spec, weights);
+  const auto [latent_q, q_pe] = QueriesInLatentSpace(*spec.latent, kv_b, q);
+  EXPECT_TRUE(latent_q.is_contiguous() && q_pe.is_contiguous());
+  const at::Tensor latent_v = latents.c_kv.unsqueeze(1);
   at::Tensor latent_out = at::zeros({kTokens, kHeads, kRank});
-  CausalAttention(absorbed, latent_q, latent_k, latents.c_kv.unsqueeze(1), {}, latent_out);
-  EXPECT_LT(RelativeError(OutputsFromLatentSpace(spec, weights, latent_out), out), 5e-6);
+  CausalAttention(absorbed, WithPosition(latent_q, q_pe), WithPosition(latent_v, latents.k_pe),
+                  latent_v, {}, latent_out);
+  EXPECT_LT(RelativeError(OutputsFromLatentSpace(*spec.latent, kv_b, latent_out), out), 5e-6);
 }
 
 }  // namespace

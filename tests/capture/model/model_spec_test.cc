@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "linalg/error.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"
 
@@ -31,7 +32,15 @@ std::string Arithmetic(const ModelSpec& spec) {
          << ' ' << a.gated << ' ' << a.v_from_k << ' ' << a.position_beta << ' '
          << a.position_period << ' ' << a.shared_kv.value_or(-1) << ' ' << a.q.first_row << ' '
          << layer->mlp.intermediate_size << ' ' << layer->residual_multiplier << ' '
-         << layer->parallel;
+         << layer->parallel << ' ' << a.clamp << ' ' << a.norm_after_rope << ' ' << a.v_scale << ' '
+         << a.position_offset << ' ' << static_cast<int>(layer->mlp.activation);
+    if (layer->experts) {
+      const RouterSpec& router = layer->experts->router;
+      text << ' ' << static_cast<int>(router.score) << ' ' << router.top_k << ' '
+           << router.normalize << ' ' << router.scale << ' ' << router.num_expert_sets << ' '
+           << router.top_expert_sets << ' ' << router.set_terms << ' ' << router.mixer_distance
+           << ' ' << router.weigh_input << ' ' << layer->experts->shared_size;
+    }
     for (const double factor : InverseFrequencies(a.rope, 100000)) text << ' ' << factor;
   }
   for (const TensorNeed& need : AllTensors(spec)) text << '\n' << need.name;
@@ -183,6 +192,17 @@ TEST(ModelSpec, ReleasedConfigurationsAreRead) {
     EXPECT_EQ(spec.rope_description, release.rope) << release.name;
     EXPECT_EQ(spec.ignored_config, std::vector<std::string>()) << release.name;
   }
+}
+
+// transformers pads the numbers of layers where there are ten and more.
+TEST(ModelSpec, NumbersOfLayersMayHaveLeadingZeros) {
+  Json config = ReadJsonFile((TestData("families/gemma4_text") / "config.json").string());
+  const std::string expected = Arithmetic(ReadModelSpec(config));
+  Json& layers = config["per_layer_config"];
+  layers["01"] = layers["1"];
+  EXPECT_THROW(ReadModelSpec(config), InputError);  // there are two now
+  layers.erase("1");
+  EXPECT_EQ(Arithmetic(ReadModelSpec(config)), expected);
 }
 
 // Layers that have no cache of their own keep their places in the order and their ids.

@@ -152,6 +152,8 @@ TEST(MoeModels, ObserversMaySeeLatentSpace) {
       EXPECT_EQ(view.k.size(1), view.layer.attention.num_kv_heads);
       EXPECT_EQ(view.k.size(2), view.layer.attention.head_dim);
       EXPECT_EQ(view.attn_out.size(2), view.layer.attention.v_head_dim);
+      EXPECT_TRUE(view.q.is_contiguous() && view.k.is_contiguous() && view.v.is_contiguous());
+      EXPECT_EQ(view.kv_b.sizes(), at::IntArrayRef({4, 10 + 12, 16}));
     }
     std::vector<at::Tensor> logits;
     std::vector<int64_t> geometry;
@@ -172,7 +174,24 @@ TEST(MoeModels, ObserversMaySeeLatentSpace) {
   EXPECT_LT(RelativeError(hidden[1], hidden[0]), 1e-5);
 }
 
-// A dump holds the latents beside the expanded heads, and says so where it cannot be calibrated.
+// What observers are shown of every sequence and layer, in order.
+struct Shown : LayerObserver {
+  void OnAttention(const AttentionView& view) override {
+    for (const at::Tensor& x :
+         {view.q, view.k, view.v, view.attn_out, view.c_kv, view.k_pe, view.q_pe, view.kv_b})
+      tensors.push_back(x.clone());
+  }
+  std::vector<at::Tensor> tensors;
+};
+
+// A dump of an older program.
+struct WithoutExpansion : DumpReader {
+  using DumpReader::DumpReader;
+  bool has_kv_b() const override { return false; }
+};
+
+// A dump holds the latents beside the expanded heads, and what leads from one to the other, so that
+// it shows in latent space what the model does.
 TEST(MoeModels, DumpsHoldLatents) {
   const fs::path model = TestData("families/deepseek_v3"), path = TestScratch("latent") / "dump.h5";
   const Checkpoint checkpoint = Checkpoint::Open(model);
@@ -200,7 +219,23 @@ TEST(MoeModels, DumpsHoldLatents) {
       EXPECT_LT(RelativeError(values, StoredTensor(golden, name)), 2e-5) << name;
     }
   }
-  EXPECT_THROW(DumpSource(dump, at::kCPU, at::kFloat), InputError);
+  Shown of_dump, of_model;
+  const auto run = [](AttentionSource& from, Shown& shown) {
+    from.Run(0, shown, [](size_t) { return true; });
+  };
+  DumpSource dumped(dump, at::kCPU, at::kFloat);
+  LoopOptions in_latent_space;
+  in_latent_space.in_latent_space = true;
+  ModelSource model_source(checkpoint, spec, {ids}, at::kCPU, at::kFloat, in_latent_space);
+  run(dumped, of_dump);
+  run(model_source, of_model);
+  ASSERT_EQ(of_dump.tensors.size(), of_model.tensors.size());
+  for (size_t i = 0; i < of_dump.tensors.size(); ++i) {
+    ASSERT_EQ(of_dump.tensors[i].sizes(), of_model.tensors[i].sizes()) << i;
+    EXPECT_LT(RelativeError(of_dump.tensors[i], of_model.tensors[i]), 2e-5) << i;
+  }
+  EXPECT_THROW(DumpSource(std::make_shared<WithoutExpansion>(path), at::kCPU, at::kFloat),
+               InputError);
 }
 
 // Every layer tells how many tokens each expert got, all of them together top_k per token.

@@ -39,7 +39,7 @@ TEST(Refusal, NamesTheFieldThatChangesTheMathematics) {
       {"model_type", "mamba2"},
       {"architectures", {"Qwen3Model"}},
       {"architectures", {"Qwen3ForSequenceClassification"}},
-      {"hidden_act", "relu2"},
+      {"hidden_act", "relu6"},
       {"hidden_activation", "gelu_pytorch_tanh"},
       {"quantization_config", {{"quant_method", "hqq"}}},
       {"compression_config", {{"format", "pack-quantized"}}},
@@ -73,10 +73,25 @@ TEST(Refusal, NamesTheFieldThatChangesTheMathematics) {
   }
 }
 
+TEST(Refusal, ClassNamesMayDifferInCapitals) {
+  Json config = Base();
+  config["architectures"] = {"QWEN3ForCausalLM"};
+  config["auto_map"] = {{"AutoModelForCausalLM", "modeling_qwen3.QWen3ForCausalLM"}};
+  EXPECT_EQ(Refusal(config), "");
+  config["architectures"] = {"Qwen2ForCausalLM"};
+  ExpectMentions(Refusal(config), "architectures");
+}
+
+TEST(Refusal, SaysWhyAKnownFamilyIsRefused) {
+  Json config = Base();
+  config["model_type"] = "nemotron_h";
+  ExpectMentions(Refusal(config), "state-space recurrence (Mamba)");
+}
+
 TEST(Refusal, ListsWhatIsSupported) {
   Json config = Base();
   config["model_type"] = "mamba";
-  ExpectMentions(Refusal(config), "granite, granitemoe, kimi_k2, kimi_k25, llama, minimax_m2");
+  ExpectMentions(Refusal(config), "kimi_k2, kimi_k25, laguna, llama, llama4, llama4_text, llava");
   config = Base();
   config["rope_scaling"] = {{"type", "spiral"}, {"factor", 4.0}};
   ExpectMentions(Refusal(config), "spiral");
@@ -109,7 +124,7 @@ TEST(Refusal, JudgesEverySettingOfTheRotaryEmbedding) {
         {"rope_theta", 1e4},
         {"factor", 8.0},
         {"low_freq_factor", 4.0},
-        {"high_freq_factor", 4.0},
+        {"high_freq_factor", 3.5},
         {"original_max_position_embeddings", 8192}}},
       {"factor", {{"rope_type", "yarn"}, {"rope_theta", 1e4}}},
       {"beta_fast",
@@ -300,6 +315,8 @@ TEST(Refusal, WrappersAreReadStrictly) {
   ExpectMentions(changed("/architectures/0", "MistralForCausalLM"), "architectures");
   ExpectMentions(changed("/text_config/curious", 3), "text_config: curious");
   ExpectMentions(changed("/curious", 3), "curious");
+  EXPECT_EQ(changed("/hidden_size", text["hidden_size"]), "");  // a copy
+  ExpectMentions(changed("/hidden_size", 48), "hidden_size");
   ExpectMentions(changed("/text_config/model_type", "mamba"), "model_type");
 }
 

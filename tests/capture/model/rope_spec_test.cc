@@ -10,39 +10,30 @@
 namespace oscar {
 namespace {
 
+// The same embedding without what its kind does to it.
+std::vector<double> PlainFrequencies(RopeSpec rope) {
+  rope.kind = RopeKind::kDefault;
+  return InverseFrequencies(rope);
+}
+
 TEST(RopeSpec, FrequenciesAreAGeometricSeries) {
-  RopeSpec rope;
-  rope.theta = 10000;
-  rope.rotary_dim = 8;
-  const std::vector<double> frequencies = InverseFrequencies(rope);
+  const std::vector<double> frequencies = InverseFrequencies({.theta = 10000, .rotary_dim = 8});
   ASSERT_EQ(frequencies.size(), 4u);
   const double expected[] = {1, 0.1, 0.01, 0.001};
   for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(frequencies[i], expected[i], 1e-15);
 }
 
 TEST(RopeSpec, LinearScalingSlowsEveryFrequency) {
-  RopeSpec rope;
-  rope.rotary_dim = 32;
-  const std::vector<double> plain = InverseFrequencies(rope);
-  rope.kind = RopeKind::kLinear;
-  rope.factor = 4;
-  const std::vector<double> scaled = InverseFrequencies(rope);
+  const RopeSpec rope{.kind = RopeKind::kLinear, .factor = 4, .rotary_dim = 32};
+  const std::vector<double> plain = PlainFrequencies(rope), scaled = InverseFrequencies(rope);
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_DOUBLE_EQ(scaled[i] * 4, plain[i]);
 }
 
 // Llama 3.1: short wavelengths stay, long ones are slowed by the factor, and between them the
 // change is continuous.
 TEST(RopeSpec, Llama3KeepsHighAndSlowsLowFrequencies) {
-  RopeSpec rope;
-  rope.theta = 500000;
-  rope.rotary_dim = 128;
-  const std::vector<double> plain = InverseFrequencies(rope);
-  rope.kind = RopeKind::kLlama3;
-  rope.factor = 8;
-  rope.low_freq_factor = 1;
-  rope.high_freq_factor = 4;
-  rope.original_max_positions = 8192;
-  const std::vector<double> scaled = InverseFrequencies(rope);
+  const RopeSpec rope{RopeKind::kLlama3, 500000, 8, 1, 4, 8192, 128};
+  const std::vector<double> plain = PlainFrequencies(rope), scaled = InverseFrequencies(rope);
   int kept = 0, slowed = 0, blended = 0;
   for (size_t i = 0; i < plain.size(); ++i) {
     const double wavelength = 2 * std::numbers::pi / plain[i];
@@ -69,13 +60,9 @@ TEST(RopeSpec, Llama3KeepsHighAndSlowsLowFrequencies) {
 // arXiv 2309.00071: pairs that turn often within the original context keep their frequency, those
 // that turn less than once are slowed by the whole factor.
 TEST(RopeSpec, YarnKeepsHighAndSlowsLowFrequencies) {
-  RopeSpec rope;
-  rope.rotary_dim = 128;
-  const std::vector<double> plain = InverseFrequencies(rope);
-  rope.kind = RopeKind::kYarn;
-  rope.factor = 16;
-  rope.original_max_positions = 4096;
-  const std::vector<double> scaled = InverseFrequencies(rope);
+  const RopeSpec rope{
+      .kind = RopeKind::kYarn, .factor = 16, .original_max_positions = 4096, .rotary_dim = 128};
+  const std::vector<double> plain = PlainFrequencies(rope), scaled = InverseFrequencies(rope);
   EXPECT_EQ(scaled.front(), plain.front());
   EXPECT_DOUBLE_EQ(scaled.back() * 16, plain.back());
   for (size_t i = 1; i < scaled.size(); ++i) {
@@ -91,44 +78,33 @@ TEST(RopeSpec, YarnKeepsHighAndSlowsLowFrequencies) {
 }
 
 TEST(RopeSpec, DynamicGrowsItsBaseWithLongSequencesAlone) {
-  RopeSpec rope;
-  rope.rotary_dim = 32;
-  const std::vector<double> plain = InverseFrequencies(rope);
-  rope.kind = RopeKind::kDynamic;
-  rope.factor = 2;
-  rope.original_max_positions = 100;
-  EXPECT_EQ(InverseFrequencies(rope, 100), plain);
+  const RopeSpec rope{
+      .kind = RopeKind::kDynamic, .factor = 2, .original_max_positions = 100, .rotary_dim = 32};
+  EXPECT_EQ(InverseFrequencies(rope, 100), PlainFrequencies(rope));
   EXPECT_EQ(LengthClass(rope, 100), 0);
   EXPECT_EQ(LengthClass(rope, 300), 300);
   // theta (2 * 3 - 1)^(32/30)
-  rope.kind = RopeKind::kDefault;
-  rope.theta = 10000 * std::pow(5.0, 32.0 / 30.0);
-  const std::vector<double> expected = InverseFrequencies(rope);
-  rope.kind = RopeKind::kDynamic;
-  rope.theta = 10000;
+  const std::vector<double> expected =
+      InverseFrequencies({.theta = 10000 * std::pow(5.0, 32.0 / 30.0), .rotary_dim = 32});
   const std::vector<double> grown = InverseFrequencies(rope, 300);
   for (size_t i = 0; i < grown.size(); ++i) EXPECT_NEAR(grown[i] / expected[i], 1, 1e-12);
 }
 
 TEST(RopeSpec, LongRopeHasAListForShortAndOneForLongSequences) {
-  RopeSpec rope;
-  rope.rotary_dim = 4;
-  const std::vector<double> plain = InverseFrequencies(rope);
-  rope.kind = RopeKind::kLongRope;
-  rope.original_max_positions = 100;
-  rope.short_factor = {1, 2};
-  rope.long_factor = {4, 8};
+  const RopeSpec rope{.kind = RopeKind::kLongRope,
+                      .original_max_positions = 100,
+                      .rotary_dim = 4,
+                      .short_factor = {1, 2},
+                      .long_factor = {4, 8}};
+  const std::vector<double> plain = PlainFrequencies(rope);
   EXPECT_EQ(InverseFrequencies(rope, 100)[1], plain[1] / 2);
   EXPECT_EQ(InverseFrequencies(rope, 101)[1], plain[1] / 8);
   EXPECT_EQ(LengthClass(rope, 101), LengthClass(rope, 5000));
 }
 
 TEST(RopeSpec, ProportionalLeavesTheOtherPairsStanding) {
-  RopeSpec rope;
-  rope.rotary_dim = 8;
-  const std::vector<double> plain = InverseFrequencies(rope);
-  rope.kind = RopeKind::kProportional;
-  rope.turning_pairs = 1;
+  RopeSpec rope{.kind = RopeKind::kProportional, .rotary_dim = 8, .turning_pairs = 1};
+  const std::vector<double> plain = PlainFrequencies(rope);
   EXPECT_EQ(InverseFrequencies(rope), (std::vector<double>{plain[0], 0, 0, 0}));
   rope.kind = RopeKind::kNone;
   EXPECT_TRUE(InverseFrequencies(rope).empty());

@@ -10,9 +10,9 @@ import sys
 import torch
 import transformers
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 kept = {}
 
 
@@ -53,6 +53,9 @@ def randomize(model):
     for name, x in list(model.named_parameters()) + list(model.named_buffers()):
         if "inv_freq" in name or "embed_scale" in name:
             continue
+        if "act_fn.beta" in name or "act_fn.eps" in name:
+            x.copy_(x.bfloat16().float())
+            continue
         if "layer_scalar" in name:
             x.copy_(0.5 + 0.3 * torch.rand_like(x))
         elif "A_log" in name:
@@ -69,9 +72,17 @@ def randomize(model):
 
 def legacy(config):
     """The spelling before transformers 5."""
+    if "text_config" in config:
+        text = legacy(config["text_config"])
+        if config["model_type"] == "qwen2_5_vl":
+            text.pop("layer_types")
+            text["rope_scaling"] = {"type": "mrope", "mrope_section": [1, 1, 1]}
+        return {**config, "text_config": text}
     old = {k: v for k, v in config.items() if k not in ("transformers_version", "_sliding_window_pattern")}
     if "dtype" in old:
         old["torch_dtype"] = old.pop("dtype")
+    if config["model_type"] in ("mellum", "laguna"):  # never had another spelling
+        return old
     rope = old.pop("rope_parameters", None)
     if rope is not None and "full_attention" in rope and config["model_type"] != "gemma4_text":
         sliding, rope = rope["sliding_attention"], rope["full_attention"]
@@ -84,7 +95,7 @@ def legacy(config):
         old["global_head_dim"] = first["head_dim"]
         if "num_key_value_heads" in first:
             old["num_global_key_value_heads"] = first["num_key_value_heads"]
-    elif config["model_type"] == "ministral3":
+    elif config["model_type"] in ("ministral3", "mistral4"):
         old["rope_parameters"] = {**rope, "type": rope["rope_type"]}
     elif rope is not None:
         rope = dict(rope)
@@ -94,8 +105,32 @@ def legacy(config):
         old["rope_scaling"] = None if rope["rope_type"] == "default" else rope
         if rope["rope_type"] == "longrope":
             rope["type"] = rope.pop("rope_type")
-    if config["model_type"] in ("gemma2", "gemma3_text", "olmo3", "cohere2", "exaone4"):
+    if config["model_type"] in ("gemma2", "gemma3_text", "olmo3", "cohere2", "exaone4", "vaultgemma", "cwm", "dots1",
+                                "llama4_text"):
         old.pop("layer_types")
+    if config["model_type"] == "afmoe":
+        old.update(global_attn_every_n_layers=2, route_norm=True, score_func="sigmoid", n_group=1, topk_group=1)
+        old.pop("layer_types")
+    if config["model_type"] == "exaone_moe":
+        old["is_moe_layer"] = [kind == "sparse" for kind in old.pop("mlp_layer_types")]
+    if config["model_type"] == "gemma":
+        old.update(hidden_act="gelu", hidden_activation="gelu_pytorch_tanh")
+    if config["model_type"] == "hunyuan_v1_moe":
+        layers = old["num_hidden_layers"]
+        old.update(moe_topk=[old["moe_topk"]] * layers, num_shared_expert=[1] * layers, use_mla=False, use_cla=False,
+                   moe_intermediate_size=[old["intermediate_size"]] * layers, kv_lora_rank=512)
+    if config["model_type"] == "axk1":
+        old.update(moe_layer_freq=1, scoring_func="sigmoid", topk_method="noaux_tc")
+    if config["model_type"] == "mimo_v2_flash":
+        old["hybrid_layer_pattern"] = [int(kind == "sliding_attention") for kind in old.pop("layer_types")]
+        old["moe_layer_freq"] = [int(kind == "sparse") for kind in old.pop("mlp_layer_types")]
+        old.update(swa_rope_theta=sliding["rope_theta"], layernorm_epsilon=old.pop("rms_norm_eps"),
+                   swa_num_key_value_heads=2 * old["num_key_value_heads"], swa_head_dim=old["head_dim"],
+                   sliding_window_size=old["sliding_window"], attention_chunk_size=old["sliding_window"],
+                   add_swa_attention_sink_bias=True, add_full_attention_sink_bias=False, n_shared_experts=None)
+    if config["model_type"] in ("axk1", "deepseek_v2", "minicpm3", "youtu"):
+        old.pop("qk_head_dim", None)
+        old.pop("head_dim", None)
     if config["model_type"] in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
         old["full_attention_interval"] = old.pop("layer_types").index("full_attention") + 1
     if config["model_type"] == "qwen3_moe" and "num_local_experts" in old:
@@ -116,11 +151,18 @@ def legacy(config):
     return old
 
 
-def make(name, fields, tokens=40, seed=1):
+def make(name, fields, seed=1):
     torch.manual_seed(seed)
     fields = dict(fields)
+    tokens = fields.pop("tokens", 20)
     config = AutoConfig.for_model(fields.pop("model_type"), **fields)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    if config.model_type == "mistral4":  # only reached through a wrapper
+        config._attn_implementation = "eager"
+        model = transformers.Mistral4ForCausalLM(config).float().eval()
+    elif "vision_config" in fields:
+        model = AutoModelForImageTextToText.from_config(config, attn_implementation="eager").float().eval()
+    else:
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
     with torch.no_grad():
         randomize(model)
     model.config.dtype = "bfloat16"
@@ -137,7 +179,7 @@ def make(name, fields, tokens=40, seed=1):
         written = json.load(file)
     with open(f"{folder}/config.legacy.json", "w") as file:
         json.dump(legacy(written), file, indent=2)
-    ids = torch.randint(0, config.vocab_size, (1, tokens))
+    ids = torch.randint(0, config.get_text_config().vocab_size, (1, 40))[:, :tokens]
     for golden, count in (("golden", tokens), ("golden_short", 12 if "longrope" in str(written) else 0)):
         if count == 0:
             continue
@@ -165,6 +207,20 @@ def model(model_type, **fields):
     return {"model_type": model_type, **COMMON, **fields}
 
 
+def small(model_type, **fields):
+    return model(model_type, **{"vocab_size": 32, "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2,
+                                **fields})
+
+
+def vl(model_type, text, **vision_fields):
+    """A multimodal model around that text part; its vision part has one layer and is not run."""
+    vision = dict(depth=1, hidden_size=8, num_heads=2, intermediate_size=8, out_hidden_size=text["hidden_size"],
+                  patch_size=2, spatial_merge_size=1, temporal_patch_size=1, num_position_embeddings=4,
+                  deepstack_visual_indexes=[], fullatt_block_indexes=[0], window_size=4, **vision_fields)
+    return {"model_type": model_type, "text_config": text, "vision_config": vision,
+            "tie_word_embeddings": False}
+
+
 def rope(kind="default", theta=5000.0, **fields):
     return {"rope_type": kind, "rope_theta": theta, **fields}
 
@@ -175,17 +231,20 @@ DELTA = dict(linear_key_head_dim=8, linear_value_head_dim=6, linear_num_key_head
              linear_conv_kernel_dim=4)
 LATENT = dict(kv_lora_rank=16, qk_nope_head_dim=10, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4,
               moe_intermediate_size=12, n_shared_experts=1, num_experts_per_tok=2)
+SMALL_LATENT = dict(kv_lora_rank=12, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=8, num_key_value_heads=4)
+SMALL_EXPERTS = dict(moe_intermediate_size=8, n_shared_experts=1, num_experts_per_tok=2)
 MODELS = {
-    "mistral": model("mistral", head_dim=16, sliding_window=10, rope_parameters=rope()),
+    "mistral": small("mistral", head_dim=8, sliding_window=10, rope_parameters=rope()),
     "qwen2": model("qwen2", use_sliding_window=True, sliding_window=10, max_window_layers=1, rope_parameters=rope()),
-    "qwen3": model("qwen3", head_dim=16, attention_bias=True, tie_word_embeddings=True, rope_parameters=rope()),
+    "qwen3": small("qwen3", head_dim=10, attention_bias=True, tie_word_embeddings=True, rope_parameters=rope()),
     "llama-linear": model("llama", rope_parameters=rope("linear", factor=4.0), mlp_bias=True),
-    "llama-dynamic": model("llama", max_position_embeddings=24, rope_parameters=rope("dynamic", factor=4.0)),
+    "llama-dynamic": model("llama", tokens=32, max_position_embeddings=24, rope_parameters=rope("dynamic", factor=4.0)),
     "llama-longrope": model("llama", rope_parameters=rope("longrope", **LONG)),
     "llama-yarn": model("llama", rope_parameters=rope("yarn", truncate=False, **YARN), attention_bias=True),
-    "ministral3": model("ministral3", head_dim=16, rope_parameters=rope(
+    "ministral3": small("ministral3", head_dim=8, rope_parameters=rope(
         "yarn", llama_4_scaling_beta=0.3, mscale=1.0, mscale_all_dim=1.0, **YARN)),
-    "phi3": model("phi3", hidden_size=48, original_max_position_embeddings=16, sliding_window=20,
+    "phi3": model("phi3", tokens=24, hidden_size=48, intermediate_size=24, original_max_position_embeddings=16,
+                  sliding_window=20,
                   rope_parameters=rope("longrope", partial_rotary_factor=0.7,
                                        **{**LONG, "short_factor": [1.0, 1.1, 1.3, 1.4],
                                           "long_factor": [1.0, 2.0, 4.0, 7.0]})),
@@ -194,7 +253,7 @@ MODELS = {
                      rope_parameters=rope()),
     "gemma2": model("gemma2", head_dim=16, query_pre_attn_scalar=24, sliding_window=10, attn_logit_softcapping=3.0,
                     final_logit_softcapping=2.0, rope_parameters=rope()),
-    "gemma3_text": model("gemma3_text", head_dim=16, query_pre_attn_scalar=24, sliding_window=10,
+    "gemma3_text": small("gemma3_text", head_dim=8, num_hidden_layers=3, query_pre_attn_scalar=24, sliding_window=10,
                          sliding_window_pattern=3, rope_parameters={
                              "full_attention": rope("linear", 100000.0, factor=4.0),
                              "sliding_attention": rope(theta=1000.0)}),
@@ -207,45 +266,46 @@ MODELS = {
                              num_key_value_heads=1, hidden_size_per_layer_input=8, vocab_size_per_layer_input=64,
                              num_kv_shared_layers=2, use_double_wide_mlp=True, sliding_window=10,
                              layer_types=["sliding_attention", "full_attention"] * 2),
-    "glm4": model("glm4", head_dim=16, rope_parameters=rope(partial_rotary_factor=0.5)),
+    "glm4": small("glm4", head_dim=8, rope_parameters=rope(partial_rotary_factor=0.5)),
     "olmo2": model("olmo2", rope_parameters=rope()),
     "olmo3": model("olmo3", num_hidden_layers=4, sliding_window=10, rope_parameters={
         "full_attention": rope("yarn", **YARN), "sliding_attention": rope()}),
     "granite": model("granite", embedding_multiplier=3.0, attention_multiplier=0.4, residual_multiplier=0.45,
                      logits_scaling=2.5, rope_parameters=rope()),
-    "seed_oss": model("seed_oss", head_dim=16, attention_out_bias=True, rope_parameters=rope()),
+    "seed_oss": small("seed_oss", head_dim=8, attention_out_bias=True, rope_parameters=rope()),
     "exaone4": model("exaone4", num_hidden_layers=4, sliding_window=10, sliding_window_pattern=4,
                      rope_parameters=rope()),
     "exaone4-full": model("exaone4", num_hidden_layers=2, sliding_window=None, layer_types=["full_attention"] * 2,
                           rope_parameters=rope()),
     "cohere2": model("cohere2", num_hidden_layers=4, sliding_window=10, logit_scale=0.4, rope_parameters=rope()),
     "starcoder2": model("starcoder2", sliding_window=10, norm_epsilon=1e-3, rope_parameters=rope()),
-    "mixtral": model("mixtral", num_local_experts=4, num_experts_per_tok=2, sliding_window=None,
+    "mixtral": model("mixtral", intermediate_size=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=None,
                      rope_parameters=rope()),
     "qwen2_moe": model("qwen2_moe", moe_intermediate_size=16, shared_expert_intermediate_size=24, num_experts=6,
                        num_experts_per_tok=2, decoder_sparse_step=2, rope_parameters=rope()),
-    "qwen3_moe": model("qwen3_moe", head_dim=12, moe_intermediate_size=16, num_experts=6, num_experts_per_tok=2,
+    "qwen3_moe": model("qwen3_moe", head_dim=12, moe_intermediate_size=8, num_experts=6, num_experts_per_tok=2,
                        norm_topk_prob=True, mlp_only_layers=[1], rope_parameters=rope()),
     "qwen3_next": model("qwen3_next", head_dim=16, layer_types=["linear_attention", "full_attention"] * 2,
-                        moe_intermediate_size=16, num_hidden_layers=4, shared_expert_intermediate_size=12,
+                        moe_intermediate_size=8, num_hidden_layers=4, shared_expert_intermediate_size=12,
                         num_experts=4, num_experts_per_tok=2, **DELTA,
                         rope_parameters=rope(partial_rotary_factor=0.25)),
     "qwen3_5_text": model("qwen3_5_text", head_dim=32, layer_types=["linear_attention", "full_attention"],
                           num_attention_heads=2, num_key_value_heads=1, num_hidden_layers=2, **DELTA,
                           rope_parameters=rope(partial_rotary_factor=0.25, mrope_section=[2, 1, 1],
                                                mrope_interleaved=True)),
-    "qwen3_5_moe_text": model("qwen3_5_moe_text", head_dim=32, num_attention_heads=2, num_key_value_heads=1,
+    "qwen3_5_moe_text": small("qwen3_5_moe_text", head_dim=32, num_attention_heads=2, num_key_value_heads=1,
                               num_hidden_layers=4, moe_intermediate_size=12, shared_expert_intermediate_size=12,
                               num_experts=4, num_experts_per_tok=2, **{**DELTA, "linear_conv_kernel_dim": 3},
                               rope_parameters=rope(partial_rotary_factor=0.25, mrope_section=[2, 1, 1],
                                                    mrope_interleaved=True)),
-    "glm4_moe": model("glm4_moe", head_dim=16, attention_bias=True, use_qk_norm=True, moe_intermediate_size=12,
-                      n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=2, n_group=2, topk_group=1,
-                      routed_scaling_factor=1.5, rope_parameters=rope(partial_rotary_factor=0.5)),
-    "minimax_m2": model("minimax_m2", head_dim=16, num_local_experts=6, num_experts_per_tok=2, intermediate_size=12,
+    "glm4_moe": small("glm4_moe", head_dim=8, num_hidden_layers=3, attention_bias=True, use_qk_norm=True,
+                      moe_intermediate_size=12, n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=2,
+                      n_group=2, topk_group=1, routed_scaling_factor=1.5,
+                      rope_parameters=rope(partial_rotary_factor=0.5)),
+    "minimax_m2": small("minimax_m2", head_dim=8, num_local_experts=6, num_experts_per_tok=2, intermediate_size=12,
                         num_hidden_layers=2, rope_parameters=rope(partial_rotary_factor=0.5)),
-    "gpt_oss": model("gpt_oss", head_dim=16, num_local_experts=4, num_experts_per_tok=2, intermediate_size=12,
-                     sliding_window=10, rope_parameters=rope("yarn", truncate=False, **YARN)),
+    "gpt_oss": small("gpt_oss", head_dim=8, num_hidden_layers=3, num_local_experts=4, num_experts_per_tok=2,
+                     intermediate_size=12, sliding_window=10, rope_parameters=rope("yarn", truncate=False, **YARN)),
     "granitemoe": model("granitemoe", intermediate_size=16, num_hidden_layers=2, num_local_experts=4,
                         num_experts_per_tok=2, embedding_multiplier=3.0, attention_multiplier=0.4,
                         residual_multiplier=0.45, logits_scaling=2.5, rope_parameters=rope()),
@@ -259,10 +319,110 @@ MODELS = {
                                norm_topk_prob=False, rms_norm_eps=1e-3, rope_parameters=rope()),
     "glm4_moe_lite": model("glm4_moe_lite", **LATENT, q_lora_rank=24, n_routed_experts=6, num_hidden_layers=2,
                            rms_norm_eps=1e-3, rope_parameters=rope()),
-    "glm_moe_dsa": model("glm_moe_dsa", **LATENT, q_lora_rank=24, n_routed_experts=6, num_hidden_layers=2,
+    "glm_moe_dsa": model("glm_moe_dsa", tokens=40, **LATENT, q_lora_rank=24, n_routed_experts=6, num_hidden_layers=2,
                          first_k_dense_replace=1, index_topk=40, index_head_dim=16, index_n_heads=2,
                          rope_parameters=rope()),
-    "ernie4_5": model("ernie4_5", head_dim=16, use_bias=True, rope_parameters=rope()),
+    "ernie4_5": small("ernie4_5", head_dim=8, use_bias=True, rope_parameters=rope()),
+    "gemma": small("gemma", head_dim=8, rope_parameters=rope()),
+    "vaultgemma": small("vaultgemma", head_dim=8, query_pre_attn_scalar=24, sliding_window=10,
+                        attn_logit_softcapping=3.0, final_logit_softcapping=2.0, rope_parameters=rope()),
+    "cohere": small("cohere", use_qk_norm=True, logit_scale=0.4, rope_parameters=rope()),
+    "glm": small("glm", head_dim=8, rope_parameters=rope(partial_rotary_factor=0.5)),
+    "olmo": small("olmo", clip_qkv=0.5, rope_parameters=rope()),
+    "olmoe": small("olmoe", intermediate_size=12, num_experts=4, num_experts_per_tok=2, clip_qkv=1.0,
+                   rope_parameters=rope()),
+    "flex_olmo": small("flex_olmo", intermediate_size=12, num_experts=4, num_experts_per_tok=2,
+                       rope_parameters=rope()),
+    "dots1": small("dots1", moe_intermediate_size=8, n_routed_experts=6, n_shared_experts=1, num_experts_per_tok=2,
+                   norm_topk_prob=True, first_k_dense_replace=1, routed_scaling_factor=2.5, sliding_window=10,
+                   max_window_layers=1, rope_parameters=rope()),
+    "hunyuan_v1_dense": small("hunyuan_v1_dense", head_dim=8,
+                              rope_parameters=rope("dynamic", alpha=1000.0, factor=1.0)),
+    "hunyuan_v1_moe": small("hunyuan_v1_moe", head_dim=8, intermediate_size=8, num_experts=4, moe_topk=2,
+                            rope_parameters=rope()),
+    "apertus": small("apertus", rope_parameters=rope("llama3", factor=8.0, original_max_position_embeddings=16,
+                                                     low_freq_factor=1.0, high_freq_factor=4.0)),
+    "arcee": small("arcee", mlp_bias=True, rope_parameters=rope("yarn", **YARN)),
+    "nemotron": small("nemotron", hidden_size=32, mlp_bias=True, rope_parameters=rope(partial_rotary_factor=0.5)),
+    "stablelm": small("stablelm", hidden_size=32, use_qkv_bias=True, rope_parameters=rope(partial_rotary_factor=0.25)),
+    "stablelm-parallel": small("stablelm", hidden_size=32, qk_layernorm=True, use_parallel_residual=True,
+                               rope_parameters=rope(partial_rotary_factor=0.5)),
+    "phi": small("phi", hidden_size=32, qk_layernorm=True, rope_parameters=rope(partial_rotary_factor=0.5)),
+    "phimoe": small("phimoe", hidden_size=32, intermediate_size=12, num_local_experts=4, num_experts_per_tok=2,
+                    attention_bias=True, lm_head_bias=True, router_jitter_noise=0.1, max_position_embeddings=64,
+                    rope_parameters=rope("longrope", **{**LONG, "original_max_position_embeddings": 32},
+                                         short_mscale=1.2, long_mscale=1.2)),
+    "solar_open": small("solar_open", head_dim=8, moe_intermediate_size=8, n_routed_experts=6, num_experts_per_tok=2,
+                        routed_scaling_factor=1.5, rope_parameters=rope()),
+    "exaone_moe": small("exaone_moe", head_dim=8, moe_intermediate_size=8, num_experts=6, num_experts_per_tok=2,
+                        sliding_window=10, sliding_window_pattern=2, rope_parameters=rope()),
+    "afmoe": small("afmoe", head_dim=8, moe_intermediate_size=8, num_experts=6, num_experts_per_tok=2,
+                   num_shared_experts=1, route_scale=1.5, mup_enabled=True, sliding_window=10,
+                   layer_types=["sliding_attention", "full_attention"], rope_parameters=rope()),
+    "bitnet": small("bitnet", rope_parameters=rope()),
+    "helium": small("helium", head_dim=6, rope_parameters=rope()),
+    "cwm": small("cwm", head_dim=8, sliding_window=10, rope_parameters=rope()),
+    "jais2": small("jais2", rope_parameters=rope()),
+    "hy_v3": small("hy_v3", head_dim=8, moe_intermediate_size=8, num_experts=6, num_experts_per_tok=2,
+                   router_scaling_factor=1.5, rope_parameters=rope()),
+    "granitemoeshared": small("granitemoeshared", intermediate_size=12, num_local_experts=4, num_experts_per_tok=2,
+                              shared_intermediate_size=12, embedding_multiplier=3.0, attention_multiplier=0.4,
+                              residual_multiplier=0.45, logits_scaling=2.5, rope_parameters=rope()),
+    "llama4_text": small("llama4_text", head_dim=8, num_hidden_layers=3, intermediate_size=8,
+                         intermediate_size_mlp=24, num_local_experts=4, interleave_moe_layer_step=2,
+                         no_rope_layer_interval=3, attention_chunk_size=32, floor_scale=8, attn_scale=0.3,
+                         rope_parameters=rope()),
+    "mistral4": small("mistral4", **SMALL_LATENT, **SMALL_EXPERTS, q_lora_rank=12, n_routed_experts=6,
+                      n_group=3, topk_group=2, routed_scaling_factor=1.5, rope_parameters=rope(
+                          "yarn", llama_4_scaling_beta=0.3, mscale=1.0, mscale_all_dim=1.0, **YARN)),
+    "deepseek_v2": small("deepseek_v2", **SMALL_LATENT, **SMALL_EXPERTS, q_lora_rank=None,
+                         n_routed_experts=6, topk_method="group_limited_greedy", n_group=3, topk_group=1,
+                         first_k_dense_replace=1, routed_scaling_factor=1.5, rope_parameters=rope(
+                             "yarn", mscale=0.7, mscale_all_dim=0.7, **YARN)),
+    "youtu": small("youtu", **SMALL_LATENT, q_lora_rank=12, rope_parameters=rope()),
+    "minicpm3": small("minicpm3", **SMALL_LATENT, q_lora_rank=12, scale_depth=0.9, scale_emb=3.0, dim_model_base=16,
+                      rope_parameters=rope()),
+    "mimo_v2_flash": small("mimo_v2_flash", head_dim=10, v_head_dim=8, num_key_value_heads=1, moe_intermediate_size=8,
+                           n_routed_experts=6, num_experts_per_tok=2, sliding_window=10, rope_parameters={
+                               "full_attention": rope(partial_rotary_factor=0.4),
+                               "sliding_attention": rope(theta=1000.0, partial_rotary_factor=0.4)}),
+    "axk1": small("axk1", **SMALL_LATENT, **SMALL_EXPERTS, q_lora_rank=12, n_routed_experts=6, n_group=3, topk_group=2,
+                  first_k_dense_replace=1, rope_parameters=rope()),
+    "mellum": small("mellum", head_dim=8, moe_intermediate_size=8, num_experts=4, num_experts_per_tok=2,
+                    sliding_window=10, layer_types=["sliding_attention", "full_attention"], rope_parameters={
+                        "full_attention": rope("yarn", **YARN), "sliding_attention": rope(theta=1000.0)}),
+    "granite_swa": small("granite_swa", embedding_multiplier=3.0, attention_multiplier=0.4, residual_multiplier=0.45,
+                         logits_scaling=2.5, num_hidden_layers=3, sliding_window=10,
+                         layer_rope_theta=[0, 1000.0, 5000.0], rope_parameters=rope()),
+    "granitemoe_swa": small("granitemoe_swa", intermediate_size=12, num_local_experts=4, num_experts_per_tok=2,
+                            shared_intermediate_size=12, embedding_multiplier=3.0, attention_multiplier=0.4,
+                            residual_multiplier=0.45, logits_scaling=2.5, sliding_window=10, rope_parameters=rope()),
+    "granitemoehybrid": small("granitemoehybrid", num_local_experts=0, shared_intermediate_size=20,
+                              embedding_multiplier=3.0, attention_multiplier=0.4, residual_multiplier=0.45,
+                              logits_scaling=2.5, position_embedding_type="rope", mamba_n_heads=2,
+                              layer_types=["full_attention"] * 2, rope_parameters=rope()),
+    "qwen2_5_vl": vl("qwen2_5_vl", small("qwen2_5_vl_text", rope_parameters=rope(mrope_section=[1, 1, 1]))),
+    "qwen3_vl": vl("qwen3_vl", small("qwen3_vl_text", head_dim=8, rope_parameters=rope(
+        mrope_section=[2, 1, 1], mrope_interleaved=True))),
+    "qwen3_vl_moe": vl("qwen3_vl_moe", small("qwen3_vl_moe_text", head_dim=8, moe_intermediate_size=8, num_experts=4,
+                                             num_experts_per_tok=2, rope_parameters=rope(
+                                                 mrope_section=[2, 1, 1], mrope_interleaved=True))),
+    "laguna": small("laguna", head_dim=8, num_attention_heads_per_layer=[4, 6], moe_intermediate_size=8,
+                    shared_expert_intermediate_size=8, num_experts=6, num_experts_per_tok=2, sliding_window=10,
+                    moe_routed_scaling_factor=1.5, layer_types=["sliding_attention", "full_attention"],
+                    rope_parameters={"full_attention": rope("yarn", partial_rotary_factor=0.5, **YARN),
+                                     "sliding_attention": rope(theta=1000.0)}),
+    "minimax_m3": small("minimax_m3_vl_text", head_dim=8, rotary_dim=4, intermediate_size=8,
+                        dense_intermediate_size=12, shared_intermediate_size=8, num_local_experts=6,
+                        num_experts_per_tok=2, swiglu_limit=0.3, index_block_size=8, index_topk_blocks=4,
+                        index_n_heads=2, index_head_dim=8, layer_types=["full_attention", "minimax_m3_sparse"],
+                        mlp_layer_types=["dense", "sparse"], rope_parameters=rope(partial_rotary_factor=0.5)),
+    "glm4v": vl("glm4v", small("glm4v_text", hidden_size=32, rope_parameters=rope(
+        partial_rotary_factor=0.5, mrope_section=[1, 1, 0])), image_size=4),
+    "glm4v_moe": vl("glm4v_moe", small("glm4v_moe_text", head_dim=8, moe_intermediate_size=8, n_routed_experts=6,
+                                       n_shared_experts=1, num_experts_per_tok=2, routed_scaling_factor=1.5,
+                                       rope_parameters=rope(partial_rotary_factor=0.5, mrope_section=[1, 1, 0])),
+                    image_size=4),
 }
 
 if __name__ == "__main__":

@@ -84,13 +84,55 @@ TEST(ChosenArtifact, ReadsBackEveryKindOfChoice) {
     const Json report = artifact.report().at("layers").at(i).at("auto");
     EXPECT_EQ(ChoiceFromJson(report, "report").keys, recipes[i].keys);
     EXPECT_EQ(ChoiceFromJson(report, "report").values, recipes[i].values);
-    EXPECT_EQ(report.at("k_bits"), read.k_bits);
-    EXPECT_EQ(report.at("v_bits"), read.v_bits);
-    k_more += read.k_bits - 2;
-    v_more += read.v_bits - 2;
+    EXPECT_EQ(report.at("k_bits"), read.k_bits.at(0));
+    EXPECT_EQ(report.at("v_bits"), read.v_bits.at(0));
+    k_more += read.k_bits[0] - 2;
+    v_more += read.v_bits[0] - 2;
   }
   EXPECT_GT(k_more, 0);
   EXPECT_GT(v_more, 0);
+}
+
+// Beside layers with one number for all heads, in the manifest as well as in the report.
+TEST(ChosenArtifact, BitsOfHeadsComeBack) {
+  const fs::path path = TestScratch("chosen-heads") / "a";
+  const auto load = [](size_t i) {
+    LayerResult layer = SampleLayer(i, 1);
+    layer.automatic = SampleChoice(layer.moments, SampleRecipes()[1]);
+    if (i == 0) return layer;
+    for (auto* options : {&layer.automatic.k_options, &layer.automatic.v_options}) {
+      SideOption mixed = options->front();
+      mixed.bits = 3;
+      mixed.head_bits = {4, 2};
+      mixed.clip = {0.99, 0.92};
+      mixed.head_score = mixed.head_check = {0.01, 0.02};
+      mixed.score = 1e-9;  // so that it is what the budget is spent on
+      if (!mixed.in_windows.empty()) mixed.in_windows.assign(mixed.in_windows.size(), 1e-9);
+      *options = {options->front(), mixed};
+    }
+    return layer;
+  };
+  ArtifactInfo info = SampleInfo();
+  info.automatic.bits = 20;  // short heads have much metadata
+  WriteArtifact(path, info, {2, load});
+  const Artifact artifact = Artifact::Open(path);
+  const std::vector<int> ids = artifact.layer_ids();
+  EXPECT_EQ(artifact.ReadLayer(ids[0]).automatic->k_bits, std::vector<int>{4});
+  const StoredChoice heads = artifact.ReadLayer(ids[1]).automatic.value();
+  EXPECT_EQ(heads.k_bits, (std::vector<int>{4, 2}));
+  EXPECT_EQ(heads.v_bits, (std::vector<int>{4, 2}));
+  EXPECT_EQ(heads.k_clip, AsStored({0.99, 0.92}));
+  const AutoChoice report =
+      ChoiceFromJson(artifact.report().at("layers").at(1).at("auto"), "report");
+  EXPECT_EQ(report.k_option().Bits(), (std::vector<int>{4, 2}));
+  EXPECT_EQ(report.k_option().head_score, (std::vector<double>{0.01, 0.02}));
+  EXPECT_EQ(report.k_bits, 3);
+  // A runtime of 2 bits does not take them, and is told where they are.
+  const std::vector<std::string> lost =
+      DemandsOf(artifact).NotCarriedBy(RulesOf(Consumer::kSglangOct));
+  EXPECT_TRUE(std::ranges::any_of(lost, [](const std::string& text) {
+    return text.find("other numbers of bits than 2") != text.npos;
+  }));
 }
 
 TEST(ChosenArtifact, WindowsOfTheChoiceAreWhatServersAreTold) {
@@ -119,6 +161,18 @@ TEST(ChosenArtifact, ABrokenChoiceIsRefusedWithItsName) {
   } cases[] = {
       {[](Json& m) { m["auto"]["layers"][1].erase("k_bits"); }, "k_bits"},
       {[](Json& m) { m["auto"]["layers"][1]["k_bits"] = 9; }, "k_bits is 9, expected 1 to 8"},
+      {[](Json& m) {
+         m["auto"]["layers"][1]["k_bits"] = {2, 3, 4};
+       },
+       "k_bits has 3 numbers, expected one for each of 2 KV heads"},
+      {[](Json& m) {
+         m["auto"]["layers"][1]["v_bits"] = {2, 2.5};
+       },
+       "v_bits holds 2.5"},
+      {[](Json& m) {
+         m["auto"]["layers"][1]["v_bits"] = {2, 0};
+       },
+       "v_bits is 0"},
       {[](Json& m) { m["auto"]["layers"][1]["quant_group_size"] = 3; }, "groups of 3 values"},
       {[](Json& m) { m["auto"]["layers"][1]["layer_id"] = 77; }, "has no layer 1"},
       {[](Json& m) { m["auto"].erase("layers"); }, "layers"},

@@ -63,6 +63,35 @@ TEST(ReportPage, FollowsTheRecordAndNotItsOwnArithmetic) {
   EXPECT_NE(ReportPage(report).find(">7.7777</data>"), std::string::npos);
 }
 
+// What --auto chose, with the numbers of every KV head, and what went wrong with it.
+TEST(ReportPage, ShowsTheAutomaticChoice) {
+  const Json report = SampleReport();
+  const std::string page = ReportPage(report);
+  const auto shown = [&](const std::string& pointer, Format format) {
+    EXPECT_NE(page.find(Shown(report, pointer, format)), page.npos) << pointer;
+  };
+  for (const std::string layer : {"0", "1", "2", "4"}) {
+    const std::string choice = "/layers/" + layer + "/auto";
+    const std::string option = layer == "0" ? "1" : "0";  // of the bits that were chosen
+    for (const char* head : {"0", "1"})
+      shown(choice + "/k_options/" + option + "/clip/" + head, Format::kBits);
+    shown(choice + "/k_options/" + option + "/check", Format::kError);
+    shown(choice + "/guard/v_hadamard", Format::kError);
+  }
+  for (const char* head : {"0", "1"})
+    shown(std::string("/layers/0/auto/k_options/1/head_bits/") + head, Format::kCount);
+  EXPECT_EQ(page.find("/layers/0/auto/k_options/0/clip"), page.npos);
+  shown("/layers/1/auto/v_options/0/bits", Format::kCount);
+  EXPECT_EQ(Count(page, "lost to Hadamard + clip, which is exported"), 1u);
+  shown("/layers/2/auto/stability/k_cost", Format::kPercent);
+  EXPECT_EQ(Count(page, ">unstable: "), 2u);  // both sides of layer 2
+  EXPECT_EQ(Count(page, ">refined<"), 2u);
+  shown("/serving/auto/windows/1/bits_per_element", Format::kBits);
+  shown("/serving/auto/windows/1/kl", Format::kError);
+  const std::string bare = ReportPage(SampleReport({.validation = false, .held_out = false}));
+  EXPECT_EQ(bare.find("<section id=\"choice\""), bare.npos);
+}
+
 TEST(ReportPage, SaysWhatARuntimeLoses) {
   const Json report = SampleReport();
   const std::string page = ReportPage(report);
@@ -142,7 +171,8 @@ TEST(ReportPage, LoadsNothingAndRunsNothing) {
 
 TEST(ReportPage, IsCompleteWithoutValidation) {
   const std::string page = ReportPage(SampleReport({.validation = false}));
-  for (const char* section : {"provenance", "layer-error", "clip", "spectra", "layers", "settings"})
+  for (const char* section :
+       {"provenance", "layer-error", "choice", "clip", "spectra", "layers", "settings"})
     EXPECT_NE(page.find("<section id=\"" + std::string(section) + '"'), page.npos) << section;
   for (const char* section : {"methods", "arms", "context", "heads", "needle", "memory"})
     EXPECT_EQ(page.find("<section id=\"" + std::string(section) + '"'), page.npos) << section;

@@ -86,6 +86,12 @@ const std::set<std::string> kOptionalMembers = {"/validation",
                                                 "/layers/0/sides/k/clip_threshold",
                                                 "/layers/0/sides/k_shared",
                                                 "/layers/0/sides/v_shared",
+                                                "/layers/0/auto",
+                                                "/layers/0/auto/stability",
+                                                "/layers/0/auto/k_options/1/head_bits",
+                                                "/layers/0/auto/k_options/1/head_score",
+                                                "/layers/0/auto/k_options/1/head_check",
+                                                "/serving/auto",
                                                 "/serving/sink_tokens",
                                                 "/serving/recent_tokens",
                                                 "/serving/quant_group_size"};
@@ -96,6 +102,13 @@ TEST(ReportSchema, NamesTheMemberThatIsMissing) {
                                    "/summary",
                                    "/serving",
                                    "/layers/0",
+                                   "/layers/0/auto",
+                                   "/layers/0/auto/guard",
+                                   "/layers/0/auto/k_options/1",
+                                   "/layers/0/auto/scores/0",
+                                   "/layers/0/auto/stability",
+                                   "/serving/auto",
+                                   "/serving/auto/windows/0",
                                    "/layers/0/sides",
                                    "/layers/0/sides/k",
                                    "/layers/0/arms/naive",
@@ -171,6 +184,11 @@ TEST(ReportSchema, RefusesWrongTypesAndNumbersThatAreNone) {
   ExpectRefused(set("/layers", Json::object()), "/layers", "an array");
   ExpectRefused(set("/model/config", {{"nested", {kNan}}}), "/model/config/nested/0", "NaN");
   ExpectRefused(set("/validation/source", "guess"), "/validation/source", "\"dump\"");
+}
+
+TEST(ReportSchema, RefusesAChoiceOfBitsThatNothingWasMeasuredAt) {
+  ExpectRefused(RefusalAfter([](Json& r) { r["layers"][0]["auto"]["v_bits"] = 4; }),
+                "/layers/0/auto/v_bits", "none of \"v_options\" has 4 bits");
 }
 
 TEST(ReportSchema, RefusesMembersThatContradictEachOther) {

@@ -81,6 +81,69 @@ constexpr struct {
                         {"oscar_shared", 0.034},
                         {"oscar_per_head", 0.031}};
 
+// Of a side at 2 bits; keys of every third layer have 2 and 4 bits by turns.
+Json Options(int layer, int heads, bool mixed, int seed) {
+  const auto option = [&](double bits, double scale) {
+    Json clip = Json::array(), score = Json::array();
+    for (int head = 0; head < heads; ++head) {
+      clip.push_back(kCandidates[static_cast<size_t>((layer + head) % 4)]);
+      score.push_back(scale * (1 + 0.3 * SampleWobble(layer, head, seed)));
+    }
+    Json json = {{"bits", bits},
+                 {"clip", clip},
+                 {"score", scale},
+                 {"check", 1.1 * scale},
+                 {"head_score", score},
+                 {"head_check", score},
+                 {"ratios", Json::array()},
+                 {"curve", Json::array()}};
+    return json;
+  };
+  Json options = {option(2, 0.03)};
+  if (!mixed) return options;
+  options.push_back(option(3, 0.01));
+  for (int head = 0; head < heads; ++head)
+    options.back()["head_bits"].push_back(head % 2 == 0 ? 2 : 4);
+  return options;
+}
+
+Json Choice(const SampleReportOptions& options, int layer) {
+  const bool mixed = layer % 3 == 0, lost = layer == 1;
+  const int heads = options.num_kv_heads;
+  const char* const name = options.hostile ? kHostileText : "pair_scaled per_head centred r_h_pbr";
+  return {{"keys", {{"name", lost ? "oscar shared h_pbr" : name}}},
+          {"values", {{"name", "attention_output per_head r_h_pbr"}}},
+          {"quant_group_size", 128},
+          {"k_bits", mixed ? 3.0 : 2.0},
+          {"v_bits", 2.0},
+          {"k_options", Options(layer, heads, mixed, 9)},
+          {"v_options", Options(layer, heads, false, 10)},
+          {"guard",
+           {{"k", 0.033},
+            {"k_hadamard", 0.041},
+            {"k_fallback", lost ? name : ""},
+            {"v", 0.21},
+            {"v_hadamard", 0.24},
+            {"v_fallback", ""}}},
+          {"stability",
+           {{"k_cost", layer == 2 ? 0.31 : 0.02},
+            {"v_cost", 0.01},
+            {"k_angle", 77.0},
+            {"v_angle", 81.0},
+            {"tokens", 7000},
+            {"few_tokens", false},
+            {"unstable", layer == 2}}},
+          {"refined", layer == 4},
+          {"scores",
+           {{{"side", "k"},
+             {"recipe", name},
+             {"bits", 2},
+             {"clip", 0.92},
+             {"quant_group_size", 128},
+             {"score", 0.03},
+             {"check", 0.033}}}}};
+}
+
 }  // namespace
 
 Json SampleLayerReport(const SampleReportOptions& options, int layer) {
@@ -102,8 +165,32 @@ Json SampleLayerReport(const SampleReportOptions& options, int layer) {
                  {"k_shared", Side(options, layer, 0.95, 3, 1)},
                  {"v_shared", Side(options, layer, 0.92, 4, 1)}}},
                {"arms", arms}};
-  if (options.held_out) json["clip_candidates"] = kCandidates;
+  if (options.held_out) {
+    json["clip_candidates"] = kCandidates;
+    json["auto"] = Choice(options, layer);
+  }
   return json;
+}
+
+Json SampleServingChoice() {
+  return {{"for", "any"},
+          {"bits", 2.5},
+          {"bits_spent", 2.25},
+          {"bits_stored", 2.5},
+          {"windows_priced_at_tokens", 32768},
+          {"unstable_layers", 1},
+          {"hadamard_layers", 1},
+          {"windows",
+           {{{"sink_tokens", 64},
+             {"recent_tokens", 256},
+             {"bits_per_element", 0.137},
+             {"rows_beyond", 90},
+             {"kl", 0.021}},
+            {{"sink_tokens", 128},
+             {"recent_tokens", 1024},
+             {"bits_per_element", 0.492},
+             {"rows_beyond", 40},
+             {"kl", 0.006}}}}};
 }
 
 Json SampleSummary(const SampleReportOptions& options) {

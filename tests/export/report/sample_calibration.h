@@ -14,6 +14,7 @@ double SampleWobble(int a, int b = 0, int c = 0);
 
 Json SampleLayerReport(const SampleReportOptions& options, int layer);
 Json SampleSummary(const SampleReportOptions& options);
+Json SampleServingChoice();
 Json SampleKernels(const SampleReportOptions& options);  // of a validation with --kernels
 
 }  // namespace oscar

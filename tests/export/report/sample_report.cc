@@ -358,6 +358,7 @@ Json SampleReport(const SampleReportOptions& options) {
         {"quant_group_size", 128}}},
       {"summary", SampleSummary(options)},
       {"layers", layers}};
+  if (options.held_out) report["serving"]["auto"] = SampleServingChoice();
   if (options.hostile) report["calibration"][kHostileText] = kHostileText;
   if (options.validation) report["validation"] = Validation(options, model);
   return report;

@@ -210,6 +210,64 @@ TEST(AutoChoice, EveryRuntimeThatCarriesAChoiceLoadsIt) {
   }
 }
 
+// An artifact whose layers were stored with so many KV heads, for a model whose layers have others.
+bool Available(const std::string& name, std::vector<int64_t> stored, std::vector<int64_t> model,
+               std::string_view method) {
+  const auto with_heads = [](int64_t heads) {
+    RowGeometry geometry = kGeometry;
+    geometry.num_kv_heads = heads;
+    return geometry;
+  };
+  const fs::path path = TestScratch("heads_" + name) / "a";
+  WriteChosenArtifact(path, std::vector<SampleRecipe>(stored.size()), {}, [&](int id) {
+    const RowGeometry geometry = with_heads(stored.at(static_cast<size_t>(id)));
+    LayerMoments moments = MomentsOf(RandomCalibrationRows(geometry), geometry);
+    moments.layer_id = id;
+    return moments;
+  });
+  std::vector<LayerSpec> layers;
+  for (const int64_t heads : model) {
+    LayerSpec layer;
+    layer.layer_id = static_cast<int>(layers.size());
+    layer.attention.num_q_heads = kGeometry.num_q_heads;
+    layer.attention.num_kv_heads = heads;
+    layer.attention.head_dim = layer.attention.v_head_dim = kGeometry.head_dim;
+    layers.push_back(layer);
+  }
+  const Artifact artifact = Artifact::Open(path);
+  const MethodContext context(artifact, layers, {});
+  return CacheMethodNamed(method).available(context);
+}
+
+// Every layer counts, not the first one: a layer may have one rotation for all heads, as an import
+// has, and layers of a model may have different numbers of heads.
+TEST(StoredRotations, WhatAMethodNeedsIsThereInEveryLayer) {
+  for (const char* method : {"oscar_per_head", "runtime_sglang_oct"}) {
+    EXPECT_TRUE(Available("a", {2, 2}, {2, 2}, method)) << method;
+    EXPECT_TRUE(Available("b", {1, 2}, {1, 2}, method)) << method;
+    EXPECT_FALSE(Available("c", {2, 1}, {2, 2}, method)) << method;
+    EXPECT_FALSE(Available("d", {1, 2}, {2, 2}, method)) << method;
+  }
+  for (const char* method : {"oscar_shared", "oscar_shared_k3v2", "runtime_sglang"})
+    EXPECT_TRUE(Available("e", {2, 1}, {2, 2}, method)) << method;
+}
+
+// Heads of two and four bits are counted, and are each what the whole side is at those bits.
+TEST(AutoChoice, HeadsMayHaveBitsOfTheirOwn) {
+  const ChosenContext context("bits", {{.keys = {}, .values = {}}}, Consumer::kAny);
+  StoredChoice choice = *context.context().Stored(0).automatic;
+  const auto keys = [&](std::vector<int> bits, std::vector<double> clip) {
+    choice.k_bits = std::move(bits);
+    choice.k_clip = std::move(clip);
+    return ChoiceCache(choice, kGeometry.num_kv_heads, {}).store(context.sides()).quantized.k;
+  };
+  const at::Tensor mixed = keys({2, 4}, {0.92, 0.99}), two = keys({2}, {0.92}),
+                   four = keys({4}, {0.99});
+  EXPECT_TRUE(mixed.select(1, 0).equal(two.select(1, 0)));
+  EXPECT_TRUE(mixed.select(1, 1).equal(four.select(1, 1)));
+  EXPECT_FALSE(mixed.equal(two));
+}
+
 TEST(AutoChoice, ARuntimeThatCannotCarryTheChoiceSaysSo) {
   const ChosenContext context("refused", SampleRecipes(), Consumer::kSglangOct);
   for (const RuntimeSpec& runtime : Runtimes()) {

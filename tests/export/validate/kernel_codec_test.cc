@@ -1,16 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages packed by the table of cache_format.h from the scalar codec's own codes: they agree, and
-// one bit turned anywhere in them is one difference of the right kind.
+// What the kernels are held against, without a GPU. Pages packed by the table of cache_format.h
+// from the scalar codec's own codes: they agree, and one bit turned anywhere in them is one
+// difference of the right kind. The float64 attention: that of the model.
 #include "export/validate/kernel_codec.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "capture/model/attention.h"
+#include "export/validate/kernel_validation.h"
 #include "linalg/affine_codec.h"
 #include "tests/export/cuda/record_row.h"
 
@@ -140,6 +144,43 @@ TEST(KernelCodec, AnotherHeadsPagesDoNotAgree) {
   Sample sample = MakeSample({});
   std::swap(sample.k[0], sample.k[1]);
   EXPECT_GT(CompareAll(sample).differing_codes, 1000);
+}
+
+// The reference of the decode kernel at the last token of a text, and what the model computes
+// there.
+TEST(KernelReference, IsTheModelsAttentionWithItsWindowSoftCapAndSinks) {
+  at::manual_seed(3);
+  AttentionSpec plain;
+  plain.num_q_heads = 6;
+  plain.num_kv_heads = 2;
+  plain.head_dim = 16;
+  plain.v_head_dim = 8;
+  plain.scale = 0.5;
+  constexpr int64_t kLength = 50;
+  const at::Tensor q = at::randn({kLength, 6, 16}), k = at::randn({kLength, 2, 16}),
+                   v = at::randn({kLength, 2, 8}), sinks = at::randn({6}).mul_(3);
+  AttentionSpec windowed = plain, capped = plain, sunk = plain;
+  windowed.window = 20;
+  capped.softcap = 2;
+  sunk.sinks = "sinks";
+  AttentionSpec all = sunk;
+  all.window = 20;
+  all.softcap = 2;
+  std::vector<at::Tensor> outputs;
+  for (const AttentionSpec& spec : {plain, windowed, capped, sunk, all}) {
+    at::Tensor expected = at::empty({kLength, 6, 8});
+    const at::Tensor own_sinks = spec.sinks.empty() ? at::Tensor() : sinks;
+    CausalAttention(spec, q, k, v, {}, expected, own_sinks);
+    const auto heads_first = [](const at::Tensor& x) {
+      return x.permute({1, 0, 2}).to(at::kDouble);
+    };
+    const at::Tensor found = ExactAttention(spec, q[kLength - 1].view({2, 3, 16}).to(at::kDouble),
+                                            heads_first(k), heads_first(v), own_sinks);
+    EXPECT_LT(found.sub(expected[kLength - 1].view({2, 3, 8})).abs().max().item<double>(), 1e-5);
+    for (const at::Tensor& other : outputs)
+      EXPECT_GT(found.sub(other).abs().max().item<double>(), 0.01);
+    outputs.push_back(found);
+  }
 }
 
 }  // namespace

@@ -77,6 +77,49 @@ TEST(KernelValidation, WindowsAsLongAsTheTextLeaveRoundingAlone) {
   EXPECT_LT(fine["total_error"].get<double>(), 0.6 * quantized["total_error"].get<double>());
 }
 
+// One layer of random queries, keys and values, with what its attention has besides.
+Json ValidateLayer(const AttentionSpec& attention, const at::Tensor& sinks) {
+  const TinyModel model;
+  const Artifact artifact = Artifact::Open(TinyArtifact());
+  LayerSpec layer = model.spec.layers[0];
+  layer.attention = attention;
+  at::manual_seed(11);
+  const auto rows = [](int64_t heads, int64_t dim, double scale) {
+    return at::randn({kLength, heads, dim}, at::kFloat).mul_(scale).cuda();
+  };
+  const at::Tensor q = rows(attention.num_q_heads, attention.head_dim, 4);
+  const at::Tensor k = rows(attention.num_kv_heads, attention.head_dim, 1);
+  const at::Tensor v = rows(attention.num_kv_heads, attention.v_head_dim, 1);
+  KernelValidation kernels(artifact, q.device(), {.num_sequences = 1});
+  kernels.OnLayerBegin(layer);
+  kernels.OnAttention({layer, 0, 0, 0, q, k, v, q, 0, sinks});
+  return kernels.Report();
+}
+
+// Windows, soft caps and sinks reach the kernel: it agrees with float64 attention that has them,
+// which the same attention without them is far from.
+TEST(KernelValidation, SoftCapsSinksAndWindowsAreTheModels) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  const AttentionSpec plain = TinyModel().spec.layers[0].attention;
+  AttentionSpec capped = plain, sunk = plain, all = plain;
+  capped.softcap = 2;
+  sunk.sinks = all.sinks = "sinks";
+  sunk.sink_logits.assign(static_cast<size_t>(plain.num_q_heads), 9.0f);
+  all.sink_logits = sunk.sink_logits;
+  all.softcap = 5;
+  all.window = 300;
+  const at::Tensor sinks =
+      at::linspace(4, 12, plain.num_q_heads, at::TensorOptions().dtype(at::kBFloat16)).cuda();
+  for (const AttentionSpec& spec : {plain, capped, sunk, all}) {
+    // As the loop shows them, and as a dump's layers have them.
+    for (const at::Tensor& shown : {sinks, at::Tensor()}) {
+      const Json report = ValidateLayer(spec, spec.sinks.empty() ? at::Tensor() : shown);
+      EXPECT_TRUE(report["passed"]) << report.dump(1);
+      EXPECT_GT(report["kernel_error"], 0);
+    }
+  }
+}
+
 // The simulator of the arm and the real cache make the same mistake.
 TEST(KernelValidation, TheTotalErrorIsThatOfTheSimulatedArm) {
   if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The automatic choice for a layer of latent attention (auto_search.h). Its cache holds one row
+// that is key and value, so there is one transform, one clip ratio and one number of bits, chosen
+// by the attention's output error from both, among candidates whose attention-KL is no worse than
+// Hadamard's. Trap: what needs rope (pair scales in weights, moments spread over positions) is left
+// out, because the latent has no position; scales of channels go into the matrices instead, which
+// queries and outputs are multiplied by anyway.
+#pragma once
+
+#include "calib/auto_choice.h"
+#include "calib/options.h"
+#include "calib/phase_times.h"
+#include "calib/statistics_observer.h"
+
+namespace oscar {
+
+// As SearchChoice and FitChoice, of a layer in latent space.
+AutoChoice SearchLatentChoice(const ObservedLayer& observed, const LayerSpec& spec,
+                              const CalibrationOptions& options, PhaseTimes& times);
+void FitLatentChoice(const LayerMoments& all, AutoChoice& choice);
+
+}  // namespace oscar

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See read_turns.h.
+#include "capture/files/read_turns.h"
+
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Between two parts of a model the disk is idle for milliseconds, which are not worth a seek.
+constexpr std::chrono::milliseconds kPause{20};
+
+}  // namespace
+
+ReadTurns::Urgent::Urgent(ReadTurns& turns) : turns_(turns) {
+  const std::scoped_lock lock(turns_.mutex_);
+  ++turns_.urgent_;
+}
+
+ReadTurns::Urgent::~Urgent() {
+  {
+    const std::scoped_lock lock(turns_.mutex_);
+    --turns_.urgent_;
+    turns_.last_urgent_ = std::chrono::steady_clock::now();
+  }
+  turns_.changed_.notify_all();
+}
+
+void ReadTurns::WaitForTurn() {
+  std::unique_lock lock(mutex_);
+  while (!closed_) {
+    if (urgent_ > 0) {
+      changed_.wait(lock);
+      continue;
+    }
+    const auto turn = last_urgent_ + kPause;
+    if (std::chrono::steady_clock::now() >= turn) return;
+    changed_.wait_until(lock, turn);
+  }
+  throw Interrupted("what was read in the background is not needed any more");
+}
+
+void ReadTurns::Close() {
+  {
+    const std::scoped_lock lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace oscar

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model that writes: several sequences at once, a token of each per step, over a cache of their
+// keys and values (latents; states of linear attention). The same layers as LayerLoop, in the same
+// order of operations; here it is the tokens that are few and the weights that are many, so all
+// layers stay in memory, or are read again for every step where they do not fit. Trap: a new token
+// is only as good as the cache, so where an embedding turns earlier tokens otherwise
+// (decode_positions.h) the sequences are run through again.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "capture/model/decode_attention.h"
+#include "capture/model/decode_positions.h"
+#include "capture/model/embedding.h"
+#include "capture/model/layer_loop.h"
+#include "capture/model/layer_weights.h"
+#include "capture/model/output_head.h"
+
+namespace oscar {
+
+class DecodeLoop {
+ public:
+  // Keeps references to both; call CheckTensors first. `resident`: reads all weights now; else
+  // every step reads them, as `options` say.
+  DecodeLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
+             at::ScalarType dtype, bool resident, const LoopOptions& options = {});
+
+  // Takes up sequences, of one token at least, in place of those before, with room for `capacity`
+  // tokens each.  // -> logits behind the last token of each, [sequences, vocab_size]
+  at::Tensor Begin(std::vector<std::vector<int32_t>> sequences, int64_t capacity);
+  // Adds a token to each.  // -> the same
+  at::Tensor Append(std::span<const int32_t> ids);
+  // Leaves those sequences, by index, ascending.
+  void Keep(const std::vector<size_t>& kept);
+
+  const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
+
+  // Bytes of all weights but the embedding's table, in that type.
+  static uint64_t WeightBytes(const ModelSpec& spec, at::ScalarType dtype);
+  // Bytes of the cache of one sequence.
+  static uint64_t CacheBytes(const ModelSpec& spec, int64_t capacity, at::ScalarType dtype);
+
+ private:
+  struct ResidentLayer {
+    LayerWeights weights;
+    std::vector<ExpertWeights> experts;
+  };
+  // New tokens on their way through the layers.
+  struct Rows {
+    std::vector<int64_t> first;  // position of the first new token of each sequence
+    bool whole;                  // all of them begin at 0
+    at::Tensor hidden;           // [new tokens, hidden_size]
+  };
+
+  at::Tensor Run(std::vector<int64_t> first);
+  void RunLayers(Rows& rows, const std::optional<PerLayerInputs>& inputs);
+  void RunMixer(const LayerSpec& layer, const LayerWeights& weights, const at::Tensor& inputs,
+                Rows& rows);
+  void RunAttention(const LayerSpec& layer, const LayerWeights& weights, const at::Tensor& inputs,
+                    Rows& rows);
+  void RunDeltaNet(const LayerSpec& layer, const LayerWeights& weights, Rows& rows);
+  at::Tensor Attend(const LayerSpec& layer, const LayerWeights& weights, const Rows& rows,
+                    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+  at::Tensor AttendInCache(const LayerSpec& layer, const LayerWeights& weights,
+                           const at::Tensor& q) const;
+  void LoadLayers();
+  int64_t Longest() const;
+
+  const Checkpoint& checkpoint_;
+  const ModelSpec& spec_;
+  WeightTarget target_;
+  LoopOptions options_;
+  LayerLoop loop_;  // embeds
+  OutputHead head_;
+  std::vector<const LayerSpec*> layers_;
+  std::vector<ResidentLayer> resident_;  // of layers_; empty: none are
+  std::optional<PerLayerWeights> per_layer_;
+
+  std::vector<std::vector<int32_t>> sequences_;
+  int64_t capacity_ = 0;
+  std::optional<DecodePositions> positions_;
+  std::map<int, DecodeCache> caches_;  // by layer_id
+};
+
+}  // namespace oscar

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What cannot be done with a model that can be calibrated, and why, in one place: doctor says it
+// beforehand, the command that refuses says it then. Trap: "" means that nothing is in the way, so
+// a command that learns to refuse something has to learn it here.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "capture/model/model_spec.h"
+
+namespace oscar {
+
+// oscar-validate --kernels.
+inline std::string WhyNotInKernels(const LayerSpec& layer) {
+  if (!layer.attention.latent) return {};
+  return fmt::format(
+      "layer {} has latent attention (MLA), and the kernels store keys and values apart",
+      layer.layer_id);
+}
+
+// oscar-export --to sglang, by whether layers have latent attention.
+inline std::string WhyNotForSglang(bool latents) {
+  if (!latents) return {};
+  return "its layers have latent attention (MLA), and OSCAR's main tree has no 2-bit cache of "
+         "latents; the October tree has: --to sglang-oct";
+}
+
+// oscar-export --to folded-checkpoint.
+inline std::string WhyNotFoldable(const ModelSpec& spec) {
+  for (const LayerSpec& layer : spec.layers) {
+    if (const std::string why = WhyNotFoldable(layer.attention); !why.empty())
+      return fmt::format("layer {}: {}", layer.layer_id, why);
+  }
+  for (const LayerSpec& layer : spec.uncached) {
+    if (layer.attention.shared_kv) {
+      return fmt::format("layer {}: layer {} reads its keys and values too",
+                         *layer.attention.shared_kv, layer.layer_id);
+    }
+  }
+  return {};
+}
+
+}  // namespace oscar

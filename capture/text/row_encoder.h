@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a row of a data file to token ids: texts with the special tokens of their tokenizer, chats
+// by the model's template, ids as they are. Trap: what a template renders holds its own special
+// tokens and gets no others.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/text/chat_format.h"
+#include "capture/text/data_rows.h"
+#include "capture/text/tokenizer.h"
+
+namespace oscar {
+
+class RowEncoder {
+ public:
+  // `model_directory`: where the chat template is; empty: there is none. `tokenizer` may be null if
+  // every row has input_ids. `vocab_size`: the model's.
+  RowEncoder(std::filesystem::path model_directory, ChatOptions chat, const Tokenizer* tokenizer,
+             int64_t vocab_size);
+
+  // These throw InputError naming `where`: no tokenizer, no template (and no <|im_start|> and
+  // <|im_end|>, for ChatML), an id outside [0, vocab_size).
+  std::vector<int32_t> Encode(const DataRow& row);
+  std::vector<int32_t> EncodeText(const std::string& text, const std::string& where) const;
+  // `generation_prompt`: up to where an answer of the model begins.
+  std::vector<int32_t> EncodeChat(const ChatRow& chat, const std::string& where,
+                                  bool generation_prompt);
+
+  const Tokenizer& tokenizer(const std::string& where) const;
+  bool CanChat();  // whether chats can be rendered
+
+  // What chats were rendered with so far: "template", "chatml"; "none": there were none.
+  const std::string& chat_format() const { return chat_format_name_; }
+  const Json& chat_template() const { return chat_template_; }  // ChatFormat::Describe(), or null
+  bool looked_for_template() const { return looked_for_template_; }
+
+ private:
+  const std::optional<ChatFormat>& Format();
+  bool HasChatMl() const;
+  std::string RenderChat(const ChatRow& chat, const std::string& where, bool generation_prompt);
+  std::string RenderChatMl(const ChatRow& chat, const std::string& where,
+                           bool generation_prompt) const;
+  template <class Id>
+  std::vector<int32_t> CheckedIds(const std::vector<Id>& ids, const std::string& where) const;
+
+  std::filesystem::path model_directory_;
+  ChatOptions chat_;
+  const Tokenizer* tokenizer_;
+  int64_t vocab_size_;
+  bool looked_for_template_ = false;
+  std::optional<ChatFormat> chat_format_;
+  std::string chat_format_name_ = "none";
+  Json chat_template_ = nullptr;
+  bool template_reads_time_ = false;
+};
+
+}  // namespace oscar

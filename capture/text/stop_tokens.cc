@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "capture/text/stop_tokens.h"
+
+#include <set>
+#include <string>
+
+#include "capture/files/strict_json.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr const char* kIds = "eos_token_id";
+
+void AddIds(const Json& object, const std::string& where, std::set<int64_t>& ids) {
+  const auto found = object.find(kIds);
+  if (found == object.end() || found->is_null()) return;
+  const Json list = found->is_array() ? *found : Json::array({*found});
+  for (const Json& id : list) ids.insert(JsonInt({{kIds, id}}, kIds, where));
+}
+
+}  // namespace
+
+std::vector<int32_t> StopTokens(const fs::path& model_directory, const Tokenizer* tokenizer,
+                                int64_t vocab_size) {
+  std::set<int64_t> ids;
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    const fs::path file = model_directory / name;
+    if (!fs::exists(file)) continue;
+    const Json config = ReadJsonFile(file.string());
+    if (!config.is_object()) continue;
+    AddIds(config, file.string(), ids);
+    if (const auto text = config.find("text_config"); text != config.end() && text->is_object())
+      AddIds(*text, file.string() + ": text_config", ids);
+  }
+  if (const fs::path file = model_directory / "tokenizer_config.json";
+      tokenizer != nullptr && fs::exists(file)) {
+    const Json config = ReadJsonFile(file.string());
+    const Json token = config.is_object() ? config.value("eos_token", Json()) : Json();
+    const Json content = token.is_object() ? token.value("content", Json()) : token;
+    if (content.is_string()) {
+      if (const auto id = tokenizer->TokenId(content.get<std::string>())) ids.insert(*id);
+    }
+  }
+  std::vector<int32_t> inside;
+  for (const int64_t id : ids)
+    if (id >= 0 && id < vocab_size) inside.push_back(static_cast<int32_t>(id));
+  return inside;
+}
+
+}  // namespace oscar

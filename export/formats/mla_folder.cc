@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See mla_folder.h.
+#include "export/formats/mla_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "capture/files/atomic_file.h"
+#include "export/formats/pt_writer.h"
+#include "export/formats/rotation_file.h"
+#include "export/formats/sglang_pair.h"  // SameBits
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// What the layers have, somewhere: the reader takes a field on every layer or on none.
+struct FolderFields {
+  bool q_rotation = false, mean = false;
+  bool bare() const { return !q_rotation && !mean; }
+};
+
+FolderFields MlaFieldsOf(const MlaFolder& folder) {
+  const auto any = [&](auto has) { return std::ranges::any_of(folder.layers, has); };
+  return {any([](const MlaFolderLayer& layer) { return layer.q_rotation != nullptr; }),
+          any([](const MlaFolderLayer& layer) { return layer.mean != nullptr; })};
+}
+
+FloatTensorPtr NoLatentMean(const MlaFolderLayer& layer) {
+  const int64_t rank = layer.rotation->shape.back();
+  return std::make_shared<const FloatTensor>(
+      FloatTensor{{rank}, std::vector<float>(static_cast<size_t>(rank), 0.0F)});
+}
+
+// With what only other layers have, filled in where it changes nothing.
+MlaFolderLayer FilledLayer(MlaFolderLayer layer, const FolderFields& fields) {
+  if (fields.q_rotation && !layer.q_rotation) layer.q_rotation = layer.rotation;
+  if (fields.mean && !layer.mean) layer.mean = NoLatentMean(layer);
+  return layer;
+}
+
+PtOut MlaFileValue(const MlaFolderLayer& layer, const FolderFields& fields) {
+  if (fields.bare()) return layer.rotation;
+  PtOutDict entry{{PtKey("rotation"), layer.rotation}};
+  if (layer.q_rotation) entry.emplace_back("q_rotation", layer.q_rotation);
+  if (layer.mean) entry.emplace_back("mean", layer.mean);
+  entry.emplace_back("transform", PtFromJson({{"latent", "joint"},
+                                              {"centered", fields.mean},
+                                              {"orthogonal", !fields.q_rotation}}));
+  return entry;
+}
+
+std::string MlaLaunchText(const SglangServing& serving, const std::filesystem::path& folder) {
+  return fmt::format(
+      "# clip ratios do not apply: this pool clips nothing\n"
+      "SGLANG_ENABLE_MIXED_KV_WINDOWS=1 \\\n"
+      "SGLANG_OSCAR_MLA_KV_ROTATION_PATH={} \\\n"
+      "SGLANG_OSCAR_MLA_KV_GROUP_SIZE={} \\\n"
+      "SGLANG_OSCAR_MLA_KV_REAL_KERNEL=1 \\\n"
+      "SGLANG_MIXED_KV_PREFIX_TOKENS={} \\\n"
+      "SGLANG_MIXED_KV_RECENT_TOKENS={} \\\n"
+      "python -m sglang.launch_server --model-path MODEL --kv-cache-dtype bfloat16\n",
+      ShellWord(folder.string()), serving.quant_group_size, serving.sink_tokens,
+      serving.recent_tokens);
+}
+
+void CheckLayersReadBack(const RotationFile& read, const std::vector<MlaFolderLayer>& layers) {
+  bool same = read.layers.size() == layers.size();
+  for (size_t i = 0; same && i < layers.size(); ++i) {
+    same = read.layers[i].layer_id == layers[i].layer_id &&
+           SameBits(read.layers[i].rotation, layers[i].rotation) &&
+           SameBits(read.layers[i].q_rotation, layers[i].q_rotation) &&
+           SameBits(read.layers[i].mean, layers[i].mean);
+  }
+  if (!same) {
+    throw ResourceError(fmt::format("{}: read back differs from what was written; check the disk",
+                                    read.path.string()));
+  }
+}
+
+}  // namespace
+
+void WriteMlaFolder(const std::filesystem::path& out, const MlaFolder& folder) {
+  if (folder.layers.empty()) throw InputError("no layers to export");
+  const FolderFields fields = MlaFieldsOf(folder);
+  AtomicDirectory directory(out);
+  std::vector<MlaFolderLayer> layers;
+  for (const MlaFolderLayer& layer : folder.layers) {
+    layers.push_back(FilledLayer(layer, fields));
+    const std::string stem = fmt::format("layer_{}", layer.layer_id);
+    WritePt(directory.staging() / (stem + ".pt"), MlaFileValue(layers.back(), fields), stem);
+  }
+  std::ranges::sort(layers, {}, &MlaFolderLayer::layer_id);
+  CheckLayersReadBack(OpenMlaFolder(directory.staging()), layers);
+  WriteFileAtomically(directory.staging() / "launch.txt", MlaLaunchText(folder.serving, out));
+  directory.Commit();
+}
+
+}  // namespace oscar

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the October tree of OSCAR's SGLang loads for latent attention: a directory with a file for
+// each layer (../shared/reference/upstream.md section 1.5).
+//
+//   <out>/layer_<id>.pt   a bare [rank, rank] matrix, latents c are stored as c R; or, where some
+//                         layer has more than an orthogonal matrix, of every layer a dict with
+//                         rotation, q_rotation (R^-T: queries, and back), mean and transform
+//   <out>/launch.txt      environment and flags
+//
+// Trap: that pool clips nothing and takes a missing layer for the identity, so every layer with a
+// cache is written.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "export/formats/pt_file.h"
+#include "export/formats/sglang.h"  // SglangServing
+
+namespace oscar {
+
+// Absent tensors are null.
+struct MlaFolderLayer {
+  int64_t layer_id = 0;            // the checkpoint's own number
+  FloatTensorPtr rotation;         // [rank, rank]: stored is (c - mean) R
+  FloatTensorPtr q_rotation = {};  // the same shape: R^-T; null: R itself
+  FloatTensorPtr mean = {};        // [rank]
+};
+
+struct MlaFolder {
+  std::vector<MlaFolderLayer> layers;
+  SglangServing serving;  // clip ratios do not apply
+};
+
+// Written and read back like WriteSglang, whose errors it throws.
+void WriteMlaFolder(const std::filesystem::path& out, const MlaFolder& folder);
+
+}  // namespace oscar

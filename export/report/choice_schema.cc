@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See choice_schema.h.
+#include "export/report/choice_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace oscar {
+namespace {
+
+void CheckRecipe(const Spot& spot) { Open(spot, {{"name", CheckText}}); }
+
+void CheckOption(const Spot& spot) {
+  Open(spot, {{"bits", CheckNonNegative},
+              {"clip", ArrayOf<CheckNonNegative>},
+              {"score", CheckNonNegative},
+              {"check", CheckNonNegative},
+              {"ratios", ArrayOf<CheckNonNegative>},
+              {"curve", ArrayOf<CheckNonNegative>},
+              {"head_bits", ArrayOf<CheckCount>, kOptional},
+              {"head_score", ArrayOf<CheckNonNegative>, kOptional},
+              {"head_check", ArrayOf<CheckNonNegative>, kOptional}});
+}
+
+void CheckGuard(const Spot& spot) {
+  Open(spot, {{"k", CheckNonNegative},
+              {"k_hadamard", CheckNonNegative},
+              {"k_fallback", CheckText},
+              {"v", CheckNonNegative},
+              {"v_hadamard", CheckNonNegative},
+              {"v_fallback", CheckText}});
+}
+
+void CheckStability(const Spot& spot) {
+  Open(spot, {{"k_cost", CheckNonNegative},
+              {"v_cost", CheckNonNegative},
+              {"k_angle", CheckNonNegative},
+              {"v_angle", CheckNonNegative},
+              {"tokens", CheckCount},
+              {"few_tokens", CheckBool},
+              {"unstable", CheckBool}});
+}
+
+void CheckScore(const Spot& spot) {
+  Open(spot, {{"side", CheckText},
+              {"recipe", CheckText},
+              {"bits", CheckNonNegative},
+              {"clip", CheckNonNegative},
+              {"quant_group_size", CheckCount},
+              {"score", CheckNonNegative},
+              {"check", CheckNonNegative}});
+}
+
+void CheckPricedWindows(const Spot& spot) {
+  Open(spot, {{"sink_tokens", CheckCount},
+              {"recent_tokens", CheckCount},
+              {"bits_per_element", CheckNonNegative},
+              {"rows_beyond", CheckCount},
+              {"kl", CheckNonNegative}});
+}
+
+}  // namespace
+
+void CheckLayerChoice(const Spot& spot) {
+  Open(spot, {{"keys", CheckRecipe},
+              {"values", CheckRecipe},
+              {"quant_group_size", CheckCount},
+              {"k_bits", CheckNonNegative},
+              {"v_bits", CheckNonNegative},
+              {"k_options", ArrayOf<CheckOption>},
+              {"v_options", ArrayOf<CheckOption>},
+              {"guard", CheckGuard},
+              {"stability", CheckStability, kOptional},
+              {"refined", CheckBool},
+              {"scores", ArrayOf<CheckScore>}});
+  for (const auto& [bits, options] : {std::pair("k_bits", "k_options"), {"v_bits", "v_options"}}) {
+    const Json& chosen = spot.value.at(bits);
+    if (std::ranges::none_of(spot.value.at(options),
+                             [&](const Json& option) { return option.at("bits") == chosen; })) {
+      spot.Member(bits).Refuse(fmt::format("none of \"{}\" has {} bits", options, chosen.dump()));
+    }
+  }
+}
+
+void CheckServingChoice(const Spot& spot) {
+  Open(spot, {{"for", CheckText},
+              {"bits", CheckNonNegative},
+              {"bits_spent", CheckNonNegative},
+              {"bits_stored", CheckNonNegative},
+              {"windows", ArrayOf<CheckPricedWindows>},
+              {"windows_priced_at_tokens", CheckCount},
+              {"unstable_layers", CheckCount},
+              {"hadamard_layers", CheckCount}});
+}
+
+}  // namespace oscar

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A layer whose best transform is known, and what the automatic choice makes of it.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <string>
+
+#include "calib/auto_search.h"
+#include "calib/process_layer.h"
+#include "tests/calib/golden_layer.h"
+
+namespace oscar::searched {
+
+inline constexpr int64_t kDim = 32;
+
+// A layer with a rope, whose RoPE pairs of keys may be scaled up and of queries down.
+inline GoldenLayer Layer(bool outliers) {
+  GoldenLayer layer = RandomLayer(4, 2, kDim, 16, {320, 320, 320, 320}, {}, 7);
+  layer.spec.attention.rope.rotary_dim = kDim;
+  if (!outliers) return layer;
+  at::Tensor scale = at::ones({kDim}, at::kDouble);
+  for (const int64_t pair : {1, 6, 11}) {
+    for (const int64_t channel : {pair, pair + kDim / 2}) scale[channel] = 16;
+  }
+  for (at::Tensor& k : layer.k) k = k.mul(scale);
+  for (at::Tensor& q : layer.q) q = q.div(scale);
+  return layer;
+}
+
+inline CalibrationOptions Options(Consumer consumer = Consumer::kAny) {
+  CalibrationOptions options;
+  options.sink_tokens = 4;
+  options.recent_tokens = 16;
+  options.automatic.enabled = true;
+  options.automatic.consumer = consumer;
+  return options;
+}
+
+// The last sequence is held out.
+inline const HeldOutSplit kSplit = {HeldOutKind::kDocuments, {320, 320, 320, 0}, 320};
+
+inline AutoChoice Searched(const ObservedLayer& observed, const LayerSpec& spec,
+                           const CalibrationOptions& options) {
+  PhaseTimes times;
+  return SearchChoice(observed, spec, options, times);
+}
+
+inline LayerResult Processed(const GoldenLayer& layer, const CalibrationOptions& options) {
+  PhaseTimes times;
+  return ProcessLayer(Observe(layer, kSplit, 64), layer.spec, kSplit, options, times);
+}
+
+inline double KlOf(const LayerResult& result, const std::string& arm) {
+  return std::ranges::find(result.arms, arm, &ArmResult::name)->kl_mean;
+}
+
+}  // namespace oscar::searched

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What can be wrong in the configuration of each model of tests/data/families: fields that must be
+// seen in the values, or be refused. Trap: a mutation that changes nothing means that nobody reads
+// the field.
+#pragma once
+
+#include <vector>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+struct Mutation {
+  const char* family;  // folder
+  const char* field;   // JSON pointer in config.json
+  Json value;
+};
+
+const std::vector<Mutation>& Mutations();
+
+}  // namespace oscar

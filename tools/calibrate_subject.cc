@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See calibrate_subject.h.
+#include "tools/calibrate_subject.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "calib/plan.h"
+#include "calib/provenance.h"
+#include "capture/model/device.h"
+#include "linalg/error.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+uint64_t DeviceLimit(const CalibrateOptions& options, at::Device device) {
+  if (device.is_cpu()) return 0;
+  if (options.max_vram > 0) return static_cast<uint64_t>(options.max_vram * 1e9);
+  return QueryMemory(device).free;
+}
+
+struct Machine {
+  at::Device device;
+  at::ScalarType dtype;
+};
+Machine MachineOf(const CalibrateOptions& options, const ModelInput& opened) {
+  const at::Device device = ParseDevice(options.model.device);
+  return {device, ParseComputeDType(options.model.dtype,
+                                    StoredDType(opened.spec, opened.checkpoint), device)};
+}
+
+std::string NameOf(const ModelInput& opened) {
+  return fs::path(opened.location.id).filename().string();
+}
+
+SelfGeneration OwnTextOf(const CalibrateOptions& options, const ModelInput& opened) {
+  const auto [device, dtype] = MachineOf(options, opened);
+  SelfGeneration model = PrepareSelfGeneration(options.self, options.data, opened, device, dtype);
+  model.read = options.read;
+  return model;
+}
+
+uint64_t OwnTextLimit(const CalibrateOptions& options, const SelfGeneration& model) {
+  return SelfGenerationLimit(model.device, DeviceLimit(options, model.device));
+}
+
+}  // namespace
+
+Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened) {
+  const auto [device, dtype] = MachineOf(options, *opened);
+  const auto make = [&, on = device, in = dtype](LoopOptions loop, const RunOptions& run) {
+    loop.read = options.read;
+    return CalibrationInput{
+        .source = std::make_shared<ModelSource>(opened->checkpoint, opened->spec,
+                                                opened->Sequences(), on, in, loop),
+        .device = on,
+        .dtype = in,
+        .options = options.calibration,
+        .run = run};
+  };
+  return {
+      .name = NameOf(*opened),
+      .input = FitIntoMemory(DeviceLimit(options, device), make),
+      .data = DescribeData(opened->data),
+      .fingerprint = [=] { return FingerprintModel(opened->location, opened->checkpoint); },
+      .describe = [=] { return DescribeModel(opened->location, opened->spec, opened->checkpoint); },
+      .turns = opened->checkpoint.turns()};
+}
+
+Subject OfDump(const CalibrateOptions& options, Log& log) {
+  const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, log);
+  const fs::path path = fs::path(options.dump.from).lexically_normal();
+  const at::Device device = ParseDevice(options.model.device);
+  const at::ScalarType dtype =
+      ParseComputeDType(options.model.dtype, dump->layers().front().dtype, device);
+  const auto make = [&](const LoopOptions&, const RunOptions& run) {
+    return CalibrationInput{.source = std::make_shared<DumpSource>(dump, device, dtype),
+                            .device = device,
+                            .dtype = dtype,
+                            .options = options.calibration,
+                            .run = run};
+  };
+  return {.name = (path.has_filename() ? path : path.parent_path()).stem().string(),
+          .input = FitIntoMemory(DeviceLimit(options, device), make),
+          .data = DescribeDumpData(*dump),
+          .fingerprint = [=] { return FingerprintDump(path, *dump); },
+          .describe = [=] { return DescribeDump(path, *dump); }};
+}
+
+void CheckArguments(const CalibrateOptions& options) {
+  if (options.dump.from.empty()) {
+    if (options.model.model.empty())
+      throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
+    return;
+  }
+  if (!options.model.model.empty())
+    throw UsageError("--from works from a dump alone: give no MODEL");
+  if (!options.data.data.empty() || options.data.pack)
+    throw UsageError("--from: the dump holds its data; --data and --pack do not apply");
+  if (options.self.tokens > 0)
+    throw UsageError("--from: the dump holds its data; --self-generate needs the model");
+  if (options.show_samples > 0)
+    throw UsageError("--from: the dump holds token ids, and no tokenizer to show them with");
+}
+
+Places PlacesOf(const CalibrateOptions& options, const std::string& name) {
+  Places places;
+  places.output = options.output.empty() ? fs::path(name + "-oscar") : fs::path(options.output);
+  places.job = places.output.string() + ".job";
+  if (fs::exists(places.output) && !fs::exists(places.job)) {
+    throw InputError(
+        fmt::format("{}: exists already; give another -o, or remove it", places.output.string()));
+  }
+  return places;
+}
+
+ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning) {
+  DataArguments data = options.data;
+  data.chat_for_prompts = options.self.tokens > 0;
+  return OpenModelInput(options.model, data, log, planning);
+}
+
+OwnText PlanOwnText(const CalibrateOptions& options, ModelInput& opened) {
+  if (options.self.tokens == 0) return {};
+  const SelfGeneration model = OwnTextOf(options, opened);
+  return {PlanSelfGenerate(model, OwnTextLimit(options, model), &opened), std::nullopt};
+}
+
+std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& opened) {
+  if (options.self.tokens > 0) return PlanOwnText(options, opened).plan;
+  const auto [device, dtype] = MachineOf(options, opened);
+  return SelfGenerationFact(opened.spec, dtype,
+                            SelfGenerationLimit(device, DeviceLimit(options, device)));
+}
+
+OwnText WriteOwnText(const CalibrateOptions& options, CommandContext& context, ModelInput& opened) {
+  if (options.self.tokens == 0) return {};
+  JobLock lock(PlacesOf(options, NameOf(opened)).job);
+  if (options.restart) lock.DiscardJob();
+  const SelfGeneration model = OwnTextOf(options, opened);
+  SelfGenerate(model, lock.path(), OwnTextLimit(options, model), context, &opened);
+  return {"", std::move(lock)};
+}
+
+}  // namespace oscar

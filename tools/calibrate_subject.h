@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What oscar-calibrate works on, a model and data or a dump of one, and where its output goes.
+// Trap: a model's own text (--self-generate) must be in the data before the Subject is made: it
+// decides lengths, memory and fingerprint.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "calib/calibrate.h"
+#include "calib/job_directory.h"
+#include "tools/calibrate_options.h"
+#include "tools/cli/command.h"
+
+namespace oscar {
+
+// Throws UsageError for arguments that do not go together; not of --merge.
+void CheckArguments(const CalibrateOptions& options);
+
+struct Subject {
+  std::string name;  // of the output, where none is given
+  CalibrationInput input;
+  Json data;                          // for the manifest
+  std::function<Json()> fingerprint;  // samples the files
+  std::function<Json()> describe;     // reads every file once: meant to run beside the work
+  std::shared_ptr<ReadTurns> turns = std::make_shared<ReadTurns>();  // of `describe`
+};
+Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened);
+Subject OfDump(const CalibrateOptions& options, Log& log);
+
+ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning);
+
+// Nothing of it without --self-generate.
+struct OwnText {
+  std::string plan;             // lines that say what it will take
+  std::optional<JobLock> lock;  // the right to the job that keeps it
+};
+OwnText PlanOwnText(const CalibrateOptions& options, ModelInput& opened);  // placeholders in opened
+// For doctor: the same lines, or whether the model could write where it is not asked to.
+std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& opened);
+OwnText WriteOwnText(const CalibrateOptions& options, CommandContext& context, ModelInput& opened);
+
+struct Places {
+  std::filesystem::path output, job;
+};
+// `name`: of the output, where none is given. Throws if something stands there that no unfinished
+// run has put there.
+Places PlacesOf(const CalibrateOptions& options, const std::string& name);
+
+}  // namespace oscar
