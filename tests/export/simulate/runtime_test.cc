@@ -49,7 +49,6 @@ LayerMoments DiagonalMoments(int layer_id) {
       moments.query[static_cast<size_t>((head * kDim + i) * kDim + i)] = static_cast<double>(i + 1);
   }
   moments.key = moments.value = moments.attention_output = moments.diagonal = moments.query;
-  for (double& x : moments.value) x *= 2;      // or keys and values were one row
   for (double& sum : moments.value) sum *= 2;  // equal sums are those of one row that is both
   moments.key_sum.assign(kHeads * kDim, 0);
   moments.diagonal_weight.assign(kHeads, 1);
