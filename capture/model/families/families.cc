@@ -54,6 +54,7 @@ Reader ReadMiMoV2Flash;
 Reader ReadMiniCpm3;
 Reader ReadMiniMaxM2;
 Reader ReadMiniMaxM3;
+Reader ReadMinistral;
 Reader ReadMinistral3;
 Reader ReadMistral;
 Reader ReadMistral4;
@@ -135,6 +136,7 @@ std::span<const Family> Families() {
       {"minicpm3", "MiniCPM3ForCausalLM", ReadMiniCpm3},
       {"minimax_m2", "MiniMaxM2ForCausalLM", ReadMiniMaxM2},
       {"minimax_m3_vl_text", "MiniMaxM3VLForCausalLM", ReadMiniMaxM3},
+      {"ministral", "MinistralForCausalLM", ReadMinistral},
       {"ministral3", "Ministral3ForCausalLM", ReadMinistral3},
       {"mistral", "MistralForCausalLM", ReadMistral},
       {"mistral4", "Mistral4ForCausalLM", ReadMistral4},

@@ -34,6 +34,8 @@ const std::vector<Mutation>& Mutations() {
       {"ministral3", "/rope_parameters/llama_4_scaling_beta", 0.1},
       {"ministral3", "/rope_parameters/mscale", 0.5},
       {"ministral3", "/rope_parameters/original_max_position_embeddings", 32},
+      {"ministral", "/sliding_window", 11},
+      {"ministral", "/layer_types", {"sliding_attention", "full_attention"}},
       {"phi3", "/rope_parameters/partial_rotary_factor", 1.0},
       {"phi3", "/rope_parameters/long_factor", {1.0, 4.0, 4.0, 8.0}},
       {"phi3", "/sliding_window", 21},

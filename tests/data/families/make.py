@@ -243,6 +243,8 @@ MODELS = {
     "llama-yarn": model("llama", rope_parameters=rope("yarn", truncate=False, **YARN), attention_bias=True),
     "ministral3": small("ministral3", head_dim=8, rope_parameters=rope(
         "yarn", llama_4_scaling_beta=0.3, mscale=1.0, mscale_all_dim=1.0, **YARN)),
+    "ministral": small("ministral", head_dim=8, sliding_window=10, rope_parameters=rope(),
+                       layer_types=["full_attention", "sliding_attention"]),
     "phi3": model("phi3", tokens=24, hidden_size=48, intermediate_size=24, original_max_position_embeddings=16,
                   sliding_window=20,
                   rope_parameters=rope("longrope", partial_rotary_factor=0.7,
