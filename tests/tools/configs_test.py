@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # configs/NAME.yaml is what `oscar-NAME --print-config` prints (below its licence header), and reads back as itself.
-# Every other configs/*.yaml names its program in its header ("For oscar-NAME:") and says nothing that this program does not take over.
+# Every other file of configs/ names its program in its header ("For oscar-NAME:") and says nothing that this program does not take over.
 # Usage: configs_test.py CONFIGS PROGRAM...
 import pathlib
 import re
@@ -43,5 +43,11 @@ programs = {pathlib.Path(path).name: path for path in sys.argv[2:]}
 samples = {pathlib.Path(sys.argv[1], name.removeprefix("oscar-") + ".yaml"): path for name, path in programs.items()}
 for sample, path in samples.items():
     check(path, sample)
-for recipe in set(pathlib.Path(sys.argv[1]).glob("*.yaml")) - samples.keys():
+for recipe in set(pathlib.Path(sys.argv[1]).rglob("*.yaml")) - samples.keys():
     check_recipe(programs, recipe)
+calibrate = programs.get("oscar-calibrate")
+if calibrate is not None:
+    tables = subprocess.run([calibrate, "doctor", "--tables"], capture_output=True, text=True, check=True).stdout
+    for recipe in pathlib.Path(sys.argv[1], "models").glob("*.yaml"):
+        if recipe.stem not in re.findall(r"\w+", tables):
+            sys.exit(f"{recipe}: no model_type of that name")
