@@ -86,6 +86,10 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
         "do not transfer between models. To measure what happens, give --allow-other-model",
         input.model.location.directory.string(), artifact.directory().string()));
   }
+  if (options.length > input.model.spec.max_positions) {
+    throw UsageError(fmt::format("--length {}: the model supports {} positions", options.length,
+                                 input.model.spec.max_positions));
+  }
   const int64_t length = options.length > 0
                              ? options.length
                              : std::min(kDefaultLength, input.model.spec.max_positions);
