@@ -336,8 +336,8 @@ TEST(ValidateProgram, NonsenseIsAUsageError) {
         Quick({"--runtime", "tgi"}), Quick({"--needle-depths", "101"})}) {
     EXPECT_EQ(Validate(artifact, more).code, 2);
   }
-  EXPECT_THAT(Validate(artifact, Quick({"--length", "100000"})).all(),
-              testing::HasSubstr("--length 100000: the model supports"));
+  const std::string said = Validate(artifact, Quick({"--length", "100000"})).all();
+  EXPECT_NE(said.find("--length 100000: the model supports"), std::string::npos) << said;
 }
 
 }  // namespace
