@@ -52,8 +52,7 @@ ModelSpec ReadAfmoe(ConfigReader& config) {
   const int64_t dense = config.OptionalCount("num_dense_layers").value_or(1);
   std::vector<bool> sparse;
   for (int64_t i = 0; i < ReadNumLayers(config); ++i) sparse.push_back(i >= dense);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   return spec;
 }
 

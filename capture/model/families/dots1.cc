@@ -25,8 +25,7 @@ ModelSpec ReadDots1(ConfigReader& config) {
   config.Default("norm_topk_prob", false);
   ExpertsSpec experts = ReadSigmoidExperts(config, spec.hidden_size);
   const std::vector<bool> sparse = ReadDeepSeekSparseLayers(config, 0);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   return spec;
 }
 

@@ -41,8 +41,7 @@ ModelSpec ReadErnie45Moe(ConfigReader& config) {
   std::vector<bool> sparse;
   for (int64_t i = 0; i < num_layers; ++i)
     sparse.push_back((i + 1) % step == 0 && i >= start && i <= end);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   spec.skipped_prefixes.push_back(config.prefix() + "mtp_");  // predicts further tokens
   return spec;
 }

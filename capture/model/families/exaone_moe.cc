@@ -33,8 +33,7 @@ ModelSpec ReadExaoneMoe(ConfigReader& config) {
   const std::string first = config.LayerPrefix(FirstSparse(sparse));
   if (!config.Stores(first + experts.router.choice_bias))
     experts.router.choice_bias = "mlp.e_score_correction_bias";
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   SkipPredictionLayers(config, spec);
   spec.skipped_prefixes.push_back("mtp.");  // predicts further tokens
   return spec;

@@ -169,6 +169,12 @@ void PutExperts(const ConfigReader& config, const ExpertsSpec& experts,
   }
 }
 
+void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
+                     const std::vector<bool>& sparse, ExpertsSpec experts, ModelSpec& spec) {
+  NameExperts(config, FirstSparse(sparse), names, experts);
+  PutExperts(config, experts, sparse, spec);
+}
+
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec) {
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   int64_t count = config.OptionalCount("num_nextn_predict_layers").value_or(0);

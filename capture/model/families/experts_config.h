@@ -59,6 +59,10 @@ int64_t FirstSparse(const std::vector<bool>& sparse);  // 0 if none is
 void PutExperts(const ConfigReader& config, const ExpertsSpec& experts,
                 const std::vector<bool>& sparse, ModelSpec& spec);
 
+// Both: names as the first sparse layer stores them, and experts for all sparse layers.
+void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
+                     const std::vector<bool>& sparse, ExpertsSpec experts, ModelSpec& spec);
+
 // Layers that predict further tokens, stored as layers num_hidden_layers, ...: skipped by name.
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec);
 

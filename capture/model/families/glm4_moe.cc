@@ -17,8 +17,7 @@ ModelSpec ReadGlm4Moe(ConfigReader& config) {
   ModelSpec spec = ReadDenseDecoder(config, options);
   ExpertsSpec experts = ReadSigmoidExperts(config, spec.hidden_size);
   const std::vector<bool> sparse = ReadDeepSeekSparseLayers(config, 1);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   SkipPredictionLayers(config, spec);
   return spec;
 }

@@ -89,8 +89,7 @@ ModelSpec ReadHunYuanMoe(ConfigReader& config) {
   experts.router.float32_logits = true;
   experts.router.normalize = true;
   NameSharedExpert("mlp.shared_mlp.", size, experts);
-  NameExperts(config, 0, {}, experts);
-  PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
+  PutNamedExperts(config, {}, std::vector<bool>(spec.layers.size(), true), experts, spec);
   return spec;
 }
 

@@ -40,8 +40,7 @@ ModelSpec ReadHyV3(ConfigReader& config) {
     experts.router.choice_bias = "mlp.expert_bias";
     NameSharedExpert("mlp.shared_mlp.", experts.shared_size, experts);
   }
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   SkipPredictionLayers(config, spec);
   return spec;
 }

@@ -13,21 +13,19 @@ namespace oscar {
 ModelSpec ReadLaguna(ConfigReader& config);
 
 ModelSpec ReadLaguna(ConfigReader& config) {
-  constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
   options.qk_norm = true;
   options.default_head_dim = 128;
   options.rope.default_theta = 500000.0;
   options.rope.default_partial = 1.0;
-  options.rope.layer_type = kFull;
+  options.rope.layer_type = "full_attention";
   config.Default("sliding_window", 512);
   options.windows =
-      WindowsOf(config, ReadLayerTypes(config, {kFull, kSliding}, [&](int64_t) { return kFull; }),
-                config.OptionalSize("sliding_window"));
+      ReadWindows(config, config.OptionalSize("sliding_window"), ReadNumLayers(config));
   ModelSpec spec = ReadDenseDecoder(config, options);
   RopeOptions local = options.rope;
-  local.layer_type = kSliding;
+  local.layer_type = "sliding_attention";
   local.scaled = false;
   const Json* heads = config.Find("num_attention_heads_per_layer");
   if (heads != nullptr && (!heads->is_array() || heads->size() != spec.layers.size())) {
@@ -69,8 +67,7 @@ ModelSpec ReadLaguna(ConfigReader& config) {
   NameSharedExpert(config.StoresPrefix(first + "mlp.shared_expert.") ? "mlp.shared_expert."
                                                                      : "mlp.shared_experts.",
                    config.Size("shared_expert_intermediate_size"), experts);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   return spec;
 }
 

@@ -103,8 +103,7 @@ ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
 void PutLatentExperts(ConfigReader& config, int64_t default_dense, ExpertsSpec experts,
                       ModelSpec& spec) {
   const std::vector<bool> sparse = ReadDeepSeekSparseLayers(config, default_dense);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   SkipPredictionLayers(config, spec);
 }
 

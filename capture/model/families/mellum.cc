@@ -10,20 +10,18 @@ namespace oscar {
 ModelSpec ReadMellum(ConfigReader& config);
 
 ModelSpec ReadMellum(ConfigReader& config) {
-  constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
   options.qk_norm = true;
   options.default_head_dim = 128;
   options.rope.default_theta = 500000.0;
-  options.rope.layer_type = kFull;
+  options.rope.layer_type = "full_attention";
   config.Default("sliding_window", 1024);
   options.windows =
-      WindowsOf(config, ReadLayerTypes(config, {kFull, kSliding}, [&](int64_t) { return kFull; }),
-                config.OptionalSize("sliding_window"));
+      ReadWindows(config, config.OptionalSize("sliding_window"), ReadNumLayers(config));
   ModelSpec spec = ReadDenseDecoder(config, options);
   const RopeOptions local{
-      .default_theta = 10000.0, .layer_type = std::string(kSliding), .scaled = false};
+      .default_theta = 10000.0, .layer_type = "sliding_attention", .scaled = false};
   for (LayerSpec& layer : spec.layers) {
     if (layer.attention.window)
       layer.attention.rope = ReadRope(config, layer.attention.head_dim, local).rope;
@@ -32,8 +30,7 @@ ModelSpec ReadMellum(ConfigReader& config) {
       ReadExperts(config, spec.hidden_size, config.Size("moe_intermediate_size"), "mlp.gate");
   experts.router.normalize = config.Bool("norm_topk_prob", true);
   const std::vector<bool> sparse = ReadDeepSeekSparseLayers(config, 0);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   return spec;
 }
 

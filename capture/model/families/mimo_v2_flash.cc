@@ -105,8 +105,7 @@ ModelSpec ReadMiMoV2Flash(ConfigReader& config) {
     config.Fail("n_shared_experts", "is not implemented. Supported: none");
   const std::vector<bool> by_type = ReadDeepSeekSparseLayers(config, 1);
   if (!sparse) sparse = by_type;
-  NameExperts(config, FirstSparse(*sparse), {}, experts);
-  PutExperts(config, experts, *sparse, spec);
+  PutNamedExperts(config, {}, *sparse, experts, spec);
   spec.skipped_prefixes.push_back(config.prefix() + "mtp.");  // predicts further tokens
   return spec;
 }

@@ -22,8 +22,7 @@ ModelSpec ReadOlmoe(ConfigReader& config) {
   ExpertsSpec experts =
       ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"), "mlp.gate");
   experts.router.normalize = config.Bool("norm_topk_prob", false);
-  NameExperts(config, 0, {}, experts);
-  PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
+  PutNamedExperts(config, {}, std::vector<bool>(spec.layers.size(), true), experts, spec);
   return spec;
 }
 

@@ -32,8 +32,7 @@ ModelSpec ReadQwen2Moe(ConfigReader& config) {
   NameSharedExpert("mlp.shared_expert.", config.Size("shared_expert_intermediate_size"), experts);
   experts.shared_gate = Linear("mlp.shared_expert_gate", spec.hidden_size, 1);
   const std::vector<bool> sparse = ReadQwenSparseLayers(config);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   return spec;
 }
 

@@ -20,8 +20,8 @@ ModelSpec ReadQwen35Moe(ConfigReader& config) {
   experts.router.normalize = true;
   config.Require("norm_topk_prob", true);
   (void)config.Find("intermediate_size");  // no layer has a dense MLP
-  NameExperts(config, 0, {.usually_fused = true}, experts);
-  PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
+  PutNamedExperts(config, {.usually_fused = true}, std::vector<bool>(spec.layers.size(), true),
+                  experts, spec);
   return spec;
 }
 

@@ -20,8 +20,7 @@ ModelSpec ReadQwen3Moe(ConfigReader& config) {
       ReadExperts(config, spec.hidden_size, config.Size("moe_intermediate_size"), "mlp.gate");
   experts.router.normalize = config.Bool("norm_topk_prob", false);
   const std::vector<bool> sparse = ReadQwenSparseLayers(config);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   return spec;
 }
 

@@ -13,8 +13,7 @@ ModelSpec ReadQwen3Next(ConfigReader& config) {
   ExpertsSpec experts = ReadQwenHybridExperts(config, spec.hidden_size);
   experts.router.normalize = config.Bool("norm_topk_prob", true);
   const std::vector<bool> sparse = ReadQwenSparseLayers(config);
-  NameExperts(config, FirstSparse(sparse), {}, experts);
-  PutExperts(config, experts, sparse, spec);
+  PutNamedExperts(config, {}, sparse, experts, spec);
   return spec;
 }
 

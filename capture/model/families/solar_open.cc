@@ -21,8 +21,7 @@ ModelSpec ReadSolarOpen(ConfigReader& config) {
   (void)config.Find("intermediate_size");
   ModelSpec spec = ReadDenseDecoder(config, options);
   ExpertsSpec experts = ReadSigmoidExperts(config, spec.hidden_size);
-  NameExperts(config, 0, {}, experts);
-  PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
+  PutNamedExperts(config, {}, std::vector<bool>(spec.layers.size(), true), experts, spec);
   return spec;
 }
 
