@@ -5,6 +5,7 @@
 #include "calib/auto_scorer.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "calib/affine_tensor.h"
 #include "calib/row_comparison.h"  // BeyondWindows
 #include "linalg/check.h"
+#include "linalg/error.h"
 
 namespace oscar {
 namespace {
@@ -79,8 +81,14 @@ void Add(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& more) {
 }
 
 // [trials, num_kv_heads, 2]
-std::vector<HeadScores> ToScores(const at::Tensor& scores) {
+std::vector<HeadScores> ToScores(const at::Tensor& scores, const LayerSpec& spec) {
   const at::Tensor host = scores.cpu().contiguous();
+  if (!host.isfinite().all().item<bool>()) {
+    throw NumericalError(
+        fmt::format("layer {}: a score of the automatic choice is not finite: logits or outputs "
+                    "overflow float32; --no-auto does without scores",
+                    spec.layer_id));
+  }
   const double* from = host.const_data_ptr<double>();
   std::vector<HeadScores> of_trials(static_cast<size_t>(host.size(0)));
   for (HeadScores& of_trial : of_trials) {
@@ -249,7 +257,7 @@ std::vector<HeadScores> AutoScorer::ScoreKeys(const Rotated& keys, Trials trials
 }
 
 // Of sums over rows, [trials, num_kv_heads, 2].
-std::vector<HeadScores> AutoScorer::MeanOverRows(const at::Tensor& kl_sums) const {
+std::vector<HeadScores> AutoScorer::MeanOverRows(const at::Tensor& sums) const {
   double even = 0, odd = 0;
   for (const SampledRows& batch : batches_) {
     even += batch.num_rows()[0];
@@ -257,7 +265,7 @@ std::vector<HeadScores> AutoScorer::MeanOverRows(const at::Tensor& kl_sums) cons
   }
   const AttentionSpec& a = spec_.attention;
   const auto ratio = static_cast<double>(a.num_q_heads / a.num_kv_heads);
-  return ToScores(kl_sums.cpu().div(at::tensor({even * ratio, odd * ratio}, at::kDouble)));
+  return ToScores(sums.cpu().div(at::tensor({even * ratio, odd * ratio}, at::kDouble)), spec_);
 }
 
 std::vector<AutoScorer::WindowScores> AutoScorer::ScoreWindows(const Rotated& keys, Trials trials,
@@ -297,7 +305,7 @@ std::vector<HeadScores> AutoScorer::ScoreValues(const Rotated& values, Trials tr
       OfTrials(values, trials, quantizer, [&](const auto& batch, const Stored& stored) {
         return Sums{batch.ValueErrorSums(AutoValuesBack(stored.sides, stored.keys.stored))};
       });
-  return ToScores(sums[0].div(OutputSums()).sqrt());
+  return ToScores(sums[0].div(OutputSums()).sqrt(), spec_);
 }
 
 std::vector<AutoScorer::LatentScores> AutoScorer::ScoreLatents(const Rotated& latents,
@@ -308,11 +316,11 @@ std::vector<AutoScorer::LatentScores> AutoScorer::ScoreLatents(const Rotated& la
       OfTrials(latents, trials, quantizer, [&](const auto& batch, const Stored& stored) {
         return Sums{
             batch.KlSums(stored.keys, in_use)[0],
-            batch.OutputErrorSums(stored.keys, AutoValuesBack(stored.sides, stored.keys.stored),
-                                  AutoValuesBack(stored.sides, stored.keys.exact))};
+            batch.RelativeErrorSums(stored.keys, AutoValuesBack(stored.sides, stored.keys.stored),
+                                    AutoValuesBack(stored.sides, stored.keys.exact))};
       });
   std::vector<HeadScores> kl = MeanOverRows(sums[0]);
-  std::vector<HeadScores> output = ToScores(sums[1].div(OutputSums()).sqrt());
+  std::vector<HeadScores> output = MeanOverRows(sums[1]);
   std::vector<LatentScores> scores;
   for (size_t i = 0; i < trials.size(); ++i)
     scores.push_back({std::move(kl[i]), std::move(output[i])});

@@ -31,7 +31,7 @@ double Mean(const std::vector<double>& heads);
 class AutoScorer {
  public:
   // At most this many query rows of each of this many sequences, and keys no further back.
-  static constexpr int64_t kRows = 64, kSequences = 4, kTokens = 4096;
+  static constexpr int64_t kRows = 128, kSequences = 4, kTokens = 4096;
   // Sequences, sides and clip ratios are taken together as long as a tensor has about so many
   // values: enough to fill a GPU; a CPU takes one after the other.
   static int64_t ValuesAtOnce(at::DeviceType device);
@@ -79,8 +79,9 @@ class AutoScorer {
   // |(P^ - P) V| / |P V| per KV head, over all sampled rows: exact values.
   std::vector<double> KeyOutputErrors(const Rotated& keys, const Trial& trial,
                                       Quantizer quantizer) const;
-  // Of latents, one row that is key and value: KL as of keys, and |P^ V^ - P V| / |P V|, outputs
-  // after W_UV, of both at once.
+  // Of latents, one row that is key and value: KL as of keys, and the mean over rows of
+  // |P^ V^ - P V| / |P V|, outputs after W_UV, of both at once. (A ratio of sums over rows would be
+  // that of the few rows with the largest outputs.)
   struct LatentScores {
     HeadScores kl, output;
   };
@@ -102,7 +103,7 @@ class AutoScorer {
   // Sums over the rows of a batch, [trials, num_kv_heads, 2] each.
   using Sums = std::vector<at::Tensor>;
   using Measure = std::function<Sums(const SampledRows&, const Stored&)>;
-  std::vector<HeadScores> MeanOverRows(const at::Tensor& kl_sums) const;
+  std::vector<HeadScores> MeanOverRows(const at::Tensor& sums) const;
   at::Tensor OutputSums() const;
   Sums OfTrials(const Rotated& rotated, Trials trials, Quantizer quantizer,
                 const Measure& measure) const;

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,15 +40,23 @@ struct LatentRecipe {
 struct LatentPoint {
   double ratio = 0;
   AutoScorer::LatentScores scores;
-  double output() const { return Mean(scores.output.score); }
-  double kl() const { return Mean(scores.kl.score); }
-  double output_check() const { return Mean(scores.output.check); }
-  double kl_check() const { return Mean(scores.kl.check); }
+  double damage = 0, damage_check = 0;  // DamageOf, of choosing and of judging rows
 };
 using LatentCurve = std::vector<LatentPoint>;  // ascending ratios
 
+// What the stored row does as key and as value, each in units of what a Hadamard does; of the KL
+// its root, because it grows with the square of an error.
+double DamageOf(const AutoScorer::LatentScores& scores, const AutoScorer::LatentScores& unit,
+                std::vector<double> HeadScores::*rows) {
+  const auto ratio = [&](HeadScores AutoScorer::LatentScores::*of) {
+    const double whole = Mean(unit.*of.*rows);
+    return whole > 0 ? Mean(scores.*of.*rows) / whole : 0;
+  };
+  return std::sqrt(ratio(&AutoScorer::LatentScores::kl)) + ratio(&AutoScorer::LatentScores::output);
+}
+
 const LatentPoint& BestLatent(const LatentCurve& points) {
-  return *std::ranges::min_element(points, {}, &LatentPoint::output);
+  return *std::ranges::min_element(points, {}, &LatentPoint::damage);
 }
 
 struct LatentCandidate {
@@ -115,7 +125,7 @@ class LatentSearch {
     if (rules_.query_matrix) Try(WithOwnMatrices(like));
     std::vector<size_t> order(candidates_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(order, {}, [&](size_t i) { return candidates_[i].best().output(); });
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return candidates_[i].best().damage; });
     order.resize(std::min(order.size(), kClippedLatents));
     if (std::ranges::find(order, size_t{0}) == order.end()) order.push_back(0);
     for (const size_t i : order) AddRatios(candidates_[i], coarse());
@@ -123,11 +133,11 @@ class LatentSearch {
     AddRatios(candidates_[chosen], ratios());
 
     const LatentPoint &best = candidates_[chosen].best(), &hadamard = candidates_[0].best();
-    choice_.k_check = best.kl_check();
-    choice_.k_hadamard = hadamard.kl_check();
-    choice_.v_check = best.output_check();
-    choice_.v_hadamard = hadamard.output_check();
-    if (best.kl_check() > hadamard.kl_check() || best.output_check() > hadamard.output_check()) {
+    choice_.k_check = Mean(best.scores.kl.check);
+    choice_.k_hadamard = Mean(hadamard.scores.kl.check);
+    choice_.v_check = Mean(best.scores.output.check);
+    choice_.v_hadamard = Mean(hadamard.scores.output.check);
+    if (best.damage_check > hadamard.damage_check) {
       choice_.k_fallback = choice_.v_fallback = candidates_[chosen].recipe.Name();
       chosen = 0;
       AddRatios(candidates_[0], ratios());
@@ -192,8 +202,12 @@ class LatentSearch {
     std::vector<AutoScorer::LatentScores> scores =
         scorer_.ScoreLatents(scorer_.RotateKeys(side), trials, {bits, group});
     LatentCurve points;
+    if (!hadamard_) hadamard_ = scores.at(0);  // the first that is tried, at its first ratio
     for (size_t i = 0; i < ratios.size(); ++i) {
-      points.push_back({ratios[i], std::move(scores[i])});
+      points.push_back({.ratio = ratios[i],
+                        .scores = scores[i],
+                        .damage = DamageOf(scores[i], *hadamard_, &HeadScores::score),
+                        .damage_check = DamageOf(scores[i], *hadamard_, &HeadScores::check)});
       const auto record = [&](const char* of, const HeadScores& s) {
         choice_.scores.push_back({.side = of,
                                   .recipe = c.recipe.Name(),
@@ -224,9 +238,7 @@ class LatentSearch {
   size_t Chosen() const {
     size_t chosen = 0;
     for (size_t i = 1; i < candidates_.size(); ++i) {
-      const LatentPoint& best = candidates_[i].best();
-      if (best.kl() <= candidates_[0].best().kl() &&
-          best.output() < (1 - kWorthwhile) * candidates_[chosen].best().output())
+      if (candidates_[i].best().damage < (1 - kWorthwhile) * candidates_[chosen].best().damage)
         chosen = i;
     }
     return chosen;
@@ -327,7 +339,8 @@ class LatentSearch {
   std::vector<CacheWindows> windows_;
   AutoScorer scorer_;
   AutoChoice choice_;
-  std::vector<LatentCandidate> candidates_;  // the first is Hadamard
+  std::optional<AutoScorer::LatentScores> hadamard_;  // the unit of damage
+  std::vector<LatentCandidate> candidates_;           // the first is Hadamard
 };
 
 }  // namespace

@@ -25,8 +25,12 @@ at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
 
 at::Tensor KlOfRows(const at::Tensor& log_p, const at::Tensor& p, const at::Tensor& log_other,
                     const at::Tensor& hidden) {
-  const at::Tensor x = log_other.sub(log_p).masked_fill_(hidden, 0);
-  return x.expm1().sub_(x).mul_(p).sum(-1);
+  // e^x overflows where a cache is far off; beyond kFar the rest of p e^x is taken from p^ itself.
+  constexpr double kFar = 16;
+  at::Tensor x = log_other.sub(log_p);
+  if (hidden.defined()) x.masked_fill_(hidden, 0);
+  const at::Tensor beyond = log_other.exp().sub_(p, std::exp(kFar)).clamp_min_(0);
+  return x.clamp_max(kFar).expm1_().sub_(x).mul_(p).add_(beyond).sum(-1);
 }
 
 at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks) {

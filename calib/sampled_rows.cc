@@ -124,7 +124,8 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
   p_with_sinks_ = log_p_.exp();
   p_ = p_with_sinks_.narrow(-1, 0, shape.tokens);
   quantized_scores_ = (exact_[0].defined() ? p_.masked_fill(exact_[0], 0) : p_).flatten(2, 3);
-  output_sums_ = OutputSums(at::matmul(p_.flatten(2, 3), values_).unsqueeze(0));
+  output_energies_ = OutputEnergies(at::matmul(p_.flatten(2, 3), values_).unsqueeze(0));
+  output_sums_ = ByTurns(output_energies_);
 }
 
 // [..., sequences, num_kv_heads, gqa_ratio, rows, tokens], scaled
@@ -136,11 +137,15 @@ at::Tensor SampledRows::Logits(const at::Tensor& queries, const at::Tensor& keys
   return logits;
 }
 
-// Sums of |o|^2 after the map, of outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
-at::Tensor SampledRows::OutputSums(const at::Tensor& outputs) const {
+// |o|^2 after the map, of outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
+at::Tensor SampledRows::OutputEnergies(const at::Tensor& outputs) const {
   at::Tensor of_rows = outputs.unflatten(-2, {-1, hidden_.size(3)});
   if (output_map_.defined()) of_rows = at::matmul(of_rows, output_map_);
-  return ByTurns(of_rows.square().sum(-1));
+  return of_rows.square().sum(-1);
+}
+
+at::Tensor SampledRows::OutputSums(const at::Tensor& outputs) const {
+  return ByTurns(OutputEnergies(outputs));
 }
 
 at::Tensor SampledRows::LogScores(const at::Tensor& logits) const {
@@ -178,8 +183,8 @@ at::Tensor SampledRows::ValueErrorSums(const at::Tensor& read) const {
   return OutputSums(at::matmul(quantized_scores_, read.sub(values_)));
 }
 
-at::Tensor SampledRows::OutputErrorSums(const Keys& keys, const at::Tensor& read,
-                                        const at::Tensor& exact_read) const {
+at::Tensor SampledRows::RelativeErrorSums(const Keys& keys, const at::Tensor& read,
+                                          const at::Tensor& exact_read) const {
   at::Tensor logits = Logits(keys.queries, keys.stored);
   if (exact_[0].defined()) logits = at::where(exact_[0], Logits(keys.queries, keys.exact), logits);
   const at::Tensor scores = LogScores(logits).narrow(-1, 0, p_.size(-1)).exp();
@@ -189,7 +194,8 @@ at::Tensor SampledRows::OutputErrorSums(const Keys& keys, const at::Tensor& read
     const at::Tensor in_windows = scores.masked_fill(exact_[0].logical_not(), 0);
     outputs.add_(at::matmul(heads(in_windows), exact_read.sub(read)));
   }
-  return OutputSums(outputs.sub_(at::matmul(heads(p_), values_)));
+  const at::Tensor errors = OutputEnergies(outputs.sub_(at::matmul(heads(p_), values_)));
+  return ByTurns(errors.div(output_energies_).sqrt_().masked_fill_(output_energies_.eq(0), 0));
 }
 
 }  // namespace oscar

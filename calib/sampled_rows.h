@@ -55,15 +55,17 @@ class SampledRows {
   // |P (V^ - V)|^2 over what windows[0] quantize; `read` [caches, sequences, num_kv_heads, tokens,
   // dv].
   at::Tensor ValueErrorSums(const at::Tensor& read) const;
-  // |P^ V^ - P V|^2 of both, in windows[0]; of values, those of quantized tokens and of the others.
-  at::Tensor OutputErrorSums(const Keys& keys, const at::Tensor& read,
-                             const at::Tensor& exact_read) const;
+  // |P^ V^ - P V| / |P V| of both, in windows[0]; of values, those of quantized tokens and of the
+  // others. Rows without an output count as exact.
+  at::Tensor RelativeErrorSums(const Keys& keys, const at::Tensor& read,
+                               const at::Tensor& exact_read) const;
   const at::Tensor& output_sums() const { return output_sums_; }  // |P V|^2: [1, num_kv_heads, 2]
   const std::array<double, 2>& num_rows() const { return num_rows_; }  // even, odd
 
  private:
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
   at::Tensor LogScores(const at::Tensor& logits) const;
+  at::Tensor OutputEnergies(const at::Tensor& outputs) const;
   at::Tensor OutputSums(const at::Tensor& outputs) const;
   at::Tensor ByTurns(const at::Tensor& of_rows) const;
 
@@ -79,6 +81,7 @@ class SampledRows {
   at::Tensor p_with_sinks_, hidden_scores_;
   at::Tensor quantized_scores_;  // [sequences, num_kv_heads, gqa_ratio * rows, tokens]
   at::Tensor turns_;             // [sequences * rows, 2] float64, 0 or 1
+  at::Tensor output_energies_;   // |P V|^2: [1, sequences, num_kv_heads, gqa_ratio, rows]
   at::Tensor output_sums_;
   std::array<double, 2> num_rows_ = {};
 };

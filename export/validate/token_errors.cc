@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calib/row_comparison.h"  // KlOfRows
 #include "export/evaluate/position_buckets.h"
 #include "export/validate/piece_sums.h"
 
@@ -53,8 +54,7 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
         p = log_p.exp();
         top = own_top;
       }
-      const at::Tensor x = log_q.sub(log_p);
-      Append(x.expm1().sub_(x).mul_(p).sum(-1), errors[stream].kl);
+      Append(KlOfRows(log_p, p, log_q, /*hidden=*/{}), errors[stream].kl);
       Append(log_q.gather(1, ids.unsqueeze(1)).squeeze(1).neg(), errors[stream].nll);
       Append(own_top.eq(top).to(at::kByte), errors[stream].agrees);
       Append(own_top.eq(ids).to(at::kByte), errors[stream].is_top1);

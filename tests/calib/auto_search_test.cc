@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <ranges>
@@ -53,6 +54,22 @@ TEST(AutoSearch, OutliersDoNotChangeWhatIsReached) {
   // Each of two recipes and a clip ratio may stop short of the best by kWorthwhile.
   EXPECT_NEAR(KlOf(outliers, "auto") / KlOf(plain, "auto"), 1, 3 * kWorthwhile);
   EXPECT_LT(KlOf(outliers, "auto"), KlOf(outliers, "oscar_per_head"));
+}
+
+// Heads that look at single tokens, and a Hadamard whose logits are off by more than e^x can hold:
+// its attention-KL is a large number and loses.
+TEST(AutoSearch, HopelessCandidatesHaveScoresToo) {
+  GoldenLayer layer = Layer(true, 256);
+  for (at::Tensor& q : layer.q) q = q.mul(40);
+  const LayerResult result = Processed(layer, Options());
+  double worst = 0;
+  for (const CandidateScore& score : result.automatic.scores) {
+    EXPECT_TRUE(std::isfinite(score.score) && std::isfinite(score.check)) << score.recipe;
+    worst = std::max(worst, score.score);
+  }
+  EXPECT_GT(worst, 100);
+  EXPECT_NE(result.automatic.keys.kind, KeyTransformKind::kOscar);
+  EXPECT_LT(KlOf(result, "auto"), 0.1 * KlOf(result, "oscar_per_head"));
 }
 
 // Recipes of a side in the order in which they were tried, with their 2-bit scores by clip ratio.

@@ -9,7 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 #include <vector>
+
+#include "linalg/attention_kl.h"
 
 namespace oscar {
 namespace {
@@ -177,6 +180,27 @@ TEST(RowComparison, SoftCapsAndSinksAreThoseOfTheLayer) {
   Expect(c);
   c.softcap = 0;
   Expect(c);
+}
+
+// Logits that are off by more than e^x can hold, beside such that hardly differ.
+TEST(RowComparison, KlIsFiniteHoweverFarALogitIsOff) {
+  at::manual_seed(5);
+  for (const double size : {1e-3, 1.0, 30.0, 200.0, 3000.0}) {
+    const at::Tensor log_p = at::randn({8, 40}, at::kDouble).mul_(size).log_softmax(-1);
+    const at::Tensor log_other = at::randn({8, 40}, at::kDouble).mul_(size).log_softmax(-1);
+    const at::Tensor kl = KlOfRows(log_p, log_p.exp(), log_other, {});
+    const at::Tensor single = log_p.to(at::kFloat);
+    const at::Tensor kl_single =
+        KlOfRows(single, single.exp(), log_other.to(at::kFloat), {}).to(at::kDouble);
+    for (int64_t row = 0; row < log_p.size(0); ++row) {
+      const auto of = [&](const at::Tensor& t) {
+        return std::span(t[row].const_data_ptr<double>(), 40);
+      };
+      const double expected = KlDivergence(of(log_p), of(log_other));
+      EXPECT_NEAR(kl[row].item<double>(), expected, 1e-12 * (1 + expected)) << size;
+      EXPECT_NEAR(kl_single[row].item<double>(), expected, 1e-5 * (size + expected)) << size;
+    }
+  }
 }
 
 // Several rules at once are each rule alone.

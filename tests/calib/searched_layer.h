@@ -17,14 +17,15 @@ namespace oscar::searched {
 
 inline constexpr int64_t kDim = 32;
 
-// A layer with a rope, whose RoPE pairs of keys may be scaled up and of queries down.
-inline GoldenLayer Layer(bool outliers) {
+// A layer with a rope, three of whose RoPE pairs of keys may be `factor` times larger, and of
+// queries smaller.
+inline GoldenLayer Layer(bool outliers, double factor = 16) {
   GoldenLayer layer = RandomLayer(4, 2, kDim, 16, {320, 320, 320, 320}, {}, 7);
   layer.spec.attention.rope.rotary_dim = kDim;
   if (!outliers) return layer;
   at::Tensor scale = at::ones({kDim}, at::kDouble);
   for (const int64_t pair : {1, 6, 11}) {
-    for (const int64_t channel : {pair, pair + kDim / 2}) scale[channel] = 16;
+    for (const int64_t channel : {pair, pair + kDim / 2}) scale[channel] = factor;
   }
   for (at::Tensor& k : layer.k) k = k.mul(scale);
   for (at::Tensor& q : layer.q) q = q.div(scale);

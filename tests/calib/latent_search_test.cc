@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The automatic choice of latents, from the scores that it wrote down.
+#include "calib/latent_search.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "calib/auto_clip.h"
+#include "calib/auto_search.h"
+#include "tests/calib/golden_layer.h"
+
+namespace oscar {
+namespace {
+
+struct Tried {
+  std::string recipe;
+  double damage = 1e9, damage_check = 1e9;  // at the ratio that choosing rows like best
+};
+
+// Recipes in the order in which they were tried; every score of a key is followed by its value's.
+std::vector<Tried> TriedRecipes(const AutoChoice& choice) {
+  std::vector<Tried> tried;
+  const CandidateScore &k0 = choice.scores.at(0), &v0 = choice.scores.at(1);
+  for (size_t i = 0; i + 1 < choice.scores.size(); i += 2) {
+    const CandidateScore &k = choice.scores[i], &v = choice.scores[i + 1];
+    EXPECT_EQ(k.recipe, v.recipe);
+    if (k.bits != 2 || k.quant_group_size != 0) continue;
+    auto at = std::ranges::find(tried, k.recipe, &Tried::recipe);
+    if (at == tried.end()) at = tried.insert(at, {k.recipe});
+    const double damage = std::sqrt(k.score / k0.score) + v.score / v0.score;
+    if (damage >= at->damage) continue;
+    at->damage = damage;
+    at->damage_check = std::sqrt(k.check / k0.check) + v.check / v0.check;
+  }
+  return tried;
+}
+
+constexpr int64_t kTokens = 320;
+
+// Checks the choice against its scores; whether judging rows overruled it.
+bool OverruledByJudgingRows(const GoldenLatents& layer) {
+  const ObservedLayer observed =
+      Observe(layer, {HeldOutKind::kDocuments, {kTokens, kTokens, kTokens, 0}, kTokens}, 64);
+  CalibrationOptions options;
+  options.sink_tokens = 4;
+  options.recent_tokens = 16;
+  options.automatic.enabled = true;
+  PhaseTimes times;
+  const AutoChoice choice = SearchChoice(observed, layer.spec, options, times);
+  const std::vector<Tried> tried = TriedRecipes(choice);
+  EXPECT_GE(tried.size(), 8U);
+  size_t best = 0;
+  for (size_t i = 1; i < tried.size(); ++i) {
+    if (tried[i].damage < (1 - kWorthwhile) * tried[best].damage) best = i;
+  }
+  const bool worse = tried[best].damage_check > tried[0].damage_check;
+  const std::string name =
+      choice.keys.Name() + " to " + std::string(ValueTargetName(choice.values.target));
+  EXPECT_NE(best, 0U);
+  EXPECT_EQ(name, tried[worse ? 0 : best].recipe);
+  EXPECT_EQ(choice.k_fallback, worse ? tried[best].recipe : "");
+  return worse;
+}
+
+// Queries that see half of the latent next to nothing, which values do not read either.
+TEST(LatentSearch, TheLeastDamageAsKeyAndValueIsChosenAndJudged) {
+  GoldenLatents layer = RandomLatents(4, 32, {kTokens, kTokens, kTokens, kTokens}, 11);
+  layer.kv_b.narrow(1, 0, 3).narrow(2, 16, 16).zero_();
+  layer.kv_b.narrow(1, 3, 3).narrow(2, 0, 16).zero_();
+  layer.kv_b.narrow(1, 6, 5).narrow(2, 16, 16).zero_();
+  for (at::Tensor& q : layer.q) q.narrow(-1, 3, 3).mul_(0.02);
+  EXPECT_FALSE(OverruledByJudgingRows(layer));
+  // Rows that judge see nothing else, and more sharply.
+  const at::Tensor judging = at::arange(9, kTokens, 10);
+  const at::Tensor swapped = at::tensor({3, 4, 5, 0, 1, 2, 6, 7, 8, 9}, at::kLong);
+  at::Tensor& q = layer.q.back();
+  q.index_copy_(0, judging, q.index_select(0, judging).index_select(-1, swapped).mul(3));
+  EXPECT_TRUE(OverruledByJudgingRows(layer));
+}
+
+}  // namespace
+}  // namespace oscar
