@@ -23,14 +23,16 @@ at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
 
 }  // namespace
 
-at::Tensor KlOfRows(const at::Tensor& log_p, const at::Tensor& p, const at::Tensor& log_other,
-                    const at::Tensor& hidden) {
-  // e^x overflows where a cache is far off; beyond kFar the rest of p e^x is taken from p^ itself.
-  constexpr double kFar = 16;
-  at::Tensor x = log_other.sub(log_p);
+at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other, const at::Tensor& hidden) {
+  // e^x overflows where a cache is far off. Up to x = kFar the sum is as it stands; beyond, what
+  // p e^x is more than p e^kFar comes from p^, and p (x - kFar) < p^ e^-kFar is nothing.
+  constexpr double kFar = 40;
+  at::Tensor x = other.log.sub(own.log);
   if (hidden.defined()) x.masked_fill_(hidden, 0);
-  const at::Tensor beyond = log_other.exp().sub_(p, std::exp(kFar)).clamp_min_(0);
-  return x.clamp_max(kFar).expm1_().sub_(x).mul_(p).add_(beyond).sum(-1);
+  x.clamp_max_(kFar);
+  const at::Tensor near = x.expm1().sub_(x).mul_(own.scores).sum(-1);
+  at::sub_out(x, other.scores, own.scores, std::exp(kFar));
+  return near.add(x.clamp_min_(0).sum(-1));
 }
 
 at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks) {
@@ -164,8 +166,9 @@ std::vector<RowErrors> RowComparison::Errors(const at::Tensor& logits,
                                              std::span<const Prepared> stored) const {
   const at::Tensor log_other = LogScores(logits);
   RowErrors of_keys;
-  of_keys.kl = KlOfRows(log_p_, p_, log_other, hidden_scores_);
-  const at::Tensor other = OfTokens(log_other.exp());
+  const at::Tensor p_other = log_other.exp();
+  of_keys.kl = KlOfRows({log_p_, p_}, {log_other, p_other}, hidden_scores_);
+  const at::Tensor other = OfTokens(p_other);
   if (detail_ == RowDetail::kAll)
     of_keys.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
   std::vector<RowErrors> errors;

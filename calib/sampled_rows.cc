@@ -167,7 +167,9 @@ std::vector<at::Tensor> SampledRows::KlSums(const Keys& keys, std::span<const si
       if (!exact_logits.defined()) exact_logits = Logits(keys.queries, keys.exact);
       read = at::where(exact_[w], exact_logits, logits);
     }
-    sums.push_back(ByTurns(KlOfRows(log_p_, p_with_sinks_, LogScores(read), hidden_scores_)));
+    const at::Tensor log_read = LogScores(read);
+    sums.push_back(
+        ByTurns(KlOfRows({log_p_, p_with_sinks_}, {log_read, log_read.exp()}, hidden_scores_)));
   }
   return sums;
 }

@@ -44,23 +44,24 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
     const at::Device device = streams[0].device();
     const at::Tensor rows = IndexTensor(piece, &ScoredToken::hidden_row, device);
     const at::Tensor ids = IndexTensor(piece, &ScoredToken::id, device);
-    at::Tensor log_p, p, top;
+    LogAndScores own;
+    at::Tensor top;
     for (size_t stream = 0; stream < streams.size(); ++stream) {
       const at::Tensor log_q =
           head.Logits(streams[stream].index_select(0, rows)).to(at::kFloat).log_softmax(-1);
       const at::Tensor own_top = log_q.argmax(-1);
+      const LogAndScores of_stream = {log_q, log_q.exp()};
       if (stream == 0) {
-        log_p = log_q;
-        p = log_p.exp();
+        own = of_stream;
         top = own_top;
       }
-      Append(KlOfRows(log_p, p, log_q, /*hidden=*/{}), errors[stream].kl);
+      Append(KlOfRows(own, of_stream, /*hidden=*/{}), errors[stream].kl);
       Append(log_q.gather(1, ids.unsqueeze(1)).squeeze(1).neg(), errors[stream].nll);
       Append(own_top.eq(top).to(at::kByte), errors[stream].agrees);
       Append(own_top.eq(ids).to(at::kByte), errors[stream].is_top1);
     }
     begin += piece.size();
-    step = std::max(kLeastRows, kLogitBytes / (4 * log_p.size(1)));
+    step = std::max(kLeastRows, kLogitBytes / (4 * own.log.size(1)));
   }
   return errors;
 }
