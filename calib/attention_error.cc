@@ -21,8 +21,9 @@ namespace {
 
 // Of one float64 score slice: fits a CPU's cache, fills a GPU.
 int64_t ScoreBytes(at::DeviceType device) { return (device == at::kCPU ? 16 : 48) << 20; }
-constexpr int64_t kScoreTensors =
-    11;  // of that size alive at once: reference logits and scores, those of an arm, temporaries
+// Tensors of that size alive at once: reference logits and scores, those of an arm, temporaries; on
+// a CPU also what the C library keeps between them.
+int64_t ScoreTensors(at::DeviceType device) { return device == at::kCPU ? 14 : 12; }
 
 // Running sums of one arm, one device float64 tensor; kKlMax is a maximum.
 enum Sum {
@@ -111,9 +112,12 @@ uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t row
   const AttentionSpec& a = spec.attention;
   const int64_t slice =
       8 * a.num_q_heads * std::min(rows, RowsPerSlice(a, tokens, 8, ScoreBytes(device))) * tokens;
-  const int64_t of_token = (num_arms + 2) * (a.head_dim + a.v_head_dim) +
+  // Of an arm keys, values, and exact minus stored values; of one arm also what storing makes.
+  const int64_t of_token = num_arms * (a.head_dim + 2 * a.v_head_dim) +
+                           4 * (a.head_dim + a.v_head_dim) +
                            2 * (choice.keys * a.head_dim + choice.points * a.v_head_dim);
-  return static_cast<uint64_t>(kScoreTensors * slice + 8 * a.num_kv_heads * tokens * of_token);
+  return static_cast<uint64_t>(ScoreTensors(device) * slice +
+                               8 * a.num_kv_heads * tokens * of_token);
 }
 
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,

@@ -156,10 +156,7 @@ FitBytes FitMemory(const std::vector<LayerSpec>& layers,
     peak.observing = std::max(peak.observing, ObservingMemory(layer));
     const AutoCost choice = CostOfChoice(layer, sequence_lengths, split, options, device);
     peak.host = std::max(peak.host, choice.host_bytes);
-    // The C library keeps what a search has freed in pieces: errors come on top of it on a CPU.
-    const uint64_t judging =
-        device == at::kCPU ? errors + choice.bytes : std::max(errors, choice.bytes);
-    peak.temporaries = std::max({peak.temporaries, thresholds, search, judging});
+    peak.temporaries = std::max({peak.temporaries, thresholds, search, errors, choice.bytes});
   }
   return peak;
 }

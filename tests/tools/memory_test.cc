@@ -116,18 +116,18 @@ TEST_F(CalibrationMemory, IsAsPlannedAndDoesNotGrowWithLayers) {
   EXPECT_NEAR(peak[1] / peak[0], 1, 0.05);
 }
 
-// Long texts, whose scores are what an automatic search holds most of; for a consumer that takes
-// one clip ratio the errors of 16 caches are measured.
+// Long texts, whose scores are what an automatic search holds most of, and what is measured of its
+// arms after it; for a consumer that takes one clip ratio these are 16 caches.
 TEST_F(CalibrationMemory, CountsTheAutomaticSearch) {
   WriteData(scratch_ / "data.jsonl", 4, 3000);
   const fs::path model = Model(SyntheticConfig(2, 512, 1024, 16, 4, 64, 500));
   const Json without = PlanOf(model, "--no-auto");
   EXPECT_EQ(without.at("auto_seconds"), 0);
+  PeakAsIn(without, model, "--no-auto");
   for (const char* choose : {"--for=any", "--for=sglang"}) {
     const Json plan = PlanOf(model, choose);
     PeakAsIn(plan, model, choose);
-    EXPECT_GT(plan.at("peak_host_bytes").get<double>(),
-              1.1 * without.at("peak_host_bytes").get<double>());
+    EXPECT_GT(plan.at("peak_host_bytes"), without.at("peak_host_bytes"));
     EXPECT_GT(plan.at("auto_seconds"), 0);
     EXPECT_GT(plan.at("seconds"), plan.at("auto_seconds"));
   }
