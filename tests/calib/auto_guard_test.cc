@@ -11,27 +11,17 @@
 #include "calib/auto_clip.h"
 #include "calib/auto_search.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/calib/searched_layer.h"
 
 namespace oscar {
 namespace {
 
-constexpr int64_t kDim = 32, kValueDim = 16, kTokens = 320;
-const HeldOutSplit kSplit = {HeldOutKind::kDocuments, {kTokens, kTokens, kTokens, 0}, kTokens};
+using namespace searched;  // NOLINT: of searched_layer.h
 
-GoldenLayer RopedLayer() {
-  GoldenLayer layer =
-      RandomLayer(4, 2, kDim, kValueDim, {kTokens, kTokens, kTokens, kTokens}, {}, 7);
-  layer.spec.attention.rope.rotary_dim = kDim;
-  return layer;
-}
+constexpr int64_t kValueDim = 16, kTokens = 320;
 
 AutoChoice Chosen(const GoldenLayer& layer) {
-  CalibrationOptions options;
-  options.sink_tokens = 4;
-  options.recent_tokens = 16;
-  options.automatic.enabled = true;
-  PhaseTimes times;
-  return SearchChoice(Observe(layer, kSplit, 64), layer.spec, options, times);
+  return Searched(Observe(layer, kSplit, 64), layer.spec, Options());
 }
 
 // Rows of the held-out text that judge.
@@ -72,7 +62,7 @@ TEST(AutoGuard, AHeadsOwnClipRatioConvincesBothSetsOfRows) {
 // Queries that see a quarter of the pairs next to nothing, so that these may be stored coarsely.
 // Rows that judge see nothing else.
 TEST(AutoGuard, KeysThatLoseOnJudgingRowsAreHadamards) {
-  GoldenLayer layer = RopedLayer();
+  GoldenLayer layer = Layer(false);
   at::Tensor seen = at::ones({kDim}, at::kDouble);
   for (int64_t pair = 12; pair < 16; ++pair)
     for (const int64_t channel : {pair, pair + kDim / 2}) seen[channel] = 0.01;
@@ -98,7 +88,7 @@ TEST(AutoGuard, KeysThatLoseOnJudgingRowsAreHadamards) {
 // loud channels each (more than any clip ratio takes away); those that judge read tokens which the
 // fitted rotation does that to.
 TEST(AutoGuard, ValuesThatLoseOnJudgingRowsAreHadamards) {
-  GoldenLayer layer = RopedLayer();
+  GoldenLayer layer = Layer(false);
   const auto loud = [&](const at::Tensor& values, const std::vector<double>& rotation) {
     const at::Tensor r = at::tensor(rotation, at::kDouble).view({-1, kValueDim, kValueDim});
     at::Tensor rows = values.mul(0.1);

@@ -16,6 +16,7 @@
 #include "calib/auto_search.h"
 #include "calib/row_comparison.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/calib/searched_layer.h"
 
 namespace oscar {
 namespace {
@@ -33,12 +34,8 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   const HeldOutSplit split = {HeldOutKind::kDocuments, {320, 320, 320, 0}, 320};
   const GoldenLayer layer = Layer({320, 320, 320, 320});
   const ObservedLayer observed = Observe(layer, split, 64);
-  CalibrationOptions options;
-  options.sink_tokens = 4;
-  options.recent_tokens = 16;
-  options.automatic.enabled = true;
-  PhaseTimes times;
-  AutoChoice choice = SearchChoice(observed, layer.spec, options, times);
+  const CalibrationOptions options = searched::Options();
+  AutoChoice choice = searched::Searched(observed, layer.spec, options);
   const std::vector<ArmResult> arms =
       MeasureAttentionError(observed, layer.spec, {{.name = "auto", .choice = &choice}}, options);
   const AutoScorer scorer(observed, layer.spec, {{4, 16}}, 0, 0);
@@ -109,12 +106,8 @@ TEST(AutoScorer, LatentsAgreeWithTheMeasuredArm) {
   const GoldenLatents layer = RandomLatents(4, 32, {160, 160, 160, 160}, 11);
   const ObservedLayer observed =
       Observe(layer, {HeldOutKind::kDocuments, {160, 160, 160, 0}, 160}, 64);
-  CalibrationOptions options;
-  options.sink_tokens = 4;
-  options.recent_tokens = 16;
-  options.automatic.enabled = true;
-  PhaseTimes times;
-  const AutoChoice choice = SearchChoice(observed, layer.spec, options, times);
+  const CalibrationOptions options = searched::Options();
+  const AutoChoice choice = searched::Searched(observed, layer.spec, options);
   ASSERT_TRUE(choice.latent());
   const ArmResult arm =
       MeasureAttentionError(observed, layer.spec, {{.name = "auto", .choice = &choice}}, options)

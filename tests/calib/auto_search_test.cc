@@ -85,23 +85,19 @@ Tried TriedRecipes(const AutoChoice& choice, const std::string& side) {
   return tried;
 }
 
-// The rule, from the scores alone: the recipe that no later one is better than by kWorthwhile.
-std::string ByTheRule(const Tried& tried, const std::function<double(size_t)>& score) {
-  size_t chosen = 0;
-  for (size_t i = 1; i < tried.size(); ++i) {
-    if (score(i) < (1 - kWorthwhile) * score(chosen)) chosen = i;
-  }
-  return tried.at(chosen).first;
-}
-
 void ExpectTheChoiceFollows(const AutoChoice& choice) {
   const Tried keys = TriedRecipes(choice, "k"), values = TriedRecipes(choice, "v");
   EXPECT_EQ(choice.k_fallback.empty() ? choice.keys.Name() : choice.k_fallback,
-            ByTheRule(keys, [&](size_t i) {
-              return std::ranges::min(keys[i].second | std::views::values);
-            }));
+            keys.at(ByTheRule(keys.size(),
+                              [&](size_t i) {
+                                return std::ranges::min(keys[i].second | std::views::values);
+                              }))
+                .first);
   EXPECT_EQ(choice.v_fallback.empty() ? choice.values.Name() : choice.v_fallback,
-            ByTheRule(values, [&](size_t i) { return values[i].second.at(GridOf(2).first); }));
+            values
+                .at(ByTheRule(values.size(),
+                              [&](size_t i) { return values[i].second.at(GridOf(2).first); }))
+                .first);
 }
 
 TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {

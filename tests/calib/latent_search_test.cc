@@ -12,9 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "calib/auto_clip.h"
-#include "calib/auto_search.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/calib/searched_layer.h"
 
 namespace oscar {
 namespace {
@@ -46,20 +45,11 @@ constexpr int64_t kTokens = 320;
 
 // Checks the choice against its scores; whether judging rows overruled it.
 bool OverruledByJudgingRows(const GoldenLatents& layer) {
-  const ObservedLayer observed =
-      Observe(layer, {HeldOutKind::kDocuments, {kTokens, kTokens, kTokens, 0}, kTokens}, 64);
-  CalibrationOptions options;
-  options.sink_tokens = 4;
-  options.recent_tokens = 16;
-  options.automatic.enabled = true;
-  PhaseTimes times;
-  const AutoChoice choice = SearchChoice(observed, layer.spec, options, times);
+  const ObservedLayer observed = Observe(layer, searched::kSplit, 64);
+  const AutoChoice choice = searched::Searched(observed, layer.spec, searched::Options());
   const std::vector<Tried> tried = TriedRecipes(choice);
   EXPECT_GE(tried.size(), 8U);
-  size_t best = 0;
-  for (size_t i = 1; i < tried.size(); ++i) {
-    if (tried[i].damage < (1 - kWorthwhile) * tried[best].damage) best = i;
-  }
+  const size_t best = searched::ByTheRule(tried.size(), [&](size_t i) { return tried[i].damage; });
   const bool worse = tried[best].damage_check > tried[0].damage_check;
   const std::string name =
       choice.keys.Name() + " to " + std::string(ValueTargetName(choice.values.target));

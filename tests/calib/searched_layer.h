@@ -7,8 +7,10 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
+#include "calib/auto_clip.h"
 #include "calib/auto_search.h"
 #include "calib/process_layer.h"
 #include "tests/calib/golden_layer.h"
@@ -53,6 +55,16 @@ inline AutoChoice Searched(const ObservedLayer& observed, const LayerSpec& spec,
 inline LayerResult Processed(const GoldenLayer& layer, const CalibrationOptions& options) {
   PhaseTimes times;
   return ProcessLayer(Observe(layer, kSplit, 64), layer.spec, kSplit, options, times);
+}
+
+// The rule of every search, from the scores alone: the candidate that no later one is better than
+// by kWorthwhile.
+inline size_t ByTheRule(size_t count, const std::function<double(size_t)>& score) {
+  size_t chosen = 0;
+  for (size_t i = 1; i < count; ++i) {
+    if (score(i) < (1 - kWorthwhile) * score(chosen)) chosen = i;
+  }
+  return chosen;
 }
 
 inline double KlOf(const LayerResult& result, const std::string& arm) {

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/files/atomic_file.h"
@@ -124,10 +125,11 @@ TEST_F(CalibrationMemory, CountsTheAutomaticSearch) {
   const Json without = PlanOf(model, "--no-auto");
   EXPECT_EQ(without.at("auto_seconds"), 0);
   PeakAsIn(without, model, "--no-auto");
-  for (const char* choose : {"--for=any", "--for=sglang"}) {
+  for (const auto& [choose, more] : {std::pair("--for=any", 1.0), std::pair("--for=sglang", 1.1)}) {
     const Json plan = PlanOf(model, choose);
     PeakAsIn(plan, model, choose);
-    EXPECT_GT(plan.at("peak_host_bytes"), without.at("peak_host_bytes"));
+    EXPECT_GT(plan.at("peak_host_bytes").get<double>(),
+              more * without.at("peak_host_bytes").get<double>());
     EXPECT_GT(plan.at("auto_seconds"), 0);
     EXPECT_GT(plan.at("seconds"), plan.at("auto_seconds"));
   }

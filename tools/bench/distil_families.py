@@ -49,8 +49,6 @@ def config_of(family, teacher):
             "max_position_embeddings", "rms_norm_eps", "tie_word_embeddings", "eos_token_id")
     fields = {field: getattr(teacher, field) for field in same} | {"rope_parameters": ROPE, "bos_token_id": None, "pad_token_id": None} | own
     config = getattr(transformers, name)(**{field: value for field, value in fields.items() if field not in without})
-    if family == "qwen2":
-        config.head_dim = teacher.head_dim
     if family in EAGER:
         config._attn_implementation = "eager"
     return config
