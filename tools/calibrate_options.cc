@@ -17,7 +17,9 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
              .help = "the artifact's directory, which must not exist; empty: NAME-oscar in this "
                      "directory; its state while running lies beside it in OUTPUT.job",
              .short_name = 'o',
-             .scope = OptionScope::kRun});
+             .scope = OptionScope::kRun,
+             .main = true,
+             .path = true});
 
   AddDataOptions(table, &options->data);
   AddSelfGenerateOptions(table, &options->self);
@@ -66,7 +68,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   for (const ConsumerRules& rules : AllConsumers())
     consumers.emplace_back(std::string(rules.name), rules.consumer);
   table.AddChoice(&automatic.consumer, consumers,
-                  {.name = "for", .help = "choose only what this runtime can load"});
+                  {.name = "for", .help = "choose only what this runtime can load", .main = true});
   table.Add(&automatic.fold,
             {.name = "fold",
              .help = "let pair scaling be chosen, which needs a folded copy of the checkpoint"});
@@ -77,7 +79,8 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                "zero for each quantization group; they go to the layers and sides where "
                "they lower the error most; 2: codes of 2 bits, whatever those take",
        .min = 2,
-       .max = 8});
+       .max = 8,
+       .main = true});
   const auto scopes = ChoiceNames<bool>{{"layer", false}, {"head", true}};
   table.AddChoice(&automatic.head_bits, scopes,
                   {.name = "bits_of",
@@ -156,7 +159,8 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                "a time; 0: what is free",
        .unit = "GB",
        .min = 0,
-       .scope = OptionScope::kRun});
+       .scope = OptionScope::kRun,
+       .main = true});
   table.AddChoice(
       &options->read,
       ChoiceNames<ReadMode>{
@@ -170,12 +174,28 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   table.Add(&options->restart, {.name = "restart",
                                 .help = "discard the state of an unfinished run",
                                 .scope = OptionScope::kRun,
-                                .only_once = true});
+                                .only_once = true,
+                                .main = true});
   table.Add(&options->merge, {.name = "merge",
                               .help = "instead of running a model: add up the moments of these "
                                       "artifacts and fit again (one artifact: refit)",
                               .scope = OptionScope::kRun,
-                              .several = true});
+                              .main = true,
+                              .path = true});
+
+  const std::vector<std::string> data = {
+      "data",           "tokens",        "max_sequence", "pack", "separator",     "data_weights",
+      "length_buckets", "chat_template", "template_var", "date", "self_generate", "show_samples"};
+  table.NotWith({"model", "allow_unknown_config", "read"}, "from", "the dump stands for the model");
+  table.NotWith(data, "from", "the dump holds its data");
+  table.NotWith({"model", "from", "allow_unknown_config", "read", "max_vram", "restart"}, "merge",
+                "it works from the moments of artifacts alone");
+  table.NotWith(data, "merge", "it works from the moments of artifacts alone");
+  table.OnlyWith({"for", "fold", "bits", "bits_of", "clip_of", "context", "refine", "windows"},
+                 "auto");
+  table.OnlyWith({"bits_of"}, "bits");
+  table.OnlyWith({"clip_k", "clip_v"}, "clip", "fixed");
+  table.OnlyWith({"clip_candidates"}, "clip", "search");
 }
 
 OptionTable CalibrateTable(CalibrateOptions* options) {

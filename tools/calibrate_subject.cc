@@ -12,6 +12,7 @@
 #include "calib/provenance.h"
 #include "capture/model/device.h"
 #include "linalg/error.h"
+#include "tools/cli/output_path.h"
 
 namespace fs = std::filesystem;
 
@@ -34,8 +35,11 @@ Machine MachineOf(const CalibrateOptions& options, const ModelInput& opened) {
                                     StoredDType(opened.spec, opened.checkpoint), device)};
 }
 
-std::string NameOf(const ModelInput& opened) {
-  return fs::path(opened.location.id).filename().string();
+std::string NameOf(const CalibrateOptions& options) {
+  if (options.dump.from.empty())
+    return fs::path(ResolveModel(options.model.model).id).filename().string();
+  const fs::path path = fs::path(options.dump.from).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).stem().string();
 }
 
 SelfGeneration OwnTextOf(const CalibrateOptions& options, const ModelInput& opened) {
@@ -64,7 +68,6 @@ Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const Mod
         .run = run};
   };
   return {
-      .name = NameOf(*opened),
       .input = FitIntoMemory(DeviceLimit(options, device), make),
       .data = DescribeData(opened->data),
       .fingerprint = [=] { return FingerprintModel(opened->location, opened->checkpoint); },
@@ -85,37 +88,26 @@ Subject OfDump(const CalibrateOptions& options, Log& log) {
                             .options = options.calibration,
                             .run = run};
   };
-  return {.name = (path.has_filename() ? path : path.parent_path()).stem().string(),
-          .input = FitIntoMemory(DeviceLimit(options, device), make),
+  return {.input = FitIntoMemory(DeviceLimit(options, device), make),
           .data = DescribeDumpData(*dump),
           .fingerprint = [=] { return FingerprintDump(path, *dump); },
           .describe = [=] { return DescribeDump(path, *dump); }};
 }
 
 void CheckArguments(const CalibrateOptions& options) {
-  if (options.dump.from.empty()) {
-    if (options.model.model.empty())
-      throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
-    return;
-  }
-  if (!options.model.model.empty())
-    throw UsageError("--from works from a dump alone: give no MODEL");
-  if (!options.data.data.empty() || options.data.pack)
-    throw UsageError("--from: the dump holds its data; --data and --pack do not apply");
-  if (options.self.tokens > 0)
-    throw UsageError("--from: the dump holds its data; --self-generate needs the model");
-  if (options.show_samples > 0)
-    throw UsageError("--from: the dump holds token ids, and no tokenizer to show them with");
+  if (options.dump.from.empty() && options.model.model.empty())
+    throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
+  if (!ParseDevice(options.model.device).is_cpu()) return;
+  if (options.max_vram > 0) throw UsageError("--max-vram has no effect on a CPU");
+  if (options.read != ReadMode::kAuto) throw UsageError("--read has no effect on a CPU");
 }
 
-Places PlacesOf(const CalibrateOptions& options, const std::string& name) {
+Places PlacesOf(const CalibrateOptions& options) {
   Places places;
-  places.output = options.output.empty() ? fs::path(name + "-oscar") : fs::path(options.output);
+  places.output =
+      options.output.empty() ? fs::path(NameOf(options) + "-oscar") : fs::path(options.output);
   places.job = places.output.string() + ".job";
-  if (fs::exists(places.output) && !fs::exists(places.job)) {
-    throw InputError(
-        fmt::format("{}: exists already; give another -o, or remove it", places.output.string()));
-  }
+  if (!fs::exists(places.job)) CheckNewOutput(places.output);
   return places;
 }
 
@@ -140,7 +132,7 @@ std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& open
 
 OwnText WriteOwnText(const CalibrateOptions& options, CommandContext& context, ModelInput& opened) {
   if (options.self.tokens == 0) return {};
-  JobLock lock(PlacesOf(options, NameOf(opened)).job);
+  JobLock lock(PlacesOf(options).job);
   if (options.restart) lock.DiscardJob();
   const SelfGeneration model = OwnTextOf(options, opened);
   SelfGenerate(model, lock.path(), OwnTextLimit(options, model), context, &opened);

@@ -23,7 +23,6 @@ namespace oscar {
 void CheckArguments(const CalibrateOptions& options);
 
 struct Subject {
-  std::string name;  // of the output, where none is given
   CalibrationInput input;
   Json data;                          // for the manifest
   std::function<Json()> fingerprint;  // samples the files
@@ -48,8 +47,8 @@ OwnText WriteOwnText(const CalibrateOptions& options, CommandContext& context, M
 struct Places {
   std::filesystem::path output, job;
 };
-// `name`: of the output, where none is given. Throws if something stands there that no unfinished
-// run has put there.
-Places PlacesOf(const CalibrateOptions& options, const std::string& name);
+// The output is named after the model or the dump, where no name is given. Throws if it cannot be
+// made there, or something is there that no unfinished run has put there.
+Places PlacesOf(const CalibrateOptions& options);
 
 }  // namespace oscar

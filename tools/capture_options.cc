@@ -15,7 +15,9 @@ OptionTable CaptureTable(CaptureOptions* options) {
                                .help = "the dump, which must not exist: a file, or a directory "
                                        "with --format upstream",
                                .short_name = 'o',
-                               .scope = OptionScope::kRun});
+                               .scope = OptionScope::kRun,
+                               .main = true,
+                               .path = true});
 
   AddDataOptions(table, &options->data);
 
@@ -27,13 +29,15 @@ OptionTable CaptureTable(CaptureOptions* options) {
       {.name = "format",
        .help = "hdf5: one file with everything; upstream: layer_<id>/{q,k,v,seq_lens}/<chunk>.pt, "
                "which upstream's compute_kv_rotation.py reads; its chunk 0 repeats the first 6 "
-               "tokens, because that script leaves chunk 0 out as the server's warm-up"});
+               "tokens, because that script leaves chunk 0 out as the server's warm-up",
+       .main = true});
   table.Add(&options->scores,
             {.name = "scores",
              .help = "softmax rows, and the log-sum-exp of every row: rows: of the last "
                      "--score-rows queries of each sequence; all: of every query; none; if not "
                      "given: rows in hdf5 (upstream's format has none)",
-             .choices = {"rows", "all", "none"}});
+             .choices = {"rows", "all", "none"},
+             .main = true});
   table.Add(&options->score_rows, {.name = "score_rows",
                                    .help = "query rows of each sequence that --scores rows takes",
                                    .unit = "rows",
@@ -50,6 +54,7 @@ OptionTable CaptureTable(CaptureOptions* options) {
   AddMachineOptions(table, &options->model);
   AddUnknownConfigOption(table, &options->model);
 
+  table.OnlyWith({"deflate"}, "format", "hdf5");
   table.Example("oscar-capture Qwen/Qwen3-8B --tokens 8192 -o qwen3.h5",
                 "writes what attention sees in 8192 tokens of the built-in corpus");
   table.Example("oscar-calibrate --from qwen3.h5", "fits rotations to it, without the model");

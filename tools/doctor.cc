@@ -18,6 +18,7 @@
 #include "linalg/rotation.h"
 #include "tools/calibrate_plan.h"
 #include "tools/cli/command_line.h"
+#include "tools/cli/output_path.h"
 #include "tools/model_doctor.h"
 #include "tools/support_tables.h"
 
@@ -60,17 +61,10 @@ void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input
                                     Gigabytes(free)));
     }
   }
-  const fs::path output = fs::absolute(options.output.empty() ? "." : options.output);
+  const fs::path output = options.output.empty() ? "artifact" : options.output;
+  const std::string problem = SpaceProblem(output, plan.disk_while_running, "the run");
+  if (!problem.empty()) missing.push_back("disk: " + problem);
   std::error_code error;
-  fs::path place = output;
-  while (!fs::exists(place, error) && place.has_parent_path() && place != place.parent_path())
-    place = place.parent_path();
-  const fs::space_info space = fs::space(place, error);
-  if (!error && space.available < plan.disk_while_running) {
-    missing.push_back(fmt::format("disk: {} are needed, {} are free in {}",
-                                  Gigabytes(plan.disk_while_running), Gigabytes(space.available),
-                                  place.string()));
-  }
   if (!options.output.empty() && fs::exists(output, error) && !fs::exists(options.output + ".job"))
     missing.push_back(fmt::format("a free name for the artifact: {} exists", options.output));
 }

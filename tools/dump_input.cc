@@ -22,7 +22,9 @@ void AddDumpOptions(OptionTable& table, DumpArguments* dump) {
              .help = "instead of running a model: a dump of oscar-capture (HDF5), or a directory "
                      "layer_<id>/{q,k,v,seq_lens}/<chunk>.pt of upstream's server; the options of "
                      "the data do not apply then",
-             .scope = OptionScope::kRun});
+             .scope = OptionScope::kRun,
+             .main = true,
+             .path = true});
   table.Add(&dump->skip_warmup,
             {.name = "skip_warmup",
              .help = "leave chunk 0 of a directory out, as upstream's fitter does: it is a 6-token "
@@ -36,6 +38,7 @@ void AddDumpOptions(OptionTable& table, DumpArguments* dump) {
   table.Add(&dump->allow_layer_gaps,
             {.name = "allow_layer_gaps",
              .help = "accept a directory whose layer numbers are not evenly spaced"});
+  table.OnlyWith({"skip_warmup", "scale", "allow_layer_gaps"}, "from");
 }
 
 std::shared_ptr<const AttentionDump> OpenDump(const DumpArguments& arguments, Log& log) {

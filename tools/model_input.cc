@@ -74,7 +74,8 @@ void AddModelOption(OptionTable& table, ModelArguments* model) {
                             .help = "directory of the model, or ORG/NAME[@REVISION] in the local "
                                     "Hugging Face cache; nothing is downloaded",
                             .scope = OptionScope::kRun,
-                            .positional = true});
+                            .positional = true,
+                            .path = true});
 }
 
 void AddDataOptions(OptionTable& table, DataArguments* data) {
@@ -86,12 +87,14 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
                "text or input_ids in each row, anything else is one plain-text document; "
                "none: the built-in corpus",
        .scope = OptionScope::kRun,
-       .several = true});
+       .main = true,
+       .path = true});
   table.Add(&data->tokens,
             {.name = "tokens",
              .help = "token budget; documents are taken whole, in order, until it is full",
              .unit = "tokens",
-             .min = 1});
+             .min = 1,
+             .main = true});
   table.Add(&data->max_sequence,
             {.name = "max_sequence",
              .help = "longest document; longer ones are cut there and counted; 0: what the model "
@@ -106,19 +109,19 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
   table.Add(
       &data->data_weights,
       {.name = "data_weights",
-       .help = "share of the token budget of each file of --data, such as 3 1; what a file "
+       .help = "share of the token budget of each file of --data, such as 3,1; what a file "
                "cannot fill goes to the others; none: files in order until the budget is full",
-       .min = 0,
-       .several = true});
+       .min = 0});
   table.Add(&data->length_buckets,
             {.name = "length_buckets",
              .help = "share the token budget out equally among lengths of documents: up to the "
-                     "first of these, up to the second, and so on, and longer ones; such as 1024 "
-                     "4096 16384",
+                     "first of these, up to the second, and so on, and longer ones; such as "
+                     "1024,4096,16384",
              .unit = "tokens",
-             .min = 1,
-             .several = true});
+             .min = 1});
   AddChatOptions(table, &data->chat);
+  table.OnlyWith({"separator"}, "pack");
+  table.OnlyWith({"data_weights"}, "data");
 }
 
 void AddSeparatorOption(OptionTable& table, std::string* separator) {
@@ -133,13 +136,14 @@ void AddChatOptions(OptionTable& table, ChatArguments* chat) {
             {.name = "chat_template",
              .help = "file with the Jinja template that renders messages; empty: the model's "
                      "(chat_template.jinja or tokenizer_config.json)",
-             .scope = OptionScope::kRun});
+             .scope = OptionScope::kRun,
+             .path = true});
   table.Add(
       &chat->template_var,
       {.name = "template_var",
        .help = "variables of the chat template, NAME=VALUE, such as enable_thinking=false; the "
                "value as JSON, else text",
-       .several = true});
+       .verbatim = true});
   table.Add(&chat->date,
             {.name = "date",
              .help = "what a chat template takes for the present (strftime_now), 2026-01-31 or "
@@ -149,7 +153,8 @@ void AddChatOptions(OptionTable& table, ChatArguments* chat) {
 void AddMachineOptions(OptionTable& table, ModelArguments* model) {
   table.Add(&model->device, {.name = "device",
                              .help = "auto (a GPU if there is one), cpu, cuda or cuda:N",
-                             .scope = OptionScope::kRun});
+                             .scope = OptionScope::kRun,
+                             .main = true});
   table.Add(&model->dtype,
             {.name = "dtype",
              .help = "arithmetic of the model; auto: as stored on a GPU, f32 on a CPU",
@@ -191,8 +196,6 @@ DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
     throw UsageError(fmt::format("--max-sequence {}: the model supports {} positions",
                                  data.max_sequence, input.spec.max_positions));
   }
-  if (!data.separator.empty() && !data.pack)
-    throw UsageError("--separator stands between packed documents: give --pack too");
   DataOptions options;
   options.files.assign(data.data.begin(), data.data.end());
   options.builtin = builtin;

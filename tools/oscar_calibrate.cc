@@ -29,6 +29,7 @@
 #include "tools/calibrate_subject.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
+#include "tools/cli/output_path.h"
 #include "tools/cli/text_table.h"
 #include "tools/doctor.h"
 
@@ -59,14 +60,13 @@ Json ProgramAndCompiler() {
 }
 
 CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
-  if (!options.model.model.empty() || !options.dump.from.empty())
-    throw UsageError("--merge works from artifacts alone: give neither MODEL nor --from");
   if (options.output.empty()) throw UsageError("--merge needs an output: -o DIRECTORY");
+  CheckNewOutput(options.output);
   std::vector<fs::path> artifacts(options.merge.begin(), options.merge.end());
   const Json report =
       MergeArtifacts(artifacts, options.calibration, ProgramAndCompiler(), options.output);
   context.out << RenderTable(report);
-  return {ExitCode::kDone, options.output};
+  return {ExitCode::kDone, options.output, {{"summary", report.at("summary")}}};
 }
 
 // What was chosen for a layer, at the end of its line.
@@ -103,6 +103,8 @@ void RemoveStaging(const fs::path& output) {
 CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context) {
   if (!options.merge.empty()) return Merge(options, context);
   CheckArguments(options);
+  const bool makes = !context.dry_run && options.show_samples == 0;
+  const auto [output, job_path] = makes ? PlacesOf(options) : Places();
   const auto started = Clock::now();
   PhaseTimes times;
   // Beside the opening of the model; what fails here fails again where it is used.
@@ -137,14 +139,14 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(input));
+  const CalibrationPlan plan = PlanCalibration(input);
   if (context.dry_run) {
-    const CalibrationPlan plan = PlanCalibration(input);
     context.log.Info("plan", "nothing is made: --dry-run", PlanJson(input, plan));
     context.out << PlanText(input, plan) << own_text.plan;
-    return {};
+    return {.json = PlanJson(input, plan)};
   }
 
-  const auto [output, job_path] = PlacesOf(options, subject.name);
+  CheckSpace(output, plan.disk_while_running, "the run");
   JobDirectory job(
       own_text.lock ? std::move(*own_text.lock) : JobLock(job_path),
       Fingerprint(subject.fingerprint(), subject.data, input, split, ThisBuild().version),
@@ -152,9 +154,10 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   times.Add("before loop", SecondsSince(started));
   const size_t num_layers = input.source->layers().size();
   if (AlreadyPublished(output, job, num_layers)) {
-    context.out << RenderTable(Artifact::Open(output).report());
+    const Json report = Artifact::Open(output).report();
+    context.out << RenderTable(report);
     job.Remove();
-    return {ExitCode::kDone, output.string()};
+    return {ExitCode::kDone, output.string(), {{"summary", report.at("summary")}}};
   }
   RemoveStaging(output);
   if (fs::exists(output))
@@ -270,7 +273,9 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
                      "kl_mean_no_windows in report.json");
   }
   context.out << RenderTable(report);
-  return {ExitCode::kDone, output.string()};
+  return {ExitCode::kDone,
+          output.string(),
+          {{"summary", report.at("summary")}, {"seconds", SecondsSince(started)}}};
 }
 
 PlannedRun PlanOfModel(const CalibrateOptions& options, Log& log) {
@@ -286,17 +291,17 @@ PlannedRun PlanOfModel(const CalibrateOptions& options, Log& log) {
 }  // namespace oscar
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "doctor") {
-    oscar::DoctorOptions doctor;
-    return oscar::RunVerbs(
-        argc, argv,
-        {.command = "oscar-calibrate",
-         .summary = "",
-         .verbs = {oscar::DoctorVerb(&doctor, {argv + 2, argv + argc}, oscar::PlanOfModel)},
-         .notes = ""});
-  }
   oscar::CalibrateOptions options;
-  return oscar::RunCommand(
-      argc, argv, oscar::CalibrateTable(&options),
-      [&](oscar::CommandContext& context) { return oscar::Calibrate(options, context); });
+  oscar::DoctorOptions doctor;
+  const oscar::OptionTable table = oscar::CalibrateTable(&options);
+  const int verb = std::min(argc, 2);
+  return oscar::RunVerbs(
+      argc, argv,
+      {.command = table.command(),
+       .summary = table.summary(),
+       .verbs = {oscar::DoctorVerb(&doctor, {argv + verb, argv + argc}, oscar::PlanOfModel)},
+       .notes = "",
+       .without_verb = oscar::Verb{table, [&](oscar::CommandContext& context) {
+                                     return oscar::Calibrate(options, context);
+                                   }}});
 }

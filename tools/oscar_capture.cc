@@ -21,6 +21,7 @@
 #include "tools/capture_options.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
+#include "tools/cli/output_path.h"
 
 namespace fs = std::filesystem;
 
@@ -96,22 +97,6 @@ void CheckArguments(const CaptureOptions& options) {
   if (options.format != CaptureFormat::kUpstream) return;
   if (ScoresOf(options) != "none" || options.logits)
     throw UsageError("--format upstream holds q, k and v only: no --scores, no --logits");
-  if (options.deflate != 0) throw UsageError("--deflate is for --format hdf5");
-}
-
-// Nobody wants to learn after an hour that the disk is full.
-void CheckDisk(const fs::path& output, int64_t bytes) {
-  const fs::path parent = fs::absolute(output).parent_path();
-  std::error_code error;
-  const fs::space_info space = fs::space(parent, error);
-  if (error) {
-    throw ResourceError(fmt::format("{}: {}", parent.string(), error.message()));
-  }
-  if (space.available < static_cast<uint64_t>(bytes)) {
-    throw ResourceError(fmt::format(
-        "{}: the dump takes {}, and {} are free; take fewer --tokens, or another disk",
-        parent.string(), Gigabytes(bytes), Gigabytes(static_cast<int64_t>(space.available))));
-  }
 }
 
 // The two formats behind one face: only the HDF5 has scores, logits and an origin.
@@ -182,9 +167,10 @@ void RunLayers(const CaptureOptions& options, ModelSource& source, const Target&
 
 CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
   CheckArguments(options);
+  if (!context.dry_run) CheckNewOutput(options.output);
+  const at::Device device = ParseDevice(options.model.device);
   const auto started = Clock::now();
   const ModelInput input = OpenModelInput(options.model, options.data, context.log);
-  const at::Device device = ParseDevice(options.model.device);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, StoredDType(input.spec, input.checkpoint), device);
   LoopOptions loop;
@@ -214,13 +200,10 @@ CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
         Gigabytes(sizes.tensors), Gigabytes(sizes.scores), score_rows.size(),
         Gigabytes(sizes.logits), Gigabytes(sizes.total()),
         options.deflate > 0 ? " before compression" : "");
-    return {};
+    return {.json = plan};
   }
-  if (fs::exists(options.output)) {
-    throw InputError(
-        fmt::format("{}: exists already; give another -o, or remove it", options.output));
-  }
-  if (options.deflate == 0) CheckDisk(options.output, sizes.total());
+  if (options.deflate == 0)
+    CheckSpace(options.output, static_cast<uint64_t>(sizes.total()), "the dump");
 
   const Target target = OpenTarget(options, source, std::move(score_rows));
   // The weight digests are taken beside the work: the files are read anyway.
@@ -238,7 +221,7 @@ CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
   context.log.Info("done", fmt::format("{:.1f} s", seconds), {{"seconds", seconds}});
-  return {ExitCode::kDone, options.output};
+  return {ExitCode::kDone, options.output, plan};
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
+#include "tools/cli/output_path.h"
 #include "tools/combine_reports.h"
 #include "tools/kernel_check.h"
 #include "tools/runtime_arms.h"
@@ -33,28 +34,31 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-void CheckCombine(const ValidateOptions& options) {
-  if (!options.artifact.empty() || !options.model.model.empty() || !options.dump.from.empty())
-    throw UsageError("--combine reads finished reports: it takes no artifact, model or dump");
-  if (options.output.empty()) throw UsageError("--combine: give -o, a new directory for the page");
+// What of the options can be wrong without a look at artifact and model.
+void CheckNames(const ValidateOptions& options) {
+  for (const std::string& arm : options.validation.arms)
+    if (!IsArmList(arm)) ParseArm(arm);
+  if (!options.validation.headline_arm.empty()) ParseArm(options.validation.headline_arm);
+  for (const std::string& method : options.methods)
+    if (method != "all") PublishedArm(method);
+  for (const std::string& task : options.needle_tasks) CheckNeedleTask(task);
+  for (const auto* files : {&options.data, &options.method_data})
+    for (const std::string& file : *files)
+      if (!fs::exists(file)) throw InputError(fmt::format("{}: no such file", file));
 }
 
 void CheckArguments(const ValidateOptions& options) {
   if (!options.combine.empty()) {
-    CheckCombine(options);
-  } else if (!options.table_into.empty()) {
-    throw UsageError("--table-into is --combine's: give reports to combine");
+    if (options.output.empty())
+      throw UsageError("--combine: give -o, a new directory for the page");
   } else if (options.artifact.empty()) {
     throw UsageError("no ARTIFACT given: a directory written by oscar-calibrate");
   } else if (options.model.model.empty() == options.dump.from.empty()) {
     throw UsageError("give --model MODEL, or --from DUMP");
   }
-  if (!options.dump.from.empty() && !options.data.empty())
-    throw UsageError("--from: the dump holds its data; --data does not apply");
-  if (!options.dump.from.empty() && options.show_samples > 0)
-    throw UsageError("--from: the dump holds token ids, and no tokenizer to show them with");
-  if (!options.output.empty() && fs::exists(options.output))
-    throw InputError(fmt::format("{}: exists already; give another -o", options.output));
+  CheckNames(options);
+  ParseDevice(options.model.device);
+  if (!options.output.empty()) CheckNewOutput(options.output);
 }
 
 constexpr double kWorthSaying = 5;  // seconds of an arm beyond which the log names it
@@ -192,6 +196,11 @@ const Json& HeadlineArmOf(const Json& validation) {
 }
 
 CommandResult Validate(ValidateOptions options, CommandContext& context) {
+  if (std::ranges::count(options.methods, "help") +
+      std::ranges::count(options.validation.arms, "help")) {
+    context.out << RenderMethods();
+    return {};
+  }
   CheckArguments(options);
   if (!options.combine.empty()) {
     CommandResult combined;
@@ -248,6 +257,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
           "{:.1f} s",
           std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count()));
   context.out << RenderValidation(validation);
+  result.json = ValidationSummary(validation);
   return result;
 }
 

@@ -63,7 +63,8 @@ void AddSelfGenerateOptions(OptionTable& table, SelfGenerateArguments* self) {
              .help = "let the model write that many tokens itself, as continuations of the data, "
                      "and calibrate on these too, beside --tokens; 0: none",
              .unit = "tokens",
-             .min = 0});
+             .min = 0,
+             .main = true});
   table.Add(&self->length, {.name = "self_length",
                             .help = "longest continuation; the model may end one before",
                             .unit = "tokens",
@@ -84,6 +85,9 @@ void AddSelfGenerateOptions(OptionTable& table, SelfGenerateArguments* self) {
              .help = "write even where the weights do not fit into memory: they are then read "
                      "again for every token; --dry-run says what that costs",
              .scope = OptionScope::kRun});
+  table.OnlyWith({"self_length", "self_temperature", "self_top_p", "seed", "self_stream"},
+                 "self_generate");
+  table.OnlyWith({"self_top_p", "seed"}, "self_temperature");
 }
 
 SelfGeneration PrepareSelfGeneration(const SelfGenerateArguments& self, const DataArguments& data,

@@ -16,14 +16,11 @@ namespace oscar {
 namespace {
 
 std::string ArmHelp() {
-  std::string names;
-  for (const CacheMethod& method : CacheMethods())
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", method.name);
   return fmt::format(
-      "what is compared: METHOD[+clip][+windows][+bf16], with METHOD one of {}; or lists: default, "
-      "published (every method as its authors use it), all (every method plain and with its "
-      "modifiers); none: default, unless --methods names some",
-      names);
+      "what is compared: METHOD[+clip][+windows][+bf16]; METHOD is one of the {} that --methods "
+      "help describes; or lists: default, published (every method as its authors use it), all "
+      "(every method plain and with its modifiers); none: default, unless --methods names some",
+      CacheMethods().size());
 }
 
 std::string GateHelp() {
@@ -52,30 +49,16 @@ OptionTable ValidateTable(ValidateOptions* options) {
             {.name = "model",
              .help = "directory of the model, or ORG/NAME[@REVISION] in the local "
                      "Hugging Face cache",
-             .scope = OptionScope::kRun});
+             .scope = OptionScope::kRun,
+             .main = true,
+             .path = true});
   table.Add(&options->output, {.name = "output",
                                .help = "write report.json and report.html to this new directory; "
                                        "empty: put them into the artifact",
                                .short_name = 'o',
-                               .scope = OptionScope::kRun});
-
-  table.Add(
-      &options->combine,
-      {.name = "combine",
-       .help = "validate nothing; put these reports (files, or directories with a report.json) "
-               "of several models on one page, in the new directory --output",
-       .scope = OptionScope::kRun,
-       .several = true});
-  table.Add(&options->table_rows,
-            {.name = "table_rows",
-             .help = "--combine: arms that its table in Markdown shows first, in this order",
-             .scope = OptionScope::kRun,
-             .several = true});
-  table.Add(&options->table_into,
-            {.name = "table_into",
-             .help = "--combine: a file of Markdown, a README, whose table is replaced by it, "
-                     "between two marks",
-             .scope = OptionScope::kRun});
+                               .scope = OptionScope::kRun,
+                               .main = true,
+                               .path = true});
 
   table.Group("Held-out text");
   table.Add(&options->data,
@@ -83,14 +66,16 @@ OptionTable ValidateTable(ValidateOptions* options) {
              .help = "files to evaluate on, as for oscar-calibrate; text that the rotations were "
                      "fitted to is refused; none: the built-in evaluation text",
              .scope = OptionScope::kRun,
-             .several = true});
+             .main = true,
+             .path = true});
   table.Add(&options->sequences,
-            {.name = "sequences", .help = "how many sequences of text", .min = 1});
+            {.name = "sequences", .help = "how many sequences of text", .min = 1, .main = true});
   table.Add(&options->length,
             {.name = "length",
              .help = "of each sequence; 0: 4096, or what the model supports if that is less",
              .unit = "tokens",
-             .min = 0});
+             .min = 0,
+             .main = true});
   table.Add(&options->pack,
             {.name = "pack",
              .help = "join documents with the separator and cut them into sequences of exactly "
@@ -114,8 +99,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
       {.name = "needle_lengths",
        .help = "context lengths of the recall tasks; none: the longest the model supports (up "
                "to 32768), and a quarter of it",
-       .unit = "tokens",
-       .several = true});
+       .unit = "tokens"});
   table.Add(&options->needle_samples,
             {.name = "needle_samples",
              .help = "samples of each task and length; 0: no recall tasks",
@@ -127,20 +111,18 @@ OptionTable ValidateTable(ValidateOptions* options) {
                      "all are spread",
              .unit = "percent",
              .min = 0,
-             .max = 100,
-             .several = true});
+             .max = 100});
   table.Add(&options->needle_tasks, {.name = "needle_tasks",
                                      .help = "names of tasks; none: RULER's eight needle variants "
-                                             "and variable tracking",
-                                     .several = true});
+                                             "and variable tracking"});
 
   table.Group("Arms");
-  table.Add(&validation.arms, {.name = "arms", .help = ArmHelp(), .several = true});
+  table.Add(&validation.arms, {.name = "arms", .help = ArmHelp(), .main = true});
   table.Add(&options->methods,
             {.name = "methods",
              .help = "methods to compare as their authors use them, with or without windows and "
-                     "clipping; all: every one but the null controls",
-             .several = true});
+                     "clipping; all: every one but the null controls; help: print what there is",
+             .main = true});
   table.Add(
       &options->runtimes,
       {.name = "runtime",
@@ -148,12 +130,12 @@ OptionTable ValidateTable(ValidateOptions* options) {
                "the arms that they are meant to be; half of each text is their prompt unless "
                "--prefill-tokens says otherwise",
        .choices = RuntimeNames(),
-       .several = true});
+       .main = true});
   table.Add(&validation.headline_arm,
             {.name = "headline_arm",
              .help = "the arm that verdict and gate are about; empty: OSCAR per head with clipping "
                      "and windows"});
-  table.Add(&options->gate, {.name = "gate", .help = GateHelp()});
+  table.Add(&options->gate, {.name = "gate", .help = GateHelp(), .main = true});
   table.Add(&validation.methods.windows.sink,
             {.name = "sink_tokens",
              .help = "first tokens that arms with windows keep exact",
@@ -190,7 +172,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
        .help = "files of text, as for oscar-calibrate, that methods are fitted to whose rules "
                "come from tokens; none: the built-in calibration text",
        .scope = OptionScope::kRun,
-       .several = true});
+       .path = true});
   table.Add(&options->method_tokens, {.name = "method_tokens",
                                       .help = "how much of it; read only if there is such a method",
                                       .unit = "tokens",
@@ -243,6 +225,42 @@ OptionTable ValidateTable(ValidateOptions* options) {
             {.name = "allow_other_model",
              .help = "validate on a model other than the one the artifact was made from (a "
                      "fine-tune, a twin); the report says so"});
+
+  table.Group("Combine");
+  table.Add(
+      &options->combine,
+      {.name = "combine",
+       .help = "validate nothing; put these reports (files, or directories with a report.json) "
+               "of several models on one page, in the new directory --output",
+       .scope = OptionScope::kRun,
+       .main = true,
+       .path = true});
+  table.Add(&options->table_rows,
+            {.name = "table_rows",
+             .help = "--combine: arms that its table in Markdown shows first, in this order",
+             .scope = OptionScope::kRun});
+  table.Add(&options->table_into,
+            {.name = "table_into",
+             .help = "--combine: a file of Markdown, a README, whose table is replaced by it, "
+                     "between two marks",
+             .scope = OptionScope::kRun});
+
+  table.OnlyWith({"table_rows", "table_into"}, "combine");
+  for (const Option& option : table.options()) {
+    if (option.group != "Combine" && option.spec.name != "output")
+      table.NotWith({option.spec.name}, "combine", "it reads finished reports alone");
+  }
+  table.NotWith({"data", "sequences", "length", "pack", "separator", "chat_template",
+                 "template_var", "date", "show_samples"},
+                "from", "the dump holds its data");
+  table.NotWith({"needle_lengths", "needle_samples", "needle_depths", "needle_tasks", "score_from",
+                 "method_data", "method_tokens", "fisher", "allow_unknown_config",
+                 "allow_other_model", "local_only"},
+                "from", "attention alone is measured on a dump");
+  table.NotWith({"needle_lengths", "needle_samples", "needle_depths", "needle_tasks", "score_from"},
+                "local_only", "attention alone is measured");
+  table.OnlyWith({"separator"}, "pack");
+  table.OnlyWith({"k_bits", "v_bits"}, "kernels");
   table.Example(
       "oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --gate 'kl<=0.05,ppl_ratio<=1.02'",
       "report in the artifact, exit code 1 if a limit is broken");

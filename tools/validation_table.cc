@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "export/validate/arm.h"
 #include "tools/cli/text_table.h"
 
 namespace oscar {
@@ -79,6 +80,31 @@ std::string RenderValidation(const Json& validation) {
   }
   return table.ToString() + (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
          (validation.contains("kernels") ? KernelLines(validation.at("kernels")) : "");
+}
+
+Json ValidationSummary(const Json& validation) {
+  Json arms = Json::array();
+  for (const Json& arm : validation.at("arms")) {
+    Json summary = {{"name", arm.at("name")}};
+    for (const Column& column : kColumns) {
+      const Json::json_pointer member(column.member);
+      if (arm.contains(member)) summary[member] = arm.at(member);
+    }
+    arms.push_back(std::move(summary));
+  }
+  return {{"headline_arm", validation.value("headline_arm", "")},
+          {"gate", validation.value("gate", Json())},
+          {"arms", arms}};
+}
+
+std::string RenderMethods() {
+  TextTable table({"method", "as published", "what it is"});
+  for (const CacheMethod& method : CacheMethods()) {
+    table.AddRow({std::string(method.name),
+                  PublishedArm(method.name).name.substr(method.name.size()),
+                  std::string(method.description)});
+  }
+  return table.ToString();
 }
 
 }  // namespace oscar

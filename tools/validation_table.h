@@ -13,4 +13,10 @@ namespace oscar {
 // `validation`: the member of report.json.
 std::string RenderValidation(const Json& validation);
 
+// What --json prints: the headline arm, its gate, and the numbers above of every arm.
+Json ValidationSummary(const Json& validation);
+
+// What --methods help prints: every method, and the arm that it is as its authors use it.
+std::string RenderMethods();
+
 }  // namespace oscar

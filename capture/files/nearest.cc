@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <limits>
+#include <utility>
 
 namespace oscar {
 namespace {
@@ -35,16 +35,19 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::string Nearest(std::string_view name, const std::vector<std::string>& known) {
-  std::string best;
-  size_t best_distance = std::numeric_limits<size_t>::max();
-  for (const std::string& candidate : known) {
-    const size_t distance = EditDistance(name, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
+  constexpr size_t kMost = 3, kLeastPart = 3;    // names, letters
+  std::vector<std::pair<size_t, size_t>> order;  // distance, index
+  for (size_t i = 0; i < known.size(); ++i) {
+    const auto part =
+        std::search(known[i].begin(), known[i].end(), name.begin(), name.end(), SameLetter);
+    const bool contains = name.size() >= kLeastPart && part != known[i].end();
+    order.emplace_back(contains ? 0 : EditDistance(name, known[i]), i);
   }
-  return best;
+  std::ranges::sort(order);
+  std::string list;
+  for (size_t i = 0; i < std::min(kMost, order.size()); ++i)
+    list += (i == 0 ? "" : ", ") + known[order[i].second];
+  return list;
 }
 
 }  // namespace oscar

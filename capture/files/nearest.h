@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The known name a misspelt one most likely meant, for error messages.
+// The known names that a misspelt one most likely meant, for error messages.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,9 @@ namespace oscar {
 // ignored (optimal string alignment).
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// The member of `known` with the smallest distance, the first on ties; "" if `known` is empty.
+// The three members of `known` with the smallest distances, nearest first and in their order on
+// ties, "a, b, c"; fewer if there are fewer. A name that `name` is a part of, of three letters or
+// more, is nearer than any other.
 std::string Nearest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace oscar

@@ -4,7 +4,6 @@
 #include "export/evaluate/gate.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -30,8 +29,8 @@ const GateMetric& FindMetric(std::string_view name, std::string_view check) {
     if (metric.name == name) return metric;
   }
   const std::vector<std::string> names = MetricNames();
-  throw UsageError(fmt::format("gate {}: no metric {}; nearest: {}; all: {}", Quoted(check),
-                               Quoted(name), Nearest(name, names), fmt::join(names, ", ")));
+  throw UsageError(fmt::format("gate {}: found metric {}; the nearest of {}: {}", Quoted(check),
+                               Quoted(name), names.size(), Nearest(name, names)));
 }
 
 GateCheck ParseCheck(std::string_view text) {

@@ -4,7 +4,6 @@
 #include "export/evaluate/needle.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -24,8 +23,8 @@ const NeedleTask& FindTask(const std::string& name) {
     if (task.name == name) return task;
   }
   const std::vector<std::string> names = NeedleTaskNames();
-  throw UsageError(fmt::format("no needle task {}; nearest: {}; all: {}", Quoted(name),
-                               Nearest(name, names), fmt::join(names, ", ")));
+  throw UsageError(fmt::format("found needle task {}; the nearest of {}: {}", Quoted(name),
+                               names.size(), Nearest(name, names)));
 }
 
 // Text to ids as a prompt: the special tokens that the tokenizer puts in front, none behind (the
@@ -173,6 +172,8 @@ class SampleMaker {
 };
 
 }  // namespace
+
+void CheckNeedleTask(const std::string& name) { FindTask(name); }
 
 std::vector<std::string> NeedleTaskNames() {
   std::vector<std::string> names;

@@ -50,6 +50,7 @@ struct NeedleSample {
 
 // The eight variants of RULER-NIAH and variable tracking, in the order of the report.
 std::vector<std::string> NeedleTaskNames();
+void CheckNeedleTask(const std::string& name);  // UsageError naming the nearest
 
 // Samples by length, then task, then depth, then number. Each depends on the seed, its task,
 // length, number and depth alone, so a task can be left out without a change in the others; needles

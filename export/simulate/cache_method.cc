@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "capture/files/nearest.h"
+#include "capture/files/quote.h"  // Quoted
 #include "export/artifact/artifact_format.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/runtime_cache.h"
@@ -130,12 +132,14 @@ std::span<const CacheMethod> CacheMethods() {
 }
 
 const CacheMethod& CacheMethodNamed(std::string_view name) {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   for (const CacheMethod& method : CacheMethods()) {
     if (method.name == name) return method;
-    names.push_back(method.name);
+    names.emplace_back(method.name);
   }
-  throw UsageError(fmt::format("no method '{}'; there are {}", name, fmt::join(names, ", ")));
+  throw UsageError(
+      fmt::format("found method {}; the nearest of {}: {}; --methods help describes them all",
+                  Quoted(name), names.size(), Nearest(name, names)));
 }
 
 }  // namespace oscar

@@ -122,6 +122,8 @@ Arm ParseArm(std::string_view name) {
   return MakeArm(method, options);
 }
 
+bool IsArmList(std::string_view name) { return ListNamed(name).has_value(); }
+
 Arm PublishedArm(std::string_view method) {
   const CacheMethod& named = CacheMethodNamed(method);
   return MakeArm(named, named.as_published);

@@ -26,6 +26,7 @@ inline constexpr std::string_view kReferenceArm = "bf16";
 // UsageError naming what is wrong, a modifier that the method does not take included. Modifiers in
 // either order; the name comes out in the usual one.
 Arm ParseArm(std::string_view name);
+bool IsArmList(std::string_view name);  // "default", "published" or "all"
 
 // A method as its authors use it.
 Arm PublishedArm(std::string_view method);

@@ -9,44 +9,15 @@
 #include <cctype>
 #include <cerrno>
 #include <new>
+#include <sstream>
 #include <system_error>
 
 #include "tools/cli/build_info.h"
 #include "tools/cli/command_line.h"
+#include "tools/cli/program_docs.h"
 
 namespace oscar {
 namespace {
-
-void AddCommonOptions(CommonOptions* common, OptionTable* table) {
-  constexpr auto kFlag = OptionScope::kCommandLine;
-  table->Group("Common");
-  table->Add(&common->config, {.name = "config",
-                               .help = "read options from this YAML file; flags override it",
-                               .unit = "file",
-                               .scope = kFlag});
-  table->Add(&common->print_config,
-             {.name = "print_config",
-              .help = "print the resolved configuration as YAML that --config reads, and stop",
-              .scope = kFlag});
-  table->Add(&common->dry_run, {.name = "dry_run",
-                                .help = "print what would be done and what it needs, and stop",
-                                .scope = kFlag});
-  table->Add(&common->quiet, {.name = "quiet",
-                              .help = "say nothing but errors and the result",
-                              .short_name = 'q',
-                              .scope = kFlag});
-  table->AddChoice(&common->log_format, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
-                   {.name = "log_format",
-                    .help = "how to report on standard error; json is one object per line",
-                    .scope = OptionScope::kRun});
-  if (!table->Has("version")) {
-    table->Add(&common->version,
-               {.name = "version", .help = "print the version, and stop", .scope = kFlag});
-  }
-  table->Add(
-      &common->help,
-      {.name = "help", .help = "print this help, and stop", .short_name = 'h', .scope = kFlag});
-}
 
 // Errors of the command line itself are reported in the format it asks for, if it does.
 LogFormat FormatAskedFor(const std::vector<std::string>& arguments) {
@@ -81,6 +52,15 @@ std::string KindOf(ExitCode code) {
   return "none";
 }
 
+void PrintFailure(const std::exception& error, std::ostream& out) {
+  const Failure failure = DescribeFailure(error);
+  out << Json(
+             {{"error",
+               {{"exit_code", static_cast<int>(failure.exit_code)}, {"message", failure.message}}}})
+             .dump(1, ' ', false, Json::error_handler_t::replace)
+      << std::endl;
+}
+
 void Report(Log* log, const Failure& failure, const std::string& hint) {
   Json fields = {{"exit_code", static_cast<int>(failure.exit_code)},
                  {"kind", KindOf(failure.exit_code)}};
@@ -89,6 +69,49 @@ void Report(Log* log, const Failure& failure, const std::string& hint) {
 }
 
 }  // namespace
+
+void AddCommonOptions(CommonOptions* common, OptionTable* table) {
+  constexpr auto kFlag = OptionScope::kCommandLine;
+  table->Group(std::string(kCommonGroup));
+  table->Add(&common->config, {.name = "config",
+                               .help = "read options from this YAML file; flags override it",
+                               .unit = "file",
+                               .scope = kFlag,
+                               .path = true});
+  table->Add(&common->print_config,
+             {.name = "print_config",
+              .help = "print the resolved configuration as YAML that --config reads, and stop",
+              .scope = kFlag});
+  table->Add(&common->dry_run, {.name = "dry_run",
+                                .help = "print what would be done and what it needs, and stop",
+                                .scope = kFlag,
+                                .main = true});
+  table->Add(&common->quiet, {.name = "quiet",
+                              .help = "say nothing but errors and the path of what was made",
+                              .short_name = 'q',
+                              .scope = kFlag});
+  table->AddChoice(&common->log_format, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
+                   {.name = "log_format",
+                    .help = "how to report on standard error; json is one object per line",
+                    .scope = OptionScope::kRun});
+  if (!table->Has("json")) {
+    table->Add(&common->json, {.name = "json",
+                               .help = "print the result as one JSON object on standard output, "
+                                       "an error too",
+                               .scope = kFlag,
+                               .main = true});
+  }
+  if (!table->Has("version")) {
+    table->Add(&common->version,
+               {.name = "version", .help = "print the version, and stop", .scope = kFlag});
+  }
+  table->Add(&common->help, {.name = "help",
+                             .help = "print the options that matter most, and stop",
+                             .short_name = 'h',
+                             .scope = kFlag});
+  table->Add(&common->help_all,
+             {.name = "help_all", .help = "print all options, and stop", .scope = kFlag});
+}
 
 Failure DescribeFailure(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error))
@@ -127,14 +150,19 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
   common.log_format = FormatAskedFor(arguments);
   std::string hint = fmt::format("see {} --help", table.command());
   try {
+    if (const auto docs = DocsAskedFor({table.command(), table.summary(), {table}}, arguments)) {
+      *console.out << *docs;
+      FlushResults(*console.out);
+      return static_cast<int>(ExitCode::kDone);
+    }
     const std::vector<GivenFlag> flags = SplitCommandLine(table, arguments);
     for (const GivenFlag& flag : flags)  // --config first: the file stands below every flag
       if (flag.name == "config") table.ApplyFlags(flag.name, flag.values);
     if (!common.config.empty()) table.ApplyConfig(ReadConfigFile(common.config), common.config);
     for (const GivenFlag& flag : flags) table.ApplyFlags(flag.name, flag.values);
     std::string text;
-    if (common.help) {
-      text = HelpText(table, std::clamp(console.out_columns, 60, 100));
+    if (common.help || common.help_all) {
+      text = HelpText(table, std::clamp(console.out_columns, 60, 100), common.help_all);
     } else if (common.version) {
       text = VersionText(table.command());
     } else if (common.print_config) {
@@ -146,8 +174,10 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
       return static_cast<int>(ExitCode::kDone);
     }
     table.CheckRequired();
+    table.CheckEffects();
   } catch (const std::exception& error) {
     Log log(console, common.log_format, common.quiet);
+    if (common.json) PrintFailure(error, *console.out);
     Report(&log, DescribeFailure(error), hint);
     return static_cast<int>(DescribeFailure(error).exit_code);
   }
@@ -160,15 +190,28 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
           ? LogLineJson(LogLevel::kInfo, "stopping", notice, Json::object(), console.utc()) + "\n"
           : "\n" + notice + "\n");
   hint.clear();
+  std::ostringstream text;  // for people
   try {
-    CommandContext context{*console.out, log, progress, stop, table.Stored(), common.dry_run};
-    const CommandResult result = run(context);
+    CommandContext context{text, log, progress, stop, table.Stored(), common.dry_run};
+    CommandResult result = run(context);
     progress.End();
-    if (!result.made.empty()) *console.out << result.made << '\n';
+    if (common.json) {
+      result.json["exit_code"] = static_cast<int>(result.exit_code);
+      result.json["path"] = result.made.empty() ? Json() : Json(result.made);
+      *console.out << CanonicalJson(result.json);
+    } else {
+      if (!common.quiet || result.made.empty()) *console.out << text.str();
+      if (!result.made.empty()) *console.out << result.made << '\n';
+    }
     FlushResults(*console.out);
     return static_cast<int>(result.exit_code);
   } catch (const std::exception& error) {
     progress.End();
+    if (common.json) {
+      PrintFailure(error, *console.out);
+    } else {
+      *console.out << text.str() << std::flush;
+    }
     const Failure failure = DescribeFailure(error);
     if (failure.exit_code == ExitCode::kInterrupted)
       hint = "to resume: " + ResumeCommand(table, argc > 0 ? argv[0] : table.command(), arguments);

@@ -23,13 +23,17 @@ namespace oscar {
 // The options that all commands have.
 struct CommonOptions {
   std::string config;  // --config FILE
-  bool print_config = false, dry_run = false, quiet = false, help = false, version = false;
+  bool print_config = false, dry_run = false, quiet = false, json = false;
+  bool help = false, help_all = false, version = false;
   LogFormat log_format = LogFormat::kText;
 };
 
+// Not those that `table` has of its own: --json and --version.
+void AddCommonOptions(CommonOptions* common, OptionTable* table);
+
 // What the command's function is given.
 struct CommandContext {
-  std::ostream& out;  // standard output: results
+  std::ostream& out;  // standard output: results for people, which --quiet and --json leave out
   Log& log;
   Progress& progress;
   const StopSignal& stop;  // to be asked at every layer boundary
@@ -40,12 +44,14 @@ struct CommandContext {
 struct CommandResult {
   ExitCode exit_code = ExitCode::kDone;  // or kGateFailed
   std::string made = {};                 // path of what was made: the last line of standard output
+  Json json = Json::object();            // what --json prints beside "path" and "exit_code"
 };
 
 using CommandFunction = std::function<CommandResult(CommandContext&)>;
 
 // Parses, runs, reports; returns the process exit code. The common options are added to `table`; a
-// command with a --version of its own (a verb; verbs.h) does not get the common one.
+// command with a --version or a --json of its own (a verb; verbs.h) does not get the common one.
+// With the common --json, standard output holds one object, of an error too.
 int RunCommand(int argc, const char* const* argv, OptionTable table, const CommandFunction& run,
                const Console& console = ProcessConsole());
 

@@ -12,7 +12,8 @@
 #include "capture/files/quote.h"  // Quoted, Escaped
 #include "linalg/check.h"
 #include "linalg/error.h"
-#include "tools/cli/console.h"  // AppendWrapped
+#include "tools/cli/console.h"       // AppendWrapped
+#include "tools/cli/program_docs.h"  // FirstClause
 
 namespace oscar {
 namespace {
@@ -26,7 +27,7 @@ CLI::Option* AddTo(CLI::App* app, const Option& option) {
   const bool is_list = option.type.list;
   CLI::Option* added = nullptr;
   if (spec.positional) {
-    added = app->add_option(spec.name);
+    added = app->add_option(LongFlag(option) + "," + spec.name);
   } else {
     const std::string short_name = spec.short_name != 0 ? fmt::format("-{},", spec.short_name) : "";
     const std::string name = FlagName(option);
@@ -36,8 +37,8 @@ CLI::Option* AddTo(CLI::App* app, const Option& option) {
       added = app->add_option(short_name + "--" + name);
     }
   }
-  if (is_list && (spec.several || spec.positional)) added->expected(1, kMany);
-  added->allow_extra_args(spec.several && !spec.positional);
+  if (is_list) added->expected(1, kMany);
+  added->allow_extra_args(is_list && !spec.positional);
   added->multi_option_policy(is_list ? CLI::MultiOptionPolicy::TakeAll
                                      : CLI::MultiOptionPolicy::TakeLast);
   return added;
@@ -50,37 +51,19 @@ CLI::Option* AddTo(CLI::App* app, const Option& option) {
   if (flag == extra.end())
     throw UsageError(fmt::format("unexpected argument {}", Quoted(extra.front())));
   std::vector<std::string> known;
-  for (const Option& option : table.options())
-    if (!option.spec.positional) known.push_back(option.flag());
+  for (const Option& option : table.options()) known.push_back(LongFlag(option));
   const std::string name = flag->substr(0, flag->find('='));
-  throw UsageError(fmt::format("{} has no flag {}; the nearest is {}", table.command(),
-                               Escaped(name), Nearest(name, known)));
+  throw UsageError(fmt::format("{} has no flag {}; nearest: {}", table.command(), Escaped(name),
+                               Nearest(name, known)));
 }
 
-std::string HelpLabel(const Option& option) {
-  const std::string several = option.type.list && option.spec.several ? "..." : "";
-  if (option.spec.positional) return option.flag() + (option.type.list ? "..." : "");
-  const std::string short_name =
-      option.spec.short_name != 0 ? fmt::format("-{}, ", option.spec.short_name) : "";
-  const std::string value = option.value_name();
-  return short_name + option.flag() + (value.empty() ? "" : " " + value) + several;
-}
-
-std::string HelpDescription(const Option& option) {
-  std::string text = option.spec.help;
-  const Json& value = option.default_value;
-  const bool is_switch = option.is_switch();
-  if (is_switch && value == true)
-    text += fmt::format(" (default; --no-{} to switch off)", FlagName(option));
-  if (option.spec.required) text += " (required)";
-  const bool shown = !value.is_null() && !is_switch && value != "" && value != Json::array();
-  if (shown) {
-    text +=
-        fmt::format(" (default: {})", value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  if (option.type.list && !option.spec.several && !option.spec.positional)
-    text += " (may be repeated)";
-  return text;
+// What --help shows: the options that are marked, or all of a table that marks none of its own.
+bool IsOnFirstScreen(const OptionTable& table, const Option& option) {
+  const auto marked = [](const Option& other) {
+    return other.spec.main && other.group != kCommonGroup;
+  };
+  return option.spec.main || option.spec.positional ||
+         (option.group != kCommonGroup && std::ranges::none_of(table.options(), marked));
 }
 
 }  // namespace
@@ -105,31 +88,72 @@ std::vector<GivenFlag> SplitCommandLine(const OptionTable& table,
   return given;
 }
 
-std::string HelpText(const OptionTable& table, int columns) {
+std::string LongFlag(const Option& option) {
+  std::string name = "--" + option.spec.name;
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+std::string HelpLabel(const Option& option) {
+  const std::string several = option.type.list ? "..." : "";
+  if (option.spec.positional) return option.flag() + several;
+  const std::string short_name =
+      option.spec.short_name != 0 ? fmt::format("-{}, ", option.spec.short_name) : "";
+  const std::string value = option.value_name();
+  return short_name + option.flag() + (value.empty() ? "" : " " + value) + several;
+}
+
+std::string HelpDescription(const Option& option, bool all) {
+  std::string text = all ? option.spec.help : FirstClause(option.spec.help);
+  const Json& value = option.default_value;
+  const bool is_switch = option.is_switch();
+  if (is_switch && value == true)
+    text += fmt::format(" (default; --no-{} to switch off)", FlagName(option));
+  if (option.spec.required) text += " (required)";
+  const bool shown = !value.is_null() && !is_switch && value != "" && value != Json::array();
+  if (shown) {
+    text +=
+        fmt::format(" (default: {})", value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
+std::string UsageLine(const OptionTable& table) {
+  std::string line = table.command();
+  for (const Option& option : table.options()) {
+    if (!option.spec.positional) continue;
+    line += option.spec.required ? " " + HelpLabel(option) : " [" + HelpLabel(option) + "]";
+  }
+  return line + " [options]";
+}
+
+std::string HelpText(const OptionTable& table, int columns, bool all) {
   OSCAR_CHECK_LE(40, columns);
   constexpr size_t kColumn = 30;  // where descriptions start
   std::string text;
   AppendWrapped(table.command() + ": " + table.summary(), "", columns, &text);
-  text += "\nUsage: " + table.command();
-  for (const Option& option : table.options()) {
-    if (!option.spec.positional) continue;
-    text += option.spec.required ? " " + HelpLabel(option) : " [" + HelpLabel(option) + "]";
-  }
-  text += " [options]\n";
-  std::vector<std::string> groups;
+  text += "\nUsage: " + UsageLine(table) + "\n";
+  std::vector<const Option*> shown;
   for (const Option& option : table.options())
-    if (std::find(groups.begin(), groups.end(), option.group) == groups.end())
-      groups.push_back(option.group);
+    if (all || IsOnFirstScreen(table, option)) shown.push_back(&option);
+  std::vector<std::string> groups;
+  for (const Option* option : shown) {
+    const std::string group = all ? option->group : "";
+    if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+  }
   for (const std::string& group : groups) {
     text += "\n" + (group.empty() ? "Options" : group) + ":\n";
-    for (const Option& option : table.options()) {
-      if (option.group != group) continue;
+    for (const Option* shown_option : shown) {
+      const Option& option = *shown_option;
+      if (all && option.group != group) continue;
       const std::string label = "  " + HelpLabel(option);
       text += label.size() + 2 > kColumn ? label + "\n" + std::string(kColumn, ' ')
                                          : label + std::string(kColumn - label.size(), ' ');
-      AppendWrapped(HelpDescription(option), std::string(kColumn, ' '), columns, &text);
+      AppendWrapped(HelpDescription(option, all), std::string(kColumn, ' '), columns, &text);
     }
   }
+  if (const size_t more = table.options().size() - shown.size(); more > 0)
+    text += fmt::format("\n--help-all explains these and {} more options.\n", more);
   if (!table.examples().empty()) text += "\nExamples:\n";
   for (const auto& [line, what] : table.examples()) {
     text += "  " + line + "\n      ";

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/cli/option_table.h"
@@ -17,13 +18,26 @@ struct GivenFlag {
   std::vector<std::string> values;
 };
 
-// `arguments` without the program's name. Throws UsageError: a flag that is not in the table
-// (naming the nearest), a missing value, an argument too many. Sets nothing.
+// The heading of the options that all commands have.
+inline constexpr std::string_view kCommonGroup = "Common";
+
+// `arguments` without the program's name; a positional may be given as its flag, --model MODEL.
+// Throws UsageError: a flag that is not in the table (naming the nearest), a missing value, an
+// argument too many. Sets nothing.
 std::vector<GivenFlag> SplitCommandLine(const OptionTable& table,
                                         const std::vector<std::string>& arguments);
 
-// The --help text, lines of at most `columns` bytes where words allow.
-std::string HelpText(const OptionTable& table, int columns);
+// "--min-tokens"; of a positional too, which may be given by it.
+std::string LongFlag(const Option& option);
+// Pieces of the help: "-o, --output TEXT"; what it is and its default, on the first screen only
+// what stands before the first semicolon; "oscar-calibrate [MODEL] [options]".
+std::string HelpLabel(const Option& option);
+std::string HelpDescription(const Option& option, bool all);
+std::string UsageLine(const OptionTable& table);
+
+// The text of --help, one screen with the main options, or of --help-all; lines of at most
+// `columns` bytes where words allow.
+std::string HelpText(const OptionTable& table, int columns, bool all);
 
 // The command line that goes on with an interrupted run, quoted for a POSIX shell: `program`
 // (argv[0], so that the line works where it was typed) and `arguments` without the options that

@@ -10,11 +10,15 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted
 #include "linalg/check.h"
 #include "linalg/error.h"
+
+namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
@@ -45,21 +49,27 @@ bool IsPlainUtf8(std::string_view text) {
   }
 }
 
+// All of a few, the nearest of many.
+std::string ExpectedChoice(const std::string& found, const std::vector<std::string>& choices) {
+  constexpr size_t kFew = 8;
+  if (choices.size() <= kFew) return fmt::format("one of {}", fmt::join(choices, ", "));
+  return fmt::format("one of {}, the nearest: {}", choices.size(), Nearest(found, choices));
+}
+
 std::string ScalarProblem(const Option& option, const Json& value) {
   const OptionSpec& spec = option.spec;
   if (value.is_number()) {
     const double number = value.get<double>();
     if (spec.min && number < *spec.min)
-      return fmt::format("expected at least {}, found {}", *spec.min, value.dump());
+      return fmt::format("found {}, expected at least {}", value.dump(), *spec.min);
     if (spec.max && number > *spec.max)
-      return fmt::format("expected at most {}, found {}", *spec.max, value.dump());
+      return fmt::format("found {}, expected at most {}", value.dump(), *spec.max);
   }
   if (!spec.choices.empty()) {
     OSCAR_CHECK(value.is_string());
     const std::string& text = value.get_ref<const std::string&>();
     if (std::find(spec.choices.begin(), spec.choices.end(), text) == spec.choices.end())
-      return fmt::format("expected {}, found {}; nearest: {}", ExpectedValue(option), Quoted(text),
-                         Nearest(text, spec.choices));
+      return fmt::format("found {}, expected {}", Quoted(text), ExpectedChoice(text, spec.choices));
   }
   return "";
 }
@@ -144,12 +154,28 @@ std::string ValueProblem(const Option& option, const Json& value) {
   return option.spec.check ? option.spec.check(value) : "";
 }
 
+std::vector<std::string> SplitList(const Option& option, std::string_view text) {
+  const std::vector<std::string> whole = {std::string(text)};
+  std::error_code error;
+  const auto exists = [&](const std::string& name) { return fs::exists(name, error); };
+  if (option.spec.verbatim || (option.spec.path && exists(whole.front()))) return whole;
+  std::vector<std::string> values;
+  constexpr std::string_view kSeparators = ", \t\n";
+  for (size_t begin = text.find_first_not_of(kSeparators); begin != std::string_view::npos;) {
+    const size_t end = text.find_first_of(kSeparators, begin);
+    values.emplace_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(kSeparators, end);
+  }
+  if (values.empty()) return whole;
+  return option.spec.path && std::ranges::none_of(values, exists) ? whole : values;
+}
+
 Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts) {
   const auto parse = [&](std::string_view text) {
     std::optional<Json> value = ParseScalar(option.type, text);
     if (!value) {
-      throw UsageError(fmt::format("{}: expected {}, found {}", option.flag(),
-                                   ExpectedValue(option), Quoted(text)));
+      throw UsageError(fmt::format("{}: found {}, expected {}", option.flag(), Quoted(text),
+                                   ExpectedValue(option)));
     }
     return *std::move(value);
   };
@@ -157,13 +183,8 @@ Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts) {
   Json value;
   if (option.type.list) {
     value = Json::array();
-    for (std::string_view text : texts) {
-      while (option.type.kind != ValueKind::kText && text.find(',') != std::string_view::npos) {
-        value.push_back(parse(text.substr(0, text.find(','))));
-        text.remove_prefix(text.find(',') + 1);
-      }
-      value.push_back(parse(text));
-    }
+    for (const std::string& text : texts)
+      for (const std::string& element : SplitList(option, text)) value.push_back(parse(element));
   } else {
     value = parse(texts.back());
   }

@@ -48,8 +48,10 @@ struct OptionSpec {
   OptionScope scope = OptionScope::kResult;
   bool positional = false;  // given by place, MODEL, not by flag
   bool required = false;
-  bool several = false;    // a list whose flag takes several values: --merge A B
   bool only_once = false;  // the command that resumes must not repeat it: --restart
+  bool main = false;       // on the screen of --help; the others are in --help-all alone
+  bool path = false;       // names files: a list is not cut at the commas of one that exists
+  bool verbatim = false;   // a list whose values may hold commas and spaces, so it is never cut
 };
 
 // Where a value came from; the higher one wins.
@@ -79,8 +81,11 @@ std::optional<Json> ParseScalar(const ValueType& type, std::string_view text);
 // What is wrong with a value of the right kind (range, choices, check), or "".
 std::string ValueProblem(const Option& option, const Json& value);
 
-// The values of flags, in order; the last one counts unless the option is a list. Lists of numbers
-// may be given as 1,2,3. Throws UsageError.
+// The values of a list that one text holds: --arms a,b is --arms a b is 'arms: a, b' in a file.
+std::vector<std::string> SplitList(const Option& option, std::string_view text);
+
+// The values of flags, in order; the last one counts unless the option is a list. Throws
+// UsageError.
 Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts);
 
 // ---- from field types to ValueType and Json ----

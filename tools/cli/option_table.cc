@@ -62,7 +62,8 @@ void OptionTable::Insert(OptionSpec spec, ValueType type, std::function<Json()> 
   }));
   for (const Option& other : options_) OSCAR_CHECK(other.spec.name != spec.name);
   OSCAR_CHECK(spec.choices.empty() || type.kind == ValueKind::kText);
-  OSCAR_CHECK(!spec.several || type.list);
+  OSCAR_CHECK(!spec.verbatim || type.list);
+  OSCAR_CHECK(!spec.path || type.kind == ValueKind::kText);
   OSCAR_CHECK(!spec.only_once || (!spec.positional && !type.list && !type.optional));
   Json default_value = get();
   Option option{.spec = std::move(spec),
@@ -90,22 +91,28 @@ const Option& OptionTable::Get(const std::string& name) const {
 Json OptionTable::ValueOfEntry(const Option& option, const ConfigEntry& entry,
                                const std::string& where) const {
   const auto fail = [&](const std::string& found) -> Json {
-    throw UsageError(fmt::format("{}: expected {}, found {}", where, ExpectedValue(option), found));
+    throw UsageError(fmt::format("{}: found {}, expected {}", where, found, ExpectedValue(option)));
   };
   const auto scalar = [&](const ConfigScalar& given) -> Json {
     if (given.IsNull()) return fail("nothing");
     if (given.quoted && option.type.kind != ValueKind::kText)
-      return fail("the quoted text " + Quoted(given.text) + "; take the quotes away");
+      return fail("the quoted text " + Quoted(given.text) + " (take the quotes away)");
     std::optional<Json> value = ParseScalar(option.type, given.text);
     return value ? *std::move(value) : fail(Quoted(given.text));
   };
   Json value;
-  if (option.type.list != entry.list) {
-    fail(entry.list ? "a list"
-                    : "the single value " + Quoted(entry.values[0].text) + "; write [value]");
-  } else if (entry.list) {
+  if (entry.list && !option.type.list) {
+    fail("a list");
+  } else if (option.type.list) {
     value = Json::array();
-    for (const ConfigScalar& element : entry.values) value.push_back(scalar(element));
+    for (const ConfigScalar& element : entry.values) {
+      if (element.quoted || element.IsNull()) {
+        value.push_back(scalar(element));
+      } else {
+        for (std::string& part : SplitList(option, element.text))
+          value.push_back(scalar({.text = std::move(part)}));
+      }
+    }
   } else if (!option.type.optional || !entry.values[0].IsNull()) {
     value = scalar(entry.values[0]);
   }
@@ -123,7 +130,7 @@ void OptionTable::ApplyConfig(const std::vector<ConfigEntry>& entries, const std
       std::vector<std::string> known;
       for (const Option& o : options_)
         if (o.spec.scope != OptionScope::kCommandLine) known.push_back(o.spec.name);
-      throw UsageError(fmt::format("{}: {} has no such key; the nearest is '{}'", where, command_,
+      throw UsageError(fmt::format("{}: {} has no such key; nearest: {}", where, command_,
                                    Nearest(entry.key, known)));
     }
     if (option->spec.scope == OptionScope::kCommandLine)
@@ -141,6 +148,43 @@ void OptionTable::ApplyFlags(const std::string& name, const std::vector<std::str
     return;
   }
   OSCAR_CHECK(false);
+}
+
+void OptionTable::OnlyWith(const std::vector<std::string>& names, const std::string& key,
+                           Json value) {
+  for (const std::string& name : names) effects_.push_back({name, key, value, /*with=*/true, ""});
+}
+
+void OptionTable::NotWith(const std::vector<std::string>& names, const std::string& key,
+                          const std::string& why) {
+  for (const std::string& name : names) effects_.push_back({name, key, {}, /*with=*/false, why});
+}
+
+void OptionTable::CheckEffects() const {
+  const auto is_set = [](const Option& option, const Json& wanted) {
+    const Json value = option.get();
+    if (!wanted.is_null()) return value == wanted;
+    return option.is_switch() ? value == true : value != option.default_value;
+  };
+  for (const Effect& effect : effects_) {
+    const Option& option = Get(effect.name);
+    const Json value = option.get();
+    // A file that --print-config wrote names every key.
+    const bool given = option.source == OptionSource::kFlag ||
+                       (option.source == OptionSource::kFile && value != option.default_value);
+    const Option& other = Get(effect.key);
+    if (!given || is_set(other, effect.value) == effect.with) continue;
+    const std::string flag = option.flag(), off = "--no-" + other.flag().substr(2);
+    const std::string why = effect.why.empty() ? "" : ": " + effect.why;
+    if (!effect.with) {
+      throw UsageError(fmt::format("{} has no effect with {}{}", flag, other.flag(), why));
+    } else if (other.is_switch() && other.default_value == true) {
+      throw UsageError(fmt::format("{} has no effect with {}", flag, off));
+    }
+    throw UsageError(fmt::format(
+        "{} has no effect without {}{}", flag, other.flag(),
+        effect.value.is_string() ? " " + effect.value.get<std::string>() : std::string()));
+  }
 }
 
 void OptionTable::CheckRequired() const {

@@ -72,6 +72,16 @@ class OptionTable {
   // Throws UsageError if a required option has no value.
   void CheckRequired() const;
 
+  // The options `names` have an effect only where option `key` has `value`; null: where it is
+  // on, or is not its default.
+  void OnlyWith(const std::vector<std::string>& names, const std::string& key, Json value = {});
+  // They have none where `key` has a value; `why` ends the sentence.
+  void NotWith(const std::vector<std::string>& names, const std::string& key,
+               const std::string& why = "");
+  // Throws UsageError for a flag, or a key of the file whose value is not the default, that would
+  // do nothing.
+  void CheckEffects() const;
+
   // The resolved values of the options that decide the result, by key: what artifacts store.
   Json Stored() const;
 
@@ -79,6 +89,12 @@ class OptionTable {
   std::string ToYaml() const;
 
  private:
+  struct Effect {
+    std::string name, key;
+    Json value;
+    bool with;  // only with, or not with
+    std::string why;
+  };
   void Insert(OptionSpec spec, ValueType type, std::function<Json()> get,
               std::function<void(const Json&)> set);
   Json ValueOfEntry(const Option& option, const ConfigEntry& entry, const std::string& where) const;
@@ -86,6 +102,7 @@ class OptionTable {
   std::string command_, summary_, group_;
   std::vector<std::pair<std::string, std::string>> examples_;
   std::vector<Option> options_;  // in the order they were added
+  std::vector<Effect> effects_;
 };
 
 }  // namespace oscar

@@ -11,9 +11,22 @@
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"
 #include "tools/cli/build_info.h"
+#include "tools/cli/program_docs.h"
 
 namespace oscar {
 namespace {
+
+ProgramDocs DocsOf(const VerbCommand& command) {
+  ProgramDocs docs{command.command, command.summary, {}, command.notes};
+  CommonOptions common;  // outlives no table: only the defaults are read
+  const auto add = [&](OptionTable table) {
+    AddCommonOptions(&common, &table);
+    docs.tables.push_back(std::move(table));
+  };
+  if (command.without_verb) add(command.without_verb->table);
+  for (const Verb& verb : command.verbs) add(verb.table);
+  return docs;
+}
 
 std::string NoSuchVerb(const VerbCommand& command, const std::string& given) {
   std::vector<std::string> names;
@@ -23,7 +36,7 @@ std::string NoSuchVerb(const VerbCommand& command, const std::string& given) {
     listed += (listed.empty() ? "" : ", ") + verb.name();
   }
   if (given.empty()) return fmt::format("VERB is missing: one of {}", listed);
-  return fmt::format("{} has no verb {}; the nearest is {}", command.command, Quoted(given),
+  return fmt::format("{} has no verb {}; nearest: {}", command.command, Quoted(given),
                      Nearest(given, names));
 }
 
@@ -55,6 +68,14 @@ int RunVerbs(int argc, const char* const* argv, const VerbCommand& command,
     return RunCommand(argc - 1, rest.data(), verb.table, verb.run, console);
   }
   try {
+    if (const auto docs = DocsAskedFor(DocsOf(command), arguments)) {
+      *console.out << *docs << std::flush;
+      if (!*console.out) throw ResourceError("standard output: the results could not be written");
+      return static_cast<int>(ExitCode::kDone);
+    }
+    if (command.without_verb)
+      return RunCommand(argc, argv, command.without_verb->table, command.without_verb->run,
+                        console);
     if (first != "--help" && first != "-h" && first != "--version")
       throw UsageError(NoSuchVerb(command, first));
     *console.out << (first == "--version"

@@ -5,6 +5,7 @@
 // an ordinary command. Trap: options stand after the verb, also --log-format.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct VerbCommand {
   std::string command, summary;  // "oscar-zoo", the first line of its help
   std::vector<Verb> verbs;       // in the order of the help
   std::string notes;             // end of the help: what holds for all verbs
+  // What the command does where the first argument is no verb; its --help lists the verbs too.
+  std::optional<Verb> without_verb = {};
 };
 
 // Returns the process exit code. --help lists the verbs, --version is that of the program; a verb

@@ -28,10 +28,14 @@ TEST(Nearest, IsSymmetricAndBounded) {
   }));
 }
 
-TEST(Nearest, TakesTheFirstOfEquals) {
-  EXPECT_EQ(Nearest("tokns", {"model", "tokens", "min_tokens"}), "tokens");
-  EXPECT_EQ(Nearest("x", {"a", "b"}), "a");
+TEST(Nearest, NamesThreeAndTheFirstOfEqualsFirst) {
+  EXPECT_EQ(Nearest("tokns", {"model", "tokens", "min_tokens"}), "tokens, model, min_tokens");
+  EXPECT_EQ(Nearest("x", {"a", "b"}), "a, b");
+  EXPECT_EQ(Nearest("x", {"aaaa", "bb", "ccc", "d", "e"}), "d, e, bb");
   EXPECT_EQ(Nearest("x", {}), "");
+  // Part of a name, which edits alone would put behind every short one.
+  EXPECT_EQ(Nearest("oscar", {"optr", "kivi", "saw", "OSCAR_per_head"}),
+            "OSCAR_per_head, optr, saw");
 }
 
 }  // namespace

@@ -98,9 +98,9 @@ TEST(Gate, WhatIsNotANumberIsAnError) {
 }
 
 TEST(Gate, ErrorsSayWhatWasMeant) {
-  ExpectUsageError("ppl_ration<=1", "nearest: ppl_ratio;");
-  ExpectUsageError("kl_99<=1", "nearest: kl_p99;");
-  ExpectUsageError("KL<=1", "no metric");
+  ExpectUsageError("ppl_ration<=1", "found metric \"ppl_ration\"; the nearest of");
+  ExpectUsageError("kl_99<=1", ": kl_p99,");
+  ExpectUsageError("KL<=1", "found metric");
   ExpectUsageError("kl==1", "operator \"==\"");
   ExpectUsageError("kl=<1", "operator \"=<\"");
   ExpectUsageError("kl 0.05", "expected metric");

@@ -53,6 +53,33 @@ TEST(Command, PrintsResultsAndLastThePathOfWhatWasMade) {
   EXPECT_EQ(o.err, "brewing\n");
 }
 
+CommandResult MakeCup(CommandContext& context) {
+  context.log.Info("note", "brewing");
+  context.out << "a table\n";
+  return {.exit_code = ExitCode::kGateFailed, .made = "cup", .json = {{"grams", 12}}};
+}
+
+TEST(Command, QuietPrintsThePathAlone) {
+  const Outcome o = RunBrew({"arabica", "-q"}, MakeCup);
+  EXPECT_EQ(o.out, "cup\n");
+  EXPECT_EQ(o.err, "");
+  // Where nothing is made, what is printed is the result.
+  const auto look = [](CommandContext& context) -> CommandResult {
+    context.out << "a look\n";
+    return {};
+  };
+  EXPECT_EQ(RunBrew({"arabica", "-q"}, look).out, "a look\n");
+}
+
+TEST(Command, JsonPrintsOneObjectAlsoOfAnError) {
+  const Outcome o = RunBrew({"arabica", "--json"}, MakeCup);
+  EXPECT_EQ(Json::parse(o.out), (Json{{"grams", 12}, {"path", "cup"}, {"exit_code", 1}}));
+  const Json input = Json::parse(RunThrowing(InputError("x: bad"), {"bean", "--json"}).out);
+  EXPECT_EQ(input, (Json{{"error", {{"exit_code", 3}, {"message", "x: bad"}}}}));
+  const Json usage = Json::parse(RunBrew({"bean", "--json", "-n", "0"}, MakeCup).out);
+  EXPECT_EQ(usage.at("error").at("exit_code"), 2);
+}
+
 TEST(Command, ExitCodesByKindOfFailure) {
   const auto failed_gate = [](CommandContext&) {
     return CommandResult{.exit_code = ExitCode::kGateFailed};
@@ -86,8 +113,10 @@ TEST(Command, UsageErrorsPointToTheHelpAndDoNotRun) {
   const Outcome o = RunBrew({"bean", "--cpus", "2"}, forbidden);
   EXPECT_EQ(o.exit_code, 2);
   EXPECT_EQ(o.out, "");
-  EXPECT_EQ(o.err,
-            "error: oscar-brew has no flag --cpus; the nearest is --cups; see oscar-brew --help\n");
+  EXPECT_EQ(
+      o.err,
+      "error: oscar-brew has no flag --cpus; nearest: --cups, --pours, --jars; see oscar-brew "
+      "--help\n");
   EXPECT_EQ(RunBrew({}, forbidden).exit_code, 2);
   EXPECT_EQ(RunBrew({"--help"}, forbidden).exit_code, 0);
   EXPECT_EQ(RunBrew({"--version"}, forbidden).out.substr(0, 11), "oscar-brew ");

@@ -9,8 +9,10 @@
 #include <rapidcheck.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "linalg/error.h"
+#include "tests/support/test_data.h"
 #include "tests/tools/cli/sample_command.h"
 #include "tools/cli/command_line.h"
 
@@ -27,6 +29,7 @@ BrewOptions Resolve(const std::string& yaml, const Arguments& arguments) {
   for (const GivenFlag& flag : SplitCommandLine(table, arguments))
     table.ApplyFlags(flag.name, flag.values);
   table.CheckRequired();
+  table.CheckEffects();
   return options;
 }
 
@@ -48,7 +51,7 @@ TEST(OptionTable, TakesEveryTypeFromFlags) {
                                      "--heat",    "92.5",
                                      "--note",    "a note, with a comma",
                                      "--spice",   "clove, ground",
-                                     "--spice",   "[anise]",
+                                     "--spice",   "<anise>",
                                      "--pours",   "10,20",
                                      "--pours",   "30",
                                      "--weights", "0.5,1",
@@ -66,7 +69,7 @@ TEST(OptionTable, TakesEveryTypeFromFlags) {
   EXPECT_EQ(o.seed, -7);
   EXPECT_EQ(o.heat, 92.5);
   EXPECT_EQ(o.note, "a note, with a comma");
-  EXPECT_EQ(o.spice, (Arguments{"clove, ground", "[anise]"}));
+  EXPECT_EQ(o.spice, (Arguments{"clove, ground", "<anise>"}));
   EXPECT_EQ(o.pours, (std::vector<int64_t>{10, 20, 30}));
   EXPECT_EQ(o.weights, (std::vector<double>{0.5, 1}));
   EXPECT_EQ(o.grinder, "blade");
@@ -116,57 +119,105 @@ TEST(OptionTable, FlagsOverrideTheFileWhichOverridesDefaults) {
 
 TEST(OptionTable, NamesTheNearestOfAMisspeltName) {
   EXPECT_EQ(ErrorOf("bean: x\ncpus: 3\n", {}),
-            "c.yaml:2: cpus: oscar-brew has no such key; the nearest is 'cups'");
+            "c.yaml:2: cpus: oscar-brew has no such key; nearest: cups, pours, jars");
   EXPECT_EQ(ErrorOf("paper-filter: true\n", {}),
-            "c.yaml:1: paper-filter: oscar-brew has no such key; the nearest is 'paper_filter'");
+            "c.yaml:1: paper-filter: oscar-brew has no such key; nearest: paper_filter, "
+            "grinder, port");
   EXPECT_EQ(ErrorOf("", {"x", "--cpus", "3"}),
-            "oscar-brew has no flag --cpus; the nearest is --cups");
+            "oscar-brew has no flag --cpus; nearest: --cups, --pours, --jars");
   EXPECT_EQ(ErrorOf("", {"x", "--paper_filter=false"}),
-            "oscar-brew has no flag --paper_filter; the nearest is --paper-filter");
+            "oscar-brew has no flag --paper_filter; nearest: --paper-filter, --grinder, "
+            "--port");
   EXPECT_EQ(ErrorOf("grinder: bald\n", {}),
-            "c.yaml:1: grinder: expected one of burr, blade, found \"bald\"; nearest: blade");
+            "c.yaml:1: grinder: found \"bald\", expected one of burr, blade");
   EXPECT_EQ(ErrorOf("", {"x", "--method", "pres"}),
-            "--method: expected one of drip, press, found \"pres\"; nearest: press");
+            "--method: found \"pres\", expected one of drip, press");
 }
 
 TEST(OptionTable, RefusesTheWrongType) {
   EXPECT_EQ(ErrorOf("bean: x\n\ncups: many\n", {}),
-            "c.yaml:3: cups: expected a whole number of cups, found \"many\"");
+            "c.yaml:3: cups: found \"many\", expected a whole number of cups");
   EXPECT_EQ(ErrorOf("cups: '3'\n", {}),
-            "c.yaml:1: cups: expected a whole number of cups, found the quoted text \"3\"; take "
-            "the quotes away");
+            "c.yaml:1: cups: found the quoted text \"3\" (take the quotes away), expected a whole "
+            "number of cups");
   EXPECT_EQ(ErrorOf("cups: 3.0\n", {}),
-            "c.yaml:1: cups: expected a whole number of cups, found \"3.0\"");
+            "c.yaml:1: cups: found \"3.0\", expected a whole number of cups");
   EXPECT_EQ(ErrorOf("cups: [3]\n", {}),
-            "c.yaml:1: cups: expected a whole number of cups, found a list");
+            "c.yaml:1: cups: found a list, expected a whole number of cups");
   EXPECT_EQ(ErrorOf("cups:\n", {}),
-            "c.yaml:1: cups: expected a whole number of cups, found nothing");
+            "c.yaml:1: cups: found nothing, expected a whole number of cups");
   EXPECT_EQ(ErrorOf("port: 65536\n", {}),
-            "c.yaml:1: port: expected a whole number, found \"65536\"");
-  EXPECT_EQ(ErrorOf("port: -1\n", {}), "c.yaml:1: port: expected a whole number, found \"-1\"");
-  EXPECT_EQ(ErrorOf("milk: yes\n", {}), "c.yaml:1: milk: expected true or false, found \"yes\"");
-  EXPECT_EQ(ErrorOf("ratio: .nan\n", {}), "c.yaml:1: ratio: expected a number, found \".nan\"");
-  EXPECT_EQ(ErrorOf("ratio: inf\n", {}), "c.yaml:1: ratio: expected a number, found \"inf\"");
-  EXPECT_EQ(ErrorOf("ratio: 1e999\n", {}), "c.yaml:1: ratio: expected a number, found \"1e999\"");
-  EXPECT_EQ(ErrorOf("spice: clove\n", {}),
-            "c.yaml:1: spice: expected a list, each text, found the single value \"clove\"; write "
-            "[value]");
+            "c.yaml:1: port: found \"65536\", expected a whole number");
+  EXPECT_EQ(ErrorOf("port: -1\n", {}), "c.yaml:1: port: found \"-1\", expected a whole number");
+  EXPECT_EQ(ErrorOf("milk: yes\n", {}), "c.yaml:1: milk: found \"yes\", expected true or false");
+  EXPECT_EQ(ErrorOf("ratio: .nan\n", {}), "c.yaml:1: ratio: found \".nan\", expected a number");
+  EXPECT_EQ(ErrorOf("ratio: inf\n", {}), "c.yaml:1: ratio: found \"inf\", expected a number");
+  EXPECT_EQ(ErrorOf("ratio: 1e999\n", {}), "c.yaml:1: ratio: found \"1e999\", expected a number");
+  EXPECT_EQ(ErrorOf("pours:\n", {}),
+            "c.yaml:1: pours: found nothing, expected a list, each a whole number of seconds");
   EXPECT_EQ(ErrorOf("pours: [1, x]\n", {}),
-            "c.yaml:1: pours: expected a list, each a whole number of seconds, found \"x\"");
-  EXPECT_EQ(ErrorOf("note: \"a\\0b\"\n", {}), "c.yaml:1: note: expected text, found \"a\\x00b\"");
+            "c.yaml:1: pours: found \"x\", expected a list, each a whole number of seconds");
+  EXPECT_EQ(ErrorOf("note: \"a\\0b\"\n", {}), "c.yaml:1: note: found \"a\\x00b\", expected text");
   EXPECT_EQ(ErrorOf("", {"x", "--cups", "3x"}),
-            "--cups: expected a whole number of cups, found \"3x\"");
+            "--cups: found \"3x\", expected a whole number of cups");
   EXPECT_EQ(ErrorOf("", {"x", "--cups", "99999999999999999999"}),
-            "--cups: expected a whole number of cups, found \"99999999999999999999\"");
+            "--cups: found \"99999999999999999999\", expected a whole number of cups");
   EXPECT_EQ(ErrorOf("", {"x", "--milk=perhaps"}),
-            "--milk: expected true or false, found \"perhaps\"");
+            "--milk: found \"perhaps\", expected true or false");
 }
 
 TEST(OptionTable, RefusesValuesOutOfRange) {
-  EXPECT_EQ(ErrorOf("cups: 0\n", {}), "c.yaml:1: cups: expected at least 1, found 0");
-  EXPECT_EQ(ErrorOf("", {"x", "--cups", "13"}), "--cups: expected at most 12, found 13");
-  EXPECT_EQ(ErrorOf("pours: [1, -1]\n", {}), "c.yaml:1: pours: expected at least 0, found -1");
+  EXPECT_EQ(ErrorOf("cups: 0\n", {}), "c.yaml:1: cups: found 0, expected at least 1");
+  EXPECT_EQ(ErrorOf("", {"x", "--cups", "13"}), "--cups: found 13, expected at most 12");
+  EXPECT_EQ(ErrorOf("pours: [1, -1]\n", {}), "c.yaml:1: pours: found -1, expected at least 0");
   EXPECT_EQ(ErrorOf("pours: [1, 2, 3, 4]\n", {}), "c.yaml:1: pours: expected at most 3 pours");
+}
+
+// One rule for flags and files, whatever the values are.
+TEST(OptionTable, ListsTakeCommasAndSpaces) {
+  const Arguments xyz = {"x", "y", "z"};
+  const std::vector<Arguments> lines = {{"b", "--merge", "x", "y", "z"},
+                                        {"b", "--merge", "x,y", "z"},
+                                        {"b", "--merge", "x, y z"},
+                                        {"b", "--merge", "x", "--merge=y,z"}};
+  for (const Arguments& line : lines) EXPECT_EQ(Resolve("", line).merge, xyz);
+  for (const char* yaml : {"merge: x, y z\n", "merge: [x, y, z]\n", "merge: [x y, z]\n"})
+    EXPECT_EQ(Resolve(std::string("bean: b\n") + yaml, {}).merge, xyz) << yaml;
+  const std::vector<int64_t> pours = {10, 20, 30};
+  EXPECT_EQ(Resolve("", {"b", "--pours", "10", "20,30"}).pours, pours);
+  EXPECT_EQ(Resolve("bean: b\npours: 10 20, 30\n", {}).pours, pours);
+  EXPECT_EQ(Resolve("bean: b\nmerge: ['x, y', z]\n", {}).merge, (Arguments{"x, y", "z"}));
+}
+
+TEST(OptionTable, ACommaInTheNameOfAFileThatExistsCutsNothing) {
+  const auto folder = TestScratch("lists");
+  const std::string odd = (folder / "a, b.txt").string(), plain = (folder / "c").string();
+  std::ofstream(odd) << "x";
+  std::ofstream(plain) << "x";
+  EXPECT_EQ(Resolve("", {"b", "--jars", odd, plain}).jars, (Arguments{odd, plain}));
+  EXPECT_EQ(Resolve("", {"b", "--jars", plain + ",missing"}).jars, (Arguments{plain, "missing"}));
+  EXPECT_EQ(Resolve("", {"b", "--jars", "no, such"}).jars, Arguments{"no, such"});
+}
+
+TEST(OptionTable, AFlagThatWouldDoNothingIsRefused) {
+  EXPECT_EQ(ErrorOf("", {"b", "--heat", "90"}), "--heat has no effect without --method press");
+  EXPECT_EQ(ErrorOf("", {"b", "--taste", "0", "--no-paper-filter"}),
+            "--taste has no effect with --no-paper-filter");
+  EXPECT_EQ(ErrorOf("", {"b", "--jars", "j", "--merge", "x"}),
+            "--jars has no effect with --merge: the earlier brews have their beans");
+  EXPECT_EQ(ErrorOf("", {"b", "--weights", "1"}), "--weights has no effect without --spice");
+  EXPECT_EQ(ErrorOf("", {"b", "--weights", "1", "--spice", "x", "--heat", "90", "--method", "press",
+                         "--taste", "1"}),
+            "accepted");
+  // A printed configuration names every key; what differs from the default was meant.
+  EXPECT_EQ(ErrorOf("bean: b\ntaste: 0\npaper_filter: false\n", {}), "accepted");
+  EXPECT_EQ(ErrorOf("bean: b\ntaste: 1\npaper_filter: false\n", {}),
+            "--taste has no effect with --no-paper-filter");
+}
+
+TEST(OptionTable, APositionalMayBeGivenAsAFlag) {
+  EXPECT_EQ(Resolve("", {"--bean", "arabica", "-n", "3"}).bean, "arabica");
+  EXPECT_EQ(ErrorOf("", {"--bean", "arabica", "robusta"}), "unexpected argument \"robusta\"");
 }
 
 TEST(OptionTable, RefusesArgumentsTooFewOrTooMany) {
@@ -227,7 +278,7 @@ TEST(OptionTable, PrintedConfigurationReadsBackEqual) {
 TEST(OptionTable, HelpShowsEveryOptionWithItsDefault) {
   BrewOptions options;
   const OptionTable table = BrewTable(&options);
-  const std::string help = HelpText(table, 80);
+  const std::string help = HelpText(table, 80, /*all=*/true);
   for (const Option& option : table.options())
     EXPECT_NE(help.find(option.flag()), std::string::npos) << option.flag();
   EXPECT_NE(help.find("Usage: oscar-brew BEAN [options]"), std::string::npos) << help;
@@ -244,6 +295,17 @@ TEST(OptionTable, HelpShowsEveryOptionWithItsDefault) {
     EXPECT_LE(end - begin, 80u) << help.substr(begin, end - begin);
     begin = end + 1;
   }
+}
+
+TEST(OptionTable, FirstHelpIsTheMainOptionsInTheirFirstWords) {
+  BrewOptions options;
+  const std::string help = HelpText(BrewTable(&options), 80, /*all=*/false);
+  EXPECT_NE(help.find("BEAN"), std::string::npos) << help;
+  EXPECT_NE(help.find("How much (default: 2)"), std::string::npos) << help;
+  EXPECT_NE(help.find("Where the cup goes\n"), std::string::npos) << help;
+  EXPECT_EQ(help.find("not to the table"), std::string::npos) << help;
+  EXPECT_EQ(help.find("--grinder"), std::string::npos) << help;
+  EXPECT_NE(help.find("--help-all explains these and 16 more options."), std::string::npos) << help;
 }
 
 TEST(OptionTable, ResumeCommandRepeatsTheLineButNotARestart) {

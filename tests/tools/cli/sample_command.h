@@ -36,7 +36,7 @@ struct BrewOptions {
   std::vector<std::string> spice;
   std::vector<int64_t> pours = {30, 60};
   std::vector<double> weights;
-  std::vector<std::string> merge;
+  std::vector<std::string> merge, jars;
 };
 
 inline OptionTable BrewTable(BrewOptions* o) {
@@ -44,9 +44,13 @@ inline OptionTable BrewTable(BrewOptions* o) {
   table.Group("Beans");
   table.Add(&o->bean,
             {.name = "bean", .help = "The bean to brew", .positional = true, .required = true});
-  table.Add(
-      &o->cups,
-      {.name = "cups", .help = "How much", .unit = "cups", .short_name = 'n', .min = 1, .max = 12});
+  table.Add(&o->cups, {.name = "cups",
+                       .help = "How much",
+                       .unit = "cups",
+                       .short_name = 'n',
+                       .min = 1,
+                       .max = 12,
+                       .main = true});
   table.Add(&o->port, {.name = "port", .help = "Of the machine"});
   table.Add(&o->ratio, {.name = "ratio", .help = "Coffee by water", .min = 0.0});
   table.Add(&o->grinder, {.name = "grinder", .help = "What grinds", .choices = {"burr", "blade"}});
@@ -58,7 +62,7 @@ inline OptionTable BrewTable(BrewOptions* o) {
   table.Add(&o->seed, {.name = "seed", .help = "Of the shuffle"});
   table.Add(&o->heat, {.name = "heat", .help = "Water temperature", .unit = "degrees"});
   table.Add(&o->note, {.name = "note", .help = "On the cup"});
-  table.Add(&o->spice, {.name = "spice", .help = "What else goes in"});
+  table.Add(&o->spice, {.name = "spice", .help = "What else goes in", .verbatim = true});
   table.Add(&o->pours, {.name = "pours",
                         .help = "When to pour",
                         .unit = "seconds",
@@ -68,17 +72,23 @@ inline OptionTable BrewTable(BrewOptions* o) {
                                                   : std::string();
                         }});
   table.Add(&o->weights, {.name = "weights", .help = "Of each cup"});
-  table.Add(&o->merge, {.name = "merge", .help = "Earlier brews", .several = true});
+  table.Add(&o->merge, {.name = "merge", .help = "Earlier brews"});
+  table.Add(&o->jars, {.name = "jars", .help = "Files of beans", .path = true});
   table.Group("Run");
   table.Add(&o->output, {.name = "output",
-                         .help = "Where the cup goes",
+                         .help = "Where the cup goes; not to the table",
                          .unit = "path",
                          .short_name = 'o',
-                         .scope = OptionScope::kRun});
+                         .scope = OptionScope::kRun,
+                         .main = true});
   table.Add(
       &o->restart,
       {.name = "restart", .help = "Begin anew", .scope = OptionScope::kRun, .only_once = true});
   table.Add(&o->taste, {.name = "taste", .help = "Try this many first", .only_once = true});
+  table.OnlyWith({"heat"}, "method", "press");
+  table.OnlyWith({"taste"}, "paper_filter");
+  table.OnlyWith({"weights"}, "spice");
+  table.NotWith({"jars"}, "merge", "the earlier brews have their beans");
   table.Example("oscar-brew arabica -n 4", "Four cups");
   return table;
 }

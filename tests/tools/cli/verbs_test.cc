@@ -69,7 +69,7 @@ TEST(Verbs, AVerbThatIsNotThereNamesTheNearest) {
   const Outcome o = Cook({"kook", "rice", "--log-format", "json"});
   EXPECT_EQ(o.exit_code, 2);
   EXPECT_EQ(Json::parse(o.err).at("message"),
-            "kitchen has no verb \"kook\"; the nearest is cook; see kitchen --help");
+            "kitchen has no verb \"kook\"; nearest: cook, wash; see kitchen --help");
 }
 
 TEST(Verbs, VersionIsTheProgramsUnlessTheVerbHasItsOwn) {

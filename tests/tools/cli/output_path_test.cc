@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "tools/cli/output_path.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+std::string Problem(const fs::path& path) {
+  try {
+    CheckNewOutput(path);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(OutputPath, MustBeNewInADirectoryThatIsThere) {
+  const fs::path folder = TestScratch("output_path");
+  EXPECT_EQ(Problem(folder / "new"), "");
+  EXPECT_EQ(Problem((folder / "new").string() + "/"), "");
+  EXPECT_NE(Problem(folder).find("exists already"), std::string::npos);
+  fs::create_symlink(folder / "nowhere", folder / "dangling");
+  EXPECT_NE(Problem(folder / "dangling").find("exists already"), std::string::npos);
+  EXPECT_EQ(Problem(folder / "a" / "b"),
+            (folder / "a" / "b").string() + ": cannot be made, because " + (folder / "a").string() +
+                " is no directory; make that first");
+  std::ofstream(folder / "file") << "x";
+  EXPECT_NE(Problem(folder / "file" / "b").find("is no directory"), std::string::npos);
+}
+
+TEST(OutputPath, TooLittleSpaceIsSaidInNumbers) {
+  const fs::path folder = TestScratch("output_space");
+  EXPECT_EQ(SpaceProblem(folder / "x", 1, "the dump"), "");
+  EXPECT_EQ(SpaceProblem(folder / "not" / "yet" / "made", 1, "the dump"), "");
+  const std::string problem = SpaceProblem(folder / "x", uint64_t{1} << 62, "the dump");
+  EXPECT_NE(problem.find("the dump takes 4611686018.43 GB of disk, and "), std::string::npos)
+      << problem;
+  EXPECT_THROW(CheckSpace(folder / "x", uint64_t{1} << 62, "the dump"), ResourceError);
+}
+
+}  // namespace
+}  // namespace oscar

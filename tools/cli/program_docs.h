@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a package installs beside a program, made from its option tables: the man page and the
+// completions of three shells. `PROGRAM --print-man` and `PROGRAM --print-completion SHELL` print
+// them; cmake --install does that for every program.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/cli/option_table.h"
+
+namespace oscar {
+
+struct ProgramDocs {
+  std::string command, summary;     // "oscar-zoo"
+  std::vector<OptionTable> tables;  // of "oscar-zoo" itself and of its verbs, "oscar-zoo publish"
+  std::string notes = {};
+};
+
+std::string ManPage(const ProgramDocs& docs);  // section 1, in the man macros
+
+// `shell`: bash, zsh or fish; UsageError for any other.
+std::string ShellCompletion(const ProgramDocs& docs, std::string_view shell);
+
+// The text that these arguments ask for, if they ask for one of the two.
+std::optional<std::string> DocsAskedFor(const ProgramDocs& docs,
+                                        const std::vector<std::string>& arguments);
+
+// The part of a help text that stands before the first semicolon: what fits one line.
+std::string FirstClause(const std::string& help);
+
+}  // namespace oscar

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Completions of bash, zsh and fish; see program_docs.h.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "capture/files/quote.h"  // Quoted
+#include "linalg/error.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/program_docs.h"
+
+namespace oscar {
+namespace {
+
+// "publish" of the table "oscar-zoo publish"; "" of the program itself.
+std::string VerbOf(const ProgramDocs& docs, const OptionTable& table) {
+  return table.command() == docs.command ? "" : table.command().substr(docs.command.size() + 1);
+}
+
+std::vector<std::string> VerbsOf(const ProgramDocs& docs) {
+  std::vector<std::string> verbs;
+  for (const OptionTable& table : docs.tables)
+    if (const std::string verb = VerbOf(docs, table); !verb.empty()) verbs.push_back(verb);
+  return verbs;
+}
+
+std::vector<std::string> FlagsOf(const Option& option) {
+  std::vector<std::string> flags = {LongFlag(option)};
+  if (option.is_switch() && option.default_value == true)
+    flags = {"--no-" + flags.front().substr(2)};
+  if (option.spec.short_name != 0) flags.push_back(fmt::format("-{}", option.spec.short_name));
+  return flags;
+}
+
+std::string FunctionName(const ProgramDocs& docs) {
+  std::string name = "_" + docs.command;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+std::string BashOf(const OptionTable& table) {
+  std::string cases, words;
+  for (const Option& option : table.options()) {
+    const std::vector<std::string> flags = FlagsOf(option);
+    words += (words.empty() ? "" : " ") + flags.front();
+    if (!option.spec.choices.empty()) {
+      cases += fmt::format("        {}) COMPREPLY=($(compgen -W {} -- \"$word\")); return;;\n",
+                           fmt::join(flags, "|"),
+                           ShellQuote(fmt::format("{}", fmt::join(option.spec.choices, " "))));
+    } else if (!option.is_switch() && !option.spec.path) {
+      cases += fmt::format("        {}) return;;\n", fmt::join(flags, "|"));
+    }
+  }
+  return fmt::format("      case $before in\n{}      esac\n      flags={}\n", cases,
+                     ShellQuote(words));
+}
+
+std::string Bash(const ProgramDocs& docs) {
+  std::string verbs, cases;
+  for (const OptionTable& table : docs.tables) {
+    const std::string verb = VerbOf(docs, table);
+    cases += fmt::format("    {})\n{}      ;;\n", verb.empty() ? "*" : verb, BashOf(table));
+  }
+  return fmt::format(
+      "# bash completion of {0}, made by {0} --print-completion bash\n"
+      "{1}() {{\n"
+      "  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} flags=\n"
+      "  case ${{COMP_WORDS[1]}} in\n{2}  esac\n"
+      "  if [[ $word == -* ]]; then\n"
+      "    COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
+      "  elif ((COMP_CWORD == 1)); then\n"
+      "    COMPREPLY=($(compgen -W {3} -- \"$word\") $(compgen -f -- \"$word\"))\n"
+      "  else\n"
+      "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
+      "  fi\n"
+      "}}\n"
+      "complete -o filenames -F {1} {0}\n",
+      docs.command, FunctionName(docs), cases,
+      ShellQuote(fmt::format("{}", fmt::join(VerbsOf(docs), " "))));
+}
+
+// In a specification of _arguments, which has a grammar of its own inside the quotes.
+std::string ZshText(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (std::string_view("[]:\\").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string ZshOf(const OptionTable& table) {
+  std::string text = "    _arguments";
+  for (const Option& option : table.options()) {
+    std::string value;
+    if (!option.spec.choices.empty()) {
+      value = fmt::format(":{}:({})", option.spec.name, fmt::join(option.spec.choices, " "));
+    } else if (!option.is_switch()) {
+      value = fmt::format(":{}:{}", option.spec.name, option.spec.path ? "_files" : "");
+    }
+    for (const std::string& flag : FlagsOf(option)) {
+      text +=
+          " \\\n      " +
+          ShellQuote(fmt::format("*{}[{}]{}", flag, ZshText(FirstClause(option.spec.help)), value));
+    }
+  }
+  return text + " \\\n      '*:file:_files'\n";
+}
+
+std::string Zsh(const ProgramDocs& docs) {
+  const std::vector<std::string> verbs = VerbsOf(docs);
+  std::string text = fmt::format(
+      "#compdef {0}\n# zsh completion of {0}, made by {0} --print-completion zsh\n"
+      "if ((CURRENT == 2)) && [[ $words[2] != -* ]]; then\n  compadd -- {1}\n  _files\n"
+      "  return\nfi\ncase $words[2] in\n",
+      docs.command, fmt::join(verbs, " "));
+  for (const OptionTable& table : docs.tables) {
+    const std::string verb = VerbOf(docs, table);
+    text += fmt::format("  {})\n{}{}    ;;\n", verb.empty() ? "*" : verb,
+                        verb.empty() ? "" : "    shift words\n    ((CURRENT--))\n", ZshOf(table));
+  }
+  return text + "esac\n";
+}
+
+std::string Fish(const ProgramDocs& docs) {
+  const std::vector<std::string> verbs = VerbsOf(docs);
+  const std::string all = fmt::format("{}", fmt::join(verbs, " "));
+  std::string text =
+      fmt::format("# fish completion of {0}, made by {0} --print-completion fish\n", docs.command);
+  for (const OptionTable& table : docs.tables) {
+    const std::string verb = VerbOf(docs, table);
+    std::string when;
+    if (!verb.empty()) {
+      text += fmt::format("complete -c {} -n 'not __fish_seen_subcommand_from {}' -a {} -d {}\n",
+                          docs.command, all, verb, ShellQuote(table.summary()));
+      when = fmt::format(" -n '__fish_seen_subcommand_from {}'", verb);
+    } else if (!verbs.empty()) {
+      when = fmt::format(" -n 'not __fish_seen_subcommand_from {}'", all);
+    }
+    for (const Option& option : table.options()) {
+      text += fmt::format("complete -c {}{} -l {}", docs.command, when,
+                          FlagsOf(option).front().substr(2));
+      if (option.spec.short_name != 0) text += fmt::format(" -s {}", option.spec.short_name);
+      if (!option.spec.choices.empty()) {
+        text += " -x -a " + ShellQuote(fmt::format("{}", fmt::join(option.spec.choices, " ")));
+      } else if (!option.is_switch()) {
+        text += option.spec.path ? " -r -F" : " -x";
+      }
+      text += " -d " + ShellQuote(FirstClause(option.spec.help)) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ShellCompletion(const ProgramDocs& docs, std::string_view shell) {
+  ProgramDocs sorted = docs;  // a verb's case before that of everything else
+  std::ranges::stable_sort(
+      sorted.tables, {}, [&](const OptionTable& table) { return table.command() == docs.command; });
+  if (shell == "bash") return Bash(sorted);
+  if (shell == "zsh") return Zsh(sorted);
+  if (shell == "fish") return Fish(sorted);
+  throw UsageError(
+      fmt::format("--print-completion: found {}, expected bash, zsh or fish", Quoted(shell)));
+}
+
+std::optional<std::string> DocsAskedFor(const ProgramDocs& docs,
+                                        const std::vector<std::string>& arguments) {
+  if (arguments.size() == 1 && arguments[0] == "--print-man") return ManPage(docs);
+  if (arguments.size() == 2 && arguments[0] == "--print-completion")
+    return ShellCompletion(docs, arguments[1]);
+  return std::nullopt;
+}
+
+std::string FirstClause(const std::string& help) { return help.substr(0, help.find(';')); }
+
+}  // namespace oscar

@@ -1,0 +1,31 @@
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmake --install: programs, and what each prints of itself: man page and completions of three shells. The programs find
+# LibTorch where it was found when they were linked, and need no file of the source tree.
+include(GNUInstallDirs)
+
+function(oscar_install)
+  set_target_properties(${ARGN} PROPERTIES INSTALL_RPATH "${LibTorch_ROOT}/lib")
+  install(TARGETS ${ARGN} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(CODE "
+    set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+    foreach(program ${ARGN})
+      foreach(docs
+          \"--print-man|${CMAKE_INSTALL_MANDIR}/man1/\${program}.1\"
+          \"--print-completion bash|${CMAKE_INSTALL_DATADIR}/bash-completion/completions/\${program}\"
+          \"--print-completion zsh|${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_\${program}\"
+          \"--print-completion fish|${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d/\${program}.fish\")
+        string(REGEX REPLACE \"^.*[|]\" \"\${prefix}/\" file \"\${docs}\")
+        string(REGEX REPLACE \"[|].*$\" \"\" arguments \"\${docs}\")
+        separate_arguments(arguments)
+        cmake_path(GET file PARENT_PATH folder)
+        file(MAKE_DIRECTORY \"\${folder}\")
+        execute_process(COMMAND \"\${prefix}/${CMAKE_INSTALL_BINDIR}/\${program}\" \${arguments}
+                        OUTPUT_FILE \"\${file}\" COMMAND_ERROR_IS_FATAL ANY)
+        message(STATUS \"Installing: \${file}\")
+      endforeach()
+    endforeach()")
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/oscar)
+  install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endfunction()
