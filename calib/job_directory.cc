@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -50,6 +51,17 @@ void CheckFile(const fs::path& path, const FileDigest& expected) {
                   path.string(), expected.size, expected.sha256));
 }
 
+// Digests, and lists of them, say nothing to people.
+bool IsReadable(const std::string& line) {
+  constexpr size_t kLongest = 200, kDigest = 32;  // bytes, hexadecimal digits
+  size_t digits = 0;
+  for (const char c : line) {
+    digits = std::isxdigit(static_cast<unsigned char>(c)) ? digits + 1 : 0;
+    if (digits == kDigest) return false;
+  }
+  return line.size() <= kLongest;
+}
+
 void Flatten(const Json& value, const std::string& prefix,
              std::map<std::string, std::string>& fields) {
   if (!value.is_object()) {
@@ -87,8 +99,9 @@ void CheckSameRun(const fs::path& job, const Json& was, const Json& now) {
   const std::vector<std::string> differences = JsonDifferences(was, now);
   if (differences.empty()) return;
   std::string list;
-  for (const std::string& line : differences) list += "\n  " + line;
-  throw InputError(
+  for (const std::string& line : differences)
+    list += "\n  " + (IsReadable(line) ? line : line.substr(0, line.find(':')) + ": has changed");
+  throw OtherRun(
       fmt::format("{}: holds an unfinished run that differs from this one; continue that one "
                   "with its own options, or "
                   "discard it with --restart. Differences:{}",

@@ -26,6 +26,7 @@
 
 #include "capture/files/digest.h"
 #include "capture/files/strict_json.h"
+#include "linalg/error.h"
 
 namespace oscar {
 
@@ -48,8 +49,8 @@ class JobLock {
 
 class JobDirectory {
  public:
-  // Opens the job at `path`, or starts one. Throws InputError listing every differing field if a
-  // job with another fingerprint is there, or if its files do not have the digests it recorded;
+  // Opens the job at `path`, or starts one. Throws OtherRun if a job with another fingerprint is
+  // there; InputError if its files do not have the digests it recorded;
   // ResourceError if another process works in it. `restart` discards what is there.
   JobDirectory(std::filesystem::path path, const Json& fingerprint, bool restart);
   JobDirectory(JobLock lock, const Json& fingerprint, bool restart);
@@ -94,7 +95,13 @@ class JobDirectory {
 
 // The differing fields of two JSON values, one line each: "data.digest: was A, now B".
 std::vector<std::string> JsonDifferences(const Json& was, const Json& now);
-// InputError listing them, if there are any, of what the job at `job` was and is asked to be.
+// The job at a path is of another run. The message lists the differing fields: values where people
+// can read them, and of a digest that it has changed.
+class OtherRun : public InputError {
+ public:
+  using InputError::InputError;
+};
+// OtherRun if there are differences of what the job at `job` was and is asked to be.
 void CheckSameRun(const std::filesystem::path& job, const Json& was, const Json& now);
 
 }  // namespace oscar

@@ -201,7 +201,6 @@ Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, Plan
   OptionTable table("oscar-calibrate doctor",
                     "Says what a model is, what will happen to it, what is missing, and the next "
                     "command; exit code 3 with all reasons where it cannot be calibrated.");
-  AddCalibrateOptions(table, &options->calibrate);
   table.Group("Doctor");
   table.Add(&options->json, {.name = "json",
                              .help = "print one JSON object",
@@ -217,6 +216,10 @@ Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, Plan
                                      "README.md: write them there",
                              .scope = OptionScope::kRun,
                              .only_once = true});
+  table.Group("");
+  AddCalibrateOptions(table, &options->calibrate);
+  table.ShowFirst({"model", "json", "tables", "into", "data", "tokens", "self_generate", "for",
+                   "bits", "device", "max_vram", "output"});
   table.Example("oscar-calibrate doctor Qwen/Qwen3-8B", "before anything is done");
   table.Example("oscar-calibrate doctor --tables --into README.md", "after a family was added");
   return {table, [=](CommandContext& context) {

@@ -100,11 +100,8 @@ void RemoveStaging(const fs::path& output) {
   }
 }
 
-CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context) {
-  if (!options.merge.empty()) return Merge(options, context);
-  CheckArguments(options);
-  const bool makes = !context.dry_run && options.show_samples == 0;
-  const auto [output, job_path] = makes ? PlacesOf(options) : Places();
+CommandResult Run(const CalibrateOptions& options, const Places& places, CommandContext& context) {
+  const auto& [output, job_path] = places;
   const auto started = Clock::now();
   PhaseTimes times;
   // Beside the opening of the model; what fails here fails again where it is used.
@@ -151,6 +148,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
       own_text.lock ? std::move(*own_text.lock) : JobLock(job_path),
       Fingerprint(subject.fingerprint(), subject.data, input, split, ThisBuild().version),
       options.restart && !own_text.lock);
+  RememberOptions(job_path, context.config);
   times.Add("before loop", SecondsSince(started));
   const size_t num_layers = input.source->layers().size();
   if (AlreadyPublished(output, job, num_layers)) {
@@ -276,6 +274,18 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   return {ExitCode::kDone,
           output.string(),
           {{"summary", report.at("summary")}, {"seconds", SecondsSince(started)}}};
+}
+
+CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context) {
+  if (!options.merge.empty()) return Merge(options, context);
+  CheckArguments(options);
+  const bool makes = !context.dry_run && (options.show_samples == 0 || options.self.tokens > 0);
+  const Places places = makes ? PlacesOf(options) : Places();
+  try {
+    return Run(options, places, context);
+  } catch (const OtherRun& error) {
+    RefuseOtherRun(places.job, context.config, error);
+  }
 }
 
 PlannedRun PlanOfModel(const CalibrateOptions& options, Log& log) {

@@ -14,7 +14,8 @@ namespace oscar {
 std::vector<std::string> RuntimeNames() {
   std::vector<std::string> names;
   for (const RuntimeSpec& runtime : Runtimes()) {
-    if (names.empty() || names.back() != runtime.runtime) names.emplace_back(runtime.runtime);
+    const std::string name(runtime.runtime);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;
 }

@@ -230,8 +230,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(
       &options->combine,
       {.name = "combine",
-       .help = "validate nothing; put these reports (files, or directories with a report.json) "
-               "of several models on one page, in the new directory --output",
+       .help = "put these reports (files, or directories with a report.json) of several models on "
+               "one page, in the new directory --output; nothing is validated",
        .scope = OptionScope::kRun,
        .main = true,
        .path = true});

@@ -47,7 +47,10 @@ nav a:hover{text-decoration:underline}
 .tile .big{font-size:1.75rem;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums;letter-spacing:-.01em;margin:.1rem 0}
 .tile .none{color:var(--muted);font-weight:400;font-size:1.1rem;line-height:2}
 .tile p{margin:0;color:var(--muted);font-size:.8125rem;line-height:1.45}
-.wide{overflow-x:auto;margin:.75rem 0 1rem;overflow-wrap:normal}
+.wide{overflow-x:auto;scrollbar-width:thin;margin:.75rem 0 1rem;overflow-wrap:normal}
+@media screen{
+.wide{display:flex}.wide table{flex:none}
+.wide::after{content:"";flex:none;width:2rem;margin-left:-.5rem;position:sticky;right:0;pointer-events:none;background:linear-gradient(to right,transparent,var(--bg))}}
 .wide:focus-visible{outline:2px solid var(--s0);outline-offset:2px}
 table{border-collapse:collapse;font-size:.875rem;line-height:1.35;font-variant-numeric:tabular-nums}
 th,td{padding:.4rem .6rem;text-align:right;border-bottom:1px solid var(--faint);white-space:nowrap;font-weight:400;vertical-align:baseline}
@@ -113,9 +116,11 @@ th,td{padding:.4rem .5rem}th:first-child{max-width:9.5rem}th .name{min-width:7.5
 :root{color-scheme:light;font-size:9.5pt}
 body{max-width:none;padding:0}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
-nav{display:none}
+nav,#settings:has(>details){display:none}
 section{margin-top:1rem;padding-top:.75rem}
-h2,h3,summary,figcaption{break-after:avoid}
+h2,h3,summary,figcaption{break-after:avoid;break-inside:avoid}
+h2::after,h3::after{content:"";display:block;height:9rem;margin-bottom:-9rem}
+.tile h3::after{content:none}
 figure,.tile,tr,.verdict{break-inside:avoid}
 .charts{grid-template-columns:1fr 1fr;gap:1rem 1.5rem}
 .wide{overflow:visible}

@@ -93,6 +93,7 @@ TEST(JobDirectory, AnotherRunIsRefusedWithTheDifferences) {
   Json other = kRun;
   other["model"]["revision"] = "2";
   other["extra"] = true;
+  other["model"]["weights"] = std::string(64, 'a');
   try {
     JobDirectory job(path, other, false);
     FAIL() << "accepted another run";
@@ -100,6 +101,8 @@ TEST(JobDirectory, AnotherRunIsRefusedWithTheDifferences) {
     const std::string text = error.what();
     EXPECT_NE(text.find("model.revision: was \"1\", now \"2\""), std::string::npos) << text;
     EXPECT_NE(text.find("extra: was absent, now true"), std::string::npos) << text;
+    EXPECT_NE(text.find("model.weights: has changed"), std::string::npos) << text;
+    EXPECT_EQ(text.find("aaaa"), std::string::npos) << text;
     EXPECT_EQ(text.find("tokens"), std::string::npos) << text;
     EXPECT_NE(text.find("--restart"), std::string::npos) << text;
   }

@@ -121,8 +121,7 @@ TEST_F(SelfGenerate, WhatWasWrittenIsReadAgainIfItIsWhole) {
   // Another text was asked for.
   ProgramExit exit = Run("out", {"--self-temperature", "1"});
   EXPECT_EQ(exit.code, 3);
-  EXPECT_NE(exit.err.find("self_generated.temperature: was 0.0, now 1.0"), std::string::npos)
-      << exit.err;
+  EXPECT_NE(exit.err.find("--self-temperature: 0.0 -> 1.0"), std::string::npos) << exit.err;
   EXPECT_NE(exit.err.find("--restart"), std::string::npos) << exit.err;
 
   Json damaged = Json::parse(text);

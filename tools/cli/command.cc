@@ -146,8 +146,10 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
                const Console& console) {
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   CommonOptions common;
+  const bool own_json = table.Has("json");
   AddCommonOptions(&common, &table);
   common.log_format = FormatAskedFor(arguments);
+  common.json = !own_json && std::ranges::find(arguments, "--json") != arguments.end();
   std::string hint = fmt::format("see {} --help", table.command());
   try {
     if (const auto docs = DocsAskedFor({table.command(), table.summary(), {table}}, arguments)) {

@@ -187,6 +187,12 @@ void OptionTable::CheckEffects() const {
   }
 }
 
+void OptionTable::ShowFirst(const std::vector<std::string>& names) {
+  for (const std::string& name : names) OSCAR_CHECK(Has(name));
+  for (Option& option : options_)
+    option.spec.main = std::ranges::find(names, option.spec.name) != names.end();
+}
+
 void OptionTable::CheckRequired() const {
   for (const Option& option : options_) {
     if (!option.spec.required || !IsEmpty(option.get())) continue;

@@ -69,6 +69,9 @@ class OptionTable {
   // Sets one field from its flags. Throws UsageError.
   void ApplyFlags(const std::string& name, const std::vector<std::string>& values);
 
+  // Only these are on the screen of --help, whatever their specifications say.
+  void ShowFirst(const std::vector<std::string>& names);
+
   // Throws UsageError if a required option has no value.
   void CheckRequired() const;
 

@@ -24,6 +24,15 @@ fs::path FolderOf(const fs::path& path) {
   return absolute.has_filename() ? absolute.parent_path() : absolute.parent_path().parent_path();
 }
 
+// The nearest that is there, where the others are still to be made.
+fs::path ExistingFolderOf(const fs::path& path) {
+  std::error_code error;
+  fs::path folder = FolderOf(path);
+  while (!fs::exists(folder, error) && folder != folder.parent_path())
+    folder = folder.parent_path();
+  return folder;
+}
+
 std::string AmountText(uint64_t bytes) {
   return bytes < 1000000000 ? fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6)
                             : fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
@@ -31,13 +40,13 @@ std::string AmountText(uint64_t bytes) {
 
 }  // namespace
 
-void CheckNewOutput(const fs::path& path) {
+void CheckNewOutput(const fs::path& path, bool makes_folders) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(path, error))) {
     throw InputError(
         fmt::format("{}: exists already; give another -o, or remove it", path.string()));
   }
-  const fs::path folder = FolderOf(path);
+  const fs::path folder = makes_folders ? ExistingFolderOf(path) : FolderOf(path);
   if (!fs::is_directory(folder, error)) {
     throw InputError(fmt::format("{}: cannot be made, because {} is no directory; make that first",
                                  path.string(), folder.string()));
@@ -50,9 +59,7 @@ void CheckNewOutput(const fs::path& path) {
 
 std::string SpaceProblem(const fs::path& path, uint64_t bytes, const std::string& what) {
   std::error_code error;
-  fs::path folder = FolderOf(path);
-  while (!fs::exists(folder, error) && folder != folder.parent_path())
-    folder = folder.parent_path();
+  const fs::path folder = ExistingFolderOf(path);
   const fs::space_info space = fs::space(folder, error);
   if (error) return fmt::format("{}: {}", folder.string(), error.message());
   if (space.available >= bytes) return "";

@@ -11,9 +11,9 @@
 
 namespace oscar {
 
-// Nothing may be at `path`, and its directory must be there and let files be made. Throws
-// InputError or ResourceError.
-void CheckNewOutput(const std::filesystem::path& path);
+// Nothing may be at `path`, and its directory must be there (unless `makes_folders`: the nearest
+// that is) and let files be made. Throws InputError or ResourceError.
+void CheckNewOutput(const std::filesystem::path& path, bool makes_folders = false);
 
 // What is wrong with writing `bytes` to `path`, whose directories may be still to be made; or "".
 // `what` is the subject: "the dump".

@@ -46,9 +46,13 @@ LAYOUT = r"""(() => {
       if (x > 1 && y > 0.35 * Math.min(a.height, b.height)) overlaps.push(`${id}: "${texts[i][0]}" on "${texts[j][0]}"`);
     }
   }
+  // A table that goes on beyond its edge fades there.
+  const silent = [...document.querySelectorAll('.wide')].filter(e => seen(e) && e.scrollWidth > e.clientWidth + 1 &&
+    !(getComputedStyle(e, '::after').position == 'sticky' && parseFloat(getComputedStyle(e, '::after').width) >= 16))
+    .map(e => e.getAttribute('aria-label'));
   const style = getComputedStyle(document.body);
   return JSON.stringify({wide, scroll: document.documentElement.scrollWidth, out: out.slice(0, 5), clipped: clipped.slice(0, 5),
-    overlaps: overlaps.slice(0, 5), small: small.slice(0, 5), background: style.backgroundColor, color: style.color});
+    overlaps: overlaps.slice(0, 5), small: small.slice(0, 5), silent: silent.slice(0, 5), background: style.backgroundColor, color: style.color});
 })()"""
 
 CONTENT = r"""JSON.stringify({
@@ -260,7 +264,7 @@ def check_layout(layout, where):
     problems = []
     if layout["scroll"] > layout["wide"]:
         problems.append(f"{where}: {layout['scroll']} px of page in {layout['wide']} px")
-    for key in ("out", "clipped", "overlaps", "small"):
+    for key in ("out", "clipped", "overlaps", "small", "silent"):
         problems += [f"{where}: {key}: {entry}" for entry in layout[key]]
     return problems
 
@@ -296,6 +300,8 @@ def check_page(browser, path, report, shots):
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
     layout = json.loads(browser.evaluate(LAYOUT))
     problems += check_layout(layout, "print")
+    if browser.evaluate("document.querySelector('#settings > details')?.checkVisibility() ?? false"):
+        problems.append("print: the settings are printed whole")
     # Printed boxes do not scroll, so what sticks out of one is lost.
     cut = browser.evaluate("[...document.querySelectorAll('.wide table')].map(t => t.getBoundingClientRect().right).reduce((a, b) => Math.max(a, b), 0)")
     if cut > PRINT_WIDTH + 0.5:

@@ -36,6 +36,8 @@ TEST(OutputPath, MustBeNewInADirectoryThatIsThere) {
                 " is no directory; make that first");
   std::ofstream(folder / "file") << "x";
   EXPECT_NE(Problem(folder / "file" / "b").find("is no directory"), std::string::npos);
+  CheckNewOutput(folder / "a" / "b", /*makes_folders=*/true);
+  EXPECT_THROW(CheckNewOutput(folder / "file" / "b", /*makes_folders=*/true), InputError);
 }
 
 TEST(OutputPath, TooLittleSpaceIsSaidInNumbers) {
