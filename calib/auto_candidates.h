@@ -1,15 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes on their way through the search of one layer: fitted, scored at clip ratios, and every
-// score written down. Trap: candidates that are scored together are recorded in the order given,
-// the ratios of one after the other.
+// Recipes on their way through the searches of one layer: fitted, scored at clip ratios, and every
+// score written down. What one consumer's search has fitted and scored, the next one's looks up.
+// Trap: candidates that are scored together are recorded in the order given, the ratios of one
+// after the other.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -30,12 +33,19 @@ struct Candidate {
   double best() const { return ScoreOf(curve[Best(curve)].second); }
 };
 
+// What the searches of a layer know together, by names of recipes.
+struct KnownScores {
+  using Key =
+      std::tuple<bool, std::string, int, double, int64_t>;  // keys; recipe, bits, ratio, group
+  std::map<Key, HeadScores> scores;
+};
+
 class CandidateScores {
  public:
   // Keeps references to all but the last; records into `scores`.
-  CandidateScores(const AutoScorer& scorer, PhaseTimes& times, std::vector<CandidateScore>& scores,
-                  int64_t quant_group_size)
-      : scorer_(scorer), times_(times), scores_(scores), group_(quant_group_size) {}
+  CandidateScores(const AutoScorer& scorer, PhaseTimes& times, KnownScores& known,
+                  std::vector<CandidateScore>& scores, int64_t quant_group_size)
+      : scorer_(scorer), times_(times), known_(known), scores_(scores), group_(quant_group_size) {}
 
   template <typename Recipe>
   AutoScorer::Rotated Rotate(const Candidate<Recipe>& c) const {
@@ -52,7 +62,13 @@ class CandidateScores {
     for (Candidate<Recipe>* c : candidates) {
       const size_t before = trials.size();
       for (const double ratio : ratios) {
-        if (!Has(c->curve, ratio)) trials.push_back({sides.size(), {ratio}});
+        if (Has(c->curve, ratio)) continue;
+        if (const HeadScores* known = Known(c->recipe, 2, ratio, group_)) {
+          Record(c->recipe, 2, ratio, group_, *known);
+          Insert(c->curve, ratio, *known);
+        } else {
+          trials.push_back({sides.size(), {ratio}});
+        }
       }
       if (trials.size() == before) continue;
       scored.push_back(c);
@@ -99,14 +115,21 @@ class CandidateScores {
                          : scorer_.ScoreValues(sides, trials, quantizer);
   }
   template <typename Recipe>
+  const HeadScores* Known(const Recipe& recipe, int bits, double clip, int64_t group) const {
+    const auto found = known_.scores.find({kKeys<Recipe>, recipe.Name(), bits, clip, group});
+    return found == known_.scores.end() ? nullptr : &found->second;
+  }
+  template <typename Recipe>
   void Record(const Recipe& recipe, int bits, double clip, int64_t quant_group_size,
               const HeadScores& scores) {
+    known_.scores.try_emplace({kKeys<Recipe>, recipe.Name(), bits, clip, quant_group_size}, scores);
     scores_.push_back({kKeys<Recipe> ? "k" : "v", recipe.Name(), bits, clip, quant_group_size,
                        ScoreOf(scores), Mean(scores.check)});
   }
 
   const AutoScorer& scorer_;
   PhaseTimes& times_;
+  KnownScores& known_;
   std::vector<CandidateScore>& scores_;
   int64_t group_;
 };

@@ -205,6 +205,12 @@ void SideOption::SetRatio(double ratio) {
   if (!windows_curve.empty()) in_windows = windows_curve.at(at);
 }
 
+size_t FirstEqual(const std::vector<const AutoSide*>& sides, size_t index) {
+  size_t first = 0;
+  while (*sides[first] != *sides[index]) ++first;
+  return first;
+}
+
 Json ChoiceToJson(const AutoChoice& choice) {
   Json json = {{"keys", ToJson(choice.keys)},
                {"values", ToJson(choice.values)},

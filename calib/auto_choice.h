@@ -6,6 +6,7 @@
 // values; the two are never compared.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -40,7 +41,12 @@ struct AutoSide {
   std::vector<double> query_rotation;  // the same; empty: `rotation`, which is orthogonal
   std::vector<double> pair_scale;      // [num_kv_heads, dim]; of a folded checkpoint; empty: ones
   std::vector<double> mean;            // [num_kv_heads, dim]; empty: none
+
+  bool operator==(const AutoSide&) const = default;
 };
+
+// Which of the sides before it a side equals, so that it is stored once; itself if none.
+size_t FirstEqual(const std::vector<const AutoSide*>& sides, size_t index);
 
 // One candidate, on sampled held-out rows.
 struct CandidateScore {

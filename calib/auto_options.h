@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,11 @@ struct ConsumerRules {
   ClipScope clip;
   bool any_bits;         // bits per layer and side; else 2 everywhere
   bool latents = false;  // caches of latent attention
+  // oscar-export --to; empty: nothing writes its files yet.
+  std::string_view export_target = {};
+
+  bool operator==(const ConsumerRules&) const = default;
+  bool SameAs(const ConsumerRules& other) const;  // but for the name
 };
 
 const std::vector<ConsumerRules>& AllConsumers();
@@ -38,6 +44,8 @@ const ConsumerRules& RulesOf(Consumer consumer);
 
 struct AutoOptions {
   bool enabled = false;
+  // Whose choice is searched in depth, measured and judged: the headline. Every other consumer has
+  // one too (OtherChoices).
   Consumer consumer = Consumer::kAny;
   // Whether pair scaling may be chosen, which every consumer loads once the checkpoint is folded.
   bool fold = true;
@@ -50,5 +58,19 @@ struct AutoOptions {
   int64_t context = 0;   // tokens; keys are fitted to positions up to it; 0: DefaultContext
   int64_t refine = 0;    // steps of rotation refinement; 0: none
 };
+
+// "sglang", or of a folded checkpoint "sglang+fold": what a choice is stored under, beside the
+// headline's.
+std::string ChoiceName(const ConsumerRules& rules, bool fold);
+
+// What the other choices of a run are made under: of every consumer, with folding and without, that
+// has other rules than the headline and than those before it. They have 2 bits, the windows given
+// and no refinement.
+std::vector<AutoOptions> OtherChoices(AutoOptions headline, bool latents);
+
+// Of those and the headline the one whose choice `consumer` loads, by its name; empty where there
+// is none. The headline is "auto".
+inline constexpr std::string_view kHeadlineChoice = "auto";
+std::string ChoiceFor(const AutoOptions& headline, bool latents, Consumer consumer, bool fold);
 
 }  // namespace oscar

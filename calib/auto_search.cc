@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <future>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "calib/auto_bits.h"
@@ -52,33 +54,82 @@ std::vector<double> MeansOf(const AutoScorer::WindowScores& scores) {
   return means;
 }
 
+// What the searches of one layer share, whoever they are for: rows, moments, fits and scores.
+struct LayerSearch {
+  LayerSearch(const ObservedLayer& layer, const LayerSpec& spec, const CalibrationOptions& options,
+              PhaseTimes& phases)
+      : observed(layer),
+        times(phases),
+        rope(spec.attention.rope),
+        num_kv_heads(spec.attention.num_kv_heads),
+        text_length(LongestText(layer)),
+        context(ContextOf(options, text_length)),
+        moments(SpreadOverPositions(layer.fit, spec.attention.rope, text_length, context)),
+        fold(FoldRulesOf(spec.attention)),
+        windows(PricedWindows(options)),
+        scorer(layer, spec, windows, context / 2,
+               AutoScorer::ValuesAtOnce(layer.keys.at(0).device().type())) {}
+
+  // As FitKeys and FitValues; what is known is not fitted again.
+  std::vector<AutoSide> Fit(const std::vector<KeyRecipe>& recipes) {
+    return Known(key_fits, recipes,
+                 [&](const auto& missing) { return FitKeys(moments, missing, fold); });
+  }
+  std::vector<AutoSide> Fit(const std::vector<ValueRecipe>& recipes) {
+    return Known(value_fits, recipes,
+                 [&](const auto& missing) { return FitValues(moments, missing); });
+  }
+
+  const ObservedLayer& observed;
+  PhaseTimes& times;
+  const RopeSpec& rope;
+  int64_t num_kv_heads, text_length, context;
+  LayerMoments moments;
+  FoldRules fold;
+  std::vector<CacheWindows> windows;
+  AutoScorer scorer;
+  KnownScores scores;
+  std::map<std::string, AutoSide> key_fits, value_fits;  // by names of recipes
+
+ private:
+  template <typename Recipe>
+  static std::vector<AutoSide> Known(std::map<std::string, AutoSide>& fits,
+                                     const std::vector<Recipe>& recipes, const auto& fit) {
+    std::vector<Recipe> missing;
+    for (const Recipe& recipe : recipes) {
+      if (!fits.contains(recipe.Name())) missing.push_back(recipe);
+    }
+    std::vector<AutoSide> fitted;
+    if (!missing.empty()) fitted = fit(missing);
+    for (size_t i = 0; i < missing.size(); ++i)
+      fits.emplace(missing[i].Name(), std::move(fitted[i]));
+    std::vector<AutoSide> sides;
+    for (const Recipe& recipe : recipes) sides.push_back(fits.at(recipe.Name()));
+    return sides;
+  }
+};
+
+// For one consumer: in depth, or the choice alone, with the windows that are in use.
 class Search {
  public:
-  Search(const ObservedLayer& observed, const LayerSpec& spec, const CalibrationOptions& options,
-         PhaseTimes& times)
-      : observed_(observed),
-        times_(times),
-        rope_(spec.attention.rope),
-        text_length_(LongestText(observed)),
-        context_(ContextOf(options, text_length_)),
-        moments_(SpreadOverPositions(observed.fit, spec.attention.rope, text_length_, context_)),
+  Search(LayerSearch& layer, const CalibrationOptions& options, bool in_depth)
+      : layer_(layer),
+        moments_(layer.moments),
         options_(options),
         rules_(RulesOf(options.automatic.consumer)),
-        fold_(FoldRulesOf(spec.attention)),
+        in_depth_(in_depth),
         limits_{.rules = rules_,
                 .composition = options.fit.composition,
-                .rope = fold_.pairs.rotary_dim > 0,
-                .fold = options.automatic.fold && fold_.pairs.rotary_dim > 0,
-                .num_kv_heads = spec.attention.num_kv_heads,
+                .rope = layer.fold.pairs.rotary_dim > 0,
+                .fold = options.automatic.fold && layer.fold.pairs.rotary_dim > 0,
+                .num_kv_heads = layer.num_kv_heads,
                 .quant_group_size = options.clip.quant_group_size},
-        windows_(PricedWindows(options)),
-        scorer_(observed, spec, windows_, context_ / 2,
-                AutoScorer::ValuesAtOnce(observed.keys.at(0).device().type())),
-        candidates_(scorer_, times, choice_.scores, group()) {
+        scorer_(layer.scorer),
+        candidates_(scorer_, layer.times, layer.scores, choice_.scores, group()) {
     choice_.made = true;
     choice_.quant_group_size = options.clip.quant_group_size;
-    choice_.context = context_;
-    choice_.text_length = text_length_;
+    choice_.context = layer.context;
+    choice_.text_length = layer.text_length;
     choice_.rows = scorer_.rows();
     choice_.rows_in_windows = scorer_.rows_in_windows();
   }
@@ -87,13 +138,14 @@ class Search {
     // On host threads, beside the keys.
     const std::vector<ValueRecipe> recipes = FirstValueRecipes(limits_, !moments_.diagonal.empty());
     std::future<std::vector<AutoSide>> values =
-        std::async(std::launch::async, [&] { return FitValues(moments_, recipes); });
+        std::async(std::launch::async, [&] { return layer_.Fit(recipes); });
     ChooseKeys();
     // And beside the values.
-    HalfFits halves(observed_, rope_, fold_, choice_);
+    std::optional<HalfFits> halves;
+    if (in_depth_) halves.emplace(layer_.observed, layer_.rope, layer_.fold, choice_);
     ChooseValues(recipes, values.get());
-    const auto time = times_.Measure("choice: stability");
-    choice_.stability = halves.Measure(choice_, scorer_);
+    const auto time = layer_.times.Measure("choice: stability");
+    if (halves) choice_.stability = halves->Measure(choice_, scorer_);
     return std::move(choice_);
   }
 
@@ -107,6 +159,7 @@ class Search {
   void AddBits(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
                std::vector<SideOption>& options) {
     options = {OptionOf(2, c.curve, clip_of_head())};
+    if (!in_depth_) return;
     for (const int bits : MoreBits(options_)) {
       const ClipGrid& grid = GridOf(bits);
       const std::span<const double> all = grid.ratios;
@@ -123,8 +176,8 @@ class Search {
     });
     std::vector<AutoSide> sides;
     {
-      const auto time = times_.Measure("choice: key fits");
-      sides = FitKeys(moments_, recipes, fold_);
+      const auto time = layer_.times.Measure("choice: key fits");
+      sides = layer_.Fit(recipes);
     }
     const size_t known = keys_.size();
     for (size_t i = 0; i < recipes.size(); ++i) {
@@ -180,18 +233,19 @@ class Search {
   void FinishKeys(const KeyCandidate& c) {
     choice_.keys = c.recipe;
     choice_.k = c.side;
+    if (!in_depth_) return InUseAlone(c);
     const AutoScorer::Rotated rotated = candidates_.Rotate(c);
     AddBits(c, rotated, choice_.k_options);
     // What quantization groups of half the size would give, at a price of 32 / group bits a value.
     const double clip = c.curve[Best(c.curve)].first;
     const int64_t whole = group() == 0 ? moments_.head_dim : group();
     if (whole >= 32 && whole % 2 == 0) candidates_.ScoreCurve(c, rotated, 2, {&clip, 1}, whole / 2);
-    const auto time = times_.Measure("choice: windows");
+    const auto time = layer_.times.Measure("choice: windows");
     if (options_.automatic.bits > 2) {
       choice_.k_output_error =
           Mean(scorer_.KeyOutputErrors(rotated, {0, choice_.k_options.front().clip}, {2, group()}));
     }
-    for (const CacheWindows& windows : windows_)
+    for (const CacheWindows& windows : layer_.windows)
       choice_.windows.push_back({windows, scorer_.RowsBeyond(windows)});
     std::vector<AutoScorer::WindowScores> of_heads;
     for (SideOption& option : choice_.k_options) {
@@ -207,6 +261,17 @@ class Search {
       of_heads.push_back(std::move(in_windows[0]));
     }
     if (bits_of_head()) AddHeadBits(of_heads, choice_.k_options);
+  }
+
+  // Scores hold for the windows in use, on all rows the mean of those that choose and that judge.
+  void InUseAlone(const KeyCandidate& c) {
+    SideOption option = OptionOf(2, c.curve, clip_of_head());
+    option.in_windows = {(option.score + option.check) / 2};
+    for (size_t i = 0; i < option.ratios.size(); ++i)
+      option.windows_curve.push_back({(option.curve[i] + option.check_curve[i]) / 2});
+    const CacheWindows& in_use = layer_.windows.front();
+    choice_.windows = {{in_use, scorer_.RowsBeyond(in_use)}};
+    choice_.k_options = {std::move(option)};
   }
 
   void ChooseValues(const std::vector<ValueRecipe>& recipes, std::vector<AutoSide> sides) {
@@ -231,7 +296,7 @@ class Search {
         orders.push_back(candidates[chosen].recipe);
         orders.back().composition = composition;
       }
-      attempt(orders, FitValues(moments_, orders));
+      attempt(orders, layer_.Fit(orders));
     }
     candidates_.AddRatios(candidates[0], coarse());
     candidates_.AddRatios(candidates[chosen], ratios());
@@ -245,7 +310,7 @@ class Search {
     const ValueCandidate& c = candidates[chosen];
     choice_.values = c.recipe;
     choice_.v = c.side;
-    AddBits(c, candidates_.Rotate(c), choice_.v_options);
+    AddBits(c, in_depth_ ? candidates_.Rotate(c) : AutoScorer::Rotated(), choice_.v_options);
     if (bits_of_head()) AddHeadBits({}, choice_.v_options);
     // One ratio for everything is the keys', whose KL is what the cache costs.
     if (rules_.clip == ClipScope::kModel) {
@@ -282,17 +347,13 @@ class Search {
     return shares_ratio() ? std::span<const double>(SharedRatios()) : kCoarse;
   }
 
-  const ObservedLayer& observed_;
-  PhaseTimes& times_;
-  const RopeSpec& rope_;
-  int64_t text_length_, context_;
-  LayerMoments moments_;
+  LayerSearch& layer_;
+  const LayerMoments& moments_;
   const CalibrationOptions& options_;
   const ConsumerRules& rules_;
-  FoldRules fold_;
+  bool in_depth_;
   RecipeLimits limits_;
-  std::vector<CacheWindows> windows_;
-  AutoScorer scorer_;
+  const AutoScorer& scorer_;
   AutoChoice choice_;
   CandidateScores candidates_;
   std::vector<KeyCandidate> keys_;  // the first is Hadamard
@@ -320,29 +381,57 @@ FoldRules FoldRulesOf(const AttentionSpec& attention) {
           .shared_scales = attention.qk_norm};
 }
 
-AutoChoice SearchChoice(const ObservedLayer& observed, const LayerSpec& spec,
-                        const CalibrationOptions& options, PhaseTimes& times) {
+std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
+                                      const CalibrationOptions& options,
+                                      const std::vector<AutoOptions>& others, PhaseTimes& times) {
   OSCAR_CHECK(!observed.queries.empty());
-  if (spec.attention.latent) return SearchLatentChoice(observed, spec, options, times);
-  std::optional<Search> search;
+  if (spec.attention.latent) return SearchLatentChoices(observed, spec, options, others, times);
+  std::optional<LayerSearch> layer;
   {
     const auto time = times.Measure("choice: rows and moments");
-    search.emplace(observed, spec, options, times);
+    layer.emplace(observed, spec, options, times);
   }
-  return search->Run();
+  std::vector<AutoChoice> choices = {Search(*layer, options, /*in_depth=*/true).Run()};
+  const auto time = times.Measure("choice: other runtimes");
+  for (const AutoOptions& other : others) {
+    CalibrationOptions as_other = options;
+    as_other.automatic = other;
+    choices.push_back(Search(*layer, as_other, /*in_depth=*/false).Run());
+  }
+  return choices;
 }
 
-void FitChoice(const LayerMoments& all, const LayerSpec& spec, AutoChoice& choice) {
-  if (choice.latent()) return FitLatentChoice(all, choice);
+void FitChoices(const LayerMoments& all, const LayerSpec& spec, std::span<AutoChoice> choices) {
+  if (choices.front().latent()) {
+    for (AutoChoice& choice : choices) FitLatentChoice(all, choice);
+    return;
+  }
+  const AutoChoice& any = choices.front();  // context and texts are those of all
   const LayerMoments spread =
-      SpreadOverPositions(all, spec.attention.rope, choice.text_length, choice.context);
-  choice.k = FitKeys(spread, {choice.keys}, FoldRulesOf(spec.attention)).at(0);
-  choice.v = FitValues(spread, {choice.values}).at(0);
-  if (choice.k.num_rotations > 0 && choice.v.num_rotations > 0) return;
-  throw NumericalError(fmt::format(
-      "layer {}: {} keys and {} values were chosen on some of the tokens and have no fit to all of "
-      "them; more data helps, or --no-auto",
-      all.layer_id, choice.keys.Name(), choice.values.Name()));
+      SpreadOverPositions(all, spec.attention.rope, any.text_length, any.context);
+  std::vector<KeyRecipe> keys;
+  std::vector<ValueRecipe> values;
+  const auto place = [](auto& recipes, const auto& recipe) {
+    const auto found = std::ranges::find(recipes, recipe);
+    const auto at = static_cast<size_t>(found - recipes.begin());
+    if (found == recipes.end()) recipes.push_back(recipe);
+    return at;
+  };
+  std::vector<std::pair<size_t, size_t>> places;
+  for (const AutoChoice& choice : choices)
+    places.emplace_back(place(keys, choice.keys), place(values, choice.values));
+  const std::vector<AutoSide> of_keys = FitKeys(spread, keys, FoldRulesOf(spec.attention)),
+                              of_values = FitValues(spread, values);
+  for (size_t i = 0; i < choices.size(); ++i) {
+    AutoChoice& choice = choices[i];
+    choice.k = of_keys[places[i].first];
+    choice.v = of_values[places[i].second];
+    if (choice.k.num_rotations > 0 && choice.v.num_rotations > 0) continue;
+    throw NumericalError(fmt::format(
+        "layer {}: {} keys and {} values were chosen on some of the tokens and have no fit to all "
+        "of them; more data helps, or --no-auto",
+        all.layer_id, choice.keys.Name(), choice.values.Name()));
+  }
 }
 
 }  // namespace oscar

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice for one layer: a greedy search in a fixed order, every candidate fitted
-// without the held-out rows and scored on them by AutoScorer. Trap: a choice is a recipe; what is
-// published is fitted again, to all tokens (FitChoice).
+// The automatic choices for one layer, one for every consumer's rules: greedy searches in a fixed
+// order, every candidate fitted without the held-out rows and scored on them by AutoScorer. Trap: a
+// choice is a recipe; what is published is fitted again, to all tokens (FitChoices).
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "calib/auto_choice.h"
@@ -24,12 +25,15 @@ std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options);
 // Bits beyond the two that a search itself uses.
 std::vector<int> MoreBits(const CalibrationOptions& options);
 
-// Needs held-out queries. `observed.fit` has the sums of the rows that are fitted to; the choice's
-// matrices are fitted to them. Its phases go into `times` as "choice: ...".
-AutoChoice SearchChoice(const ObservedLayer& observed, const LayerSpec& spec,
-                        const CalibrationOptions& options, PhaseTimes& times);
+// The choice under `options`, searched in depth, and those under each of `others` (OtherChoices),
+// which have 2 bits and neither stability nor prices of windows. Candidates are scored once. Needs
+// held-out queries. `observed.fit` has the sums of the rows that are fitted to; the choices'
+// matrices are fitted to them. Phases go into `times` as "choice: ...".
+std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
+                                      const CalibrationOptions& options,
+                                      const std::vector<AutoOptions>& others, PhaseTimes& times);
 
-// The chosen recipes fitted to `all` tokens, into choice.k and choice.v.
-void FitChoice(const LayerMoments& all, const LayerSpec& spec, AutoChoice& choice);
+// The chosen recipes of one layer fitted to `all` tokens, into each choice's k and v.
+void FitChoices(const LayerMoments& all, const LayerSpec& spec, std::span<AutoChoice> choices);
 
 }  // namespace oscar

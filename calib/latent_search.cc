@@ -98,15 +98,15 @@ SideOption LatentOption(int bits, const LatentCurve& points,
 
 class LatentSearch {
  public:
+  // Keeps references to all.
   LatentSearch(const ObservedLayer& observed, const LayerSpec& spec,
-               const CalibrationOptions& options, PhaseTimes& times)
+               const CalibrationOptions& options, const AutoScorer& scorer, PhaseTimes& times)
       : observed_(observed),
         options_(options),
         rules_(RulesOf(options.automatic.consumer)),
         times_(times),
         windows_(PricedWindows(options)),
-        scorer_(observed, spec, windows_, /*offset=*/0,
-                AutoScorer::ValuesAtOnce(observed.keys.at(0).device().type())) {
+        scorer_(scorer) {
     OSCAR_CHECK_EQ(spec.attention.num_kv_heads, 1);
     choice_.made = true;
     choice_.position_dim = spec.attention.latent->rope_dim;
@@ -337,7 +337,7 @@ class LatentSearch {
   const ConsumerRules& rules_;
   PhaseTimes& times_;
   std::vector<CacheWindows> windows_;
-  AutoScorer scorer_;
+  const AutoScorer& scorer_;
   AutoChoice choice_;
   std::optional<AutoScorer::LatentScores> hadamard_;  // the unit of damage
   std::vector<LatentCandidate> candidates_;           // the first is Hadamard
@@ -345,9 +345,19 @@ class LatentSearch {
 
 }  // namespace
 
-AutoChoice SearchLatentChoice(const ObservedLayer& observed, const LayerSpec& spec,
-                              const CalibrationOptions& options, PhaseTimes& times) {
-  return LatentSearch(observed, spec, options, times).Run();
+std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const LayerSpec& spec,
+                                            const CalibrationOptions& options,
+                                            const std::vector<AutoOptions>& others,
+                                            PhaseTimes& times) {
+  const AutoScorer scorer(observed, spec, PricedWindows(options), /*offset=*/0,
+                          AutoScorer::ValuesAtOnce(observed.keys.at(0).device().type()));
+  std::vector<AutoChoice> choices = {LatentSearch(observed, spec, options, scorer, times).Run()};
+  for (const AutoOptions& other : others) {
+    CalibrationOptions as_other = options;
+    as_other.automatic = other;
+    choices.push_back(LatentSearch(observed, spec, as_other, scorer, times).Run());
+  }
+  return choices;
 }
 
 void FitLatentChoice(const LayerMoments& all, AutoChoice& choice) {

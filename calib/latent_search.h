@@ -9,6 +9,8 @@
 // matrices instead, which queries and outputs are multiplied by anyway.
 #pragma once
 
+#include <vector>
+
 #include "calib/auto_choice.h"
 #include "calib/options.h"
 #include "calib/phase_times.h"
@@ -16,9 +18,11 @@
 
 namespace oscar {
 
-// As SearchChoice and FitChoice, of a layer in latent space.
-AutoChoice SearchLatentChoice(const ObservedLayer& observed, const LayerSpec& spec,
-                              const CalibrationOptions& options, PhaseTimes& times);
+// As SearchChoices and FitChoices, of a layer in latent space.
+std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const LayerSpec& spec,
+                                            const CalibrationOptions& options,
+                                            const std::vector<AutoOptions>& others,
+                                            PhaseTimes& times);
 void FitLatentChoice(const LayerMoments& all, AutoChoice& choice);
 
 }  // namespace oscar

@@ -1,15 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See layer_file.h. Layout: /moments as in moments_file.h; /side/<name>, /arm/<name> and /auto
-// below, the last with its choice as JSON text.
+// Layout of a layer file: /moments as in moments_file.h; /side/<name>, /arm/<name>; /choice/<i> for
+// every consumer, the headline first, with its choice as JSON text and its sides /k and /v, or the
+// number of the choice that has the same; /choice/point/<i> of the headline.
 #include "calib/layer_file.h"
 
 #include <fmt/format.h>
 
 #include <array>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "calib/moments_file.h"
 #include "linalg/error.h"
@@ -18,7 +21,7 @@ namespace oscar {
 namespace {
 
 constexpr const char* kFormat = "oscar-layer";
-constexpr int64_t kVersion = 4;
+constexpr int64_t kVersion = 5;
 
 // The plain numbers of a side and of an arm, by name: one table serves writing and reading.
 constexpr std::array<std::pair<const char*, double SideResult::*>, 6> kSideNumbers = {{
@@ -92,7 +95,8 @@ ArmResult ReadArm(const Hdf5Reader& file, const std::string& group, std::string 
   return arm;
 }
 
-std::string PointGroup(size_t index) { return "/auto/point/" + std::to_string(index); }
+std::string ChoiceGroup(size_t index) { return "/choice/" + std::to_string(index); }
+std::string PointGroup(size_t index) { return "/choice/point/" + std::to_string(index); }
 
 void WriteAutoSide(Hdf5Writer& file, const std::string& group, const AutoSide& side) {
   file.CreateGroup(group);
@@ -129,28 +133,42 @@ AutoSide ReadAutoSide(const Hdf5Reader& file, const std::string& group, int64_t 
   return side;
 }
 
-void WriteChoice(Hdf5Writer& file, const AutoChoice& choice, const std::vector<AutoArm>& points) {
-  if (!choice.made) return;
-  const std::string json = ChoiceToJson(choice).dump();
-  const std::vector<uint8_t> text(json.begin(), json.end());
-  file.Write<uint8_t>("/auto/choice", {std::ssize(text)}, text);
-  WriteAutoSide(file, "/auto/k", choice.k);
-  WriteAutoSide(file, "/auto/v", choice.v);
-  file.SetAttribute("/auto", "points", std::ssize(points));
-  for (size_t i = 0; i < points.size(); ++i) {
+void WriteChoices(Hdf5Writer& file, const LayerResult& result) {
+  if (!result.automatic.made) return;
+  std::vector<const AutoChoice*> choices = {&result.automatic};
+  for (const AutoChoice& other : result.other_choices) choices.push_back(&other);
+  std::vector<const AutoSide*> keys, values;
+  for (const AutoChoice* choice : choices) {
+    keys.push_back(&choice->k);
+    values.push_back(&choice->v);
+  }
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const std::string group = ChoiceGroup(i);
+    const std::string json = ChoiceToJson(*choices[i]).dump();
+    const std::vector<uint8_t> text(json.begin(), json.end());
+    file.Write<uint8_t>(group + "/choice", {std::ssize(text)}, text);
+    for (const auto& [name, sides] : {std::pair("k", &keys), std::pair("v", &values)}) {
+      const size_t same = FirstEqual(*sides, i);
+      file.SetAttribute(group, name + std::string("_of"), static_cast<int64_t>(same));
+      if (same == i) WriteAutoSide(file, group + "/" + name, *(*sides)[i]);
+    }
+  }
+  file.SetAttribute("/choice", "choices", std::ssize(choices));
+  file.SetAttribute("/choice", "points", std::ssize(result.auto_arms));
+  for (size_t i = 0; i < result.auto_arms.size(); ++i) {
+    const auto& [point, arm] = result.auto_arms[i];
     const std::string group = PointGroup(i);
-    WriteArm(file, group, points[i].arm);
-    file.SetAttribute(group, "k_bits", points[i].point.k_bits);
-    file.SetAttribute(group, "v_bits", points[i].point.v_bits);
-    file.SetAttribute(group, "k_clip", points[i].point.k_clip);
-    file.SetAttribute(group, "v_clip", points[i].point.v_clip);
+    WriteArm(file, group, arm);
+    file.SetAttribute(group, "k_bits", point.k_bits);
+    file.SetAttribute(group, "v_bits", point.v_bits);
+    file.SetAttribute(group, "k_clip", point.k_clip);
+    file.SetAttribute(group, "v_clip", point.v_clip);
   }
 }
 
 std::vector<AutoArm> ReadPoints(const Hdf5Reader& file) {
   std::vector<AutoArm> points;
-  if (!file.Exists("/auto")) return points;
-  const auto count = static_cast<size_t>(file.IntAttribute("/auto", "points"));
+  const auto count = static_cast<size_t>(file.IntAttribute("/choice", "points"));
   for (size_t i = 0; i < count; ++i) {
     const std::string group = PointGroup(i);
     points.push_back({{.k_bits = file.DoubleAttribute(group, "k_bits"),
@@ -162,14 +180,34 @@ std::vector<AutoArm> ReadPoints(const Hdf5Reader& file) {
   return points;
 }
 
-AutoChoice ReadChoice(const Hdf5Reader& file, const LayerMoments& moments, std::string_view what) {
-  if (!file.Exists("/auto")) return {};
-  const std::vector<uint8_t> text = file.Read<uint8_t>("/auto/choice", {-1});
-  AutoChoice choice =
-      ChoiceFromJson(ParseStrictJson(std::string(text.begin(), text.end()), what), what);
-  choice.k = ReadAutoSide(file, "/auto/k", moments.num_kv_heads, moments.head_dim, what);
-  choice.v = ReadAutoSide(file, "/auto/v", moments.num_kv_heads, moments.v_head_dim, what);
-  return choice;
+void ReadChoices(const Hdf5Reader& file, std::string_view what, LayerResult& result) {
+  if (!file.Exists("/choice")) return;
+  const LayerMoments& m = result.moments;
+  std::vector<AutoChoice> choices;
+  const int64_t count = file.IntAttribute("/choice", "choices");
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string group = ChoiceGroup(static_cast<size_t>(i));
+    const std::vector<uint8_t> text = file.Read<uint8_t>(group + "/choice", {-1});
+    AutoChoice choice =
+        ChoiceFromJson(ParseStrictJson(std::string(text.begin(), text.end()), what), what);
+    const auto read = [&](const char* name, int64_t dim, AutoSide AutoChoice::*side) {
+      const int64_t same = file.IntAttribute(group, name + std::string("_of"));
+      if (same < 0 || same > i) {
+        throw InputError(fmt::format("{}: {} has the {} of choice {}; start over with --restart",
+                                     what, group, name, same));
+      }
+      choice.*side = same < i ? choices[static_cast<size_t>(same)].*side
+                              : ReadAutoSide(file, group + "/" + name, m.num_kv_heads, dim, what);
+    };
+    read("k", m.head_dim, &AutoChoice::k);
+    read("v", m.v_head_dim, &AutoChoice::v);
+    choices.push_back(std::move(choice));
+  }
+  if (choices.empty()) return;
+  result.automatic = std::move(choices.front());
+  result.other_choices.assign(std::make_move_iterator(choices.begin() + 1),
+                              std::make_move_iterator(choices.end()));
+  result.auto_arms = ReadPoints(file);
 }
 
 }  // namespace
@@ -189,7 +227,7 @@ void WriteLayerFile(const std::filesystem::path& path, const LayerResult& result
     WriteArm(file, "/arm/" + arm.name, arm);
   }
   file.SetAttribute("/", "arms", std::span<const std::string>(names));
-  WriteChoice(file, result.automatic, result.auto_arms);
+  WriteChoices(file, result);
   file.Commit();
 }
 
@@ -209,8 +247,7 @@ LayerResult ReadLayerFile(const std::filesystem::path& path) {
   for (const std::string& name : file.StringListAttribute("/", "arms")) {
     result.arms.push_back(ReadArm(file, "/arm/" + name, name));
   }
-  result.automatic = ReadChoice(file, result.moments, path.string());
-  result.auto_arms = ReadPoints(file);
+  ReadChoices(file, path.string(), result);
   return result;
 }
 

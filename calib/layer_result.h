@@ -62,7 +62,9 @@ struct LayerResult {
   SideResult k, v;      // per KV head
   SideResult k_shared, v_shared;
   std::vector<ArmResult> arms;  // empty where nothing was held out
-  AutoChoice automatic;         // not `made` where nothing was to be chosen
+  AutoChoice automatic;         // the headline's; not `made` where nothing was to be chosen
+  // Those of the other consumers, in the order of OtherChoices.
+  std::vector<AutoChoice> other_choices = {};
   // Where it may end, if that is not where it stands; the arm "auto" is of where it stands.
   std::vector<AutoArm> auto_arms = {};
 };

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "calib/attention_error.h"
 #include "calib/auto_points.h"
@@ -192,16 +194,20 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
     const auto time = times.Measure("clip search");
     ChooseClipping(observed, split, options, judged);
   }
-  std::future<AutoChoice> choosing;  // the choice, fitted to all tokens
+  std::future<std::vector<AutoChoice>> choosing;  // the choices, fitted to all tokens
   if (chooses) {
     const auto time = times.Measure("automatic choice");
-    result.automatic = SearchChoice(observed, spec, options, times);
+    std::vector<AutoChoice> choices =
+        SearchChoices(observed, spec, options,
+                      OtherChoices(options.automatic, spec.attention.latent.has_value()), times);
+    result.automatic = choices.front();
     // What the search freed, so that its peak and that of the arms do not add up.
     if (observed.keys.at(0).is_cpu()) malloc_trim(0);
-    choosing = std::async(std::launch::async, [&all, &spec, choice = result.automatic]() mutable {
-      FitChoice(all, spec, choice);
-      return choice;
-    });
+    choosing =
+        std::async(std::launch::async, [&all, &spec, choices = std::move(choices)]() mutable {
+          FitChoices(all, spec, choices);
+          return std::move(choices);
+        });
   }
   AutoChoice refined;
   if (chooses && options.automatic.refine > 0) {
@@ -221,12 +227,14 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
     if (chooses) AddChoiceArms(options.automatic, refined, {of_choices, arms.end()}, result);
   }
   if (chooses) {
-    const AutoChoice& decided = result.automatic;
-    AutoChoice all_tokens = choosing.get();
-    all_tokens.refined = decided.refined;
-    all_tokens.refined_kl = decided.refined_kl;
-    all_tokens.unrefined_kl = decided.unrefined_kl;
-    result.automatic = std::move(all_tokens);
+    std::vector<AutoChoice> all_tokens = choosing.get();
+    AutoChoice& headline = all_tokens.front();
+    headline.refined = result.automatic.refined;
+    headline.refined_kl = result.automatic.refined_kl;
+    headline.unrefined_kl = result.automatic.unrefined_kl;
+    result.automatic = std::move(headline);
+    result.other_choices.assign(std::make_move_iterator(all_tokens.begin() + 1),
+                                std::make_move_iterator(all_tokens.end()));
   }
   if (result.automatic.refined) {
     const auto time = times.Measure("refinement");

@@ -67,11 +67,17 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   ChoiceNames<Consumer> consumers;
   for (const ConsumerRules& rules : AllConsumers())
     consumers.emplace_back(std::string(rules.name), rules.consumer);
-  table.AddChoice(&automatic.consumer, consumers,
-                  {.name = "for", .help = "choose only what this runtime can load", .main = true});
-  table.Add(&automatic.fold,
-            {.name = "fold",
-             .help = "let pair scaling be chosen, which needs a folded copy of the checkpoint"});
+  table.AddChoice(
+      &automatic.consumer, consumers,
+      {.name = "for",
+       .help = "the runtime whose choice is searched in depth, measured and judged; all "
+               "others get one too",
+        .main = true});
+  table.Add(
+      &automatic.fold,
+      {.name = "fold",
+       .help = "judge the choice for a folded copy of the checkpoint, which may scale pairs of "
+               "key channels; choices for both are made in any case"});
   table.Add(
       &automatic.bits,
       {.name = "bits",

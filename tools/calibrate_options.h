@@ -28,7 +28,8 @@ struct CalibrateOptions {
   bool restart = false;
   double max_vram = 0;  // GB; 0: what is free
   ReadMode read = ReadMode::kAuto;
-  CalibrationOptions calibration = {.automatic = {.enabled = true}};
+  CalibrationOptions calibration = {
+      .automatic = {.enabled = true, .consumer = Consumer::kSglangOct, .fold = false}};
 };
 
 void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options);

@@ -49,7 +49,7 @@ reports=()
 for name in $names; do
   model=$models_dir/$name artifact=$out/artifacts/$name report=$out/reports/$name
   if [ ! -d "$artifact" ]; then  # the clip ratios of OSCAR's authors; the automatic choice brings its own
-    "$bin/oscar-calibrate" "$model" "${calibration_text[@]}" --pack --tokens 16384 --max-sequence 2048 --clip fixed --clip-k 0.96 \
+    "$bin/oscar-calibrate" "$model" --for any --fold "${calibration_text[@]}" --pack --tokens 16384 --max-sequence 2048 --clip fixed --clip-k 0.96 \
       --clip-v 0.92 --device "$device" --dtype f32 -o "$artifact"
   fi
   if [ ! -d "$report" ]; then

@@ -43,14 +43,26 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string RenderTable(const Json& report) {
-  const ReportTable table = SummaryTable(report);
+std::string Rendered(const ReportTable& table, const std::vector<std::string_view>& words) {
   std::vector<std::string> headings;
-  for (const std::string& heading : table.header)
-    headings.push_back(heading == "layer" ? heading : ">" + heading);
+  for (const std::string& heading : table.header) {
+    const bool is_word = std::ranges::find(words, heading) != words.end();
+    headings.push_back(is_word ? heading : ">" + heading);
+  }
   TextTable text(headings);
   for (const auto& row : table.rows) text.AddRow(row);
   return text.ToString();
+}
+
+// What was measured of each layer, and what each runtime gets.
+std::string RenderTables(const Json& report, const fs::path& artifact) {
+  std::string text = Rendered(SummaryTable(report), {"layer"});
+  const ReportTable runtimes = RuntimesTable(report.at("serving"), artifact.string());
+  if (runtimes.rows.empty()) return text;
+  return text +
+         "\nwhat each runtime gets (* is what oscar-validate judges; KL on held-out rows that "
+         "did not choose):\n" +
+         Rendered(runtimes, {"runtime", "checkpoint", "written by"});
 }
 
 Json ProgramAndCompiler() {
@@ -65,8 +77,8 @@ CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
   std::vector<fs::path> artifacts(options.merge.begin(), options.merge.end());
   const Json report =
       MergeArtifacts(artifacts, options.calibration, ProgramAndCompiler(), options.output);
-  context.out << RenderTable(report);
-  return {ExitCode::kDone, options.output, {{"summary", report.at("summary")}}};
+  context.out << RenderTables(report, options.output);
+  return {ExitCode::kDone, options.output, {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
 }
 
 // What was chosen for a layer, at the end of its line.
@@ -153,9 +165,9 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, Command
   const size_t num_layers = input.source->layers().size();
   if (AlreadyPublished(output, job, num_layers)) {
     const Json report = Artifact::Open(output).report();
-    context.out << RenderTable(report);
+    context.out << RenderTables(report, output);
     job.Remove();
-    return {ExitCode::kDone, output.string(), {{"summary", report.at("summary")}}};
+    return {ExitCode::kDone, output.string(), {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
   }
   RemoveStaging(output);
   if (fs::exists(output))
@@ -270,10 +282,10 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, Command
                      "below is 0 by construction; give longer documents, or see "
                      "kl_mean_no_windows in report.json");
   }
-  context.out << RenderTable(report);
+  context.out << RenderTables(report, output);
   return {ExitCode::kDone,
           output.string(),
-          {{"summary", report.at("summary")}, {"seconds", SecondsSince(started)}}};
+          {{"summary", report.at("summary")}, {"serving", report.at("serving")}, {"seconds", SecondsSince(started)}}};
 }
 
 CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context) {

@@ -37,6 +37,7 @@ struct ExportOptions {
   Rotations rotations = Rotations::kAuto;
   bool inspect = false;
   bool json = false;
+  bool folded = false;
   std::string model;
   FoldOptions fold;
 };
@@ -76,10 +77,14 @@ OptionTable ExportTable(ExportOptions* options) {
            "folded-checkpoint: a copy of --model that "
            "computes the same with keys that are easier to quantize in any runtime",
        .scope = OptionScope::kRun});
+  table.Add(&options->folded, {.name = "folded",
+                               .help = "write what was chosen for a folded copy of the model (--to "
+                                       "folded-checkpoint), where the runtime has such a choice",
+                               .scope = OptionScope::kRun});
   table.AddChoice(&options->rotations, rotations,
                   {.name = "rotations",
-                   .help = "which rotations --to sglang writes: what oscar-calibrate chose "
-                           "automatically (chosen; sglang-oct always), or those of the paper "
+                   .help = "which rotations --to sglang writes: what oscar-calibrate chose for "
+                           "it (chosen; sglang-oct always), or those of the paper "
                            "(oscar); auto: chosen if the artifact has a choice, else oscar",
                    .scope = OptionScope::kRun});
   table.AddChoice(&options->from, sources,
@@ -97,6 +102,11 @@ OptionTable ExportTable(ExportOptions* options) {
              .help = "of --to folded-checkpoint: directory of the model, or ORG/NAME[@REVISION] in "
                      "the local Hugging Face cache",
              .scope = OptionScope::kRun});
+  table.Add(&options->fold.runtime,
+            {.name = "for",
+             .help = "of --to folded-checkpoint: the runtime whose choice the copy is for, as "
+                     "--inspect names them; the first that folds if not given",
+             .scope = OptionScope::kRun});
   table.AddChoice(&options->fold.scales, scales,
                   {.name = "fold_scales",
                    .help = "what is folded into q and k: the scales that the artifact's automatic "
@@ -112,7 +122,7 @@ OptionTable ExportTable(ExportOptions* options) {
       "oscar-export Qwen3-8B-oscar --to folded-checkpoint --model Qwen/Qwen3-8B -o folded",
       "a copy of the model without outlier channels in its keys");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang -o rotations",
-                "what OSCAR's SGLang loads, of an artifact made with --for sglang");
+                "what was chosen for OSCAR's SGLang, as it loads it");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang --rotations oscar -o rotations",
                 "the paper's rotations of any artifact");
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
@@ -172,9 +182,10 @@ void WriteForSglang(const ExportOptions& options) {
   const bool chosen = oct || options.rotations == Rotations::kChosen ||
                       (options.rotations == Rotations::kAuto && artifact.has_choices());
   if (!chosen) return WriteSglang(options.output, ToSglang(artifact));
-  WriteSglangChoice(options.output,
-                    ChosenForSglang(artifact, oct ? Consumer::kSglangOct : Consumer::kSglang),
-                    oct ? SglangVersion::kV3 : SglangVersion::kV1);
+  WriteSglangChoice(
+      options.output,
+      ChosenForSglang(artifact, oct ? Consumer::kSglangOct : Consumer::kSglang, options.folded),
+      oct ? SglangVersion::kV3 : SglangVersion::kV1);
 }
 
 CommandResult Export(const ExportOptions& options, CommandContext& context) {
@@ -184,6 +195,11 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
   const bool fold = options.to == Target::kFoldedCheckpoint;
+  const bool writes = options.to == Target::kSglang || options.to == Target::kSglangOct;
+  if (options.folded && (!writes || options.rotations == Rotations::kOscar))
+    throw UsageError("--folded is of --to sglang and sglang-oct, with the chosen rotations");
+  if (!options.fold.runtime.empty() && !fold)
+    throw UsageError("--for is of --to folded-checkpoint");
   if (fold && options.model.empty()) throw UsageError("--to folded-checkpoint needs --model");
   if (context.dry_run) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);

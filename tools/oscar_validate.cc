@@ -234,7 +234,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   validation["rotations"] = artifact.manifest().at("files").at(kRotationsFile);
   validation["program"] = ProgramJson();
   validation["settings"]["configuration"] = context.config;
-  AddRuntimeLosses(validation);
+  AddRuntimeLosses(artifact, validation);
   CommandResult result;
   if (gate) {
     const GateResult verdict = EvaluateGate(*gate, HeadlineArmOf(validation));

@@ -10,6 +10,14 @@
 #include "export/simulate/runtime_choice.h"
 
 namespace oscar {
+namespace {
+
+// The arm "auto" is of the headline's choice, and that of no other runtime.
+bool HasIdeal(const RuntimeSpec& runtime, const Artifact& artifact) {
+  return !runtime.chosen || ServedChoice(runtime, artifact) == kHeadlineChoice;
+}
+
+}  // namespace
 
 std::vector<std::string> RuntimeNames() {
   std::vector<std::string> names;
@@ -25,16 +33,17 @@ void AddRuntimeArms(const std::vector<std::string>& runtimes, const Artifact& ar
   for (const std::string& name : runtimes) {
     for (const RuntimeSpec& runtime : Runtimes()) {
       if (runtime.runtime != name) continue;
-      if (runtime.chosen && !CarriesChoice(runtime, artifact)) continue;
-      arms.emplace_back(runtime.ideal);
+      if (runtime.chosen && ServedChoice(runtime, artifact).empty()) continue;
+      if (HasIdeal(runtime, artifact)) arms.emplace_back(runtime.ideal);
       arms.emplace_back(runtime.method);
     }
   }
 }
 
-void AddRuntimeLosses(Json& validation) {
+void AddRuntimeLosses(const Artifact& artifact, Json& validation) {
   Json& arms = validation.at("arms");
   for (const RuntimeSpec& runtime : Runtimes()) {
+    if (!HasIdeal(runtime, artifact)) continue;
     const auto named = [&](std::string_view name) {
       return std::find_if(arms.begin(), arms.end(),
                           [&](const Json& arm) { return arm.at("name") == std::string(name); });

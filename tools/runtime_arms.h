@@ -14,13 +14,13 @@ namespace oscar {
 
 std::vector<std::string> RuntimeNames();  // as --runtime takes them
 
-// Adds the ideal arm and all variants of each runtime; that of the automatic choice where the
-// runtime's files can carry it.
+// Adds all variants of each runtime, that of its automatic choice where there is one, and the arm
+// that each is meant to be.
 void AddRuntimeArms(const std::vector<std::string>& runtimes, const Artifact& artifact,
                     std::vector<std::string>& arms);
 
 // The member "ideal" of every arm that is a runtime and whose ideal was measured, too.
 // `validation`: the member of report.json.
-void AddRuntimeLosses(Json& validation);
+void AddRuntimeLosses(const Artifact& artifact, Json& validation);
 
 }  // namespace oscar

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "export/report/verdict.h"
 #include "export/validate/arm.h"
 #include "tools/cli/text_table.h"
 
@@ -78,7 +79,10 @@ std::string RenderValidation(const Json& validation) {
     }
     table.AddRow(row);
   }
-  return table.ToString() + (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
+  const Verdict verdict = VerdictOf(Record(validation));
+  return table.ToString() + verdict.fit + "\n" +
+         (verdict.notice.empty() ? "" : verdict.notice + "\n") +
+         (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
          (validation.contains("kernels") ? KernelLines(validation.at("kernels")) : "");
 }
 

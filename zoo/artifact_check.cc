@@ -23,7 +23,8 @@ namespace oscar {
 namespace {
 
 // The names a layer's tensors may have.
-std::set<std::string> TensorNames(const Json& geometry, const std::string& what) {
+std::set<std::string> TensorNames(const Json& geometry, const std::vector<std::string>& choices,
+                                  const std::string& what) {
   std::set<std::string> names;
   for (const Json& layer : geometry) {
     const auto id = static_cast<int>(JsonInt(layer, "layer_id", what));
@@ -34,9 +35,12 @@ std::set<std::string> TensorNames(const Json& geometry, const std::string& what)
       }
     }
     names.insert(RotationTensorName(id, 'k', false, "mean"));
-    for (const char* name : {"rotation", "query_rotation", "pair_scale", "mean", "clip_ratio"})
-      names.insert(AutoTensorName(id, 'k', name));
-    for (const char* name : {"rotation", "clip_ratio"}) names.insert(AutoTensorName(id, 'v', name));
+    for (const std::string& choice : choices) {
+      for (const char* name : {"rotation", "query_rotation", "pair_scale", "mean", "clip_ratio"})
+        names.insert(ChoiceTensorName(id, 'k', choice, name));
+      for (const char* name : {"rotation", "clip_ratio"})
+        names.insert(ChoiceTensorName(id, 'v', choice, name));
+    }
   }
   return names;
 }
@@ -110,9 +114,10 @@ ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
   return {ReadModelSpec(model_directory), DigestFile(config).sha256};
 }
 
-void CheckTensorsFinite(const fs::path& rotations, const Json& geometry) {
+void CheckTensorsFinite(const fs::path& rotations, const Json& geometry,
+                        const std::vector<std::string>& choices) {
   const SafetensorsFile file = SafetensorsFile::Open(rotations);
-  const std::set<std::string> known = TensorNames(geometry, rotations.string());
+  const std::set<std::string> known = TensorNames(geometry, choices, rotations.string());
   for (const auto& [name, info] : file.tensors()) {
     const std::string what = fmt::format("{}: tensor {}", rotations.string(), Quoted(name));
     if (known.count(name) == 0) throw InputError(what + " is none of an artifact's tensors");
@@ -151,6 +156,8 @@ void CheckLayers(const Artifact& artifact) {
     CheckClip(layer.v, ids[i], "V");
     CheckClip(layer.k_shared, ids[i], "shared K");
     CheckClip(layer.v_shared, ids[i], "shared V");
+    for (const std::string& choice : artifact.choice_names())
+      (void)artifact.ReadChoice(ids[i], choice);  // which checks it
   }
 }
 
@@ -196,7 +203,7 @@ CheckedArtifact CheckArtifact(const fs::path& directory, const std::optional<Mod
   if (!JsonMember(out.manifest, "model", kManifestFile).is_object())
     throw InputError((directory / kManifestFile).string() + ": 'model' is not an object");
   CheckTensorsFinite(directory / kRotationsFile,
-                     JsonMember(out.manifest, "geometry", kManifestFile));
+                     JsonMember(out.manifest, "geometry", kManifestFile), artifact.choice_names());
   CheckLayers(artifact);
   CheckRotationsFitMoments(artifact);
   if (model) CheckGeometry(artifact, *model);

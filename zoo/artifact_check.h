@@ -41,7 +41,8 @@ CheckedArtifact CheckArtifact(const std::filesystem::path& directory,
                               std::string_view extra_gate = "");
 
 // The parts. Each throws InputError as above.
-void CheckTensorsFinite(const std::filesystem::path& rotations, const Json& geometry);
+void CheckTensorsFinite(const std::filesystem::path& rotations, const Json& geometry,
+                        const std::vector<std::string>& choices);
 void CheckLayers(const Artifact& artifact);
 void CheckGeometry(const Artifact& artifact, const ModelGeometry& model);
 

@@ -1,39 +1,40 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The artifact on disk (DESIGN section 6), the one definition of its names:
+// The artifact on disk, the one definition of its names:
 //
-//     manifest.json            canonical JSON (sorted keys; "$schema" sorts first), written last;
-//     digests of every file below but timings.json rotations.safetensors    per layer and side,
-//     F32, row-major; a token is a row vector x, rotated x * R moments.h5               float64
-//     sums (calib/moments_file.h): mergeable, refittable without the model report.json, report.html
-//     what the calibration measured README.md                model card with front matter
-//     timings.json             when, where and how long: the only file that differs between two
-//     equal runs
+// clang-format off
+//     manifest.json            canonical JSON (sorted keys; "$schema" sorts first), written last; digests of every
+//                              file below but timings.json
+//     rotations.safetensors    per layer and side, F32, row-major; a token is a row vector x, rotated x * R
+//     moments.h5               float64 sums (calib/moments_file.h): mergeable, refittable without the model
+//     report.json, report.html what the calibration measured, then the validation of record
+//     README.md                model card with front matter
+//     timings.json             when, where and how long: the only file that differs between two equal runs
 //
 // rotations.safetensors, for layer id i and side s in {k, v}:
 //     layer.<i>.<s>.rotation          [num_kv_heads, d, d]   fitted per KV head
 //     layer.<i>.<s>.eigenvalues       [num_kv_heads, d]      ascending
 //     layer.<i>.<s>.clip_ratio        [1]
-//     layer.<i>.<s>.clip_threshold    [num_kv_heads]         static: that percentile of |x R|;
-//     absent where no tokens were at hand layer.<i>.<s>.shared.rotation   [1, d, d] one for all KV
-//     heads, with its own .eigenvalues, .clip_ratio, .clip_threshold layer.<i>.k.mean
-//     [num_kv_heads, d]      key mean
+//     layer.<i>.<s>.clip_threshold    [num_kv_heads]         static: that percentile of |x R|; absent where no
+//                                                            tokens were at hand
+//     layer.<i>.<s>.shared.rotation   [1, d, d]              one for all KV heads, with its own .eigenvalues,
+//                                                            .clip_ratio, .clip_threshold
+//     layer.<i>.k.mean                [num_kv_heads, d]      key mean
 // An artifact imported from a shared (v1) file has one "KV head" and no .shared tensors.
 //
-// What oscar-calibrate --auto chose for the layer, beside them (calib/auto_choice.h):
-//     layer.<i>.<s>.auto.rotation        [num_kv_heads or 1, d, d]  M: stored is
-//                                        (k * pair_scale - mean) M; values: v M
-//     layer.<i>.k.auto.query_rotation    as rotation: queries take (q / pair_scale) M_q, M_q =
-//     M^-T;
-//                                        absent: M_q = M, which is orthogonal
-//     layer.<i>.k.auto.pair_scale        [num_kv_heads, d]  folded into the checkpoint: keys leave
-//     it
-//                                        scaled and queries divided; absent: ones, nothing to fold
-//     layer.<i>.k.auto.mean              [num_kv_heads, d]  of scaled keys; absent: not centred
-//     layer.<i>.<s>.auto.clip_ratio      [1], or [num_kv_heads]
-// Bits (a number, or a list of one for each KV head) and quantization groups stand in the
-// manifest's "auto", recipes and scores in report.json.
+// What was chosen for the layer, for every consumer (calib/auto_choice.h); <c> is "auto", the headline's, or the
+// name of another choice ("sglang", "sglang+fold"):
+//     layer.<i>.<s>.<c>.rotation        [num_kv_heads or 1, d, d]  M: stored is (k * pair_scale - mean) M; values: v M
+//     layer.<i>.k.<c>.query_rotation    as rotation: queries take (q / pair_scale) M_q, M_q = M^-T; absent: M_q = M,
+//                                       which is orthogonal
+//     layer.<i>.k.<c>.pair_scale        [num_kv_heads, d]  folded into the checkpoint: keys leave it scaled and
+//                                       queries divided; absent: ones, nothing to fold
+//     layer.<i>.k.<c>.mean              [num_kv_heads, d]  of scaled keys; absent: not centred
+//     layer.<i>.<s>.<c>.clip_ratio      [1], or [num_kv_heads]
+// A side that equals that of an earlier choice is stored there alone. The manifest's "auto" and "choices"
+// (choice_manifest.h) say which, with bits and quantization groups; recipes and scores stand in report.json.
+// clang-format on
 //
 // Identity of an artifact = SHA-256 of manifest.json.
 #pragma once
@@ -62,8 +63,10 @@ inline std::string RotationTensorName(int layer_id, char side, bool shared, std:
          std::string(name);
 }
 
-inline std::string AutoTensorName(int layer_id, char side, std::string_view name) {
-  return "layer." + std::to_string(layer_id) + "." + side + ".auto." + std::string(name);
+inline std::string ChoiceTensorName(int layer_id, char side, std::string_view choice,
+                                    std::string_view name) {
+  return "layer." + std::to_string(layer_id) + "." + side + "." + std::string(choice) + "." +
+         std::string(name);
 }
 
 }  // namespace oscar

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
@@ -67,8 +68,8 @@ constexpr double kMaxInverseResidual = 1e-3;
 
 class ChoiceReader {
  public:
-  ChoiceReader(const SafetensorsFile& file, int layer_id, int64_t heads)
-      : file_(file), layer_id_(layer_id), heads_(heads) {}
+  ChoiceReader(const SafetensorsFile& file, int layer_id, std::string choice, int64_t heads)
+      : file_(file), layer_id_(layer_id), choice_(std::move(choice)), heads_(heads) {}
 
   AutoSide Side(char side, int64_t dim) const {
     AutoSide read;
@@ -91,7 +92,7 @@ class ChoiceReader {
 
  private:
   std::string Name(char side, const char* what) const {
-    return AutoTensorName(layer_id_, side, what);
+    return ChoiceTensorName(layer_id_, side, choice_, what);
   }
   bool Has(char side, const char* what) const { return file_.tensors().contains(Name(side, what)); }
   std::vector<int64_t> Shape(char side, const char* what) const {
@@ -138,6 +139,7 @@ class ChoiceReader {
 
   const SafetensorsFile& file_;
   int layer_id_;
+  std::string choice_;
   int64_t heads_;
 };
 
@@ -224,29 +226,78 @@ int64_t Artifact::NumRotations(int layer_id, char side, bool shared) const {
   return rotations_.tensor(found->first).shape.at(0);
 }
 
-StoredChoice Artifact::ReadChoice(int layer_id, int64_t heads, int64_t d, int64_t dv) const {
-  const Json& automatic = JsonMember(manifest_, "auto", kManifestFile);
-  for (const Json& layer : JsonMember(automatic, "layers", kManifestFile)) {
-    if (JsonInt(layer, "layer_id", kManifestFile) != layer_id) continue;
-    const ChoiceReader reader(rotations_, layer_id, heads);
-    StoredChoice choice;
-    choice.k = reader.Side('k', d);
-    choice.v = reader.Side('v', dv);
-    choice.k_clip = reader.Clip('k');
-    choice.v_clip = reader.Clip('v');
-    choice.k_bits = Bits(layer, "k_bits", heads);
-    choice.v_bits = Bits(layer, "v_bits", heads);
-    choice.quant_group_size = JsonInt(layer, "quant_group_size", kManifestFile);
-    for (const int64_t dim : {d, dv}) {
-      if (choice.quant_group_size < 0 ||
-          (choice.quant_group_size > 0 && dim % choice.quant_group_size != 0)) {
-        throw InputError(fmt::format("{}: quantization groups of {} values for heads of {}",
-                                     kManifestFile, choice.quant_group_size, dim));
-      }
-    }
-    return choice;
+std::vector<std::string> Artifact::choice_names() const {
+  if (!has_choices()) return {};
+  std::vector<std::string> names = {std::string(kHeadlineChoice)};
+  for (const auto& [name, choice] : JsonMember(manifest_, "choices", kManifestFile).items())
+    names.push_back(name);
+  return names;
+}
+
+const Json& Artifact::Choice(std::string_view name) const {
+  if (!has_choices()) {
+    throw InputError(fmt::format("{}: holds no automatic choice; make one with oscar-calibrate",
+                                 directory_.string()));
   }
-  throw InputError(fmt::format("{}: \"auto\" has no layer {}", kManifestFile, layer_id));
+  if (name == kHeadlineChoice) return JsonMember(manifest_, "auto", kManifestFile);
+  return JsonMember(JsonMember(manifest_, "choices", kManifestFile), std::string(name).c_str(),
+                    kManifestFile);
+}
+
+std::string Artifact::ChoiceFor(std::string_view runtime, bool folded) const {
+  (void)Choice(kHeadlineChoice);  // or there are none
+  const Json& serving = JsonMember(manifest_, "serving", kManifestFile);
+  std::string other;
+  for (const Json& row : JsonMember(serving, "runtimes", kManifestFile)) {
+    if (JsonString(row, "runtime", kManifestFile) != runtime) continue;
+    other = JsonString(row, "choice", kManifestFile);
+    if (JsonBool(row, "fold_checkpoint", false, kManifestFile) == folded) return other;
+  }
+  if (other.empty()) {
+    throw InputError(fmt::format("{}: {} has no 2-bit cache for this model's attention",
+                                 directory_.string(), runtime));
+  }
+  throw InputError(
+      fmt::format("{}: what was chosen for {} {}; {}", directory_.string(), runtime,
+                  folded ? "folds nothing into the checkpoint" : "fits a folded checkpoint alone",
+                  folded ? "write it without --folded" : "write it with --folded"));
+}
+
+StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
+  const Json& chosen = Choice(name);
+  const auto layer_of = [&](const Json& list) -> const Json& {
+    for (const Json& layer : list) {
+      if (JsonInt(layer, "layer_id", kManifestFile) == layer_id) return layer;
+    }
+    throw InputError(fmt::format("{}: choice \"{}\" or the geometry has no layer {}", kManifestFile,
+                                 name, layer_id));
+  };
+  const Json& geometry = layer_of(JsonMember(manifest_, "geometry", kManifestFile));
+  const Json& layer = layer_of(JsonMember(chosen, "layers", kManifestFile));
+  const int64_t heads = JsonInt(geometry, "num_kv_heads", kManifestFile);
+  const int64_t d = JsonInt(geometry, "head_dim", kManifestFile),
+                dv = JsonInt(geometry, "v_head_dim", kManifestFile);
+  const auto stored_with = [&](const char* key) {
+    return ChoiceReader(
+        rotations_, layer_id,
+        layer.contains(key) ? JsonString(layer, key, kManifestFile) : std::string(name), heads);
+  };
+  const ChoiceReader own(rotations_, layer_id, std::string(name), heads);
+  StoredChoice choice{.k = stored_with("k_of").Side('k', d),
+                      .v = stored_with("v_of").Side('v', dv),
+                      .k_clip = own.Clip('k'),
+                      .v_clip = own.Clip('v'),
+                      .k_bits = Bits(layer, "k_bits", heads),
+                      .v_bits = Bits(layer, "v_bits", heads),
+                      .quant_group_size = JsonInt(layer, "quant_group_size", kManifestFile)};
+  for (const int64_t dim : {d, dv}) {
+    if (choice.quant_group_size < 0 ||
+        (choice.quant_group_size > 0 && dim % choice.quant_group_size != 0)) {
+      throw InputError(fmt::format("{}: quantization groups of {} values for heads of {}",
+                                   kManifestFile, choice.quant_group_size, dim));
+    }
+  }
+  return choice;
 }
 
 StoredLayer Artifact::ReadLayer(int layer_id) const {
@@ -261,7 +312,7 @@ StoredLayer Artifact::ReadLayer(int layer_id) const {
     layer.v = ReadSide(rotations_, layer_id, 'v', false, heads, dv);
     layer.k_shared = ReadSide(rotations_, layer_id, 'k', true, 1, d);
     layer.v_shared = ReadSide(rotations_, layer_id, 'v', true, 1, dv);
-    if (has_choices()) layer.automatic = ReadChoice(layer_id, heads, d, dv);
+    if (has_choices()) layer.automatic = ReadChoice(layer_id, kHeadlineChoice);
     return layer;
   }
   throw InputError(fmt::format("{}: has no layer {}", directory_.string(), layer_id));

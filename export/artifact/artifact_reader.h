@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "calib/auto_choice.h"  // AutoSide
+#include "calib/auto_choice.h"   // AutoSide
+#include "calib/auto_options.h"  // kHeadlineChoice
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/strict_json.h"
 
@@ -35,9 +37,9 @@ struct StoredChoice {
 
 struct StoredLayer {
   int layer_id = 0;
-  StoredSide k, v;                // per KV head
-  StoredSide k_shared, v_shared;  // num_rotations 0 where the artifact has none
-  std::optional<StoredChoice> automatic;
+  StoredSide k, v;                        // per KV head
+  StoredSide k_shared, v_shared;          // num_rotations 0 where the artifact has none
+  std::optional<StoredChoice> automatic;  // the headline's
 };
 
 class Artifact {
@@ -51,7 +53,14 @@ class Artifact {
   const std::filesystem::path& directory() const { return directory_; }
   Json report() const;
   std::vector<int> layer_ids() const;
-  bool has_choices() const;  // made by oscar-calibrate --auto
+  bool has_choices() const;                       // made by oscar-calibrate --auto
+  std::vector<std::string> choice_names() const;  // the headline's first
+  // The manifest's record of a choice; the headline's is "auto". InputError where there is none.
+  const Json& Choice(std::string_view name = kHeadlineChoice) const;
+  // The name of the choice that a runtime loads, for the checkpoint as it is or for a folded one;
+  // InputError where it has none, saying what it has.
+  std::string ChoiceFor(std::string_view runtime, bool folded) const;
+  StoredChoice ReadChoice(int layer_id, std::string_view name) const;  // checked as in ReadLayer
   // Rotations that a layer's side ('k', 'v') is stored with: its own, or shared by all heads; 0:
   // none. Looks at shapes alone.
   int64_t NumRotations(int layer_id, char side, bool shared) const;
@@ -60,8 +69,6 @@ class Artifact {
   StoredLayer ReadLayer(int layer_id) const;
 
  private:
-  StoredChoice ReadChoice(int layer_id, int64_t heads, int64_t d, int64_t dv) const;
-
   std::filesystem::path directory_;
   std::string identity_;
   Json manifest_;

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 
-#include "linalg/error.h"
-
 namespace oscar {
 namespace {
 
@@ -72,16 +70,9 @@ std::vector<std::string> ChoiceDemands::NotCarriedBy(const ConsumerRules& rules)
   return texts;
 }
 
-ChoiceDemands DemandsOf(const Artifact& artifact) {
+ChoiceDemands DemandsOf(const Artifact& artifact, std::string_view choice) {
   ChoiceDemands demands;
-  for (const int id : artifact.layer_ids()) {
-    const StoredLayer layer = artifact.ReadLayer(id);
-    if (!layer.automatic) {
-      throw InputError(fmt::format("{}: holds no automatic choice; make it with oscar-calibrate",
-                                   artifact.directory().string()));
-    }
-    demands.Add(id, *layer.automatic);
-  }
+  for (const int id : artifact.layer_ids()) demands.Add(id, artifact.ReadChoice(id, choice));
   return demands;
 }
 

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the automatic choices of a model ask of the runtime that loads them, against what a runtime
-// takes (calib/auto_options.h). Trap: what counts is the choice as it is stored, not the --for that
-// it was made with: a choice made for any runtime may happen to fit one.
+// What a choice asks of the runtime that loads it, against what a runtime takes
+// (calib/auto_options.h): a choice is made under its consumer's rules, and this is the look at what
+// is stored before it is written for a server.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "calib/auto_options.h"
@@ -30,7 +31,7 @@ class ChoiceDemands {
   std::vector<int64_t> groups_;
 };
 
-// Of all layers; throws InputError for an artifact without choices.
-ChoiceDemands DemandsOf(const Artifact& artifact);
+// Of a choice in all layers; throws InputError where the artifact has no such choice.
+ChoiceDemands DemandsOf(const Artifact& artifact, std::string_view choice);
 
 }  // namespace oscar

@@ -55,64 +55,29 @@ std::string KeyTransformOf(const Json& layers, std::string_view what) {
   return common;
 }
 
-// `lost`: what cannot be carried; nothing is refused for nothing. `own`: how OSCAR's own rotations
-// are written instead.
-void RefuseLost(const Artifact& artifact, Consumer consumer, const std::vector<std::string>& lost,
-                std::string_view others, std::string_view own) {
+// A choice is made under its consumer's rules; what breaks them was not written by us.
+void CheckCarried(const Artifact& artifact, const ConsumerRules& rules, std::string_view choice) {
+  ConsumerRules carried = rules;
+  if (HoldsLatents(artifact)) carried.clip = ClipScope::kHead;  // checked layer by layer
+  const std::vector<std::string> lost = DemandsOf(artifact, choice).NotCarriedBy(carried);
   if (lost.empty()) return;
-  const std::string what = (artifact.directory() / kManifestFile).string();
-  const std::string made_for =
-      JsonString(JsonMember(artifact.manifest(), "auto", what), "for", what);
-  const ConsumerRules& rules = RulesOf(consumer);
-  throw InputError(fmt::format(
-      "{}: its automatic choice (made with --for {}) has what the files of {} cannot carry: {}; "
-      "calibrate with --for {}{}, or write OSCAR's own rotations with {}",
-      artifact.directory().string(), made_for, rules.name, fmt::join(lost, "; "), rules.name,
-      others, own));
-}
-
-void CheckCarried(const Artifact& artifact, Consumer consumer) {
-  const ChoiceDemands demands = DemandsOf(artifact);
-  std::string_view others;
-  if (consumer != Consumer::kSglangOct &&
-      demands.NotCarriedBy(RulesOf(Consumer::kSglangOct)).empty())
-    others = ", or write what the October tree loads with --to sglang-oct";
-  RefuseLost(artifact, consumer, demands.NotCarriedBy(RulesOf(consumer)), others,
-             "--to sglang --rotations oscar");
-}
-
-// Clip ratios are no ratios there: the pool of latents clips nothing.
-void CheckLatentsCarried(const Artifact& artifact) {
-  ConsumerRules rules = RulesOf(Consumer::kSglangOct);
-  rules.clip = ClipScope::kHead;  // said below
-  std::vector<std::string> lost = DemandsOf(artifact).NotCarriedBy(rules);
-  for (const int id : artifact.layer_ids()) {
-    const std::vector<double> clip = artifact.ReadLayer(id).automatic.value().k_clip;
-    if (clip.at(0) == 1) continue;
-    lost.push_back(
-        fmt::format("clip ratios (layer {} has {:g}), as its pool of latents clips nothing", id,
-                    Decimal(clip.at(0))));
-    break;
-  }
-  RefuseLost(artifact, Consumer::kSglangOct, lost, "", "--to sglang-oct --rotations oscar");
+  throw InputError(fmt::format("{}: choice \"{}\" has what the files of {} cannot carry: {}",
+                               artifact.directory().string(), choice, rules.name,
+                               fmt::join(lost, "; ")));
 }
 
 }  // namespace
 
-SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer) {
+SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer, bool folded) {
   const Json& manifest = artifact.manifest();
   const std::string what = (artifact.directory() / kManifestFile).string();
-  if (!artifact.has_choices()) {
-    throw InputError(
-        fmt::format("{}: holds no automatic choice; make it with oscar-calibrate, or write OSCAR's "
-                    "own rotations with --to sglang, which both trees load",
-                    artifact.directory().string()));
-  }
-  CheckCarried(artifact, consumer);
+  const ConsumerRules& rules = RulesOf(consumer);
+  const std::string name = artifact.ChoiceFor(rules.name, folded);
+  CheckCarried(artifact, rules, name);
   SglangChoice out;
   for (const Json& geometry : JsonMember(manifest, "geometry", what)) {
     const auto id = static_cast<int>(JsonInt(geometry, "layer_id", what));
-    const StoredChoice choice = artifact.ReadLayer(id).automatic.value();
+    const StoredChoice choice = artifact.ReadChoice(id, name);
     out.folded = out.folded || !choice.k.pair_scale.empty();
     out.layers.push_back(Layer(id, JsonInt(geometry, "num_kv_heads", what), choice));
     out.serving.quant_group_size =
@@ -121,7 +86,7 @@ SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer) {
         Decimal(choice.k_clip.at(0));  // of all layers and heads, as was checked
     out.serving.v_clip_ratio = Decimal(choice.v_clip.at(0));
   }
-  const Json& layers = JsonMember(JsonMember(manifest, "auto", what), "layers", what);
+  const Json& layers = JsonMember(artifact.Choice(name), "layers", what);
   const Json& serving = JsonMember(manifest, "serving", what);
   out.key_transform = KeyTransformOf(layers, what);
   out.serving.sink_tokens = JsonInt(serving, "sink_tokens", what);
@@ -129,6 +94,7 @@ SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer) {
   out.calibration = {{"artifact_sha256", artifact.identity()},
                      {"model", JsonMember(manifest, "model", what)},
                      {"data", JsonMember(manifest, "data", what)},
+                     {"choice", name},
                      {"folded_checkpoint", out.folded},
                      {"recipes", layers},
                      {"program", JsonMember(manifest, "program", what)}};
@@ -156,15 +122,9 @@ MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen) {
   out.serving.sink_tokens = JsonInt(serving, "sink_tokens", what);
   out.serving.recent_tokens = JsonInt(serving, "recent_tokens", what);
   int64_t group = JsonInt(serving, "quant_group_size", 0, what);
-  if (chosen) {
-    if (!artifact.has_choices()) {
-      throw InputError(
-          fmt::format("{}: holds no automatic choice; write OSCAR's own rotations "
-                      "with --rotations oscar",
-                      artifact.directory().string()));
-    }
-    CheckLatentsCarried(artifact);
-  }
+  const ConsumerRules& rules = RulesOf(Consumer::kSglangOct);
+  const std::string name = chosen ? artifact.ChoiceFor(rules.name, /*folded=*/false) : "";
+  if (chosen) CheckCarried(artifact, rules, name);
   for (const int id : artifact.layer_ids()) {
     const StoredLayer layer = artifact.ReadLayer(id);
     const int64_t rank = layer.k.dim;
@@ -173,7 +133,13 @@ MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen) {
                             .rotation = std::make_shared<const FloatTensor>(
                                 FloatTensor{{rank, rank}, layer.k.rotation})});
     } else {
-      const StoredChoice& choice = layer.automatic.value();
+      const StoredChoice choice = artifact.ReadChoice(id, name);
+      if (choice.k_clip.at(0) != 1) {
+        throw InputError(fmt::format(
+            "{}: choice \"{}\" has a clip ratio of {:g} in layer {}, and the pool of latents of {} "
+            "clips nothing",
+            artifact.directory().string(), name, Decimal(choice.k_clip.at(0)), id, rules.name));
+      }
       group = choice.quant_group_size;
       out.layers.push_back({.layer_id = id,
                             .rotation = Tensor({rank, rank}, choice.k.rotation),

@@ -12,10 +12,9 @@
 
 namespace oscar {
 
-// For --to sglang (version 1) or sglang-oct (3). Throws InputError for an artifact without a
-// choice, or with one that `consumer` cannot carry: it names what, and the --for that would have
-// avoided it.
-SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer);
+// The choice of SGLang's main tree (files of version 1) or of the October tree (3), for the
+// checkpoint as it is or for a folded copy. Throws InputError where the artifact has none.
+SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer, bool folded);
 
 // Layers of latent attention, for the October tree: the automatic choice, or OSCAR's own rotations
 // (`chosen` false). Throws InputError as above, and where the choice clips, which that tree cannot.

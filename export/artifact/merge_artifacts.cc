@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "calib/fit.h"
 #include "calib/job_directory.h"
 #include "calib/moments_file.h"
@@ -35,6 +38,38 @@ void CheckSameModel(const Artifact& first, const Artifact& other) {
                   list.empty() ? " their layers differ" : list));
 }
 
+// What a run was calibrated on: its data, or that of each run a merge was made of.
+void AddSources(const Json& data, std::vector<Json>& sources) {
+  if (data.contains("sources")) {
+    for (const Json& source : data.at("sources")) AddSources(source, sources);
+  } else {
+    sources.push_back(data);
+  }
+}
+
+// Added twice, tokens would weigh twice, and the counts would lie.
+void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
+  std::vector<std::pair<Json, std::string>> known;
+  for (const Artifact& artifact : artifacts) {
+    std::vector<Json> sources;
+    AddSources(JsonMember(artifact.manifest(), "data", kManifestFile), sources);
+    for (const Json& source : sources) {
+      const auto same = std::ranges::find_if(known, [&](const auto& other) {
+        return source.contains("digest") && source == other.first;
+      });
+      if (same == known.end()) {
+        known.emplace_back(source, artifact.directory().string());
+        continue;
+      }
+      throw InputError(fmt::format(
+          "{} and {} were calibrated on the same data ({}, digest {}), which would be counted "
+          "twice; leave one out",
+          same->second, artifact.directory().string(), source.value("name", std::string("unnamed")),
+          source.at("digest").dump()));
+    }
+  }
+}
+
 }  // namespace
 
 Json MergeArtifacts(const std::vector<std::filesystem::path>& paths,
@@ -57,6 +92,7 @@ Json MergeArtifacts(const std::vector<std::filesystem::path>& paths,
     data.push_back(artifacts.back().manifest().at("data"));
   }
 
+  CheckNoneTwice(artifacts);
   ArtifactInfo info;
   info.model = artifacts.front().manifest().at("model");
   info.data = {{"name", fmt::format("merge of {} artifacts", paths.size())}, {"sources", data}};

@@ -14,8 +14,9 @@
 namespace oscar {
 
 // Writes an artifact at `output` and returns its report. Throws InputError where the artifacts are
-// of different models or geometries, or where the value target is `diagonal` and there is more than
-// one: its weights come from each run's own query covariance.
+// of different models or geometries, where two were calibrated on the same data, or where the value
+// target is `diagonal` and there is more than one: its weights come from each run's own query
+// covariance.
 Json MergeArtifacts(const std::vector<std::filesystem::path>& artifacts,
                     const CalibrationOptions& options, const Json& program,
                     const std::filesystem::path& output);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "export/artifact/report.h"
+#include "export/report/verdict.h"
 
 namespace oscar {
 namespace {
@@ -67,6 +68,8 @@ std::string ValidationText(const Json& validation) {
   } else {
     text += "No gate was given. ";
   }
+  const Verdict verdict = VerdictOf(Record(validation));
+  text += OneLine(verdict.fit + " " + verdict.notice) + "\n\n";
   text += fmt::format(
       "Every way to store the cache on {}, measured by oscar-validate; what was published is in "
       "bold, everything else in report.html:\n\n",
@@ -74,32 +77,26 @@ std::string ValidationText(const Json& validation) {
   return text + MarkdownTable(table);
 }
 
-// What was chosen for the artifact's consumer, and how it gets there.
+// What every runtime gets, and how.
 std::string ExportText(const Json& serving, bool latents) {
-  const bool chosen = serving.contains("auto");
-  const std::string made_for = chosen ? serving.at("auto").at("for").get<std::string>() : "";
-  std::string text;
-  if (chosen) {
-    const auto has = [&](const char* key) { return serving.at("auto").value(key, false); };
-    text = fmt::format("\nThe automatic choice was made for {}", Code(made_for));
-    if (has("key_mean")) text += "; it centres keys";
-    if (has("query_rotation")) text += "; it has matrices of their own for queries";
-    if (has("fold_checkpoint"))
-      text +=
-          "; it fits a folded copy of the model (`oscar-export ARTIFACT --to folded-checkpoint "
-          "--model MODEL -o FOLDED`)";
-    text += ".\n";
+  const ReportTable runtimes = RuntimesTable(serving, "ARTIFACT");
+  const std::string own = latents ? "sglang-oct" : "sglang";  // the only tree that caches latents
+  if (runtimes.rows.empty()) {
+    return fmt::format(
+        "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to {} -o DIRECTORY`.\n",
+        own);
   }
-  std::string target = latents ? "sglang-oct" : "sglang";  // the only tree that caches latents
-  if (made_for == "sglang" || made_for == "sglang-oct") {
-    target = made_for;
-  } else if (chosen) {
-    target += " --rotations oscar";
-  }
-  return text + fmt::format(
-                    "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to "
-                    "{} -o DIRECTORY`.\n",
-                    target);
+  return "\n## What each runtime gets\n\nChosen layer by layer under the rules of each runtime; KL "
+         "in "
+         "nats and relative output error at 2 bits on held-out rows that did not choose. The row "
+         "with * is what the validation judges. A folded checkpoint is a copy of the model that "
+         "computes the same (`oscar-export ARTIFACT --to folded-checkpoint --for RUNTIME --model "
+         "MODEL -o FOLDED`).\n\n" +
+         MarkdownTable(runtimes) +
+         fmt::format(
+             "\nOSCAR's own rotations, as published: `oscar-export ARTIFACT --to {} --rotations "
+             "oscar -o DIRECTORY`.\n",
+             own);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 
+#include "calib/auto_options.h"
 #include "export/report/report_schema.h"
 #include "linalg/check.h"
 
@@ -166,6 +167,28 @@ ReportTable SummaryTable(const Json& report) {
       ""};
   for (const std::string& arm : arms) mean.push_back(kl(report.at("summary"), arm));
   table.rows.push_back(mean);
+  return table;
+}
+
+ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
+  ReportTable table;
+  table.header = {"runtime", "checkpoint", "KL", "of Hadamard's", "output error", "written by"};
+  if (!serving.contains("runtimes")) return table;
+  for (const Json& row : serving.at("runtimes")) {
+    const std::string runtime = row.at("runtime");
+    const auto rules = std::ranges::find(AllConsumers(), runtime, &ConsumerRules::name);
+    const bool written = rules != AllConsumers().end() && !rules->export_target.empty();
+    const bool folded = row.at("fold_checkpoint");
+    const double kl = row.at("kl"), hadamard = row.at("hadamard_kl");
+    const bool headline = row.at("choice") == kHeadlineChoice;
+    table.rows.push_back({runtime + (headline ? " *" : ""), folded ? "folded" : "as it is",
+                          fmt::format("{:.5f}", kl),
+                          hadamard > 0 ? fmt::format("x {:.2f}", kl / hadamard) : "",
+                          fmt::format("{:.4f}", row.at("output_error").get<double>()),
+                          written ? fmt::format("oscar-export {} --to {}{} -o DIRECTORY", artifact,
+                                                rules->export_target, folded ? " --folded" : "")
+                                  : "no exporter yet"});
+  }
   return table;
 }
 

@@ -28,5 +28,8 @@ struct ReportTable {
   std::vector<std::vector<std::string>> rows;
 };
 ReportTable SummaryTable(const Json& report);
+// What every runtime gets (serving.runtimes): its choice, at what KL, and the command that writes
+// it from `artifact`. No rows without automatic choices.
+ReportTable RuntimesTable(const Json& serving, const std::string& artifact);
 
 }  // namespace oscar

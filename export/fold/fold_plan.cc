@@ -42,17 +42,22 @@ std::string_view ScalesName(FoldScales scales) {
   return {};
 }
 
-bool HasChosenScales(const Artifact& artifact, const ModelSpec& spec) {
-  if (!artifact.has_choices()) return false;
-  return std::ranges::any_of(spec.layers, [&](const LayerSpec& layer) {
-    const StoredLayer stored = artifact.ReadLayer(layer.layer_id);
-    return stored.automatic && !stored.automatic->k.pair_scale.empty();
-  });
+// The choice whose scales are folded: that of `runtime`, or the first that folds, the headline's
+// before others; empty: none does.
+std::string FoldedChoice(const Artifact& artifact, std::string_view runtime) {
+  if (!artifact.has_choices()) return {};
+  if (!runtime.empty()) return artifact.ChoiceFor(runtime, /*folded=*/true);
+  if (artifact.Choice().value("fold_checkpoint", false)) return std::string(kHeadlineChoice);
+  const Json& serving = JsonMember(artifact.manifest(), "serving", kManifestFile);
+  for (const Json& row : JsonMember(serving, "runtimes", kManifestFile)) {
+    if (row.value("fold_checkpoint", false)) return JsonString(row, "choice", kManifestFile);
+  }
+  return {};
 }
 
-FoldScales Resolved(const Artifact& artifact, const ModelSpec& spec, FoldScales scales) {
+FoldScales Resolved(const Artifact& artifact, const std::string& choice, FoldScales scales) {
   if (scales != FoldScales::kAuto && scales != FoldScales::kChosen) return scales;
-  if (HasChosenScales(artifact, spec)) return FoldScales::kChosen;
+  if (!choice.empty()) return FoldScales::kChosen;
   if (scales == FoldScales::kAuto) return FoldScales::kExact;
   throw InputError(
       fmt::format("{}: no key scales were chosen for it; scales can be made from its moments "
@@ -61,9 +66,9 @@ FoldScales Resolved(const Artifact& artifact, const ModelSpec& spec, FoldScales 
 }
 
 // One set where weights are shared by all heads: the choice then was, too.
-std::vector<Vector> ChosenScales(const StoredLayer& stored, const AttentionSpec& spec) {
-  if (!stored.automatic || stored.automatic->k.pair_scale.empty()) return {};
-  const std::vector<double>& all = stored.automatic->k.pair_scale;
+std::vector<Vector> ChosenScales(const StoredChoice& choice, const AttentionSpec& spec) {
+  const std::vector<double>& all = choice.k.pair_scale;
+  if (all.empty()) return {};
   std::vector<Vector> scales;
   for (int64_t head = 0; head < spec.num_kv_heads; ++head) {
     const Vector d = Eigen::Map<const Vector>(all.data() + head * spec.head_dim, spec.head_dim);
@@ -125,16 +130,18 @@ FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const 
   }
   CheckFoldable(spec);
   const MomentsReader reader(artifact.directory() / kMomentsFile);
-  const FoldScales source = Resolved(artifact, spec, options.scales);
+  const std::string choice = FoldedChoice(artifact, options.runtime);
+  const FoldScales source = Resolved(artifact, choice, options.scales);
   FoldPlan plan;
   Json layers = Json::array();
   for (const LayerSpec& layer : spec.layers) {
     const LayerMoments moments = reader.Read(layer.layer_id);
     CheckGeometry(moments, layer.attention);
     LayerFold fold;
-    fold.key_scales = source == FoldScales::kChosen
-                          ? ChosenScales(artifact.ReadLayer(layer.layer_id), layer.attention)
-                          : FittedScales(moments, layer.attention, source);
+    fold.key_scales =
+        source == FoldScales::kChosen
+            ? ChosenScales(artifact.ReadChoice(layer.layer_id, choice), layer.attention)
+            : FittedScales(moments, layer.attention, source);
     if (options.values) fold.values = Values(moments, checkpoint, layer.attention, options);
     layers.push_back(LayerRecord(moments, fold));
     plan.layers.push_back(std::move(fold));

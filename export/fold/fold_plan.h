@@ -5,6 +5,7 @@
 // values, and the record of both.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "capture/checkpoint/checkpoint.h"
@@ -26,6 +27,8 @@ enum class FoldScales {
 
 struct FoldOptions {
   FoldScales scales = FoldScales::kAuto;
+  std::string runtime =
+      {};               // whose choice's scales; empty: the headline's, or the first that folds
   bool values = false;  // balanced values, into v_proj and o_proj
   double value_epsilon = 1e-3;
 };

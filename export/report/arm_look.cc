@@ -153,7 +153,7 @@ const ArmLook& HeadlineOf(const std::vector<ArmLook>& arms) {
 
 std::string CalibrationHeadline(const Record& summary) {
   const auto arms = summary["arms"].Members();
-  for (const char* name : {"oscar_per_head", "oscar_shared"}) {
+  for (const char* name : {"auto", "oscar_per_head", "oscar_shared"}) {
     if (summary["arms"].Has(name)) return name;
   }
   return arms.empty() ? "" : arms.back().first;

@@ -97,4 +97,13 @@ void CheckServingChoice(const Spot& spot) {
               {"hadamard_layers", CheckCount}});
 }
 
+void CheckServedRuntime(const Spot& spot) {
+  Open(spot, {{"runtime", CheckText},
+              {"fold_checkpoint", CheckBool},
+              {"choice", CheckText},
+              {"kl", CheckNonNegative},
+              {"hadamard_kl", CheckNonNegative},
+              {"output_error", CheckNonNegative}});
+}
+
 }  // namespace oscar

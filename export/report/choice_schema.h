@@ -12,5 +12,6 @@ namespace oscar {
 // The bits that were chosen have an option.
 void CheckLayerChoice(const Spot& spot);
 void CheckServingChoice(const Spot& spot);
+void CheckServedRuntime(const Spot& spot);
 
 }  // namespace oscar

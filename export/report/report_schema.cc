@@ -103,7 +103,8 @@ void CheckServing(const Spot& spot) {
               {"sink_tokens", CheckCount, kOptional},
               {"recent_tokens", CheckCount, kOptional},
               {"quant_group_size", CheckCount, kOptional},
-              {"auto", CheckServingChoice, kOptional}});
+              {"auto", CheckServingChoice, kOptional},
+              {"runtimes", ArrayOf<CheckServedRuntime>, kOptional}});
 }
 
 // ---- what oscar-validate adds

@@ -216,7 +216,7 @@ bool IsAvailable(const RuntimeSpec& runtime, const MethodContext& context) {
   for (const LayerSpec& layer : context.layers()) {
     if (!CodecTakes(runtime, layer.attention)) return false;
   }
-  if (runtime.chosen) return CarriesChoice(runtime, context);
+  if (runtime.chosen) return !ServedChoice(runtime, context.artifact()).empty();
   return runtime.per_head ? HasPerHeadRotations(context)
                           : HasStoredRotations(RotationGrouping::kShared)(context);
 }

@@ -22,52 +22,35 @@
 namespace oscar {
 namespace {
 
-// --runtime and --for have the same names.
-const ConsumerRules& RulesOfRuntime(const RuntimeSpec& runtime) {
-  const auto found = std::ranges::find(AllConsumers(), runtime.runtime, &ConsumerRules::name);
-  OSCAR_CHECK(found != AllConsumers().end());
-  return *found;
-}
-
-std::vector<std::string> NotCarried(const RuntimeSpec& runtime, const MethodContext& context) {
-  ChoiceDemands demands;
-  for (size_t i = 0; i < context.layers().size(); ++i) {
-    const StoredLayer& layer = context.Stored(i);
-    demands.Add(layer.layer_id, *layer.automatic);
-  }
-  return demands.NotCarriedBy(RulesOfRuntime(runtime));
-}
-
 at::Tensor Vectors(const std::vector<double>& values, int64_t dim) {
   return AutoTensor(values, 1, dim, at::empty({})).squeeze(1);  // [num_kv_heads, dim]
 }
 
 }  // namespace
 
-bool CarriesChoice(const RuntimeSpec& runtime, const MethodContext& context) {
-  return context.artifact().has_choices() && NotCarried(runtime, context).empty();
-}
-
-bool CarriesChoice(const RuntimeSpec& runtime, const Artifact& artifact) {
-  return artifact.has_choices() &&
-         DemandsOf(artifact).NotCarriedBy(RulesOfRuntime(runtime)).empty();
+std::string ServedChoice(const RuntimeSpec& runtime, const Artifact& artifact) {
+  if (!artifact.has_choices()) return {};
+  const bool folds = artifact.Choice().value("fold_checkpoint", false);
+  for (const bool folded : {folds, !folds}) {
+    try {
+      return artifact.ChoiceFor(runtime.runtime, folded);
+    } catch (const InputError&) {
+    }
+  }
+  return {};
 }
 
 ChosenSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,
                        size_t layer_index) {
-  const std::string where = context.artifact().directory().string();
-  if (!context.artifact().has_choices()) {
+  const Artifact& artifact = context.artifact();
+  const std::string name = ServedChoice(runtime, artifact);
+  if (name.empty()) {
     throw InputError(
-        fmt::format("{}: holds no automatic choice; make it with oscar-calibrate --for {}", where,
-                    runtime.runtime));
+        fmt::format("{}: holds no automatic choice for {}; make one with "
+                    "oscar-calibrate",
+                    artifact.directory().string(), runtime.runtime));
   }
-  if (const auto lost = NotCarried(runtime, context); !lost.empty()) {
-    throw InputError(
-        fmt::format("{}: {} cannot load its automatic choice, which has {}; make one "
-                    "with oscar-calibrate --for {}",
-                    where, runtime.runtime, fmt::join(lost, "; "), runtime.runtime));
-  }
-  const StoredChoice& choice = *context.Stored(layer_index).automatic;
+  const StoredChoice choice = artifact.ReadChoice(context.layers()[layer_index].layer_id, name);
   const auto side = [&](const AutoSide& of, const std::vector<double>& clip) {
     const at::Tensor like = at::empty({});
     RotatedQuantizer quantizer{

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice of an artifact in a serving runtime: what oscar-export writes of it, and the
-// folded checkpoint that it belongs to. Trap: a runtime loads what its files can carry and no
-// more; a choice that needs more is not its choice at all, and its arm is not available.
+// The automatic choice of an artifact for a serving runtime: what oscar-export writes of it, and
+// the folded checkpoint that it may belong to.
 #pragma once
+
+#include <string>
 
 #include "export/simulate/cache_method.h"
 #include "export/simulate/rotated_quantizer.h"
@@ -12,9 +13,10 @@
 
 namespace oscar {
 
-// Whether the choices of all layers fit into the files of the runtime.
-bool CarriesChoice(const RuntimeSpec& runtime, const MethodContext& context);
-bool CarriesChoice(const RuntimeSpec& runtime, const Artifact& artifact);
+// The name of the choice that a runtime loads of an artifact: for a folded checkpoint if the
+// headline is for one and the runtime has such a choice, else for the checkpoint as it is. Empty
+// where there is none.
+std::string ServedChoice(const RuntimeSpec& runtime, const Artifact& artifact);
 
 // As the runtime's loader makes them of the exported files; InputError where it cannot.
 struct ChosenSides {

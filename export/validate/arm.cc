@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "export/artifact/artifact_format.h"
+#include "export/simulate/runtime_cache.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -54,6 +56,8 @@ constexpr std::string_view kDefaultArms[] = {
     "shuffled_tokens+clip+windows",
 };
 
+constexpr std::string_view kDefaultList = "default";
+
 Arm MakeArm(const CacheMethod& method, const ArmOptions& options) {
   std::string name(method.name);
   for (const Modifier& modifier : kModifiers) {
@@ -92,7 +96,6 @@ std::vector<Arm> AllArms() {
 }
 
 std::optional<std::vector<Arm>> ListNamed(std::string_view name) {
-  if (name == "default") return DefaultArms();
   if (name == "published") return PublishedArms();
   if (name == "all") return AllArms();
   return std::nullopt;
@@ -145,8 +148,16 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
         add(arm);
     }
   };
-  if (names.empty()) add_list(DefaultArms());
+  const auto add_default = [&] {
+    add_list(DefaultArms());
+    if (const std::string shipped = ShippedArm(context); !shipped.empty()) add(ParseArm(shipped));
+  };
+  if (names.empty()) add_default();
   for (const std::string& name : names) {
+    if (name == kDefaultList) {
+      add_default();
+      continue;
+    }
     if (const auto list = ListNamed(name)) {
       add_list(*list);
       continue;
@@ -174,7 +185,23 @@ bool NeedsRows(const std::vector<Arm>& arms) {
   return std::ranges::any_of(arms, [](const Arm& arm) { return arm.method->needs_rows; });
 }
 
-const Arm& HeadlineArm(const std::vector<Arm>& arms) {
+std::string ShippedArm(const MethodContext& context) {
+  const Artifact& artifact = context.artifact();
+  if (!artifact.has_choices()) return {};
+  const std::string made_for = JsonString(artifact.Choice(), "for", kManifestFile);
+  for (const RuntimeSpec& runtime : Runtimes()) {
+    if (!runtime.chosen || runtime.runtime != made_for) continue;
+    const Arm arm = PublishedArm(runtime.method);
+    if (arm.method->available(context) &&
+        (!HasLatents(context) || arm.method->why_no_latents.empty()))
+      return arm.name;
+  }
+  return PublishedArm("auto").name;
+}
+
+const Arm& HeadlineArm(const std::vector<Arm>& arms, const MethodContext& context) {
+  const auto shipped = std::ranges::find(arms, ShippedArm(context), &Arm::name);
+  if (shipped != arms.end()) return *shipped;
   const auto rank = [](const Arm& arm) {
     const int method =
         arm.method->name == "oscar_per_head" ? 2 : arm.method->name == "oscar_shared";

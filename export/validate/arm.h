@@ -41,8 +41,13 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
                            bool has_rows = true);
 bool NeedsRows(const std::vector<Arm>& arms);
 
-// The arm that a verdict is about, unless the user names one: OSCAR per head with everything, or
-// what comes closest to it; the last arm if there is no OSCAR among them.
-const Arm& HeadlineArm(const std::vector<Arm>& arms);
+// What the artifact ships for its consumer, as that runtime computes; empty for one without
+// choices.
+std::string ShippedArm(const MethodContext& context);
+
+// The arm that a verdict is about, unless the user names one: what is shipped; where that is not
+// among the arms OSCAR per head with everything, or what comes closest to it; the last arm if there
+// is no OSCAR among them.
+const Arm& HeadlineArm(const std::vector<Arm>& arms, const MethodContext& context);
 
 }  // namespace oscar

@@ -59,7 +59,7 @@ class Validation {
                   {.measure_dtype = options.measure_in_float32 ? at::kFloat : at::kDouble,
                    .end_to_end = end_to_end}),
         started_(Clock::now()) {
-    headline_ = HeadlineArm(arms_).name;
+    headline_ = HeadlineArm(arms_, context_).name;
     if (!options.headline_arm.empty()) {
       headline_ = ParseArm(options.headline_arm).name;
       const auto is_it = [&](const Arm& arm) { return arm.name == headline_; };

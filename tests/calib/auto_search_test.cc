@@ -138,6 +138,49 @@ TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {
   }
 }
 
+// One search of all finds what a search for each alone finds, whoever the headline is.
+TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
+  const GoldenLayer layer = Layer(true);
+  const ObservedLayer observed = Observe(layer, kSplit, 64);
+  for (const Consumer consumer : {Consumer::kAny, Consumer::kSglang}) {
+    CalibrationOptions options = Options(consumer);
+    options.automatic.fold = consumer == Consumer::kAny;
+    const std::vector<AutoOptions> others = OtherChoices(options.automatic, false);
+    ASSERT_EQ(others.size(), 9U);  // five rules of six consumers, folded or not, but the headline
+    PhaseTimes times;
+    const std::vector<AutoChoice> choices =
+        SearchChoices(observed, layer.spec, options, others, times);
+    ASSERT_EQ(choices.size(), others.size() + 1);
+    for (size_t i = 0; i < choices.size(); ++i) {
+      CalibrationOptions own = options;
+      if (i > 0) own.automatic = others[i - 1];
+      const AutoChoice alone = Searched(observed, layer.spec, own);
+      const std::string name = ChoiceName(RulesOf(own.automatic.consumer), own.automatic.fold);
+      EXPECT_EQ(choices[i].keys, alone.keys) << name;
+      EXPECT_EQ(choices[i].values, alone.values) << name;
+      EXPECT_EQ(choices[i].k, alone.k) << name;
+      EXPECT_EQ(choices[i].v, alone.v) << name;
+      EXPECT_EQ(choices[i].k_option().clip, alone.k_option().clip) << name;
+      EXPECT_EQ(choices[i].v_option().clip, alone.v_option().clip) << name;
+      EXPECT_EQ(choices[i].k_option().check, alone.k_option().check) << name;
+      EXPECT_NEAR(choices[i].k_option().in_windows.at(0), alone.k_option().in_windows.at(0),
+                  1e-9 * alone.k_option().in_windows.at(0))
+          << name;
+      EXPECT_EQ(choices[i].stability.measured, i == 0) << name;
+    }
+  }
+}
+
+TEST(AutoSearch, AConsumerFindsItsChoice) {
+  const AutoOptions headline{.enabled = true, .consumer = Consumer::kSglang, .fold = false};
+  EXPECT_EQ(ChoiceFor(headline, false, Consumer::kSglang, false), "auto");
+  EXPECT_EQ(ChoiceFor(headline, false, Consumer::kVllm, false), "auto");  // the same rules
+  EXPECT_EQ(ChoiceFor(headline, false, Consumer::kVllm, true), "sglang+fold");
+  EXPECT_EQ(ChoiceFor(headline, false, Consumer::kSglangOct, false), "sglang-oct");
+  EXPECT_EQ(ChoiceFor(headline, true, Consumer::kSglangOct, true), "sglang-oct");
+  EXPECT_EQ(OtherChoices({.enabled = true}, true).size(), 1U);  // any, and beside it sglang-oct
+}
+
 // Values that four evenly spaced levels hold without error behind a Hadamard, as long as the one
 // largest of a row is not clipped: they ask for the highest ratio, other than keys.
 at::Tensor OfFourLevels(const at::Tensor& v, const GoldenLayer& layer) {

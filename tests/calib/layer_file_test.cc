@@ -113,6 +113,9 @@ TEST(LayerFile, EveryKindOfChoiceComesBackExactly) {
     arm.arm.kl_max = 0.5;
     wrote.auto_arms = {arm, arm};
     wrote.auto_arms[1].point.k_clip = 0;
+    // Of other consumers: one with the same sides, one with sides of its own.
+    wrote.other_choices = {wrote.automatic, SampleChoice(wrote.moments, recipes[0])};
+    wrote.other_choices[0].k_check = 0.7;
     WriteLayerFile(path, wrote);
     const LayerResult read = ReadLayerFile(path);
     SCOPED_TRACE(recipe.keys.Name());
@@ -122,6 +125,12 @@ TEST(LayerFile, EveryKindOfChoiceComesBackExactly) {
     EXPECT_EQ(ChoiceToJson(read.automatic), ChoiceToJson(wrote.automatic));
     ExpectSide(read.automatic.k, wrote.automatic.k);
     ExpectSide(read.automatic.v, wrote.automatic.v);
+    ASSERT_EQ(read.other_choices.size(), 2U);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(ChoiceToJson(read.other_choices[i]), ChoiceToJson(wrote.other_choices[i]));
+      EXPECT_EQ(read.other_choices[i].k, wrote.other_choices[i].k);
+      EXPECT_EQ(read.other_choices[i].v, wrote.other_choices[i].v);
+    }
     ASSERT_EQ(read.auto_arms.size(), 2u);
     for (size_t i = 0; i < 2; ++i) {
       EXPECT_EQ(read.auto_arms[i].point, wrote.auto_arms[i].point);

@@ -40,6 +40,7 @@ inline CalibrationOptions Options(Consumer consumer = Consumer::kAny) {
   options.recent_tokens = 16;
   options.automatic.enabled = true;
   options.automatic.consumer = consumer;
+  options.automatic.fold = true;
   return options;
 }
 
@@ -49,7 +50,7 @@ inline const HeldOutSplit kSplit = {HeldOutKind::kDocuments, {320, 320, 320, 0},
 inline AutoChoice Searched(const ObservedLayer& observed, const LayerSpec& spec,
                            const CalibrationOptions& options) {
   PhaseTimes times;
-  return SearchChoice(observed, spec, options, times);
+  return SearchChoices(observed, spec, options, {}, times).at(0);
 }
 
 inline LayerResult Processed(const GoldenLayer& layer, const CalibrationOptions& options) {

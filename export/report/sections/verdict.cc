@@ -3,6 +3,8 @@
 //
 // The top of the page: is it safe, and the four numbers that say so, in plain words. A report
 // without validation says that it is none.
+#include "export/report/verdict.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,38 +77,19 @@ std::string IntervalText(const Record& holder, std::string_view key, Format form
   return holder.Has(key) ? "95 % interval " + Interval(holder[key], format) : "";
 }
 
-std::string Sentence(const ArmLook& headline, const std::vector<ArmLook>& arms) {
+std::string Sentences(const Record& validation, const ArmLook& headline) {
+  const Verdict verdict = VerdictOf(validation);
   const Record& arm = headline.arm;
   std::string html = fmt::format(
-      "<p class=\"lead\">With {}, the cache takes {} bits per element instead of 16, and attention "
-      "moves by {} nats on average",
-      Html(headline.label), Value(arm["bits_per_element"]["paper"], Format::kBits),
+      "<p class=\"lead\">{}</p>\n<p class=\"lead\">The cache takes {} bits per element instead of "
+      "16, and attention moves by {} nats on average",
+      Html(verdict.fit), Value(arm["bits_per_element"]["paper"], Format::kBits),
       Value(arm["local"]["kl"]["mean"], Format::kError));
   if (arm.Has("end_to_end")) {
     html += fmt::format(" per layer, {} once the errors of earlier layers have added up",
                         Value(arm["end_to_end"]["kl"]["mean"], Format::kError));
   }
-  html += ".";
-  if (arm.Has("text")) {
-    const Record text = arm["text"];
-    html += fmt::format(
-        " Perplexity on held-out text is {} times that of the untouched cache, and the most likely "
-        "next token stays the same in {} of cases.",
-        Value(text["ppl_ratio"], Format::kPerplexity),
-        Value(text["top1_agreement"], Format::kPercent));
-  }
-  if (arm.Has("needle")) {
-    html += fmt::format(" It finds {} of the needles",
-                        Value(arm["needle"]["accuracy"], Format::kPercent));
-    for (const ArmLook& look : arms) {
-      if (look.arm["method"].Text() != "bf16" || !look.arm.Has("needle")) continue;
-      html += fmt::format("; with the cache untouched it finds {}",
-                          Value(look.arm["needle"]["accuracy"], Format::kPercent));
-      break;
-    }
-    html += ".";
-  }
-  return html + "</p>\n";
+  return html + fmt::format(". {}</p>\n", Html(verdict.notice));
 }
 
 std::string Validated(const Record& validation) {
@@ -140,8 +123,8 @@ std::string Validated(const Record& validation) {
       "Bits per element", Value(bits["paper"], Format::kBits),
       fmt::format("{} in bytes really stored, at {} tokens", Value(bits["actual"], Format::kBits),
                   Value(bits["tokens"], Format::kCount)));
-  return GateBadge(validation) + KernelBadge(validation) + Sentence(headline, arms) + Tiles(tiles) +
-         GateDetails(validation, arms);
+  return GateBadge(validation) + KernelBadge(validation) + Sentences(validation, headline) +
+         Tiles(tiles) + GateDetails(validation, arms);
 }
 
 std::string CalibratedOnly(const Record& report) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "calib/auto_options.h"
 #include "calib/auto_points.h"
 #include "calib/fit.h"
 #include "capture/files/atomic_file.h"
@@ -129,7 +130,7 @@ TEST(ChosenArtifact, BitsOfHeadsComeBack) {
   EXPECT_EQ(report.k_bits, 3);
   // A runtime of 2 bits does not take them, and is told where they are.
   const std::vector<std::string> lost =
-      DemandsOf(artifact).NotCarriedBy(RulesOf(Consumer::kSglangOct));
+      DemandsOf(artifact, kHeadlineChoice).NotCarriedBy(RulesOf(Consumer::kSglangOct));
   EXPECT_TRUE(std::ranges::any_of(lost, [](const std::string& text) {
     return text.find("other numbers of bits than 2") != text.npos;
   }));
@@ -271,11 +272,61 @@ TEST(ChosenArtifact, TheReportedArmIsOfWhatAllLayersShare) {
   EXPECT_EQ(kl("bits", {.bits = StoredBits(two, 2 + 1.0 / 3)}), (std::vector<double>{220, 320}));
 }
 
+// A choice for every consumer: equal ones and equal sides once, each exported as it was chosen.
+TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
+  const fs::path scratch = TestScratch("chosen-consumers");
+  const std::vector<SampleRecipe> recipes = SampleRecipes();
+  const AutoOptions headline{.enabled = true, .consumer = Consumer::kSglangOct, .fold = false};
+  const std::vector<AutoOptions> others = OtherChoices(headline, false);
+  ArtifactInfo info = SampleInfo();
+  info.automatic = headline;
+  const auto recipe_of = [&](const AutoOptions& options) {
+    return options.fold ? recipes[2] : recipes[0];  // folded scales, or one plain rotation
+  };
+  WriteArtifact(scratch / "a", info,
+                {2, [&](size_t i) {
+                   const LayerMoments moments = MomentsOf(static_cast<int>(i));
+                   LayerResult layer = RefitLayer(moments, {}, {});
+                   layer.automatic = SampleChoice(moments, recipes[5]);
+                   for (const AutoOptions& other : others) {
+                     layer.other_choices.push_back(SampleChoice(moments, recipe_of(other)));
+                   }
+                   return layer;
+                 }});
+  const Artifact artifact = Artifact::Open(scratch / "a");
+  // Plain, and folded: stored once each, whoever they are for.
+  EXPECT_EQ(artifact.choice_names(), (std::vector<std::string>{"auto", "any", "any+fold"}));
+  EXPECT_EQ(artifact.ChoiceFor("sglang-oct", false), "auto");
+  EXPECT_EQ(artifact.ChoiceFor("sglang", false), "any");
+  EXPECT_EQ(artifact.ChoiceFor("vllm", false), "any");
+  EXPECT_EQ(artifact.ChoiceFor("sglang", true), "any+fold");
+  for (const int id : artifact.layer_ids()) {
+    const AutoChoice plain = SampleChoice(MomentsOf(id), recipes[0]),
+                     folded = SampleChoice(MomentsOf(id), recipes[2]);
+    ExpectSide(artifact.ReadChoice(id, "any").k, plain.k);
+    ExpectSide(artifact.ReadChoice(id, "any+fold").k, folded.k);
+    ExpectSide(artifact.ReadLayer(id).automatic->k, SampleChoice(MomentsOf(id), recipes[5]).k);
+  }
+  for (const auto& [consumer, version] : {std::pair(Consumer::kSglang, SglangVersion::kV1),
+                                          std::pair(Consumer::kSglangOct, SglangVersion::kV3)}) {
+    const fs::path out = scratch / std::string(RulesOf(consumer).name);
+    WriteSglangChoice(out, ChosenForSglang(artifact, consumer, false), version);
+    const auto files = FindRotationPair(out).value();
+    const RotationPair pair = OpenRotationPair(files.first, files.second);
+    const std::string name = artifact.ChoiceFor(RulesOf(consumer).name, false);
+    EXPECT_EQ(pair.k.layers.at(1).rotation->values,
+              Floats(artifact.ReadChoice(1, name).k.rotation));
+    EXPECT_EQ(pair.k.calibration.at("choice"), name);
+  }
+  EXPECT_EQ(artifact.ChoiceFor("sglang-oct", true), "any+fold");
+  EXPECT_TRUE(Holds(Message([&] { (void)artifact.ChoiceFor("trt", false); }), "trt"));
+}
+
 TEST(ChosenRotations, Version3CarriesTheArtifactsTensors) {
   const fs::path scratch = TestScratch("chosen-v3");
   WriteChosenArtifact(scratch / "a", SampleRecipes(), {.consumer = Consumer::kSglangOct});
   const Artifact artifact = Artifact::Open(scratch / "a");
-  const SglangChoice exported = ChosenForSglang(artifact, Consumer::kSglangOct);
+  const SglangChoice exported = ChosenForSglang(artifact, Consumer::kSglangOct, /*folded=*/true);
   EXPECT_EQ(exported.serving.k_clip_ratio, 0.92);
   EXPECT_EQ(exported.serving.v_clip_ratio, 0.9);
   EXPECT_EQ(exported.serving.quant_group_size, 8);
@@ -301,7 +352,7 @@ TEST(ChosenRotations, Version1CarriesOneRotationPerLayer) {
   const std::vector<SampleRecipe> recipes = {SampleRecipes()[0], SampleRecipes()[2]};
   WriteChosenArtifact(scratch / "a", recipes, {.consumer = Consumer::kSglang});
   const Artifact artifact = Artifact::Open(scratch / "a");
-  const SglangChoice exported = ChosenForSglang(artifact, Consumer::kSglang);
+  const SglangChoice exported = ChosenForSglang(artifact, Consumer::kSglang, /*folded=*/true);
   WriteSglangChoice(scratch / "v1", exported, SglangVersion::kV1);
   const auto files = FindRotationPair(scratch / "v1").value();
   const RotationPair pair = OpenRotationPair(files.first, files.second);
@@ -310,48 +361,44 @@ TEST(ChosenRotations, Version1CarriesOneRotationPerLayer) {
   EXPECT_TRUE(exported.folded);
 }
 
-// What version 1 cannot hold, one demand at a time.
-TEST(ChosenRotations, RefusalsNameTheDemandAndTheWayOut) {
+// A choice that breaks the rules of the runtime it was made for: nobody but an editor makes one.
+TEST(ChosenRotations, WhatAFileCannotHoldIsRefused) {
   const fs::path scratch = TestScratch("chosen-refused");
   const SampleRecipe plain = SampleRecipes()[0];
-  SampleRecipe heads = plain, mean = plain, clip = plain, head_clip = plain, group = plain;
+  SampleRecipe heads = plain, mean = plain;
   heads.values.per_head = true;
   mean.keys.centred = true;
-  clip.k_clip = {0.88};
-  head_clip.v_clip = {0.9, 0.88};
-  group.quant_group_size = 4;
   const struct {
     SampleRecipe recipe;
-    double bits;
     const char* said;
-    bool oct;  // version 3 carries it
-  } cases[] = {{heads, 2, "a rotation per KV head (layer 1)", true},
-               {mean, 2, "key means (layer 1)", true},
-               {SampleRecipes()[5], 2, "a matrix of its own for queries (layer 1)", true},
-               {clip, 2, "a clip ratio per layer", false},
-               {head_clip, 2, "a clip ratio per KV head (layer 1)", false},
-               {group, 2, "quantization groups that differ between layers", false},
-               {plain, 3, "other numbers of bits than 2 (layers 0, 1)", false}};
+  } cases[] = {{heads, "a rotation per KV head (layer 1)"},
+               {mean, "key means (layer 1)"},
+               {SampleRecipes()[5], "a matrix of its own for queries (layer 1)"}};
   int count = 0;
   for (const auto& refused : cases) {
     const fs::path path = scratch / std::to_string(count++);
-    const std::vector<SampleRecipe> recipes = {plain, refused.recipe};
-    const double bits = refused.bits == 2 ? 2 : StoredBits(recipes, refused.bits);
-    WriteChosenArtifact(path, recipes, {.bits = bits});
+    WriteChosenArtifact(path, {plain, refused.recipe},
+                        {.consumer = Consumer::kSglang, .fold = false});
     const Artifact artifact = Artifact::Open(path);
-    const std::string message = Message([&] { ChosenForSglang(artifact, Consumer::kSglang); });
+    const std::string message =
+        Message([&] { ChosenForSglang(artifact, Consumer::kSglang, false); });
     EXPECT_TRUE(Holds(message, refused.said)) << message;
-    EXPECT_TRUE(Holds(message, "calibrate with --for sglang")) << message;
-    EXPECT_TRUE(Holds(message, "made with --for any")) << message;
-    EXPECT_EQ(Holds(message, "--to sglang-oct"), refused.oct) << message;
-    const std::string oct = Message([&] { ChosenForSglang(artifact, Consumer::kSglangOct); });
-    EXPECT_EQ(oct.empty(), refused.oct) << oct;
-    EXPECT_EQ(Holds(oct, "calibrate with --for sglang-oct"), !refused.oct) << oct;
   }
+}
+
+TEST(ChosenRotations, ARuntimeWithoutAChoiceIsToldWhatThereIs) {
+  const fs::path scratch = TestScratch("chosen-none");
   WriteSampleArtifact(scratch / "none");
+  EXPECT_TRUE(Holds(Message([&] {
+                      ChosenForSglang(Artifact::Open(scratch / "none"), Consumer::kSglangOct,
+                                      false);
+                    }),
+                    "holds no automatic choice"));
+  WriteChosenArtifact(scratch / "plain", {SampleRecipes()[0]},
+                      {.consumer = Consumer::kSglang, .fold = false});
   EXPECT_TRUE(Holds(
-      Message([&] { ChosenForSglang(Artifact::Open(scratch / "none"), Consumer::kSglangOct); }),
-      "holds no automatic choice"));
+      Message([&] { ChosenForSglang(Artifact::Open(scratch / "plain"), Consumer::kSglang, true); }),
+      "write it without --folded"));
 }
 
 TEST(ChoiceDemands, OneRatioOfAllHeadsIsOneRatio) {

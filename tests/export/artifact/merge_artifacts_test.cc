@@ -19,7 +19,9 @@ namespace {
 TEST(MergeArtifacts, AddsMomentsAndRefits) {
   const fs::path scratch = TestScratch("merge");
   WriteSampleArtifact(scratch / "a", 1);
-  WriteSampleArtifact(scratch / "b", 7);
+  ArtifactInfo other = SampleInfo();
+  other.data["digest"] = "another";
+  WriteSampleArtifact(scratch / "b", 7, other);
   MergeArtifacts({scratch / "a", scratch / "b"}, {}, {{"name", "oscar"}}, scratch / "merged");
   const LayerMoments a = MomentsReader(scratch / "a" / "moments.h5").Read(11),
                      b = MomentsReader(scratch / "b" / "moments.h5").Read(11),
@@ -61,6 +63,26 @@ TEST(MergeArtifacts, TheDiagonalTargetCannotBeMerged) {
         << error.what();
   }
   EXPECT_FALSE(fs::exists(scratch / "merged"));
+}
+
+TEST(MergeArtifacts, TheSameDataTwiceIsRefused) {
+  const fs::path scratch = TestScratch("merge-twice");
+  ArtifactInfo one = SampleInfo(), two = SampleInfo();
+  one.data["digest"] = "one";
+  two.data["digest"] = "two";
+  WriteSampleArtifact(scratch / "a", 1, one);
+  WriteSampleArtifact(scratch / "b", 7, two);
+  WriteSampleArtifact(scratch / "c", 9, one);
+  MergeArtifacts({scratch / "a", scratch / "b"}, {}, {}, scratch / "ab");
+  for (const char* with : {"a", "ab"}) {  // by itself, and as part of a merge
+    try {
+      MergeArtifacts({scratch / with, scratch / "c"}, {}, {}, scratch / "twice");
+      FAIL() << with;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("the same data"), std::string::npos) << error.what();
+    }
+    EXPECT_FALSE(fs::exists(scratch / "twice"));
+  }
 }
 
 TEST(MergeArtifacts, OtherModelsAreRefusedWithTheDifference) {

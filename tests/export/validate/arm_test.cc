@@ -108,10 +108,13 @@ TEST(Arm, MethodsThatNeedTextAreLeftOutOrRefusedWhereThereIsNone) {
 
 TEST(Arm, TheHeadlineIsOscarPerHeadWithEverything) {
   const Tiny tiny;
-  EXPECT_EQ(HeadlineArm(ParseArms({"default"}, tiny.context)).name, "oscar_per_head+clip+windows");
-  EXPECT_EQ(HeadlineArm(ParseArms({"oscar_shared+windows", "naive"}, tiny.context)).name,
-            "oscar_shared+windows");
-  EXPECT_EQ(HeadlineArm(ParseArms({"naive", "hadamard"}, tiny.context)).name, "hadamard");
+  EXPECT_EQ(HeadlineArm(ParseArms({"default"}, tiny.context), tiny.context).name,
+            "oscar_per_head+clip+windows");
+  EXPECT_EQ(
+      HeadlineArm(ParseArms({"oscar_shared+windows", "naive"}, tiny.context), tiny.context).name,
+      "oscar_shared+windows");
+  EXPECT_EQ(HeadlineArm(ParseArms({"naive", "hadamard"}, tiny.context), tiny.context).name,
+            "hadamard");
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The choices of an artifact while it is written: those of every consumer over all layers, planned,
+// equal ones stored once, and what manifest and report say of them. Trap: layers pass twice, first
+// to plan and then to be written, so plans are kept without matrices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calib/auto_options.h"
+#include "calib/auto_plan.h"
+#include "calib/layer_result.h"
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+class ChoicePlans {
+ public:
+  explicit ChoicePlans(const AutoOptions& headline) : headline_(headline) {}
+
+  // Layers in order; nothing of a layer without a choice.
+  void Add(const LayerResult& layer);
+  bool empty() const { return plans_.empty(); }
+  // Once, after the last layer: what layers share (calib/auto_plan.h), for every consumer.
+  void Finish();
+
+  // Of layer `index` in file order: `visit(name, shape, values)`. Without the layer, values are
+  // null.
+  using Visit = std::function<void(std::string name, std::vector<int64_t> shape,
+                                   const std::vector<double>* values)>;
+  void ForEachTensor(size_t index, const LayerResult* layer, const Visit& visit) const;
+
+  // The headline's choice and arm of a layer as the plan has put them, into its report.
+  void AddTo(size_t index, Json& layer_report) const;
+  Json ServingChoice() const;  // report.json's serving.auto
+  // report.json's serving.runtimes: a row for each consumer, with folding and without where that
+  // makes a difference: {runtime, fold_checkpoint, choice, kl, hadamard_kl, output_error}, means
+  // over layers on held-out rows that did not choose.
+  Json Runtimes() const;
+  Json ManifestAuto() const;     // manifest.json's auto
+  Json ManifestChoices() const;  // manifest.json's choices, by name
+
+ private:
+  using Shapes = std::vector<std::pair<const char*, std::vector<int64_t>>>;
+  // A side of a choice in one layer: the choice that it is stored with, and of what tensors.
+  struct StoredAs {
+    size_t choice = 0;
+    Shapes shapes;  // without the clip ratio
+  };
+  struct Plan {
+    std::string name;
+    AutoOptions options;
+    AutoPlan shared = {};
+    std::vector<AutoChoice> layers = {};   // without their matrices
+    std::vector<StoredAs> k = {}, v = {};  // of layers
+    size_t same_as = 0;  // the first plan that is the same in all layers, or itself
+  };
+
+  Json LayerRecord(const Plan& plan, size_t index) const;
+  Json ManifestChoice(const Plan& plan) const;
+  bool Same(const Plan& a, const Plan& b) const;
+
+  AutoOptions headline_;
+  bool latents_ = false;
+  std::vector<int> layer_ids_;
+  std::vector<LayerElements> elements_;
+  std::vector<Plan> plans_;                   // the first is the headline's
+  std::vector<AutoChoice> searched_;          // the headline's layers before they were planned
+  std::vector<std::vector<AutoArm>> points_;  // of the headline
+};
+
+}  // namespace oscar

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/report/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+struct Measured {
+  double mean = 0;
+  std::optional<std::pair<double, double>> interval;
+};
+
+Measured KlOf(const Record& arm, bool of_text) {
+  const Record kl = of_text ? arm["text"]["token_kl"] : arm["local"]["kl"];
+  Measured measured{kl["mean"].Number(), std::nullopt};
+  if (kl.Has("interval"))
+    measured.interval = {kl["interval"][0].Number(), kl["interval"][1].Number()};
+  return measured;
+}
+
+std::string Text(const Measured& kl) {
+  if (!kl.interval) return fmt::format("{:.4f}", kl.mean);
+  return fmt::format("{:.4f} ({:.4f} to {:.4f})", kl.mean, kl.interval->first, kl.interval->second);
+}
+
+enum class Order { kBetter, kWorse, kAlike, kUnknown };
+Order Compare(const Measured& ours, const Measured& other) {
+  if (!ours.interval || !other.interval) return Order::kUnknown;
+  if (ours.interval->second < other.interval->first) return Order::kBetter;
+  if (ours.interval->first > other.interval->second) return Order::kWorse;
+  return Order::kAlike;
+}
+
+// Of arms that are `wanted` the one with the least KL, among those with windows where some have
+// them: the headline has.
+std::optional<Record> Least(const std::vector<Record>& arms, bool of_text, const auto& wanted) {
+  std::optional<Record> least;
+  for (const bool windows : {true, false}) {
+    for (const Record& arm : arms) {
+      if (!wanted(arm) || arm["windows"].True() != windows || (of_text && !arm.Has("text")))
+        continue;
+      if (!least || KlOf(arm, of_text).mean < KlOf(*least, of_text).mean) least.emplace(arm);
+    }
+    if (least) return least;
+  }
+  return least;
+}
+
+std::string Against(Order order, std::string_view what) {
+  switch (order) {
+    case Order::kBetter:
+      return fmt::format("better than {}", what);
+    case Order::kWorse:
+      return fmt::format("worse than {}", what);
+    case Order::kAlike:
+      return fmt::format("no better than {}", what);
+    case Order::kUnknown:
+      return fmt::format("not told apart from {}, as no intervals were made", what);
+  }
+  return {};
+}
+
+}  // namespace
+
+Verdict VerdictOf(const Record& validation) {
+  const std::vector<Record> arms = validation["arms"].Items();
+  const std::string name = validation["headline_arm"].Text();
+  const auto headline =
+      std::ranges::find_if(arms, [&](const Record& arm) { return arm["name"].Text() == name; });
+  OSCAR_CHECK(headline != arms.end());  // CheckReport
+  const bool of_text = headline->Has("text");
+  const Measured ours = KlOf(*headline, of_text);
+  const auto method_is = [](const Record& arm, std::string_view method) {
+    return arm["method"].Text() == method;
+  };
+  const auto hadamard =
+      Least(arms, of_text, [&](const Record& arm) { return method_is(arm, "hadamard"); });
+  // A matrix of ones knows nothing either, and rotates nothing.
+  const auto control = Least(arms, of_text, [&](const Record& arm) {
+    return arm["null_control"].True() && !method_is(arm, "identity");
+  });
+
+  Verdict verdict;
+  verdict.fit = fmt::format("{}: {} KL {}", name, of_text ? "next-token" : "attention", Text(ours));
+  std::vector<std::string> parts;
+  if (hadamard) {
+    const Measured kl = KlOf(*hadamard, of_text);
+    parts.push_back(
+        fmt::format("{}, {}", Against(Compare(ours, kl), "a Hadamard rotation"), Text(kl)));
+  }
+  if (control) {
+    const Measured kl = KlOf(*control, of_text);
+    const std::string what = method_is(*control, "random_rotation")
+                                 ? "a random rotation"
+                                 : fmt::format("the null control {}", (*control)["method"].Text());
+    parts.push_back(fmt::format("{}, {}", Against(Compare(ours, kl), what), Text(kl)));
+  }
+  for (size_t i = 0; i < parts.size(); ++i) verdict.fit += (i == 0 ? "; here " : "; ") + parts[i];
+  verdict.fit += ".";
+
+  if (!of_text) return verdict;
+  const Record text = (*headline)["text"];
+  verdict.notice = fmt::format(
+      "A user will notice: perplexity x {:.4f}, the same most likely next token in {:.1f} % of "
+      "cases",
+      text["ppl_ratio"].Number(), 100 * text["top1_agreement"].Number());
+  const auto exact =
+      std::ranges::find_if(arms, [&](const Record& arm) { return method_is(arm, "bf16"); });
+  if (headline->Has("needle") && exact != arms.end() && exact->Has("needle")) {
+    verdict.notice += fmt::format(", {:.0f} % of what it is asked to recall, {:.0f} % untouched",
+                                  100 * (*headline)["needle"]["accuracy"].Number(),
+                                  100 * (*exact)["needle"]["accuracy"].Number());
+  }
+  verdict.notice += ".";
+  return verdict;
+}
+
+}  // namespace oscar
