@@ -13,9 +13,9 @@
 namespace oscar {
 namespace {
 
-// Of auto_search.cc, where a consumer takes everything: recipes that are fitted and rotated, and
-// scores of their caches. Others have fewer.
-constexpr int64_t kKeyRecipes = 20, kKeyScores = 38, kValueRecipes = 7, kValueScores = 20;
+// Of auto_search.cc, for all consumers together: recipes that are fitted and rotated, and scores of
+// their caches. Most of them are those of the consumer that takes everything.
+constexpr int64_t kKeyRecipes = 32, kKeyScores = 90, kValueRecipes = 11, kValueScores = 44;
 constexpr int64_t kBitScores = 2,
                   kHalves = 3;  // per side: 3 and 4 bits; all tokens, and two halves
 
