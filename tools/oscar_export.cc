@@ -18,6 +18,7 @@
 #include "export/fold/fold_plan.h"
 #include "export/formats/inspect.h"
 #include "linalg/error.h"
+#include "tools/artifact_text.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
 
@@ -134,17 +135,9 @@ OptionTable ExportTable(ExportOptions* options) {
 CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
   const bool artifact = Artifact::LooksLikeOne(options.input);
   const Json report = artifact ? InspectArtifact(options.input) : InspectFile(options.input);
-  if (options.json) {
-    context.out << CanonicalJson(report);
-    return {};
-  }
-  if (artifact) {
-    context.out << fmt::format("artifact {}\n", report.at("identity").get<std::string>());
-    for (const char* member : {"model", "data", "calibration", "serving", "program"}) {
-      context.out << fmt::format("  {}: {}\n", member, report.at("manifest").at(member).dump());
-    }
-  }
-  context.out << InspectText(report);
+  context.out << (options.json ? CanonicalJson(report)
+                  : artifact   ? ArtifactText(Artifact::Open(options.input))
+                               : InspectText(report));
   return {};
 }
 

@@ -3,6 +3,7 @@
 //
 // oscar-validate: an artifact and a model in, the report out.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +19,8 @@
 #include "export/artifact/attach_validation.h"
 #include "export/artifact/moment_check.h"
 #include "export/evaluate/gate.h"
+#include "export/report/of_record.h"
+#include "export/validate/token_errors.h"
 #include "export/validate/validate.h"
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
@@ -55,10 +58,78 @@ void CheckArguments(const ValidateOptions& options) {
     throw UsageError("no ARTIFACT given: a directory written by oscar-calibrate");
   } else if (options.model.model.empty() == options.dump.from.empty()) {
     throw UsageError("give --model MODEL, or --from DUMP");
+  } else if (options.replace && !options.dump.from.empty()) {
+    throw UsageError("--replace: what is measured on a dump is a comparison; give --model");
   }
+  if (options.replace && (!options.output.empty() || !options.combine.empty()))
+    throw UsageError("--replace is of the report in the artifact: give it without -o or --combine");
   CheckNames(options);
   ParseDevice(options.model.device);
   if (!options.output.empty()) CheckNewOutput(options.output);
+}
+
+// A comparison must not take the place of the validation of record: said before it is measured.
+void CheckReplace(const ValidateOptions& options, const Artifact& artifact,
+                  const ValidationFacts& facts) {
+  const std::vector<std::string> reasons =
+      WhyNotOfRecord(facts, artifact.report(), (artifact.directory() / kReportFile).string());
+  if (options.replace && !reasons.empty()) {
+    throw UsageError(fmt::format(
+        "--replace: a comparison does not replace the validation of record: {}; without --replace "
+        "its report goes beside the artifact, with -o anywhere",
+        fmt::join(reasons, "; ")));
+  }
+}
+
+// What is known before the run.
+ValidationFacts PlannedFacts(const ValidateOptions& options, const Artifact& artifact,
+                             const ValidationInput& input) {
+  const ValidationOptions& how = options.validation;
+  const std::vector<std::vector<int32_t>> texts = input.model.Sequences();
+  ValidationFacts facts{
+      .source = "model",
+      .headline_arm = HeadlineArm(input.arms, OwnArms(artifact.report()), how.headline_arm).name,
+      .sink_tokens = how.methods.windows.sink,
+      .recent_tokens = how.methods.windows.recent,
+      .quant_group_size = how.methods.quant_group_size,
+      .others_k = how.methods.k_clip,
+      .others_v = how.methods.v_clip,
+      .cache_dtype = options.cache_dtype == "bf16" ? "bf16" : "compute",
+      .own_model = input.same_model,
+      .predictions = !how.local_only};
+  if (facts.predictions) facts.scored_tokens = std::ssize(ScoredTokens(texts, 0, how.score_from));
+  for (const auto& text : texts)
+    facts.longest_context = std::max(facts.longest_context, static_cast<int64_t>(text.size()));
+  return facts;
+}
+
+// Where the report goes; says why, if that is not into the artifact.
+fs::path PlaceReport(const ValidateOptions& options, const Artifact& artifact, const Json& report,
+                     Log& log) {
+  if (!options.output.empty()) {
+    WriteReportDirectory(options.output, report);
+    return options.output;
+  }
+  const std::string what = "the new report";
+  const std::vector<std::string> reasons =
+      WhyNotOfRecord(FactsOf(report.at("validation"), what), report, what);
+  const bool kept = reasons.empty() && !options.replace && HasValidation(artifact);
+  if (reasons.empty() && !kept) {
+    AttachReport(artifact, report);
+    return artifact.directory();
+  }
+  const fs::path beside = ComparisonDirectory(artifact.directory());
+  WriteReportDirectory(beside, report);
+  log.Info("beside",
+           kept
+               ? fmt::format("the artifact keeps its validation of record (--replace replaces it); "
+                             "this report is beside it, in {}",
+                             beside.string())
+               : fmt::format("a comparison, no validation of record: {}; its report is beside the "
+                             "artifact, in {}",
+                             fmt::join(reasons, "; "), beside.string()),
+           {{"reasons", reasons}, {"path", beside.string()}});
+  return beside;
 }
 
 constexpr double kWorthSaying = 5;  // seconds of an arm beyond which the log names it
@@ -161,6 +232,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
     context.out << PlanText(input);
     return std::nullopt;
   }
+  CheckReplace(options, artifact, PlannedFacts(options, artifact, input));
   const at::Device device = ParseDevice(options.model.device);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, StoredDType(model.spec, model.checkpoint), device);
@@ -224,8 +296,16 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
 
   const auto started = std::chrono::steady_clock::now();
   const Artifact artifact = Artifact::Open(options.artifact);
+  if (options.output.empty()) CheckNewOutput(ComparisonDirectory(artifact.directory()));
   AddRuntimeArms(options.runtimes, artifact, options.validation.arms);
   CheckRotationsFitMoments(artifact);
+  const ServingSettings serving =
+      ServingOf(artifact.report(), (artifact.directory() / kReportFile).string());
+  const auto or_own = [](int64_t given, int64_t own) { return given < 0 ? own : given; };
+  MethodContext::Options& methods = options.validation.methods;
+  methods.windows = {or_own(options.sink_tokens, serving.sink_tokens),
+                     or_own(options.recent_tokens, serving.recent_tokens)};
+  methods.quant_group_size = or_own(options.quant_group_size, serving.quant_group_size);
   std::optional<Json> made = options.dump.from.empty() ? OnModel(options, artifact, context)
                                                        : OnDump(options, artifact, context);
   context.progress.End();
@@ -244,13 +324,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   if (validation.contains("kernels") && !validation["kernels"]["passed"].get<bool>())
     result.exit_code = ExitCode::kGateFailed;
   const Json report = ReportWithValidation(artifact, validation);
-  if (options.output.empty()) {
-    AttachReport(artifact, report);
-  } else {
-    WriteReportDirectory(options.output, report);
-  }
-  result.made =
-      (options.output.empty() ? artifact.directory() : fs::path(options.output)) / kReportPageFile;
+  result.made = PlaceReport(options, artifact, report, context.log) / kReportPageFile;
   context.log.Info(
       "done",
       fmt::format(

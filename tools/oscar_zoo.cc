@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo: a versioned store of artifacts. Loads no LibTorch. The JSON objects of --json are
+// oscar-zoo: a versioned store of artifacts. Loads no LibTorch; what it measures again (verify
+// --model), oscar-validate measures. The JSON objects of --json are
 // described in zoo/README.md; their members are not renamed.
 #include <fmt/format.h>
 
@@ -10,11 +11,14 @@
 
 #include "capture/checkpoint/model_location.h"
 #include "capture/files/digest_json.h"
+#include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
+#include "export/evaluate/gate.h"
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/text_table.h"
 #include "tools/cli/verbs.h"
+#include "tools/run_validate.h"
 #include "tools/zoo_options.h"
 #include "zoo/blob_store.h"
 #include "zoo/lint.h"
@@ -67,18 +71,26 @@ std::string Metric(const ZooEntry& entry, const char* name) {
   return there ? fmt::format("{:.4g}", metrics.at(name).get<double>()) : "-";
 }
 
+// `passed` for an entry that passed a gate.
+std::string GateText(const ZooEntry& entry, const std::string& passed) {
+  return entry.validation.contains("gate") ? passed : "ungated";
+}
+
 std::optional<ModelGeometry> GeometryOf(const ZooOptions& options) {
   if (options.model.empty()) return std::nullopt;
   return ReadModelGeometry(ResolveModel(options.model).directory);
 }
 
 CommandResult Init(const ZooOptions& options, CommandContext& context) {
-  if (!context.dry_run) InitZoo(options.output);
+  if (!options.output.empty() && !options.zoo.empty() && options.output != options.zoo)
+    throw UsageError("init: DIR and --zoo name two directories; give one");
+  const fs::path path = options.output.empty() ? ZooPath(options) : fs::path(options.output);
+  if (!context.dry_run) InitZoo(path);
   if (options.json) {
-    PrintJson(context, "init", {{"zoo", options.output}});
+    PrintJson(context, "init", {{"zoo", path.string()}});
     return {};
   }
-  return {ExitCode::kDone, options.output};
+  return {ExitCode::kDone, path.string()};
 }
 
 CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
@@ -86,7 +98,9 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
   PublishOptions publish;
   if (!options.name.empty()) publish.name = ParseZooName(options.name, "--name");
   if (!options.version.empty()) publish.version = ParseZooVersion(options.version);
-  publish.gate = options.gate;
+  if (options.ungated && !options.gate.empty())
+    throw UsageError("--ungated says that there is no gate; --gate names one: give one of them");
+  publish.demands = {.gate = options.gate, .ungated = options.ungated};
   publish.dry_run = context.dry_run;
   const BuildInfo build = ThisBuild();
   publish.publisher = {
@@ -141,7 +155,7 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
 
 CommandResult Ls(const ZooOptions& options, CommandContext& context) {
   const Zoo zoo = Zoo::Open(ZooPath(options));
-  TextTable table({"name", "version", "", ">bytes", ">kl", ">ppl ratio", "identity"});
+  TextTable table({"name", "version", "", ">bytes", ">kl", ">ppl ratio", "gate", "identity"});
   Json entries = Json::array(), problems = Json::array();
   for (const ZooName& name : zoo.Names()) {
     std::optional<ZooVersion> latest;
@@ -159,7 +173,8 @@ CommandResult Ls(const ZooOptions& options, CommandContext& context) {
         entries.push_back(EntrySummary(entry, latest == version));
         table.AddRow({name.text(), version.text(), latest == version ? "latest" : "",
                       fmt::format("{}", entry.bytes()), Metric(entry, "kl"),
-                      Metric(entry, "ppl_ratio"), entry.identity.substr(0, 12)});
+                      Metric(entry, "ppl_ratio"), GateText(entry, "passed"),
+                      entry.identity.substr(0, 12)});
       });
     }
   }
@@ -172,6 +187,44 @@ CommandResult Ls(const ZooOptions& options, CommandContext& context) {
   context.out << table.ToString();
   for (const Json& problem : problems) context.log.Error("damaged", problem.get<std::string>());
   return {exit_code, ""};
+}
+
+std::string TextMember(const Json& object, const char* key) {
+  const Json value = object.is_object() ? object.value(key, Json()) : Json();
+  return value.is_string() ? Escaped(value.get<std::string>()) : value.dump();
+}
+
+// What people want to know of an entry: whose it is, what it does, whether that was held against
+// anything, what is in it.
+std::string InfoText(const ZooEntry& entry, bool latest, const Json& versions) {
+  std::string facts;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    facts += fmt::format("{:<16} {}\n", name, value);
+  };
+  std::string all;
+  for (const Json& version : versions)
+    all += (all.empty() ? "" : ", ") + version.get<std::string>();
+  add("name", fmt::format("{}@{}{}", entry.name.text(), entry.version.text(),
+                          latest ? ", the latest" : ""));
+  add("versions", all);
+  add("identity", entry.identity);
+  add("model", TextMember(entry.model, "id"));
+  if (entry.model.contains("revision")) add("revision", TextMember(entry.model, "revision"));
+  add("headline", TextMember(entry.validation, "headline_arm"));
+  const Json metrics = entry.validation.value("metrics", Json::object());
+  for (const GateMetric& metric : GateMetrics()) {
+    const std::string name(metric.name);
+    if (metrics.is_object() && metrics.contains(name))
+      add(metric.name, fmt::format("{:<12} {}", Metric(entry, name.c_str()), metric.meaning));
+  }
+  add("gate",
+      GateText(entry, "passed: " + TextMember(entry.validation.value("gate", Json()), "text")));
+  add("published", fmt::format("by {} {}", TextMember(entry.publisher, "program"),
+                               TextMember(entry.publisher, "version")));
+  TextTable files({"file", ">bytes", "sha256"});
+  for (const auto& [name, digest] : entry.files)
+    files.AddRow({name, fmt::format("{}", digest.size), digest.sha256});
+  return facts + "\n" + files.ToString();
 }
 
 CommandResult Info(const ZooOptions& options, CommandContext& context) {
@@ -190,14 +243,7 @@ CommandResult Info(const ZooOptions& options, CommandContext& context) {
     PrintJson(context, "info", std::move(json));
     return {};
   }
-  context.out << fmt::format("{}@{}{}\nidentity {}\n", entry.name.text(), entry.version.text(),
-                             latest == entry.version ? " (latest)" : "", entry.identity);
-  for (const char* member : {"versions", "model", "validation", "publisher"})
-    context.out << fmt::format("{}: {}\n", member, json.at(member).dump());
-  TextTable table({"file", ">bytes", "sha256"});
-  for (const auto& [name, digest] : entry.files)
-    table.AddRow({name, fmt::format("{}", digest.size), digest.sha256});
-  context.out << table.ToString();
+  context.out << InfoText(entry, latest == entry.version, json.at("versions"));
   return {};
 }
 
@@ -205,7 +251,22 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   const Zoo zoo = Zoo::Open(ZooPath(options));
   std::optional<ZooReference> reference;
   if (!options.reference.empty()) reference = ParseZooReference(options.reference);
-  const Verified verified = Verify(zoo, reference);
+  std::optional<Remeasure> remeasure;
+  if (!options.model.empty()) {
+    if (!reference) throw UsageError("--model: measure one NAME again, not the whole zoo");
+    const fs::path model = ResolveModel(options.model).directory;
+    remeasure = {ReadModelGeometry(model), [&, model](const fs::path& artifact, const Json& how) {
+                   return RunValidate({.artifact = artifact,
+                                       .model = model,
+                                       .configuration = how,
+                                       .data = options.data,
+                                       .device = options.device},
+                                      context.log);
+                 }};
+  } else if (!options.data.empty() || options.device != ZooOptions().device) {
+    throw UsageError("--data and --device are of --model: give it too");
+  }
+  const Verified verified = Verify(zoo, reference, remeasure);
   const ExitCode exit_code = verified.problems.empty() ? ExitCode::kDone : ExitCode::kInput;
   const auto list = [](const std::vector<ZooProblem>& problems) {
     Json json = Json::array();
@@ -220,6 +281,7 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
                {"ok", verified.problems.empty()},
                {"entries", verified.entries},
                {"blobs", verified.blobs},
+               {"measured", verified.measured},
                {"bytes", verified.bytes},
                {"problems", list(verified.problems)},
                {"notes", list(verified.notes)},
@@ -233,8 +295,9 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   for (const FileDigest& blob : verified.unreferenced)
     context.out << fmt::format("note: blobs/sha256/{}: {} bytes that no entry names\n", blob.sha256,
                                blob.size);
-  context.out << fmt::format("{} entries, {} blobs, {} bytes checked: {} problems\n",
+  context.out << fmt::format("{} entries, {} blobs, {} bytes checked{}: {} problems\n",
                              verified.entries, verified.blobs, verified.bytes,
+                             remeasure ? fmt::format(", {} measured again", verified.measured) : "",
                              verified.problems.size());
   return {exit_code, ""};
 }

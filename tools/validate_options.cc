@@ -54,11 +54,18 @@ OptionTable ValidateTable(ValidateOptions* options) {
              .path = true});
   table.Add(&options->output, {.name = "output",
                                .help = "write report.json and report.html to this new directory; "
-                                       "empty: put them into the artifact",
+                                       "empty: into the artifact if this is its validation of "
+                                       "record, else beside it, in ARTIFACT-comparison",
                                .short_name = 'o',
                                .scope = OptionScope::kRun,
                                .main = true,
                                .path = true});
+  table.Add(&options->replace,
+            {.name = "replace",
+             .help = "replace the artifact's validation of record. A validation is of record if "
+                     "its headline is the artifact's own choice, measured on the artifact's model "
+                     "with its windows and groups, on at least 1024 scored tokens",
+             .scope = OptionScope::kRun});
 
   table.Group("Held-out text");
   table.Add(&options->data,
@@ -133,24 +140,26 @@ OptionTable ValidateTable(ValidateOptions* options) {
        .main = true});
   table.Add(&validation.headline_arm,
             {.name = "headline_arm",
-             .help = "the arm that verdict and gate are about; empty: OSCAR per head with clipping "
-                     "and windows"});
+             .help = "the arm that verdict and gate are about; empty: the artifact's own choice"});
   table.Add(&options->gate, {.name = "gate", .help = GateHelp(), .main = true});
-  table.Add(&validation.methods.windows.sink,
-            {.name = "sink_tokens",
-             .help = "first tokens that arms with windows keep exact",
-             .unit = "tokens",
-             .min = 0});
-  table.Add(&validation.methods.windows.recent,
-            {.name = "recent_tokens",
-             .help = "most recent tokens that arms with windows keep exact",
-             .unit = "tokens",
-             .min = 0});
-  table.Add(&validation.methods.quant_group_size,
+  table.Add(
+      &options->sink_tokens,
+      {.name = "sink_tokens",
+       .help = "first tokens that arms with windows keep exact; -1: as the artifact recommends",
+       .unit = "tokens",
+       .min = -1});
+  table.Add(
+      &options->recent_tokens,
+      {.name = "recent_tokens",
+       .help =
+           "most recent tokens that arms with windows keep exact; -1: as the artifact recommends",
+       .unit = "tokens",
+       .min = -1});
+  table.Add(&options->quant_group_size,
             {.name = "quant_group_size",
-             .help = "values that share a scale; 0: the whole head",
+             .help = "values that share a scale; 0: the whole head; -1: as the artifact recommends",
              .unit = "values",
-             .min = 0});
+             .min = -1});
   table.Add(&validation.methods.k_clip,
             {.name = "k_clip",
              .help = "clip ratio for keys, of methods that bring none (OSCAR brings its own)",

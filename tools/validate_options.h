@@ -18,15 +18,18 @@ namespace oscar {
 struct ValidateOptions {
   std::string artifact;
   ModelArguments model;
-  DumpArguments dump;                   // instead of the model
-  std::string output;                   // empty: the report goes into the artifact
-  std::vector<std::string> combine;     // reports to put on one page; nothing is validated then
+  DumpArguments dump;                // instead of the model
+  std::string output;                // empty: into the artifact if it is of record, else beside it
+  bool replace = false;              // the validation of record that is there
+  std::vector<std::string> combine;  // reports to put on one page; nothing is validated then
   std::vector<std::string> table_rows;  // of the table that --combine makes
   std::string table_into;               // a file with marks where that table stands; or empty
   std::vector<std::string> runtimes;    // whose caches are simulated
   std::vector<std::string> data;        // files; empty: the built-in evaluation text
   int64_t sequences = 6;
   int64_t length = 0;  // tokens of each; 0: 4096, or what the model supports
+  // Of arms with windows, and of groups; -1: as the artifact recommends.
+  int64_t sink_tokens = -1, recent_tokens = -1, quant_group_size = -1;
   bool pack = true;
   std::string separator;
   ChatArguments chat;  // of rows with messages

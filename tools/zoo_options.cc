@@ -59,12 +59,12 @@ void AddReference(ZooOptions* options, bool required, const char* help, OptionTa
 OptionTable InitTable(ZooOptions* options) {
   OptionTable table("oscar-zoo init", "Makes an empty zoo.");
   table.Add(&options->output, {.name = "dir",
-                               .help = "directory to make, or an empty one",
+                               .help = "directory to make, or an empty one; or give it as --zoo",
                                .scope = kRun,
-                               .positional = true,
-                               .required = true});
+                               .positional = true});
+  AddZoo(options, &table);
   AddJson(options, &table);
-  table.Example("oscar-zoo init /share/zoo", "then: export OSCAR_ZOO=/share/zoo");
+  table.Example("oscar-zoo init --zoo /share/zoo", "then: export OSCAR_ZOO=/share/zoo");
   return table;
 }
 
@@ -101,6 +101,10 @@ OptionTable PublishTable(ZooOptions* options) {
                              .unit = "limits",
                              .check = CheckedBy([](const std::string& text) { ParseGate(text); }),
                              .scope = kRun});
+  table.Add(&options->ungated,
+            {.name = "ungated",
+             .help = "publish a report that was held against no gate; ls and info say so",
+             .scope = kRun});
   AddJson(options, &table);
   table.Example("oscar-zoo publish Qwen3-8B-oscar --zoo /share/zoo",
                 "publishes Qwen/Qwen3-8B, next minor version");
@@ -132,8 +136,25 @@ OptionTable VerifyTable(ZooOptions* options) {
                "given",
                &table);
   AddZoo(options, &table);
+  table.Add(&options->model,
+            {.name = "model",
+             .help = "the model: the validations of NAME are made again on it, as they were "
+                     "recorded, and every number is compared; takes as long as oscar-validate did",
+             .unit = "dir or id",
+             .scope = kRun});
+  table.Add(&options->data,
+            {.name = "data",
+             .help = "--model: the text that was validated on, where that was not the built-in",
+             .unit = "files",
+             .scope = kRun,
+             .path = true});
+  table.Add(&options->device, {.name = "device",
+                               .help = "--model: what to measure on, as for oscar-validate",
+                               .scope = kRun});
   AddJson(options, &table);
   table.Example("oscar-zoo verify --zoo /share/zoo", "exit code 3 and a line per problem");
+  table.Example("oscar-zoo verify Qwen/Qwen3-8B --zoo /share/zoo --model Qwen/Qwen3-8B",
+                "what digests cannot prove: that the model gives the numbers of the report");
   return table;
 }
 

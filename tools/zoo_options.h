@@ -19,6 +19,9 @@ struct ZooOptions {
   std::string artifact, output;    // paths
   std::vector<std::string> paths;  // of lint
   std::string name, version, model, gate;
+  bool ungated = false;
+  std::vector<std::string> data;  // of the validation that verify makes again; empty: built in
+  std::string device = "auto";
   bool json = false;
 };
 

@@ -94,6 +94,40 @@ void CheckReportIsOf(const Artifact& artifact, const Json& report) {
   }
 }
 
+// What the report says of each layer's rotations is what is stored.
+void CheckReportSides(const Artifact& artifact, const Json& report) {
+  const std::string what = (artifact.directory() / kReportFile).string();
+  const Json& layers = JsonMember(report, "layers", what);
+  const Json& geometry = JsonMember(artifact.manifest(), "geometry", what);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto expect = [&](std::string_view member, double found, double expected) {
+      if (found == expected) return;
+      throw InputError(fmt::format("{}: layer {}: {} is {}, the artifact has {}", what,
+                                   JsonInt(layers.at(i), "layer_id", what), member, found,
+                                   expected));
+    };
+    for (const char* key : {"num_q_heads", "num_kv_heads", "head_dim", "v_head_dim", "tokens"})
+      expect(key, JsonDouble(layers.at(i), key, what), JsonDouble(geometry.at(i), key, what));
+    const StoredLayer stored = artifact.ReadLayer(artifact.layer_ids().at(i));
+    const Json& sides = JsonMember(layers.at(i), "sides", what);
+    for (const auto& [name, side] :
+         {std::pair("k", &stored.k), std::pair("v", &stored.v),
+          std::pair("k_shared", &stored.k_shared), std::pair("v_shared", &stored.v_shared)}) {
+      if (!sides.contains(name)) {
+        expect(std::string(name) + ", rotations", 0, static_cast<double>(side->num_rotations));
+        continue;
+      }
+      const Json& said = sides.at(name);
+      expect(std::string(name) + ", rotations", JsonDouble(said, "num_rotations", what),
+             static_cast<double>(side->num_rotations));
+      expect(std::string(name) + ", dimension", JsonDouble(said, "dim", what),
+             static_cast<double>(side->dim));
+      expect(std::string(name) + ", clip ratio",
+             static_cast<float>(JsonDouble(said, "clip_ratio", what)), side->clip_ratio);
+    }
+  }
+}
+
 [[noreturn]] void FailGeometry(const Artifact& artifact, std::string_view what, int64_t found,
                                int64_t expected) {
   throw InputError(fmt::format("{}: {} is {}, the model has {}; it is of another model",
@@ -192,7 +226,7 @@ void CheckGeometry(const Artifact& artifact, const ModelGeometry& model) {
 }
 
 CheckedArtifact CheckArtifact(const fs::path& directory, const std::optional<ModelGeometry>& model,
-                              std::string_view extra_gate) {
+                              const ValidationDemands& demands) {
   const Artifact artifact = Artifact::Open(directory);
   CheckedArtifact out;
   out.identity = artifact.identity();
@@ -209,8 +243,9 @@ CheckedArtifact CheckArtifact(const fs::path& directory, const std::optional<Mod
   if (model) CheckGeometry(artifact, *model);
   const Json report = artifact.report();
   CheckReportIsOf(artifact, report);
-  out.validation = CheckValidation(report, out.files.at(kRotationsFile), ConfigDigest(out.manifest),
-                                   extra_gate, (directory / kReportFile).string());
+  CheckReportSides(artifact, report);
+  out.validation = CheckValidation(report, out.manifest, out.files.at(kRotationsFile), demands,
+                                   (directory / kReportFile).string());
   return out;
 }
 

@@ -38,7 +38,7 @@ struct CheckedArtifact {
 // the model's.
 CheckedArtifact CheckArtifact(const std::filesystem::path& directory,
                               const std::optional<ModelGeometry>& model = std::nullopt,
-                              std::string_view extra_gate = "");
+                              const ValidationDemands& demands = {});
 
 // The parts. Each throws InputError as above.
 void CheckTensorsFinite(const std::filesystem::path& rotations, const Json& geometry,

@@ -200,9 +200,8 @@ std::string Shown(std::string text, const fs::path& directory, const fs::path& s
 }
 
 void LintValidation(const ValidationCheck& validation, const LintPlace& place, LintSink* sink) {
-  const bool validated = !validation.summary.empty();
-  for (const std::string& problem : validation.problems)
-    sink->Add(validated ? "gate-failed" : "not-validated", place, problem);
+  for (const ValidationProblem& problem : validation.problems)
+    sink->Add(problem.code, place, problem.text);
 }
 
 }  // namespace

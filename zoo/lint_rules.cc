@@ -50,6 +50,9 @@ constexpr LintRule kRules[] = {
      "the recorded measurements fail the report's gate, or are of other rotations"},
     {"OZ023", "data-free", Severity::kNote, "identity or Hadamard: nothing was calibrated"},
     {"OZ024", "zoo-damaged", Severity::kError, "an entry, blob or pointer of a zoo does not hold"},
+    {"OZ025", "not-of-record", Severity::kWarning,
+     "the report is a comparison: its headline is not the artifact's own choice as it is served"},
+    {"OZ026", "no-gate", Severity::kNote, "the report was held against no gate"},
 };
 
 std::string Where(const LintPlace& place) {

@@ -75,7 +75,7 @@ bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry
 
 Published Publish(const Zoo& zoo, const fs::path& artifact,
                   const std::optional<ModelGeometry>& model, const PublishOptions& options) {
-  const CheckedArtifact checked = CheckArtifact(artifact, model, options.gate);
+  const CheckedArtifact checked = CheckArtifact(artifact, model, options.demands);
   Published out;
   out.gates = checked.validation.gates;
   out.entry = {.name = NameFor(options, checked.manifest),
@@ -85,7 +85,8 @@ Published Publish(const Zoo& zoo, const fs::path& artifact,
                .model = checked.manifest.at("model"),
                .validation = checked.validation.summary,
                .publisher = options.publisher};
-  out.problems = checked.validation.problems;
+  for (const ValidationProblem& problem : checked.validation.problems)
+    out.problems.push_back(problem.text);
   if (!out.problems.empty() || options.dry_run) {
     if (out.problems.empty()) out.already = PlaceVersion(zoo, options, &out.entry);
     return out;

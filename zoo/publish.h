@@ -18,7 +18,7 @@ namespace oscar {
 struct PublishOptions {
   std::optional<ZooName> name;        // absent: the manifest's model id
   std::optional<ZooVersion> version;  // absent: the minor version after the highest
-  std::string gate;                   // asked of the headline arm besides the report's own, or ""
+  ValidationDemands demands;          // a gate besides the report's own, or that none is needed
   bool dry_run = false;               // check everything, change nothing
   Json publisher = Json::object();    // program and time
   std::function<void()> waiting;      // see Publisher

@@ -26,6 +26,12 @@ bool SaysTheSame(const Json& said, const Json& found) {
 
 }  // namespace
 
+ValidationDemands DemandsOf(const ZooEntry& entry, std::string_view what) {
+  const Json& validation = entry.validation;
+  if (!validation.contains("gate")) return {.ungated = true};
+  return {.gate = JsonString(JsonMember(validation, "gate", what), "text", what)};
+}
+
 void CheckEntryIsOf(const ZooEntry& entry, const CheckedArtifact& artifact, std::string_view what) {
   if (entry.identity != artifact.identity) {
     throw InputError(fmt::format("{}: identity {}, but its manifest has {}", what, entry.identity,
@@ -39,15 +45,16 @@ void CheckEntryIsOf(const ZooEntry& entry, const CheckedArtifact& artifact, std:
     throw InputError(fmt::format("{}: 'validation' is not that of its report", what));
   if (!artifact.validation.problems.empty()) {
     throw InputError(
-        fmt::format("{}: may not be in a zoo: {}", what, artifact.validation.problems.front()));
+        fmt::format("{}: may not be in a zoo: {}", what, artifact.validation.problems[0].text));
   }
 }
 
 CheckedArtifact Materialize(const fs::path& zoo, const ZooEntry& entry, const fs::path& staging) {
   for (const auto& [name, digest] : entry.files)
     CopyChecked(BlobPath(zoo, digest.sha256), digest, staging / name);
-  CheckedArtifact artifact = CheckArtifact(staging);
-  CheckEntryIsOf(entry, artifact, EntryPath(zoo, entry.name, entry.version).string());
+  const std::string what = EntryPath(zoo, entry.name, entry.version).string();
+  CheckedArtifact artifact = CheckArtifact(staging, std::nullopt, DemandsOf(entry, what));
+  CheckEntryIsOf(entry, artifact, what);
   return artifact;
 }
 

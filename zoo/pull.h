@@ -22,6 +22,9 @@ CheckedArtifact Materialize(const std::filesystem::path& zoo, const ZooEntry& en
 // ResourceError.
 ZooEntry Pull(const Zoo& zoo, const ZooReference& reference, const std::filesystem::path& output);
 
+// What an entry says that its report passed.
+ValidationDemands DemandsOf(const ZooEntry& entry, std::string_view what);
+
 // That an entry says what its manifest and report say, and that it may be in a zoo. Throws
 // InputError naming `what`.
 void CheckEntryIsOf(const ZooEntry& entry, const CheckedArtifact& artifact, std::string_view what);

@@ -11,13 +11,16 @@
 #include "capture/files/digest_json.h"
 #include "capture/files/quote.h"
 #include "export/evaluate/gate.h"
+#include "export/report/of_record.h"
+#include "export/report/report_consistency.h"
 #include "export/report/report_schema.h"
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
-constexpr std::string_view kRun = "run oscar-validate ARTIFACT --model MODEL --gate '...'";
+constexpr std::string_view kRun =
+    "run oscar-validate ARTIFACT --model MODEL --gate '...' --replace";
 
 // The arm called `name`. Throws InputError.
 const Json& ArmNamed(const Json& validation, const std::string& name, std::string_view what) {
@@ -27,18 +30,6 @@ const Json& ArmNamed(const Json& validation, const std::string& name, std::strin
     if (JsonString(arm, "name", what) == name) return arm;
   }
   throw InputError(fmt::format("{}: has no arm {}", what, Quoted(name)));
-}
-
-// What the arm must be for a gate on it to say anything about these rotations.
-void CheckArmIsOurs(const Json& arm, std::string_view what, std::vector<std::string>* problems) {
-  const std::string name = JsonString(arm, "name", what);
-  const bool ours = JsonString(arm, "method", what).starts_with("oscar");
-  if (!ours || JsonBool(arm, "null_control", false, what)) {
-    problems->push_back(
-        fmt::format("the arm {} does not use the artifact's rotations, so its numbers say nothing "
-                    "about them; {} with an oscar arm",
-                    Quoted(name), kRun));
-  }
 }
 
 std::string FailedChecks(const Json& gate) {
@@ -57,10 +48,12 @@ void AddGate(const Gate& gate, const Json& arm, std::string_view whose, Validati
   const GateResult result = EvaluateGate(gate, arm);
   out->gates.push_back(result.json);
   if (result.passed) return;
-  out->problems.push_back(fmt::format(
-      "{} fails on arm {}: {}; calibrate better, or choose limits that the use allows "
-      "and {}",
-      whose, Quoted(arm.at("name").get<std::string>()), FailedChecks(result.json), kRun));
+  out->problems.push_back(
+      {"gate-failed",
+       fmt::format("{} fails on arm {}: {}; calibrate better, or choose limits that the use allows "
+                   "and {}",
+                   whose, Quoted(arm.at("name").get<std::string>()), FailedChecks(result.json),
+                   kRun)});
 }
 
 // A gate that a report carries: what cannot be parsed is bad input, not bad usage.
@@ -88,66 +81,97 @@ Json Metrics(const Json& arm) {
   return metrics;
 }
 
-void CheckRotations(const Json& validation, const FileDigest& rotations,
-                    const std::string& config_sha256, const std::string& where,
-                    std::vector<std::string>* problems) {
+void CheckSubject(const Json& validation, const Json& manifest, const FileDigest& rotations,
+                  const std::string& where, std::vector<ValidationProblem>* problems) {
   const FileDigest validated =
       DigestFromJson(JsonMember(validation, "rotations", where), where + ".rotations");
   if (validated != rotations) {
     problems->push_back(
-        fmt::format("the validation is of other rotations ({}) than the artifact's ({}); {}",
-                    validated.sha256, rotations.sha256, kRun));
+        {"gate-failed",
+         fmt::format("the validation is of other rotations ({}) than the artifact's ({}); {}",
+                     validated.sha256, rotations.sha256, kRun)});
   }
-  if (!validation.contains("model")) return;
-  const std::string config = JsonString(validation.at("model"), "config_sha256", "", where);
-  if (!config.empty() && !config_sha256.empty() && config != config_sha256) {
-    problems->push_back(fmt::format(
-        "validated on a model with config.json {}, calibrated on one with {}; {} with the model "
-        "it was calibrated on",
-        Escaped(config), Escaped(config_sha256), kRun));
+  const Json nothing = Json::object();
+  const Json& ran_on = validation.contains("model") ? validation.at("model") : nothing;
+  const Json& model = manifest.contains("model") ? manifest.at("model") : nothing;
+  for (const char* member : {"config", "weights_sample"}) {
+    if (!ran_on.is_object() || !ran_on.contains(member) || !model.contains(member)) continue;
+    if (ran_on.at(member) == model.at(member)) continue;
+    problems->push_back(
+        {"gate-failed",
+         fmt::format("validated on another model than it was calibrated on: its '{}' is {}, the "
+                     "manifest has {}; {} with the model it was calibrated on",
+                     member, Escaped(ran_on.at(member).dump(), 100),
+                     Escaped(model.at(member).dump(), 100), kRun)});
   }
 }
 
 }  // namespace
 
-ValidationCheck CheckValidation(const Json& report, const FileDigest& rotations,
-                                const std::string& config_sha256, std::string_view extra_gate,
+ValidationCheck CheckValidation(const Json& report, const Json& manifest,
+                                const FileDigest& rotations, const ValidationDemands& demands,
                                 std::string_view what) {
   ValidationCheck out;
-  const Gate extra = extra_gate.empty() ? Gate{} : ParseGate(extra_gate);
+  const Gate demanded = demands.gate.empty() ? Gate{} : ParseGate(demands.gate);
   if (!report.is_object()) throw InputError(fmt::format("{}: expected an object", what));
   if (!report.contains("validation")) {
     CheckReport(report, what);
-    out.problems.push_back(fmt::format("the artifact was never validated; {}", kRun));
+    out.problems.push_back(
+        {"not-validated", fmt::format("the artifact was never validated; {}", kRun)});
     return out;
   }
   const std::string where = fmt::format("{}: validation", what);
   const Json& validation = report.at("validation");
-  CheckRotations(validation, rotations, config_sha256, where, &out.problems);
+  CheckSubject(validation, manifest, rotations, where, &out.problems);
   const std::string headline_name = JsonString(validation, "headline_arm", where);
   const Json& headline = ArmNamed(validation, headline_name, where);
   out.summary = {{"source", JsonString(validation, "source", where)},
                  {"headline_arm", headline_name},
                  {"metrics", Metrics(headline)}};
+  const auto summarize = [&](const Gate& gate) {
+    out.summary["gate"] = {
+        {"text", gate.text}, {"arm", headline_name}, {"passed", out.gates.back().at("passed")}};
+  };
   if (validation.contains("gate")) {
     const Json& stored = validation.at("gate");
-    const Json& arm = ArmNamed(validation, JsonString(stored, "arm", where), where);
-    CheckArmIsOurs(arm, where, &out.problems);
-    const std::string text = JsonString(stored, "text", where);
-    AddGate(StoredGate(text, where), arm, "the report's gate", &out);
-    out.summary["gate"] = {
-        {"text", text}, {"arm", arm.at("name")}, {"passed", out.gates.back().at("passed")}};
+    const std::string arm = JsonString(stored, "arm", where);
+    if (arm != headline_name) {
+      out.problems.push_back(
+          {"not-of-record", fmt::format("the gate is of arm {}, the headline is {}; {}",
+                                        Quoted(arm), Quoted(headline_name), kRun)});
+    }
+    const Gate gate = StoredGate(JsonString(stored, "text", where), where);
+    AddGate(gate, ArmNamed(validation, arm, where), "the report's gate", &out);
+    summarize(gate);
   }
-  if (!extra_gate.empty()) {
-    CheckArmIsOurs(headline, where, &out.problems);
-    AddGate(extra, headline, "--gate", &out);
+  if (!demanded.checks.empty()) {
+    AddGate(demanded, headline, "--gate", &out);
+    if (!validation.contains("gate")) summarize(demanded);
+  }
+  if (out.gates.empty()) {
+    out.summary["ungated"] = true;
+    if (!demands.ungated) {
+      out.problems.push_back(
+          {"no-gate", fmt::format("no gate was passed: publish with --gate '...', or with "
+                                  "--ungated, which the entry then says; or {}",
+                                  kRun)});
+    }
   }
   // After the gates: one whose stored verdict is false is a failed gate first, and a report that
   // contradicts itself second.
-  if (out.problems.empty()) {
-    CheckReport(report, what);
-    if (validation.contains("gate")) CheckStoredGate(validation, where);
+  const auto failed = [](const ValidationProblem& problem) {
+    return std::string_view(problem.code) == "gate-failed";
+  };
+  if (std::ranges::any_of(out.problems, failed)) return out;
+  CheckReport(report, what);
+  for (const std::string& reason : WhyNotOfRecord(FactsOf(validation, where), report, what)) {
+    out.problems.push_back(
+        {"not-of-record",
+         fmt::format("the report is a comparison, no validation of record: {}; {}", reason, kRun)});
   }
+  if (!out.problems.empty()) return out;
+  CheckNumbersAgree(report, what);
+  if (validation.contains("gate")) CheckStoredGate(validation, where);
   return out;
 }
 

@@ -21,7 +21,8 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Zoo& zoo) : zoo_(zoo) {}
+  Verifier(const Zoo& zoo, const std::optional<Remeasure>& remeasure)
+      : zoo_(zoo), remeasure_(remeasure) {}
 
   void Entry(const ZooName& name, const ZooVersion& version) {
     ++out_.entries;
@@ -32,7 +33,10 @@ class Verifier {
       for (const auto& [file, digest] : entry.files) sound = Blob(digest, where, file) && sound;
       if (!sound) return;
       const LinkedEntry linked(zoo_.path(), entry);
-      CheckEntryIsOf(entry, CheckArtifact(linked.directory()), where);
+      const CheckedArtifact artifact =
+          CheckArtifact(linked.directory(), ModelOf(), DemandsOf(entry, where));
+      CheckEntryIsOf(entry, artifact, where);
+      if (remeasure_) MeasureAgain(linked.directory(), where);
     });
   }
 
@@ -86,6 +90,19 @@ class Verifier {
   Verified Finish() { return std::move(out_); }
 
  private:
+  std::optional<ModelGeometry> ModelOf() const {
+    return remeasure_ ? std::optional(remeasure_->model) : std::nullopt;
+  }
+
+  void MeasureAgain(const fs::path& artifact, const std::string& where) {
+    const Json report = Artifact::Open(artifact).report();
+    const Json& recorded = report.at("validation");
+    const Json again = remeasure_->measure(artifact, RecordedConfiguration(recorded, where));
+    ++out_.measured;
+    for (const std::string& line : CompareValidations(recorded, again.at("validation")))
+      out_.problems.push_back({where, "the report is not what the model gives: " + line});
+  }
+
   // Also where the size differs from what another entry says: a blob has one size.
   bool Blob(const FileDigest& digest, const std::string& where, const std::string& file) {
     const auto [known, added] = blobs_.try_emplace(digest.sha256);
@@ -121,14 +138,16 @@ class Verifier {
     std::string problem;
   };
   const Zoo& zoo_;
+  const std::optional<Remeasure>& remeasure_;
   Verified out_;
   std::map<std::string, KnownBlob> blobs_;
 };
 
 }  // namespace
 
-Verified Verify(const Zoo& zoo, const std::optional<ZooReference>& reference) {
-  Verifier verifier(zoo);
+Verified Verify(const Zoo& zoo, const std::optional<ZooReference>& reference,
+                const std::optional<Remeasure>& remeasure) {
+  Verifier verifier(zoo, remeasure);
   if (!reference) {
     verifier.Names();
     verifier.OtherBlobs();

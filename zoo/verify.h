@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "zoo/artifact_check.h"
+#include "zoo/remeasure.h"
 #include "zoo/zoo.h"
 
 namespace oscar {
@@ -20,15 +22,24 @@ struct ZooProblem {
 
 struct Verified {
   size_t entries = 0, blobs = 0;  // checked
+  size_t measured = 0;            // entries whose validation was made again
   uint64_t bytes = 0;             // of those blobs
   std::vector<ZooProblem> problems;
   std::vector<ZooProblem> notes;         // no defects: a pointer that lags, strangers
   std::vector<FileDigest> unreferenced;  // blobs no entry names; looked for only over all
 };
 
+// With a model at hand: its geometry, and how a validation on it is made.
+struct Remeasure {
+  ModelGeometry model;
+  MeasureFunction measure;
+};
+
 // One version; with no version every version of the name; without a reference the zoo. Every file:
-// size, digest, and then the whole artifact (CheckArtifact) and what the entry says of it. Throws
-// InputError if the zoo has no such entry.
-Verified Verify(const Zoo& zoo, const std::optional<ZooReference>& reference);
+// size, digest, and then the whole artifact (CheckArtifact) and what the entry says of it; with
+// `remeasure` the validation of sound entries is made again and compared. Throws InputError if the
+// zoo has no such entry, and what measuring throws but InputError.
+Verified Verify(const Zoo& zoo, const std::optional<ZooReference>& reference,
+                const std::optional<Remeasure>& remeasure = std::nullopt);
 
 }  // namespace oscar

@@ -4,6 +4,9 @@
 // See attach_validation.h.
 #include "export/artifact/attach_validation.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <system_error>
 
 #include "capture/files/atomic_file.h"
@@ -12,8 +15,10 @@
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/model_card.h"
 #include "export/artifact/report.h"
+#include "export/report/of_record.h"
 #include "export/report/report_page.h"
 #include "export/report/report_schema.h"
+#include "linalg/error.h"
 
 namespace fs = std::filesystem;
 
@@ -44,7 +49,27 @@ Json ReportWithValidation(const Artifact& artifact, const Json& validation) {
   return report;
 }
 
+bool HasValidation(const Artifact& artifact) { return artifact.report().contains("validation"); }
+
+fs::path ComparisonDirectory(const fs::path& artifact) {
+  fs::path plain = artifact.lexically_normal();
+  if (!plain.has_filename()) plain = plain.parent_path();  // "artifact/"
+  if (plain.filename() == "." || plain.filename() == "..") plain = fs::canonical(artifact);
+  const std::string name = plain.string() + "-comparison";
+  fs::path path = name;
+  for (int number = 2; fs::exists(fs::symlink_status(path)); ++number)
+    path = fmt::format("{}-{}", name, number);
+  return path;
+}
+
 void AttachReport(const Artifact& artifact, const Json& report) {
+  const std::string what = (artifact.directory() / kReportFile).string();
+  const std::vector<std::string> reasons =
+      WhyNotOfRecord(FactsOf(JsonMember(report, "validation", what), what), report, what);
+  if (!reasons.empty()) {
+    throw UsageError(fmt::format("{}: a comparison does not go into the artifact: {}", what,
+                                 fmt::join(reasons, "; ")));
+  }
   AtomicDirectory directory(artifact.directory(), AtomicDirectory::Target::kReplace);
   const fs::path& staging = directory.staging();
   WriteReport(staging, report);

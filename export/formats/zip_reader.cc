@@ -161,7 +161,20 @@ class Parser {
     return next;
   }
 
+  // constants.pkl is what torch.load(weights_only=True) goes by (torch/serialization.py,
+  // _is_torchscript_zip); code/ is the program, should somebody have taken the constants away.
+  void CheckIsNoProgram(std::string_view name) const {
+    const std::string_view record = name.substr(name.find('/') + 1);
+    if (record != "constants.pkl" && !record.starts_with("code/")) return;
+    throw InputError(
+        fmt::format("{}: a TorchScript archive (record '{}'): a program, which "
+                    "torch.load(weights_only=True) refuses. Expected data alone; where the file is "
+                    "trusted, open it with torch.jit.load and torch.save its tensors",
+                    path_.string(), Escaped(name)));
+  }
+
   void CheckEntry(const Entry& entry, uint64_t stored) const {
+    CheckIsNoProgram(entry.name);
     const std::string name = Escaped(entry.name);
     if (entry.method != zip::kMethodStored) {
       Fail(fmt::format("record '{}' is compressed (method {})", name, entry.method));

@@ -31,8 +31,9 @@ struct ZipRecord {
 class ZipReader {
  public:
   // Reads the file once (every CRC is checked). Throws InputError naming the file, the record where
-  // there is one, expected and found. Refuses compression, encryption, comments, more than one
-  // volume, overlaps, gaps, doubled or unsafe names, and sizes beyond the file.
+  // there is one, expected and found. Refuses programs (TorchScript), compression, encryption,
+  // comments, more than one volume, overlaps, gaps, doubled or unsafe names, and sizes beyond the
+  // file.
   static ZipReader Open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_.path(); }

@@ -199,9 +199,18 @@ std::string ShippedArm(const MethodContext& context) {
   return PublishedArm("auto").name;
 }
 
-const Arm& HeadlineArm(const std::vector<Arm>& arms, const MethodContext& context) {
-  const auto shipped = std::ranges::find(arms, ShippedArm(context), &Arm::name);
-  if (shipped != arms.end()) return *shipped;
+const Arm& HeadlineArm(const std::vector<Arm>& arms, const std::vector<std::string>& own,
+                       std::string_view asked) {
+  if (!asked.empty()) {
+    const std::string name = ParseArm(asked).name;
+    const auto found = std::ranges::find(arms, name, &Arm::name);
+    if (found != arms.end()) return *found;
+    throw UsageError(fmt::format("the headline arm {} is not among the arms", name));
+  }
+  for (const std::string& name : own) {
+    const auto found = std::ranges::find(arms, name, &Arm::name);
+    if (found != arms.end()) return *found;
+  }
   const auto rank = [](const Arm& arm) {
     const int method =
         arm.method->name == "oscar_per_head" ? 2 : arm.method->name == "oscar_shared";

@@ -45,9 +45,11 @@ bool NeedsRows(const std::vector<Arm>& arms);
 // choices.
 std::string ShippedArm(const MethodContext& context);
 
-// The arm that a verdict is about, unless the user names one: what is shipped; where that is not
-// among the arms OSCAR per head with everything, or what comes closest to it; the last arm if there
-// is no OSCAR among them.
-const Arm& HeadlineArm(const std::vector<Arm>& arms, const MethodContext& context);
+// The arm that a verdict is about: `asked` where the user names one (UsageError if it is not among
+// the arms), else the first of `own` that is, the artifact's choice (OwnArms). In a comparison
+// without that: OSCAR per head with everything, or what comes closest; the last arm if there is
+// none.
+const Arm& HeadlineArm(const std::vector<Arm>& arms, const std::vector<std::string>& own,
+                       std::string_view asked = {});
 
 }  // namespace oscar

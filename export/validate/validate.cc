@@ -17,6 +17,7 @@
 #include "capture/model/output_head.h"
 #include "capture/model/weight_loader.h"
 #include "export/evaluate/position_buckets.h"
+#include "export/report/of_record.h"
 #include "export/validate/calibration_rows.h"
 #include "export/validate/stream_memory.h"
 #include "export/validate/token_errors.h"
@@ -59,14 +60,7 @@ class Validation {
                   {.measure_dtype = options.measure_in_float32 ? at::kFloat : at::kDouble,
                    .end_to_end = end_to_end}),
         started_(Clock::now()) {
-    headline_ = HeadlineArm(arms_, context_).name;
-    if (!options.headline_arm.empty()) {
-      headline_ = ParseArm(options.headline_arm).name;
-      const auto is_it = [&](const Arm& arm) { return arm.name == headline_; };
-      if (std::ranges::none_of(arms_, is_it)) {
-        throw UsageError(fmt::format("the headline arm {} is not among the arms", headline_));
-      }
-    }
+    headline_ = HeadlineArm(arms_, OwnArms(artifact.report()), options.headline_arm).name;
   }
 
   MethodContext& context() { return context_; }

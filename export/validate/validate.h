@@ -23,7 +23,7 @@ namespace oscar {
 
 struct ValidationOptions {
   std::vector<std::string> arms;  // see ParseArms
-  std::string headline_arm;       // empty: see HeadlineArm
+  std::string headline_arm;       // empty: the artifact's own; see HeadlineArm
   MethodContext::Options methods;
   int64_t rows_per_sequence = 128;  // query rows on which attention is compared; 0: all
   bool measure_in_float32 = false;  // else float64

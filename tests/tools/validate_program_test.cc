@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "capture/files/digest_json.h"
 #include "capture/files/strict_json.h"
 #include "export/artifact/artifact_reader.h"
 #include "tests/support/run_program.h"
@@ -65,9 +66,83 @@ TEST(ValidateProgram, KernelsNeedAGpu) {
   EXPECT_EQ(Validate(Calibrated(), Quick({"--kernels", "--k-bits", "5"})).code, 2);
 }
 
+// Enough text to be of record.
+ProgramStrings OfRecord(ProgramStrings more = {}) {
+  more.insert(more.begin(), {"--model", Model(), "--sequences", "3", "--length", "512", "--arms",
+                             "hadamard", "oscar_per_head+clip+windows", "--needle-lengths", "512",
+                             "--needle-tasks", "single_1"});
+  return more;
+}
+
+// The validation of record is the artifact's own; nothing takes its place unasked, and a
+// comparison never does.
+TEST(ValidateProgram, AComparisonNeverReplacesTheValidationOfRecord) {
+  const fs::path artifact = Copy("record");
+  ASSERT_EQ(Validate(artifact, OfRecord({"--gate", "kl<=10"})).code, 0);
+  const std::string record = ReadText(artifact / "report.json");
+  const auto beside = [&](const ProgramStrings& more, const char* place, const char* why) {
+    const ProgramExit exit = Validate(artifact, more);
+    ASSERT_EQ(exit.code, 0) << exit.all();
+    const fs::path path = artifact.string() + place;
+    EXPECT_TRUE(exit.out.ends_with((path / "report.html").string() + "\n")) << exit.out;
+    EXPECT_NE(exit.err.find(why), std::string::npos) << exit.err;
+    EXPECT_TRUE(ReadJsonFile(path / "report.json").contains("validation"));
+    EXPECT_EQ(ReadText(artifact / "report.json"), record);
+  };
+  beside({"--model", Model(), "--sequences", "3", "--length", "512", "--needle-samples", "0",
+          "--methods", "kivi2"},
+         "-comparison", "its headline is kivi2");
+  beside(Quick(), "-comparison-2", "scores 383 tokens");
+  beside(OfRecord({"--recent-tokens", "128"}), "-comparison-3", "keeps 64 first and 128 recent");
+  beside(OfRecord(), "-comparison-4", "--replace replaces it");
+  const ProgramExit refused = Validate(artifact, Quick({"--replace"}));
+  EXPECT_EQ(refused.code, 2) << refused.all();
+  EXPECT_EQ(Validate(artifact, OfRecord({"--replace", "-o", artifact.string() + "-x"})).code, 2);
+  EXPECT_EQ(ReadText(artifact / "report.json"), record);
+  const ProgramExit replaced = Validate(artifact, OfRecord({"--replace", "--gate", "kl<=9"}));
+  ASSERT_EQ(replaced.code, 0) << replaced.all();
+  EXPECT_EQ(Artifact::Open(artifact).report().at("validation").at("gate").at("text"), "kl<=9");
+}
+
+// A report that was edited, sealed anew and published: digests hold, the model does not agree.
+TEST(ValidateProgram, TheZooMeasuresAgain) {
+  const fs::path artifact = Copy("measure"), scratch = artifact.parent_path();
+  ASSERT_EQ(Validate(artifact, OfRecord({"--gate", "kl<=10"})).code, 0);
+  const std::string zoo = scratch / "zoo";
+  ASSERT_EQ(RunProgram(OSCAR_ZOO_PROGRAM, {"init", "--zoo", zoo}).code, 0);
+  const auto publish = [&](const char* version) {
+    return RunProgram(OSCAR_ZOO_PROGRAM, {"publish", artifact, "--zoo", zoo, "--name", "a/tiny",
+                                          "--version", version});
+  };
+  const auto verify = [&](const char* version) {
+    return RunProgram(OSCAR_ZOO_PROGRAM, {"verify", std::string("a/tiny@") + version, "--zoo", zoo,
+                                          "--model", Model(), "--device", "cpu"});
+  };
+  const ProgramExit published = publish("1.0.0");
+  ASSERT_EQ(published.code, 0) << published.all();
+  const ProgramExit sound = verify("1.0.0");
+  EXPECT_EQ(sound.code, 0) << sound.all();
+  EXPECT_NE(sound.out.find("1 measured again: 0 problems"), std::string::npos) << sound.out;
+
+  Json report = ReadJsonFile(artifact / "report.json");
+  for (Json& arm : report["validation"]["arms"])
+    if (arm["name"] == "oscar_per_head+clip+windows") arm["local"]["output_rel_error"] = 1e-3;
+  std::ofstream(artifact / "report.json", std::ios::trunc) << CanonicalJson(report);
+  Json manifest = ReadJsonFile(artifact / "manifest.json");
+  manifest["files"]["report.json"] = DigestToJson(DigestFile(artifact / "report.json"));
+  std::ofstream(artifact / "manifest.json", std::ios::trunc) << CanonicalJson(manifest);
+  ASSERT_EQ(publish("2.0.0").code, 0);
+  EXPECT_EQ(RunProgram(OSCAR_ZOO_PROGRAM, {"verify", "--zoo", zoo}).code, 0);
+  const ProgramExit forged = verify("2.0.0");
+  EXPECT_EQ(forged.code, 3) << forged.all();
+  EXPECT_NE(forged.out.find("output_rel_error: recorded 0.001, measured again"), std::string::npos)
+      << forged.out;
+  EXPECT_EQ(RunProgram(OSCAR_ZOO_PROGRAM, {"verify", "--zoo", zoo, "--model", Model()}).code, 2);
+}
+
 TEST(ValidateProgram, PutsItsReportIntoTheArtifact) {
   const fs::path artifact = Copy("attach");
-  const ProgramExit exit = Validate(artifact, Quick({"--gate", "kl<=10,ppl_ratio<=100"}));
+  const ProgramExit exit = Validate(artifact, OfRecord({"--gate", "kl<=10,ppl_ratio<=100"}));
   ASSERT_EQ(exit.code, 0) << exit.all();
   EXPECT_TRUE(exit.out.ends_with((artifact / "report.html").string() + "\n")) << exit.out;
   const Json validation = Artifact::Open(artifact).report().at("validation");
@@ -141,7 +216,8 @@ TEST(ValidateProgram, MethodsAreArmsAsTheirAuthorsUseThem) {
       Validate(artifact, {"--model", Model(), "--sequences", "1", "--length", "512", "--local-only",
                           "--methods", "hadamard", "oscar_shared", "--prefill-tokens", "256"});
   ASSERT_EQ(exit.code, 0) << exit.all();
-  const Json validation = Artifact::Open(artifact).report().at("validation");
+  const Json validation =
+      ReadJsonFile(artifact.string() + "-comparison/report.json").at("validation");
   EXPECT_EQ(validation.at("settings").at("arms"),
             Json({"bf16", "hadamard", "oscar_shared+clip+windows"}));
   EXPECT_EQ(validation.at("settings").at("prefill_tokens"), 256);
@@ -154,7 +230,8 @@ TEST(ValidateProgram, AllMethodsInOnePass) {
       Validate(artifact, {"--model", Model(), "--sequences", "1", "--length", "512",
                           "--needle-samples", "0", "--methods", "all", "--method-tokens", "2048"});
   ASSERT_EQ(exit.code, 0) << exit.all();
-  const Json validation = Artifact::Open(artifact).report().at("validation");
+  const Json validation =
+      ReadJsonFile(artifact.string() + "-comparison/report.json").at("validation");
   EXPECT_GE(validation.at("arms").size(), 6U);
   for (const Json& arm : validation.at("arms")) {
     EXPECT_EQ(arm.at("null_control"), false) << arm.at("name");
@@ -169,7 +246,8 @@ TEST(ValidateProgram, RuntimesAreHeldAgainstTheirIdeal) {
       Validate(artifact, {"--model", Model(), "--sequences", "1", "--length", "1024",
                           "--needle-samples", "0", "--arms", "naive", "--runtime", "sglang"});
   ASSERT_EQ(exit.code, 0) << exit.all();
-  const Json validation = Artifact::Open(artifact).report().at("validation");
+  const Json validation =
+      ReadJsonFile(artifact.string() + "-comparison/report.json").at("validation");
   EXPECT_EQ(
       validation.at("settings").at("arms"),
       Json({"bf16", "naive", "oscar_shared+clip+windows", "runtime_sglang", "runtime_sglang_lm"}));
@@ -239,7 +317,7 @@ TEST(ValidateProgram, AnImportedPairIsValidatedToo) {
   const ProgramExit exit = Validate(
       imported, {"--model", Model(), "--sequences", "1", "--length", "512", "--local-only"});
   ASSERT_EQ(exit.code, 0) << exit.all();
-  const Json validation = Artifact::Open(imported).report().at("validation");
+  const Json validation = ReadJsonFile(imported + "-comparison/report.json").at("validation");
   EXPECT_EQ(validation.at("headline_arm"), "oscar_shared+clip+windows");
 }
 
@@ -273,7 +351,8 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
       run(OSCAR_VALIDATE, {at("artifact"), "--model", model, "--device", "cpu", "--data", held_out,
                            "--no-pack", "--bootstrap", "20"});
   ASSERT_EQ(validated.code, 0) << validated.all();
-  const Json validation = Artifact::Open(scratch / "artifact").report().at("validation");
+  const Json validation =
+      ReadJsonFile(scratch / "artifact-comparison" / "report.json").at("validation");
   std::vector<std::string> arms;
   for (const Json& arm : validation.at("arms")) {
     arms.push_back(arm.at("name"));

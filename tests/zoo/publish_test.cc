@@ -9,10 +9,12 @@
 #include <atomic>
 #include <fstream>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 
 #include "capture/checkpoint/safetensors.h"
 #include "export/artifact/artifact_format.h"
+#include "export/evaluate/gate.h"
 #include "linalg/error.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/test_data.h"
@@ -27,6 +29,12 @@ namespace oscar {
 namespace {
 
 const ZooName kName{"example", "Tiny"};
+
+const Json& ArmOf(const Json& validation, const std::string& name) {
+  for (const Json& arm : validation.at("arms"))
+    if (arm.at("name") == name) return arm;
+  throw std::runtime_error("no arm " + name);
+}
 
 class PublishTest : public testing::Test {
  protected:
@@ -190,21 +198,130 @@ TEST_F(PublishTest, AGateIsEvaluatedAgainAndItsVerdictNotBelieved) {
   ExpectGateFails("kl is 0.9, expected <= 0.05");
 }
 
-TEST_F(PublishTest, AFailedGateIsRefusedAndNoGateIsNot) {
+TEST_F(PublishTest, AFailedGateIsRefusedAndNoGateNeedsToBeSaid) {
   EditValidation(artifact_, [](Json& v) { v["gate"]["text"] = "kl<=0.01"; });
   ExpectGateFails("expected <= 0.01");
   EditValidation(artifact_, [](Json& v) { v.erase("gate"); });
-  EXPECT_TRUE(Do().problems.empty());
+  ExpectGateFails("--ungated");
+  PublishOptions options;
+  options.demands.ungated = true;
+  EXPECT_TRUE(Do(options).problems.empty());
+  EXPECT_EQ(zoo_.Read(kName, {0, 1, 0}).validation.at("ungated"), true);
+  EXPECT_FALSE(zoo_.Read(kName, {0, 1, 0}).validation.contains("gate"));
+  ExpectSound(1);
 }
 
-TEST_F(PublishTest, AGateOnAnArmThatDoesNotUseTheRotationsProvesNothing) {
-  for (const char* arm : {"bf16", "int4_hadamard", "wrong_layer+clip+windows"}) {
-    EditValidation(artifact_, [&](Json& v) {
-      v["gate"]["arm"] = arm;
-      v["gate"]["text"] = "kl<=9";
-    });
-    ExpectGateFails("does not use the artifact's rotations");
+// A gate given to publish is part of the entry, and asked again of it.
+TEST_F(PublishTest, AGateOfTheEntryIsCheckedWithIt) {
+  EditValidation(artifact_, [](Json& v) { v.erase("gate"); });
+  PublishOptions options;
+  options.demands.gate = "kl<=0.04";
+  const ZooEntry entry = Do(options).entry;
+  EXPECT_EQ(entry.validation.at("gate").at("text"), "kl<=0.04");
+  EXPECT_FALSE(entry.validation.contains("ungated"));
+  ExpectSound(1);
+  EditJson(EntryPath(zoo_.path(), kName, entry.version),
+           [](Json& e) { e["validation"]["gate"]["text"] = "kl<=0.01"; });
+  EXPECT_EQ(Verify(zoo_, std::nullopt).problems.size(), 1u);
+}
+
+// KIVI's number under our name: the report is sound, and says nothing about these rotations.
+TEST_F(PublishTest, AComparisonIsRefusedGatedOrNot) {
+  const auto headline = [](const char* arm) {
+    return [arm](Json& v) {
+      v["headline_arm"] = arm;
+      if (v.contains("gate")) v["gate"] = EvaluateGate(ParseGate("kl<=9"), ArmOf(v, arm)).json;
+    };
+  };
+  PublishOptions ungated;
+  ungated.demands.ungated = true;
+  for (const char* arm :
+       {"bf16", "int4_hadamard", "wrong_layer+clip+windows", "oscar_shared+clip+windows"}) {
+    EditValidation(artifact_, headline(arm));
+    ExpectGateFails("no validation of record: its headline is");
   }
+  EditValidation(artifact_, [](Json& v) { v.erase("gate"); });
+  EXPECT_FALSE(Do(ungated).problems.empty());
+  EditValidation(artifact_, headline("oscar_per_head+clip+windows"));
+  EXPECT_TRUE(Do(ungated).problems.empty());
+}
+
+TEST_F(PublishTest, AGateOnAnotherArmThanTheHeadlineProvesNothing) {
+  EditValidation(artifact_, [&](Json& v) {
+    v["gate"] = EvaluateGate(ParseGate("kl<=9"), ArmOf(v, "int4_hadamard")).json;
+  });
+  ExpectGateFails("the gate is of arm");
+}
+
+TEST_F(PublishTest, OtherSettingsThanTheArtifactsAreAComparison) {
+  const std::pair<std::function<void(Json&)>, const char*> edits[] = {
+      {[](Json& v) { v["settings"]["recent_tokens"] = 2048; }, "it keeps 64 first and 2048 recent"},
+      {[](Json& v) { v["settings"]["quant_group_size"] = 4; }, "its groups are of 4 values"},
+      {[](Json& v) { v["settings"]["clip"]["others_k"] = 0.5; }, "clips other methods at 0.5"},
+      {[](Json& v) { v["settings"]["cache_dtype"] = "f32"; }, "not rounded to bf16"},
+      {[](Json& v) { v["model"]["calibrated_on_it"] = false; }, "another model"},
+      {[](Json& v) {
+         for (Json& arm : v["arms"]) arm["text"]["scored_tokens"] = 500;
+       },
+       "it scores 500 tokens"},
+      {[](Json& v) { v["data"]["texts"] = Json::parse(R"([{"length": 320, "sequences": 6}])"); },
+       "nothing is quantized"}};
+  for (const auto& [edit, message] : edits) {
+    fs::remove_all(artifact_);
+    WriteValidated(artifact_, 1, edit);
+    ExpectGateFails(message);
+  }
+}
+
+// Whoever edits a number and seals the report anew has to edit what follows from it too.
+TEST_F(PublishTest, NumbersThatContradictEachOtherAreRefused) {
+  const auto own = [](Json& v) -> Json& {
+    for (Json& arm : v["arms"])
+      if (arm["name"] == v["headline_arm"]) return arm;
+    throw std::runtime_error("no headline");
+  };
+  const std::pair<std::function<void(Json&)>, const char*> edits[] = {
+      {[&](Json& v) { own(v)["local"]["kl"]["mean"] = 0.02; }, "local.kl.mean is 0.02"},
+      {[&](Json& v) { own(v)["end_to_end"]["kl"]["mean"] = 0.02; }, "end_to_end.kl.mean is 0.02"},
+      {[&](Json& v) { own(v)["local"]["worst"]["kl"] = 0.03; }, "local.worst.kl is 0.03"},
+      {[&](Json& v) { own(v)["local"]["kl_all"] = 0.03; }, "local.kl_all is 0.03"},
+      {[&](Json& v) {
+         own(v)["local"]["heads"]["layer_ids"] = {3, 12};
+       },
+       "heads.layer_ids"},
+      {[&](Json& v) { own(v)["text"]["ppl_ratio"] = 1.001; }, "text.ppl_ratio is 1.001"},
+      {[&](Json& v) { own(v)["text"]["perplexity"] = 2.4615; }, "text.ppl_ratio"},
+      {[&](Json& v) { own(v)["text"]["token_kl"]["p99"] = 1e-9; }, "text.token_kl.p99"},
+      {[&](Json& v) { own(v)["text"]["top1_agreement"] = 0.999999; }, "a count over"},
+      {[&](Json& v) { own(v)["text"]["scored_tokens"] = 20000; }, "text.scored_tokens"},
+      {[&](Json& v) { own(v)["needle"]["accuracy"] = 0.99; }, "needle.accuracy is 0.99"},
+      {[&](Json& v) { own(v)["windows"] = false; }, "windows is false"},
+      {[](Json& v) { v["data"]["tokens"] = 7; }, "tokens is 7"},
+      {[](Json& v) { v["settings"]["arms"].erase(1); }, "settings: arms"}};
+  for (const auto& [edit, message] : edits) {
+    fs::remove_all(artifact_);
+    WriteValidated(artifact_, 1, edit);
+    EditJson(artifact_ / kReportFile, [](Json& report) {  // a forger's gate holds too
+      Json& v = report["validation"];
+      v["gate"] =
+          EvaluateGate(ParseGate("kl<=0.05"), ArmOf(v, v["headline_arm"].get<std::string>())).json;
+    });
+    Reseal(artifact_);
+    ExpectRefused(message);
+  }
+}
+
+TEST_F(PublishTest, AReportOfOtherLayersOrClipRatiosIsRefused) {
+  const auto edit = [&](const std::function<void(Json&)>& change, const char* message) {
+    fs::remove_all(artifact_);
+    WriteValidated(artifact_);
+    EditJson(artifact_ / kReportFile, change);
+    Reseal(artifact_);
+    ExpectRefused(message);
+  };
+  edit([](Json& r) { r["layers"][0]["sides"]["k"]["clip_ratio"] = 0.5; }, "clip ratio is 0.5");
+  edit([](Json& r) { r["layers"][1]["tokens"] = 7; }, "tokens is 7");
+  edit([](Json& r) { r["summary"]["arms"]["naive"]["kl_mean"] = 0.1; }, "summary of naive");
 }
 
 TEST_F(PublishTest, AValidationOfOtherRotationsOrAnotherModelIsRefused) {
@@ -213,10 +330,10 @@ TEST_F(PublishTest, AValidationOfOtherRotationsOrAnotherModelIsRefused) {
   };
   EditJson(artifact_ / kReportFile, with_config(std::string(64, '1')));
   EditJson(artifact_ / kManifestFile, with_config(std::string(64, '1')));
-  EditValidation(artifact_, [](Json& v) { v["model"]["config_sha256"] = std::string(64, '2'); });
-  ExpectGateFails("validated on a model with config.json 222");
+  EditValidation(artifact_, [](Json& v) { v["model"]["config"]["sha256"] = std::string(64, '2'); });
+  ExpectGateFails("validated on another model than it was calibrated on");
   EditValidation(artifact_, [](Json& v) {
-    v["model"]["config_sha256"] = std::string(64, '1');
+    v["model"]["config"]["sha256"] = std::string(64, '1');
     v["rotations"]["sha256"] = std::string(64, '0');
   });
   ExpectGateFails("other rotations");
@@ -224,11 +341,11 @@ TEST_F(PublishTest, AValidationOfOtherRotationsOrAnotherModelIsRefused) {
 
 TEST_F(PublishTest, AnExtraGateIsAskedOfTheHeadlineArm) {
   PublishOptions options;
-  options.gate = "kl<=0.001";
+  options.demands.gate = "kl<=0.001";
   EXPECT_FALSE(Do(options).problems.empty());
-  options.gate = "needle>=0.5,kl<=1";
+  options.demands.gate = "needle>=0.5,kl<=1";
   EXPECT_TRUE(Do(options).problems.empty());
-  options.gate = "klarity<=1";
+  options.demands.gate = "klarity<=1";
   EXPECT_THROW(Do(options), UsageError);
 }
 

@@ -101,6 +101,26 @@ TEST(ZipReader, RefusesNamesThatLeaveTheirFolder) {
   }
 }
 
+// torch.load(weights_only=True) refuses them by constants.pkl; code/ is the program itself.
+TEST(ZipReader, RefusesTorchScriptByItsName) {
+  const auto path = TestScratch("zip-script") / "x.pt";
+  for (const char* record : {"constants.pkl", "code/__torch__.py"}) {
+    ZipWriter writer(path, "archive");
+    writer.Add("data.pkl", "x");
+    writer.Add(record, "x");
+    writer.Commit();
+    try {
+      ZipReader::Open(path);
+      ADD_FAILURE() << record;
+    } catch (const InputError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("TorchScript"), std::string::npos) << text;
+      EXPECT_NE(text.find(record), std::string::npos) << text;
+    }
+    std::filesystem::remove(path);
+  }
+}
+
 TEST(ZipReader, MissingAndEmptyFilesAreInputErrors) {
   const auto scratch = TestScratch("zip-missing");
   EXPECT_THROW(ZipReader::Open(scratch / "none.pt"), InputError);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "export/report/of_record.h"
 #include "linalg/error.h"
 #include "tests/export/validate/tiny_artifact.h"
 
@@ -106,15 +107,25 @@ TEST(Arm, MethodsThatNeedTextAreLeftOutOrRefusedWhereThereIsNone) {
   }
 }
 
-TEST(Arm, TheHeadlineIsOscarPerHeadWithEverything) {
+TEST(Arm, OtherMethodsClipAsAValidationOfRecordDoes) {
+  EXPECT_EQ(MethodContext::Options().k_clip, kOthersKClip);
+  EXPECT_EQ(MethodContext::Options().v_clip, kOthersVClip);
+}
+
+TEST(Arm, TheHeadlineIsTheArtifactsOwnChoice) {
   const Tiny tiny;
-  EXPECT_EQ(HeadlineArm(ParseArms({"default"}, tiny.context), tiny.context).name,
-            "oscar_per_head+clip+windows");
-  EXPECT_EQ(
-      HeadlineArm(ParseArms({"oscar_shared+windows", "naive"}, tiny.context), tiny.context).name,
-      "oscar_shared+windows");
-  EXPECT_EQ(HeadlineArm(ParseArms({"naive", "hadamard"}, tiny.context), tiny.context).name,
-            "hadamard");
+  const auto headline = [&](const std::vector<std::string>& arms, const std::vector<std::string>& own,
+                            const char* asked = "") {
+    return HeadlineArm(ParseArms(arms, tiny.context), own, asked).name;
+  };
+  const std::vector<std::string> kOwn = {"runtime_sglang_auto", "oscar_shared+clip+windows"};
+  EXPECT_EQ(headline({"default"}, kOwn), kOwn[1]);
+  EXPECT_EQ(headline({"default"}, kOwn, "naive"), "naive");
+  EXPECT_EQ(headline({"default"}, kOwn, "hadamard+windows+clip"), "hadamard+clip+windows");
+  // Comparisons without it.
+  EXPECT_EQ(headline({"oscar_per_head+windows", "naive"}, kOwn), "oscar_per_head+windows");
+  EXPECT_EQ(headline({"naive", "hadamard"}, kOwn), "hadamard");
+  EXPECT_THROW(headline({"naive", "hadamard"}, kOwn, "naive+windows"), UsageError);
 }
 
 }  // namespace

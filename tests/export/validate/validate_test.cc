@@ -12,6 +12,7 @@
 
 #include "capture/dump/attention_dump.h"
 #include "export/artifact/attach_validation.h"
+#include "export/report/report_consistency.h"
 #include "linalg/error.h"
 #include "tests/export/validate/tiny_validation.h"
 #include "tests/support/test_data.h"
@@ -155,6 +156,12 @@ TEST(Validate, TheReportGoesIntoTheArtifactAndHoldsTogether) {
                {"overlap", {{"fraction", 0.0}}}};
   v["program"] = {{"name", "oscar"}};
   v["machine"] = {{"device", "cpu"}};
+  v["model"] = {{"id", "tiny"}, {"calibrated_on_it", true}};
+  CheckNumbersAgree(ReportWithValidation(before, v), "the report");
+  Json comparison = v;
+  comparison["headline_arm"] = "naive";
+  EXPECT_THROW(AttachReport(before, ReportWithValidation(before, comparison)), UsageError);
+  EXPECT_FALSE(HasValidation(before));
   AttachReport(before, ReportWithValidation(before, v));
   const Artifact after = Artifact::Open(copy);  // digests hold
   EXPECT_EQ(after.report().at("validation"), v);

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See of_record.h.
+#include "export/report/of_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "capture/files/quote.h"
+
+namespace oscar {
+
+std::string OwnMethod(const Json& report) {
+  const Json layers = report.value("layers", Json::array());
+  if (!layers.is_array() || layers.empty()) return "oscar_per_head";
+  const Json sides = layers.front().value("sides", Json::object());
+  const bool one_for_all = sides.is_object() && !sides.contains("k_shared") &&
+                           sides.value("/k/num_rotations"_json_pointer, 0) == 1;
+  return one_for_all ? "oscar_shared" : "oscar_per_head";  // an imported pair has one alone
+}
+
+std::string OwnArm(const Json& report) { return OwnMethod(report) + "+clip+windows"; }
+
+ServingSettings ServingOf(const Json& report, std::string_view what) {
+  const Json& serving = JsonMember(report, "serving", what);
+  const ServingSettings usual;
+  return {JsonInt(serving, "sink_tokens", usual.sink_tokens, what),
+          JsonInt(serving, "recent_tokens", usual.recent_tokens, what),
+          JsonInt(serving, "quant_group_size", usual.quant_group_size, what)};
+}
+
+ValidationFacts FactsOf(const Json& validation, std::string_view what) {
+  ValidationFacts facts;
+  facts.source = JsonString(validation, "source", what);
+  facts.headline_arm = JsonString(validation, "headline_arm", what);
+  const Json& settings = JsonMember(validation, "settings", what);
+  facts.sink_tokens = JsonInt(settings, "sink_tokens", what);
+  facts.recent_tokens = JsonInt(settings, "recent_tokens", what);
+  facts.quant_group_size = JsonInt(settings, "quant_group_size", 0, what);
+  facts.cache_dtype = JsonString(settings, "cache_dtype", facts.cache_dtype, what);
+  if (settings.contains("clip")) {
+    facts.others_k = JsonDouble(settings.at("clip"), "others_k", kOthersKClip, what);
+    facts.others_v = JsonDouble(settings.at("clip"), "others_v", kOthersVClip, what);
+  }
+  facts.own_model = validation.contains("model") &&
+                    JsonBool(validation.at("model"), "calibrated_on_it", true, what);
+  facts.predictions = false;
+  for (const Json& arm : JsonMember(validation, "arms", what)) {
+    if (JsonString(arm, "name", what) != facts.headline_arm || !arm.contains("text")) continue;
+    facts.predictions = true;
+    facts.scored_tokens = JsonInt(arm.at("text"), "scored_tokens", what);
+  }
+  for (const Json& text : JsonMember(JsonMember(validation, "data", what), "texts", what))
+    facts.longest_context = std::max(facts.longest_context, JsonInt(text, "length", what));
+  return facts;
+}
+
+std::vector<std::string> WhyNotOfRecord(const ValidationFacts& facts, const Json& report,
+                                        std::string_view what) {
+  std::vector<std::string> reasons;
+  const auto unless = [&](bool holds, const std::string& reason) {
+    if (!holds) reasons.push_back(reason);
+  };
+  const std::string own = OwnArm(report);
+  const ServingSettings serving = ServingOf(report, what);
+  unless(facts.headline_arm == own,
+         fmt::format("its headline is {}, the artifact's own choice is {}",
+                     Escaped(facts.headline_arm), own));
+  unless(facts.source == "model", "it is made from a dump, and the model predicts nothing");
+  unless(facts.source != "model" || facts.predictions,
+         "it measures attention alone, no predictions");
+  unless(facts.source != "model" || facts.own_model,
+         "it ran on another model than the artifact was made from");
+  unless(facts.sink_tokens == serving.sink_tokens && facts.recent_tokens == serving.recent_tokens,
+         fmt::format("it keeps {} first and {} recent tokens exact, the artifact recommends {} and "
+                     "{}",
+                     facts.sink_tokens, facts.recent_tokens, serving.sink_tokens,
+                     serving.recent_tokens));
+  unless(facts.quant_group_size == serving.quant_group_size,
+         fmt::format("its groups are of {} values, the artifact's of {} (0: the head)",
+                     facts.quant_group_size, serving.quant_group_size));
+  unless(facts.others_k == kOthersKClip && facts.others_v == kOthersVClip,
+         fmt::format("it clips other methods at {} and {}, not at {} and {}", facts.others_k,
+                     facts.others_v, kOthersKClip, kOthersVClip));
+  unless(facts.cache_dtype == "bf16", "what it stores is not rounded to bf16 first");
+  unless(!facts.predictions || facts.scored_tokens >= kLeastScoredTokens,
+         fmt::format("it scores {} tokens, at least {} are needed", facts.scored_tokens,
+                     kLeastScoredTokens));
+  unless(facts.longest_context > facts.sink_tokens + facts.recent_tokens,
+         fmt::format("its longest text, {} tokens, fits into the {} that are kept exact, so that "
+                     "nothing is quantized",
+                     facts.longest_context, facts.sink_tokens + facts.recent_tokens));
+  return reasons;
+}
+
+}  // namespace oscar

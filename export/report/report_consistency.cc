@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See report_consistency.h.
+#include "export/report/report_consistency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "capture/files/quote.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr double kRelative = 1e-6;   // sums of float32 values in float64, in another order
+constexpr double kAbsolute = 1e-12;  // of what is zero but for the last bits
+
+class Arms {
+ public:
+  Arms(const Json& report, std::string_view what)
+      : what_(what), layers_(report.at("layers")), validation_(report.at("validation")) {}
+
+  void Check() {
+    const Json& arms = validation_.at("arms");
+    const Json& settings = validation_.at("settings");
+    Json names = Json::array();
+    for (const Json& arm : arms) names.push_back(arm.at("name"));
+    if (settings.contains("arms") && settings.at("arms") != names)
+      Fail("settings", "arms", settings.at("arms").dump(), names.dump());
+    for (const Json& arm : arms) {
+      arm_ = arm.at("name");
+      Name(arm);
+      for (const char* member : {"local", "end_to_end", "text", "needle"}) {
+        if (arm.contains(member) && !arms.front().contains(member))
+          Fail("arm " + arm_, member, "there", "that the reference has it too");
+      }
+      for (const char* member : {"local", "end_to_end"})
+        if (arm.contains(member)) Metrics(member, arm.at(member), arms.front().at(member));
+      if (arm.contains("text")) Text(arm.at("text"), arms.front().at("text"));
+      if (arm.contains("needle")) Needle(arm.at("needle"), arms.front().at("needle"));
+    }
+    Data();
+  }
+
+ private:
+  [[noreturn]] void Fail(const std::string& where, std::string_view member,
+                         const std::string& found, const std::string& expected) const {
+    throw InputError(fmt::format(
+        "{}: the validation contradicts itself: {}: {} is {}, from its other numbers follows {}",
+        what_, Escaped(where), member, Escaped(found), Escaped(expected)));
+  }
+
+  void Expect(std::string_view member, double found, double expected) const {
+    const double slack = kAbsolute + kRelative * std::max(std::abs(found), std::abs(expected));
+    if (std::abs(found - expected) <= slack) return;
+    Fail("arm " + arm_, member, fmt::format("{}", found), fmt::format("{}", expected));
+  }
+
+  void ExpectSame(std::string_view member, const Json& found, const Json& expected) const {
+    if (found != expected) Fail("arm " + arm_, member, found.dump(), expected.dump());
+  }
+
+  void Name(const Json& arm) const {
+    const std::string name = arm.at("name");
+    for (const char* modifier : {"clip", "windows"}) {
+      const bool named = name.find(std::string("+") + modifier) != name.npos;
+      ExpectSame(modifier, arm.at(modifier), named);
+    }
+    ExpectSame("method", arm.at("method"), name.substr(0, name.find('+')));
+  }
+
+  // Weighted by the counts in `count`.
+  static double Mean(const Json& rows, const char* value, const char* count) {
+    double sum = 0, all = 0;
+    for (const Json& row : rows) {
+      sum += row.at(value).get<double>() * row.at(count).get<double>();
+      all += row.at(count).get<double>();
+    }
+    return all > 0 ? sum / all : 0;
+  }
+
+  void Order(const std::string& member, const Json& distribution) const {
+    double last = distribution.at("median");
+    for (const char* quantile : {"p90", "p99", "max"}) {
+      const double value = distribution.at(quantile);
+      if (value < last) Expect(member + "." + quantile, value, last);
+      last = value;
+    }
+    const double mean = distribution.at("mean");
+    if (mean > last) Expect(member + ".mean", mean, last);
+  }
+
+  void Metrics(const std::string& which, const Json& metrics, const Json& reference) const {
+    Heads(which, metrics);
+    if (&metrics == &reference) Expect(which + ".kl.mean", metrics.at("kl").at("mean"), 0);
+    Order(which + ".kl", metrics.at("kl"));
+    const Json& inside = metrics.at("inside_windows");
+    const Json& beyond = metrics.at("beyond_windows");
+    const Json& positions = metrics.at("by_position");
+    const double all = metrics.at("kl_all");
+    Expect(which + ".kl_all", all, Mean(Json{inside, beyond}, "kl", "rows"));
+    Expect(which + ".kl_all", all, Mean(positions, "kl", "rows"));
+    int64_t rows_at = 0;
+    for (const Json& bucket : positions) rows_at += bucket.at("rows").get<int64_t>();
+    ExpectSame(which + ".by_position, rows", rows_at,
+               inside.at("rows").get<int64_t>() + beyond.at("rows").get<int64_t>());
+    if (metrics.at("by_length").size() == 1)
+      Expect(which + ".kl.mean", metrics.at("kl").at("mean"), metrics["by_length"][0].at("kl"));
+    for (const char* count : {"rows", "inside_windows", "beyond_windows"}) {
+      const auto rows = [&](const Json& of) {
+        return of.at(count).is_object() ? of.at(count).at("rows") : of.at(count);
+      };
+      ExpectSame(which + "." + count, rows(metrics), rows(reference));
+    }
+  }
+
+  // All heads of a layer have the same rows, and all layers weigh the same.
+  void Heads(const std::string& which, const Json& metrics) const {
+    const Json& heads = metrics.at("heads");
+    Json ids = Json::array();
+    for (const Json& layer : layers_) ids.push_back(layer.at("layer_id"));
+    ExpectSame(which + ".heads.layer_ids", heads.at("layer_ids"), ids);
+    double mean = 0, largest = 0;
+    for (const Json& layer : heads.at("kl")) {
+      if (layer.empty()) Fail("arm " + arm_, which + ".heads.kl", "empty", "a number per KV head");
+      for (const Json& kl : layer) {
+        mean += kl.get<double>() / static_cast<double>(layer.size() * ids.size());
+        largest = std::max(largest, kl.get<double>());
+      }
+    }
+    Expect(which + ".kl.mean", metrics.at("kl").at("mean"), mean);
+    const Json& worst = metrics.at("worst");
+    Expect(which + ".worst.kl", worst.at("kl"), largest);
+    const auto at = std::ranges::find(ids, worst.at("layer_id"));
+    const Json layer =
+        at == ids.end() ? Json::array() : heads.at("kl").at(static_cast<size_t>(at - ids.begin()));
+    const auto head = worst.at("kv_head").get<size_t>();
+    if (head >= layer.size()) Fail("arm " + arm_, which + ".worst", worst.dump(), "one of heads");
+    Expect(which + ".worst.kl", worst.at("kl"), layer.at(head));
+  }
+
+  void Text(const Json& text, const Json& exact) const {
+    ExpectSame("text.scored_tokens", text.at("scored_tokens"), exact.at("scored_tokens"));
+    const double perplexity = text.at("perplexity"), of_exact = exact.at("perplexity");
+    Expect("text.ppl_ratio", text.at("ppl_ratio"), perplexity / of_exact);
+    Order("text.token_kl", text.at("token_kl"));
+    const double count = text.at("scored_tokens"), same = text.at("top1_agreement");
+    if (std::abs(same * count - std::round(same * count)) > 1e-6 * count)
+      Fail("arm " + arm_, "text.top1_agreement", fmt::format("{}", same),
+           fmt::format("a count over {}", count));
+    if (&text != &exact) return;
+    Expect("text.token_kl.mean", text.at("token_kl").at("mean"), 0);
+    Expect("text.top1_agreement", same, 1);
+  }
+
+  void Needle(const Json& needle, const Json& reference) const {
+    for (const char* member : {"by_task", "by_length"}) {
+      const Json& rows = needle.at(member);
+      Expect("needle.accuracy", needle.at("accuracy"), Mean(rows, "accuracy", "samples"));
+      int64_t samples = 0;
+      for (const Json& row : rows) samples += row.at("samples").get<int64_t>();
+      if (needle.contains("samples")) ExpectSame("needle.samples", needle.at("samples"), samples);
+    }
+    if (needle.contains("samples"))
+      ExpectSame("needle.samples", needle.at("samples"), reference.value("samples", 0));
+  }
+
+  void Data() const {
+    const Json& data = validation_.at("data");
+    int64_t tokens = 0;
+    for (const Json& text : data.at("texts"))
+      tokens += text.at("length").get<int64_t>() * text.at("sequences").get<int64_t>();
+    if (data.at("tokens") != tokens)
+      Fail("data", "tokens", data.at("tokens").dump(), std::to_string(tokens));
+  }
+
+  std::string_view what_;
+  const Json& layers_;
+  const Json& validation_;
+  std::string arm_;
+};
+
+// Of the calibration: each number is its mean over all layers, kl_max the largest.
+void CheckSummaryAgrees(const Json& report, std::string_view what) {
+  const Json& layers = report.at("layers");
+  for (const auto& [name, summary] : report.at("summary").at("arms").items()) {
+    for (const auto& [key, value] : summary.items()) {
+      double mean = 0, largest = 0;
+      for (const Json& layer : layers) {
+        if (!layer.at("arms").contains(name)) continue;
+        const double number = layer.at("arms").at(name).at(key);
+        mean += number / static_cast<double>(layers.size());
+        largest = std::max(largest, number);
+      }
+      const double expected = key == "kl_max" ? largest : mean, found = value;
+      if (std::abs(found - expected) <= kAbsolute + kRelative * std::abs(expected)) continue;
+      throw InputError(
+          fmt::format("{}: the report contradicts itself: summary of {}: {} is {}, its layers give "
+                      "{}",
+                      what, Escaped(name), key, found, expected));
+    }
+  }
+}
+
+}  // namespace
+
+void CheckNumbersAgree(const Json& report, std::string_view what) {
+  CheckSummaryAgrees(report, what);
+  if (report.contains("validation")) Arms(report, what).Check();
+}
+
+}  // namespace oscar

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether the numbers of a validation can all come from one run: many of them are means, maxima and
+// ratios of others. Trap: a report that passes is consistent, not true; whoever edits one number
+// has to edit what follows from it, and whoever edits all of it is found by measuring again alone.
+#pragma once
+
+#include <string_view>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// `report` has passed CheckReport. Throws InputError naming `what`, the arm and the member, what it
+// says and what follows from the others: means over heads, layers, positions, lengths and tasks,
+// the worst head, perplexity over the reference's, counts that all arms share, the order of
+// quantiles, an exact reference that is not exact, means over layers of the calibration.
+void CheckNumbersAgree(const Json& report, std::string_view what);
+
+}  // namespace oscar

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which validation may stand in an artifact.
+#include "export/report/of_record.h"
+
+#include <gtest/gtest.h>
+
+#include "linalg/error.h"
+#include "tests/export/report/sample_report.h"
+
+namespace oscar {
+namespace {
+
+Json Report() {
+  return {{"serving", {{"sink_tokens", 16}, {"recent_tokens", 128}, {"quant_group_size", 32}}},
+          {"layers", {{{"sides", {{"k", {{"num_rotations", 2}}}, {"k_shared", {}}}}}}}};
+}
+
+ValidationFacts Facts() {
+  return {.source = "model",
+          .headline_arm = OwnArm(Report()),
+          .sink_tokens = 16,
+          .recent_tokens = 128,
+          .quant_group_size = 32,
+          .scored_tokens = 2048,
+          .longest_context = 512};
+}
+
+TEST(OfRecord, TheArtifactsOwnChoiceAsItIsServed) {
+  EXPECT_TRUE(WhyNotOfRecord(Facts(), Report(), "x").empty());
+}
+
+TEST(OfRecord, AnImportedPairHasOneRotationForAllHeads) {
+  Json report = Report();
+  EXPECT_EQ(OwnArm(report), "oscar_per_head+clip+windows");
+  report["layers"][0]["sides"] = {{"k", {{"num_rotations", 1}}}};
+  EXPECT_EQ(OwnArm(report), "oscar_shared+clip+windows");
+}
+
+// Each alone makes a comparison, and says which.
+TEST(OfRecord, EverythingElseIsAComparison) {
+  const std::pair<void (*)(ValidationFacts&), const char*> cases[] = {
+      {[](ValidationFacts& f) { f.headline_arm = "kivi2"; }, "its headline is kivi2"},
+      {[](ValidationFacts& f) { f.source = "dump"; }, "from a dump"},
+      {[](ValidationFacts& f) { f.predictions = false; }, "attention alone"},
+      {[](ValidationFacts& f) { f.own_model = false; }, "another model"},
+      {[](ValidationFacts& f) { f.sink_tokens = 4; }, "keeps 4 first and 128"},
+      {[](ValidationFacts& f) { f.recent_tokens = 256; }, "keeps 16 first and 256"},
+      {[](ValidationFacts& f) { f.quant_group_size = 0; }, "groups are of 0"},
+      {[](ValidationFacts& f) { f.others_v = 0.5; }, "clips other methods at 0.96 and 0.5"},
+      {[](ValidationFacts& f) { f.cache_dtype = "f32"; }, "not rounded to bf16"},
+      {[](ValidationFacts& f) { f.scored_tokens = 1023; }, "scores 1023 tokens"},
+      {[](ValidationFacts& f) { f.longest_context = 144; }, "nothing is quantized"}};
+  for (const auto& [edit, reason] : cases) {
+    ValidationFacts facts = Facts();
+    edit(facts);
+    const std::vector<std::string> reasons = WhyNotOfRecord(facts, Report(), "x");
+    ASSERT_EQ(reasons.size(), 1u) << reason;
+    EXPECT_NE(reasons[0].find(reason), std::string::npos) << reasons[0];
+  }
+}
+
+TEST(OfRecord, FactsOfAFinishedReport) {
+  const Json validation = SampleReport().at("validation");
+  const ValidationFacts facts = FactsOf(validation, "x");
+  EXPECT_EQ(facts.source, "model");
+  EXPECT_EQ(facts.headline_arm, validation.at("headline_arm"));
+  EXPECT_EQ(facts.recent_tokens, 256);
+  EXPECT_EQ(facts.others_k, 0.96);
+  EXPECT_TRUE(facts.own_model && facts.predictions);
+  EXPECT_EQ(facts.scored_tokens, 18426);
+  EXPECT_GT(facts.longest_context, 320);
+  Json without = validation;
+  without.erase("model");
+  EXPECT_FALSE(FactsOf(without, "x").own_model);
+  without.erase("settings");
+  EXPECT_THROW(FactsOf(without, "x"), InputError);
+}
+
+}  // namespace
+}  // namespace oscar
