@@ -19,7 +19,7 @@ namespace oscar {
 // What is asked of a report besides.
 struct ValidationDemands {
   std::string gate = {};  // evaluated on the headline arm, or ""
-  bool ungated = false;  // it may be without any gate
+  bool ungated = false;   // it may be without any gate
 };
 
 struct ValidationProblem {

@@ -12,16 +12,18 @@
 
 namespace oscar {
 
-std::string OwnMethod(const Json& report) {
-  const Json layers = report.value("layers", Json::array());
-  if (!layers.is_array() || layers.empty()) return "oscar_per_head";
-  const Json sides = layers.front().value("sides", Json::object());
-  const bool one_for_all = sides.is_object() && !sides.contains("k_shared") &&
-                           sides.value("/k/num_rotations"_json_pointer, 0) == 1;
-  return one_for_all ? "oscar_shared" : "oscar_per_head";  // an imported pair has one alone
+std::string OwnArm(const Json& report) {
+  // An imported pair has one rotation for all heads, and no other.
+  const auto count = "/layers/0/sides/k/num_rotations"_json_pointer;
+  const bool shared_alone = !report.contains("/layers/0/sides/k_shared"_json_pointer) &&
+                            report.contains(count) && report.at(count) == 1;
+  return shared_alone ? "oscar_shared+clip+windows" : "oscar_per_head+clip+windows";
 }
 
-std::string OwnArm(const Json& report) { return OwnMethod(report) + "+clip+windows"; }
+std::string OwnMethod(const Json& report) {
+  const std::string arm = OwnArm(report);
+  return arm.substr(0, arm.find('+'));
+}
 
 ServingSettings ServingOf(const Json& report, std::string_view what) {
   const Json& serving = JsonMember(report, "serving", what);

@@ -16,8 +16,8 @@
 namespace oscar {
 namespace {
 
-constexpr double kRelative = 1e-6;   // sums of float32 values in float64, in another order
-constexpr double kAbsolute = 1e-12;  // of what is zero but for the last bits
+constexpr double kRelative = 1e-6;  // sums of float32 values in float64, in another order
+constexpr double kAbsolute = 1e-9;  // nats: of what is zero but for the last bits
 
 class Arms {
  public:
