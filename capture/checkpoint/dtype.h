@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element types of safetensors files, by their names there.
+// Element types of safetensors files, by their names there: all of the format, so that any file can
+// be listed. Trap: elements of F4 and F6_* are packed, and have bits but no bytes of their own.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,18 @@ enum class DType {
   kF32,
   kI64,
   kU64,
-  kF64
+  kF64,
+  kC64,
+  kF4,
+  kF6E2M3,
+  kF6E3M2,
+  kF8E4M3Fnuz,
+  kF8E5M2Fnuz
 };
 
 std::string_view DTypeName(DType dtype);                    // "BF16"
 std::optional<DType> DTypeFromName(std::string_view name);  // exact, case-sensitive
-int64_t DTypeBytes(DType dtype);                            // bytes per element
+int64_t DTypeBits(DType dtype);                             // bits per element
+int64_t DTypeBytes(DType dtype);  // bytes per element; OSCAR_CHECKs that they are whole
 
 }  // namespace oscar

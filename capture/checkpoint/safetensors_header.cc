@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <vector>
 
@@ -15,10 +14,6 @@
 
 namespace oscar {
 namespace {
-
-// Element types of the format that this program does not read, so that the refusal can say so.
-constexpr std::array<std::string_view, 6> kUnsupportedDTypes = {
-    "F4", "F6_E2M3", "F6_E3M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "C64"};
 
 // Where we are, for errors.
 struct Place {
@@ -81,10 +76,7 @@ DType ParseDType(const Json& entry, const Place& place) {
   const auto name = Field(entry, "dtype", Json::value_t::string, place).get<std::string>();
   const std::optional<DType> dtype = DTypeFromName(name);
   if (dtype) return *dtype;
-  const bool known = std::ranges::find(kUnsupportedDTypes, name) != kUnsupportedDTypes.end();
-  Refuse(place, fmt::format("element type {} is {}", Quoted(name),
-                            known ? "valid safetensors, but not supported here"
-                                  : "not one of the safetensors format"));
+  Refuse(place, fmt::format("element type {} is not one of the safetensors format", Quoted(name)));
 }
 
 std::vector<int64_t> ParseShape(const Json& entry, const Place& place) {
@@ -122,7 +114,11 @@ TensorInfo ParseTensor(const Json& entry, uint64_t data_begin, uint64_t data_siz
     Refuse(place, fmt::format("ends at data byte {}, but the file holds {}", end, data_size));
   }
   const std::optional<uint64_t> bytes = TensorBytes(info.dtype, info.shape);
-  if (!bytes) Refuse(place, fmt::format("shape [{}] overflows", fmt::join(info.shape, ", ")));
+  if (!bytes) {
+    Refuse(place,
+           fmt::format("{} [{}] overflows{}", DTypeName(info.dtype), fmt::join(info.shape, ", "),
+                       DTypeBits(info.dtype) % 8 == 0 ? "" : ", or ends within a byte"));
+  }
   if (*bytes != end - begin) {
     Refuse(place,
            fmt::format("{} [{}] needs {} bytes, \"data_offsets\" give {}", DTypeName(info.dtype),
@@ -179,14 +175,17 @@ void CheckCoverage(const SafetensorsHeader& header, uint64_t data_begin, uint64_
 }  // namespace
 
 std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape) {
-  int64_t product = DTypeBytes(dtype);
+  const int64_t bits = DTypeBits(dtype);
+  int64_t product = bits % 8 == 0 ? bits / 8 : bits;  // of whole bytes, or of bits
   bool empty = false;
   for (const int64_t dim : shape) {
     if (dim < 0) return std::nullopt;
     empty = empty || dim == 0;
     if (dim != 0 && __builtin_mul_overflow(product, dim, &product)) return std::nullopt;
   }
-  return empty ? 0 : static_cast<uint64_t>(product);
+  if (empty) return 0;
+  if (bits % 8 == 0) return static_cast<uint64_t>(product);
+  return product % 8 == 0 ? std::optional(static_cast<uint64_t>(product) / 8) : std::nullopt;
 }
 
 SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file, std::string_view what) {

@@ -29,7 +29,8 @@ inline constexpr size_t kSafetensorsMaxRank = 64;
 inline constexpr std::string_view kSafetensorsMetadataKey = "__metadata__";
 
 // Bytes of a tensor, or nothing if the product of its non-zero dimensions and the element size
-// exceeds int64 (also where a zero makes the tensor empty: strides would overflow all the same).
+// exceeds int64 (also where a zero makes the tensor empty: strides would overflow all the same), or
+// if packed elements do not fill their last byte.
 std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape);
 
 struct SafetensorsHeader {

@@ -60,6 +60,13 @@ std::string_view TorchDTypeName(DType dtype) {
       return "float8_e4m3fn";
     case DType::kF8E8M0:
       return "float8_e8m0fnu";
+    case DType::kC64:
+    case DType::kF4:
+    case DType::kF6E2M3:
+    case DType::kF6E3M2:
+    case DType::kF8E4M3Fnuz:
+    case DType::kF8E5M2Fnuz:
+      break;  // no storage class that the reader allows
   }
   OSCAR_CHECK(false);
   return "";

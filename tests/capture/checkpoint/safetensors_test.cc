@@ -31,7 +31,9 @@ TEST(DType, NamesAndSizesOfTheFormat) {
   EXPECT_EQ(DTypeFromName("BF16"), DType::kBF16);
   EXPECT_EQ(DTypeName(DType::kF8E4M3), "F8_E4M3");
   EXPECT_EQ(DTypeBytes(DType::kF64), 8);
-  for (const char* name : {"bf16", "BF16 ", "", "F4", "FLOAT32"}) {
+  EXPECT_EQ(DTypeBytes(DType::kC64), 8);
+  EXPECT_EQ(DTypeBits(DType::kF6E3M2), 6);
+  for (const char* name : {"bf16", "BF16 ", "", "F5", "FLOAT32"}) {
     EXPECT_EQ(DTypeFromName(name), std::nullopt) << name;
   }
 }

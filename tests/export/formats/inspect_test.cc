@@ -35,6 +35,38 @@ TEST(Inspect, SafetensorsListNameDtypeAndShape) {
   EXPECT_NE(text.find("BF16   [2, 3]"), std::string::npos) << text;
 }
 
+// Whatever safetensors may hold is listed, also what no weight format here is made of.
+TEST(Inspect, SafetensorsOfEveryElementTypeAreListed) {
+  const auto path = TestScratch("inspect-types") / "m.safetensors";
+  const std::pair<const char*, uint64_t> types[] = {
+      {"BOOL", 8},        {"U8", 8},         {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},
+      {"F8_E8M0", 8},     {"I16", 16},       {"U16", 16}, {"F16", 16},    {"BF16", 16},
+      {"I32", 32},        {"U32", 32},       {"F32", 32}, {"I64", 64},    {"U64", 64},
+      {"F64", 64},        {"C64", 64},       {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6},
+      {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}};
+  std::string header = "{";
+  uint64_t end = 0;
+  for (const auto& [type, bits] : types) {
+    const uint64_t begin = end;
+    end += bits;  // 8 elements
+    header += (header.size() > 1 ? ",\"" : "\"") + std::string(type) + R"(":{"dtype":")" + type +
+              R"(","shape":[2,4],"data_offsets":[)" + std::to_string(begin) + "," +
+              std::to_string(end) + "]}";
+  }
+  header += "}";
+  std::ofstream file(path, std::ios::binary);
+  const uint64_t length = header.size();
+  file.write(reinterpret_cast<const char*>(&length), sizeof(length));
+  file << header << std::string(end, '\0');
+  file.close();
+  const Json tensors = InspectFile(path).at("tensors");
+  for (const auto& [type, bits] : types) {
+    ASSERT_TRUE(tensors.contains(type)) << type;
+    EXPECT_EQ(tensors.at(type).at("dtype"), type);
+    EXPECT_EQ(tensors.at(type).at("bytes"), bits) << type;
+  }
+}
+
 TEST(Inspect, ContentCountsAndAContradictingNameIsRefused) {
   const auto scratch = TestScratch("inspect-names");
   WriteSafetensors(scratch / "weights.bin");
