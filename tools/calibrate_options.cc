@@ -72,7 +72,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       {.name = "for",
        .help = "the runtime whose choice is searched in depth, measured and judged; all "
                "others get one too",
-        .main = true});
+       .main = true});
   table.Add(
       &automatic.fold,
       {.name = "fold",

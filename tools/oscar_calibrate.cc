@@ -78,7 +78,9 @@ CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
   const Json report =
       MergeArtifacts(artifacts, options.calibration, ProgramAndCompiler(), options.output);
   context.out << RenderTables(report, options.output);
-  return {ExitCode::kDone, options.output, {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
+  return {ExitCode::kDone,
+          options.output,
+          {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
 }
 
 // What was chosen for a layer, at the end of its line.
@@ -167,7 +169,9 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, Command
     const Json report = Artifact::Open(output).report();
     context.out << RenderTables(report, output);
     job.Remove();
-    return {ExitCode::kDone, output.string(), {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
+    return {ExitCode::kDone,
+            output.string(),
+            {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
   }
   RemoveStaging(output);
   if (fs::exists(output))
@@ -285,7 +289,9 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, Command
   context.out << RenderTables(report, output);
   return {ExitCode::kDone,
           output.string(),
-          {{"summary", report.at("summary")}, {"serving", report.at("serving")}, {"seconds", SecondsSince(started)}}};
+          {{"summary", report.at("summary")},
+           {"serving", report.at("serving")},
+           {"seconds", SecondsSince(started)}}};
 }
 
 CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context) {

@@ -21,11 +21,10 @@ inline constexpr double kOthersKClip = 0.96, kOthersVClip = 0.92;
 // Tokens that a validation of record scores at least.
 inline constexpr int64_t kLeastScoredTokens = 1024;
 
-// The arm that a verdict on this artifact is about. `report` is its report.json, with a validation
-// or without.
-std::string OwnArm(const Json& report);
-// The method of that arm, by which the calibration's own rows are named.
-std::string OwnMethod(const Json& report);
+// The arms that a verdict on this artifact may be about, best first: the choice that it ships for
+// its consumer, as that runtime computes and as it stands; of an artifact without choices OSCAR
+// itself. `report` is its report.json, with a validation or without.
+std::vector<std::string> OwnArms(const Json& report);
 
 // What of a validation decides; known before anything is measured.
 struct ValidationFacts {

@@ -19,7 +19,7 @@ Json Report() {
 
 ValidationFacts Facts() {
   return {.source = "model",
-          .headline_arm = OwnArm(Report()),
+          .headline_arm = OwnArms(Report()).front(),
           .sink_tokens = 16,
           .recent_tokens = 128,
           .quant_group_size = 32,
@@ -33,9 +33,9 @@ TEST(OfRecord, TheArtifactsOwnChoiceAsItIsServed) {
 
 TEST(OfRecord, AnImportedPairHasOneRotationForAllHeads) {
   Json report = Report();
-  EXPECT_EQ(OwnArm(report), "oscar_per_head+clip+windows");
+  EXPECT_EQ(OwnArms(report).front(), "oscar_per_head+clip+windows");
   report["layers"][0]["sides"] = {{"k", {{"num_rotations", 1}}}};
-  EXPECT_EQ(OwnArm(report), "oscar_shared+clip+windows");
+  EXPECT_EQ(OwnArms(report).front(), "oscar_shared+clip+windows");
 }
 
 // Each alone makes a comparison, and says which.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "export/report/of_record.h"
+#include "export/simulate/runtime_cache.h"
 #include "linalg/error.h"
 #include "tests/export/validate/tiny_artifact.h"
 
@@ -107,6 +108,15 @@ TEST(Arm, MethodsThatNeedTextAreLeftOutOrRefusedWhereThereIsNone) {
   }
 }
 
+TEST(Arm, WhatIsShippedForARuntimeIsTheArtifactsOwn) {
+  for (const RuntimeSpec& runtime : Runtimes()) {
+    if (!runtime.chosen) continue;
+    const Json report = {{"serving", {{"auto", {{"for", runtime.runtime}}}}}};
+    EXPECT_EQ(OwnArms(report).front(), PublishedArm(runtime.method).name);
+    EXPECT_EQ(OwnArms(report).back(), PublishedArm("auto").name);
+  }
+}
+
 TEST(Arm, OtherMethodsClipAsAValidationOfRecordDoes) {
   EXPECT_EQ(MethodContext::Options().k_clip, kOthersKClip);
   EXPECT_EQ(MethodContext::Options().v_clip, kOthersVClip);
@@ -114,8 +124,8 @@ TEST(Arm, OtherMethodsClipAsAValidationOfRecordDoes) {
 
 TEST(Arm, TheHeadlineIsTheArtifactsOwnChoice) {
   const Tiny tiny;
-  const auto headline = [&](const std::vector<std::string>& arms, const std::vector<std::string>& own,
-                            const char* asked = "") {
+  const auto headline = [&](const std::vector<std::string>& arms,
+                            const std::vector<std::string>& own, const char* asked = "") {
     return HeadlineArm(ParseArms(arms, tiny.context), own, asked).name;
   };
   const std::vector<std::string> kOwn = {"runtime_sglang_auto", "oscar_shared+clip+windows"};
