@@ -10,7 +10,9 @@
 
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
+#include "export/artifact/report.h"
 #include "export/report/of_record.h"
+#include "tools/cli/text_table.h"
 
 namespace oscar {
 namespace {
@@ -96,7 +98,12 @@ std::string ArtifactText(const Artifact& artifact) {
   std::string files = std::string(kManifestFile);
   for (const auto& [name, digest] : manifest.at("files").items()) files += ", " + Escaped(name);
   add("files", files + "; tensors and digests: --json");
-  return text;
+  const ReportTable runtimes =
+      RuntimesTable(manifest.at("serving"), artifact.directory().string());
+  if (runtimes.rows.empty()) return text;
+  TextTable table(runtimes.header);
+  for (const auto& row : runtimes.rows) table.AddRow(row);
+  return text + "\n" + table.ToString();
 }
 
 }  // namespace oscar
