@@ -113,7 +113,7 @@ OptionTable ExportTable(ExportOptions* options) {
                    .help = "what is folded into q and k: the scales that the artifact's automatic "
                            "choice is made for (chosen), or fitted to its moments (exact, "
                            "power_of_two: the logits stay bit for bit; calibrate the copy); auto: "
-                           "chosen if there are any, else exact",
+                           "chosen if there are any, else power_of_two",
                    .scope = OptionScope::kRun});
   table.Add(&options->fold.values,
             {.name = "fold_values",

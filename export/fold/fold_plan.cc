@@ -58,7 +58,7 @@ std::string FoldedChoice(const Artifact& artifact, std::string_view runtime) {
 FoldScales Resolved(const Artifact& artifact, const std::string& choice, FoldScales scales) {
   if (scales != FoldScales::kAuto && scales != FoldScales::kChosen) return scales;
   if (!choice.empty()) return FoldScales::kChosen;
-  if (scales == FoldScales::kAuto) return FoldScales::kExact;
+  if (scales == FoldScales::kAuto) return FoldScales::kPowerOfTwo;
   throw InputError(
       fmt::format("{}: no key scales were chosen for it; scales can be made from its moments "
                   "(exact or power_of_two)",

@@ -19,7 +19,7 @@ namespace oscar {
 // Where key scales come from. Those of the artifact's automatic choice (oscar-calibrate --auto) are
 // what its rotations were fitted behind; the others are made from its moments.
 enum class FoldScales {
-  kAuto,  // chosen ones if there are any, else exact
+  kAuto,  // chosen ones if there are any, else powers of two
   kChosen,
   kExact,
   kPowerOfTwo,  // logits stay bit for bit

@@ -66,8 +66,8 @@ std::string MlaLaunchText(const SglangServing& serving, const std::filesystem::p
       "SGLANG_MIXED_KV_PREFIX_TOKENS={} \\\n"
       "SGLANG_MIXED_KV_RECENT_TOKENS={} \\\n"
       "python -m sglang.launch_server --model-path MODEL --kv-cache-dtype bfloat16\n",
-      ShellWord(folder.string()), serving.quant_group_size, serving.sink_tokens,
-      serving.recent_tokens);
+      ShellWord(std::filesystem::absolute(folder).string()), serving.quant_group_size,
+      serving.sink_tokens, serving.recent_tokens);
 }
 
 void CheckLayersReadBack(const RotationFile& read, const std::vector<MlaFolderLayer>& layers) {
@@ -98,7 +98,8 @@ void WriteMlaFolder(const std::filesystem::path& out, const MlaFolder& folder) {
   }
   std::ranges::sort(layers, {}, &MlaFolderLayer::layer_id);
   CheckLayersReadBack(OpenMlaFolder(directory.staging()), layers);
-  WriteFileAtomically(directory.staging() / "launch.txt", MlaLaunchText(folder.serving, out));
+  WriteFileAtomically(directory.staging() / "launch.txt",
+                      LaunchHead(LaunchModel(Json()), {}) + MlaLaunchText(folder.serving, out));
   directory.Commit();
 }
 

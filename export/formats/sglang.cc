@@ -98,8 +98,15 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
         File(folder / "k_rotation_perhead.pt", true, &SglangLayer::k, k_objective, rotations),
         File(folder / "v_rotation_perhead.pt", true, &SglangLayer::v, v_objective, rotations));
   }
+  const std::string model = LaunchModel(rotations.calibration);
+  std::vector<std::string> notes;
+  if (per_head) {
+    notes = {"perhead/ holds a rotation for each KV head (format 2): a server that takes those",
+             "loads its two files in place of the two below."};
+  }
   WriteFileAtomically(directory.staging() / "launch.txt",
-                      SglangLaunchText(rotations.serving, out / k_name, out / v_name, "MODEL"));
+                      LaunchHead(model, notes) +
+                          SglangLaunchText(rotations.serving, out / k_name, out / v_name, model));
   directory.Commit();
 }
 
@@ -112,6 +119,21 @@ std::string ShellWord(std::string_view text) {
   std::string word = "'";
   for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
   return word + "'";
+}
+
+std::string LaunchModel(const Json& calibration) {
+  const Json model = calibration.is_object() ? calibration.value("model", Json()) : Json();
+  std::string id = model.is_object() ? model.value("id", "") : "";
+  for (char& c : id)
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';  // a comment is one line
+  return id.empty() ? "MODEL" : id;
+}
+
+std::string LaunchHead(const std::string& model, const std::vector<std::string>& notes) {
+  std::string text = "#!/bin/sh\n# Starts SGLang with the rotations in this directory, of " +
+                     ShellWord(model) + ".\n";
+  for (const std::string& note : notes) text += "# " + note + "\n";
+  return text;
 }
 
 std::string SglangLaunchText(const SglangServing& serving, const std::filesystem::path& k_path,
@@ -129,7 +151,8 @@ std::string SglangLaunchText(const SglangServing& serving, const std::filesystem
       "python -m sglang.launch_server --model-path {} --kv-cache-dtype int2 "
       "--kv-cache-quant-group-size {} --prefill-attention-backend fa3 "
       "--decode-attention-backend triton\n",
-      ShellWord(k_path.string()), ShellWord(v_path.string()), serving.k_clip_ratio,
+      ShellWord(std::filesystem::absolute(k_path).string()),
+      ShellWord(std::filesystem::absolute(v_path).string()), serving.k_clip_ratio,
       serving.v_clip_ratio, serving.sink_tokens, serving.recent_tokens, ShellWord(model),
       serving.quant_group_size);
 }

@@ -63,7 +63,11 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
 // A word of a shell's command line: quoted where it must be.
 std::string ShellWord(std::string_view text);
 
-// Environment and command line of a server that loads the pair, ready for a shell.
+// What the launch script calls the model whose `calibration` block a file carries.
+std::string LaunchModel(const Json& calibration);
+// The first lines of a launch script: what it starts, then each line of `notes` as a comment.
+std::string LaunchHead(const std::string& model, const std::vector<std::string>& notes);
+// A script that starts a server which loads the pair; the paths in it are absolute.
 std::string SglangLaunchText(const SglangServing& serving, const std::filesystem::path& k_path,
                              const std::filesystem::path& v_path, std::string_view model);
 

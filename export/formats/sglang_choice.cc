@@ -124,9 +124,18 @@ void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& cho
   const SglangFile k = KeyFile(choice, fields, v3), v = ValueFile(choice, fields, v3);
   AtomicDirectory directory(out);
   WriteSglangPair(directory.staging(), k, v);
-  WriteFileAtomically(directory.staging() / "launch.txt",
-                      SglangLaunchText(choice.serving, out / k.name, out / v.name,
-                                       choice.folded ? "FOLDED_MODEL" : "MODEL"));
+  const std::string model = LaunchModel(choice.calibration);
+  std::vector<std::string> notes;
+  if (choice.folded) {
+    notes = {"They were fitted behind scales folded into q and k, so they are for a folded copy of",
+             "the model alone. FOLDED_MODEL is what this writes:",
+             "oscar-export ARTIFACT --to folded-checkpoint --model " + ShellWord(model) +
+                 " -o FOLDED_MODEL"};
+  }
+  WriteFileAtomically(
+      directory.staging() / "launch.txt",
+      LaunchHead(model, notes) + SglangLaunchText(choice.serving, out / k.name, out / v.name,
+                                                  choice.folded ? "FOLDED_MODEL" : model));
   directory.Commit();
 }
 

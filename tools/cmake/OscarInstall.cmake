@@ -6,7 +6,7 @@
 include(GNUInstallDirs)
 
 function(oscar_install)
-  set_target_properties(${ARGN} PROPERTIES INSTALL_RPATH "${LibTorch_ROOT}/lib")
+  set_target_properties(${ARGN} PROPERTIES INSTALL_RPATH "${LibTorch_ROOT}/lib" INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS ${ARGN} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(CODE "
     set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")

@@ -146,7 +146,7 @@ TEST(FoldPlan, MakesScalesOfUncentredMomentsWhereNoneWereChosen) {
     for (const bool power_of_two : {false, true}) {
       const FoldPlan plan =
           PlanFold(artifact, checkpoint, spec,
-                   {.scales = power_of_two ? FoldScales::kPowerOfTwo : FoldScales::kAuto});
+                   {.scales = power_of_two ? FoldScales::kAuto : FoldScales::kExact});
       EXPECT_EQ(plan.record.at("scales"), power_of_two ? "power_of_two" : "exact");
       const KeyRecipe recipe = {.kind = KeyTransformKind::kPairScaled,
                                 .power_of_two = power_of_two};

@@ -143,6 +143,7 @@ TEST(SglangChoice, LaunchTextNamesTheFoldedModelAndTheRatios) {
   std::ifstream file(out / "launch.txt");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   EXPECT_NE(text.find("--model-path FOLDED_MODEL "), std::string::npos) << text;
+  EXPECT_NE(text.find("--to folded-checkpoint --model "), std::string::npos) << text;
   EXPECT_NE(text.find("k_rotation_oscar2_auto.pt \\\n"), std::string::npos) << text;
   EXPECT_NE(text.find("SGLANG_OSCAR_K_CLIP_RATIO=0.9 \\\n"), std::string::npos) << text;
 }

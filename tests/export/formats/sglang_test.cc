@@ -165,7 +165,23 @@ TEST(Sglang, LaunchTextNamesFilesAndSettings) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("SGLANG_OSCAR_K_CLIP_RATIO=0.96 \\\n"), std::string::npos);
+  EXPECT_TRUE(text.starts_with("#!/bin/sh\n")) << text;
   EXPECT_NE(text.find("--kv-cache-dtype int2 --kv-cache-quant-group-size 128"), std::string::npos);
+}
+
+TEST(Sglang, LaunchTextIsAScriptThatRunsFromAnywhere) {
+  const auto scratch = TestScratch("sglang-script");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(scratch);
+  SglangExport pair = Example(true);
+  pair.calibration = {{"model", {{"id", "Example/Model\n8B"}}}};
+  WriteSglang("out", pair);
+  std::filesystem::current_path(before);
+  const std::string text = ReadText(scratch / "out" / "launch.txt");
+  EXPECT_NE(text.find("K_ROTATION_PATH=" + (scratch / "out").string() + "/"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("--model-path 'Example/Model?8B' "), std::string::npos) << text;
+  EXPECT_NE(text.find("# perhead/ holds a rotation for each KV head"), std::string::npos) << text;
 }
 
 TEST(CovarianceImport, ExportedFilesGiveTheirCovariancesBack) {
