@@ -27,8 +27,9 @@ const fs::path& Calibrated() {
     const fs::path path = TestScratch("validate_program") / "artifact";
     const ProgramExit exit =
         RunProgram(OSCAR_CALIBRATE, {Model(), "-o", path.string(), "--device", "cpu", "--tokens",
-                                     "3000", "--error-rows", "8", "--no-auto"});
+                                     "3000", "--error-rows", "8", "--no-auto", "-q"});
     EXPECT_EQ(exit.code, 0) << exit.all();
+    EXPECT_EQ(exit.all(), path.string() + "\n");  // --quiet: the path alone
     return path;
   }();
   return artifact;
@@ -156,12 +157,66 @@ TEST(ValidateProgram, AFailedGateIsExitCode1AndTheReportIsThere) {
   const fs::path output = artifact.parent_path() / "report";
   const std::string before = ReadJsonFile((artifact / "manifest.json").string()).dump();
   const ProgramExit exit =
-      Validate(artifact, Quick({"--gate", "top1_agreement>1", "-o", output.string()}));
+      Validate(artifact, Quick({"--gate", "top1_agreement>1", "-o", output.string(), "--json"}));
   EXPECT_EQ(exit.code, 1) << exit.all();
+  const Json said = Json::parse(exit.out);
+  EXPECT_EQ(said.at("exit_code"), 1);
+  EXPECT_EQ(said.at("path"), (output / "report.html").string());
+  EXPECT_EQ(said.at("gate").at("passed"), false);
+  EXPECT_EQ(said.at("arms").at(0).at("name"), "bf16");
   EXPECT_EQ(
       ReadJsonFile((output / "report.json").string()).at("validation").at("gate").at("passed"),
       false);
   EXPECT_EQ(ReadJsonFile((artifact / "manifest.json").string()).dump(), before);
+}
+
+// Before the artifact is opened, let alone a model: it is not there, and nobody says so.
+TEST(ValidateProgram, OutputNamesAndDeviceAreCheckedFirst) {
+  const fs::path scratch = TestScratch("validate_first");
+  const auto refusal = [&](const ProgramStrings& more) {
+    ProgramStrings arguments = {"no-artifact", "--model", "no-model", "--device", "cpu"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramExit exit = RunProgram(OSCAR_VALIDATE, arguments);
+    EXPECT_NE(exit.code, 0);
+    return exit.err;
+  };
+  EXPECT_NE(refusal({"-o", scratch / "a" / "b"}).find("is no directory"), std::string::npos);
+  EXPECT_NE(refusal({"-o", scratch}).find("exists already"), std::string::npos);
+  EXPECT_NE(refusal({"--device", "cuda:77"}).find("cuda:77"), std::string::npos);
+  EXPECT_NE(refusal({"--arms", "bf16,oscr_shared"}).find("oscar_shared"), std::string::npos);
+  EXPECT_NE(refusal({"--needle-tasks", "single"}).find("single_1"), std::string::npos);
+  EXPECT_NE(refusal({"--data", "no-text"}).find("no-text: no such file"), std::string::npos);
+  EXPECT_NE(refusal({"--k-bits", "3"}).find("no effect without --kernels"), std::string::npos);
+  EXPECT_NE(refusal({"--local-only", "--needle-samples", "2"}).find("with --local-only"),
+            std::string::npos);
+}
+
+TEST(ValidateProgram, MethodsHelpDescribesThemAll) {
+  const ProgramExit exit = RunProgram(OSCAR_VALIDATE, {"--methods", "help"});
+  EXPECT_EQ(exit.code, 0) << exit.all();
+  EXPECT_NE(exit.out.find("OSCAR, a rotation for each KV head, 2 bits"), std::string::npos);
+  EXPECT_NE(RunProgram(OSCAR_VALIDATE, {"x", "--model", "y", "--methods", "kvi"})
+                .err.find("found method \"kvi\"; the nearest of "),
+            std::string::npos);
+}
+
+TEST(CalibrateProgram, FlagsThatWouldDoNothingAreRefused) {
+  const auto refusal = [](const ProgramStrings& more) {
+    ProgramStrings arguments = {Model(), "--device", "cpu"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramExit exit = RunProgram(OSCAR_CALIBRATE, arguments);
+    EXPECT_EQ(exit.code, 2) << exit.all();
+    return exit.err;
+  };
+  for (const ProgramStrings& line : std::vector<ProgramStrings>{{"--no-auto", "--bits", "3"},
+                                                                {"--clip-k", "0.9"},
+                                                                {"--self-length", "9"},
+                                                                {"--max-vram", "3"},
+                                                                {"--read", "direct"},
+                                                                {"--separator", "x"},
+                                                                {"--scale", "0.1"},
+                                                                {"--bits-of", "layer"}})
+    EXPECT_NE(refusal(line).find("no effect"), std::string::npos) << line[0];
 }
 
 // The text that the rotations were fitted to, in another cut.
