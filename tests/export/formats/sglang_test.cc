@@ -170,18 +170,18 @@ TEST(Sglang, LaunchTextNamesFilesAndSettings) {
 }
 
 TEST(Sglang, LaunchTextIsAScriptThatRunsFromAnywhere) {
-  const auto scratch = TestScratch("sglang-script");
-  const auto before = std::filesystem::current_path();
-  std::filesystem::current_path(scratch);
-  SglangExport pair = Example(true);
-  pair.calibration = {{"model", {{"id", "Example/Model\n8B"}}}};
-  WriteSglang("out", pair);
-  std::filesystem::current_path(before);
-  const std::string text = ReadText(scratch / "out" / "launch.txt");
-  EXPECT_NE(text.find("K_ROTATION_PATH=" + (scratch / "out").string() + "/"), std::string::npos)
+  const Json calibration = {{"model", {{"id", "Example/Model\n8B"}}}};
+  EXPECT_EQ(LaunchModel(calibration), "Example/Model?8B");
+  EXPECT_EQ(LaunchModel(Json()), "MODEL");
+  const std::string text = SglangLaunchText({}, "out/k.pt", "out/v.pt", "a b");
+  const auto here = std::filesystem::current_path();
+  EXPECT_NE(text.find("K_ROTATION_PATH=" + (here / "out/k.pt").string()), std::string::npos)
       << text;
-  EXPECT_NE(text.find("--model-path 'Example/Model?8B' "), std::string::npos) << text;
-  EXPECT_NE(text.find("# perhead/ holds a rotation for each KV head"), std::string::npos) << text;
+  EXPECT_NE(text.find("--model-path 'a b' "), std::string::npos) << text;
+  const auto out = TestScratch("sglang-perhead-launch") / "export";
+  WriteSglang(out, Example(true));
+  EXPECT_NE(ReadText(out / "launch.txt").find("# perhead/ holds a rotation for each KV head"),
+            std::string::npos);
 }
 
 TEST(CovarianceImport, ExportedFilesGiveTheirCovariancesBack) {
