@@ -149,7 +149,7 @@ class Arms {
     Expect("text.ppl_ratio", text.at("ppl_ratio"), perplexity / of_exact);
     Order("text.token_kl", text.at("token_kl"));
     const double count = text.at("scored_tokens"), same = text.at("top1_agreement");
-    if (std::abs(same * count - std::round(same * count)) > 1e-6 * count)
+    if (std::abs(same * count - std::round(same * count)) > 1e-4)
       Fail("arm " + arm_, "text.top1_agreement", fmt::format("{}", same),
            fmt::format("a count over {}", count));
     if (&text != &exact) return;
