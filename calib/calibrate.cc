@@ -187,12 +187,12 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
     stopped = !last && stop_requested();
     if (index < first_held) {
       const bool now = stopped || index + 1 == first_held;
-      pipeline.Put(index, observer.TakeOnDevice(), now ? Commit::kNow : Commit::kIfDue);
+      pipeline.Put(index, observer.TakeOnDevice(index), now ? Commit::kNow : Commit::kIfDue);
     } else {
       observer.Hold(index);
     }
     for (size_t held = first_held; last && held < num_layers; ++held)
-      pipeline.Put(held, observer.TakeHeld(held), Commit::kNever);
+      pipeline.Put(held, observer.TakeOnDevice(held), Commit::kNever);
     if (!stopped && !last && pipeline.all_committed()) stopped = stop_requested();
     begin = PhaseTimes::Clock::now();
     return !stopped;

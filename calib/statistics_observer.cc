@@ -150,9 +150,10 @@ void StatisticsObserver::OnSharedAttention(const AttentionView& view) {
   }
 }
 
-LayerOnDevice StatisticsObserver::TakeHeld(size_t layer_index) {
-  HeldLayer held = std::move(held_.at(layer_index));
-  held_.erase(layer_index);
+LayerOnDevice StatisticsObserver::TakeOnDevice(size_t layer_index) {
+  auto node = held_.extract(layer_index);
+  if (node.empty()) return TakeOnDevice();
+  HeldLayer& held = node.mapped();
   if (held.readers == 0) return std::move(held.layer);
   for (DeviceSums* sums : {&held.layer.fit, &held.layer.held_out, &held.layer.first_half}) {
     if (!sums->query.defined()) continue;

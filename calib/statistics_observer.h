@@ -78,11 +78,12 @@ class StatisticsObserver : public LayerObserver {
   // synchronization).
   LayerOnDevice TakeOnDevice() { return std::exchange(observed_, {}); }
   ObservedLayer TakeLayer(const LayerSpec& layer) { return ReadBack(TakeOnDevice(), layer); }
+  // The same of a layer that others may have read since.
+  LayerOnDevice TakeOnDevice(size_t layer_index);
 
   // Sets the finished layer aside, because other layers will read its keys and values: their
   // queries and outputs join its sums, which become means over all layers that read.
   void Hold(size_t layer_index);
-  LayerOnDevice TakeHeld(size_t layer_index);
 
  private:
   struct HeldLayer {

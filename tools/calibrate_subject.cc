@@ -81,10 +81,18 @@ Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const Mod
 
 Subject OfDump(const CalibrateOptions& options, Log& log) {
   const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, log);
+  if (!dump->layers().front().facts && options.calibration.automatic.context > 0) {
+    throw UsageError(fmt::format(
+        "--context: {} does not say how keys turn with position (rope); give an HDF5 dump",
+        dump->name()));
+  }
   const fs::path path = fs::path(options.dump.from).lexically_normal();
   const at::Device device = ParseDevice(options.model.device);
-  const at::ScalarType dtype =
-      ParseComputeDType(options.model.dtype, dump->layers().front().dtype, device);
+  // As the model ran, so that the fit is that of the model.
+  const DType stored = dump->layers().front().dtype;
+  const at::ScalarType dtype = options.model.dtype == "auto"
+                                   ? ToScalarType(stored, dump->name())
+                                   : ParseComputeDType(options.model.dtype, stored, device);
   const auto make = [&](const LoopOptions&, const RunOptions& run) {
     return CalibrationInput{.source = std::make_shared<DumpSource>(dump, device, dtype),
                             .device = device,

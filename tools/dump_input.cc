@@ -53,6 +53,9 @@ std::shared_ptr<const AttentionDump> OpenDump(const DumpArguments& arguments, Lo
                    ? fmt::format("; chunk 0 ({} tokens) left out by --skip-warmup",
                                  upstream->skipped_tokens())
                    : "; chunk 0 kept by --no-skip-warmup";
+    left_out +=
+        "; how keys turn with position (rope) it does not say, so automatic choices are "
+        "made at the positions of its texts, and nothing is folded into weights";
     dump = upstream;
   } else {
     if (arguments.scale)

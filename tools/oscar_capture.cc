@@ -11,6 +11,7 @@
 #include <memory>
 #include <numeric>
 
+#include "calib/calibrate.h"
 #include "calib/provenance.h"
 #include "capture/dump/dump_format.h"
 #include "capture/files/digest.h"
@@ -70,10 +71,12 @@ Sizes PlanSizes(const CaptureOptions& options, const ModelSource& source, DType 
   const int64_t tokens = source.num_tokens();
   Sizes sizes;
   for (const LayerSpec& spec : source.layers()) {
-    const DumpLayer layer = DumpLayerOf(spec, dtype);
+    const DumpLayer layer = DumpLayerOf(source.loop().spec(), spec, dtype);
     sizes.tensors += TensorBytes(layer, tokens);
-    if (options.format == CaptureFormat::kUpstream)
+    if (options.format == CaptureFormat::kUpstream) {
+      CheckUpstreamHolds(layer);
       sizes.tensors -= tokens * layer.row_bytes(DumpTensor::kAttnOut);
+    }
     if (num_score_rows > 0) {
       sizes.scores += LseBytes(tokens, layer.num_q_heads) +
                       ScoreBytes(num_score_rows, layer.num_q_heads, longest);
@@ -173,7 +176,8 @@ CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
   const ModelInput input = OpenModelInput(options.model, options.data, context.log);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, StoredDType(input.spec, input.checkpoint), device);
-  LoopOptions loop;
+  LoopOptions loop = CalibrationLoopOptions();  // so that a fit of the dump is that of the model
+  loop.show_expanded_heads = true;
   loop.need_final_hidden = options.logits;
   ModelSource source(input.checkpoint, input.spec, input.Sequences(), device, dtype, loop);
 

@@ -158,7 +158,32 @@ std::unique_ptr<KernelCheck> Kernels(const ValidateOptions& options, const Artif
   return options.kernels ? MakeKernelCheck(artifact, device, options, num_texts) : nullptr;
 }
 
-Json OnDump(const ValidateOptions& options, const Artifact& artifact, CommandContext& context) {
+std::string ArmLines(const std::vector<Arm>& arms) {
+  std::string text;
+  for (const Arm& arm : arms)
+    text += fmt::format("  {:<30} {}\n", arm.name, arm.method->description);
+  return text;
+}
+
+// What --dry-run prints.
+std::string DumpPlanText(const DumpSource& source, const Artifact& artifact,
+                         const ValidationOptions& options) {
+  const std::vector<Arm> arms =
+      ParseArms(options.arms, MethodContext(artifact, source.layers(), options.methods));
+  uint64_t bytes = 0;
+  int64_t tokens = 0;
+  for (size_t layer = 0; layer < source.layers().size(); ++layer) bytes += source.BytesRead(layer);
+  for (const int64_t length : source.sequence_lengths()) tokens += length;
+  return fmt::format(
+             "read from the dump, once {:.2f} GB\ntokens through each arm  {}\narms"
+             "                     {}\n",
+             static_cast<double>(bytes) / 1e9, tokens, arms.size()) +
+         ArmLines(arms);
+}
+
+// Nothing where the plan was printed.
+std::optional<Json> OnDump(const ValidateOptions& options, const Artifact& artifact,
+                           CommandContext& context) {
   const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, context.log);
   const DataSet data = DumpData(*dump);
   const OverlapResult overlap = FindOverlap(artifact.manifest().value("data", Json::object()),
@@ -167,7 +192,12 @@ Json OnDump(const ValidateOptions& options, const Artifact& artifact, CommandCon
   const at::Device device = ParseDevice(options.model.device);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, dump->layers().front().dtype, device);
-  DumpSource source(dump, device, dtype);
+  DumpSource source(dump, device, dtype,
+                    options.validation.round_to_bf16 ? std::optional(at::kBFloat16) : std::nullopt);
+  if (context.dry_run) {
+    context.out << DumpPlanText(source, artifact, options.validation);
+    return std::nullopt;
+  }
   const auto kernels = Kernels(options, artifact, device, source.sequence_lengths().size());
   Json validation = ValidateDump(source, artifact, options.validation,
                                  Hooks(context, source.layers().size(), kernels.get()));
@@ -197,7 +227,7 @@ std::string PlanText(const ValidationInput& input) {
   int64_t tokens = input.model.data.counts.tokens_used;
   for (const NeedleSample& needle : input.needles)
     tokens += static_cast<int64_t>(needle.ids.size());
-  std::string text = fmt::format(
+  const std::string text = fmt::format(
       "weights, read once      {:.2f} GB\ntokens through each arm {}\nhidden states           "
       "{:.2f} GB "
       "in float32\narms                    {}\n",
@@ -205,9 +235,7 @@ std::string PlanText(const ValidationInput& input) {
       4e-9 * static_cast<double>(tokens * input.model.spec.hidden_size) *
           static_cast<double>(arms.size()),
       arms.size());
-  for (const Arm& arm : arms)
-    text += fmt::format("  {:<30} {}\n", arm.name, arm.method->description);
-  return text;
+  return text + ArmLines(arms);
 }
 
 // A prompt and as much again: runtimes write the two with different kernels.

@@ -69,7 +69,22 @@ int64_t DumpLayer::kv_b_bytes() const {
   return num_q_heads * (head_dim - rope_dim + v_head_dim) * latent_rank * DTypeBytes(dtype);
 }
 
-void AttentionDump::ReadKvB(size_t, std::span<std::byte>) const { OSCAR_CHECK(has_kv_b()); }
+DumpLayer DumpLayer::Reader(const CacheReader& reader) const {
+  DumpLayer own = *this;
+  own.layer_id = reader.layer_id;
+  own.num_q_heads = reader.num_q_heads;
+  own.readers.clear();
+  return own;
+}
+
+void AttentionDump::ReadReaderRows(size_t, size_t, DumpTensor, int64_t,
+                                   std::span<std::byte>) const {
+  OSCAR_CHECK(!"a dump whose layers have readers");
+}
+
+void AttentionDump::ReadKvB(size_t, std::span<std::byte>) const {
+  OSCAR_CHECK(!"a dump of latent attention");
+}
 
 void CheckDumpLayer(const DumpLayer& layer, const std::string& what) {
   const auto check = [&](std::string_view name, int64_t value, int64_t max) {
@@ -105,6 +120,13 @@ void CheckDumpLayer(const DumpLayer& layer, const std::string& what) {
   if (layer.latent_rank != 0 || layer.rope_dim != 0) {
     check("latent_rank", layer.latent_rank, kMaxDim);
     check("rope_dim", layer.rope_dim, layer.head_dim);
+  }
+  for (const CacheReader& reader : layer.readers) {
+    check("num_q_heads of a reader", reader.num_q_heads, kMaxHeads);
+    if (reader.num_q_heads % layer.num_kv_heads != 0) {
+      throw InputError(fmt::format("{}: layer {} reads {} KV heads with {} query heads", what,
+                                   reader.layer_id, layer.num_kv_heads, reader.num_q_heads));
+    }
   }
   if (layer.window && *layer.window < 1) {
     throw InputError(

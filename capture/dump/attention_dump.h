@@ -26,6 +26,22 @@ inline constexpr std::array kDumpTensors = {DumpTensor::kQ, DumpTensor::kK, Dump
                                             DumpTensor::kAttnOut};
 std::string_view DumpTensorName(DumpTensor tensor);  // "q", "k", "v", "attn_out", "c_kv", "k_pe"
 
+// A layer that reads the keys and values of another: its queries and outputs are dumped beside
+// those of the layer that has them.
+struct CacheReader {
+  int layer_id = 0;
+  int64_t num_q_heads = 0;
+  bool operator==(const CacheReader&) const = default;
+};
+
+// What a fit asks a model beside the geometry of its attention.
+struct DumpModelFacts {
+  std::string rope;          // capture/model/rope_json.h
+  bool qk_norm = false;      // queries and keys are normed
+  std::string not_foldable;  // why nothing can be folded into this layer's weights; "": it can
+  bool operator==(const DumpModelFacts&) const = default;
+};
+
 struct DumpLayer {
   int layer_id = 0;  // the checkpoint's own number
   int64_t num_q_heads = 0, num_kv_heads = 0;
@@ -37,7 +53,9 @@ struct DumpLayer {
   // Of latent attention, whose q, k, v are expanded heads: the latent c_kv and the key with
   // position k_pe that all heads share. 0: it is none.
   int64_t latent_rank = 0, rope_dim = 0;
-  DType dtype = DType::kF32;  // of q, k, v, attn_out, c_kv, k_pe
+  DType dtype = DType::kF32;                 // of q, k, v, attn_out, c_kv, k_pe
+  std::optional<DumpModelFacts> facts = {};  // absent: the format does not say
+  std::vector<CacheReader> readers = {};     // ids ascending
 
   bool latent() const { return latent_rank > 0; }
   std::vector<DumpTensor> tensors() const;  // that such a layer has
@@ -49,8 +67,12 @@ struct DumpLayer {
   // Of latent attention: the weights that expand the latent, per head [W_UK | W_UV].
   std::vector<int64_t> kv_b_shape() const;  // [num_q_heads, nope_dim + v_head_dim, latent_rank]
   int64_t kv_b_bytes() const;
+  // Of one that reads its keys and values: q and attn_out have these shapes.
+  DumpLayer Reader(const CacheReader& reader) const;
   bool operator==(const DumpLayer&) const = default;
 };
+// What is dumped of such a reader.
+inline constexpr std::array kReaderTensors = {DumpTensor::kQ, DumpTensor::kAttnOut};
 
 // Throws InputError naming `what` unless the geometry is one that attention can have: counts
 // positive and in sensible bounds, query heads a multiple of KV heads, a scale above 0, 16 or 32
@@ -59,7 +81,7 @@ void CheckDumpLayer(const DumpLayer& layer, const std::string& what);
 
 // Where a dump comes from; "" where its format does not say.
 struct DumpOrigin {
-  std::string format;            // "oscar-dump 1" or "upstream"
+  std::string format;            // "oscar-dump 2" or "upstream"
   std::string model;             // "Qwen/Qwen3-8B@<revision>"
   std::string model_digest;      // SHA-256, see calib/provenance.h
   std::string tokenizer_digest;  // SHA-256 of tokenizer.json
@@ -74,8 +96,7 @@ class AttentionDump {
   virtual const std::string& name() const = 0;                       // path, for messages
   virtual const std::vector<DumpLayer>& layers() const = 0;          // ids ascending
   virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
-  virtual bool has(DumpTensor tensor) const = 0;   // of every layer; q, k and v always are
-  virtual bool has_kv_b() const { return false; }  // of every layer with latent attention
+  virtual bool has(DumpTensor tensor) const = 0;  // of every layer; q, k and v always are
   // [T] of all sequences, concatenated; empty where the format does not hold them.
   virtual std::span<const int32_t> token_ids() const { return {}; }
 
@@ -84,8 +105,10 @@ class AttentionDump {
   // or infinite or the file is damaged.
   virtual void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                         std::span<std::byte> out) const = 0;
-  // Of a layer with latent attention, where has_kv_b(): `out` is kv_b_bytes() long. Throws the
-  // same.
+  // The same of one of the layer's readers, of kReaderTensors.
+  virtual void ReadReaderRows(size_t layer_index, size_t reader, DumpTensor tensor,
+                              int64_t first_token, std::span<std::byte> out) const;
+  // Of a layer with latent attention: `out` is kv_b_bytes() long. Throws the same.
   virtual void ReadKvB(size_t layer_index, std::span<std::byte> out) const;
 };
 
@@ -102,6 +125,8 @@ class DumpSink {
   // Of a layer with latent attention, once: kv_b_bytes().
   virtual void WriteKvB(std::span<const std::byte> /*values*/) {}
   virtual void EndLayer() = 0;
+  // Instead of a layer, after the one that it reads: sequences of kReaderTensors follow.
+  virtual void BeginReader(const DumpLayer& source, const CacheReader& reader) = 0;
 };
 
 // The position of the first NaN or infinity among values of BF16, F16 or F32, or nothing.

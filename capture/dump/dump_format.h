@@ -22,16 +22,23 @@
 //   /layer/<id>/c_kv     [T, latent_rank]  latent attention only: what its cache holds, after its
 //   /layer/<id>/k_pe     [T, rope_dim]     norm and after rotary embedding; q, k, v are expanded
 //   /layer/<id>/kv_b     [num_q_heads, head_dim - rope_dim + v_head_dim, latent_rank]: the weights
-//                        that expand it, per head those of keys, then those of values; absent in
-//                        dumps of older programs, which cannot be calibrated from
+//                        that expand it, per head those of keys, then those of values
+//   /layer/<id>/read_by/<reader>/q, attn_out: the same of a layer that reads the keys and values of
+//                        layer <id> and has none itself; [T, its num_q_heads, ..]; only where there
+//                        are such layers
 //   layer attributes: kind ("gqa"; "mla" with c_kv and k_pe), num_q_heads, num_kv_heads, head_dim,
 //                     v_head_dim, scale, window (0: none), softcap (0: none); mla: latent_rank,
-//                     rope_dim
+//                     rope_dim; of the model, for fits: rope (JSON: every number of the embedding
+//                     that q and k have been through), qk_norm (0 or 1), not_foldable (why scales
+//                     cannot go into the weights of this layer; "": they can)
 //
 // q, k, v, attn_out, c_kv, k_pe, kv_b have one type per layer: float32, float16, or bfloat16 as
 // uint16 with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores come
 // together or not at all; logits are optional. Trap: an attribute or dataset added here without a
 // new version is not read by older programs, which refuse unknown objects.
+//
+// Version 1 had no read_by, rope, qk_norm and not_foldable, so that nobody can tell whether its
+// queries are all that read a cache: it is refused.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +50,7 @@
 namespace oscar::dump_format {
 
 inline constexpr std::string_view kFormat = "oscar-dump";
-inline constexpr int64_t kVersion = 1;
+inline constexpr int64_t kVersion = 2;
 
 // Attributes of the root.
 inline constexpr std::string_view kFormatAttribute = "format";
@@ -73,6 +80,12 @@ inline constexpr std::string_view kVHeadDim = "v_head_dim";
 inline constexpr std::string_view kScale = "scale";
 inline constexpr std::string_view kWindow = "window";
 inline constexpr std::string_view kSoftcap = "softcap";
+inline constexpr std::string_view kRope = "rope";
+inline constexpr std::string_view kQkNorm = "qk_norm";
+inline constexpr std::string_view kNotFoldable = "not_foldable";
+
+// Group of a layer that others read.
+inline constexpr std::string_view kReadBy = "read_by";
 
 // Datasets of a layer beside those of DumpTensorName.
 inline constexpr std::string_view kLse = "lse";
@@ -87,12 +100,14 @@ inline constexpr std::string_view kDtypeBf16 = "bf16";
 
 std::string LayerPath(int layer_id);                            // "/layer/3"
 std::string LayerPath(int layer_id, std::string_view dataset);  // "/layer/3/q"
+std::string ReaderPath(int layer_id, int reader_id);            // "/layer/3/read_by/5"
 
 // Bytes of values, without compression and without HDF5's own (a few KB per dataset).
 constexpr int64_t ScoreBytes(int64_t rows, int64_t num_q_heads, int64_t longest_sequence) {
   return rows * num_q_heads * longest_sequence * 4;
 }
 constexpr int64_t LseBytes(int64_t tokens, int64_t num_q_heads) { return tokens * num_q_heads * 4; }
-int64_t TensorBytes(const DumpLayer& layer, int64_t tokens);  // of all its tensors
+// Of all its tensors, and those of its readers.
+int64_t TensorBytes(const DumpLayer& layer, int64_t tokens);
 
 }  // namespace oscar::dump_format

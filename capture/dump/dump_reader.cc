@@ -41,9 +41,8 @@ DumpReader::DumpReader(const std::filesystem::path& path) : file_(path), name_(p
   origin_ = ReadOrigin();
   CheckNames("/", std::array{kInputIds, kSequenceOffsets, kLayers, kLogits});
   ReadSequences();
-  for (const int id : LayerIds()) {
+  for (const int id : LayerIds(kLayers)) {
     layers_.push_back(ReadLayer(id));
-    if (layers_.back().latent()) has_kv_b_ = has_kv_b_ && file_.Exists(LayerPath(id, kKvB));
     ReadScoreRows(layers_.back());
   }
   if (file_.Exists(kLogits)) {
@@ -88,6 +87,12 @@ DumpOrigin DumpReader::ReadOrigin() const {
                             Quoted(kFormat)));
   }
   const int64_t version = file_.IntAttribute("/", kVersionAttribute);
+  if (version == 1) {
+    Refuse("/", fmt::format("{} is 1: such dumps do not say how their keys were turned by position "
+                            "(rope), nor which other layers read them, so that fits would differ "
+                            "from the model's; capture again",
+                            kVersionAttribute));
+  }
   if (version != kVersion) {
     Refuse("/", fmt::format("{} is {}, this program reads {}; capture again, or use the program "
                             "that wrote it",
@@ -128,18 +133,17 @@ void DumpReader::ReadSequences() {
   }
 }
 
-std::vector<int> DumpReader::LayerIds() const {
-  if (!file_.IsGroup(kLayers)) Refuse(kLayers, "expected a group with one member per layer");
+std::vector<int> DumpReader::LayerIds(std::string_view group) const {
+  if (!file_.IsGroup(group)) Refuse(group, "expected a group with one member per layer");
   std::vector<int> ids;
-  for (const std::string& name : file_.Children(kLayers)) {
+  for (const std::string& name : file_.Children(group)) {
     const std::optional<int> id = ParseLayerId(name);
-    if (!id || !file_.IsGroup(LayerPath(*id))) {
-      Refuse(kLayers,
-             fmt::format("holds {}, expected groups named by layer numbers", Quoted(name)));
+    if (!id || !file_.IsGroup(fmt::format("{}/{}", group, name))) {
+      Refuse(group, fmt::format("holds {}, expected groups named by layer numbers", Quoted(name)));
     }
     ids.push_back(*id);
   }
-  if (ids.empty()) Refuse(kLayers, "holds no layer");
+  if (ids.empty()) Refuse(group, "holds no layer");
   std::sort(ids.begin(), ids.end());
   return ids;
 }
@@ -149,7 +153,7 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
   CheckNames(group, std::array{DumpTensorName(DumpTensor::kQ), DumpTensorName(DumpTensor::kK),
                                DumpTensorName(DumpTensor::kV), DumpTensorName(DumpTensor::kAttnOut),
                                DumpTensorName(DumpTensor::kCKv), DumpTensorName(DumpTensor::kKPe),
-                               kLse, kScoreRows, kScores, kSinks, kKvB});
+                               kLse, kScoreRows, kScores, kSinks, kKvB, kReadBy});
   const std::string kind = file_.StringAttribute(group, kKind);
   if (kind != kKindGqa && kind != kKindMla) {
     Refuse(group, fmt::format("{} is {}, this program reads {} and {}", kKind, Quoted(kind),
@@ -172,6 +176,7 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
   layer.scale = file_.DoubleAttribute(group, kScale);
   layer.softcap = file_.DoubleAttribute(group, kSoftcap);
   if (const int64_t window = file_.IntAttribute(group, kWindow); window != 0) layer.window = window;
+  layer.facts = ReadFacts(group);
 
   const std::string queries = LayerPath(layer_id, DumpTensorName(DumpTensor::kQ));
   if (!file_.Exists(queries)) Refuse(queries, "is missing");
@@ -201,11 +206,44 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
                     layer.shape(tensor, tokens));
   }
   const std::string kv_b = LayerPath(layer_id, kKvB);
-  const bool expands = file_.Exists(kv_b);
-  if (expands && !layer.latent())
+  if (layer.latent()) {
+    CheckStoredType(layer, kv_b, layer.kv_b_shape());
+  } else if (file_.Exists(kv_b)) {
     Refuse(kv_b, fmt::format("stands in a layer of kind {}", Quoted(kKindGqa)));
-  if (expands) CheckStoredType(layer, kv_b, layer.kv_b_shape());
+  }
+  if (file_.Exists(LayerPath(layer_id, kReadBy))) {
+    layer.readers = ReadReaders(layer);
+    CheckDumpLayer(layer, name_ + ": " + group);
+  }
   return layer;
+}
+
+DumpModelFacts DumpReader::ReadFacts(std::string_view group) const {
+  const int64_t qk_norm = file_.IntAttribute(group, kQkNorm);
+  if (qk_norm != 0 && qk_norm != 1)
+    Refuse(group, fmt::format("{} is {}, expected 0 or 1", kQkNorm, qk_norm));
+  return {.rope = file_.StringAttribute(group, kRope),
+          .qk_norm = qk_norm == 1,
+          .not_foldable = file_.StringAttribute(group, kNotFoldable)};
+}
+
+std::vector<CacheReader> DumpReader::ReadReaders(const DumpLayer& layer) const {
+  const auto tokens = static_cast<int64_t>(ids_.size());
+  std::vector<CacheReader> readers;
+  for (const int id : LayerIds(LayerPath(layer.layer_id, kReadBy))) {
+    const std::string group = ReaderPath(layer.layer_id, id);
+    CheckNames(group,
+               std::array{DumpTensorName(DumpTensor::kQ), DumpTensorName(DumpTensor::kAttnOut)});
+    const std::string queries = fmt::format("{}/{}", group, DumpTensorName(DumpTensor::kQ));
+    if (!file_.Exists(queries)) Refuse(queries, "is missing");
+    const Hdf5Shape& shape = file_.dataset(queries).shape;
+    readers.push_back({id, shape.size() == 3 ? shape[1] : 0});
+    for (const DumpTensor tensor : kReaderTensors) {
+      CheckStoredType(layer, fmt::format("{}/{}", group, DumpTensorName(tensor)),
+                      layer.Reader(readers.back()).shape(tensor, tokens));
+    }
+  }
+  return readers;
 }
 
 void DumpReader::CheckStoredType(const DumpLayer& layer, const std::string& dataset,
@@ -257,14 +295,28 @@ void DumpReader::ReadScoreRows(const DumpLayer& layer) {
 void DumpReader::ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                           std::span<std::byte> out) const {
   const DumpLayer& layer = layers_.at(layer_index);
-  const std::string name = LayerPath(layer.layer_id, DumpTensorName(tensor));
+  ReadHeads(layer, tensor, LayerPath(layer.layer_id, DumpTensorName(tensor)), first_token, out);
+}
+
+void DumpReader::ReadReaderRows(size_t layer_index, size_t reader, DumpTensor tensor,
+                                int64_t first_token, std::span<std::byte> out) const {
+  const DumpLayer& source = layers_.at(layer_index);
+  const CacheReader& own = source.readers.at(reader);
+  ReadHeads(source.Reader(own), tensor,
+            fmt::format("{}/{}", ReaderPath(source.layer_id, own.layer_id), DumpTensorName(tensor)),
+            first_token, out);
+}
+
+void DumpReader::ReadHeads(const DumpLayer& layer, DumpTensor tensor, const std::string& dataset,
+                           int64_t first_token, std::span<std::byte> out) const {
   const int64_t heads = layer.heads(tensor), dim = layer.dim(tensor);
-  ReadStored(layer, name, layer.shape(tensor, static_cast<int64_t>(ids_.size())), first_token, out);
+  ReadStored(layer, dataset, layer.shape(tensor, static_cast<int64_t>(ids_.size())), first_token,
+             out);
   if (const auto bad = FirstNotFinite(layer.dtype, out)) {
     const auto at = static_cast<int64_t>(*bad);
-    Refuse(name, fmt::format("token {}, head {}, dimension {} is NaN or infinite; capture again "
-                             "with --dtype f32",
-                             first_token + at / (heads * dim), at / dim % heads, at % dim));
+    Refuse(dataset, fmt::format("token {}, head {}, dimension {} is NaN or infinite; capture again "
+                                "with --dtype f32",
+                                first_token + at / (heads * dim), at / dim % heads, at % dim));
   }
 }
 

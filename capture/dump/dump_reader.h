@@ -28,9 +28,10 @@ class DumpReader : public AttentionDump {
   const std::vector<DumpLayer>& layers() const override { return layers_; }
   const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
   bool has(DumpTensor) const override { return true; }
-  bool has_kv_b() const override { return has_kv_b_; }
   void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                 std::span<std::byte> out) const override;
+  void ReadReaderRows(size_t layer_index, size_t reader, DumpTensor tensor, int64_t first_token,
+                      std::span<std::byte> out) const override;
   void ReadKvB(size_t layer_index, std::span<std::byte> out) const override;
 
   std::span<const int32_t> token_ids() const override { return ids_; }
@@ -51,10 +52,15 @@ class DumpReader : public AttentionDump {
   void CheckShape(std::string_view dataset, Hdf5Type type, const Hdf5Shape& expected) const;
   DumpOrigin ReadOrigin() const;
   void ReadSequences();
-  std::vector<int> LayerIds() const;
+  std::vector<int> LayerIds(std::string_view group) const;
   DumpLayer ReadLayer(int layer_id) const;
+  DumpModelFacts ReadFacts(std::string_view group) const;
+  std::vector<CacheReader> ReadReaders(const DumpLayer& layer) const;
   void CheckStoredType(const DumpLayer& layer, const std::string& dataset,
                        const Hdf5Shape& shape) const;
+  // Rows of one of its tensors, or of one of a layer that reads it.
+  void ReadHeads(const DumpLayer& layer, DumpTensor tensor, const std::string& dataset,
+                 int64_t first_token, std::span<std::byte> out) const;
   void ReadStored(const DumpLayer& layer, const std::string& dataset, const Hdf5Shape& shape,
                   int64_t first_row, std::span<std::byte> out) const;
   void ReadScoreRows(const DumpLayer& layer);
@@ -68,7 +74,6 @@ class DumpReader : public AttentionDump {
   std::vector<int64_t> lengths_, score_rows_;
   std::vector<int32_t> ids_;
   int64_t longest_ = 0, logits_width_ = 0;
-  bool has_kv_b_ = true;
 };
 
 }  // namespace oscar

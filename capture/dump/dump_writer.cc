@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/dump/dump_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -56,15 +58,13 @@ DumpWriter::DumpWriter(const std::filesystem::path& path,
 }
 
 void DumpWriter::BeginLayer(const DumpLayer& layer) {
+  OSCAR_CHECK(layer.facts.has_value());
   layer_ = layer;
   const int id = layer.layer_id;
+  group_ = LayerPath(id);
   const Hdf5DatasetOptions stored{options_.deflate_level};
   const int64_t tokens = offsets_.back();
-  for (const DumpTensor tensor : layer.tensors()) {
-    const std::string name = LayerPath(id, DumpTensorName(tensor));
-    file_.Declare(name, StoredType(layer.dtype), layer.shape(tensor, tokens), stored);
-    if (layer.dtype == DType::kBF16) file_.SetAttribute(name, kDtype, kDtypeBf16);
-  }
+  for (const DumpTensor tensor : layer.tensors()) Declare(layer, tensor);
   if (!options_.score_rows.empty()) {
     const auto rows = static_cast<int64_t>(options_.score_rows.size());
     file_.Write<int64_t>(LayerPath(id, kScoreRows), {rows}, options_.score_rows);
@@ -74,7 +74,7 @@ void DumpWriter::BeginLayer(const DumpLayer& layer) {
   }
   if (!layer.sinks.empty())
     file_.Write<float>(LayerPath(id, kSinks), {layer.num_q_heads}, layer.sinks);
-  const std::string group = LayerPath(id);
+  const std::string& group = group_;
   file_.SetAttribute(group, kKind, layer.latent() ? kKindMla : kKindGqa);
   if (layer.latent()) {
     const std::string kv_b = LayerPath(id, kKvB);
@@ -90,6 +90,26 @@ void DumpWriter::BeginLayer(const DumpLayer& layer) {
   file_.SetAttribute(group, kScale, layer.scale);
   file_.SetAttribute(group, kWindow, layer.window.value_or(0));
   file_.SetAttribute(group, kSoftcap, layer.softcap);
+  file_.SetAttribute(group, kRope, layer.facts->rope);
+  file_.SetAttribute(group, kQkNorm, int64_t{layer.facts->qk_norm});
+  file_.SetAttribute(group, kNotFoldable, layer.facts->not_foldable);
+}
+
+void DumpWriter::BeginReader(const DumpLayer& source, const CacheReader& reader) {
+  layer_ = source.Reader(reader);
+  group_ = ReaderPath(source.layer_id, reader.layer_id);
+  for (const DumpTensor tensor : kReaderTensors) Declare(layer_, tensor);
+}
+
+void DumpWriter::Declare(const DumpLayer& layer, DumpTensor tensor) {
+  const std::string name = InGroup(DumpTensorName(tensor));
+  file_.Declare(name, StoredType(layer.dtype), layer.shape(tensor, offsets_.back()),
+                {options_.deflate_level});
+  if (layer.dtype == DType::kBF16) file_.SetAttribute(name, kDtype, kDtypeBf16);
+}
+
+std::string DumpWriter::InGroup(std::string_view dataset) const {
+  return fmt::format("{}/{}", group_, dataset);
 }
 
 void DumpWriter::WriteSequence(DumpTensor tensor, int64_t sequence,
@@ -107,7 +127,7 @@ void DumpWriter::WriteKvB(std::span<const std::byte> values) {
 
 void DumpWriter::WriteRows(std::string_view dataset, int64_t first_row,
                            std::span<const std::byte> values) {
-  const std::string name = LayerPath(layer_.layer_id, dataset);
+  const std::string name = InGroup(dataset);
   switch (layer_.dtype) {
     case DType::kBF16:
       return file_.WriteRows(name, first_row, As<uint16_t>(values));

@@ -35,6 +35,7 @@ class DumpWriter : public DumpSink {
                      std::span<const std::byte> values) override;
   void WriteKvB(std::span<const std::byte> values) override;
   void EndLayer() override;
+  void BeginReader(const DumpLayer& source, const CacheReader& reader) override;
 
   // Of the current layer, if there are score rows. `lse` [tokens, num_q_heads] of whole tokens;
   // `scores` [rows, num_q_heads, longest_sequence()] of rows [first_row, first_row + rows) of
@@ -53,13 +54,16 @@ class DumpWriter : public DumpSink {
   void Commit(const DumpOrigin& origin);
 
  private:
+  void Declare(const DumpLayer& layer, DumpTensor tensor);
   void WriteRows(std::string_view dataset, int64_t first_row, std::span<const std::byte> values);
+  std::string InGroup(std::string_view dataset) const;
 
   Hdf5Writer file_;
   DumpWriterOptions options_;
   std::vector<int64_t> offsets_;
   int64_t longest_ = 0;
-  DumpLayer layer_;
+  DumpLayer layer_;    // the current one, or one that reads it
+  std::string group_;  // where its datasets stand
 };
 
 }  // namespace oscar

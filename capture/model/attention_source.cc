@@ -12,8 +12,8 @@
 #include "capture/model/attention.h"
 #include "capture/model/device.h"
 #include "capture/model/latent_attention.h"
+#include "capture/model/rope_json.h"
 #include "linalg/check.h"
-#include "linalg/error.h"
 
 namespace oscar {
 namespace {
@@ -24,7 +24,7 @@ std::vector<int64_t> LengthsOf(const std::vector<std::vector<int32_t>>& sequence
   return lengths;
 }
 
-LayerSpec SpecOf(const DumpLayer& layer) {
+LayerSpec SpecOf(const DumpLayer& layer, const std::string& dump) {
   LayerSpec spec;
   spec.layer_id = layer.layer_id;
   AttentionSpec& attention = spec.attention;
@@ -37,6 +37,12 @@ LayerSpec SpecOf(const DumpLayer& layer) {
   attention.softcap = layer.softcap;
   attention.sink_logits = layer.sinks;
   if (!layer.sinks.empty()) attention.sinks = "sinks";  // of the dump
+  if (layer.facts) {
+    attention.rope = RopeFromText(layer.facts->rope, layer.head_dim,
+                                  fmt::format("{}: rope of layer {}", dump, layer.layer_id));
+    attention.qk_norm = layer.facts->qk_norm;
+    attention.not_foldable = layer.facts->not_foldable;
+  }
   if (layer.latent()) {
     attention.latent = LatentSpec();
     attention.latent->rank = layer.latent_rank;
@@ -45,6 +51,10 @@ LayerSpec SpecOf(const DumpLayer& layer) {
     attention = InLatentSpace(attention);
   }
   return spec;
+}
+
+std::span<std::byte> WritableBytes(const at::Tensor& host) {
+  return {static_cast<std::byte*>(host.mutable_data_ptr()), host.nbytes()};
 }
 
 }  // namespace
@@ -93,37 +103,61 @@ void ModelSource::Run(size_t first_layer, LayerObserver& observer,
 }
 
 DumpSource::DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device,
-                       at::ScalarType dtype)
-    : dump_(std::move(dump)), device_(device), dtype_(dtype) {
+                       at::ScalarType dtype, std::optional<at::ScalarType> cache_dtype)
+    : dump_(std::move(dump)), device_(device), dtype_(dtype), cache_dtype_(cache_dtype) {
   UseExactArithmetic();
-  for (const DumpLayer& layer : dump_->layers()) {
-    if (layer.latent() && !dump_->has_kv_b()) {
-      throw InputError(fmt::format(
-          "{}: layer {} has latent attention, and the dump holds its expanded heads without the "
-          "weights (kv_b) that lead to the latent a cache holds: capture it again with this "
-          "program, or run the model itself",
-          dump_->name(), layer.layer_id));
-    }
-    layers_.push_back(SpecOf(layer));
+  if (cache_dtype_ == dtype_) cache_dtype_.reset();  // they are so already
+  int64_t tokens = 0;
+  for (const int64_t length : dump_->sequence_lengths()) {
+    first_tokens_.push_back(tokens);
+    tokens += length;
   }
+  for (const DumpLayer& layer : dump_->layers()) layers_.push_back(SpecOf(layer, dump_->name()));
 }
 
-at::Tensor DumpSource::Read(size_t layer_index, DumpTensor tensor, int64_t first_token,
-                            int64_t num_tokens) const {
-  const DumpLayer& layer = dump_->layers()[layer_index];
-  const at::Tensor stored = at::empty({num_tokens, layer.heads(tensor), layer.dim(tensor)},
-                                      ToScalarType(layer.dtype, dump_->name()));
-  dump_->ReadRows(layer_index, tensor, first_token,
-                  {static_cast<std::byte*>(stored.mutable_data_ptr()), stored.nbytes()});
+at::Tensor DumpSource::OnDevice(const at::Tensor& stored) const {
   return stored.to(device_).to(dtype_);
+}
+
+at::Tensor DumpSource::Rounded(const at::Tensor& x) const {
+  return cache_dtype_ ? x.to(*cache_dtype_).to(dtype_) : x;
+}
+
+at::Tensor DumpSource::Read(size_t layer_index, DumpTensor tensor, size_t sequence) const {
+  const DumpLayer& layer = dump_->layers()[layer_index];
+  const at::Tensor stored =
+      at::empty({sequence_lengths()[sequence], layer.heads(tensor), layer.dim(tensor)},
+                ToScalarType(layer.dtype, dump_->name()));
+  dump_->ReadRows(layer_index, tensor, first_tokens_[sequence], WritableBytes(stored));
+  return OnDevice(stored);
+}
+
+at::Tensor DumpSource::ReadOfReader(size_t layer_index, size_t reader, DumpTensor tensor,
+                                    size_t sequence) const {
+  const DumpLayer& source = dump_->layers()[layer_index];
+  const DumpLayer layer = source.Reader(source.readers[reader]);
+  const at::Tensor stored =
+      at::empty({sequence_lengths()[sequence], layer.heads(tensor), layer.dim(tensor)},
+                ToScalarType(layer.dtype, dump_->name()));
+  dump_->ReadReaderRows(layer_index, reader, tensor, first_tokens_[sequence],
+                        WritableBytes(stored));
+  return OnDevice(stored);
 }
 
 at::Tensor DumpSource::ReadKvB(size_t layer_index) const {
   const DumpLayer& layer = dump_->layers()[layer_index];
   const at::Tensor stored = at::empty(layer.kv_b_shape(), ToScalarType(layer.dtype, dump_->name()));
-  dump_->ReadKvB(layer_index,
-                 {static_cast<std::byte*>(stored.mutable_data_ptr()), stored.nbytes()});
-  return stored.to(device_).to(dtype_);
+  dump_->ReadKvB(layer_index, WritableBytes(stored));
+  return OnDevice(stored);
+}
+
+at::Tensor DumpSource::Output(const LayerSpec& layer, const at::Tensor& q, const at::Tensor& k,
+                              const at::Tensor& v,
+                              const std::function<at::Tensor()>& dumped) const {
+  if (dump_->has(DumpTensor::kAttnOut) && !cache_dtype_) return dumped();
+  at::Tensor out = at::empty({q.size(0), q.size(1), v.size(2)}, q.options());
+  CausalAttention(layer.attention, q, k, v, {}, out);
+  return out;
 }
 
 // Outputs before W_UV are computed: the dump has those behind it.
@@ -131,20 +165,19 @@ void DumpSource::RunLatent(size_t layer_index, LayerObserver& observer) const {
   const LayerSpec& layer = layers_[layer_index];
   const LatentSpec& latent = *layer.attention.latent;
   const at::Tensor kv_b = ReadKvB(layer_index);
-  int64_t first_token = 0;
-  for (size_t sequence = 0; sequence < sequence_lengths().size(); ++sequence) {
-    const int64_t length = sequence_lengths()[sequence];
+  for (size_t sequence = 0; sequence < first_tokens_.size(); ++sequence) {
     const auto read = [&](DumpTensor tensor) {
-      return Read(layer_index, tensor, first_token, length);
+      return Rounded(Read(layer_index, tensor, sequence));
     };
-    const auto [q, q_pe] = QueriesInLatentSpace(latent, kv_b, read(DumpTensor::kQ));
+    const auto [unrounded, q_pe] = QueriesInLatentSpace(latent, kv_b, read(DumpTensor::kQ));
+    const at::Tensor q = Rounded(unrounded);
     const at::Tensor k = read(DumpTensor::kCKv), k_pe = read(DumpTensor::kKPe).squeeze(1);
     at::Tensor out = at::empty(q.sizes(), q.options());
     CausalAttention(layer.attention, WithPosition(q, q_pe), WithPosition(k, k_pe), k, {}, out);
     observer.OnAttention({.layer = layer,
                           .layer_index = layer_index,
                           .sequence = static_cast<int64_t>(sequence),
-                          .first_token = first_token,
+                          .first_token = first_tokens_[sequence],
                           .q = q,
                           .k = k,
                           .v = k,
@@ -153,51 +186,67 @@ void DumpSource::RunLatent(size_t layer_index, LayerObserver& observer) const {
                           .k_pe = k_pe,
                           .q_pe = q_pe,
                           .kv_b = kv_b});
-    first_token += length;
+  }
+}
+
+void DumpSource::RunHeads(size_t layer_index, LayerObserver& observer) const {
+  const LayerSpec& layer = layers_[layer_index];
+  for (size_t sequence = 0; sequence < first_tokens_.size(); ++sequence) {
+    const auto read = [&](DumpTensor tensor) {
+      return Rounded(Read(layer_index, tensor, sequence));
+    };
+    const at::Tensor q = read(DumpTensor::kQ), k = read(DumpTensor::kK), v = read(DumpTensor::kV);
+    const at::Tensor attn_out =
+        Output(layer, q, k, v, [&] { return Read(layer_index, DumpTensor::kAttnOut, sequence); });
+    observer.OnAttention({layer, layer_index, static_cast<int64_t>(sequence),
+                          first_tokens_[sequence], q, k, v, attn_out});
+  }
+}
+
+void DumpSource::RunReader(size_t layer_index, size_t reader, LayerObserver& observer) const {
+  const CacheReader& own = dump_->layers()[layer_index].readers[reader];
+  LayerSpec layer = layers_[layer_index];
+  layer.attention.shared_kv = layer.layer_id;
+  layer.layer_id = own.layer_id;
+  layer.attention.num_q_heads = own.num_q_heads;
+  for (size_t sequence = 0; sequence < first_tokens_.size(); ++sequence) {
+    const at::Tensor q = Rounded(ReadOfReader(layer_index, reader, DumpTensor::kQ, sequence));
+    const at::Tensor k = Rounded(Read(layer_index, DumpTensor::kK, sequence)),
+                     v = Rounded(Read(layer_index, DumpTensor::kV, sequence));
+    const at::Tensor attn_out = Output(layer, q, k, v, [&] {
+      return ReadOfReader(layer_index, reader, DumpTensor::kAttnOut, sequence);
+    });
+    observer.OnSharedAttention({layer, layer_index, static_cast<int64_t>(sequence),
+                                first_tokens_[sequence], q, k, v, attn_out});
   }
 }
 
 uint64_t DumpSource::BytesRead(size_t layer_index) const {
   const std::vector<int64_t>& lengths = sequence_lengths();
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  int64_t bytes = 0;
+  const DumpLayer& layer = dump_->layers()[layer_index];
+  int64_t row = 0;
   for (const DumpTensor tensor : kDumpTensors) {
-    if (dump_->has(tensor)) bytes += tokens * dump_->layers()[layer_index].row_bytes(tensor);
+    if (dump_->has(tensor)) row += layer.row_bytes(tensor);
   }
-  return static_cast<uint64_t>(bytes);
+  for (const CacheReader& reader : layer.readers) {
+    for (const DumpTensor tensor : kDumpTensors) row += layer.Reader(reader).row_bytes(tensor);
+  }
+  return static_cast<uint64_t>(tokens * row);
 }
 
 void DumpSource::Run(size_t first_layer, LayerObserver& observer,
                      const std::function<bool(size_t)>& after_layer) {
-  const std::vector<int64_t>& lengths = sequence_lengths();
   for (size_t index = first_layer; index < layers_.size(); ++index) {
-    const LayerSpec& layer = layers_[index];
-    observer.OnLayerBegin(layer);
-    if (layer.attention.latent) {
+    observer.OnLayerBegin(layers_[index]);
+    if (layers_[index].attention.latent) {
       RunLatent(index, observer);
-      observer.OnLayerEnd(layer);
-      if (!after_layer(index)) return;
-      continue;
+    } else {
+      RunHeads(index, observer);
     }
-    int64_t first_token = 0;
-    for (size_t sequence = 0; sequence < lengths.size(); ++sequence) {
-      const int64_t length = lengths[sequence];
-      const at::Tensor q = Read(index, DumpTensor::kQ, first_token, length);
-      const at::Tensor k = Read(index, DumpTensor::kK, first_token, length);
-      const at::Tensor v = Read(index, DumpTensor::kV, first_token, length);
-      at::Tensor attn_out;
-      if (dump_->has(DumpTensor::kAttnOut)) {
-        attn_out = Read(index, DumpTensor::kAttnOut, first_token, length);
-      } else {
-        attn_out = at::empty({length, layer.attention.num_q_heads, layer.attention.v_head_dim},
-                             q.options());
-        CausalAttention(layer.attention, q, k, v, {}, attn_out);
-      }
-      observer.OnAttention(
-          {layer, index, static_cast<int64_t>(sequence), first_token, q, k, v, attn_out});
-      first_token += length;
-    }
-    observer.OnLayerEnd(layer);
+    observer.OnLayerEnd(layers_[index]);
+    for (size_t reader = 0; reader < dump_->layers()[index].readers.size(); ++reader)
+      RunReader(index, reader, observer);
     if (!after_layer(index)) return;
   }
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "capture/dump/attention_dump.h"
@@ -68,8 +69,12 @@ class DumpSource : public AttentionSource {
  public:
   // `dump` is shared, so that a validation can read token ids or scores beside it. attn_out is read
   // where the dump has it and computed with CausalAttention where it has not. Latent attention is
-  // shown in latent space; InputError for a dump of it without the weights that expand the latent.
-  DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype);
+  // shown in latent space. Layers that read the keys and values of another are shown right behind
+  // it (OnSharedAttention), with its geometry but for their number of query heads. `cache_dtype`:
+  // what queries, keys and values are rounded to, as in LoopOptions; attention output is then
+  // computed from the rounded ones.
+  DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype,
+             std::optional<at::ScalarType> cache_dtype = std::nullopt);
 
   const std::vector<LayerSpec>& layers() const override { return layers_; }
   const std::vector<int64_t>& sequence_lengths() const override {
@@ -82,14 +87,25 @@ class DumpSource : public AttentionSource {
   uint64_t BytesRead(size_t layer_index) const;  // by Run, of one layer
 
  private:
-  at::Tensor Read(size_t layer_index, DumpTensor tensor, int64_t first_token,
-                  int64_t num_tokens) const;
+  // Of a sequence, or the whole weights that expand latents.
+  at::Tensor Read(size_t layer_index, DumpTensor tensor, size_t sequence) const;
+  at::Tensor ReadOfReader(size_t layer_index, size_t reader, DumpTensor tensor,
+                          size_t sequence) const;
   at::Tensor ReadKvB(size_t layer_index) const;
+  at::Tensor OnDevice(const at::Tensor& stored) const;
+  at::Tensor Rounded(const at::Tensor& x) const;
+  // As dumped, or computed where the dump has none or the cache rounds.
+  at::Tensor Output(const LayerSpec& layer, const at::Tensor& q, const at::Tensor& k,
+                    const at::Tensor& v, const std::function<at::Tensor()>& dumped) const;
+  void RunHeads(size_t layer_index, LayerObserver& observer) const;
   void RunLatent(size_t layer_index, LayerObserver& observer) const;
+  void RunReader(size_t layer_index, size_t reader, LayerObserver& observer) const;
 
   std::shared_ptr<const AttentionDump> dump_;
   at::Device device_;
   at::ScalarType dtype_;
+  std::optional<at::ScalarType> cache_dtype_;
+  std::vector<int64_t> first_tokens_;  // of each sequence
   std::vector<LayerSpec> layers_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "capture/model/attention_scores.h"
 #include "capture/model/output_head.h"
+#include "capture/model/rope_json.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -41,7 +42,18 @@ DumpLayer DumpLayerOf(const LayerSpec& layer, DType dtype) {
           .sinks = a.sink_logits,
           .latent_rank = a.latent ? a.latent->rank : 0,
           .rope_dim = a.latent ? a.latent->rope_dim : 0,
-          .dtype = dtype};
+          .dtype = dtype,
+          .facts = DumpModelFacts{
+              .rope = RopeToText(a.rope), .qk_norm = a.qk_norm, .not_foldable = WhyNotFoldable(a)}};
+}
+
+DumpLayer DumpLayerOf(const ModelSpec& spec, const LayerSpec& layer, DType dtype) {
+  DumpLayer own = DumpLayerOf(layer, dtype);
+  for (const LayerSpec& reader : spec.uncached) {
+    if (reader.attention.shared_kv == layer.layer_id)
+      own.readers.push_back({reader.layer_id, reader.attention.num_q_heads});
+  }
+  return own;
 }
 
 DType DumpDType(at::ScalarType dtype) {
@@ -66,25 +78,38 @@ void DumpObserver::OnLayerBegin(const LayerSpec& layer) {
 }
 
 void DumpObserver::OnAttention(const AttentionView& view) {
-  const at::Tensor* const values[] = {&view.q,        &view.k,    &view.v,
-                                      &view.attn_out, &view.c_kv, &view.k_pe};  // by DumpTensor
   const DumpLayer layer = DumpLayerOf(view.layer, dtype_);
-  for (const DumpTensor tensor : layer.tensors()) {
-    if (!sink_.wants(tensor)) continue;
-    const at::Tensor host = values[static_cast<size_t>(tensor)]->cpu().contiguous();
-    if (const auto bad = FirstNotFinite(dtype_, HostBytes(host))) {
-      const int64_t at = static_cast<int64_t>(*bad), dim = layer.dim(tensor),
-                    heads = layer.heads(tensor);
-      throw NumericalError(fmt::format(
-          "layer {}: {} of sequence {}, token {}, head {} is NaN or infinite; the checkpoint or "
-          "the compute dtype is at fault (try --dtype f32)",
-          view.layer.layer_id, DumpTensorName(tensor), view.sequence, at / (heads * dim),
-          at / dim % heads));
-    }
-    sink_.WriteSequence(tensor, view.sequence, HostBytes(host));
-  }
+  for (const DumpTensor tensor : layer.tensors()) WriteTensor(layer, view, tensor);
   if (view.sequence == 0 && layer.latent()) sink_.WriteKvB(HostBytes(view.kv_b.cpu().contiguous()));
   if (scores_ != nullptr) WriteScores(view);
+}
+
+void DumpObserver::OnSharedAttention(const AttentionView& view) {
+  const DumpLayer reader = DumpLayerOf(view.layer, dtype_);
+  if (view.sequence == 0) {
+    DumpLayer source = reader;
+    source.layer_id = view.layer.attention.shared_kv.value();
+    sink_.BeginReader(source, {reader.layer_id, reader.num_q_heads});
+  }
+  for (const DumpTensor tensor : kReaderTensors) WriteTensor(reader, view, tensor);
+}
+
+void DumpObserver::WriteTensor(const DumpLayer& layer, const AttentionView& view,
+                               DumpTensor tensor) {
+  if (!sink_.wants(tensor)) return;
+  const at::Tensor* const values[] = {&view.q,        &view.k,    &view.v,
+                                      &view.attn_out, &view.c_kv, &view.k_pe};  // by DumpTensor
+  const at::Tensor host = values[static_cast<size_t>(tensor)]->cpu().contiguous();
+  if (const auto bad = FirstNotFinite(dtype_, HostBytes(host))) {
+    const int64_t at = static_cast<int64_t>(*bad), dim = layer.dim(tensor),
+                  heads = layer.heads(tensor);
+    throw NumericalError(fmt::format(
+        "layer {}: {} of sequence {}, token {}, head {} is NaN or infinite; the checkpoint or "
+        "the compute dtype is at fault (try --dtype f32)",
+        view.layer.layer_id, DumpTensorName(tensor), view.sequence, at / (heads * dim),
+        at / dim % heads));
+  }
+  sink_.WriteSequence(tensor, view.sequence, HostBytes(host));
 }
 
 void DumpObserver::WriteScores(const AttentionView& view) {

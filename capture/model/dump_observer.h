@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The observer of the layer loop that writes a dump: queries, keys and values in the compute dtype,
-// and, where asked, attention scores. Trap: it reads every value on the host, so the device waits
-// for the disk; that is what a dump costs.
+// and, where asked, attention scores. Latent attention must be shown with expanded heads; a dump
+// that is fitted from also needs LoopOptions::shared_queries, and in_latent_space, so that hidden
+// states are those of a calibration to the last bit. Trap: it reads every value on the host, so the
+// device waits for the disk; that is what a dump costs.
 #pragma once
 
 #include "capture/checkpoint/dtype.h"
@@ -12,8 +14,10 @@
 
 namespace oscar {
 
-// Of one layer, without tensor names. `dtype` of the values: BF16, F16 or F32.
+// Of one layer, without tensor names and readers. `dtype` of the values: BF16, F16 or F32.
 DumpLayer DumpLayerOf(const LayerSpec& layer, DType dtype);
+// With the layers of the model that read it.
+DumpLayer DumpLayerOf(const ModelSpec& spec, const LayerSpec& layer, DType dtype);
 DType DumpDType(at::ScalarType dtype);
 
 class DumpObserver : public LayerObserver {
@@ -24,9 +28,11 @@ class DumpObserver : public LayerObserver {
   void OnLayerBegin(const LayerSpec& layer) override;
   // NumericalError naming layer, tensor, token and head for a NaN or an infinity.
   void OnAttention(const AttentionView& view) override;
+  void OnSharedAttention(const AttentionView& view) override;
   void OnLayerEnd(const LayerSpec& layer) override;
 
  private:
+  void WriteTensor(const DumpLayer& layer, const AttentionView& view, DumpTensor tensor);
   void WriteScores(const AttentionView& view);
 
   DumpSink& sink_;

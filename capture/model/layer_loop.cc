@@ -50,7 +50,8 @@ LayerLoop::LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::De
     : checkpoint_(checkpoint), spec_(spec), device_(device), dtype_(dtype), options_(options) {
   OSCAR_CHECK(options.token_chunk > 0 && options.query_chunk > 0);
   const auto latent = [](const LayerSpec& layer) { return layer.attention.latent.has_value(); };
-  if (options.in_latent_space && std::ranges::any_of(spec.layers, latent))
+  if (options.in_latent_space && !options.show_expanded_heads &&
+      std::ranges::any_of(spec.layers, latent))
     seen_layers_ = LayersInLatentSpace(spec);
   UseExactArithmetic();
 }

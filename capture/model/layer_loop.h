@@ -78,6 +78,9 @@ struct LoopOptions {
   bool prefetch = true;  // false: a layer is read when the one before is done, and alone in memory
   // Whether observers see latent attention as its cache does, or with expanded heads.
   bool in_latent_space = false;
+  // In latent space, to the last bit of it, observers see expanded heads all the same; they may not
+  // attend themselves.
+  bool show_expanded_heads = false;
   // Of a run of experts, in the compute dtype: two runs are in memory at a time. One expert at
   // least.
   int64_t expert_bytes = int64_t{1} << 31;

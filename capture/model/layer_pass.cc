@@ -214,6 +214,9 @@ void LayerPass::Attend(const LayerSpec& layer, size_t layer_index, const LayerWe
   const AttentionChunking chunking{loop_.options().query_chunk, loop_.options().whole_attention};
   const bool seen = layer.has_cache();
   const std::optional<int> shared = layer.attention.shared_kv;
+  const bool in_latent_space = layer.attention.latent && loop_.options().in_latent_space;
+  const bool expanded = !in_latent_space || loop_.options().show_expanded_heads;
+  const AttentionSpec spec = in_latent_space ? InLatentSpace(layer.attention) : layer.attention;
   int64_t begin = 0;
   for (size_t i = 0; i < span.num_sequences; ++i) {
     const size_t sequence = span.first_sequence + i;
@@ -221,40 +224,45 @@ void LayerPass::Attend(const LayerSpec& layer, size_t layer_index, const LayerWe
     const auto own = [&](const at::Tensor& x) {
       return x.defined() ? x.narrow(0, begin, length) : x;
     };
-    at::Tensor q = own(all.q), k = own(all.k), v = own(all.v), out = own(all.attn_out);
+    const Heads heads{own(all.q), own(all.k), own(all.v), own(all.attn_out)};
     const at::Tensor c_kv = own(all.latents.c_kv), k_pe = own(all.latents.k_pe);
     const at::Tensor kv_b =
         c_kv.defined() ? ExpansionOf(layer.attention, weights.latent) : at::Tensor();
-    const bool in_latent_space = c_kv.defined() && loop_.options().in_latent_space;
-    at::Tensor q_pe, heads_out = out;
+    Heads attending = heads;
+    at::Tensor q_pe;
     if (in_latent_space) {
-      std::tie(q, q_pe) = Absorbed(layer, kv_b, q);
-      k = v = c_kv.unsqueeze(1);
-      out = Empty({length, q.size(1), c_kv.size(1)});
+      std::tie(attending.q, q_pe) = Absorbed(layer, kv_b, heads.q);
+      attending.k = attending.v = c_kv.unsqueeze(1);
+      attending.attn_out = Empty({length, attending.q.size(1), c_kv.size(1)});
     }
-    const LayerSpec& shown = seen ? loop_.seen_layers()[layer_index] : layer;
-    const AttentionView view{shown,
+    const Heads& in_view = expanded ? heads : attending;
+    const AttentionView view{seen ? loop_.seen_layers()[layer_index] : layer,
                              shared ? IndexOfLayer(spec_, *shared) : layer_index,
                              static_cast<int64_t>(sequence),
                              span.first_token + begin,
-                             q,
-                             k,
-                             v,
-                             out,
+                             in_view.q,
+                             in_view.k,
+                             in_view.v,
+                             in_view.attn_out,
                              stream,
                              weights.sinks,
                              c_kv,
                              k_pe,
-                             q_pe,
+                             expanded ? at::Tensor() : q_pe,
                              kv_b};
-    if (!seen || !observer_.Attend(view)) {
-      CausalAttention(shown.attention, in_latent_space ? WithPosition(q, q_pe) : q,
-                      in_latent_space ? WithPosition(k, k_pe) : k, v, chunking, out, weights.sinks);
+    const bool attended = seen && observer_.Attend(view);
+    OSCAR_CHECK(!attended || !in_latent_space || !expanded);
+    if (!attended) {
+      CausalAttention(spec, in_latent_space ? WithPosition(attending.q, q_pe) : attending.q,
+                      in_latent_space ? WithPosition(attending.k, k_pe) : attending.k, attending.v,
+                      chunking, attending.attn_out, weights.sinks);
+    }
+    if (in_latent_space) {
+      heads.attn_out.copy_(
+          OutputsFromLatentSpace(*layer.attention.latent, kv_b, attending.attn_out));
     }
     if (seen) observer_.OnAttention(view);
     if (shared) observer_.OnSharedAttention(view);
-    if (in_latent_space)
-      heads_out.copy_(OutputsFromLatentSpace(*layer.attention.latent, kv_b, out));
     begin += length;
   }
 }

@@ -40,9 +40,11 @@ class LayerPass {
   struct SharedKv {
     at::Tensor k, v;  // [T_stream, num_kv_heads, ..]
   };
-  // Of a span.
-  struct Tensors {
+  struct Heads {
     at::Tensor q, k, v, attn_out;
+  };
+  // Of a span.
+  struct Tensors : Heads {
     Latents latents;                // of latent attention
     std::vector<at::Tensor> gates;  // of each token chunk
   };

@@ -58,6 +58,8 @@ struct AttentionSpec {
   // Queries, keys and values come out of latents; q, k, v above do not exist. The geometry above is
   // that of the expanded heads, whereas a cache holds the latent.
   std::optional<LatentSpec> latent = {};
+  // What WhyNotFoldable said of the model, where all that is left of it is a dump.
+  std::optional<std::string> not_foldable = {};
 
   int64_t gqa_ratio() const { return num_q_heads / num_kv_heads; }  // query heads per KV head
 };

@@ -63,6 +63,7 @@ void AddAttention(const AttentionSpec& attention, std::vector<TensorNeed>& needs
 }  // namespace
 
 std::string WhyNotFoldable(const AttentionSpec& a) {
+  if (a.not_foldable) return *a.not_foldable;
   if (a.latent) return "its keys and values come out of a latent";
   if (a.v_from_k) return "its values come out of the projection of keys";
   if (a.v_norm.exists()) return "its values are normed";

@@ -87,6 +87,10 @@ class UpstreamDump : public AttentionDump {
 // every token once.
 inline constexpr int64_t kUpstreamChunkTokens = 8192, kUpstreamWarmupTokens = 6;
 
+// Throws InputError for latent attention, and for a layer whose keys and values others read: the
+// format has no place for the first, nor for the queries of the second.
+void CheckUpstreamHolds(const DumpLayer& layer);
+
 class UpstreamDumpWriter : public DumpSink {
  public:
   // InputError if `directory` exists.
@@ -97,6 +101,7 @@ class UpstreamDumpWriter : public DumpSink {
   void WriteSequence(DumpTensor tensor, int64_t sequence,
                      std::span<const std::byte> values) override;
   void EndLayer() override;
+  void BeginReader(const DumpLayer& source, const CacheReader& reader) override;
   void Commit();
 
  private:

@@ -44,13 +44,23 @@ UpstreamDumpWriter::UpstreamDumpWriter(const fs::path& directory,
   }
 }
 
-void UpstreamDumpWriter::BeginLayer(const DumpLayer& layer) {
+void CheckUpstreamHolds(const DumpLayer& layer) {
   if (layer.latent()) {
     throw InputError(fmt::format(
         "layer {} has latent attention, which upstream's dump format of heads cannot hold; give "
-        "-o FILE.h5",
+        "--format hdf5",
         layer.layer_id));
   }
+  if (!layer.readers.empty()) {
+    throw InputError(fmt::format(
+        "layer {} reads the keys and values of layer {}, and upstream's dump format has no place "
+        "for its queries, which the fit needs; give --format hdf5",
+        layer.readers.front().layer_id, layer.layer_id));
+  }
+}
+
+void UpstreamDumpWriter::BeginLayer(const DumpLayer& layer) {
+  CheckUpstreamHolds(layer);
   layer_ = layer;
   const int64_t warmup = std::min(lengths_.front(), kUpstreamWarmupTokens);
   WriteLengths(0, {static_cast<int32_t>(warmup)});
@@ -94,6 +104,12 @@ void UpstreamDumpWriter::WriteLengths(int64_t chunk, const std::vector<int32_t>&
 
 void UpstreamDumpWriter::EndLayer() {
   for (const auto& gathered : gathered_) OSCAR_CHECK(gathered.empty());
+}
+
+void UpstreamDumpWriter::BeginReader(const DumpLayer& source, const CacheReader& reader) {
+  DumpLayer read = source;
+  read.readers = {reader};
+  CheckUpstreamHolds(read);
 }
 
 void UpstreamDumpWriter::Commit() { directory_.Commit(); }

@@ -16,6 +16,7 @@
 #include "capture/dump/dump_reader.h"
 #include "capture/model/attention.h"
 #include "capture/model/dump_observer.h"
+#include "capture/model/rope_json.h"
 #include "export/formats/upstream_dump.h"
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
@@ -206,19 +207,22 @@ TEST(DumpCalibration, ThePlanCountsTheDumpAndNoWeights) {
   EXPECT_GT(plan.peak_host, 0u);
 }
 
-TEST(DumpCalibration, SoftCapsAndSinksComeBackFromADump) {
+TEST(DumpCalibration, WhatTheModelSaidComesBackFromADump) {
   const fs::path path = TestScratch("dump-softcap") / "d.h5";
   DumpWriter writer(path, {{1}}, {});
-  DumpLayer layer{.layer_id = 5,
-                  .num_q_heads = 1,
-                  .num_kv_heads = 1,
-                  .head_dim = 1,
-                  .v_head_dim = 1,
-                  .scale = 1,
-                  .window = {},
-                  .softcap = 30,
-                  .sinks = {0.5F},
-                  .dtype = DType::kF32};
+  DumpLayer layer{
+      .layer_id = 5,
+      .num_q_heads = 1,
+      .num_kv_heads = 1,
+      .head_dim = 1,
+      .v_head_dim = 1,
+      .scale = 1,
+      .window = {},
+      .softcap = 30,
+      .sinks = {0.5F},
+      .dtype = DType::kF32,
+      .facts = DumpModelFacts{
+          .rope = RopeToText({.rotary_dim = 0}), .qk_norm = true, .not_foldable = "a reason"}};
   writer.BeginLayer(layer);
   const float one = 1;
   for (const DumpTensor tensor : kDumpTensors)
@@ -232,6 +236,8 @@ TEST(DumpCalibration, SoftCapsAndSinksComeBackFromADump) {
   EXPECT_EQ(attention.softcap, 30);
   EXPECT_EQ(attention.sink_logits, layer.sinks);
   EXPECT_TRUE(NeedsExplicitAttention(attention));
+  EXPECT_TRUE(attention.qk_norm);
+  EXPECT_EQ(WhyNotFoldable(attention), "a reason");
   layer.sinks = {0.5F, 1};
   EXPECT_THROW(CheckDumpLayer(layer, "a layer"), InputError);
 }

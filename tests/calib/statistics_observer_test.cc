@@ -132,7 +132,7 @@ TEST(StatisticsObserver, ReadersOfALayerJoinItsSums) {
     show(1, [&](const AttentionView& view) { observer.OnAttention(view); });
     for (int reader = 0; reader < 2; ++reader)
       show(factor, [&](const AttentionView& view) { observer.OnSharedAttention(view); });
-    const ObservedLayer shared = ReadBack(observer.TakeHeld(0), layer.spec);
+    const ObservedLayer shared = ReadBack(observer.TakeOnDevice(0), layer.spec);
     const double expected = (1 + 2 * factor * factor) / 3;
     const auto expect = [&](const LayerMoments& found, const LayerMoments& own) {
       EXPECT_EQ(found.tokens, own.tokens);

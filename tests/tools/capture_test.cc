@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/files/strict_json.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 
@@ -91,6 +92,8 @@ TEST(Capture, EqualRunsGiveEqualBytes) {
 }
 
 TEST(Capture, RefusesBeforeItRuns) {
+  const std::string ids = TestScratch("capture-ids") / "ids.jsonl";
+  std::ofstream(ids) << R"({"input_ids": [1, 2, 3, 4]})";
   const fs::path scratch = TestScratch("capture-refused");
   const auto expect = [&](int code, const char* reason, const std::vector<std::string>& more) {
     const ProgramExit exit = Capture(scratch / "d", more);
@@ -104,6 +107,12 @@ TEST(Capture, RefusesBeforeItRuns) {
   expect(2, "no --scores, no --logits", {"--format", "upstream", "--scores", "rows"});
   expect(2, "--deflate is for", {"--format", "upstream", "--deflate", "1"});
   expect(2, "--separator", {"--separator", "x"});
+  const ProgramExit shared =
+      RunProgram(OSCAR_CAPTURE, {TestData("families/gemma4_text-ple"), "-o", scratch / "d",
+                                 "--format", "upstream", "--device", "cpu", "--data", ids});
+  EXPECT_EQ(shared.code, 3) << shared.all();
+  EXPECT_NE(shared.err.find("no place for its queries"), std::string::npos) << shared.err;
+  EXPECT_TRUE(fs::is_empty(scratch));
   std::ofstream(scratch / "there") << "x";
   const ProgramExit exit = Capture(scratch / "there");
   EXPECT_EQ(exit.code, 3);
@@ -119,11 +128,55 @@ TEST(Capture, DryRunSaysHowMuchItWouldWrite) {
   EXPECT_NE(exit.all().find("(0 rows per layer)"), std::string::npos) << exit.all();
 }
 
-// The whole way, with every precision: the artifact of a dump is that of the model but for where it
-// came from.
+std::string ChoicesOf(const fs::path& artifact) {
+  Json layers = ReadJsonFile(artifact / "report.json").at("layers");
+  EXPECT_TRUE(layers.at(0).contains("auto"));
+  return layers.dump();
+}
+
+// The whole way, automatic choices and all, with the type of the dump found by itself: the artifact
+// is that of the model but for where it came from. Of a plain model, one whose last layers read the
+// keys of others, and one with latent attention.
+TEST(Capture, ADumpCalibratesToTheArtifactOfTheModel) {
+  const fs::path scratch = TestScratch("capture-artifact"), ids = scratch / "ids.jsonl";
+  std::ofstream rows(ids);
+  for (int document = 0; document < 3; ++document) {
+    Json tokens = Json::array();
+    for (int i = 0; i < 60; ++i) tokens.push_back((i * 7919 + document * 104729) % 30);
+    rows << Json{{"input_ids", tokens}} << "\n";
+  }
+  rows.close();
+  const auto run = [&](const char* program, std::vector<std::string> arguments,
+                       const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.insert(arguments.end(), {"--device", "cpu"});
+    const ProgramExit exit = RunProgram(program, arguments);
+    EXPECT_EQ(exit.code, 0) << exit.all();
+  };
+  const std::vector<std::string> fit = {"--min-tokens",       "1", "--error-rows", "8",
+                                        "--quant-group-size", "0"};
+  for (const auto& [name, dtype] :
+       {std::pair("../tiny-qwen3", "f32"), {"gemma4_text-ple", "bf16"}, {"deepseek_v3", "f32"}}) {
+    SCOPED_TRACE(name);
+    const fs::path model = TestData("families") / name;
+    const std::string stem = scratch / model.filename();
+    const std::vector<std::string> data = {model, "--data", ids, "--dtype", dtype};
+    run(OSCAR_CALIBRATE, fit, {data[0], data[1], data[2], data[3], data[4], "-o", stem + "-model"});
+    run(OSCAR_CAPTURE, data, {"-o", stem + ".h5"});
+    run(OSCAR_CALIBRATE, fit, {"--from", stem + ".h5", "-o", stem + "-dump"});
+    for (const char* file : {"rotations.safetensors", "moments.h5"}) {
+      const std::string of_model = ReadText(fs::path(stem + "-model") / file);
+      EXPECT_FALSE(of_model.empty());
+      EXPECT_TRUE(ReadText(fs::path(stem + "-dump") / file) == of_model) << file;
+    }
+    EXPECT_EQ(ChoicesOf(stem + "-dump"), ChoicesOf(stem + "-model"));
+  }
+}
+
+// In every precision that is asked for, and from upstream's directories, which say nothing of rope:
+// no automatic choices there.
 TEST(Capture, ADumpCalibratesToTheRotationsOfTheModel) {
   const fs::path scratch = TestScratch("capture-calibrate");
-  // A dump does not know its rope, so automatic choices would differ.
   const std::vector<std::string> fit = {"--device",     "cpu", "--min-tokens", "1",
                                         "--error-rows", "8",   "--no-auto"};
   const auto calibrate = [&](const char* name, std::vector<std::string> arguments) {

@@ -262,6 +262,25 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
     EXPECT_TRUE(arm.contains("local"));
     EXPECT_FALSE(arm.contains("text"));
   }
+
+  // A plan is a plan: nothing is measured or written.
+  const fs::path planned = scratch / "planned";
+  const ProgramExit plan =
+      Validate(artifact, {"--from", dump, "--dry-run", "-o", planned.string()});
+  EXPECT_EQ(plan.code, 0) << plan.all();
+  EXPECT_FALSE(fs::exists(planned));
+  EXPECT_NE(plan.out.find("arms"), std::string::npos) << plan.out;
+
+  // What the report says of its cache is what was done: a dump in f32 is rounded, or is not.
+  EXPECT_EQ(validation.at("settings").at("cache_dtype"), "bf16");
+  const fs::path unrounded = scratch / "unrounded";
+  ASSERT_EQ(Validate(artifact, {"--from", dump, "--arms", "hadamard", "oscar_shared",
+                                "--cache-dtype", "compute", "-o", unrounded.string()})
+                .code,
+            0);
+  const Json other = ReadJsonFile((unrounded / "report.json").string()).at("validation");
+  EXPECT_EQ(other.at("settings").at("cache_dtype"), "as captured");
+  EXPECT_NE(other.at("arms").at(1).at("local"), validation.at("arms").at(1).at("local"));
 }
 
 // A method as its authors use it, in a sequence of which the second half comes token by token.

@@ -81,8 +81,17 @@ TEST(HostileDump, TheSampleItselfIsGood) {
 
 TEST(HostileDump, AnotherFormatOrVersion) {
   ExpectRefused("not a dump of oscar-capture", [](hid_t file) { H5Adelete(file, "format"); });
-  ExpectRefused("format_version is 2, this program reads 1",
-                [](hid_t file) { SetInt(file, "/", "format_version", 2); });
+  ExpectRefused("format_version is 3, this program reads 2",
+                [](hid_t file) { SetInt(file, "/", "format_version", 3); });
+  // What the programs before wrote: silent about rope, and about layers that read others' keys.
+  ExpectRefused("format_version is 1: such dumps do not say how their keys were turned",
+                [](hid_t file) { SetInt(file, "/", "format_version", 1); });
+  for (const char* name : {"rope", "qk_norm", "not_foldable"}) {
+    ExpectRefused("has no attribute", [=](hid_t file) {
+      const hid_t layer = H5Oopen(file, "/layer/3", H5P_DEFAULT);
+      H5Adelete(layer, name);
+    });
+  }
   ExpectRefused("has no attribute \"format_version\"",
                 [](hid_t file) { H5Adelete(file, "format_version"); });
   ExpectRefused("has no attribute \"model_digest\"",
@@ -106,7 +115,7 @@ TEST(HostileDump, ObjectsThatAreMissingOrUnknown) {
     for (const char* name : {"/layer/10/lse", "/layer/10/scores", "/layer/10/score_rows"})
       H5Ldelete(file, name, H5P_DEFAULT);
   });
-  ExpectRefused("holds \"extra\", which a dump of version 1 has not",
+  ExpectRefused("holds \"extra\", which a dump of version 2 has not",
                 [](hid_t file) { Replace(file, "/extra", H5T_STD_I32LE, {1}); });
   ExpectRefused("kind is \"gqa\", but there are latents", [](hid_t file) {
     Replace(file, "/layer/3/c_kv", H5T_IEEE_F32LE, {8, 2});
@@ -202,6 +211,35 @@ TEST(HostileDump, SequencesThatGoDown) {
     const std::vector<int64_t> rows = {1, 3, 4, 6, 7};
     Replace(file, "/layer/10/score_rows", H5T_STD_I64LE, {5}, rows.data());
   });
+}
+
+TEST(HostileDump, ReadersThatDoNotFit) {
+  SampleDump sample;
+  sample.readers = true;
+  const auto expect = [&](const char* reason, const std::function<void(hid_t)>& change) {
+    ExpectRefused(reason, change, sample);
+  };
+  expect("/layer/3/read_by/12/attn_out: is missing",
+         [](hid_t file) { H5Ldelete(file, "/layer/3/read_by/12/attn_out", H5P_DEFAULT); });
+  expect("/layer/3/read_by/12/q: is missing",
+         [](hid_t file) { H5Ldelete(file, "/layer/3/read_by/12/q", H5P_DEFAULT); });
+  expect("expected float32 [8, 2, 2]", [](hid_t file) {
+    Replace(file, "/layer/3/read_by/12/attn_out", H5T_IEEE_F32LE, {8, 4, 2});
+  });
+  expect("expected float32 [8, 0, 3]", [](hid_t file) {
+    Replace(file, "/layer/3/read_by/12/q", H5T_IEEE_F32LE, {8, 6});
+  });
+  expect("layer 12 reads 2 KV heads with 3 query heads", [](hid_t file) {
+    Replace(file, "/layer/3/read_by/12/q", H5T_IEEE_F32LE, {8, 3, 3});
+    Replace(file, "/layer/3/read_by/12/attn_out", H5T_IEEE_F32LE, {8, 3, 2});
+  });
+  expect("holds \"k\", which a dump of version 2 has not", [](hid_t file) {
+    Replace(file, "/layer/3/read_by/12/k", H5T_IEEE_F32LE, {8, 2, 3});
+  });
+  expect("expected groups named by layer numbers", [](hid_t file) {
+    H5Gcreate2(file, "/layer/3/read_by/x", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  });
+  expect("qk_norm is 7", [](hid_t file) { SetInt(file, "/layer/3", "qk_norm", 7); });
 }
 
 // The values are read after the file was opened.

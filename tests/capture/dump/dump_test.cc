@@ -33,7 +33,7 @@ TEST(Dump, GivesBackWhatWentIn) {
       sample.Write(path);
       const DumpReader dump(path);
       EXPECT_EQ(dump.origin().model, "org/model@abc");
-      EXPECT_EQ(dump.origin().format, "oscar-dump 1");
+      EXPECT_EQ(dump.origin().format, "oscar-dump 2");
       EXPECT_EQ(dump.origin().data_digest, "d");
       EXPECT_EQ(dump.sequence_lengths(), (std::vector<int64_t>{4, 1, 3}));
       const std::vector<int32_t> ids(dump.token_ids().begin(), dump.token_ids().end());
@@ -75,7 +75,7 @@ TEST(Dump, HasThePublishedLayout) {
   sample.Write(path);
   const Hdf5Reader file(path);
   EXPECT_EQ(file.StringAttribute("/", "format"), "oscar-dump");
-  EXPECT_EQ(file.IntAttribute("/", "format_version"), 1);
+  EXPECT_EQ(file.IntAttribute("/", "format_version"), 2);
   for (const char* name :
        {"model", "model_digest", "tokenizer_digest", "data_digest", "tool_version"})
     EXPECT_TRUE(file.HasAttribute("/", name)) << name;
@@ -109,6 +109,43 @@ TEST(Dump, HasThePublishedLayout) {
   EXPECT_EQ(file.IntAttribute("/layer/3", "window"), 0);
   EXPECT_EQ(file.IntAttribute("/layer/10", "window"), 2);
   EXPECT_EQ(file.DoubleAttribute("/layer/3", "softcap"), 0);
+  EXPECT_EQ(file.StringAttribute("/layer/3", "rope"), "{}");
+  EXPECT_EQ(file.IntAttribute("/layer/3", "qk_norm"), 0);
+  EXPECT_EQ(file.IntAttribute("/layer/10", "qk_norm"), 1);
+  EXPECT_EQ(file.StringAttribute("/layer/3", "not_foldable"), "so");
+}
+
+// Queries and outputs of layers that have no keys and values of their own stand where those are
+// that they read, however late they come.
+TEST(Dump, HoldsTheReadersOfALayer) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const fs::path path = TestScratch("dump-readers") / "d.h5";
+    SampleDump sample;
+    sample.dtype = dtype;
+    sample.readers = true;
+    sample.Write(path);
+    const Hdf5Reader file(path);
+    EXPECT_EQ(file.Children("/layer/3/read_by"), (std::vector<std::string>{"12", "21"}));
+    EXPECT_EQ(file.dataset("/layer/3/read_by/12/q").shape, (Hdf5Shape{8, 2, 3}));
+    EXPECT_EQ(file.dataset("/layer/3/read_by/21/attn_out").shape, (Hdf5Shape{8, 4, 2}));
+    EXPECT_FALSE(file.Exists("/layer/10/read_by"));
+    const DumpReader dump(path);
+    const DumpLayer source = sample.Layer(0);
+    EXPECT_EQ(dump.layers()[0], source);
+    for (size_t reader = 0; reader < 2; ++reader) {
+      const DumpLayer own = source.Reader(source.readers[reader]);
+      for (const DumpTensor tensor : kReaderTensors) {
+        const auto row = static_cast<size_t>(own.row_bytes(tensor));
+        std::vector<std::byte> values(3 * row);
+        dump.ReadReaderRows(0, reader, tensor, 4, values);
+        const std::vector<std::byte> all = sample.Values(own.layer_id, tensor, own);
+        EXPECT_EQ(values, std::vector(all.begin() + static_cast<int64_t>(4 * row),
+                                      all.begin() + static_cast<int64_t>(7 * row)));
+      }
+    }
+    EXPECT_EQ(dump_format::TensorBytes(source, 8) - dump_format::TensorBytes(sample.Layer(1), 8),
+              8 * (2 + 4) * (3 + 2) * DTypeBytes(dtype));
+  }
 }
 
 TEST(Dump, SizesAreThoseOfTheValues) {

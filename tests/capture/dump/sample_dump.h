@@ -21,6 +21,7 @@ struct SampleDump {
   std::vector<std::vector<int32_t>> sequences = {{5, 6, 7, 8}, {9}, {1, 2, 3}};
   std::vector<int64_t> score_rows = {2, 3, 4, 6, 7};
   int num_layers = 2;
+  bool readers = false;  // of the first layer: two, which come after all layers
 
   static constexpr int64_t kTokens = 8, kLongest = 4;
 
@@ -34,12 +35,17 @@ struct SampleDump {
             .scale = 0.25,
             .window = index == 0 ? std::nullopt : std::optional<int64_t>(2),
             .softcap = 0,
-            .dtype = dtype};
+            .dtype = dtype,
+            .facts = DumpModelFacts{.rope = "{}", .qk_norm = index == 1, .not_foldable = "so"},
+            .readers = index == 0 && readers ? std::vector<CacheReader>{{12, 2}, {21, 4}}
+                                             : std::vector<CacheReader>{}};
   }
 
   // [count] values that differ from each other, in the dump's type.
   std::vector<std::byte> Values(int index, DumpTensor tensor) const {
-    const DumpLayer layer = Layer(index);
+    return Values(index, tensor, Layer(index));
+  }
+  std::vector<std::byte> Values(int index, DumpTensor tensor, const DumpLayer& layer) const {
     const int64_t count = kTokens * layer.heads(tensor) * layer.dim(tensor);
     std::vector<std::byte> bytes(static_cast<size_t>(count * DTypeBytes(dtype)));
     for (int64_t i = 0; i < count; ++i) {
@@ -70,16 +76,29 @@ struct SampleDump {
     sink.BeginLayer(layer);
     for (const DumpTensor tensor : kDumpTensors) {
       if (!sink.wants(tensor)) continue;
-      const std::vector<std::byte> values = Values(index, tensor);
-      size_t begin = 0;
-      for (size_t s = 0; s < sequences.size(); ++s) {
-        const size_t bytes = sequences[s].size() * static_cast<size_t>(layer.row_bytes(tensor));
-        sink.WriteSequence(tensor, static_cast<int64_t>(s),
-                           std::span(values).subspan(begin, bytes));
-        begin += bytes;
-      }
+      WriteTensor(sink, layer, tensor, Values(index, tensor));
     }
     sink.EndLayer();
+  }
+
+  void WriteTensor(DumpSink& sink, const DumpLayer& layer, DumpTensor tensor,
+                   const std::vector<std::byte>& values) const {
+    size_t begin = 0;
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      const size_t bytes = sequences[s].size() * static_cast<size_t>(layer.row_bytes(tensor));
+      sink.WriteSequence(tensor, static_cast<int64_t>(s), std::span(values).subspan(begin, bytes));
+      begin += bytes;
+    }
+  }
+
+  void WriteReaders(DumpSink& sink, int index) const {
+    const DumpLayer source = Layer(index);
+    for (const CacheReader& reader : source.readers) {
+      const DumpLayer own = source.Reader(reader);
+      sink.BeginReader(source, reader);
+      for (const DumpTensor tensor : kReaderTensors)
+        WriteTensor(sink, own, tensor, Values(reader.layer_id, tensor, own));
+    }
   }
 
   void Write(const std::filesystem::path& path) const {
@@ -93,6 +112,7 @@ struct SampleDump {
       writer.WriteLse(0, std::vector<float>(kTokens * 4, 0.5f));
       writer.WriteScores(0, std::vector<float>(score_rows.size() * 4 * kLongest, 0.25f));
     }
+    for (int index = 0; index < num_layers; ++index) WriteReaders(writer, index);
     if (logits_width > 0)
       writer.WriteLogits(0, std::vector<float>(static_cast<size_t>(kTokens * logits_width), 2));
     writer.Commit(Origin());

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every family of tests/data/families, calibrated with everything that a calibration chooses, from
+// the model and from a dump of it: the files of all layers are the same bytes. Trap: what an
+// observer or a fit asks a model and a dump does not say shows up here, or nowhere.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "calib/calibrate.h"
+#include "calib/layer_file.h"
+#include "capture/dump/dump_reader.h"
+#include "capture/model/dump_observer.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+std::vector<fs::path> Families() {
+  std::vector<fs::path> families;
+  for (const auto& entry : fs::directory_iterator(TestData("families"))) {
+    if (entry.is_directory()) families.push_back(entry.path());
+  }
+  std::ranges::sort(families);
+  return families;
+}
+
+// Long enough for windows (10 tokens) and beyond original contexts (16), short enough for limits.
+std::vector<std::vector<int32_t>> SomeTexts(const ModelSpec& spec) {
+  std::minstd_rand random(7);
+  std::vector<std::vector<int32_t>> texts;
+  for (const int64_t length : {40, 19, 33}) {
+    auto& text = texts.emplace_back(static_cast<size_t>(std::min(length, spec.max_positions)));
+    for (int32_t& id : text)
+      id = static_cast<int32_t>(random() % static_cast<uint32_t>(spec.vocab_size));
+  }
+  return texts;
+}
+
+struct Family {
+  explicit Family(const fs::path& path)
+      : checkpoint(Checkpoint::Open(path)),
+        spec(ReadModelSpec(ReadJsonFile(path / "config.json"), {.checkpoint = &checkpoint})) {}
+  std::shared_ptr<ModelSource> Source(at::ScalarType dtype, const LoopOptions& options) const {
+    return std::make_shared<ModelSource>(checkpoint, spec, SomeTexts(spec), at::kCPU, dtype,
+                                         options);
+  }
+  Checkpoint checkpoint;
+  ModelSpec spec;
+};
+
+void Calibrate(std::shared_ptr<AttentionSource> source, at::ScalarType dtype, int64_t refine,
+               const fs::path& job_path) {
+  CalibrationInput input{
+      .source = std::move(source), .device = at::kCPU, .dtype = dtype, .options = {}};
+  input.options.min_tokens = 1;
+  input.options.error_rows = 8;
+  input.options.sink_tokens = 2;
+  input.options.recent_tokens = 4;
+  input.options.clip.quant_group_size = 0;
+  input.options.automatic.enabled = true;
+  input.options.automatic.context = 128;  // spread, but over few places
+  input.options.automatic.refine = refine;
+  JobDirectory job(job_path, {}, false);
+  RunCalibration(input, job, {});
+}
+
+void ExpectSameBytes(const fs::path& path, at::ScalarType dtype, int64_t refine = 0) {
+  SCOPED_TRACE(path.filename());
+  const Family family(path);
+  const fs::path scratch = TestScratch("dump_families");
+  Calibrate(family.Source(dtype, CalibrationLoopOptions()), dtype, refine, scratch / "model.job");
+
+  LoopOptions expanded = CalibrationLoopOptions();
+  expanded.show_expanded_heads = true;
+  const auto source = family.Source(dtype, expanded);
+  DumpWriter writer(scratch / "d.h5", source->sequences(), {});
+  DumpObserver observer(writer, nullptr, dtype);
+  source->Run(0, observer, [](size_t) { return true; });
+  writer.Commit({});
+  const auto dump = std::make_shared<const DumpReader>(scratch / "d.h5");
+  Calibrate(std::make_shared<DumpSource>(dump, at::kCPU, dtype), dtype, refine,
+            scratch / "dump.job");
+
+  for (size_t i = 0; i < family.spec.layers.size(); ++i) {
+    const std::string name = fmt::format("layer_{:05}.h5", i);
+    const std::string of_model = ReadText(scratch / "model.job" / name);
+    EXPECT_FALSE(of_model.empty());
+    EXPECT_TRUE(ReadText(scratch / "dump.job" / name) == of_model) << name;
+  }
+}
+
+TEST(DumpFamilies, AreFittedToTheBytesOfTheirModels) {
+  const std::vector<fs::path> families = Families();
+  ASSERT_GT(families.size(), 80u);
+  for (const fs::path& family : families) ExpectSameBytes(family, at::kFloat);
+}
+
+// One of each kind in the arithmetic of a GPU: plain, windows and sinks, shared caches, latents,
+// experts and linear attention.
+TEST(DumpFamilies, InBFloat16AsWell) {
+  for (const char* family :
+       {"qwen3", "gpt_oss", "gemma4_text-ple", "deepseek_v3", "qwen3_next", "gemma2"})
+    ExpectSameBytes(TestData("families/" + std::string(family)), at::kBFloat16);
+}
+
+// Refinement keeps queries of its own and asks for offsets.
+TEST(DumpFamilies, RefinedAsWell) {
+  for (const char* family : {"qwen3", "gemma4_text-ple"})
+    ExpectSameBytes(TestData("families/" + std::string(family)), at::kFloat, 2);
+}
+
+}  // namespace
+}  // namespace oscar
