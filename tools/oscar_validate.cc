@@ -169,7 +169,7 @@ std::string ArmLines(const std::vector<Arm>& arms) {
 std::string DumpPlanText(const DumpSource& source, const Artifact& artifact,
                          const ValidationOptions& options) {
   const std::vector<Arm> arms =
-      ParseArms(options.arms, MethodContext(artifact, source.layers(), options.methods));
+      ParseArms(options.arms, MethodContext(artifact, source.layers(), options.methods), false);
   uint64_t bytes = 0;
   int64_t tokens = 0;
   for (size_t layer = 0; layer < source.layers().size(); ++layer) bytes += source.BytesRead(layer);

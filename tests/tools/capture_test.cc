@@ -156,7 +156,8 @@ TEST(Capture, ADumpCalibratesToTheArtifactOfTheModel) {
   const std::vector<std::string> fit = {"--min-tokens",       "1", "--error-rows", "8",
                                         "--quant-group-size", "0"};
   for (const auto& [name, dtype] :
-       {std::pair("../tiny-qwen3", "f32"), {"gemma4_text-ple", "bf16"}, {"deepseek_v3", "f32"}}) {
+       {std::pair("../tiny-qwen3", "f32"), std::pair("gemma4_text-ple", "bf16"),
+        std::pair("deepseek_v3", "f32")}) {
     SCOPED_TRACE(name);
     const fs::path model = TestData("families") / name;
     const std::string stem = scratch / model.filename();
