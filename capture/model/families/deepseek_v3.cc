@@ -9,6 +9,9 @@ namespace oscar {
 
 ModelSpec ReadDeepSeekV3(ConfigReader& config);
 
-ModelSpec ReadDeepSeekV3(ConfigReader& config) { return ReadLatentDecoder(config, 3); }
+ModelSpec ReadDeepSeekV3(ConfigReader& config) {
+  config.Default("routed_scaling_factor", 2.5);
+  return ReadLatentDecoder(config, 3);
+}
 
 }  // namespace oscar

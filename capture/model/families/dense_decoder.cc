@@ -230,6 +230,20 @@ std::vector<std::optional<int64_t>> WindowsOf(const ConfigReader& config,
   return windows;
 }
 
+std::vector<std::optional<int64_t>> ReadUniformWindows(ConfigReader& config,
+                                                       std::optional<int64_t> window) {
+  const std::string_view all = window ? kSliding : kFull;
+  const auto types = ReadLayerTypes(config, {kFull, kSliding}, [&](int64_t) { return all; });
+  for (const std::string& type : types) {
+    if (type == all) continue;
+    config.Fail("layer_types",
+                fmt::format("has {}, but transformers never reads it in this family: all layers "
+                            "are {} there, by sliding_window alone",
+                            type, all));
+  }
+  return std::vector<std::optional<int64_t>>(types.size(), window);
+}
+
 std::vector<std::optional<int64_t>> ReadWindows(ConfigReader& config, std::optional<int64_t> window,
                                                 int64_t first_sliding) {
   const auto otherwise = [&](int64_t layer) {

@@ -75,6 +75,10 @@ std::vector<std::string> ReadLayerTypes(
 std::vector<std::optional<int64_t>> WindowsOf(const ConfigReader& config,
                                               const std::vector<std::string>& types,
                                               std::optional<int64_t> window);
+// Every layer slides, or none, as in families whose layer_types transformers stores and never
+// reads; one that says otherwise is an error.
+std::vector<std::optional<int64_t>> ReadUniformWindows(ConfigReader& config,
+                                                       std::optional<int64_t> window);
 // Layer i slides if layer_types says so; without it, if i >= first_sliding.
 std::vector<std::optional<int64_t>> ReadWindows(ConfigReader& config, std::optional<int64_t> window,
                                                 int64_t first_sliding);

@@ -89,7 +89,10 @@ ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size) {
   router.smallest_weight_sum = 1e-20;  // DeepSeek adds as much
   router.scale = config.OptionalPositive("routed_scaling_factor").value_or(1.0);
   router.num_expert_sets = config.OptionalSize("n_group").value_or(1);
-  router.top_expert_sets = config.OptionalSize("topk_group").value_or(1);
+  const std::optional<int64_t> top_sets = config.OptionalSize("topk_group");
+  if (router.num_expert_sets > 1 && !top_sets)
+    config.Fail("topk_group", "is missing: an integer is needed beside n_group");
+  router.top_expert_sets = top_sets.value_or(1);
   const int64_t sets = router.num_expert_sets, of_set = experts.num_experts / sets;
   if (experts.num_experts % sets != 0 || (sets > 1 && of_set < 2)) {
     config.Fail("n_group", fmt::format("must divide the {} experts into groups of two or more",

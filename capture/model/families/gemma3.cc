@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gemma 3 (text part): as Gemma 2 without soft caps, with norms (1 + w) of queries and keys; five
-// sliding layers to a full one, each kind with a rotary base of its own. Trap: rope_scaling of the
-// old spelling is meant for the full layers alone.
+// sliding layers to a full one, each kind with a rotary base of its own. Traps: rope_scaling of the
+// old spelling is meant for the full layers alone; attn_logit_softcapping is left from Gemma 2's
+// code, stored and applied by nobody (modeling_gemma3.py).
 #include <cmath>
 
 #include "capture/model/families/dense_decoder.h"
@@ -28,7 +29,8 @@ ModelSpec ReadGemma3(ConfigReader& config) {
   options.norm = NormKind::kOnePlus;
   options.qk_norm = true;
   options.scale = 1 / std::sqrt(config.Positive("query_pre_attn_scalar"));
-  (void)config.Find("_sliding_window_pattern");
+  for (const char* key : {"_sliding_window_pattern", "attn_logit_softcapping"})
+    (void)config.Find(key);
   const int64_t pattern = config.OptionalSize("sliding_window_pattern").value_or(6);
   options.windows = ReadPatternWindows(config, config.OptionalSize("sliding_window"), pattern);
   options.rope.layer_type = "full_attention";
@@ -40,9 +42,7 @@ ModelSpec ReadGemma3(ConfigReader& config) {
                           .theta_field = "rope_local_base_freq",
                           .scaled = false};
   const RopeSpec local_rope = ReadRope(config, spec.layers[0].attention.head_dim, local).rope;
-  const double softcap = config.OptionalPositive("attn_logit_softcapping").value_or(0.0);
   for (LayerSpec& layer : spec.layers) {
-    layer.attention.softcap = softcap;
     if (layer.attention.window) layer.attention.rope = local_rope;
   }
   return spec;

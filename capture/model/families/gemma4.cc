@@ -192,6 +192,8 @@ void ReadExpertsBeside(ConfigReader& config, ModelSpec& spec) {
 }  // namespace
 
 ModelSpec ReadGemma4(ConfigReader& config) {
+  if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)
+    config.Fail("rope_parameters", "is missing, and is no plain embedding in this family");
   DenseDecoderOptions options = GemmaOptions(config);
   config.Default("hidden_size_per_layer_input", 256);
   config.Default("sliding_window", 512);

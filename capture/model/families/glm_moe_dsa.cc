@@ -27,6 +27,7 @@ ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
         "index_skip_topk_offset", "indexer_rope_interleave"}) {
     (void)config.Find(key);
   }
+  config.Default("routed_scaling_factor", 2.5);
   ModelSpec spec = ReadLatentDecoder(config, 3);
   if (most < spec.max_positions) {
     spec.max_positions = most;

@@ -11,6 +11,8 @@ namespace oscar {
 ModelSpec ReadGptOss(ConfigReader& config);
 
 ModelSpec ReadGptOss(ConfigReader& config) {
+  if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)
+    config.Fail("rope_parameters", "is missing, and is no plain embedding in this family");
   constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", true);
@@ -30,8 +32,7 @@ ModelSpec ReadGptOss(ConfigReader& config) {
   experts.router.logits.bias = "mlp.router.bias";
   experts.router.score = RouterScore::kChosenSoftmax;
   experts.clamped_gate = ClampedGate{};
-  experts.clamped_gate->limit =
-      config.OptionalPositive("swiglu_limit").value_or(experts.clamped_gate->limit);
+  config.Require("swiglu_limit", experts.clamped_gate->limit);  // transformers never reads it
   experts.fused = experts.transposed = experts.interleaved = true;
   experts.gate_up = "mlp.experts.gate_up_proj";
   experts.gate_up_bias = "mlp.experts.gate_up_proj_bias";

@@ -13,6 +13,8 @@ namespace oscar {
 ModelSpec ReadLaguna(ConfigReader& config);
 
 ModelSpec ReadLaguna(ConfigReader& config) {
+  if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)
+    config.Fail("rope_parameters", "is missing, and is no plain embedding in this family");
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
   options.qk_norm = true;

@@ -15,7 +15,7 @@ ModelSpec ReadMinistral3(ConfigReader& config) {
   DenseDecoderOptions options;
   options.default_head_dim = 128;
   options.rope.position_scaling = true;
-  options.windows = ReadWindows(config, config.OptionalSize("sliding_window"), 0);
+  options.windows = ReadUniformWindows(config, config.OptionalSize("sliding_window"));
   return ReadDenseDecoder(config, options);
 }
 

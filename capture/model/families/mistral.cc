@@ -15,7 +15,7 @@ ModelSpec ReadMistral(ConfigReader& config) {
   DenseDecoderOptions options;
   std::optional<int64_t> window = config.OptionalSize("sliding_window");
   if (!config.Has("sliding_window")) window = kWindowIfMissing;
-  options.windows = ReadWindows(config, window, 0);
+  options.windows = ReadUniformWindows(config, window);
   return ReadDenseDecoder(config, options);
 }
 

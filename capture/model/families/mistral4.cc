@@ -11,6 +11,8 @@ namespace oscar {
 ModelSpec ReadMistral4(ConfigReader& config);
 
 ModelSpec ReadMistral4(ConfigReader& config) {
+  if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)
+    config.Fail("rope_parameters", "is missing, and is no plain embedding in this family");
   ModelSpec spec = ReadLatentLayers(config, {.position_scaling = true, .part_of_head = true});
   config.Default("first_k_dense_replace", 0);
   ExpertsSpec experts = ReadSigmoidExperts(config, spec.hidden_size);

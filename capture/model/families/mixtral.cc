@@ -13,7 +13,7 @@ ModelSpec ReadMixtral(ConfigReader& config) {
   DenseDecoderOptions options;
   options.rope.default_theta = 1e6;
   options.dense_mlp = false;
-  options.windows = ReadWindows(config, config.OptionalSize("sliding_window"), 0);
+  options.windows = ReadUniformWindows(config, config.OptionalSize("sliding_window"));
   ModelSpec spec = ReadDenseDecoder(config, options);
   PutExperts(config, ReadBlockSparseExperts(config, spec.hidden_size),
              std::vector<bool>(spec.layers.size(), true), spec);

@@ -20,7 +20,7 @@ ModelSpec ReadPhi3(ConfigReader& config) {
   options.fused_qkv = options.fused_gate_up = true;
   options.rope.default_theta = 10000.0;
   options.rope.default_partial = 1.0;
-  options.windows = ReadWindows(config, config.OptionalSize("sliding_window"), 0);
+  options.windows = ReadUniformWindows(config, config.OptionalSize("sliding_window"));
   return ReadDenseDecoder(config, options);
 }
 

@@ -21,7 +21,7 @@ ModelSpec ReadPhiMoe(ConfigReader& config) {
   options.rope.default_theta = 1e6;
   options.rope.mscales = true;
   options.dense_mlp = false;
-  options.windows = ReadWindows(config, config.OptionalSize("sliding_window"), 0);
+  options.windows = ReadUniformWindows(config, config.OptionalSize("sliding_window"));
   ModelSpec spec = ReadDenseDecoder(config, options);
   if (config.Bool("lm_head_bias", false)) spec.head.bias = "lm_head.bias";
   const RopeSpec& rope = spec.layers[0].attention.rope;

@@ -34,7 +34,7 @@ ModelSpec ReadQwen2Vl(ConfigReader& config) {
   options.qkv_bias = true;
   options.rope.default_theta = 1e6;
   options.rope.text_of_mrope = true;
-  options.windows = ReadQwenWindows(config);
+  options.windows = ReadQwenWindows(config, /*first_sliding=*/80);
   ModelSpec spec = ReadDenseDecoder(config, options);
   if (config.Find("vision_config") == nullptr) return spec;
   for (const char* key : {"image_token_id", "video_token_id", "vision_end_token_id",

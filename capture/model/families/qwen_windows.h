@@ -10,19 +10,18 @@
 
 namespace oscar {
 
-inline std::vector<std::optional<int64_t>> ReadQwenWindows(ConfigReader& config) {
-  const bool slides = config.Bool("use_sliding_window", false);
-  std::optional<int64_t> window = config.OptionalSize("sliding_window");
-  if (slides && !window)
-    config.Fail("sliding_window", "is missing although use_sliding_window is set");
-  if (!slides) window = std::nullopt;
-  const bool layers_are_listed = config.Find("layer_types") != nullptr;
-  const auto first_sliding = config.OptionalCount("max_window_layers");
-  if (slides && !layers_are_listed && !first_sliding) {
-    config.Fail("max_window_layers",
-                "is missing although use_sliding_window is set and there are no layer_types");
-  }
-  return ReadWindows(config, window, first_sliding.value_or(0));
+// The window, where anything slides. Missing, it is 4096 (transformers, Qwen2Config and others).
+inline std::optional<int64_t> ReadQwenWindow(ConfigReader& config) {
+  config.Default("sliding_window", 4096);
+  const std::optional<int64_t> window = config.OptionalSize("sliding_window");
+  return config.Bool("use_sliding_window", false) ? window : std::nullopt;
+}
+
+// `first_sliding`: what a missing max_window_layers means.
+inline std::vector<std::optional<int64_t>> ReadQwenWindows(ConfigReader& config,
+                                                           int64_t first_sliding = 28) {
+  return ReadWindows(config, ReadQwenWindow(config),
+                     config.OptionalCount("max_window_layers").value_or(first_sliding));
 }
 
 }  // namespace oscar

@@ -25,7 +25,7 @@ ModelSpec ReadStarcoder2(ConfigReader& config) {
   config.Require("mlp_type", "default");
   config.Require("scale_attn_weights", true);
   (void)config.Find("layer_norm_epsilon");  // of GPT-2's code; norm_epsilon decides
-  options.windows = ReadWindows(config, config.OptionalSize("sliding_window"), 0);
+  options.windows = ReadUniformWindows(config, config.OptionalSize("sliding_window"));
   ModelSpec spec = ReadDenseDecoder(config, options);
   for (LayerSpec& layer : spec.layers) {
     const std::string mlp = config.LayerPrefix(layer.layer_id) + "mlp.";

@@ -87,6 +87,43 @@ TEST(ModelSpec, NothingSlidesUnlessUseSlidingWindowIsSet) {
   for (const LayerSpec& layer : ReadModelSpec(config).layers) EXPECT_FALSE(layer.attention.window);
 }
 
+// transformers' Qwen2Config and Qwen3Config: 28 layers without max_window_layers, 4096 tokens
+// without sliding_window.
+TEST(ModelSpec, MissingWindowFieldsMeanWhatTheLibrarySays) {
+  Json config = ReadJsonFile((TestData("arch/qwen2-swa") / "config.legacy.json").string());
+  config.erase("max_window_layers");
+  for (const LayerSpec& layer : ReadModelSpec(config).layers) EXPECT_FALSE(layer.attention.window);
+  config["max_window_layers"] = 2;
+  config.erase("sliding_window");
+  EXPECT_FALSE(ReadModelSpec(config).layers[1].attention.window);
+  EXPECT_EQ(ReadModelSpec(config).layers[2].attention.window, 4096);
+}
+
+// modeling_qwen3_moe.py slides every layer where use_sliding_window is set; transformers writes no
+// max_window_layers, and releases that have one are served without it.
+TEST(ModelSpec, QwenWithExpertsSlidesInEveryLayer) {
+  Json config = ReadJsonFile((TestData("families") / "qwen3_moe" / "config.json").string());
+  config["use_sliding_window"] = true;
+  config["sliding_window"] = 7;
+  for (const Json& first : {Json(), Json(1)}) {
+    config["max_window_layers"] = first;
+    for (const LayerSpec& layer : ReadModelSpec(config).layers)
+      EXPECT_EQ(layer.attention.window, 7);
+  }
+  config["use_sliding_window"] = false;
+  for (const LayerSpec& layer : ReadModelSpec(config).layers) EXPECT_FALSE(layer.attention.window);
+}
+
+// Gemma 3's code keeps the field of Gemma 2's and applies it nowhere.
+TEST(ModelSpec, SoftCapOnAttentionOfGemmaTwoAlone) {
+  for (const char* family : {"gemma2", "gemma3_text"}) {
+    Json config = ReadJsonFile((TestData("families") / family / "config.json").string());
+    config["attn_logit_softcapping"] = 20.0;
+    EXPECT_EQ(ReadModelSpec(config).layers[0].attention.softcap,
+              std::string_view(family) == "gemma2" ? 20.0 : 0.0);
+  }
+}
+
 TEST(ModelSpec, MistralTellsNullFromMissingWindow) {
   Json config = ReadJsonFile((TestData("arch/llama") / "config.legacy.json").string());
   for (const char* key : {"attention_bias", "mlp_bias"}) config.erase(key);

@@ -60,7 +60,6 @@ TEST(Refusal, NamesTheFieldThatChangesTheMathematics) {
       {"layer_types", {"full_attention", "linear_attention"}},
       {"layer_types", {"full_attention"}},
       {"layer_types", {"full_attention", "sliding_attention"}},
-      {"use_sliding_window", true},
       {"torch_dtype", "float8_e4m3fn"},
       {"mlp_bias", true},
       {"pruned_heads", {{"0", {1}}}},
@@ -292,6 +291,43 @@ TEST(Refusal, EveryFamilyRefusesAFieldItDoesNotKnow) {
     (rope.contains("full_attention") ? rope["full_attention"] : rope)["curious_angle"] = 1;
     ExpectMentions(Refusal(config), "curious_angle");
   }
+}
+
+// transformers computes with 7 whatever the file says, other servers with what it says.
+TEST(Refusal, ALimitThatTheLibraryDoesNotRead) {
+  Json config = ReadJsonFile((TestData("families") / "gpt_oss" / "config.json").string());
+  EXPECT_EQ(Refusal(config), "");
+  config["swiglu_limit"] = 6.0;
+  ExpectMentions(Refusal(config), "swiglu_limit");
+}
+
+// What transformers' configuration classes fill in, and no tensor shows.
+TEST(Refusal, MissingFieldsThatAreNotNeutral) {
+  for (const char* family : {"gpt_oss", "mistral4", "laguna", "gemma4_text"}) {
+    Json config = ReadJsonFile((TestData("families") / family / "config.json").string());
+    config.erase("rope_parameters");
+    ExpectMentions(Refusal(config), "rope_parameters is missing");
+  }
+  Json config = ReadJsonFile((TestData("families") / "deepseek_v3" / "config.json").string());
+  config.erase("routed_scaling_factor");
+  EXPECT_EQ(ReadModelSpec(config).layers.back().experts->router.scale, 2.5);
+  config.erase("topk_group");
+  ExpectMentions(Refusal(config), "topk_group is missing");
+}
+
+// Families whose layer_types transformers stores and never reads: all their layers slide, or none.
+TEST(Refusal, LayerTypesThatNobodyReads) {
+  Json config = ReadJsonFile((TestData("families") / "mixtral" / "config.json").string());
+  const auto layers = config.at("num_hidden_layers").get<size_t>();
+  config["layer_types"] = std::vector<std::string>(layers, "sliding_attention");
+  config["sliding_window"] = 7;
+  EXPECT_EQ(Refusal(config), "");
+  config["layer_types"][0] = "full_attention";
+  ExpectMentions(Refusal(config), "layer_types has full_attention, but transformers never reads");
+  config["layer_types"] = std::vector<std::string>(layers, "full_attention");
+  ExpectMentions(Refusal(config), "layer_types");
+  config["sliding_window"] = nullptr;
+  EXPECT_EQ(Refusal(config), "");
 }
 
 TEST(Refusal, WrappersAreReadStrictly) {
