@@ -49,8 +49,16 @@ class DataLoader {
     if (!set_.name.empty()) set_.name += ", ";
     set_.name += file.filename().string();
     source_ = set_.source_digests.size();
-    set_.source_digests.push_back(
-        ReadDataRows(file, [&](const DataRow& row) { Take(row.origin, rows_.Encode(row)); }));
+    const std::string whole_file = file.filename().string();  // the origin of plain text
+    set_.source_digests.push_back(ReadDataRows(file, [&](const DataRow& row) {
+      std::vector<int32_t> ids = rows_.Encode(row);
+      const bool too_long = static_cast<int64_t>(ids.size()) > options_.max_sequence;
+      if (too_long && !options_.pack && row.origin == whole_file) {
+        TakeInChunks(row, ids);
+      } else {
+        Take(row.origin, std::move(ids));
+      }
+    }));
   }
 
   DataSet Finish() && {
@@ -114,23 +122,39 @@ class DataLoader {
     set_.counts.tokens_dropped += mixed_out_.tokens_sent;
   }
 
-  void Take(std::string origin, std::vector<int32_t> ids) {
+  // Each chunk begins as a text of its own would, with the same special tokens.
+  void TakeInChunks(const DataRow& row, const std::vector<int32_t>& ids) {
+    const std::vector<int32_t> bare = rows_.tokenizer(row.where).Encode("", true);
+    const auto special = std::ranges::mismatch(ids, bare).in1;
+    const auto length = std::max<int64_t>(1, options_.max_sequence - (special - ids.begin()));
+    int64_t number = 1;
+    for (auto at = special; at != ids.end(); ++number) {
+      const auto end = at + std::min<int64_t>(length, ids.end() - at);
+      std::vector<int32_t> chunk(ids.begin(), special);
+      chunk.insert(chunk.end(), at, end);
+      Take(fmt::format("{}#{}", row.origin, number), std::move(chunk), /*fills=*/true);
+      at = end;
+    }
+  }
+
+  // `fills`: what is left of the budget cuts it, instead of dropping it.
+  void Take(std::string origin, std::vector<int32_t> ids, bool fills = false) {
     if (options_.pack || !options_.mix.empty()) {  // everything, for Finish()
       set_.documents.push_back({std::move(origin), std::move(ids)});
       sources_.push_back(source_);
       return;
     }
-    TakeNow(std::move(origin), std::move(ids));
+    TakeNow(std::move(origin), std::move(ids), fills);
   }
 
-  void TakeNow(std::string origin, std::vector<int32_t> ids) {
+  void TakeNow(std::string origin, std::vector<int32_t> ids, bool fills = false) {
     DataCounts& counts = set_.counts;
     const auto sent = static_cast<int64_t>(ids.size());
     const int64_t rest = options_.token_budget - counts.tokens_used;
     ++counts.documents_sent;
     counts.tokens_sent += sent;
     int64_t used = std::min(sent, options_.max_sequence);
-    if (set_.documents.empty()) used = std::min(used, options_.token_budget);
+    if (set_.documents.empty() || fills) used = std::min(used, rest);
     if (used == 0 || used > rest) {
       ++counts.documents_dropped;
       counts.tokens_dropped += sent;

@@ -140,6 +140,43 @@ TEST_F(DataSource, FirstDocumentIsTruncatedToTheBudget) {
   EXPECT_EQ(Load(file, 3).counts, (DataCounts{3, 1, 1, 2, 5, 3, 1, 1}));
 }
 
+// One long file of plain text is used, not cut at the first sequence's end.
+TEST_F(DataSource, PlainTextGoesOnInAnotherDocument) {
+  const auto file = Write("long.txt", "0123456789");
+  const DataSet data = Load(file, /*budget=*/100, /*longest=*/4);
+  ASSERT_EQ(data.documents.size(), 3u);
+  EXPECT_EQ(data.documents[0].origin, "long.txt#1");
+  EXPECT_EQ(data.documents[1].ids, (Ids{'4', '5', '6', '7'}));
+  EXPECT_EQ(data.documents[2].ids, (Ids{'8', '9'}));
+  EXPECT_EQ(data.counts, (DataCounts{3, 3, 0, 0, 10, 10, 0, 0}));
+  // The rest of the budget cuts the last one there is room for.
+  const DataSet cut = Load(file, /*budget=*/6, /*longest=*/4);
+  EXPECT_EQ(cut.documents[1].ids, (Ids{'4', '5'}));
+  EXPECT_EQ(cut.counts, (DataCounts{3, 2, 1, 1, 10, 6, 2, 2}));
+  // A row of a .jsonl file is a document of its own, and so is a file that fits.
+  const auto row = Write("row.jsonl", "{\"text\": \"0123456789\"}\n");
+  EXPECT_EQ(Load(row, 100, 4).counts, (DataCounts{1, 1, 1, 0, 10, 4, 6, 0}));
+  EXPECT_EQ(Load(file, 100, 10).documents[0].origin, "long.txt");
+}
+
+TEST_F(DataSource, EachChunkBeginsAsATextDoes) {
+  nlohmann::json json = TinyTokenizerJson();
+  const nlohmann::json begin = {{"SpecialToken", {{"id", "<|im_start|>"}, {"type_id", 0}}}};
+  const nlohmann::json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  json["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", {begin, text}},
+      {"pair", {begin, text}},
+      {"special_tokens",
+       {{"<|im_start|>", {{"id", "<|im_start|>"}, {"ids", {260}}, {"tokens", {"<|im_start|>"}}}}}}};
+  const Tokenizer tokenizer = LoadTokenizer(json, "data-bos-tokenizer");
+  const DataSet data = LoadData({{Write("bos.txt", "01234")}, 100, 3}, &tokenizer, 262);
+  ASSERT_EQ(data.documents.size(), 3u);
+  EXPECT_EQ(data.documents[0].ids, (Ids{260, '0', '1'}));
+  EXPECT_EQ(data.documents[1].ids, (Ids{260, '2', '3'}));
+  EXPECT_EQ(data.documents[2].ids, (Ids{260, '4'}));
+}
+
 TEST_F(DataSource, NothingToUseIsAnError) {
   ExpectError("e.jsonl", "{\"text\": \"\"}\n", "no tokens");
   ExpectError("f.jsonl", "", "no tokens");
