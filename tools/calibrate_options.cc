@@ -176,7 +176,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                "auto: through it if half of the free memory holds them all, else what is there "
                "already",
        .scope = OptionScope::kRun});
-  AddUnknownConfigOption(table, &options->model);
+  AddAllowOptions(table, &options->model);
   table.Add(&options->restart, {.name = "restart",
                                 .help = "discard the state of an unfinished run",
                                 .scope = OptionScope::kRun,

@@ -52,7 +52,7 @@ OptionTable CaptureTable(CaptureOptions* options) {
 
   table.Group("Running");
   AddMachineOptions(table, &options->model);
-  AddUnknownConfigOption(table, &options->model);
+  AddAllowOptions(table, &options->model);
 
   table.OnlyWith({"deflate"}, "format", "hdf5");
   table.Example("oscar-capture Qwen/Qwen3-8B --tokens 8192 -o qwen3.h5",

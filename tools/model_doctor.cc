@@ -367,7 +367,7 @@ Diagnosis DiagnoseModel(const ModelArguments& model, const ChatArguments& chat) 
     std::vector<Fact> facts = SpecFacts(*result.spec);
     result.facts.insert(result.facts.begin(), facts.begin(), facts.end());
   }
-  DiagnoseText(chat, result);
+  DiagnoseText(model, chat, result);
   return result;
 }
 

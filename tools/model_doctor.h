@@ -40,6 +40,6 @@ std::vector<Fact> SpecFacts(const ModelSpec& spec);
 // What an artifact of the model can be used for, and what is refused.
 std::vector<Fact> UseFacts(const ModelSpec& spec, bool quantized);
 // Tokenizer and chat template, in text_doctor.cc.
-void DiagnoseText(const ChatArguments& chat, Diagnosis& diagnosis);
+void DiagnoseText(const ModelArguments& model, const ChatArguments& chat, Diagnosis& diagnosis);
 
 }  // namespace oscar

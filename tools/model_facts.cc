@@ -52,10 +52,11 @@ std::vector<std::string> SpecialFacts(const ModelSpec& spec) {
 std::vector<Fact> SpecFacts(const ModelSpec& spec) {
   std::vector<Fact> facts;
   facts.emplace_back(
-      "family", fmt::format("{}, {} layers ({} with a KV cache), hidden size {}, vocabulary of {}, "
-                            "up to {} positions",
-                            spec.model_type, AllLayers(spec).size(), spec.layers.size(),
-                            spec.hidden_size, spec.vocab_size, spec.max_positions));
+      "family",
+      fmt::format("{}, {} layers ({} with a KV cache), hidden size {}, vocabulary of {}, "
+                  "up to {} positions ({})",
+                  spec.model_type, AllLayers(spec).size(), spec.layers.size(), spec.hidden_size,
+                  spec.vocab_size, spec.max_positions, spec.positions_limit));
   facts.emplace_back("layers", fmt::format("{}", fmt::join(DescribeLayers(spec), "\n")));
   facts.emplace_back("rope", spec.rope_description);
   if (const auto special = SpecialFacts(spec); !special.empty())

@@ -38,6 +38,36 @@ void LogModel(const ModelInput& input, Log& log) {
   }
 }
 
+// What cuts documents where they are cut.
+std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
+  if (data.max_sequence > 0 && data.max_sequence < spec.max_positions)
+    return fmt::format("the longest document is {} tokens (--max-sequence)", data.max_sequence);
+  if (data.max_sequence == 0 && data.tokens < spec.max_positions)
+    return fmt::format("the longest document is {} tokens (--tokens)", data.tokens);
+  return fmt::format("the model takes {} tokens ({})", spec.max_positions, spec.positions_limit);
+}
+
+// What of the data is not used, why, and how it would be.
+void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCounts& counts,
+               Log& log) {
+  if (data.data.empty()) return;  // the built-in corpus is longer than anybody needs
+  if (counts.tokens_truncated > 0 && !data.pack) {
+    log.Info("data_cut",
+             fmt::format("data: {} of {} tokens are the ends of {} documents and unused: {}; "
+                         "--pack joins documents and cuts the whole, so that none is lost",
+                         counts.tokens_truncated, counts.tokens_sent, counts.documents_truncated,
+                         WhyCut(data, spec)),
+             {{"tokens_truncated", counts.tokens_truncated}});
+  }
+  if (counts.tokens_dropped > 0) {
+    log.Info("data_dropped",
+             fmt::format("data: {} of {} tokens did not fit into the budget and are unused: "
+                         "--tokens {} takes all",
+                         counts.tokens_dropped, counts.tokens_sent, counts.tokens_sent),
+             {{"tokens_dropped", counts.tokens_dropped}});
+  }
+}
+
 void LogData(const DataSet& data, Log& log) {
   const DataCounts& c = data.counts;
   Json fields = DescribeData(data);
@@ -84,8 +114,8 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
       &data->data,
       {.name = "data",
        .help = "files of text: .jsonl with messages (or conversations), prompt and completion, "
-               "text or input_ids in each row, anything else is one plain-text document; "
-               "none: the built-in corpus",
+               "text or input_ids in each row, anything else is plain text, in chunks of "
+               "--max-sequence tokens if it is longer; none: the built-in corpus",
        .scope = OptionScope::kRun,
        .main = true,
        .path = true});
@@ -97,8 +127,8 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
              .main = true});
   table.Add(&data->max_sequence,
             {.name = "max_sequence",
-             .help = "longest document; longer ones are cut there and counted; 0: what the model "
-                     "supports, up to the budget",
+             .help = "longest document; longer rows are cut there and counted, plain text goes on "
+                     "in another; 0: what the model supports, up to the budget",
              .unit = "tokens",
              .min = 0});
   table.Add(&data->pack,
@@ -161,10 +191,25 @@ void AddMachineOptions(OptionTable& table, ModelArguments* model) {
              .choices = {"auto", "bf16", "f16", "f32"}});
 }
 
-void AddUnknownConfigOption(OptionTable& table, ModelArguments* model) {
+void AddAllowOptions(OptionTable& table, ModelArguments* model) {
   table.Add(&model->allow_unknown_config,
             {.name = "allow_unknown_config",
              .help = "let pass fields of config.json that no table knows"});
+  table.Add(&model->allow_small_vocabulary,
+            {.name = "allow_small_vocabulary",
+             .help = "let pass a tokenizer that knows less than half of the model's ids"});
+}
+
+std::string WhyOtherTokenizer(const Tokenizer& tokenizer, const ModelSpec& spec) {
+  const double share =
+      static_cast<double>(tokenizer.vocab_size()) / static_cast<double>(spec.vocab_size);
+  if (share >= kSmallestVocabularyShare) return {};
+  return fmt::format(
+      "tokenizer.json has {} ids and the model {}: a tokenizer that covers {:.0f} % of a "
+      "vocabulary belongs to another model (released ones cover 97 % and more), and its text "
+      "would be noise to this one. Put the model's own there, or insist with "
+      "--allow-small-vocabulary",
+      tokenizer.vocab_size(), spec.vocab_size, 100 * share);
 }
 
 std::vector<std::vector<int32_t>> TokenIds(const DataSet& data) {
@@ -187,14 +232,19 @@ ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning) {
   LogModel(input, log);
   if (const fs::path file = input.location.directory / "tokenizer.json"; fs::exists(file))
     input.tokenizer = Tokenizer::Load(file);
+  if (input.tokenizer && !model.allow_small_vocabulary) {
+    if (const std::string why = WhyOtherTokenizer(*input.tokenizer, input.spec); !why.empty())
+      throw InputError(fmt::format("{}: {}", input.location.directory.string(), why));
+  }
   return input;
 }
 
 DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
                             const ModelInput& input) {
   if (data.max_sequence > input.spec.max_positions) {
-    throw UsageError(fmt::format("--max-sequence {}: the model supports {} positions",
-                                 data.max_sequence, input.spec.max_positions));
+    throw UsageError(fmt::format("--max-sequence {}: the model supports {} positions ({})",
+                                 data.max_sequence, input.spec.max_positions,
+                                 input.spec.positions_limit));
   }
   DataOptions options;
   options.files.assign(data.data.begin(), data.data.end());
@@ -218,6 +268,7 @@ DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
   DataSet set = LoadData(MakeDataOptions(data, builtin, input), input.tokenizer_or_null(),
                          input.spec.vocab_size);
   LogData(set, log);
+  LogUnused(data, input.spec, set.counts, log);
   return set;
 }
 

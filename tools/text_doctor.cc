@@ -78,7 +78,7 @@ void DescribeTokenizer(const Json& root, const Tokenizer* tokenizer, Diagnosis& 
   diagnosis.facts.emplace_back("tokenizer", text);
 }
 
-void DiagnoseTokenizer(Diagnosis& diagnosis) {
+void DiagnoseTokenizer(bool allow_small, Diagnosis& diagnosis) {
   const fs::path directory = diagnosis.location.directory, path = directory / "tokenizer.json";
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
@@ -106,6 +106,11 @@ void DiagnoseTokenizer(Diagnosis& diagnosis) {
     const Tokenizer tokenizer = Tokenizer::Load(path);
     diagnosis.has_tokenizer = true;
     DescribeTokenizer(root, &tokenizer, diagnosis);
+    if (!diagnosis.spec || allow_small) return;
+    const std::string why = WhyOtherTokenizer(tokenizer, *diagnosis.spec);
+    if (why.empty()) return;
+    diagnosis.reasons.push_back(fmt::format("{}: {}", directory.string(), why));
+    diagnosis.unknown_fields_only = false;
   } catch (const InputError& error) {
     std::vector<std::string> problems;
     if (root.is_object()) problems = ComponentProblems(root, path.string());
@@ -139,8 +144,8 @@ void DiagnoseTemplate(const ChatArguments& chat, Diagnosis& diagnosis) {
 
 }  // namespace
 
-void DiagnoseText(const ChatArguments& chat, Diagnosis& diagnosis) {
-  DiagnoseTokenizer(diagnosis);
+void DiagnoseText(const ModelArguments& model, const ChatArguments& chat, Diagnosis& diagnosis) {
+  DiagnoseTokenizer(model.allow_small_vocabulary, diagnosis);
   DiagnoseTemplate(chat, diagnosis);
 }
 

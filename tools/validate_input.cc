@@ -87,8 +87,9 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
         input.model.location.directory.string(), artifact.directory().string()));
   }
   if (options.length > input.model.spec.max_positions) {
-    throw UsageError(fmt::format("--length {}: the model supports {} positions", options.length,
-                                 input.model.spec.max_positions));
+    throw UsageError(fmt::format("--length {}: the model supports {} positions ({})",
+                                 options.length, input.model.spec.max_positions,
+                                 input.model.spec.positions_limit));
   }
   const int64_t length = options.length > 0
                              ? options.length

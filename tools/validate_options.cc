@@ -229,7 +229,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
 
   table.Group("Machine");
   AddMachineOptions(table, &options->model);
-  AddUnknownConfigOption(table, &options->model);
+  AddAllowOptions(table, &options->model);
   table.Add(&options->allow_other_model,
             {.name = "allow_other_model",
              .help = "validate on a model other than the one the artifact was made from (a "

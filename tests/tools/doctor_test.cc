@@ -127,6 +127,23 @@ TEST(Doctor, ListsEveryReasonOfABrokenDirectory) {
   EXPECT_GE(report.at("reasons").size(), 10u) << json.out;
 }
 
+// 1,496 of 8,256 ids: text of such a tokenizer is noise to the model.
+TEST(Doctor, RefusesATokenizerOfAnotherModel) {
+  const fs::path other = CopyOfTiny("doctor_other_tokenizer", [](Json&) {});
+  fs::copy_file(TestData("tokenizers/qwen3") / "tokenizer.json", other / "tokenizer.json",
+                fs::copy_options::overwrite_existing);
+  const ProgramExit result = Doctor(other);
+  EXPECT_EQ(result.code, 3) << result.all();
+  EXPECT_TRUE(Says(result, "tokenizer.json has 1496 ids and the model 8256")) << result.out;
+  EXPECT_TRUE(Says(result, "--allow-small-vocabulary")) << result.out;
+  EXPECT_EQ(Doctor(other, {"--allow-small-vocabulary"}).code, 0);
+
+  const ProgramStrings plan = {other.string(), "--device", "cpu", "--dry-run"};
+  const ProgramExit refused = RunProgram(OSCAR_CALIBRATE, plan);
+  EXPECT_EQ(refused.code, 3) << refused.all();
+  EXPECT_NE(refused.err.find("tokenizer.json has 1496 ids"), std::string::npos) << refused.err;
+}
+
 TEST(Doctor, KnowsWhatIsMissingOfAModel) {
   const fs::path fields = CopyOfTiny("doctor_fields", [](Json& config) {
     for (const char* key : {"hidden_size", "num_attention_heads", "intermediate_size"})
