@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "capture/checkpoint/dtype.h"
@@ -40,8 +41,9 @@ struct WeightScheme {
   bool symmetric = true;       // zero points are known, not stored (GPTQ stores them all the same)
   bool ordered = false;        // a g_idx must be there
   bool zero_plus_one = false;  // GPTQ v1: stored zero points are one less
-  bool gptqmodel = false;      // GPTQ: GPTQModel wrote it (see formats/gptq.cc)
-  bool global_scale_divides = false;  // kNvfp4
+  int file_bits = 16;          // GPTQ: of the configuration, which a module's own may override
+  std::optional<std::string> gptqmodel = {};  // GPTQ: version of the GPTQModel that wrote it
+  bool global_scale_divides = false;          // kNvfp4
 };
 
 }  // namespace oscar

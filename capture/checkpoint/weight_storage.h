@@ -36,7 +36,8 @@ struct WeightStorage {
   bool transposed = false;                    // dense is [.., K, N] (gpt-oss's experts)
   int64_t stored_rows = 0;                    // N of what the parts hold
   int64_t first_row = 0;  // quantized matrix: shape[0] rows from here on of what the parts hold
-  // GPTQ v1: added to words i % size of a row of qzeros (modulo 2^32); added to each zero point.
+  // GPTQ v1: added to words i % size of a row of qzeros (modulo 2^32); added to each zero point
+  // (modulo 2^bits).
   std::vector<uint32_t> zero_word_increments;
   int zero_increment = 0;
 

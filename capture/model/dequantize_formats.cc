@@ -87,6 +87,7 @@ at::Tensor PackedCodes(const MatrixParts& parts, int64_t first, int64_t count) {
 
 at::Tensor PackedZeros(const MatrixParts& parts) {
   if (!parts.zeros.defined()) return {};
+  if (parts.zeros.scalar_type() == at::kChar) return parts.zeros.to(at::kFloat);
   const int bits = parts.storage.scheme.bits;
   const at::Tensor codes = Unpack(parts.zeros.t(), bits);
   return Signed(codes.narrow(1, 0, parts.scales.size(0)).t(), bits);
@@ -105,15 +106,16 @@ at::Tensor GptqZeros(const MatrixParts& parts) {
   at::Tensor words = parts.zeros.to(at::kLong).bitwise_and_(int64_t{0xFFFFFFFF});
   const std::vector<uint32_t>& increments = parts.storage.zero_word_increments;
   if (!increments.empty()) {
-    const std::vector<int64_t> wide(increments.begin(), increments.end());
-    const auto period = static_cast<int64_t>(wide.size());
-    const at::Tensor table = at::empty({period}, words.options());
-    for (int64_t i = 0; i < period; ++i) table.select(0, i).fill_(wide[static_cast<size_t>(i)]);
-    words =
-        words.unflatten(1, {-1, period}).add(table).flatten(1).bitwise_and_(int64_t{0xFFFFFFFF});
+    const auto period = static_cast<int64_t>(increments.size());
+    at::Tensor table = at::empty({period}, words.options());
+    for (int64_t i = 0; i < period; ++i)
+      table.select(0, i).fill_(static_cast<int64_t>(increments[static_cast<size_t>(i)]));
+    table = table.index_select(0, at::arange(words.size(1), words.options()).remainder_(period));
+    words = words.add(table).bitwise_and_(int64_t{0xFFFFFFFF});
   }
-  const at::Tensor zeros = Unpack(words, parts.storage.scheme.bits).t().to(at::kFloat);
-  return zeros.add_(parts.storage.zero_increment);
+  const int bits = parts.storage.scheme.bits;
+  const at::Tensor zeros = Unpack(words, bits).add_(parts.storage.zero_increment);
+  return zeros.bitwise_and_((int64_t{1} << bits) - 1).t().to(at::kFloat);
 }
 
 // ---- kAwq

@@ -78,6 +78,7 @@ std::string PackedCodes(const PartFinder& finder);
 void FindPacked(PartFinder& finder);
 std::string GptqCodes(const PartFinder& finder);
 void FindGptq(PartFinder& finder);
+void FindGptqZeros(PartFinder& finder, const std::string& zeros);  // shape must be there
 void FindAwq(PartFinder& finder);
 std::string Mxfp4Codes(const PartFinder& finder);
 void FindMxfp4(PartFinder& finder);

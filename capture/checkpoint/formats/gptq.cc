@@ -2,60 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GPTQ: codes [K, N] in int32 words along K, zero points [G, N] in words along N, scales [G, N],
-// g_idx [K]. Trap: in "gptq" (v1) files a stored zero point is one less. GPTQModel takes the ones
-// off whole words, with borrows, so they go back onto words modulo 2^32; and for 3 bits, where
-// codes straddle words, its constants for the first and last of three words are exchanged
-// (gptqmodel/utils/model.py, convert_gptq_v1_to_v2_format_module), while AutoGPTQ took one off each
-// code. The two differ in every file, so a 3-bit v1 file must show which it is.
+// g_idx [K].
 #include <fmt/format.h>
 
-#include <array>
-#include <cstring>
+#include <optional>
 
 #include "capture/checkpoint/formats/formats.h"
 
 namespace oscar {
 namespace {
-
-// Added by GPTQModel to words 0, 1, 2, 0, ... of 3-bit zero points.
-constexpr std::array<uint32_t, 3> kGptqModel3 = {0x24924924U, 0x92492492U, 0x49249249U};
-
-uint32_t OnePerCode(int bits) {
-  uint32_t word = 0;
-  for (int shift = 0; shift < 32; shift += bits) word |= 1U << shift;
-  return word;
-}
-
-// Whether 32 3-bit codes in three words are all `value`.
-bool AllAre(uint32_t value, const std::array<uint32_t, 3>& words) {
-  for (size_t code = 0; code < 32; ++code) {
-    const size_t bit = 3 * code, word = bit / 32;
-    const uint64_t high = word < 2 ? words[word + 1] : 0;
-    if (((words[word] | high << 32) >> (bit % 32) & 7) != value) return false;
-  }
-  return true;
-}
-
-// Which convention the first zero points of a symmetric file, all 4, were stored in.
-void FindThreeBitZeros(PartFinder& finder, const std::string& zeros) {
-  WeightStorage& storage = finder.storage();
-  bool by_words = finder.scheme().gptqmodel;
-  if (finder.scheme().symmetric) {
-    std::array<uint32_t, 3> words{};
-    std::memcpy(words.data(), finder.checkpoint().tensor(zeros).data.data(), sizeof words);
-    const bool by_codes = AllAre(3, words);
-    for (size_t i = 0; i < words.size(); ++i) words[i] += kGptqModel3[i];
-    by_words = AllAre(4, words);
-    storage.zero_increment = by_codes ? 1 : 0;
-    if (!by_words && !by_codes)
-      finder.Fail(zeros, "does not hold the zero point 4 of a symmetric 3-bit file (sym)");
-  } else if (!by_words) {
-    finder.Fail(zeros,
-                "holds 3-bit zero points in one of two incompatible conventions (AutoGPTQ's or "
-                "GPTQModel's), and quantization_config.meta.quantizer does not say which");
-  }
-  if (by_words) storage.zero_word_increments = {kGptqModel3.begin(), kGptqModel3.end()};
-}
 
 int64_t ReadBits(QuantizationFields& fields) {
   const int64_t bits = fields.Int("bits", 4);
@@ -106,11 +61,20 @@ void ReadDynamic(QuantizationFields& fields, const WeightScheme& scheme,
   }
 }
 
-bool WrittenByGptqModel(QuantizationFields& fields) {
+// The version of GPTQModel in meta.quantizer or meta.packer: "gptqmodel:7.0.0", or a list with it.
+std::optional<std::string> ReadGptqModelVersion(QuantizationFields& fields) {
+  constexpr std::string_view kName = "gptqmodel:";
   const Json* meta = fields.Find("meta");
-  if (meta == nullptr) return false;
-  const std::string text = meta->dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text.find("gptqmodel:") != std::string::npos;
+  if (meta == nullptr || !meta->is_object()) return std::nullopt;
+  for (const char* key : {"quantizer", "packer"}) {
+    const auto tools = meta->find(key);
+    if (tools == meta->end()) continue;
+    for (const Json& tool : tools->is_array() ? *tools : Json::array({*tools})) {
+      const std::string text = tool.is_string() ? tool.get<std::string>() : "";
+      if (text.starts_with(kName)) return text.substr(kName.size());
+    }
+  }
+  return std::nullopt;
 }
 
 // How zero points are stored.
@@ -135,7 +99,8 @@ void ReadGptqConfig(QuantizationFields& fields, QuantizationConfig& config) {
   scheme.bits = static_cast<int>(ReadBits(fields));
   scheme.group_size = ReadGroupSize(fields, 128);
   scheme.zero_plus_one = ReadPlusOne(fields);
-  scheme.gptqmodel = WrittenByGptqModel(fields);
+  scheme.gptqmodel = ReadGptqModelVersion(fields);
+  scheme.file_bits = scheme.bits;
   ReadModuleFields(fields, scheme);
   const std::string words = fields.String("pack_dtype", "int32");
   if (words != "int32" && words != "torch.int32")
@@ -223,8 +188,7 @@ void FindGptq(PartFinder& finder) {
     finder.Add(PartRole::kGroupIndex, index, {DType::kI32});
     finder.Expect(index, {columns});
   }
-  if (scheme.zero_plus_one && bits == 3) FindThreeBitZeros(finder, zeros);
-  if (scheme.zero_plus_one && bits != 3) storage.zero_word_increments = {OnePerCode(scheme.bits)};
+  FindGptqZeros(finder, zeros);
 }
 
 }  // namespace oscar

@@ -79,8 +79,10 @@ void FindPacked(PartFinder& finder) {
   finder.Expect(scales, {scale_rows, groups}, /*squeezed=*/true);
   storage.parts.back().shape = {scale_rows, groups};
   if (!scheme.symmetric) {
-    finder.Add(PartRole::kZeros, zeros, {DType::kI32});
-    finder.Expect(zeros, {Words(finder, zeros, scale_rows), groups});
+    // Zero points were plain bytes before compressed-tensors 0.9.4 (its #296).
+    const bool bytes =
+        finder.Add(PartRole::kZeros, zeros, {DType::kI32, DType::kI8}).dtype == DType::kI8;
+    finder.Expect(zeros, {bytes ? scale_rows : Words(finder, zeros, scale_rows), groups});
   }
   const std::string index = finder.weight() + "_g_idx";
   if (scheme.ordered || finder.Has(index)) {

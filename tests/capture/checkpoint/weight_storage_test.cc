@@ -185,10 +185,62 @@ TEST(WeightStorage, ThreeBitZeroPointsOfUnknownConvention) {
   AddZeros(stored, "m.qzeros", DType::kI32, {1, 3});
   AddZeros(stored, "m.scales", DType::kF16, {1, 32});
   EXPECT_NE(StorageProblem(stored).find("meta.quantizer"), std::string::npos);
-  stored.quantization["meta"] = {{"quantizer", {"gptqmodel:7.7.0"}}};
-  EXPECT_EQ(StorageProblem(stored), "");
+  for (const char* writer : {"gptqmodel:6.0.3", "gptqmodel:7.0.0", "gptqmodel:7.3.4"}) {
+    stored.quantization["meta"] = {{"quantizer", writer}};
+    EXPECT_EQ(StorageProblem(stored), "") << writer;
+  }
+  // Between the two: development versions, and what is no version.
+  for (const char* version : {"6.1.0-dev", "6.1.0.dev0", "7.0.0-dev", "7.0.0rc1", "", "main"}) {
+    stored.quantization["meta"] = {{"quantizer", {std::string("gptqmodel:") + version}}};
+    const std::string problem = StorageProblem(stored);
+    EXPECT_NE(problem.find("m.qzeros"), std::string::npos) << version;
+    EXPECT_NE(problem.find("up to 6.0.3"), std::string::npos) << problem;
+  }
   stored.quantization["sym"] = true;
   EXPECT_NE(StorageProblem(stored).find("zero point 4"), std::string::npos);
+}
+
+// GPTQModel 1.8 and 1.9 packed three words of zero points and no more.
+TEST(WeightStorage, ThreeBitZeroPointsThatWereNeverWritten) {
+  StoredWeights stored;
+  AddZeros(stored, "m.qweight", DType::kI32, {6, 64});
+  AddZeros(stored, "m.qzeros", DType::kI32, {1, 6});
+  AddZeros(stored, "m.scales", DType::kF16, {1, 64});
+  for (const char* format : {"gptq", "gptq_v2"}) {
+    for (const char* version : {"1.8.0", "1.8.1", "1.9.0", "2.0.0-dev"}) {
+      stored.quantization = {{"quant_method", "gptq"},
+                             {"bits", 3},
+                             {"group_size", -1},
+                             {"sym", false},
+                             {"checkpoint_format", format},
+                             {"meta", {{"quantizer", {std::string("gptqmodel:") + version}}}}};
+      EXPECT_NE(StorageProblem(stored).find("first 32 zero points"), std::string::npos) << version;
+    }
+    stored.quantization["meta"]["quantizer"] = {"gptqmodel:2.0.0"};
+    EXPECT_EQ(StorageProblem(stored), "");
+  }
+}
+
+// Main said 7.3.1 before and after modules got ones of their own bits.
+TEST(WeightStorage, MixedBitsOfAVersionThatCannotSay) {
+  StoredWeights stored;
+  AddZeros(stored, "m.qweight", DType::kI32, {16, 32});
+  AddZeros(stored, "m.qzeros", DType::kI32, {1, 8});
+  AddZeros(stored, "m.scales", DType::kF16, {1, 32});
+  stored.quantization = {{"quant_method", "gptq"},
+                         {"bits", 4},
+                         {"group_size", -1},
+                         {"sym", false},
+                         {"dynamic", {{"+:m", {{"bits", 8}}}}}};
+  EXPECT_EQ(StorageProblem(stored), "");
+  for (const char* version : {"7.3.0", "7.3.2", "8.0.0-dev"}) {
+    stored.quantization["meta"] = {{"quantizer", {std::string("gptqmodel:") + version}}};
+    EXPECT_EQ(StorageProblem(stored), "") << version;
+  }
+  for (const char* version : {"7.3.1", "7.3.2-dev", "?"}) {
+    stored.quantization["meta"] = {{"quantizer", {std::string("gptqmodel:") + version}}};
+    EXPECT_NE(StorageProblem(stored).find("from 7.3.2"), std::string::npos) << version;
+  }
 }
 
 TEST(WeightStorage, WithoutAConfigItIsRefused) {

@@ -34,13 +34,17 @@ Group MakeGroups(int64_t columns, int64_t group_size, bool ordered) {
 
 // ---- GPTQ
 
-enum class Zeros { kV2, kWordsMinusOnes, kFieldsMinusOne };
+// In v1 files ones are off whole words, off codes modulo their range, or off codes that are all in
+// the middle (symmetric).
+enum class Zeros { kV2, kWordsMinusOnes, kCodesMinusOne, kSymmetric };
 
 struct GptqCase {
   int bits;
   int64_t rows, columns, group_size;
   bool ordered;
   Zeros zeros;
+  std::string version = "6.0.3";  // of the GPTQModel that wrote it
+  int file_bits = 0;              // 0: bits; else another module's, whose ones these zeros get
 };
 
 // As GPTQModel's convert_gptq_v2_to_v1_format_module takes them off each word.
@@ -53,7 +57,7 @@ uint32_t GptqModelOnes(int bits, size_t word) {
 }
 
 void ExpectGptq(const GptqCase& c) {
-  const bool symmetric = c.zeros == Zeros::kFieldsMinusOne;
+  const bool symmetric = c.zeros == Zeros::kSymmetric;
   const int largest = (1 << c.bits) - 1, middle = 1 << (c.bits - 1);
   const Group group = MakeGroups(c.columns, c.group_size, c.ordered);
   const Ints codes = RandomInts(c.rows * c.columns, 0, largest);  // [rows, columns]
@@ -61,13 +65,14 @@ void ExpectGptq(const GptqCase& c) {
                                : RandomInts(group.count * c.rows, 0, largest);  // [groups, rows]
   StoredWeights stored;
   stored.quantization = {{"quant_method", "gptq"},
-                         {"bits", c.bits},
+                         {"bits", c.file_bits == 0 ? c.bits : c.file_bits},
                          {"group_size", c.group_size},
                          {"desc_act", c.ordered},
                          {"sym", symmetric}};
+  if (c.file_bits != 0) stored.quantization["dynamic"] = {{"+:m", {{"bits", c.bits}}}};
   if (c.zeros == Zeros::kV2) stored.quantization["checkpoint_format"] = "gptq_v2";
-  if (c.zeros == Zeros::kWordsMinusOnes)
-    stored.quantization["meta"] = {{"quantizer", {"gptqmodel:7.7.0"}}};
+  if (c.zeros != Zeros::kSymmetric || c.file_bits != 0)
+    stored.quantization["meta"] = {{"quantizer", {"optimum:1.24.0", "gptqmodel:" + c.version}}};
   // Words along K of each column n, stored [words, N].
   const auto rows = static_cast<size_t>(c.rows), columns = static_cast<size_t>(c.columns);
   const size_t words = columns * static_cast<size_t>(c.bits) / 32;
@@ -81,11 +86,12 @@ void ExpectGptq(const GptqCase& c) {
   std::vector<uint32_t> qzeros;
   for (int64_t g = 0; g < group.count; ++g) {
     Ints row(zeros.begin() + g * c.rows, zeros.begin() + (g + 1) * c.rows);
-    if (symmetric)
-      for (int& zero : row) --zero;
+    const bool off_words = c.zeros == Zeros::kWordsMinusOnes || c.file_bits != 0;
+    if (!off_words && c.zeros != Zeros::kV2)
+      for (int& zero : row) zero = (zero - 1) & largest;
     std::vector<uint32_t> packed = PackWords(row, c.bits);
-    for (size_t w = 0; w < packed.size() && c.zeros == Zeros::kWordsMinusOnes; ++w)
-      packed[w] -= GptqModelOnes(c.bits, w);
+    for (size_t w = 0; w < packed.size() && off_words; ++w)
+      packed[w] -= GptqModelOnes(c.file_bits == 0 ? c.bits : c.file_bits, w);
     qzeros.insert(qzeros.end(), packed.begin(), packed.end());
   }
   stored.Add("m.qweight", DType::kI32, {static_cast<int64_t>(words), c.rows}, qweight);
@@ -104,13 +110,34 @@ void ExpectGptq(const GptqCase& c) {
 TEST(Dequantize, GptqOfAllBitsOrdersAndConventions) {
   for (const int bits : {2, 3, 4, 8}) {
     for (const bool ordered : {false, true}) {
-      for (const Zeros zeros : {Zeros::kV2, Zeros::kWordsMinusOnes, Zeros::kFieldsMinusOne}) {
+      for (const Zeros zeros : {Zeros::kV2, Zeros::kWordsMinusOnes, Zeros::kSymmetric}) {
         ExpectGptq({bits, 96, 160, 32, ordered, zeros});
         ExpectGptq({bits, 64, 96, -1, ordered, zeros});
       }
     }
     ExpectGptq({bits, 32, 160, 48, true, Zeros::kV2});    // the last group is smaller
     ExpectGptq({bits, 608, 512, 128, true, Zeros::kV2});  // several steps
+  }
+}
+
+// GPTQModel #2763: from 7.0.0 one comes off each 3-bit code, modulo 8; before, exchanged constants
+// come off words.
+TEST(Dequantize, ThreeBitZerosByTheVersionThatWroteThem) {
+  for (const char* version : {"1.4.0", "5.8.0", "6.0.3"})
+    ExpectGptq({3, 96, 160, 32, false, Zeros::kWordsMinusOnes, version});
+  for (const char* version : {"7.0.0", "7.1.0-dev", "7.3.1", "8.0"})
+    ExpectGptq({3, 96, 160, 32, false, Zeros::kCodesMinusOne, version});
+}
+
+// GPTQModel #2971: before 7.3.2 a module of other bits than the file got the file's ones.
+TEST(Dequantize, MixedBitsByTheVersionThatWroteThem) {
+  for (const Zeros zeros : {Zeros::kWordsMinusOnes, Zeros::kSymmetric}) {
+    for (const int bits : {2, 3, 4, 8}) {
+      for (const int file_bits : {2, 3, 4, 8}) {
+        if (bits != file_bits) ExpectGptq({bits, 96, 160, 32, false, zeros, "6.0.0", file_bits});
+      }
+    }
+    ExpectGptq({8, 96, 160, 32, false, zeros, "7.3.0", 4});
   }
 }
 
@@ -158,6 +185,7 @@ struct PackedCase {
   int bits;
   int64_t rows, columns, group_size;  // -1: one scale per row
   bool symmetric, ordered;
+  bool byte_zeros = false;  // as before compressed-tensors 0.9.4
 };
 
 void ExpectPacked(const PackedCase& c) {
@@ -197,7 +225,10 @@ void ExpectPacked(const PackedCase& c) {
   stored.Add("m.weight_packed", DType::kI32, {c.rows, static_cast<int64_t>(words.size() / rows)},
              words);
   stored.Add("m.weight_shape", DType::kI64, {2}, std::vector<int64_t>{c.rows, c.columns});
-  if (!c.symmetric) {
+  if (c.byte_zeros) {
+    stored.Add("m.weight_zero_point", DType::kI8, {c.rows, group.count},
+               std::vector<int8_t>(zeros.begin(), zeros.end()));
+  } else if (!c.symmetric) {
     stored.Add("m.weight_zero_point", DType::kI32, {static_cast<int64_t>(zero_rows), group.count},
                zero_words);
   }
@@ -222,6 +253,8 @@ TEST(Dequantize, PackQuantizedOfAllBits) {
       ExpectPacked({8, 600, 512, 128, symmetric, ordered});
     }
   }
+  ExpectPacked({4, 96, 96, 24, false, false, /*byte_zeros=*/true});
+  ExpectPacked({8, 96, 192, -1, false, false, /*byte_zeros=*/true});
 }
 
 }  // namespace
