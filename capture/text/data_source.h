@@ -73,8 +73,10 @@ struct DataSet {
 
 // Documents in order. Text is encoded with the special tokens its tokenizer adds; messages by the
 // chat template, or, if there is none, as ChatML, if the tokenizer has <|im_start|> and <|im_end|>.
-// A document longer than max_sequence is truncated to it; the first one, if it alone exceeds the
-// budget, is truncated to the budget; an empty document counts as dropped. With `mix`, data_mix.h
+// A plain-text file longer than max_sequence becomes documents of that length, "notes.txt#1" and on
+// (llama.cpp's tools do the same), until the budget is full; any other document longer than that is
+// truncated to it; the first one, if it alone exceeds the budget, is truncated to the budget; an
+// empty document counts as dropped. With `mix`, data_mix.h
 // decides what is taken, and in which order. `tokenizer` may be null if every row has input_ids.
 // `vocab_size` is the model's. Throws UsageError for a budget or length below 1; InputError naming
 // file and line for malformed rows, ids outside [0, vocab_size), rows that need a tokenizer that is
