@@ -17,6 +17,7 @@
 #include "calib/calibrate.h"
 #include "calib/layer_file.h"
 #include "calib/provenance.h"
+#include "calib/text_loss.h"
 #include "capture/model/device.h"
 #include "capture/text/samples.h"
 #include "export/artifact/artifact_reader.h"
@@ -230,6 +231,14 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, Command
   RunCalibration(input, job, hooks);
   context.progress.End();
   const double loop_seconds = SecondsSince(loop_started);
+  if (const ModelSource* model = input.model()) {
+    const auto time = times.Measure("loss of the text");
+    if (const std::optional<TextLoss> loss = MeasureTextLoss(*model)) {
+      context.log.Info(
+          "text_loss", loss->Text(),
+          {{"mean", loss->mean}, {"tokens", loss->tokens}, {"implausible", loss->implausible()}});
+    }
+  }
 
   ArtifactInfo info;
   {

@@ -144,6 +144,29 @@ TEST(Doctor, RefusesATokenizerOfAnotherModel) {
   EXPECT_NE(refused.err.find("tokenizer.json has 1496 ids"), std::string::npos) << refused.err;
 }
 
+// The same from another side: a text that means nothing to the model has the loss of a guess.
+TEST(Calibrate, SaysWhatLossItsTextHas) {
+  const fs::path model = TestData("tiny-qwen3"), scratch = TestScratch("text_loss");
+  const auto loss = [&](const std::string& name, const std::string& rows) {
+    std::ofstream(scratch / (name + ".jsonl")) << rows;
+    const ProgramExit result =
+        RunProgram(OSCAR_CALIBRATE, {model.string(), "--device", "cpu", "--no-auto", "--data",
+                                     (scratch / (name + ".jsonl")).string(), "--min-tokens", "1",
+                                     "-o", (scratch / name).string()});
+    EXPECT_EQ(result.code, 0) << result.all();
+    return result.err.substr(std::min(result.err.find("text: mean loss"), result.err.size()));
+  };
+  std::string noise;
+  for (int i = 0; i < 600; ++i) noise += std::to_string(i * 7919 % 8191) + ", ";
+  EXPECT_NE(loss("noise", "{\"input_ids\": [" + noise + "1]}\n").find("noise to this model"),
+            std::string::npos);
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "The river runs through the valley to the sea. ";
+  const std::string plain = loss("text", "{\"text\": \"" + text + "\"}\n");
+  EXPECT_TRUE(plain.starts_with("text: mean loss")) << plain;
+  EXPECT_EQ(plain.find("noise to this model"), std::string::npos) << plain;
+}
+
 TEST(Doctor, KnowsWhatIsMissingOfAModel) {
   const fs::path fields = CopyOfTiny("doctor_fields", [](Json& config) {
     for (const char* key : {"hidden_size", "num_attention_heads", "intermediate_size"})
