@@ -275,7 +275,8 @@ TEST(ChosenArtifact, TheReportedArmIsOfWhatAllLayersShare) {
 // A choice for every consumer: equal ones and equal sides once, each exported as it was chosen.
 TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
   const fs::path scratch = TestScratch("chosen-consumers");
-  const std::vector<SampleRecipe> recipes = SampleRecipes();
+  std::vector<SampleRecipe> recipes = SampleRecipes();
+  for (SampleRecipe& recipe : recipes) recipe.v_clip = recipe.k_clip;  // one ratio for both sides
   const AutoOptions headline{.enabled = true, .consumer = Consumer::kSglangOct, .fold = false};
   const std::vector<AutoOptions> others = OtherChoices(headline, false);
   ArtifactInfo info = SampleInfo();
