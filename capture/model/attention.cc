@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/model/attention.h"
 
+#include <ATen/SDPBackend.h>
+#include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -83,6 +85,15 @@ bool NeedsExplicitAttention(const AttentionSpec& spec) {
   return spec.softcap != 0 || !spec.sinks.empty();
 }
 
+bool TakesFlash(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
+                const at::Tensor& v) {
+  if (q.is_cpu() || NeedsExplicitAttention(spec) || q.size(2) != v.size(2)) return false;
+  const int64_t choice =
+      at::_fused_sdp_choice(HeadsFirst(q, spec), HeadsFirst(k, spec), HeadsFirst(v, spec), {}, 0.0,
+                            /*is_causal=*/true, spec.scale);
+  return choice == static_cast<int64_t>(at::SDPBackend::flash_attention);
+}
+
 at::Tensor SinkLogits(const AttentionSpec& spec, at::Device device) {
   if (spec.sinks.empty()) return {};
   OSCAR_CHECK_EQ(static_cast<int64_t>(spec.sink_logits.size()), spec.num_q_heads);
@@ -133,7 +144,8 @@ void CausalAttention(const AttentionSpec& spec, const at::Tensor& q, const at::T
              sinks.defined() ? sinks : SinkLogits(spec, q.device()), result);
     return;
   }
-  if (window == num_tokens && num_tokens <= chunking.whole_attention) {
+  if (window == num_tokens &&
+      (num_tokens <= chunking.whole_attention || TakesFlash(spec, q, k, v))) {
     result.copy_(FusedAttention(queries, keys, values, {}, spec.scale));
     return;
   }

@@ -15,8 +15,9 @@
 namespace oscar {
 
 struct AttentionChunking {
-  int64_t query_chunk = 512;       // queries per call with an explicit mask
-  int64_t whole_attention = 4096;  // up to this many tokens without a window: one call
+  int64_t query_chunk = 512;  // queries per call with an explicit mask
+  // Up to this many tokens without a window: one call; where flash attention takes it, always.
+  int64_t whole_attention = 4096;
 };
 
 // [n, H, d] -> [num_kv_heads, gqa_ratio, n, d] without a copy. KV heads stand in the batch
@@ -55,6 +56,11 @@ bool NeedsExplicitAttention(const AttentionSpec& spec);
 // The values of the layer's sinks, [num_q_heads] float32; undefined where it has none. They must
 // have been read with the spec.
 at::Tensor SinkLogits(const AttentionSpec& spec, at::Device device);
+
+// Whether causal attention of these takes a GPU's flash kernel, whose memory grows with the tokens
+// and not with their square. q [T, num_q_heads, head_dim], k and v as CausalAttention has them.
+bool TakesFlash(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
+                const at::Tensor& v);
 
 // c tanh(x / c), in place where no gradient is asked for; nothing where c is 0.
 void SoftCap(double c, at::Tensor& logits);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "capture/model/device.h"
 #include "capture/model/embedding.h"
@@ -29,16 +30,24 @@ void CheckLength(const ModelSpec& spec, size_t sequence, int64_t length) {
   }
 }
 
-// Spans of the sequences that begin before `lead_tokens`, then of the others.
-std::vector<Span> MakeSpansInTwo(const std::vector<int64_t>& lengths, int64_t lead_tokens,
-                                 int64_t token_chunk) {
-  auto split = lengths.begin();
-  for (int64_t left = lead_tokens; left > 0; left -= *split++) OSCAR_CHECK_LE(*split, left);
-  std::vector<Span> spans = MakeSpans({lengths.begin(), split}, token_chunk);
-  for (Span span : MakeSpans({split, lengths.end()}, token_chunk)) {
-    span.first_sequence += static_cast<size_t>(split - lengths.begin());
-    span.first_token += lead_tokens;
-    spans.push_back(span);
+// Spans of all sequences, none of them across one of the `cuts`, tokens ascending.
+std::vector<Span> MakeSpansBetween(const std::vector<int64_t>& lengths,
+                                   const std::set<int64_t>& cuts, int64_t token_chunk) {
+  std::vector<Span> spans;
+  auto begin = lengths.begin();
+  int64_t first_token = 0;
+  for (const int64_t cut : cuts) {
+    auto end = begin;
+    int64_t token = first_token;
+    while (token < cut) token += *end++;
+    OSCAR_CHECK_EQ(token, cut);
+    for (Span span : MakeSpans({begin, end}, token_chunk)) {
+      span.first_sequence += static_cast<size_t>(begin - lengths.begin());
+      span.first_token += first_token;
+      spans.push_back(span);
+    }
+    begin = end;
+    first_token = cut;
   }
   return spans;
 }
@@ -86,15 +95,21 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
   for (size_t s = 0; s < sequence_lengths.size(); ++s) CheckLength(spec_, s, sequence_lengths[s]);
   const int64_t num_tokens =
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0});
-  const int64_t lead_tokens = num_tokens - streams.back().size(0);  // of the first stream alone
-  const std::vector<Span> spans =
-      MakeSpansInTwo(sequence_lengths, lead_tokens, options_.token_chunk);
+  int64_t lead_tokens = streams.size() == 1 ? 0 : num_tokens;  // of the first stream alone
+  for (const at::Tensor& hidden : streams.subspan(1))
+    lead_tokens = std::min(lead_tokens, num_tokens - hidden.size(0));
+  std::set<int64_t> cuts = {lead_tokens, num_tokens};  // where streams begin and end
   for (const at::Tensor& hidden : streams) {
-    OSCAR_CHECK_EQ(hidden.size(0), num_tokens - (&hidden == &streams[0] ? 0 : lead_tokens));
+    if (&hidden == &streams[0]) {
+      OSCAR_CHECK_EQ(hidden.size(0), num_tokens);
+    } else {
+      cuts.insert(lead_tokens + hidden.size(0));
+    }
     OSCAR_CHECK_EQ(hidden.size(1), spec_.hidden_size);
     OSCAR_CHECK(hidden.device() == device_ && hidden.scalar_type() == dtype_ &&
                 hidden.is_contiguous());
   }
+  const std::vector<Span> spans = MakeSpansBetween(sequence_lengths, cuts, options_.token_chunk);
 
   LayerPass pass(*this, streams, sequence_lengths, lead_tokens, first_layer, observer);
   const WeightStreamOptions stream_options{.first_layer = first_layer,

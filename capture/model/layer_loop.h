@@ -102,12 +102,12 @@ class LayerLoop {
 
   // Runs layers first_layer, first_layer + 1, ..., each with the uncached ones that follow it
   // (StepLayers), and updates each stream's hidden states [T_total, hidden_size] in place. Streams
-  // are the same tokens through the same weights, which are read once for all of them, and differ
-  // in how they attend (LayerObserver::Attend); within a few sequences they run one after another,
-  // in order. The streams after the first may all lack the tokens of the first few sequences, which
-  // then run in the first stream alone, before the others. A sequence never attends across its
-  // boundary; positions restart at 0. `after_layer` is called after each layer's OnLayerEnd with
-  // that layer applied to every stream (but see need_final_hidden); returning false stops the loop.
+  // are the same tokens and weights, read once for all of them, and differ in how they attend
+  // (LayerObserver::Attend); within a few sequences they run one after another, in order. The first
+  // few sequences may be the first stream's alone, which come before the others; all other streams
+  // but one may end early, with a whole sequence. A sequence never attends across its boundary;
+  // positions restart at 0. `after_layer` is called after each layer's OnLayerEnd with that layer
+  // applied to every stream (but see need_final_hidden); returning false stops the loop.
   void Run(std::span<at::Tensor> streams, const std::vector<int64_t>& sequence_lengths,
            size_t first_layer, LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;

@@ -71,6 +71,7 @@ void LayerPass::RunLayer(const LayerSpec& layer, size_t layer_index, LayerWeight
     for (size_t s = 0; s < streams_.size(); ++s) {
       const int64_t first_row = span.first_token - (s == 0 ? 0 : lead_tokens_);
       if (first_row < 0) break;
+      if (first_row >= streams_[s].size(0)) continue;  // this stream has ended
       if (layer.delta_net) {
         RunDeltaNet(layer, weights, span, s, first_row, inputs);
       } else {

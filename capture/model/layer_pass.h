@@ -26,7 +26,8 @@ namespace oscar {
 
 class LayerPass {
  public:
-  // Keeps references to all. Streams after the first lack the first `lead_tokens` tokens.
+  // Keeps references to all. Streams after the first lack the first `lead_tokens` tokens, and may
+  // end before the last sequences; no span goes across where one begins or ends.
   LayerPass(const LayerLoop& loop, std::span<at::Tensor> streams,
             const std::vector<int64_t>& sequence_lengths, int64_t lead_tokens, size_t first_layer,
             LayerObserver& observer);

@@ -242,6 +242,40 @@ TEST(LayerLoop, LaterStreamsMayLackTheFirstSequences) {
   EXPECT_TRUE(streams[1].equal(alone));
 }
 
+// Recall tasks run on few of a validation's arms: a stream may end before the others do, and what
+// it has is what it would have alone.
+TEST(LayerLoop, AStreamMayEndBeforeTheOthers) {
+  class : public LayerObserver {
+   public:
+    void OnAttention(const AttentionView& view) override {
+      EXPECT_EQ(view.k.size(0), std::vector<int64_t>({7, 5, 11, 3})[view.sequence]);
+      seen.emplace_back(view.sequence, view.stream);
+    }
+    void OnLayerEnd(const LayerSpec&) override {
+      using Seen = std::pair<int64_t, size_t>;
+      std::ranges::stable_sort(seen, {}, &Seen::first);
+      EXPECT_EQ(seen, (std::vector<Seen>{
+                          {0, 0}, {1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}, {3, 0}, {3, 2}}));
+      seen.clear();
+    }
+    std::vector<std::pair<int64_t, size_t>> seen;
+  } record;
+  class : public LayerObserver {
+    void OnAttention(const AttentionView&) override {}
+  } nothing;
+  const Model model("arch/llama");
+  const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
+  const Sequences all = SomeSequences({7, 5, 11, 3});
+  const Sequences rest = {all.begin() + 1, all.end()}, two = {all.begin() + 1, all.begin() + 3};
+  const auto go_on = [](size_t) { return true; };
+  std::vector<at::Tensor> streams = {loop.Embed(all), loop.Embed(two), loop.Embed(rest)};
+  loop.Run(streams, {7, 5, 11, 3}, 0, record, go_on);
+  at::Tensor alone = loop.Embed(two);
+  loop.Run(alone, {5, 11}, 0, nothing, go_on);
+  EXPECT_TRUE(streams[1].equal(alone));
+  EXPECT_TRUE(streams[2].narrow(0, 0, 16).equal(alone));
+}
+
 // What a bf16 cache gives back in a float32 model.
 TEST(LayerLoop, RoundsWhatEntersAttentionToTheCacheType) {
   class : public LayerObserver {
