@@ -98,8 +98,7 @@ std::string ArtifactText(const Artifact& artifact) {
   std::string files = std::string(kManifestFile);
   for (const auto& [name, digest] : manifest.at("files").items()) files += ", " + Escaped(name);
   add("files", files + "; tensors and digests: --json");
-  const ReportTable runtimes =
-      RuntimesTable(manifest.at("serving"), artifact.directory().string());
+  const ReportTable runtimes = RuntimesTable(manifest.at("serving"), artifact.directory().string());
   if (runtimes.rows.empty()) return text;
   TextTable table(runtimes.header);
   for (const auto& row : runtimes.rows) table.AddRow(row);

@@ -219,21 +219,28 @@ std::string ShowNeedles(const std::vector<NeedleSample>& needles, int64_t count)
 }
 
 // What --dry-run prints.
-std::string PlanText(const ValidationInput& input) {
+std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
+                     const ValidationInput& input) {
   const std::vector<Arm>& arms = input.arms;
+  const ValidationOptions& validation = options.validation;
   uint64_t weights = 0;
   for (const TensorNeed& need : AllTensors(input.model.spec))
     weights += FindWeightStorage(input.model.checkpoint, need.name).bytes();
-  int64_t tokens = input.model.data.counts.tokens_used;
+  const int64_t text_tokens = input.model.data.counts.tokens_used;
+  int64_t recall_tokens = 0;
   for (const NeedleSample& needle : input.needles)
-    tokens += static_cast<int64_t>(needle.ids.size());
+    recall_tokens += static_cast<int64_t>(needle.ids.size());
+  const std::string headline =
+      HeadlineArm(arms, OwnArms(artifact.report()), validation.headline_arm).name;
+  const std::vector<size_t> recall =
+      RecallArms(arms, headline, validation.needle_arms, validation.arms);
+  const int64_t all_tokens = text_tokens * std::ssize(arms) + recall_tokens * std::ssize(recall);
   const std::string text = fmt::format(
-      "weights, read once      {:.2f} GB\ntokens through each arm {}\nhidden states           "
-      "{:.2f} GB "
-      "in float32\narms                    {}\n",
-      static_cast<double>(weights) / 1e9, tokens,
-      4e-9 * static_cast<double>(tokens * input.model.spec.hidden_size) *
-          static_cast<double>(arms.size()),
+      "weights, read once      {:.2f} GB\ntext, through each arm  {} tokens\n"
+      "recall, through {:<8}{} tokens\nhidden states           {:.2f} GB in float32\n"
+      "arms                    {}\n",
+      static_cast<double>(weights) / 1e9, text_tokens, fmt::format("{} arms", recall.size()),
+      recall_tokens, 4e-9 * static_cast<double>(all_tokens * input.model.spec.hidden_size),
       arms.size());
   return text + ArmLines(arms);
 }
@@ -257,7 +264,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
     return std::nullopt;
   }
   if (context.dry_run) {
-    context.out << PlanText(input);
+    context.out << PlanText(options, artifact, input);
     return std::nullopt;
   }
   CheckReplace(options, artifact, PlannedFacts(options, artifact, input));
@@ -312,7 +319,8 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   }
   std::optional<Gate> gate;
   if (!options.gate.empty()) gate = ParseGate(options.gate);
-  options.validation.measure_in_float32 = options.measure == "f32";
+  const bool on_gpu = options.measure == "auto" && !ParseDevice(options.model.device).is_cpu();
+  options.validation.measure_in_float32 = options.measure == "f32" || on_gpu;
   options.validation.round_to_bf16 = options.cache_dtype == "bf16";
   options.validation.methods.seed = options.validation.seed;
   if (options.prefill_tokens > 0)

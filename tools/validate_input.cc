@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int64_t kDefaultLength = 4096, kLongestNeedle = 32768;  // tokens
+constexpr int64_t kDefaultLength = 4096, kLongestNeedle = 8192;  // tokens
 
 // A sample of every weight file, so that weights are read once.
 Json ModelIdentity(const ModelInput& model) {

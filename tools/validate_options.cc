@@ -104,8 +104,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(
       &options->needle_lengths,
       {.name = "needle_lengths",
-       .help = "context lengths of the recall tasks; none: the longest the model supports (up "
-               "to 32768), and a quarter of it",
+       .help = "context lengths of the recall tasks; none: the longest the model supports, up "
+               "to 8192, and a quarter of it",
        .unit = "tokens"});
   table.Add(&options->needle_samples,
             {.name = "needle_samples",
@@ -122,6 +122,10 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(&options->needle_tasks, {.name = "needle_tasks",
                                      .help = "names of tasks; none: RULER's eight needle variants "
                                              "and variable tracking"});
+  table.Add(&validation.needle_arms,
+            {.name = "needle_arms",
+             .help = "arms that the recall tasks run on, or all; none: bf16, naive, hadamard, the "
+                     "headline, and those that --arms names by themselves"});
 
   table.Group("Arms");
   table.Add(&validation.arms, {.name = "arms", .help = ArmHelp(), .main = true});
@@ -204,7 +208,10 @@ OptionTable ValidateTable(ValidateOptions* options) {
                      "needles"});
   table.Add(
       &options->measure,
-      {.name = "measure", .help = "precision of attention errors", .choices = {"f64", "f32"}});
+      {.name = "measure",
+       .help = "precision of attention errors; auto: f64 on a CPU, f32 on a GPU, where the methods "
+               "compute in it too",
+       .choices = {"auto", "f64", "f32"}});
   table.Add(&options->cache_dtype,
             {.name = "cache_dtype",
              .help = "what queries, keys and values are rounded to before they are stored",

@@ -42,7 +42,7 @@ struct ValidateOptions {
   std::vector<std::string> method_data;  // files; empty: the built-in calibration text
   int64_t method_tokens = 16384;
   int64_t prefill_tokens = 0;  // 0: a whole sequence
-  std::string measure = "f64";
+  std::string measure = "auto";
   std::string cache_dtype = "bf16";
   std::string gate;
   int64_t show_samples = 0;

@@ -14,6 +14,7 @@
 #include "calib/options.h"
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"
+#include "linalg/parallel_for.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
@@ -49,10 +50,13 @@ class Checker {
       result_.unchecked += side.num_rotations;
       return;
     }
-    for (int64_t i = 0; i < side.num_rotations; ++i) {
-      const Matrix& covariance = covariances[static_cast<size_t>(i)];
+    std::vector<double> residuals(covariances.size());
+    ParallelFor(side.num_rotations, [&](int64_t i) {
       const Matrix u = RecoverEigenvectors(RotationOf(side, i), composition_);
-      const double residual = Residual(u, covariance, side, i);
+      residuals[static_cast<size_t>(i)] = Residual(u, covariances[static_cast<size_t>(i)], side, i);
+    });
+    for (int64_t i = 0; i < side.num_rotations; ++i) {
+      const double residual = residuals[static_cast<size_t>(i)];
       if (!(residual <= kMaxMomentResidual)) {
         throw NumericalError(fmt::format(
             "{}: layer {}, {}, rotation {}: does not belong to the covariance in {}: UᵀCU differs "

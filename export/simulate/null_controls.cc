@@ -11,6 +11,7 @@
 #include "export/simulate/random_rotation.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/eigh.h"
+#include "linalg/parallel_for.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
@@ -37,11 +38,12 @@ LayerCache WithArtifactClip(const MethodContext& context, size_t layer_index,
 
 at::Tensor RandomRotations(const MethodContext& context, size_t layer_index, char side,
                            int64_t dim) {
-  std::vector<Matrix> rotations;
-  for (int64_t head = 0; head < context.layers()[layer_index].attention.num_kv_heads; ++head) {
+  const int64_t heads = context.layers()[layer_index].attention.num_kv_heads;
+  std::vector<Matrix> rotations(static_cast<size_t>(heads));
+  ParallelFor(heads, [&](int64_t head) {
     const uint64_t stream = (layer_index << 20 | static_cast<uint64_t>(head)) << 1 | (side == 'v');
-    rotations.push_back(RandomRotation(dim, context.options().seed, stream));
-  }
+    rotations[static_cast<size_t>(head)] = RandomRotation(dim, context.options().seed, stream);
+  });
   return RotationTensor(rotations);
 }
 
@@ -75,15 +77,17 @@ LayerCache ShuffledTokens(const MethodContext& context, size_t layer_index,
   const Artifact& artifact = context.artifact();
   const LayerMoments moments = ArtifactMoments(context, layer_index);
   const Composition composition = ArtifactComposition(artifact);
-  std::vector<Matrix> k, v;
-  for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
-    const auto fit = [&](const Matrix& covariance) {
-      return Compose(SymmetricEigenbasis(Shuffled(covariance), "shuffled tokens"), composition)
-          .matrix();
-    };
-    k.push_back(fit(moments.QueryCovariance(head)));
-    v.push_back(fit(moments.ValueCovariance(head, ArtifactValueTarget(artifact))));
-  }
+  const ValueTarget target = ArtifactValueTarget(artifact);
+  const auto heads = static_cast<size_t>(moments.num_kv_heads);
+  std::vector<Matrix> k(heads), v(heads);
+  ParallelFor(2 * moments.num_kv_heads, [&](int64_t index) {
+    const int64_t head = index / 2;
+    const bool keys = index % 2 == 0;
+    const Matrix covariance =
+        Shuffled(keys ? moments.QueryCovariance(head) : moments.ValueCovariance(head, target));
+    (keys ? k : v)[static_cast<size_t>(head)] =
+        Compose(SymmetricEigenbasis(covariance, "shuffled tokens"), composition).matrix();
+  });
   return WithArtifactClip(context, layer_index, options, RotationTensor(k), RotationTensor(v));
 }
 

@@ -14,11 +14,23 @@
 
 namespace oscar {
 
+namespace {
+
+// Matrices go where rows are once, not for every sequence.
+void GoTo(const at::Tensor& rows, RotatedQuantizer& side) {
+  for (at::Tensor* tensor : {&side.rotation, &side.inverse, &side.mean}) {
+    if (tensor->defined()) *tensor = tensor->to(rows.device());
+  }
+}
+
+}  // namespace
+
 LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options, RotatedQuantizer k,
                         RotatedQuantizer v) {
   const ExactTokens exact = ArmWindows(context, options);
   LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
-  cache.store_once = [k, bf16 = options.bf16](const at::Tensor& rows) {
+  cache.store_once = [k, bf16 = options.bf16](const at::Tensor& rows) mutable {
+    GoTo(rows, k);
     if (!bf16) {
       const at::Tensor stored = RoundTrip(k, rows);
       return CachedRows{.quantized = {stored, stored}};
@@ -28,15 +40,22 @@ LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options,
                       .exact = {keys.exact, values.exact}};
   };
   if (options.bf16) {
-    cache.queries = [k](const at::Tensor& queries) { return Bf16Queries(k, queries); };
-    cache.store = [k = std::move(k), v = std::move(v)](const CacheSides& rows) {
+    cache.queries = [k](const at::Tensor& queries) mutable {
+      GoTo(queries, k);
+      return Bf16Queries(k, queries);
+    };
+    cache.store = [k = std::move(k), v = std::move(v)](const CacheSides& rows) mutable {
+      GoTo(rows.k, k);
+      GoTo(rows.v, v);
       const Bf16Rows keys = Bf16KeysThroughCache(k, rows.k);
       const Bf16Rows values = Bf16ValuesThroughCache(v, rows.v);
       return CachedRows{.quantized = {keys.quantized, values.quantized},
                         .exact = {keys.exact, values.exact}};
     };
   } else {
-    cache.store = [k = std::move(k), v = std::move(v)](const CacheSides& rows) {
+    cache.store = [k = std::move(k), v = std::move(v)](const CacheSides& rows) mutable {
+      GoTo(rows.k, k);
+      GoTo(rows.v, v);
       return CachedRows{.quantized = {RoundTrip(k, rows.k), RoundTrip(v, rows.v)}};
     };
   }

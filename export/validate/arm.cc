@@ -7,8 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "export/artifact/artifact_format.h"
@@ -218,6 +221,35 @@ const Arm& HeadlineArm(const std::vector<Arm>& arms, const std::vector<std::stri
   };
   const auto best = std::ranges::max_element(arms, {}, rank);
   return rank(*best) > 0 ? *best : arms.back();
+}
+
+std::vector<size_t> RecallArms(const std::vector<Arm>& arms, std::string_view headline,
+                               const std::vector<std::string>& asked,
+                               const std::vector<std::string>& named) {
+  std::vector<size_t> all(arms.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  if (std::ranges::find(asked, "all") != asked.end()) return all;
+  std::set<std::string, std::less<>> names = {std::string(headline)};
+  if (asked.empty()) {
+    const Arm* hadamard = nullptr;
+    const auto rank = [](const Arm& arm) { return 2 * arm.options.windows + arm.options.clip; };
+    for (const Arm& arm : arms) {
+      const bool better = hadamard == nullptr || rank(arm) > rank(*hadamard);
+      if (arm.method->name == "hadamard" && !arm.options.bf16 && better) hadamard = &arm;
+    }
+    names.insert("naive");
+    if (hadamard != nullptr) names.insert(hadamard->name);
+    for (const std::string& name : named) {
+      if (!ListNamed(name)) names.insert(ParseArm(name).name);
+    }
+  }
+  for (const std::string& name : asked) {
+    const auto [found, added] = names.insert(ParseArm(name).name);
+    if (std::ranges::find(arms, *found, &Arm::name) == arms.end())
+      throw UsageError(fmt::format("--needle-arms: {} is not among the arms", *found));
+  }
+  std::erase_if(all, [&](size_t i) { return i > 0 && !names.contains(arms[i].name); });
+  return all;
 }
 
 }  // namespace oscar

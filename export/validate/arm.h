@@ -52,4 +52,12 @@ std::string ShippedArm(const MethodContext& context);
 const Arm& HeadlineArm(const std::vector<Arm>& arms, const std::vector<std::string>& own,
                        std::string_view asked = {});
 
+// Which arms the recall tasks run on, by index. They cost most of a validation, so that unless
+// `asked` names arms (or "all") it is what a reader compares: the reference, the headline, INT2
+// without anything, Hadamard with as much as there is of it, and what `named`, the names given to
+// ParseArms, asks for by name and not by list. UsageError for one that is not among the arms.
+std::vector<size_t> RecallArms(const std::vector<Arm>& arms, std::string_view headline,
+                               const std::vector<std::string>& asked,
+                               const std::vector<std::string>& named);
+
 }  // namespace oscar

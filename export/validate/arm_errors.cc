@@ -22,6 +22,12 @@ namespace {
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
+// Of all of x, [] float64. Rows of float32 are added up first: a float64 copy of a whole cache
+// would be most of the work.
+at::Tensor SumOf(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? x.sum() : x.sum(-1).sum(at::kDouble);
+}
+
 struct Mean {
   double sum = 0;
   int64_t count = 0;
@@ -60,18 +66,20 @@ void ArmErrors::AddRows(const RowErrors& errors, const RowComparison& comparison
   add(kPairs, comparison.visible_keys().to(errors.kl.scalar_type()).expand_as(errors.kl));
 }
 
-void ArmErrors::AddCache(const at::Tensor& k, const at::Tensor& k_stored, const at::Tensor& v,
-                         const at::Tensor& v_stored) {
+CacheEnergy::CacheEnergy(const at::Tensor& keys, const at::Tensor& values)
+    : k(SumOf(keys.square())), v(SumOf(values.square())) {}
+
+void ArmErrors::AddCache(const CacheEnergy& energy, const at::Tensor& k, const at::Tensor& k_stored,
+                         const at::Tensor& v, const at::Tensor& v_stored) {
   if (!cache_sums_.defined())
     cache_sums_ = at::zeros({kNumCacheSums}, k.options().dtype(at::kDouble));
-  const auto add = [&](CacheSum error, CacheSum energy, const at::Tensor& x,
-                       const at::Tensor& stored) {
-    const at::Tensor exact = x.to(at::kDouble);
-    cache_sums_[energy].add_(exact.square().sum());
-    cache_sums_[error].add_(exact.sub(stored).square_().sum());
+  const auto add = [&](CacheSum sum, const at::Tensor& x, const at::Tensor& stored) {
+    cache_sums_[sum].add_(SumOf(x.sub(stored).square_()));
   };
-  add(kKError, kKEnergy, k, k_stored);
-  add(kVError, kVEnergy, v, v_stored);
+  cache_sums_[kKEnergy].add_(energy.k);
+  cache_sums_[kVEnergy].add_(energy.v);
+  add(kKError, k, k_stored);
+  add(kVError, v, v_stored);
   layers_.back().k_values += k.numel();
   layers_.back().v_values += v.numel();
 }

@@ -33,6 +33,13 @@ struct MeasuredRows {
   uint64_t seed = 0;
 };
 
+// |x|^2 of a whole sequence's keys and values, [] float64: the same for all arms.
+struct CacheEnergy {
+  CacheEnergy(const at::Tensor& keys, const at::Tensor& values);
+
+  at::Tensor k, v;
+};
+
 class ArmErrors {
  public:
   // `name` is for messages; `rows` is kept.
@@ -43,10 +50,10 @@ class ArmErrors {
   // holds the reference's energies of the same rows.
   void AddRows(const RowErrors& errors, const RowComparison& comparison,
                const at::Tensor& headline);
-  // Raw error of a whole sequence: k, v of the reference and what the arm's cache gives back,
-  // [tokens, num_kv_heads, dim] each.
-  void AddCache(const at::Tensor& k, const at::Tensor& k_stored, const at::Tensor& v,
-                const at::Tensor& v_stored);
+  // Raw error of a whole sequence: k, v of the reference, whose energy is given, and what the arm's
+  // cache gives back, [tokens, num_kv_heads, dim] each.
+  void AddCache(const CacheEnergy& energy, const at::Tensor& k, const at::Tensor& k_stored,
+                const at::Tensor& v, const at::Tensor& v_stored);
   void EndLayer();  // the layer's one synchronization; NumericalError for what is not finite
 
   Json Metrics() const;

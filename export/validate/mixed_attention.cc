@@ -3,13 +3,17 @@
 //
 // See mixed_attention.h. A chunk of queries attends to the concatenation of the stored tokens and
 // of the few that some query of the chunk reads exactly (the sinks and a band), under a mask. Where
-// keys and values disagree about a token, it stands there with either side exact as well.
+// keys and values disagree about a token, it stands there with either side exact as well. On a GPU
+// plain windows need no mask: they are three softmaxes over keys that flash attention can leave out
+// by itself, joined by their log-sum-exps.
 #include "export/validate/mixed_attention.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <tuple>
 #include <vector>
 
 namespace oscar {
@@ -96,6 +100,77 @@ class Chunk {
   std::vector<Column> columns_;
 };
 
+// The windows of both sides, where they are the same and move with every token of `tokens`.
+std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens) {
+  if (!exact.k.quantized_end || exact.k.sink != exact.v.sink) return std::nullopt;
+  const CacheWindows windows{exact.k.sink, tokens - exact.k.quantized_end(tokens)};
+  for (int64_t i = 0; i < tokens; ++i) {
+    const int64_t end = std::max<int64_t>(0, i + 1 - windows.recent);
+    if (ExactFrom(exact.k, i) != end || ExactFrom(exact.v, i) != end) return std::nullopt;
+  }
+  return windows;
+}
+
+// Softmax over a part of the keys.
+struct Part {
+  at::Tensor out;  // [rows, num_q_heads, dv]
+  at::Tensor lse;  // [num_q_heads, rows] float32, of the scaled logits
+};
+
+enum class Sees { kAll, kUpToItself, kRecent };
+
+// q [n, num_q_heads, d] over k, v [m, num_kv_heads, d]; n is m unless every query sees all.
+Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
+               Sees sees, int64_t recent = 0) {
+  const bool band = sees == Sees::kRecent;
+  const auto results = at::_flash_attention_forward(
+      q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, q.size(0),
+      k.size(0), /*dropout_p=*/0.0, /*is_causal=*/sees == Sees::kUpToItself,
+      /*return_debug_mask=*/false, scale, band ? std::optional(recent - 1) : std::nullopt,
+      band ? std::optional<int64_t>(0) : std::nullopt);
+  return {std::get<0>(results)[0], std::get<1>(results)[0]};
+}
+
+// Rows from `begin` on of what FlashPart gave.
+Part From(const Part& part, int64_t begin) {
+  return {part.out.slice(0, begin), part.lse.slice(1, begin)};
+}
+
+// Every query sees each key in one part: [rows, num_q_heads, dv] float32.
+at::Tensor Joined(const std::vector<Part>& parts) {
+  std::vector<at::Tensor> sums;
+  for (const Part& part : parts) sums.push_back(part.lse);
+  const at::Tensor weights = at::stack(sums).softmax(0).transpose(1, 2).unsqueeze(-1);
+  at::Tensor out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const at::Tensor share = parts[i].out.mul(weights[static_cast<int64_t>(i)]);
+    out = out.defined() ? out.add_(share) : share;
+  }
+  return out;
+}
+
+void WindowedFlash(const AttentionSpec& spec, const CacheWindows& windows, const at::Tensor& q,
+                   const MixedCache& cache, at::Tensor& out) {
+  const int64_t tokens = q.size(0), sink = windows.sink, recent = windows.recent;
+  const int64_t inside = std::min(tokens, sink + recent);  // queries that see exact keys alone
+  const auto rows = [](const at::Tensor& x, int64_t begin, int64_t end) {
+    return x.slice(0, begin, end);
+  };
+  const auto part = [&](int64_t first_query, const at::Tensor& k, const at::Tensor& v,
+                        int64_t first_key, int64_t end_key, Sees sees) {
+    const int64_t end_query = sees == Sees::kAll ? tokens : first_query + end_key - first_key;
+    return FlashPart(rows(q, first_query, end_query), rows(k, first_key, end_key),
+                     rows(v, first_key, end_key), spec.scale, sees, recent);
+  };
+  rows(out, 0, inside).copy_(part(0, cache.k, cache.v, 0, inside, Sees::kUpToItself).out);
+  if (inside == tokens) return;
+  std::vector<Part> parts = {
+      part(inside, cache.k_stored, cache.v_stored, sink, tokens - recent, Sees::kUpToItself),
+      From(part(sink, cache.k, cache.v, sink, tokens, Sees::kRecent), recent)};
+  if (sink > 0) parts.push_back(part(inside, cache.k, cache.v, 0, sink, Sees::kAll));
+  rows(out, inside, tokens).copy_(Joined(parts));
+}
+
 }  // namespace
 
 void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at::Tensor& q,
@@ -105,6 +180,13 @@ void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at
     return;
   }
   const int64_t tokens = q.size(0);
+  if (!spec.window && TakesFlash(spec, q, cache.k, cache.v)) {
+    const std::optional<CacheWindows> windows = PlainWindows(exact, tokens);
+    if (windows && windows->recent > 0) {
+      WindowedFlash(spec, *windows, q, cache, out);
+      return;
+    }
+  }
   const at::Tensor queries = HeadsFirst(q, spec), result = HeadsFirst(out, spec);
   const at::Tensor sinks = SinkLogits(spec, q.device());
   for (int64_t begin = 0; begin < tokens; begin += kQueryChunk) {

@@ -7,13 +7,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "linalg/error.h"
 
 namespace oscar {
 
-StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype, size_t num_streams,
-                              int64_t num_tokens, int64_t longest_text) {
+StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
+                              std::span<const int64_t> stream_tokens, int64_t longest_text) {
   int64_t row_values = 0;  // of a key and a value, all heads
   for (const LayerSpec& layer : spec.layers) {
     const AttentionSpec& a = layer.attention;
@@ -22,10 +23,12 @@ StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype, size_
                                                : a.num_kv_heads * (a.head_dim + a.v_head_dim));
   }
   const auto element = static_cast<int64_t>(c10::elementSize(dtype));
-  const auto streams = static_cast<double>(num_streams);
-  return {.num_streams = static_cast<int64_t>(num_streams),
-          .num_tokens = num_tokens,
-          .hidden = streams * static_cast<double>(num_tokens * spec.hidden_size * element),
+  const int64_t all_tokens =
+      std::accumulate(stream_tokens.begin(), stream_tokens.end(), int64_t{0});
+  const auto streams = static_cast<double>(stream_tokens.size());
+  return {.num_streams = std::ssize(stream_tokens),
+          .num_tokens = std::ranges::max(stream_tokens),
+          .hidden = static_cast<double>(all_tokens * spec.hidden_size * element),
           // As they came, and stored in float32.
           .rows = streams * static_cast<double>(longest_text * row_values * (element + 4))};
 }
@@ -33,7 +36,8 @@ StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype, size_
 void CheckStreamsFit(const StreamMemoryNeed& need, uint64_t available, std::string_view device) {
   if (need.hidden + need.rows <= static_cast<double>(available)) return;
   throw ResourceError(fmt::format(
-      "{} arms with {} tokens each need {:.1f} GB for hidden states and {:.1f} GB for keys and "
+      "{} arms with up to {} tokens each need {:.1f} GB for hidden states and {:.1f} GB for keys "
+      "and "
       "values of one layer, and {} has {:.1f} GB left: compare fewer of them at once (--methods, "
       "--arms), or take fewer or shorter texts and needles",
       need.num_streams, need.num_tokens, need.hidden / 1e9, need.rows / 1e9, device,

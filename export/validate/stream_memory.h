@@ -8,6 +8,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "capture/model/model_spec.h"
@@ -16,12 +17,13 @@ namespace oscar {
 
 struct StreamMemoryNeed {
   int64_t num_streams = 0;  // the reference among them
-  int64_t num_tokens = 0;   // of each
+  int64_t num_tokens = 0;   // of the longest
   double hidden = 0;        // bytes of hidden states
   double rows = 0;          // bytes of what attention reads of one text in one layer
 };
-StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype, size_t num_streams,
-                              int64_t num_tokens, int64_t longest_text);
+// `stream_tokens`: of each stream.
+StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
+                              std::span<const int64_t> stream_tokens, int64_t longest_text);
 
 // ResourceError with the numbers if that is more than the `available` bytes of `device`.
 void CheckStreamsFit(const StreamMemoryNeed& need, uint64_t available, std::string_view device);

@@ -61,11 +61,13 @@ class Validation {
                    .end_to_end = end_to_end}),
         started_(Clock::now()) {
     headline_ = HeadlineArm(arms_, OwnArms(artifact.report()), options.headline_arm).name;
+    recall_ = RecallArms(arms_, headline_, options.needle_arms, options.arms);
   }
 
   MethodContext& context() { return context_; }
   ValidationObserver& observer() { return observer_; }
   const std::vector<Arm>& arms() const { return arms_; }
+  const std::vector<size_t>& recall_arms() const { return recall_; }  // indices into arms()
 
   bool AfterLayer(size_t layer_index) {
     const size_t done = layer_index + 1, all = context_.layers().size();
@@ -131,6 +133,7 @@ class Validation {
   MeasuredRows rows_;
   ValidationObserver observer_;
   std::string headline_;
+  std::vector<size_t> recall_;
   Clock::time_point started_;
   bool stopped_ = false;
 };
@@ -231,7 +234,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   if (!options.local_only) {
     for (const NeedleSample& needle : data.needles) evaluated.push_back(needle.ids);
   }
-  const int64_t num_tokens = Sum(LengthsOf(evaluated));
+  const int64_t num_tokens = Sum(LengthsOf(evaluated)), text_tokens = Sum(text_lengths);
 
   std::vector<std::vector<int32_t>> sequences;  // calibration text first
   LoopOptions loop_options;
@@ -253,15 +256,19 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   }
   const int64_t calibration_tokens = Sum(calibration_lengths);
   sequences.insert(sequences.end(), evaluated.begin(), evaluated.end());
-  const size_t num_streams = validation.observer().num_streams();
+  std::vector<int64_t> stream_tokens(validation.observer().num_streams(), text_tokens);
+  if (!options.local_only) {
+    for (const size_t arm : validation.recall_arms()) stream_tokens[arm] = num_tokens;
+  }
   const uint64_t available = device.is_cpu() ? AvailableHostBytes() : QueryMemory(device).free;
   const int64_t longest_text = text_lengths.empty() ? 0 : std::ranges::max(text_lengths);
-  CheckStreamsFit(StreamMemory(spec, dtype, num_streams, num_tokens, longest_text), available,
-                  device.str());
+  CheckStreamsFit(StreamMemory(spec, dtype, stream_tokens, longest_text), available, device.str());
 
   std::vector<at::Tensor> streams = {loop.Embed(sequences)};
-  while (streams.size() < num_streams)
-    streams.push_back(streams[0].narrow(0, calibration_tokens, num_tokens).clone());
+  while (streams.size() < stream_tokens.size()) {
+    streams.push_back(
+        streams[0].narrow(0, calibration_tokens, stream_tokens[streams.size()]).clone());
+  }
   ObserverPair observers(validation.observer(), hooks.beside);
   CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers, gradients);
   loop.Run(streams, LengthsOf(sequences), 0, observer,
@@ -280,14 +287,18 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
       throw InputError(fmt::format("no token is scored: texts are too short for --score-from {}",
                                    options.score_from));
     }
-    const std::vector<ScoredToken> answers = NeedleTokens(data.needles, Sum(text_lengths));
     const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text);
-    const std::vector<TokenErrors> answer_errors = CompareTokens(head, streams, answers);
     for (size_t arm = 0; arm < arms.size(); ++arm) {
       reports[arm]["text"] =
           TextReport(text, text_errors[arm], text_errors[0], options.resamples, options.seed);
-      if (!data.needles.empty())
-        reports[arm]["needle"] = NeedleReportOf(data.needles, answers, answer_errors[arm]);
+    }
+    const std::vector<ScoredToken> answers = NeedleTokens(data.needles, text_tokens);
+    std::vector<at::Tensor> of_recall;
+    for (const size_t arm : validation.recall_arms()) of_recall.push_back(streams[arm]);
+    const std::vector<TokenErrors> answer_errors = CompareTokens(head, of_recall, answers);
+    for (size_t i = 0; i < of_recall.size() && !data.needles.empty(); ++i) {
+      reports[validation.recall_arms()[i]]["needle"] =
+          NeedleReportOf(data.needles, answers, answer_errors[i]);
     }
   }
   Json report = validation.Report("model", std::string(ComputeDTypeName(dtype)), reports);

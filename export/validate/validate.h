@@ -22,8 +22,9 @@
 namespace oscar {
 
 struct ValidationOptions {
-  std::vector<std::string> arms;  // see ParseArms
-  std::string headline_arm;       // empty: the artifact's own; see HeadlineArm
+  std::vector<std::string> arms;         // see ParseArms
+  std::string headline_arm;              // empty: the artifact's own; see HeadlineArm
+  std::vector<std::string> needle_arms;  // see RecallArms
   MethodContext::Options methods;
   int64_t rows_per_sequence = 128;  // query rows on which attention is compared; 0: all
   bool measure_in_float32 = false;  // else float64
@@ -42,7 +43,8 @@ struct ValidationHooks {
   LayerObserver* beside = nullptr;  // sees all that the validation sees, after it
 };
 
-// Texts are scored and their attention compared; needles are scored alone. Methods that are fitted
+// Texts are scored and their attention compared; needles are scored alone, on some of the arms.
+// Methods that are fitted
 // to rows see the calibration text, which runs through the model alone, and only for them.
 struct ValidationData {
   std::vector<std::vector<int32_t>> texts;

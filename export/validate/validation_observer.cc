@@ -5,7 +5,6 @@
 #include "export/validate/validation_observer.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,29 +35,19 @@ at::Tensor RowsOf(const at::Tensor& x, const std::vector<int64_t>& positions) {
   return x.index_select(0, at::tensor(positions, at::kLong).to(x.device(), /*non_blocking=*/true));
 }
 
-// Adds the time until it is destroyed, work queued on the device included.
+// Adds the time until it is destroyed.
 class ArmClock {
  public:
-  ArmClock(double& seconds, at::Device device) : seconds_(seconds), device_(device) {
-    Wait();
-    started_ = std::chrono::steady_clock::now();
-  }
+  explicit ArmClock(double& seconds) : seconds_(seconds) {}
   ~ArmClock() {
-    Wait();
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
   }
   ArmClock(const ArmClock&) = delete;
   ArmClock& operator=(const ArmClock&) = delete;
 
  private:
-  void Wait() const {
-    if (!device_.is_cpu())
-      c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).synchronize();
-  }
-
   double& seconds_;
-  at::Device device_;
-  std::chrono::steady_clock::time_point started_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
 // Rows of latent attention with their part that has position, which no cache quantizes; as they are
@@ -106,7 +95,7 @@ const std::vector<LayerCache>& ValidationObserver::Caches() {
   caches_[0] = MakeLayerCache(*arms_[0].method, context_, layer_index_, arms_[0].options);
   for (const std::vector<size_t>& group : groups_) {
     const Arm& first = arms_[group[0]];
-    const ArmClock clock(seconds_[group[0]], at::kCPU);
+    const ArmClock clock(seconds_[group[0]]);
     const LayerCache made = MakeLayerCache(*first.method, context_, layer_index_, first.options);
     for (const size_t arm : group) {
       caches_[arm] = made;
@@ -121,7 +110,7 @@ bool ValidationObserver::Attend(const AttentionView& view) {
   if (view.stream == 0) return false;
   const LayerCache& cache = Caches()[view.stream];
   const CachedRows rows = [&] {
-    const ArmClock clock(seconds_[view.stream], view.k.device());
+    const ArmClock clock(seconds_[view.stream]);
     return cache.store({view.k, view.v});
   }();
   const auto compute = [&](const at::Tensor& x) { return x.to(view.q.scalar_type()).contiguous(); };
@@ -168,6 +157,7 @@ void ValidationObserver::OnAttention(const AttentionView& view) {
 ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vector<size_t>& arms,
                                                                   const Streams& reference,
                                                                   const CacheSides& rows,
+                                                                  const CacheEnergy& energy,
                                                                   const RowComparison& comparison) {
   const std::vector<LayerCache>& caches = Caches();
   // One with windows says what exact rows are, if there is one.
@@ -183,14 +173,15 @@ ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vec
   for (const size_t arm : arms) {
     result.results.emplace_back(&local_[arm], result.exact.size());
     result.exact.push_back(ExactOf(caches[arm]));
-    local_[arm].AddCache(rows.k, stored.quantized.k, rows.v, stored.quantized.v);
+    local_[arm].AddCache(energy, rows.k, stored.quantized.k, rows.v, stored.quantized.v);
   }
   return result;
 }
 
 ValidationObserver::Comparison ValidationObserver::CompareEndToEnd(
-    size_t arm, const Streams& own, const CacheSides& rows, const RowComparison& comparison) {
-  end_to_end_[arm].AddCache(rows.k, own.k_stored, rows.v, own.v_stored);
+    size_t arm, const Streams& own, const CacheSides& rows, const CacheEnergy& energy,
+    const RowComparison& comparison) {
+  end_to_end_[arm].AddCache(energy, rows.k, own.k_stored, rows.v, own.v_stored);
   return {.stored = comparison.Prepare(
               {Whole(own.k_stored, own.k_pe), own.v_stored, Whole(own.k, own.k_pe), own.v}),
           .queries = own.q,
@@ -205,6 +196,7 @@ void ValidationObserver::Measure(const LayerSpec& layer, int64_t sequence) {
   const Streams& reference = streams[0];
   const at::ScalarType dtype = options_.measure_dtype;
   const CacheSides rows{reference.k.to(dtype), reference.v.to(dtype)};
+  const CacheEnergy energy(rows.k, rows.v);
   const at::Tensor whole_k = Whole(rows.k, reference.k_pe);
   const at::Tensor whole_q = Whole(reference.q, reference.q_pe);
   RowComparison comparison(spec, whole_k, rows.v, dtype);
@@ -216,16 +208,17 @@ void ValidationObserver::Measure(const LayerSpec& layer, int64_t sequence) {
                      .queries = {},
                      .exact = {{}},
                      .results = {{&local_[0], 0}}};
-    local_[0].AddCache(rows.k, rows.k, rows.v, rows.v);
+    local_[0].AddCache(energy, rows.k, rows.k, rows.v, rows.v);
     if (end_to_end_.empty()) return exact;
     exact.results.emplace_back(&end_to_end_[0], 0);
-    end_to_end_[0].AddCache(rows.k, reference.k, rows.v, reference.v);
+    end_to_end_[0].AddCache(energy, rows.k, reference.k, rows.v, reference.v);
     return exact;
   });
   for (const std::vector<size_t>& arms : groups_)
-    caches.emplace_back([&] { return CompareLocally(arms, reference, rows, comparison); });
+    caches.emplace_back([&] { return CompareLocally(arms, reference, rows, energy, comparison); });
   for (size_t arm = 1; arm < end_to_end_.size(); ++arm)
-    caches.emplace_back([&, arm] { return CompareEndToEnd(arm, streams[arm], rows, comparison); });
+    caches.emplace_back(
+        [&, arm] { return CompareEndToEnd(arm, streams[arm], rows, energy, comparison); });
 
   const std::vector<int64_t>& positions = positions_.at(sequence);
   const auto num_rows = static_cast<int64_t>(positions.size());

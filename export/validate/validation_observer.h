@@ -43,7 +43,8 @@ class ValidationObserver : public LayerObserver {
   // METRICS of an arm; the reference's are zeros.
   Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }
   Json EndToEndMetrics(size_t arm) const { return end_to_end_[arm].Metrics(); }
-  // Time that an arm's caches took: fitting, storing, rounding queries. Not attention.
+  // Time of this thread that an arm's caches took: fitting and storing, which on a GPU is only
+  // launched here. Not attention.
   double Seconds(size_t arm) const { return seconds_[arm]; }
 
  private:
@@ -65,9 +66,10 @@ class ValidationObserver : public LayerObserver {
 
   const std::vector<LayerCache>& Caches();  // of the running layer, by arm
   Comparison CompareLocally(const std::vector<size_t>& arms, const Streams& reference,
-                            const CacheSides& rows, const RowComparison& comparison);
+                            const CacheSides& rows, const CacheEnergy& energy,
+                            const RowComparison& comparison);
   Comparison CompareEndToEnd(size_t arm, const Streams& own, const CacheSides& rows,
-                             const RowComparison& comparison);
+                             const CacheEnergy& energy, const RowComparison& comparison);
   void Measure(const LayerSpec& layer, int64_t sequence);
 
   const MethodContext& context_;

@@ -138,5 +138,32 @@ TEST(Arm, TheHeadlineIsTheArtifactsOwnChoice) {
   EXPECT_THROW(headline({"naive", "hadamard"}, kOwn, "naive+windows"), UsageError);
 }
 
+std::vector<std::string> Recall(const std::vector<std::string>& named,
+                                const std::vector<std::string>& asked, std::string_view headline) {
+  const Tiny tiny;
+  const std::vector<Arm> arms = ParseArms(named, tiny.context);
+  std::vector<std::string> names;
+  for (const size_t i : RecallArms(arms, headline, asked, named)) names.push_back(arms[i].name);
+  return names;
+}
+
+// Recall tasks take most of a validation's tokens: by default they run on what a reader compares.
+TEST(Arm, RecallIsMeasuredOnTheArmsThatAReaderCompares) {
+  using Names = std::vector<std::string>;
+  const std::string headline = "oscar_per_head+clip+windows";
+  const Names four = {"bf16", "naive", "hadamard+clip+windows", headline};
+  EXPECT_EQ(Recall({}, {}, headline), four);
+  EXPECT_EQ(Recall({"default"}, {}, headline), four);
+  // What is asked for by name is measured whole, what comes in a list is not.
+  EXPECT_EQ(Recall({"default", "int4_hadamard"}, {}, headline),
+            (Names{"bf16", "naive", "hadamard+clip+windows", "int4_hadamard", headline}));
+  EXPECT_EQ(Recall({"naive+windows", headline}, {}, headline),
+            (Names{"bf16", "naive+windows", headline}));
+  EXPECT_EQ(Recall({"default"}, {"oscar_per_head+clip"}, headline),
+            (Names{"bf16", "oscar_per_head+clip", headline}));
+  EXPECT_EQ(Recall({}, {"all"}, headline).size(), ParseArms({}, Tiny().context).size());
+  EXPECT_THROW(Recall({"naive"}, {"hadamard"}, "naive"), UsageError);
+}
+
 }  // namespace
 }  // namespace oscar

@@ -115,5 +115,35 @@ TEST(MixedAttention, InsideTheWindowsTheStoredCacheIsNotRead) {
   EXPECT_LT((out - expected).abs().max().item<double>(), 1e-6);
 }
 
+// Flash attention over parts of the keys, joined, on a GPU.
+TEST(MixedAttentionGpu, IsItsDefinitionInWindows) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  for (const CacheWindows windows : {CacheWindows{4, 8}, CacheWindows{64, 256}, CacheWindows{0, 32},
+                                     CacheWindows{1, 1}, CacheWindows{600, 300}}) {
+    SCOPED_TRACE(testing::Message() << windows.sink << "/" << windows.recent);
+    const Case c{1500, 4, 2, 128, 128, std::nullopt, InWindows(windows)};
+    AttentionSpec spec;
+    spec.num_q_heads = c.num_q_heads;
+    spec.num_kv_heads = c.num_kv_heads;
+    spec.head_dim = spec.v_head_dim = c.d;
+    spec.scale = 1 / std::sqrt(static_cast<double>(c.d));
+    at::manual_seed(5);
+    const auto rows = [&](int64_t heads) {
+      return at::randn({c.tokens, heads, c.d}, at::kDouble).to(at::kBFloat16).to(at::kDouble);
+    };
+    const at::Tensor q = rows(c.num_q_heads);
+    const MixedCache cache{rows(2), rows(2), rows(2), rows(2)};
+    const auto there = [](const at::Tensor& x) { return x.to(at::kCUDA, at::kBFloat16); };
+    at::Tensor out = there(at::full_like(q, NAN));
+    MixedAttention(spec, c.exact, there(q),
+                   {there(cache.k), there(cache.v), there(cache.k_stored), there(cache.v_stored)},
+                   out);
+    const at::Tensor expected = Definition(c, spec, q, cache);
+    EXPECT_LT((out.cpu().to(at::kDouble) - expected).abs().max().item<double>(), 3e-2);
+    EXPECT_LT((out.cpu().to(at::kDouble) - expected).norm().item<double>(),
+              5e-3 * expected.norm().item<double>());
+  }
+}
+
 }  // namespace
 }  // namespace oscar

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "linalg/error.h"
 
@@ -21,7 +22,8 @@ TEST(StreamMemory, WhatDoesNotFitIsRefusedWithItsNumbers) {
   layer.attention.num_kv_heads = 8;
   layer.attention.head_dim = layer.attention.v_head_dim = 128;
   spec.layers = {layer};
-  const StreamMemoryNeed need = StreamMemory(spec, at::kBFloat16, 40, 100000, 4096);
+  const StreamMemoryNeed need =
+      StreamMemory(spec, at::kBFloat16, std::vector<int64_t>(40, 100000), 4096);
   EXPECT_DOUBLE_EQ(need.hidden, 40.0 * 100000 * 4096 * 2);
   EXPECT_DOUBLE_EQ(need.rows, 40.0 * 4096 * 2 * 8 * 128 * 6);
   const auto bytes = static_cast<uint64_t>(need.hidden + need.rows);
@@ -34,6 +36,17 @@ TEST(StreamMemory, WhatDoesNotFitIsRefusedWithItsNumbers) {
     for (const char* part : {"40 arms", "100000 tokens", "32.8 GB", "2.0 GB", "cuda:0", "34.8 GB"})
       EXPECT_NE(what.find(part), std::string::npos) << part << " in " << what;
   }
+}
+
+// Recall tasks are on few of the arms.
+TEST(StreamMemory, AStreamCountsItsOwnTokens) {
+  ModelSpec spec;
+  spec.hidden_size = 64;
+  const StreamMemoryNeed need =
+      StreamMemory(spec, at::kFloat, std::vector<int64_t>{5000, 1000, 1000, 5000}, 1000);
+  EXPECT_EQ(need.num_streams, 4);
+  EXPECT_EQ(need.num_tokens, 5000);
+  EXPECT_DOUBLE_EQ(need.hidden, 12000.0 * 64 * 4);
 }
 
 }  // namespace

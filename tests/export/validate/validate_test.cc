@@ -110,6 +110,32 @@ TEST(ValidateGpu, GivesTheNumbersOfTheCpu) {
   }
 }
 
+// An arm that recall tasks do not run on has the numbers it would have with them.
+TEST(Validate, RecallRunsOnItsArmsAlone) {
+  const TinyModel& model = TinyModel();
+  NeedleSample needle;
+  needle.task = "single_1";
+  needle.length = 200;
+  needle.ids = TinyTexts(7, 1, 200).at(0);
+  needle.answers = {{.begin = 190, .end = 195, .depth = 50, .value = "1"}};
+  const auto validate = [&](std::vector<std::string> needle_arms) {
+    ValidationOptions options = QuickOptions({"naive", "hadamard"});
+    options.needle_arms = std::move(needle_arms);
+    return ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat,
+                         {.texts = TinyTexts(1, 2, 400), .needles = {needle}},
+                         Artifact::Open(TinyArtifact()), options, {});
+  };
+  const Json all = validate({"all"}), one = validate({"hadamard"});
+  for (const char* arm : {"bf16", "naive", "hadamard"}) {
+    EXPECT_TRUE(ArmOf(all, arm).contains("needle")) << arm;
+    EXPECT_EQ(ArmOf(all, arm).at("end_to_end"), ArmOf(one, arm).at("end_to_end")) << arm;
+    EXPECT_EQ(ArmOf(all, arm).at("text"), ArmOf(one, arm).at("text")) << arm;
+  }
+  EXPECT_FALSE(ArmOf(one, "naive").contains("needle"));
+  for (const char* arm : {"bf16", "hadamard"})
+    EXPECT_EQ(ArmOf(all, arm).at("needle"), ArmOf(one, arm).at("needle")) << arm;
+}
+
 TEST(Validate, TwoRunsGiveTheSameNumbers) {
   const ValidationOptions options = QuickOptions({"oscar_shared+clip+windows", "random_rotation"});
   EXPECT_EQ(ValidateTiny(TinyArtifact(), options), ValidateTiny(TinyArtifact(), options));
