@@ -115,9 +115,14 @@ KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe,
   return problem;
 }
 
+// Of recipes whose matrix is a rotation alone.
+bool IsRotation(const KeyRecipe& recipe) {
+  return recipe.kind != KeyTransformKind::kBalanced && recipe.folded;
+}
+
 Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const FoldRules& fold,
                  const KeyProblem& problem, int64_t index) {
-  if (recipe.kind == KeyTransformKind::kBalanced || !recipe.folded) {
+  if (!IsRotation(recipe)) {
     KeyTransform transform = FitKeyTransform(moments, index, recipe, fold.pairs).transform;
     return {std::move(transform.x), transform.inverse.transpose()};
   }
@@ -126,33 +131,45 @@ Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const Fol
   return {Rotated(problem.queries[static_cast<size_t>(index)], recipe.composition, what), {}};
 }
 
-// All matrices of all recipes on all cores: `fit(recipe, matrix)`. A recipe with one that cannot be
-// fitted has num_rotations 0.
-template <typename FitOne>
-void FitMatrices(std::vector<AutoSide>& sides, FitOne fit) {
+// All matrices of all recipes on all cores: `fit(recipe, matrix)`; where `same(recipe, other
+// recipe, matrix)` says that the fits are one (centring changes no rotation of queries), once. A
+// recipe with one that cannot be fitted has num_rotations 0.
+template <typename FitOne, typename SameFit>
+void FitMatrices(std::vector<AutoSide>& sides, FitOne fit, SameFit same) {
   struct Task {
     size_t recipe;
     int64_t matrix;
+    size_t by;  // which task fits it
   };
   std::vector<Task> tasks;
+  std::vector<size_t> own;  // tasks that no other fits
   for (size_t i = 0; i < sides.size(); ++i) {
-    for (int64_t j = 0; j < sides[i].num_rotations; ++j) tasks.push_back({i, j});
+    for (int64_t j = 0; j < sides[i].num_rotations; ++j) {
+      const auto known = std::ranges::find_if(own, [&](size_t other) {
+        return tasks[other].matrix == j && same(tasks[other].recipe, i, j);
+      });
+      const bool is_known = known != own.end();
+      const size_t by = is_known ? *known : tasks.size();
+      if (!is_known) own.push_back(by);
+      tasks.push_back({i, j, by});
+    }
   }
   std::vector<std::optional<Fit>> fits(tasks.size());
-  ParallelFor(std::ssize(tasks), [&](int64_t index) {
-    const auto i = static_cast<size_t>(index);
+  ParallelFor(std::ssize(own), [&](int64_t index) {
+    const size_t i = own[static_cast<size_t>(index)];
     try {
       fits[i] = fit(tasks[i].recipe, tasks[i].matrix);
     } catch (const NumericalError&) {  // said by its absence
     }
   });
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    AutoSide& side = sides[tasks[i].recipe];
-    if (!fits[i]) {
+  for (const Task& task : tasks) {
+    AutoSide& side = sides[task.recipe];
+    const std::optional<Fit>& fitted = fits[task.by];
+    if (!fitted) {
       side = {};
     } else if (side.num_rotations > 0) {
-      Append(fits[i]->rotation, side.rotation);
-      if (fits[i]->query_rotation.size() > 0) Append(fits[i]->query_rotation, side.query_rotation);
+      Append(fitted->rotation, side.rotation);
+      if (fitted->query_rotation.size() > 0) Append(fitted->query_rotation, side.query_rotation);
     }
   }
 }
@@ -171,9 +188,16 @@ std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<Key
     } catch (const NumericalError&) {  // no pair scales: num_rotations 0
     }
   });
-  FitMatrices(sides, [&](size_t i, int64_t matrix) {
+  const auto fit = [&](size_t i, int64_t matrix) {
     return FitKeyMatrix(moments, recipes[i], fold, problems[i], matrix);
-  });
+  };
+  const auto same = [&](size_t i, size_t other, int64_t matrix) {
+    const auto at = static_cast<size_t>(matrix);
+    return IsRotation(recipes[i]) && IsRotation(recipes[other]) &&
+           recipes[i].composition == recipes[other].composition &&
+           problems[i].queries[at] == problems[other].queries[at];
+  };
+  FitMatrices(sides, fit, same);
   return sides;
 }
 
@@ -188,12 +212,13 @@ std::vector<AutoSide> FitValues(const LayerMoments& moments,
     sides[i].dim = moments.v_head_dim;
     sides[i].num_rotations = std::ssize(covariances[i]);
   }
-  FitMatrices(sides, [&](size_t i, int64_t matrix) {
+  const auto fit = [&](size_t i, int64_t matrix) {
     return Fit{Rotated(covariances[i][static_cast<size_t>(matrix)], recipes[i].composition,
                        fmt::format("layer {}, head {}, {} values", moments.layer_id, matrix,
                                    recipes[i].Name())),
                {}};
-  });
+  };
+  FitMatrices(sides, fit, [](size_t, size_t, int64_t) { return false; });
   return sides;
 }
 

@@ -54,6 +54,9 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
 // Bytes of weights for each byte of hidden states, which take the disk from them.
 constexpr uint64_t kWeightsPerHidden = 20;
 
+// Results that wait for the disk, while it takes hidden states.
+constexpr size_t kUnwritten = 8;
+
 template <typename T>
 bool IsReady(const std::shared_future<T>& future) {
   return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
@@ -198,15 +201,15 @@ void LayerPipeline::Collect() {
   }
   {
     const auto time = times_.Measure("layer file awaited");
-    if (collected_.valid()) collected_.get();
+    for (; collected_.size() >= kUnwritten; collected_.pop_front()) collected_.front().get();
   }
-  collected_ = oldest.written;
+  collected_.push_back(oldest.written);
   Report(*oldest.fitted.get());
 }
 
 void LayerPipeline::Finish() {
   while (!fitting_.empty()) Collect();
-  collected_ = {};
+  for (; !collected_.empty(); collected_.pop_front()) collected_.front().get();
   if (written_.valid()) std::exchange(written_, {}).get();
 }
 

@@ -5,7 +5,8 @@
 // a file, the file part of the job. On a GPU a layer is fitted by a thread and on a stream of its
 // own while the loop is in the next ones, and written by another thread as soon as it is fitted. On
 // a CPU all of it is done at once, because everything would want the same cores. Trap: a layer that
-// is being fitted keeps its keys and values; Put() waits where there are too many.
+// is being fitted keeps its keys and values; Put() waits where there are too many, or too many
+// wait for the disk.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -69,9 +70,9 @@ class LayerPipeline {
   uint64_t read_since_commit_ = 0;  // bytes of weights
   at::Tensor host_hidden_;          // pinned, where hidden states wait to be written
   std::shared_future<void> hidden_written_;
-  std::deque<Pending> fitting_;         // in order
-  std::shared_future<void> written_;    // of the last that was put
-  std::shared_future<void> collected_;  // of the last that was collected
+  std::deque<Pending> fitting_;                     // in order
+  std::shared_future<void> written_;                // of the last that was put
+  std::deque<std::shared_future<void>> collected_;  // of those that were, and may not be on disk
 };
 
 }  // namespace oscar

@@ -14,6 +14,7 @@
 #include "linalg/error.h"
 #include "linalg/lapack_solver.h"
 #include "linalg/parallel_for.h"
+#include "linalg/product.h"
 
 namespace oscar {
 namespace {
@@ -104,8 +105,8 @@ Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what) {
   }
   FixSigns(basis.eigenvectors);
 
-  const Matrix error =
-      symmetric * basis.eigenvectors - basis.eigenvectors * basis.eigenvalues.asDiagonal();
+  const Matrix error = Product(symmetric, basis.eigenvectors) -
+                       Matrix(basis.eigenvectors * basis.eigenvalues.asDiagonal());
   basis.residual = error.stableNorm() / norm;
   const double limit = 1e-12 * std::sqrt(static_cast<double>(n));
   if (!(basis.residual <= limit)) {

@@ -12,6 +12,7 @@
 #include "linalg/check.h"
 #include "linalg/eigh.h"
 #include "linalg/error.h"
+#include "linalg/product.h"
 
 namespace oscar {
 namespace {
@@ -31,11 +32,14 @@ Eigenbasis MomentBasis(MatrixRef moment, const std::string& what) {
 
 // U diag(eigenvalues^power) U^T
 Matrix Power(const Eigenbasis& basis, double power) {
-  return basis.eigenvectors * basis.eigenvalues.array().pow(power).matrix().asDiagonal() *
-         basis.eigenvectors.transpose();
+  return Product(basis.eigenvectors * basis.eigenvalues.array().pow(power).matrix().asDiagonal(),
+                 basis.eigenvectors.transpose());
 }
 
 Matrix Symmetric(const Matrix& m) { return 0.5 * (m + m.transpose()); }
+
+// a m a, of which rounding leaves a symmetric matrix.
+Matrix BothSides(const Matrix& a, const Matrix& m) { return Symmetric(Product(Product(a, m), a)); }
 
 // D M D
 Matrix Scaled(MatrixRef m, VectorRef d) { return d.asDiagonal() * m * d.asDiagonal(); }
@@ -47,7 +51,8 @@ KeyTransform Checked(VectorRef d, const Matrix& b, const Matrix& b_inverse, doub
   transform.x = d.asDiagonal() * b;
   transform.inverse = b_inverse * d.cwiseInverse().asDiagonal();
   transform.condition = condition;
-  transform.residual = (b * b_inverse - Matrix::Identity(b.rows(), b.cols())).cwiseAbs().maxCoeff();
+  transform.residual =
+      (Product(b, b_inverse) - Matrix::Identity(b.rows(), b.cols())).cwiseAbs().maxCoeff();
   if (!(transform.residual <= kMaxTransformResidual) || !transform.x.allFinite() ||
       !transform.inverse.allFinite()) {
     throw NumericalError(
@@ -88,14 +93,15 @@ KeyTransform BalancedTransform(MatrixRef reader, MatrixRef cached, double epsilo
 
   const Eigenbasis s_basis = MomentBasis(s, name + ", cached side");
   const Matrix root = Power(s_basis, 0.5), inverse_root = Power(s_basis, -0.5);
-  const Eigenbasis middle = MomentBasis(Symmetric(root * c * root), name + ", both sides");
+  const Eigenbasis middle = MomentBasis(BothSides(root, c), name + ", both sides");
   const Eigenbasis optimum =
-      MomentBasis(Symmetric(inverse_root * Power(middle, 0.5) * inverse_root), name + ", optimum");
+      MomentBasis(BothSides(inverse_root, Power(middle, 0.5)), name + ", optimum");
   const Matrix a = Power(optimum, 0.5), a_inverse = Power(optimum, -0.5);
   const Matrix e =
-      Compose(SymmetricEigenbasis(Symmetric(a * s * a), name + ", balanced"), composition).matrix();
+      Compose(SymmetricEigenbasis(BothSides(a, s), name + ", balanced"), composition).matrix();
   const Vector& m = optimum.eigenvalues;
-  return Checked(d, a * e, e.transpose() * a_inverse, std::sqrt(m[m.size() - 1] / m[0]), what);
+  return Checked(d, Product(a, e), TransposedProduct(e, a_inverse),
+                 std::sqrt(m[m.size() - 1] / m[0]), what);
 }
 
 int64_t RopePairs::Partner(int64_t channel) const {

@@ -6,11 +6,22 @@
 
 extern "C" {
 
-void openblas_set_num_threads(int num_threads);  // of OpenBLAS's cblas.h, which other BLAS shadow
+// Of OpenBLAS's cblas.h, which other BLAS shadow.
+void openblas_set_num_threads(int num_threads);
+void dgemm_(const char* transpose_a, const char* transpose_b, const int* rows, const int* columns,
+            const int* inner, const double* alpha, const double* a, const int* lda, const double* b,
+            const int* ldb, const double* beta, double* c, const int* ldc);
 
 int oscar_lapack_dsyevd(int n, double* a, double* eigenvalues, double* work, int* index_work) {
   return LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', n, a, n, eigenvalues, work,
                              1 + 6 * n + 2 * n * n, index_work, 3 + 5 * n);
+}
+
+void oscar_lapack_dgemm(int transpose_a, int rows, int columns, int inner, const double* a,
+                        const double* b, double* c) {
+  const double one = 1, zero = 0;
+  dgemm_(transpose_a ? "T" : "N", "N", &rows, &columns, &inner, &one, a,
+         transpose_a ? &inner : &rows, b, &inner, &zero, c, &rows);
 }
 
 void oscar_lapack_set_num_threads(int num_threads) { openblas_set_num_threads(num_threads); }

@@ -12,6 +12,11 @@ extern "C" {
 // n] are scratch. Returns info.
 int oscar_lapack_dsyevd(int n, double* a, double* eigenvalues, double* work, int* index_work);
 
+// BLAS's dgemm, column-major: c [rows, columns] = op(a) b, op(a) [rows, inner] and b [inner,
+// columns], with a [inner, rows] where it is transposed; nothing stands between columns.
+void oscar_lapack_dgemm(int transpose_a, int rows, int columns, int inner, const double* a,
+                        const double* b, double* c);
+
 // Threads of this copy of OpenBLAS, for all later calls.
 void oscar_lapack_set_num_threads(int num_threads);
 }

@@ -13,6 +13,7 @@
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "linalg/hadamard.h"
+#include "linalg/product.h"
 
 namespace oscar {
 namespace {
@@ -56,11 +57,20 @@ Matrix FixedFactor(char factor, int64_t dim) {
   return factor == 'H' ? BlockHadamard(dim) : BitReversalMatrix(dim);
 }
 
+// m P, whose columns are those of m.
+Matrix Permuted(const Matrix& m) {
+  const std::vector<int64_t> columns = BitReversalPermutation(m.cols());
+  Matrix permuted(m.rows(), m.cols());
+  for (Eigen::Index j = 0; j < m.cols(); ++j)
+    permuted.col(j) = m.col(columns[static_cast<size_t>(j)]).array() + 0.0;
+  return permuted;
+}
+
 }  // namespace
 
 double OrthogonalityResidual(MatrixRef r) {
   OSCAR_CHECK_LT(0, r.size());
-  return (r.transpose() * r - Matrix::Identity(r.cols(), r.cols())).cwiseAbs().maxCoeff();
+  return (TransposedProduct(r, r) - Matrix::Identity(r.cols(), r.cols())).cwiseAbs().maxCoeff();
 }
 
 double Float32OrthogonalityResidual(MatrixRef r) {
@@ -109,9 +119,16 @@ Composition CompositionFromName(std::string_view name) {
 
 Rotation Compose(const Eigenbasis& basis, Composition composition) {
   const Matrix& u = basis.eigenvectors;
-  Matrix r = Matrix::Identity(u.rows(), u.cols());
+  Matrix r;  // empty: the identity
   for (const char factor : Row(composition).factors) {
-    r = factor == 'U' ? Matrix(r * u) : Matrix(r * FixedFactor(factor, u.rows()));
+    if (r.size() == 0) {
+      // As a product with the identity gives it, whose sums know no negative zero.
+      r = (factor == 'U' ? u : FixedFactor(factor, u.rows())).array() + 0.0;
+    } else if (factor == 'P') {
+      r = Permuted(r);
+    } else {
+      r = Product(r, factor == 'U' ? u : FixedFactor(factor, u.rows()));
+    }
   }
   return Rotation(std::move(r), fmt::format("composition {}", CompositionName(composition)));
 }
@@ -138,10 +155,10 @@ Matrix RecoverEigenvectors(MatrixRef r, Composition composition) {
   }
   Matrix u = r;
   for (size_t i = 0; i < position; ++i) {  // R = L U ...: strip the left factors from outside in
-    u = FixedFactor(row.factors[i], r.rows()).transpose() * u;
+    u = TransposedProduct(FixedFactor(row.factors[i], r.rows()), u);
   }
   for (size_t i = row.factors.size() - 1; i > position; --i) {
-    u = u * FixedFactor(row.factors[i], r.rows()).transpose();
+    u = Product(u, FixedFactor(row.factors[i], r.rows()).transpose());
   }
   return u;
 }
@@ -155,7 +172,7 @@ Matrix RecoverCovariance(MatrixRef u, VectorRef eigenvalues) {
 Vector Importance(MatrixRef r, MatrixRef c) {
   OSCAR_CHECK_EQ(r.rows(), c.rows());
   OSCAR_CHECK_EQ(c.rows(), c.cols());
-  return r.cwiseProduct(c * r).colwise().sum();
+  return r.cwiseProduct(Product(c, r)).colwise().sum();
 }
 
 double ImportanceMaxOverMean(MatrixRef r, MatrixRef c) {

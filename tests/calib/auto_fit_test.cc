@@ -136,6 +136,23 @@ TEST(AutoFit, EveryHeadsFitIsThatOfItsRecipe) {
 }
 
 // One rotation for all heads is fitted to the mean of what it meets: queries divided by scales.
+// Recipes whose matrices are the same are fitted once, and nobody can tell.
+TEST(AutoFit, TogetherIsAlone) {
+  const LayerMoments moments = SampleMoments(2, 90, 5);
+  const FoldRules fold{.pairs = {.rotary_dim = moments.head_dim}, .shared_scales = true};
+  const std::vector<KeyRecipe> recipes = AllRecipes();
+  const std::vector<AutoSide> together = FitKeys(moments, recipes, fold);
+  for (size_t i = 0; i < recipes.size(); ++i) {
+    const AutoSide alone = FitOne(moments, recipes[i], fold);
+    EXPECT_GT(alone.num_rotations, 0);
+    EXPECT_EQ(together[i].num_rotations, alone.num_rotations) << recipes[i].Name();
+    EXPECT_EQ(together[i].rotation, alone.rotation) << recipes[i].Name();
+    EXPECT_EQ(together[i].query_rotation, alone.query_rotation) << recipes[i].Name();
+    EXPECT_EQ(together[i].pair_scale, alone.pair_scale) << recipes[i].Name();
+    EXPECT_EQ(together[i].mean, alone.mean) << recipes[i].Name();
+  }
+}
+
 TEST(AutoFit, ASharedFitFlattensTheMeanOfItsHeads) {
   const LayerMoments moments = SampleMoments(2, 90, 5);
   for (const bool scaled : {false, true}) {

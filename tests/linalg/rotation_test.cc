@@ -10,6 +10,7 @@
 
 #include "linalg/error.h"
 #include "linalg/hadamard.h"
+#include "linalg/product.h"
 #include "tests/linalg/random_values.h"
 
 namespace oscar {
@@ -99,6 +100,20 @@ TEST(Rotation, EigenvectorsComeBackOutOfEveryCompositionThatHoldsThem) {
     }
   }
   EXPECT_THROW(RecoverEigenvectors(Matrix::Zero(3, 4), Composition::kRH), NumericalError);
+}
+
+// A first factor is taken as it stands, and a permutation is no product: to the last bit what
+// products give.
+TEST(Rotation, ACompositionIsTheProductOfItsFactors) {
+  for (const Eigen::Index d : {64, 96, 128}) {
+    const Eigenbasis basis = Basis(d);
+    const Matrix one = Matrix::Identity(d, d), h = BlockHadamard(d), p = BitReversalMatrix(d);
+    const Matrix u = Product(one, basis.eigenvectors);
+    EXPECT_EQ(Compose(basis, Composition::kRHPbr).matrix(), Product(Product(u, h), p));
+    EXPECT_EQ(Compose(basis, Composition::kBrH128).matrix(), Product(Product(u, p), h));
+    EXPECT_EQ(Compose(basis, Composition::kHRPbr).matrix(), Product(Product(h, u), p));
+    EXPECT_EQ(Compose(basis, Composition::kHPbrR).matrix(), Product(Product(h, p), u));
+  }
 }
 
 TEST(Rotation, CovarianceComesBackOutOfItsEigenbasis) {
