@@ -87,7 +87,8 @@ bool NeedsExplicitAttention(const AttentionSpec& spec) {
 
 bool TakesFlash(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                 const at::Tensor& v) {
-  if (q.is_cpu() || NeedsExplicitAttention(spec) || q.size(2) != v.size(2)) return false;
+  if (q.is_cpu() || NeedsExplicitAttention(spec)) return false;
+  if (q.size(2) != v.size(2) || q.size(2) % 8 != 0) return false;  // else padded first
   const int64_t choice =
       at::_fused_sdp_choice(HeadsFirst(q, spec), HeadsFirst(k, spec), HeadsFirst(v, spec), {}, 0.0,
                             /*is_causal=*/true, spec.scale);
