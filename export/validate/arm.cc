@@ -240,7 +240,7 @@ std::vector<size_t> RecallArms(const std::vector<Arm>& arms, std::string_view he
     names.insert("naive");
     if (hadamard != nullptr) names.insert(hadamard->name);
     for (const std::string& name : named) {
-      if (!ListNamed(name)) names.insert(ParseArm(name).name);
+      if (!IsArmList(name)) names.insert(ParseArm(name).name);
     }
   }
   for (const std::string& name : asked) {
