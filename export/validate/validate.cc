@@ -259,6 +259,8 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   std::vector<int64_t> stream_tokens(validation.observer().num_streams(), text_tokens);
   if (!options.local_only) {
     for (const size_t arm : validation.recall_arms()) stream_tokens[arm] = num_tokens;
+    // The loop takes its end from the streams behind the first.
+    if (validation.recall_arms().size() == 1) stream_tokens.back() = num_tokens;
   }
   const uint64_t available = device.is_cpu() ? AvailableHostBytes() : QueryMemory(device).free;
   const int64_t longest_text = text_lengths.empty() ? 0 : std::ranges::max(text_lengths);
