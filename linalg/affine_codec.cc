@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <type_traits>
 #include <vector>
 
 #include "linalg/affine_group.h"
@@ -23,14 +22,12 @@ float BFloat16OrInfinity(float x) {
   return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
 }
 
-// What the metadata type keeps; float64 is for comparing methods and keeps all.
+// What the metadata type keeps; float64 stands in for float32.
 template <typename T>
 AffineGroup<T> Stored(const AffineGroup<T>& affine, MetadataType type) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (type == MetadataType::kBFloat16)
-      return {BFloat16OrInfinity(affine.scale), BFloat16OrInfinity(affine.zero)};
-  }
-  return affine;
+  if (type == MetadataType::kFloat32) return affine;
+  return {BFloat16OrInfinity(static_cast<float>(affine.scale)),
+          BFloat16OrInfinity(static_cast<float>(affine.zero))};
 }
 
 template <typename T>

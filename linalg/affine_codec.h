@@ -42,8 +42,8 @@ void DecodeAffineRow(std::span<const uint8_t> codes, std::span<const float> scal
 
 // Clips (ratio <= 0: not) and quantizes x [dim] and writes what a reader of the cache gets to y
 // [dim]; y may be x. Returns the threshold. In float32 this equals ClipAndEncodeAffineRow +
-// DecodeAffineRow; in float64, for comparing methods, scale and zero are not rounded and the
-// format's metadata type is ignored.
+// DecodeAffineRow; float64, for comparing methods, stands in for float32 and rounds no more than
+// that: scale and zero where the metadata type is bf16.
 template <typename T>
 T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, const RowClip& clip,
                               std::span<T> y);

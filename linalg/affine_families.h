@@ -50,7 +50,7 @@ struct AffineRule {
 constexpr int SymmetricBias(int bits) { return 1 << (bits - 1); }
 
 // Quantizes a row x [dim]: codes [dim]; scales_offsets [2 dim / quant_group_size], already rounded
-// to the rule's metadata type. One rounding per operation in T; metadata of float64 is not rounded.
+// to the rule's metadata type (stored_float.h). One rounding per operation in T.
 // Throws NumericalError if x, or a scale of it, is not finite.
 template <typename T>
 void EncodeAffineFamily(std::span<const T> x, const AffineRule& rule, int64_t quant_group_size,

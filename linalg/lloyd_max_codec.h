@@ -47,8 +47,7 @@ LloydMaxGroups LloydMaxGroupsOf(LloydMaxForm form, int64_t dim);
 
 // Quantizes a row x [dim], rotated and clipped before: codes [dim], numbers [2 dim / scale group]
 // in pairs: deviation and mean, of the serving form scale and zero; rounded to `metadata`, of
-// llama.cpp's to fp16. One rounding per operation in T, sums as TreeSum; float64 numbers are not
-// rounded.
+// llama.cpp's to fp16 (stored_float.h). One rounding per operation in T, sums as TreeSum.
 template <typename T>
 void EncodeLloydMax(std::span<const T> x, LloydMaxForm form, StoredFloat metadata,
                     std::span<uint8_t> codes, std::span<T> numbers);

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types in which caches keep scales, zeros and norms, as roundings of float32. Trap: what is
-// beyond a type's range becomes its largest number, where a hardware cast gives infinity: one
-// infinite scale would turn a row into NaN.
+// The types in which caches keep scales, zeros and norms, as roundings of float32. What a method
+// stores in 16 bits is rounded whatever it is computed in: float64, which stands in for float32 to
+// compare methods, keeps only what is stored in float32. Trap: what is beyond a type's range
+// becomes its largest number, where a hardware cast gives infinity: one infinite scale would turn a
+// row into NaN.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +40,6 @@ inline float RoundToFloat16(float x) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>((magnitude + anchor) - anchor) | sign);
 }
 
-// float64 rows are for comparing methods and keep all.
-inline double RoundTo(double x, StoredFloat) { return x; }
 inline float RoundTo(float x, StoredFloat type) {
   switch (type) {
     case StoredFloat::kFloat32:
@@ -50,6 +50,9 @@ inline float RoundTo(float x, StoredFloat type) {
       return RoundToFloat16(x);
   }
   return std::numeric_limits<float>::quiet_NaN();
+}
+inline double RoundTo(double x, StoredFloat type) {
+  return type == StoredFloat::kFloat32 ? x : RoundTo(static_cast<float>(x), type);
 }
 
 }  // namespace oscar

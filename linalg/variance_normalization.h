@@ -53,7 +53,7 @@ struct KvarnTile {
 // How a normalized row is quantized: A2, HE, a scale of at least 1e-10, nothing rounded.
 AffineRule KvarnRowRule(int bits);
 
-// Scales, zeros and column factors are rounded to `metadata` (float64 ones never).
+// Scales, zeros and column factors are rounded to `metadata`.
 template <typename T>
 KvarnTile<T> EncodeKvarnTile(std::span<const T> tile, const TileShape& shape, int bits,
                              int iterations, StoredFloat metadata = StoredFloat::kFloat16);

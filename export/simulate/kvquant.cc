@@ -55,8 +55,12 @@ constexpr double kOutlierBits = 16 + 16;  // value and index
 constexpr double kPointerBits = 32;       // per token and side: where its outliers begin
 constexpr double kRangeBits = 2 * 16;     // low and high of a token's values
 
-// Outliers that a token of `channels` values has: those at or beyond its own quantiles.
-double ValueOutliers(int64_t channels, double kept) {
+// Outliers of a token of `channels` values. Keys are cut by quantiles of calibration tokens, so a
+// fraction of them is beyond; a token's values by their own, and those at them count too: two of a
+// token's 128 values are 1.56 % where 1 % was asked for.
+double Outliers(bool keys, int64_t channels, double kept) {
+  if (kept >= 1) return 0;
+  if (keys) return (1 - kept) * static_cast<double>(channels);
   const KeptQuantiles quantiles = QuantilesKeeping(kept);
   const QuantileRank low = RankOfQuantile(quantiles.low, channels),
                      high = RankOfQuantile(quantiles.high, channels);
@@ -67,15 +71,9 @@ double ValueOutliers(int64_t channels, double kept) {
 
 // Bits of a quantized token, all heads of one side.
 CacheCost TokenBits(const KvQuantRow& variant, bool keys, int64_t channels) {
-  const auto values = static_cast<double>(channels);
-  const double outliers = (1 - variant.kept) * values;
-  CacheCost bits = {variant.bits * values + kOutlierBits * outliers, variant.bits * values};
-  if (variant.kept < 1) {
-    bits.actual +=
-        kPointerBits + kOutlierBits * (keys ? outliers : ValueOutliers(channels, variant.kept));
-  }
-  if (!keys) bits.actual += kRangeBits;
-  return bits;
+  const double paper = variant.bits * static_cast<double>(channels) +
+                       kOutlierBits * Outliers(keys, channels, variant.kept);
+  return {paper, paper + (variant.kept < 1 ? kPointerBits : 0) + (keys ? 0 : kRangeBits)};
 }
 
 CacheCost Cost(const KvQuantRow& variant, const MethodContext& context, int64_t tokens) {

@@ -3,7 +3,8 @@
 //
 // Keys scaled by a diagonal that commutes with rope, so that it folds into the checkpoint
 // (export/fold), then rotated by OSCAR fitted to the scaled queries: README.md, "A better key
-// transform". And OSCAR itself with centred keys, to tell the two gains apart.
+// transform". And OSCAR itself with centred keys, to tell the two gains apart: beside
+// `oscar_per_head` nothing else differs, clip ratios included.
 #include "export/simulate/methods.h"
 #include "export/simulate/transformed_methods.h"
 
@@ -16,7 +17,9 @@ constexpr KeyRecipe kScaledKeys = {
 const TransformedMethod kPairScaled[] = {
     {.name = "oscar_per_head_centred",
      .description = "OSCAR per KV head, keys centred, 2 bits",
-     .keys = {.per_head = true, .centred = true}},
+     .keys = {.per_head = true, .centred = true},
+     .k_clip = 0,
+     .v_clip = 0},
     {.name = "pair_scaled",
      .description = "pair-scaled keys and OSCAR per KV head, centred, 2 bits",
      .keys = kScaledKeys},

@@ -67,6 +67,14 @@ RotatedQuantizer WithHeadBits(RotatedQuantizer quantizer, const std::vector<int>
   return quantizer;
 }
 
+ClipPair ClipOf(const TransformedMethod& method, const StoredLayer& layer,
+                const ArmOptions& options) {
+  if (!options.clip) return {};
+  const ClipPair artifacts = ArtifactClip(layer, options);
+  return {method.k_clip > 0 ? method.k_clip : artifacts.k,
+          method.v_clip > 0 ? method.v_clip : artifacts.v};
+}
+
 KeyTransform ValueTransform(const TransformedMethod& method, const MethodContext& context,
                             size_t layer_index, const LayerMoments& moments, int64_t head) {
   const Composition composition = ArtifactComposition(context.artifact());
@@ -111,9 +119,9 @@ LayerCache MakeCache(const TransformedMethod& method, const MethodContext& conte
       return with_bits({std::vector<int>(heads, bits), std::vector<int>(heads, bits)});
     }));
   }
-  return RotatedCache(context, options,
-                      k.Quantizer(method.k_bits, options.clip ? method.k_clip : 0, group),
-                      v.Quantizer(method.v_bits, options.clip ? method.v_clip : 0, group));
+  const ClipPair clip = ClipOf(method, context.Stored(layer_index), options);
+  return RotatedCache(context, options, k.Quantizer(method.k_bits, clip.k, group),
+                      v.Quantizer(method.v_bits, clip.v, group));
 }
 
 CacheMethod MakeMethod(const TransformedMethod& method) {

@@ -3,7 +3,8 @@
 //
 // Methods whose keys or values are transformed by calib/transform_fit.h, refitted from the
 // artifact's moments: one description per method, one simulator for all. Trap: an arm's clipping
-// uses the ratios given here, chosen for these transforms, and not the artifact's.
+// uses the ratios given here, chosen for these transforms, and not the artifact's, unless they are
+// 0.
 #pragma once
 
 #include <optional>
@@ -22,7 +23,7 @@ struct TransformedMethod {
   KeyRecipe keys;                            // per KV head, with the artifact's composition
   std::optional<double> value_epsilon = {};  // balanced values; else OSCAR's rotation of values
   int k_bits = 2, v_bits = 2;
-  double k_clip = 0.92, v_clip = 0.92;
+  double k_clip = 0.92, v_clip = 0.92;  // 0: the artifact's
   // Mean bits of codes, given to heads and sides of a layer by their errors (head_bits.h), each
   // with the ratio of its bits; 0: k_bits, v_bits and the ratios above.
   double head_bits = 0;

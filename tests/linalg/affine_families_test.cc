@@ -137,6 +137,28 @@ TEST(AffineFamilies, MetadataRoundsValuesOnly) {
   }
 }
 
+// What a method stores in 16 bits has 16 bits where methods are compared in float64, too.
+TEST(AffineFamilies, MetadataOfFloat64RoundsAsWell) {
+  const std::vector<double> x = RandomRows(1, 128, 7, 3);
+  for (const AffineFamily family : {kA1, kA2, kA3, kA4, kSymmetric}) {
+    for (const StoredFloat type : {StoredFloat::kBFloat16, StoredFloat::kFloat16}) {
+      std::vector<uint8_t> codes(128);
+      std::vector<double> numbers(8), full(8), values(128), expected(128);
+      AffineRule rule{family, 3};
+      EncodeAffineFamily<double>(x, rule, 32, codes, full);
+      rule.metadata = type;
+      EncodeAffineFamily<double>(x, rule, 32, codes, numbers);
+      EXPECT_NE(numbers, full);
+      for (size_t i = 0; i < full.size(); ++i)
+        EXPECT_EQ(numbers[i], static_cast<double>(RoundTo(static_cast<float>(full[i]), type)));
+      DecodeAffineFamily<double>(codes, numbers, rule, 32, values);
+      if (family != kA1 || type != StoredFloat::kBFloat16) continue;
+      QuantizeDequantizeAffineRow<double>(x, {3, 32, MetadataType::kBFloat16}, {}, expected);
+      EXPECT_EQ(values, expected);
+    }
+  }
+}
+
 TEST(AffineFamilies, RealZeroIsTheAffineCodec) {
   const std::vector<double> row = RandomRows(1, 128, 8);
   const Floats x(row.begin(), row.end());

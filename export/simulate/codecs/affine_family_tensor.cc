@@ -112,10 +112,10 @@ at::Tensor AffineFamilyRoundTrip(const at::Tensor& rows, const AffineRule& rule,
 }
 
 at::Tensor RoundTo(const at::Tensor& x, StoredFloat type) {
-  if (x.scalar_type() == at::kDouble || type == StoredFloat::kFloat32) return x;
+  if (type == StoredFloat::kFloat32) return x;
   const bool half = type == StoredFloat::kFloat16;
   const double max = half ? kMaxFloat16 : kMaxBFloat16;
-  return x.clamp(-max, max).to(half ? at::kHalf : at::kBFloat16).to(x.scalar_type());
+  return x.to(at::kFloat).clamp(-max, max).to(half ? at::kHalf : at::kBFloat16).to(x.scalar_type());
 }
 
 at::Tensor TreeSum(const at::Tensor& x, int64_t dim) {

@@ -16,7 +16,7 @@ namespace oscar {
 
 struct AffineFamilyCodes {
   at::Tensor codes;            // [..., group size], whole numbers in the type of the rows
-  at::Tensor scales, offsets;  // [..., 1], rounded to the rule's metadata type unless float64
+  at::Tensor scales, offsets;  // [..., 1], rounded to the rule's metadata type
 };
 
 // `groups` [..., group size] float32 or float64.
@@ -27,7 +27,7 @@ at::Tensor DecodeAffineFamily(const AffineFamilyCodes& encoded, const AffineRule
 at::Tensor AffineFamilyRoundTrip(const at::Tensor& rows, const AffineRule& rule,
                                  int64_t quant_group_size);
 
-// linalg/stored_float.h: float64 is not rounded.
+// linalg/stored_float.h.
 at::Tensor RoundTo(const at::Tensor& x, StoredFloat type);
 
 // linalg/tree_sum.h along `dim`, which stays with size 1.

@@ -317,5 +317,23 @@ TEST(ReportSchema, TheDocumentNamesEveryMember) {
   }
 }
 
+// The row of a member in the table of metrics, its last.
+std::string RowOf(const std::string& document, const std::string& member) {
+  const size_t begin = document.rfind("\n| `" + member + "` |");
+  return begin == document.npos ? ""
+                                : document.substr(begin, document.find('\n', begin + 1) - begin);
+}
+
+// validate_test.cc counts them: one of the second half of a text, however many heads there are.
+TEST(ReportSchema, TheDocumentSaysWhichRowsCount) {
+  std::ifstream file(OSCAR_REPORT_SCHEMA);
+  const std::string document{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(RowOf(document, "rows").find("second half"), std::string::npos);
+  EXPECT_EQ(document.find("(query row, query head) pairs"), std::string::npos);
+  for (const char* member : {"kl", "output_rel_error", "worst", "heads", "by_length"})
+    EXPECT_NE(RowOf(document, member).find("headline rows"), std::string::npos) << member;
+  EXPECT_NE(RowOf(document, "by_position").find("all measured rows"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace oscar

@@ -138,6 +138,25 @@ TEST(CacheMethods, WhatQuantizesLosesSomethingAndWhatDoesNotNothing) {
   });
 }
 
+// What is stored belongs to the method and not to the arithmetic that it is measured in: the same
+// rows in float32 and in float64 read back as the same numbers, but for the few that lie where two
+// codes meet.
+TEST(CacheMethods, Float32AndFloat64StoreTheSame) {
+  RowContext rows(kGeometry);
+  ForEachMethod(rows, [&](const CacheMethod& method) {
+    const LayerCache cache = method.make(rows.context(), 0, method.as_published);
+    const CachedRows narrow = cache.store(Sequence(rows, 0, at::kFloat)),
+                     wide = cache.store(Sequence(rows, 0, at::kDouble));
+    const auto expect_same = [](const at::Tensor& a, const at::Tensor& b) {
+      const at::Tensor difference = (a.to(at::kDouble) - b).abs();
+      const double tolerance = 2e-5 * b.abs().mean().item<double>();
+      EXPECT_LT(difference.gt(tolerance).to(at::kDouble).mean().item<double>(), 0.02);
+    };
+    expect_same(narrow.quantized.k, wide.quantized.k);
+    expect_same(narrow.quantized.v, wide.quantized.v);
+  });
+}
+
 TEST(CacheMethods, CostsAreBitsOfACache) {
   RowContext rows(kGeometry);
   ForEachMethod(rows, [&](const CacheMethod& method) {

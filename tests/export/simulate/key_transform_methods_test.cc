@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "calib/bf16_arithmetic.h"
 #include "export/simulate/bf16_arithmetic.h"
+#include "export/simulate/fitted_moments.h"
 #include "linalg/error.h"
 #include "tests/export/simulate/per_token_rows.h"
 
@@ -54,6 +56,28 @@ TEST(KeyTransformMethods, CostLessLogitErrorInOrder) {
   EXPECT_LT(LogitError(rows, "balanced_k3v2"), 0.3 * balanced);
   EXPECT_LT(LogitError(rows, "balanced_k4v2"), 0.08 * balanced);
   EXPECT_NEAR(LogitError(rows, "balanced", {.bf16 = true}) / balanced, 1, 0.02);
+}
+
+// Centring is all that tells the two apart: what OSCAR stores of keys without their mean, and its
+// values, at the artifact's clip ratios.
+TEST(KeyTransformMethods, CentredDiffersFromOscarInCentringAlone) {
+  RowContext rows(kWideRows);
+  const CacheSides x = RowsOf(rows, at::kDouble);
+  const LayerMoments moments = ArtifactMoments(rows.context(), 0);
+  std::vector<at::Tensor> means;
+  for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
+    const Vector of_head = moments.KeyMean(head);
+    means.push_back(
+        at::tensor(at::ArrayRef<double>(of_head.data(), of_head.data() + of_head.size())));
+  }
+  const at::Tensor mean = at::stack(means);
+  for (const bool clip : {false, true}) {
+    const ArmOptions options{.clip = clip};
+    const CacheSides centred = Stored(rows, "oscar_per_head_centred", x, options),
+                     oscar = Stored(rows, "oscar_per_head", {x.k - mean, x.v}, options);
+    EXPECT_LT(RelativeError(centred.k, oscar.k + mean), 1e-5);
+    EXPECT_LT(RelativeError(centred.v, oscar.v), 1e-5);
+  }
 }
 
 // Rows must come back as they went in where nothing is lost: X, its inverse and the mean agree.

@@ -155,15 +155,15 @@ TEST(Kivi, CodesDependOnBlockAlignment) {
   EXPECT_TRUE(longer.v.narrow(0, 1, 199).equal(moved.v));
 }
 
-TEST(Kivi, Float64IsNotRoundedToHalfPrecision) {
+// Scale and minimum are stored in half precision, whatever the rows are computed in.
+TEST(Kivi, Float64StoresHalfPrecisionToo) {
   const CacheSides rows = KiviRows(128);
-  const CacheSides exact =
-      KiviCache({}).store({rows.k.to(at::kDouble), rows.v.to(at::kDouble)}).quantized;
-  EXPECT_EQ(exact.k.scalar_type(), at::kDouble);
-  // lo and hi come back exactly.
   const at::Tensor k = rows.k.to(at::kDouble);
-  EXPECT_TRUE(exact.k.amin(0).equal(k.amin(0)));
-  EXPECT_TRUE(exact.k.amax(0).allclose(k.amax(0), 1e-14, 1e-14));
+  const at::Tensor read = KiviCache({}).store({k, rows.v.to(at::kDouble)}).quantized.k;
+  EXPECT_EQ(read.scalar_type(), at::kDouble);
+  const at::Tensor lo = k.amin(0), stored = lo.to(at::kHalf).to(at::kDouble);
+  EXPECT_FALSE(stored.equal(lo));
+  EXPECT_TRUE(read.amin(0).equal(stored));
 }
 
 }  // namespace

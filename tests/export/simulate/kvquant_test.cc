@@ -215,10 +215,9 @@ TEST(KvQuant, RefusesRowsThatSayNothing) {
   EXPECT_THROW(FitKvQuant(Rope(), rows, {}), InputError);
 }
 
-// methods.md 6.3(e): b + 0.32 for 1 % outliers, the paper's 2.32, 3.32 and 4.32; a first token in
-// 16 bits is 13.68 / 32768 bits of it. Really allocated, of 1024 channels: 0.01 * 32 bits of key
-// outliers and 12 of 1024 values, a pointer of 32 bits per token and side, and the range of 32 bits
-// of a token's values.
+// As the paper counts, b + 32 bits for each outlier: 1 % of the keys, but of 1024 values the 12 at
+// and beyond a token's own quantiles; a first token is in 16 bits. Really allocated beside that: a
+// pointer of 32 bits per token and side, and the range of 32 bits of a token's values.
 TEST(KvQuant, CostOfThePaperAndOfBytes) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
   constexpr int64_t kTokens = 32768;
@@ -226,16 +225,28 @@ TEST(KvQuant, CostOfThePaperAndOfBytes) {
   for (const int bits : {2, 3, 4}) {
     const std::string name = "kvquant_nuq" + std::to_string(bits);
     const CacheCost cost = KvQuantNamed(name).cost(context.context(), {}, kTokens);
-    EXPECT_NEAR(cost.paper, bits + 0.32, 6e-4);
-    EXPECT_NEAR(cost.paper, (bits + 0.32) * (1 - exact) + 16 * exact, 1e-9);
-    const double outliers = (0.01 * 1024 + 12) / 2048;
-    const double actual = bits + 32 * outliers + (2 * 32 + 32) / 2048.0;
+    const double paper = bits + 32 * (0.01 * 1024 + 12) / 2048;
+    EXPECT_NEAR(cost.paper, paper * (1 - exact) + 16 * exact, 1e-9);
+    const double actual = paper + (2 * 32 + 32) / 2048.0;
     EXPECT_NEAR(cost.actual, actual * (1 - exact) + 16 * exact, 1e-9);
     const CacheCost dense = KvQuantNamed(name + "_dense").cost(context.context(), {}, kTokens);
     EXPECT_NEAR(dense.paper, bits, 6e-4);
     EXPECT_NEAR(dense.actual, bits + 32 / 2048.0, 6e-4);
   }
   EXPECT_EQ(KvQuantNamed("kvquant_nuq2").cost(context.context(), {}, 1).actual, 16);
+}
+
+// The paper's 2.32 is of models with thousands of channels. One of 128 keeps 2 of a token's values.
+TEST(KvQuant, BitsGrowWhereATokenHasFewChannels) {
+  const auto paper = [](int64_t num_kv_heads, int64_t dim) {
+    RowContext context({.num_q_heads = num_kv_heads,
+                        .num_kv_heads = num_kv_heads,
+                        .head_dim = dim,
+                        .v_head_dim = dim});
+    return KvQuantNamed("kvquant_nuq2").cost(context.context(), {}, int64_t{1} << 30).paper;
+  };
+  EXPECT_NEAR(paper(32, 128), 2.32, 0.005);
+  EXPECT_NEAR(paper(2, 64), 2 + (0.32 + 32 * 2 / 128.0) / 2, 1e-6);  // 2.41
 }
 
 // The count of outliers that the cost counts is what really comes out.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "export/simulate/codecs/affine_family_tensor.h"
@@ -100,12 +101,15 @@ TEST(SawMethods, BlocksDoNotMix) {
 
 TEST(SawMethods, RotatedRowsAreRoundedToBf16) {
   RowContext rows(kSquareRows);
-  const at::Tensor x = at::randn({20, 2, 64});
-  const at::Tensor expected =
-      AffineFamilyRoundTrip(RoundTo(x, StoredFloat::kBFloat16), {.bits = 4}, 64);
-  const at::Tensor y = Stored(rows, "saw_int4", {x, x}).v;
-  EXPECT_TRUE(at::equal(y, expected));
-  EXPECT_FALSE(at::equal(y, AffineFamilyRoundTrip(x, {.bits = 4}, 64)));
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const at::Tensor x = at::randn({20, 2, 64}, dtype);
+    for (const auto& [name, bits] : {std::pair{"saw_int4", 4}, {"saw_int8", 8}}) {
+      const at::Tensor y = Stored(rows, name, {x, x}).v;
+      EXPECT_TRUE(
+          at::equal(y, AffineFamilyRoundTrip(x.to(at::kBFloat16).to(dtype), {.bits = bits}, 64)));
+      EXPECT_FALSE(at::equal(y, AffineFamilyRoundTrip(x, {.bits = bits}, 64)));
+    }
+  }
 }
 
 }  // namespace
