@@ -30,6 +30,10 @@ std::string ReadPage(const std::string& path) {
 
 }  // namespace
 
+void WriteReportCsv(const std::string& source, const Json& report, const fs::path& path) {
+  WriteFileAtomically(path, ComparisonCsv(CombineReports({{source, report}})));
+}
+
 fs::path CombineReportFiles(const CombineOptions& options) {
   std::vector<NamedReport> reports;
   for (const std::string& source : options.sources) {
@@ -38,6 +42,8 @@ fs::path CombineReportFiles(const CombineOptions& options) {
     reports.push_back({path.string(), ReadJsonFile(path.string())});
   }
   const Json comparison = CombineReports(reports);
+  if (!options.csv.empty()) WriteFileAtomically(options.csv, ComparisonCsv(comparison));
+  if (options.output.empty()) return options.csv;
   const std::string table = ComparisonMarkdown(comparison, options.table_rows);
   std::string page;
   if (!options.table_into.empty())

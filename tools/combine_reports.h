@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "capture/files/strict_json.h"
+
 namespace oscar {
 
 inline constexpr const char* kComparisonFile = "comparison.json";
@@ -18,13 +20,18 @@ inline constexpr const char* kComparisonTableFile = "comparison.md";
 struct CombineOptions {
   std::vector<std::string> sources;     // files, or directories (an artifact, an output of
                                         // oscar-validate) with a report.json
-  std::filesystem::path output;         // a new directory
+  std::filesystem::path output;         // a new directory; empty: none but `csv`
+  std::string csv;                      // also write comparison.csv here; or empty
   std::vector<std::string> table_rows;  // arms, see ComparisonMarkdown
   std::string table_into;               // a file that holds the table between marks; or empty
 };
 
+// What comparison.csv says of one report, in `path`. Throws InputError as above.
+void WriteReportCsv(const std::string& source, const Json& report,
+                    const std::filesystem::path& path);
+
 // Writes the four files to the output directory, and the table into `table_into`. Throws InputError
-// for what is no report or was not validated. Returns the page's path.
+// for what is no report or was not validated. Returns the page's path, or the CSV's without one.
 std::filesystem::path CombineReportFiles(const CombineOptions& options);
 
 }  // namespace oscar

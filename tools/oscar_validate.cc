@@ -37,11 +37,18 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// What of the options can be wrong without a look at artifact and model.
+void CheckArms(const ValidationOptions& validation) {
+  const GuestMethods& guests = validation.methods.guests;
+  for (const std::string& arm : validation.arms)
+    if (!IsArmList(arm)) ParseArm(arm, guests);
+  if (!validation.headline_arm.empty()) ParseArm(validation.headline_arm, guests);
+}
+
+// What of the options can be wrong without a look at artifact and model; arms may also name what
+// the user brings, which is read later.
 void CheckNames(const ValidateOptions& options) {
-  for (const std::string& arm : options.validation.arms)
-    if (!IsArmList(arm)) ParseArm(arm);
-  if (!options.validation.headline_arm.empty()) ParseArm(options.validation.headline_arm);
+  if (options.own.rotations.empty() && options.own.other_artifacts.empty())
+    CheckArms(options.validation);
   for (const std::string& method : options.methods)
     if (method != "all") PublishedArm(method);
   for (const std::string& task : options.needle_tasks) CheckNeedleTask(task);
@@ -52,8 +59,8 @@ void CheckNames(const ValidateOptions& options) {
 
 void CheckArguments(const ValidateOptions& options) {
   if (!options.combine.empty()) {
-    if (options.output.empty())
-      throw UsageError("--combine: give -o, a new directory for the page");
+    if (options.output.empty() && options.csv.empty())
+      throw UsageError("--combine: give -o, a new directory for the page, or --csv");
   } else if (options.artifact.empty()) {
     throw UsageError("no ARTIFACT given: a directory written by oscar-calibrate");
   } else if (options.model.model.empty() == options.dump.from.empty()) {
@@ -186,9 +193,9 @@ std::optional<Json> OnDump(const ValidateOptions& options, const Artifact& artif
                            CommandContext& context) {
   const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, context.log);
   const DataSet data = DumpData(*dump);
-  const OverlapResult overlap = FindOverlap(artifact.manifest().value("data", Json::object()),
-                                            (artifact.directory() / kManifestFile).string(), data);
+  const OverlapResult overlap = OverlapOf(artifact, data);
   CheckOverlap(overlap, data);
+  for (const auto& other : options.others) CheckOverlap(OverlapOf(*other, data), data);
   const at::Device device = ParseDevice(options.model.device);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, dump->layers().front().dtype, device);
@@ -313,6 +320,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
     CommandResult combined;
     combined.made = CombineReportFiles({.sources = options.combine,
                                         .output = options.output,
+                                        .csv = options.csv,
                                         .table_rows = options.table_rows,
                                         .table_into = options.table_into});
     return combined;
@@ -327,12 +335,17 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
     options.validation.methods.prefill_tokens = options.prefill_tokens;
   for (const std::string& method : options.methods)
     options.validation.arms.push_back(method == "all" ? "published" : PublishedArm(method).name);
-  if (!options.runtimes.empty() && options.validation.arms.empty())
-    options.validation.arms = {"default"};
-
   const auto started = std::chrono::steady_clock::now();
   const Artifact artifact = Artifact::Open(options.artifact);
   if (options.output.empty()) CheckNewOutput(ComparisonDirectory(artifact.directory()));
+  const GivenArms own = ReadGivenArms(options.own, artifact, options.validation.headline_arm);
+  for (const std::string& line : own.found) context.log.Info("own_arm", line);
+  if ((!options.runtimes.empty() || !own.arms.empty()) && options.validation.arms.empty())
+    options.validation.arms = {"default"};
+  options.validation.methods.guests = own.methods;
+  CheckArms(options.validation);
+  options.validation.arms.insert(options.validation.arms.end(), own.arms.begin(), own.arms.end());
+  options.others = own.others;
   AddRuntimeArms(options.runtimes, artifact, options.validation.arms);
   CheckRotationsFitMoments(artifact);
   const ServingSettings serving =
@@ -350,6 +363,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   validation["rotations"] = artifact.manifest().at("files").at(kRotationsFile);
   validation["program"] = ProgramJson();
   validation["settings"]["configuration"] = context.config;
+  validation["settings"].update(own.settings);
   AddRuntimeLosses(artifact, validation);
   CommandResult result;
   if (gate) {
@@ -361,6 +375,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
     result.exit_code = ExitCode::kGateFailed;
   const Json report = ReportWithValidation(artifact, validation);
   result.made = PlaceReport(options, artifact, report, context.log) / kReportPageFile;
+  if (!options.csv.empty()) WriteReportCsv(options.artifact, report, options.csv);
   context.log.Info(
       "done",
       fmt::format(

@@ -70,6 +70,11 @@ DataSet LoadMethodData(const ValidateOptions& options, int64_t length, Log& log,
 
 }  // namespace
 
+OverlapResult OverlapOf(const Artifact& artifact, const DataSet& data) {
+  return FindOverlap(artifact.manifest().value("data", Json::object()),
+                     (artifact.directory() / kManifestFile).string(), data);
+}
+
 ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,
                                     Log& log) {
   ValidationInput input;
@@ -79,13 +84,16 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
       throw UsageError("--kernels: " + why + "; without --kernels its cache is simulated");
   }
   input.identity = ModelIdentity(input.model);
-  input.same_model = IsSameModel(artifact, input.identity);
-  if (!input.same_model && !options.allow_other_model) {
+  const auto check_model = [&](const Artifact& of) {
+    const bool same = IsSameModel(of, input.identity);
+    if (same || options.allow_other_model) return same;
     throw InputError(fmt::format(
         "{}: is not the model that {} was made from (its config.json or weights differ); rotations "
         "do not transfer between models. To measure what happens, give --allow-other-model",
-        input.model.location.directory.string(), artifact.directory().string()));
-  }
+        input.model.location.directory.string(), of.directory().string()));
+  };
+  input.same_model = check_model(artifact);
+  for (const auto& other : options.others) check_model(*other);
   if (options.length > input.model.spec.max_positions) {
     throw UsageError(fmt::format("--length {}: the model supports {} positions ({})",
                                  options.length, input.model.spec.max_positions,
@@ -101,9 +109,10 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
                                     .separator = options.separator,
                                     .chat = options.chat},
                                    BuiltinText::kEvaluation, log, input.model);
-  input.overlap = FindOverlap(artifact.manifest().value("data", Json::object()),
-                              (artifact.directory() / kManifestFile).string(), input.model.data);
+  input.overlap = OverlapOf(artifact, input.model.data);
   CheckOverlap(input.overlap, input.model.data);
+  for (const auto& other : options.others)
+    CheckOverlap(OverlapOf(*other, input.model.data), input.model.data);
   const std::vector<LayerSpec> layers = LayersInLatentSpace(input.model.spec);
   input.arms = ParseArms(
       options.validation.arms,

@@ -33,6 +33,9 @@ struct ValidationInput {
 ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,
                                     Log& log);
 
+// What `data` has in common with the text that the artifact was fitted to.
+OverlapResult OverlapOf(const Artifact& artifact, const DataSet& data);
+
 // "model" and "data" of the report's member "validation".
 Json ValidationModelJson(const ValidationInput& input);
 Json ValidationDataJson(const DataSet& data, const OverlapResult& overlap);

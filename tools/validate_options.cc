@@ -17,8 +17,9 @@ namespace {
 
 std::string ArmHelp() {
   return fmt::format(
-      "what is compared: METHOD[+clip][+windows][+bf16]; METHOD is one of the {} that --methods "
-      "help describes; or lists: default, published (every method as its authors use it), all "
+      "what is compared: METHOD[+clip[=RATIO]][+windows][+bf16]; METHOD is one of the {} that "
+      "--methods help describes; or lists: default, published (every method as its authors use "
+      "it), all "
       "(every method plain and with its modifiers); none: default, unless --methods names some",
       CacheMethods().size());
 }
@@ -66,6 +67,11 @@ OptionTable ValidateTable(ValidateOptions* options) {
                      "its headline is the artifact's own choice, measured on the artifact's model "
                      "with its windows and groups, on at least 1024 scored tokens",
              .scope = OptionScope::kRun});
+
+  table.Add(&options->csv, {.name = "csv",
+                            .help = "also write the arms' numbers to this file, a row each; with "
+                                    "--combine those of all reports, and no page without --output",
+                            .scope = OptionScope::kRun});
 
   table.Group("Held-out text");
   table.Add(&options->data,
@@ -142,6 +148,25 @@ OptionTable ValidateTable(ValidateOptions* options) {
                "--prefill-tokens says otherwise",
        .choices = RuntimeNames(),
        .main = true});
+  table.Add(
+      &options->own.rotations,
+      {.name = "rotation",
+       .help = "anybody's rotations beside ours, as NAME=FILE or NAME=KEYS:VALUES (one may be "
+               "none): .pt of OSCAR's versions 1 to 3, .safetensors, or .npy of [layers, d, "
+               "d] or [layers, heads, d, d]; the arm is NAME+clip+windows",
+       .scope = OptionScope::kRun,
+       .verbatim = true});
+  table.Add(
+      &options->own.other_artifacts,
+      {.name = "other_artifact",
+       .help = "another artifact of this model, as NAME=DIR, whose OSCAR and automatic choice "
+               "are measured too; every method of it is an arm NAME:METHOD",
+       .scope = OptionScope::kRun,
+       .verbatim = true});
+  table.Add(&options->own.sweep,
+            {.name = "sweep",
+             .help = "the headline arm (OSCAR's, unless one is named) at each of these ratios, as "
+                     "clip=FIRST:LAST:STEP; one alone is METHOD+clip=RATIO in --arms"});
   table.Add(&validation.headline_arm,
             {.name = "headline_arm",
              .help = "the arm that verdict and gate are about; empty: the artifact's own choice"});
@@ -286,6 +311,9 @@ OptionTable ValidateTable(ValidateOptions* options) {
                 "attention errors alone, without the model");
   table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --runtime sglang vllm",
                 "what is lost between the method and the servers");
+  table.Example(
+      "oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --rotation mine=k.npy:v.npy -o report",
+      "somebody's rotations beside the artifact's");
   table.Example("oscar-validate --combine report-4B report-8B -o comparison",
                 "two models on one page");
   return table;

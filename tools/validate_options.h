@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "tools/cli/option_table.h"
 #include "tools/dump_input.h"
 #include "tools/model_input.h"
+#include "tools/own_arms.h"
 
 namespace oscar {
 
@@ -24,8 +26,12 @@ struct ValidateOptions {
   std::vector<std::string> combine;  // reports to put on one page; nothing is validated then
   std::vector<std::string> table_rows;  // of the table that --combine makes
   std::string table_into;               // a file with marks where that table stands; or empty
+  std::string csv;                      // a file for the arms' numbers; or empty
   std::vector<std::string> runtimes;    // whose caches are simulated
-  std::vector<std::string> data;        // files; empty: the built-in evaluation text
+  OwnArmArguments own;                  // methods and arms that the user brings
+  // Artifacts among them, opened.
+  std::vector<std::shared_ptr<const Artifact>> others = {};
+  std::vector<std::string> data;  // files; empty: the built-in evaluation text
   int64_t sequences = 6;
   int64_t length = 0;  // tokens of each; 0: 4096, or what the model supports
   // Of arms with windows, and of groups; -1: as the artifact recommends.

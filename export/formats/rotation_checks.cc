@@ -156,7 +156,9 @@ void RotationChecker::Check(RotationLayer* layer, DType dtype, bool must_be_orth
   CheckVector(layer->eigenvalues, stack, stack.per_head, where, "eigenvalues");
   CheckVector(layer->k_mean, stack, true, where, "k_mean");
   CheckVector(layer->mean, stack, false, where, "mean");
-  for (const FloatTensorPtr& tensor : {layer->eigenvalues, layer->k_mean, layer->mean}) {
+  CheckVector(layer->pair_scale, stack, true, where, "pair_scale");
+  for (const FloatTensorPtr& tensor :
+       {layer->eigenvalues, layer->k_mean, layer->mean, layer->pair_scale}) {
     if (tensor) Finite(*tensor, fmt::format("{}: a vector beside the rotation", where));
   }
 }
@@ -173,7 +175,8 @@ void CheckLayersAgree(const RotationFile& file) {
     for (const auto& [field, name] :
          {std::pair{&RotationLayer::q_rotation, "q_rotation"},
           std::pair{&RotationLayer::o_rotation, "o_rotation"},
-          std::pair{&RotationLayer::k_mean, "k_mean"}, std::pair{&RotationLayer::mean, "mean"}}) {
+          std::pair{&RotationLayer::k_mean, "k_mean"}, std::pair{&RotationLayer::mean, "mean"},
+          std::pair{&RotationLayer::pair_scale, "pair_scale"}}) {
       if (static_cast<bool>(layer.*field) != static_cast<bool>(first.*field)) {
         throw InputError(
             fmt::format("{}: {} is there for layer {} but not for layer {}; expected "

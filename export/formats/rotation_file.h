@@ -49,6 +49,8 @@ struct RotationLayer {
   FloatTensorPtr o_rotation;   // shape of rotation: R^-T, undoes R on the output
   FloatTensorPtr k_mean;       // [d] or [num_kv_heads, d], subtracted before rotating
   FloatTensorPtr mean;         // [d], MLA: the latent's mean
+  FloatTensorPtr pair_scale;   // [d] or [num_kv_heads, d]: keys are multiplied by it before k_mean
+                               // and R, queries divided; given_rotations.h alone
   double orthogonality = 0;    // max|R R^T - I| in float64, worst head
   std::optional<double> q_inverse_error, o_inverse_error;  // max|R q^T - I|, max|R o^T - I|
 };

@@ -81,6 +81,15 @@ class Palette {
   std::map<std::string, size_t> colours_;
 };
 
+// " 0.92" of an arm that names its clip ratio, METHOD+clip=0.92.
+std::string RatioIn(const std::string& arm) {
+  constexpr std::string_view kClip = "+clip=";
+  const size_t begin = arm.find(kClip);
+  if (begin == arm.npos) return {};
+  const size_t from = begin + kClip.size();
+  return " " + arm.substr(from, arm.find('+', from) - from);
+}
+
 }  // namespace
 
 std::string MethodLabel(std::string_view method) {
@@ -122,7 +131,7 @@ std::vector<ArmLook> LookOfArms(const Record& validation) {
     look.null_control = arm["null_control"].True();
     look.windows = arm["windows"].True();
     const bool clip = arm["clip"].True(), is_reference = method == "bf16";
-    look.chart_label = MethodLabel(method) + (clip ? ", clip" : "");
+    look.chart_label = MethodLabel(method) + (clip ? ", clip" + RatioIn(arm["name"].Text()) : "");
     look.label = look.chart_label + (look.windows ? ", windows" : "");
     look.css = look.headline       ? "s0"
                : look.null_control ? "sn"

@@ -147,7 +147,7 @@ std::string Differences(const std::vector<Model>& models) {
 }  // namespace
 
 Json CombineReports(const std::vector<NamedReport>& reports) {
-  if (reports.size() < 2) throw InputError("a comparison needs at least two reports");
+  if (reports.empty()) throw InputError("no report to compare");
   Json models = Json::array();
   for (const auto& [source, report] : reports) {
     CheckReport(report, source);
@@ -193,8 +193,8 @@ std::string ComparisonPage(const Json& comparison) {
   sections.push_back({"settings", "Settings", "Settings", Differences(models)});
   return RenderPage(
       title,
-      fmt::format("<p class=\"over\">KV cache methods</p>\n<h1>Methods on {} models</h1>\n",
-                  models.size()),
+      fmt::format("<p class=\"over\">KV cache methods</p>\n<h1>Methods on {} model{}</h1>\n",
+                  models.size(), models.size() == 1 ? "" : "s"),
       sections,
       fmt::format("Schema {} version {}. Every number is printed from comparison.json; its exact "
                   "value and its place there stand in the page's source.",

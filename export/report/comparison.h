@@ -24,7 +24,7 @@ struct NamedReport {
 
 // {"$schema": {name, version}, "models": [{"source", "model", "validation"}]}: the reports'
 // validations without what stands per layer, head or position. Throws InputError for what is no
-// report, a report that was not validated, or fewer than two.
+// report, a report that was not validated, or none at all.
 Json CombineReports(const std::vector<NamedReport>& reports);
 
 // One self-contained page of what CombineReports gave.

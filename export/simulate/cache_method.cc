@@ -131,11 +131,15 @@ std::span<const CacheMethod> CacheMethods() {
   return methods;
 }
 
-const CacheMethod& CacheMethodNamed(std::string_view name) {
+const CacheMethod& CacheMethodNamed(std::string_view name, const GuestMethods& guests) {
   std::vector<std::string> names;
   for (const CacheMethod& method : CacheMethods()) {
     if (method.name == name) return method;
     names.emplace_back(method.name);
+  }
+  for (const auto& guest : guests) {
+    if (guest->name == name) return *guest;
+    names.emplace_back(guest->name);
   }
   throw UsageError(
       fmt::format("found method {}; the nearest of {}: {}; --methods help describes them all",

@@ -12,6 +12,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,10 @@ struct CalibrationRows {
   std::vector<at::Tensor> k_gradient = {}, v_gradient = {};
 };
 
+struct CacheMethod;
+// Methods that a run brings beside the table's: somebody's rotations, those of another artifact.
+using GuestMethods = std::vector<std::shared_ptr<const CacheMethod>>;
+
 // What methods are made of. One per validation; reads layers of the artifact as they are asked for.
 class MethodContext {
  public:
@@ -48,6 +53,7 @@ class MethodContext {
     CacheWindows windows = {64, 256};  // of arms with windows
     // o_proj of a layer [hidden, num_q_heads v_head_dim] where there is a model; else empty.
     std::function<at::Tensor(size_t layer_index)> output_projection = {};
+    GuestMethods guests = {};  // that arms may name
   };
   // References are kept. Throws InputError if the artifact was not made for these layers.
   MethodContext(const Artifact& artifact, const std::vector<LayerSpec>& layers,
@@ -75,6 +81,8 @@ struct ArmOptions {
   bool clip = false;     // percentile clipping
   bool windows = false;  // the first and the most recent tokens stay exact
   bool bf16 = false;     // rotations, rotated windows and queries in bf16 (bf16_arithmetic.h)
+  // Of an arm that clips: this ratio on both sides instead of the method's own; 0: the method's.
+  double clip_ratio = 0;
 
   bool operator==(const ArmOptions&) const = default;
 };
@@ -125,6 +133,7 @@ struct CacheMethod {
   // the same with and without, so that arms which differ in windows alone share one fit.
   bool takes_clip = true, takes_windows = true, takes_bf16 = false;
   ArmOptions as_published = {};  // the modifiers that its authors use
+  std::string clip_ratios = {};  // whose ratios clip, for people; empty: those of the options
   bool needs_rows = false;       // make() reads MethodContext::rows()
   bool takes_gradients = false;  // and their gradients, where there are some
   // Why the method has no form for latent attention, whose keys and values are one row; empty: it
@@ -136,7 +145,11 @@ struct CacheMethod {
   // Whether artifact and model have what the method needs; a default list leaves out the others.
   // Empty: always.
   std::function<bool(const MethodContext&)> available = {};
+  // Of a guest: throws InputError where the model or the run has not what it was brought for.
+  std::function<void(const MethodContext&)> check = {};
 };
+
+inline constexpr const char* kArtifactClipRatios = "the artifact's, layer by layer";
 
 // The cache of a layer as an arm has it: what `method` makes, of latent attention stored once.
 LayerCache MakeLayerCache(const CacheMethod& method, const MethodContext& context,
@@ -148,6 +161,7 @@ bool HasLatents(const MethodContext& context);
 ExactTokens ArmWindows(const MethodContext& context, const ArmOptions& options);
 
 std::span<const CacheMethod> CacheMethods();
-const CacheMethod& CacheMethodNamed(std::string_view name);  // UsageError listing them
+// Of the table or of the guests; UsageError for another name.
+const CacheMethod& CacheMethodNamed(std::string_view name, const GuestMethods& guests = {});
 
 }  // namespace oscar

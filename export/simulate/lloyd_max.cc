@@ -60,7 +60,7 @@ LayerCache Make(const LloydMaxRow& row, const MethodContext& context, size_t lay
     k = {.rotation = HadamardTensor(spec.head_dim), .clip_ratio = clip.k};
     v = {.rotation = HadamardTensor(spec.v_head_dim), .clip_ratio = clip.v};
   } else {
-    std::tie(k, v) = StoredRotations(context, layer_index, GroupingOf(row.base), options.clip);
+    std::tie(k, v) = StoredRotations(context, layer_index, GroupingOf(row.base), options);
   }
   k.codec =
       v.codec = [form = row.form](const at::Tensor& rows) { return LloydMaxRoundTrip(rows, form); };
@@ -85,6 +85,7 @@ std::vector<CacheMethod> LloydMaxMethods() {
          .description = row.description,
          .takes_bf16 = true,
          .as_published = {.clip = row.form == kServing, .windows = oscar},
+         .clip_ratios = oscar ? kArtifactClipRatios : "",
          .make =
              [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
                return Make(row, context, layer_index, options);

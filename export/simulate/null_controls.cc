@@ -23,6 +23,7 @@ CacheMethod Control(std::string_view name, std::string_view description, auto ma
           .description = description,
           .null_control = true,
           .as_published = {.clip = true, .windows = true},
+          .clip_ratios = kArtifactClipRatios,
           .make = make,
           .cost = AffineCost({}),
           .available = std::move(available)};

@@ -47,7 +47,7 @@ Start StartOf(OptrBase base, const MethodContext& context, size_t layer_index) {
   }
   const auto [k, v] = StoredRotations(
       context, layer_index,
-      base == OptrBase::kOwn ? RotationGrouping::kOwn : RotationGrouping::kShared, false);
+      base == OptrBase::kOwn ? RotationGrouping::kOwn : RotationGrouping::kShared, {});
   return {{k.rotation, {}}, {v.rotation, {}}};
 }
 

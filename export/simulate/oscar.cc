@@ -17,9 +17,9 @@ namespace {
 LayerCache Stored(const MethodContext& context, const StoredSide& k, const StoredSide& v,
                   const ArmOptions& options) {
   const int64_t group = context.options().quant_group_size;
-  return RotatedCache(context, options,
-                      {RotationTensor(k), 2, options.clip ? k.clip_ratio : 0, group},
-                      {RotationTensor(v), 2, options.clip ? v.clip_ratio : 0, group});
+  const ClipPair clip = ArmClip(options, {k.clip_ratio, v.clip_ratio});
+  return RotatedCache(context, options, {RotationTensor(k), 2, clip.k, group},
+                      {RotationTensor(v), 2, clip.v, group});
 }
 
 }  // namespace
@@ -29,6 +29,7 @@ CacheMethod OscarSharedMethod() {
           .description = "OSCAR, one rotation for all KV heads of a layer, 2 bits",
           .takes_bf16 = true,
           .as_published = {.clip = true, .windows = true},
+          .clip_ratios = kArtifactClipRatios,
           .make =
               [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
                 const StoredLayer& layer = context.Stored(layer_index);
@@ -50,6 +51,7 @@ CacheMethod OscarPerHeadMethod() {
           .description = "OSCAR, a rotation for each KV head, 2 bits",
           .takes_bf16 = true,
           .as_published = {.clip = true, .windows = true},
+          .clip_ratios = kArtifactClipRatios,
           .make =
               [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
                 const StoredLayer& layer = context.Stored(layer_index);

@@ -94,6 +94,7 @@ std::vector<CacheMethod> OscarRefits() {
          .description = refit.description,
          .takes_bf16 = true,
          .as_published = {.clip = true, .windows = true},
+         .clip_ratios = kArtifactClipRatios,
          .make =
              [&refit](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
                return Make(refit, context, layer_index, options);

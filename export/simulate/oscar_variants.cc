@@ -76,10 +76,11 @@ std::vector<CacheMethod> OscarVariants() {
          .description = variant.description,
          .takes_bf16 = true,
          .as_published = {.clip = true, .windows = true},
+         .clip_ratios = kArtifactClipRatios,
          .make =
              [&variant](const MethodContext& context, size_t layer_index,
                         const ArmOptions& options) {
-               auto [k, v] = StoredRotations(context, layer_index, variant.grouping, options.clip);
+               auto [k, v] = StoredRotations(context, layer_index, variant.grouping, options);
                SetQuantizer(k, variant, variant.k_bits);
                SetQuantizer(v, variant, variant.v_bits);
                return RotatedCache(context, options, std::move(k), std::move(v));

@@ -7,6 +7,7 @@
 // `hadamard` and `int4_hadamard` are the rotation with OSCAR's quantizer, the form of OSCAR's
 // tables. The path per token spans all KV heads and holds 0.
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/affine_family_tensor.h"
@@ -59,9 +60,10 @@ constexpr QuarotRow kQuarotTable[] = {
      Symmetric(2), false, false, 16},
 };
 
-RotatedQuantizer Side(const QuarotRow& row, int64_t dim, bool clip) {
+RotatedQuantizer Side(const QuarotRow& row, int64_t dim, const ArmOptions& options) {
   AffineRule rule = row.rule;
-  if (clip) rule.clip_ratio = kClipRatio;
+  const double ratio = ArmClip(options, {kClipRatio, kClipRatio}).k;
+  if (ratio > 0) rule.clip_ratio = static_cast<float>(ratio);
   RotatedQuantizer side;
   if (row.hadamard) side.rotation = HadamardTensor(dim);
   side.codec = [rule, all_heads = row.all_heads](const at::Tensor& rows) {
@@ -96,11 +98,12 @@ std::vector<CacheMethod> QuarotMethods() {
         {.name = row.name,
          .description = row.description,
          .takes_bf16 = true,
+         .clip_ratios = fmt::format("{:g} of both ends of a row", kClipRatio),
          .make =
              [&row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
                const AttentionSpec& spec = context.layers()[layer_index].attention;
-               return RotatedCache(context, options, Side(row, spec.head_dim, options.clip),
-                                   Side(row, spec.v_head_dim, options.clip));
+               return RotatedCache(context, options, Side(row, spec.head_dim, options),
+                                   Side(row, spec.v_head_dim, options));
              },
          .cost = [&row](const MethodContext& context, const ArmOptions& options,
                         int64_t tokens) { return Cost(row, context, options, tokens); }});

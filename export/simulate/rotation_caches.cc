@@ -104,12 +104,17 @@ const StoredSide& SharedSide(const StoredSide& own, const StoredSide& shared) {
   return shared.num_rotations == 0 && own.num_rotations == 1 ? own : shared;
 }
 
+ClipPair ArmClip(const ArmOptions& options, const ClipPair& own) {
+  if (!options.clip) return {};
+  return options.clip_ratio > 0 ? ClipPair{options.clip_ratio, options.clip_ratio} : own;
+}
+
 ClipPair ArtifactClip(const StoredLayer& layer, const ArmOptions& options) {
-  return options.clip ? ClipPair{layer.k.clip_ratio, layer.v.clip_ratio} : ClipPair{};
+  return ArmClip(options, {layer.k.clip_ratio, layer.v.clip_ratio});
 }
 
 ClipPair GivenClip(const MethodContext& context, const ArmOptions& options) {
-  return options.clip ? ClipPair{context.options().k_clip, context.options().v_clip} : ClipPair{};
+  return ArmClip(options, {context.options().k_clip, context.options().v_clip});
 }
 
 }  // namespace oscar

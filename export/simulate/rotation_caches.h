@@ -41,6 +41,8 @@ const StoredSide& SharedSide(const StoredSide& own, const StoredSide& shared);
 struct ClipPair {
   double k = 0, v = 0;
 };
+// Of an arm: none, the ratio that it names, or the method's `own`.
+ClipPair ArmClip(const ArmOptions& options, const ClipPair& own);
 ClipPair ArtifactClip(const StoredLayer& layer, const ArmOptions& options);  // the calibration's
 ClipPair GivenClip(const MethodContext& context, const ArmOptions& options);
 

@@ -38,7 +38,7 @@ bool Complete(const Sides& sides) { return sides.k.num_rotations > 0 && sides.v.
 std::pair<RotatedQuantizer, RotatedQuantizer> StoredRotations(const MethodContext& context,
                                                               size_t layer_index,
                                                               RotationGrouping grouping,
-                                                              bool clip) {
+                                                              const ArmOptions& options) {
   const StoredLayer& layer = context.Stored(layer_index);
   const Sides sides = SidesOf(layer, grouping);
   if (!Complete(sides)) {
@@ -47,12 +47,13 @@ std::pair<RotatedQuantizer, RotatedQuantizer> StoredRotations(const MethodContex
                     "the artifact's own rotations instead",
                     context.artifact().directory().string(), layer.layer_id));
   }
-  const auto side = [&](const StoredSide& stored) {
+  const ClipPair clip = ArmClip(options, {sides.k.clip_ratio, sides.v.clip_ratio});
+  const auto side = [&](const StoredSide& stored, double clip_ratio) {
     return RotatedQuantizer{.rotation = RotationTensor(stored),
-                            .clip_ratio = clip ? stored.clip_ratio : 0,
+                            .clip_ratio = clip_ratio,
                             .quant_group_size = context.options().quant_group_size};
   };
-  return {side(sides.k), side(sides.v)};
+  return {side(sides.k, clip.k), side(sides.v, clip.v)};
 }
 
 std::function<bool(const MethodContext&)> HasStoredRotations(RotationGrouping grouping) {

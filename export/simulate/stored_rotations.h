@@ -16,11 +16,12 @@ enum class RotationGrouping {
   kShared,  // one for all KV heads of a layer
 };
 
-// Keys and values of a layer: rotation, and the artifact's clip ratio where the arm clips. Throws
-// InputError where the artifact has no such rotation.
+// Keys and values of a layer: rotation, and the artifact's clip ratio where the arm clips and names
+// none. Throws InputError where the artifact has no such rotation.
 std::pair<RotatedQuantizer, RotatedQuantizer> StoredRotations(const MethodContext& context,
                                                               size_t layer_index,
-                                                              RotationGrouping grouping, bool clip);
+                                                              RotationGrouping grouping,
+                                                              const ArmOptions& options);
 
 // CacheMethod::available of methods that use them: every layer has what they need. Trap: layers of
 // one model may differ in their KV heads, and an artifact of shared rotations has none per head.

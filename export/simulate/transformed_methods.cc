@@ -6,8 +6,10 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "calib/affine_tensor.h"
@@ -47,20 +49,20 @@ struct Sides {
 // Of both sides, at 2, 3 and 4 bits: those of the table in pair_scaled.cc.
 constexpr double kClipOfBits[] = {0.92, 0.96, 0.99};
 
-// Every head with bits of its own; `clips` as an arm does.
+// Every head with bits of its own.
 RotatedQuantizer WithHeadBits(RotatedQuantizer quantizer, const std::vector<int>& bits,
-                              bool clips) {
+                              const ArmOptions& options) {
   const int64_t group = quantizer.quant_group_size;
   quantizer.clip_ratio = 0;
-  quantizer.codec = [bits, clips, group](const at::Tensor& rows) {
+  quantizer.codec = [bits, options, group](const at::Tensor& rows) {
     OSCAR_CHECK_EQ(rows.size(0), std::ssize(bits));
     std::vector<at::Tensor> heads;
     for (int64_t head = 0; head < rows.size(0); ++head) {
       const int b = bits[static_cast<size_t>(head)];
-      const at::Tensor own = rows[head];
-      const double ratio = clips ? kClipOfBits[b - 2] : 0;
-      const at::Tensor thresholds = ClipThresholds(std::get<0>(own.abs().sort(-1)), ratio);
-      heads.push_back(AffineRoundTrip(own, thresholds, group == 0 ? own.size(-1) : group, b));
+      const at::Tensor x = rows[head];
+      const double own = kClipOfBits[b - 2], ratio = ArmClip(options, {own, own}).k;
+      const at::Tensor thresholds = ClipThresholds(std::get<0>(x.abs().sort(-1)), ratio);
+      heads.push_back(AffineRoundTrip(x, thresholds, group == 0 ? x.size(-1) : group, b));
     }
     return at::stack(heads);
   };
@@ -69,10 +71,8 @@ RotatedQuantizer WithHeadBits(RotatedQuantizer quantizer, const std::vector<int>
 
 ClipPair ClipOf(const TransformedMethod& method, const StoredLayer& layer,
                 const ArmOptions& options) {
-  if (!options.clip) return {};
-  const ClipPair artifacts = ArtifactClip(layer, options);
-  return {method.k_clip > 0 ? method.k_clip : artifacts.k,
-          method.v_clip > 0 ? method.v_clip : artifacts.v};
+  return ArmClip(options, {method.k_clip > 0 ? method.k_clip : layer.k.clip_ratio,
+                           method.v_clip > 0 ? method.v_clip : layer.v.clip_ratio});
 }
 
 KeyTransform ValueTransform(const TransformedMethod& method, const MethodContext& context,
@@ -110,9 +110,8 @@ LayerCache MakeCache(const TransformedMethod& method, const MethodContext& conte
   const int64_t group = context.options().quant_group_size;
   if (method.head_bits > 0) {
     const auto with_bits = [&](const HeadBits& bits) {
-      return RotatedCache(context, options,
-                          WithHeadBits(k.Quantizer(2, 0, group), bits.k, options.clip),
-                          WithHeadBits(v.Quantizer(2, 0, group), bits.v, options.clip));
+      return RotatedCache(context, options, WithHeadBits(k.Quantizer(2, 0, group), bits.k, options),
+                          WithHeadBits(v.Quantizer(2, 0, group), bits.v, options));
     };
     const auto heads = static_cast<size_t>(moments.num_kv_heads);
     return with_bits(ChooseHeadBits(context, layer_index, method.head_bits, [&](int bits) {
@@ -124,12 +123,19 @@ LayerCache MakeCache(const TransformedMethod& method, const MethodContext& conte
                       v.Quantizer(method.v_bits, clip.v, group));
 }
 
+std::string ClipRatiosOf(const TransformedMethod& method) {
+  if (method.head_bits > 0) return fmt::format("{} at 2, 3, 4 bits", fmt::join(kClipOfBits, ", "));
+  if (method.k_clip == 0) return kArtifactClipRatios;
+  return fmt::format("keys {:g}, values {:g}", method.k_clip, method.v_clip);
+}
+
 CacheMethod MakeMethod(const TransformedMethod& method) {
   return {
       .name = method.name,
       .description = method.description,
       .takes_bf16 = true,
       .as_published = {.clip = true, .windows = true},
+      .clip_ratios = ClipRatiosOf(method),
       .needs_rows = method.head_bits > 0,
       .why_no_latents = method.head_bits > 0 ? "it shares bits out between KV heads and sides"
                         : method.value_epsilon

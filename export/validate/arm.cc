@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <iterator>
 #include <numeric>
@@ -64,9 +65,22 @@ constexpr std::string_view kDefaultList = "default";
 Arm MakeArm(const CacheMethod& method, const ArmOptions& options) {
   std::string name(method.name);
   for (const Modifier& modifier : kModifiers) {
-    if (options.*modifier.option) name += modifier.name;
+    if (!(options.*modifier.option)) continue;
+    name += modifier.name;
+    if (modifier.option == &ArmOptions::clip && options.clip_ratio > 0)
+      name += fmt::format("={:g}", options.clip_ratio);
   }
   return {name, &method, options};
+}
+
+double ParseClipRatio(std::string_view text, std::string_view arm) {
+  double ratio = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ratio);
+  if (error != std::errc() || end != text.data() + text.size() || !(ratio > 0 && ratio <= 1)) {
+    throw UsageError(
+        fmt::format("arm '{}': clip ratio '{}', expected a number above 0 and up to 1", arm, text));
+  }
+  return ratio;
 }
 
 std::vector<Arm> DefaultArms() {
@@ -106,17 +120,21 @@ std::optional<std::vector<Arm>> ListNamed(std::string_view name) {
 
 }  // namespace
 
-Arm ParseArm(std::string_view name) {
+Arm ParseArm(std::string_view name, const GuestMethods& guests) {
   const size_t plus = name.find('+');
-  const CacheMethod& method = CacheMethodNamed(name.substr(0, plus));
+  const CacheMethod& method = CacheMethodNamed(name.substr(0, plus), guests);
   ArmOptions options;
   for (std::string_view rest = plus == name.npos ? "" : name.substr(plus); !rest.empty();) {
     const std::string_view word = rest.substr(0, rest.find('+', 1));
-    const auto modifier = std::ranges::find(kModifiers, word, &Modifier::name);
-    if (modifier == std::end(kModifiers)) {
+    const size_t equals = word.find('=');
+    const auto modifier = std::ranges::find(kModifiers, word.substr(0, equals), &Modifier::name);
+    if (modifier == std::end(kModifiers) ||
+        (equals != word.npos && modifier->option != &ArmOptions::clip)) {
       throw UsageError(fmt::format(
-          "arm '{}': '{}' is no modifier; an arm is METHOD[+clip][+windows][+bf16]", name, word));
+          "arm '{}': '{}' is no modifier; an arm is METHOD[+clip[=RATIO]][+windows][+bf16]", name,
+          word));
     }
+    if (equals != word.npos) options.clip_ratio = ParseClipRatio(word.substr(equals + 1), name);
     if (!Takes(method, *modifier)) {
       throw UsageError(fmt::format("arm '{}': {} does not take {}: {}", name, method.name, word,
                                    method.quantizes ? modifier->why_not : "it quantizes nothing"));
@@ -165,7 +183,7 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
       add_list(*list);
       continue;
     }
-    const Arm arm = ParseArm(name);
+    const Arm arm = ParseArm(name, context.options().guests);
     if (latents && !arm.method->why_no_latents.empty()) {
       throw UsageError(fmt::format(
           "arm '{}': the model has latent attention, whose one row is key and value, and {} has no "
@@ -178,6 +196,7 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
                       "here: compare it on the model, not on a dump",
                       name, arm.method->name));
     }
+    if (arm.method->check) arm.method->check(context);
     add(arm);
   }
   if (arms.size() < 2) throw UsageError("no arm to compare with bf16: give --arms or --methods");
@@ -202,10 +221,20 @@ std::string ShippedArm(const MethodContext& context) {
   return PublishedArm("auto").name;
 }
 
+namespace {
+
+// As the arm's own; arms of methods that a run brings along are known by their exact names.
+std::string NameAmong(const std::vector<Arm>& arms, std::string_view asked) {
+  const bool known = std::ranges::find(arms, asked, &Arm::name) != arms.end();
+  return known ? std::string(asked) : ParseArm(asked).name;
+}
+
+}  // namespace
+
 const Arm& HeadlineArm(const std::vector<Arm>& arms, const std::vector<std::string>& own,
                        std::string_view asked) {
   if (!asked.empty()) {
-    const std::string name = ParseArm(asked).name;
+    const std::string name = NameAmong(arms, asked);
     const auto found = std::ranges::find(arms, name, &Arm::name);
     if (found != arms.end()) return *found;
     throw UsageError(fmt::format("the headline arm {} is not among the arms", name));
@@ -240,11 +269,11 @@ std::vector<size_t> RecallArms(const std::vector<Arm>& arms, std::string_view he
     names.insert("naive");
     if (hadamard != nullptr) names.insert(hadamard->name);
     for (const std::string& name : named) {
-      if (!IsArmList(name)) names.insert(ParseArm(name).name);
+      if (!IsArmList(name)) names.insert(NameAmong(arms, name));
     }
   }
   for (const std::string& name : asked) {
-    const auto [found, added] = names.insert(ParseArm(name).name);
+    const auto [found, added] = names.insert(NameAmong(arms, name));
     if (std::ranges::find(arms, *found, &Arm::name) == arms.end())
       throw UsageError(fmt::format("--needle-arms: {} is not among the arms", *found));
   }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An arm of a comparison: a method and what is added to it, clipping and windows. Its name is how
-// it is asked for and stored: METHOD[+clip][+windows][+bf16], "oscar_per_head+clip+windows".
+// it is asked for and stored: METHOD[+clip[=RATIO]][+windows][+bf16],
+// "oscar_per_head+clip+windows".
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ inline constexpr std::string_view kReferenceArm = "bf16";
 
 // UsageError naming what is wrong, a modifier that the method does not take included. Modifiers in
 // either order; the name comes out in the usual one.
-Arm ParseArm(std::string_view name);
+Arm ParseArm(std::string_view name, const GuestMethods& guests = {});
 bool IsArmList(std::string_view name);  // "default", "published" or "all"
 
 // A method as its authors use it.

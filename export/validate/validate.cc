@@ -45,6 +45,12 @@ MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const Validation
   return rows;
 }
 
+std::string ClipRatios(const Arm& arm, const MethodContext::Options& options) {
+  if (arm.options.clip_ratio > 0) return fmt::format("{:g}", arm.options.clip_ratio);
+  if (!arm.method->clip_ratios.empty()) return arm.method->clip_ratios;
+  return fmt::format("keys {:g}, values {:g}", options.k_clip, options.v_clip);
+}
+
 // What is the same for a model and a dump.
 class Validation {
  public:
@@ -101,15 +107,16 @@ class Validation {
 
   Json Report(const char* source, const std::string& compute_dtype, const Json& arms) const {
     Json names = Json::array();
-    for (const Arm& arm : arms_) names.push_back(arm.name);
+    Json clip = Json::object();  // whose ratios an arm clips with
     const MethodContext::Options& methods = options_.methods;
+    for (const Arm& arm : arms_) {
+      names.push_back(arm.name);
+      if (arm.options.clip) clip[arm.name] = ClipRatios(arm, methods);
+    }
     Json settings = {{"sink_tokens", methods.windows.sink},
                      {"recent_tokens", methods.windows.recent},
                      {"quant_group_size", methods.quant_group_size},
-                     {"clip",
-                      {{"oscar", "as the artifact chose per layer"},
-                       {"others_k", methods.k_clip},
-                       {"others_v", methods.v_clip}}},
+                     {"clip", clip},
                      {"cache_dtype", options_.round_to_bf16 ? "bf16" : compute_dtype},
                      {"compute_dtype", compute_dtype},
                      {"measure_dtype", options_.measure_in_float32 ? "f32" : "f64"},

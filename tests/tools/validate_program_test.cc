@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <vector>
 
 #include "capture/files/digest_json.h"
 #include "capture/files/strict_json.h"
@@ -295,6 +296,77 @@ TEST(ValidateProgram, MethodsAreArmsAsTheirAuthorsUseThem) {
   EXPECT_EQ(validation.at("settings").at("arms"),
             Json({"bf16", "hadamard", "oscar_shared+clip+windows"}));
   EXPECT_EQ(validation.at("settings").at("prefill_tokens"), 256);
+}
+
+// [layers, d, d] of the bundled model, as numpy.save writes it: the plane of two dimensions turned.
+std::string TurnedPlanes(const fs::path& path) {
+  constexpr int kLayers = 4, kDim = 64;
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 64, 64), }";
+  header.resize(117, ' ');
+  std::string bytes("\x93NUMPY\x01\x00\x76\x00", 10);
+  bytes += header + '\n';
+  std::vector<float> matrices(kLayers * kDim * kDim);
+  for (int layer = 0; layer < kLayers; ++layer) {
+    for (int i = 0; i < kDim; ++i)
+      matrices[static_cast<size_t>((layer * kDim + i) * kDim + (i ^ 1))] = i % 2 == 0 ? 1 : -1;
+  }
+  bytes.append(reinterpret_cast<const char*>(matrices.data()), matrices.size() * sizeof(float));
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path.string();
+}
+
+// Somebody's rotations, a second artifact and a sweep beside the artifact's own, a spreadsheet of
+// all, and a reader of the report that needs nothing of ours.
+TEST(ValidateProgram, AUserBringsHisOwnArms) {
+  const fs::path artifact = Copy("own");
+  const fs::path scratch = artifact.parent_path(), report = scratch / "report";
+  const std::string turns = TurnedPlanes(scratch / "turns.npy");
+  const auto run = [&](ProgramStrings more) {
+    more.insert(more.begin(), {"--model", Model(), "--sequences", "1", "--length", "512",
+                               "--local-only", "--arms", "oscar_per_head+clip+windows"});
+    return Validate(artifact, more);
+  };
+  const ProgramExit exit = run({"--rotation", "turned=" + turns + ":none", "--other-artifact",
+                                "again=" + Calibrated().string(), "--sweep", "clip=.90:.96:.03",
+                                "--csv", (scratch / "arms.csv").string(), "-o", report.string()});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  const Json validation = ReadJsonFile((report / "report.json").string()).at("validation");
+  EXPECT_EQ(validation.at("settings").at("arms"),
+            Json({"bf16", "oscar_per_head+clip+windows", "turned+clip+windows",
+                  "again:oscar_per_head+clip+windows", "oscar_per_head+clip=0.9+windows",
+                  "oscar_per_head+clip=0.93+windows", "oscar_per_head+clip=0.96+windows"}));
+  const auto kl = [&](size_t arm) {
+    return validation.at("arms").at(arm).at("local").at("kl").at("mean").get<double>();
+  };
+  EXPECT_EQ(kl(3), kl(1));  // the same artifact under another name
+  EXPECT_NE(kl(4), kl(6));
+  EXPECT_TRUE(validation.at("settings").at("rotations").at("turned").contains("keys"));
+  EXPECT_TRUE(validation.at("settings").at("artifacts").contains("again"));
+  EXPECT_EQ(validation.at("settings").at("clip").at("oscar_per_head+clip=0.9+windows"), "0.9");
+
+  const std::string csv = ReadText(scratch / "arms.csv");
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 8) << csv;
+  EXPECT_NE(csv.find("\"turned+clip+windows\""), std::string::npos) << csv;
+  const ProgramExit table =
+      RunProgram(OSCAR_PYTHON, {OSCAR_READ_REPORT, report.string(), "kl", "perplexity"});
+  ASSERT_EQ(table.code, 0) << table.all();
+  EXPECT_EQ(std::ranges::count(table.out, '\n'), 8) << table.out;
+  EXPECT_NE(table.out.find("again:oscar_per_head+clip+windows"), std::string::npos) << table.out;
+  EXPECT_NE(RunProgram(OSCAR_PYTHON, {OSCAR_READ_REPORT, turns}).code, 0);
+
+  const auto refuses = [&](int code, const std::string& why, ProgramStrings more) {
+    more.insert(more.end(), {"-o", (scratch / "refused").string()});
+    const ProgramExit refused = run(more);
+    EXPECT_EQ(refused.code, code) << refused.all();
+    EXPECT_NE(refused.err.find(why), std::string::npos) << refused.err;
+    EXPECT_FALSE(fs::exists(scratch / "refused"));
+  };
+  refuses(2, "NAME=FILE", {"--rotation", turns});
+  refuses(2, "a method 'naive' already", {"--rotation", "naive=" + turns});
+  std::ofstream(scratch / "text.npy") << "no array";
+  refuses(3, "no file of numpy.save", {"--rotation", "x=" + (scratch / "text.npy").string()});
+  refuses(2, "clip=FIRST:LAST:STEP", {"--sweep", "clip=.9:.8:.1"});
+  refuses(2, "what varies is clip", {"--sweep", "bits=2:4:1"});
 }
 
 // Every method in one pass, those that are fitted to text with text that is not evaluated.

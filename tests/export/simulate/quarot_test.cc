@@ -103,7 +103,7 @@ TEST(SawMethods, RotatedRowsAreRoundedToBf16) {
   RowContext rows(kSquareRows);
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     const at::Tensor x = at::randn({20, 2, 64}, dtype);
-    for (const auto& [name, bits] : {std::pair{"saw_int4", 4}, {"saw_int8", 8}}) {
+    for (const auto& [name, bits] : {std::pair{"saw_int4", 4}, std::pair{"saw_int8", 8}}) {
       const at::Tensor y = Stored(rows, name, {x, x}).v;
       EXPECT_TRUE(
           at::equal(y, AffineFamilyRoundTrip(x.to(at::kBFloat16).to(dtype), {.bits = bits}, 64)));

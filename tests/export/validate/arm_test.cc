@@ -32,9 +32,18 @@ TEST(Arm, ItsNameIsItsMethodAndModifiersInOneOrder) {
   EXPECT_FALSE(ParseArm("naive").options.clip);
 }
 
+TEST(Arm, ItMayNameItsClipRatio) {
+  const Arm arm = ParseArm("oscar_per_head+windows+clip=.880");
+  EXPECT_EQ(arm.name, "oscar_per_head+clip=0.88+windows");
+  EXPECT_TRUE(arm.options.clip);
+  EXPECT_EQ(arm.options.clip_ratio, 0.88);
+  EXPECT_EQ(ParseArm(arm.name).options, arm.options);
+}
+
 TEST(Arm, NonsenseIsRefused) {
   for (const char* name : {"", "hadamart", "naive+", "naive+clip+clip", "naive+sink", "bf16+clip",
-                           "+clip", "naive clip"})
+                           "+clip", "naive clip", "naive+clip=", "naive+clip=0", "naive+clip=1.5",
+                           "naive+clip=.9x", "naive+windows=3"})
     EXPECT_THROW(ParseArm(name), UsageError) << name;
 }
 

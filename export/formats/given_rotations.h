@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Anybody's rotations, to be measured beside ours (oscar-validate --rotation):
+//
+//   .pt           every schema of rotation_file.h; of a file that says its side, that side alone
+//   .npy          [layers, d, d] or [layers, num_kv_heads, d, d], float16, float32 or float64
+//   .safetensors  layer.<id>.<k|v>.rotation [d, d] or [num_kv_heads, d, d], and where they are
+//                 wanted .query_rotation of keys and .output_rotation of values (R^-T, where R is
+//                 not orthogonal), layer.<id>.k.mean and .pair_scale [d] or [num_kv_heads, d]:
+//                 stored is (k * pair_scale - mean) R, as in artifacts (artifact_format.h)
+//   a directory   k_rotation*.pt and v_rotation*.pt, or layer_<id>.pt of latent attention
+//
+// Trap: an array says no layer's number, so its matrices are those of the model's attention layers
+// in order.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "export/formats/rotation_file.h"
+
+namespace oscar {
+
+struct GivenRotations {
+  std::optional<RotationFile> k, v;  // nothing: that side is not rotated
+};
+
+// `files` as on the command line: one file for both sides, or KEYS:VALUES, of which one may be
+// "none". Throws InputError naming file, layer and tensor for what cannot be read, has another
+// shape, is not orthogonal (and not undone either) or belongs to the other side.
+GivenRotations ReadGivenRotations(std::string_view files);
+
+// "28 layers, a matrix for each of 8 KV heads, orthogonal to 4.5e-08": what was found, for people.
+std::string DescribeRotations(const RotationFile& file);
+
+}  // namespace oscar

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arrays as numpy.save writes them (numpy.lib.format, versions 1.0 to 3.0): six bytes of magic, two
+// of version, the length of a header, the header, a Python literal with the keys descr,
+// fortran_order and shape, and the values in row-major order. Little-endian floats of 16, 32 and 64
+// bits alone are read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "capture/checkpoint/dtype.h"
+
+namespace oscar {
+
+struct NpyFile {
+  DType dtype{};
+  std::vector<int64_t> shape;
+  std::vector<float> values;  // product of shape, row-major
+};
+
+// Throws InputError naming the file: no array of floats, columns first, or other bytes than the
+// shape says.
+NpyFile ReadNpyFile(const std::filesystem::path& path);
+
+}  // namespace oscar

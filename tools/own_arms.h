@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a user brings to a validation: --rotation, --other-artifact and --sweep, as methods and arms
+// beside ours.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "export/artifact/artifact_reader.h"
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+
+struct GivenArms {
+  GuestMethods methods;
+  std::vector<std::string> arms;                        // of them, and of the sweep
+  std::vector<std::shared_ptr<const Artifact>> others;  // that methods are made from
+  std::vector<std::string> found;                       // what was read, a line each
+  Json settings = Json::object();                       // for the report: which files
+};
+
+struct OwnArmArguments {
+  std::vector<std::string> rotations;        // NAME=FILE or NAME=KEYS:VALUES
+  std::vector<std::string> other_artifacts;  // NAME=DIR, or DIR, named as its last part
+  std::string sweep;                         // clip=FIRST:LAST:STEP
+};
+
+// Opens and checks all files. `headline` is the arm that a sweep varies, if it clips; else OSCAR,
+// per head where `artifact` is. Throws UsageError for what is no such argument, a name that a
+// method has or that is given twice, InputError for files.
+GivenArms ReadGivenArms(const OwnArmArguments& arguments, const Artifact& artifact,
+                    const std::string& headline);
+
+}  // namespace oscar
