@@ -75,8 +75,8 @@ TEST(KeyTransformMethods, CentredDiffersFromOscarInCentringAlone) {
     const ArmOptions options{.clip = clip};
     const CacheSides centred = Stored(rows, "oscar_per_head_centred", x, options),
                      oscar = Stored(rows, "oscar_per_head", {x.k - mean, x.v}, options);
-    EXPECT_LT(RelativeError(centred.k, oscar.k + mean), 1e-5);
-    EXPECT_LT(RelativeError(centred.v, oscar.v), 1e-5);
+    EXPECT_LT(RelativeError(centred.k, oscar.k + mean), 1e-3);
+    EXPECT_LT(RelativeError(centred.v, oscar.v), 1e-3);
   }
 }
 
