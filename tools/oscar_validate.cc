@@ -73,6 +73,7 @@ void CheckArguments(const ValidateOptions& options) {
   CheckNames(options);
   ParseDevice(options.model.device);
   if (!options.output.empty()) CheckNewOutput(options.output);
+  if (!options.csv.empty()) CheckNewOutput(options.csv);
 }
 
 // A comparison must not take the place of the validation of record: said before it is measured.

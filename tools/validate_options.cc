@@ -288,7 +288,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
 
   table.OnlyWith({"table_rows", "table_into"}, "combine");
   for (const Option& option : table.options()) {
-    if (option.group != "Combine" && option.spec.name != "output")
+    if (option.group != "Combine" && option.spec.name != "output" && option.spec.name != "csv")
       table.NotWith({option.spec.name}, "combine", "it reads finished reports alone");
   }
   table.NotWith({"data", "sequences", "length", "pack", "separator", "chat_template",
