@@ -105,7 +105,8 @@ TEST(Remeasure, AForgedReportIsFoundWhereTheModelIsAtHand) {
   EXPECT_TRUE(Verify(zoo, std::nullopt).problems.empty());
 
   ModelGeometry model;
-  for (const Json& layer : Artifact::Open(artifact).manifest().at("geometry")) {
+  const Json geometry = Artifact::Open(artifact).manifest().at("geometry");
+  for (const Json& layer : geometry) {
     LayerSpec spec;
     spec.layer_id = layer.at("layer_id");
     spec.attention.num_q_heads = layer.at("num_q_heads");
