@@ -14,7 +14,7 @@ mkdir -p demo
 bin=build/dev/tools
 $bin/oscar-calibrate tests/data/tiny-qwen3 --device cpu -o demo/tiny-qwen3
 $bin/oscar-validate demo/tiny-qwen3 --model tests/data/tiny-qwen3 --device cpu \
-  --sequences 3 --length 2048 --needle-lengths 1024 --gate 'kl<=0.1,top1_agreement>=0.7'
+  --sequences 2 --length 2048 --self-length 512 --needle-tasks passages --gate 'kl<=0.1,top1_agreement>=0.7'
 $bin/oscar-zoo init demo/zoo
 $bin/oscar-zoo publish demo/tiny-qwen3 --zoo demo/zoo --name example/tiny-qwen3 --model tests/data/tiny-qwen3
 $bin/oscar-zoo verify --zoo demo/zoo

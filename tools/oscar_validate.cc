@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "calib/job_directory.h"
 #include "calib/provenance.h"
 #include "capture/checkpoint/weight_storage.h"
 #include "capture/model/device.h"
@@ -19,7 +20,9 @@
 #include "export/artifact/attach_validation.h"
 #include "export/artifact/moment_check.h"
 #include "export/evaluate/gate.h"
+#include "export/evaluate/passages.h"
 #include "export/report/of_record.h"
+#include "export/report/verdict_text.h"
 #include "export/validate/token_errors.h"
 #include "export/validate/validate.h"
 #include "linalg/error.h"
@@ -28,6 +31,7 @@
 #include "tools/cli/output_path.h"
 #include "tools/combine_reports.h"
 #include "tools/kernel_check.h"
+#include "tools/own_words.h"
 #include "tools/runtime_arms.h"
 #include "tools/validate_input.h"
 #include "tools/validation_table.h"
@@ -226,9 +230,36 @@ std::string ShowNeedles(const std::vector<NeedleSample>& needles, int64_t count)
   return text;
 }
 
+// Half done work of a validation: beside what it will make.
+fs::path JobOf(const ValidateOptions& options) {
+  const fs::path output = options.output.empty() ? options.artifact : options.output;
+  return fs::path((output / "").parent_path().string() + ".validation.job");
+}
+
+OwnWordsRequest OwnWordsOf(const ValidateOptions& options, const ValidationInput& input,
+                           at::Device device, at::ScalarType dtype) {
+  OwnWordsRequest request{.arguments = options.own_words,
+                          .seed = options.validation.seed,
+                          .device = device,
+                          .dtype = dtype};
+  if (options.validation.local_only) request.arguments.sequences = 0;
+  for (const Document& text : input.model.data.documents)
+    request.longest = std::max(request.longest, std::ssize(text.ids));
+  return request;
+}
+
+void CheckPassages(const ValidateOptions& options, const OwnWords& own_words) {
+  if (!own_words.texts.empty() || options.needle_tasks.empty() || !WantsPassages(options)) return;
+  throw UsageError(fmt::format(
+      "--needle-tasks {}: hides them in the model's own words, and none are drawn: {}",
+      kPassagesTask,
+      own_words.description.is_null() ? "give --self-generate"
+                                      : own_words.description.at("reason").get<std::string>()));
+}
+
 // What --dry-run prints.
 std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
-                     const ValidationInput& input) {
+                     const ValidationInput& input, const OwnWordsRequest& own_words) {
   const std::vector<Arm>& arms = input.arms;
   const ValidationOptions& validation = options.validation;
   uint64_t weights = 0;
@@ -250,7 +281,7 @@ std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
       static_cast<double>(weights) / 1e9, text_tokens, fmt::format("{} arms", recall.size()),
       recall_tokens, 4e-9 * static_cast<double>(all_tokens * input.model.spec.hidden_size),
       arms.size());
-  return text + ArmLines(arms);
+  return text + ArmLines(arms) + PlanOwnWords(own_words, input.model);
 }
 
 // A prompt and as much again: runtimes write the two with different kernels.
@@ -271,20 +302,36 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
                 << ShowNeedles(input.needles, options.show_samples);
     return std::nullopt;
   }
-  if (context.dry_run) {
-    context.out << PlanText(options, artifact, input);
-    return std::nullopt;
-  }
-  CheckReplace(options, artifact, PlannedFacts(options, artifact, input));
   const at::Device device = ParseDevice(options.model.device);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, StoredDType(model.spec, model.checkpoint), device);
+  const OwnWordsRequest request = OwnWordsOf(options, input, device, dtype);
+  if (context.dry_run) {
+    context.out << PlanText(options, artifact, input, request);
+    return std::nullopt;
+  }
+  CheckReplace(options, artifact, PlannedFacts(options, artifact, input));
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(device, dtype));
   const std::vector<std::vector<int32_t>> texts = model.Sequences();
   const auto kernels = Kernels(options, artifact, device, texts.size());
-  ValidationData data{.texts = texts, .needles = input.needles};
+  std::optional<JobLock> job;
+  OwnWords own_words;
+  if (request.arguments.sequences != 0) {
+    job.emplace(JobOf(options));
+    if (options.restart) job->DiscardJob();
+    own_words = DrawOwnWords(request, model, job->path(), context);
+  }
+  CheckPassages(options, own_words);
+  ValidationData data{.texts = texts,
+                      .own_words = own_words.texts,
+                      .builtin = options.data.empty(),
+                      .needles = input.needles};
+  if (WantsPassages(options)) {
+    const auto passages = MakePassageSamples(own_words.texts, options.validation.seed);
+    data.needles.insert(data.needles.end(), passages.begin(), passages.end());
+  }
   ValidationOptions how = options.validation;
   if (!options.runtimes.empty() && options.prefill_tokens == 0)
     how.methods.prefill_tokens = HalfOfLongest(texts);
@@ -300,6 +347,8 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   validation["data"] = ValidationDataJson(model.data, input.overlap);
   validation["machine"] = DescribeMachine(device, dtype);
   validation["model"] = ValidationModelJson(input);
+  if (!own_words.description.is_null()) validation["own_words"] = own_words.description;
+  if (job) fs::remove_all(job->path());
   return validation;
 }
 
@@ -336,6 +385,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
     options.validation.methods.prefill_tokens = options.prefill_tokens;
   for (const std::string& method : options.methods)
     options.validation.arms.push_back(method == "all" ? "published" : PublishedArm(method).name);
+  const bool default_arms = options.validation.arms.empty() && options.runtimes.empty();
   const auto started = std::chrono::steady_clock::now();
   const Artifact artifact = Artifact::Open(options.artifact);
   if (options.output.empty()) CheckNewOutput(ComparisonDirectory(artifact.directory()));
@@ -368,7 +418,8 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   AddRuntimeLosses(artifact, validation);
   CommandResult result;
   if (gate) {
-    const GateResult verdict = EvaluateGate(*gate, HeadlineArmOf(validation));
+    const GateResult verdict =
+        EvaluateGate(*gate, ArmOfVerdict(validation, HeadlineArmOf(validation)));
     validation["gate"] = verdict.json;
     if (!verdict.passed) result.exit_code = ExitCode::kGateFailed;
   }
@@ -382,7 +433,8 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
       fmt::format(
           "{:.1f} s",
           std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count()));
-  context.out << RenderValidation(validation);
+  context.out << (default_arms && own.arms.empty() ? RenderSummary(validation)
+                                                   : RenderValidation(validation));
   result.json = ValidationSummary(validation);
   return result;
 }

@@ -146,7 +146,7 @@ void AddSweep(const std::string& sweep, const Artifact& artifact, const std::str
 }  // namespace
 
 GivenArms ReadGivenArms(const OwnArmArguments& arguments, const Artifact& artifact,
-                    const std::string& headline) {
+                        const std::string& headline) {
   GivenArms own;
   for (const std::string& rotation : arguments.rotations) AddRotation(rotation, own);
   for (const std::string& other : arguments.other_artifacts) AddArtifact(other, own);

@@ -129,10 +129,10 @@ uint64_t SelfGenerationLimit(at::Device device, uint64_t device_limit) {
   return device.is_cpu() ? AvailableHostBytes() : device_limit;
 }
 
-void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job, uint64_t limit,
-                  CommandContext& context, ModelInput* input) {
+SelfGenerated WriteDocuments(const SelfGeneration& model, const std::filesystem::path& job,
+                             uint64_t limit, const ModelInput& input, CommandContext& context) {
   const auto started = WritingClock::now();
-  const Json key = {{"model", FingerprintModel(input->location, input->checkpoint)},
+  const Json key = {{"model", FingerprintModel(input.location, input.checkpoint)},
                     {"self_generated", DescribeSelfGeneration(model)},
                     {"machine", DescribeMachine(model.device, model.dtype)},
                     {"program", ThisBuild().version}};
@@ -163,9 +163,16 @@ void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job,
                                  progress.tokens, wanted, progress.documents),
                      {{"tokens", progress.tokens}, {"documents", progress.documents}});
   };
-  const SelfGenerated generated = GenerateDocuments(model, plan, job, key, hooks);
+  SelfGenerated generated = GenerateDocuments(model, plan, job, key, hooks);
   context.progress.End();
   ReleaseCachedMemory(model.device);
+  return generated;
+}
+
+void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job, uint64_t limit,
+                  CommandContext& context, ModelInput* input) {
+  const SelfGenerated generated = WriteDocuments(model, job, limit, *input, context);
+  const int64_t wanted = model.options.tokens;
   AddSelfGenerated(model, generated, input->data);
   std::string text = fmt::format("self-generated: {} tokens behind {} prompts{}", generated.tokens,
                                  generated.documents.size(),

@@ -36,7 +36,10 @@ SelfGeneration PrepareSelfGeneration(const SelfGenerateArguments& self, const Da
 // Bytes that generation may use: `device_limit` of a GPU, what is free of a host.
 uint64_t SelfGenerationLimit(at::Device device, uint64_t device_limit);
 
-// Writes the documents, or reads them from the job, into input->data.
+// Writes the documents, or reads them from the job.
+SelfGenerated WriteDocuments(const SelfGeneration& model, const std::filesystem::path& job,
+                             uint64_t limit, const ModelInput& input, CommandContext& context);
+// The same, into input->data.
 void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job, uint64_t limit,
                   CommandContext& context, ModelInput* input);
 

@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "calib/provenance.h"
 #include "capture/files/digest_json.h"
 #include "capture/model/latent_attention.h"
 #include "capture/model/use_limits.h"
 #include "export/artifact/artifact_format.h"
+#include "export/evaluate/passages.h"
 #include "linalg/error.h"
 
 namespace fs = std::filesystem;
@@ -41,6 +43,9 @@ bool IsSameModel(const Artifact& artifact, const Json& identity) {
 
 std::vector<NeedleSample> MakeNeedles(const ValidateOptions& options, const ModelInput& model) {
   if (options.needle_samples == 0 || options.validation.local_only || !model.tokenizer) return {};
+  std::vector<std::string> tasks = options.needle_tasks;
+  std::erase(tasks, kPassagesTask);
+  if (tasks.empty() && !options.needle_tasks.empty()) return {};
   NeedleOptions needle;
   needle.lengths = options.needle_lengths;
   if (needle.lengths.empty()) {
@@ -49,7 +54,7 @@ std::vector<NeedleSample> MakeNeedles(const ValidateOptions& options, const Mode
   }
   needle.samples_per_task = options.needle_samples;
   needle.depths.assign(options.needle_depths.begin(), options.needle_depths.end());
-  needle.tasks = options.needle_tasks;
+  needle.tasks = std::move(tasks);
   needle.seed = options.validation.seed;
   return MakeNeedleSamples(needle, *model.tokenizer, model.spec.max_positions);
 }
@@ -73,6 +78,12 @@ DataSet LoadMethodData(const ValidateOptions& options, int64_t length, Log& log,
 OverlapResult OverlapOf(const Artifact& artifact, const DataSet& data) {
   return FindOverlap(artifact.manifest().value("data", Json::object()),
                      (artifact.directory() / kManifestFile).string(), data);
+}
+
+bool WantsPassages(const ValidateOptions& options) {
+  return options.needle_samples > 0 &&
+         (options.needle_tasks.empty() ||
+          std::ranges::find(options.needle_tasks, kPassagesTask) != options.needle_tasks.end());
 }
 
 ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,

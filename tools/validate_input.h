@@ -28,6 +28,10 @@ struct ValidationInput {
   bool same_model = true;  // the one that the artifact was fitted to
 };
 
+// Whether the recall task in the model's own words is asked for; the others are made with the
+// input.
+bool WantsPassages(const ValidateOptions& options);
+
 // Throws InputError for another model (unless allowed) and for text that the rotations were fitted
 // to, or a method of the comparison.
 ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,

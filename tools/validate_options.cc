@@ -106,6 +106,12 @@ OptionTable ValidateTable(ValidateOptions* options) {
              .min = 0,
              .scope = OptionScope::kRun});
 
+  table.Group("The model's own words");
+  AddOwnWordsOptions(table, &options->own_words);
+  table.Add(&options->restart, {.name = "restart",
+                                .help = "draw them anew, in place of what an interrupted run left",
+                                .scope = OptionScope::kRun});
+
   table.Group("Needles");
   table.Add(
       &options->needle_lengths,
@@ -127,7 +133,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
              .max = 100});
   table.Add(&options->needle_tasks, {.name = "needle_tasks",
                                      .help = "names of tasks; none: RULER's eight needle variants "
-                                             "and variable tracking"});
+                                             "and variable tracking, and passages, which hides "
+                                             "random tokens in the model's own words"});
   table.Add(&validation.needle_arms,
             {.name = "needle_arms",
              .help = "arms that the recall tasks run on, or all; none: bf16, naive, hadamard, the "

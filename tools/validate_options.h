@@ -14,6 +14,7 @@
 #include "tools/dump_input.h"
 #include "tools/model_input.h"
 #include "tools/own_arms.h"
+#include "tools/own_words.h"
 
 namespace oscar {
 
@@ -40,7 +41,8 @@ struct ValidateOptions {
   std::string separator;
   ChatArguments chat;  // of rows with messages
   std::vector<int64_t>
-      needle_lengths;                  // empty: the longest the model supports, and a quarter of it
+      needle_lengths;  // empty: the longest the model supports, and a quarter of it
+  OwnWordsArguments own_words;
   int64_t needle_samples = 1;          // of each task and length; 0: none
   std::vector<int64_t> needle_depths;  // percent
   std::vector<std::string> needle_tasks;
@@ -53,6 +55,7 @@ struct ValidateOptions {
   std::string gate;
   int64_t show_samples = 0;
   bool allow_other_model = false;
+  bool restart = false;  // discard what an interrupted run left
   bool kernels = false;
   int64_t k_bits = 2, v_bits = 2;  // of the cache that the kernels write
   ValidationOptions validation;

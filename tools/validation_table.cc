@@ -6,6 +6,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "export/report/verdict.h"
 #include "export/validate/arm.h"
 #include "tools/cli/text_table.h"
@@ -26,10 +32,111 @@ constexpr Column kColumns[] = {
     {">ratio", "/text/ppl_ratio", "{:.4f}"},
     {">token KL", "/text/token_kl/mean", "{:.4f}"},
     {">top-1", "/text/top1_agreement", "{:.4f}"},
-    {">needle", "/needle/accuracy", "{:.3f}"},
+    {">own words: ratio", "/own_words/ppl_ratio", "{:.4f}"},
+    {">token KL", "/own_words/token_kl/mean", "{:.4f}"},
+    {">top-1", "/own_words/top1_agreement", "{:.4f}"},
+    {">recall", "/needle/accuracy", "{:.3f}"},
     {">bits", "/bits_per_element/paper", "{:.2f}"},
     {">stored bits", "/bits_per_element/actual", "{:.2f}"},
 };
+constexpr Column kSummaryColumns[] = {
+    {">bits", "/bits_per_element/paper", "{:.2f}"},
+    {">attention-KL", "/local/kl/mean", "{:.4f}"},
+    {">own words: perplexity ratio", "/own_words/ppl_ratio", "{:.3f}"},
+    {">same next token", "/own_words/top1_agreement", "{:.3f}"},
+    {">text: perplexity ratio", "/text/ppl_ratio", "{:.3f}"},
+    {">recall", "/needle/accuracy", "{:.3f}"},
+};
+
+// What an arm of a default comparison is to a reader; the headline's row is "this artifact".
+struct Role {
+  const char* arm;
+  const char* words;
+};
+constexpr Role kRoles[] = {
+    {"bf16", "exact"},
+    {"naive", "2 bits, nothing else"},
+    {"hadamard+clip+windows", "Hadamard rotation"},
+    {"oscar_shared+clip+windows", "OSCAR as published"},
+    {"", "this artifact"},
+    {"random_rotation+clip+windows", "random rotation (null control)"},
+};
+
+const Json* FindArm(const Json& validation, std::string_view name) {
+  for (const Json& arm : validation.at("arms"))
+    if (arm.at("name") == name) return &arm;
+  return nullptr;
+}
+
+// `rows`: the words in front, and the arm.
+std::string Render(const std::vector<std::string>& words_heading, std::span<const Column> columns,
+                   const std::vector<std::pair<std::vector<std::string>, const Json*>>& rows) {
+  std::vector<std::string> headings = words_heading;
+  std::vector<const Column*> shown;  // those that some arm has
+  for (const Column& column : columns) {
+    const Json::json_pointer member(column.member);
+    if (std::ranges::none_of(rows, [&](const auto& row) { return row.second->contains(member); }))
+      continue;
+    shown.push_back(&column);
+    headings.emplace_back(column.heading);
+  }
+  TextTable table(headings);
+  for (const auto& [words, arm] : rows) {
+    std::vector<std::string> cells = words;
+    for (const Column* column : shown) {
+      const Json::json_pointer member(column->member);
+      cells.push_back(arm->contains(member)
+                          ? fmt::format(fmt::runtime(column->format), arm->at(member).get<double>())
+                          : "");
+    }
+    table.AddRow(cells);
+  }
+  return table.ToString();
+}
+
+// Which text is which, and where the verdict rests.
+std::string TextLines(const Json& validation) {
+  const Json& exact = validation.at("arms").at(0);
+  if (!exact.contains("text")) return {};
+  const auto perplexity = [&](const char* text) {
+    return exact.at(text).at("perplexity").get<double>();
+  };
+  std::string lines =
+      fmt::format("text: {}, perplexity {:.2f}\n",
+                  validation.at("data").at("name").get<std::string>(), perplexity("text"));
+  if (!exact.contains("own_words")) return lines;
+  const Json& own = validation.at("own_words");
+  lines += fmt::format(
+      "own words: {} sequences of {} tokens drawn by the model, perplexity {:.2f}\n",
+      own.at("sequences").get<int64_t>(), own.at("length").get<int64_t>(), perplexity("own_words"));
+  const Json& verdict = validation.at("verdict_text");
+  if (verdict.at("member") == "own_words") {
+    lines += fmt::format("the verdict rests on the model's own words: {}\n",
+                         verdict.at("reason").get<std::string>());
+  }
+  return lines;
+}
+
+std::string RecallLines(const Json& validation) {
+  if (!validation.contains("recall")) return {};
+  std::string counted, left_out;
+  for (const Json& task : validation.at("recall").at("tasks")) {
+    std::string& list = task.at("counts").get<bool>() ? counted : left_out;
+    list += fmt::format("{}{} at {}", list.empty() ? "" : ", ", task.at("task").get<std::string>(),
+                        task.at("length").get<int64_t>());
+  }
+  if (counted.empty()) {
+    return fmt::format(
+        "recall cannot be measured on this model: with its cache untouched it finds fewer than 9 "
+        "answers of 10 in every task ({})\n",
+        left_out);
+  }
+  return fmt::format("recall: {}{}\n", counted,
+                     left_out.empty() ? ""
+                                      : "; not counted, as the exact model finds fewer than 9 "
+                                        "answers of 10 itself: " +
+                                            left_out);
+}
 
 std::string GateLines(const Json& gate) {
   std::string lines;
@@ -54,36 +161,35 @@ std::string KernelLines(const Json& kernels) {
       kernels.at("kernel_error").get<double>(), kernels.at("total_error").get<double>());
 }
 
+std::string LinesBelow(const Json& validation) {
+  const Verdict verdict = VerdictOf(Record(validation));
+  return verdict.fit + "\n" + (verdict.notice.empty() ? "" : verdict.notice + "\n") +
+         TextLines(validation) + RecallLines(validation) +
+         (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
+         (validation.contains("kernels") ? KernelLines(validation.at("kernels")) : "");
+}
+
 }  // namespace
 
 std::string RenderValidation(const Json& validation) {
-  std::vector<std::string> headings = {"arm"};
-  const Json& arms = validation.at("arms");
-  std::vector<const Column*> columns;  // those that some arm has
-  for (const Column& column : kColumns) {
-    for (const Json& arm : arms) {
-      if (!arm.contains(Json::json_pointer(column.member))) continue;
-      columns.push_back(&column);
-      headings.emplace_back(column.heading);
-      break;
-    }
+  std::vector<std::pair<std::vector<std::string>, const Json*>> rows;
+  for (const Json& arm : validation.at("arms"))
+    rows.push_back({{arm.at("name").get<std::string>()}, &arm});
+  return Render({"arm"}, kColumns, rows) + LinesBelow(validation);
+}
+
+std::string RenderSummary(const Json& validation) {
+  const std::string headline = validation.at("headline_arm");
+  std::vector<std::pair<std::vector<std::string>, const Json*>> rows;
+  for (const Role& role : kRoles) {
+    const std::string name = *role.arm == '\0' ? headline : role.arm;
+    if (*role.arm != '\0' && name == headline) continue;
+    if (const Json* arm = FindArm(validation, name)) rows.push_back({{role.words, name}, arm});
   }
-  TextTable table(headings);
-  for (const Json& arm : arms) {
-    std::vector<std::string> row = {arm.at("name").get<std::string>()};
-    for (const Column* column : columns) {
-      const Json::json_pointer member(column->member);
-      row.push_back(arm.contains(member)
-                        ? fmt::format(fmt::runtime(column->format), arm.at(member).get<double>())
-                        : "");
-    }
-    table.AddRow(row);
-  }
-  const Verdict verdict = VerdictOf(Record(validation));
-  return table.ToString() + verdict.fit + "\n" +
-         (verdict.notice.empty() ? "" : verdict.notice + "\n") +
-         (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
-         (validation.contains("kernels") ? KernelLines(validation.at("kernels")) : "");
+  const size_t more = validation.at("arms").size() - rows.size();
+  return Render({"cache", "arm"}, kSummaryColumns, rows) +
+         (more == 0 ? "" : fmt::format("{} more arms are in the report\n", more)) +
+         LinesBelow(validation);
 }
 
 Json ValidationSummary(const Json& validation) {

@@ -14,6 +14,7 @@
 #include "export/report/of_record.h"
 #include "export/report/report_consistency.h"
 #include "export/report/report_schema.h"
+#include "export/report/verdict_text.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -127,7 +128,7 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
   const Json& headline = ArmNamed(validation, headline_name, where);
   out.summary = {{"source", JsonString(validation, "source", where)},
                  {"headline_arm", headline_name},
-                 {"metrics", Metrics(headline)}};
+                 {"metrics", Metrics(ArmOfVerdict(validation, headline))}};
   const auto summarize = [&](const Gate& gate) {
     out.summary["gate"] = {
         {"text", gate.text}, {"arm", headline_name}, {"passed", out.gates.back().at("passed")}};
@@ -141,11 +142,12 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
                                         Quoted(arm), Quoted(headline_name), kRun)});
     }
     const Gate gate = StoredGate(JsonString(stored, "text", where), where);
-    AddGate(gate, ArmNamed(validation, arm, where), "the report's gate", &out);
+    AddGate(gate, ArmOfVerdict(validation, ArmNamed(validation, arm, where)), "the report's gate",
+            &out);
     summarize(gate);
   }
   if (!demanded.checks.empty()) {
-    AddGate(demanded, headline, "--gate", &out);
+    AddGate(demanded, ArmOfVerdict(validation, headline), "--gate", &out);
     if (!validation.contains("gate")) summarize(demanded);
   }
   if (out.gates.empty()) {

@@ -101,6 +101,20 @@ Separator FindSeparator(const fs::path& model_directory, const Tokenizer* tokeni
                   tokenizer != nullptr ? "a token or an id" : "an id"));
 }
 
+std::vector<int32_t> LeadingSpecialTokens(const Tokenizer& tokenizer) {
+  const std::vector<int32_t> plain = tokenizer.Encode("a", /*add_special_tokens=*/false);
+  const std::vector<int32_t> all = tokenizer.Encode("a", /*add_special_tokens=*/true);
+  const auto found = std::search(all.begin(), all.end(), plain.begin(), plain.end());
+  return found == all.end() ? std::vector<int32_t>() : std::vector<int32_t>(all.begin(), found);
+}
+
+std::vector<int32_t> OpeningTokens(const fs::path& model_directory, const Tokenizer* tokenizer) {
+  std::vector<int32_t> ids;
+  if (tokenizer != nullptr) ids = LeadingSpecialTokens(*tokenizer);
+  if (ids.empty()) ids = {FindSeparator(model_directory, tokenizer).id};
+  return ids;
+}
+
 void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
                    DataSet& data) {
   if (token_budget < max_sequence) {

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "capture/text/data_source.h"
 
@@ -20,6 +21,13 @@ namespace oscar {
 // Throws InputError if there is none, or the tokenizer does not have it.
 Separator FindSeparator(const std::filesystem::path& model_directory, const Tokenizer* tokenizer,
                         std::string_view requested = {});
+
+// The special tokens that the tokenizer puts in front of a text, possibly none.
+std::vector<int32_t> LeadingSpecialTokens(const Tokenizer& tokenizer);
+// What a text of the model stands behind, before its first word: those tokens, else the separator.
+// Throws as FindSeparator.
+std::vector<int32_t> OpeningTokens(const std::filesystem::path& model_directory,
+                                   const Tokenizer* tokenizer);
 
 // Replaces `data`.documents by floor(min(budget, tokens) / max_sequence) sequences, and sets counts
 // and separator. Empty documents count as dropped, without a separator; so does what does not fill

@@ -13,6 +13,7 @@
 
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"
+#include "export/report/verdict_text.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -165,7 +166,7 @@ GateResult CheckStoredGate(const Json& validation, std::string_view what) {
     throw InputError(fmt::format("{}: the gate was evaluated on arm {}, which is not in the report",
                                  what, Quoted(name)));
   }
-  GateResult result = EvaluateGate(gate, *arm);
+  GateResult result = EvaluateGate(gate, ArmOfVerdict(validation, *arm));
   if (result.json != stored) {
     throw InputError(fmt::format(
         "{}: the stored gate {} does not follow from the report's own numbers: stored {}, "

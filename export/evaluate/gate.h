@@ -42,7 +42,8 @@ const std::vector<GateMetric>& GateMetrics();
 // Throws UsageError naming the nearest metric, or what was expected where.
 Gate ParseGate(std::string_view text);
 
-// `arm` is an element of "arms" (schema: report.json version 2). Throws InputError if it has no
+// `arm` is an element of "arms" (schema: report.json version 2), through ArmOfVerdict where the
+// report has two texts. Throws InputError if it has no
 // name, or if a metric is there but is not a finite number.
 GateResult EvaluateGate(const Gate& gate, const Json& arm);
 

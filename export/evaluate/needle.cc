@@ -11,6 +11,7 @@
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"
 #include "capture/text/builtin_corpus.h"
+#include "capture/text/packing.h"
 #include "export/evaluate/haystack.h"
 #include "export/evaluate/needle_tasks.h"
 #include "linalg/error.h"
@@ -31,12 +32,8 @@ const NeedleTask& FindTask(const std::string& name) {
 // answer is continued there).
 class PromptEncoder {
  public:
-  explicit PromptEncoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
-    const std::vector<int32_t> plain = tokenizer.Encode("a", false);
-    const std::vector<int32_t> all = tokenizer.Encode("a", true);
-    const auto found = std::search(all.begin(), all.end(), plain.begin(), plain.end());
-    if (found != all.end()) special_.assign(all.begin(), found);
-  }
+  explicit PromptEncoder(const Tokenizer& tokenizer)
+      : tokenizer_(tokenizer), special_(LeadingSpecialTokens(tokenizer)) {}
 
   std::vector<int32_t> Encode(const std::string& text) const {
     std::vector<int32_t> ids = special_;

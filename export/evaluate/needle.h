@@ -38,6 +38,8 @@ struct NeedleSample {
         end;       // tokens [begin, end) of `ids` that hold the value, widened to whole tokens
     double depth;  // characters of the context before its needle, percent, in [0, 100]
     std::string value;
+    // Not empty: of one token, which is recalled if it is likelier than these, not than all others.
+    std::vector<int32_t> rivals = {};
   };
   std::string task;
   int64_t length = 0;  // the length asked for, tokens; ids.size() is at most that
@@ -61,18 +63,14 @@ void CheckNeedleTask(const std::string& name);  // UsageError naming the nearest
 std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
                                             const Tokenizer& tokenizer, int64_t max_positions);
 
-// Positions in ids of all answer tokens, answer after answer. The logits that predict the token at
-// position p are those of row p - 1.
-std::vector<int64_t> AnswerPositions(const NeedleSample& sample);
-
 struct NeedleScore {
   std::vector<uint8_t> recalled;  // [num_answers] 1: every token of the value was the top-1 choice
   double accuracy = 0;            // mean of `recalled` (string_match_all of RULER, in [0, 1])
   double answer_nll = 0;          // mean over all answer tokens of -log p, nats
 };
 
-// `correct` and `log_probability` (natural log) have one element per position of
-// AnswerPositions(sample), in that order.
+// `correct` and `log_probability` (natural log) have one element per token of the answers, answer
+// after answer. The logits that predict the token at position p are those of row p - 1.
 NeedleScore ScoreNeedle(const NeedleSample& sample, std::span<const uint8_t> correct,
                         std::span<const double> log_probability);
 

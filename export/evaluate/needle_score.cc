@@ -85,15 +85,6 @@ void AppendDepths(const std::vector<DepthBucket>& buckets, const Json& common, J
 
 }  // namespace
 
-std::vector<int64_t> AnswerPositions(const NeedleSample& sample) {
-  std::vector<int64_t> positions;
-  for (const NeedleSample::Answer& answer : sample.answers) {
-    for (int64_t position = answer.begin; position < answer.end; ++position)
-      positions.push_back(position);
-  }
-  return positions;
-}
-
 NeedleScore ScoreNeedle(const NeedleSample& sample, std::span<const uint8_t> correct,
                         std::span<const double> log_probability) {
   OSCAR_CHECK_EQ(correct.size(), log_probability.size());

@@ -150,6 +150,7 @@ void CheckArm(const Spot& spot) {
                 {"local", CheckMetrics},
                 {"end_to_end", CheckMetrics, kOptional},
                 {"text", CheckTextMetrics, kOptional},
+                {"own_words", CheckTextMetrics, kOptional},
                 {"needle", CheckNeedle, kOptional},
                 {"ideal", CheckIdeal, kOptional}});
 }

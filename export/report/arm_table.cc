@@ -20,6 +20,15 @@ std::string WithInterval(const Record& holder, std::string_view mean, std::strin
   return html;
 }
 
+std::string Perplexity(const Record& m) {
+  return WithInterval(m, "perplexity", "perplexity_interval", Format::kPerplexity);
+}
+std::string PerplexityRatio(const Record& m) {
+  return WithInterval(m, "ppl_ratio", "ppl_ratio_interval", Format::kPerplexity);
+}
+std::string TokenKl(const Record& m) { return Value(m["token_kl"]["mean"], Format::kError); }
+std::string SameToken(const Record& m) { return Value(m["top1_agreement"], Format::kPercent); }
+
 constexpr ArmColumn kColumns[] = {
     {"bits", "bits_per_element",
      [](const Record& m) {
@@ -32,18 +41,14 @@ constexpr ArmColumn kColumns[] = {
      [](const Record& m) { return WithInterval(m["kl"], "mean", "interval", Format::kError); }},
     {"output error", "local",
      [](const Record& m) { return Value(m["output_rel_error"], Format::kError); }},
-    {"perplexity", "text",
-     [](const Record& m) {
-       return WithInterval(m, "perplexity", "perplexity_interval", Format::kPerplexity);
-     }},
-    {"ratio", "text",
-     [](const Record& m) {
-       return WithInterval(m, "ppl_ratio", "ppl_ratio_interval", Format::kPerplexity);
-     }},
-    {"token KL", "text",
-     [](const Record& m) { return Value(m["token_kl"]["mean"], Format::kError); }},
-    {"same token", "text",
-     [](const Record& m) { return Value(m["top1_agreement"], Format::kPercent); }},
+    {"perplexity", "text", Perplexity},
+    {"ratio", "text", PerplexityRatio},
+    {"token KL", "text", TokenKl},
+    {"same token", "text", SameToken},
+    {"perplexity, own words", "own_words", Perplexity},
+    {"ratio, own words", "own_words", PerplexityRatio},
+    {"token KL, own words", "own_words", TokenKl},
+    {"same token, own words", "own_words", SameToken},
     {"needle", "needle", [](const Record& m) { return Value(m["accuracy"], Format::kPercent); }},
 };
 

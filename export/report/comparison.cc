@@ -27,13 +27,16 @@ struct Part {
   const char* name;
   std::vector<const char*> members;
 };
+std::vector<const char*> OfText() {
+  return {"scored_tokens",      "perplexity", "perplexity_interval", "ppl_ratio",
+          "ppl_ratio_interval", "token_kl",   "top1_agreement"};
+}
 const std::vector<Part>& Parts() {
   static const std::vector<Part> parts = {
       {"local", {"kl", "output_rel_error"}},
       {"end_to_end", {"kl", "output_rel_error"}},
-      {"text",
-       {"scored_tokens", "perplexity", "perplexity_interval", "ppl_ratio", "ppl_ratio_interval",
-        "token_kl", "top1_agreement"}},
+      {"text", OfText()},
+      {"own_words", OfText()},
       {"needle", {"accuracy", "answer_nll", "by_length", "by_length_depth"}},
   };
   return parts;

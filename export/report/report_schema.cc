@@ -16,6 +16,7 @@
 #include "export/report/choice_schema.h"
 #include "export/report/kernel_schema.h"
 #include "export/report/schema_check.h"
+#include "export/report/verdict_text.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -175,6 +176,34 @@ void CheckSettings(const Spot& spot) {
               {"arms", ArrayOf<CheckText>, kOptional}});
 }
 
+// Drawn by the model; none were, and why.
+void CheckOwnWords(const Spot& spot) {
+  Open(spot, {{"sequences", CheckCount},
+              {"length", CheckCount, kOptional},
+              {"seed", CheckCount, kOptional},
+              {"digest", CheckText, kOptional},
+              {"reason", CheckText, kOptional}});
+}
+void CheckVerdictText(const Spot& spot) {
+  Closed(spot,
+         {{"member", CheckText}, {"perplexity_ratio", CheckNonNegative}, {"reason", CheckText}});
+  const Spot member = spot.Member("member");
+  if (member.value != "text" && member.value != "own_words")
+    member.Refuse(R"(expected "text" or "own_words")");
+  if (member.value == "own_words" && spot.value.at("perplexity_ratio") <= kForeignText)
+    member.Refuse("the text is not foreign to the model, so that the verdict rests on it");
+}
+void CheckRecallTask(const Spot& spot) {
+  Closed(spot, {{"task", CheckText},
+                {"length", CheckCount},
+                {"samples", CheckCount},
+                {"exact", CheckFraction},
+                {"counts", CheckBool}});
+}
+void CheckRecall(const Spot& spot) {
+  Closed(spot, {{"measurable", CheckBool}, {"tasks", ArrayOf<CheckRecallTask>}});
+}
+
 void CheckValidation(const Spot& spot) {
   Closed(spot, {{"rotations", CheckAnyObject},
                 {"model", CheckModel, kOptional},
@@ -184,6 +213,9 @@ void CheckValidation(const Spot& spot) {
                 {"machine", CheckAnyObject},
                 {"settings", CheckSettings},
                 {"headline_arm", CheckText},
+                {"own_words", CheckOwnWords, kOptional},
+                {"verdict_text", CheckVerdictText, kOptional},
+                {"recall", CheckRecall, kOptional},
                 {"gate", CheckGate, kOptional},
                 {"kernels", CheckKernels, kOptional},
                 {"arms", CheckArms}});

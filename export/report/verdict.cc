@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "export/report/verdict_text.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -19,8 +20,9 @@ struct Measured {
   std::optional<std::pair<double, double>> interval;
 };
 
-Measured KlOf(const Record& arm, bool of_text) {
-  const Record kl = of_text ? arm["text"]["token_kl"] : arm["local"]["kl"];
+// `text`: the member of arms that the verdict rests on; empty: none has one, and attention counts.
+Measured KlOf(const Record& arm, std::string_view text) {
+  const Record kl = text.empty() ? arm["local"]["kl"] : arm[text]["token_kl"];
   Measured measured{kl["mean"].Number(), std::nullopt};
   if (kl.Has("interval"))
     measured.interval = {kl["interval"][0].Number(), kl["interval"][1].Number()};
@@ -42,13 +44,14 @@ Order Compare(const Measured& ours, const Measured& other) {
 
 // Of arms that are `wanted` the one with the least KL, among those with windows where some have
 // them: the headline has.
-std::optional<Record> Least(const std::vector<Record>& arms, bool of_text, const auto& wanted) {
+std::optional<Record> Least(const std::vector<Record>& arms, std::string_view text,
+                            const auto& wanted) {
   std::optional<Record> least;
   for (const bool windows : {true, false}) {
     for (const Record& arm : arms) {
-      if (!wanted(arm) || arm["windows"].True() != windows || (of_text && !arm.Has("text")))
+      if (!wanted(arm) || arm["windows"].True() != windows || (!text.empty() && !arm.Has(text)))
         continue;
-      if (!least || KlOf(arm, of_text).mean < KlOf(*least, of_text).mean) least.emplace(arm);
+      if (!least || KlOf(arm, text).mean < KlOf(*least, text).mean) least.emplace(arm);
     }
     if (least) return least;
   }
@@ -77,28 +80,30 @@ Verdict VerdictOf(const Record& validation) {
   const auto headline =
       std::ranges::find_if(arms, [&](const Record& arm) { return arm["name"].Text() == name; });
   OSCAR_CHECK(headline != arms.end());  // CheckReport
-  const bool of_text = headline->Has("text");
-  const Measured ours = KlOf(*headline, of_text);
+  std::string member = VerdictMember(validation.json());
+  if (!headline->Has(member)) member.clear();
+  const Measured ours = KlOf(*headline, member);
   const auto method_is = [](const Record& arm, std::string_view method) {
     return arm["method"].Text() == method;
   };
   const auto hadamard =
-      Least(arms, of_text, [&](const Record& arm) { return method_is(arm, "hadamard"); });
+      Least(arms, member, [&](const Record& arm) { return method_is(arm, "hadamard"); });
   // A matrix of ones knows nothing either, and rotates nothing.
-  const auto control = Least(arms, of_text, [&](const Record& arm) {
+  const auto control = Least(arms, member, [&](const Record& arm) {
     return arm["null_control"].True() && !method_is(arm, "identity");
   });
 
   Verdict verdict;
-  verdict.fit = fmt::format("{}: {} KL {}", name, of_text ? "next-token" : "attention", Text(ours));
+  verdict.fit =
+      fmt::format("{}: {} KL {}", name, member.empty() ? "attention" : "next-token", Text(ours));
   std::vector<std::string> parts;
   if (hadamard) {
-    const Measured kl = KlOf(*hadamard, of_text);
+    const Measured kl = KlOf(*hadamard, member);
     parts.push_back(
         fmt::format("{}, {}", Against(Compare(ours, kl), "a Hadamard rotation"), Text(kl)));
   }
   if (control) {
-    const Measured kl = KlOf(*control, of_text);
+    const Measured kl = KlOf(*control, member);
     const std::string what = method_is(*control, "random_rotation")
                                  ? "a random rotation"
                                  : fmt::format("the null control {}", (*control)["method"].Text());
@@ -107,8 +112,8 @@ Verdict VerdictOf(const Record& validation) {
   for (size_t i = 0; i < parts.size(); ++i) verdict.fit += (i == 0 ? "; here " : "; ") + parts[i];
   verdict.fit += ".";
 
-  if (!of_text) return verdict;
-  const Record text = (*headline)["text"];
+  if (member.empty()) return verdict;
+  const Record text = (*headline)[member];
   verdict.notice = fmt::format(
       "A user will notice: perplexity x {:.4f}, the same most likely next token in {:.1f} % of "
       "cases",

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "calib/row_comparison.h"  // KlOfRows
 #include "export/evaluate/position_buckets.h"
@@ -32,6 +33,38 @@ at::Tensor IndexTensor(std::span<const ScoredToken> tokens, auto member, at::Dev
   return at::tensor(values, at::kLong).to(device);
 }
 
+// Rivals in rows of one width, filled up with a token that is below any other: [n, width], or
+// nothing where no token has rivals.
+struct RivalIds {
+  at::Tensor ids, none;  // `none`: 1 where there is no rival
+  at::Tensor any;        // [n] whether a token has rivals
+};
+RivalIds RivalsOf(std::span<const ScoredToken> tokens, at::Device device) {
+  size_t width = 0;
+  for (const ScoredToken& token : tokens) width = std::max(width, token.rivals.size());
+  if (width == 0) return {};
+  std::vector<int64_t> ids;
+  for (const ScoredToken& token : tokens) {
+    ids.insert(ids.end(), token.rivals.begin(), token.rivals.end());
+    ids.resize((static_cast<size_t>(&token - tokens.data()) + 1) * width, -1);
+  }
+  const at::Tensor table =
+      at::tensor(ids, at::kLong).view({-1, static_cast<int64_t>(width)}).to(device);
+  const at::Tensor none = table.lt(0);
+  return {table.clamp_min(0), none, none.logical_not().any(1)};
+}
+
+// 1 where the id is the most likely token, or is likelier than its rivals.
+at::Tensor IsFirst(const at::Tensor& log_q, const at::Tensor& top, const at::Tensor& ids,
+                   const RivalIds& rivals) {
+  const at::Tensor first = top.eq(ids);
+  if (!rivals.ids.defined()) return first;
+  const at::Tensor best = log_q.gather(1, rivals.ids)
+                              .masked_fill(rivals.none, -std::numeric_limits<double>::infinity())
+                              .amax(1);
+  return at::where(rivals.any, log_q.gather(1, ids.unsqueeze(1)).squeeze(1).gt(best), first);
+}
+
 }  // namespace
 
 std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const at::Tensor> streams,
@@ -44,6 +77,7 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
     const at::Device device = streams[0].device();
     const at::Tensor rows = IndexTensor(piece, &ScoredToken::hidden_row, device);
     const at::Tensor ids = IndexTensor(piece, &ScoredToken::id, device);
+    const RivalIds rivals = RivalsOf(piece, device);
     LogAndScores own;
     at::Tensor top;
     for (size_t stream = 0; stream < streams.size(); ++stream) {
@@ -58,7 +92,7 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
       Append(KlOfRows(own, of_stream, /*hidden=*/{}), errors[stream].kl);
       Append(log_q.gather(1, ids.unsqueeze(1)).squeeze(1).neg(), errors[stream].nll);
       Append(own_top.eq(top).to(at::kByte), errors[stream].agrees);
-      Append(own_top.eq(ids).to(at::kByte), errors[stream].is_top1);
+      Append(IsFirst(log_q, own_top, ids, rivals).to(at::kByte), errors[stream].is_top1);
     }
     begin += piece.size();
     step = std::max(kLeastRows, kLogitBytes / (4 * own.log.size(1)));

@@ -24,6 +24,7 @@ struct ScoredToken {
   int64_t length = 0;      // of the sequence
   int64_t hidden_row = 0;  // of the position before it, in the concatenation of all sequences
   int32_t id = 0;
+  std::span<const int32_t> rivals = {};  // among which it may be the most likely; none: all tokens
 };
 
 // Of one arm, one element per scored token.
@@ -31,7 +32,7 @@ struct TokenErrors {
   std::vector<float> nll;        // -log p(id), nats
   std::vector<float> kl;         // KL(p || p^) over the vocabulary, nats
   std::vector<uint8_t> agrees;   // same most likely token as the reference
-  std::vector<uint8_t> is_top1;  // the id is the most likely token
+  std::vector<uint8_t> is_top1;  // the id is the most likely token, or than its rivals
 };
 
 // streams[0] is the reference; [T_total, hidden_size] each. Works in pieces that fit into memory.

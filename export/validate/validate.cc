@@ -17,7 +17,9 @@
 #include "capture/model/output_head.h"
 #include "capture/model/weight_loader.h"
 #include "export/evaluate/position_buckets.h"
+#include "export/evaluate/recall.h"
 #include "export/report/of_record.h"
+#include "export/report/verdict_text.h"
 #include "export/validate/calibration_rows.h"
 #include "export/validate/stream_memory.h"
 #include "export/validate/token_errors.h"
@@ -84,7 +86,7 @@ class Validation {
     return !stopped_;
   }
   void CheckNotStopped() const {
-    if (stopped_) throw Interrupted("stopped; a validation leaves nothing behind and starts anew");
+    if (stopped_) throw Interrupted("stopped; what the model drew is kept, the layers start anew");
   }
 
   // `tokens`: the context length that bits per element are given for.
@@ -173,20 +175,24 @@ std::vector<ScoredToken> NeedleTokens(const std::vector<NeedleSample>& needles, 
   std::vector<ScoredToken> tokens;
   for (size_t i = 0; i < needles.size(); ++i) {
     const auto length = static_cast<int64_t>(needles[i].ids.size());
-    for (const int64_t position : AnswerPositions(needles[i])) {
-      tokens.push_back({.sequence = static_cast<int64_t>(i),
-                        .position = position,
-                        .length = length,
-                        .hidden_row = first_row + position - 1,
-                        .id = needles[i].ids[static_cast<size_t>(position)]});
+    for (const NeedleSample::Answer& answer : needles[i].answers) {
+      for (int64_t position = answer.begin; position < answer.end; ++position) {
+        tokens.push_back({.sequence = static_cast<int64_t>(i),
+                          .position = position,
+                          .length = length,
+                          .hidden_row = first_row + position - 1,
+                          .id = needles[i].ids[static_cast<size_t>(position)],
+                          .rivals = answer.rivals});
+      }
     }
     first_row += length;
   }
   return tokens;
 }
 
-Json NeedleReportOf(const std::vector<NeedleSample>& needles, std::span<const ScoredToken> tokens,
-                    const TokenErrors& errors) {
+std::vector<NeedleScore> NeedleScores(const std::vector<NeedleSample>& needles,
+                                      std::span<const ScoredToken> tokens,
+                                      const TokenErrors& errors) {
   std::vector<NeedleScore> scores;
   size_t next = 0;
   for (size_t i = 0; i < needles.size(); ++i) {
@@ -198,7 +204,7 @@ Json NeedleReportOf(const std::vector<NeedleSample>& needles, std::span<const Sc
     }
     scores.push_back(ScoreNeedle(needles[i], correct, log_probability));
   }
-  return NeedleReport(needles, scores);
+  return scores;
 }
 
 void CheckGradientsAreTaken(const std::vector<Arm>& arms) {
@@ -239,9 +245,12 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   const std::vector<int64_t> text_lengths = LengthsOf(data.texts);
   std::vector<std::vector<int32_t>> evaluated = data.texts;
   if (!options.local_only) {
+    evaluated.insert(evaluated.end(), data.own_words.begin(), data.own_words.end());
     for (const NeedleSample& needle : data.needles) evaluated.push_back(needle.ids);
   }
-  const int64_t num_tokens = Sum(LengthsOf(evaluated)), text_tokens = Sum(text_lengths);
+  const int64_t num_tokens = Sum(LengthsOf(evaluated)), own_begin = Sum(text_lengths),
+                needles_begin =
+                    own_begin + (options.local_only ? 0 : Sum(LengthsOf(data.own_words)));
 
   std::vector<std::vector<int32_t>> sequences;  // calibration text first
   LoopOptions loop_options;
@@ -263,7 +272,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   }
   const int64_t calibration_tokens = Sum(calibration_lengths);
   sequences.insert(sequences.end(), evaluated.begin(), evaluated.end());
-  std::vector<int64_t> stream_tokens(validation.observer().num_streams(), text_tokens);
+  std::vector<int64_t> stream_tokens(validation.observer().num_streams(), needles_begin);
   if (!options.local_only) {
     for (const size_t arm : validation.recall_arms()) stream_tokens[arm] = num_tokens;
     // The loop takes its end from the streams behind the first.
@@ -286,7 +295,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   streams[0] = streams[0].narrow(0, calibration_tokens, num_tokens);
 
   const std::vector<Arm>& arms = validation.arms();
-  Json reports = Json::array();
+  Json reports = Json::array(), verdict_text, recall;
   for (size_t arm = 0; arm < arms.size(); ++arm)
     reports.push_back(validation.ArmReport(arm, spec.max_positions));
   if (!options.local_only) {
@@ -296,23 +305,35 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
       throw InputError(fmt::format("no token is scored: texts are too short for --score-from {}",
                                    options.score_from));
     }
+    const std::vector<ScoredToken> own = ScoredTokens(data.own_words, own_begin, -1);
     const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text);
+    const std::vector<TokenErrors> own_errors = CompareTokens(head, streams, own);
     for (size_t arm = 0; arm < arms.size(); ++arm) {
       reports[arm]["text"] =
           TextReport(text, text_errors[arm], text_errors[0], options.resamples, options.seed);
+      if (own.empty()) continue;
+      reports[arm]["own_words"] =
+          TextReport(own, own_errors[arm], own_errors[0], options.resamples, options.seed);
     }
-    const std::vector<ScoredToken> answers = NeedleTokens(data.needles, text_tokens);
-    std::vector<at::Tensor> of_recall;
+    verdict_text = VerdictText(reports[0], data.builtin);
+    const std::vector<ScoredToken> answers = NeedleTokens(data.needles, needles_begin);
+    std::vector<at::Tensor> of_recall;  // the exact model's first
     for (const size_t arm : validation.recall_arms()) of_recall.push_back(streams[arm]);
     const std::vector<TokenErrors> answer_errors = CompareTokens(head, of_recall, answers);
-    for (size_t i = 0; i < of_recall.size() && !data.needles.empty(); ++i) {
-      reports[validation.recall_arms()[i]]["needle"] =
-          NeedleReportOf(data.needles, answers, answer_errors[i]);
+    if (!data.needles.empty()) {
+      const Recall measurable(data.needles, NeedleScores(data.needles, answers, answer_errors[0]));
+      recall = measurable.ToJson();
+      for (size_t i = 0; i < of_recall.size() && measurable.any(); ++i) {
+        reports[validation.recall_arms()[i]]["needle"] =
+            measurable.Report(NeedleScores(data.needles, answers, answer_errors[i]));
+      }
     }
   }
   Json report = validation.Report("model", std::string(ComputeDTypeName(dtype)), reports);
   report["settings"]["score_from"] =
       options.score_from < 0 ? Json("length / 4 + 1") : Json(options.score_from);
+  if (!verdict_text.is_null()) report["verdict_text"] = verdict_text;
+  if (!recall.is_null()) report["recall"] = recall;
   return report;
 }
 

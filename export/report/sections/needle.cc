@@ -158,13 +158,33 @@ std::vector<ArmLook> Drawn(const std::vector<ArmLook>& arms) {
   return drawn;
 }
 
+// Tasks that say nothing about a cache, because the model fails them without one of these.
+std::string LeftOut(const Record& validation) {
+  if (!validation.Has("recall")) return {};
+  std::string list;
+  for (const Record& task : validation["recall"]["tasks"].Items()) {
+    if (task["counts"].True()) continue;
+    list += fmt::format("{}{} at {} tokens ({})", list.empty() ? "" : ", ",
+                        TaskHtml(task["task"].Text()), Value(task["length"], Format::kCount),
+                        Value(task["exact"], Format::kPercent));
+  }
+  if (list.empty()) return {};
+  return Note((validation["recall"]["measurable"].True()
+                   ? "Not counted, because the model finds fewer than nine answers of ten with its "
+                     "cache untouched: "
+                   : "Recall cannot be measured on this model: with its cache untouched it finds "
+                     "fewer than nine answers of ten in every task: ") +
+              list + ".");
+}
+
 }  // namespace
 
 std::string NeedleSection(const Record& report) {
   if (!report.Has("validation")) return {};
   const std::vector<ArmLook> arms = LookOfArms(report["validation"]);
   const ArmLook& headline = HeadlineOf(arms);
-  if (!headline.arm.Has("needle")) return {};
+  const std::string left_out = LeftOut(report["validation"]);
+  if (!headline.arm.Has("needle")) return left_out;
   const Record needle = headline.arm["needle"];
   double longest = 0, samples = 0;
   for (const Record& entry : needle["by_task"].Items()) {
@@ -174,8 +194,12 @@ std::string NeedleSection(const Record& report) {
   const std::vector<ArmLook> drawn = Drawn(arms);
   std::string html = Note(fmt::format(
       "Facts hidden in long texts, after RULER’s recipe, scored by teacher forcing: an answer is "
-      "right if every token of it is the most likely one. Samples per task and length: {}.",
+      "right if every token of it is the most likely one. The task “passages” hides random tokens "
+      "in "
+      "the model’s own words: right is what is likelier than the tokens of the other passages. "
+      "Samples per task and length: {}.",
       FormatNumber(samples, Format::kCount)));
+  html += left_out;
   html += FigureRow(LengthChart(drawn) + DepthChart(drawn));
   if (const Grid grid = TasksByLength(needle); !grid.empty()) {
     html += fmt::format("<h3>{}: tasks by length, in tokens</h3>\n", Html(headline.label));

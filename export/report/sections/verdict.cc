@@ -12,6 +12,7 @@
 #include "export/report/arm_look.h"
 #include "export/report/html.h"
 #include "export/report/sections.h"
+#include "export/report/verdict_text.h"
 
 namespace oscar {
 namespace {
@@ -99,16 +100,19 @@ std::string Validated(const Record& validation) {
   const Record kl = arm["local"]["kl"], bits = arm["bits_per_element"];
   std::string tiles = Tile("Attention-KL, nats", Value(kl["mean"], Format::kError),
                            IntervalText(kl, "interval", Format::kError));
-  if (arm.Has("text")) {
-    const Record text = arm["text"];
+  const std::string on = VerdictMember(validation.json());
+  if (arm.Has(on)) {
+    const Record text = arm[on];
     std::string small = IntervalText(text, "ppl_ratio_interval", Format::kPerplexity);
     small += fmt::format("{}perplexity {}", small.empty() ? "" : "<br>",
                          Value(text["perplexity"], Format::kPerplexity));
     for (const ArmLook& look : arms) {
-      if (look.arm["method"].Text() != "bf16" || !look.arm.Has("text")) continue;
-      small += " against " + Value(look.arm["text"]["perplexity"], Format::kPerplexity);
+      if (look.arm["method"].Text() != "bf16" || !look.arm.Has(on)) continue;
+      small += " against " + Value(look.arm[on]["perplexity"], Format::kPerplexity);
       break;
     }
+    if (validation.Has("verdict_text") && on != "text")
+      small += "<br>on the model’s own words: " + Html(validation["verdict_text"]["reason"].Text());
     tiles += Tile("Perplexity ratio", Value(text["ppl_ratio"], Format::kPerplexity), small);
   } else {
     tiles += Tile("Perplexity ratio", "",

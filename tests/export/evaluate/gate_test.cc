@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 
+#include "export/report/verdict_text.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -139,6 +140,34 @@ TEST(Gate, StoredVerdictIsRecomputed) {
     damages[i](bad);
     EXPECT_THROW(CheckStoredGate(bad, "report.json"), InputError) << i;
   }
+}
+
+// Where the text is foreign to the model, a gate is about the model's own words, stored or new.
+TEST(Gate, RestsOnTheTextOfTheVerdict) {
+  Json arm = Arm();
+  arm["own_words"] = arm.at("text");
+  arm["text"]["ppl_ratio"] = 1.5;
+  arm["own_words"]["ppl_ratio"] = 1.01;
+  Json validation = {{"arms", {arm}}};
+  const Gate gate = ParseGate("ppl_ratio<=1.02");
+  EXPECT_FALSE(EvaluateGate(gate, ArmOfVerdict(validation, arm)).passed);
+  validation["verdict_text"] = {{"member", "own_words"}};
+  validation["gate"] = EvaluateGate(gate, ArmOfVerdict(validation, arm)).json;
+  EXPECT_EQ(validation["gate"]["passed"], true);
+  EXPECT_TRUE(CheckStoredGate(validation, "report.json").passed);
+  validation.erase("verdict_text");
+  EXPECT_THROW(CheckStoredGate(validation, "report.json"), InputError);
+}
+
+// A text of more than three times the perplexity, which nobody asked for.
+TEST(Gate, TheTextOfTheVerdict) {
+  const auto exact = [](double text, double own) {
+    return Json{{"text", {{"perplexity", text}}}, {"own_words", {{"perplexity", own}}}};
+  };
+  EXPECT_EQ(VerdictText(exact(31, 10), true).at("member"), "own_words");
+  EXPECT_EQ(VerdictText(exact(29, 10), true).at("member"), "text");
+  EXPECT_EQ(VerdictText(exact(31, 10), false).at("member"), "text");
+  EXPECT_TRUE(VerdictText({{"text", {{"perplexity", 31}}}}, true).is_null());
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "export/report/verdict_text.h"
+
+#include <fmt/format.h>
+
+namespace oscar {
+
+Json VerdictText(const Json& exact_arm, bool builtin) {
+  if (!exact_arm.contains("own_words")) return nullptr;
+  const double text = exact_arm.at("text").at("perplexity").get<double>(),
+               own = exact_arm.at("own_words").at("perplexity").get<double>();
+  const double ratio = text / own;
+  if (!builtin) {
+    return {
+        {"member", "text"}, {"perplexity_ratio", ratio}, {"reason", "the text was given for it"}};
+  }
+  const bool foreign = ratio > kForeignText;
+  return {
+      {"member", foreign ? "own_words" : "text"},
+      {"perplexity_ratio", ratio},
+      {"reason", fmt::format("the built-in text has {:.2f} times the perplexity of the model's own "
+                             "words, {} {}{}",
+                             ratio, foreign ? "more than" : "at most", kForeignText,
+                             foreign ? ": it is not what this model is for" : "")}};
+}
+
+std::string VerdictMember(const Json& validation) {
+  const auto found = validation.find("verdict_text");
+  return found == validation.end() ? "text" : JsonString(*found, "member", "verdict_text");
+}
+
+Json ArmOfVerdict(const Json& validation, Json arm) {
+  const std::string member = VerdictMember(validation);
+  if (member != "text" && arm.contains(member)) arm["text"] = arm.at(member);
+  return arm;
+}
+
+}  // namespace oscar

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// See own_words.h.
+#include "tools/own_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "calib/job_directory.h"
+#include "capture/model/device.h"
+#include "capture/text/packing.h"
+#include "linalg/error.h"
+#include "tools/self_generate.h"
+
+namespace oscar {
+namespace {
+
+bool IsByDefault(const OwnWordsRequest& request) { return request.arguments.sequences < 0; }
+
+int64_t LengthOf(const OwnWordsRequest& request, const ModelSpec& spec) {
+  const int64_t asked = request.arguments.length;
+  if (asked > spec.max_positions) {
+    throw UsageError(fmt::format("--self-length {}: the model supports {} positions", asked,
+                                 spec.max_positions));
+  }
+  return asked > 0 ? asked : std::min(request.longest, kOwnLength);
+}
+
+SelfGeneration Generation(const OwnWordsRequest& request, const ModelInput& input) {
+  const int64_t sequences = IsByDefault(request) ? kOwnSequences : request.arguments.sequences;
+  const int64_t length = LengthOf(request, input.spec);
+  const std::vector<int32_t> opening =
+      OpeningTokens(input.location.directory, input.tokenizer_or_null());
+  const int64_t drawn = length - std::ssize(opening);
+  if (drawn < 1) {
+    throw UsageError(
+        fmt::format("--self-length {}: a text begins with {} tokens of its own, and "
+                    "at least one must be drawn",
+                    length, opening.size()));
+  }
+  return {.checkpoint = input.checkpoint,
+          .spec = input.spec,
+          .device = request.device,
+          .dtype = request.dtype,
+          .options = {.tokens = sequences * drawn,
+                      .longest = drawn,
+                      .sampling = {.temperature = 1, .top_p = 1, .seed = request.seed}},
+          .prompts = std::vector<Document>(static_cast<size_t>(sequences), {"self", opening}),
+          .chat_format = "none",
+          .stop_ids = {},
+          .max_sequence = length};
+}
+
+uint64_t LimitOf(const OwnWordsRequest& request) {
+  return SelfGenerationLimit(request.device,
+                             request.device.is_cpu() ? 0 : QueryMemory(request.device).free);
+}
+
+// Why a model that is not told to draw cannot; nothing if it can.
+std::optional<std::string> WhyNot(const OwnWordsRequest& request, const SelfGeneration& model) {
+  try {
+    PlanSelfGeneration(model, LimitOf(request));
+  } catch (const ResourceError& error) {
+    if (!IsByDefault(request)) throw;
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own) {
+  table.Add(&own->sequences,
+            {.name = "self_generate",
+             .help = "how many sequences the model draws itself, at temperature 1, to be measured "
+                     "on beside the text; they are kept until the run is done, so that a resumed "
+                     "one reads them; -1: 8, or none where the weights do not fit into memory",
+             .min = -1});
+  table.Add(&own->length, {.name = "self_length",
+                           .help = "of each of them; 0: 1024, or --length if that is less",
+                           .unit = "tokens",
+                           .min = 0});
+}
+
+OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
+                      const std::filesystem::path& job, CommandContext& context) {
+  if (request.arguments.sequences == 0) return {};
+  const SelfGeneration model = Generation(request, input);
+  OwnWords own;
+  if (const auto why = WhyNot(request, model)) {
+    own.description = {{"sequences", 0}, {"reason", *why}};
+    context.log.Info("own_words", "own words: none are drawn: " + *why, own.description);
+    return own;
+  }
+  const SelfGenerated drawn = WriteDocuments(model, job, LimitOf(request), input, context);
+  for (const Document& document : drawn.documents) own.texts.push_back(document.ids);
+  own.description = {{"sequences", drawn.documents.size()},
+                     {"length", model.max_sequence},
+                     {"begin_with", model.prompts.front().ids},
+                     {"temperature", model.options.sampling.temperature},
+                     {"seed", request.seed},
+                     {"digest", DataDigest(drawn.documents)}};
+  context.log.Info("own_words",
+                   fmt::format("own words: {} sequences of {} tokens drawn by the model{}",
+                               drawn.documents.size(), model.max_sequence,
+                               drawn.from_job ? ", by the run that this one resumes" : ""),
+                   own.description);
+  return own;
+}
+
+std::string PlanOwnWords(const OwnWordsRequest& request, const ModelInput& input) {
+  if (request.arguments.sequences == 0) return {};
+  const SelfGeneration model = Generation(request, input);
+  if (const auto why = WhyNot(request, model))
+    return "own words               none: " + *why + "\n";
+  const SelfGenerationPlan plan = PlanSelfGeneration(model, LimitOf(request));
+  return fmt::format(
+      "own words               {} sequences of {} tokens, {} at once: {} steps, about {:.0f} s\n",
+      model.prompts.size(), model.max_sequence, plan.batch, plan.steps, plan.seconds);
+}
+
+}  // namespace oscar
