@@ -153,7 +153,15 @@ ValidationHooks Hooks(CommandContext& context, size_t num_layers, KernelCheck* k
           [&context](size_t done, size_t all, double seconds) {
             context.progress.StepDone(fmt::format("layer {} of {}: {:.2f} s", done, all, seconds),
                                       {{"done", done}, {"layers", all}, {"seconds", seconds}});
+            if (done > 1 || all == 1) return;
+            const double left = seconds * static_cast<double>(all - 1);
+            context.log.Info(
+                "expected",
+                fmt::format("about {} for the other {} layers", Duration(left), all - 1),
+                {{"seconds", left}});
           },
+      .on_part =
+          [&context](double part) { context.progress.Update(part, "every arm's attention"); },
       .stop_requested = [&context] { return context.stop.requested(); },
       .on_arm =
           [&context](const std::string& arm, double seconds) {

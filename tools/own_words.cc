@@ -60,15 +60,23 @@ uint64_t LimitOf(const OwnWordsRequest& request) {
                              request.device.is_cpu() ? 0 : QueryMemory(request.device).free);
 }
 
-// Why a model that is not told to draw cannot; nothing if it can.
-std::optional<std::string> WhyNot(const OwnWordsRequest& request, const SelfGeneration& model) {
+// What will be drawn, or why a model that is not told to draw cannot.
+struct Drawing {
+  std::optional<SelfGeneration> model;
+  std::string why_not;
+};
+Drawing Prepare(const OwnWordsRequest& request, const ModelInput& input) {
   try {
+    const SelfGeneration model = Generation(request, input);
     PlanSelfGeneration(model, LimitOf(request));
-  } catch (const ResourceError& error) {
+    return {model, ""};
+  } catch (const ResourceError& error) {  // the weights do not fit
     if (!IsByDefault(request)) throw;
-    return error.what();
+    return {std::nullopt, error.what()};
+  } catch (const InputError& error) {  // the model has no token that a text begins with
+    if (!IsByDefault(request)) throw;
+    return {std::nullopt, error.what()};
   }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -78,7 +86,7 @@ void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own) {
             {.name = "self_generate",
              .help = "how many sequences the model draws itself, at temperature 1, to be measured "
                      "on beside the text; they are kept until the run is done, so that a resumed "
-                     "one reads them; -1: 8, or none where the weights do not fit into memory",
+                     "one reads them; -1: 4, or none where the weights do not fit into memory",
              .min = -1});
   table.Add(&own->length, {.name = "self_length",
                            .help = "of each of them; 0: 1024, or --length if that is less",
@@ -89,13 +97,14 @@ void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own) {
 OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
                       const std::filesystem::path& job, CommandContext& context) {
   if (request.arguments.sequences == 0) return {};
-  const SelfGeneration model = Generation(request, input);
+  const Drawing drawing = Prepare(request, input);
   OwnWords own;
-  if (const auto why = WhyNot(request, model)) {
-    own.description = {{"sequences", 0}, {"reason", *why}};
-    context.log.Info("own_words", "own words: none are drawn: " + *why, own.description);
+  if (!drawing.model) {
+    own.description = {{"sequences", 0}, {"reason", drawing.why_not}};
+    context.log.Info("own_words", "own words: none are drawn: " + drawing.why_not, own.description);
     return own;
   }
+  const SelfGeneration& model = *drawing.model;
   const SelfGenerated drawn = WriteDocuments(model, job, LimitOf(request), input, context);
   for (const Document& document : drawn.documents) own.texts.push_back(document.ids);
   own.description = {{"sequences", drawn.documents.size()},
@@ -114,9 +123,9 @@ OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
 
 std::string PlanOwnWords(const OwnWordsRequest& request, const ModelInput& input) {
   if (request.arguments.sequences == 0) return {};
-  const SelfGeneration model = Generation(request, input);
-  if (const auto why = WhyNot(request, model))
-    return "own words               none: " + *why + "\n";
+  const Drawing drawing = Prepare(request, input);
+  if (!drawing.model) return "own words               none: " + drawing.why_not + "\n";
+  const SelfGeneration& model = *drawing.model;
   const SelfGenerationPlan plan = PlanSelfGeneration(model, LimitOf(request));
   return fmt::format(
       "own words               {} sequences of {} tokens, {} at once: {} steps, about {:.0f} s\n",

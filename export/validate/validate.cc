@@ -147,11 +147,14 @@ class Validation {
   bool stopped_ = false;
 };
 
-// The validation's own observer, and another one that attends to nothing.
+// The validation's own observer, and another one that attends to nothing; says how far a layer is,
+// which is as far as its attention: `calls` of it in a layer.
 class ObserverPair : public LayerObserver {
  public:
-  ObserverPair(LayerObserver& first, LayerObserver* second) : first_(first), second_(second) {}
+  ObserverPair(LayerObserver& first, const ValidationHooks& hooks, size_t calls)
+      : first_(first), second_(hooks.beside), hooks_(hooks), calls_(calls) {}
   void OnLayerBegin(const LayerSpec& layer) override {
+    done_ = 0;
     first_.OnLayerBegin(layer);
     if (second_ != nullptr) second_->OnLayerBegin(layer);
   }
@@ -159,6 +162,9 @@ class ObserverPair : public LayerObserver {
   void OnAttention(const AttentionView& view) override {
     first_.OnAttention(view);
     if (second_ != nullptr) second_->OnAttention(view);
+    ++done_;
+    if (hooks_.on_part)
+      hooks_.on_part(std::min(1.0, static_cast<double>(done_) / static_cast<double>(calls_)));
   }
   void OnLayerEnd(const LayerSpec& layer) override {
     first_.OnLayerEnd(layer);
@@ -168,6 +174,8 @@ class ObserverPair : public LayerObserver {
  private:
   LayerObserver& first_;
   LayerObserver* second_;
+  const ValidationHooks& hooks_;
+  size_t calls_, done_ = 0;
 };
 
 // Answer tokens of all needles, whose sequences begin at row `first_row`.
@@ -287,7 +295,12 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
     streams.push_back(
         streams[0].narrow(0, calibration_tokens, stream_tokens[streams.size()]).clone());
   }
-  ObserverPair observers(validation.observer(), hooks.beside);
+  // Every stream has the texts, some the needles too.
+  const size_t of_all =
+      options.local_only ? evaluated.size() : evaluated.size() - data.needles.size();
+  const size_t of_recall =
+      (evaluated.size() - of_all) * std::min(validation.recall_arms().size(), streams.size());
+  ObserverPair observers(validation.observer(), hooks, streams.size() * of_all + of_recall);
   CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers, gradients);
   loop.Run(streams, LengthsOf(sequences), 0, observer,
            [&](size_t index) { return validation.AfterLayer(index); });
@@ -342,7 +355,7 @@ Json ValidateDump(AttentionSource& source, const Artifact& artifact,
   if (options.fisher) throw UsageError("--fisher needs the model: a dump has no gradients");
   const std::vector<LayerSpec>& layers = source.layers();
   Validation validation(artifact, layers, source.sequence_lengths(), false, false, options, hooks);
-  ObserverPair observer(validation.observer(), hooks.beside);
+  ObserverPair observer(validation.observer(), hooks, source.sequence_lengths().size());
   source.Run(0, observer, [&](size_t index) { return validation.AfterLayer(index); });
   validation.CheckNotStopped();
   Json reports = Json::array();

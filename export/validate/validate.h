@@ -38,7 +38,8 @@ struct ValidationOptions {
 
 struct ValidationHooks {
   std::function<void(size_t layers_done, size_t num_layers, double seconds)> on_layer;
-  std::function<bool()> stop_requested;                                // asked at layer boundaries
+  std::function<void(double part)> on_part;  // of the running layer, in [0, 1], often
+  std::function<bool()> stop_requested;      // asked at layer boundaries
   std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, of its caches
   LayerObserver* beside = nullptr;  // sees all that the validation sees, after it
 };

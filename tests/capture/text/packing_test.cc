@@ -135,6 +135,26 @@ TEST(Packing, EndOfTextGoesBeforeEndOfTurn) {
   ExpectError<InputError>([&] { FindSeparator(folder, &with, "</s>"); }, "no token \"</s>\"");
 }
 
+// What a text begins with: what the tokenizer puts there, else what stands between texts.
+TEST(Packing, ATextOpensBehindTheTokenizersOwnTokensOrTheSeparator) {
+  const auto folder = TestScratch("packing-opening");
+  Write(folder / "tokenizer_config.json", {{"eos_token", "<|im_end|>"}});
+  nlohmann::json json = TinyTokenizerJson();
+  const Tokenizer plain = LoadTokenizer(json, "packing-plain");
+  EXPECT_EQ(LeadingSpecialTokens(plain), Ids());
+  EXPECT_EQ(OpeningTokens(folder, &plain), Ids{261});
+  json["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single",
+       {{{"SpecialToken", {{"id", "<|im_start|>"}, {"type_id", 0}}}},
+        {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+      {"pair", nlohmann::json::array()},
+      {"special_tokens",
+       {{"<|im_start|>", {{"id", "<|im_start|>"}, {"ids", {260}}, {"tokens", {"<|im_start|>"}}}}}}};
+  const Tokenizer with = LoadTokenizer(json, "packing-opening-with");
+  EXPECT_EQ(OpeningTokens(folder, &with), Ids{260});
+}
+
 TEST(Packing, SeparatorFromConfigurationFiles) {
   const auto folder = TestScratch("packing-config");
   const Tokenizer tokenizer = LoadTokenizer(TinyTokenizerJson(), "packing-config-tokenizer");
