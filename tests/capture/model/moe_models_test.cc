@@ -5,6 +5,7 @@
 // model_type, layers that predict further tokens; and what is counted and refused. Trap: the golden
 // values are those of tests/data/families, so a spelling that changes a value shows.
 #include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
