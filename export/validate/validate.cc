@@ -298,9 +298,9 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   // Every stream has the texts, some the needles too.
   const size_t of_all =
       options.local_only ? evaluated.size() : evaluated.size() - data.needles.size();
-  const size_t of_recall =
+  const size_t needle_runs =
       (evaluated.size() - of_all) * std::min(validation.recall_arms().size(), streams.size());
-  ObserverPair observers(validation.observer(), hooks, streams.size() * of_all + of_recall);
+  ObserverPair observers(validation.observer(), hooks, streams.size() * of_all + needle_runs);
   CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers, gradients);
   loop.Run(streams, LengthsOf(sequences), 0, observer,
            [&](size_t index) { return validation.AfterLayer(index); });
