@@ -90,7 +90,7 @@ void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own) {
              .min = -1,
              .main = true});
   table.Add(&own->length, {.name = "self_length",
-                           .help = "of each of them; 0: 1024, or --length if that is less",
+                           .help = "of each of them; 0: 512, or --length if that is less",
                            .unit = "tokens",
                            .min = 0});
 }

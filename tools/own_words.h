@@ -23,7 +23,7 @@ struct OwnWordsArguments {
   int64_t sequences = -1;  // -1: kOwnSequences where the weights fit into memory, else none
   int64_t length = 0;      // tokens of each; 0: kOwnLength, or the text's length if that is less
 };
-inline constexpr int64_t kOwnSequences = 4, kOwnLength = 1024;  // tokens
+inline constexpr int64_t kOwnSequences = 4, kOwnLength = 512;  // tokens
 void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own);
 
 struct OwnWordsRequest {
