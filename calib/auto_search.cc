@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
+// Longer than 400 lines because the searches of all consumers share one state, and each step reads
+// the one before it.
+//
 // See auto_search.h.
 #include "calib/auto_search.h"
 

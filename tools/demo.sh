@@ -19,5 +19,5 @@ $bin/oscar-zoo init demo/zoo
 $bin/oscar-zoo publish demo/tiny-qwen3 --zoo demo/zoo --name example/tiny-qwen3 --model tests/data/tiny-qwen3
 $bin/oscar-zoo verify --zoo demo/zoo
 $bin/oscar-zoo ls --zoo demo/zoo
-$bin/oscar-export demo/tiny-qwen3 --to sglang --rotations oscar -o demo/tiny-qwen3-sglang
+$bin/oscar-export demo/tiny-qwen3 --to sglang-oct -o demo/tiny-qwen3-sglang
 echo "$PWD/demo/tiny-qwen3/report.html"

@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
+// Longer than 400 lines because it is the order of one command, from its arguments to the place of
+// its report.
+//
 // oscar-validate: an artifact and a model in, the report out.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -409,7 +412,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   CheckRotationsFitMoments(artifact);
   const ServingSettings serving =
       ServingOf(artifact.report(), (artifact.directory() / kReportFile).string());
-  const auto or_own = [](int64_t given, int64_t own) { return given < 0 ? own : given; };
+  const auto or_own = [](int64_t given, int64_t recorded) { return given < 0 ? recorded : given; };
   MethodContext::Options& methods = options.validation.methods;
   methods.windows = {or_own(options.sink_tokens, serving.sink_tokens),
                      or_own(options.recent_tokens, serving.recent_tokens)};

@@ -33,6 +33,6 @@ struct OwnArmArguments {
 // per head where `artifact` is. Throws UsageError for what is no such argument, a name that a
 // method has or that is given twice, InputError for files.
 GivenArms ReadGivenArms(const OwnArmArguments& arguments, const Artifact& artifact,
-                    const std::string& headline);
+                        const std::string& headline);
 
 }  // namespace oscar

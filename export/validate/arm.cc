@@ -146,7 +146,9 @@ Arm ParseArm(std::string_view name, const GuestMethods& guests) {
   return MakeArm(method, options);
 }
 
-bool IsArmList(std::string_view name) { return ListNamed(name).has_value(); }
+bool IsArmList(std::string_view name) {
+  return name == kDefaultList || ListNamed(name).has_value();
+}
 
 Arm PublishedArm(std::string_view method) {
   const CacheMethod& named = CacheMethodNamed(method);

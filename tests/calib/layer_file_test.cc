@@ -179,10 +179,10 @@ TEST(LayerFile, ASideThatDoesNotFitTheLayerIsAnError) {
         +[](AutoChoice& c) { c.k.query_rotation.pop_back(); },
         +[](AutoChoice& c) { c.k.mean.pop_back(); }, +[](AutoChoice& c) { c.k.pair_scale = {1}; },
         +[](AutoChoice& c) { c.k.num_rotations = 3; }, +[](AutoChoice& c) { c.k.dim = 4; }}) {
-    EXPECT_NE(message(edit).find("/auto/k does not fit 2 KV heads of dimension 8"),
+    EXPECT_NE(message(edit).find("/choice/0/k does not fit 2 KV heads of dimension 8"),
               std::string::npos);
   }
-  EXPECT_NE(message([](AutoChoice& c) { c.v.rotation.clear(); }).find("/auto/v"),
+  EXPECT_NE(message([](AutoChoice& c) { c.v.rotation.clear(); }).find("/choice/0/v"),
             std::string::npos);
 }
 

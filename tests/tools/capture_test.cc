@@ -105,7 +105,7 @@ TEST(Capture, RefusesBeforeItRuns) {
          {"--scores", "all", "--pack", "--max-sequence", "8192", "--tokens", "57344"});
   expect(2, "no --scores, no --logits", {"--format", "upstream", "--logits"});
   expect(2, "no --scores, no --logits", {"--format", "upstream", "--scores", "rows"});
-  expect(2, "--deflate is for", {"--format", "upstream", "--deflate", "1"});
+  expect(2, "--deflate has no effect", {"--format", "upstream", "--deflate", "1"});
   expect(2, "--separator", {"--separator", "x"});
   const ProgramExit shared =
       RunProgram(OSCAR_CAPTURE, {TestData("families/gemma4_text-ple"), "-o", scratch / "d",

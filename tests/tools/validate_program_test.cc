@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
+// Longer than 400 lines because one program with many flags, run for real.
+//
 // The real oscar-validate on the bundled model: what it refuses, what its gate says by its exit
 // code, where its report goes, and that a dump does for the local part.
 #include <gtest/gtest.h>

@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
+// Longer than 400 lines because every way a publication is refused stands beside the one that is
+// not.
+//
 // What a zoo takes, what it refuses, and that it gives back what it took.
 #include "zoo/publish.h"
 

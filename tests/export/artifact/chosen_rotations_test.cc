@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
+// Longer than 400 lines because a choice is written, read, exported and refused in one place.
+//
 // An automatic choice in an artifact: written, read back, exported, and refused where a runtime
 // cannot carry it.
 #include "export/artifact/chosen_rotations.h"

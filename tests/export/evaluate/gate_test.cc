@@ -111,7 +111,7 @@ TEST(Gate, ErrorsSayWhatWasMeant) {
   ExpectUsageError("kl<=0.05x", "not a finite number");
   ExpectUsageError("kl<=0.05,", "expected metric");
   ExpectUsageError(",", "expected metric");
-  ExpectUsageError("<=1", "no metric \"\"");
+  ExpectUsageError("<=1", "found metric \"\"");
   ExpectUsageError("  ", "empty");
 }
 

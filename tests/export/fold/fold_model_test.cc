@@ -74,7 +74,7 @@ TEST(FoldedModel, OtherScalesAndValuesStayWithinTheRoundingOfWeights) {
   const TinyModel model;
   const std::vector<int32_t> ids = SomeIds(model.spec, 96);
   const at::Tensor logits = Logits(model, ids);
-  const TinyModel keys(Folded(model, TinyArtifact(), "keys", {}));
+  const TinyModel keys(Folded(model, TinyArtifact(), "keys", {.scales = FoldScales::kExact}));
   EXPECT_GT(Apart(Logits(keys, ids), logits), 0);
   EXPECT_LT(Apart(Logits(keys, ids), logits), 0.01);
   const TinyModel values(Folded(model, TinyArtifact(), "values", {.values = true}));

@@ -65,7 +65,7 @@ TEST(OfRecord, FactsOfAFinishedReport) {
   const Json validation = SampleReport().at("validation");
   const ValidationFacts facts = FactsOf(validation, "x");
   EXPECT_EQ(facts.source, "model");
-  EXPECT_EQ(facts.headline_arm, validation.at("headline_arm"));
+  EXPECT_EQ(facts.headline_arm, validation.at("headline_arm").get<std::string>());
   EXPECT_EQ(facts.recent_tokens, 256);
   EXPECT_EQ(facts.others_k, 0.96);
   EXPECT_TRUE(facts.own_model && facts.predictions);

@@ -107,7 +107,9 @@ TEST(RotationMethod, RefusesAModelOfOtherShapesBeforeAnythingRuns) {
 
 TEST(MethodsOfArtifact, AreThoseOfTheTableWithItsRotations) {
   RowContext own(kWideRows), other({.head_dim = 128, .v_head_dim = 64, .tokens = 150, .seed = 9});
-  const auto artifact = std::make_shared<const Artifact>(other.context().artifact());
+  // Of the context, which outlives it.
+  const std::shared_ptr<const Artifact> artifact(std::shared_ptr<const Artifact>(),
+                                                 &other.context().artifact());
   const GuestMethods methods = MethodsOfArtifact("twin", artifact);
   EXPECT_EQ(methods.size(), CacheMethods().size());
   const CacheMethod& guest = CacheMethodNamed("twin:oscar_per_head", methods);
