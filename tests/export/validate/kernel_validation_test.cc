@@ -24,9 +24,10 @@ Json ValidateKernels(const std::filesystem::path& path, KernelValidationOptions 
   KernelValidation kernels(artifact, device, options);
   ValidationOptions validation = QuickOptions({"naive"});
   validation.local_only = true;
-  ValidateModel(model.checkpoint, model.spec, device, at::kFloat,
-                {.texts = TinyTexts(1, kTexts, kLength), .needles = {}}, artifact, validation,
-                {.on_layer = {}, .stop_requested = {}, .on_arm = {}, .beside = &kernels});
+  ValidateModel(
+      model.checkpoint, model.spec, device, at::kFloat,
+      {.texts = TinyTexts(1, kTexts, kLength), .needles = {}}, artifact, validation,
+      {.on_layer = {}, .on_part = {}, .stop_requested = {}, .on_arm = {}, .beside = &kernels});
   return kernels.Report();
 }
 
