@@ -127,13 +127,14 @@ TEST(Kivi, KeepsEverythingWithinTheResidualOrWithoutAQuantizer) {
   EXPECT_FALSE(KiviCache({}).store(rows).quantized.k.equal(rows.k));
 }
 
-// 6.1(f): codes do not see a channel's scale and shift, so values follow them.
+// 6.1(f): codes do not see a channel's scale and shift, so values follow them, but for the half
+// precision in which scales and minima are stored.
 TEST(Kivi, FollowsAffineMapsOfChannels) {
   const CacheSides rows = KiviRows(128);
   const CacheSides moved = {rows.k.mul(4).add(8), rows.v};
   const at::Tensor a = KiviCache({}).store({rows.k.to(at::kDouble), rows.v}).quantized.k,
                    b = KiviCache({}).store({moved.k.to(at::kDouble), rows.v}).quantized.k;
-  EXPECT_TRUE(a.mul(4).add(8).allclose(b, 1e-6, 1e-5));
+  EXPECT_TRUE(a.mul(4).add(8).allclose(b, 0x1p-9, 0x1p-5));
 }
 
 // 9.9(5): the same prefix in sequences of different length has the same codes in complete blocks;
