@@ -15,7 +15,7 @@ import sys
 
 VOLATILE = [
     (r"\b[0-9a-f]{12,64}\b", "<digest>"),
-    (r"\b\d+(\.\d+)? (s|min|h)\b", "<time>"),
+    (r"\b\d+(\.\d+)? (s|min|h)\b( \d+ (s|min)\b)*", "<time>"),
     (r"\b\d+ tokens/s\b", "<rate>"),
     (r"\b\d+\.\d+ (GB/s|GB|MB)\b", "<size>"),
     (r"\b\d+ bytes\b", "<bytes>"),
@@ -33,7 +33,8 @@ class Command:
 def commands_of(lines):
     commands, inside = [], None
     for i, line in enumerate(lines):
-        text = line[4:] if line.startswith("    ") else None
+        goes_on = inside and i + 1 < len(lines) and lines[i + 1].startswith("    ")  # an empty line of a block
+        text = line[4:] if line.startswith("    ") else "" if not line and goes_on else None
         if text is None:
             inside = None
         elif text.startswith("$ "):
