@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What automatic choices are constrained by: what the consumer of the artifact can load, and how
-// many bits there are. Sources of the table: reference/upstream.md section 2, export/formats.
+// many bits there are. Sources of the table: the loaders of each runtime (export/formats names
+// them: memory_pool.py of FutureMLS-Lab/OSCAR, vLLM's pull request 46774, llama.cpp's branch,
+// onnxruntime's pull request 31726).
 // Trap: names are stored in artifacts.
 #pragma once
 

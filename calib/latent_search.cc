@@ -320,7 +320,7 @@ class LatentSearch {
     return stability;
   }
 
-  // The October tree's pool of latents knows no clip ratio (reference/upstream.md 1.5).
+  // The October tree's pool of latents (SGLANG_OSCAR_MLA_*) knows no clip ratio.
   bool clips() const { return rules_.clip == ClipScope::kHead || rules_.clip == ClipScope::kLayer; }
   std::span<const double> ratios() const {
     return clips() ? std::span<const double>(GridOf(2).ratios) : kUnclippedLatents;

@@ -33,7 +33,7 @@
 //     layer.<i>.k.<c>.mean              [num_kv_heads, d]  of scaled keys; absent: not centred
 //     layer.<i>.<s>.<c>.clip_ratio      [1], or [num_kv_heads]
 // A side that equals that of an earlier choice is stored there alone. The manifest's "auto" and "choices"
-// (choice_manifest.h) say which, with bits and quantization groups; recipes and scores stand in report.json.
+// (choice_plans.h) say which, with bits and quantization groups; recipes and scores stand in report.json.
 // clang-format on
 //
 // Identity of an artifact = SHA-256 of manifest.json.
