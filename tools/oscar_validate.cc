@@ -86,11 +86,11 @@ void CheckArguments(const ValidateOptions& options) {
 }
 
 // A comparison must not take the place of the validation of record: said before it is measured.
-void CheckReplace(const ValidateOptions& options, const Artifact& artifact,
-                  const ValidationFacts& facts) {
+// For --replace alone.
+void CheckReplace(const Artifact& artifact, const ValidationFacts& facts) {
   const std::vector<std::string> reasons =
       WhyNotOfRecord(facts, artifact.report(), (artifact.directory() / kReportFile).string());
-  if (options.replace && !reasons.empty()) {
+  if (!reasons.empty()) {
     throw UsageError(fmt::format(
         "--replace: a comparison does not replace the validation of record: {}; without --replace "
         "its report goes beside the artifact, with -o anywhere",
@@ -323,7 +323,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
     context.out << PlanText(options, artifact, input, request);
     return std::nullopt;
   }
-  CheckReplace(options, artifact, PlannedFacts(options, artifact, input));
+  if (options.replace) CheckReplace(artifact, PlannedFacts(options, artifact, input));
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(device, dtype));

@@ -11,11 +11,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <system_error>
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/posix_file.h"
+#include "capture/files/temporary_directory.h"
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"
 
@@ -23,26 +22,6 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-// A folder for one run.
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = (fs::temp_directory_path() / "oscar-measure-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) ThrowResource("create directory", pattern, errno);
-    path_ = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // The exit code; its standard output is dropped, its standard error is ours.
 int Run(const fs::path& program, std::vector<std::string> arguments) {
@@ -73,7 +52,7 @@ Json RunValidate(const ValidateRun& run, Log& log) {
         fmt::format("{}: no such program; measuring again needs oscar-validate beside oscar-zoo",
                     program.string()));
   }
-  const Scratch scratch;
+  const TemporaryDirectory scratch("measure");
   const fs::path config = scratch.path() / "config.yaml", report = scratch.path() / "report";
   WriteFileAtomically(config, CanonicalJson(run.configuration));  // JSON is YAML
   std::vector<std::string> arguments = {

@@ -4,8 +4,6 @@
 // See linked_entry.h.
 #include "zoo/linked_entry.h"
 
-#include <cerrno>
-#include <cstdlib>
 #include <system_error>
 
 #include "capture/files/posix_file.h"
@@ -14,23 +12,12 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 
-LinkedEntry::LinkedEntry(const fs::path& zoo, const ZooEntry& entry) {
-  std::string pattern = (fs::temp_directory_path() / "oscar-zoo-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) ThrowResource("create directory", pattern, errno);
-  directory_ = pattern;
+LinkedEntry::LinkedEntry(const fs::path& zoo, const ZooEntry& entry) : directory_("zoo") {
   for (const auto& [name, digest] : entry.files) {
     std::error_code error;
-    fs::create_symlink(fs::absolute(BlobPath(zoo, digest.sha256)), directory_ / name, error);
-    if (!error) continue;
-    std::error_code ignored;
-    fs::remove_all(directory_, ignored);
-    ThrowResource("link", directory_ / name, error.value());
+    fs::create_symlink(fs::absolute(BlobPath(zoo, digest.sha256)), directory() / name, error);
+    if (error) ThrowResource("link", directory() / name, error.value());
   }
-}
-
-LinkedEntry::~LinkedEntry() {
-  std::error_code ignored;
-  fs::remove_all(directory_, ignored);
 }
 
 }  // namespace oscar

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "capture/files/temporary_directory.h"
 #include "zoo/zoo_format.h"
 
 namespace oscar {
@@ -14,14 +15,11 @@ namespace oscar {
 class LinkedEntry {
  public:
   LinkedEntry(const std::filesystem::path& zoo, const ZooEntry& entry);  // throws ResourceError
-  ~LinkedEntry();
-  LinkedEntry(const LinkedEntry&) = delete;
-  LinkedEntry& operator=(const LinkedEntry&) = delete;
 
-  const std::filesystem::path& directory() const { return directory_; }
+  const std::filesystem::path& directory() const { return directory_.path(); }
 
  private:
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
 };
 
 }  // namespace oscar

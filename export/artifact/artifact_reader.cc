@@ -244,16 +244,21 @@ const Json& Artifact::Choice(std::string_view name) const {
                     kManifestFile);
 }
 
+std::string Artifact::FindChoice(std::string_view runtime, bool folded) const {
+  if (!has_choices()) return {};
+  const Json& serving = JsonMember(manifest_, "serving", kManifestFile);
+  for (const Json& row : JsonMember(serving, "runtimes", kManifestFile)) {
+    if (JsonString(row, "runtime", kManifestFile) == runtime &&
+        JsonBool(row, "fold_checkpoint", false, kManifestFile) == folded)
+      return JsonString(row, "choice", kManifestFile);
+  }
+  return {};
+}
+
 std::string Artifact::ChoiceFor(std::string_view runtime, bool folded) const {
   (void)Choice(kHeadlineChoice);  // or there are none
-  const Json& serving = JsonMember(manifest_, "serving", kManifestFile);
-  std::string other;
-  for (const Json& row : JsonMember(serving, "runtimes", kManifestFile)) {
-    if (JsonString(row, "runtime", kManifestFile) != runtime) continue;
-    other = JsonString(row, "choice", kManifestFile);
-    if (JsonBool(row, "fold_checkpoint", false, kManifestFile) == folded) return other;
-  }
-  if (other.empty()) {
+  if (std::string name = FindChoice(runtime, folded); !name.empty()) return name;
+  if (FindChoice(runtime, !folded).empty()) {
     throw InputError(fmt::format("{}: {} has no 2-bit cache for this model's attention",
                                  directory_.string(), runtime));
   }

@@ -60,7 +60,8 @@ class Artifact {
   // The name of the choice that a runtime loads, for the checkpoint as it is or for a folded one;
   // InputError where it has none, saying what it has.
   std::string ChoiceFor(std::string_view runtime, bool folded) const;
-  StoredChoice ReadChoice(int layer_id, std::string_view name) const;  // checked as in ReadLayer
+  std::string FindChoice(std::string_view runtime, bool folded) const;  // the same; empty: none
+  StoredChoice ReadChoice(int layer_id, std::string_view name) const;   // checked as in ReadLayer
   // Rotations that a layer's side ('k', 'v') is stored with: its own, or shared by all heads; 0:
   // none. Looks at shapes alone.
   int64_t NumRotations(int layer_id, char side, bool shared) const;

@@ -11,7 +11,19 @@
 #include "linalg/check.h"
 
 namespace oscar {
+
+struct SideTensor {
+  const char* name;
+  std::vector<double> AutoSide::*values;  // empty: not stored
+  bool of_matrices;                       // else a vector for each KV head
+};
+
 namespace {
+
+constexpr SideTensor kSideTensors[] = {{"rotation", &AutoSide::rotation, true},
+                                       {"query_rotation", &AutoSide::query_rotation, true},
+                                       {"pair_scale", &AutoSide::pair_scale, false},
+                                       {"mean", &AutoSide::mean, false}};
 
 // One number, or one for each KV head.
 Json BitsOf(const SideOption& option) {
@@ -64,10 +76,10 @@ void ChoicePlans::Add(const LayerResult& layer) {
     if (as.choice != i) return as;
     const std::vector<int64_t> matrices = {side.num_rotations, side.dim, side.dim},
                                vectors = {m.num_kv_heads, side.dim};
-    as.shapes.emplace_back("rotation", matrices);
-    if (!side.query_rotation.empty()) as.shapes.emplace_back("query_rotation", matrices);
-    if (!side.pair_scale.empty()) as.shapes.emplace_back("pair_scale", vectors);
-    if (!side.mean.empty()) as.shapes.emplace_back("mean", vectors);
+    for (const SideTensor& tensor : kSideTensors) {
+      if (!(side.*tensor.values).empty())
+        as.shapes.emplace_back(&tensor, tensor.of_matrices ? matrices : vectors);
+    }
     return as;
   };
   for (size_t i = 0; i < plans_.size(); ++i) {
@@ -113,14 +125,8 @@ void ChoicePlans::ForEachTensor(size_t index, const LayerResult* layer, const Vi
                               const std::vector<double>* values) {
         visit(ChoiceTensorName(layer_ids_[index], name, plan.name, what), shape, values);
       };
-      for (const auto& [what, shape] : as.shapes) {
-        const std::string_view tensor_name = what;
-        const auto member = tensor_name == "rotation"         ? &AutoSide::rotation
-                            : tensor_name == "query_rotation" ? &AutoSide::query_rotation
-                            : tensor_name == "pair_scale"     ? &AutoSide::pair_scale
-                                                              : &AutoSide::mean;
-        tensor(what, shape, choice == nullptr ? nullptr : &(choice->*of.*member));
-      }
+      for (const auto& [stored, shape] : as.shapes)
+        tensor(stored->name, shape, choice == nullptr ? nullptr : &(choice->*of.*stored->values));
       tensor("clip_ratio", {std::ssize(option.clip)}, &option.clip);
     };
     side('k', plan.k[index], &AutoChoice::k, plan.layers[index].k_option());

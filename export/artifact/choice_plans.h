@@ -20,6 +20,8 @@
 
 namespace oscar {
 
+struct SideTensor;  // one of the tensors that a side is stored as
+
 class ChoicePlans {
  public:
   explicit ChoicePlans(const AutoOptions& headline) : headline_(headline) {}
@@ -47,7 +49,7 @@ class ChoicePlans {
   Json ManifestChoices() const;  // manifest.json's choices, by name
 
  private:
-  using Shapes = std::vector<std::pair<const char*, std::vector<int64_t>>>;
+  using Shapes = std::vector<std::pair<const SideTensor*, std::vector<int64_t>>>;
   // A side of a choice in one layer: the choice that it is stored with, and of what tensors.
   struct StoredAs {
     size_t choice = 0;

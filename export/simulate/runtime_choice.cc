@@ -31,13 +31,8 @@ at::Tensor Vectors(const std::vector<double>& values, int64_t dim) {
 std::string ServedChoice(const RuntimeSpec& runtime, const Artifact& artifact) {
   if (!artifact.has_choices()) return {};
   const bool folds = artifact.Choice().value("fold_checkpoint", false);
-  for (const bool folded : {folds, !folds}) {
-    try {
-      return artifact.ChoiceFor(runtime.runtime, folded);
-    } catch (const InputError&) {
-    }
-  }
-  return {};
+  const std::string like_headline = artifact.FindChoice(runtime.runtime, folds);
+  return like_headline.empty() ? artifact.FindChoice(runtime.runtime, !folds) : like_headline;
 }
 
 ChosenSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,

@@ -19,7 +19,10 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-Json Validated(const fs::path& artifact) {
+// What a validated sample artifact records.
+Json ValidatedIn(const char* scratch) {
+  const fs::path artifact = TestScratch(scratch) / "a";
+  WriteValidated(artifact);
   return Artifact::Open(artifact).report().at("validation");
 }
 
@@ -30,9 +33,7 @@ Json& Headline(Json& validation) {
 }
 
 TEST(Remeasure, OnTheSameMachineEveryNumberCounts) {
-  const fs::path artifact = TestScratch("remeasure-same") / "a";
-  WriteValidated(artifact);
-  const Json recorded = Validated(artifact);
+  const Json recorded = ValidatedIn("remeasure-same");
   EXPECT_TRUE(CompareValidations(recorded, recorded).empty());
   Json again = recorded;
   Headline(again)["local"]["logit_mse"] = 0.11;  // nothing else follows from it
@@ -43,9 +44,7 @@ TEST(Remeasure, OnTheSameMachineEveryNumberCounts) {
 }
 
 TEST(Remeasure, ElsewhereWhatAGateMayNameCountsRoughly) {
-  const fs::path artifact = TestScratch("remeasure-else") / "a";
-  WriteValidated(artifact);
-  const Json recorded = Validated(artifact);
+  const Json recorded = ValidatedIn("remeasure-else");
   Json again = recorded;
   again["machine"]["device"] = "another";
   Headline(again)["local"]["kl"]["mean"] =
@@ -56,9 +55,7 @@ TEST(Remeasure, ElsewhereWhatAGateMayNameCountsRoughly) {
 }
 
 TEST(Remeasure, NumbersOfOtherTextAreNotCompared) {
-  const fs::path artifact = TestScratch("remeasure-text") / "a";
-  WriteValidated(artifact);
-  const Json recorded = Validated(artifact);
+  const Json recorded = ValidatedIn("remeasure-text");
   Json again = recorded;
   again["data"]["digest"] = "other";
   Headline(again)["local"]["kl"]["mean"] = 1;
