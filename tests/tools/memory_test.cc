@@ -109,12 +109,14 @@ class CalibrationMemory : public testing::Test {
 
 TEST_F(CalibrationMemory, IsAsPlannedAndDoesNotGrowWithLayers) {
   WriteData(scratch_ / "data.jsonl", 12, 300);
-  std::vector<double> peak;
+  std::vector<double> peak, weights;
   for (const int64_t layers : {4, 24}) {
     const fs::path model = Model(SyntheticConfig(layers, 512, 2048, 8, 4, 64, 500));
     peak.push_back(PeakAsIn(PlanOf(model, "--no-auto"), model, "--no-auto"));
+    weights.push_back(static_cast<double>(fs::file_size(model / "model.safetensors")));
   }
-  EXPECT_NEAR(peak[1] / peak[0], 1, 0.05);
+  // Equal runs differ by up to 40 MB, as threads take buffers; the further layers hold 157 MB.
+  EXPECT_LT(peak[1] - peak[0], (weights[1] - weights[0]) / 3);
 }
 
 // Long texts, whose scores are what an automatic search holds most of, and what is measured of its
