@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
+#include "capture/files/quote.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -187,6 +189,19 @@ std::vector<int> SideOption::Bits() const {
 std::string ValueRecipe::Name() const {
   return fmt::format("{} {} {}", ValueTargetName(target), per_head ? "per_head" : "shared",
                      CompositionName(composition));
+}
+
+ValueRecipe ValueRecipe::FromName(std::string_view name) {
+  ValueRecipe recipe;
+  std::string target, grouping, composition;
+  std::istringstream{std::string(name)} >> target >> grouping >> composition;
+  try {
+    recipe = {ValueTargetFromName(target), grouping == "per_head",
+              CompositionFromName(composition)};
+  } catch (const UsageError&) {  // said below
+  }
+  if (recipe.Name() == name) return recipe;
+  throw InputError(fmt::format("{} names no recipe of values", Quoted(name)));
 }
 
 const SideOption& AutoChoice::k_option() const { return OptionOf(k_options, k_bits); }

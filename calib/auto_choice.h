@@ -29,7 +29,8 @@ struct ValueRecipe {
   bool per_head = false;
   Composition composition = Composition::kRHPbr;
 
-  std::string Name() const;  // "attention_output per_head r_h_pbr"
+  std::string Name() const;                            // "attention_output per_head r_h_pbr"
+  static ValueRecipe FromName(std::string_view name);  // throws InputError for any other text
   bool operator==(const ValueRecipe&) const = default;
 };
 

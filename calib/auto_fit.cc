@@ -9,11 +9,14 @@
 #include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "calib/fit.h"
+#include "calib/position_spread.h"
 #include "linalg/check.h"
 #include "linalg/eigh.h"
 #include "linalg/error.h"
@@ -47,8 +50,8 @@ Matrix Rotated(const Matrix& covariance, Composition composition, const std::str
   return Compose(SymmetricEigenbasis(covariance, what), composition).matrix();
 }
 
-std::vector<Vector> Scales(const LayerMoments& moments, const KeyRecipe& recipe,
-                           const FoldRules& fold) {
+std::vector<Vector> Scales(const LayerMoments& moments, const KeyRecipe& recipe) {
+  const FoldRules& fold = moments.fold;
   const auto heads = static_cast<size_t>(moments.num_kv_heads);
   if (recipe.kind != KeyTransformKind::kPairScaled)
     return std::vector<Vector>(heads, Vector::Ones(moments.head_dim));
@@ -90,10 +93,9 @@ struct KeyProblem {
   std::vector<Matrix> queries;  // [num_rotations], of scaled heads
 };
 
-KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe,
-                        const FoldRules& fold) {
+KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe) {
   KeyProblem problem;
-  const std::vector<Vector> scales = Scales(moments, recipe, fold);
+  const std::vector<Vector> scales = Scales(moments, recipe);
   AutoSide& side = problem.side;
   side.dim = moments.head_dim;
   const bool folded = recipe.kind == KeyTransformKind::kPairScaled && recipe.folded;
@@ -120,10 +122,10 @@ bool IsRotation(const KeyRecipe& recipe) {
   return recipe.kind != KeyTransformKind::kBalanced && recipe.folded;
 }
 
-Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const FoldRules& fold,
-                 const KeyProblem& problem, int64_t index) {
+Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const KeyProblem& problem,
+                 int64_t index) {
   if (!IsRotation(recipe)) {
-    KeyTransform transform = FitKeyTransform(moments, index, recipe, fold.pairs).transform;
+    KeyTransform transform = FitKeyTransform(moments, index, recipe, moments.fold.pairs).transform;
     return {std::move(transform.x), transform.inverse.transpose()};
   }
   const std::string what =
@@ -176,20 +178,19 @@ void FitMatrices(std::vector<AutoSide>& sides, FitOne fit, SameFit same) {
 
 }  // namespace
 
-std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes,
-                              const FoldRules& fold) {
+std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes) {
   std::vector<KeyProblem> problems(recipes.size());
   std::vector<AutoSide> sides(recipes.size());
   ParallelFor(std::ssize(recipes), [&](int64_t index) {
     const auto i = static_cast<size_t>(index);
     try {
-      problems[i] = KeyProblemOf(moments, recipes[i], fold);
+      problems[i] = KeyProblemOf(moments, recipes[i]);
       sides[i] = problems[i].side;
     } catch (const NumericalError&) {  // no pair scales: num_rotations 0
     }
   });
   const auto fit = [&](size_t i, int64_t matrix) {
-    return FitKeyMatrix(moments, recipes[i], fold, problems[i], matrix);
+    return FitKeyMatrix(moments, recipes[i], problems[i], matrix);
   };
   const auto same = [&](size_t i, size_t other, int64_t matrix) {
     const auto at = static_cast<size_t>(matrix);
@@ -220,6 +221,59 @@ std::vector<AutoSide> FitValues(const LayerMoments& moments,
   };
   FitMatrices(sides, fit, [](size_t, size_t, int64_t) { return false; });
   return sides;
+}
+
+std::vector<AutoSide> FitLatents(const LayerMoments& moments,
+                                 const std::vector<LatentRecipe>& recipes) {
+  std::map<ValueTarget, LayerMoments> joint;
+  std::vector<AutoSide> sides;
+  for (const LatentRecipe& recipe : recipes) {
+    if (!joint.contains(recipe.target))
+      joint.emplace(recipe.target, JointMoments(moments, recipe.target));
+    sides.push_back(FitKeys(joint.at(recipe.target), {recipe.keys}).at(0));
+  }
+  return sides;
+}
+
+void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices) {
+  // Equal recipes are fitted once.
+  std::vector<KeyRecipe> keys;
+  std::vector<ValueRecipe> values;
+  std::vector<LatentRecipe> latents;
+  const auto place = [](auto& recipes, const auto& recipe) {
+    const auto found = std::ranges::find(recipes, recipe);
+    const auto at = static_cast<size_t>(found - recipes.begin());
+    if (found == recipes.end()) recipes.push_back(recipe);
+    return at;
+  };
+  std::vector<std::pair<size_t, size_t>> places;
+  for (const AutoChoice& choice : choices) {
+    if (choice.latent()) {
+      const size_t at = place(latents, LatentRecipe{choice.keys, choice.values.target});
+      places.emplace_back(at, at);
+    } else {
+      places.emplace_back(place(keys, choice.keys), place(values, choice.values));
+    }
+  }
+  const AutoChoice& any = choices.front();  // context and texts are those of all
+  std::vector<AutoSide> of_keys, of_values;
+  if (any.latent()) {
+    of_keys = of_values = FitLatents(all, latents);
+  } else {
+    const LayerMoments spread = SpreadOverPositions(all, any.text_length, any.context);
+    of_keys = FitKeys(spread, keys);
+    of_values = FitValues(spread, values);
+  }
+  for (size_t i = 0; i < choices.size(); ++i) {
+    AutoChoice& choice = choices[i];
+    choice.k = of_keys[places[i].first];
+    choice.v = of_values[places[i].second];
+    if (choice.k.num_rotations > 0 && choice.v.num_rotations > 0) continue;
+    throw NumericalError(fmt::format(
+        "layer {}: {} keys and {} values were chosen on some of the tokens and have no fit to all "
+        "of them; more data helps, or --no-auto",
+        all.layer_id, choice.keys.Name(), choice.values.Name()));
+  }
 }
 
 LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes fitted to the moments of a layer. Trap: pair scales that go into weights which all heads
-// share (QK-norm) are one vector per layer, whatever the rotations are.
+// Recipes fitted to the moments of a layer.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "calib/auto_choice.h"
@@ -12,18 +12,26 @@
 
 namespace oscar {
 
-// Of one layer of a model.
-struct FoldRules {
-  RopePairs pairs;             // rotary_dim 0: not known, so nothing can be folded
-  bool shared_scales = false;  // one scale vector for all heads
-};
-
 // On all cores. A recipe that has no fit (a moment that is singular beyond what its shrinkage
 // mends) comes back with num_rotations 0.
-std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes,
-                              const FoldRules& fold);
+std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes);
 std::vector<AutoSide> FitValues(const LayerMoments& moments,
                                 const std::vector<ValueRecipe>& recipes);
+
+// Of the row that is both key and value of latent attention.
+struct LatentRecipe {
+  KeyRecipe keys;
+  ValueTarget target = ValueTarget::kAttentionOutput;  // beside the queries' covariance
+
+  std::string Name() const { return keys.Name() + " to " + std::string(ValueTargetName(target)); }
+  bool operator==(const LatentRecipe&) const = default;
+};
+std::vector<AutoSide> FitLatents(const LayerMoments& moments,
+                                 const std::vector<LatentRecipe>& recipes);
+
+// The chosen recipes of one layer fitted to `all` tokens, into each choice's k and v. Throws
+// NumericalError naming layer and recipes that have no fit to them.
+void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices);
 
 // The sums of `all` that `first`, which is part of them, has too, without those.
 LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first);

@@ -63,20 +63,17 @@ struct LayerSearch {
               PhaseTimes& phases)
       : observed(layer),
         times(phases),
-        rope(spec.attention.rope),
         num_kv_heads(spec.attention.num_kv_heads),
         text_length(LongestText(layer)),
         context(ContextOf(options, text_length)),
-        moments(SpreadOverPositions(layer.fit, spec.attention.rope, text_length, context)),
-        fold(FoldRulesOf(spec.attention)),
+        moments(SpreadOverPositions(layer.fit, text_length, context)),
         windows(PricedWindows(options)),
         scorer(layer, spec, windows, context / 2,
                AutoScorer::ValuesAtOnce(layer.keys.at(0).device().type())) {}
 
   // As FitKeys and FitValues; what is known is not fitted again.
   std::vector<AutoSide> Fit(const std::vector<KeyRecipe>& recipes) {
-    return Known(key_fits, recipes,
-                 [&](const auto& missing) { return FitKeys(moments, missing, fold); });
+    return Known(key_fits, recipes, [&](const auto& missing) { return FitKeys(moments, missing); });
   }
   std::vector<AutoSide> Fit(const std::vector<ValueRecipe>& recipes) {
     return Known(value_fits, recipes,
@@ -85,10 +82,8 @@ struct LayerSearch {
 
   const ObservedLayer& observed;
   PhaseTimes& times;
-  const RopeSpec& rope;
   int64_t num_kv_heads, text_length, context;
   LayerMoments moments;
-  FoldRules fold;
   std::vector<CacheWindows> windows;
   AutoScorer scorer;
   KnownScores scores;
@@ -123,8 +118,8 @@ class Search {
         in_depth_(in_depth),
         limits_{.rules = rules_,
                 .composition = options.fit.composition,
-                .rope = layer.fold.pairs.rotary_dim > 0,
-                .fold = options.automatic.fold && layer.fold.pairs.rotary_dim > 0,
+                .rope = layer.moments.fold.pairs.rotary_dim > 0,
+                .fold = options.automatic.fold && layer.moments.fold.pairs.rotary_dim > 0,
                 .num_kv_heads = layer.num_kv_heads,
                 .quant_group_size = options.clip.quant_group_size},
         scorer_(layer.scorer),
@@ -145,7 +140,7 @@ class Search {
     ChooseKeys();
     // And beside the values.
     std::optional<HalfFits> halves;
-    if (in_depth_) halves.emplace(layer_.observed, layer_.rope, layer_.fold, choice_);
+    if (in_depth_) halves.emplace(layer_.observed, choice_);
     ChooseValues(recipes, values.get());
     const auto time = layer_.times.Measure("choice: stability");
     if (halves) choice_.stability = halves->Measure(choice_, scorer_);
@@ -377,13 +372,6 @@ std::vector<int> MoreBits(const CalibrationOptions& options) {
   return options.automatic.bits > 4 ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
 }
 
-FoldRules FoldRulesOf(const AttentionSpec& attention) {
-  if (!WhyNotFoldable(attention).empty()) return {};
-  return {.pairs = {.rotary_dim = attention.rope.rotary_dim,
-                    .interleaved = attention.rope.layout == RopeLayout::kInterleaved},
-          .shared_scales = attention.qk_norm};
-}
-
 std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
                                       const CalibrationOptions& options,
                                       const std::vector<AutoOptions>& others, PhaseTimes& times) {
@@ -402,39 +390,6 @@ std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const Layer
     choices.push_back(Search(*layer, as_other, /*in_depth=*/false).Run());
   }
   return choices;
-}
-
-void FitChoices(const LayerMoments& all, const LayerSpec& spec, std::span<AutoChoice> choices) {
-  if (choices.front().latent()) {
-    for (AutoChoice& choice : choices) FitLatentChoice(all, choice);
-    return;
-  }
-  const AutoChoice& any = choices.front();  // context and texts are those of all
-  const LayerMoments spread =
-      SpreadOverPositions(all, spec.attention.rope, any.text_length, any.context);
-  std::vector<KeyRecipe> keys;
-  std::vector<ValueRecipe> values;
-  const auto place = [](auto& recipes, const auto& recipe) {
-    const auto found = std::ranges::find(recipes, recipe);
-    const auto at = static_cast<size_t>(found - recipes.begin());
-    if (found == recipes.end()) recipes.push_back(recipe);
-    return at;
-  };
-  std::vector<std::pair<size_t, size_t>> places;
-  for (const AutoChoice& choice : choices)
-    places.emplace_back(place(keys, choice.keys), place(values, choice.values));
-  const std::vector<AutoSide> of_keys = FitKeys(spread, keys, FoldRulesOf(spec.attention)),
-                              of_values = FitValues(spread, values);
-  for (size_t i = 0; i < choices.size(); ++i) {
-    AutoChoice& choice = choices[i];
-    choice.k = of_keys[places[i].first];
-    choice.v = of_values[places[i].second];
-    if (choice.k.num_rotations > 0 && choice.v.num_rotations > 0) continue;
-    throw NumericalError(fmt::format(
-        "layer {}: {} keys and {} values were chosen on some of the tokens and have no fit to all "
-        "of them; more data helps, or --no-auto",
-        all.layer_id, choice.keys.Name(), choice.values.Name()));
-  }
 }
 
 }  // namespace oscar

@@ -6,7 +6,6 @@
 // choice is a recipe; what is published is fitted again, to all tokens (FitChoices).
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "calib/auto_choice.h"
@@ -16,9 +15,6 @@
 #include "calib/statistics_observer.h"
 
 namespace oscar {
-
-// What the layer's weights allow. Nothing is folded where the rope is not known (a dump).
-FoldRules FoldRulesOf(const AttentionSpec& attention);
 
 // Windows in use, and those that are priced beside them.
 std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options);
@@ -32,8 +28,5 @@ std::vector<int> MoreBits(const CalibrationOptions& options);
 std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
                                       const CalibrationOptions& options,
                                       const std::vector<AutoOptions>& others, PhaseTimes& times);
-
-// The chosen recipes of one layer fitted to `all` tokens, into each choice's k and v.
-void FitChoices(const LayerMoments& all, const LayerSpec& spec, std::span<AutoChoice> choices);
 
 }  // namespace oscar

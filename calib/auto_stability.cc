@@ -51,9 +51,7 @@ double Cost(std::span<const double> halves, double all) {
 
 }  // namespace
 
-HalfFits::HalfFits(const ObservedLayer& observed, const RopeSpec& rope, const FoldRules& fold,
-                   const AutoChoice& choice)
-    : observed_(observed) {
+HalfFits::HalfFits(const ObservedLayer& observed, const AutoChoice& choice) : observed_(observed) {
   const LayerMoments& first = observed.first_half;
   if (first.tokens == 0) return;
   second_ = OtherHalf(observed.fit, first);
@@ -61,10 +59,10 @@ HalfFits::HalfFits(const ObservedLayer& observed, const RopeSpec& rope, const Fo
   if (second_.tokens == 0) return;
   const LayerMoments& second = second_;
   for (const LayerMoments* half : {&first, &second}) {
-    keys_.push_back(
-        std::async(std::launch::async, [half, rope, fold, recipe = choice.keys,
-                                        length = choice.text_length, context = choice.context] {
-          return FitKeys(SpreadOverPositions(*half, rope, length, context), {recipe}, fold).at(0);
+    keys_.push_back(std::async(
+        std::launch::async,
+        [half, recipe = choice.keys, length = choice.text_length, context = choice.context] {
+          return FitKeys(SpreadOverPositions(*half, length, context), {recipe}).at(0);
         }));
   }
 }

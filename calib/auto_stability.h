@@ -20,8 +20,7 @@ namespace oscar {
 class HalfFits {
  public:
   // Keeps references to the first two. Of `choice` the recipe of keys and the context are made.
-  HalfFits(const ObservedLayer& observed, const RopeSpec& rope, const FoldRules& fold,
-           const AutoChoice& choice);
+  HalfFits(const ObservedLayer& observed, const AutoChoice& choice);
   HalfFits(const HalfFits&) = delete;
   HalfFits& operator=(const HalfFits&) = delete;
 

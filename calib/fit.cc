@@ -103,6 +103,7 @@ LayerMoments JointMoments(LayerMoments moments, ValueTarget target) {
   set(moments.query, [&](size_t) { return rows; });
   set(moments.attention_output, [&](size_t) { return rows; });
   set(moments.diagonal, [&](size_t head) { return moments.diagonal_weight[head]; });
+  moments.fold = {};
   return moments;
 }
 

@@ -28,7 +28,7 @@ bool SameKeysAndValues(const LayerMoments& moments);
 Matrix JointCovariance(const Matrix& query, const Matrix& value);
 
 // `moments` whose queries and value targets are both that, so that whatever is fitted to one of
-// them is fitted to the row that is both.
+// them is fitted to the row that is both, and nothing is folded.
 LayerMoments JointMoments(LayerMoments moments, ValueTarget target);
 
 // Throws NumericalError naming layer and head where a covariance has no usable eigenbasis. Where

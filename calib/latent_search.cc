@@ -31,12 +31,6 @@ constexpr std::array<double, 3> kCoarseLatents = {0.88, 0.92, 0.96};
 constexpr std::array<double, 1> kUnclippedLatents = {1.0};
 constexpr size_t kClippedLatents = 3;  // whose clip ratios are searched
 
-struct LatentRecipe {
-  KeyRecipe keys;
-  ValueTarget target = ValueTarget::kAttentionOutput;  // beside the queries' covariance
-  std::string Name() const { return keys.Name() + " to " + std::string(ValueTargetName(target)); }
-};
-
 struct LatentPoint {
   double ratio = 0;
   AutoScorer::LatentScores scores;
@@ -65,19 +59,6 @@ struct LatentCandidate {
   LatentCurve points;  // 2 bits
   const LatentPoint& best() const { return BestLatent(points); }
 };
-
-std::vector<AutoSide> FitLatents(const LayerMoments& moments,
-                                 const std::vector<LatentRecipe>& recipes) {
-  std::map<ValueTarget, LayerMoments> joint;
-  std::vector<AutoSide> sides;
-  for (const LatentRecipe& recipe : recipes) {
-    if (!joint.contains(recipe.target))
-      joint.emplace(recipe.target, JointMoments(moments, recipe.target));
-    // No pairs: every channel may have a scale of its own.
-    sides.push_back(FitKeys(joint.at(recipe.target), {recipe.keys}, {}).at(0));
-  }
-  return sides;
-}
 
 // One side of an option at its best ratio.
 SideOption LatentOption(int bits, const LatentCurve& points,
@@ -358,15 +339,6 @@ std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const
     choices.push_back(LatentSearch(observed, spec, as_other, scorer, times).Run());
   }
   return choices;
-}
-
-void FitLatentChoice(const LayerMoments& all, AutoChoice& choice) {
-  choice.k = choice.v = FitLatents(all, {{choice.keys, choice.values.target}}).at(0);
-  if (choice.k.num_rotations > 0) return;
-  throw NumericalError(fmt::format(
-      "layer {}: {} was chosen on some of the tokens and has no fit to all of them; more data "
-      "helps, or --no-auto",
-      all.layer_id, choice.keys.Name()));
 }
 
 }  // namespace oscar

@@ -18,11 +18,10 @@
 
 namespace oscar {
 
-// As SearchChoices and FitChoices, of a layer in latent space.
+// As SearchChoices, of a layer in latent space.
 std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const LayerSpec& spec,
                                             const CalibrationOptions& options,
                                             const std::vector<AutoOptions>& others,
                                             PhaseTimes& times);
-void FitLatentChoice(const LayerMoments& all, AutoChoice& choice);
 
 }  // namespace oscar

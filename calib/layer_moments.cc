@@ -85,6 +85,10 @@ void LayerMoments::Merge(const LayerMoments& other) {
   diagonal.clear();
   diagonal_weight.clear();
   tokens += other.tokens;
+  if (!rope) {
+    rope = other.rope;
+    fold = other.fold;
+  }
 }
 
 void LayerMoments::CheckFinite() const {

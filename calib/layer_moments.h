@@ -7,13 +7,24 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "calib/options.h"
+#include "capture/model/rope_spec.h"
+#include "linalg/key_transform.h"
 #include "linalg/matrix.h"
 
 namespace oscar {
+
+// What a layer's weights can hold of keys' scales. Trap: scales that go into weights which all
+// heads share (QK-norm) are one vector per layer, whatever the rotations are.
+struct FoldRules {
+  RopePairs pairs;             // rotary_dim 0: nothing can be folded
+  bool shared_scales = false;  // one scale vector for all heads
+  bool operator==(const FoldRules&) const = default;
+};
 
 struct LayerMoments {
   int layer_id = 0;  // the checkpoint's own number
@@ -35,6 +46,11 @@ struct LayerMoments {
   std::vector<double>
       diagonal;  // [num_kv_heads, dv, dv] Σ w vᵀv, w = k C_Q kᵀ; empty after a merge
   std::vector<double> diagonal_weight;  // [num_kv_heads]         Σ w
+
+  // Of the model, for fits without it. Not known of moments recovered from a rotation file, nor of
+  // files that older versions wrote.
+  std::optional<RopeSpec> rope = {};
+  FoldRules fold = {};
 
   int64_t gqa_ratio() const { return num_q_heads / num_kv_heads; }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "capture/model/rope_json.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -39,6 +40,12 @@ void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments
   file.SetAttribute(group, "head_dim", m.head_dim);
   file.SetAttribute(group, "v_head_dim", m.v_head_dim);
   file.SetAttribute(group, "tokens", m.tokens);
+  if (m.rope) {
+    file.SetAttribute(group, "rope", RopeToText(*m.rope));
+    file.SetAttribute(group, "fold_rotary_dim", m.fold.pairs.rotary_dim);
+    file.SetAttribute(group, "fold_interleaved", int64_t{m.fold.pairs.interleaved});
+    file.SetAttribute(group, "fold_shared_scales", int64_t{m.fold.shared_scales});
+  }
   ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, const std::vector<double>& sum) {
     if (!sum.empty()) file.Write<double>(group + "/" + name, shape, sum);
   });
@@ -69,6 +76,16 @@ LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int l
                     file.path().string(), group));
   }
   m.CheckFinite();
+  if (!file.HasAttribute(group, "rope")) return m;  // an older version's, or a rotation file's
+  m.rope = RopeFromText(file.StringAttribute(group, "rope"), m.head_dim,
+                        fmt::format("{}: {}", file.path().string(), group));
+  m.fold = {.pairs = {.rotary_dim = file.IntAttribute(group, "fold_rotary_dim"),
+                      .interleaved = file.IntAttribute(group, "fold_interleaved") != 0},
+            .shared_scales = file.IntAttribute(group, "fold_shared_scales") != 0};
+  if (const int64_t turned = m.fold.pairs.rotary_dim; turned != 0 && turned != m.rope->rotary_dim) {
+    throw InputError(fmt::format("{}: {}: fold_rotary_dim {}, where {} dimensions turn",
+                                 file.path().string(), group, turned, m.rope->rotary_dim));
+  }
   return m;
 }
 

@@ -36,8 +36,9 @@ int64_t DefaultContext(int64_t longest_sequence) {
   return std::max(kLeastContext, 2 * longest_sequence);
 }
 
-LayerMoments SpreadOverPositions(LayerMoments moments, const RopeSpec& rope, int64_t length,
-                                 int64_t context) {
+LayerMoments SpreadOverPositions(LayerMoments moments, int64_t length, int64_t context) {
+  if (!moments.rope) return moments;
+  const RopeSpec rope = *moments.rope;
   if (rope.rotary_dim == 0 || length <= 0 || context <= length) return moments;
   OSCAR_CHECK_LE(rope.rotary_dim, moments.head_dim);
   const std::vector<double> frequencies = InverseFrequencies(rope);

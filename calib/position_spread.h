@@ -12,7 +12,6 @@
 #include <cstdint>
 
 #include "calib/layer_moments.h"
-#include "capture/model/rope_spec.h"
 
 namespace oscar {
 
@@ -22,8 +21,8 @@ inline constexpr int64_t kLeastContext = 8192;  // tokens
 int64_t DefaultContext(int64_t longest_sequence);
 
 // Query covariance, key second moment and key mean averaged over the offsets 0, length, 2 length,
-// ... below `context`. Everything else is left. A rope without rotary dimensions changes nothing.
-LayerMoments SpreadOverPositions(LayerMoments moments, const RopeSpec& rope, int64_t length,
-                                 int64_t context);
+// ... below `context`. Everything else is left. A rope without rotary
+// dimensions, or none that is known, changes nothing.
+LayerMoments SpreadOverPositions(LayerMoments moments, int64_t length, int64_t context);
 
 }  // namespace oscar

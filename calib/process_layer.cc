@@ -203,11 +203,10 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
     result.automatic = choices.front();
     // What the search freed, so that its peak and that of the arms do not add up.
     if (observed.keys.at(0).is_cpu()) malloc_trim(0);
-    choosing =
-        std::async(std::launch::async, [&all, &spec, choices = std::move(choices)]() mutable {
-          FitChoices(all, spec, choices);
-          return std::move(choices);
-        });
+    choosing = std::async(std::launch::async, [&all, choices = std::move(choices)]() mutable {
+      FitChoices(all, choices);
+      return std::move(choices);
+    });
   }
   AutoChoice refined;
   if (chooses && options.automatic.refine > 0) {

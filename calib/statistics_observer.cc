@@ -40,6 +40,14 @@ std::vector<double> ToHost(const at::Tensor& tensor) {
   return {data, data + host.numel()};
 }
 
+// What the layer's weights allow.
+FoldRules FoldRulesOf(const AttentionSpec& attention) {
+  if (!WhyNotFoldable(attention).empty()) return {};
+  return {.pairs = {.rotary_dim = attention.rope.rotary_dim,
+                    .interleaved = attention.rope.layout == RopeLayout::kInterleaved},
+          .shared_scales = attention.qk_norm};
+}
+
 }  // namespace
 
 StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries)
@@ -204,6 +212,10 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
     moments.head_dim = spec.attention.head_dim;
     moments.v_head_dim = spec.attention.v_head_dim;
     moments.tokens = sums.tokens;
+    if (!spec.attention.latent) {  // whose rows have no positions
+      moments.rope = spec.attention.rope;
+      moments.fold = FoldRulesOf(spec.attention);
+    }
     moments.query = to_host(sums.query);
     moments.key = to_host(sums.key);
     moments.key_sum = to_host(sums.key_sum);

@@ -6,9 +6,11 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
 #include <string>
 #include <utility>
 
+#include "capture/files/quote.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -58,6 +60,28 @@ std::string KeyRecipe::Name() const {
   if (kind == KeyTransformKind::kBalanced) name += fmt::format(" eps {:g}", epsilon);
   return fmt::format("{} {}{} {}", name, per_head ? "per_head" : "shared",
                      centred ? " centred" : "", CompositionName(composition));
+}
+
+KeyRecipe KeyRecipe::FromName(std::string_view name) {
+  KeyRecipe recipe;
+  std::istringstream words{std::string(name)};
+  std::string word;
+  try {
+    words >> word;
+    recipe.power_of_two = word.ends_with("_pow2");
+    if (recipe.power_of_two) word.resize(word.size() - 5);
+    recipe.kind = KeyTransformFromName(word);
+    while (words >> word) {
+      if (word == "unfolded") recipe.folded = false;
+      if (word == "per_head") recipe.per_head = true;
+      if (word == "centred") recipe.centred = true;
+      if (word == "eps") words >> recipe.epsilon;
+    }
+    recipe.composition = CompositionFromName(word);  // the last
+  } catch (const UsageError&) {                      // said below
+  }
+  if (recipe.Name() == name) return recipe;
+  throw InputError(fmt::format("{} names no recipe of keys", Quoted(name)));
 }
 
 Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,

@@ -35,7 +35,8 @@ struct KeyRecipe {
   bool centred = false;       // keys lose their mean before the transform
   Composition composition = Composition::kRHPbr;
 
-  std::string Name() const;  // "pair_scaled_pow2 per_head centred r_h_pbr"
+  std::string Name() const;                          // "pair_scaled_pow2 per_head centred r_h_pbr"
+  static KeyRecipe FromName(std::string_view name);  // throws InputError for any other text
   bool operator==(const KeyRecipe&) const = default;
 };
 

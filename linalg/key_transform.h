@@ -56,6 +56,7 @@ struct RopePairs {
   bool interleaved = false;  // pairs (2i, 2i + 1); else (i, i + rotary_dim / 2)
   // The other channel of a pair; the channel itself where it does not turn.
   int64_t Partner(int64_t channel) const;
+  bool operator==(const RopePairs&) const = default;
 };
 
 inline constexpr double kMaxPairScale = 1024;  // either way, about the head's geometric mean

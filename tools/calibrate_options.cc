@@ -197,6 +197,9 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   table.NotWith({"model", "from", "allow_unknown_config", "read", "max_vram", "restart"}, "merge",
                 "it works from the moments of artifacts alone");
   table.NotWith(data, "merge", "it works from the moments of artifacts alone");
+  table.NotWith({"for", "fold", "bits", "bits_of", "clip_of", "context", "refine", "windows"},
+                "merge",
+                "the automatic choices are those of the artifact of most tokens, fitted again");
   table.OnlyWith({"for", "fold", "bits", "bits_of", "clip_of", "context", "refine", "windows"},
                  "auto");
   table.OnlyWith({"bits_of"}, "bits");

@@ -79,6 +79,10 @@ CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
   const Json report =
       MergeArtifacts(artifacts, options.calibration, ProgramAndCompiler(), options.output);
   context.out << RenderTables(report, options.output);
+  if (report.at("calibration").contains("choices")) {
+    for (const Json& line : report.at("calibration").at("choices").at("not_made_again"))
+      context.log.Info("not_made_again", line.get<std::string>());
+  }
   return {ExitCode::kDone,
           options.output,
           {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};

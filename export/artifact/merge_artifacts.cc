@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "calib/fit.h"
@@ -15,6 +16,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/artifact/artifact_writer.h"
+#include "export/artifact/merged_choices.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -70,6 +72,20 @@ void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
   }
 }
 
+// The part of most tokens that has choices; null: none has.
+const Artifact* ChoicesFrom(const std::vector<Artifact>& artifacts,
+                            const std::vector<MomentsReader>& moments) {
+  const Artifact* from = nullptr;
+  int64_t most = 0;
+  for (size_t i = 0; i < artifacts.size(); ++i) {
+    const int64_t tokens = moments[i].Read(artifacts[i].layer_ids().at(0)).tokens;
+    if (!artifacts[i].has_choices() || tokens <= most) continue;
+    from = &artifacts[i];
+    most = tokens;
+  }
+  return from;
+}
+
 }  // namespace
 
 Json MergeArtifacts(const std::vector<std::filesystem::path>& paths,
@@ -102,16 +118,35 @@ Json MergeArtifacts(const std::vector<std::filesystem::path>& paths,
       {"merged_from", sources},
       {"clip",
        {{"mode", "fixed"}, {"fixed_k", options.clip.fixed_k}, {"fixed_v", options.clip.fixed_v}}}};
+  for (const char* fact : {"latent_layers", "hadamard_block_of_dim"}) {  // of the model
+    const Json& calibration = artifacts.front().manifest().at("calibration");
+    if (calibration.contains(fact)) info.calibration[fact] = calibration.at(fact);
+  }
   info.program = program;
   info.serving = {{"quant_group_size", options.clip.quant_group_size},
                   {"sink_tokens", options.sink_tokens},
                   {"recent_tokens", options.recent_tokens}};
   info.timings = Json::object();
   const std::vector<int> layer_ids = artifacts.front().layer_ids();
-  return WriteArtifact(output, info, {layer_ids.size(), [&](size_t i) {
-                                        return RefitLayer(Sum(moments, layer_ids[i]), options.fit,
-                                                          options.clip);
-                                      }});
+  std::optional<MergedChoices> choices;
+  if (const Artifact* from = ChoicesFrom(artifacts, moments);
+      from != nullptr && options.automatic.enabled) {
+    choices.emplace(*from);
+    Json made = {{"from", from->identity()}, {"not_made_again", Json::array()}};
+    for (const int layer_id : layer_ids) {
+      const std::vector<std::string> why = choices->NotMadeAgain(Sum(moments, layer_id));
+      for (const std::string& line : why) made["not_made_again"].push_back(line);
+    }
+    info.calibration["choices"] = std::move(made);
+    info.calibration["auto"] = from->manifest().at("calibration").at("auto");
+    info.automatic = choices->options();
+  }
+  const auto load = [&](size_t i) {
+    LayerResult layer = RefitLayer(Sum(moments, layer_ids[i]), options.fit, options.clip);
+    if (choices) choices->Fit(layer);
+    return layer;
+  };
+  return WriteArtifact(output, info, {layer_ids.size(), load});
 }
 
 }  // namespace oscar

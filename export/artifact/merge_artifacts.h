@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Adds up the moments of several artifacts of one model and fits again; of one artifact: refits it
-// with other choices.
+// with other options.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,12 @@
 
 namespace oscar {
 
-// Writes an artifact at `output` and returns its report. Throws InputError where the artifacts are
-// of different models or geometries, where two were calibrated on the same data, or where the value
-// target is `diagonal` and there is more than one: its weights come from each run's own query
-// covariance.
+// Writes an artifact at `output` and returns its report. Where `options` ask for automatic choices
+// they are those of the part of most tokens that has some, fitted again (merged_choices.h): the
+// report's `calibration.choices` names the part and says what could not be made again. Throws
+// InputError where the artifacts are of different models or geometries, where two were calibrated
+// on the same data, or where the value target is `diagonal` and there is more than one: its weights
+// come from each run's own query covariance.
 Json MergeArtifacts(const std::vector<std::filesystem::path>& artifacts,
                     const CalibrationOptions& options, const Json& program,
                     const std::filesystem::path& output);

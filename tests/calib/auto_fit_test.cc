@@ -50,8 +50,9 @@ double Logit(const AutoSide& side, int64_t head, const Vector& q, const Vector& 
   return (key.transpose() * m * mq.transpose() * query)(0) + constant;
 }
 
-AutoSide FitOne(const LayerMoments& moments, const KeyRecipe& recipe, const FoldRules& fold) {
-  return FitKeys(moments, {recipe}, fold).at(0);
+AutoSide FitOne(LayerMoments moments, const KeyRecipe& recipe, const FoldRules& fold) {
+  moments.fold = fold;
+  return FitKeys(moments, {recipe}).at(0);
 }
 
 std::vector<KeyRecipe> AllRecipes() {
@@ -138,10 +139,11 @@ TEST(AutoFit, EveryHeadsFitIsThatOfItsRecipe) {
 // One rotation for all heads is fitted to the mean of what it meets: queries divided by scales.
 // Recipes whose matrices are the same are fitted once, and nobody can tell.
 TEST(AutoFit, TogetherIsAlone) {
-  const LayerMoments moments = SampleMoments(2, 90, 5);
+  LayerMoments moments = SampleMoments(2, 90, 5);
   const FoldRules fold{.pairs = {.rotary_dim = moments.head_dim}, .shared_scales = true};
+  moments.fold = fold;
   const std::vector<KeyRecipe> recipes = AllRecipes();
-  const std::vector<AutoSide> together = FitKeys(moments, recipes, fold);
+  const std::vector<AutoSide> together = FitKeys(moments, recipes);
   for (size_t i = 0; i < recipes.size(); ++i) {
     const AutoSide alone = FitOne(moments, recipes[i], fold);
     EXPECT_GT(alone.num_rotations, 0);
@@ -245,8 +247,8 @@ TEST(AutoFit, ARecipeWithoutAFitIsLeftOut) {
   LayerMoments moments = SampleMoments(2, 90, 5);
   moments.key.assign(moments.key.size(), 0);  // no key was ever written
   moments.key_sum.assign(moments.key_sum.size(), 0);
-  const std::vector<AutoSide> sides = FitKeys(
-      moments, {{}, {.kind = KeyTransformKind::kBalanced, .epsilon = 0, .per_head = true}}, {});
+  const std::vector<AutoSide> sides =
+      FitKeys(moments, {{}, {.kind = KeyTransformKind::kBalanced, .epsilon = 0, .per_head = true}});
   EXPECT_EQ(sides[0].num_rotations, 1);
   EXPECT_EQ(sides[1].num_rotations, 0);
 }

@@ -139,13 +139,10 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
   const GoldenLayer layer = Layer({320, 290, 200, 320});
   const HeldOutSplit split = {HeldOutKind::kTailRows, {320, 265, 100, 0}, 445};
   const ObservedLayer observed = Observe(layer, split, 64);
-  const FoldRules fold = FoldRulesOf(layer.spec.attention);
-  const std::vector<AutoSide> keys =
-      FitKeys(observed.fit,
-              {{.composition = Composition::kHPbr},
-               {.kind = KeyTransformKind::kPairScaled, .per_head = true, .centred = true},
-               {.kind = KeyTransformKind::kBalanced, .epsilon = 0.1, .per_head = true}},
-              fold);
+  const std::vector<AutoSide> keys = FitKeys(
+      observed.fit, {{.composition = Composition::kHPbr},
+                     {.kind = KeyTransformKind::kPairScaled, .per_head = true, .centred = true},
+                     {.kind = KeyTransformKind::kBalanced, .epsilon = 0.1, .per_head = true}});
   const std::vector<AutoSide> values =
       FitValues(observed.fit, {{.composition = Composition::kHPbr}, {.per_head = true}});
   const std::vector<const AutoSide*> k = {&keys[0], &keys[1], &keys[2]},

@@ -46,7 +46,9 @@ AutoChoice SampleChoice(const LayerMoments& moments, const SampleRecipe& recipe)
                                 .ratios = {recipe.v_clip[0]},
                                 .curve = {score}});
   }
-  choice.k = FitKeys(moments, {recipe.keys}, {.pairs = {.rotary_dim = moments.head_dim}}).at(0);
+  LayerMoments with_pairs = moments;
+  with_pairs.fold = {.pairs = {.rotary_dim = moments.head_dim}};
+  choice.k = FitKeys(with_pairs, {recipe.keys}).at(0);
   choice.v = FitValues(moments, {recipe.values}).at(0);
   return choice;
 }

@@ -64,6 +64,19 @@ ProgramStrings Quick(ProgramStrings more = {}) {
   return more;
 }
 
+void ExpectSameChoices(const Artifact& artifact, const Artifact& expected) {
+  ASSERT_EQ(artifact.choice_names(), expected.choice_names());
+  for (const std::string& name : expected.choice_names()) {
+    for (const int id : expected.layer_ids()) {
+      const StoredChoice a = artifact.ReadChoice(id, name), b = expected.ReadChoice(id, name);
+      EXPECT_TRUE(a.k == b.k && a.v == b.v) << name << ", layer " << id;
+      EXPECT_EQ(a.k_clip, b.k_clip);
+      EXPECT_EQ(a.v_clip, b.v_clip);
+      EXPECT_EQ(a.k_bits, b.k_bits);
+    }
+  }
+}
+
 TEST(ValidateProgram, KernelsNeedAGpu) {
   const ProgramExit exit = Validate(Calibrated(), Quick({"--kernels"}));
   EXPECT_EQ(exit.code, 4) << exit.all();
@@ -443,8 +456,8 @@ TEST(ValidateProgram, AUserBringsHisOwnArms) {
 TEST(ValidateProgram, AllMethodsInOnePass) {
   const fs::path artifact = Copy("all_methods");
   const ProgramExit exit =
-      Validate(artifact, {"--model", Model(), "--sequences", "1", "--length", "512",
-                          "--needle-samples", "0", "--methods", "all", "--method-tokens", "2048"});
+      Validate(artifact, {"--model", Model(), "--sequences", "1", "--length", "256",
+                          "--needle-samples", "0", "--methods", "all", "--method-tokens", "1024"});
   ASSERT_EQ(exit.code, 0) << exit.all();
   const Json validation =
       ReadJsonFile(artifact.string() + "-comparison/report.json").at("validation");
@@ -617,6 +630,38 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
   EXPECT_EQ(local.code, 0) << local.all();
   const ProgramExit merged = run(OSCAR_CALIBRATE, {"--merge", at("artifact"), "-o", at("merged")});
   EXPECT_EQ(merged.code, 0) << merged.all();
+  ExpectSameChoices(Artifact::Open(scratch / "merged"), artifact);
+}
+
+// Of one artifact the moments are what they were, so what is fitted again to them is what was
+// chosen, matrix by matrix, of every consumer; of two, a target whose weights do not add up is
+// replaced, and said.
+TEST(ValidateProgram, AMergeMakesTheChoicesAgain) {
+  const fs::path scratch = TestScratch("merge-program");
+  const auto run = [&](ProgramStrings arguments, const char* to) {
+    arguments.insert(arguments.end(), {"-o", (scratch / to).string()});
+    return RunProgram(OSCAR_CALIBRATE, arguments);
+  };
+  for (const auto& [name, tokens] : {std::pair("a", "3000"), std::pair("b", "2000")})
+    ASSERT_EQ(run({Model(), "--device", "cpu", "--tokens", tokens}, name).code, 0);
+  const Artifact first = Artifact::Open(scratch / "a");
+  const std::string a = scratch / "a", b = scratch / "b";
+  ASSERT_EQ(run({"--merge", a}, "one").code, 0);
+  ExpectSameChoices(Artifact::Open(scratch / "one"), first);
+
+  const ProgramExit both = run({"--merge", b, a}, "both");
+  ASSERT_EQ(both.code, 0) << both.all();
+  const Artifact merged = Artifact::Open(scratch / "both");
+  EXPECT_EQ(merged.report().at("calibration").at("choices").at("from"), first.identity());
+  bool diagonal = false;
+  for (const Json& layer : first.Choice().at("layers"))
+    diagonal |= layer.at("values").get<std::string>().starts_with("diagonal");
+  EXPECT_EQ(both.err.find("one run's own tokens") != std::string::npos, diagonal) << both.err;
+  EXPECT_EQ(
+      RunProgram(OSCAR_EXPORT, {scratch / "both", "--to", "sglang-oct", "-o", scratch / "oct"})
+          .code,
+      0);
+  EXPECT_EQ(run({"--merge", a, "--for", "sglang"}, "for").code, 2);
 }
 
 TEST(ValidateProgram, NonsenseIsAUsageError) {
