@@ -92,7 +92,7 @@ std::vector<BuiltinDocument> Write(std::span<const Plan> plans, uint64_t seed) {
   std::map<std::string_view, int> written;
   for (const Plan& plan : plans) {
     // Each document has its own random stream, so that one can change without the others.
-    CorpusRandom random(seed + corpus.size());
+    SplitMix64 random(seed + corpus.size());
     corpus.push_back({fmt::format("{}-{}", plan.genre, ++written[plan.genre]),
                       plan.make(random, plan.bytes, plan.variant)});
   }
@@ -111,7 +111,7 @@ std::string BuiltinEvaluationProse(size_t target_bytes) {
   constexpr size_t kChapter = 8000;  // bytes; the topics take turns
   std::string text;
   for (size_t chapter = 0; text.size() < target_bytes; ++chapter) {
-    CorpusRandom random(kEvaluationSeed + 1000 + chapter);
+    SplitMix64 random(kEvaluationSeed + 1000 + chapter);
     const std::string part = MakeEvaluationProse(random, kChapter, chapter);
     text += part.substr(part.find("\n\n") + 2) + "\n";
   }

@@ -31,7 +31,7 @@ std::span<const Rule> IdentifierRules() {
   return rules;
 }
 
-std::string MakeCode(CorpusRandom& random, size_t target_bytes, size_t variant) {
+std::string MakeCode(SplitMix64& random, size_t target_bytes, size_t variant) {
   static constexpr std::string_view kLanguages[] = {"cpp", "python", "js", "sql", "shell"};
   const std::string language(kLanguages[variant % std::size(kLanguages)]);
   std::vector<Rule> rules(IdentifierRules().begin(), IdentifierRules().end());

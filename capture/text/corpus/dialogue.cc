@@ -87,7 +87,7 @@ std::span<const Rule> Rules() {
 
 }  // namespace
 
-std::string MakeDialogue(CorpusRandom& random, size_t target_bytes, size_t variant) {
+std::string MakeDialogue(SplitMix64& random, size_t target_bytes, size_t variant) {
   static constexpr std::string_view kKinds[] = {"lesson", "support", "interview"};
   const std::string_view kind = kKinds[variant % std::size(kKinds)];
   Grammar grammar(Rules(), random);

@@ -12,16 +12,16 @@
 
 namespace oscar {
 
-using GenreFunction = std::string (*)(CorpusRandom& random, size_t target_bytes, size_t variant);
+using GenreFunction = std::string (*)(SplitMix64& random, size_t target_bytes, size_t variant);
 
-std::string MakeProse(CorpusRandom& random, size_t target_bytes, size_t variant);
-std::string MakeEvaluationProse(CorpusRandom& random, size_t target_bytes, size_t variant);
-std::string MakeDialogue(CorpusRandom& random, size_t target_bytes, size_t variant);
-std::string MakeCode(CorpusRandom& random, size_t target_bytes, size_t variant);
-std::string MakeStructured(CorpusRandom& random, size_t target_bytes, size_t variant);
-std::string MakeTables(CorpusRandom& random, size_t target_bytes, size_t variant);
-std::string MakeNumbers(CorpusRandom& random, size_t target_bytes, size_t variant);
-std::string MakeScripts(CorpusRandom& random, size_t target_bytes, size_t variant);
-std::string MakeRecall(CorpusRandom& random, size_t target_bytes, size_t variant);
+std::string MakeProse(SplitMix64& random, size_t target_bytes, size_t variant);
+std::string MakeEvaluationProse(SplitMix64& random, size_t target_bytes, size_t variant);
+std::string MakeDialogue(SplitMix64& random, size_t target_bytes, size_t variant);
+std::string MakeCode(SplitMix64& random, size_t target_bytes, size_t variant);
+std::string MakeStructured(SplitMix64& random, size_t target_bytes, size_t variant);
+std::string MakeTables(SplitMix64& random, size_t target_bytes, size_t variant);
+std::string MakeNumbers(SplitMix64& random, size_t target_bytes, size_t variant);
+std::string MakeScripts(SplitMix64& random, size_t target_bytes, size_t variant);
+std::string MakeRecall(SplitMix64& random, size_t target_bytes, size_t variant);
 
 }  // namespace oscar

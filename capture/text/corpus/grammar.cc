@@ -18,19 +18,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
-uint64_t CorpusRandom::Next() {
-  state_ += 0x9E3779B97F4A7C15U;
-  uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
-}
-
-int64_t CorpusRandom::Between(int64_t low, int64_t high) {
-  return low + static_cast<int64_t>(Below(static_cast<size_t>(high - low + 1)));
-}
-
-Grammar::Grammar(std::span<const Rule> rules, CorpusRandom& random) : random_(random) {
+Grammar::Grammar(std::span<const Rule> rules, SplitMix64& random) : random_(random) {
   for (const Rule& rule : rules) symbols_[std::string(rule.symbol)] = {rule.alternatives, {}};
 }
 

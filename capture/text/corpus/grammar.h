@@ -15,23 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "linalg/splitmix64.h"
+
 namespace oscar {
-
-// splitmix64 (Steele, Lea, Flood 2014).
-class CorpusRandom {
- public:
-  explicit CorpusRandom(uint64_t seed) : state_(seed) {}
-  uint64_t Next();
-  size_t Below(size_t n) { return static_cast<size_t>(Next() % n); }  // n > 0
-  int64_t Between(int64_t low, int64_t high);                         // both ends included
-  template <class Container>
-  const auto& Pick(const Container& container) {
-    return container[Below(std::size(container))];
-  }
-
- private:
-  uint64_t state_;
-};
 
 // A symbol and what it may become. In an alternative, marks stand for:
 //   «name»       a random alternative of that symbol, or the value bound to the name
@@ -46,7 +32,7 @@ struct Rule {
 // An alternative does not come twice until the others of its symbol have come.
 class Grammar {
  public:
-  Grammar(std::span<const Rule> rules, CorpusRandom& random);
+  Grammar(std::span<const Rule> rules, SplitMix64& random);
 
   std::string Expand(std::string_view text);            // a text with marks
   std::string Make(std::string_view symbol);            // one alternative of a symbol
@@ -59,7 +45,7 @@ class Grammar {
   };
   std::string Mark(std::string_view mark);
 
-  CorpusRandom& random_;
+  SplitMix64& random_;
   std::map<std::string, Symbol, std::less<>> symbols_;
   std::map<std::string, std::string, std::less<>> bound_;
 };

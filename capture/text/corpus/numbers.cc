@@ -9,7 +9,7 @@
 namespace oscar {
 namespace {
 
-std::string Drill(CorpusRandom& random) {
+std::string Drill(SplitMix64& random) {
   std::string text;
   for (int i = 0; i < 6; ++i) {
     const int64_t a = random.Between(12, 999);
@@ -31,7 +31,7 @@ std::string Drill(CorpusRandom& random) {
   return text;
 }
 
-std::string WordProblem(CorpusRandom& random) {
+std::string WordProblem(SplitMix64& random) {
   const int64_t boxes = random.Between(3, 40);
   const int64_t each = random.Between(4, 36);
   const int64_t broken = random.Between(1, boxes);
@@ -45,7 +45,7 @@ std::string WordProblem(CorpusRandom& random) {
       boxes, each, broken, boxes * each, left, price, left * price);
 }
 
-std::string Sequence(CorpusRandom& random) {
+std::string Sequence(SplitMix64& random) {
   const int64_t step = random.Between(2, 13);
   int64_t value = random.Between(1, 50);
   const bool doubling = random.Below(2) == 0;
@@ -57,7 +57,7 @@ std::string Sequence(CorpusRandom& random) {
   return text + ".\n";
 }
 
-std::string Conversion(CorpusRandom& random) {
+std::string Conversion(SplitMix64& random) {
   const int64_t metres = random.Between(120, 98000);
   const int64_t seconds = random.Between(61, 90000);
   return fmt::format(
@@ -67,7 +67,7 @@ std::string Conversion(CorpusRandom& random) {
       seconds % 60, metres % 4096, metres % 4096, metres % 4096);
 }
 
-std::string Factors(CorpusRandom& random) {
+std::string Factors(SplitMix64& random) {
   const int64_t number = random.Between(60, 5000);
   int64_t rest = number;
   std::string factors;
@@ -81,9 +81,9 @@ std::string Factors(CorpusRandom& random) {
 
 }  // namespace
 
-std::string MakeNumbers(CorpusRandom& random, size_t target_bytes, size_t variant) {
-  static constexpr std::string (*kKinds[])(CorpusRandom&) = {Drill, WordProblem, Sequence,
-                                                             Conversion, Factors};
+std::string MakeNumbers(SplitMix64& random, size_t target_bytes, size_t variant) {
+  static constexpr std::string (*kKinds[])(SplitMix64&) = {Drill, WordProblem, Sequence, Conversion,
+                                                           Factors};
   size_t next = variant;
   return Fill(target_bytes, "\n", [&] { return kKinds[next++ % std::size(kKinds)](random); });
 }

@@ -59,7 +59,7 @@ std::span<const Rule> SentenceRules() {
   return rules;
 }
 
-std::string Paragraph(Grammar& grammar, CorpusRandom& random) {
+std::string Paragraph(Grammar& grammar, SplitMix64& random) {
   std::string paragraph = grammar.Make("sentence");
   for (int64_t i = random.Between(3, 7); i > 0; --i) paragraph += " " + grammar.Make("sentence");
   return paragraph;
@@ -67,16 +67,16 @@ std::string Paragraph(Grammar& grammar, CorpusRandom& random) {
 
 }  // namespace
 
-std::string MakeProse(CorpusRandom& random, size_t target_bytes, size_t variant) {
+std::string MakeProse(SplitMix64& random, size_t target_bytes, size_t variant) {
   return MakeProseAbout(ProseTopics()[variant % ProseTopics().size()], random, target_bytes);
 }
 
-std::string MakeEvaluationProse(CorpusRandom& random, size_t target_bytes, size_t variant) {
+std::string MakeEvaluationProse(SplitMix64& random, size_t target_bytes, size_t variant) {
   const std::span<const ProseTopic> topics = EvaluationTopics();
   return MakeProseAbout(topics[variant % topics.size()], random, target_bytes);
 }
 
-std::string MakeProseAbout(const ProseTopic& topic, CorpusRandom& random, size_t target_bytes) {
+std::string MakeProseAbout(const ProseTopic& topic, SplitMix64& random, size_t target_bytes) {
   std::vector<Rule> rules(SentenceRules().begin(), SentenceRules().end());
   rules.insert(rules.end(), topic.rules.begin(), topic.rules.end());
   Grammar grammar(rules, random);

@@ -24,6 +24,6 @@ std::span<const ProseTopic> ProseTopics();       // of the calibration corpus
 std::span<const ProseTopic> EvaluationTopics();  // evaluation_topics.cc; no word list in common
 
 // At least `target_bytes` about one topic: a title line, an empty line, paragraphs.
-std::string MakeProseAbout(const ProseTopic& topic, CorpusRandom& random, size_t target_bytes);
+std::string MakeProseAbout(const ProseTopic& topic, SplitMix64& random, size_t target_bytes);
 
 }  // namespace oscar

@@ -20,20 +20,20 @@ constexpr std::array<std::string_view, 12> kColours = {"red",    "blue", "green"
                                                        "white",  "grey", "yellow", "brown",
                                                        "violet", "pink", "gold",   "silver"};
 
-std::string Filler(CorpusRandom& random, size_t target_bytes) {
+std::string Filler(SplitMix64& random, size_t target_bytes) {
   std::string text = MakeProse(random, target_bytes, random.Below(6));
   return text.substr(text.find('\n') + 2);  // without the title
 }
 
 // Keys in a random order, each once.
-std::vector<std::string_view> Shuffled(CorpusRandom& random) {
+std::vector<std::string_view> Shuffled(SplitMix64& random) {
   std::vector<std::string_view> keys(kKeys.begin(), kKeys.end());
   for (size_t i = keys.size(); i > 1; --i) std::swap(keys[i - 1], keys[random.Below(i)]);
   return keys;
 }
 
 // A list of passwords at the beginning, asked for at the end and in between.
-std::string KeyValue(CorpusRandom& random, size_t target_bytes) {
+std::string KeyValue(SplitMix64& random, size_t target_bytes) {
   const std::vector<std::string_view> keys = Shuffled(random);
   std::vector<std::string> values;
   std::string text = "Remember these entries; they are needed later.\n\n";
@@ -56,7 +56,7 @@ std::string KeyValue(CorpusRandom& random, size_t target_bytes) {
 }
 
 // Single odd sentences hidden in prose, all asked for at the end.
-std::string Needles(CorpusRandom& random, size_t target_bytes) {
+std::string Needles(SplitMix64& random, size_t target_bytes) {
   const std::vector<std::string_view> keys = Shuffled(random);
   constexpr size_t kNumNeedles = 6;
   std::string text;
@@ -75,7 +75,7 @@ std::string Needles(CorpusRandom& random, size_t target_bytes) {
 }
 
 // A passage that comes back word for word, with other text between.
-std::string Copies(CorpusRandom& random, size_t target_bytes) {
+std::string Copies(SplitMix64& random, size_t target_bytes) {
   const std::string passage = Filler(random, target_bytes / 5);
   std::string text = "Original:\n" + passage;
   for (int copy = 1; copy <= 2; ++copy) {
@@ -86,7 +86,7 @@ std::string Copies(CorpusRandom& random, size_t target_bytes) {
 }
 
 // A register given as a table, then used in sentences in another order.
-std::string Register(CorpusRandom& random, size_t target_bytes) {
+std::string Register(SplitMix64& random, size_t target_bytes) {
   std::vector<std::string_view> keys = Shuffled(random);
   struct Row {
     std::string_view key, colour;
@@ -112,9 +112,9 @@ std::string Register(CorpusRandom& random, size_t target_bytes) {
 
 }  // namespace
 
-std::string MakeRecall(CorpusRandom& random, size_t target_bytes, size_t variant) {
-  static constexpr std::string (*kKinds[])(CorpusRandom&, size_t) = {KeyValue, Needles, Copies,
-                                                                     Register};
+std::string MakeRecall(SplitMix64& random, size_t target_bytes, size_t variant) {
+  static constexpr std::string (*kKinds[])(SplitMix64&, size_t) = {KeyValue, Needles, Copies,
+                                                                   Register};
   return kKinds[variant % std::size(kKinds)](random, target_bytes);
 }
 

@@ -14,7 +14,7 @@ constexpr std::string_view kEmoji[] = {"🙂",   "🌧️", "🚲", "📦", "�
 
 }  // namespace
 
-std::string MakeScripts(CorpusRandom& random, size_t target_bytes, size_t variant) {
+std::string MakeScripts(SplitMix64& random, size_t target_bytes, size_t variant) {
   // The variant moves the starting language, so that short documents differ.
   const std::span<const ScriptLanguage> languages = ScriptLanguages();
   std::vector<Grammar> grammars;

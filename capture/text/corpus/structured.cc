@@ -83,7 +83,7 @@ std::span<const Rule> Rules() {
 
 }  // namespace
 
-std::string MakeStructured(CorpusRandom& random, size_t target_bytes, size_t variant) {
+std::string MakeStructured(SplitMix64& random, size_t target_bytes, size_t variant) {
   Grammar grammar(Rules(), random);
   const auto fill = [&](std::string_view symbol, std::string_view separator) {
     return Fill(target_bytes, separator, [&] { return grammar.Make(symbol); });

@@ -24,7 +24,7 @@ struct Table {
   std::vector<std::vector<int64_t>> quantities;  // [rows][columns]
 };
 
-Table MakeTable(CorpusRandom& random) {
+Table MakeTable(SplitMix64& random) {
   Table table;
   const size_t columns = 3 + random.Below(3);
   const size_t first = random.Below(kGoods.size());
@@ -60,7 +60,7 @@ std::string Render(const Table& table, int64_t year, bool markdown) {
                   : fmt::format("# trade in {}, tonnes\n{}", year, text);
 }
 
-std::string Questions(const Table& table, CorpusRandom& random) {
+std::string Questions(const Table& table, SplitMix64& random) {
   std::string text = "\n";
   for (int i = 0; i < 3; ++i) {
     const size_t row = random.Below(table.regions.size());
@@ -80,7 +80,7 @@ std::string Questions(const Table& table, CorpusRandom& random) {
 
 }  // namespace
 
-std::string MakeTables(CorpusRandom& random, size_t target_bytes, size_t variant) {
+std::string MakeTables(SplitMix64& random, size_t target_bytes, size_t variant) {
   int64_t year = random.Between(1890, 1990);
   return Fill(target_bytes, "\n", [&] {
     const Table table = MakeTable(random);

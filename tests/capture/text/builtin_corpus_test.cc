@@ -10,7 +10,6 @@
 #include <set>
 
 #include "capture/files/utf8.h"
-#include "capture/text/corpus/grammar.h"
 #include "capture/text/data_source.h"
 #include "capture/text/overlap.h"
 #include "tests/support/test_data.h"
@@ -31,7 +30,7 @@ const std::set<std::string> kGenres = {"prose",  "dialogue", "code",    "structu
 
 // The reference outputs of splitmix64 for seed 1234567.
 TEST(BuiltinCorpus, RandomSourceIsSplitMix64) {
-  CorpusRandom random(1234567);
+  SplitMix64 random(1234567);
   EXPECT_EQ(random.Next(), 6457827717110365317U);
   EXPECT_EQ(random.Next(), 3203168211198807973U);
   EXPECT_EQ(random.Next(), 9817491932198370423U);
