@@ -205,13 +205,8 @@ std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
   if (tasks.empty()) {
     for (const NeedleTask& task : NeedleTasks()) tasks.push_back(&task);
   }
-  // A word takes at least one token, and about six bytes.
-  const auto longest = *std::max_element(options.lengths.begin(), options.lengths.end());
-  const std::string prose =
-      options.prose.empty()
-          ? BuiltinEvaluationProse(6 * static_cast<size_t>(std::max<int64_t>(longest, 1)))
-          : options.prose;
-  SampleMaker maker(options, tokenizer, prose);
+  SampleMaker maker(options, tokenizer,
+                    options.prose.empty() ? BuiltinHaystack() : std::string_view(options.prose));
   std::vector<NeedleSample> samples;
   for (const int64_t length : options.lengths) {
     for (const NeedleTask* task : tasks) {
