@@ -9,6 +9,7 @@
 
 #include "linalg/check.h"
 #include "linalg/error.h"
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
@@ -51,14 +52,6 @@ std::vector<size_t> Cuts(std::span<const float> x, const std::vector<double>& ce
   }
   cuts.push_back(x.size());
   return cuts;
-}
-
-// splitmix64, in [0, 1).
-double Uniform(uint64_t& state) {
-  uint64_t z = (state += 0x9E3779B97F4A7C15U);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
 // The value at which a cumulative sum over [begin, end) passes `target`.
@@ -109,14 +102,14 @@ double Draw(std::span<const float> x, const Prefix& sums, const std::vector<doub
 std::vector<double> Start(std::span<const float> x, const Prefix& sums,
                           const KMeansOptions& options) {
   const int trials = 2 + static_cast<int>(std::log(static_cast<double>(options.clusters)));
-  uint64_t state = options.seed;
+  SplitMix64 random(options.seed);
   std::vector<double> centers;
   for (int64_t i = 0; i < options.clusters; ++i) {
     std::vector<double> best;
     double least = 0;
     for (int trial = 0; trial < trials; ++trial) {
       std::vector<double> with = centers;
-      const double center = Draw(x, sums, centers, Uniform(state));
+      const double center = Draw(x, sums, centers, random.Uniform());
       with.insert(std::upper_bound(with.begin(), with.end(), center), center);
       const double distortion = TotalDistortion(x, sums, with);
       if (best.empty() || distortion < least) {

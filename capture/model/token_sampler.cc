@@ -11,16 +11,10 @@
 
 #include "linalg/check.h"
 #include "linalg/error.h"
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
-
-uint64_t Mix(uint64_t state) {
-  uint64_t z = state + 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
 
 // Index into each row.  // [n, vocab_size] -> [n] int64
 at::Tensor Draw(const at::Tensor& logits, const SamplingOptions& options,
@@ -44,8 +38,8 @@ at::Tensor Draw(const at::Tensor& logits, const SamplingOptions& options,
 }  // namespace
 
 double UniformDraw(uint64_t seed, const DrawKey& key) {
-  const uint64_t bits = Mix(Mix(Mix(seed) ^ key.sequence) ^ key.position);
-  return static_cast<double>(bits >> 11) * 0x1p-53;
+  const auto mix = [](uint64_t value) { return SplitMix64(value).Next(); };
+  return UnitInterval(mix(mix(mix(seed) ^ key.sequence) ^ key.position));
 }
 
 std::vector<int32_t> ChooseTokens(const at::Tensor& logits, const SamplingOptions& options,

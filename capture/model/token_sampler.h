@@ -26,7 +26,7 @@ struct DrawKey {
   uint64_t position = 0;
 };
 
-// In [0, 1), of 53 bits: splitmix64 (Steele, Lea, Flood 2014) of seed and key.
+// In [0, 1), of 53 bits: splitmix64 of seed and key.
 double UniformDraw(uint64_t seed, const DrawKey& key);
 
 // One token for each row of logits [n, vocab_size]; `keys` of the rows. NumericalError if a row

@@ -13,6 +13,7 @@
 
 #include "capture/files/quote.h"
 #include "linalg/error.h"
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
@@ -21,13 +22,7 @@ constexpr std::string_view kFormat = "oscar-overlap-1";
 constexpr uint64_t kBase = 0x9E3779B97F4A7C15U;
 constexpr size_t kHexDigits = 16;
 
-uint64_t Mix(uint64_t z) {  // finalizer of splitmix64 (Steele, Lea, Flood 2014)
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
-}
-
-uint64_t MixId(int32_t id) { return Mix(static_cast<uint64_t>(id) + 1); }
+uint64_t MixId(int32_t id) { return MixBits(static_cast<uint64_t>(id) + 1); }
 
 // Calls use(hash) for each window with enough different ids: a rolling polynomial and a rolling
 // count of each id.
@@ -46,7 +41,8 @@ void ForEachWindow(std::span<const int32_t> ids, Use use) {
       hash -= MixId(gone) * leaving;
       if (--count[gone] == 0) count.erase(gone);
     }
-    if (i + 1 >= kWindow && count.size() >= static_cast<size_t>(kOverlapDistinct)) use(Mix(hash));
+    if (i + 1 >= kWindow && count.size() >= static_cast<size_t>(kOverlapDistinct))
+      use(MixBits(hash));
   }
 }
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "capture/text/corpus/grammar.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
@@ -37,7 +37,7 @@ std::optional<Interval> BootstrapRatio(std::span<const RatioUnit> units,
     if (unit.weight > 0) weighted.push_back(unit);
   }
   if (weighted.size() < 2) return {};
-  CorpusRandom random(options.seed);
+  SplitMix64 random(options.seed);
   std::vector<double> ratios(static_cast<size_t>(options.resamples));
   for (double& ratio : ratios) {
     RatioUnit total;

@@ -39,9 +39,6 @@ bool ClosesSentence(std::string_view word) {
   return word.ends_with('.') || word.ends_with('!') || word.ends_with('?');
 }
 
-// A number in [0, 1) with 53 random bits.
-double Uniform(CorpusRandom& random) { return static_cast<double>(random.Next() >> 11) * 0x1p-53; }
-
 }  // namespace
 
 ProseHaystack::ProseHaystack(std::string_view text) {
@@ -85,7 +82,7 @@ bool HasOnePlace(const NeedleTask& task) {
 }
 
 Haystack::Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
-                   const std::vector<std::string>& words, CorpusRandom& random,
+                   const std::vector<std::string>& words, SplitMix64& random,
                    const NeedlePlace& place)
     : task_(task),
       question_(question),
@@ -94,7 +91,7 @@ Haystack::Haystack(const NeedleTask& task, const NeedleQuestion& question, Prose
       distractor_random_(random.Next()) {
   const bool one = question.hidden.size() == 1;
   const auto draw = [&] {  // in [0, 1)
-    const double share = Uniform(random);
+    const double share = random.Uniform();
     return one ? (static_cast<double>(place.stratum) + share) /
                      static_cast<double>(place.num_strata)
                : share;

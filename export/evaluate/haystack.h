@@ -53,7 +53,7 @@ class Haystack {
  public:
   // Draws the places of question.hidden, but for one that is given. References must stay valid.
   Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
-           const std::vector<std::string>& words, CorpusRandom& random, const NeedlePlace& place);
+           const std::vector<std::string>& words, SplitMix64& random, const NeedlePlace& place);
 
   int64_t min_units() const { return static_cast<int64_t>(question_.hidden.size()); }
   Context Build(int64_t num_units);
@@ -69,7 +69,7 @@ class Haystack {
   const NeedleQuestion& question_;
   ProseHaystack& prose_;
   const std::vector<std::string>& words_;
-  CorpusRandom distractor_random_;
+  SplitMix64 distractor_random_;
   std::vector<std::string> distractors_;  // grows with the largest size asked for
   std::vector<double> shares_;            // lines: [num_hidden] ascending, in [0, 1)
   std::vector<int> depths_;               // prose: [num_hidden] ascending, percent

@@ -78,7 +78,7 @@ class SampleMaker {
 
   NeedleSample Make(const NeedleTask& task, int64_t length, int64_t number,
                     std::optional<double> depth) {
-    CorpusRandom random(Seed(task, length, number));
+    SplitMix64 random(Seed(task, length, number));
     const NeedleQuestion question = MakeNeedleQuestion(task, options_.words, random);
     Haystack haystack(task, question, prose_, options_.words, random,
                       {.stratum = number, .num_strata = options_.samples_per_task, .depth = depth});
@@ -109,8 +109,8 @@ class SampleMaker {
  private:
   // Words of one task must not shift when another is left out.
   uint64_t Seed(const NeedleTask& task, int64_t length, int64_t number) const {
-    uint64_t seed = CorpusRandom(options_.seed).Next();
-    const auto add = [&](uint64_t value) { seed = CorpusRandom(seed ^ value).Next(); };
+    uint64_t seed = SplitMix64(options_.seed).Next();
+    const auto add = [&](uint64_t value) { seed = SplitMix64(seed ^ value).Next(); };
     for (const char c : task.name) add(static_cast<uint8_t>(c));
     add(static_cast<uint64_t>(length));
     add(static_cast<uint64_t>(number));
@@ -205,13 +205,8 @@ std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
   if (tasks.empty()) {
     for (const NeedleTask& task : NeedleTasks()) tasks.push_back(&task);
   }
-  // A word takes at least one token, and about six bytes.
-  const auto longest = *std::max_element(options.lengths.begin(), options.lengths.end());
-  const std::string prose =
-      options.prose.empty()
-          ? BuiltinEvaluationProse(6 * static_cast<size_t>(std::max<int64_t>(longest, 1)))
-          : options.prose;
-  SampleMaker maker(options, tokenizer, prose);
+  SampleMaker maker(options, tokenizer,
+                    options.prose.empty() ? BuiltinHaystack() : std::string_view(options.prose));
   std::vector<NeedleSample> samples;
   for (const int64_t length : options.lengths) {
     for (const NeedleTask* task : tasks) {

@@ -63,7 +63,7 @@ std::string Singular(std::string text) {
   return text;
 }
 
-std::string MakeWordPair(const std::vector<std::string>& words, CorpusRandom& random) {
+std::string MakeWordPair(const std::vector<std::string>& words, SplitMix64& random) {
   if (words.empty()) {
     const std::string_view adjective = random.Pick(NeedleAdjectives());
     return fmt::format("{}-{}", adjective, random.Pick(NeedleNouns()));
@@ -74,7 +74,7 @@ std::string MakeWordPair(const std::vector<std::string>& words, CorpusRandom& ra
 }
 
 // RFC 9562, version 4.
-std::string MakeUuid(CorpusRandom& random) {
+std::string MakeUuid(SplitMix64& random) {
   uint64_t high = random.Next();
   uint64_t low = random.Next();
   high = (high & ~uint64_t{0xF000}) | 0x4000;
@@ -83,7 +83,7 @@ std::string MakeUuid(CorpusRandom& random) {
                      high & 0xFFFF, low >> 48, low & 0xFFFFFFFFFFFFU);
 }
 
-std::string MakeText(NeedleText kind, const std::vector<std::string>& words, CorpusRandom& random) {
+std::string MakeText(NeedleText kind, const std::vector<std::string>& words, SplitMix64& random) {
   switch (kind) {
     case kWords:
       return MakeWordPair(words, random);
@@ -131,13 +131,8 @@ void SetAnswer(NeedleQuestion& question) {
   }
 }
 
-template <class T>
-void Shuffle(std::vector<T>& items, CorpusRandom& random) {
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.Below(i)]);
-}
-
 NeedleQuestion MakeNeedles(const NeedleTask& task, const std::vector<std::string>& words,
-                           CorpusRandom& random) {
+                           SplitMix64& random) {
   const auto num_keys = static_cast<size_t>(task.num_keys);
   const auto num_values = static_cast<size_t>(task.num_values);
   std::vector<std::string> keys =
@@ -156,7 +151,7 @@ NeedleQuestion MakeNeedles(const NeedleTask& task, const std::vector<std::string
                                asked ? static_cast<int>(i) : -1});
     if (asked) question.values.push_back(values[i]);
   }
-  Shuffle(question.hidden, random);
+  random.Shuffle(question.hidden);
   if (num_values > 1) {
     std::vector<std::string> in_text;
     for (HiddenSentence& sentence : question.hidden) {
@@ -179,7 +174,7 @@ NeedleQuestion MakeNeedles(const NeedleTask& task, const std::vector<std::string
   return question;
 }
 
-NeedleQuestion MakeChains(const NeedleTask& task, CorpusRandom& random) {
+NeedleQuestion MakeChains(const NeedleTask& task, SplitMix64& random) {
   const auto num_chains = static_cast<size_t>(task.num_chains);
   const auto length = static_cast<size_t>(task.num_hops) + 1;  // variables per chain
   const std::vector<std::string> names = MakeDistinct(num_chains * length, [&] {
@@ -192,7 +187,7 @@ NeedleQuestion MakeChains(const NeedleTask& task, CorpusRandom& random) {
   // Which chain each place in the text belongs to; within a chain the order is that of the hops.
   std::vector<size_t> owners;
   for (size_t i = 0; i < names.size(); ++i) owners.push_back(i % num_chains);
-  Shuffle(owners, random);
+  random.Shuffle(owners);
   NeedleQuestion question;
   std::vector<size_t> next(num_chains, 0);
   for (const size_t chain : owners) {
@@ -215,12 +210,12 @@ NeedleQuestion MakeChains(const NeedleTask& task, CorpusRandom& random) {
 std::span<const NeedleTask> NeedleTasks() { return kTasks; }
 
 NeedleQuestion MakeNeedleQuestion(const NeedleTask& task, const std::vector<std::string>& words,
-                                  CorpusRandom& random) {
+                                  SplitMix64& random) {
   return task.num_chains > 0 ? MakeChains(task, random) : MakeNeedles(task, words, random);
 }
 
 std::string MakeDistractor(const NeedleQuestion& question, const std::vector<std::string>& words,
-                           CorpusRandom& random) {
+                           SplitMix64& random) {
   while (true) {
     const std::string key = MakeText(question.key, words, random);
     const std::string value = MakeText(question.value, words, random);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "capture/text/corpus/grammar.h"  // CorpusRandom
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 
@@ -46,11 +46,11 @@ struct NeedleQuestion {
 
 // `words`: see NeedleOptions.
 NeedleQuestion MakeNeedleQuestion(const NeedleTask& task, const std::vector<std::string>& words,
-                                  CorpusRandom& random);
+                                  SplitMix64& random);
 
 // A needle sentence with a fresh key and value, for the haystack of needles; never the key or a
 // value of `question`.
 std::string MakeDistractor(const NeedleQuestion& question, const std::vector<std::string>& words,
-                           CorpusRandom& random);
+                           SplitMix64& random);
 
 }  // namespace oscar

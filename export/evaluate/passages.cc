@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "capture/text/corpus/grammar.h"  // CorpusRandom
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
@@ -19,11 +19,6 @@ constexpr double kHiddenWithin = 2.0 / 3;                 // of the text before 
 
 using Ids = std::vector<int32_t>;
 
-template <typename T>
-void Permute(std::vector<T>& items, CorpusRandom& random) {
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.Below(i)]);
-}
-
 // The different tokens of all texts but for those that every text begins with.
 Ids Vocabulary(const std::vector<Ids>& texts) {
   std::set<int32_t> ids;
@@ -34,7 +29,7 @@ Ids Vocabulary(const std::vector<Ids>& texts) {
 
 // `text` with the passages in it, in order and spread, and the depths (percent) at which they
 // stand.
-Ids Hide(const Ids& text, int64_t size, const std::vector<Ids>& passages, CorpusRandom& random,
+Ids Hide(const Ids& text, int64_t size, const std::vector<Ids>& passages, SplitMix64& random,
          std::vector<double>& depths) {
   const double part =
       kHiddenWithin * static_cast<double>(size) / static_cast<double>(passages.size());
@@ -55,11 +50,11 @@ Ids Hide(const Ids& text, int64_t size, const std::vector<Ids>& passages, Corpus
 }
 
 NeedleSample MakeSample(const Ids& text, int64_t count, const Ids& vocabulary, uint64_t seed) {
-  CorpusRandom random(seed);
+  SplitMix64 random(seed);
   Ids tokens = vocabulary;
   std::vector<Ids> passages;
   for (int64_t i = 0; i < count; ++i) {
-    Permute(tokens, random);
+    random.Shuffle(tokens);
     passages.emplace_back(tokens.begin(), tokens.begin() + kHiddenTokens);
   }
   const int64_t length = std::ssize(text);
@@ -70,7 +65,7 @@ NeedleSample MakeSample(const Ids& text, int64_t count, const Ids& vocabulary, u
   sample.ids = Hide(text, length - count * kHiddenTokens * 2, passages, random, depths);
   std::vector<size_t> order;
   for (size_t i = 0; i < passages.size(); ++i) order.push_back(i);
-  Permute(order, random);
+  random.Shuffle(order);
   for (const size_t asked : order) {
     for (size_t at = kGivenTokens; at < kHiddenTokens; ++at) {
       const int64_t position = std::ssize(sample.ids) + static_cast<int64_t>(at);
@@ -92,7 +87,7 @@ std::vector<NeedleSample> MakePassageSamples(const std::vector<Ids>& own_words, 
   std::vector<NeedleSample> samples;
   const Ids vocabulary = Vocabulary(own_words);
   if (std::ssize(vocabulary) < 2 * kHiddenTokens) return samples;
-  CorpusRandom seeds(seed);
+  SplitMix64 seeds(seed);
   for (const Ids& text : own_words) {
     const int64_t count = std::min(std::ssize(text) / kTokensOfText, kMost);
     const uint64_t own_seed = seeds.Next();

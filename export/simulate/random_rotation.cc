@@ -8,19 +8,19 @@
 #include <cmath>
 #include <numbers>
 
-#include "capture/text/corpus/grammar.h"  // CorpusRandom
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
 
-double Uniform(CorpusRandom& random) {  // in (0, 1)
+double Uniform(SplitMix64& random) {  // in (0, 1)
   return (static_cast<double>(random.Next() >> 11) + 0.5) * 0x1p-53;
 }
 
 }  // namespace
 
 Matrix RandomGaussian(int64_t dim, uint64_t seed, uint64_t stream) {
-  CorpusRandom random(CorpusRandom(seed).Next() ^ stream);
+  SplitMix64 random(SplitMix64(seed).Next() ^ stream);
   Matrix gaussian(dim, dim);
   for (int64_t i = 0; i < gaussian.size(); ++i) {  // Box and Muller
     const double radius = std::sqrt(-2 * std::log(Uniform(random)));

@@ -3,6 +3,7 @@
 #include "export/cuda/attention_kl/attention_kl_reference.h"
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/device/device_array.h"
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
@@ -134,12 +135,7 @@ __global__ void ReferenceKernel(const Args a, const AttentionKlSample* samples,
   if (threadIdx.x == 0) rows[blockIdx.x] = row;
 }
 
-__device__ uint32_t Hash(uint64_t x) {  // splitmix64
-  x += 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return static_cast<uint32_t>((x ^ (x >> 31)) >> 32);
-}
+__device__ uint32_t Hash(uint64_t x) { return static_cast<uint32_t>(SplitMix64(x).Next() >> 32); }
 
 __global__ void FillKernel(__nv_bfloat16* out, const __nv_bfloat16* base, size_t size, float scale,
                            uint64_t seed) {

@@ -5,18 +5,14 @@
 #include <random>
 
 #include "export/cuda/reference/random_cache.h"
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
 
 constexpr int kThreads = 256;
 
-__device__ inline uint64_t Hash(uint64_t x) {  // splitmix64's finalizer
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
+__device__ inline uint64_t Hash(uint64_t x) { return SplitMix64(x).Next(); }
 __device__ inline float Uniform(uint64_t x) {  // (0, 1]
   return static_cast<float>((Hash(x) >> 40) + 1) * 0x1p-24F;
 }

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "capture/text/corpus/grammar.h"
 #include "capture/text/packing.h"
 #include "linalg/error.h"
+#include "linalg/splitmix64.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -19,7 +19,7 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 Ids RandomIds(uint64_t seed, size_t count, size_t vocabulary = 5000) {
-  CorpusRandom random(seed);
+  SplitMix64 random(seed);
   Ids ids(count);
   for (int32_t& id : ids) id = static_cast<int32_t>(random.Below(vocabulary));
   return ids;

@@ -9,16 +9,16 @@
 #include <cmath>
 #include <limits>
 
-#include "capture/text/corpus/grammar.h"
 #include "linalg/error.h"
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
 
 // Sum of twelve uniform numbers: variance 1, mean 0.
-double Normal(CorpusRandom& random) {
+double Normal(SplitMix64& random) {
   double sum = -6;
-  for (int i = 0; i < 12; ++i) sum += static_cast<double>(random.Next() >> 11) * 0x1p-53;
+  for (int i = 0; i < 12; ++i) sum += random.Uniform();
   return sum;
 }
 
@@ -32,7 +32,7 @@ TEST(Bootstrap, EqualUnitsHaveNoSpread) {
 
 // The standard error of a mean of 400 values of variance 1 is 1/20.
 TEST(Bootstrap, WidthIsThatOfTheNormalApproximation) {
-  CorpusRandom random(1);
+  SplitMix64 random(1);
   std::vector<RatioUnit> units;
   for (int i = 0; i < 400; ++i) units.push_back({Normal(random), 1});
   const auto interval = BootstrapRatio(units);
@@ -43,7 +43,7 @@ TEST(Bootstrap, WidthIsThatOfTheNormalApproximation) {
 // The claim of a 95 % interval, tried 300 times: 285 expected, standard deviation 3.8, and small
 // samples cover a little less.
 TEST(Bootstrap, CoversTheTruthAsOftenAsItSays) {
-  CorpusRandom random(2);
+  SplitMix64 random(2);
   int covered = 0;
   for (int trial = 0; trial < 300; ++trial) {
     std::vector<RatioUnit> units;

@@ -41,7 +41,7 @@ struct Made {
 Made MakeContexts(std::string_view name, const std::vector<int64_t>& sizes,
                   const std::string& text = TenSentences(), uint64_t seed = 3,
                   const NeedlePlace& place = {}) {
-  CorpusRandom random(seed);
+  SplitMix64 random(seed);
   Made made;
   const std::vector<std::string> words;
   made.question = MakeNeedleQuestion(HaystackTask(name), words, random);

@@ -23,7 +23,7 @@ const NeedleTask& Task(std::string_view name) {
 }
 
 NeedleQuestion Make(std::string_view name, uint64_t seed = 1) {
-  CorpusRandom random(seed);
+  SplitMix64 random(seed);
   return MakeNeedleQuestion(Task(name), {}, random);
 }
 
@@ -191,7 +191,7 @@ TEST(NeedleTasks, WordListsAreDistinctLowerCase) {
 
 TEST(NeedleTasks, DistractorsNeverHoldTheAnswer) {
   const std::vector<std::string> words = {"ab", "cd", "ef"};  // six keys: collisions are certain
-  CorpusRandom random(5);
+  SplitMix64 random(5);
   const NeedleQuestion question = MakeNeedleQuestion(Task("multikey_2"), words, random);
   const std::string key = KeyIn(question.hidden[0].text);
   for (int i = 0; i < 200; ++i) {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-#include "capture/text/corpus/grammar.h"  // CorpusRandom
+#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {
@@ -17,7 +17,7 @@ using Ids = std::vector<int32_t>;
 
 // Texts of 300 different tokens behind token 0.
 std::vector<Ids> Texts(size_t count, size_t length) {
-  CorpusRandom random(1);
+  SplitMix64 random(1);
   std::vector<Ids> texts(count, {0});
   for (Ids& text : texts) {
     while (text.size() < length) text.push_back(1 + static_cast<int32_t>(random.Below(300)));
