@@ -15,13 +15,12 @@
 #include "capture/model/device.h"
 #include "linalg/error.h"
 #include "tools/cli/output_path.h"
+#include "tools/job_options.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-constexpr const char* kConfigurationFile = "configuration.json";  // of a job
 
 uint64_t DeviceLimit(const CalibrateOptions& options, at::Device device) {
   if (device.is_cpu()) return 0;
@@ -121,29 +120,6 @@ Places PlacesOf(const CalibrateOptions& options) {
   places.job = places.output.string() + ".job";
   if (!fs::exists(places.job)) CheckNewOutput(places.output, /*makes_folders=*/true);
   return places;
-}
-
-void RememberOptions(const fs::path& job, const Json& configuration) {
-  if (const fs::path file = job / kConfigurationFile; !fs::exists(file))
-    WriteFileAtomically(file, CanonicalJson(configuration));
-}
-
-void RefuseOtherRun(const fs::path& job, const Json& configuration, const OtherRun& error) {
-  const fs::path file = job / kConfigurationFile;
-  const Json was = fs::exists(file) ? ReadJsonFile(file.string()) : configuration;
-  std::string list;
-  for (const auto& [key, value] : configuration.items()) {
-    const Json before = was.value(key, Json());
-    if (before == value) continue;
-    std::string flag = "--" + key;
-    std::ranges::replace(flag, '_', '-');
-    list += fmt::format("\n  {}: {} -> {}", flag, before.dump(), value.dump());
-  }
-  if (list.empty()) throw error;
-  throw InputError(fmt::format(
-      "{}: holds an unfinished run with other options; give those to continue it, or discard it "
-      "with --restart:{}",
-      job.string(), list));
 }
 
 ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning) {

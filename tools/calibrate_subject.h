@@ -51,10 +51,4 @@ struct Places {
 // made there, or something is there that no unfinished run has put there.
 Places PlacesOf(const CalibrateOptions& options);
 
-// Which options a job was started with stands in it, for people: it is not what makes two runs the
-// same. RefuseOtherRun says which of them differ, `--tokens: 30000 -> 20000`, where some do.
-void RememberOptions(const std::filesystem::path& job, const Json& configuration);
-[[noreturn]] void RefuseOtherRun(const std::filesystem::path& job, const Json& configuration,
-                                 const OtherRun& error);
-
 }  // namespace oscar

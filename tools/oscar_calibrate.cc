@@ -33,6 +33,7 @@
 #include "tools/cli/output_path.h"
 #include "tools/cli/text_table.h"
 #include "tools/doctor.h"
+#include "tools/job_options.h"
 
 namespace fs = std::filesystem;
 

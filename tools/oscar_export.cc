@@ -21,6 +21,7 @@
 #include "tools/artifact_text.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
+#include "tools/cli/output_path.h"
 
 namespace fs = std::filesystem;
 
@@ -37,7 +38,6 @@ struct ExportOptions {
   Target from = Target::kNone;
   Rotations rotations = Rotations::kAuto;
   bool inspect = false;
-  bool json = false;
   bool folded = false;
   std::string model;
   FoldOptions fold;
@@ -96,8 +96,6 @@ OptionTable ExportTable(ExportOptions* options) {
   table.Add(&options->inspect, {.name = "inspect",
                                 .help = "print what the input holds, or refuse it with exit code 3",
                                 .scope = OptionScope::kRun});
-  table.Add(&options->json,
-            {.name = "json", .help = "print --inspect as JSON", .scope = OptionScope::kRun});
   table.Add(&options->model,
             {.name = "model",
              .help = "of --to folded-checkpoint: directory of the model, or ORG/NAME[@REVISION] in "
@@ -135,27 +133,23 @@ OptionTable ExportTable(ExportOptions* options) {
 CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
   const bool artifact = Artifact::LooksLikeOne(options.input);
   const Json report = artifact ? InspectArtifact(options.input) : InspectFile(options.input);
-  context.out << (options.json ? CanonicalJson(report)
-                  : artifact   ? ArtifactText(Artifact::Open(options.input))
-                               : InspectText(report));
-  return {};
+  context.out << (artifact ? ArtifactText(Artifact::Open(options.input)) : InspectText(report));
+  return {.json = report};
 }
 
-CommandResult Import(const ExportOptions& options) {
+void Import(const ExportOptions& options) {
   const auto files = FindRotationPair(options.input);
   if (!files) throw InputError(fmt::format("{}: holds no k*.pt and v*.pt", options.input));
   ImportPair(files->first, files->second, {}, ProgramJson(), options.output);
-  return {ExitCode::kDone, options.output};
 }
 
-CommandResult Fold(const ExportOptions& options) {
+void Fold(const ExportOptions& options) {
   const fs::path directory = ResolveModel(options.model).directory;
   const Checkpoint checkpoint = Checkpoint::Open(directory);
   const ModelSpec spec = ReadModelSpec(directory);
   CheckTensors(spec, checkpoint);
   const FoldPlan plan = PlanFold(Artifact::Open(options.input), checkpoint, spec, options.fold);
   WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record, options.output);
-  return {ExitCode::kDone, options.output};
 }
 
 void WriteForSglang(const ExportOptions& options) {
@@ -194,13 +188,18 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (!options.fold.runtime.empty() && !fold)
     throw UsageError("--for is of --to folded-checkpoint");
   if (fold && options.model.empty()) throw UsageError("--to folded-checkpoint needs --model");
+  CheckNewOutput(options.output);
   if (context.dry_run) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);
     return {};
   }
-  if (options.from == Target::kSglang) return Import(options);
-  if (fold) return Fold(options);
-  WriteForSglang(options);
+  if (options.from == Target::kSglang) {
+    Import(options);
+  } else if (fold) {
+    Fold(options);
+  } else {
+    WriteForSglang(options);
+  }
   return {ExitCode::kDone, options.output};
 }
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "calib/job_directory.h"
 #include "calib/provenance.h"
@@ -33,6 +34,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/output_path.h"
 #include "tools/combine_reports.h"
+#include "tools/job_options.h"
 #include "tools/kernel_check.h"
 #include "tools/own_words.h"
 #include "tools/runtime_arms.h"
@@ -153,28 +155,28 @@ constexpr double kWorthSaying = 5;  // seconds of an arm beyond which the log na
 
 ValidationHooks Hooks(CommandContext& context, size_t num_layers, KernelCheck* kernels) {
   context.progress.Begin("validating", static_cast<int64_t>(num_layers));
-  return {
-      .on_layer =
-          [&context](size_t done, size_t all, double seconds) {
-            context.progress.StepDone(fmt::format("layer {} of {}: {:.2f} s", done, all, seconds),
-                                      {{"done", done}, {"layers", all}, {"seconds", seconds}});
-            if (done > 1 || all == 1) return;
-            const double left = seconds * static_cast<double>(all - 1);
-            context.log.Info(
-                "expected",
-                fmt::format("about {} for the other {} layers", Duration(left), all - 1),
-                {{"seconds", left}});
-          },
-      .on_part =
-          [&context](double part) { context.progress.Update(part, "every arm's attention"); },
-      .stop_requested = [&context] { return context.stop.requested(); },
-      .on_arm =
-          [&context](const std::string& arm, double seconds) {
-            if (seconds < kWorthSaying) return;
-            context.log.Info("arm_seconds", fmt::format("{}: {:.1f} s in its caches", arm, seconds),
-                             {{"arm", arm}, {"seconds", seconds}});
-          },
-      .beside = kernels == nullptr ? nullptr : &kernels->observer()};
+  return {.on_layer =
+              [&context, said = false](size_t done, size_t all, double seconds) mutable {
+                context.progress.StepDone(fmt::format("layer {}: {:.2f} s", done - 1, seconds),
+                                          {{"done", done}, {"layers", all}, {"seconds", seconds}});
+                if (std::exchange(said, true) || done == all) return;
+                const double left = seconds * static_cast<double>(all - done);
+                context.log.Info(
+                    "expected",
+                    fmt::format("about {} for the other {} layers", Duration(left), all - done),
+                    {{"seconds", left}});
+              },
+          .on_part =
+              [&context](double part) { context.progress.Update(part, "every arm's attention"); },
+          .stop_requested = [&context] { return context.stop.requested(); },
+          .on_arm =
+              [&context](const std::string& arm, double seconds) {
+                if (seconds < kWorthSaying) return;
+                context.log.Info("arm_seconds",
+                                 fmt::format("{}: {:.1f} s in its caches", arm, seconds),
+                                 {{"arm", arm}, {"seconds", seconds}});
+              },
+          .beside = kernels == nullptr ? nullptr : &kernels->observer()};
 }
 
 // Nothing unless --kernels asks for it.
@@ -329,12 +331,28 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
                    DescribeMachine(device, dtype));
   const std::vector<std::vector<int32_t>> texts = model.Sequences();
   const auto kernels = Kernels(options, artifact, device, texts.size());
-  std::optional<JobLock> job;
+  JobLock lock(JobOf(options));
+  if (options.restart) lock.DiscardJob();
   OwnWords own_words;
-  if (request.arguments.sequences != 0) {
-    job.emplace(JobOf(options));
-    if (options.restart) job->DiscardJob();
-    own_words = DrawOwnWords(request, model, job->path(), context);
+  std::optional<JobDirectory> job;
+  try {
+    own_words = DrawOwnWords(request, model, lock.path(), context);
+    RememberOptions(lock.path(), context.config);
+    job.emplace(std::move(lock),
+                Json{{"artifact", artifact.identity()},
+                     {"model", FingerprintModel(model.location, model.checkpoint)},
+                     {"data", model.data.digest},
+                     {"options", context.config},
+                     {"device", DescribeDevice(device)},
+                     {"version", ThisBuild().version}},
+                /*restart=*/false);
+  } catch (const OtherRun& other) {
+    RefuseOtherRun(JobOf(options), context.config, other);
+  }
+  if (const size_t done = job->finished_layers(); done > 0) {
+    context.log.Info(
+        "resume", fmt::format("resuming: {} of {} layers are done", done, model.spec.layers.size()),
+        {{"done", done}});
   }
   CheckPassages(options, own_words);
   ValidationData data{.texts = texts,
@@ -349,8 +367,10 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   if (!options.runtimes.empty() && options.prefill_tokens == 0)
     how.methods.prefill_tokens = HalfOfLongest(texts);
   if (input.method_data) data.calibration = TokenIds(*input.method_data);
-  Json validation = ValidateModel(model.checkpoint, model.spec, device, dtype, data, artifact, how,
-                                  Hooks(context, model.spec.layers.size(), kernels.get()));
+  ValidationHooks hooks = Hooks(context, model.spec.layers.size(), kernels.get());
+  if (!kernels) hooks.job = &*job;  // kernels are checked in one go
+  Json validation =
+      ValidateModel(model.checkpoint, model.spec, device, dtype, data, artifact, how, hooks);
   if (input.method_data) {
     validation["settings"]["method_data"] = {{"name", input.method_data->name},
                                              {"digest", input.method_data->digest},
@@ -361,7 +381,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   validation["machine"] = DescribeMachine(device, dtype);
   validation["model"] = ValidationModelJson(input);
   if (!own_words.description.is_null()) validation["own_words"] = own_words.description;
-  if (job) fs::remove_all(job->path());
+  job->Remove();
   return validation;
 }
 

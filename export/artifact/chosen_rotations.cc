@@ -119,6 +119,7 @@ MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen) {
   const std::string what = (artifact.directory() / kManifestFile).string();
   const Json& serving = JsonMember(manifest, "serving", what);
   MlaFolder out;
+  out.calibration = {{"model", JsonMember(manifest, "model", what)}};
   out.serving.sink_tokens = JsonInt(serving, "sink_tokens", what);
   out.serving.recent_tokens = JsonInt(serving, "recent_tokens", what);
   int64_t group = JsonInt(serving, "quant_group_size", 0, what);

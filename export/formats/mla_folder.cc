@@ -56,7 +56,8 @@ PtOut MlaFileValue(const MlaFolderLayer& layer, const FolderFields& fields) {
   return entry;
 }
 
-std::string MlaLaunchText(const SglangServing& serving, const std::filesystem::path& folder) {
+std::string MlaLaunchText(const SglangServing& serving, const std::filesystem::path& folder,
+                          std::string_view model) {
   return fmt::format(
       "# clip ratios do not apply: this pool clips nothing\n"
       "SGLANG_ENABLE_MIXED_KV_WINDOWS=1 \\\n"
@@ -65,9 +66,9 @@ std::string MlaLaunchText(const SglangServing& serving, const std::filesystem::p
       "SGLANG_OSCAR_MLA_KV_REAL_KERNEL=1 \\\n"
       "SGLANG_MIXED_KV_PREFIX_TOKENS={} \\\n"
       "SGLANG_MIXED_KV_RECENT_TOKENS={} \\\n"
-      "python -m sglang.launch_server --model-path MODEL --kv-cache-dtype bfloat16\n",
+      "python -m sglang.launch_server --model-path {} --kv-cache-dtype bfloat16\n",
       ShellWord(std::filesystem::absolute(folder).string()), serving.quant_group_size,
-      serving.sink_tokens, serving.recent_tokens);
+      serving.sink_tokens, serving.recent_tokens, ShellWord(model));
 }
 
 void CheckLayersReadBack(const RotationFile& read, const std::vector<MlaFolderLayer>& layers) {
@@ -98,8 +99,9 @@ void WriteMlaFolder(const std::filesystem::path& out, const MlaFolder& folder) {
   }
   std::ranges::sort(layers, {}, &MlaFolderLayer::layer_id);
   CheckLayersReadBack(OpenMlaFolder(directory.staging()), layers);
+  const std::string model = LaunchModel(folder.calibration);
   WriteFileAtomically(directory.staging() / "launch.txt",
-                      LaunchHead(LaunchModel(Json()), {}) + MlaLaunchText(folder.serving, out));
+                      LaunchHead(model, {}) + MlaLaunchText(folder.serving, out, model));
   directory.Commit();
 }
 

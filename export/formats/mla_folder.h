@@ -33,6 +33,7 @@ struct MlaFolderLayer {
 struct MlaFolder {
   std::vector<MlaFolderLayer> layers;
   SglangServing serving;  // clip ratios do not apply
+  Json calibration;       // LaunchModel; null: not known
 };
 
 // Written and read back like WriteSglang, whose errors it throws.

@@ -108,6 +108,48 @@ void ArmErrors::EndLayer() {
   }
 }
 
+std::vector<double> ArmErrors::Packed(size_t index) const {
+  const Layer& layer = layers_.at(index);
+  std::vector<double> packed;
+  for (const int64_t count : {int64_t{layer.layer_id}, layer.num_kv_heads, layer.gqa_ratio,
+                              layer.k_values, layer.v_values})
+    packed.push_back(static_cast<double>(count));
+  packed.insert(packed.end(), layer.sums.begin(), layer.sums.end());
+  packed.insert(packed.end(), layer.cache_sums.begin(), layer.cache_sums.end());
+  packed.insert(packed.end(), layer.kl.begin(), layer.kl.end());
+  return packed;
+}
+
+void ArmErrors::AddPacked(std::span<const double> packed) {
+  constexpr size_t kCounts = 5;
+  const auto damaged = [&] {
+    return InputError(
+        fmt::format("arm {}: {} numbers of a layer that was measured before are not "
+                    "what {} rows leave; start over with --restart",
+                    name_, packed.size(), rows_.rows.size()));
+  };
+  if (packed.size() < kCounts) throw damaged();
+  const auto count = [&](size_t i) { return static_cast<int64_t>(packed[i]); };
+  Layer layer;
+  layer.layer_id = static_cast<int>(count(0));
+  layer.num_kv_heads = count(1);
+  layer.gqa_ratio = count(2);
+  layer.k_values = count(3);
+  layer.v_values = count(4);
+  const auto heads = static_cast<size_t>(layer.num_kv_heads), sums = kNumSums * heads;
+  const size_t kl = heads * static_cast<size_t>(layer.gqa_ratio) * rows_.rows.size();
+  if (packed.size() != kCounts + sums + kNumCacheSums + kl) throw damaged();
+  auto next = packed.begin() + kCounts;
+  const auto take = [&](auto& values, size_t n) {
+    values.assign(next, next + static_cast<std::ptrdiff_t>(n));
+    next += static_cast<std::ptrdiff_t>(n);
+  };
+  take(layer.sums, sums);
+  take(layer.cache_sums, kNumCacheSums);
+  take(layer.kl, kl);
+  layers_.push_back(std::move(layer));
+}
+
 std::vector<double> ArmErrors::RowMeans() const {
   const size_t rows = rows_.rows.size();
   std::vector<double> means(rows, 0.0);

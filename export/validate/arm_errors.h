@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,11 @@ class ArmErrors {
   void EndLayer();  // the layer's one synchronization; NumericalError for what is not finite
 
   Json Metrics() const;
+
+  // What a layer left, as numbers, and the next layer from them: what a validation that goes on
+  // begins with. InputError where they are not of this many rows.
+  std::vector<double> Packed(size_t layer) const;
+  void AddPacked(std::span<const double> packed);
 
  private:
   enum Sum { kOutputError, kOutput, kKTerm, kVTerm, kLogitError, kLogit, kPairs, kNumSums };

@@ -23,6 +23,7 @@
 #include "export/validate/calibration_rows.h"
 #include "export/validate/stream_memory.h"
 #include "export/validate/token_errors.h"
+#include "export/validate/validation_job.h"
 #include "export/validate/validation_observer.h"
 #include "linalg/error.h"
 
@@ -86,7 +87,10 @@ class Validation {
     return !stopped_;
   }
   void CheckNotStopped() const {
-    if (stopped_) throw Interrupted("stopped; what the model drew is kept, the layers start anew");
+    if (stopped_) {
+      throw Interrupted(hooks_.job == nullptr ? "stopped; nothing is kept"
+                                              : "stopped; what is done is kept");
+    }
   }
 
   // `tokens`: the context length that bits per element are given for.
@@ -302,8 +306,13 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
       (evaluated.size() - of_all) * std::min(validation.recall_arms().size(), streams.size());
   ObserverPair observers(validation.observer(), hooks, streams.size() * of_all + needle_runs);
   CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers, gradients);
-  loop.Run(streams, LengthsOf(sequences), 0, observer,
-           [&](size_t index) { return validation.AfterLayer(index); });
+  ValidationJob job(hooks.job, spec, validation.observer());
+  const size_t first = job.Resume(streams);
+  loop.Run(streams, LengthsOf(sequences), first, observer, [&](size_t index) {
+    const bool go_on = validation.AfterLayer(index);
+    job.AfterLayer(index, streams, !go_on);
+    return go_on;
+  });
   validation.CheckNotStopped();
   streams[0] = streams[0].narrow(0, calibration_tokens, num_tokens);
 

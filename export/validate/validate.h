@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "calib/job_directory.h"
 #include "capture/model/attention_source.h"
 #include "capture/model/layer_loop.h"
 #include "export/artifact/artifact_reader.h"
@@ -42,6 +43,9 @@ struct ValidationHooks {
   std::function<bool()> stop_requested;      // asked at layer boundaries
   std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, of its caches
   LayerObserver* beside = nullptr;  // sees all that the validation sees, after it
+  // Of a model: where a run that is stopped or killed goes on, but for up to a minute of it. Null:
+  // it starts anew.
+  JobDirectory* job = nullptr;
 };
 
 // Texts are scored and their attention compared; the model's own words are scored alone, and so are

@@ -5,14 +5,19 @@
 #include "export/validate/validation_observer.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <span>
 
+#include "capture/checkpoint/safetensors.h"
 #include "capture/model/latent_attention.h"
 #include "export/evaluate/position_buckets.h"
 #include "export/validate/mixed_attention.h"
 #include "linalg/check.h"
+#include "linalg/error.h"
 
 namespace oscar {
 namespace {
@@ -58,6 +63,10 @@ at::Tensor Whole(const at::Tensor& rows, const at::Tensor& position) {
 }
 
 ExactSides ExactOf(const LayerCache& cache) { return {cache.k_exact, cache.v_exact}; }
+
+constexpr const char* kSeconds = "seconds";
+std::string LocalName(size_t arm) { return fmt::format("local.{}", arm); }
+std::string EndToEndName(size_t arm) { return fmt::format("end_to_end.{}", arm); }
 
 }  // namespace
 
@@ -256,6 +265,45 @@ void ValidationObserver::OnLayerEnd(const LayerSpec&) {
   for (ArmErrors& errors : local_) errors.EndLayer();
   for (ArmErrors& errors : end_to_end_) errors.EndLayer();
   caches_.clear();
+}
+
+void ValidationObserver::WriteLayer(const std::filesystem::path& path, size_t index) const {
+  std::vector<std::vector<double>> numbers;
+  std::vector<SafetensorsWriter::Declaration> tensors;
+  const auto add = [&](std::string name, std::vector<double> values) {
+    tensors.push_back({std::move(name), DType::kF64, {std::ssize(values)}});
+    numbers.push_back(std::move(values));
+  };
+  for (size_t arm = 0; arm < arms_.size(); ++arm) {
+    add(LocalName(arm), local_[arm].Packed(index));
+    if (!end_to_end_.empty()) add(EndToEndName(arm), end_to_end_[arm].Packed(index));
+  }
+  add(kSeconds, seconds_);
+  SafetensorsWriter file(path, tensors);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    file.Write(tensors[i].name, std::as_bytes(std::span(numbers[i])));
+  file.Commit();
+}
+
+void ValidationObserver::ReadLayer(const std::filesystem::path& path) {
+  const SafetensorsFile file = SafetensorsFile::Open(path);
+  const auto numbers = [&](const std::string& name) {
+    const TensorView view = file.tensor(name);
+    std::vector<double> values(view.data.size() / sizeof(double));
+    if (view.dtype != DType::kF64)
+      throw InputError(fmt::format("{}: {} is not of float64", path.string(), name));
+    std::memcpy(values.data(), view.data.data(), view.data.size());
+    return values;
+  };
+  for (size_t arm = 0; arm < arms_.size(); ++arm) {
+    local_[arm].AddPacked(numbers(LocalName(arm)));
+    if (!end_to_end_.empty()) end_to_end_[arm].AddPacked(numbers(EndToEndName(arm)));
+  }
+  seconds_ = numbers(kSeconds);
+  if (seconds_.size() != arms_.size())
+    throw InputError(
+        fmt::format("{}: is of {} arms, not {}", path.string(), seconds_.size(), arms_.size()));
+  ++layers_seen_;
 }
 
 }  // namespace oscar

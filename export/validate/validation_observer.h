@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <utility>
@@ -39,6 +40,11 @@ class ValidationObserver : public LayerObserver {
   bool Attend(const AttentionView& view) override;
   void OnAttention(const AttentionView& view) override;
   void OnLayerEnd(const LayerSpec& layer) override;
+
+  // The numbers of a layer that has run, to a file of their own, and back in place of running it.
+  // InputError for a file of other arms or rows.
+  void WriteLayer(const std::filesystem::path& path, size_t index) const;
+  void ReadLayer(const std::filesystem::path& path);
 
   // METRICS of an arm; the reference's are zeros.
   Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/validate/validation_job.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "calib/hidden_file.h"
+
+namespace oscar {
+namespace {
+
+constexpr std::chrono::seconds kKeepEvery{60};
+
+}  // namespace
+
+ValidationJob::ValidationJob(JobDirectory* job, const ModelSpec& spec, ValidationObserver& observer)
+    : job_(job), spec_(spec), observer_(observer) {}
+
+size_t ValidationJob::Resume(std::span<at::Tensor> streams) {
+  if (job_ == nullptr || job_->finished_layers() == 0) return 0;
+  for (; added_ < job_->finished_layers(); ++added_) observer_.ReadLayer(job_->LayerPath(added_));
+  int64_t rows = 0, next = 0;
+  for (const at::Tensor& stream : streams) rows += stream.size(0);
+  const at::Tensor all =
+      ReadHidden(job_->HiddenPath().value(), {rows, streams[0].size(1)}, streams[0].scalar_type());
+  for (at::Tensor& stream : streams) {  // they stand after each other
+    stream.copy_(all.narrow(0, next, stream.size(0)));
+    next += stream.size(0);
+  }
+  return added_;
+}
+
+// None from there on reads keys and values of a layer before.
+bool ValidationJob::CanStartAfter(size_t layer_index) const {
+  if (layer_index + 1 >= spec_.layers.size()) return false;
+  const int next = spec_.layers[layer_index + 1].layer_id;
+  return std::ranges::none_of(spec_.uncached, [&](const LayerSpec& layer) {
+    return layer.attention.shared_kv && layer.layer_id >= next && *layer.attention.shared_kv < next;
+  });
+}
+
+void ValidationJob::AfterLayer(size_t layer_index, std::span<const at::Tensor> streams,
+                               bool stopping) {
+  if (job_ == nullptr || (!stopping && Clock::now() - kept_ < kKeepEvery)) return;
+  if (!CanStartAfter(layer_index)) return;
+  for (; added_ <= layer_index; ++added_) {
+    job_->AddLayer([&](const std::filesystem::path& path) { observer_.WriteLayer(path, added_); },
+                   nullptr);
+  }
+  job_->Commit([&](const std::filesystem::path& path) {
+    std::vector<at::Tensor> host;  // on a GPU there may be no room for them twice
+    for (const at::Tensor& stream : streams) host.push_back(stream.cpu());
+    WriteHidden(path, at::cat(host));
+  });
+  kept_ = Clock::now();
+}
+
+}  // namespace oscar

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers of a validation that outlive it: what they measured, and the hidden states of every stream
+// that enter the next one.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <span>
+
+#include "calib/job_directory.h"
+#include "capture/model/model_spec.h"
+#include "export/validate/validation_observer.h"
+
+namespace oscar {
+
+class ValidationJob {
+ public:
+  // References are kept. Without a job nothing is.
+  ValidationJob(JobDirectory* job, const ModelSpec& spec, ValidationObserver& observer);
+
+  // The first layer that is to run. Those before it go into the observer, what they made of
+  // `streams` into these. InputError for files of another validation.
+  size_t Resume(std::span<at::Tensor> streams);
+  // Keeps the layers up to this one where the run is stopping, or a minute has gone: hidden states
+  // of all arms take longer to write than a fast layer.
+  void AfterLayer(size_t layer_index, std::span<const at::Tensor> streams, bool stopping);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool CanStartAfter(size_t layer_index) const;
+
+  JobDirectory* job_;
+  const ModelSpec& spec_;
+  ValidationObserver& observer_;
+  size_t added_ = 0;  // layers in the job
+  Clock::time_point kept_ = Clock::now();
+};
+
+}  // namespace oscar
