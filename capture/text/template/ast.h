@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,6 @@ enum class ExprKind {
   kOr,            // parts: two
   kNot,           // parts: one
   kNegate,        // parts: one
-  kPlus,          // parts: one
   kBinary,        // op; parts: two
   kConcat,        // parts, joined as text
   kCompare,       // parts, and one comparison between each two
@@ -45,12 +45,9 @@ enum class ExprKind {
   kTest           // parts[0] is name(call)
 };
 
-enum class Comparison { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
-
 struct CallArguments {
   std::vector<ExprPtr> positional;
   std::vector<std::pair<std::string, ExprPtr>> named;
-  ExprPtr star, star_star;  // *args, **kwargs
 };
 
 struct Expr {
@@ -66,17 +63,14 @@ struct Expr {
 };
 
 enum class StmtKind {
-  kData,         // text
-  kPrint,        // expressions
-  kFor,          // target, expressions: iterable and filter (may be null); body, else_body
-  kIf,           // expressions: tests; branches: bodies; else_body
-  kSet,          // target, expressions: one
-  kSetBlock,     // target, expressions: filters (may be null); body
-  kMacro,        // name, parameters, body
-  kCallBlock,    // parameters, expressions: the call; body
-  kFilterBlock,  // expressions: filters; body
-  kWith,         // targets and expressions, body
-  kGeneration,   // body
+  kText,        // text
+  kPrint,       // expressions: one
+  kFor,         // target, expressions: iterable and filter (may be null); body, else_body
+  kIf,          // expressions: tests; branches: bodies; else_body
+  kSet,         // target, expressions: one
+  kSetBlock,    // target, expressions: filters (may be null); body
+  kMacro,       // name, parameters, body
+  kGeneration,  // body
   kBreak,
   kContinue
 };
@@ -89,16 +83,16 @@ struct Parameter {
 struct Stmt {
   StmtKind kind;
   int line;
-  std::string text;  // of kData; name of kMacro
+  std::string text;  // of kText; name of kMacro
   ExprPtr target;
-  std::vector<ExprPtr> targets;
   std::vector<ExprPtr> expressions;
   std::vector<Parameter> parameters;
   Body body, else_body;
   std::vector<Body> branches;
-  bool recursive = false;
-  // Of kMacro and kCallBlock: which of the names varargs, kwargs and caller the body reads.
-  bool reads_varargs = false, reads_kwargs = false, reads_caller = false;
 };
+
+// TemplateFailure with "line N: " in front for what is no template, or for what chat templates do
+// not use, by its name.
+Body ParseTemplate(std::string_view source);
 
 }  // namespace oscar::jinja

@@ -8,7 +8,6 @@
 #include "capture/files/digest.h"
 #include "capture/files/utf8.h"
 #include "capture/text/template/interpreter.h"
-#include "capture/text/template/parser.h"
 #include "linalg/error.h"
 
 namespace oscar {

@@ -28,7 +28,6 @@ class Interpreter {
  public:
   // Both must outlive it.
   Interpreter(const Body& body, Session& session) : body_(body), session_(session) {}
-  ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
@@ -36,33 +35,23 @@ class Interpreter {
   void Define(std::string name, Value value);
   std::string Run();
 
-  Session& session() { return session_; }
-  Value Evaluate(const Expr& expr, const ScopePtr& scope);
-  // The text of a macro's or call block's body. `names`: its parameters.
-  std::string RunBody(const Body& body, const ScopePtr& scope);
-  std::shared_ptr<Namespace> MakeNamespace();
-
  private:
   enum class Flow { kNormal, kBreak, kContinue };
 
+  std::string RunBody(const Body& body, const ScopePtr& scope);
   Flow Execute(const Body& body, const ScopePtr& scope, std::string& out);
   Flow ExecuteOne(const Stmt& statement, const ScopePtr& scope, std::string& out);
   Flow ExecuteIf(const Stmt& statement, const ScopePtr& scope, std::string& out);
-  void ExecuteFor(const Stmt& statement, const ScopePtr& scope, const Value& iterable, int depth0,
-                  std::string& out);
-  void ExecuteWith(const Stmt& statement, const ScopePtr& scope, std::string& out);
-  void ExecuteCallBlock(const Stmt& statement, const ScopePtr& scope, std::string& out);
-  void Append(std::string_view text, std::string& out);
+  void ExecuteFor(const Stmt& statement, const ScopePtr& scope, std::string& out);
   void Assign(const Expr& target, const Value& value, const ScopePtr& scope);
-  Value MakeMacro(const Stmt& statement, std::string name, const ScopePtr& scope);
-  ScopePtr Inner(const ScopePtr& scope) const;
+  Value MakeMacro(const Stmt& statement, const ScopePtr& scope);
+  Value CallMacro(const Stmt& statement, const ScopePtr& scope, const Arguments& arguments);
 
   Value Lookup(const std::string& name, const ScopePtr& scope) const;
+  Value Evaluate(const Expr& expr, const ScopePtr& scope);
   Value EvaluateCompare(const Expr& expr, const ScopePtr& scope);
-  Value EvaluateConcat(const Expr& expr, const ScopePtr& scope);
-  Value EvaluateDict(const Expr& expr, const ScopePtr& scope);
   Value EvaluateCall(const Expr& expr, const ScopePtr& scope);
-  Value EvaluateOptional(const ExprPtr& expr, const ScopePtr& scope);
+  // A part that is null, one of a slice, is None.
   std::vector<Value> EvaluateAll(const std::vector<ExprPtr>& parts, const ScopePtr& scope);
   Arguments EvaluateArguments(const CallArguments& call, const ScopePtr& scope);
   // The filters of a block over its text; null: none.
@@ -71,8 +60,6 @@ class Interpreter {
   const Body& body_;
   Session& session_;
   ScopePtr root_ = std::make_shared<Scope>();
-  std::vector<ScopePtr> scopes_with_macros_;  // they hold each other: cleared at the end
-  std::vector<std::shared_ptr<Namespace>> namespaces_;
 };
 
 }  // namespace oscar::jinja

@@ -3,60 +3,43 @@
 //
 #include "capture/text/template/loop.h"
 
-#include <fmt/format.h>
-
-#include "capture/text/template/compare.h"
-#include "capture/text/template/objects.h"
+#include "capture/text/template/operators.h"
 
 namespace oscar::jinja {
 
 bool Loop::Next(Value* item) {
-  Value next;
-  if (after_) {
-    next = *std::move(after_);
-    after_.reset();
-  } else if (exhausted_ || !cursor_(&next)) {
-    exhausted_ = true;
-    return false;
-  }
+  if (Peek() == nullptr) return false;
   ++index0_;
   before_ = std::move(current_);
-  current_ = next;
-  *item = std::move(next);
+  current_ = *item = *std::move(after_);
+  after_.reset();
   return true;
 }
 
 const Value* Loop::Peek() {
+  Value next;
   if (!after_ && !exhausted_) {
-    Value next;
-    if (cursor_(&next)) {
-      after_ = std::move(next);
-    } else {
-      exhausted_ = true;
-    }
+    exhausted_ = !cursor_(&next);
+    if (!exhausted_) after_ = std::move(next);
   }
   return after_ ? &*after_ : nullptr;
 }
 
-std::optional<int64_t> Loop::Length(Session& session) {
-  if (length_) return length_;
-  std::vector<Value> rest;
-  for (Value item; !exhausted_ && cursor_(&item);) {
-    session.Step();
-    rest.push_back(item);
+int64_t Loop::Length(Session& session) {
+  if (!length_) {
+    std::vector<Value> rest;
+    for (Value item; !exhausted_ && cursor_(&item);) {
+      session.Step();
+      rest.push_back(item);
+    }
+    length_ = static_cast<int64_t>(rest.size()) + index0_ + 1 + (after_ ? 1 : 0);
+    cursor_ = [rest = std::move(rest), i = size_t{0}](Value* item) mutable {
+      if (i == rest.size()) return false;
+      *item = rest[i++];
+      return true;
+    };
   }
-  length_ = static_cast<int64_t>(rest.size()) + index0_ + 1 + (after_ ? 1 : 0);
-  exhausted_ = false;
-  cursor_ = [rest = std::move(rest), i = size_t{0}](Value* item) mutable {
-    if (i == rest.size()) return false;
-    *item = rest[i++];
-    return true;
-  };
-  return length_;
-}
-
-std::string Loop::Repr(Session& session) const {
-  return fmt::format("<LoopContext {}/{}>", index0_ + 1, *const_cast<Loop*>(this)->Length(session));
+  return *length_;
 }
 
 std::optional<Value> Loop::Attribute(Session& session, std::string_view name) {
@@ -64,13 +47,13 @@ std::optional<Value> Loop::Attribute(Session& session, std::string_view name) {
   if (name == "index") return Value::Int(index0_ + 1);
   if (name == "first") return Value::Bool(index0_ == 0);
   if (name == "last") return Value::Bool(Peek() == nullptr);
-  if (name == "length") return Value::Int(*Length(session));
-  if (name == "revindex") return Value::Int(*Length(session) - index0_);
-  if (name == "revindex0") return Value::Int(*Length(session) - index0_ - 1);
-  if (name == "depth") return Value::Int(depth0_ + 1);
-  if (name == "depth0") return Value::Int(depth0_);
+  if (name == "length") return Value::Int(Length(session));
+  if (name == "revindex") return Value::Int(Length(session) - index0_);
+  if (name == "revindex0") return Value::Int(Length(session) - index0_ - 1);
+  if (name == "depth") return Value::Int(1);  // of recursion
+  if (name == "depth0") return Value::Int(0);
   if (name == "previtem")
-    return before_ && index0_ > 0 ? *before_ : Value::Undefined("there is no previous item");
+    return index0_ > 0 ? *before_ : Value::Undefined("there is no previous item");
   if (name == "nextitem") {
     const Value* next = Peek();
     return next != nullptr ? *next : Value::Undefined("there is no next item");
@@ -83,24 +66,8 @@ std::optional<Value> Loop::Attribute(Session& session, std::string_view name) {
           return items[static_cast<size_t>(index) % items.size()];
         }));
   }
-  if (name == "changed") {
-    return Value::Of(std::make_shared<Function>(
-        [last = last_changed_](Session& inner, const Arguments& arguments) {
-          const Value now = Value::Tuple(arguments.positional);
-          if (*last && Equal(inner, **last, now)) return Value::Bool(false);
-          *last = now;
-          return Value::Bool(true);
-        }));
-  }
+  if (name == "changed") throw TemplateFailure(NotSupported("attribute of loop", name));
   return std::nullopt;
-}
-
-Value Loop::Call(Session&, Arguments& arguments) {
-  if (!recurse_) {
-    throw TemplateFailure("The loop must have the 'recursive' marker to be called recursively.");
-  }
-  const auto bound = arguments.Bind("loop", {"iterable"}, 1);
-  return recurse_(*bound[0], depth0_ + 1);
 }
 
 }  // namespace oscar::jinja

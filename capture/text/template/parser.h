@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From tokens to a tree, by the grammar of Jinja2 3.1 (parser.py): statements here, expressions in
-// ExpressionParser. Trap: a filter binds tighter than any operator and `~` tighter than `+`; **
-// goes from left to right.
+// From tokens to a tree, by the grammar of Jinja2 3.1 (parser.py): expressions here, statements in
+// parser.cc. Trap: a filter binds tighter than any operator and `~` tighter than `+`.
 #pragma once
 
 #include <string>
@@ -37,19 +36,16 @@ class ExpressionParser {
   [[noreturn]] void FailUnexpected(std::string_view expected) const;
 
   struct TupleStyle {
-    bool simple = false;           // names and literals only: a target
-    bool conditional = true;       // `a if b else c` is allowed
-    bool until_in = false;         // `in` ends it
-    bool until_recursive = false;  // `recursive` ends it
-    bool in_parentheses = false;   // may be empty
-    bool namespaces = false;       // name.attribute is a target
+    bool simple = false;          // names and literals only: a target
+    bool conditional = true;      // `a if b else c` is allowed
+    bool in_parentheses = false;  // may be empty
+    bool namespaces = false;      // name.attribute is a target
   };
   ExprPtr ParseTuple(const TupleStyle& style);
   ExprPtr ParseExpression(bool conditional = true);
-  ExprPtr ParseFilters(ExprPtr value, bool begins_without_pipe);
+  ExprPtr ParseFilters(ExprPtr value);
 
-  // Names read by expressions since the last reset; for varargs, kwargs and caller of macros.
-  std::vector<std::string> names_read_;
+  int open_macros_ = 0;
 
   class Nesting {
    public:
@@ -70,7 +66,6 @@ class ExpressionParser {
     (list.push_back(std::move(parts)), ...);
     return Node(kind, line, std::move(list));
   }
-  ExprPtr ParseConditional();
   ExprPtr ParseOr();
   ExprPtr ParseAnd();
   ExprPtr ParseNot();
@@ -78,26 +73,21 @@ class ExpressionParser {
   ExprPtr ParseSum();
   ExprPtr ParseConcat();
   ExprPtr ParseProduct();
-  ExprPtr ParsePower();
-  ExprPtr ParseUnary(bool with_filter);
+  ExprPtr ParseUnary(bool with_filter = true);
   ExprPtr ParsePrimary(bool namespaces);
-  ExprPtr ParseList();
-  ExprPtr ParseDict();
+  ExprPtr ParseName(bool namespaces);
+  std::vector<ExprPtr> ParseItems(std::string_view close, bool pairs);
   ExprPtr ParsePostfix(ExprPtr value);
   ExprPtr ParseFilterChain(ExprPtr value);
+  ExprPtr ParseAttribute(ExprPtr value);
   ExprPtr ParseSubscript(ExprPtr value);
   ExprPtr ParseCall(ExprPtr callee);
   ExprPtr ParseTest(ExprPtr value);
-  CallArguments ParseArguments();
-  void TakeArguments(Expr& node);
-  std::string ParseDottedName();
+  void ParseArguments(Expr& node);
 
   std::vector<Token> tokens_;
   size_t at_ = 0;
   int nesting_ = 0;
 };
-
-// TemplateFailure with "line N: " in front.
-Body ParseTemplate(std::string_view source);
 
 }  // namespace oscar::jinja

@@ -13,27 +13,11 @@ namespace oscar::jinja {
 namespace {
 
 std::string Describe(const Token& token) {
-  switch (token.kind) {
-    case TokenKind::kData:
-      return "text outside of tags";
-    case TokenKind::kBlockBegin:
-      return "{%";
-    case TokenKind::kBlockEnd:
-      return "the end of the tag, %}";
-    case TokenKind::kVariableBegin:
-      return "{{";
-    case TokenKind::kVariableEnd:
-      return "the end of the tag, }}";
-    case TokenKind::kEnd:
-      return "the end of the template";
-    case TokenKind::kString:
-      return "the string " + Quoted(token.text, 40);
-    case TokenKind::kName:
-    case TokenKind::kNumber:
-    case TokenKind::kOperator:
-      break;
-  }
-  return Quoted(token.text, 40);
+  if (token.kind == TokenKind::kText) return "text outside of tags";
+  if (token.kind == TokenKind::kEnd) return "the end of the template";
+  const bool ends_tag = token.text == "%}" || token.text == "}}";
+  if (token.kind == TokenKind::kOperator && ends_tag) return "the end of the tag, " + token.text;
+  return (token.kind == TokenKind::kString ? "the string " : "") + Quoted(token.text, 40);
 }
 
 }  // namespace
@@ -87,24 +71,19 @@ ExprPtr ExpressionParser::Node(ExprKind kind, int line, std::vector<ExprPtr> par
   for (const ExprPtr& part : parts) {
     if (part != nullptr) node->depth = std::max(node->depth, part->depth + 1);
   }
+  node->parts = std::move(parts);
   if (node->depth > kMaxTreeDepth)
     Fail(fmt::format("an expression of more than {} steps in a row", kMaxTreeDepth));
-  node->parts = std::move(parts);
   return node;
 }
 
 ExprPtr ExpressionParser::ParseExpression(bool conditional) {
   const Nesting nesting(*this);
-  return conditional ? ParseConditional() : ParseOr();
-}
-
-ExprPtr ExpressionParser::ParseConditional() {
-  const Nesting nesting(*this);
   ExprPtr value = ParseOr();
-  while (IsName("if")) {
+  while (conditional && IsName("if")) {
     const int line = Next().line;
     ExprPtr test = ParseOr();
-    ExprPtr otherwise = SkipName("else") ? ParseConditional() : nullptr;
+    ExprPtr otherwise = SkipName("else") ? ParseExpression() : nullptr;
     value =
         Make(ExprKind::kConditional, line, std::move(test), std::move(value), std::move(otherwise));
   }
@@ -192,133 +171,221 @@ ExprPtr ExpressionParser::ParseProduct() {
       {"/", BinaryOperator::kDiv},
       {"//", BinaryOperator::kFloorDiv},
       {"%", BinaryOperator::kMod}};
-  ExprPtr left = ParsePower();
+  ExprPtr left = ParseUnary();
   while (true) {
+    if (IsOperator("**")) Fail(NotSupported("operator", "**"));
     const auto* op =
         std::ranges::find_if(kOperators, [&](const auto& row) { return IsOperator(row.first); });
     if (op == std::end(kOperators)) return left;
     const int line = Next().line;
-    left = Make(ExprKind::kBinary, line, std::move(left), ParsePower());
+    left = Make(ExprKind::kBinary, line, std::move(left), ParseUnary());
     left->op = op->second;
   }
-}
-
-ExprPtr ExpressionParser::ParsePower() {
-  ExprPtr left = ParseUnary(true);
-  while (IsOperator("**")) {
-    const int line = Next().line;
-    left = Make(ExprKind::kBinary, line, std::move(left), ParseUnary(true));
-    left->op = BinaryOperator::kPow;
-  }
-  return left;
 }
 
 ExprPtr ExpressionParser::ParseUnary(bool with_filter) {
   const Nesting nesting(*this);
   const int line = Current().line;
-  ExprPtr value;
-  if (SkipOperator("-")) {
-    value = Make(ExprKind::kNegate, line, ParseUnary(false));
-  } else if (SkipOperator("+")) {
-    value = Make(ExprKind::kPlus, line, ParseUnary(false));
-  } else {
-    value = ParsePrimary(false);
-  }
+  if (IsOperator("+")) Fail(NotSupported("sign", "+"));
+  ExprPtr value =
+      SkipOperator("-") ? Make(ExprKind::kNegate, line, ParseUnary(false)) : ParsePrimary(false);
   value = ParsePostfix(std::move(value));
   return with_filter ? ParseFilterChain(std::move(value)) : std::move(value);
 }
 
-ExprPtr ExpressionParser::ParsePrimary(bool namespaces) {
-  const Token token = Current();
-  ExprPtr node = Node(ExprKind::kConstant, token.line, {});
-  if (token.kind == TokenKind::kName) {
-    Next();
-    if (token.text == "true" || token.text == "True") {
-      node->constant = Value::Bool(true);
-    } else if (token.text == "false" || token.text == "False") {
-      node->constant = Value::Bool(false);
-    } else if (token.text == "none" || token.text == "None") {
-      node->constant = Value::None();
-    } else if (namespaces && SkipOperator(".")) {
+ExprPtr ExpressionParser::ParseName(bool namespaces) {
+  const Token token = Next();
+  ExprPtr node = Make(ExprKind::kConstant, token.line);
+  if (token.text == "true" || token.text == "True") {
+    node->constant = Value::Bool(true);
+  } else if (token.text == "false" || token.text == "False") {
+    node->constant = Value::Bool(false);
+  } else if (token.text != "none" && token.text != "None") {
+    node->kind = ExprKind::kName;
+    node->name = token.text;
+    if (namespaces && SkipOperator(".")) {
       node->kind = ExprKind::kNamespaceRef;
-      node->name = token.text;
       node->attribute = ExpectName();
-    } else {
-      node->kind = ExprKind::kName;
-      node->name = token.text;
-      names_read_.push_back(token.text);
     }
-    return node;
+    const bool is_implicit =
+        token.text == "varargs" || token.text == "kwargs" || token.text == "caller";
+    if (open_macros_ > 0 && is_implicit)
+      FailSyntax(token.line, NotSupported("variable of macros", token.text));
   }
+  return node;
+}
+
+ExprPtr ExpressionParser::ParsePrimary(bool namespaces) {
+  const Token& token = Current();
+  if (token.kind == TokenKind::kName) return ParseName(namespaces);
+  ExprPtr node = Make(ExprKind::kConstant, token.line);
   if (token.kind == TokenKind::kString) {
     std::string text;
     while (Current().kind == TokenKind::kString) text += Next().text;
     node->constant = Value::String(std::move(text));
-    return node;
-  }
-  if (token.kind == TokenKind::kNumber) {
+  } else if (token.kind == TokenKind::kNumber) {
     node->constant = Next().number;
-    return node;
-  }
-  if (SkipOperator("(")) {
+  } else if (SkipOperator("(")) {
     const Nesting nesting(*this);
     node = ParseTuple({.in_parentheses = true});
     ExpectOperator(")");
-    return node;
+  } else if (SkipOperator("[")) {
+    node = Node(ExprKind::kList, node->line, ParseItems("]", false));
+  } else if (SkipOperator("{")) {
+    node = Node(ExprKind::kDict, node->line, ParseItems("}", true));
+  } else {
+    FailUnexpected("an expression");
   }
-  if (IsOperator("[")) return ParseList();
-  if (IsOperator("{")) return ParseDict();
-  FailUnexpected("an expression");
+  return node;
 }
 
 ExprPtr ExpressionParser::ParseTuple(const TupleStyle& style) {
   const int line = Current().line;
-  const auto at_end = [&] {
-    return Current().kind == TokenKind::kVariableEnd || Current().kind == TokenKind::kBlockEnd ||
-           IsOperator(")") || (style.until_in && IsName("in")) ||
-           (style.until_recursive && IsName("recursive"));
-  };
   std::vector<ExprPtr> parts;
   bool is_tuple = false;
   while (true) {
-    if (!parts.empty()) ExpectOperator(",");
-    if (at_end()) break;
+    if (IsOperator("}}") || IsOperator("%}") || IsOperator(")") || (style.simple && IsName("in")))
+      break;
     parts.push_back(style.simple ? ParsePrimary(style.namespaces)
                                  : ParseExpression(style.conditional));
-    if (!IsOperator(",")) break;
+    if (!SkipOperator(",")) break;
     is_tuple = true;
   }
-  if (!is_tuple) {
-    if (!parts.empty()) return std::move(parts[0]);
-    if (!style.in_parentheses) FailUnexpected("an expression");
-  }
+  if (!is_tuple && !parts.empty()) return std::move(parts[0]);
+  if (parts.empty() && !style.in_parentheses) FailUnexpected("an expression");
   return Node(ExprKind::kTuple, line, std::move(parts));
 }
 
-ExprPtr ExpressionParser::ParseList() {
-  const int line = Next().line;
+// The items of a list, or the keys and values of a dict, and the bracket behind them.
+std::vector<ExprPtr> ExpressionParser::ParseItems(std::string_view close, bool pairs) {
   std::vector<ExprPtr> parts;
-  while (!IsOperator("]")) {
-    if (!parts.empty()) ExpectOperator(",");
-    if (IsOperator("]")) break;
+  while (!IsOperator(close)) {
     parts.push_back(ParseExpression());
+    if (pairs) {
+      ExpectOperator(":");
+      parts.push_back(ParseExpression());
+    }
+    if (!IsOperator(close)) ExpectOperator(",");
   }
-  ExpectOperator("]");
-  return Node(ExprKind::kList, line, std::move(parts));
+  Next();
+  return parts;
 }
 
-ExprPtr ExpressionParser::ParseDict() {
-  const int line = Next().line;
-  std::vector<ExprPtr> parts;
-  while (!IsOperator("}")) {
-    if (!parts.empty()) ExpectOperator(",");
-    if (IsOperator("}")) break;
-    parts.push_back(ParseExpression());
-    ExpectOperator(":");
-    parts.push_back(ParseExpression());
+ExprPtr ExpressionParser::ParsePostfix(ExprPtr value) {
+  while (true) {
+    if (IsOperator(".")) {
+      value = ParseAttribute(std::move(value));
+    } else if (IsOperator("[")) {
+      value = ParseSubscript(std::move(value));
+    } else if (IsOperator("(")) {
+      value = ParseCall(std::move(value));
+    } else {
+      return value;
+    }
   }
-  ExpectOperator("}");
-  return Node(ExprKind::kDict, line, std::move(parts));
+}
+
+ExprPtr ExpressionParser::ParseFilterChain(ExprPtr value) {
+  while (true) {
+    if (IsOperator("|")) {
+      value = ParseFilters(std::move(value));
+    } else if (IsName("is")) {
+      value = ParseTest(std::move(value));
+    } else if (IsOperator("(")) {
+      value = ParseCall(std::move(value));
+    } else {
+      return value;
+    }
+  }
+}
+
+ExprPtr ExpressionParser::ParseAttribute(ExprPtr value) {
+  const int line = Next().line;
+  if (Current().kind == TokenKind::kNumber && Current().number.is_int()) {
+    ExprPtr index = Make(ExprKind::kConstant, line);
+    index->constant = Next().number;
+    return Make(ExprKind::kItem, line, std::move(value), std::move(index));
+  }
+  ExprPtr node = Make(ExprKind::kAttribute, line, std::move(value));
+  node->name = ExpectName();
+  return node;
+}
+
+ExprPtr ExpressionParser::ParseSubscript(ExprPtr value) {
+  const int line = Next().line;
+  const auto part = [&] {
+    return IsOperator(":") || IsOperator("]") ? nullptr : ParseExpression();
+  };
+  ExprPtr start = part();
+  if (!IsOperator(":")) {
+    if (start == nullptr) FailUnexpected("an expression");
+    if (IsOperator(",")) Fail(NotSupported("separator of subscripts", ","));
+    ExpectOperator("]");
+    return Make(ExprKind::kItem, line, std::move(value), std::move(start));
+  }
+  Next();
+  ExprPtr stop = part();
+  ExprPtr step = SkipOperator(":") ? part() : nullptr;
+  ExpectOperator("]");
+  return Make(ExprKind::kSlice, line, std::move(value), std::move(start), std::move(stop),
+              std::move(step));
+}
+
+ExprPtr ExpressionParser::ParseCall(ExprPtr callee) {
+  ExprPtr node = Make(ExprKind::kCall, Current().line, std::move(callee));
+  ParseArguments(*node);
+  return node;
+}
+
+void ExpressionParser::ParseArguments(Expr& node) {
+  const Nesting nesting(*this);
+  ExpectOperator("(");
+  while (!IsOperator(")")) {
+    if (IsOperator("*") || IsOperator("**")) Fail(NotSupported("argument", Current().text));
+    if (Current().kind == TokenKind::kName && Look().kind == TokenKind::kOperator &&
+        Look().text == "=") {
+      std::string name = Next().text;
+      Next();
+      for (const auto& [known, value] : node.call.named) {
+        if (known == name) Fail("the argument " + Quoted(name) + " is given twice");
+      }
+      node.call.named.emplace_back(std::move(name), ParseExpression());
+      node.depth = std::max(node.depth, node.call.named.back().second->depth + 1);
+    } else {
+      if (!node.call.named.empty()) Fail("an argument without a name behind one with a name");
+      node.call.positional.push_back(ParseExpression());
+      node.depth = std::max(node.depth, node.call.positional.back()->depth + 1);
+    }
+    if (!IsOperator(")")) ExpectOperator(",");
+  }
+  Next();
+}
+
+ExprPtr ExpressionParser::ParseFilters(ExprPtr value) {
+  while (SkipOperator("|")) {
+    ExprPtr node = Make(ExprKind::kFilter, Current().line, std::move(value));
+    node->name = ExpectName();
+    if (IsOperator("(")) ParseArguments(*node);
+    value = std::move(node);
+  }
+  return value;
+}
+
+ExprPtr ExpressionParser::ParseTest(ExprPtr value) {
+  const int line = Next().line;
+  const bool negated = SkipName("not");
+  ExprPtr node = Make(ExprKind::kTest, line, std::move(value));
+  node->name = ExpectName();
+  const TokenKind kind = Current().kind;
+  const bool ends = IsName("else") || IsName("or") || IsName("and");
+  if (IsOperator("(")) {
+    ParseArguments(*node);
+  } else if (kind == TokenKind::kString || kind == TokenKind::kNumber || IsOperator("[") ||
+             IsOperator("{") || (kind == TokenKind::kName && !ends)) {
+    if (IsName("is")) Fail("You cannot chain multiple tests with is");
+    node->call.positional.push_back(ParsePostfix(ParsePrimary(false)));
+  }
+  return negated ? Make(ExprKind::kNot, line, std::move(node)) : std::move(node);
 }
 
 }  // namespace oscar::jinja

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "capture/files/utf8.h"
-#include "capture/text/template/compare.h"
+#include "capture/text/template/operators.h"
 #include "capture/text/template/unicode.h"
 
 namespace oscar::jinja {
@@ -18,11 +18,47 @@ namespace {
 
 void AppendRepr(Session& session, const Value& value, std::string& out);
 
-void AppendItems(Session& session, const std::vector<Value>& items, std::string& out) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) out += ", ";
-    AppendRepr(session, items[i], out);
+std::string FloatRepr(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  char buffer[64];
+  const auto end =
+      std::to_chars(std::begin(buffer), std::end(buffer), value, std::chars_format::scientific).ptr;
+  const std::string_view text(buffer, static_cast<size_t>(end - buffer));  // "-1.25e-07"
+  const size_t e = text.find('e');
+  const std::string sign = text.starts_with('-') ? "-" : "";
+  std::string digits;
+  for (const char c : text.substr(0, e)) {
+    if (c >= '0' && c <= '9') digits += c;
   }
+  const int exponent = std::stoi(std::string(text.substr(e + 1)));
+  // Python's float_repr_style 'short': exponents from -4 to 15 are written out.
+  if (exponent < -4 || exponent >= 16) {
+    const std::string fraction = digits.size() > 1 ? "." + digits.substr(1) : "";
+    return fmt::format("{}{}{}e{}{:02}", sign, digits[0], fraction, exponent < 0 ? '-' : '+',
+                       std::abs(exponent));
+  }
+  if (exponent < 0)
+    return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  const auto whole = static_cast<size_t>(exponent) + 1;
+  if (digits.size() <= whole) return sign + digits + std::string(whole - digits.size(), '0') + ".0";
+  return sign + digits.substr(0, whole) + "." + digits.substr(whole);
+}
+
+void AppendSequence(Session& session, const Value& value, std::string& out) {
+  if (value.kind() == SequenceKind::kRange)
+    throw TemplateFailure(NotSupported("text of a value of type", "range"));
+  const bool is_tuple = value.is_tuple();
+  const bool is_view = !value.is_sequence();
+  if (is_view) out += value.TypeName() + "(";
+  out += is_tuple ? '(' : '[';
+  for (const Value& item : value.items()) {
+    if (&item != &value.items().front()) out += ", ";
+    AppendRepr(session, item, out);
+  }
+  if (is_tuple && value.items().size() == 1) out += ',';
+  out += is_tuple ? ')' : ']';
+  if (is_view) out += ')';
 }
 
 void AppendRepr(Session& session, const Value& value, std::string& out) {
@@ -45,14 +81,8 @@ void AppendRepr(Session& session, const Value& value, std::string& out) {
     session.ChargeText(value.as_string().size());
     const std::string quoted = StringRepr(value.as_string());
     out += value.is_markup() ? "Markup(" + quoted + ")" : quoted;
-  } else if (value.is_list()) {
-    out += '[';
-    AppendItems(session, value.items(), out);
-    out += ']';
-  } else if (value.is_tuple()) {
-    out += '(';
-    AppendItems(session, value.items(), out);
-    out += value.items().size() == 1 ? ",)" : ")";
+  } else if (value.is_items()) {
+    AppendSequence(session, value, out);
   } else if (value.is_dict()) {
     out += '{';
     for (const auto& [key, item] : value.dict().items) {
@@ -63,7 +93,7 @@ void AppendRepr(Session& session, const Value& value, std::string& out) {
     }
     out += '}';
   } else {
-    out += value.object().Repr(session);
+    throw TemplateFailure(NotSupported("text of a value of type", value.TypeName()));
   }
 }
 
@@ -77,37 +107,19 @@ void AppendEscape(char32_t c, std::string& out) {
 }
 
 void AppendJsonString(std::string_view text, bool ensure_ascii, std::string& out) {
+  static constexpr std::string_view kNamed = "\"\\\n\r\t\f\b";
+  static constexpr std::string_view kNames = "\"\\nrtfb";
   out += '"';
   for (size_t i = 0; i < text.size();) {
     const char32_t c = NextCodePoint(text, i);
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      default:
-        if (c < 0x20 || (ensure_ascii && c > 0x7E)) {
-          AppendEscape(c, out);
-        } else {
-          AppendUtf8(c, out);
-        }
+    const size_t named = c < 0x80 ? kNamed.find(static_cast<char>(c)) : kNamed.npos;
+    if (named != kNamed.npos) {
+      out += '\\';
+      out += kNames[named];
+    } else if (c < 0x20 || (ensure_ascii && c > 0x7E)) {
+      AppendEscape(c, out);
+    } else {
+      AppendUtf8(c, out);
     }
   }
   out += '"';
@@ -220,33 +232,6 @@ class JsonWriter {
 
 }  // namespace
 
-std::string FloatRepr(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  char buffer[64];
-  const auto end =
-      std::to_chars(std::begin(buffer), std::end(buffer), value, std::chars_format::scientific).ptr;
-  const std::string_view text(buffer, static_cast<size_t>(end - buffer));  // "-1.25e-07"
-  const size_t e = text.find('e');
-  const std::string sign = text.starts_with('-') ? "-" : "";
-  std::string digits;
-  for (const char c : text.substr(0, e)) {
-    if (c >= '0' && c <= '9') digits += c;
-  }
-  const int exponent = std::stoi(std::string(text.substr(e + 1)));
-  // Python's float_repr_style 'short': exponents from -4 to 15 are written out.
-  if (exponent < -4 || exponent >= 16) {
-    const std::string fraction = digits.size() > 1 ? "." + digits.substr(1) : "";
-    return fmt::format("{}{}{}e{}{:02}", sign, digits[0], fraction, exponent < 0 ? '-' : '+',
-                       std::abs(exponent));
-  }
-  if (exponent < 0)
-    return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
-  const auto whole = static_cast<size_t>(exponent) + 1;
-  if (digits.size() <= whole) return sign + digits + std::string(whole - digits.size(), '0') + ".0";
-  return sign + digits.substr(0, whole) + "." + digits.substr(whole);
-}
-
 std::string StringRepr(std::string_view text) {
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
   std::string out(1, quote);
@@ -290,32 +275,6 @@ std::string ToJson(Session& session, const Value& value, const JsonStyle& style)
   JsonWriter writer(session, style);
   writer.Write(value);
   return std::move(writer.out);
-}
-
-std::string EscapeHtml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 }  // namespace oscar::jinja
