@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "capture/text/template/operators.h"
-#include "capture/text/template/value_text.h"
 
 namespace oscar::jinja {
 namespace {
@@ -20,20 +19,6 @@ constexpr std::string_view kComparisons[] = {"==", "!=", "<", "<=", ">", ">=", "
 
 [[noreturn]] void FailOverflow() {
   throw TemplateFailure(NotSupported("computation with integers beyond", "64 bits"));
-}
-
-double FloorMod(double a, double b) {
-  const double rest = std::fmod(a, b);
-  if (rest == 0.0) return std::copysign(0.0, b);
-  return (rest < 0) != (b < 0) ? rest + b : rest;
-}
-
-// CPython float_floor_div: the quotient of what fmod leaves, rounded to an integer.
-double FloorDiv(double a, double b) {
-  const double quotient = (a - FloorMod(a, b)) / b;
-  if (quotient == 0.0) return std::copysign(0.0, a / b);
-  const double floor = std::floor(quotient);
-  return quotient - floor > 0.5 ? floor + 1.0 : floor;
 }
 
 Value Integers(BinaryOperator op, int64_t a, int64_t b) {
@@ -59,9 +44,10 @@ Value Floats(BinaryOperator op, double a, double b) {
   if (op == BinaryOperator::kAdd) return Value::Float(a + b);
   if (op == BinaryOperator::kSub) return Value::Float(a - b);
   if (op == BinaryOperator::kMul) return Value::Float(a * b);
+  if (op != BinaryOperator::kDiv)
+    throw TemplateFailure(NotSupported("operator on floats", kSymbols[static_cast<int>(op)]));
   if (b == 0.0) throw TemplateFailure("float division by zero");
-  if (op == BinaryOperator::kDiv) return Value::Float(a / b);
-  return Value::Float(op == BinaryOperator::kMod ? FloorMod(a, b) : FloorDiv(a, b));
+  return Value::Float(a / b);
 }
 
 Value Repeat(Session& session, const Value& value, int64_t times) {
@@ -182,7 +168,8 @@ bool Contains(Session& session, const Value& container, const Value& item) {
 
 Value Binary(Session& session, BinaryOperator op, const Value& a, const Value& b) {
   session.Step();
-  if (op == BinaryOperator::kMod && a.is_string()) return PercentFormat(session, a, b);
+  if (op == BinaryOperator::kMod && a.is_string())
+    throw TemplateFailure(NotSupported("operator on text", "%"));
   a.Known();
   b.Known();
   if (a.is_number() && b.is_number()) {

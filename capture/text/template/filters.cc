@@ -175,16 +175,6 @@ Value Unique(const Call& c) {
   return LazyItems(std::move(items));
 }
 
-template <Comparison kBetter>
-Value Extreme(const Call& c) {
-  std::optional<Keyed> best;
-  for (const Value& item : ToVector(c.session, c.self)) {
-    Keyed entry(KeyOf(c, item, c.bound[1], c.Flag(0)), item);
-    if (!best || Holds(c.session, kBetter, entry.first, best->first)) best = std::move(entry);
-  }
-  return best ? best->second : Value::Undefined("No aggregated item, sequence was empty.");
-}
-
 Value LengthFilter(const Call& c) {
   if (const auto length = Length(c.session, c.self)) return Value::Int(*length);
   throw TemplateFailure(fmt::format("object of type '{}' has no len()", c.self.TypeName()));
@@ -315,7 +305,6 @@ std::optional<double> ParseFloat(std::string_view text) {
 }
 
 Value IntFilter(const Call& c) {
-  if (c.Integer(1, 10) != 10) throw TemplateFailure(NotSupported("argument of int", "base"));
   const Value fallback = c.bound[0].value_or(Value::Int(0));
   if (c.self.Known().is_big()) return c.self;
   if (c.self.is_integral()) return Value::Int(c.self.as_int());
@@ -340,13 +329,6 @@ Value Escape(const Call& c) {
   return c.self.is_markup() ? c.self : c.session.String(EscapeHtml(TextOfSelf(c)), true);
 }
 
-Value Format(const Call& c) {
-  if (!c.given.named.empty())
-    throw TemplateFailure(NotSupported("named argument of format", c.given.named[0].first));
-  const Value text = c.self.is_string() ? c.self : c.session.String(TextOfSelf(c));
-  return PercentFormat(c.session, text, Value::Tuple(c.given.positional));
-}
-
 constexpr FunctionRow<Value> kFilters[] = {
     {"capitalize", [](const Call& c) { return c.Like(Capitalize(TextOfSelf(c))); }},
     {"count", LengthFilter},
@@ -356,9 +338,8 @@ constexpr FunctionRow<Value> kFilters[] = {
     {"e", Escape},
     {"escape", Escape},
     {"first", First},
-    {"format", Format, "*"},
     {"indent", Indent, "width first blank"},
-    {"int", IntFilter, "default base"},
+    {"int", IntFilter, "default -base"},
     {"items", Items},
     {"join", Join, "d attribute"},
     {"last", Last},
@@ -366,8 +347,6 @@ constexpr FunctionRow<Value> kFilters[] = {
     {"list", [](const Call& c) { return Value::List(ToVector(c.session, c.self)); }},
     {"lower", [](const Call& c) { return c.Like(Lower(TextOfSelf(c))); }},
     {"map", Map, "*"},
-    {"max", Extreme<Comparison::kGt>, "case_sensitive attribute"},
-    {"min", Extreme<Comparison::kLt>, "case_sensitive attribute"},
     {"reject", Select<false, false>, "*"},
     {"rejectattr", Select<false, true>, "*"},
     {"replace", Replace, "old new count", 2},
@@ -389,9 +368,10 @@ constexpr FunctionRow<Value> kFilters[] = {
     {"upper", [](const Call& c) { return c.Like(Upper(TextOfSelf(c))); }},
 };
 constexpr std::string_view kRefusedFilters[] = {
-    "abs",      "attr",      "batch",  "center",    "filesizeformat", "float",     "forceescape",
-    "groupby",  "pprint",    "random", "round",     "slice",          "striptags", "sum",
-    "truncate", "urlencode", "urlize", "wordcount", "wordwrap",       "xmlattr"};
+    "abs",      "attr",      "batch", "center",   "filesizeformat", "float",  "forceescape",
+    "format",   "groupby",   "max",   "min",      "pprint",         "random", "round",
+    "slice",    "striptags", "sum",   "truncate", "urlencode",      "urlize", "wordcount",
+    "wordwrap", "xmlattr"};
 
 }  // namespace
 

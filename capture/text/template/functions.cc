@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Objects, calls, and the functions every template can call: Jinja's range, dict and namespace, and
+// Calls, and the functions every template can call: Jinja's range, dict and namespace, and
 // raise_exception and strftime_now of transformers. Trap: the time is the session's, never the
 // machine's, so that two runs agree.
 #include "capture/text/template/functions.h"
@@ -79,16 +79,13 @@ Value StrftimeNow(const Call& c) {
                                       given.size(), kMaxTimeFormatBytes));
   }
   c.session.time_was_read = true;
-  // Python answers these itself: no microseconds and no time zone here.
-  std::string format;
-  for (size_t i = 0; i < given.size(); ++i) {
-    const bool is_code = given[i] == '%' && i + 1 < given.size();
-    const char kind = is_code ? given[++i] : given[i];
-    if (!is_code) {
-      format += kind;
-    } else if (kind != 'z' && kind != 'Z') {
-      format += kind == 'f' ? std::string("000000") : std::string("%") + kind;
-    }
+  // The dot tells a text that is empty from one that does not fit.
+  const std::string format = given + '.';
+  for (size_t i = 0; i + 1 < given.size(); ++i) {
+    if (given[i] != '%') continue;
+    // There are no microseconds and there is no time zone.
+    if (std::string_view("fzZ").find(given[++i]) != std::string_view::npos)
+      throw TemplateFailure(NotSupported("code of strftime_now", given.substr(i - 1, 2)));
   }
   const CivilTime& now = c.session.now;
   std::tm time{};
@@ -105,8 +102,6 @@ Value StrftimeNow(const Call& c) {
   time.tm_yday = utc.tm_yday;
   time.tm_isdst = -1;
   static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
-  // The dot tells a text that is empty from one that does not fit.
-  format += '.';
   std::string out(256 + format.size() * 32, '\0');
   const size_t size = strftime_l(out.data(), out.size(), format.c_str(), &time, c_locale);
   if (size == 0)
@@ -127,27 +122,6 @@ constexpr std::string_view kRefusedFunctions[] = {"cycler", "joiner", "lipsum"};
 
 }  // namespace
 
-std::optional<Value> Function::Attribute(Session&, std::string_view name) {
-  throw TemplateFailure(NotSupported("attribute of a function", name));
-}
-
-Generator::Generator(Cursor next, int depth)
-    : next_(std::make_shared<Cursor>(std::move(next))), depth_(depth + 1) {
-  if (depth_ > Value::kMaxDepth) {
-    throw TemplateFailure(fmt::format(
-        "filters that read from each other are nested deeper than {} levels", Value::kMaxDepth));
-  }
-}
-
-std::optional<Cursor> Generator::Iterate() {
-  return [next = next_](Value* out) { return (*next)(out); };
-}
-
-std::optional<Value> Namespace::Attribute(Session&, std::string_view name) {
-  const Value* found = attributes.Find(name);
-  return found == nullptr ? std::nullopt : std::optional(*found);
-}
-
 const std::string& Call::Text(size_t i) const { return TextOf(*bound[i], name); }
 
 int64_t Call::Integer(size_t i, int64_t fallback) const {
@@ -159,9 +133,12 @@ Call Bind(Session& session, std::string_view name, const Value& self, const Argu
   Call call{session, name, self, given, {}};
   if (parameters == "*") return call;
   std::vector<std::string_view> names;
+  size_t refused = 0;  // the first parameter behind the supported ones
   while (!parameters.empty()) {
     names.push_back(parameters.substr(0, parameters.find(' ')));
     parameters.remove_prefix(std::min(names.back().size() + 1, parameters.size()));
+    if (!names.back().starts_with('-')) refused = names.size();
+    names.back().remove_prefix(names.size() > refused ? 1 : 0);
   }
   if (given.positional.size() > names.size()) {
     throw TemplateFailure(fmt::format("{}() takes at most {} arguments, {} are given", name,
@@ -178,6 +155,10 @@ Call Bind(Session& session, std::string_view name, const Value& self, const Argu
     if (slot)
       throw TemplateFailure(fmt::format("{}() got multiple values for argument '{}'", name, key));
     slot = value;
+  }
+  for (size_t i = refused; i < names.size(); ++i) {
+    if (call.bound[i])
+      throw TemplateFailure(NotSupported(fmt::format("argument of {}()", name), names[i]));
   }
   for (size_t i = 0; i < required; ++i) {
     if (!call.bound[i])

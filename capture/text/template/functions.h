@@ -39,8 +39,9 @@ template <class Result>
 struct FunctionRow {
   std::string_view name;
   Result (*function)(const Call& call);
-  std::string_view parameters = "";  // "old new count"; "*": whatever is given, not bound
-  size_t required = 0;               // so many of them must be given
+  // "old new -count": the last is refused by its name. "*": whatever is given, not bound.
+  std::string_view parameters = "";
+  size_t required = 0;  // so many of them must be given
 };
 
 // The call with its arguments bound. TemplateFailure for too many, unknown or missing ones.

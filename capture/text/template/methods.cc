@@ -78,20 +78,6 @@ Value Split(const Call& c) {
   return Value::List(std::move(parts));
 }
 
-template <bool kFromRight>
-Value Partition(const Call& c) {
-  const std::string& separator = c.Text(0);
-  if (separator.empty()) throw TemplateFailure("empty separator");
-  const std::string& text = c.self.as_string();
-  const size_t at = kFromRight ? text.rfind(separator) : text.find(separator);
-  if (at != text.npos) {
-    return Value::Tuple({c.Like(text.substr(0, at)), c.Like(separator),
-                         c.Like(text.substr(at + separator.size()))});
-  }
-  if (kFromRight) return Value::Tuple({c.Like(""), c.Like(""), c.self});
-  return Value::Tuple({c.self, c.Like(""), c.Like("")});
-}
-
 Value ReplaceMethod(const Call& c) {
   return c.Like(ReplaceText(c.session, c.self.as_string(), c.Text(0), Escaped(c, *c.bound[1]),
                             c.Integer(2, -1)));
@@ -112,62 +98,34 @@ Value JoinMethod(const Call& c) {
   return c.Like(std::move(out));
 }
 
-// The part of `self` between the positions `start` and `stop`, parameters 1 and 2.
-struct Window {
-  std::string_view text;
-  size_t begin = 0;    // code points
-  bool exists = true;  // false: it begins behind the end, where not even "" is found
-};
-Window WindowOf(const Call& c) {
-  const std::string_view text = c.self.as_string();
-  c.session.ChargeText(text.size());
-  if (!c.Has(1) && !c.Has(2)) return {text};
-  const auto size = static_cast<int64_t>(CodePointCount(text));
-  const auto at = [&](size_t i, int64_t fallback) {
-    const int64_t index = c.Has(i) ? c.Integer(i, 0) : fallback;
-    return index < 0 ? std::max<int64_t>(index + size, 0) : index;
-  };
-  const int64_t begin = at(1, 0);
-  const int64_t stop = std::min(at(2, size), size);
-  if (begin > stop) return {{}, 0, false};
-  const std::string_view rest = text.substr(ByteOffset(text, static_cast<size_t>(begin)));
-  return {rest.substr(0, ByteOffset(rest, static_cast<size_t>(stop - begin))),
-          static_cast<size_t>(begin)};
-}
-
 template <bool kFromRight, bool kMustExist>
 Value Find(const Call& c) {
   const std::string& sub = c.Text(0);
-  const Window window = WindowOf(c);
-  const size_t at = kFromRight ? window.text.rfind(sub) : window.text.find(sub);
-  if (window.exists && at != window.text.npos)
-    return Value::Int(
-        static_cast<int64_t>(window.begin + CodePointCount(window.text.substr(0, at))));
+  const std::string_view text = c.self.as_string();
+  const size_t at = kFromRight ? text.rfind(sub) : text.find(sub);
+  if (at != text.npos) return Value::Int(static_cast<int64_t>(CodePointCount(text.substr(0, at))));
   if (kMustExist) throw TemplateFailure("substring not found");
   return Value::Int(-1);
 }
 
 Value CountText(const Call& c) {
   const std::string& sub = c.Text(0);
-  const Window window = WindowOf(c);
-  if (!window.exists) return Value::Int(0);
-  if (sub.empty()) return Value::Int(static_cast<int64_t>(CodePointCount(window.text)) + 1);
+  const std::string& text = c.self.as_string();
+  if (sub.empty()) return Value::Int(static_cast<int64_t>(CodePointCount(text)) + 1);
   int64_t count = 0;
-  for (size_t at = 0; (at = window.text.find(sub, at)) != window.text.npos; at += sub.size())
-    ++count;
+  for (size_t at = 0; (at = text.find(sub, at)) != text.npos; at += sub.size()) ++count;
   return Value::Int(count);
 }
 
 template <bool kStart>
 Value Affix(const Call& c) {
-  const Window window = WindowOf(c);
+  const std::string& text = c.self.as_string();
   std::vector<Value> affixes = {*c.bound[0]};
   if (affixes[0].is_tuple()) affixes = c.bound[0]->items();
   bool found = false;
   for (const Value& affix : affixes) {
-    const std::string& text = TextOf(affix, c.name);
-    found = found || (window.exists &&
-                      (kStart ? window.text.starts_with(text) : window.text.ends_with(text)));
+    const std::string& wanted = TextOf(affix, c.name);
+    found = found || (kStart ? text.starts_with(wanted) : text.ends_with(wanted));
   }
   return Value::Bool(found);
 }
@@ -182,9 +140,6 @@ Value RemoveAffix(const Call& c) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-bool IsLetterOrDigit(char c) { return IsLetter(c) || IsDigit(c); }
-bool IsAsciiSpace(char c) { return IsSpace(static_cast<char32_t>(c)); }
-
 template <bool (*kHolds)(char)>
 Value AllAre(const Call& c) {
   const std::string& text = c.self.as_string();
@@ -192,54 +147,38 @@ Value AllAre(const Call& c) {
   return Value::Bool(!text.empty() && std::ranges::all_of(text, kHolds));
 }
 
-// islower and isupper are the tests of nearly the same name.
-template <const char* kTest>
-Value InCase(const Call& c) {
-  return Value::Bool(CallTest(c.session, kTest, c.self, {}));
-}
-constexpr char kLower[] = "lower";
-constexpr char kUpper[] = "upper";
-
 constexpr FunctionRow<Value> kTextMethods[] = {
     {"capitalize", CaseMethod<Capitalize>},
-    {"count", CountText, "sub start end", 1},
-    {"endswith", Affix<false>, "suffix start end", 1},
-    {"find", Find<false, false>, "sub start end", 1},
+    {"count", CountText, "sub -start -end", 1},
+    {"endswith", Affix<false>, "suffix -start -end", 1},
+    {"find", Find<false, false>, "sub -start -end", 1},
     {"format", [](const Call& c) { return BraceFormat(c.session, c.self, c.given); }, "*"},
-    {"index", Find<false, true>, "sub start end", 1},
-    {"isalnum", AllAre<IsLetterOrDigit>},
+    {"index", Find<false, true>, "sub -start -end", 1},
     {"isalpha", AllAre<IsLetter>},
-    {"isdecimal", AllAre<IsDigit>},
     {"isdigit", AllAre<IsDigit>},
-    {"islower", InCase<kLower>},
-    {"isnumeric", AllAre<IsDigit>},
-    {"isspace", AllAre<IsAsciiSpace>},
-    {"isupper", InCase<kUpper>},
     {"join", JoinMethod, "iterable", 1},
     {"lower", CaseMethod<Lower>},
     {"lstrip", StripMethod<true, false>, "chars"},
-    {"partition", Partition<false>, "sep", 1},
     {"removeprefix", RemoveAffix<true>, "prefix", 1},
     {"removesuffix", RemoveAffix<false>, "suffix", 1},
     {"replace", ReplaceMethod, "old new count", 2},
-    {"rfind", Find<true, false>, "sub start end", 1},
-    {"rindex", Find<true, true>, "sub start end", 1},
-    {"rpartition", Partition<true>, "sep", 1},
+    {"rfind", Find<true, false>, "sub -start -end", 1},
     {"rsplit", Split<true>, "sep maxsplit"},
     {"rstrip", StripMethod<false, true>, "chars"},
     {"split", Split<false>, "sep maxsplit"},
     {"splitlines",
      [](const Call& c) { return Value::List(SplitLines(c.session, c.self, c.Flag(0))); },
      "keepends"},
-    {"startswith", Affix<true>, "prefix start end", 1},
+    {"startswith", Affix<true>, "prefix -start -end", 1},
     {"strip", StripMethod<true, true>, "chars"},
     {"title", CaseMethod<Title>},
     {"upper", CaseMethod<Upper>},
 };
 constexpr std::string_view kRefusedOfText[] = {
-    "casefold",  "center",       "encode",      "expandtabs", "format_map",
-    "isascii",   "isidentifier", "isprintable", "istitle",    "ljust",
-    "maketrans", "rjust",        "swapcase",    "translate",  "zfill"};
+    "casefold",   "isalnum",    "isdecimal", "islower",      "isnumeric",   "isspace",
+    "isupper",    "partition",  "rindex",    "rpartition",   "center",      "encode",
+    "expandtabs", "format_map", "isascii",   "isidentifier", "isprintable", "istitle",
+    "ljust",      "maketrans",  "rjust",     "swapcase",     "translate",   "zfill"};
 
 template <SequenceKind kKind>
 Value DictPart(const Call& c) {

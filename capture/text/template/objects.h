@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The values of a template that are not plain data: functions (methods and macros too), generators
-// (what map and select give) and namespaces; the variable loop is in loop.h. Trap: a generator is
-// used up by reading it once, has no length and is always true, as in Python.
+// (what map and select give), namespaces and the variable `loop`. Trap: a generator is used up by
+// reading it once, has no length and is always true, as in Python.
 #pragma once
 
 #include <functional>
@@ -68,6 +68,30 @@ class Namespace : public Object {
   std::optional<Value> Attribute(Session&, std::string_view name) override;
 
   Dict attributes;
+};
+
+// The variable of a for loop (Jinja2 runtime.py, LoopContext). Trap: `last` and `nextitem` read one
+// item ahead, `length` reads all of a generator; nothing else does.
+class Loop : public Object {
+ public:
+  // `length`: of the iterable, if it has one.
+  Loop(Cursor cursor, std::optional<int64_t> length)
+      : cursor_(std::move(cursor)), length_(length) {}
+
+  bool Next(Value* item);
+
+  std::string TypeName() const override { return "LoopContext"; }
+  std::optional<Value> Attribute(Session& session, std::string_view name) override;
+
+ private:
+  const Value* Peek();  // null: no next item
+  int64_t Length(Session& session);
+
+  Cursor cursor_;
+  std::optional<int64_t> length_;
+  int64_t index0_ = -1;
+  std::optional<Value> before_, current_, after_;
+  bool exhausted_ = false;
 };
 
 }  // namespace oscar::jinja

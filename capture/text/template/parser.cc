@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-#include "capture/text/template/parser.h"
-
+// The statements of a template: how they are written, and what they do.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "capture/files/quote.h"
+#include "capture/text/template/expression_parser.h"
+#include "capture/text/template/functions.h"
+#include "capture/text/template/operators.h"
+#include "capture/text/template/value_text.h"
 
 namespace oscar::jinja {
 namespace {
@@ -19,65 +22,191 @@ constexpr std::string_view kRefusedTags[] = {"autoescape", "block", "call",   "d
                                              "filter",     "from",  "import", "include", "print",
                                              "raw",        "trans", "with"};
 
+// What a value is assigned to: a name, an attribute of a namespace, or several targets.
+struct Target {
+  std::string name, attribute;
+  std::vector<Target> parts;
+
+  void Assign(const Value& value, const Env& env) const;
+};
+
+void Target::Assign(const Value& value, const Env& env) const {
+  env.session.Step();
+  if (parts.empty() && attribute.empty()) {
+    env.scope->names.insert_or_assign(name, value);
+    return;
+  }
+  if (parts.empty()) {
+    const Value object = env.Lookup(name);
+    auto* space = object.As<Namespace>();
+    if (space == nullptr) throw TemplateFailure("cannot assign attribute on non-namespace object");
+    space->attributes.Set(Value::String(attribute), value);
+    return;
+  }
+  std::vector<Value> items;
+  const Cursor cursor = Iterate(env.session, value);
+  for (Value item; items.size() <= parts.size() && cursor(&item);) items.push_back(item);
+  if (items.size() != parts.size()) {
+    throw TemplateFailure(fmt::format("{} values to unpack (expected {})",
+                                      items.size() > parts.size() ? "too many" : "not enough",
+                                      parts.size()));
+  }
+  for (size_t i = 0; i < items.size(); ++i) parts[i].Assign(items[i], env);
+}
+
+struct For {
+  Target target;
+  Expression iterable, filter;  // filter: none, or what holds for the items that are kept
+  Block body, otherwise;
+
+  void Run(const Env& env, std::string& out) const;
+};
+
+void For::Run(const Env& env, std::string& out) const {
+  const Session::Level level(env.session);
+  const Value items = iterable(env);
+  Cursor cursor = Iterate(env.session, items);
+  std::optional<int64_t> length = Length(env.session, items);
+  if (filter) {
+    length.reset();
+    // Reads on until the condition holds; the condition sees the target, but no loop variable.
+    cursor = [this, env, all = std::move(cursor)](Value* item) {
+      while (all(item)) {
+        const Env inner = env.Inner();
+        target.Assign(*item, inner);
+        if (filter(inner).Truthy()) return true;
+      }
+      return false;
+    };
+  }
+  const auto loop = std::make_shared<Loop>(std::move(cursor), length);
+  const Value loop_value = Value::Of(loop);
+  // As Jinja compiles it: else runs unless one round got to its end without break or continue.
+  bool completed = false;
+  for (Value item; loop->Next(&item);) {
+    const Env inner = env.Inner();
+    inner.scope->names.emplace("loop", loop_value);
+    target.Assign(item, inner);
+    const Flow flow = jinja::Run(body, inner, out);
+    if (flow == Flow::kBreak) break;
+    completed = completed || flow == Flow::kNormal;
+  }
+  if (!completed) jinja::Run(otherwise, env.Inner(), out);
+}
+
+struct Macro {
+  struct Parameter {
+    std::string name;
+    Expression fallback;  // or none
+  };
+  std::string name;
+  std::vector<Parameter> parameters;
+  Block body;
+
+  Value Call(const Env& env, const Arguments& arguments) const;
+};
+
+// Trap: an argument that is not given is an undefined value, not an error (Jinja2 runtime.py,
+// Macro).
+Value Macro::Call(const Env& env, const Arguments& arguments) const {
+  const Session::Level level(env.session);
+  const int line = env.session.line;
+  if (arguments.positional.size() > parameters.size()) {
+    throw TemplateFailure(
+        fmt::format("macro '{}' takes not more than {} argument(s)", name, parameters.size()));
+  }
+  const Env inner = env.Inner();
+  size_t taken = arguments.positional.size();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [parameter, fallback] = parameters[i];
+    const auto named =
+        std::ranges::find(arguments.named, parameter, [](const auto& row) { return row.first; });
+    Value value;
+    if (i < arguments.positional.size()) {
+      value = arguments.positional[i];
+    } else if (named != arguments.named.end()) {
+      value = named->second;
+      ++taken;
+    } else {
+      value = fallback
+                  ? fallback(inner)
+                  : Value::Undefined(fmt::format("parameter '{}' was not provided", parameter));
+    }
+    inner.scope->names.insert_or_assign(parameter, std::move(value));
+  }
+  if (taken < arguments.positional.size() + arguments.named.size()) {
+    throw TemplateFailure(
+        fmt::format("macro '{}' takes no keyword argument of a name that is given, or takes it by "
+                    "position",
+                    name));
+  }
+  Value text = env.session.String(RunToText(body, inner));
+  env.session.line = line;
+  return text;
+}
+
 class Parser : public ExpressionParser {
  public:
   using ExpressionParser::ExpressionParser;
 
-  Body Parse() { return ParseBody({}); }
+  Block Parse() { return ParseBody({}); }
 
  private:
-  std::unique_ptr<Stmt> Statement(StmtKind kind) const {
-    auto statement = std::make_unique<Stmt>();
-    statement->kind = kind;
-    statement->line = Current().line;
-    return statement;
-  }
-
   // Statements up to a tag whose name is one of `ends`; that name is the current token then.
   // Without ends: the whole template.
-  Body ParseBody(Ends ends) {
+  Block ParseBody(Ends ends) {
     const Nesting nesting(*this);
-    Body body;
+    std::vector<Statement> body;
     while (true) {
+      const int line = Current().line;
       if (Current().kind == TokenKind::kEnd) {
-        if (ends.size() == 0) return body;
+        if (ends.size() == 0) break;
         Fail(fmt::format("the template ends here, but a block is open that needs \"{}\"",
                          *(ends.end() - 1)));
       }
       if (Current().kind == TokenKind::kText) {
-        body.push_back(Statement(StmtKind::kText));
-        body.back()->text = Next().text;
-      } else if (SkipOperator("{{")) {
-        body.push_back(Statement(StmtKind::kPrint));
-        body.back()->expressions.push_back(ParseTuple({}));
-        ExpectOperator("}}");
+        body.push_back({line, [text = Next().text](const Env& env, std::string& out) {
+                          env.session.Append(text, out);
+                          return Flow::kNormal;
+                        }});
+      } else if (Skip("{{")) {
+        body.push_back({line, [value = ParseTuple()](const Env& env, std::string& out) {
+                          env.session.Append(Str(env.session, value(env)), out);
+                          return Flow::kNormal;
+                        }});
+        Expect("}}");
       } else {
         Next();  // {%
         if (Current().kind != TokenKind::kName) FailUnexpected("the name of a tag");
-        if (std::ranges::find(ends, Current().text) != ends.end()) return body;
-        body.push_back(ParseStatement(ends));
-        ExpectOperator("%}");
+        if (std::ranges::find(ends, Current().text) != ends.end()) break;
+        body.push_back({Current().line, ParseStatement(ends)});
+        Expect("%}");
       }
     }
+    return std::make_shared<const std::vector<Statement>>(std::move(body));
   }
 
   // The rest of the opening tag, then its body; the closing name is consumed and returned.
-  std::string ParseBlock(Ends ends, Body& body) {
-    SkipOperator(":");
-    ExpectOperator("%}");
+  std::string ParseBlock(Ends ends, Block& body) {
+    Skip(":");
+    Expect("%}");
     body = ParseBody(ends);
     return Next().text;
   }
 
-  // A break in it cannot end a loop around it.
-  void ParseOwnBlock(Ends ends, Body& body) {
+  // A block in which a break cannot end a loop around it.
+  Block ParseOwnBlock(std::string_view end) {
     const int loops = std::exchange(open_loops_, 0);
-    ParseBlock(ends, body);
+    Block body;
+    ParseBlock({end}, body);
     open_loops_ = loops;
+    return body;
   }
 
-  std::unique_ptr<Stmt> ParseStatement(Ends ends) {
-    using Method = std::unique_ptr<Stmt> (Parser::*)();
+  using Run = std::function<Flow(const Env&, std::string&)>;
+
+  Run ParseStatement(Ends ends) {
+    using Method = Run (Parser::*)();
     static constexpr std::pair<std::string_view, Method> kTags[] = {
         {"for", &Parser::ParseFor},
         {"if", &Parser::ParseIf},
@@ -96,103 +225,130 @@ class Parser : public ExpressionParser {
                      *(ends.end() - 1)));
   }
 
-  void CheckTarget(const Expr& target, bool in_loop) const {
-    if (target.kind == ExprKind::kTuple) {
-      for (const ExprPtr& part : target.parts) CheckTarget(*part, in_loop);
-      return;
-    }
-    if (target.kind != ExprKind::kName && target.kind != ExprKind::kNamespaceRef)
-      FailSyntax(target.line, "this cannot be assigned to");
-    if (in_loop && target.name == "loop")
-      FailSyntax(target.line, "Can't assign to special loop variable in for-loop target");
-  }
-
-  std::unique_ptr<Stmt> ParseFor() {
-    auto loop = Statement(StmtKind::kFor);
-    Next();
-    loop->target = ParseTuple({.simple = true});
-    CheckTarget(*loop->target, true);
-    if (!SkipName("in")) FailUnexpected("\"in\"");
-    loop->expressions.push_back(ParseTuple({.conditional = false}));
-    loop->expressions.push_back(SkipName("if") ? ParseExpression() : nullptr);
-    if (IsName("recursive")) Fail(NotSupported("mark of a loop", "recursive"));
-    ++open_loops_;
-    const std::string end = ParseBlock({"else", "endfor"}, loop->body);
-    --open_loops_;
-    if (end == "else") ParseBlock({"endfor"}, loop->else_body);
-    return loop;
-  }
-
-  std::unique_ptr<Stmt> ParseIf() {
-    auto statement = Statement(StmtKind::kIf);
-    std::string end;
+  Target ParseTarget(bool in_loop) {
+    std::vector<Target> parts;
+    bool is_tuple = false;
     do {
-      if (statement->branches.empty()) Next();
-      statement->expressions.push_back(ParseTuple({.conditional = false}));
-      statement->branches.emplace_back();
-      end = ParseBlock({"elif", "else", "endif"}, statement->branches.back());
-    } while (end == "elif");
-    if (end == "else") ParseBlock({"endif"}, statement->else_body);
-    return statement;
+      if (!parts.empty() && (Is("in") || Is("=") || Is(")") || Is("%}"))) break;
+      const Nesting nesting(*this);
+      if (Skip("(")) {
+        parts.push_back(ParseTarget(in_loop));
+        Expect(")");
+      } else {
+        if (in_loop && Is("loop")) Fail("Can't assign to special loop variable in for-loop target");
+        parts.push_back({ExpectName(), "", {}});
+        if (!in_loop && Skip(".")) parts.back().attribute = ExpectName();
+      }
+      is_tuple = is_tuple || Is(",");
+    } while (Skip(","));
+    if (!is_tuple) return parts[0];
+    return {"", "", std::move(parts)};
   }
 
-  std::unique_ptr<Stmt> ParseSet() {
-    auto statement = Statement(StmtKind::kSet);
+  Run ParseFor() {
+    For loop;
     Next();
-    statement->target = ParseTuple({.simple = true, .namespaces = true});
-    CheckTarget(*statement->target, false);
-    if (SkipOperator("=")) {
-      statement->expressions.push_back(ParseTuple({}));
-    } else {
-      statement->kind = StmtKind::kSetBlock;
-      statement->expressions.push_back(ParseFilters(nullptr));
-      ParseOwnBlock({"endset"}, statement->body);
-    }
-    return statement;
+    loop.target = ParseTarget(true);
+    Expect("in");
+    loop.iterable = ParseTuple(false);
+    if (Skip("if")) loop.filter = ParseExpression();
+    if (Is("recursive")) Fail(NotSupported("mark of a loop", "recursive"));
+    ++open_loops_;
+    const std::string end = ParseBlock({"else", "endfor"}, loop.body);
+    --open_loops_;
+    loop.otherwise = std::make_shared<const std::vector<Statement>>();
+    if (end == "else") ParseBlock({"endfor"}, loop.otherwise);
+    return [loop = std::move(loop)](const Env& env, std::string& out) {
+      loop.Run(env, out);
+      return Flow::kNormal;
+    };
   }
 
-  std::vector<Parameter> ParseParameters() {
-    std::vector<Parameter> parameters;
-    ExpectOperator("(");
-    while (!IsOperator(")")) {
-      if (!parameters.empty()) ExpectOperator(",");
-      Parameter parameter{ExpectName(), nullptr};
-      if (SkipOperator("=")) {
-        parameter.default_value = ParseExpression();
-      } else if (!parameters.empty() && parameters.back().default_value != nullptr) {
+  Run ParseIf() {
+    std::vector<std::pair<Expression, Block>> branches;  // else: no expression
+    std::string end;
+    Next();
+    do {
+      const bool is_else = end == "else";
+      branches.emplace_back(is_else ? Expression() : ParseTuple(false), nullptr);
+      end = is_else ? ParseBlock({"endif"}, branches.back().second)
+                    : ParseBlock({"elif", "else", "endif"}, branches.back().second);
+    } while (end != "endif");
+    return [branches](const Env& env, std::string& out) {
+      const Session::Level level(env.session);
+      for (const auto& [test, body] : branches) {
+        if (!test || test(env).Truthy()) return jinja::Run(body, env, out);
+      }
+      return Flow::kNormal;
+    };
+  }
+
+  Run ParseSet() {
+    Next();
+    Target target = ParseTarget(false);
+    Expression value;
+    if (Skip("=")) {
+      value = ParseTuple();
+    } else {
+      const auto text = std::make_shared<Block>();
+      value = ParseFilters(
+          Expression(Current().line, {}, [text](const Expression::Parts&, const Env& env) {
+            return env.session.String(RunToText(*text, env.Inner()));
+          }));
+      *text = ParseOwnBlock("endset");
+    }
+    return [target = std::move(target), value](const Env& env, std::string&) {
+      target.Assign(value(env), env);
+      return Flow::kNormal;
+    };
+  }
+
+  Run ParseMacro() {
+    const auto macro = std::make_shared<Macro>();
+    Next();
+    macro->name = ExpectName();
+    ++open_macros_;
+    Expect("(");
+    while (!Is(")")) {
+      std::vector<Macro::Parameter>& known = macro->parameters;
+      if (!known.empty()) Expect(",");
+      Macro::Parameter parameter{ExpectName(), Expression()};
+      if (Skip("=")) {
+        parameter.fallback = ParseExpression();
+      } else if (!known.empty() && known.back().fallback) {
         Fail("non-default argument follows default argument");
       }
-      if (std::ranges::find(parameters, parameter.name, &Parameter::name) != parameters.end())
+      if (std::ranges::find(known, parameter.name, &Macro::Parameter::name) != known.end())
         Fail("duplicate argument " + Quoted(parameter.name));
-      parameters.push_back(std::move(parameter));
+      known.push_back(std::move(parameter));
     }
     Next();
-    return parameters;
-  }
-
-  std::unique_ptr<Stmt> ParseMacro() {
-    auto macro = Statement(StmtKind::kMacro);
-    Next();
-    macro->text = ExpectName();
-    ++open_macros_;
-    macro->parameters = ParseParameters();
-    ParseOwnBlock({"endmacro"}, macro->body);
+    macro->body = ParseOwnBlock("endmacro");
     --open_macros_;
-    return macro;
+    return [macro](const Env& env, std::string&) {
+      // The scope holds the macro, which holds the scope.
+      env.session.AtEnd([scope = env.scope] { scope->names.clear(); });
+      env.scope->names.insert_or_assign(
+          macro->name, Value::Of(std::make_shared<Function>(
+                           [macro, scope = env.scope](Session& session, const Arguments& given) {
+                             return macro->Call({session, scope}, given);
+                           })));
+      return Flow::kNormal;
+    };
   }
 
-  std::unique_ptr<Stmt> ParseGeneration() {
-    auto block = Statement(StmtKind::kGeneration);
+  Run ParseGeneration() {
     Next();
-    ParseOwnBlock({"endgeneration"}, block->body);
-    return block;
+    return [body = ParseOwnBlock("endgeneration")](const Env& env, std::string& out) {
+      env.session.Append(RunToText(body, env.Inner()), out);
+      return Flow::kNormal;
+    };
   }
 
-  std::unique_ptr<Stmt> ParseLoopControl() {
+  Run ParseLoopControl() {
     if (open_loops_ == 0) Fail(Quoted(Current().text) + " outside of a loop");
-    auto statement = Statement(StmtKind::kBreak);
-    if (Next().text == "continue") statement->kind = StmtKind::kContinue;
-    return statement;
+    const Flow flow = Next().text == "break" ? Flow::kBreak : Flow::kContinue;
+    return [flow](const Env&, std::string&) { return flow; };
   }
 
   int open_loops_ = 0;
@@ -200,6 +356,6 @@ class Parser : public ExpressionParser {
 
 }  // namespace
 
-Body ParseTemplate(std::string_view source) { return Parser(Tokenize(source)).Parse(); }
+Block ParseTemplate(std::string_view source) { return Parser(Tokenize(source)).Parse(); }
 
 }  // namespace oscar::jinja

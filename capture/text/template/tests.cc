@@ -6,8 +6,6 @@
 
 #include "capture/text/template/functions.h"
 #include "capture/text/template/operators.h"
-#include "capture/text/template/unicode.h"
-#include "capture/text/template/value_text.h"
 
 namespace oscar::jinja {
 namespace {
@@ -27,15 +25,6 @@ bool IsSequence(const Call& c) {
          (c.self.is_items() && c.self.kind() <= SequenceKind::kRange);
 }
 
-// Text that has characters with a case, and all of them this one.
-template <std::string (*kCase)(std::string_view), std::string (*kOther)(std::string_view)>
-bool IsInCase(const Call& c) {
-  const std::string text = Str(c.session, c.self);
-  c.session.ChargeText(text.size());
-  if (!IsAscii(text)) throw TemplateFailure(NotSupported("test of text beyond ASCII", c.name));
-  return kCase(text) == text && kOther(text) != text;
-}
-
 constexpr FunctionRow<bool> kTests[] = {
     {"defined", [](const Call& c) { return !c.self.is_undefined(); }},
     {"undefined", [](const Call& c) { return c.self.is_undefined(); }},
@@ -53,8 +42,6 @@ constexpr FunctionRow<bool> kTests[] = {
     // Python's Undefined has __call__, so it counts as callable.
     {"callable",
      [](const Call& c) { return c.self.is_undefined() || c.self.As<Function>() != nullptr; }},
-    {"lower", IsInCase<Lower, Upper>},
-    {"upper", IsInCase<Upper, Lower>},
     {"odd", [](const Call& c) { return HasRest(c, Value::Int(2), 1); }},
     {"even", [](const Call& c) { return HasRest(c, Value::Int(2), 0); }},
     {"divisibleby", [](const Call& c) { return HasRest(c, *c.bound[0], 0); }, "num", 1},
@@ -76,7 +63,7 @@ constexpr FunctionRow<bool> kTests[] = {
     {"le", Compares<Comparison::kLe>, "other", 1},
     {"<=", Compares<Comparison::kLe>, "other", 1},
 };
-constexpr std::string_view kRefusedTests[] = {"escaped", "filter", "test"};
+constexpr std::string_view kRefusedTests[] = {"escaped", "filter", "lower", "test", "upper"};
 
 }  // namespace
 

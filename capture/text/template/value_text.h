@@ -29,8 +29,6 @@ struct JsonStyle {
 // TemplateFailure for what JSON cannot hold.
 std::string ToJson(Session& session, const Value& value, const JsonStyle& style);
 
-// format % arguments, of which %s, %d and %% are supported.
-Value PercentFormat(Session& session, const Value& format, const Value& arguments);
 // format.format(arguments), of which {}, {0} and {name} are supported.
 Value BraceFormat(Session& session, const Value& format, const Arguments& arguments);
 

@@ -1,11 +1,32 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-#include "capture/text/template/loop.h"
+#include "capture/text/template/objects.h"
 
-#include "capture/text/template/operators.h"
+#include <fmt/format.h>
 
 namespace oscar::jinja {
+
+std::optional<Value> Function::Attribute(Session&, std::string_view name) {
+  throw TemplateFailure(NotSupported("attribute of a function", name));
+}
+
+Generator::Generator(Cursor next, int depth)
+    : next_(std::make_shared<Cursor>(std::move(next))), depth_(depth + 1) {
+  if (depth_ > Value::kMaxDepth) {
+    throw TemplateFailure(fmt::format(
+        "filters that read from each other are nested deeper than {} levels", Value::kMaxDepth));
+  }
+}
+
+std::optional<Cursor> Generator::Iterate() {
+  return [next = next_](Value* out) { return (*next)(out); };
+}
+
+std::optional<Value> Namespace::Attribute(Session&, std::string_view name) {
+  const Value* found = attributes.Find(name);
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
 
 bool Loop::Next(Value* item) {
   if (Peek() == nullptr) return false;
