@@ -62,11 +62,7 @@ void ExpressionParser::Fail(const std::string& message) const {
   FailSyntax(Current().line, message);
 }
 void ExpressionParser::FailUnexpected(std::string_view expected) const {
-  std::string found = Quoted(Current().text, 40);
-  if (Current().kind == TokenKind::kText) found = "text outside of tags";
-  if (Current().kind == TokenKind::kEnd) found = "the end of the template";
-  if (Is("%}") || Is("}}")) found = "the end of the tag, " + Current().text;
-  Fail(fmt::format("expected {}, found {}", expected, found));
+  Fail(fmt::format("expected {}, found {}", expected, Quoted(Current().text, 40)));
 }
 
 ExpressionParser::Nesting::Nesting(ExpressionParser& parser) : parser_(parser) {

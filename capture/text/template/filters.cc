@@ -141,24 +141,21 @@ Value Sorted(const Call& c, std::vector<Keyed> keyed, bool reverse) {
   return Value::List(std::move(items));
 }
 
+// Keys are lists as in Jinja2: equal ones, undefined ones too, are not put in order.
 Value Sort(const Call& c) {
   std::vector<Keyed> keyed;
   for (const Value& item : ToVector(c.session, c.self))
-    keyed.emplace_back(KeyOf(c, item, c.bound[2], c.Flag(1)), item);
+    keyed.emplace_back(Value::List({KeyOf(c, item, c.bound[2], c.Flag(1))}), item);
   return Sorted(c, std::move(keyed), c.Flag(0));
 }
 
 Value DictSort(const Call& c) {
   if (!c.self.Known().is_dict())
     throw TemplateFailure(fmt::format("'{}' object has no attribute 'items'", c.self.TypeName()));
-  const std::string by = c.bound[1] ? c.Text(1) : "key";
-  if (by != "key" && by != "value")
-    throw TemplateFailure("You can only sort by either \"key\" or \"value\"");
   std::vector<Keyed> keyed;
   for (const auto& [key, item] : c.self.dict().items) {
     c.session.Step();
-    keyed.emplace_back(KeyOf(c, by == "key" ? key : item, {}, c.Flag(0)),
-                       Value::Tuple({key, item}));
+    keyed.emplace_back(KeyOf(c, key, {}, c.Flag(0)), Value::Tuple({key, item}));
   }
   return Sorted(c, std::move(keyed), c.Flag(2));
 }
@@ -290,17 +287,12 @@ Value ToJsonFilter(const Call& c) {
 
 // The number in `text`, as Python's float() reads it.
 std::optional<double> ParseFloat(std::string_view text) {
-  text = Strip(text, true, true);
-  if (!IsAscii(text) || text.find('_') != text.npos)
-    throw TemplateFailure(NotSupported("number", text));
+  if (HasOtherDigits(text)) throw TemplateFailure(NotSupported("number", text));
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
-  if (text.empty() || text[0] == '-' || text[0] == '+') return std::nullopt;
   double value = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
-  if (end != text.end() || error == std::errc::invalid_argument) return std::nullopt;
-  // Beyond the range of a double Python gives inf or 0.
-  if (error != std::errc()) value = std::strtod(std::string(text).c_str(), nullptr);
+  if (text.starts_with('-') || end != text.end() || error != std::errc()) return std::nullopt;
   return negative ? -value : value;
 }
 
@@ -321,7 +313,8 @@ Value IntFilter(const Call& c) {
     if (std::isinf(*number)) throw TemplateFailure("cannot convert float infinity to integer");
   }
   if (!number || !std::isfinite(*number)) return fallback;
-  if (std::abs(*number) > 9.2e18) throw TemplateFailure("int: an integer beyond 64 bits");
+  if (std::abs(*number) > 9.2e18)
+    throw TemplateFailure(NotSupported("number", Str(c.session, c.self)));
   return Value::Int(static_cast<int64_t>(*number));
 }
 
@@ -334,7 +327,7 @@ constexpr FunctionRow<Value> kFilters[] = {
     {"count", LengthFilter},
     {"d", Default, "default_value boolean"},
     {"default", Default, "default_value boolean"},
-    {"dictsort", DictSort, "case_sensitive by reverse"},
+    {"dictsort", DictSort, "case_sensitive -by reverse"},
     {"e", Escape},
     {"escape", Escape},
     {"first", First},

@@ -133,12 +133,9 @@ Call Bind(Session& session, std::string_view name, const Value& self, const Argu
   Call call{session, name, self, given, {}};
   if (parameters == "*") return call;
   std::vector<std::string_view> names;
-  size_t refused = 0;  // the first parameter behind the supported ones
   while (!parameters.empty()) {
     names.push_back(parameters.substr(0, parameters.find(' ')));
     parameters.remove_prefix(std::min(names.back().size() + 1, parameters.size()));
-    if (!names.back().starts_with('-')) refused = names.size();
-    names.back().remove_prefix(names.size() > refused ? 1 : 0);
   }
   if (given.positional.size() > names.size()) {
     throw TemplateFailure(fmt::format("{}() takes at most {} arguments, {} are given", name,
@@ -147,7 +144,8 @@ Call Bind(Session& session, std::string_view name, const Value& self, const Argu
   call.bound.assign(given.positional.begin(), given.positional.end());
   call.bound.resize(names.size());
   for (const auto& [key, value] : given.named) {
-    const auto found = std::ranges::find(names, key);
+    const auto found = std::ranges::find_if(
+        names, [&](std::string_view known) { return known == key || known == "-" + key; });
     if (found == names.end()) {
       throw TemplateFailure(fmt::format("{}() got an unexpected keyword argument '{}'", name, key));
     }
@@ -156,12 +154,11 @@ Call Bind(Session& session, std::string_view name, const Value& self, const Argu
       throw TemplateFailure(fmt::format("{}() got multiple values for argument '{}'", name, key));
     slot = value;
   }
-  for (size_t i = refused; i < names.size(); ++i) {
-    if (call.bound[i])
-      throw TemplateFailure(NotSupported(fmt::format("argument of {}()", name), names[i]));
-  }
-  for (size_t i = 0; i < required; ++i) {
-    if (!call.bound[i])
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (call.bound[i] && names[i].starts_with('-'))
+      throw TemplateFailure(
+          NotSupported(fmt::format("argument of {}()", name), names[i].substr(1)));
+    if (!call.bound[i] && i < required)
       throw TemplateFailure(fmt::format("{}() is missing its argument '{}'", name, names[i]));
   }
   return call;

@@ -39,7 +39,7 @@ template <class Result>
 struct FunctionRow {
   std::string_view name;
   Result (*function)(const Call& call);
-  // "old new -count": the last is refused by its name. "*": whatever is given, not bound.
+  // "old new -count": what has a minus is refused by its name. "*": whatever is given, not bound.
   std::string_view parameters = "";
   size_t required = 0;  // so many of them must be given
 };

@@ -116,23 +116,24 @@ Value Macro::Call(const Env& env, const Arguments& arguments) const {
         fmt::format("macro '{}' takes not more than {} argument(s)", name, parameters.size()));
   }
   const Env inner = env.Inner();
+  for (const auto& [parameter, fallback] : parameters) {
+    inner.scope->names.insert_or_assign(
+        parameter, Value::Undefined(fmt::format("parameter '{}' was not provided", parameter)));
+  }
   size_t taken = arguments.positional.size();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& [parameter, fallback] = parameters[i];
     const auto named =
         std::ranges::find(arguments.named, parameter, [](const auto& row) { return row.first; });
-    Value value;
+    Value& value = inner.scope->names.at(parameter);
     if (i < arguments.positional.size()) {
       value = arguments.positional[i];
     } else if (named != arguments.named.end()) {
       value = named->second;
       ++taken;
-    } else {
-      value = fallback
-                  ? fallback(inner)
-                  : Value::Undefined(fmt::format("parameter '{}' was not provided", parameter));
+    } else if (fallback) {
+      value = fallback(inner);
     }
-    inner.scope->names.insert_or_assign(parameter, std::move(value));
   }
   if (taken < arguments.positional.size() + arguments.named.size()) {
     throw TemplateFailure(

@@ -136,6 +136,18 @@ bool IsPrintable(char32_t c) {
   return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_SO;
 }
 
+bool HasOtherDigits(std::string_view text) {
+  const std::u32string all = DecodeUtf8(text);
+  const auto is_digit = [&](size_t i) {
+    return i < all.size() && Category(all[i]) == UTF8PROC_CATEGORY_ND;
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool joins = all[i] == '_' && i > 0 && is_digit(i - 1) && is_digit(i + 1);
+    if (joins || (all[i] >= 0x80 && is_digit(i))) return true;
+  }
+  return false;
+}
+
 std::string_view Strip(std::string_view text, bool left, bool right,
                        const std::string* characters) {
   const std::u32string set = characters != nullptr ? DecodeUtf8(*characters) : std::u32string();

@@ -20,6 +20,8 @@ size_t ByteOffset(std::string_view text, size_t index);
 
 bool IsSpace(char32_t c);      // str.isspace, and \s of a Python pattern
 bool IsPrintable(char32_t c);  // str.isprintable: what repr leaves alone
+// Digits beyond 0 to 9, or an underscore between two: what Python's int() takes and we do not.
+bool HasOtherDigits(std::string_view text);
 // `text` without white space, or without the code points of `characters`, at its ends.
 std::string_view Strip(std::string_view text, bool left, bool right,
                        const std::string* characters = nullptr);
