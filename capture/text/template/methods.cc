@@ -138,15 +138,6 @@ Value RemoveAffix(const Call& c) {
   return c.Like(text.substr(kAtStart ? affix.size() : 0, text.size() - affix.size()));
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-template <bool (*kHolds)(char)>
-Value AllAre(const Call& c) {
-  const std::string& text = c.self.as_string();
-  if (!IsAscii(text)) throw TemplateFailure(NotSupported("test of text beyond ASCII", c.name));
-  return Value::Bool(!text.empty() && std::ranges::all_of(text, kHolds));
-}
-
 constexpr FunctionRow<Value> kTextMethods[] = {
     {"capitalize", CaseMethod<Capitalize>},
     {"count", CountText, "sub -start -end", 1},
@@ -154,8 +145,6 @@ constexpr FunctionRow<Value> kTextMethods[] = {
     {"find", Find<false, false>, "sub -start -end", 1},
     {"format", [](const Call& c) { return BraceFormat(c.session, c.self, c.given); }, "*"},
     {"index", Find<false, true>, "sub -start -end", 1},
-    {"isalpha", AllAre<IsLetter>},
-    {"isdigit", AllAre<IsDigit>},
     {"join", JoinMethod, "iterable", 1},
     {"lower", CaseMethod<Lower>},
     {"lstrip", StripMethod<true, false>, "chars"},
@@ -175,10 +164,10 @@ constexpr FunctionRow<Value> kTextMethods[] = {
     {"upper", CaseMethod<Upper>},
 };
 constexpr std::string_view kRefusedOfText[] = {
-    "casefold",   "isalnum",    "isdecimal", "islower",      "isnumeric",   "isspace",
-    "isupper",    "partition",  "rindex",    "rpartition",   "center",      "encode",
-    "expandtabs", "format_map", "isascii",   "isidentifier", "isprintable", "istitle",
-    "ljust",      "maketrans",  "rjust",     "swapcase",     "translate",   "zfill"};
+    "casefold",   "isalnum",    "isalpha",   "isdecimal",    "isdigit",     "islower", "isnumeric",
+    "isspace",    "isupper",    "partition", "rindex",       "rpartition",  "center",  "encode",
+    "expandtabs", "format_map", "isascii",   "isidentifier", "isprintable", "istitle", "ljust",
+    "maketrans",  "rjust",      "swapcase",  "translate",    "zfill"};
 
 template <SequenceKind kKind>
 Value DictPart(const Call& c) {

@@ -118,10 +118,6 @@ size_t CodePointCount(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-bool IsAscii(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return (c & 0x80) == 0; });
-}
-
 size_t ByteOffset(std::string_view text, size_t index) {
   size_t byte = 0;
   for (; index > 0 && byte < text.size(); --index) NextCodePoint(text, byte);

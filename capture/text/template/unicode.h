@@ -14,7 +14,6 @@ namespace oscar::jinja {
 std::u32string DecodeUtf8(std::string_view text);  // valid UTF-8
 std::string EncodeUtf8(std::u32string_view text);
 size_t CodePointCount(std::string_view text);
-bool IsAscii(std::string_view text);
 // Byte at which code point `index` of `text` begins; its size behind the last.
 size_t ByteOffset(std::string_view text, size_t index);
 
