@@ -28,12 +28,6 @@ std::vector<Value> All(const Parts& parts, const Env& env) {
   return values;
 }
 
-Value CallValue(Session& session, const Value& value, const Arguments& arguments) {
-  session.Step();
-  if (auto* function = value.Known().As<Function>()) return function->Call(session, arguments);
-  throw TemplateFailure(fmt::format("'{}' object is not callable", value.TypeName()));
-}
-
 }  // namespace
 
 Token ExpressionParser::Next() {
@@ -210,8 +204,9 @@ Expression ExpressionParser::ParseName() {
   if (name == "true" || name == "True") return Constant(line, Value::Bool(true));
   if (name == "false" || name == "False") return Constant(line, Value::Bool(false));
   if (name == "none" || name == "None") return Constant(line, Value::None());
-  if (open_macros_ > 0 && (name == "varargs" || name == "kwargs" || name == "caller"))
+  if (open_macros_ > 0 && (name == "varargs" || name == "kwargs"))
     FailSyntax(line, NotSupported("variable of macros", name));
+  reads_caller_ = reads_caller_ || name == "caller";
   return Make(line, {},
               [variable = name](const Parts&, const Env& env) { return env.Lookup(variable); });
 }
@@ -324,6 +319,12 @@ Expression ExpressionParser::ParseSubscript(const Expression& value) {
   });
 }
 
+Value ExpressionParser::CallValue(const Env& env, const Value& value, const Arguments& arguments) {
+  env.session.Step();
+  if (auto* function = value.Known().As<Function>()) return function->Call(env.session, arguments);
+  throw TemplateFailure(fmt::format("'{}' object is not callable", value.TypeName()));
+}
+
 Expression ExpressionParser::ParseCall(const Expression& value, Called called) {
   const Nesting nesting(*this);
   const int line = Current().line;
@@ -359,15 +360,15 @@ Expression ExpressionParser::ParseCall(const Expression& value, Called called) {
                   }
                 }
                 env.session.line = line;
-                return called(env.session, values[0], arguments);
+                return called(env, values[0], arguments);
               });
 }
 
 Expression ExpressionParser::ParseFilters(Expression value) {
   while (Skip("|")) {
-    value = ParseCall(value, [name = ExpectName()](Session& session, const Value& input,
+    value = ParseCall(value, [name = ExpectName()](const Env& env, const Value& input,
                                                    const Arguments& arguments) {
-      return CallFilter(session, name, input, arguments);
+      return CallFilter(env.session, name, input, arguments);
     });
   }
   return value;
@@ -377,8 +378,8 @@ Expression ExpressionParser::ParseTest(const Expression& value) {
   const int line = Next().line;
   const bool holds = !Skip("not");
   const std::string name = ExpectName();
-  const Called test = [name, holds](Session& session, const Value& input, const Arguments& given) {
-    return Value::Bool(CallTest(session, name, input, given) == holds);
+  const Called test = [name, holds](const Env& env, const Value& input, const Arguments& given) {
+    return Value::Bool(CallTest(env.session, name, input, given) == holds);
   };
   const TokenKind kind = Current().kind;
   if (Is("(") ||
@@ -392,7 +393,7 @@ Expression ExpressionParser::ParseTest(const Expression& value) {
   return Make(line, {value, ParsePostfix(ParsePrimary(), false)},
               [test](const Parts& parts, const Env& env) {
                 const Value input = parts[0](env);
-                return test(env.session, input, {{parts[1](env)}, {}});
+                return test(env, input, {{parts[1](env)}, {}});
               });
 }
 

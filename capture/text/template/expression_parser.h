@@ -39,7 +39,15 @@ class ExpressionParser {
   Expression ParseTuple(bool conditional = true, bool may_be_empty = false);
   Expression ParseFilters(Expression value);
 
+  // A variable, or a constant of that name.
+  Expression ParseName();
+  // What is called with the value of parts[0] and the arguments in parentheses, if there are any.
+  using Called = std::function<Value(const Env&, const Value&, const Arguments&)>;
+  Expression ParseCall(const Expression& value, Called called);
+  static Value CallValue(const Env& env, const Value& value, const Arguments& arguments);
+
   int open_macros_ = 0;
+  bool reads_caller_ = false;  // since it was last cleared
 
   class Nesting {
    public:
@@ -61,15 +69,11 @@ class ExpressionParser {
   Expression ParseConcat();
   Expression ParseUnary(bool with_filter = true);
   Expression ParsePrimary();
-  Expression ParseName();
   Expression ParseItems(bool is_dict);
   Expression ParsePostfix(Expression value, bool with_filter);
   Expression ParseAttribute(const Expression& value);
   Expression ParseSubscript(const Expression& value);
   Expression ParseTest(const Expression& value);
-  // What is called with the value of parts[0] and the arguments in parentheses, if there are any.
-  using Called = std::function<Value(Session&, const Value&, const Arguments&)>;
-  Expression ParseCall(const Expression& value, Called called);
 
   std::vector<Token> tokens_;
   size_t at_ = 0;

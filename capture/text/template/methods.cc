@@ -138,6 +138,13 @@ Value RemoveAffix(const Call& c) {
   return c.Like(text.substr(kAtStart ? affix.size() : 0, text.size() - affix.size()));
 }
 
+Value IsDigit(const Call& c) {
+  const std::string& text = c.self.as_string();
+  if (std::ranges::any_of(text, [](char x) { return (x & 0x80) != 0; }))
+    throw TemplateFailure(NotSupported("test of text beyond ASCII", c.name));
+  return Value::Bool(!text.empty() && text.find_first_not_of("0123456789") == text.npos);
+}
+
 constexpr FunctionRow<Value> kTextMethods[] = {
     {"capitalize", CaseMethod<Capitalize>},
     {"count", CountText, "sub -start -end", 1},
@@ -145,6 +152,7 @@ constexpr FunctionRow<Value> kTextMethods[] = {
     {"find", Find<false, false>, "sub -start -end", 1},
     {"format", [](const Call& c) { return BraceFormat(c.session, c.self, c.given); }, "*"},
     {"index", Find<false, true>, "sub -start -end", 1},
+    {"isdigit", IsDigit},
     {"join", JoinMethod, "iterable", 1},
     {"lower", CaseMethod<Lower>},
     {"lstrip", StripMethod<true, false>, "chars"},
@@ -164,10 +172,10 @@ constexpr FunctionRow<Value> kTextMethods[] = {
     {"upper", CaseMethod<Upper>},
 };
 constexpr std::string_view kRefusedOfText[] = {
-    "casefold",   "isalnum",    "isalpha",   "isdecimal",    "isdigit",     "islower", "isnumeric",
-    "isspace",    "isupper",    "partition", "rindex",       "rpartition",  "center",  "encode",
-    "expandtabs", "format_map", "isascii",   "isidentifier", "isprintable", "istitle", "ljust",
-    "maketrans",  "rjust",      "swapcase",  "translate",    "zfill"};
+    "casefold",   "isalnum",   "isalpha",      "isdecimal",   "islower", "isnumeric", "isspace",
+    "isupper",    "partition", "rindex",       "rpartition",  "center",  "encode",    "expandtabs",
+    "format_map", "isascii",   "isidentifier", "isprintable", "istitle", "ljust",     "maketrans",
+    "rjust",      "swapcase",  "translate",    "zfill"};
 
 template <SequenceKind kKind>
 Value DictPart(const Call& c) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The statements of a template: how they are written, and what they do.
+// How the statements of a template are written; what they do is in program.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +9,6 @@
 
 #include "capture/files/quote.h"
 #include "capture/text/template/expression_parser.h"
-#include "capture/text/template/functions.h"
-#include "capture/text/template/operators.h"
 #include "capture/text/template/value_text.h"
 
 namespace oscar::jinja {
@@ -18,133 +16,9 @@ namespace {
 
 using Ends = std::initializer_list<std::string_view>;
 
-constexpr std::string_view kRefusedTags[] = {"autoescape", "block", "call",   "do",      "extends",
-                                             "filter",     "from",  "import", "include", "print",
-                                             "raw",        "trans", "with"};
-
-// What a value is assigned to: a name, an attribute of a namespace, or several targets.
-struct Target {
-  std::string name, attribute;
-  std::vector<Target> parts;
-
-  void Assign(const Value& value, const Env& env) const;
-};
-
-void Target::Assign(const Value& value, const Env& env) const {
-  env.session.Step();
-  if (parts.empty() && attribute.empty()) {
-    env.scope->names.insert_or_assign(name, value);
-    return;
-  }
-  if (parts.empty()) {
-    const Value object = env.Lookup(name);
-    auto* space = object.As<Namespace>();
-    if (space == nullptr) throw TemplateFailure("cannot assign attribute on non-namespace object");
-    space->attributes.Set(Value::String(attribute), value);
-    return;
-  }
-  std::vector<Value> items;
-  const Cursor cursor = Iterate(env.session, value);
-  for (Value item; items.size() <= parts.size() && cursor(&item);) items.push_back(item);
-  if (items.size() != parts.size()) {
-    throw TemplateFailure(fmt::format("{} values to unpack (expected {})",
-                                      items.size() > parts.size() ? "too many" : "not enough",
-                                      parts.size()));
-  }
-  for (size_t i = 0; i < items.size(); ++i) parts[i].Assign(items[i], env);
-}
-
-struct For {
-  Target target;
-  Expression iterable, filter;  // filter: none, or what holds for the items that are kept
-  Block body, otherwise;
-
-  void Run(const Env& env, std::string& out) const;
-};
-
-void For::Run(const Env& env, std::string& out) const {
-  const Session::Level level(env.session);
-  const Value items = iterable(env);
-  Cursor cursor = Iterate(env.session, items);
-  std::optional<int64_t> length = Length(env.session, items);
-  if (filter) {
-    length.reset();
-    // Reads on until the condition holds; the condition sees the target, but no loop variable.
-    cursor = [this, env, all = std::move(cursor)](Value* item) {
-      while (all(item)) {
-        const Env inner = env.Inner();
-        target.Assign(*item, inner);
-        if (filter(inner).Truthy()) return true;
-      }
-      return false;
-    };
-  }
-  const auto loop = std::make_shared<Loop>(std::move(cursor), length);
-  const Value loop_value = Value::Of(loop);
-  // As Jinja compiles it: else runs unless one round got to its end without break or continue.
-  bool completed = false;
-  for (Value item; loop->Next(&item);) {
-    const Env inner = env.Inner();
-    inner.scope->names.emplace("loop", loop_value);
-    target.Assign(item, inner);
-    const Flow flow = jinja::Run(body, inner, out);
-    if (flow == Flow::kBreak) break;
-    completed = completed || flow == Flow::kNormal;
-  }
-  if (!completed) jinja::Run(otherwise, env.Inner(), out);
-}
-
-struct Macro {
-  struct Parameter {
-    std::string name;
-    Expression fallback;  // or none
-  };
-  std::string name;
-  std::vector<Parameter> parameters;
-  Block body;
-
-  Value Call(const Env& env, const Arguments& arguments) const;
-};
-
-// Trap: an argument that is not given is an undefined value, not an error (Jinja2 runtime.py,
-// Macro).
-Value Macro::Call(const Env& env, const Arguments& arguments) const {
-  const Session::Level level(env.session);
-  const int line = env.session.line;
-  if (arguments.positional.size() > parameters.size()) {
-    throw TemplateFailure(
-        fmt::format("macro '{}' takes not more than {} argument(s)", name, parameters.size()));
-  }
-  const Env inner = env.Inner();
-  for (const auto& [parameter, fallback] : parameters) {
-    inner.scope->names.insert_or_assign(
-        parameter, Value::Undefined(fmt::format("parameter '{}' was not provided", parameter)));
-  }
-  size_t taken = arguments.positional.size();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto& [parameter, fallback] = parameters[i];
-    const auto named =
-        std::ranges::find(arguments.named, parameter, [](const auto& row) { return row.first; });
-    Value& value = inner.scope->names.at(parameter);
-    if (i < arguments.positional.size()) {
-      value = arguments.positional[i];
-    } else if (named != arguments.named.end()) {
-      value = named->second;
-      ++taken;
-    } else if (fallback) {
-      value = fallback(inner);
-    }
-  }
-  if (taken < arguments.positional.size() + arguments.named.size()) {
-    throw TemplateFailure(
-        fmt::format("macro '{}' takes no keyword argument of a name that is given, or takes it by "
-                    "position",
-                    name));
-  }
-  Value text = env.session.String(RunToText(body, inner));
-  env.session.line = line;
-  return text;
-}
+constexpr std::string_view kRefusedTags[] = {"autoescape", "block", "do",     "extends",
+                                             "filter",     "from",  "import", "include",
+                                             "print",      "raw",   "trans",  "with"};
 
 class Parser : public ExpressionParser {
  public:
@@ -209,13 +83,10 @@ class Parser : public ExpressionParser {
   Run ParseStatement(Ends ends) {
     using Method = Run (Parser::*)();
     static constexpr std::pair<std::string_view, Method> kTags[] = {
-        {"for", &Parser::ParseFor},
-        {"if", &Parser::ParseIf},
-        {"set", &Parser::ParseSet},
-        {"macro", &Parser::ParseMacro},
-        {"generation", &Parser::ParseGeneration},
-        {"break", &Parser::ParseLoopControl},
-        {"continue", &Parser::ParseLoopControl}};
+        {"for", &Parser::ParseFor},           {"if", &Parser::ParseIf},
+        {"set", &Parser::ParseSet},           {"macro", &Parser::ParseMacro},
+        {"call", &Parser::ParseCallBlock},    {"generation", &Parser::ParseGeneration},
+        {"break", &Parser::ParseLoopControl}, {"continue", &Parser::ParseLoopControl}};
     const std::string& name = Current().text;
     const auto* tag = std::ranges::find(kTags, name, [](const auto& row) { return row.first; });
     if (tag != std::end(kTags)) return (this->*tag->second)();
@@ -304,14 +175,10 @@ class Parser : public ExpressionParser {
     };
   }
 
-  Run ParseMacro() {
-    const auto macro = std::make_shared<Macro>();
-    Next();
-    macro->name = ExpectName();
-    ++open_macros_;
-    Expect("(");
-    while (!Is(")")) {
-      std::vector<Macro::Parameter>& known = macro->parameters;
+  // Behind the bracket that opens them.
+  void ParseParameters(Macro& macro) {
+    std::vector<Macro::Parameter>& known = macro.parameters;
+    while (!Skip(")")) {
       if (!known.empty()) Expect(",");
       Macro::Parameter parameter{ExpectName(), Expression()};
       if (Skip("=")) {
@@ -323,17 +190,50 @@ class Parser : public ExpressionParser {
         Fail("duplicate argument " + Quoted(parameter.name));
       known.push_back(std::move(parameter));
     }
-    Next();
-    macro->body = ParseOwnBlock("endmacro");
+  }
+
+  void ParseMacroBody(Macro& macro, std::string_view end) {
+    ++open_macros_;
+    const bool outer_reads_caller = std::exchange(reads_caller_, false);
+    macro.body = ParseOwnBlock(end);
+    const bool is_parameter = std::ranges::find(macro.parameters, "caller",
+                                                &Macro::Parameter::name) != macro.parameters.end();
+    macro.reads_caller = reads_caller_ && !is_parameter;
+    reads_caller_ = reads_caller_ || outer_reads_caller;
     --open_macros_;
+  }
+
+  Run ParseMacro() {
+    const auto macro = std::make_shared<Macro>();
+    Next();
+    macro->name = ExpectName();
+    Expect("(");
+    ParseParameters(*macro);
+    ParseMacroBody(*macro, "endmacro");
     return [macro](const Env& env, std::string&) {
       // The scope holds the macro, which holds the scope.
       env.session.AtEnd([scope = env.scope] { scope->names.clear(); });
-      env.scope->names.insert_or_assign(
-          macro->name, Value::Of(std::make_shared<Function>(
-                           [macro, scope = env.scope](Session& session, const Arguments& given) {
-                             return macro->Call({session, scope}, given);
-                           })));
+      env.scope->names.insert_or_assign(macro->name, FunctionOf(macro, env));
+      return Flow::kNormal;
+    };
+  }
+
+  // {% call m(x) %}: the macro m, whose caller() gives the text of the block.
+  Run ParseCallBlock() {
+    const auto caller = std::make_shared<Macro>();
+    caller->name = Next().text;
+    if (Skip("(")) ParseParameters(*caller);
+    const Expression callee = ParseName();
+    if (!Is("(")) FailUnexpected("a call");
+    const Expression call =
+        ParseCall(callee, [caller](const Env& env, const Value& value, const Arguments& given) {
+          Arguments arguments = given;
+          arguments.named.emplace_back("caller", FunctionOf(caller, env));
+          return CallValue(env, value, arguments);
+        });
+    ParseMacroBody(*caller, "endcall");
+    return [call](const Env& env, std::string& out) {
+      env.session.Append(Str(env.session, call(env)), out);
       return Flow::kNormal;
     };
   }

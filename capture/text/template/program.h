@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "capture/text/template/objects.h"
 #include "capture/text/template/session.h"
 
 namespace oscar::jinja {
@@ -66,6 +67,37 @@ using Block = std::shared_ptr<const std::vector<Statement>>;
 
 Flow Run(const Block& block, const Env& env, std::string& out);
 std::string RunToText(const Block& block, const Env& env);
+
+// What a value is assigned to: a name, an attribute of a namespace, or several targets.
+struct Target {
+  std::string name, attribute;
+  std::vector<Target> parts;
+
+  void Assign(const Value& value, const Env& env) const;
+};
+
+struct For {
+  Target target;
+  Expression iterable, filter;  // filter: none, or what holds for the items that are kept
+  Block body, otherwise;
+
+  void Run(const Env& env, std::string& out) const;
+};
+
+struct Macro {
+  struct Parameter {
+    std::string name;
+    Expression fallback;  // or none
+  };
+  std::string name;
+  std::vector<Parameter> parameters;
+  Block body;
+  bool reads_caller = false;
+
+  Value Call(const Env& env, const Arguments& arguments) const;
+};
+// The macro as a value that can be called; it holds the scope of `env`.
+Value FunctionOf(const std::shared_ptr<const Macro>& macro, const Env& env);
 
 // TemplateFailure with "line N: " in front for what is no template, or for what chat templates do
 // not use, by its name.
