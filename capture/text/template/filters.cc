@@ -20,7 +20,11 @@ namespace {
 
 constexpr int64_t kMaxIndent = 1000;
 
-std::string TextOfSelf(const Call& c) { return Str(c.session, c.self); }
+std::string TextOfSelf(const Call& c) {
+  std::string text = Str(c.session, c.self);
+  c.session.ChargeText(text.size());
+  return text;
+}
 
 // What the attribute "a.0.b", or an integer, reads from an item (Jinja2 filters.py,
 // make_attrgetter). `fallback`, where given, stands for an undefined value on the way.
