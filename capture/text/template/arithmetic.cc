@@ -1,87 +1,39 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of operators.h. Trap: // and % round towards minus infinity, / of two integers is
-// a float.
+// The arithmetic and the comparisons of operators.h. Trap: // and % round towards minus infinity, /
+// of two integers is a float.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "capture/text/template/format.h"
 #include "capture/text/template/operators.h"
-#include "capture/text/template/value_text.h"
 
 namespace oscar::jinja {
 namespace {
 
-constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "** or pow()"};
+constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%"};
+constexpr std::string_view kComparisons[] = {"==", "!=", "<", "<=", ">", ">=", "in", "not in"};
 
 [[noreturn]] void FailOverflow() {
-  throw TemplateFailure("integers beyond 64 bits cannot be computed with here");
-}
-
-[[noreturn]] void FailKinds(BinaryOperator op, const Value& a, const Value& b) {
-  if (op == BinaryOperator::kAdd && (a.is_string() || a.is_sequence())) {
-    throw TemplateFailure(fmt::format("can only concatenate {} (not \"{}\") to {}", a.TypeName(),
-                                      b.TypeName(), a.TypeName()));
-  }
-  throw TemplateFailure(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'",
-                                    kSymbols[static_cast<int>(op)], a.TypeName(), b.TypeName()));
-}
-
-double FloorMod(double a, double b) {
-  const double rest = std::fmod(a, b);
-  if (rest == 0.0) return std::copysign(0.0, b);
-  return (rest < 0) != (b < 0) ? rest + b : rest;
-}
-
-// CPython float_floor_div: the quotient of what fmod leaves, rounded to an integer.
-double FloorDiv(double a, double b) {
-  const double quotient = (a - FloorMod(a, b)) / b;
-  if (quotient == 0.0) return std::copysign(0.0, a / b);
-  const double floor = std::floor(quotient);
-  return quotient - floor > 0.5 ? floor + 1.0 : floor;
-}
-
-Value IntegerPower(int64_t base, int64_t exponent) {
-  if (exponent < 0) {
-    if (base == 0) throw TemplateFailure("0 cannot be raised to a negative power");
-    return Value::Float(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
-  }
-  int64_t result = 1;
-  while (exponent > 0) {
-    if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) FailOverflow();
-    exponent >>= 1;
-    if (exponent > 0 && __builtin_mul_overflow(base, base, &base)) FailOverflow();
-  }
-  return Value::Int(result);
+  throw TemplateFailure(NotSupported("computation with integers beyond", "64 bits"));
 }
 
 Value Integers(BinaryOperator op, int64_t a, int64_t b) {
-  constexpr auto kMin = std::numeric_limits<int64_t>::min();
   int64_t out = 0;
-  switch (op) {
-    case BinaryOperator::kAdd:
-      if (__builtin_add_overflow(a, b, &out)) FailOverflow();
-      return Value::Int(out);
-    case BinaryOperator::kSub:
-      if (__builtin_sub_overflow(a, b, &out)) FailOverflow();
-      return Value::Int(out);
-    case BinaryOperator::kMul:
-      if (__builtin_mul_overflow(a, b, &out)) FailOverflow();
-      return Value::Int(out);
-    case BinaryOperator::kPow:
-      return IntegerPower(a, b);
-    case BinaryOperator::kDiv:
-    case BinaryOperator::kFloorDiv:
-    case BinaryOperator::kMod:
-      break;
+  if (op == BinaryOperator::kAdd || op == BinaryOperator::kSub || op == BinaryOperator::kMul) {
+    const bool overflows = op == BinaryOperator::kAdd   ? __builtin_add_overflow(a, b, &out)
+                           : op == BinaryOperator::kSub ? __builtin_sub_overflow(a, b, &out)
+                                                        : __builtin_mul_overflow(a, b, &out);
+    if (overflows) FailOverflow();
+    return Value::Int(out);
   }
   if (b == 0) throw TemplateFailure("division by zero");
   if (op == BinaryOperator::kDiv)
     return Value::Float(static_cast<double>(a) / static_cast<double>(b));
-  if (a == kMin && b == -1) FailOverflow();
+  if (a == std::numeric_limits<int64_t>::min() && b == -1) FailOverflow();
   const int64_t rest = a % b;
   const bool down = rest != 0 && (rest < 0) != (b < 0);
   if (op == BinaryOperator::kMod) return Value::Int(down ? rest + b : rest);
@@ -89,30 +41,13 @@ Value Integers(BinaryOperator op, int64_t a, int64_t b) {
 }
 
 Value Floats(BinaryOperator op, double a, double b) {
-  switch (op) {
-    case BinaryOperator::kAdd:
-      return Value::Float(a + b);
-    case BinaryOperator::kSub:
-      return Value::Float(a - b);
-    case BinaryOperator::kMul:
-      return Value::Float(a * b);
-    case BinaryOperator::kPow: {
-      if (a == 0.0 && b < 0) throw TemplateFailure("0.0 cannot be raised to a negative power");
-      if (a < 0 && std::floor(b) != b && std::isfinite(b))
-        throw TemplateFailure("complex numbers are not supported");
-      const double power = std::pow(a, b);
-      if (std::isinf(power) && std::isfinite(a) && std::isfinite(b))
-        throw TemplateFailure("(34, 'Numerical result out of range')");
-      return Value::Float(power);
-    }
-    case BinaryOperator::kDiv:
-    case BinaryOperator::kFloorDiv:
-    case BinaryOperator::kMod:
-      break;
-  }
+  if (op == BinaryOperator::kAdd) return Value::Float(a + b);
+  if (op == BinaryOperator::kSub) return Value::Float(a - b);
+  if (op == BinaryOperator::kMul) return Value::Float(a * b);
+  if (op != BinaryOperator::kDiv)
+    throw TemplateFailure(NotSupported("operator on floats", kSymbols[static_cast<int>(op)]));
   if (b == 0.0) throw TemplateFailure("float division by zero");
-  if (op == BinaryOperator::kDiv) return Value::Float(a / b);
-  return Value::Float(op == BinaryOperator::kMod ? FloorMod(a, b) : FloorDiv(a, b));
+  return Value::Float(a / b);
 }
 
 Value Repeat(Session& session, const Value& value, int64_t times) {
@@ -130,67 +65,158 @@ Value Repeat(Session& session, const Value& value, int64_t times) {
     session.Step(value.items().size());
     out.insert(out.end(), value.items().begin(), value.items().end());
   }
-  return value.is_list() ? Value::List(std::move(out)) : Value::Tuple(std::move(out));
+  return Value::List(std::move(out), value.kind());
 }
 
-Value Join(Session& session, const Value& a, const Value& b) {
+Value Concatenate(Session& session, const Value& a, const Value& b) {
   if (a.is_string()) {
     const bool markup = a.is_markup() || b.is_markup();
-    const auto part = [&](const Value& v) {
-      return markup && !v.is_markup() ? EscapeHtml(v.as_string()) : v.as_string();
-    };
-    session.ChargeText(a.as_string().size() + b.as_string().size());
-    return session.String(part(a) + part(b), markup);
+    std::string out;
+    for (const Value* part : {&a, &b}) {
+      const bool escapes = markup && !part->is_markup();
+      session.Append(escapes ? EscapeHtml(part->as_string()) : part->as_string(), out);
+    }
+    return Value::String(std::move(out), markup);
   }
   session.Step(a.items().size() + b.items().size());
   std::vector<Value> items = a.items();
   items.insert(items.end(), b.items().begin(), b.items().end());
-  return a.is_list() ? Value::List(std::move(items)) : Value::Tuple(std::move(items));
+  return Value::List(std::move(items), a.kind());
+}
+
+bool AreEqual(Session& session, const Value& a, const Value& b) {
+  const Session::Level level(session);
+  session.Step();
+  if (a.is_number() && b.is_number()) {
+    if (a.is_integral() && b.is_integral()) return a.as_int() == b.as_int();
+    // A double that lies beyond 64 bits equals no int.
+    return a.as_double() == b.as_double() &&
+           (a.is_float() == b.is_float() || std::abs(a.as_double()) < 9.2e18);
+  }
+  if (a.is_big() && b.is_big()) return a.big_digits() == b.big_digits();
+  if (a.is_undefined() || b.is_undefined()) return a.is_undefined() && b.is_undefined();
+  if (a.is_items() && b.is_items() && a.kind() == b.kind()) {
+    if (a.kind() >= SequenceKind::kItems)
+      throw TemplateFailure(NotSupported("comparison of values of type", a.TypeName()));
+    return std::ranges::equal(a.items(), b.items(), [&](const Value& x, const Value& y) {
+      return AreEqual(session, x, y);
+    });
+  }
+  if (a.is_dict() && b.is_dict()) {
+    return a.dict().items.size() == b.dict().items.size() &&
+           std::ranges::all_of(a.dict().items, [&](const auto& member) {
+             const Value* other = b.dict().Find(member.first);
+             return other != nullptr && AreEqual(session, member.second, *other);
+           });
+  }
+  return a.SameObject(b);
+}
+
+template <class T>
+bool InOrder(Comparison comparison, const T& a, const T& b) {
+  if (comparison == Comparison::kLt) return a < b;
+  if (comparison == Comparison::kLe) return a <= b;
+  return comparison == Comparison::kGt ? a > b : a >= b;
+}
+
+bool Ordered(Session& session, Comparison comparison, const Value& a, const Value& b) {
+  const Session::Level level(session);
+  session.Step();
+  a.Known();
+  b.Known();
+  if (a.is_number() && b.is_number()) {
+    if (a.is_integral() && b.is_integral()) return InOrder(comparison, a.as_int(), b.as_int());
+    return InOrder(comparison, a.as_double(), b.as_double());
+  }
+  if (a.is_string() && b.is_string()) {
+    session.ChargeText(a.as_string().size());
+    return InOrder(comparison, a.as_string(), b.as_string());
+  }
+  if (a.is_sequence() && b.is_sequence() && a.kind() == b.kind()) {
+    const size_t common = std::min(a.items().size(), b.items().size());
+    for (size_t i = 0; i < common; ++i) {
+      if (!AreEqual(session, a.items()[i], b.items()[i]))
+        return Ordered(session, comparison, a.items()[i], b.items()[i]);
+    }
+    return InOrder(comparison, a.items().size(), b.items().size());
+  }
+  if (a.is_big() || b.is_big()) FailOverflow();
+  throw TemplateFailure(fmt::format("'{}' not supported between instances of '{}' and '{}'",
+                                    kComparisons[static_cast<int>(comparison)], a.TypeName(),
+                                    b.TypeName()));
+}
+
+// item in container
+bool Contains(Session& session, const Value& container, const Value& item) {
+  if (container.is_string()) {
+    if (!item.Known().is_string()) {
+      throw TemplateFailure(
+          fmt::format("'in <string>' requires string as left operand, not {}", item.TypeName()));
+    }
+    session.ChargeText(container.as_string().size());
+    return container.as_string().find(item.as_string()) != std::string::npos;
+  }
+  if (container.is_dict()) return container.dict().Find(item) != nullptr;
+  const Cursor cursor = Iterate(session, container);
+  for (Value value; cursor(&value);) {
+    if (value.SameObject(item) || AreEqual(session, value, item)) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 Value Binary(Session& session, BinaryOperator op, const Value& a, const Value& b) {
   session.Step();
-  if (op == BinaryOperator::kMod && a.is_string()) return PercentFormat(session, a, b);
-  for (const Value* value : {&a, &b}) {
-    if (value->is_undefined()) throw TemplateFailure(value->undefined_reason());
+  if (op == BinaryOperator::kMod && a.is_string())
+    throw TemplateFailure(NotSupported("operator on text", "%"));
+  a.Known();
+  b.Known();
+  if (a.is_number() && b.is_number()) {
+    if (a.is_integral() && b.is_integral()) return Integers(op, a.as_int(), b.as_int());
+    return Floats(op, a.as_double(), b.as_double());
   }
-  if (a.is_integral() && b.is_integral()) return Integers(op, a.as_int(), b.as_int());
-  if (a.is_number() && b.is_number()) return Floats(op, a.as_double(), b.as_double());
   if (a.is_big() || b.is_big()) FailOverflow();
-  if (op == BinaryOperator::kAdd) {
+  const auto repeats = [](const Value& value) { return value.is_string() || value.is_sequence(); };
+  if (op == BinaryOperator::kMul && repeats(a) && b.is_integral())
+    return Repeat(session, a, b.as_int());
+  if (op == BinaryOperator::kMul && repeats(b) && a.is_integral())
+    return Repeat(session, b, a.as_int());
+  if (op == BinaryOperator::kAdd && repeats(a)) {
     if ((a.is_string() && b.is_string()) || (a.is_list() && b.is_list()) ||
-        (a.is_tuple() && b.is_tuple())) {
-      return Join(session, a, b);
-    }
+        (a.is_tuple() && b.is_tuple()))
+      return Concatenate(session, a, b);
+    throw TemplateFailure(fmt::format("can only concatenate {} (not \"{}\") to {}", a.TypeName(),
+                                      b.TypeName(), a.TypeName()));
   }
-  if (op == BinaryOperator::kMul) {
-    if ((a.is_string() || a.is_sequence()) && b.is_integral())
-      return Repeat(session, a, b.as_int());
-    if ((b.is_string() || b.is_sequence()) && a.is_integral())
-      return Repeat(session, b, a.as_int());
-  }
-  FailKinds(op, a, b);
+  throw TemplateFailure(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'",
+                                    kSymbols[static_cast<int>(op)], a.TypeName(), b.TypeName()));
 }
 
 Value Negate(const Value& value) {
-  if (value.is_undefined()) throw TemplateFailure(value.undefined_reason());
-  if (value.is_integral()) return Integers(BinaryOperator::kSub, 0, value.as_int());
+  if (value.Known().is_integral()) return Integers(BinaryOperator::kSub, 0, value.as_int());
   if (value.is_float()) return Value::Float(-value.as_double());
-  if (value.is_big()) {
-    const std::string& digits = value.big_digits();
-    if (digits == "9223372036854775808") return Value::Int(std::numeric_limits<int64_t>::min());
-    return Value::Big(digits.starts_with('-') ? digits.substr(1) : "-" + digits);
-  }
+  if (value.is_big()) FailOverflow();
   throw TemplateFailure(fmt::format("bad operand type for unary -: '{}'", value.TypeName()));
 }
 
-Value Plus(const Value& value) {
-  if (value.is_undefined()) throw TemplateFailure(value.undefined_reason());
-  if (value.is_integral()) return Value::Int(value.as_int());
-  if (value.is_float() || value.is_big()) return value;
-  throw TemplateFailure(fmt::format("bad operand type for unary +: '{}'", value.TypeName()));
+bool Holds(Session& session, Comparison comparison, const Value& a, const Value& b) {
+  if (comparison == Comparison::kEq) return AreEqual(session, a, b);
+  if (comparison == Comparison::kNe) return !AreEqual(session, a, b);
+  if (comparison == Comparison::kIn) return Contains(session, b, a);
+  if (comparison == Comparison::kNotIn) return !Contains(session, b, a);
+  return Ordered(session, comparison, a, b);
+}
+
+std::string EscapeHtml(std::string_view text) {
+  static constexpr std::string_view kCharacters = "&<>'\"";
+  static constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+  std::string out;
+  for (const char c : text) {
+    const size_t found = kCharacters.find(c);
+    out += found == kCharacters.npos ? std::string_view(&c, 1) : kEntities[found];
+  }
+  return out;
 }
 
 }  // namespace oscar::jinja

@@ -7,8 +7,7 @@
 
 #include "capture/files/digest.h"
 #include "capture/files/utf8.h"
-#include "capture/text/template/interpreter.h"
-#include "capture/text/template/parser.h"
+#include "capture/text/template/program.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -20,7 +19,7 @@ constexpr size_t kMaxSourceBytes = size_t{4} << 20;
 }  // namespace
 
 struct ChatTemplate::Program {
-  jinja::Body body;
+  jinja::Block block;
 };
 
 ChatTemplate::ChatTemplate(std::string_view source, std::string name)
@@ -43,10 +42,11 @@ ChatTemplate::Rendering ChatTemplate::Render(const Variables& variables,
                                              uint64_t max_steps) const {
   jinja::Session session(max_steps);
   session.now = now;
-  jinja::Interpreter interpreter(program_->body, session);
-  for (const auto& [variable, value] : variables) interpreter.Define(variable, value);
+  // What the template sets hides the caller's variables, but is not one of them.
+  const auto scope = std::make_shared<jinja::Scope>();
+  for (const auto& [variable, value] : variables) scope->names.insert_or_assign(variable, value);
   try {
-    std::string text = interpreter.Run();
+    std::string text = RunToText(program_->block, jinja::Env{session, scope}.Inner());
     return {std::move(text), session.time_was_read};
   } catch (const jinja::TemplateFailure& failure) {
     throw InputError(fmt::format("{}:{}: {}", name_, session.line, failure.what()));

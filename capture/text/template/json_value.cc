@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "capture/files/strict_json.h"
 #include "linalg/check.h"
 
 namespace oscar::jinja {
@@ -84,38 +85,6 @@ Value ParseJsonValue(std::string_view text, std::string_view what) {
   const bool complete = Json::sax_parse(text, &builder);
   OSCAR_CHECK(complete);
   return builder.Take();
-}
-
-Value FromJson(const Json& json) {
-  switch (json.type()) {
-    case Json::value_t::boolean:
-      return Value::Bool(json.get<bool>());
-    case Json::value_t::number_integer:
-      return Value::Int(json.get<int64_t>());
-    case Json::value_t::number_unsigned:
-      if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
-        return Value::Big(std::to_string(json.get<uint64_t>()));
-      return Value::Int(json.get<int64_t>());
-    case Json::value_t::number_float:
-      return Value::Float(json.get<double>());
-    case Json::value_t::string:
-      return Value::String(json.get<std::string>());
-    case Json::value_t::array: {
-      std::vector<Value> items;
-      for (const Json& item : json) items.push_back(FromJson(item));
-      return Value::List(std::move(items));
-    }
-    case Json::value_t::object: {
-      Dict dict;
-      for (const auto& [key, value] : json.items()) dict.Set(Value::String(key), FromJson(value));
-      return Value::FromDict(std::move(dict));
-    }
-    case Json::value_t::null:
-    case Json::value_t::discarded:
-    case Json::value_t::binary:
-      break;
-  }
-  return Value::None();
 }
 
 }  // namespace oscar::jinja

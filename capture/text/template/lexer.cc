@@ -19,22 +19,18 @@ constexpr std::string_view kOperators[] = {"**", "//", "==", "!=", ">=", "<=", "
                                            "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                            ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
+bool IsDigitByte(char c) { return c >= '0' && c <= '9'; }
 bool IsNameByte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigitByte(c) || c == '_' ||
          (c & 0x80) != 0;
 }
-bool IsDigitByte(char c) { return c >= '0' && c <= '9'; }
 
 // \r\n and \r become \n; one newline at the end is dropped (keep_trailing_newline is off).
 std::string NormalizeNewlines(std::string_view source) {
   std::string out;
   for (size_t i = 0; i < source.size(); ++i) {
-    if (source[i] != '\r') {
-      out += source[i];
-      continue;
-    }
-    out += '\n';
-    if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
+    out += source[i] == '\r' ? '\n' : source[i];
+    if (source[i] == '\r' && i + 1 < source.size() && source[i + 1] == '\n') ++i;
   }
   if (out.ends_with('\n')) out.pop_back();
   return out;
@@ -45,7 +41,7 @@ class Lexer {
   explicit Lexer(std::string source) : source_(std::move(source)) {}
 
   std::vector<Token> Run() {
-    while (at_ < source_.size()) Root();
+    while (at_ < source_.size()) TextAndTag();
     Emit(TokenKind::kEnd, "");
     return std::move(tokens_);
   }
@@ -53,310 +49,163 @@ class Lexer {
  private:
   std::string_view Rest() const { return std::string_view(source_).substr(at_); }
   bool Looks(std::string_view text) const { return Rest().starts_with(text); }
+  char At(size_t i) const { return i < source_.size() ? source_[i] : '\0'; }
 
   void Advance(size_t bytes) {
-    line_ +=
-        static_cast<int>(std::count(source_.begin() + static_cast<ptrdiff_t>(at_),
-                                    source_.begin() + static_cast<ptrdiff_t>(at_ + bytes), '\n'));
+    line_ += static_cast<int>(std::ranges::count(Rest().substr(0, bytes), '\n'));
     at_ += bytes;
   }
-  void SkipSpace() {
-    while (at_ < source_.size()) {
-      size_t next = at_;
-      if (!IsSpace(NextCodePoint(source_, next))) break;
-      Advance(next - at_);
-    }
-  }
-  void Emit(TokenKind kind, std::string text, Value number = {}) {
-    tokens_.push_back({kind, std::move(text), std::move(number), line_});
+  void SkipSpace() { Advance(Rest().size() - Strip(Rest(), true, false).size()); }
+  void Emit(TokenKind kind, std::string_view text, Value number = {}) {
+    tokens_.push_back({kind, std::string(text), std::move(number), line_});
   }
 
-  // Text up to a tag that begins with `sign` ('-', '+' or none), with white space cut as it says.
+  // Text up to a tag that begins with `sign` ('-', '+' or another), with white space cut so.
   std::string_view Stripped(std::string_view text, char sign, bool is_variable) const {
-    const auto is_blank = [](std::string_view part) {
-      for (size_t i = 0; i < part.size();) {
-        if (!IsSpace(NextCodePoint(part, i))) return false;
-      }
-      return true;
-    };
-    if (sign == '-') {
-      while (!text.empty()) {
-        size_t begin = text.size() - 1;
-        while (begin > 0 && (text[begin] & 0xC0) == 0x80) --begin;
-        if (!is_blank(text.substr(begin))) break;
-        text = text.substr(0, begin);
-      }
-      return text;
-    }
+    if (sign == '-') return Strip(text, false, true);
     if (sign == '+' || is_variable) return text;
-    const size_t newline = text.rfind('\n');
-    const size_t line_begin = newline == text.npos ? 0 : newline + 1;
-    if ((line_begin > 0 || line_starting_) && is_blank(text.substr(line_begin)))
-      return text.substr(0, line_begin);
-    return text;
+    const size_t line_begin = text.rfind('\n') + 1;  // 0 if there is none
+    const bool indents = line_begin > 0 || line_starting_;
+    return indents && Strip(text.substr(line_begin), true, false).empty()
+               ? text.substr(0, line_begin)
+               : text;
   }
 
-  char Sign(size_t at) const {
-    if (at >= source_.size()) return '\0';
-    return source_[at] == '-' || source_[at] == '+' ? source_[at] : '\0';
-  }
-
-  // Text and the tag that follows it.
-  void Root() {
-    size_t tag = at_;
-    while (true) {
-      tag = source_.find('{', tag);
-      if (tag == source_.npos) break;
-      const char next = tag + 1 < source_.size() ? source_[tag + 1] : '\0';
-      if (next == '%' || next == '{' || next == '#') break;
-      ++tag;
-    }
+  void TextAndTag() {
+    size_t tag = source_.find('{', at_);
+    while (tag != source_.npos && std::string_view("%{#").find(At(tag + 1)) == std::string::npos)
+      tag = source_.find('{', tag + 1);
     if (tag == source_.npos) {
-      Emit(TokenKind::kData, std::string(Rest()));
-      Advance(source_.size() - at_);
-      return;
+      Emit(TokenKind::kText, Rest());
+      return Advance(Rest().size());
     }
     const char kind = source_[tag + 1];
-    const char sign = Sign(tag + 2);
-    const std::string_view text =
-        Stripped(std::string_view(source_).substr(at_, tag - at_), sign, kind == '{');
-    if (!text.empty()) Emit(TokenKind::kData, std::string(text));
+    const char sign = At(tag + 2);
+    const auto text = Stripped(Rest().substr(0, tag - at_), sign, kind == '{');
+    if (!text.empty()) Emit(TokenKind::kText, text);
     Advance(tag - at_);
     const int tag_line = line_;
-    Advance(sign != '\0' ? 3 : 2);
+    Advance(sign == '-' || sign == '+' ? 3 : 2);
     line_starting_ = false;
-    if (kind == '#') return Comment(tag_line);
-    if (kind == '{') return Tag(TokenKind::kVariableBegin, TokenKind::kVariableEnd, tag_line);
-    if (!Raw(tag_line)) Tag(TokenKind::kBlockBegin, TokenKind::kBlockEnd, tag_line);
+    if (kind == '#') {
+      while (!End("#}")) {
+        if (Rest().empty()) FailSyntax(tag_line, "this comment is not closed by #}");
+        Advance(1);
+      }
+    } else {
+      Tag(kind == '%' ? "{%" : "{{", kind == '%' ? "%}" : "}}", tag_line);
+    }
   }
 
   // The end of a tag: "%}", "-%}" and white space behind it, "+%}". A newline is cut by "%}" only.
-  bool End(std::string_view close, bool trims_newline, bool allows_plus) {
-    const size_t begin = at_;
+  bool End(std::string_view close) {
+    const bool is_variable = close == "}}";
     if (Looks("-") && Rest().substr(1).starts_with(close)) {
       Advance(1 + close.size());
       SkipSpace();
-    } else if (allows_plus && Looks("+") && Rest().substr(1).starts_with(close)) {
+    } else if (!is_variable && Looks("+") && Rest().substr(1).starts_with(close)) {
       Advance(1 + close.size());
     } else if (Looks(close)) {
       Advance(close.size());
-      if (trims_newline && Looks("\n")) Advance(1);
+      if (!is_variable && Looks("\n")) Advance(1);
     } else {
       return false;
     }
-    line_starting_ = at_ > begin && source_[at_ - 1] == '\n';
+    line_starting_ = source_[at_ - 1] == '\n';
     return true;
   }
 
-  void Comment(int tag_line) {
+  void Tag(std::string_view begin, std::string_view close, int tag_line) {
+    Emit(TokenKind::kOperator, begin);
+    int brackets = 0;  // open ones: "}}" inside of them ends no tag
     while (at_ < source_.size()) {
-      if (End("#}", true, true)) return;
-      Advance(1);
-    }
-    FailSyntax(tag_line, "Missing end of comment tag");
-  }
-
-  // {% raw %} up to {% endraw %}: `at_` stands behind "{%" and its sign.
-  bool Raw(int tag_line) {
-    const size_t begin = at_;
-    const int line = line_;
-    SkipSpace();
-    if (Looks("raw") && (at_ + 3 >= source_.size() || !IsNameByte(source_[at_ + 3]))) {
-      Advance(3);
-      SkipSpace();
-      if (End("%}", false, false)) {
-        RawText(tag_line);
-        return true;
+      const int line = line_;
+      if (brackets == 0 && End(close)) {
+        Emit(TokenKind::kOperator, close);
+        tokens_.back().line = line;
+        return;
       }
-    }
-    at_ = begin;
-    line_ = line;
-    return false;
-  }
-
-  void RawText(int tag_line) {
-    for (size_t tag = at_; (tag = source_.find("{%", tag)) != source_.npos; ++tag) {
-      const char sign = Sign(tag + 2);
-      const size_t text_begin = at_;
-      const int text_line = line_;
-      const bool text_starts_line = line_starting_;
-      Advance(tag - at_ + (sign != '\0' ? 3 : 2));
-      SkipSpace();
-      bool ends = false;
-      if (Looks("endraw")) {
-        Advance(6);
-        SkipSpace();
-        ends = End("%}", true, true);
-      }
-      if (!ends) {
-        at_ = text_begin;
-        line_ = text_line;
-        continue;
-      }
-      const bool behind_starts_line = line_starting_;
-      line_starting_ = text_starts_line;
-      Emit(TokenKind::kData,
-           std::string(Stripped(std::string_view(source_).substr(text_begin, tag - text_begin),
-                                sign, false)));
-      line_starting_ = behind_starts_line;
-      return;
-    }
-    FailSyntax(tag_line, "Missing end of raw directive");
-  }
-
-  // The tokens of {% ... %} or {{ ... }}.
-  void Tag(TokenKind begin, TokenKind end, int tag_line) {
-    const bool is_block = begin == TokenKind::kBlockBegin;
-    Emit(begin, "");
-    std::string open;  // the closing brackets that are due
-    while (at_ < source_.size()) {
-      if (open.empty()) {
-        const int line = line_;
-        if (End(is_block ? "%}" : "}}", is_block, is_block)) {
-          Emit(end, "");
-          tokens_.back().line = line;
-          return;
-        }
-      }
-      line_starting_ = false;
       size_t next = at_;
       if (IsSpace(NextCodePoint(source_, next))) {
         SkipSpace();
       } else if (IsDigitByte(source_[at_])) {
         Number();
       } else if (IsNameByte(source_[at_])) {
-        size_t stop = at_;
-        while (stop < source_.size() && IsNameByte(source_[stop])) ++stop;
-        Emit(TokenKind::kName, source_.substr(at_, stop - at_));
-        Advance(stop - at_);
+        while (next < source_.size() && IsNameByte(source_[next])) ++next;
+        Emit(TokenKind::kName, Rest().substr(0, next - at_));
+        Advance(next - at_);
       } else if (source_[at_] == '\'' || source_[at_] == '"') {
         String();
       } else {
-        Operator(open);
+        const auto* op =
+            std::ranges::find_if(kOperators, [&](std::string_view known) { return Looks(known); });
+        if (op == std::end(kOperators))
+          FailSyntax(line_, "unexpected character " + Quoted(Rest().substr(0, next - at_)));
+        if (*op == "(" || *op == "[" || *op == "{") ++brackets;
+        if (*op == ")" || *op == "]" || *op == "}") --brackets;
+        if (brackets < 0) FailSyntax(line_, fmt::format("unexpected '{}'", *op));
+        Emit(TokenKind::kOperator, *op);
+        Advance(op->size());
       }
     }
-    FailSyntax(tag_line, fmt::format("this tag is not closed by {}", is_block ? "%}" : "}}"));
+    FailSyntax(tag_line, fmt::format("this tag is not closed by {}", close));
   }
 
-  void Operator(std::string& open) {
-    const auto* found =
-        std::ranges::find_if(kOperators, [&](std::string_view op) { return Looks(op); });
-    if (found == std::end(kOperators))
-      FailSyntax(line_, "unexpected character " + Quoted(source_.substr(at_, 1)));
-    const char c = found->front();
-    if (c == '(' || c == '[' || c == '{') {
-      open += c == '(' ? ')' : c == '[' ? ']' : '}';
-    } else if (c == ')' || c == ']' || c == '}') {
-      if (open.empty()) FailSyntax(line_, fmt::format("unexpected '{}'", c));
-      if (open.back() != c)
-        FailSyntax(line_, fmt::format("unexpected '{}', expected '{}'", c, open.back()));
-      open.pop_back();
-    }
-    Emit(TokenKind::kOperator, std::string(*found));
-    Advance(found->size());
-  }
-
-  // Digits with single underscores between them, from `at`; one past the last.
-  size_t Digits(size_t at, bool (*is_digit)(char)) const {
-    while (at < source_.size()) {
-      if (is_digit(source_[at])) {
-        ++at;
-      } else if (source_[at] == '_' && at + 1 < source_.size() && is_digit(source_[at + 1])) {
-        at += 2;
-      } else {
-        break;
-      }
-    }
+  size_t Digits(size_t at) const {
+    while (IsDigitByte(At(at))) ++at;
     return at;
   }
 
   void Number() {
-    const auto is_hex = [](char c) {
-      return IsDigitByte(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
-    };
-    const auto at = [&](size_t i) { return i < source_.size() ? source_[i] : '\0'; };
-    const char prefix = source_[at_] == '0' ? static_cast<char>(at(at_ + 1) | 0x20) : '\0';
-    int base = 10;
-    if (prefix == 'x') base = 16;
-    if (prefix == 'o') base = 8;
-    if (prefix == 'b') base = 2;
-    if (base != 10) {
-      const size_t stop = Digits(at_ + 2, is_hex);
-      return Integer(stop, at_ + 2, base);
-    }
-    size_t stop = Digits(at_, IsDigitByte);
-    // No float directly behind a dot: foo.0.1 has two subscripts.
-    const bool may_be_float = at_ == 0 || source_[at_ - 1] != '.';
+    size_t stop = Digits(at_);
     bool is_float = false;
-    if (may_be_float && at(stop) == '.' && IsDigitByte(at(stop + 1))) {
-      stop = Digits(stop + 1, IsDigitByte);
-      is_float = true;
-    }
-    if (may_be_float && (at(stop) | 0x20) == 'e') {
-      size_t digits = stop + 1;
-      if (at(digits) == '+' || at(digits) == '-') ++digits;
-      if (IsDigitByte(at(digits))) {
-        stop = Digits(digits, IsDigitByte);
+    // No float directly behind a dot: foo.0.1 has two subscripts.
+    if (source_[at_ - 1] != '.') {
+      if (At(stop) == '.' && IsDigitByte(At(stop + 1))) {
+        stop = Digits(stop + 1);
+        is_float = true;
+      }
+      const size_t exponent = At(stop + 1) == '+' || At(stop + 1) == '-' ? stop + 2 : stop + 1;
+      if ((At(stop) | 0x20) == 'e' && IsDigitByte(At(exponent))) {
+        stop = Digits(exponent);
         is_float = true;
       }
     }
-    if (!is_float) return Integer(stop, at_, 10);
-    std::string text = source_.substr(at_, stop - at_);
-    std::erase(text, '_');
-    double value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    Emit(TokenKind::kNumber, text, Value::Float(value));
+    const std::string_view text = Rest().substr(0, stop - at_);
+    if (IsNameByte(At(stop)))
+      FailSyntax(line_, NotSupported("number", fmt::format("{}{}...", text, At(stop))));
+    int64_t integer = 0;
+    double real = 0;
+    const auto error = is_float ? std::from_chars(text.begin(), text.end(), real).ec
+                                : std::from_chars(text.begin(), text.end(), integer).ec;
+    if (error != std::errc()) FailSyntax(line_, NotSupported("number", text));
+    Emit(TokenKind::kNumber, text, is_float ? Value::Float(real) : Value::Int(integer));
     Advance(stop - at_);
   }
 
-  void Integer(size_t stop, size_t digits, int base) {
-    std::string text = source_.substr(digits, stop - digits);
-    std::erase(text, '_');
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (error == std::errc::result_out_of_range && base == 10) {
-      Emit(TokenKind::kNumber, text, Value::Big(text));
-    } else if (error != std::errc() || end != text.data() + text.size()) {
-      FailSyntax(line_, "malformed number " + Quoted(source_.substr(at_, stop - at_)));
-    } else {
-      Emit(TokenKind::kNumber, text, Value::Int(value));
-    }
-    Advance(stop - at_);
-  }
-
-  // Python's escapes in a string literal.
+  // Python's escape that begins at `i`, behind the backslash.
   void Escape(size_t& i, std::string& out) const {
     static constexpr std::string_view kNames = "abfnrtv\\'\"";
     static constexpr std::string_view kValues = "\a\b\f\n\r\t\v\\'\"";
     const char c = source_[i++];
+    const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     if (const size_t known = kNames.find(c); known != kNames.npos) {
       out += kValues[known];
-      return;
-    }
-    if (c == '\n') return;
-    const auto digits = [&](size_t count, int base, bool exact) {
+    } else if (digits > 0) {
       uint32_t value = 0;
-      const size_t most = std::min(count, source_.size() - i);
-      const auto end =
-          std::from_chars(source_.data() + i, source_.data() + i + most, value, base).ptr;
-      const auto used = static_cast<size_t>(end - (source_.data() + i));
-      if (used == 0 || (exact && used != count) || value > 0x10FFFF ||
-          (value >= 0xD800 && value < 0xE000)) {
+      const char* const begin = source_.data() + i;
+      const char* const end = begin + std::min(digits, source_.size() - i);
+      if (std::from_chars(begin, end, value, 16).ptr != begin + digits || value > 0x10FFFF ||
+          (value >= 0xD800 && value < 0xE000))
         FailSyntax(line_, "malformed escape in a string");
-      }
-      i += used;
+      i += digits;
       AppendUtf8(value, out);
-    };
-    if (c == 'x') return digits(2, 16, true);
-    if (c == 'u') return digits(4, 16, true);
-    if (c == 'U') return digits(8, 16, true);
-    if (c >= '0' && c <= '7') {
-      --i;
-      return digits(3, 8, false);
+    } else if (c == 'N' || IsDigitByte(c)) {
+      FailSyntax(line_, NotSupported("escape in a string", fmt::format("\\{}", c)));
+    } else if (c != '\n') {
+      out += '\\';
+      out += c;
     }
-    if (c == 'N') FailSyntax(line_, "\\N{name} in a string is not supported");
-    out += '\\';
-    out += c;
   }
 
   void String() {
@@ -365,14 +214,13 @@ class Lexer {
     size_t i = at_ + 1;
     while (i < source_.size() && source_[i] != quote) {
       if (source_[i] == '\\' && i + 1 < source_.size()) {
-        ++i;
-        Escape(i, value);
+        Escape(++i, value);
       } else {
         value += source_[i++];
       }
     }
     if (i >= source_.size()) FailSyntax(line_, "this string does not end");
-    Emit(TokenKind::kString, std::move(value));
+    Emit(TokenKind::kString, value);
     Advance(i + 1 - at_);
   }
 

@@ -15,15 +15,11 @@
 namespace oscar::jinja {
 
 enum class TokenKind {
-  kData,           // text outside of tags
-  kBlockBegin,     // {%
-  kBlockEnd,       // %}
-  kVariableBegin,  // {{
-  kVariableEnd,    // }}
+  kText,      // outside of tags
+  kOperator,  // {% %} {{ }} too
   kName,
   kString,
   kNumber,
-  kOperator,
   kEnd  // of the template
 };
 

@@ -5,93 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "capture/text/template/operators.h"
-#include "capture/text/template/value_text.h"
-
 namespace oscar::jinja {
 
-Range::Range(int64_t start, int64_t stop, int64_t step)
-    : start_(start), stop_(stop), step_(step), length_(0) {
-  if (step == 0) throw TemplateFailure("range() arg 3 must not be zero");
-  const bool empty = step > 0 ? start >= stop : start <= stop;
-  if (empty) return;
-  const uint64_t span = step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start)
-                                 : static_cast<uint64_t>(start) - static_cast<uint64_t>(stop);
-  const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : -static_cast<uint64_t>(step);
-  const uint64_t length = (span - 1) / stride + 1;
-  if (length > static_cast<uint64_t>(kMaxLength)) {
-    throw TemplateFailure(fmt::format(
-        "Range too big. The sandbox blocks ranges larger than MAX_RANGE ({}).", kMaxLength));
-  }
-  length_ = static_cast<int64_t>(length);
-}
-
-std::string Range::Repr(Session&) const {
-  if (step_ == 1) return fmt::format("range({}, {})", start_, stop_);
-  return fmt::format("range({}, {}, {})", start_, stop_, step_);
-}
-
-std::optional<Cursor> Range::Iterate(Session& session) {
-  return [&session, i = int64_t{0}, n = length_, start = start_, step = step_](Value* out) mutable {
-    session.Step();
-    if (i == n) return false;
-    *out = Value::Int(start + i++ * step);
-    return true;
-  };
-}
-
-std::optional<Value> Range::Attribute(Session& session, std::string_view name) {
-  if (name == "start") return Value::Int(start_);
-  if (name == "stop") return Value::Int(stop_);
-  if (name == "step") return Value::Int(step_);
-  if (name != "count" && name != "index") return std::nullopt;
-  return GetAttribute(
-      session, Value::List(ToVector(session, Value::Of(std::make_shared<Range>(*this)))), name);
-}
-
-std::optional<Value> Range::Item(Session&, const Value& index) {
-  if (!index.is_integral()) return std::nullopt;
-  int64_t i = index.as_int();
-  if (i < 0) i += length_;
-  if (i < 0 || i >= length_) return std::nullopt;
-  return Value::Int(start_ + i * step_);
-}
-
-std::string DictView::TypeName() const {
-  switch (part_) {
-    case Part::kItems:
-      return "dict_items";
-    case Part::kKeys:
-      return "dict_keys";
-    case Part::kValues:
-      break;
-  }
-  return "dict_values";
-}
-
-Value DictView::At(size_t i) const {
-  const auto& [key, value] = dict_.dict().items[i];
-  if (part_ == Part::kKeys) return key;
-  return part_ == Part::kValues ? value : Value::Tuple({key, value});
-}
-
-std::string DictView::Repr(Session& session) const {
-  std::vector<Value> items;
-  for (size_t i = 0; i < dict_.dict().items.size(); ++i) items.push_back(At(i));
-  return fmt::format("{}({})", TypeName(), jinja::Repr(session, Value::List(std::move(items))));
-}
-
-std::optional<Cursor> DictView::Iterate(Session& session) {
-  return [&session, view = *this, i = size_t{0}](Value* out) mutable {
-    session.Step();
-    if (i == view.dict_.dict().items.size()) return false;
-    *out = view.At(i++);
-    return true;
-  };
-}
-
-std::optional<int64_t> DictView::Length(Session&) {
-  return static_cast<int64_t>(dict_.dict().items.size());
+std::optional<Value> Function::Attribute(Session&, std::string_view name) {
+  throw TemplateFailure(NotSupported("attribute of a function", name));
 }
 
 Generator::Generator(Cursor next, int depth)
@@ -102,49 +19,76 @@ Generator::Generator(Cursor next, int depth)
   }
 }
 
-std::optional<Cursor> Generator::Iterate(Session&) {
+std::optional<Cursor> Generator::Iterate() {
   return [next = next_](Value* out) { return (*next)(out); };
-}
-
-std::string Namespace::Repr(Session& session) const {
-  std::string out = "<Namespace {";
-  for (const auto& [key, value] : attributes.items) {
-    if (out.back() != '{') out += ", ";
-    out += jinja::Repr(session, key) + ": " + jinja::Repr(session, value);
-  }
-  return out + "}>";
 }
 
 std::optional<Value> Namespace::Attribute(Session&, std::string_view name) {
   const Value* found = attributes.Find(name);
-  if (found == nullptr) return std::nullopt;
-  return *found;
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
-std::optional<Value> Cycler::Attribute(Session&, std::string_view name) {
-  if (name == "current") return items_[*position_];
-  if (name == "next") {
-    return Value::Of(std::make_shared<Function>(
-        [items = items_, position = position_](Session&, const Arguments&) {
-          const Value item = items[*position];
-          *position = (*position + 1) % items.size();
-          return item;
+bool Loop::Next(Value* item) {
+  if (Peek() == nullptr) return false;
+  ++index0_;
+  before_ = std::move(current_);
+  current_ = *item = *std::move(after_);
+  after_.reset();
+  return true;
+}
+
+const Value* Loop::Peek() {
+  Value next;
+  if (!after_ && !exhausted_) {
+    exhausted_ = !cursor_(&next);
+    if (!exhausted_) after_ = std::move(next);
+  }
+  return after_ ? &*after_ : nullptr;
+}
+
+int64_t Loop::Length(Session& session) {
+  if (!length_) {
+    std::vector<Value> rest;
+    for (Value item; !exhausted_ && cursor_(&item);) {
+      session.Step();
+      rest.push_back(item);
+    }
+    length_ = static_cast<int64_t>(rest.size()) + index0_ + 1 + (after_ ? 1 : 0);
+    cursor_ = [rest = std::move(rest), i = size_t{0}](Value* item) mutable {
+      if (i == rest.size()) return false;
+      *item = rest[i++];
+      return true;
+    };
+  }
+  return *length_;
+}
+
+std::optional<Value> Loop::Attribute(Session& session, std::string_view name) {
+  if (name == "index0") return Value::Int(index0_);
+  if (name == "index") return Value::Int(index0_ + 1);
+  if (name == "first") return Value::Bool(index0_ == 0);
+  if (name == "last") return Value::Bool(Peek() == nullptr);
+  if (name == "length") return Value::Int(Length(session));
+  if (name == "revindex") return Value::Int(Length(session) - index0_);
+  if (name == "revindex0") return Value::Int(Length(session) - index0_ - 1);
+  if (name == "depth") return Value::Int(1);  // of recursion
+  if (name == "depth0") return Value::Int(0);
+  if (name == "previtem")
+    return index0_ > 0 ? *before_ : Value::Undefined("there is no previous item");
+  if (name == "nextitem") {
+    const Value* next = Peek();
+    return next != nullptr ? *next : Value::Undefined("there is no next item");
+  }
+  if (name == "cycle") {
+    return Value::Of(
+        std::make_shared<Function>([index = index0_](Session&, const Arguments& arguments) {
+          const std::vector<Value>& items = arguments.positional;
+          if (items.empty()) throw TemplateFailure("no items for cycling given");
+          return items[static_cast<size_t>(index) % items.size()];
         }));
   }
-  if (name == "reset") {
-    return Value::Of(std::make_shared<Function>([position = position_](Session&, const Arguments&) {
-      *position = 0;
-      return Value::None();
-    }));
-  }
+  if (name == "changed") throw TemplateFailure(NotSupported("attribute of loop", name));
   return std::nullopt;
-}
-
-Value Joiner::Call(Session&, Arguments& arguments) {
-  arguments.Bind("joiner", {}, 0);
-  if (used_) return separator_;
-  used_ = true;
-  return Value::String("");
 }
 
 }  // namespace oscar::jinja

@@ -8,7 +8,8 @@
 #include <algorithm>
 
 #include "capture/files/utf8.h"
-#include "capture/text/template/methods.h"
+#include "capture/text/template/functions.h"
+#include "capture/text/template/objects.h"
 #include "capture/text/template/unicode.h"
 #include "capture/text/template/value_text.h"
 
@@ -20,54 +21,39 @@ std::string Describe(const Value& value) {
   return value.is_none() ? "None" : value.TypeName() + " object";
 }
 
-Value MissingAttribute(const Value& value, std::string_view name) {
+Value Missing(const Value& value, std::string_view name) {
   return Value::Undefined(fmt::format("'{}' has no attribute '{}'", Describe(value), name));
 }
 
 std::optional<Value> AttributeOf(Session& session, const Value& value, std::string_view name) {
-  if (value.is_undefined()) throw TemplateFailure(value.undefined_reason());
   if (name.starts_with("__") && name.ends_with("__")) {
     return Value::Undefined(
         fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, value.TypeName()));
   }
-  if (value.is_object()) return value.object().Attribute(session, name);
-  return BuiltinAttribute(value, name);
+  return value.is_object() ? value.object().Attribute(session, name) : FindMethod(value, name);
 }
 
-// Position `index` of a sequence of `size`, counted from the end if negative.
-std::optional<size_t> Position(int64_t index, size_t size) {
-  if (index < 0) index += static_cast<int64_t>(size);
-  if (index < 0 || index >= static_cast<int64_t>(size)) return std::nullopt;
-  return static_cast<size_t>(index);
+// Only what Python can subscript: no view of a dict.
+bool HasPositions(const Value& value) {
+  return value.is_sequence() || (value.is_items() && value.kind() == SequenceKind::kRange);
 }
 
 std::optional<Value> ItemOf(Session& session, const Value& value, const Value& key) {
-  if (value.is_undefined()) throw TemplateFailure(value.undefined_reason());
   if (value.is_dict()) {
-    if (key.is_sequence() || key.is_dict()) {
-      if (!key.is_tuple()) return std::nullopt;  // not hashable: a TypeError, which is caught
-    }
+    if ((key.is_items() && !key.is_tuple()) || key.is_dict()) return std::nullopt;
     const Value* found = value.dict().Find(key);
     if (found == nullptr) return std::nullopt;
     return *found;
   }
-  if (value.is_object()) return value.object().Item(session, key);
-  if (!key.is_integral()) return std::nullopt;
-  if (value.is_sequence()) {
-    const auto at = Position(key.as_int(), value.items().size());
-    if (!at) return std::nullopt;
-    return value.items()[*at];
-  }
-  if (!value.is_string()) return std::nullopt;
+  if (!key.is_integral() || !(HasPositions(value) || value.is_string())) return std::nullopt;
+  const int64_t size = *Length(session, value);
+  const int64_t index = key.as_int() < 0 ? key.as_int() + size : key.as_int();
+  if (index < 0 || index >= size) return std::nullopt;
+  if (!value.is_string()) return value.items()[static_cast<size_t>(index)];
   const std::string& text = value.as_string();
-  session.Step(text.size() / Session::kBytesPerStep);
-  const auto at = Position(key.as_int(), CodePointCount(text));
-  if (!at) return std::nullopt;
-  size_t byte = 0;
-  for (size_t i = 0; i < *at; ++i) NextCodePoint(text, byte);
-  const size_t begin = byte;
-  NextCodePoint(text, byte);
-  return session.String(text.substr(begin, byte - begin), value.is_markup());
+  const size_t begin = ByteOffset(text, static_cast<size_t>(index));
+  const size_t end = begin + ByteOffset(std::string_view(text).substr(begin), 1);
+  return session.String(text.substr(begin, end - begin), value.is_markup());
 }
 
 struct SliceRange {
@@ -78,8 +64,7 @@ struct SliceRange {
 SliceRange Adjust(const Value& start, const Value& stop, const Value& step, int64_t size) {
   const auto index = [](const Value& value, int64_t fallback) {
     if (value.is_none()) return fallback;
-    if (value.is_undefined()) throw TemplateFailure(value.undefined_reason());
-    if (value.is_integral()) return value.as_int();
+    if (value.Known().is_integral()) return value.as_int();
     throw TemplateFailure("slice indices must be integers or None or have an __index__ method");
   };
   const int64_t by = index(step, 1);
@@ -99,28 +84,30 @@ SliceRange Adjust(const Value& start, const Value& stop, const Value& step, int6
 
 }  // namespace
 
+const std::string& TextOf(const Value& value, std::string_view what) {
+  if (value.Known().is_string()) return value.as_string();
+  throw TemplateFailure(fmt::format("{}: argument must be str, not {}", what, value.TypeName()));
+}
+
 int64_t IntegerOf(const Value& value, std::string_view what) {
-  if (value.is_undefined()) throw TemplateFailure(value.undefined_reason());
-  if (value.is_integral()) return value.as_int();
+  if (value.Known().is_integral()) return value.as_int();
   throw TemplateFailure(
       fmt::format("{}: '{}' object cannot be interpreted as an integer", what, value.TypeName()));
 }
 
+bool IsIterable(const Value& value) {
+  return value.is_undefined() || value.is_items() || value.is_dict() || value.is_string() ||
+         (value.is_object() && value.object().Iterate().has_value());
+}
+
 Cursor Iterate(Session& session, const Value& value) {
   if (value.is_undefined()) return [](Value*) { return false; };
-  if (value.is_sequence()) {
+  if (value.is_items() || value.is_dict()) {
     return [&session, value, i = size_t{0}](Value* item) mutable {
       session.Step();
-      if (i == value.items().size()) return false;
-      *item = value.items()[i++];
-      return true;
-    };
-  }
-  if (value.is_dict()) {
-    return [&session, value, i = size_t{0}](Value* item) mutable {
-      session.Step();
-      if (i == value.dict().items.size()) return false;
-      *item = value.dict().items[i++].first;
+      if (i == (value.is_dict() ? value.dict().items.size() : value.items().size())) return false;
+      *item = value.is_dict() ? value.dict().items[i].first : value.items()[i];
+      ++i;
       return true;
     };
   }
@@ -135,22 +122,12 @@ Cursor Iterate(Session& session, const Value& value) {
     };
   }
   if (value.is_object()) {
-    if (auto cursor = value.object().Iterate(session)) return *std::move(cursor);
+    if (auto cursor = value.object().Iterate()) return *std::move(cursor);
   }
   throw TemplateFailure(fmt::format("'{}' object is not iterable", value.TypeName()));
 }
 
-bool IsIterable(Session& session, const Value& value) {
-  if (value.is_undefined() || value.is_sequence() || value.is_dict() || value.is_string())
-    return true;
-  return value.is_object() && value.object().Iterate(session).has_value();
-}
-
 std::vector<Value> ToVector(Session& session, const Value& value) {
-  if (value.is_sequence()) {
-    session.Step(value.items().size());
-    return value.items();
-  }
   std::vector<Value> items;
   const Cursor cursor = Iterate(session, value);
   for (Value item; cursor(&item);) {
@@ -162,36 +139,26 @@ std::vector<Value> ToVector(Session& session, const Value& value) {
 
 std::optional<int64_t> Length(Session& session, const Value& value) {
   if (value.is_undefined()) return 0;
-  if (value.is_string()) {
-    session.Step(value.as_string().size() / Session::kBytesPerStep);
-    return static_cast<int64_t>(CodePointCount(value.as_string()));
-  }
-  if (value.is_sequence()) return static_cast<int64_t>(value.items().size());
+  if (value.is_items()) return static_cast<int64_t>(value.items().size());
   if (value.is_dict()) return static_cast<int64_t>(value.dict().items.size());
-  if (value.is_object()) return value.object().Length(session);
-  return std::nullopt;
+  if (!value.is_string()) return std::nullopt;
+  session.ChargeText(value.as_string().size());
+  return static_cast<int64_t>(CodePointCount(value.as_string()));
 }
 
 Value GetAttribute(Session& session, const Value& value, std::string_view name) {
   session.Step();
-  if (auto attribute = AttributeOf(session, value, name)) return *std::move(attribute);
-  if (value.is_dict()) {
-    const Value* found = value.dict().Find(name);
-    return found != nullptr ? *found : MissingAttribute(value, name);
-  }
-  if (value.is_object()) {
-    if (auto item = value.object().Item(session, Value::String(std::string(name))))
-      return *std::move(item);
-  }
-  return MissingAttribute(value, name);
+  if (auto attribute = AttributeOf(session, value.Known(), name)) return *std::move(attribute);
+  const Value* found = value.is_dict() ? value.dict().Find(name) : nullptr;
+  return found != nullptr ? *found : Missing(value, name);
 }
 
 Value GetItem(Session& session, const Value& value, const Value& key) {
   session.Step();
-  if (auto item = ItemOf(session, value, key)) return *std::move(item);
+  if (auto item = ItemOf(session, value.Known(), key)) return *std::move(item);
   if (key.is_string()) {
-    if (auto attribute = AttributeOf(session, value, key.as_string())) return *std::move(attribute);
-    return MissingAttribute(value, key.as_string());
+    auto attribute = AttributeOf(session, value, key.as_string());
+    return attribute ? *std::move(attribute) : Missing(value, key.as_string());
   }
   return Value::Undefined(fmt::format("{} has no element {}", Describe(value), Repr(session, key)));
 }
@@ -199,18 +166,7 @@ Value GetItem(Session& session, const Value& value, const Value& key) {
 Value Slice(Session& session, const Value& value, const Value& start, const Value& stop,
             const Value& step) {
   session.Step();
-  if (value.is_undefined()) throw TemplateFailure(value.undefined_reason());
-  if (value.is_sequence()) {
-    const auto size = static_cast<int64_t>(value.items().size());
-    const SliceRange range = Adjust(start, stop, step, size);
-    session.Step(static_cast<uint64_t>(range.count));
-    std::vector<Value> items;
-    items.reserve(static_cast<size_t>(range.count));
-    for (int64_t i = 0; i < range.count; ++i)
-      items.push_back(value.items()[static_cast<size_t>(range.start + i * range.step)]);
-    return value.is_list() ? Value::List(std::move(items)) : Value::Tuple(std::move(items));
-  }
-  if (value.is_string()) {
+  if (value.Known().is_string()) {
     session.ChargeText(value.as_string().size());
     const std::u32string text = DecodeUtf8(value.as_string());
     const SliceRange range = Adjust(start, stop, step, static_cast<int64_t>(text.size()));
@@ -219,18 +175,16 @@ Value Slice(Session& session, const Value& value, const Value& start, const Valu
       out += text[static_cast<size_t>(range.start + i * range.step)];
     return session.String(EncodeUtf8(out), value.is_markup());
   }
-  if (value.is_dict()) throw TemplateFailure("unhashable type: 'slice'");
-  if (value.is_object() && value.object().is_sequence()) {
-    return Slice(session, Value::List(ToVector(session, value)), start, stop, step);
+  if (!HasPositions(value)) {
+    throw TemplateFailure(
+        fmt::format("'{}' object is not subscriptable by a slice", value.TypeName()));
   }
-  throw TemplateFailure(fmt::format("'{}' object is not subscriptable", value.TypeName()));
-}
-
-Value Call(Session& session, const Value& callee, Arguments& arguments) {
-  session.Step();
-  if (callee.is_undefined()) throw TemplateFailure(callee.undefined_reason());
-  if (callee.is_object()) return callee.object().Call(session, arguments);
-  throw TemplateFailure(fmt::format("'{}' object is not callable", callee.TypeName()));
+  const SliceRange range = Adjust(start, stop, step, static_cast<int64_t>(value.items().size()));
+  session.Step(static_cast<uint64_t>(range.count));
+  std::vector<Value> items;
+  for (int64_t i = 0; i < range.count; ++i)
+    items.push_back(value.items()[static_cast<size_t>(range.start + i * range.step)]);
+  return Value::List(std::move(items), value.kind());
 }
 
 }  // namespace oscar::jinja

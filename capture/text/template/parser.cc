@@ -1,266 +1,262 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-#include "capture/text/template/parser.h"
-
+// How the statements of a template are written; what they do is in program.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "capture/files/quote.h"
+#include "capture/text/template/expression_parser.h"
+#include "capture/text/template/value_text.h"
 
 namespace oscar::jinja {
 namespace {
 
 using Ends = std::initializer_list<std::string_view>;
 
+constexpr std::string_view kRefusedTags[] = {"autoescape", "block", "do",     "extends",
+                                             "filter",     "from",  "import", "include",
+                                             "print",      "raw",   "trans",  "with"};
+
 class Parser : public ExpressionParser {
  public:
   using ExpressionParser::ExpressionParser;
 
-  Body Parse() { return ParseBody({}); }
+  Block Parse() { return ParseBody({}); }
 
  private:
-  std::unique_ptr<Stmt> Statement(StmtKind kind) const {
-    auto statement = std::make_unique<Stmt>();
-    statement->kind = kind;
-    statement->line = Current().line;
-    return statement;
-  }
-  void ExpectBlockEnd() {
-    if (Current().kind != TokenKind::kBlockEnd) FailUnexpected("%}");
-    Next();
-  }
-
   // Statements up to a tag whose name is one of `ends`; that name is the current token then.
   // Without ends: the whole template.
-  Body ParseBody(Ends ends) {
+  Block ParseBody(Ends ends) {
     const Nesting nesting(*this);
-    Body body;
+    std::vector<Statement> body;
     while (true) {
+      const int line = Current().line;
       if (Current().kind == TokenKind::kEnd) {
-        if (ends.size() == 0) return body;
+        if (ends.size() == 0) break;
         Fail(fmt::format("the template ends here, but a block is open that needs \"{}\"",
                          *(ends.end() - 1)));
       }
-      if (Current().kind == TokenKind::kData) {
-        body.push_back(Statement(StmtKind::kData));
-        body.back()->text = Next().text;
-      } else if (Current().kind == TokenKind::kVariableBegin) {
-        Next();
-        body.push_back(Statement(StmtKind::kPrint));
-        body.back()->expressions.push_back(ParseTuple({}));
-        if (Current().kind != TokenKind::kVariableEnd) FailUnexpected("}}");
-        Next();
+      if (Current().kind == TokenKind::kText) {
+        body.push_back({line, [text = Next().text](const Env& env, std::string& out) {
+                          env.session.Append(text, out);
+                          return Flow::kNormal;
+                        }});
+      } else if (Skip("{{")) {
+        body.push_back({line, [value = ParseTuple()](const Env& env, std::string& out) {
+                          env.session.Append(Str(env.session, value(env)), out);
+                          return Flow::kNormal;
+                        }});
+        Expect("}}");
       } else {
         Next();  // {%
         if (Current().kind != TokenKind::kName) FailUnexpected("the name of a tag");
-        if (std::ranges::find(ends, Current().text) != ends.end()) return body;
-        body.push_back(ParseStatement(ends));
-        ExpectBlockEnd();
+        if (std::ranges::find(ends, Current().text) != ends.end()) break;
+        body.push_back({Current().line, ParseStatement(ends)});
+        Expect("%}");
       }
     }
+    return std::make_shared<const std::vector<Statement>>(std::move(body));
   }
 
-  // The rest of the opening tag, then its body; the closing name is consumed.
-  Body ParseBlock(Ends ends, std::string* ended_by = nullptr) {
-    SkipOperator(":");
-    ExpectBlockEnd();
-    Body body = ParseBody(ends);
-    const Token end = Next();
-    if (ended_by != nullptr) *ended_by = end.text;
+  // The rest of the opening tag, then its body; the closing name is consumed and returned.
+  std::string ParseBlock(Ends ends, Block& body) {
+    Skip(":");
+    Expect("%}");
+    body = ParseBody(ends);
+    return Next().text;
+  }
+
+  // A block in which a break cannot end a loop around it.
+  Block ParseOwnBlock(std::string_view end) {
+    const int loops = std::exchange(open_loops_, 0);
+    Block body;
+    ParseBlock({end}, body);
+    open_loops_ = loops;
     return body;
   }
 
-  std::unique_ptr<Stmt> ParseStatement(Ends ends) {
-    using Method = std::unique_ptr<Stmt> (Parser::*)();
+  using Run = std::function<Flow(const Env&, std::string&)>;
+
+  Run ParseStatement(Ends ends) {
+    using Method = Run (Parser::*)();
     static constexpr std::pair<std::string_view, Method> kTags[] = {
-        {"for", &Parser::ParseFor},
-        {"if", &Parser::ParseIf},
-        {"set", &Parser::ParseSet},
-        {"macro", &Parser::ParseMacro},
-        {"call", &Parser::ParseCallBlock},
-        {"filter", &Parser::ParseFilterBlock},
-        {"with", &Parser::ParseWith},
-        {"print", &Parser::ParsePrint},
-        {"generation", &Parser::ParseGeneration},
-        {"break", &Parser::ParseLoopControl},
-        {"continue", &Parser::ParseLoopControl}};
+        {"for", &Parser::ParseFor},           {"if", &Parser::ParseIf},
+        {"set", &Parser::ParseSet},           {"macro", &Parser::ParseMacro},
+        {"call", &Parser::ParseCallBlock},    {"generation", &Parser::ParseGeneration},
+        {"break", &Parser::ParseLoopControl}, {"continue", &Parser::ParseLoopControl}};
     const std::string& name = Current().text;
     const auto* tag = std::ranges::find(kTags, name, [](const auto& row) { return row.first; });
     if (tag != std::end(kTags)) return (this->*tag->second)();
-    static constexpr std::string_view kRefused[] = {"include", "import", "from",  "extends",
-                                                    "block",   "do",     "trans", "autoescape"};
-    if (std::ranges::find(kRefused, name) != std::end(kRefused)) {
-      Fail(fmt::format("the tag \"{}\" is not supported: a chat template stands alone", name));
-    }
-    if (ends.size() > 0) {
-      Fail(fmt::format("unknown tag {}; the block that is open here needs \"{}\"", Quoted(name),
-                       *(ends.end() - 1)));
-    }
-    Fail(fmt::format("unknown tag {}", Quoted(name)));
+    if (std::ranges::find(kRefusedTags, name) != std::end(kRefusedTags))
+      Fail(NotSupported("tag", name));
+    if (ends.size() == 0) Fail(fmt::format("unknown tag {}", Quoted(name)));
+    Fail(fmt::format("unknown tag {}; the block that is open here needs \"{}\"", Quoted(name),
+                     *(ends.end() - 1)));
   }
 
-  void CheckTarget(const Expr& target) const {
-    if (target.kind == ExprKind::kTuple) {
-      for (const ExprPtr& part : target.parts) CheckTarget(*part);
-      return;
-    }
-    if (target.kind == ExprKind::kName || target.kind == ExprKind::kNamespaceRef) return;
-    FailSyntax(target.line, "this cannot be assigned to");
-  }
-
-  static void CheckNotLoop(const Expr& target) {
-    for (const ExprPtr& part : target.parts) CheckNotLoop(*part);
-    if (target.name == "loop")
-      FailSyntax(target.line, "Can't assign to special loop variable in for-loop target");
-  }
-
-  ExprPtr ParseTarget(bool namespaces, bool until_in) {
-    ExprPtr target = ParseTuple({.simple = true, .until_in = until_in, .namespaces = namespaces});
-    CheckTarget(*target);
-    return target;
-  }
-
-  std::unique_ptr<Stmt> ParseFor() {
-    auto loop = Statement(StmtKind::kFor);
-    Next();
-    loop->target = ParseTarget(false, true);
-    CheckNotLoop(*loop->target);
-    if (!SkipName("in")) FailUnexpected("\"in\"");
-    loop->expressions.push_back(ParseTuple({.conditional = false, .until_recursive = true}));
-    loop->expressions.push_back(SkipName("if") ? ParseExpression() : nullptr);
-    loop->recursive = SkipName("recursive");
-    std::string ended_by;
-    loop->body = ParseBlock({"else", "endfor"}, &ended_by);
-    if (ended_by == "else") loop->else_body = ParseBlock({"endfor"});
-    return loop;
-  }
-
-  std::unique_ptr<Stmt> ParseIf() {
-    auto statement = Statement(StmtKind::kIf);
-    Next();
-    std::string ended_by;
+  Target ParseTarget(bool in_loop) {
+    std::vector<Target> parts;
+    bool is_tuple = false;
     do {
-      statement->expressions.push_back(ParseTuple({.conditional = false}));
-      statement->branches.push_back(ParseBlock({"elif", "else", "endif"}, &ended_by));
-    } while (ended_by == "elif");
-    if (ended_by == "else") statement->else_body = ParseBlock({"endif"});
-    return statement;
+      if (!parts.empty() && (Is("in") || Is("=") || Is(")") || Is("%}"))) break;
+      const Nesting nesting(*this);
+      if (Skip("(")) {
+        parts.push_back(ParseTarget(in_loop));
+        Expect(")");
+      } else {
+        if (in_loop && Is("loop")) Fail("Can't assign to special loop variable in for-loop target");
+        parts.push_back({ExpectName(), "", {}});
+        if (!in_loop && Skip(".")) parts.back().attribute = ExpectName();
+      }
+      is_tuple = is_tuple || Is(",");
+    } while (Skip(","));
+    if (!is_tuple) return parts[0];
+    return {"", "", std::move(parts)};
   }
 
-  std::unique_ptr<Stmt> ParseSet() {
-    auto statement = Statement(StmtKind::kSet);
+  Run ParseFor() {
+    For loop;
     Next();
-    statement->target = ParseTarget(true, false);
-    if (SkipOperator("=")) {
-      statement->expressions.push_back(ParseTuple({}));
-      return statement;
-    }
-    statement->kind = StmtKind::kSetBlock;
-    statement->expressions.push_back(ParseFilters(nullptr, false));
-    statement->body = ParseBlock({"endset"});
-    return statement;
+    loop.target = ParseTarget(true);
+    Expect("in");
+    loop.iterable = ParseTuple(false);
+    if (Skip("if")) loop.filter = ParseExpression();
+    if (Is("recursive")) Fail(NotSupported("mark of a loop", "recursive"));
+    ++open_loops_;
+    const std::string end = ParseBlock({"else", "endfor"}, loop.body);
+    --open_loops_;
+    loop.otherwise = std::make_shared<const std::vector<Statement>>();
+    if (end == "else") ParseBlock({"endfor"}, loop.otherwise);
+    return [loop = std::move(loop)](const Env& env, std::string& out) {
+      loop.Run(env, out);
+      return Flow::kNormal;
+    };
   }
 
-  std::vector<Parameter> ParseParameters() {
-    std::vector<Parameter> parameters;
-    ExpectOperator("(");
-    while (!IsOperator(")")) {
-      if (!parameters.empty()) ExpectOperator(",");
-      Parameter parameter{ExpectName(), nullptr};
-      if (SkipOperator("=")) {
-        parameter.default_value = ParseExpression();
-      } else if (!parameters.empty() && parameters.back().default_value != nullptr) {
+  Run ParseIf() {
+    std::vector<std::pair<Expression, Block>> branches;  // else: no expression
+    std::string end;
+    Next();
+    do {
+      const bool is_else = end == "else";
+      branches.emplace_back(is_else ? Expression() : ParseTuple(false), nullptr);
+      end = is_else ? ParseBlock({"endif"}, branches.back().second)
+                    : ParseBlock({"elif", "else", "endif"}, branches.back().second);
+    } while (end != "endif");
+    return [branches](const Env& env, std::string& out) {
+      const Session::Level level(env.session);
+      for (const auto& [test, body] : branches) {
+        if (!test || test(env).Truthy()) return jinja::Run(body, env, out);
+      }
+      return Flow::kNormal;
+    };
+  }
+
+  Run ParseSet() {
+    Next();
+    Target target = ParseTarget(false);
+    Expression value;
+    if (Skip("=")) {
+      value = ParseTuple();
+    } else {
+      const auto text = std::make_shared<Block>();
+      value = ParseFilters(
+          Expression(Current().line, {}, [text](const Expression::Parts&, const Env& env) {
+            return env.session.String(RunToText(*text, env.Inner()));
+          }));
+      *text = ParseOwnBlock("endset");
+    }
+    return [target = std::move(target), value](const Env& env, std::string&) {
+      target.Assign(value(env), env);
+      return Flow::kNormal;
+    };
+  }
+
+  // Behind the bracket that opens them.
+  void ParseParameters(Macro& macro) {
+    std::vector<Macro::Parameter>& known = macro.parameters;
+    while (!Skip(")")) {
+      if (!known.empty()) Expect(",");
+      Macro::Parameter parameter{ExpectName(), Expression()};
+      if (Skip("=")) {
+        parameter.fallback = ParseExpression();
+      } else if (!known.empty() && known.back().fallback) {
         Fail("non-default argument follows default argument");
       }
-      if (std::ranges::find(parameters, parameter.name, &Parameter::name) != parameters.end())
+      if (std::ranges::find(known, parameter.name, &Macro::Parameter::name) != known.end())
         Fail("duplicate argument " + Quoted(parameter.name));
-      parameters.push_back(std::move(parameter));
+      known.push_back(std::move(parameter));
     }
-    ExpectOperator(")");
-    return parameters;
   }
 
-  // The body of a macro, and which of the special names it reads.
-  void ParseMacroBody(Stmt& macro, Ends ends) {
-    const size_t before = names_read_.size();
-    macro.body = ParseBlock(ends);
-    const auto reads = [&](std::string_view name) {
-      return std::find(names_read_.begin() + static_cast<ptrdiff_t>(before), names_read_.end(),
-                       name) != names_read_.end();
+  void ParseMacroBody(Macro& macro, std::string_view end) {
+    ++open_macros_;
+    const bool outer_reads_caller = std::exchange(reads_caller_, false);
+    macro.body = ParseOwnBlock(end);
+    const bool is_parameter = std::ranges::find(macro.parameters, "caller",
+                                                &Macro::Parameter::name) != macro.parameters.end();
+    macro.reads_caller = reads_caller_ && !is_parameter;
+    reads_caller_ = reads_caller_ || outer_reads_caller;
+    --open_macros_;
+  }
+
+  Run ParseMacro() {
+    const auto macro = std::make_shared<Macro>();
+    Next();
+    macro->name = ExpectName();
+    Expect("(");
+    ParseParameters(*macro);
+    ParseMacroBody(*macro, "endmacro");
+    return [macro](const Env& env, std::string&) {
+      // The scope holds the macro, which holds the scope.
+      env.session.AtEnd([scope = env.scope] { scope->names.clear(); });
+      env.scope->names.insert_or_assign(macro->name, FunctionOf(macro, env));
+      return Flow::kNormal;
     };
-    macro.reads_varargs = reads("varargs");
-    macro.reads_kwargs = reads("kwargs");
-    macro.reads_caller = reads("caller");
   }
 
-  std::unique_ptr<Stmt> ParseMacro() {
-    auto macro = Statement(StmtKind::kMacro);
+  // {% call m(x) %}: the macro m, whose caller() gives the text of the block.
+  Run ParseCallBlock() {
+    const auto caller = std::make_shared<Macro>();
+    caller->name = Next().text;
+    if (Skip("(")) ParseParameters(*caller);
+    const Expression callee = ParseName();
+    if (!Is("(")) FailUnexpected("a call");
+    const Expression call =
+        ParseCall(callee, [caller](const Env& env, const Value& value, const Arguments& given) {
+          Arguments arguments = given;
+          arguments.named.emplace_back("caller", FunctionOf(caller, env));
+          return CallValue(env, value, arguments);
+        });
+    ParseMacroBody(*caller, "endcall");
+    return [call](const Env& env, std::string& out) {
+      env.session.Append(Str(env.session, call(env)), out);
+      return Flow::kNormal;
+    };
+  }
+
+  Run ParseGeneration() {
     Next();
-    macro->text = ExpectName();
-    macro->parameters = ParseParameters();
-    ParseMacroBody(*macro, {"endmacro"});
-    return macro;
+    return [body = ParseOwnBlock("endgeneration")](const Env& env, std::string& out) {
+      env.session.Append(RunToText(body, env.Inner()), out);
+      return Flow::kNormal;
+    };
   }
 
-  std::unique_ptr<Stmt> ParseCallBlock() {
-    auto block = Statement(StmtKind::kCallBlock);
-    Next();
-    if (IsOperator("(")) block->parameters = ParseParameters();
-    block->expressions.push_back(ParseExpression());
-    if (block->expressions[0]->kind != ExprKind::kCall) Fail("expected call");
-    ParseMacroBody(*block, {"endcall"});
-    return block;
+  Run ParseLoopControl() {
+    if (open_loops_ == 0) Fail(Quoted(Current().text) + " outside of a loop");
+    const Flow flow = Next().text == "break" ? Flow::kBreak : Flow::kContinue;
+    return [flow](const Env&, std::string&) { return flow; };
   }
 
-  std::unique_ptr<Stmt> ParseFilterBlock() {
-    auto block = Statement(StmtKind::kFilterBlock);
-    Next();
-    block->expressions.push_back(ParseFilters(nullptr, true));
-    block->body = ParseBlock({"endfilter"});
-    return block;
-  }
-
-  std::unique_ptr<Stmt> ParseWith() {
-    auto block = Statement(StmtKind::kWith);
-    Next();
-    while (Current().kind != TokenKind::kBlockEnd) {
-      if (!block->targets.empty()) ExpectOperator(",");
-      block->targets.push_back(ParseTarget(false, false));
-      ExpectOperator("=");
-      block->expressions.push_back(ParseExpression());
-    }
-    block->body = ParseBlock({"endwith"});
-    return block;
-  }
-
-  std::unique_ptr<Stmt> ParsePrint() {
-    auto statement = Statement(StmtKind::kPrint);
-    Next();
-    while (Current().kind != TokenKind::kBlockEnd) {
-      if (!statement->expressions.empty()) ExpectOperator(",");
-      statement->expressions.push_back(ParseExpression());
-    }
-    return statement;
-  }
-
-  std::unique_ptr<Stmt> ParseGeneration() {
-    auto block = Statement(StmtKind::kGeneration);
-    Next();
-    block->body = ParseBlock({"endgeneration"});
-    return block;
-  }
-
-  std::unique_ptr<Stmt> ParseLoopControl() {
-    auto statement = Statement(StmtKind::kBreak);
-    if (Next().text == "continue") statement->kind = StmtKind::kContinue;
-    return statement;
-  }
+  int open_loops_ = 0;
 };
 
 }  // namespace
 
-Body ParseTemplate(std::string_view source) { return Parser(Tokenize(source)).Parse(); }
+Block ParseTemplate(std::string_view source) { return Parser(Tokenize(source)).Parse(); }
 
 }  // namespace oscar::jinja

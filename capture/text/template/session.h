@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What one rendering may use up, and where it is. Trap: every loop over data a template can grow
-// has to call Step(), and every text it builds has to go through String(); this is the sandbox.
+// has to call Step(), and every text it builds has to go through String() or ChargeText(); this is
+// the sandbox.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capture/text/template/value.h"
@@ -20,6 +22,10 @@ namespace oscar::jinja {
 struct TemplateFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// The message for what Jinja2 or Python has and this interpreter refuses: NotSupported("filter",
+// "xmlattr").
+std::string NotSupported(std::string_view kind, std::string_view name);
 
 // Local time of strftime_now.
 struct CivilTime {
@@ -35,6 +41,9 @@ class Session {
   static constexpr size_t kBytesPerStep = 32;
 
   explicit Session(uint64_t max_steps = kMaxSteps) : max_steps_(max_steps) {}
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   void Step(uint64_t cost = 1) {
     steps_ += cost;
@@ -49,6 +58,15 @@ class Session {
     ChargeText(text.size());
     return Value::String(std::move(text), markup);
   }
+  // out += text, paid for.
+  void Append(std::string_view text, std::string& out) {
+    if (out.size() + text.size() > kMaxTextBytes) FailText();
+    ChargeText(text.size());
+    out += text;
+  }
+
+  // `release` runs when the session ends. Objects that may hold themselves let go of it there.
+  void AtEnd(std::function<void()> release);
 
   // One more level of nesting for as long as it lives.
   class Level {
@@ -78,6 +96,7 @@ class Session {
   uint64_t max_steps_;
   uint64_t steps_ = 0;
   int depth_ = 0;
+  std::vector<std::function<void()>> releases_;
 };
 
 }  // namespace oscar::jinja

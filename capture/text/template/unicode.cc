@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables are utf8proc's; the full case mappings of Unicode's SpecialCasing.txt that templates can
-// meet (one character becomes several) are written out here.
+// Tables are utf8proc's. It has no table of the characters whose upper case is several (ß is SS);
+// case folding gives their parts.
 #include "capture/text/template/unicode.h"
 
 #include <utf8proc.h>
@@ -18,71 +18,47 @@ int Category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t
 char32_t SimpleUpper(char32_t c) {
   return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c)));
 }
-char32_t SimpleLower(char32_t c) {
-  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
-}
-char32_t SimpleTitle(char32_t c) {
-  return static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c)));
+
+// Unicode's property Cased.
+bool IsCased(char32_t c) {
+  const int category = Category(c);
+  return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL ||
+         category == UTF8PROC_CATEGORY_LT || c == 0xAA || c == 0xBA ||
+         (c >= 0x2160 && c <= 0x217F) || (c >= 0x24B6 && c <= 0x24E9);
 }
 
-struct SpecialCase {
-  char32_t c;
-  std::u32string_view upper, title;
-};
-constexpr SpecialCase kSpecialCases[] = {
-    {0x00DF, U"SS", U"Ss"},
-    {0x0149, U"\u02BCN", U"\u02BCN"},
-    {0x01F0, U"J\u030C", U"J\u030C"},
-    {0x0390, U"\u0399\u0308\u0301", U"\u0399\u0308\u0301"},
-    {0x03B0, U"\u03A5\u0308\u0301", U"\u03A5\u0308\u0301"},
-    {0x0587, U"\u0535\u0552", U"\u0535\u0582"},
-    {0x1E96, U"H\u0331", U"H\u0331"},
-    {0x1E97, U"T\u0308", U"T\u0308"},
-    {0x1E98, U"W\u030A", U"W\u030A"},
-    {0x1E99, U"Y\u030A", U"Y\u030A"},
-    {0x1E9A, U"A\u02BE", U"A\u02BE"},
-    {0xFB00, U"FF", U"Ff"},
-    {0xFB01, U"FI", U"Fi"},
-    {0xFB02, U"FL", U"Fl"},
-    {0xFB03, U"FFI", U"Ffi"},
-    {0xFB04, U"FFL", U"Ffl"},
-    {0xFB05, U"ST", U"St"},
-    {0xFB06, U"ST", U"St"},
-    {0xFB13, U"\u0544\u0546", U"\u0544\u0576"},
-    {0xFB14, U"\u0544\u0535", U"\u0544\u0565"},
-    {0xFB15, U"\u0544\u053B", U"\u0544\u056B"},
-    {0xFB16, U"\u054E\u0546", U"\u054E\u0576"},
-    {0xFB17, U"\u0544\u053D", U"\u0544\u056D"},
-};
-
-const SpecialCase* FindSpecial(char32_t c) {
-  if (c < 0xDF) return nullptr;
-  const auto* found = std::ranges::find(kSpecialCases, c, &SpecialCase::c);
-  return found == std::end(kSpecialCases) ? nullptr : found;
+// The parts of a character that has no upper case of one character; empty: it has.
+std::u32string Parts(char32_t c) {
+  if (c < 0xDF || Category(c) == UTF8PROC_CATEGORY_LU) return {};
+  utf8proc_int32_t folded[8] = {};
+  int boundary = 0;
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded, 8,
+                                             UTF8PROC_CASEFOLD, &boundary);
+  return count > 1 && count <= 8 ? std::u32string(folded, folded + count) : std::u32string();
 }
 
 void AppendUpper(char32_t c, std::u32string& out) {
-  if (const SpecialCase* special = FindSpecial(c)) {
-    out += special->upper;
-  } else {
-    out += SimpleUpper(c);
-  }
+  const std::u32string parts = Parts(c);
+  if (parts.empty()) out += SimpleUpper(c);
+  for (const char32_t part : parts) out += SimpleUpper(part);
 }
 
 void AppendTitle(char32_t c, std::u32string& out) {
-  if (const SpecialCase* special = FindSpecial(c)) {
-    out += special->title;
-  } else {
-    out += SimpleTitle(c);
-  }
+  const auto simple = static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c)));
+  std::u32string parts = simple == c || c == 0xDF ? Parts(c) : std::u32string();
+  if (parts.empty()) parts = simple;
+  const auto first =
+      std::ranges::find_if(parts, [](char32_t part) { return SimpleUpper(part) != part; });
+  if (first != parts.end() && parts.size() > 1) *first = SimpleUpper(*first);
+  out += parts;
 }
 
 bool IsCaseIgnorable(char32_t c) {
   const int category = Category(c);
   return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_ME ||
          category == UTF8PROC_CATEGORY_CF || category == UTF8PROC_CATEGORY_LM ||
-         category == UTF8PROC_CATEGORY_SK || c == '\'' || c == '.' || c == ':' || c == 0xB7 ||
-         c == 0x2019;
+         category == UTF8PROC_CATEGORY_SK ||
+         std::u32string_view(U"'.:\u00B7\u2019").find(c) != std::u32string_view::npos;
 }
 
 // A capital sigma at the end of a word is written U+03C2 (SpecialCasing.txt, Final_Sigma).
@@ -102,8 +78,23 @@ void AppendLower(std::u32string_view text, size_t at, std::u32string& out) {
   } else if (c == 0x03A3) {
     out += IsFinalSigma(text, at) ? char32_t{0x03C2} : char32_t{0x03C3};
   } else {
-    out += SimpleLower(c);
+    out += static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
   }
+}
+
+// The characters for which `begins` holds get title case, the others lower case.
+template <class Begins>
+std::string TitleWhere(std::string_view text, Begins begins) {
+  const std::u32string all = DecodeUtf8(text);
+  std::u32string out;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (begins(all, i)) {
+      AppendTitle(all[i], out);
+    } else {
+      AppendLower(all, i, out);
+    }
+  }
+  return EncodeUtf8(out);
 }
 
 }  // namespace
@@ -124,11 +115,13 @@ std::string EncodeUtf8(std::u32string_view text) {
 
 size_t CodePointCount(std::string_view text) {
   return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-bool IsAscii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
+size_t ByteOffset(std::string_view text, size_t index) {
+  size_t byte = 0;
+  for (; index > 0 && byte < text.size(); --index) NextCodePoint(text, byte);
+  return byte;
 }
 
 bool IsSpace(char32_t c) { return (c >= 0x1C && c <= 0x1F) || IsWhiteSpace(c); }
@@ -136,101 +129,56 @@ bool IsSpace(char32_t c) { return (c >= 0x1C && c <= 0x1F) || IsWhiteSpace(c); }
 bool IsPrintable(char32_t c) {
   if (c == ' ') return true;
   const int category = Category(c);
-  return category != UTF8PROC_CATEGORY_CC && category != UTF8PROC_CATEGORY_CF &&
-         category != UTF8PROC_CATEGORY_CS && category != UTF8PROC_CATEGORY_CO &&
-         category != UTF8PROC_CATEGORY_CN && category != UTF8PROC_CATEGORY_ZL &&
-         category != UTF8PROC_CATEGORY_ZP && category != UTF8PROC_CATEGORY_ZS;
+  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_SO;
 }
 
-bool IsAlphabetic(char32_t c) {
-  const int category = Category(c);
-  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
-}
-bool IsDecimal(char32_t c) { return Category(c) == UTF8PROC_CATEGORY_ND; }
-bool IsDigit(char32_t c) {
-  if (IsDecimal(c)) return true;
-  return c == 0xB2 || c == 0xB3 || c == 0xB9 || c == 0x2070 || (c >= 0x2074 && c <= 0x2079) ||
-         (c >= 0x2080 && c <= 0x2089) || (c >= 0x2460 && c <= 0x2468) ||
-         (c >= 0x2474 && c <= 0x247C) || (c >= 0x2488 && c <= 0x2490);
-}
-bool IsNumeric(char32_t c) {
-  const int category = Category(c);
-  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
-}
-bool IsWord(char32_t c) { return c == '_' || IsAlphabetic(c) || IsNumeric(c); }
-
-bool IsLower(char32_t c) {
-  if (Category(c) == UTF8PROC_CATEGORY_LL) return true;
-  return c == 0xAA || c == 0xBA || (c >= 0x2170 && c <= 0x217F) || (c >= 0x24D0 && c <= 0x24E9);
-}
-bool IsUpper(char32_t c) {
-  if (Category(c) == UTF8PROC_CATEGORY_LU) return true;
-  return (c >= 0x2160 && c <= 0x216F) || (c >= 0x24B6 && c <= 0x24CF);
-}
-bool IsTitle(char32_t c) { return Category(c) == UTF8PROC_CATEGORY_LT; }
-
-std::u32string Lower(std::u32string_view text) {
-  std::u32string out;
-  for (size_t i = 0; i < text.size(); ++i) AppendLower(text, i, out);
-  return out;
-}
-
-std::u32string Upper(std::u32string_view text) {
-  std::u32string out;
-  for (const char32_t c : text) AppendUpper(c, out);
-  return out;
-}
-
-std::u32string TitleCase(std::u32string_view text) {
-  std::u32string out;
-  bool inside = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (inside) {
-      AppendLower(text, i, out);
-    } else {
-      AppendTitle(text[i], out);
-    }
-    inside = IsCased(text[i]);
+bool HasOtherDigits(std::string_view text) {
+  const std::u32string all = DecodeUtf8(text);
+  const auto is_digit = [&](size_t i) {
+    return i < all.size() && Category(all[i]) == UTF8PROC_CATEGORY_ND;
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool joins = all[i] == '_' && i > 0 && is_digit(i - 1) && is_digit(i + 1);
+    if (joins || (all[i] >= 0x80 && is_digit(i))) return true;
   }
-  return out;
+  return false;
 }
 
-std::u32string Capitalize(std::u32string_view text) {
-  std::u32string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (i == 0) {
-      AppendTitle(text[i], out);
-    } else {
-      AppendLower(text, i, out);
-    }
+std::string_view Strip(std::string_view text, bool left, bool right,
+                       const std::string* characters) {
+  const std::u32string set = characters != nullptr ? DecodeUtf8(*characters) : std::u32string();
+  const auto strips = [&](char32_t c) {
+    return characters != nullptr ? set.find(c) != set.npos : IsSpace(c);
+  };
+  while (left && !text.empty()) {
+    size_t end = 0;
+    if (!strips(NextCodePoint(text, end))) break;
+    text.remove_prefix(end);
   }
-  return out;
+  while (right && !text.empty()) {
+    size_t begin = text.size() - 1;
+    while (begin > 0 && (text[begin] & 0xC0) == 0x80) --begin;
+    size_t position = begin;
+    if (!strips(NextCodePoint(text, position))) break;
+    text = text.substr(0, begin);
+  }
+  return text;
 }
 
-std::u32string SwapCase(std::u32string_view text) {
-  std::u32string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (IsUpper(text[i])) {
-      AppendLower(text, i, out);
-    } else if (IsLower(text[i])) {
-      AppendUpper(text[i], out);
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
+std::string Lower(std::string_view text) {
+  return TitleWhere(text, [](std::u32string_view, size_t) { return false; });
 }
-
-std::u32string CaseFold(std::u32string_view text) {
+std::string Capitalize(std::string_view text) {
+  return TitleWhere(text, [](std::u32string_view, size_t i) { return i == 0; });
+}
+std::string Title(std::string_view text) {
+  return TitleWhere(
+      text, [](std::u32string_view all, size_t i) { return i == 0 || !IsCased(all[i - 1]); });
+}
+std::string Upper(std::string_view text) {
   std::u32string out;
-  for (const char32_t c : text) {
-    if (const SpecialCase* special = FindSpecial(c)) {
-      for (const char32_t folded : special->upper) out += SimpleLower(folded);
-    } else {
-      out += SimpleLower(c == 0x03C2 ? char32_t{0x03C3} : c);
-    }
-  }
-  return out;
+  for (const char32_t c : DecodeUtf8(text)) AppendUpper(c, out);
+  return EncodeUtf8(out);
 }
 
 }  // namespace oscar::jinja

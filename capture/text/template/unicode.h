@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Python's view of a string: code points, white space, cases and classes of characters. Trap:
-// Python's white space has U+001C to U+001F, which Unicode's property White_Space has not.
+// Python's view of a string: code points, white space, cases. Trap: Python's white space has U+001C
+// to U+001F, which Unicode's property White_Space has not.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +14,20 @@ namespace oscar::jinja {
 std::u32string DecodeUtf8(std::string_view text);  // valid UTF-8
 std::string EncodeUtf8(std::u32string_view text);
 size_t CodePointCount(std::string_view text);
-bool IsAscii(std::string_view text);
+// Byte at which code point `index` of `text` begins; its size behind the last.
+size_t ByteOffset(std::string_view text, size_t index);
 
 bool IsSpace(char32_t c);      // str.isspace, and \s of a Python pattern
 bool IsPrintable(char32_t c);  // str.isprintable: what repr leaves alone
-bool IsAlphabetic(char32_t c);
-bool IsDecimal(char32_t c);
-bool IsDigit(char32_t c);
-bool IsNumeric(char32_t c);
-bool IsWord(char32_t c);  // \w
-bool IsLower(char32_t c);
-bool IsUpper(char32_t c);
-bool IsTitle(char32_t c);
-inline bool IsCased(char32_t c) { return IsLower(c) || IsUpper(c) || IsTitle(c); }
+// Digits beyond 0 to 9, or an underscore between two: what Python's int() takes and we do not.
+bool HasOtherDigits(std::string_view text);
+// `text` without white space, or without the code points of `characters`, at its ends.
+std::string_view Strip(std::string_view text, bool left, bool right,
+                       const std::string* characters = nullptr);
 
-std::u32string Lower(std::u32string_view text);
-std::u32string Upper(std::u32string_view text);
-std::u32string TitleCase(std::u32string_view text);   // str.title
-std::u32string Capitalize(std::u32string_view text);  // str.capitalize
-std::u32string SwapCase(std::u32string_view text);
-std::u32string CaseFold(std::u32string_view text);
+std::string Lower(std::string_view text);
+std::string Upper(std::string_view text);
+std::string Title(std::string_view text);       // str.title
+std::string Capitalize(std::string_view text);  // str.capitalize
 
 }  // namespace oscar::jinja

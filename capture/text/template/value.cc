@@ -6,30 +6,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
-#include "capture/text/template/compare.h"
+#include "capture/text/template/objects.h"
 #include "capture/text/template/session.h"
 
 namespace oscar::jinja {
 namespace {
+
+constexpr const char* kSequenceNames[] = {"list",       "tuple",     "range",
+                                          "dict_items", "dict_keys", "dict_values"};
 
 int CheckedDepth(int inner) {
   if (inner < Value::kMaxDepth) return inner + 1;
   throw TemplateFailure(fmt::format("values are nested deeper than {} levels", Value::kMaxDepth));
 }
 
-std::shared_ptr<const Sequence> MakeSequence(std::vector<Value> items, bool is_group) {
-  auto sequence = std::make_shared<Sequence>();
-  int inner = 0;
-  for (const Value& item : items) inner = std::max(inner, item.depth());
-  sequence->depth = CheckedDepth(inner);
-  sequence->items = std::move(items);
-  sequence->is_group = is_group;
-  return sequence;
+// Equal for keys that Python takes for one: 1, 1.0 and True.
+std::string HashKey(const Value& key) {
+  if (key.is_string()) return "s" + key.as_string();
+  if (key.is_integral()) return "i" + std::to_string(key.as_int());
+  if (key.is_big()) return "i" + key.big_digits();
+  if (key.is_float()) {
+    const double value = key.as_double();
+    if (std::floor(value) == value && std::abs(value) < 9.2e18)
+      return "i" + std::to_string(static_cast<int64_t>(value));
+    return fmt::format("f{}", value);
+  }
+  if (key.is_none()) return "n";
+  if (key.is_undefined()) return "u";
+  if (key.is_tuple()) throw TemplateFailure(NotSupported("key of type", "tuple"));
+  if (key.is_object()) return fmt::format("o{}", static_cast<const void*>(&key.object()));
+  throw TemplateFailure(fmt::format("unhashable type: '{}'", key.TypeName()));
 }
 
 }  // namespace
 
+std::string NotSupported(std::string_view kind, std::string_view name) {
+  return fmt::format("the {} '{}' is not one that chat templates use; it is not supported", kind,
+                     name);
+}
+
+Session::~Session() {
+  for (const auto& release : releases_) release();
+}
+void Session::AtEnd(std::function<void()> release) {
+  Step(64);  // it is kept until the end
+  releases_.push_back(std::move(release));
+}
 void Session::FailSteps() const {
   throw TemplateFailure(fmt::format(
       "the template took more than {} steps on one conversation; it may never end", max_steps_));
@@ -42,12 +66,6 @@ void Session::FailDepth() {
       fmt::format("macros and expressions are nested deeper than {} levels", kMaxDepth));
 }
 
-std::optional<Value> Object::Attribute(Session&, std::string_view) { return std::nullopt; }
-
-Value Object::Call(Session&, Arguments&) {
-  throw TemplateFailure(fmt::format("'{}' object is not callable", TypeName()));
-}
-
 Value Value::Undefined(std::string why) {
   return Value(Data(UndefinedTag{std::make_shared<const std::string>(std::move(why))}));
 }
@@ -57,14 +75,11 @@ Value Value::Big(std::string digits) {
 Value Value::String(std::string text, bool markup) {
   return Value(Data(Text{std::make_shared<const std::string>(std::move(text)), markup}));
 }
-Value Value::List(std::vector<Value> items) {
-  return Value(Data(ListTag{MakeSequence(std::move(items), false)}));
-}
-Value Value::Tuple(std::vector<Value> items) {
-  return Value(Data(TupleTag{MakeSequence(std::move(items), false)}));
-}
-Value Value::GroupTuple(Value grouper, Value list) {
-  return Value(Data(TupleTag{MakeSequence({std::move(grouper), std::move(list)}, true)}));
+Value Value::List(std::vector<Value> items, SequenceKind kind) {
+  int inner = 0;
+  for (const Value& item : items) inner = std::max(inner, item.depth());
+  return Value(Data(std::shared_ptr<const Sequence>(
+      std::make_shared<Sequence>(Sequence{kind, std::move(items), CheckedDepth(inner)}))));
 }
 Value Value::FromDict(Dict dict) {
   int inner = 0;
@@ -72,13 +87,6 @@ Value Value::FromDict(Dict dict) {
   dict.depth = CheckedDepth(inner);
   return Value(Data(std::shared_ptr<const Dict>(std::make_shared<Dict>(std::move(dict)))));
 }
-Value Value::Of(std::shared_ptr<Object> object) { return Value(Data(std::move(object))); }
-
-const Sequence& Value::sequence() const {
-  if (const auto* list = std::get_if<ListTag>(&data_)) return *list->sequence;
-  return *std::get<TupleTag>(data_).sequence;
-}
-const std::vector<Value>& Value::items() const { return sequence().items; }
 
 std::string Value::TypeName() const {
   if (is_undefined()) return "Undefined";
@@ -87,41 +95,39 @@ std::string Value::TypeName() const {
   if (is_int() || is_big()) return "int";
   if (is_float()) return "float";
   if (is_string()) return is_markup() ? "Markup" : "str";
-  if (is_list()) return "list";
-  if (is_tuple()) return "tuple";
-  if (is_dict()) return "dict";
-  return object().TypeName();
+  if (is_items()) return kSequenceNames[static_cast<int>(kind())];
+  return is_dict() ? "dict" : object().TypeName();
 }
 
-bool Value::Truthy(Session& session) const {
+bool Value::Truthy() const {
   if (is_undefined() || is_none()) return false;
   if (is_integral()) return as_int() != 0;
-  if (is_big()) return true;
   if (is_float()) return as_double() != 0.0;
   if (is_string()) return !as_string().empty();
-  if (is_sequence()) return !items().empty();
-  if (is_dict()) return !dict().items.empty();
-  const std::optional<int64_t> length = object().Length(session);
-  return !length || *length != 0;
+  if (is_items()) return !items().empty();
+  return is_dict() ? !dict().items.empty() : true;
 }
 
 int Value::depth() const {
-  if (is_sequence()) return sequence().depth;
+  if (is_items()) return std::get<std::shared_ptr<const Sequence>>(data_)->depth;
   if (is_dict()) return dict().depth;
   return is_object() ? object().depth() : 0;
 }
 
 bool Value::SameObject(const Value& other) const {
   if (data_.index() != other.data_.index()) return false;
-  if (is_none()) return true;
   if (is_integral()) return as_int() == other.as_int();
-  if (is_string())
-    return as_text().bytes == other.as_text().bytes || as_string() == other.as_string();
-  if (is_sequence()) return &sequence() == &other.sequence();
+  if (is_float()) return as_double() == other.as_double();
+  if (is_string()) return as_string() == other.as_string();
+  if (is_items()) return &items() == &other.items();
   if (is_dict()) return &dict() == &other.dict();
   if (is_object()) return &object() == &other.object();
-  if (is_undefined()) return &undefined_reason() == &other.undefined_reason();
-  return is_float() && as_double() == other.as_double();
+  return is_none();
+}
+
+const Value& Value::Known() const {
+  if (is_undefined()) throw TemplateFailure(*std::get<UndefinedTag>(data_).why);
+  return *this;
 }
 
 void Dict::Set(const Value& key, Value value) {
@@ -139,39 +145,8 @@ const Value* Dict::Find(const Value& key) const {
 }
 
 const Value* Dict::Find(std::string_view key) const {
-  const auto found = index.find(StringHashKey(key));
+  const auto found = index.find("s" + std::string(key));
   return found == index.end() ? nullptr : &items[found->second].second;
-}
-
-std::vector<std::optional<Value>> Arguments::Bind(std::string_view function,
-                                                  std::initializer_list<std::string_view> names,
-                                                  size_t required) const {
-  if (positional.size() > names.size()) {
-    throw TemplateFailure(fmt::format("{}() takes at most {} arguments, {} are given", function,
-                                      names.size(), positional.size()));
-  }
-  std::vector<std::optional<Value>> bound(names.size());
-  for (size_t i = 0; i < positional.size(); ++i) bound[i] = positional[i];
-  for (const auto& [name, value] : named) {
-    const auto* found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-      throw TemplateFailure(
-          fmt::format("{}() got an unexpected keyword argument '{}'", function, name));
-    }
-    std::optional<Value>& slot = bound[static_cast<size_t>(found - names.begin())];
-    if (slot) {
-      throw TemplateFailure(
-          fmt::format("{}() got multiple values for argument '{}'", function, name));
-    }
-    slot = value;
-  }
-  for (size_t i = 0; i < required; ++i) {
-    if (!bound[i]) {
-      throw TemplateFailure(fmt::format("{}() is missing its argument '{}'", function,
-                                        *(names.begin() + static_cast<ptrdiff_t>(i))));
-    }
-  }
-  return bound;
 }
 
 }  // namespace oscar::jinja

@@ -1,16 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a chat template: Python's None, bool, int, float, str, list, tuple and dict, and
-// objects (macros, loop, namespace, iterators). Trap: templates are written for Python, so a string
-// is a sequence of code points although it is stored as UTF-8, 1 == 1.0 == True, and a missing
-// variable is a value of its own (Undefined) that is falsy and prints as nothing.
+// The values of a chat template: Python's None, bool, int, float, str, dict and sequences, and
+// objects (functions, loop, namespace, generators). Trap: templates are written for Python, so a
+// string is a sequence of code points although it is stored as UTF-8, 1 == 1.0 == True, and a
+// missing variable is a value of its own (Undefined) that is falsy and prints as nothing.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,62 +19,55 @@
 
 namespace oscar::jinja {
 
-class Session;
+class Object;
 class Value;
-struct Arguments;
+struct Dict;
 
 // Next item of an iteration; false at the end.
 using Cursor = std::function<bool(Value*)>;
 
-// Python's str; `markup` is MarkupSafe's subclass, which escapes what is added to it.
-struct Text {
-  std::shared_ptr<const std::string> bytes;  // UTF-8
-  bool markup = false;
-};
+// What Python calls it. A range and the views of a dict are copies here: nothing can change them.
+enum class SequenceKind { kList, kTuple, kRange, kItems, kKeys, kValues };
 
-// An integer beyond 64 bits, as read from JSON: it can be compared and printed, not computed with.
-struct BigInteger {
-  std::shared_ptr<const std::string> digits;  // "-123..."
+struct Sequence {
+  SequenceKind kind = SequenceKind::kList;
+  std::vector<Value> items;
+  int depth = 1;
 };
-
-struct Sequence;
-struct Dict;
-class Object;
 
 class Value {
  public:
-  struct UndefinedTag {
-    std::shared_ptr<const std::string> why;  // the error of using it: "'x' is undefined"
-  };
-  struct NoneTag {};
-
-  Value() : data_(NoneTag{}) {}
-  static Value None() { return Value(); }
-  static Value Undefined(std::string why);
+  Value() = default;
+  static Value None() { return {}; }
+  static Value Undefined(std::string why);  // `why` is the error of using it: "'x' is undefined"
   static Value Bool(bool value) { return Value(Data(value)); }
   static Value Int(int64_t value) { return Value(Data(value)); }
+  // An integer beyond 64 bits, "-123...", as read from JSON: it is printed, not computed with.
   static Value Big(std::string digits);
   static Value Float(double value) { return Value(Data(value)); }
+  // `markup`: MarkupSafe's subclass of str, which the filter safe gives and + escapes for.
   static Value String(std::string text, bool markup = false);
   // These throw TemplateFailure for nesting beyond kMaxDepth.
-  static Value List(std::vector<Value> items);
-  static Value Tuple(std::vector<Value> items);
-  static Value GroupTuple(Value grouper, Value list);  // of the filter groupby
+  static Value List(std::vector<Value> items, SequenceKind kind = SequenceKind::kList);
+  static Value Tuple(std::vector<Value> items) {
+    return List(std::move(items), SequenceKind::kTuple);
+  }
   static Value FromDict(Dict dict);
-  static Value Of(std::shared_ptr<Object> object);
+  static Value Of(std::shared_ptr<Object> object) { return Value(Data(std::move(object))); }
 
-  bool is_undefined() const { return std::holds_alternative<UndefinedTag>(data_); }
-  bool is_none() const { return std::holds_alternative<NoneTag>(data_); }
-  bool is_bool() const { return std::holds_alternative<bool>(data_); }
-  bool is_int() const { return std::holds_alternative<int64_t>(data_); }  // not bool, not big
-  bool is_big() const { return std::holds_alternative<BigInteger>(data_); }
-  bool is_float() const { return std::holds_alternative<double>(data_); }
-  bool is_string() const { return std::holds_alternative<Text>(data_); }
-  bool is_list() const { return std::holds_alternative<ListTag>(data_); }
-  bool is_tuple() const { return std::holds_alternative<TupleTag>(data_); }
+  bool is_none() const { return Is<std::monostate>(); }
+  bool is_undefined() const { return Is<UndefinedTag>(); }
+  bool is_bool() const { return Is<bool>(); }
+  bool is_int() const { return Is<int64_t>(); }  // not bool, not big
+  bool is_big() const { return Is<BigInteger>(); }
+  bool is_float() const { return Is<double>(); }
+  bool is_string() const { return Is<Text>(); }
+  bool is_items() const { return Is<std::shared_ptr<const Sequence>>(); }  // of any kind
+  bool is_list() const { return is_items() && kind() == SequenceKind::kList; }
+  bool is_tuple() const { return is_items() && kind() == SequenceKind::kTuple; }
   bool is_sequence() const { return is_list() || is_tuple(); }
-  bool is_dict() const { return std::holds_alternative<std::shared_ptr<const Dict>>(data_); }
-  bool is_object() const { return std::holds_alternative<std::shared_ptr<Object>>(data_); }
+  bool is_dict() const { return Is<std::shared_ptr<const Dict>>(); }
+  bool is_object() const { return Is<std::shared_ptr<Object>>(); }
   bool is_integral() const { return is_int() || is_bool(); }
   bool is_number() const { return is_integral() || is_float(); }  // that can be computed with
 
@@ -85,18 +77,14 @@ class Value {
     return is_float() ? std::get<double>(data_) : static_cast<double>(as_int());
   }
   const std::string& big_digits() const { return *std::get<BigInteger>(data_).digits; }
-  const Text& as_text() const { return std::get<Text>(data_); }
-  const std::string& as_string() const { return *as_text().bytes; }
-  bool is_markup() const { return is_string() && as_text().markup; }
-  const Sequence& sequence() const;  // of a list or tuple
-  const std::vector<Value>& items() const;
+  const std::string& as_string() const { return *std::get<Text>(data_).bytes; }
+  bool is_markup() const { return is_string() && std::get<Text>(data_).markup; }
+  SequenceKind kind() const { return std::get<std::shared_ptr<const Sequence>>(data_)->kind; }
+  const std::vector<Value>& items() const {
+    return std::get<std::shared_ptr<const Sequence>>(data_)->items;
+  }
   const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }
   Object& object() const { return *std::get<std::shared_ptr<Object>>(data_); }
-  const std::shared_ptr<Object>& object_pointer() const {
-    return std::get<std::shared_ptr<Object>>(data_);
-  }
-  const std::string& undefined_reason() const { return *std::get<UndefinedTag>(data_).why; }
-
   // The object behind it, or null: null for another kind too.
   template <class T>
   T* As() const {
@@ -104,70 +92,45 @@ class Value {
   }
 
   std::string TypeName() const;  // Python's: "str", "NoneType"
-  bool Truthy(Session& session) const;
+  bool Truthy() const;
   int depth() const;
   bool SameObject(const Value& other) const;  // Python's `is`
+  // Throws TemplateFailure with the reason if it is undefined.
+  const Value& Known() const;
 
   static constexpr int kMaxDepth = 100;
 
  private:
-  struct ListTag {
-    std::shared_ptr<const Sequence> sequence;
+  struct UndefinedTag {
+    std::shared_ptr<const std::string> why;
   };
-  struct TupleTag {
-    std::shared_ptr<const Sequence> sequence;
+  struct BigInteger {
+    std::shared_ptr<const std::string> digits;
   };
-  using Data = std::variant<UndefinedTag, NoneTag, bool, int64_t, BigInteger, double, Text, ListTag,
-                            TupleTag, std::shared_ptr<const Dict>, std::shared_ptr<Object>>;
+  struct Text {
+    std::shared_ptr<const std::string> bytes;  // UTF-8
+    bool markup = false;
+  };
+  using Data = std::variant<std::monostate, UndefinedTag, bool, int64_t, BigInteger, double, Text,
+                            std::shared_ptr<const Sequence>, std::shared_ptr<const Dict>,
+                            std::shared_ptr<Object>>;
   explicit Value(Data data) : data_(std::move(data)) {}
+  template <class T>
+  bool Is() const {
+    return std::holds_alternative<T>(data_);
+  }
   Data data_;
 };
 
-struct Sequence {
-  std::vector<Value> items;
-  int depth = 1;
-  bool is_group = false;  // has .grouper and .list
-};
-
-// Keeps the order of insertion. Keys are told apart by HashKey() (compare.h).
+// Keeps the order of insertion.
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
-  std::unordered_map<std::string, size_t> index;  // HashKey -> position in `items`
+  std::unordered_map<std::string, size_t> index;  // HashKey of a key -> position in `items`
   int depth = 1;                                  // set when it becomes a Value
 
   void Set(const Value& key, Value value);  // TemplateFailure for a key that cannot be hashed
   const Value* Find(const Value& key) const;
   const Value* Find(std::string_view key) const;
-};
-
-// Whatever is not plain data. The default of each operation is that Python's object has it not.
-class Object {
- public:
-  virtual ~Object() = default;
-  virtual std::string TypeName() const = 0;
-  virtual std::string Repr(Session&) const { return "<" + TypeName() + " object>"; }
-  virtual std::optional<Value> Attribute(Session&, std::string_view name);
-  virtual bool callable() const { return false; }
-  virtual Value Call(Session& session, Arguments& arguments);
-  virtual std::optional<Cursor> Iterate(Session&) { return std::nullopt; }
-  virtual std::optional<int64_t> Length(Session&) { return std::nullopt; }
-  // obj[index], where Python's type has it.
-  virtual std::optional<Value> Item(Session&, const Value&) { return std::nullopt; }
-  virtual bool is_sequence() const { return false; }
-  virtual int depth() const { return 1; }  // of nesting of values
-};
-
-// What a call passes.
-struct Arguments {
-  std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> named;
-
-  // Values of the parameters `names` in order, missing ones empty. TemplateFailure naming
-  // `function` for too many, unknown or doubled arguments, and if one of the first `required` is
-  // missing.
-  std::vector<std::optional<Value>> Bind(std::string_view function,
-                                         std::initializer_list<std::string_view> names,
-                                         size_t required) const;
 };
 
 }  // namespace oscar::jinja

@@ -10,312 +10,233 @@
 #include <cmath>
 
 #include "capture/files/utf8.h"
-#include "capture/text/template/compare.h"
+#include "capture/text/template/operators.h"
 #include "capture/text/template/unicode.h"
 
 namespace oscar::jinja {
 namespace {
 
-void AppendRepr(Session& session, const Value& value, std::string& out);
-
-void AppendItems(Session& session, const std::vector<Value>& items, std::string& out) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) out += ", ";
-    AppendRepr(session, items[i], out);
-  }
+// fmt writes the digits and exponents of Python's repr, but 1 for 1.0.
+std::string FloatRepr(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
+  return text;
 }
 
-void AppendRepr(Session& session, const Value& value, std::string& out) {
-  const Session::Level level(session);
-  session.Step();
-  if (out.size() > Session::kMaxTextBytes) session.ChargeText(out.size());
-  if (value.is_undefined()) {
-    out += "Undefined";
-  } else if (value.is_none()) {
-    out += "None";
-  } else if (value.is_bool()) {
-    out += value.as_bool() ? "True" : "False";
-  } else if (value.is_int()) {
-    out += std::to_string(value.as_int());
-  } else if (value.is_big()) {
-    out += value.big_digits();
-  } else if (value.is_float()) {
-    out += FloatRepr(value.as_double());
-  } else if (value.is_string()) {
-    session.ChargeText(value.as_string().size());
-    const std::string quoted = StringRepr(value.as_string());
-    out += value.is_markup() ? "Markup(" + quoted + ")" : quoted;
-  } else if (value.is_list()) {
-    out += '[';
-    AppendItems(session, value.items(), out);
-    out += ']';
-  } else if (value.is_tuple()) {
-    out += '(';
-    AppendItems(session, value.items(), out);
-    out += value.items().size() == 1 ? ",)" : ")";
-  } else if (value.is_dict()) {
-    out += '{';
-    for (const auto& [key, item] : value.dict().items) {
-      if (&key != &value.dict().items.front().first) out += ", ";
-      AppendRepr(session, key, out);
-      out += ": ";
-      AppendRepr(session, item, out);
-    }
-    out += '}';
-  } else {
-    out += value.object().Repr(session);
-  }
-}
-
-void AppendEscape(char32_t c, std::string& out) {
-  if (c < 0x10000) {
-    out += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
-    return;
-  }
-  const uint32_t offset = static_cast<uint32_t>(c) - 0x10000;
-  out += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF));
-}
-
-void AppendJsonString(std::string_view text, bool ensure_ascii, std::string& out) {
-  out += '"';
+std::string JsonString(std::string_view text, bool ensure_ascii) {
+  static constexpr std::string_view kNamed = "\"\\\n\r\t\f\b";
+  static constexpr std::string_view kNames = "\"\\nrtfb";
+  std::string out = "\"";
   for (size_t i = 0; i < text.size();) {
     const char32_t c = NextCodePoint(text, i);
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      default:
-        if (c < 0x20 || (ensure_ascii && c > 0x7E)) {
-          AppendEscape(c, out);
-        } else {
-          AppendUtf8(c, out);
-        }
+    const auto code = static_cast<uint32_t>(c);
+    const size_t named = c < 0x80 ? kNamed.find(static_cast<char>(c)) : kNamed.npos;
+    if (named != kNamed.npos) {
+      out += '\\';
+      out += kNames[named];
+    } else if (c >= 0x20 && (!ensure_ascii || c < 0x7F)) {
+      AppendUtf8(c, out);
+    } else if (c < 0x10000) {
+      out += fmt::format("\\u{:04x}", code);
+    } else {
+      out += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
     }
   }
-  out += '"';
+  return out + '"';
 }
 
-std::string JsonNumber(const Value& value) {
-  if (value.is_bool()) return value.as_bool() ? "true" : "false";
-  if (value.is_int()) return std::to_string(value.as_int());
-  if (value.is_big()) return value.big_digits();
-  const double number = value.as_double();
-  if (std::isnan(number)) return "NaN";
-  if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
-  return FloatRepr(number);
-}
-
-class JsonWriter {
+class Writer {
  public:
-  JsonWriter(Session& session, const JsonStyle& style) : session_(session), style_(style) {}
+  // Without a style: Python's repr.
+  Writer(Session& session, const JsonStyle* json) : session_(session), json_(json) {}
 
   void Write(const Value& value) {
     const Session::Level level(session_);
     session_.Step();
-    if (out.size() > Session::kMaxTextBytes) session_.ChargeText(out.size());
-    if (value.is_none()) {
-      out += "null";
-    } else if (value.is_number() || value.is_big()) {
-      out += JsonNumber(value);
-    } else if (value.is_string()) {
+    const bool is_view = value.is_items() && value.kind() > SequenceKind::kRange;
+    if (value.is_string()) {
       session_.ChargeText(value.as_string().size());
-      AppendJsonString(value.as_string(), style_.ensure_ascii, out);
-    } else if (value.is_sequence()) {
-      WriteSequence(value.items());
+      Put(json_ != nullptr    ? JsonString(value.as_string(), json_->ensure_ascii)
+          : value.is_markup() ? "Markup(" + StringRepr(value.as_string()) + ")"
+                              : StringRepr(value.as_string()));
+    } else if (value.is_sequence() || (is_view && json_ == nullptr)) {
+      if (is_view) Put(value.TypeName() + "(");
+      WriteItems(value);
+      if (is_view) Put(")");
     } else if (value.is_dict()) {
       WriteDict(value.dict());
-    } else {
+    } else if (value.is_none() || value.is_number() || value.is_big()) {
+      Put(Scalar(value));
+    } else if (json_ != nullptr) {
       throw TemplateFailure(
           fmt::format("Object of type {} is not JSON serializable", value.TypeName()));
+    } else if (value.is_undefined()) {
+      Put("Undefined");
+    } else {
+      throw TemplateFailure(NotSupported("text of a value of type", value.TypeName()));
     }
   }
 
   std::string out;
 
  private:
-  void WriteSequence(const std::vector<Value>& items) {
-    if (items.empty()) {
-      out += "[]";
-      return;
-    }
-    Open('[');
-    for (const Value& item : items) {
-      Separate(&item == &items.front());
+  void Put(std::string_view text) { session_.Append(text, out); }
+
+  std::string Scalar(const Value& value) const {
+    const bool python = json_ == nullptr;
+    if (value.is_none()) return python ? "None" : "null";
+    if (value.is_bool())
+      return value.as_bool() ? (python ? "True" : "true") : (python ? "False" : "false");
+    if (value.is_int()) return std::to_string(value.as_int());
+    if (value.is_big()) return value.big_digits();
+    const double number = value.as_double();
+    if (python || std::isfinite(number)) return FloatRepr(number);
+    return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+  }
+
+  void WriteItems(const Value& value) {
+    const bool parentheses = value.is_tuple() && json_ == nullptr;
+    Open(parentheses ? "(" : "[");
+    for (const Value& item : value.items()) {
+      Separate(&item == &value.items().front());
       Write(item);
     }
-    Close(']');
+    if (parentheses && value.items().size() == 1) Put(",");
+    Close(parentheses ? ")" : "]", value.items().empty());
   }
 
   void WriteDict(const Dict& dict) {
-    if (dict.items.empty()) {
-      out += "{}";
-      return;
-    }
     std::vector<const std::pair<Value, Value>*> members;
     for (const auto& member : dict.items) members.push_back(&member);
-    if (style_.sort_keys) {
-      std::stable_sort(members.begin(), members.end(), [&](const auto* a, const auto* b) {
+    if (json_ != nullptr && json_->sort_keys) {
+      std::ranges::stable_sort(members, [&](const auto* a, const auto* b) {
         return Less(session_, a->first, b->first);
       });
     }
-    Open('{');
+    Open("{");
     for (const auto* member : members) {
       Separate(member == members.front());
-      AppendJsonString(Key(member->first), style_.ensure_ascii, out);
-      out += style_.key_separator;
+      const Value& key = member->first;
+      if (json_ != nullptr && !key.is_string()) {
+        if (!(key.is_none() || key.is_number() || key.is_big())) {
+          throw TemplateFailure(
+              fmt::format("keys must be str, int, float, bool or None, not {}", key.TypeName()));
+        }
+        Put('"' + Scalar(key) + '"');
+      } else {
+        Write(key);
+      }
+      Put(json_ != nullptr ? json_->key_separator : ": ");
       Write(member->second);
     }
-    Close('}');
+    Close("}", members.empty());
   }
 
-  std::string Key(const Value& key) const {
-    if (key.is_string()) return key.as_string();
-    if (key.is_none()) return "null";
-    if (key.is_number() || key.is_big()) return JsonNumber(key);
-    throw TemplateFailure(
-        fmt::format("keys must be str, int, float, bool or None, not {}", key.TypeName()));
-  }
-
-  void Open(char bracket) {
-    out += bracket;
+  void Open(std::string_view bracket) {
+    Put(bracket);
     ++depth_;
   }
-  void Close(char bracket) {
-    --depth_;
-    NewLine();
-    out += bracket;
-  }
   void Separate(bool first) {
-    if (!first) out += style_.item_separator;
+    if (!first) Put(json_ != nullptr ? json_->item_separator : ", ");
     NewLine();
+  }
+  void Close(std::string_view bracket, bool empty) {
+    --depth_;
+    if (!empty) NewLine();
+    Put(bracket);
   }
   void NewLine() {
-    if (!style_.indent) return;
-    out += '\n';
-    for (int i = 0; i < depth_; ++i) out += *style_.indent;
+    if (json_ == nullptr || !json_->indent) return;
+    Put("\n");
+    for (int i = 0; i < depth_; ++i) Put(*json_->indent);
   }
 
   Session& session_;
-  const JsonStyle& style_;
+  const JsonStyle* json_;
   int depth_ = 0;
 };
 
-}  // namespace
-
-std::string FloatRepr(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  char buffer[64];
-  const auto end =
-      std::to_chars(std::begin(buffer), std::end(buffer), value, std::chars_format::scientific).ptr;
-  const std::string_view text(buffer, static_cast<size_t>(end - buffer));  // "-1.25e-07"
-  const size_t e = text.find('e');
-  const std::string sign = text.starts_with('-') ? "-" : "";
-  std::string digits;
-  for (const char c : text.substr(0, e)) {
-    if (c >= '0' && c <= '9') digits += c;
+// The argument that a field of str.format names; `next` counts the fields without a name.
+const Value& Field(std::string_view name, const Arguments& arguments, size_t& next) {
+  size_t index = 0;
+  const auto [end, error] = std::from_chars(name.begin(), name.end(), index);
+  if (name.empty() || (error == std::errc() && end == name.end())) {
+    if (name.empty()) index = next++;
+    if (index < arguments.positional.size()) return arguments.positional[index];
+    throw TemplateFailure(
+        fmt::format("Replacement index {} out of range for positional args tuple", index));
   }
-  const int exponent = std::stoi(std::string(text.substr(e + 1)));
-  // Python's float_repr_style 'short': exponents from -4 to 15 are written out.
-  if (exponent < -4 || exponent >= 16) {
-    const std::string fraction = digits.size() > 1 ? "." + digits.substr(1) : "";
-    return fmt::format("{}{}{}e{}{:02}", sign, digits[0], fraction, exponent < 0 ? '-' : '+',
-                       std::abs(exponent));
-  }
-  if (exponent < 0)
-    return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
-  const auto whole = static_cast<size_t>(exponent) + 1;
-  if (digits.size() <= whole) return sign + digits + std::string(whole - digits.size(), '0') + ".0";
-  return sign + digits.substr(0, whole) + "." + digits.substr(whole);
+  if (name.find_first_of(".[!:{") != name.npos)
+    throw TemplateFailure(NotSupported("format", fmt::format("{{{}}}", name)));
+  const auto found =
+      std::ranges::find(arguments.named, name, [](const auto& row) { return row.first; });
+  if (found == arguments.named.end()) throw TemplateFailure(fmt::format("KeyError: '{}'", name));
+  return found->second;
 }
+
+}  // namespace
 
 std::string StringRepr(std::string_view text) {
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
   std::string out(1, quote);
   for (size_t i = 0; i < text.size();) {
     const char32_t c = NextCodePoint(text, i);
+    const auto code = static_cast<uint32_t>(c);
     if (c == static_cast<char32_t>(quote) || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\r') {
-      out += "\\r";
-    } else if (c == '\t') {
-      out += "\\t";
+      out += {'\\', static_cast<char>(c)};
+    } else if (c == '\n' || c == '\r' || c == '\t') {
+      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
     } else if (IsPrintable(c)) {
       AppendUtf8(c, out);
-    } else if (c < 0x100) {
-      out += fmt::format("\\x{:02x}", static_cast<uint32_t>(c));
-    } else if (c < 0x10000) {
-      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
     } else {
-      out += fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
+      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
+             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                              : fmt::format("\\U{:08x}", code);
     }
   }
   return out + quote;
 }
 
 std::string Repr(Session& session, const Value& value) {
-  std::string out;
-  AppendRepr(session, value, out);
-  return out;
-}
-
-std::string Str(Session& session, const Value& value) {
-  if (value.is_string()) return value.as_string();
-  if (value.is_undefined()) return {};
-  return Repr(session, value);
-}
-
-std::string ToJson(Session& session, const Value& value, const JsonStyle& style) {
-  JsonWriter writer(session, style);
+  Writer writer(session, nullptr);
   writer.Write(value);
   return std::move(writer.out);
 }
 
-std::string EscapeHtml(std::string_view text) {
+std::string Str(Session& session, const Value& value) {
+  if (value.is_string()) return value.as_string();
+  return value.is_undefined() ? "" : Repr(session, value);
+}
+
+std::string ToJson(Session& session, const Value& value, const JsonStyle& style) {
+  Writer writer(session, &style);
+  writer.Write(value);
+  return std::move(writer.out);
+}
+
+Value BraceFormat(Session& session, const Value& format, const Arguments& arguments) {
+  const std::string_view text = format.as_string();
+  size_t next = 0;
   std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      default:
-        out += c;
+  for (size_t at = 0; at < text.size();) {
+    const size_t brace = std::min(text.find_first_of("{}", at), text.size());
+    session.Append(text.substr(at, brace - at), out);
+    if (brace == text.size()) break;
+    const char c = text[brace];
+    at = brace + 2;
+    if (brace + 1 < text.size() && text[brace + 1] == c) {
+      out += c;
+      continue;
     }
+    const size_t end = text.find('}', brace + 1);
+    if (c == '}' || end == text.npos)
+      throw TemplateFailure(fmt::format("Single '{}' encountered in format string", c));
+    const Value& value = Field(text.substr(brace + 1, end - brace - 1), arguments, next);
+    const bool escapes = format.is_markup() && !value.is_markup();
+    session.Append(escapes ? EscapeHtml(Str(session, value)) : Str(session, value), out);
+    at = end + 1;
   }
-  return out;
+  return session.String(std::move(out), format.is_markup());
 }
 
 }  // namespace oscar::jinja

@@ -1,19 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values as text: Python's str() and repr(), and json.dumps. Trap: str(1.0) is "1.0", str(1e16) is
-// "1e+16" and str(True) is "True", but JSON writes true; a string inside a list prints as repr.
+// Values as text: Python's str(), repr() and formats, and json.dumps. Trap: str(1.0) is "1.0",
+// str(1e16) is "1e+16" and str(True) is "True", but JSON writes true; a string inside a list prints
+// as repr.
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "capture/text/template/objects.h"
 #include "capture/text/template/session.h"
 
 namespace oscar::jinja {
 
-std::string FloatRepr(double value);
 std::string StringRepr(std::string_view text);  // 'it' or "it's"
+// These throw TemplateFailure for what a template has no reason to print: functions, generators.
 std::string Repr(Session& session, const Value& value);
 std::string Str(Session& session, const Value& value);  // what {{ value }} prints
 
@@ -27,7 +29,7 @@ struct JsonStyle {
 // TemplateFailure for what JSON cannot hold.
 std::string ToJson(Session& session, const Value& value, const JsonStyle& style);
 
-// & < > ' " as HTML entities.
-std::string EscapeHtml(std::string_view text);
+// format.format(arguments), of which {}, {0} and {name} are supported.
+Value BraceFormat(Session& session, const Value& format, const Arguments& arguments);
 
 }  // namespace oscar::jinja

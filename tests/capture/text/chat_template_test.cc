@@ -3,7 +3,8 @@
 //
 // Chat templates against Jinja2 3.1.6 in the environment of transformers: tests/data/chat_templates
 // holds a few cases of each family of the pack, and constructs.jsonl, small templates over one set
-// of variables (its first line) with what Jinja2 printed, or that it failed.
+// of variables (its first line) with what Jinja2 printed, or that it failed, or what is refused
+// here although Jinja2 has it.
 #include "capture/text/template/chat_template.h"
 
 #include <fmt/format.h>
@@ -108,6 +109,12 @@ TEST(ChatTemplate, ConstructsAreEqual) {
     const std::string found = Render(source, variables, ParseNow(rows[0]));
     if (const Value* output = rows[i].dict().Find("output")) {
       EXPECT_EQ(found, output->as_string()) << "line " << i + 1 << ": " << source;
+    } else if (const Value* refused = rows[i].dict().Find("refused")) {
+      EXPECT_TRUE(found.starts_with("error: t.jinja:")) << "line " << i + 1 << ": " << found;
+      EXPECT_TRUE(found.ends_with(fmt::format(
+          "the {} is not one that chat templates use; it is not supported", refused->as_string())))
+          << "line " << i + 1 << ": " << source << "\n"
+          << found;
     } else {
       EXPECT_TRUE(found.starts_with("error: ")) << "line " << i + 1 << ": " << source << "\n"
                                                 << found;
@@ -124,9 +131,13 @@ TEST(ChatTemplate, ErrorsNameTheLine) {
   EXPECT_EQ(Render("a\n{% for x in y %}\nb", {}),
             "error: t.jinja: line 3: the template ends here, but a block is open that needs "
             "\"endfor\"");
-  EXPECT_EQ(Render("{% include 'secrets.txt' %}", {}),
-            "error: t.jinja: line 1: the tag \"include\" is not supported: a chat template stands "
-            "alone");
+  EXPECT_EQ(
+      Render("{% include 'secrets.txt' %}", {}),
+      "error: t.jinja: line 1: the tag 'include' is not one that chat templates use; it is not "
+      "supported");
+  EXPECT_EQ(Render("a\n\n{{ [[1]\n|batch(2)] }}", {}),
+            "error: t.jinja:4: the filter 'batch' is not one that chat templates use; it is not "
+            "supported");
   EXPECT_EQ(Render("{{ x|frobnicate }}", {}), "error: t.jinja:1: No filter named 'frobnicate'.");
   EXPECT_EQ(Render("{{ 'a", {}), "error: t.jinja: line 1: this string does not end");
 }
@@ -170,16 +181,19 @@ TEST(ChatTemplate, HostileTemplatesEndInErrors) {
       {"{% set n = namespace(x=[1]) %}{% for i in range(999) %}{% set n.x = n.x|map('upper') %}"
        "{% endfor %}{{ n.x|list }}",
        "nested deeper"},
-      {"{% set n = namespace() %}{% set n.x = [n] %}{{ n }}", "nested deeper"},
+      {"{% set n = namespace() %}{% set n.x = [n] %}{{ n.x }}", "text of a value of type"},
+      {"{% set n = namespace() %}{% for x in [1, 0, 2] if x %}{% set n.x = loop %}{% break %}"
+       "{% endfor %}{{ n.x.last }}{{ n.x.nextitem }}{{ n.x.nextitem.y.z }}",
+       "no attribute 'y'"},
       {"{% set n = namespace() %}{% set n.x = n %}{{ n.x.x.x is defined }}", ""},
       {"{{ 'x' * 999999999999 }}", "grew beyond"},
       {"{{ [0] * 999999999999 }}", "steps"},
-      {"{{ 'x'.center(999999999999) }}", "grew beyond"},
-      {"{{ '%999999999d' % 1 }}", "format"},
+      {"{{ ('x' * 60000000).replace('', 'xxxxx') }}", "steps"},
+      {"{{ strftime_now('a' * 999999) }}", "at most"},
       {"{{ '{:999999999}'.format(1) }}", "format"},
       {"{{ range(999999999)|list }}", "Range too big"},
       {"{{ 9223372036854775807 + 1 }}", "64 bits"},
-      {"{{ 3 ** 99999999999 }}", "64 bits"},
+      {"{{ 3 * 9223372036854775807 }}", "64 bits"},
       {"{{ " + nested("(", "1", ")", 100000) + " }}", "nested deeper"},
       {"{{ " + nested("[", "1", "]", 100000) + " }}", "nested deeper"},
       {"{{ " + nested("-", "1", "", 100000) + " }}", "nested deeper"},
@@ -188,8 +202,10 @@ TEST(ChatTemplate, HostileTemplatesEndInErrors) {
       {"{{ a" + nested(".b", "", "", 100000) + " }}", "in a row"},
       {"{{ a" + nested("|upper", "", "", 100000) + " }}", "in a row"},
       {nested("{% if 1 %}", "x", "{% endif %}", 100000), "nested deeper"},
-      {"{% for x in [1] recursive %}{{ loop([x]) }}{% endfor %}", "nested deeper"},
-      {"{{ cycler.__init__.__globals__ }}", "unsafe"},
+      {"{% macro m(x) %}{% for y in x %}{{ m([x]) }}{% endfor %}{% endmacro %}{{ m([1]) }}",
+       "nested deeper"},
+      {"{{ s.__init__.__globals__ }}", "undefined"},
+      {"{{ ''.__init__.__globals__ }}", "unsafe"},
       {"{{ [].append(1) }}", "unsafe"},
   };
   for (const auto& [source, message] : cases) {

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A template, compiled to functions: the parser puts them together, ChatTemplate calls the last.
+// Trap: scopes are Jinja's, not Python's: what a loop, macro or block sets is gone when it ends
+// (hence namespace), while `if` has no scope of its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/text/template/objects.h"
+#include "capture/text/template/session.h"
+
+namespace oscar::jinja {
+
+// Names of one block, then those around it.
+struct Scope {
+  std::unordered_map<std::string, Value> names;
+  std::shared_ptr<Scope> outer;  // null: the caller's variables
+};
+using ScopePtr = std::shared_ptr<Scope>;
+
+// Where an expression or statement runs.
+struct Env {
+  Session& session;
+  ScopePtr scope;
+
+  Env Inner() const { return {session, std::make_shared<Scope>(Scope{{}, scope})}; }
+  Value Lookup(const std::string& name) const;
+};
+
+// A compiled expression: its parts, and how they give its value. It is copied by reference.
+class Expression {
+ public:
+  using Parts = std::vector<Expression>;
+  using Run = std::function<Value(const Parts& parts, const Env& env)>;
+
+  Expression() = default;  // none
+  Expression(int line, Parts parts, Run run);
+  explicit operator bool() const { return node_ != nullptr; }
+  int depth() const { return node_ == nullptr ? 0 : node_->depth; }  // evaluations in each other
+
+  Value operator()(const Env& env) const;
+
+ private:
+  struct Node {
+    int line;
+    Parts parts;
+    Run run;
+    int depth = 1;
+  };
+  std::shared_ptr<const Node> node_;
+};
+
+enum class Flow { kNormal, kBreak, kContinue };
+
+struct Statement {
+  int line;
+  std::function<Flow(const Env& env, std::string& out)> run;
+};
+using Block = std::shared_ptr<const std::vector<Statement>>;
+
+Flow Run(const Block& block, const Env& env, std::string& out);
+std::string RunToText(const Block& block, const Env& env);
+
+// What a value is assigned to: a name, an attribute of a namespace, or several targets.
+struct Target {
+  std::string name, attribute;
+  std::vector<Target> parts;
+
+  void Assign(const Value& value, const Env& env) const;
+};
+
+struct For {
+  Target target;
+  Expression iterable, filter;  // filter: none, or what holds for the items that are kept
+  Block body, otherwise;
+
+  void Run(const Env& env, std::string& out) const;
+};
+
+struct Macro {
+  struct Parameter {
+    std::string name;
+    Expression fallback;  // or none
+  };
+  std::string name;
+  std::vector<Parameter> parameters;
+  Block body;
+  bool reads_caller = false;
+
+  Value Call(const Env& env, const Arguments& arguments) const;
+};
+// The macro as a value that can be called; it holds the scope of `env`.
+Value FunctionOf(const std::shared_ptr<const Macro>& macro, const Env& env);
+
+// TemplateFailure with "line N: " in front for what is no template, or for what chat templates do
+// not use, by its name.
+Block ParseTemplate(std::string_view source);
+
+}  // namespace oscar::jinja
