@@ -77,10 +77,6 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
     if (layer.attention.latent) CheckAutomaticLatents(layer.layer_id, automatic, rules);
   }
   if (automatic.bits == 2) return;
-  if (!rules.any_bits) {
-    throw UsageError(fmt::format("--bits {:g}: {} stores 2 bits everywhere; give --for any",
-                                 automatic.bits, rules.name));
-  }
   std::vector<LayerElements> elements;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& spec = layer.attention;
@@ -115,7 +111,16 @@ LoopOptions CalibrationLoopOptions() {
   return options;
 }
 
+void CheckOptions(const CalibrationOptions& options) {
+  const AutoOptions& automatic = options.automatic;
+  const ConsumerRules& rules = RulesOf(automatic.consumer);
+  if (!automatic.enabled || automatic.bits == 2 || rules.any_bits) return;
+  throw UsageError(fmt::format("--bits {:g}: {} stores 2 bits everywhere; give --for any",
+                               automatic.bits, rules.name));
+}
+
 HeldOutSplit CheckCalibration(const CalibrationInput& input) {
+  CheckOptions(input.options);
   CheckQuantization(input.source->layers(), input.options.clip);
   const int64_t tokens = input.num_tokens();
   for (const LayerSpec& layer : input.source->layers()) {

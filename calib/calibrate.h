@@ -65,6 +65,9 @@ struct CalibrationHooks {
   PhaseTimes* times = nullptr;           // adds to it; null: measures nothing
 };
 
+// Throws UsageError for options that contradict each other, whatever the model.
+void CheckOptions(const CalibrationOptions& options);
+
 // Throws, before any weight or value is read: InputError where a head would see fewer tokens than
 // options.min_tokens, or a clip search has nothing held out to search on.
 HeldOutSplit CheckCalibration(const CalibrationInput& input);

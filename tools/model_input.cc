@@ -11,6 +11,7 @@
 
 #include "calib/provenance.h"
 #include "capture/checkpoint/weight_files.h"
+#include "capture/files/mapped_file.h"
 #include "capture/text/packing.h"
 #include "linalg/error.h"
 
@@ -263,6 +264,10 @@ DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
   return options;
 }
 
+void CheckDataFiles(const std::vector<std::string>& files) {
+  for (const std::string& file : files) (void)MappedFile::Open(file);
+}
+
 DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
                       const ModelInput& input) {
   DataSet set = LoadData(MakeDataOptions(data, builtin, input), input.tokenizer_or_null(),
@@ -274,6 +279,7 @@ DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
 
 ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log,
                           bool planning) {
+  CheckDataFiles(data.data);
   ModelInput input = OpenModel(model, log, planning);
   if (planning && !input.tokenizer && data.data.empty()) {
     input.data = Placeholders(data, input.spec);

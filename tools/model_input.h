@@ -83,6 +83,8 @@ ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning = fals
 // What the arguments say of data for it; `builtin` where they name no files.
 DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
                             const ModelInput& input);
+// InputError for one that cannot be opened: said before a model is.
+void CheckDataFiles(const std::vector<std::string>& files);
 // That data.
 DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
                       const ModelInput& input);

@@ -88,6 +88,7 @@ bool WantsPassages(const ValidateOptions& options) {
 
 ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,
                                     Log& log) {
+  CheckDataFiles(options.data);
   ValidationInput input;
   input.model = OpenModel(options.model, log);
   for (const LayerSpec& layer : input.model.spec.layers) {
