@@ -15,7 +15,7 @@
 #include "calib/options.h"
 #include "calib/transform_fit.h"  // KeyRecipe
 #include "capture/files/strict_json.h"
-#include "linalg/attention_kl.h"  // CacheWindows
+#include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {
 

@@ -13,7 +13,7 @@
 
 #include "calib/auto_choice.h"
 #include "capture/model/model_spec.h"
-#include "linalg/attention_kl.h"  // CacheWindows
+#include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {
 

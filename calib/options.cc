@@ -26,11 +26,4 @@ std::string_view ClipModeName(ClipMode mode) {
   return mode == ClipMode::kFixed ? "fixed" : "search";
 }
 
-ClipMode ClipModeFromName(std::string_view name) {
-  for (ClipMode mode : {ClipMode::kSearch, ClipMode::kFixed}) {
-    if (name == ClipModeName(mode)) return mode;
-  }
-  throw UsageError(fmt::format("clip mode '{}' is unknown: expected search or fixed", name));
-}
-
 }  // namespace oscar

@@ -24,7 +24,6 @@ ValueTarget ValueTargetFromName(std::string_view name);  // throws UsageError li
 
 enum class ClipMode { kSearch, kFixed };
 std::string_view ClipModeName(ClipMode mode);
-ClipMode ClipModeFromName(std::string_view name);
 
 struct FitOptions {
   ValueTarget value_target = ValueTarget::kAttentionOutput;

@@ -3,8 +3,8 @@
 //
 // Softmax rows over the exact cache against those over a stored one, on any device in float64 or
 // float32: KL(S || S^), output and logit errors, per query row. Scalar reference:
-// linalg/attention_kl.h. Trap: score matrices are rows x tokens; callers slice the rows so that
-// they stay small whatever the context length (RowsPerSlice).
+// tests/reference/scalar_attention_kl.h. Trap: score matrices are rows x tokens; callers slice the
+// rows so that they stay small whatever the context length (RowsPerSlice).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -17,9 +17,6 @@
 // A3 and A4 take lo = -1, hi = 1, as their sources do.
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 #include "linalg/stored_float.h"
 
 namespace oscar {
@@ -48,16 +45,5 @@ struct AffineRule {
 
 // What a symmetric code is stored as: q + SymmetricBias.
 constexpr int SymmetricBias(int bits) { return 1 << (bits - 1); }
-
-// Quantizes a row x [dim]: codes [dim]; scales_offsets [2 dim / quant_group_size], already rounded
-// to the rule's metadata type (stored_float.h). One rounding per operation in T.
-// Throws NumericalError if x, or a scale of it, is not finite.
-template <typename T>
-void EncodeAffineFamily(std::span<const T> x, const AffineRule& rule, int64_t quant_group_size,
-                        std::span<uint8_t> codes, std::span<T> scales_offsets);
-
-template <typename T>
-void DecodeAffineFamily(std::span<const uint8_t> codes, std::span<const T> scales_offsets,
-                        const AffineRule& rule, int64_t quant_group_size, std::span<T> y);
 
 }  // namespace oscar

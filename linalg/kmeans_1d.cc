@@ -145,10 +145,4 @@ std::vector<float> KMeans1d(std::span<const float> sorted, std::span<const float
   return {centers.begin(), centers.end()};
 }
 
-double KMeansDistortion(std::span<const float> sorted, std::span<const float> weights,
-                        std::span<const float> centroids) {
-  const Prefix sums = PrefixSums(sorted, weights);
-  return TotalDistortion(sorted, sums, {centroids.begin(), centroids.end()}) / sums.w.back();
-}
-
 }  // namespace oscar

@@ -25,8 +25,4 @@ struct KMeansOptions {
 std::vector<float> KMeans1d(std::span<const float> sorted, std::span<const float> weights,
                             const KMeansOptions& options);
 
-// sum w min_c (x - c)^2 / sum w: what the iterations lower.
-double KMeansDistortion(std::span<const float> sorted, std::span<const float> weights,
-                        std::span<const float> centroids);
-
 }  // namespace oscar

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scalar reference of rows in a llama.cpp cache of type q2_0 with OSCAR rotations (branch
+// Rows in a llama.cpp cache of type q2_0 with OSCAR rotations (branch
 // zhongzhu/llamacpp with LLAMA_KV_NO_HADAMARD=1; reference/methods.md section 2.2, form 3), whole
 // as the runtime writes them. Per group of 128 values (of 32 where the row is shorter):
 //
@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 namespace oscar {
 
@@ -24,10 +23,5 @@ inline constexpr int64_t kLlamaQ2MeanValues = 128, kLlamaQ2SigmaValues = 32;
 constexpr int64_t LlamaQ2GroupSize(int64_t dim) {
   return dim >= kLlamaQ2MeanValues ? kLlamaQ2MeanValues : kLlamaQ2SigmaValues;
 }
-
-// x [dim] to what a reader gets, y [dim], which may be x; codes [dim] unless empty. Throws
-// NumericalError for NaN or Inf.
-void QuantizeDequantizeLlamaQ2(std::span<const float> x, double clip_ratio,
-                               std::span<uint8_t> codes, std::span<float> y);
 
 }  // namespace oscar

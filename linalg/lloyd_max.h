@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace oscar {
@@ -31,13 +30,5 @@ LevelTable TrapezoidLloydMax(int bits, int64_t dim);
 // E (x - Q(x))^2 for any table: x from N(0, 1), or t of the sphere above.
 double NormalDistortion(const LevelTable& table);
 double SphereDistortion(const LevelTable& table, int64_t dim);
-
-// The cell of z: how many thresholds lie below it, or at it where `inclusive`.
-template <typename T>
-uint8_t LevelCode(T z, std::span<const T> thresholds, bool inclusive) {
-  uint8_t code = 0;
-  for (const T threshold : thresholds) code += inclusive ? threshold <= z : threshold < z;
-  return code;
-}
 
 }  // namespace oscar

@@ -17,9 +17,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
-
-#include "linalg/stored_float.h"
 
 namespace oscar {
 
@@ -44,15 +41,5 @@ struct LloydMaxGroups {
   int64_t mean, scale;
 };
 LloydMaxGroups LloydMaxGroupsOf(LloydMaxForm form, int64_t dim);
-
-// Quantizes a row x [dim], rotated and clipped before: codes [dim], numbers [2 dim / scale group]
-// in pairs: deviation and mean, of the serving form scale and zero; rounded to `metadata`, of
-// llama.cpp's to fp16 (stored_float.h). One rounding per operation in T, sums as TreeSum.
-template <typename T>
-void EncodeLloydMax(std::span<const T> x, LloydMaxForm form, StoredFloat metadata,
-                    std::span<uint8_t> codes, std::span<T> numbers);
-template <typename T>
-void DecodeLloydMax(std::span<const uint8_t> codes, std::span<const T> numbers, LloydMaxForm form,
-                    std::span<T> y);
 
 }  // namespace oscar

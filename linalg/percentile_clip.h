@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 
 namespace oscar {
 
@@ -18,9 +17,6 @@ enum class ClipMethod {
   kSort,    // sort: exact; upstream's prefill kernel
   kBisect,  // bisect: ceil(log2 d) halvings; upstream's decode flush and fused kernels
 };
-
-std::string_view ClipMethodName(ClipMethod method);
-ClipMethod ClipMethodFromName(std::string_view name);  // throws UsageError listing all names
 
 // min(int(ratio * dim), dim - 1), or nothing if ratio <= 0, which means no clipping. dim > 0.
 // Throws UsageError if ratio is NaN.

@@ -18,6 +18,12 @@
 namespace oscar {
 namespace {
 
+struct InspectFormat {
+  std::string_view holds;  // for the message that lists what is supported
+  bool (*matches)(const std::filesystem::path& path);
+  Json (*inspect)(const std::filesystem::path& path);  // throws InputError: refused
+};
+
 constexpr InspectFormat kFormats[] = {
     {"a .pt file of torch.save", IsPtFile, InspectPt},
     {"a .safetensors file", IsSafetensorsFile, InspectSafetensors},
@@ -131,8 +137,6 @@ class TextWriter {
 };
 
 }  // namespace
-
-std::span<const InspectFormat> InspectFormats() { return kFormats; }
 
 Json InspectFile(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) {

@@ -6,17 +6,9 @@
 // never computes; CheckReport holds them against both arms.
 #pragma once
 
-#include <span>
-
 #include "capture/files/strict_json.h"
 
 namespace oscar {
-
-struct LossMember {
-  const char* name;    // of the difference
-  const char* member;  // JSON pointer in both arms
-};
-std::span<const LossMember> LossMembers();
 
 // {"arm": the ideal's name, and runtime - ideal of every number that both have}.
 Json RuntimeLoss(const Json& runtime_arm, const Json& ideal_arm);

@@ -15,7 +15,7 @@ namespace oscar {
 enum class ClipVariant {
   kSort,         // an order statistic of |row| (percentile_clip.h)
   kBisect,       // ceil(log2 dim) halvings towards the one below it
-  kInterpolate,  // torch.quantile (half_offset_codec.h)
+  kInterpolate,  // torch.quantile(|row|, ratio)
 };
 
 enum class RowCodec {

@@ -11,7 +11,7 @@
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/affine_family_tensor.h"
-#include "export/simulate/codecs/float8.h"
+#include "export/simulate/codecs/float8_tensor.h"
 #include "export/simulate/codecs/turboquant_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/random_rotation.h"

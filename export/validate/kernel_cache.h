@@ -14,7 +14,7 @@
 #include "capture/model/model_spec.h"
 #include "export/cuda/cache/cache_view.h"
 #include "export/cuda/write/write_cache.h"
-#include "linalg/attention_kl.h"  // CacheWindows
+#include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {
 

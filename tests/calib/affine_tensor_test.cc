@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "linalg/int2_codec.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

@@ -12,8 +12,8 @@
 #include "calib/clip_search.h"
 #include "calib/fit.h"
 #include "capture/files/strict_json.h"
-#include "linalg/attention_kl.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/reference/scalar_attention_kl.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

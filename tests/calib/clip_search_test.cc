@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "calib/fit.h"
-#include "linalg/int2_codec.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "calib/fit.h"
-#include "linalg/attention_statistics.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/reference/attention_statistics.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of reference/methods.md section 9.4, and what each family promises.
-#include "linalg/affine_families.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +11,7 @@
 #include "linalg/affine_codec.h"
 #include "linalg/error.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {

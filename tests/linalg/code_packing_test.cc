@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bytes of reference/methods.md section 9.5.
-#include "linalg/code_packing.h"
+#include "tests/reference/code_packing.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#include "linalg/int2_codec.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

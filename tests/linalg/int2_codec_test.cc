@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Vectors of reference/methods.md sections 9.3 to 9.5.
-#include "linalg/int2_codec.h"
+#include "tests/reference/int2_codec.h"
 
 #include <gtest/gtest.h>
 

@@ -25,6 +25,19 @@ Floats SortedNormal(int64_t count, uint64_t seed) {
   return sorted;
 }
 
+// sum w min_c (x - c)^2 / sum w: what the iterations lower.
+double KMeansDistortion(const Floats& x, const Floats& weights, const Floats& centroids) {
+  double sum = 0, total = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const double c : centroids) least = std::min(least, (x[i] - c) * (x[i] - c));
+    const double weight = weights.empty() ? 1.0 : weights[i];
+    sum += weight * least;
+    total += weight;
+  }
+  return sum / total;
+}
+
 TEST(KMeans1d, FindsClustersThatAreApart) {
   const Floats x = {-60, -59, -59, -58, 0, 1, 50, 50.5F, 100};
   for (uint64_t seed = 0; seed < 20; ++seed)

@@ -10,10 +10,10 @@
 #include <cmath>
 #include <vector>
 
-#include "linalg/lloyd_max_codec.h"
 #include "linalg/percentile_clip.h"
-#include "linalg/sphere_codec.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_lloyd_max.h"
+#include "tests/reference/scalar_sphere.h"
 
 namespace oscar {
 namespace {

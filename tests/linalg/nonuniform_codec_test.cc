@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Vectors of reference/methods.md 9.6, and KVQuant's rules for outliers one by one.
-#include "linalg/nonuniform_codec.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +10,8 @@
 #include <vector>
 
 #include "linalg/normal_float.h"
-#include "linalg/quantile.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {
 namespace {

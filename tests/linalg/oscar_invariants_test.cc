@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "linalg/hadamard.h"
-#include "linalg/int2_codec.h"
 #include "linalg/rotation.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

@@ -110,12 +110,5 @@ TEST(PercentileClip, NonFiniteRowsAreErrors) {
   EXPECT_THROW(ClipThresholdBisect<float>(row, 0.96), NumericalError);
 }
 
-TEST(PercentileClip, MethodNamesRoundTrip) {
-  for (const ClipMethod method : {ClipMethod::kSort, ClipMethod::kBisect}) {
-    EXPECT_EQ(ClipMethodFromName(ClipMethodName(method)), method);
-  }
-  EXPECT_THROW(ClipMethodFromName("bisection"), UsageError);
-}
-
 }  // namespace
 }  // namespace oscar

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "linalg/error.h"
-#include "linalg/half_offset_codec.h"
-#include "linalg/llama_q2_codec.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/half_offset_codec.h"
+#include "tests/reference/scalar_llama_q2.h"
 
 namespace oscar {
 namespace {

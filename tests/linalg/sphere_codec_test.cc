@@ -3,8 +3,6 @@
 //
 // The four statistical tests of reference/methods.md section 9.2. Sizes are the section's, seeds
 // are fixed: what is random is the draw, not the verdict.
-#include "linalg/sphere_codec.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_sphere.h"
 
 namespace oscar {
 namespace {

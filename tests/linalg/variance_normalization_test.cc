@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The vectors of reference/methods.md section 9.7 in float32 and float64, and the claims of 5(f).
-#include "linalg/variance_normalization.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_kvarn.h"
 
 namespace oscar {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <vector>
 
-#include "linalg/affine_families.h"
 #include "tests/export/simulate/cache_loop.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {

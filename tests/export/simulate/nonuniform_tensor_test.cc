@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "linalg/normal_float.h"
-#include "linalg/quantile.h"
+#include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {
 namespace {

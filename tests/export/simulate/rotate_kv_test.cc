@@ -8,9 +8,9 @@
 
 #include "export/simulate/methods.h"
 #include "export/simulate/rope_rows.h"
-#include "linalg/affine_families.h"
 #include "linalg/hadamard.h"
 #include "tests/export/simulate/row_context.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {

@@ -19,11 +19,11 @@
 #include "export/artifact/artifact_writer.h"
 #include "export/simulate/runtime_cache.h"
 #include "linalg/affine_codec.h"
-#include "linalg/half_offset_codec.h"
-#include "linalg/llama_q2_codec.h"
-#include "linalg/lloyd_max_codec.h"
 #include "linalg/stored_float.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/reference/half_offset_codec.h"
+#include "tests/reference/scalar_llama_q2.h"
+#include "tests/reference/scalar_lloyd_max.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "linalg/affine_families.h"
 #include "tests/export/simulate/per_token_rows.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {

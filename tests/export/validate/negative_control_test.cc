@@ -19,9 +19,9 @@
 #include "export/simulate/rotation_caches.h"
 #include "export/validate/validation_observer.h"
 #include "linalg/error.h"
-#include "linalg/int2_codec.h"
 #include "linalg/rotation.h"
 #include "tests/export/validate/tiny_validation.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "linalg/affine_codec.h"  // RowClip
-#include "linalg/int2_format.h"
+#include "tests/reference/int2_format.h"
 
 namespace oscar {
 

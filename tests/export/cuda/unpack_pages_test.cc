@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages to plain codes and to upstream's layout and back, against linalg's codes and packing.
-#include "export/cuda/convert/convert_cache.h"
+// Pages as plain codes, against linalg's.
+#include "export/cuda/reference/unpack_pages.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "linalg/int2_codec.h"
+#include "linalg/affine_codec.h"
 #include "tests/export/cuda/write_test_cache.h"
 
 namespace oscar {
@@ -79,62 +78,6 @@ TEST(UnpackPages, GivesTheCodes) {
               << row;
         }
       }
-    }
-  }
-}
-
-TEST(TokenMajor, RoundTripThroughPackCodes) {
-  for (const int dim : {64, 96, 128, 256}) {
-    const CacheFormat format{{dim, 2, 32}, {dim, 2, dim}, MetadataType::kFloat32, 64};
-    const Written written(format);
-    const int64_t count = kTokens - 16;
-    const int slots = 200;
-    std::vector<int64_t> slot_of(static_cast<size_t>(count));
-    for (size_t i = 0; i < slot_of.size(); ++i) slot_of[i] = static_cast<int64_t>(i * 37 % slots);
-    const DeviceArray<int64_t> slot_device(slot_of);
-    const size_t rows = slots * kHeads;
-    DeviceArray<uint8_t> k_codes(rows * dim / 4), v_codes(rows * dim / 4);
-    DeviceArray<float> k_metadata(rows * 2 * (dim / 32)), v_metadata(rows * 2);
-    const TokenMajorRows token_major{k_codes.data(), v_codes.data(), k_metadata.data(),
-                                     v_metadata.data(), slot_device.data()};
-    PagesToTokenMajor(written.cache.view(), 0, 0, count, token_major, nullptr);
-    for (const bool values : {false, true}) {
-      const std::vector<uint8_t> packed = (values ? v_codes : k_codes).ToHost();
-      const std::vector<float> metadata = (values ? v_metadata : k_metadata).ToHost();
-      std::vector<uint8_t> codes, expected(static_cast<size_t>(dim / 4));
-      std::vector<float> scales_zeros;
-      for (int64_t token = 0; token < count; ++token) {
-        for (int head = 0; head < kHeads; ++head) {
-          written.Reference(values, token, head, codes, scales_zeros);
-          PackCodes(codes, {.head_dim = dim, .quant_group_size = dim}, expected);
-          const size_t row =
-              static_cast<size_t>(slot_of[static_cast<size_t>(token)] * kHeads + head);
-          ASSERT_TRUE(std::equal(expected.begin(), expected.end(), &packed[row * dim / 4]));
-          ASSERT_TRUE(std::equal(scales_zeros.begin(), scales_zeros.end(),
-                                 &metadata[row * scales_zeros.size()]));
-        }
-      }
-    }
-    // Back into an empty cache in two pieces that share a tile; tails of words stay as they were.
-    WriteTestCache copy({format, kHeads, {kTokens}, {kTokens - 16}, 16, 32});
-    TokenMajorToPages(copy.view(), 0, 0, 53, token_major, nullptr);
-    TokenMajorRows rest = token_major;
-    rest.slots += 53;
-    TokenMajorToPages(copy.view(), 0, 53, count - 53, rest, nullptr);
-    DeviceArray<uint8_t> again(k_codes.size());
-    DeviceArray<uint8_t> again_v(v_codes.size());
-    DeviceArray<float> again_metadata(k_metadata.size()), again_metadata_v(v_metadata.size());
-    again.Fill(0);
-    const TokenMajorRows second{again.data(), again_v.data(), again_metadata.data(),
-                                again_metadata_v.data(), slot_device.data()};
-    PagesToTokenMajor(copy.view(), 0, 0, count, second, nullptr);
-    const std::vector<uint8_t> a = k_codes.ToHost(), b = again.ToHost();
-    const std::vector<float> c = v_metadata.ToHost(), d = again_metadata_v.ToHost();
-    for (const int64_t slot : slot_of) {
-      const size_t row = static_cast<size_t>(slot * kHeads);
-      ASSERT_TRUE(
-          std::equal(&a[row * dim / 4], &a[row * dim / 4] + kHeads * dim / 4, &b[row * dim / 4]));
-      ASSERT_EQ(c[row * 2], d[row * 2]);
     }
   }
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See float8.h.
-#include "linalg/float8.h"
+#include "tests/reference/scalar_float8.h"
 
 #include <algorithm>
 #include <bit>
@@ -51,11 +51,6 @@ float DecodeFloat8(uint8_t code, Float8Type type) {
   const int mantissa = magnitude < first ? magnitude : first + magnitude % first;
   return sign *
          std::ldexp(static_cast<float>(mantissa), exponent - layout.bias - layout.mantissa_bits);
-}
-
-float Float8Scale(float absmax, Float8Type type) {
-  const float scale = absmax / Float8Max(type);
-  return scale > 0 ? scale : 1.F;
 }
 
 float Float8RoundTrip(float x, float scale, Float8Type type) {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "linalg/attention_rule.h"
 #include "linalg/matrix.h"
+#include "tests/reference/attention_rule.h"
 
 namespace oscar {
 

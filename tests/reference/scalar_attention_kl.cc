@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/attention_kl.h"
+#include "tests/reference/scalar_attention_kl.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See affine_families.h. Trap: compiled with -ffp-contract=off; every line is one rounding.
-#include "linalg/affine_families.h"
+#include "tests/reference/scalar_affine_families.h"
 
 #include <fmt/format.h>
 

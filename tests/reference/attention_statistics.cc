@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/attention_statistics.h"
+#include "tests/reference/attention_statistics.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "linalg/check.h"
-#include "linalg/covariance.h"
 #include "linalg/error.h"
+#include "tests/reference/covariance.h"
 
 namespace oscar {
 namespace {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See half_offset_codec.h.
-#include "linalg/half_offset_codec.h"
+#include "tests/reference/half_offset_codec.h"
 
 #include <fmt/format.h>
 

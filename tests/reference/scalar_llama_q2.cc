@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See llama_q2_codec.h. Compiled with -ffp-contract=off.
-#include "linalg/llama_q2_codec.h"
+#include "tests/reference/scalar_llama_q2.h"
 
 #include <fmt/format.h>
 
@@ -13,11 +13,11 @@
 
 #include "linalg/check.h"
 #include "linalg/error.h"
-#include "linalg/lloyd_max.h"        // LevelCode
-#include "linalg/lloyd_max_codec.h"  // the table
+#include "linalg/lloyd_max.h"  // LevelCode
 #include "linalg/percentile_clip.h"
 #include "linalg/stored_float.h"
 #include "linalg/tree_sum.h"
+#include "tests/reference/scalar_lloyd_max.h"  // the table
 
 namespace oscar {
 namespace {

@@ -12,15 +12,10 @@
 #include <span>
 #include <string_view>
 
-#include "linalg/attention_rule.h"
+#include "linalg/cache_windows.h"
+#include "tests/reference/attention_rule.h"
 
 namespace oscar {
-
-// Tokens whose keys and values the cache keeps exact.
-struct CacheWindows {
-  int64_t sink = 0;    // keys t < sink
-  int64_t recent = 0;  // keys with i - t < recent, for query i
-};
 
 // One query head over one sequence, all row-major; hatted tensors come out of the cache, rotated
 // back.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See sphere_codec.h. Trap: compiled with -ffp-contract=off; every line is one rounding.
-#include "linalg/sphere_codec.h"
+#include "tests/reference/scalar_sphere.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,7 @@
 
 #include "linalg/check.h"
 #include "linalg/tree_sum.h"
+#include "tests/reference/scalar_lloyd_max.h"  // LevelCode
 
 namespace oscar {
 namespace {
@@ -47,10 +48,6 @@ T EncodeDirection(std::span<const T> y, const SphereRule& rule, std::span<T> dir
 }
 
 }  // namespace
-
-LevelTable SphereLevels(int bits, int64_t dim) {
-  return bits == 0 ? LevelTable{{0}, {}} : SphereLloydMax(bits, dim);
-}
 
 template <typename T>
 T RowNorm(std::span<const T> y) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/kitty_page.h"
+#include "tests/reference/scalar_kitty.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,9 @@
 
 #include "linalg/affine_group.h"  // MaxCode
 #include "linalg/check.h"
-#include "linalg/code_packing.h"
 #include "linalg/tree_sum.h"
+#include "tests/reference/code_packing.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {
@@ -38,10 +39,6 @@ std::vector<uint8_t> PlaneRow(std::span<const uint8_t> plane, size_t row, size_t
 }
 
 }  // namespace
-
-int64_t KittyBoostedChannels(double ratio, int64_t channels) {
-  return static_cast<int64_t>(std::floor(ratio * static_cast<double>(channels) + 1e-6));
-}
 
 template <typename T>
 std::vector<bool> BoostedChannels(std::span<const T> page, const KittyShape& shape, double ratio) {

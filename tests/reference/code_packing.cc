@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See code_packing.h.
-#include "linalg/code_packing.h"
+#include "tests/reference/code_packing.h"
 
 #include <algorithm>
 

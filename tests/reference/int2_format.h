@@ -21,12 +21,6 @@
 
 namespace oscar {
 
-enum class MetadataType { kFloat32, kBFloat16 };  // of scales and zeros as stored
-
-constexpr int64_t MetadataTypeBytes(MetadataType type) {
-  return type == MetadataType::kFloat32 ? 4 : 2;
-}
-
 struct Int2Format {
   int64_t head_dim = 128;          // values per row
   int64_t quant_group_size = 128;  // values per scale and zero
@@ -55,22 +49,6 @@ constexpr int64_t Int2MetadataValuesPerRow(const Int2Format& format) {  // scale
 constexpr int64_t Int2BytesPerRow(const Int2Format& format) {
   return Int2PackedBytesPerRow(format) +
          Int2MetadataValuesPerRow(format) * MetadataTypeBytes(format.metadata);
-}
-
-// Bits per element by the paper's count: 16-bit metadata whatever is stored. 2.25 at group 128.
-constexpr double Int2PaperBitsPerElement(int64_t quant_group_size) {
-  return 2 + 32.0 / static_cast<double>(quant_group_size);
-}
-// Bits per element of the bytes really stored.
-constexpr double Int2ActualBitsPerElement(const Int2Format& format) {
-  return 8.0 * static_cast<double>(Int2BytesPerRow(format)) / static_cast<double>(format.head_dim);
-}
-// Either count over a context of `tokens`, of which up to sink + recent stay in 16 bits.
-constexpr double BitsPerElementWithWindows(double quantized_bits, int64_t sink_tokens,
-                                           int64_t recent_tokens, int64_t tokens) {
-  const int64_t kept = sink_tokens + recent_tokens < tokens ? sink_tokens + recent_tokens : tokens;
-  return (static_cast<double>(tokens - kept) * quantized_bits + 16.0 * static_cast<double>(kept)) /
-         static_cast<double>(tokens);
 }
 
 // Where element i of a row lives: byte i mod d/4, at bit 2 * (i div d/4).

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/attention_rule.h"
+#include "tests/reference/attention_rule.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/int2_codec.h"
+#include "tests/reference/int2_codec.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/variance_normalization.h"
+#include "tests/reference/scalar_kvarn.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "linalg/affine_families.h"
 #include "linalg/check.h"
 #include "linalg/stored_float.h"
 #include "linalg/tree_sum.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {
@@ -107,10 +107,6 @@ VarianceFactors<T> NormalizeVariance(std::span<const T> tile, const TileShape& s
     if (imbalance <= best.imbalance) best = {state.columns, state.rows, imbalance};
   }
   return best;
-}
-
-AffineRule KvarnRowRule(int bits) {
-  return {.family = AffineFamily::kMinOffset, .bits = bits, .min_scale = 1e-10F};
 }
 
 template <typename T>
