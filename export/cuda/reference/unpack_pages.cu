@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_bf16.h>
-#include <fmt/format.h>
+
+#include <string>
 
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/reference/cache_reader.cuh"
@@ -83,10 +84,10 @@ void UnpackPages(const CacheView& view, int request, int64_t begin, int64_t num_
   const int64_t held = int64_t{view.page_table_stride} * view.format.page_tokens;
   if (request < 0 || request >= view.num_requests || begin < 0 || num_tokens < 0 ||
       begin + num_tokens > held)
-    throw UsageError(
-        fmt::format("unpack: tokens {} to {} of request {}; the cache has {} requests "
-                    "of up to {} quantized tokens",
-                    begin, begin + num_tokens, request, view.num_requests, held));
+    throw UsageError("unpack: tokens " + std::to_string(begin) + " to " +
+                     std::to_string(begin + num_tokens) + " of request " + std::to_string(request) +
+                     "; the cache has " + std::to_string(view.num_requests) +
+                     " requests of up to " + std::to_string(held) + " quantized tokens");
   if (num_tokens == 0) return;
   const dim3 grid(static_cast<unsigned>(num_tokens), static_cast<unsigned>(view.num_kv_heads), 2);
   UnpackKernel<<<grid, 64, 0, stream>>>(view, request, begin, rows);
