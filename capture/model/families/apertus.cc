@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadApertus(ConfigReader& config);
-
 ModelSpec ReadApertus(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

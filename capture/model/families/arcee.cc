@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadArcee(ConfigReader& config);
-
 ModelSpec ReadArcee(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

@@ -6,8 +6,6 @@
 
 namespace oscar {
 
-ModelSpec ReadAxk1(ConfigReader& config);
-
 ModelSpec ReadAxk1(ConfigReader& config) {
   config.Default("routed_scaling_factor", 2.5);
   ModelSpec spec = ReadLatentDecoder(config, 1);

@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadCwm(ConfigReader& config);
-
 ModelSpec ReadCwm(ConfigReader& config) {
   constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
   DenseDecoderOptions options;

@@ -10,8 +10,6 @@
 
 namespace oscar {
 
-ModelSpec ReadDeepSeekV2(ConfigReader& config);
-
 ModelSpec ReadDeepSeekV2(ConfigReader& config) {
   ModelSpec spec = ReadLatentLayers(config, {});
   for (LayerSpec& layer : spec.layers) layer.attention.latent->keeps_pairs = true;

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadDeepSeekV3(ConfigReader& config);
-
 ModelSpec ReadDeepSeekV3(ConfigReader& config) {
   config.Default("routed_scaling_factor", 2.5);
   return ReadLatentDecoder(config, 3);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "capture/model/config_reader.h"
+#include "capture/model/families/readers.h"
 #include "capture/model/model_spec.h"
 #include "capture/model/rope_config.h"
 

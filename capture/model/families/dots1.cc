@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadDots1(ConfigReader& config);
-
 ModelSpec ReadDots1(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadErnie45(ConfigReader& config);
-
 ModelSpec ReadErnie45(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = options.mlp_bias = config.Bool("use_bias", false);

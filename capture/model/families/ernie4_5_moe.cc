@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadErnie45Moe(ConfigReader& config);
-
 ModelSpec ReadErnie45Moe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("use_bias", false);

@@ -10,8 +10,6 @@
 
 namespace oscar {
 
-ModelSpec ReadExaone4(ConfigReader& config);
-
 namespace {
 
 // "LLLG", or every n-th layer is global.

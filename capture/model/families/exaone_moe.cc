@@ -10,8 +10,6 @@
 
 namespace oscar {
 
-ModelSpec ReadExaoneMoe(ConfigReader& config);
-
 ModelSpec ReadExaoneMoe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qk_norm = true;

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadFlexOlmo(ConfigReader& config);
-
 ModelSpec ReadFlexOlmo(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

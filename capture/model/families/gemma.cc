@@ -12,8 +12,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGemma(ConfigReader& config);
-
 ModelSpec ReadGemma(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
   options.norm = NormKind::kOnePlus;

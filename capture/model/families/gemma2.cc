@@ -12,8 +12,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGemma2(ConfigReader& config);
-
 ModelSpec ReadGemma2(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
   options.norm = NormKind::kOnePlus;

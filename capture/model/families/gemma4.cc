@@ -17,8 +17,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGemma4(ConfigReader& config);
-
 namespace {
 
 constexpr const char *kFullKind = "full_attention", *kSlidingKind = "sliding_attention";

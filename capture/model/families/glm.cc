@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGlm(ConfigReader& config);
-
 ModelSpec ReadGlm(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", true);

@@ -9,8 +9,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGlm4(ConfigReader& config);
-
 ModelSpec ReadGlm4(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", true);

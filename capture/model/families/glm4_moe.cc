@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGlm4Moe(ConfigReader& config);
-
 ModelSpec ReadGlm4Moe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", false);

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGlm4MoeLite(ConfigReader& config);
-
 ModelSpec ReadGlm4MoeLite(ConfigReader& config) {
   config.Default("routed_scaling_factor", 1.8);
   return ReadLatentDecoder(config, 1);

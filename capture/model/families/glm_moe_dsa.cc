@@ -10,8 +10,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGlmMoeDsa(ConfigReader& config);
-
 ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
   config.Require("mlp_bias", false);
   const Json* types = config.Find("layer_types");

@@ -8,9 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGlm4v(ConfigReader& config);
-ModelSpec ReadGlm4vMoe(ConfigReader& config);
-
 ModelSpec ReadGlm4v(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", true);

@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGranite(ConfigReader& config);
-
 ModelSpec ReadGranite(ConfigReader& config) {
   DenseDecoderOptions options;
   options.mlp_bias = config.Bool("mlp_bias", false);

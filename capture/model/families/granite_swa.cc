@@ -10,10 +10,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGraniteSwa(ConfigReader& config);
-ModelSpec ReadGraniteMoeShared(ConfigReader& config);
-ModelSpec ReadGraniteMoeSwa(ConfigReader& config);
-
 void PutSlidingLayers(ConfigReader& config, ModelSpec& spec) {
   constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
   config.Default("sliding_window", 128);

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGraniteMoe(ConfigReader& config);
-
 ModelSpec ReadGraniteMoe(ConfigReader& config) { return ReadGraniteExperts(config); }
 
 ModelSpec ReadGraniteExperts(ConfigReader& config) {

@@ -11,8 +11,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGraniteHybrid(ConfigReader& config);
-
 namespace {
 
 void CheckLayerTypes(ConfigReader& config) {

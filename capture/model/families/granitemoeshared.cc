@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGraniteMoeShared(ConfigReader& config);
-
 ModelSpec ReadGraniteMoeShared(ConfigReader& config) {
   ModelSpec spec = ReadGraniteExperts(config);
   const int64_t size = config.OptionalCount("shared_intermediate_size").value_or(0);

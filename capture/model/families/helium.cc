@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadHelium(ConfigReader& config);
-
 ModelSpec ReadHelium(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", false);

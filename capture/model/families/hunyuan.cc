@@ -12,9 +12,6 @@
 
 namespace oscar {
 
-ModelSpec ReadHunYuanDense(ConfigReader& config);
-ModelSpec ReadHunYuanMoe(ConfigReader& config);
-
 namespace {
 
 DenseDecoderOptions HunYuanOptions(ConfigReader& config) {

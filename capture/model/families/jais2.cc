@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadJais2(ConfigReader& config);
-
 ModelSpec ReadJais2(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", true);

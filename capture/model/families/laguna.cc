@@ -10,8 +10,6 @@
 
 namespace oscar {
 
-ModelSpec ReadLaguna(ConfigReader& config);
-
 ModelSpec ReadLaguna(ConfigReader& config) {
   if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)
     config.Fail("rope_parameters", "is missing, and is no plain embedding in this family");

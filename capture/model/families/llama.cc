@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadLlama(ConfigReader& config);
-
 ModelSpec ReadLlama(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

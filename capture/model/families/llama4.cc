@@ -13,8 +13,6 @@
 
 namespace oscar {
 
-ModelSpec ReadLlama4(ConfigReader& config);
-
 namespace {
 
 // Which layers have rope: no_rope_layers[i] is 1 where layer i HAS it.

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMellum(ConfigReader& config);
-
 ModelSpec ReadMellum(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

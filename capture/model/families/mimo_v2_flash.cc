@@ -11,8 +11,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMiMoV2Flash(ConfigReader& config);
-
 namespace {
 
 // A list of 0 and 1 of a release, one for each layer; nothing: there is none.

@@ -9,8 +9,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMiniCpm3(ConfigReader& config);
-
 ModelSpec ReadMiniCpm3(ConfigReader& config) {
   const int64_t hidden = config.Size("hidden_size");
   config.Default("rope_interleave", false);

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMiniMaxM2(ConfigReader& config);
-
 namespace {
 
 // Fields of releases that describe variants; only the one of M2 is implemented.

@@ -13,8 +13,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMiniMaxM3(ConfigReader& config);
-
 namespace {
 
 // Tokens up to which sparse layers are dense; nothing: there is no sparse layer.

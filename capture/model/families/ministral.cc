@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMinistral(ConfigReader& config);
-
 ModelSpec ReadMinistral(ConfigReader& config) {
   DenseDecoderOptions options;
   options.rope.default_theta = 10000.0;

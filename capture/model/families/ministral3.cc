@@ -9,8 +9,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMinistral3(ConfigReader& config);
-
 ModelSpec ReadMinistral3(ConfigReader& config) {
   DenseDecoderOptions options;
   options.default_head_dim = 128;

@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMistral(ConfigReader& config);
-
 ModelSpec ReadMistral(ConfigReader& config) {
   constexpr int64_t kWindowIfMissing = 4096;
   DenseDecoderOptions options;

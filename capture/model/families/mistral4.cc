@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMistral4(ConfigReader& config);
-
 ModelSpec ReadMistral4(ConfigReader& config) {
   if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)
     config.Fail("rope_parameters", "is missing, and is no plain embedding in this family");

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadMixtral(ConfigReader& config);
-
 ModelSpec ReadMixtral(ConfigReader& config) {
   DenseDecoderOptions options;
   options.rope.default_theta = 1e6;

@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadNemotron(ConfigReader& config);
-
 ModelSpec ReadNemotron(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadOlmo3(ConfigReader& config);
-
 ModelSpec ReadOlmo3(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadPhi(ConfigReader& config);
-
 ModelSpec ReadPhi(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = true;

@@ -9,8 +9,6 @@
 
 namespace oscar {
 
-ModelSpec ReadPhi3(ConfigReader& config);
-
 ModelSpec ReadPhi3(ConfigReader& config) {
   DenseDecoderOptions options;
   // What Phi-4-mini's own code could do besides, and does not.

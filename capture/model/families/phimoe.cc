@@ -11,8 +11,6 @@
 
 namespace oscar {
 
-ModelSpec ReadPhiMoe(ConfigReader& config);
-
 ModelSpec ReadPhiMoe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

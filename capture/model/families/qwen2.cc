@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadQwen2(ConfigReader& config);
-
 ModelSpec ReadQwen2(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = true;

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadQwen2Moe(ConfigReader& config);
-
 ModelSpec ReadQwen2Moe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("qkv_bias", true);

@@ -7,9 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadQwen35(ConfigReader& config);
-ModelSpec ReadQwen35Moe(ConfigReader& config);
-
 ModelSpec ReadQwen35(ConfigReader& config) {
   return ReadQwenHybrid(config, /*fused=*/false, /*dense_mlp=*/true);
 }

@@ -6,8 +6,6 @@
 
 namespace oscar {
 
-ModelSpec ReadQwen3Next(ConfigReader& config);
-
 ModelSpec ReadQwen3Next(ConfigReader& config) {
   ModelSpec spec = ReadQwenHybrid(config, /*fused=*/true, /*dense_mlp=*/true);
   ExpertsSpec experts = ReadQwenHybridExperts(config, spec.hidden_size);

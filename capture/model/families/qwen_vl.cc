@@ -11,10 +11,6 @@
 
 namespace oscar {
 
-ModelSpec ReadQwen2Vl(ConfigReader& config);
-ModelSpec ReadQwen3Vl(ConfigReader& config);
-ModelSpec ReadQwen3VlMoe(ConfigReader& config);
-
 namespace {
 
 DenseDecoderOptions Qwen3Options(ConfigReader& config) {

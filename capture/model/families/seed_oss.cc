@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadSeedOss(ConfigReader& config);
-
 ModelSpec ReadSeedOss(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", true);

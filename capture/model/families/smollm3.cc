@@ -9,8 +9,6 @@
 
 namespace oscar {
 
-ModelSpec ReadSmolLm3(ConfigReader& config);
-
 ModelSpec ReadSmolLm3(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadSolarOpen(ConfigReader& config);
-
 ModelSpec ReadSolarOpen(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", false);

@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadStableLm(ConfigReader& config);
-
 ModelSpec ReadStableLm(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("use_qkv_bias", false);

@@ -8,8 +8,6 @@
 
 namespace oscar {
 
-ModelSpec ReadStarcoder2(ConfigReader& config);
-
 ModelSpec ReadStarcoder2(ConfigReader& config) {
   DenseDecoderOptions options;
   const bool bias = config.Bool("use_bias", true);

@@ -11,8 +11,6 @@
 
 namespace oscar {
 
-ModelSpec ReadVaultGemma(ConfigReader& config);
-
 ModelSpec ReadVaultGemma(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
   options.norm = NormKind::kOnePlus;

@@ -7,8 +7,6 @@
 
 namespace oscar {
 
-ModelSpec ReadYoutu(ConfigReader& config);
-
 ModelSpec ReadYoutu(ConfigReader& config) {
   (void)config.Find("embedding_initializer_range");  // of training
   return ReadLatentLayers(config, {.tied_by_default = true});
