@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "capture/model/decode_attention.h"
+#include "capture/model/decode_cache.h"
 #include "capture/model/decode_positions.h"
 #include "capture/model/embedding.h"
 #include "capture/model/layer_loop.h"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "export/simulate/bf16_arithmetic.h"
+#include "export/simulate/bf16_cache.h"
 #include "linalg/rotation.h"
 
 namespace oscar {

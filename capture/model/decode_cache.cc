@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/model/decode_attention.h"
+#include "capture/model/decode_cache.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>

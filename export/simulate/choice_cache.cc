@@ -5,7 +5,7 @@
 // (calib/auto_cache.h on the artifact's tensors). Trap: that computes in the transformed space;
 // simulators speak of the model's, so keys go back by the exact inverse and queries by its
 // transpose, which leaves every logit as it is.
-#include "export/simulate/auto_choice.h"
+#include "export/simulate/choice_cache.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
