@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes fitted to the moments of a layer. Trap: pair scales that go into weights which all heads
+// Recipes fitted to the moments of a layer. Pair scales that go into weights which all heads
 // share (QK-norm) are one vector per layer, whatever the rotations are.
 #pragma once
 

@@ -3,12 +3,12 @@
 //
 // moments.h5: the statistics of a run, mergeable and refittable without the model.
 //
-//     /                       attributes: format = "oscar-moments", format_version
-//     /layer/<id>             attributes: num_q_heads, num_kv_heads, head_dim, v_head_dim, tokens
-//     /layer/<id>/<sum>       float64; <sum> and its shape are a member of LayerMoments: query,
-//     key, key_sum, value,
-//                             attention_output, diagonal, diagonal_weight; a sum that is not known
-//                             is absent
+// clang-format off
+//     /                   attributes: format = "oscar-moments", format_version
+//     /layer/<id>         attributes: num_q_heads, num_kv_heads, head_dim, v_head_dim, tokens
+//     /layer/<id>/<sum>   float64; <sum> and its shape are a member of LayerMoments: query, key, key_sum, value,
+//                         attention_output, diagonal, diagonal_weight; a sum that is not known is absent
+// clang-format on
 #pragma once
 
 #include <filesystem>

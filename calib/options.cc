@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of the calibration choices. Trap: they are stored in artifacts.
+// Names of the calibration choices. They are stored in artifacts.
 #include "calib/options.h"
 
 #include <fmt/format.h>

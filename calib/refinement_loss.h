@@ -3,7 +3,7 @@
 //
 // What refining a rotation minimizes: the change of attention and of its output on the last queries
 // of a sequence, with gradients through the quantizer (OptR, arXiv 2608.02691; reference/methods.md
-// section 7). Trap: the scores of all sequences stay in memory, 12 bytes per query head, query and
+// section 7). The scores of all sequences stay in memory, 12 bytes per query head, query and
 // token, so few queries of each are compared.
 #pragma once
 

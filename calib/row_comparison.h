@@ -3,7 +3,7 @@
 //
 // Softmax rows over the exact cache against those over a stored one, on any device in float64 or
 // float32: KL(S || S^), output and logit errors, per query row. Scalar reference:
-// tests/reference/scalar_attention_kl.h. Trap: score matrices are rows x tokens; callers slice the
+// tests/reference/scalar_attention_kl.h. Score matrices are rows x tokens; callers slice the
 // rows so that they stay small whatever the context length (RowsPerSlice).
 #pragma once
 

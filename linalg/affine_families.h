@@ -12,7 +12,7 @@
 //   A4   (hi - lo) / m                -z s             clamp(HE(x / s + z))        q s + offset
 //   sym  max|x| c / (2^(b-1) - 1)     none             clamp(HE(x / s))            q s
 //
-// Codes come from the unrounded numbers, values from the stored ones. Trap: sources divide by zero
+// Codes come from the unrounded numbers, values from the stored ones. Sources divide by zero
 // where a group has no range. Here its values become lo, exactly, with code 0; groups of zeros in
 // A3 and A4 take lo = -1, hi = 1, as their sources do.
 #pragma once

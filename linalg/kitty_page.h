@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kitty's key pages (arXiv 2511.18643): the channels of largest mean |k| over a
-// page of tokens get 4 bits, the others 2. Trap: a 4-bit code is two 2-bit planes, code = low + 4
+// page of tokens get 4 bits, the others 2. A 4-bit code is two 2-bit planes, code = low + 4
 // high; every channel has the low plane, only boosted ones have a row of the high plane. Source:
 // reference/methods.md section 6.2.
 //

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Weighted k-means of numbers: Lloyd's iterations from a greedy k-means++ start. On sorted values
-// with prefix sums a cluster is an interval, so an iteration costs k binary searches. Trap: the
+// with prefix sums a cluster is an interval, so an iteration costs k binary searches. The
 // result is a local optimum and depends on the seed, which is the whole state. Source: the
 // centroids of KVQuant (arXiv 2401.18079, section 3.2); k-means++: Arthur and Vassilvitskii 2007.
 #pragma once

@@ -9,7 +9,7 @@
 //   per 32 values: sigma = rms(r)     q = #{-0.6745, 0, 0.6745 <= r * (1 / sigma)}
 //   x^ = half(sigma) * {-0.9816, -0.4528, 0.4528, 0.9816}[q] + half(mean)
 //
-// Trap: it clips what is left after the mean, so lloyd_max_codec.h behind a percentile clip is not
+// It clips what is left after the mean, so lloyd_max_codec.h behind a percentile clip is not
 // this. Sums are TreeSums where the runtime adds in sequence: the same up to rounding.
 #pragma once
 

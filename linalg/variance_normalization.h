@@ -3,7 +3,7 @@
 //
 // KVarN (arXiv 2606.03458): a tile is divided by a factor for every column and
 // every row so that all their standard deviations come near 1, then each row is quantized (family
-// A2). Trap: the best state met on the way is kept, not the last one. Source: reference/methods.md
+// A2). The best state met on the way is kept, not the last one. Source: reference/methods.md
 // section 5.
 //
 //   M' = M / exp(a_j) / exp(b_i)          j: columns, i: rows; std is the unbiased sample's

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of formats, and the text form of a report. Trap: rows are tried in order; a model
+// The table of formats, and the text form of a report. Rows are tried in order; a model
 // directory stands before folders of .pt files.
 #include "export/formats/inspect.h"
 

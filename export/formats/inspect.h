@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a file or directory holds, as JSON and as text: oscar-export --inspect. A format is
-// recognised by content. Trap: a name that contradicts the content (a
+// recognised by content. A name that contradicts the content (a
 // safetensors file called .pt) is refused, because somebody else's loader will go by the name.
 #pragma once
 

@@ -9,7 +9,7 @@
 //                         rotation, q_rotation (R^-T: queries, and back), mean and transform
 //   <out>/launch.txt      environment and flags
 //
-// Trap: that pool clips nothing and takes a missing layer for the identity, so every layer with a
+// That pool clips nothing and takes a missing layer for the identity, so every layer with a
 // cache is written.
 #pragma once
 

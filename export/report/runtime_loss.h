@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The member `ideal` of an arm that simulates a serving runtime: which arm it is meant to be, and
-// by how much it differs. Trap: the differences stand in the record, since the page prints and
+// by how much it differs. The differences stand in the record, since the page prints and
 // never computes; CheckReport holds them against both arms.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a cache of rows with a scale and a zero per quantization group costs, windows included
-// (reference/methods.md section 10): a mean over the K and V elements of all layers. Trap: the
+// (reference/methods.md section 10): a mean over the K and V elements of all layers. The
 // paper's metadata is not what runtimes allocate, so both are given.
 #pragma once
 

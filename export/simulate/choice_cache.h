@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cache of an automatic choice, wherever its tensors come from: an artifact, or the files that
-// were exported from one. Trap: a choice with pair scales is that of a folded checkpoint, which is
+// were exported from one. A choice with pair scales is that of a folded checkpoint, which is
 // simulated here on the rows of the original.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // QuaRot (arXiv 2404.00456; reference/methods.md section 3.2): a Hadamard rotation of every head
 // and QuaRot's own quantizers, whose zero is an integer, and the unrotated symmetric quantizer of
-// section 3.1. Clipping is its own too: 0.95 of both ends, where OSCAR's takes a percentile. Trap:
+// section 3.1. Clipping is its own too: 0.95 of both ends, where OSCAR's takes a percentile.
 // `hadamard` and `int4_hadamard` are the rotation with OSCAR's quantizer, the form of OSCAR's
 // tables. The path per token spans all KV heads and holds 0.
 #include <ATen/ATen.h>

@@ -3,7 +3,7 @@
 //
 // SAW-INT4 (reference/methods.md section 3.3): keys rotated by a block-diagonal Hadamard matrix of
 // order 16 or of the whole head, values as they are unless asked for, both in 4 bits with one scale
-// and zero per token and head. Trap: the rotated row is rounded to bf16 before it is quantized, and
+// and zero per token and head. The rotated row is rounded to bf16 before it is quantized, and
 // the metadata buffer is float32 where the paper counts 16 bits.
 #include <algorithm>
 

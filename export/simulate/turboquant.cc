@@ -4,8 +4,8 @@
 // TurboQuant (arXiv 2504.19874; reference/methods.md section 4): keys and values randomly rotated,
 // the direction in levels of the sphere's marginal, the norm in fp16, with and without the
 // quantized residual that makes inner products unbiased; and vLLM's form of it (pull request
-// 38479), which rotates keys by a Hadamard matrix and quantizes values affinely, unrotated. Trap:
-// vLLM leaves out the first and last two layers by default; here every layer is quantized, as in
+// 38479), which rotates keys by a Hadamard matrix and quantizes values affinely, unrotated.
+// VLLM leaves out the first and last two layers by default; here every layer is quantized, as in
 // OSCAR's comparison.
 #include <ATen/ATen.h>
 

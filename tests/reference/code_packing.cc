@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See code_packing.h.
 #include "tests/reference/code_packing.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 //   sliced  byte i = q[i] | q[i + n] << b | q[i + 2n] << 2b ..., n bytes in all; b divides 8.
 //           P-quarter2 (b = 2) and P-half4 (b = 4)
 //
-// Trap: both have the same number of bytes where both apply, so a size says nothing of the layout.
+// Both have the same number of bytes where both apply, so a size says nothing of the layout.
 #pragma once
 
 #include <cstdint>

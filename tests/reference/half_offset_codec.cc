@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See half_offset_codec.h.
 #include "tests/reference/half_offset_codec.h"
 
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 //   scale = half(max((max - min) / 3, 1e-8))      min = half(min x)
 //   q = clamp(trunc((x - min) / scale + 0.5), 0, 3)          x^ = q * scale + min
 //
-// Trap: 1e-8 is zero in half precision, so a row of one value has scale 0: its codes are 0 and all
+// 1e-8 is zero in half precision, so a row of one value has scale 0: its codes are 0 and all
 // of it reads back as the rounded minimum. Compiled with -ffp-contract=off: one rounding per
 // operation.
 #pragma once

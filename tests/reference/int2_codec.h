@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The INT2 codec as rows of bytes: the affine codec with 2 bits (affine_codec.h) in the quartered
-// layout of int2_format.h. Trap: pages of the CUDA cache pack the same codes in another order
+// layout of int2_format.h. Pages of the CUDA cache pack the same codes in another order
 // (export/cuda/cache/cache_format.h).
 #pragma once
 

@@ -1,23 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The INT2 cache format: the one definition of its layout and sizes, usable from CUDA. Trap: the
-// paper counts 16-bit scales and zeros (2.25 bits per element at group 128), upstream's serving
-// code stores float32 (2.5). Source: reference/methods.md sections 0.3 (family A1), 0.4
-// (P-quarter2), 10.
+// clang-format off
+// INT2 rows as upstream's server stores them. One row = one token of one KV head, head_dim = d values y (rotated,
+// clipped):
 //
-// One row = one token of one KV head, head_dim = d values y (rotated, clipped):
-//
-//   codes         uint8 [d / 4]: byte i = q[i] | q[i + d/4] << 2 | q[i + d/2] << 4 | q[i + 3d/4] <<
-//   6 scales_zeros  [2 d / quant_group_size]: scale_0, zero_0, scale_1, zero_1, ...
+//   codes          uint8 [d / 4]: byte i = q[i] | q[i + d/4] << 2 | q[i + d/2] << 4 | q[i + 3d/4] << 6
+//   scales_zeros   [2 d / quant_group_size]: scale_0, zero_0, scale_1, zero_1, ...
 //
 //   scale = max(max - min, 1e-8) / 3      zero = -min / scale      over quant_group_size neighbours
-//   q = clamp(trunc(y / scale + zero + 0.5), 0, 3)                  y^ = (q - zero) * scale
+//   q = clamp(trunc(y / scale + zero + 0.5), 0, 3)                 y^ = (q - zero) * scale
 //
 // Codes come from the float32 scale and zero; y^ from the stored ones, which may be bfloat16.
+// clang-format on
 #pragma once
 
 #include <cstdint>
+
+#include "linalg/affine_codec.h"  // MetadataType
 
 namespace oscar {
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See affine_families.h. Trap: compiled with -ffp-contract=off; every line is one rounding.
+// Compiled with -ffp-contract=off; every line is one rounding.
 #include "tests/reference/scalar_affine_families.h"
 
 #include <fmt/format.h>

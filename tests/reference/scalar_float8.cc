@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See float8.h.
 #include "tests/reference/scalar_float8.h"
 
 #include <algorithm>

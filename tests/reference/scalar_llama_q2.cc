@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See llama_q2_codec.h. Compiled with -ffp-contract=off.
+// Compiled with -ffp-contract=off.
 #include "tests/reference/scalar_llama_q2.h"
 
 #include <fmt/format.h>

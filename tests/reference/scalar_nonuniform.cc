@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See nonuniform_codec.h.
 #include "tests/reference/scalar_nonuniform.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See sphere_codec.h. Trap: compiled with -ffp-contract=off; every line is one rounding.
+// Compiled with -ffp-contract=off; every line is one rounding.
 #include "tests/reference/scalar_sphere.h"
 
 #include <algorithm>

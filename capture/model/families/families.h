@@ -3,7 +3,7 @@
 //
 // The tables of model families and of multimodal wrappers around them. A family is one file of
 // about a screen that maps config fields and tensor names onto ModelSpec, declared in readers.h and
-// listed in families.cc. Trap: what a family does not read is judged by config_fields.h.
+// listed in families.cc. What a family does not read is judged by config_fields.h.
 #pragma once
 
 #include <span>

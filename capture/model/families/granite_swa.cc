@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Granite with three sliding layers to a full one and a sink for each head, dense and with experts
-// (transformers 5, modeling_granite_swa.py). Trap: the first layer is the full one, and
+// (transformers 5, modeling_granite_swa.py). The first layer is the full one, and
 // layer_rope_theta gives each layer a base of its own, 0 for no rope at all.
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Laguna: a gate of softplus on what attention puts out, per head or per channel; sliding and full
-// layers with another number of query heads and another rope; experts of sigmoid scores. Trap: only
+// layers with another number of query heads and another rope; experts of sigmoid scores. Only
 // the routed experts are multiplied by the scaling factor, and gating true means per head.
 #include <fmt/format.h>
 

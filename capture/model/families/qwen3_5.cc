@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text models of Qwen3.5 and 3.6, dense and with experts. Trap: releases store all experts of a
+// The text models of Qwen3.5 and 3.6, dense and with experts. Releases store all experts of a
 // layer as one tensor, without ".weight"; transformers itself writes them one by one.
 #include "capture/model/families/qwen_hybrid.h"
 

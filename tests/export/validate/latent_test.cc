@@ -3,7 +3,7 @@
 //
 // Validation of latent attention against dense attention with expanded heads: the latents are
 // quantized here, expanded through kv_b, and attended to in float64, both at the model's own
-// queries and through the whole model. Trap: absorbed and expanded forms are equal only if output
+// queries and through the whole model. Absorbed and expanded forms are equal only if output
 // errors are measured behind W_UV.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
