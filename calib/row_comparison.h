@@ -52,9 +52,8 @@ struct LogAndScores {
 };
 
 // KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p:
-// never negative, free of cancellation, exactly 0 where nothing differs (reference/performance.md
-// section 4), and finite wherever the logits are. `hidden` tokens, if defined, are those that no
-// row sees.
+// never negative, free of cancellation, exactly 0 where nothing differs, and finite wherever the
+// logits are. `hidden` tokens, if defined, are those that no row sees.
 at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other, const at::Tensor& hidden);
 
 // `of_tokens` [..., tokens] and one more column, what `sinks` holds for it (broadcast); the same

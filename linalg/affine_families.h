@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every uniform quantizer of the field as one rule (reference/methods.md section 0.3), one scale
-// and one offset per group; lo and hi are the group's ends after `clip_ratio` and `include_zero`,
-// m = 2^b - 1, HE rounds halves to even, HU up:
+// Every uniform quantizer of the field as one rule, one scale and one offset per group; lo and hi
+// are the group's ends after `clip_ratio` and `include_zero`, m = 2^b - 1, HE rounds halves to
+// even, HU up:
 //
 //        scale                        offset           code                        value
 //   A1   max(hi - lo, 1e-8) / m       -lo / s (real)   clamp(HU(x / s + z), 0, m)  (q - z) s
@@ -36,7 +36,7 @@ struct AffineRule {
   int bits = 2;               // 1 to 8
   float clip_ratio = 1;       // multiplies lo and hi; no percentile
   bool include_zero = false;  // lo <= 0 <= hi (QuaRot, per token)
-  int divisor = 0;            // of hi - lo; 0: m (RotateKV divides by b^2 - 1: 8 at 3 bits, D12)
+  int divisor = 0;            // of hi - lo; 0: m (RotateKV divides by b^2 - 1: 8 at 3 bits)
   float min_range = 0;        // floors of hi - lo and of the scale; A1 has its own
   float min_scale = 0;
   CodeRounding rounding = CodeRounding::kHalfEven;  // of A2; the others' is fixed

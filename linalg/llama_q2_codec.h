@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows in a llama.cpp cache of type q2_0 with OSCAR rotations (branch
-// zhongzhu/llamacpp with LLAMA_KV_NO_HADAMARD=1; reference/methods.md section 2.2, form 3), whole
-// as the runtime writes them. Per group of 128 values (of 32 where the row is shorter):
+// Rows in a llama.cpp cache of type q2_0 with OSCAR rotations (branch zhongzhu/llamacpp with
+// LLAMA_KV_NO_HADAMARD=1), whole as the runtime writes them. Per group of 128 values (of 32 where
+// the row is shorter):
 //
 //   r = x - mean(x)         r = clamp(r, -t, t), t = sort(|r|)[int(ratio n)] for 0 < ratio < 1
 //   per 32 values: sigma = rms(r)     q = #{-0.6745, 0, 0.6745 <= r * (1 / sigma)}

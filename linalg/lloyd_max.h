@@ -3,8 +3,8 @@
 //
 // Lloyd-Max quantizers (Lloyd 1957, Max 1960): levels are the means of their cells, thresholds the
 // midpoints of neighbouring levels. Of N(0, 1), of a coordinate of a point on the unit sphere times
-// sqrt(dim), and as vLLM's TurboQuant solves the former (reference/methods.md sections 4.3, 9.1,
-// 9.2). The last is no converged quantizer; OSCAR's serving constants come from it.
+// sqrt(dim), and as vLLM's TurboQuant solves the former. The last is no converged quantizer;
+// OSCAR's serving constants come from it.
 #pragma once
 
 #include <cstdint>

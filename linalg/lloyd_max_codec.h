@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The three 2-bit codecs that are called Lloyd-Max in OSCAR's code (reference/methods.md section
-// 2.2), as they are:
+// The three 2-bit codecs that are called Lloyd-Max in OSCAR's code, as they are:
 //
 //   exact    mean and unbiased deviation of the row; thresholds 0, +-0.9816, levels +-0.4528,
 //            +-1.510

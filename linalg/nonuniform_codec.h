@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVQuant's quantizers (arXiv 2401.18079; reference/methods.md 6.3): values are
-// brought to [-1, 1] by a range and become the nearest of 2^b levels, k-means centroids or
-// NormalFloat, or are quantized uniformly; what lies outside the range stays exact. Keys are
-// outliers strictly beyond their channel's range, values at or beyond their token's quantiles, and
-// a token's range is not these quantiles but the extremes of what is left.
+// KVQuant's quantizers (arXiv 2401.18079): values are brought to [-1, 1] by a range and become the
+// nearest of 2^b levels, k-means centroids or NormalFloat, or are quantized uniformly; what lies
+// outside the range stays exact. Keys are outliers strictly beyond their channel's range, values at
+// or beyond their token's quantiles, and a token's range is not these quantiles but the extremes of
+// what is left.
 //
 //   levels:   u = (y - o) / h,  o = (high + low) / 2,  h = (high - low) / 2
 //             q = first level with the least |u - level|             y^ = value_q h + o

@@ -4,7 +4,7 @@
 // The clip threshold of one rotated head row: an order statistic of |y|. Trap: it is taken over the
 // whole head row even where quantization groups are shorter, and the two methods converge to
 // neighbouring order statistics: kBisect to one below kSort, from above, with a resolution of
-// max|y| / 2^steps. Source: reference/methods.md 2.1(c), deviation D6.
+// max|y| / 2^steps.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ inline QuantileRank RankOfQuantile(double q, int64_t count) {
 }
 
 // Where outliers begin if a fraction `kept` of the values shall be none, half of the rest on either
-// side (KVQuant, reference/methods.md 6.3): the quantiles 1 - t and t, t = 1 - (1 - kept) / 2.
+// side (KVQuant): the quantiles 1 - t and t, t = 1 - (1 - kept) / 2.
 struct KeptQuantiles {
   double low = 0, high = 1;
 };

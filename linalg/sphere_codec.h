@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant's codecs of randomly rotated vectors (arXiv 2504.19874; reference/methods.md section
-// 4): the norm n apart, the direction u = y / n coordinate by coordinate to the nearest level.
+// TurboQuant's codecs of randomly rotated vectors (arXiv 2504.19874): the norm n apart, the
+// direction u = y / n coordinate by coordinate to the nearest level.
 //
 //   mse    u^ = levels[code]; with norm correction times 1 / sqrt(sum(levels^2) + 1e-16)
 //   prod   u^ of b - 1 bits, residual r = u - u^, gamma = |r|, signs z of S r:

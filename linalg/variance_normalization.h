@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVarN (arXiv 2606.03458): a tile is divided by a factor for every column and
-// every row so that all their standard deviations come near 1, then each row is quantized (family
-// A2). The best state met on the way is kept, not the last one. Source: reference/methods.md
-// section 5.
+// KVarN (arXiv 2606.03458): a tile is divided by a factor for every column and every row so that
+// all their standard deviations come near 1, then each row is quantized (family A2). The best state
+// met on the way is kept, not the last one.
 //
 //   M' = M / exp(a_j) / exp(b_i)          j: columns, i: rows; std is the unbiased sample's
 //   J  = max_j std_col / max(min_j std_col, 1e-8) + the same of rows

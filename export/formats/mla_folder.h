@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the October tree of OSCAR's SGLang loads for latent attention: a directory with a file for
-// each layer (../shared/reference/upstream.md section 1.5).
+// each layer.
 //
 //   <out>/layer_<id>.pt   a bare [rank, rank] matrix, latents c are stored as c R; or, where some
 //                         layer has more than an orthogonal matrix, of every layer a dict with

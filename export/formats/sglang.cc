@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Source of names and fields: ../shared/reference/upstream.md sections 1.1, 1.2 and 2.
 // Version 2 carries no eigenvalues upstream, so ours does not either; the artifact keeps them.
 #include "export/formats/sglang.h"
 

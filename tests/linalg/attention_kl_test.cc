@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Closed forms and the attention-level invariants of reference/methods.md 9.9.
+// Closed forms and the attention-level invariants.
 #include <gtest/gtest.h>
 
 #include <cmath>

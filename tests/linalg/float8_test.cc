@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of reference/methods.md section 9.8, and the casts against a search over all codes.
+// Numbers of the OCP formats, and the casts against a search over all codes.
 #include <gtest/gtest.h>
 
 #include <cmath>

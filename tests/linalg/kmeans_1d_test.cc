@@ -44,7 +44,7 @@ TEST(KMeans1d, FindsClustersThatAreApart) {
 }
 
 // Two levels of a normal distribution are at +-0.798 with MSE 0.363; four of them at +-0.453 and
-// +-1.510 with 0.117 (methods.md 9.1), up to sampling.
+// +-1.510 with 0.117, up to sampling.
 TEST(KMeans1d, IsLloydMaxForNormalValues) {
   const Floats x = SortedNormal(100000, 1);
   const Floats two = KMeans1d(x, {}, {2, 50, 0});

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of reference/methods.md sections 9.1 and 9.2, and the expected errors of the codecs in
-// 9.4.
+// The tables of Max (1960) and of TurboQuant (arXiv 2504.19874), and the expected errors of codecs.
 #include "linalg/lloyd_max.h"
 
 #include <gtest/gtest.h>

@@ -56,7 +56,7 @@ TEST(PercentileClip, SortTakesTheOrderStatistic) {
   }
 }
 
-// Deviation D6: the bisection approaches the next lower order statistic from above.
+// The bisection approaches the next lower order statistic from above.
 TEST(PercentileClip, BisectApproachesOneOrderStatisticLower) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     for (const int64_t dim : {64, 128, 256}) {

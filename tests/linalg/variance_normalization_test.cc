@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The vectors of reference/methods.md section 9.7 in float32 and float64, and the claims of 5(f).
+// Worked tiles in float32 and float64, and what KVarN (arXiv 2606.03458) claims.
 #include <gtest/gtest.h>
 
 #include <algorithm>

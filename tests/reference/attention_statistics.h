@@ -3,8 +3,7 @@
 //
 // All statistics of one attention layer, written plainly in float64: the reference that the
 // streaming, on-device statistics must match. The two value targets are different matrices;
-// `attention_output` is the paper's V^T S^T S V, `diagonal` is what upstream's script computes
-// (deviation D1). Sources: reference/methods.md 2.1(b), reference/upstream.md section 3.
+// `attention_output` is the paper's V^T S^T S V, `diagonal` is what upstream's script computes.
 #pragma once
 
 #include <cstdint>

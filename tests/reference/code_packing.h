@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How codes of a few bits lie in bytes (reference/methods.md section 0.4):
+// How codes of a few bits lie in bytes:
 //
 //   dense   a little-endian bit stream: code k in bits [b k, b k + b); any b up to 8. P-le; with
 //           b = 4 P-pair4, in words of 32 bits KIVI's and GPTQ's layout

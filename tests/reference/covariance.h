@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Second moments of rows, in float64. These are uncentred moments, x^T x / count, as OSCAR
-// defines its covariances (reference/methods.md 2.1(b)); the mean is kept beside them and never
-// subtracted.
+// Second moments of rows, in float64. These are uncentred moments, x^T x / count, as OSCAR defines
+// its covariances; the mean is kept beside them and never subtracted.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scalar reference of the rows that vLLM's OSCAR cache holds (vLLM pull request 46774; reference/
-// upstream.md section 2): a scale and a minimum in half precision per row, rounded before anything
-// is quantized with them:
+// Scalar reference of the rows that vLLM's OSCAR cache holds (vLLM pull request 46774): a scale and
+// a minimum in half precision per row, rounded before anything is quantized with them:
 //
 //   scale = half(max((max - min) / 3, 1e-8))      min = half(min x)
 //   q = clamp(trunc((x - min) / scale + 0.5), 0, 3)          x^ = q * scale + min

@@ -3,8 +3,7 @@
 //
 // What a quantized cache does to attention: KL(S || S^) in nats of every query's softmax row, and
 // the error of the output, in float64. Trap: this is attention-KL, over keys; KL of a model's
-// output logits is another quantity. Sources: reference/methods.md 11.2, reference/performance.md
-// section 4.
+// output logits is another quantity.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The factor OScaR (arXiv 2605.19660) divides a token's keys by before they are quantized per
-// channel. Trap: one norm over all KV heads of the token, not one per head. Source:
-// reference/methods.md section 6.4.
+// channel. Trap: one norm over all KV heads of the token, not one per head.
 #pragma once
 
 #include <cmath>

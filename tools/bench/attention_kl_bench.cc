@@ -20,7 +20,7 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kQueryHeads = 32, kKvHeads = 8, kDim = 128;
-constexpr double kPeakTflops = 790;  // bf16, reference/performance.md
+constexpr double kPeakTflops = 790;  // bf16, of an H200
 constexpr int kCheckedRows = 64;
 using Bf16s = DeviceArray<__nv_bfloat16>;
 

@@ -6,8 +6,8 @@
 // beyond the valid ones hold anything, NaN scales too.
 //
 // A code masked in place is the fp16 subnormal code * 4^i * 2^-24, which mma.sync multiplies
-// exactly and at full rate (reference/performance.md section 1.4, measured in section 6). 4^-i is
-// folded into the query fragment (QK) or the output row (PV).
+// exactly and at full rate. 4^-i is folded into the query fragment (QK) or
+// the output row (PV).
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"

@@ -98,7 +98,7 @@ class HadamardContext {
   std::unique_ptr<MethodContext> context_;
 };
 
-// R[i][j] of the contexts above: H with bit-reversed, complemented columns (methods.md 2.1).
+// R[i][j] of the contexts above: H with bit-reversed, complemented columns.
 double Rotation(int64_t i, int64_t j) {
   int64_t column = 0;
   for (int bit = 0; bit < 6; ++bit) column |= (~j >> bit & 1) << (5 - bit);

@@ -90,8 +90,7 @@ Json ValidateLatents(const TinyModel& model, const fs::path& artifact,
                        Artifact::Open(artifact), options, {});
 }
 
-// Latents [T, rank] in 2 bits behind a Hadamard rotation, one scale for the row
-// (reference/upstream.md section 3).
+// Latents [T, rank] in 2 bits behind a Hadamard rotation, one scale for the row.
 at::Tensor InTwoBits(const at::Tensor& latents) {
   const Matrix hadamard = HadamardRotation(kLatentRank).matrix();
   const at::Tensor h =
