@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See affine_tensor.h. Trap: every line is one rounding; fusing or reordering them changes codes.
+// Every line is one rounding; fusing or reordering them changes codes.
 #include "calib/affine_tensor.h"
 
 #include <ATen/ATen.h>

@@ -3,8 +3,8 @@
 //
 // What a quantized cache does to attention: KL(S‖Ŝ) and output error in float64, on sampled
 // held-out query rows, for several ways (arms) to store the cache. The scalar reference is
-// linalg/attention_kl.h. Local errors: every arm sees the reference queries, keys and values of
-// this layer; nothing propagates between layers.
+// tests/reference/scalar_attention_kl.h. Local errors: every arm sees the reference queries, keys
+// and values of this layer; nothing propagates between layers.
 #pragma once
 
 #include <cstdint>

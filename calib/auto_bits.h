@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bits for each KV head of a layer's side: between options of whole bits for all heads, those whose
-// heads have bits of their own, by marginal damage (bit_allocation.h). Trap: the plan of all layers
+// heads have bits of their own, by marginal damage (bit_allocation.h). The plan of all layers
 // takes an option or leaves it, so heads of several layers are traded in steps of half a bit.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cache of an automatic choice, in the arithmetic of a bf16 runtime: weights folded in bf16,
-// rows and queries rotated by bf16 GEMMs, windows kept rotated. Trap: keys and queries stay in the
+// rows and queries rotated by bf16 GEMMs, windows kept rotated. Keys and queries stay in the
 // transformed space, where logits need no inverse; values are turned back.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // Recipes on their way through the searches of one layer: fitted, scored at clip ratios, and every
 // score written down. What one consumer's search has fitted and scored, the next one's looks up.
-// Trap: candidates that are scored together are recorded in the order given, the ratios of one
+// Candidates that are scored together are recorded in the order given, the ratios of one
 // after the other.
 #pragma once
 

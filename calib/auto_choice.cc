@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See auto_choice.h. The JSON is part of report.json (export/report/schema.md).
+// The JSON is part of report.json (export/report/schema.md).
 #include "calib/auto_choice.h"
 
 #include <fmt/format.h>

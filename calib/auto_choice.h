@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What was chosen for the cache of one layer, and every score it was chosen by: plain data, stored
-// with the layer and in report.json. Trap: a score is a KL for keys and a relative output error for
+// with the layer and in report.json. A score is a KL for keys and a relative output error for
 // values; the two are never compared.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "calib/options.h"
 #include "calib/transform_fit.h"  // KeyRecipe
 #include "capture/files/strict_json.h"
-#include "linalg/attention_kl.h"  // CacheWindows
+#include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clip ratios of a transformed side: which are tried, and the scores of those that were. Trap: a
+// Clip ratios of a transformed side: which are tried, and the scores of those that were. A
 // head's own ratio replaces the layer's only where it is better by kWorthwhile on the rows that
 // choose, and no worse on those that judge: the best of six noisy numbers is always another one.
 #pragma once

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What an automatic choice takes, for --dry-run: memory beside the rest of a layer's fit, and work.
-// Trap: counts what auto_search.cc and auto_scorer.cc hold and do; a recipe or a ratio more there
+// Counts what auto_search.cc and auto_scorer.cc hold and do; a recipe or a ratio more there
 // is a number here.
 #pragma once
 

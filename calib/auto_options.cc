@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See auto_options.h.
 #include "calib/auto_options.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // many bits there are. Sources of the table: the loaders of each runtime (export/formats names
 // them: memory_pool.py of FutureMLS-Lab/OSCAR, vLLM's pull request 46774, llama.cpp's branch,
 // onnxruntime's pull request 31726).
-// Trap: names are stored in artifacts.
+// Names are stored in artifacts.
 #pragma once
 
 #include <cstdint>

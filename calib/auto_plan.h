@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What all layers share: bits by marginal KL under a budget of stored bits, one clip ratio where a
-// consumer takes no more, windows. Trap: windows stay as they are unless asked for; larger ones are
+// consumer takes no more, windows. Windows stay as they are unless asked for; larger ones are
 // priced.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // What a layer's choice may still become once all layers are known: a clip ratio that all layers
 // share, bits under a budget. The layer is gone by then, so the arm `auto` is measured at every
-// such point while it is there, and the one that was decided on is what a report says. Trap: a
+// such point while it is there, and the one that was decided on is what a report says. A
 // consumer that takes one ratio per side has few ratios to choose from, because points are pairs.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which recipes a layer's search tries, of those that the consumer can load. Trap: the least
+// Which recipes a layer's search tries, of those that the consumer can load. The least
 // demanding come first, because a later one has to be worth what it asks.
 #pragma once
 

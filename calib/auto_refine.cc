@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See auto_refine.h.
 #include "calib/auto_refine.h"
 
 #include <ATen/ATen.h>

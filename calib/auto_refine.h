@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The matrices of an automatic choice, refined through attention (rotation_refinement.h) on texts
-// that by turns stand further back in a longer context (position_spread.h). Trap: heads keep what
+// that by turns stand further back in a longer context (position_spread.h). Heads keep what
 // they learned where texts set aside here say so; whether the layer does is for held-out rows.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "calib/auto_choice.h"
 #include "capture/model/model_spec.h"
-#include "linalg/attention_kl.h"  // CacheWindows
+#include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {
 

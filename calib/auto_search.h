@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The automatic choices for one layer, one for every consumer's rules: greedy searches in a fixed
-// order, every candidate fitted without the held-out rows and scored on them by AutoScorer. Trap: a
+// order, every candidate fitted without the held-out rows and scored on them by AutoScorer. A
 // choice is a recipe; what is published is fitted again, to all tokens (FitChoices).
 #pragma once
 

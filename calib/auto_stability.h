@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether there were enough tokens for a layer's choice: its recipes fitted to half of them. Why by
-// scores and not by angles: README.md. Trap: fits run on threads of their own from the construction
+// scores and not by angles: README.md. Fits run on threads of their own from the construction
 // on, and read what the constructor was given.
 #pragma once
 

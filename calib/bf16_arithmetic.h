@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a bf16 kernel makes of a product: factors rounded to bf16, sums in float32, the result
-// rounded again. Trap: all of it in float32 tensors, so that a CPU computes what a GPU does.
+// rounded again. All of it in float32 tensors, so that a CPU computes what a GPU does.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See bit_allocation.h.
 #include "calib/bit_allocation.h"
 
 #include <cstddef>

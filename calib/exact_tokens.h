@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "linalg/attention_kl.h"  // CacheWindows
+#include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {
 

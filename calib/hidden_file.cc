@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See hidden_file.h.
 #include "calib/hidden_file.h"
 
 #include <ATen/ATen.h>

@@ -4,14 +4,15 @@
 // The state of a running calibration on disk, so that a killed run loses no more than the layers
 // since the last commit:
 //
-//     <job>/lock                     held (flock) by the one process that works here
-//     <job>/self_generated.json      texts the model wrote for itself, before anything else
-//     (self_generation.h)
-//     <job>/fingerprint.json         what the run is: model, data, options, program; another run is
-//     refused, with the differences <job>/layer_00000.h5 ...       one immutable file per finished
-//     layer (layer_file.h) <job>/hidden_00003.safetensors hidden states entering layer 3 (by index)
-//     <job>/state.json               the commit point: finished layers, digests and sizes of the
-//     files above
+// clang-format off
+//     <job>/lock                          held (flock) by the one process that works here
+//     <job>/self_generated.json           texts the model wrote for itself, before anything else (self_generation.h)
+//     <job>/fingerprint.json              what the run is: model, data, options, program; another run is refused,
+//                                         with the differences
+//     <job>/layer_00000.h5 ...            one immutable file per finished layer (layer_file.h)
+//     <job>/hidden_00003.safetensors      hidden states entering layer 3 (by index)
+//     <job>/state.json                    the commit point: finished layers, digests and sizes of the files above
+// clang-format on
 //
 // Every file appears whole (capture/files/atomic_file.h); state.json is written after what it
 // names.

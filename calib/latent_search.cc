@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See latent_search.h.
 #include "calib/latent_search.h"
 
 #include <fmt/format.h>

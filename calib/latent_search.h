@@ -4,7 +4,7 @@
 // The automatic choice for a layer of latent attention (auto_search.h). Its cache holds one row
 // that is key and value, so there is one transform, one clip ratio and one number of bits, chosen
 // and judged by what the row does as key (attention-KL) and as value (output error), in units of
-// what Hadamard's does, together. Trap: what needs rope (pair scales in weights, moments spread
+// what Hadamard's does, together. What needs rope (pair scales in weights, moments spread
 // over positions) is left out, because the latent has no position; scales of channels go into the
 // matrices instead, which queries and outputs are multiplied by anyway.
 #pragma once

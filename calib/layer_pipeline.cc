@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See layer_pipeline.h.
 #include "calib/layer_pipeline.h"
 
 #include <ATen/ATen.h>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See moments_file.h.
 #include "calib/moments_file.h"
 
 #include <fmt/format.h>

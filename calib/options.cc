@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of the calibration choices. Trap: they are stored in artifacts.
+// Names of the calibration choices. They are stored in artifacts.
 #include "calib/options.h"
 
 #include <fmt/format.h>
@@ -24,13 +24,6 @@ ValueTarget ValueTargetFromName(std::string_view name) {
 
 std::string_view ClipModeName(ClipMode mode) {
   return mode == ClipMode::kFixed ? "fixed" : "search";
-}
-
-ClipMode ClipModeFromName(std::string_view name) {
-  for (ClipMode mode : {ClipMode::kSearch, ClipMode::kFixed}) {
-    if (name == ClipModeName(mode)) return mode;
-  }
-  throw UsageError(fmt::format("clip mode '{}' is unknown: expected search or fixed", name));
 }
 
 }  // namespace oscar

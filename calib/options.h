@@ -14,17 +14,17 @@
 
 namespace oscar {
 
-// The second moment that value rotations are fitted to (DESIGN section 5).
-//   attention_output  OᵀO / (T g), O = softmax(q kᵀ scale) v: the paper's VᵀSᵀSV (arXiv 2605.17757,
-//   C_S) diagonal          Vᵀ diag(w) V / Σw, w_t = k_t C_Q k_tᵀ: what upstream's
-//   compute_kv_rotation.py calls sst
+// clang-format off
+// The second moment that value rotations are fitted to.
+//   attention_output  OᵀO / (T g), O = softmax(q kᵀ scale) v: the paper's VᵀSᵀSV (arXiv 2605.17757, C_S)
+//   diagonal          Vᵀ diag(w) V / Σw, w_t = k_t C_Q k_tᵀ: what upstream's compute_kv_rotation.py calls sst
+// clang-format on
 enum class ValueTarget { kAttentionOutput, kDiagonal };
 std::string_view ValueTargetName(ValueTarget target);
 ValueTarget ValueTargetFromName(std::string_view name);  // throws UsageError listing the names
 
 enum class ClipMode { kSearch, kFixed };
 std::string_view ClipModeName(ClipMode mode);
-ClipMode ClipModeFromName(std::string_view name);
 
 struct FitOptions {
   ValueTarget value_target = ValueTarget::kAttentionOutput;

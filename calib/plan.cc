@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See plan.h.
 #include "calib/plan.h"
 
 #include <ATen/ATen.h>

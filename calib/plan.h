@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a calibration will read, hold and take, from shapes alone and a short measurement of this
-// machine: the numbers of --dry-run. Trap: an estimate; tests/tools/memory_test.cc holds the host
+// machine: the numbers of --dry-run. An estimate; tests/tools/memory_test.cc holds the host
 // peak to 15 % of what a run really takes.
 #pragma once
 

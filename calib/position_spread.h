@@ -5,7 +5,7 @@
 // `offset` tokens further back differ by a rotation of their RoPE pairs and by nothing else, so the
 // moments of a context of any length are those of short texts, averaged over offsets. Without this,
 // transforms are fitted to the angles that slow pairs happen to have in the first few thousand
-// positions. Trap: relative positions, and with them every logit, stay as they are; what text says
+// positions. Relative positions, and with them every logit, stay as they are; what text says
 // of tokens thousands back is not in it.
 #pragma once
 

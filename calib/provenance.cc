@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See provenance.h.
 #include "calib/provenance.h"
 
 #include <ATen/Parallel.h>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rotation_refinement.h.
 #include "calib/rotation_refinement.h"
 
 #include <ATen/ATen.h>

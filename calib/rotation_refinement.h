@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations refined by gradient descent through attention itself (OptR, arXiv 2608.02691;
-// reference/methods.md section 7): a transform B of a head becomes B expm(A - A^T), A = 0 at the
-// start, trained with the quantizer in the loop (straight-through) to move attention and its output
-// least. Trap: a few hundred queries are easily learned by heart, so a head keeps what it learned
-// only where rows that were set aside say that it is better.
+// Rotations refined by gradient descent through attention itself (OptR, arXiv 2608.02691): a
+// transform B of a head becomes B expm(A - A^T), A = 0 at the start, trained with the quantizer in
+// the loop (straight-through) to move attention and its output least. A few hundred queries are
+// easily learned by heart, so a head keeps what it learned only where rows that were set aside say
+// that it is better.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "capture/model/model_spec.h"
-#include "linalg/attention_kl.h"  // CacheWindows
+#include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See row_comparison.h.
 #include "calib/row_comparison.h"
 
 #include <ATen/ATen.h>

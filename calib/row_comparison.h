@@ -3,8 +3,8 @@
 //
 // Softmax rows over the exact cache against those over a stored one, on any device in float64 or
 // float32: KL(S || S^), output and logit errors, per query row. Scalar reference:
-// linalg/attention_kl.h. Trap: score matrices are rows x tokens; callers slice the rows so that
-// they stay small whatever the context length (RowsPerSlice).
+// tests/reference/scalar_attention_kl.h. Score matrices are rows x tokens; callers slice the
+// rows so that they stay small whatever the context length (RowsPerSlice).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -52,9 +52,8 @@ struct LogAndScores {
 };
 
 // KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p:
-// never negative, free of cancellation, exactly 0 where nothing differs (reference/performance.md
-// section 4), and finite wherever the logits are. `hidden` tokens, if defined, are those that no
-// row sees.
+// never negative, free of cancellation, exactly 0 where nothing differs, and finite wherever the
+// logits are. `hidden` tokens, if defined, are those that no row sees.
 at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other, const at::Tensor& hidden);
 
 // `of_tokens` [..., tokens] and one more column, what `sinks` holds for it (broadcast); the same

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See sampled_rows.h.
 #include "calib/sampled_rows.h"
 
 #include <ATen/ATen.h>

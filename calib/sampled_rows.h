@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "capture/model/model_spec.h"
-#include "linalg/attention_kl.h"  // CacheWindows
+#include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {
 

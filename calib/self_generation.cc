@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See self_generation.h.
 #include "calib/self_generation.h"
 
 #include <fmt/format.h>

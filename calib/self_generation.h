@@ -4,7 +4,7 @@
 // Calibration text that the model writes itself (--self-generate): continuations of prompts out of
 // the data, which become documents beside the others. A cache in few bits fails first on what a
 // model reads back of its own, long reasoning above all. What is written is kept in the job's
-// directory, so a run that is resumed reads it instead of writing it again. Trap: which tokens come
+// directory, so a run that is resumed reads it instead of writing it again. Which tokens come
 // out depends on the last bits of the arithmetic, so another machine may write another text; the
 // digest of the data, which every artifact holds, is that of the text itself.
 #pragma once

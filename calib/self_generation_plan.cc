@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PlanSelfGeneration of self_generation.h: how many continuations fit beside the weights, or what
-// it costs where those do not fit. Trap: a step reads every weight once, however many sequences
+// it costs where those do not fit. A step reads every weight once, however many sequences
 // take part in it, so few long batches are cheap and many short ones are not.
 #include <ATen/ATen.h>
 #include <fmt/format.h>

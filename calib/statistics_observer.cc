@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See statistics_observer.h.
 #include "calib/statistics_observer.h"
 
 #include <ATen/ATen.h>

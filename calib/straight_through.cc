@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See straight_through.h.
 #include "calib/straight_through.h"
 
 #include <ATen/ATen.h>

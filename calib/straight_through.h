@@ -3,7 +3,7 @@
 //
 // The quantizer of calib/affine_tensor.h with a gradient: rounding and the range of codes pass it
 // on unchanged, scale and zero pass their own, the clip threshold is a constant (OptR, arXiv
-// 2608.02691). Trap: values equal AffineRoundTrip's up to rounding and not bit for bit.
+// 2608.02691). Values equal AffineRoundTrip's up to rounding and not bit for bit.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -4,7 +4,7 @@
 // Mean next-token loss of the calibration text under its model, on a sample, out of what a
 // calibration leaves behind: hidden states before the last layer with a cache. A text that is noise
 // to the model (the tokenizer of another one, a missing template) shows here and nowhere else.
-// Trap: it costs what is left of the model, which a calibration does not read: the rest of that
+// It costs what is left of the model, which a calibration does not read: the rest of that
 // layer, those behind it, and the head, by blocks of rows.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From second moments to the transforms of linalg/key_transform.h, one KV head at a time. Trap:
-// centred keys lose a constant per query, which softmax does not see; uncentred ones spend bits on
+// From second moments to the transforms of linalg/key_transform.h, one KV head at a time.
+// Centred keys lose a constant per query, which softmax does not see; uncentred ones spend bits on
 // it.
 #pragma once
 

@@ -9,10 +9,15 @@
 #include <cstdint>
 #include <span>
 
-#include "linalg/int2_format.h"  // MetadataType
 #include "linalg/percentile_clip.h"
 
 namespace oscar {
+
+enum class MetadataType { kFloat32, kBFloat16 };  // of scales and zeros as stored
+
+constexpr int64_t MetadataTypeBytes(MetadataType type) {
+  return type == MetadataType::kFloat32 ? 4 : 2;
+}
 
 struct AffineFormat {
   int bits = 2;                    // 1 to 8

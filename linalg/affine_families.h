@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every uniform quantizer of the field as one rule (reference/methods.md section 0.3), one scale
-// and one offset per group; lo and hi are the group's ends after `clip_ratio` and `include_zero`,
-// m = 2^b - 1, HE rounds halves to even, HU up:
+// Every uniform quantizer of the field as one rule, one scale and one offset per group; lo and hi
+// are the group's ends after `clip_ratio` and `include_zero`, m = 2^b - 1, HE rounds halves to
+// even, HU up:
 //
 //        scale                        offset           code                        value
 //   A1   max(hi - lo, 1e-8) / m       -lo / s (real)   clamp(HU(x / s + z), 0, m)  (q - z) s
@@ -12,13 +12,10 @@
 //   A4   (hi - lo) / m                -z s             clamp(HE(x / s + z))        q s + offset
 //   sym  max|x| c / (2^(b-1) - 1)     none             clamp(HE(x / s))            q s
 //
-// Codes come from the unrounded numbers, values from the stored ones. Trap: sources divide by zero
+// Codes come from the unrounded numbers, values from the stored ones. Sources divide by zero
 // where a group has no range. Here its values become lo, exactly, with code 0; groups of zeros in
 // A3 and A4 take lo = -1, hi = 1, as their sources do.
 #pragma once
-
-#include <cstdint>
-#include <span>
 
 #include "linalg/stored_float.h"
 
@@ -39,7 +36,7 @@ struct AffineRule {
   int bits = 2;               // 1 to 8
   float clip_ratio = 1;       // multiplies lo and hi; no percentile
   bool include_zero = false;  // lo <= 0 <= hi (QuaRot, per token)
-  int divisor = 0;            // of hi - lo; 0: m (RotateKV divides by b^2 - 1: 8 at 3 bits, D12)
+  int divisor = 0;            // of hi - lo; 0: m (RotateKV divides by b^2 - 1: 8 at 3 bits)
   float min_range = 0;        // floors of hi - lo and of the scale; A1 has its own
   float min_scale = 0;
   CodeRounding rounding = CodeRounding::kHalfEven;  // of A2; the others' is fixed
@@ -48,16 +45,5 @@ struct AffineRule {
 
 // What a symmetric code is stored as: q + SymmetricBias.
 constexpr int SymmetricBias(int bits) { return 1 << (bits - 1); }
-
-// Quantizes a row x [dim]: codes [dim]; scales_offsets [2 dim / quant_group_size], already rounded
-// to the rule's metadata type (stored_float.h). One rounding per operation in T.
-// Throws NumericalError if x, or a scale of it, is not finite.
-template <typename T>
-void EncodeAffineFamily(std::span<const T> x, const AffineRule& rule, int64_t quant_group_size,
-                        std::span<uint8_t> codes, std::span<T> scales_offsets);
-
-template <typename T>
-void DecodeAffineFamily(std::span<const uint8_t> codes, std::span<const T> scales_offsets,
-                        const AffineRule& rule, int64_t quant_group_size, std::span<T> y);
 
 }  // namespace oscar

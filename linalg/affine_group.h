@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Family A1 (reference/methods.md section 0.3): b-bit codes with a real-valued zero, one scale and
-// zero per group of neighbouring values:
+// Family A1: b-bit codes with a real-valued zero, one scale and zero per group of neighbouring
+// values:
 //
 //   scale = max(max - min, 1e-8) / (2^b - 1)      zero = -min / scale
 //   q = clamp(trunc(x / scale + zero + 0.5), 0, 2^b - 1)        x^ = (q - zero) * scale

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eigenvectors of a covariance, with their quality measured (LAPACK dsyevd, float64). Trap: an
+// Eigenvectors of a covariance, with their quality measured (LAPACK dsyevd, float64). An
 // eigenvector's sign and, near a repeated eigenvalue, its direction are the solver's choice. The
 // sign is fixed here; close eigenvalues are reported (min_relative_gap). Never compare eigenvectors
 // elementwise.

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Failures that are not our bug: bad usage, bad input, a device that gave up. Each type is one
-// process exit code (DESIGN section 2). A message says what failed and where, what was expected,
-// what was found, and what to try. Trap: a defect of ours is never an Error; it is OSCAR_CHECK
-// (check.h), which aborts.
+// process exit code. A message says what failed and where, what was expected, what was found, and
+// what to try. A defect of ours is never an Error; it is OSCAR_CHECK (check.h), which aborts.
 #pragma once
 
 #include <stdexcept>

@@ -1,13 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two 8-bit floats of KV caches (OCP 8-bit floating point; reference/methods.md sections 8 and
-// 9.8): stored = cast(clamp(x / s, -max, max)), x^ = stored * s, ties to even. Trap: E4M3 is the FN
-// flavour (bias 7, largest 448, no infinity), not the fnuz one (240).
+// The two 8-bit floats of KV caches (OCP 8-bit floating point): stored = cast(clamp(x / s, -max,
+// max)), x^ = stored * s, ties to even. Trap: E4M3 is the FN flavour (bias 7, largest 448, no
+// infinity), not the fnuz one (240).
 #pragma once
-
-#include <cstdint>
-#include <string_view>
 
 namespace oscar {
 
@@ -15,15 +12,11 @@ enum class Float8Type { kE4M3, kE5M2 };
 
 constexpr float Float8Max(Float8Type type) { return type == Float8Type::kE4M3 ? 448.F : 57344.F; }
 
-// Saturates, infinities included; NaN to the type's NaN. Zeros keep their sign.
-uint8_t EncodeFloat8(float x, Float8Type type);
-float DecodeFloat8(uint8_t code, Float8Type type);
-
 // The scale that maps the largest magnitude of calibration rows onto the type's largest number; 1
 // where there is nothing but zeros.
-float Float8Scale(float absmax, Float8Type type);
-
-// What a cache with this scale gives back.
-float Float8RoundTrip(float x, float scale, Float8Type type);
+inline float Float8Scale(float absmax, Float8Type type) {
+  const float scale = absmax / Float8Max(type);
+  return scale > 0 ? scale : 1.F;
+}
 
 }  // namespace oscar

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The data-independent factors of a rotation: H (normalized Sylvester Hadamard) and P_br (bit
-// reversal). Trap: for a dimension that is no power of two both act on blocks of
-// HadamardBlockSize(dim) neighbouring coordinates and mix nothing across blocks.
-// Source: reference/methods.md sections 0.1, 2.1(b), 9.3.
+// reversal). For a dimension that is no power of two both act on blocks of HadamardBlockSize(dim)
+// neighbouring coordinates and mix nothing across blocks.
 #pragma once
 
 #include <cstdint>

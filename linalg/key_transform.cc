@@ -78,11 +78,6 @@ Matrix Shrunk(MatrixRef m, double epsilon) {
 
 Matrix Centred(MatrixRef m, VectorRef mean) { return m - mean * mean.transpose(); }
 
-double TraceProduct(const KeyTransform& transform, MatrixRef reader, MatrixRef cached) {
-  return (transform.x.transpose() * cached * transform.x).trace() *
-         (transform.inverse * reader * transform.inverse.transpose()).trace();
-}
-
 KeyTransform BalancedTransform(MatrixRef reader, MatrixRef cached, double epsilon,
                                Composition composition, std::string_view what) {
   OSCAR_CHECK_EQ(reader.rows(), cached.rows());

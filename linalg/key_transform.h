@@ -32,11 +32,7 @@ Matrix Shrunk(MatrixRef m, double epsilon);
 // Second moment about the mean: M - mean^T mean. m [dim, dim], mean [dim]
 Matrix Centred(MatrixRef m, VectorRef mean);
 
-// tr(X^T S X) tr(X^-1 C X^-T), what the closed forms make small. Invariant under X -> c X and
-// under a change of basis of keys and queries. reader = C, cached = S.
-double TraceProduct(const KeyTransform& transform, MatrixRef reader, MatrixRef cached);
-
-// The transform of least TraceProduct: X = A R, A the symmetric root of
+// The transform of least tr(X^T S X) tr(X^-1 C X^-T): X = A R, A the symmetric root of
 // S^-1/2 (S^1/2 C S^1/2)^1/2 S^-1/2, R composed from the eigenvectors E of A S A (kRH: X = A E H).
 // Both X^T S X and X^-1 C X^-T are then one matrix, and with H last it has a flat diagonal.
 // Both moments are shrunk by `epsilon`, after a diagonal scaling that balances their channels: so a
@@ -67,10 +63,10 @@ struct PairScaling {
 };
 
 // D [dim], keys take k D and queries q D^-1: d_i^2 = sqrt(c_i / s_i), c and s summed over the pair:
-// the diagonal of least TraceProduct among those that commute with rope. Arguments are the
-// diagonals of C_Q and the key second moment, [dim], not negative. A channel that is never read or
-// never written gets the limit, one that is neither the geometric mean. Throws NumericalError,
-// naming `what`, where no channel is both, or a value is negative or not finite.
+// the diagonal of least tr(X^T S X) tr(X^-1 C X^-T) among those that commute with rope. Arguments
+// are the diagonals of C_Q and the key second moment, [dim], not negative. A channel that is never
+// read or never written gets the limit, one that is neither the geometric mean. Throws
+// NumericalError, naming `what`, where no channel is both, or a value is negative or not finite.
 Vector PairScales(VectorRef query_energy, VectorRef key_energy, const PairScaling& scaling,
                   std::string_view what);
 

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scalar reference of Kitty's key pages (arXiv 2511.18643): the channels of largest mean |k| over a
-// page of tokens get 4 bits, the others 2. Trap: a 4-bit code is two 2-bit planes, code = low + 4
-// high; every channel has the low plane, only boosted ones have a row of the high plane. Source:
-// reference/methods.md section 6.2.
+// Kitty's key pages (arXiv 2511.18643): the channels of largest mean |k| over a page of tokens get
+// 4 bits, the others 2. A 4-bit code is two 2-bit planes, code = low + 4 high; every channel has
+// the low plane, only boosted ones have a row of the high plane.
 //
 // One page of one KV head, T tokens (a multiple of 4), d channels, n of them boosted:
 //
@@ -14,11 +13,8 @@
 //   scale, offset             float16 [d] each
 #pragma once
 
+#include <cmath>
 #include <cstdint>
-#include <span>
-#include <vector>
-
-#include "linalg/affine_families.h"
 
 namespace oscar {
 
@@ -29,32 +25,9 @@ struct KittyShape {
 };
 
 // floor(ratio * channels + 1e-6)
-int64_t KittyBoostedChannels(double ratio, int64_t channels);
-
-// Whether a channel is boosted, [channels]: the highest means of |k|, the lower channel first where
-// they tie; tree sums over tokens. page [tokens, channels].
-template <typename T>
-std::vector<bool> BoostedChannels(std::span<const T> page, const KittyShape& shape, double ratio);
-
-template <typename T>
-struct KittyPage {
-  std::vector<uint8_t> codes;      // [tokens, channels], 0 to 15 where boosted
-  std::vector<T> scales, offsets;  // [channels], as stored
-  std::vector<bool> boosted;       // [channels]
-};
-
-// `rule`: family A2 with the rounding and floors of a variant; its bits are not read.
-template <typename T>
-KittyPage<T> EncodeKittyPage(std::span<const T> page, const KittyShape& shape, double ratio,
-                             const AffineRule& rule);
-template <typename T>
-void DecodeKittyPage(const KittyPage<T>& page, std::span<T> y);  // [tokens, channels]
-
-struct KittyPlanes {
-  std::vector<uint8_t> low, high, slots;
-};
-KittyPlanes PackKittyCodes(std::span<const uint8_t> codes, const std::vector<bool>& boosted);
-std::vector<uint8_t> UnpackKittyCodes(const KittyPlanes& planes);  // [tokens, channels]
+inline int64_t KittyBoostedChannels(double ratio, int64_t channels) {
+  return static_cast<int64_t>(std::floor(ratio * static_cast<double>(channels) + 1e-6));
+}
 
 // Bytes of a page, `boosted` channels in 4 bits.
 constexpr int64_t KittyPageBytes(const KittyShape& shape, int64_t boosted) {

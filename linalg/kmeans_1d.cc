@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See kmeans_1d.h.
 #include "linalg/kmeans_1d.h"
 
 #include <algorithm>
@@ -143,12 +141,6 @@ std::vector<float> KMeans1d(std::span<const float> sorted, std::span<const float
     std::sort(centers.begin(), centers.end());
   }
   return {centers.begin(), centers.end()};
-}
-
-double KMeansDistortion(std::span<const float> sorted, std::span<const float> weights,
-                        std::span<const float> centroids) {
-  const Prefix sums = PrefixSums(sorted, weights);
-  return TotalDistortion(sorted, sums, {centroids.begin(), centroids.end()}) / sums.w.back();
 }
 
 }  // namespace oscar

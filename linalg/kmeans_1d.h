@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Weighted k-means of numbers: Lloyd's iterations from a greedy k-means++ start. On sorted values
-// with prefix sums a cluster is an interval, so an iteration costs k binary searches. Trap: the
+// with prefix sums a cluster is an interval, so an iteration costs k binary searches. The
 // result is a local optimum and depends on the seed, which is the whole state. Source: the
 // centroids of KVQuant (arXiv 2401.18079, section 3.2); k-means++: Arthur and Vassilvitskii 2007.
 #pragma once
@@ -24,9 +24,5 @@ struct KMeansOptions {
 // NumericalError if a value or weight is not finite or no weight is positive.
 std::vector<float> KMeans1d(std::span<const float> sorted, std::span<const float> weights,
                             const KMeansOptions& options);
-
-// sum w min_c (x - c)^2 / sum w: what the iterations lower.
-double KMeansDistortion(std::span<const float> sorted, std::span<const float> weights,
-                        std::span<const float> centroids);
 
 }  // namespace oscar

@@ -1,20 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scalar reference of rows in a llama.cpp cache of type q2_0 with OSCAR rotations (branch
-// zhongzhu/llamacpp with LLAMA_KV_NO_HADAMARD=1; reference/methods.md section 2.2, form 3), whole
-// as the runtime writes them. Per group of 128 values (of 32 where the row is shorter):
+// Rows in a llama.cpp cache of type q2_0 with OSCAR rotations (branch zhongzhu/llamacpp with
+// LLAMA_KV_NO_HADAMARD=1), whole as the runtime writes them. Per group of 128 values (of 32 where
+// the row is shorter):
 //
 //   r = x - mean(x)         r = clamp(r, -t, t), t = sort(|r|)[int(ratio n)] for 0 < ratio < 1
 //   per 32 values: sigma = rms(r)     q = #{-0.6745, 0, 0.6745 <= r * (1 / sigma)}
 //   x^ = half(sigma) * {-0.9816, -0.4528, 0.4528, 0.9816}[q] + half(mean)
 //
-// Trap: it clips what is left after the mean, so lloyd_max_codec.h behind a percentile clip is not
+// It clips what is left after the mean, so lloyd_max_codec.h behind a percentile clip is not
 // this. Sums are TreeSums where the runtime adds in sequence: the same up to rounding.
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 namespace oscar {
 
@@ -24,10 +23,5 @@ inline constexpr int64_t kLlamaQ2MeanValues = 128, kLlamaQ2SigmaValues = 32;
 constexpr int64_t LlamaQ2GroupSize(int64_t dim) {
   return dim >= kLlamaQ2MeanValues ? kLlamaQ2MeanValues : kLlamaQ2SigmaValues;
 }
-
-// x [dim] to what a reader gets, y [dim], which may be x; codes [dim] unless empty. Throws
-// NumericalError for NaN or Inf.
-void QuantizeDequantizeLlamaQ2(std::span<const float> x, double clip_ratio,
-                               std::span<uint8_t> codes, std::span<float> y);
 
 }  // namespace oscar

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See lloyd_max.h.
 #include "linalg/lloyd_max.h"
 
 #include <Eigen/LU>

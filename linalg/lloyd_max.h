@@ -3,12 +3,11 @@
 //
 // Lloyd-Max quantizers (Lloyd 1957, Max 1960): levels are the means of their cells, thresholds the
 // midpoints of neighbouring levels. Of N(0, 1), of a coordinate of a point on the unit sphere times
-// sqrt(dim), and as vLLM's TurboQuant solves the former (reference/methods.md sections 4.3, 9.1,
-// 9.2). Trap: the last is no converged quantizer; OSCAR's serving constants come from it.
+// sqrt(dim), and as vLLM's TurboQuant solves the former. The last is no converged quantizer;
+// OSCAR's serving constants come from it.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace oscar {
@@ -31,13 +30,5 @@ LevelTable TrapezoidLloydMax(int bits, int64_t dim);
 // E (x - Q(x))^2 for any table: x from N(0, 1), or t of the sphere above.
 double NormalDistortion(const LevelTable& table);
 double SphereDistortion(const LevelTable& table, int64_t dim);
-
-// The cell of z: how many thresholds lie below it, or at it where `inclusive`.
-template <typename T>
-uint8_t LevelCode(T z, std::span<const T> thresholds, bool inclusive) {
-  uint8_t code = 0;
-  for (const T threshold : thresholds) code += inclusive ? threshold <= z : threshold < z;
-  return code;
-}
 
 }  // namespace oscar

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The three 2-bit codecs that are called Lloyd-Max in OSCAR's code (reference/methods.md section
-// 2.2), as they are:
+// The three 2-bit codecs that are called Lloyd-Max in OSCAR's code, as they are:
 //
 //   exact    mean and unbiased deviation of the row; thresholds 0, +-0.9816, levels +-0.4528,
 //            +-1.510
@@ -17,9 +16,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
-
-#include "linalg/stored_float.h"
 
 namespace oscar {
 
@@ -44,15 +40,5 @@ struct LloydMaxGroups {
   int64_t mean, scale;
 };
 LloydMaxGroups LloydMaxGroupsOf(LloydMaxForm form, int64_t dim);
-
-// Quantizes a row x [dim], rotated and clipped before: codes [dim], numbers [2 dim / scale group]
-// in pairs: deviation and mean, of the serving form scale and zero; rounded to `metadata`, of
-// llama.cpp's to fp16 (stored_float.h). One rounding per operation in T, sums as TreeSum.
-template <typename T>
-void EncodeLloydMax(std::span<const T> x, LloydMaxForm form, StoredFloat metadata,
-                    std::span<uint8_t> codes, std::span<T> numbers);
-template <typename T>
-void DecodeLloydMax(std::span<const uint8_t> codes, std::span<const T> numbers, LloydMaxForm form,
-                    std::span<T> y);
 
 }  // namespace oscar

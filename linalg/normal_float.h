@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NormalFloat levels: quantiles of the normal distribution stretched to [-1, 1] (QLoRA, arXiv
-// 2305.14314; as KVQuant computes them, reference/methods.md 6.3 and 9.6). Trap: the negative half
-// has one level less than the positive half, so the levels are not symmetric.
+// 2305.14314; as KVQuant computes them). The negative half has one level less than the positive
+// half, so the levels are not symmetric.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Independent pieces of host work on all cores. Trap: pieces run in any order at once, so each
+// Independent pieces of host work on all cores. Pieces run in any order at once, so each
 // writes only to its own place, and what they leave must not depend on who came first.
 #pragma once
 

@@ -28,24 +28,6 @@ std::vector<T> Magnitudes(std::span<const T> row) {
 
 }  // namespace
 
-std::string_view ClipMethodName(ClipMethod method) {
-  switch (method) {
-    case ClipMethod::kSort:
-      return "sort";
-    case ClipMethod::kBisect:
-      return "bisect";
-  }
-  OSCAR_CHECK(!"a ClipMethod without a name");
-  return "";
-}
-
-ClipMethod ClipMethodFromName(std::string_view name) {
-  for (const ClipMethod method : {ClipMethod::kSort, ClipMethod::kBisect}) {
-    if (ClipMethodName(method) == name) return method;
-  }
-  throw UsageError(fmt::format("unknown clip method \"{}\", expected sort or bisect", name));
-}
-
 std::optional<int64_t> ClipIndex(double ratio, int64_t dim) {
   OSCAR_CHECK_LT(0, dim);
   if (std::isnan(ratio)) throw UsageError("clip ratio is NaN, expected a number up to 1");

@@ -4,13 +4,12 @@
 // The clip threshold of one rotated head row: an order statistic of |y|. Trap: it is taken over the
 // whole head row even where quantization groups are shorter, and the two methods converge to
 // neighbouring order statistics: kBisect to one below kSort, from above, with a resolution of
-// max|y| / 2^steps. Source: reference/methods.md 2.1(c), deviation D6.
+// max|y| / 2^steps.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 
 namespace oscar {
 
@@ -18,9 +17,6 @@ enum class ClipMethod {
   kSort,    // sort: exact; upstream's prefill kernel
   kBisect,  // bisect: ceil(log2 d) halvings; upstream's decode flush and fused kernels
 };
-
-std::string_view ClipMethodName(ClipMethod method);
-ClipMethod ClipMethodFromName(std::string_view name);  // throws UsageError listing all names
 
 // min(int(ratio * dim), dim - 1), or nothing if ratio <= 0, which means no clipping. dim > 0.
 // Throws UsageError if ratio is NaN.

@@ -3,7 +3,7 @@
 //
 // Products of dense matrices by our private BLAS, whose kernels are those of the machine it runs
 // on, while Eigen's are of the one that everybody has: a search fits hundreds of rotations a layer,
-// and products were a third of its time. Trap: two machines may differ in the last bits, as they do
+// and products were a third of its time. Two machines may differ in the last bits, as they do
 // in eigenvectors; one machine does not, whatever the number of threads.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linear-interpolated quantiles and the lower median of sorted values. Trap: the rank is computed
+// Ranks of linearly interpolated quantiles. Trap: the rank is computed
 // in float64 and only its fraction is rounded to T, so a rank that is an integer gives that very
 // value; libraries that compute the rank in float32 miss it for long rows.
 #pragma once
@@ -27,25 +27,8 @@ inline QuantileRank RankOfQuantile(double q, int64_t count) {
   return {lower, rank - static_cast<double>(lower)};
 }
 
-// a + fraction * (b - a) of the two neighbours of the rank, one rounding per operation.
-template <typename T>
-T QuantileOfSorted(std::span<const T> sorted, double q) {
-  const QuantileRank rank = RankOfQuantile(q, static_cast<int64_t>(sorted.size()));
-  const T a = sorted[static_cast<size_t>(rank.lower)];
-  if (rank.fraction == 0) return a;
-  const T b = sorted[static_cast<size_t>(rank.lower) + 1];
-  return a + static_cast<T>(rank.fraction) * (b - a);
-}
-
-// The lower of the two middle values of an even count.
-template <typename T>
-T LowerMedianOfSorted(std::span<const T> sorted) {
-  OSCAR_CHECK(!sorted.empty());
-  return sorted[(sorted.size() - 1) / 2];
-}
-
 // Where outliers begin if a fraction `kept` of the values shall be none, half of the rest on either
-// side (KVQuant, reference/methods.md 6.3): the quantiles 1 - t and t, t = 1 - (1 - kept) / 2.
+// side (KVQuant): the quantiles 1 - t and t, t = 1 - (1 - kept) / 2.
 struct KeptQuantiles {
   double low = 0, high = 1;
 };

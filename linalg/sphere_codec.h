@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant's codecs of randomly rotated vectors (arXiv 2504.19874; reference/methods.md section
-// 4): the norm n apart, the direction u = y / n coordinate by coordinate to the nearest level.
+// TurboQuant's codecs of randomly rotated vectors (arXiv 2504.19874): the norm n apart, the
+// direction u = y / n coordinate by coordinate to the nearest level.
 //
 //   mse    u^ = levels[code]; with norm correction times 1 / sqrt(sum(levels^2) + 1e-16)
 //   prod   u^ of b - 1 bits, residual r = u - u^, gamma = |r|, signs z of S r:
@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "linalg/lloyd_max.h"
 #include "linalg/stored_float.h"
@@ -27,33 +26,10 @@ struct SphereRule {
 };
 
 // The table of 0 to 8 bits: SphereLloydMax, and one level for 0.
-LevelTable SphereLevels(int bits, int64_t dim);
+inline LevelTable SphereLevels(int bits, int64_t dim) {
+  return bits == 0 ? LevelTable{{0}, {}} : SphereLloydMax(bits, dim);
+}
 
 inline constexpr double kNormCorrectionFloor = 1e-16;
-
-template <typename T>
-T RowNorm(std::span<const T> y);
-
-// codes [dim]; returns the norm, rounded to the rule's type. A value on a threshold belongs to the
-// cell above it.
-template <typename T>
-T EncodeSphere(std::span<const T> y, const SphereRule& rule, std::span<uint8_t> codes);
-template <typename T>
-void DecodeSphere(std::span<const uint8_t> codes, T norm, const SphereRule& rule, std::span<T> y);
-
-// What prod stores beside the codes of the mse part.
-template <typename T>
-struct ProductNorms {
-  T norm, residual;  // n and gamma, rounded to the rule's type
-};
-
-// s [dim, dim] row-major, standard normal; signs [dim] 0 or 1, which is +1, also of 0.
-template <typename T>
-ProductNorms<T> EncodeProduct(std::span<const T> y, const SphereRule& rule, std::span<const T> s,
-                              std::span<uint8_t> codes, std::span<uint8_t> signs);
-template <typename T>
-void DecodeProduct(std::span<const uint8_t> codes, std::span<const uint8_t> signs,
-                   const ProductNorms<T>& norms, const SphereRule& rule, std::span<const T> s,
-                   std::span<T> y);
 
 }  // namespace oscar

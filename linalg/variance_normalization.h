@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scalar reference of KVarN (arXiv 2606.03458): a tile is divided by a factor for every column and
-// every row so that all their standard deviations come near 1, then each row is quantized (family
-// A2). Trap: the best state met on the way is kept, not the last one. Source: reference/methods.md
-// section 5.
+// KVarN (arXiv 2606.03458): a tile is divided by a factor for every column and every row so that
+// all their standard deviations come near 1, then each row is quantized (family A2). The best state
+// met on the way is kept, not the last one.
 //
 //   M' = M / exp(a_j) / exp(b_i)          j: columns, i: rows; std is the unbiased sample's
 //   J  = max_j std_col / max(min_j std_col, 1e-8) + the same of rows
@@ -15,8 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "linalg/affine_families.h"  // AffineRule, StoredFloat
 
@@ -30,35 +27,10 @@ struct TileShape {
   int64_t rows = 0, columns = 0;  // at least 2 each
 };
 
-template <typename T>
-struct VarianceFactors {
-  std::vector<T> columns, rows;  // [columns], [rows]: exp(a), exp(b) of the best state
-  T imbalance = 0;               // J of that state
-};
-
-// tile [rows, columns], row-major; float and double.
-template <typename T>
-VarianceFactors<T> NormalizeVariance(std::span<const T> tile, const TileShape& shape,
-                                     int iterations);
-
-// A quantized tile: x^_ij = (q_ij scale_i + zero_i) column_factor_j.
-template <typename T>
-struct KvarnTile {
-  std::vector<uint8_t> codes;  // [rows, columns]
-  std::vector<T> scales;       // [rows]: row factor times the scale of the normalized row
-  std::vector<T> zeros;        // [rows]: row factor times its minimum
-  std::vector<T> columns;      // [columns]
-};
-
 // How a normalized row is quantized: A2, HE, a scale of at least 1e-10, nothing rounded.
-AffineRule KvarnRowRule(int bits);
-
-// Scales, zeros and column factors are rounded to `metadata`.
-template <typename T>
-KvarnTile<T> EncodeKvarnTile(std::span<const T> tile, const TileShape& shape, int bits,
-                             int iterations, StoredFloat metadata = StoredFloat::kFloat16);
-template <typename T>
-void DecodeKvarnTile(const KvarnTile<T>& tile, std::span<T> y);  // [rows, columns]
+inline AffineRule KvarnRowRule(int bits) {
+  return {.family = AffineFamily::kMinOffset, .bits = bits, .min_scale = 1e-10F};
+}
 
 // Bytes of a tile: codes, float16 scale and zero of a row, float16 factor of a column.
 constexpr int64_t KvarnTileBytes(const TileShape& shape, int bits) {

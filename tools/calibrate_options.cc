@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See calibrate_options.h. Keys and meanings are part of the artifact (resolved configuration):
+// Keys and meanings are part of the artifact (resolved configuration):
 // rename nothing.
 #include "tools/calibrate_options.h"
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See calibrate_plan.h.
 #include "tools/calibrate_plan.h"
 
 #include <fmt/format.h>

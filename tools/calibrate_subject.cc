@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See calibrate_subject.h.
 #include "tools/calibrate_subject.h"
 
 #include <fmt/format.h>

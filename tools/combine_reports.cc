@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See combine_reports.h.
 #include "tools/combine_reports.h"
 
 #include <fmt/format.h>

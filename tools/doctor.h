@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // oscar-calibrate doctor: what a model is, what will happen to it, what is missing, and the next
-// command. Takes every option of oscar-calibrate, so that it speaks of the same run. Trap: exit
+// command. Takes every option of oscar-calibrate, so that it speaks of the same run. Exit
 // code 3 says that this model cannot be calibrated as it is; what is merely not there (weights that
 // are still to be downloaded, memory, a GPU) is listed and is no failure.
 #pragma once

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // --from: a dump instead of a model. A file is the HDF5 of oscar-capture, a directory is what
-// upstream's server writes. Trap: only the HDF5 knows scale and window of its attention; for a
+// upstream's server writes. Only the HDF5 knows scale and window of its attention; for a
 // directory they are what the options say.
 #pragma once
 

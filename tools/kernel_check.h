@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-validate --kernels, in a build with the kernels and in one without. Trap: the check looks
+// oscar-validate --kernels, in a build with the kernels and in one without. The check looks
 // at the run's first sequences, so texts come before needles.
 #pragma once
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See model_doctor.h.
 #include "tools/model_doctor.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a model directory is and everything that stands in the way of calibrating it: reads on
-// behind the first problem, where every other command stops. Trap: what is read behind a problem is
+// behind the first problem, where every other command stops. What is read behind a problem is
 // read from a repaired copy of config.json, so it describes the model as far as it is understood
 // and is no ground for a calibration.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model in words, and what an artifact of it can be used for: parts of model_doctor.h. Trap: what
+// A model in words, and what an artifact of it can be used for: parts of model_doctor.h. What
 // is refused is said in the words of the commands that refuse it (capture/model/use_limits.h).
 #include <fmt/format.h>
 #include <fmt/ranges.h>

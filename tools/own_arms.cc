@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See own_arms.h.
 #include "tools/own_arms.h"
 
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 // --self-generate of oscar-validate: texts that the model draws itself, at temperature 1, behind
 // nothing but the token that every text begins with. On them the perplexity ratio of an arm is the
 // exponential of its token KL in expectation, whatever the model was trained on; on any other text
-// it also says how foreign the text is. Trap: not one token may be chosen by another rule, so stop
+// it also says how foreign the text is. Not one token may be chosen by another rule, so stop
 // tokens do not stop: a text goes on behind them with the next one, as packed text does.
 #pragma once
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See run_validate.h.
 #include "tools/run_validate.h"
 
 #include <fcntl.h>

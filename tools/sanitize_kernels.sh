@@ -10,7 +10,7 @@ tests=$1/tests/export/cuda
 declare -A sweep=(
   [oscar_decode_kernel_test]='*EveryHeadDim*:*WindowsOfAnySize*:*QueryHeads*'
   [oscar_write_kernel_test]='*Tail*:*Special*:*Flush*'
-  [oscar_convert_kernel_test]='*'  # not under initcheck: it copies whole pages to the host, with the bytes nobody wrote
+  [oscar_unpack_kernel_test]='*'  # not under initcheck: it copies whole pages to the host, with the bytes nobody wrote
   [oscar_gram_kernel_test]='*Weights*:*Tail*:*AddsTo*'
   [oscar_attention_kl_kernel_test]='*SameBits*:*NaNIn*:*Scalar*'
 )
@@ -21,7 +21,7 @@ for tool in memcheck racecheck initcheck synccheck; do
   compute-sanitizer --tool $tool --error-exitcode 9 "$tests/oscar_planted_defects" $tool >"$scratch/planted.$tool" 2>&1
   if [ $? = 9 ]; then echo "$tool: finds its planted defect"; else echo "$tool: MISSES its planted defect"; status=1; fi
   for program in "${!sweep[@]}"; do
-    [ $tool = initcheck ] && [ "$program" = oscar_convert_kernel_test ] && continue
+    [ $tool = initcheck ] && [ "$program" = oscar_unpack_kernel_test ] && continue
     (
       more=()
       [ $tool = synccheck ] && more=(--num-cuda-barriers 131072)  # decode's CTAs have 16 each

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See support_tables.h.
 #include "tools/support_tables.h"
 
 #include <fmt/format.h>

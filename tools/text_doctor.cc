@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokenizer and chat template of a model directory: a part of model_doctor.h. Trap: a tokenizer
+// Tokenizer and chat template of a model directory: a part of model_doctor.h. A tokenizer
 // that is refused stops even a calibration on token ids, one that is not there does not.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See validate_input.h.
 #include "tools/validate_input.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a validation is run on: the model with its texts and needles, or a dump; and whether the
-// text is held out. Trap: rotations are judged on text that they were not fitted to, so an overlap
+// text is held out. Rotations are judged on text that they were not fitted to, so an overlap
 // with the calibration data ends the run.
 #pragma once
 

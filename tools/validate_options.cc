@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See validate_options.h. Keys and meanings are part of reports: rename nothing.
+// Keys and meanings are part of reports: rename nothing.
 #include "tools/validate_options.h"
 
 #include <fmt/format.h>

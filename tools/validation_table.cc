@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See validation_table.h.
 #include "tools/validation_table.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See zoo_options.h.
 #include "tools/zoo_options.h"
 
 #include <cstdlib>

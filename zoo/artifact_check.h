@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Everything a zoo checks of an artifact, from its files alone: digests, every rotation, the
-// geometry, the report. Publishing, verifying and pulling all come through here. Trap: what the
+// geometry, the report. Publishing, verifying and pulling all come through here. What the
 // manifest or the report says was measured is not taken for a measurement.
 #pragma once
 

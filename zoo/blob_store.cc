@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See blob_store.h.
 #include "zoo/blob_store.h"
 
 #include <fcntl.h>

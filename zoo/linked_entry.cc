@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See linked_entry.h.
 #include "zoo/linked_entry.h"
 
 #include <system_error>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is wrong with rotations, whoever made them: artifacts, zoos, and upstream's bare files.
-// Every finding has a stable code (lint_codes.md). Trap: a reader stops at the first defect; lint
+// Every finding has a stable code (lint_codes.md). A reader stops at the first defect; lint
 // goes on where that is safe, and falls back on the reader's verdict where it is not, so that what
 // a reader refuses is never clean.
 #pragma once

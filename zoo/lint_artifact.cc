@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See lint_artifact.h.
 #include "zoo/lint_artifact.h"
 
 #include <fmt/format.h>
@@ -19,7 +17,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int64_t kTokensPerDimension = 20;  // DESIGN section 5
+constexpr int64_t kTokensPerDimension = 20;
 
 // A tensor as floats; empty if it is not there or not F32 (CheckArtifact says so).
 std::vector<float> FloatsOf(const SafetensorsFile& file, const std::string& name, size_t size) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lint of our own artifacts, which carry what upstream's files lack: every head's eigenvalues, the
-// token counts, the measurements. Trap: an artifact inside a zoo lies in a folder of links; its
+// token counts, the measurements. An artifact inside a zoo lies in a folder of links; its
 // findings name the entry.
 #pragma once
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See lint_measure.h.
 #include "zoo/lint_measure.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lint of upstream's .pt files: each by itself, then those of a folder against each other. Trap: a
+// Lint of upstream's .pt files: each by itself, then those of a folder against each other. A
 // file's side stands in its name alone; a bare matrix does not say what it is.
 #pragma once
 

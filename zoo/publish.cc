@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See publish.h.
 #include "zoo/publish.h"
 
 #include <fmt/format.h>

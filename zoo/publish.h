@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact into a zoo. Trap: the entry is the commit point. Until it has its name nothing of
+// An artifact into a zoo. The entry is the commit point. Until it has its name nothing of
 // what was written can be seen; from then on everything it names is there.
 #pragma once
 

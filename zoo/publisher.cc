@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See publisher.h. Every step is durable before the next: file, rename, folder.
+// Every step is durable before the next: file, rename, folder.
 #include "zoo/publisher.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The one who writes entries of one name: a lock that serializes publishers, and a folder for
-// unfinished files. Trap: the lock (flock) is a courtesy, missing on some shares. Without it an
+// unfinished files. The lock (flock) is a courtesy, missing on some shares. Without it an
 // entry is still made by exactly one, because its name is taken by a rename that never replaces,
 // and the pointer still ends at the highest version, because it is read again after it was written.
 #pragma once

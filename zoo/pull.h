@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An entry out of a zoo, as the directory that was published. Trap: the zoo may be anyone's; size
+// An entry out of a zoo, as the directory that was published. The zoo may be anyone's; size
 // and digest of every file are checked before a byte of it is parsed, and the artifact is then
 // opened like any other.
 #pragma once

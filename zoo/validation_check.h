@@ -3,7 +3,7 @@
 //
 // Whether a report proves what a zoo asks for: that these rotations were validated, that the
 // validation is of record (export/report/of_record.h), that its numbers agree, and that they pass a
-// gate. Trap: a stored verdict is never believed; the gate is evaluated again on the recorded
+// gate. A stored verdict is never believed; the gate is evaluated again on the recorded
 // measurements. Those are only as true as whoever wrote them: measuring again tells (remeasure.h).
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A whole zoo, or a part of it, checked from its bytes. Trap: a publisher may be at work or may
+// A whole zoo, or a part of it, checked from its bytes. A publisher may be at work or may
 // have been cut off; what he leaves (blobs nobody names, a pointer that lags) is no defect.
 #pragma once
 

@@ -4,12 +4,14 @@
 // A zoo on disk, the one definition of its names. Plain files at predictable paths, so that a copy
 // behind any web server is a zoo too:
 //
-//     zoo.json                          {"$schema": {"name": "oscar-zoo", "version": 1}}
-//     blobs/sha256/<64 hex digits>      contents, named by their SHA-256; never changed
+// clang-format off
+//     zoo.json                             {"$schema": {"name": "oscar-zoo", "version": 1}}
+//     blobs/sha256/<64 hex digits>         contents, named by their SHA-256; never changed
 //     entries/<ORG>/<MODEL>/<X.Y.Z>.json   one per version; never changed; written last
 //     entries/<ORG>/<MODEL>/latest.json    pointer to the highest version, swapped by rename
-//     staging/<org>/<model>/            lower case; lock and unfinished files of publishers: no
-//     part of a zoo that is read or copied
+//     staging/<org>/<model>/               lower case; lock and unfinished files of publishers: no part of a zoo that
+//                                          is read or copied
+// clang-format on
 //
 // An entry names every file of the artifact with digest and size; its identity is the SHA-256 of
 // the artifact's manifest.json.

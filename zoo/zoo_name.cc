@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See zoo_name.h.
 #include "zoo/zoo_name.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an entry is called: ORG/MODEL and a version X.Y.Z. Trap: both become paths, on file systems
+// What an entry is called: ORG/MODEL and a version X.Y.Z. Both become paths, on file systems
 // that fold case and on ones that know device names, so everything that is not plainly a name is
 // refused.
 #pragma once

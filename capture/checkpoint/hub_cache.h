@@ -6,7 +6,7 @@
 //     <root>/models--ORG--NAME/refs/<revision>      text: a 40-digit commit
 //     <root>/models--ORG--NAME/snapshots/<commit>/  files, mostly links to ../../blobs/<etag>
 //
-// Same environment variables in the same order as huggingface_hub. Trap: without a ref file a
+// Same environment variables in the same order as huggingface_hub. Without a ref file a
 // revision is not cached, however many snapshots lie there; none is ever picked.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // MODEL on a command line: a directory, or an id like "Qwen/Qwen3-8B[@revision]" looked up in the
 // local Hugging Face cache. Nothing is ever downloaded and no revision is guessed: an error names
-// the command that downloads it. Cache layout: ../shared/reference/ecosystem.md section 2.
+// the command that downloads it.
 #pragma once
 
 #include <filesystem>

@@ -3,7 +3,7 @@
 //
 // Which modules a quantization_config speaks of: names, regular expressions ("re:..." as Python's
 // re.match reads them: anchored at the start only) and globs, each with a number.
-// Trap: patterns are hostile. They run in time proportional to pattern times name (libstdc++'s
+// Patterns are hostile. They run in time proportional to pattern times name (libstdc++'s
 // breadth-first matcher), and what Python and ECMAScript read differently is refused.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // quantization_config of a config.json (or of hf_quant_config.json, which ModelOpt writes, or of
 // the files AutoGPTQ and AutoAWQ once wrote): for every module the scheme its weight is stored in.
-// Readers of the methods: formats/. Trap: producers differ in how they name what they leave out
+// Readers of the methods: formats/. Producers differ in how they name what they leave out
 // (exact names, suffixes, globs, parts of names), and some leave out routers without a word. So the
 // stored types decide whether a weight is plain (weight_storage.h); this decides how a quantized
 // one is read.

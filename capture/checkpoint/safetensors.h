@@ -4,7 +4,7 @@
 // Strict reading and writing of safetensors: 8 bytes little-endian header length, JSON header, raw
 // row-major tensors. Accepted only if every byte is accounted for: no gaps, overlaps or trailing
 // bytes, sizes checked against shape and dtype without overflow, no key twice, at most 200,000
-// entries and a 32 MB header. Rules: ../shared/reference/reliability.md section 1.
+// entries and a 32 MB header.
 #pragma once
 
 #include <cstddef>

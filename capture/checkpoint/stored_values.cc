@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See stored_values.h.
 #include "capture/checkpoint/stored_values.h"
 
 #include <bit>

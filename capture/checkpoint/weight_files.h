@@ -3,7 +3,7 @@
 //
 // Which files of a model directory hold its weights. As transformers decides: model.safetensors if
 // it is there, else the shards of model.safetensors.index.json.
-// Trap: the index is hostile. A shard is a bare file name; the file behind it may be a symbolic
+// The index is hostile. A shard is a bare file name; the file behind it may be a symbolic
 // link, because that is how the Hugging Face cache stores it.
 #pragma once
 

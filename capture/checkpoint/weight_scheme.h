@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the weights of one kind of module are stored, as quantization_config says it: the rule,
-// before any tensor was looked at (weight_storage.h has the tensors). Arithmetic of each format:
-// ../shared/reference/methods.md section 12.
-// Trap: group_size counts values of one output row; 0 stands for the whole row (-1 in files).
+// before any tensor was looked at (weight_storage.h has the tensors).
+// group_size counts values of one output row; 0 stands for the whole row (-1 in files).
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a dump of attention holds, whatever its format, and the two directions: AttentionDump is
-// read, DumpSink is written. Trap: values are bytes in the dump's own type (BF16, F16 or F32,
+// read, DumpSink is written. Values are bytes in the dump's own type (BF16, F16 or F32,
 // little-endian); nothing here converts.
 #pragma once
 

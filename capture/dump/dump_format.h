@@ -14,8 +14,7 @@
 //   /layer/<id>/lse      [T, num_q_heads] float32: natural log of the sum of exp of a row's logits
 //   /layer/<id>/score_rows [R] int64, token indices, ascending
 //   /layer/<id>/scores   [R, num_q_heads, longest sequence] float32: softmax rows; column j is
-//   token
-//                        j of the row's own sequence; zero beyond the row's causal reach
+//                        token j of the row's own sequence; zero beyond the row's causal reach
 //   /layer/<id>/sinks    [num_q_heads] float32: one more logit of each softmax row, with no value
 //                        behind it; only where the layer has them
 //   /logits              [T, vocab] float32

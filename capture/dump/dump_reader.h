@@ -3,7 +3,7 @@
 //
 // Reads the HDF5 dump (dump_format.h). Opening checks everything that can be checked without
 // reading the values: names, types, and every shape against the geometry attributes; values are
-// checked when they are read. All errors are InputErrors naming file and object. Trap: HDF5 itself
+// checked when they are read. All errors are InputErrors naming file and object. HDF5 itself
 // parses the file first (README.md): a dump from a source you do not trust does not belong here.
 #pragma once
 

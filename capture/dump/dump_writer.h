@@ -47,8 +47,7 @@ class DumpWriter : public DumpSink {
   void WriteLogits(int64_t first_token, std::span<const float> logits);
 
   const DumpWriterOptions& options() const { return options_; }
-  const std::vector<int64_t>& sequence_offsets() const { return offsets_; }  // [n+1] tokens
-  int64_t longest_sequence() const { return longest_; }                      // tokens
+  int64_t longest_sequence() const { return longest_; }  // tokens
 
   // Once, after the last layer.
   void Commit(const DumpOrigin& origin);

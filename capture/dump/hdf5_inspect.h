@@ -4,7 +4,7 @@
 // The whole tree of a file, checked object by object before anything is read. Refused: every link
 // but a hard one, named types, virtual and external storage, filters other than deflate, shuffle
 // and fletcher32, element types that are not ours, variable-length data, references, and sizes the
-// stored bytes cannot account for. Rules: ../shared/reference/reliability.md section 3.
+// stored bytes cannot account for.
 #pragma once
 
 #include <cstdint>

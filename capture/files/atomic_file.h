@@ -3,7 +3,7 @@
 //
 // Files and directories that appear whole or not at all: temporary sibling, fsync, rename, fsync of
 // the parent. Every failure (disk full, quota, I/O error) is a ResourceError that names the path
-// and the system's reason, and leaves the old file as it was. Trap: a failed fsync is final; it is
+// and the system's reason, and leaves the old file as it was. A failed fsync is final; it is
 // not retried.
 #pragma once
 

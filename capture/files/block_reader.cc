@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See block_reader.h.
 #include "capture/files/block_reader.h"
 
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See digest_json.h.
 #include "capture/files/digest_json.h"
 
 namespace oscar {

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See read_turns.h.
 #include "capture/files/read_turns.h"
 
 #include "linalg/error.h"

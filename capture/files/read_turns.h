@@ -3,7 +3,7 @@
 //
 // Turns at a disk: reads that a computation waits for go first, and a reader in the background
 // (digests of the same files) takes the time between them, so that both together do not slow the
-// computation to half of the disk's rate. Trap: nothing is shared out. While the computation reads
+// computation to half of the disk's rate. Nothing is shared out. While the computation reads
 // without a pause, the background waits for it to end.
 #pragma once
 

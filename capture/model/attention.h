@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Causal grouped-query attention of one sequence over its own keys, with an optional window, soft
-// cap and sinks. Trap: memory is bounded only because long or windowed sequences go in chunks of
+// cap and sinks. Memory is bounded only because long or windowed sequences go in chunks of
 // queries; a mask for a whole long sequence would not fit.
 #pragma once
 

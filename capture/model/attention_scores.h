@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What attention hides: softmax rows of chosen queries and the log-sum-exp of every row, in
-// float32 whatever the compute dtype. Trap: rows of one sequence are T long each, so R rows of H
+// float32 whatever the compute dtype. Rows of one sequence are T long each, so R rows of H
 // heads take 4 R H T bytes; the functions work in pieces, the result does not.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What ConfigReader throws: an InputError that knows which field it blames, for those who want to
-// know about the other fields too. Trap: `where` is text, "config.json: text_config", and the field
+// know about the other fields too. `where` is text, "config.json: text_config", and the field
 // may be one that is not there.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads config.json so that nothing in it goes unnoticed: every access marks its key, and Finish()
-// judges the keys that nobody asked for by the tables of config_fields.h. Trap: null means "absent"
+// judges the keys that nobody asked for by the tables of config_fields.h. Null means "absent"
 // in these files.
 #pragma once
 

@@ -4,7 +4,7 @@
 // A model that writes: several sequences at once, a token of each per step, over a cache of their
 // keys and values (latents; states of linear attention). The same layers as LayerLoop, in the same
 // order of operations; here it is the tokens that are few and the weights that are many, so all
-// layers stay in memory, or are read again for every step where they do not fit. Trap: a new token
+// layers stay in memory, or are read again for every step where they do not fit. A new token
 // is only as good as the cache, so where an embedding turns earlier tokens otherwise
 // (decode_positions.h) the sequences are run through again.
 #pragma once
@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "capture/model/decode_attention.h"
+#include "capture/model/decode_cache.h"
 #include "capture/model/decode_positions.h"
 #include "capture/model/embedding.h"
 #include "capture/model/layer_loop.h"

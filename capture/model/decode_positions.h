@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the new tokens of growing sequences stand: their rotary embedding and their place in a
-// cache. Trap: with some embeddings (dynamic, longrope) a sequence that grows beyond a length turns
+// cache. With some embeddings (dynamic, longrope) a sequence that grows beyond a length turns
 // its earlier tokens otherwise too, so that what a cache holds of it is no longer right.
 #pragma once
 

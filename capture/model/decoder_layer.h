@@ -3,7 +3,7 @@
 //
 // The arithmetic of one decoder layer but for attention itself, on a chunk of tokens. The order of
 // operations and of roundings is that of transformers 5 (norms in float32, cosines cast to the
-// compute dtype). Trap: in bf16 the order of casts decides whole digits; keep it.
+// compute dtype). In bf16 the order of casts decides whole digits; keep it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

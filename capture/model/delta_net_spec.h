@@ -3,7 +3,7 @@
 //
 // Linear attention by the gated delta rule as data (Gated DeltaNet, arXiv 2412.06464; Qwen3-Next,
 // Qwen3.5). Such a layer has a state of fixed size and no KV cache: it runs, but gets no rotation.
-// Trap: Qwen3-Next stores its projections fused in an order by key head, Qwen3.5 stores four.
+// Qwen3-Next stores its projections fused in an order by key head, Qwen3.5 stores four.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 //
 // Stored parts of a weight to its values, on whatever device they are: code, zero point and scale
 // in float32, in the order of operations the format's own library has, and one rounding to the
-// compute dtype. Trap: a whole matrix in float32 would be several times what is stored, so rows go
+// compute dtype. A whole matrix in float32 would be several times what is stored, so rows go
 // in steps.
 #pragma once
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// Layouts: ../shared/reference/methods.md section 12.
 #include "capture/model/dequantize_formats.h"
 
 #include <ATen/ops/arange.h>

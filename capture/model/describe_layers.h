@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The layers of a model in words: which geometries there are and how often, what has no cache,
-// where experts are. Trap: layers are counted by what their cache holds, so the numbers of the
+// where experts are. Layers are counted by what their cache holds, so the numbers of the
 // first line are those an artifact will have.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where and in which precision a model runs. Compiles and runs without a CUDA toolkit and without a
-// GPU: nothing but device-neutral interfaces of LibTorch. Trap: memory numbers of a GPU are those
+// GPU: nothing but device-neutral interfaces of LibTorch. Memory numbers of a GPU are those
 // of LibTorch's allocator; the CUDA context and cuBLAS workspaces come on top.
 #pragma once
 

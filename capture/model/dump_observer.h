@@ -4,7 +4,7 @@
 // The observer of the layer loop that writes a dump: queries, keys and values in the compute dtype,
 // and, where asked, attention scores. Latent attention must be shown with expanded heads; a dump
 // that is fitted from also needs LoopOptions::shared_queries, and in_latent_space, so that hidden
-// states are those of a calibration to the last bit. Trap: it reads every value on the host, so the
+// states are those of a calibration to the last bit. It reads every value on the host, so the
 // device waits for the disk; that is what a dump costs.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Embedding rows of the tokens in use, gathered on the host out of the mapped table, so that a
-// table of several GB never becomes resident. Trap: rows are copied in the order of the tokens; a
+// table of several GB never becomes resident. Rows are copied in the order of the tokens; a
 // table read this way is random access to disk.
 #pragma once
 

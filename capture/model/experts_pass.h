@@ -3,7 +3,7 @@
 //
 // The experts of one layer over all tokens of a run: routes every token, takes the experts as they
 // are handed in, run after run, and adds their sum to the hidden states at the end. So each expert
-// is read once, and no more of them are in memory than one run. Trap: it holds one more tensor of
+// is read once, and no more of them are in memory than one run. It holds one more tensor of
 // the size of the hidden states, for each stream, while it lives.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A mixture of experts as data: how a token chooses (the router), what an expert computes, how the
-// experts are stored. Trap: choices are discrete. Two routers that agree to 1e-6 may send a token
+// experts are stored. Choices are discrete. Two routers that agree to 1e-6 may send a token
 // to different experts, so what is added to the scores for the choice alone (choice_bias, groups)
 // never enters the weights, and the other way round.
 #pragma once

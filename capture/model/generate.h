@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Continuations of prompts in the model's own words. Trap: the token that ends a continuation is
+// Continuations of prompts in the model's own words. The token that ends a continuation is
 // not part of it, as it is never read by the model that wrote it.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // Multi-head latent attention (MLA; DeepSeek-V2, arXiv 2405.04434, section 2.1) as data. Keys and
 // values of all heads come out of one latent vector per token; the cache holds the latent (after
-// its norm) and one key with position for all heads. Trap: the norms inside have an epsilon of
+// its norm) and one key with position for all heads. The norms inside have an epsilon of
 // their own, 1e-6, whatever rms_norm_eps says (transformers, DeepseekV3Attention).
 #pragma once
 

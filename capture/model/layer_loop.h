@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one loop of the program (DESIGN section 3): layer by layer over all calibration tokens,
-// weights read once, and whoever needs queries, keys and values observes it. Trap: what an
-// AttentionView shows is valid during the call only; on a GPU the work behind it may still be
-// running, so an observer that reads values on the host stalls the device.
+// The one loop of the program: layer by layer over all calibration tokens, weights read once, and
+// whoever needs queries, keys and values observes it. Trap: what an AttentionView shows is valid
+// during the call only; on a GPU the work behind it may still be running, so an observer that reads
+// values on the host stalls the device.
 #pragma once
 
 #include <ATen/core/Tensor.h>

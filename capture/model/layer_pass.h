@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One run of LayerLoop: what a layer does to the hidden states of all tokens, span by span, and its
-// experts over all of them at once. Trap: a layer without a cache runs like any other, but nobody
+// experts over all of them at once. A layer without a cache runs like any other, but nobody
 // observes it.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of one projection, on the compute device in the compute dtype. Trap: what is stored
+// The weights of one projection, on the compute device in the compute dtype. What is stored
 // may be something else (quantized, fused, transposed); loaders bring it into this form.
 #pragma once
 

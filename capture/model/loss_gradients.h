@@ -3,7 +3,7 @@
 //
 // Gradients of the next-token loss by what a KV cache holds, in float32, without a model in memory:
 // the layer loop keeps the hidden states that enter each layer, then layers run again from last to
-// first, one at a time, with LibTorch's autograd inside. Trap: hidden states of all layers stay on
+// first, one at a time, with LibTorch's autograd inside. Hidden states of all layers stay on
 // the host, 4 bytes times layers, tokens and hidden size; meant for a few short texts.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the streaming path will read and hold, from shapes alone, for --dry-run. Trap: it covers
+// What the streaming path will read and hold, from shapes alone, for --dry-run. It covers
 // LayerLoop::Run; what observers keep comes on top.
 #pragma once
 

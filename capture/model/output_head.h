@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The end of a model, from final hidden states to logits: read once, kept on the compute device.
-// Trap: it is as large as the embedding; drop it when the logits are done.
+// It is as large as the embedding; drop it when the logits are done.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -3,7 +3,7 @@
 //
 // Rotary settings out of config.json, in both spellings: rope_theta + rope_scaling (original
 // releases) and rope_parameters (transformers 5), the latter possibly one for each layer type.
-// Trap: files may hold both spellings; then they must say the same.
+// Files may hold both spellings; then they must say the same.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotary position embeddings as data: which dimensions turn, and how fast. Trap: some depend on how
+// Rotary position embeddings as data: which dimensions turn, and how fast. Some depend on how
 // long the sequence is (dynamic, longrope), so frequencies are asked for with a length. Source:
 // transformers 5, modeling_rope_utils.py.
 #pragma once

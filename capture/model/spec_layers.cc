@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a ModelSpec holds: its layers in order, the tensors they need, what can be folded into them:
-// declared in model_spec.h. Trap: parts of one stored tensor need it once.
+// declared in model_spec.h. Parts of one stored tensor need it once.
 #include <algorithm>
 #include <set>
 #include <utility>

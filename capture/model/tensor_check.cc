@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A checkpoint against its ModelSpec, by names, shapes and types: also declared in model_spec.h.
-// Trap: a tensor is used if any dense weight is made of it, under whatever name (weight_storage.h).
+// A tensor is used if any dense weight is made of it, under whatever name (weight_storage.h).
 #include "capture/model/tensor_check.h"
 
 #include <fmt/format.h>

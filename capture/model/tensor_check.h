@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that CheckTensors (model_spec.h) finds, instead of an error that names the first few. Trap: a
+// All that CheckTensors (model_spec.h) finds, instead of an error that names the first few. A
 // missing tensor comes before the ones that are there and unused, so a renamed one is in it twice.
 #pragma once
 

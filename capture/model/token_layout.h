@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How sequences share steps of the loop, and everything index-like that a step needs, on the device
-// before the loop begins. Trap: the grouping decides the last bits of a product, so it depends on
+// before the loop begins. The grouping decides the last bits of a product, so it depends on
 // the lengths alone.
 #pragma once
 

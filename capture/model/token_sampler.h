@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From logits to the next token: the likeliest, or one drawn by temperature and nucleus (top-p;
-// Holtzman et al., arXiv 1904.09751). Trap: a draw depends on the seed, the sequence's own number
+// Holtzman et al., arXiv 1904.09751). A draw depends on the seed, the sequence's own number
 // and the position in it alone, never on which sequences stand beside it.
 #pragma once
 

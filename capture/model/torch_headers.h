@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Precompiled for oscar_model: the narrow headers of the operations used here. Trap: ATen/ATen.h
+// Precompiled for oscar_model: the narrow headers of the operations used here. ATen/ATen.h
 // would declare every operation there is and costs 8 s in each translation unit.
 #pragma once
 

@@ -5,7 +5,7 @@
 // (capture/checkpoint/weight_storage.h): a conversion is exact or rounds once. On the CPU straight
 // out of the mapped file; to a GPU all that was asked for at once, in blocks through pinned memory
 // (capture/files/block_reader.h), on a stream of its own, where stored codes also become values.
-// Trap: mapped pages count as resident until released, so every tensor is released as soon as it
+// Mapped pages count as resident until released, so every tensor is released as soon as it
 // has been read.
 #pragma once
 

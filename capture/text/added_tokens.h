@@ -3,7 +3,7 @@
 //
 // Added tokens: strings found in the text before anything else is done with it ("<|im_start|>").
 // Those that are not "normalized" are looked for in the raw text, the others, themselves
-// normalized, in what is left after normalization. Trap: matches come leftmost and then longest;
+// normalized, in what is left after normalization. Matches come leftmost and then longest;
 // one that its single_word flag rejects has still consumed its text.
 #pragma once
 

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "capture/text/chat_format.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a component of tokenizer.json ({"type": ..., fields}) becomes a step of the pipeline: one
-// table row per type. Trap: a type or a field without a row is refused by name before any text is
+// table row per type. A type or a field without a row is refused by name before any text is
 // encoded; a field that is read over silently would give wrong ids silently.
 #pragma once
 

@@ -4,7 +4,7 @@
 // Which documents are taken when sources have weights or lengths have buckets: the token budget is
 // shared out among the classes (source and bucket) by weight, what a class cannot fill goes to the
 // others, and documents are taken whole, classes in turn, so that any beginning of the result has
-// the same mix. Trap: shares are of tokens, not of documents.
+// the same mix. Shares are of tokens, not of documents.
 #pragma once
 
 #include <stddef.h>

@@ -10,9 +10,9 @@
 // NVIDIA ModelOpt):
 //   messages, conversations   a chat: list of {role, content, ...} or of ShareGPT's {from, value};
 //                             with it `tools` and `documents`, lists or JSON text, if there are any
-//   prompt and one of completion, response, output   text joined by a newline, or, if both are
-//   lists
-//                             of messages, a chat
+//   prompt and one of         text joined by a newline, or, if both are lists of messages, a chat
+//   completion, response,
+//   output
 //   text                      a text
 //   input_ids                 a list of integers; refused beside any of the others
 // Other keys are ignored. Blank lines, CRLF, a byte order mark and a missing last newline are fine.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is fed to the model: documents of token ids within a token budget, and an account of every
-// token that was sent but not used. Trap: documents are whole, unless they are packed; a document
+// token that was sent but not used. Documents are whole, unless they are packed; a document
 // that does not fit into the rest of the budget is dropped and counted, and a later, shorter one
 // may still be taken.
 #pragma once

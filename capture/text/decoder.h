@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "decoder" of tokenizer.json: from token strings back to text. Trap: an added token whose
+// The "decoder" of tokenizer.json: from token strings back to text. An added token whose
 // characters all belong to the byte alphabet ("café") is read as bytes too, as Hugging Face does.
 #pragma once
 

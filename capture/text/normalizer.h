@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The "normalizer" of tokenizer.json: Unicode normal forms, by utf8proc (Unicode 14), and the
-// replacements with which SentencePiece layouts write spaces. Trap: added
+// replacements with which SentencePiece layouts write spaces. Added
 // tokens that are not "normalized" are cut out before this runs, so a character never composes
 // across them.
 #pragma once

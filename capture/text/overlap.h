@@ -4,7 +4,7 @@
 // Does a text that is to judge a calibration occur in the calibration data? Fingerprints of the
 // calibration's token windows are stored in its manifest; the evaluation's windows are looked up in
 // them. Windows are chosen by their content, so a shared passage is found whatever its offset.
-// Trap: the same text under another tokenizer, or paraphrased, is not found.
+// The same text under another tokenizer, or paraphrased, is not found.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,8 @@ namespace oscar {
 // Format "oscar-overlap-1", fixed: stored in artifacts.
 //   window      32 consecutive token ids of one document, at least 12 of them different (runs of
 //               spaces, rules and empty table cells would be found everywhere)
-//   hash        h = sum over i of Mix(id_i + 1) * 0x9E3779B97F4A7C15^(31 - i) mod 2^64, then
-//   Mix(h);
-//               Mix is the finalizer of splitmix64
+//   hash        Mix(sum over i of Mix(id_i + 1) * 0x9E3779B97F4A7C15^(31 - i) mod 2^64), where Mix
+//               is the finalizer of splitmix64
 //   kept        hashes below `limit`: 2^59, one window in 32; lowered until at most 16384 are kept
 //               (from about 500,000 tokens on). Sorted, each once.
 inline constexpr int64_t kOverlapWindow = 32;

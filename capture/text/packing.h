@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Documents joined by a separator token and cut into sequences of one length, as language models
-// are trained and perplexity is reported. Trap: the separator stands between documents, not behind
+// are trained and perplexity is reported. The separator stands between documents, not behind
 // the last one, and a document may begin in one sequence and end in the next.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The "pattern" of a component of tokenizer.json: {"Regex": ...} or {"String": ...}; Split cuts at
-// its matches, Replace puts other text in their place. Trap: the replacement is literal text,
+// its matches, Replace puts other text in their place. The replacement is literal text,
 // without groups.
 #pragma once
 

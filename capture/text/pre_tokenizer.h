@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The "pre_tokenizer" of tokenizer.json: cuts a normalized stretch of text into the pieces inside
-// which BPE merges. Trap: each step sees one piece as a whole text, so lookarounds never see past
+// which BPE merges. Each step sees one piece as a whole text, so lookarounds never see past
 // a cut made by an earlier step.
 #pragma once
 

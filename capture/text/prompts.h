@@ -4,7 +4,7 @@
 // Beginnings for a model to continue in its own words, out of the same data that it is calibrated
 // on. A chat gives one: its messages up to the last that is not the assistant's, and the template's
 // beginning of an answer. Any other text gives one for each passage of it: its first tokens, in a
-// model with a chat template as the user's message, else as they are. Trap: a passage is cut in
+// model with a chat template as the user's message, else as they are. A passage is cut in
 // tokens and may begin inside a character; of texts such ends are left out.
 #pragma once
 

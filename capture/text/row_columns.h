@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a row of a JSON file is, by its columns; data_rows.h says which. Trap: a column that is null
+// What a row of a JSON file is, by its columns; data_rows.h says which. A column that is null
 // counts as not there, since tables exported from one schema carry all its columns.
 #pragma once
 

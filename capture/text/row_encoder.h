@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a row of a data file to token ids: texts with the special tokens of their tokenizer, chats
-// by the model's template, ids as they are. Trap: what a template renders holds its own special
+// by the model's template, ids as they are. What a template renders holds its own special
 // tokens and gets no others.
 #pragma once
 

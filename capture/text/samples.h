@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The preview of --show-samples: what the model will really be fed, decoded from the token ids.
-// Trap: a cut inside a character shows as U+FFFD; the tokens themselves are whole.
+// A cut inside a character shows as U+FFFD; the tokens themselves are whole.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "capture/text/split_regex.h"
 

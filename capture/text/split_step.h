@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pre-tokenizers that cut at the matches of a pattern. Trap: what `invert` turns into a match and
+// Pre-tokenizers that cut at the matches of a pattern. What `invert` turns into a match and
 // what the behavior then does with it are two things; "Removed" with invert keeps the matches.
 #pragma once
 

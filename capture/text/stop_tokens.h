@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokens with which a model ends what it writes. Trap: releases name them in up to three files,
+// The tokens with which a model ends what it writes. Releases name them in up to three files,
 // and instruction-tuned models end a turn with another token than a text; all of them end here.
 #pragma once
 

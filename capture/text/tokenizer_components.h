@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The types of the components of tokenizer.json that are implemented: the tables by which they are
-// read, for documentation. Trap: a type is read with the fields its table row lists, no others.
+// read, for documentation. A type is read with the fields its table row lists, no others.
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See attach_validation.h.
 #include "export/artifact/attach_validation.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 //
 // Puts what oscar-validate measured into an artifact: a new report.json, report.html, model card
 // and manifest, exchanged for the old ones in one step; or beside it, where it is none of record
-// (export/report/of_record.h). Trap: the identity of an artifact is its manifest's digest, so it
+// (export/report/of_record.h). The identity of an artifact is its manifest's digest, so it
 // changes; a published version is never touched, a copy is.
 #pragma once
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See choice_demands.h.
 #include "export/artifact/choice_demands.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The choices of an artifact while it is written: those of every consumer over all layers, planned,
-// equal ones stored once, and what manifest and report say of them. Trap: layers pass twice, first
+// equal ones stored once, and what manifest and report say of them. Layers pass twice, first
 // to plan and then to be written, so plans are kept without matrices.
 #pragma once
 

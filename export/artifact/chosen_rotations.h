@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice of an artifact on its way to a runtime's files. Trap: a choice with pair
+// The automatic choice of an artifact on its way to a runtime's files. A choice with pair
 // scales fits the folded copy of the checkpoint alone, whose post-rope keys the means are of.
 #pragma once
 

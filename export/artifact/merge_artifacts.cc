@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See merge_artifacts.h.
 #include "export/artifact/merge_artifacts.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See model_card.h. Trap: model and data names come from outside; front matter values are quoted as
+// Model and data names come from outside; front matter values are quoted as
 // JSON strings, which YAML reads.
 #include "export/artifact/model_card.h"
 

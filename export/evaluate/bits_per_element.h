@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bits per stored K or V element of one sequence: the papers' formula and the bytes a runtime
-// allocates (reference/methods.md section 10). Trap: upstream's metadata is float32 unless told
-// otherwise, so the 2.25 bits of the paper are 2.5 in memory before any window.
+// allocates. Trap: upstream's metadata is float32 unless told otherwise, so the 2.25 bits of the
+// paper are 2.5 in memory before any window.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pass/fail rule of oscar-validate: "kl<=0.05,ppl_ratio<=1.02", evaluated on one arm of
-// report.json. Trap: a metric that the arm does not have fails its check; a gate never passes for
+// report.json. A metric that the arm does not have fails its check; a gate never passes for
 // want of a measurement.
 #pragma once
 

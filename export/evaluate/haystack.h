@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text that needles are hidden in, of any size, and the insertion (methods.md 11.1). A size is
-// counted in units: lines of noise or needles, words of prose. Trap: a needle's place is drawn once
-// as a share and scaled to the size, so that fitting the length moves it but draws nothing anew.
+// The text that needles are hidden in, of any size, and the insertion. A size is counted in units:
+// lines of noise or needles, words of prose. A needle's place is drawn once as a share and scaled
+// to the size, so that fitting the length moves it but draws nothing anew.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Needle-in-a-haystack and variable-tracking samples after RULER (arXiv 2404.06654; recipe in
-// reference/methods.md 11.1), as token ids for one teacher-forced pass: prompt and answer in one
+// Needle-in-a-haystack and variable-tracking samples after RULER (arXiv 2404.06654), as
+// token ids for one teacher-forced pass: prompt and answer in one
 // sequence. What differs from RULER, and why, stands in README.md. Trap: the answer is given, so an
 // accuracy here says whether the cache still finds each next answer token; it is not the accuracy
 // of free generation, where one lost token derails the rest.

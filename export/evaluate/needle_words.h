@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words that keys are made of. Trap: samples depend on them, so a change of a list changes
+// The words that keys are made of. Samples depend on them, so a change of a list changes
 // every needle result of a seed.
 #pragma once
 

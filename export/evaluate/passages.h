@@ -5,7 +5,7 @@
 // model's own words, and at the end each begins once more. To continue it a model has to find it;
 // no grammar, no English and no skill beyond copying is asked for, so that small models do it too
 // (induction: Olsson et al., arXiv 2209.11895). An answer counts if its token is likelier than
-// those that stand at the same place of the other passages. Trap: what the exact model answers must
+// those that stand at the same place of the other passages. What the exact model answers must
 // be as good as certain, or the task measures the model.
 #pragma once
 

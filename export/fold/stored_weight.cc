@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See stored_weight.h.
 #include "export/fold/stored_weight.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A weight out of a checkpoint and back in its own type. Trap: a number beyond a type's range is an
+// A weight out of a checkpoint and back in its own type. A number beyond a type's range is an
 // error here and never an infinity in a model.
 #pragma once
 

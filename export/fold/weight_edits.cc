@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See weight_edits.h. Rows of a projection weight are its outputs: W [out_features, in_features].
+// Rows of a projection weight are its outputs: W [out_features, in_features].
 #include "export/fold/weight_edits.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inverts published rotations layer by layer. Trap: eigenvalues were rounded to float32, so C is
+// Inverts published rotations layer by layer. Eigenvalues were rounded to float32, so C is
 // right to about 1e-7 of its largest eigenvalue, not to the last bit.
 #include "export/formats/covariance_import.h"
 

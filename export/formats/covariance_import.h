@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Covariances out of rotation files: a composed rotation and its eigenvalues hold the second moment
-// they were fitted to, C = U diag(eigenvalues) U^T (../shared/reference/upstream.md section 1.1).
-// Trap: the composition is known only from the objective's name, so an unknown name is refused.
+// they were fitted to, C = U diag(eigenvalues) U^T. The composition is known only from the
+// objective's name, so an unknown name is refused.
 #pragma once
 
 #include <cstdint>

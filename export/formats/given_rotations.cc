@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See given_rotations.h.
 #include "export/formats/given_rotations.h"
 
 #include <fmt/format.h>

@@ -11,7 +11,7 @@
 //                 stored is (k * pair_scale - mean) R, as in artifacts (artifact_format.h)
 //   a directory   k_rotation*.pt and v_rotation*.pt, or layer_<id>.pt of latent attention
 //
-// Trap: an array says no layer's number, so its matrices are those of the model's attention layers
+// An array says no layer's number, so its matrices are those of the model's attention layers
 // in order.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of formats, and the text form of a report. Trap: rows are tried in order; a model
+// The table of formats, and the text form of a report. Rows are tried in order; a model
 // directory stands before folders of .pt files.
 #include "export/formats/inspect.h"
 
@@ -17,6 +17,12 @@
 
 namespace oscar {
 namespace {
+
+struct InspectFormat {
+  std::string_view holds;  // for the message that lists what is supported
+  bool (*matches)(const std::filesystem::path& path);
+  Json (*inspect)(const std::filesystem::path& path);  // throws InputError: refused
+};
 
 constexpr InspectFormat kFormats[] = {
     {"a .pt file of torch.save", IsPtFile, InspectPt},
@@ -131,8 +137,6 @@ class TextWriter {
 };
 
 }  // namespace
-
-std::span<const InspectFormat> InspectFormats() { return kFormats; }
 
 Json InspectFile(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) {

@@ -2,25 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a file or directory holds, as JSON and as text: oscar-export --inspect. A format is
-// recognised by content; each is one row of the table. Trap: a name that contradicts the content (a
+// recognised by content. A name that contradicts the content (a
 // safetensors file called .pt) is refused, because somebody else's loader will go by the name.
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "capture/files/strict_json.h"
 
 namespace oscar {
-
-struct InspectFormat {
-  std::string_view holds;  // for the message that lists what is supported
-  bool (*matches)(const std::filesystem::path& path);
-  Json (*inspect)(const std::filesystem::path& path);  // throws InputError: refused
-};
-std::span<const InspectFormat> InspectFormats();
 
 // Throws InputError if nothing matches or the reader of the format refuses. Members of every
 // report:

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the October tree of OSCAR's SGLang loads for latent attention: a directory with a file for
-// each layer (../shared/reference/upstream.md section 1.5).
+// each layer.
 //
 //   <out>/layer_<id>.pt   a bare [rank, rank] matrix, latents c are stored as c R; or, where some
 //                         layer has more than an orthogonal matrix, of every layer a dict with
 //                         rotation, q_rotation (R^-T: queries, and back), mean and transform
 //   <out>/launch.txt      environment and flags
 //
-// Trap: that pool clips nothing and takes a missing layer for the identity, so every layer with a
+// That pool clips nothing and takes a missing layer for the identity, so every layer with a
 // cache is written.
 #pragma once
 

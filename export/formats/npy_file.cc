@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See npy_file.h. Trap: files are hostile: the header is taken apart by one pattern, never
+// Files are hostile: the header is taken apart by one pattern, never
 // evaluated, and its numbers are compared with the file before anything is allocated.
 #include "export/formats/npy_file.h"
 

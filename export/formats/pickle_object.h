@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the stack and memo of the pickle machine hold. Trap: storages and globals are not values;
+// What the stack and memo of the pickle machine hold. Storages and globals are not values;
 // they exist only until a tensor swallows them.
 #pragma once
 

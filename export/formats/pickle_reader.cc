@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stack machine of pickle, cut down to data. Trap: a container may be changed only while
+// The stack machine of pickle, cut down to data. A container may be changed only while
 // nothing refers to it yet (picklers fill it right after making it); this rules out cycles and
 // makes the depth and expanded size of a value final when it is first used.
 #include "export/formats/pickle_reader.h"

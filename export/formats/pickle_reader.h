@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A pickle reader that can only build data: the opcodes torch.save emits with protocol 2, a fixed
-// list of globals, and torch's persistent ids. Nothing is ever imported or called. Trap: the memo
+// list of globals, and torch's persistent ids. Nothing is ever imported or called. The memo
 // lets a few bytes name a value many times; depth and expanded size are bounded as the value grows.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names and JSON forms of unpickled values. Trap: recursion here relies on PtTree's depth limit.
+// Names and JSON forms of unpickled values. Recursion here relies on PtTree's depth limit.
 #include "export/formats/pt_value.h"
 
 #include <cmath>

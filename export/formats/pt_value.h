@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a .pt file holds once unpickled: none, bool, int, float, string, list, tuple, dict and
-// references to tensors. Values live in a PtTree and are shared, never copied. Trap: sharing makes
+// references to tensors. Values live in a PtTree and are shared, never copied. Sharing makes
 // the tree a graph; PtTree guarantees that it is at most kMaxDepth deep and that walking it by
 // value visits at most kMaxExpandedNodes nodes, so a plain recursive walk is safe.
 #pragma once

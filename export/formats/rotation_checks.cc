@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurements that decide whether a rotation file is used. Trap: they run on hostile numbers;
+// Measurements that decide whether a rotation file is used. They run on hostile numbers;
 // finite values near 1e30 make products infinite, so every comparison is written to fail on NaN.
 #include "export/formats/rotation_checks.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What must hold for the tensors of a rotation file, measured in float64. Trap: a published matrix
+// What must hold for the tensors of a rotation file, measured in float64. A published matrix
 // was rounded to float32, so it is orthogonal to about 5e-8, never exactly.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses the schema by content and opens MLA directories. Trap: nothing is guessed from a file's
+// Chooses the schema by content and opens MLA directories. Nothing is guessed from a file's
 // name but the layer id of an MLA layer, which is written nowhere else.
 #include "export/formats/rotation_file.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of two rotation files against each other. Trap: K and V may have different head dimensions
+// Checks of two rotation files against each other. K and V may have different head dimensions
 // (192 and 128), but then in the same way on every layer.
 #include "export/formats/rotation_pair.h"
 

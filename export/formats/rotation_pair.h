@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The K and the V file of one calibration. Trap: two files that load one by one may still not
+// The K and the V file of one calibration. Two files that load one by one may still not
 // belong together: swapped sides, other layers, another run. A pair is accepted only if nothing in
 // either file speaks against it.
 #pragma once

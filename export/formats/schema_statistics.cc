@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that hold statistics instead of rotations: upstream's moments and OptR's key means.
-// Source: ../shared/reference/upstream.md sections 1.4 and 2. Trap: M_q is a mean over tokens, but
-// M_k and k_sum are sums; divide the latter by `count`.
+// Files that hold statistics instead of rotations: upstream's moments and OptR's key means. M_q is
+// a mean over tokens, but M_k and k_sum are sums; divide the latter by `count`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Schemas that are little more than tensors: vLLM's flat dict and stacked tensor, and one layer of
-// an MLA directory. Source: ../shared/reference/upstream.md sections 1.5 and 2. Trap: a bare matrix
-// says neither its layer nor its side; the id of an MLA layer is in its file name.
+// an MLA directory. A bare matrix says neither its layer nor its side; the id of an MLA layer is in
+// its file name.
 #include <fmt/format.h>
 
 #include "export/formats/rotation_checks.h"

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Source of names and fields: ../shared/reference/upstream.md sections 1.1, 1.2 and 2. Trap:
-// version 2 carries no eigenvalues upstream, so ours does not either; the artifact keeps them.
+// Version 2 carries no eigenvalues upstream, so ours does not either; the artifact keeps them.
 #include "export/formats/sglang.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See sglang_choice.h. Source of names and fields: ../shared/reference/upstream.md sections 1.1 and
-// 1.3. Trap: upstream's `created_at_unix` is left out, so that two exports have the same bytes.
+// Upstream's `created_at_unix` is left out, so that two exports have the same bytes.
 #include "export/formats/sglang_choice.h"
 
 #include <fmt/format.h>

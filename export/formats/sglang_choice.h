@@ -8,7 +8,7 @@
 //   <out>/k_rotation_auto.pt, v_rotation_auto.pt                 version 1
 //   <out>/launch.txt                                             environment and flags
 //
-// Trap: the loader takes a field on every layer or on none, and one grouping; what only some layers
+// The loader takes a field on every layer or on none, and one grouping; what only some layers
 // have is filled in where it changes nothing (q_rotation = rotation, k_mean = 0, one matrix
 // repeated for each head).
 #pragma once

@@ -1,8 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See sglang_pair.h. Source of names and fields: ../shared/reference/upstream.md sections 1.1 to
-// 1.3.
 #include "export/formats/sglang_pair.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The K and the V file of one export, of whatever version: written, read back by the strict reader
-// and compared bit for bit. Trap: call it on a staging directory; what differs throws.
+// and compared bit for bit. Call it on a staging directory; what differs throws.
 #pragma once
 
 #include <cstdint>

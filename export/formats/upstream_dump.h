@@ -9,7 +9,7 @@
 //
 // Chunks count from 0. Chunk 0 is a 6-token warm-up of the server, which the fitter leaves out, so
 // a directory made for the fitter must have something to leave out there. The last sequence may be
-// cut by the token budget. Trap: nothing says which model it was, which scale or window its
+// cut by the token budget. Nothing says which model it was, which scale or window its
 // attention has, or that a long prompt went through in pieces (each then looks like a sequence).
 // Sources: triton_backend.py forward_extend and compute_kv_rotation.py load_tensor of upstream.
 #pragma once

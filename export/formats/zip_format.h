@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of the ZIP format that torch.save uses (APPNOTE 6.3.10), defined once for reader and
-// writer: signatures, sizes, flags. Trap: every multi-byte field is little-endian and unaligned.
+// writer: signatures, sizes, flags. Every multi-byte field is little-endian and unaligned.
 #pragma once
 
 #include <cstddef>

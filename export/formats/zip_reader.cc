@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads backwards from the end record, then walks the local headers in file order: each must begin
-// where the one before it ended, so nothing can hide between them. Trap: all arithmetic on claimed
+// where the one before it ended, so nothing can hide between them. All arithmetic on claimed
 // offsets is 64-bit and compared with the file's size before it is used.
 #include "export/formats/zip_reader.h"
 

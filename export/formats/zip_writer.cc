@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layout of caffe2::serialize::PyTorchStreamWriter over miniz. Trap: padding is an extra field, so
+// Layout of caffe2::serialize::PyTorchStreamWriter over miniz. Padding is an extra field, so
 // it is at least 4 bytes, even where the data would be aligned without it.
 #include "export/formats/zip_writer.h"
 

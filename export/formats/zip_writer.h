@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes the archive torch.save writes, byte for byte: stored entries, data at multiples of 64
-// bytes, sizes in data descriptors, a zip64 end record always. Trap: torch zeroes sizes and CRC in
+// bytes, sizes in data descriptors, a zip64 end record always. Torch zeroes sizes and CRC in
 // local headers; tests compare our bytes with published files, so this stays that way.
 #pragma once
 

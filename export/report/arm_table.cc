@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See arm_table.h.
 #include "export/report/arm_table.h"
 
 #include <algorithm>

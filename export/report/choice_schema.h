@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What oscar-calibrate --auto chose, as members of a report: `auto` of a layer, and of `serving`.
-// Only report_schema.cc uses it. Trap: both are open; what stands here is what the page shows.
+// Only report_schema.cc uses it. Both are open; what stands here is what the page shows.
 #pragma once
 
 #include "export/report/schema_check.h"

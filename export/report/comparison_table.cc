@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See comparison_table.h.
 #include "export/report/comparison_table.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See heat_map.h.
 #include "export/report/heat_map.h"
 
 #include <fmt/format.h>

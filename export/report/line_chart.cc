@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See line_chart.h. Text is sized by the style sheet (larger on a phone, where the chart is drawn
+// Text is sized by the style sheet (larger on a phone, where the chart is drawn
 // small), so the room left for it is that of the largest size.
 #include "export/report/line_chart.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See page_style.h. Colours were chosen to stay apart for colour-blind readers, by lightness where
+// Colours were chosen to stay apart for colour-blind readers, by lightness where
 // hue fails, and to have a contrast of 4.5 as text; nothing is said by colour alone.
 #include "export/report/page_style.h"
 

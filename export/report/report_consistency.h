@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether the numbers of a validation can all come from one run: many of them are means, maxima and
-// ratios of others. Trap: a report that passes is consistent, not true; whoever edits one number
+// ratios of others. A report that passes is consistent, not true; whoever edits one number
 // has to edit what follows from it, and whoever edits all of it is found by measuring again alone.
 #pragma once
 

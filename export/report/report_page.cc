@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See report_page.h.
 #include "export/report/report_page.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // report.json as a format: its name, its version and the check of a document against schema.md,
-// which is the specification. Trap: a report is an input, however often we wrote it ourselves: it
+// which is the specification. A report is an input, however often we wrote it ourselves: it
 // comes back from a zoo, from a mirror, from an editor.
 #pragma once
 

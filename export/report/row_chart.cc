@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See row_chart.h.
 #include "export/report/row_chart.h"
 
 #include <fmt/format.h>

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See runtime_loss.h.
 #include "export/report/runtime_loss.h"
 
 namespace oscar {
 namespace {
 
+struct LossMember {
+  const char* name;    // of the difference
+  const char* member;  // JSON pointer in both arms
+};
 constexpr LossMember kMembers[] = {
     {"kl", "/local/kl/mean"},
     {"end_to_end_kl", "/end_to_end/kl/mean"},
@@ -18,8 +20,6 @@ constexpr LossMember kMembers[] = {
 };
 
 }  // namespace
-
-std::span<const LossMember> LossMembers() { return kMembers; }
 
 Json RuntimeLoss(const Json& runtime_arm, const Json& ideal_arm) {
   Json loss = {{"arm", ideal_arm.at("name")}};

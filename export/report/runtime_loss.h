@@ -2,21 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The member `ideal` of an arm that simulates a serving runtime: which arm it is meant to be, and
-// by how much it differs. Trap: the differences stand in the record, since the page prints and
+// by how much it differs. The differences stand in the record, since the page prints and
 // never computes; CheckReport holds them against both arms.
 #pragma once
-
-#include <span>
 
 #include "capture/files/strict_json.h"
 
 namespace oscar {
-
-struct LossMember {
-  const char* name;    // of the difference
-  const char* member;  // JSON pointer in both arms
-};
-std::span<const LossMember> LossMembers();
 
 // {"arm": the ideal's name, and runtime - ideal of every number that both have}.
 Json RuntimeLoss(const Json& runtime_arm, const Json& ideal_arm);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Points in a plane where less is better on both axes, with the Pareto front drawn and named:
-// what no other point beats in both. Trap: a point at zero has no place on a log axis and is left
+// what no other point beats in both. A point at zero has no place on a log axis and is left
 // out; the caption must say so.
 #pragma once
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See schema_check.h.
 #include "export/report/schema_check.h"
 
 #include <fmt/format.h>

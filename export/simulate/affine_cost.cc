@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See affine_cost.h.
 #include "export/simulate/affine_cost.h"
 
 #include "export/evaluate/bits_per_element.h"

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cache of rows with a scale and a zero per quantization group costs, windows included
-// (reference/methods.md section 10): a mean over the K and V elements of all layers. Trap: the
-// paper's metadata is not what runtimes allocate, so both are given.
+// What a cache of rows with a scale and a zero per quantization group costs, windows included: a
+// mean over the K and V elements of all layers. The paper's metadata is not what runtimes allocate,
+// so both are given.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace oscar {
 
 // Bits per element of what the caches of all layers hold of `tokens` tokens. `bits(layer_index,
 // keys)`: of all rows of one side of a layer. Latent attention stores one row, as keys, and beside
-// it the part with position, in 16 bits (upstream's cell: reference/upstream.md 1.5).
+// it the part with position, in 16 bits, as in upstream's server.
 CacheCost MeanOverCache(const std::vector<LayerSpec>& layers, int64_t tokens,
                         const std::function<CacheCost(size_t layer_index, bool keys)>& bits);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See cache_method.h. The table at the end is the list of methods.
+// The table at the end is the list of methods.
 #include "export/simulate/cache_method.h"
 
 #include <fmt/format.h>

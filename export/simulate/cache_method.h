@@ -80,7 +80,7 @@ class MethodContext {
 struct ArmOptions {
   bool clip = false;     // percentile clipping
   bool windows = false;  // the first and the most recent tokens stay exact
-  bool bf16 = false;     // rotations, rotated windows and queries in bf16 (bf16_arithmetic.h)
+  bool bf16 = false;     // rotations, rotated windows and queries in bf16 (bf16_cache.h)
   // Of an arm that clips: this ratio on both sides instead of the method's own; 0: the method's.
   double clip_ratio = 0;
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See fitted_moments.h.
 #include "export/simulate/fitted_moments.h"
 
 #include <filesystem>

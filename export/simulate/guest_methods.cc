@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See guest_methods.h.
 #include "export/simulate/guest_methods.h"
 
 #include <ATen/ATen.h>

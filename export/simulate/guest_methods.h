@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Methods that a run brings with it: somebody's rotations from a file, and every method of the
-// table made from another artifact. Trap: their names are the user's, so they mean something in
+// table made from another artifact. Their names are the user's, so they mean something in
 // their own report alone.
 #pragma once
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See head_bits.h.
 #include "export/simulate/head_bits.h"
 
 #include <ATen/ATen.h>

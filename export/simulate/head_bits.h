@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bits for each KV head and side of a layer by marginal KL (calib/bit_allocation.h), as a method to
-// be measured. Trap: no runtime stores heads of one layer in different bits, so this is what such a
+// be measured. No runtime stores heads of one layer in different bits, so this is what such a
 // format would gain over bits per layer, and no choice that an artifact can hold.
 #pragma once
 

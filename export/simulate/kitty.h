@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kitty (arXiv 2511.18643): KIVI's grouping in pages of 128 tokens, where the channels with the
-// largest mean |k| of a page get 4 bits. Trap: the key buffer empties when a token arrives that
-// does not fit, not when it is full; a prefill empties it whenever it is full. Source:
-// reference/methods.md section 6.2.
+// largest mean |k| of a page get 4 bits. The key buffer empties when a token arrives that does not
+// fit, not when it is full; a prefill empties it whenever it is full.
 #pragma once
 
 #include "export/simulate/cache_method.h"

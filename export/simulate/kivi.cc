@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See kivi.h.
 #include "export/simulate/kivi.h"
 
 #include <ATen/ATen.h>
@@ -13,7 +11,6 @@
 #include "export/simulate/methods.h"
 #include "export/simulate/token_blocks.h"
 #include "linalg/check.h"
-#include "linalg/code_packing.h"
 
 namespace oscar {
 namespace {
@@ -62,7 +59,7 @@ CacheCost KiviCost(const KiviOptions& options, const std::vector<LayerSpec>& lay
   // Of one row per token: dim values in groups of `group`, `quantized` of the tokens.
   const auto bits_of = [&](int64_t dim, int64_t group, int64_t quantized) {
     const double bits = options.bits + kMetadataBits / static_cast<double>(group);
-    const int64_t payload = 8 * PackedBytes(quantized * dim, options.bits);
+    const int64_t payload = (quantized * dim * options.bits + 7) / 8 * 8;
     const double metadata = kMetadataBits * static_cast<double>(quantized * dim / group);
     const double exact = kKeptBits * static_cast<double>((tokens - quantized) * dim);
     return RowBits{PaperRowBits(tokens, options.sink, dim, bits),

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KVarN (arXiv 2606.03458): Hadamard rotation of every head, then tiles of tokens whose rows and
-// columns are divided to equal variance before they are quantized. Trap: rows are channels for keys
-// and tokens for values. Source: reference/methods.md section 5.
+// columns are divided to equal variance before they are quantized. Rows are channels for keys and
+// tokens for values.
 #pragma once
 
 #include "export/simulate/cache_method.h"

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See kvquant_fit.h.
 #include "export/simulate/kvquant_fit.h"
 
 #include <ATen/ATen.h>

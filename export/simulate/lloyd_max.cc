@@ -3,7 +3,7 @@
 //
 // OSCAR's rotations with the Lloyd-Max codecs of linalg/lloyd_max_codec.h on the whole head: the
 // exact one, the equidistant one of its serving code, and llama.cpp's blocks of 32 with its table
-// as it is. Trap: what a server really holds is a mixture, since only prompts are written so; that
+// as it is. What a server really holds is a mixture, since only prompts are written so; that
 // is runtime_sglang_lm. llama.cpp's own Hadamard transform is off, as OSCAR's branch runs it.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/lloyd_max_tensor.h"

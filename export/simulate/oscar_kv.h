@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OScaR (arXiv 2605.19660), which is not OSCAR: Hadamard rotation, keys divided by one norm per
-// token and quantized per channel over 32 tokens, values per token over 32 channels, family A4.
-// Trap: the norm runs over all KV heads of the token. Source: reference/methods.md section 6.4.
+// token and quantized per channel over 32 tokens, values per token over 32 channels, family A4. The
+// norm runs over all KV heads of the token.
 #pragma once
 
 #include "export/simulate/cache_method.h"

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OSCAR refitted from the artifact's moments: every composition of the factors U, H and P, and
-// every value target (reference/methods.md section 2.1(b), deviation D1), per KV head and shared.
-// Trap: clip ratios are the artifact's, chosen for its own composition; H P and P alone are data
-// free, and the compositions that end in U concentrate the outliers that a Hadamard spreads.
+// every value target, per KV head and shared. Clip ratios are the artifact's, chosen for its own
+// composition; H P and P alone are data free, and the compositions that end in U concentrate the
+// outliers that a Hadamard spreads.
 #include <fmt/format.h>
 
 #include <deque>

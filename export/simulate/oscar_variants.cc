@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OSCAR with one thing changed (reference/methods.md section 2.1): other bits of keys and values,
-// the bisected clip threshold of decode kernels (deviation D6), scales and zeros in bf16 as the
-// paper counts them (D3). `oscar_shared_*` takes one rotation per layer, `oscar_*` the artifact's
-// own. Trap: clip ratios are those chosen for 2 bits; more bits want less clipping.
+// OSCAR with one thing changed: other bits of keys and values, the bisected clip threshold of
+// decode kernels, scales and zeros in bf16 as the paper counts them. `oscar_shared_*` takes one
+// rotation per layer, `oscar_*` the artifact's own. Clip ratios are those chosen for 2 bits; more
+// bits want less clipping.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods.h"

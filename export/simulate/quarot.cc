@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuaRot (arXiv 2404.00456; reference/methods.md section 3.2): a Hadamard rotation of every head
-// and QuaRot's own quantizers, whose zero is an integer, and the unrotated symmetric quantizer of
-// section 3.1. Clipping is its own too: 0.95 of both ends, where OSCAR's takes a percentile. Trap:
-// `hadamard` and `int4_hadamard` are the rotation with OSCAR's quantizer, the form of OSCAR's
-// tables. The path per token spans all KV heads and holds 0.
+// QuaRot (arXiv 2404.00456): a Hadamard rotation of every head and QuaRot's own quantizers, whose
+// zero is an integer, and its unrotated symmetric one. Clipping is its own
+// too: 0.95 of both ends, where OSCAR's takes a percentile. `hadamard` and `int4_hadamard` are the
+// rotation with OSCAR's quantizer, the form of OSCAR's tables. The path per token spans all KV
+// heads and holds 0.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

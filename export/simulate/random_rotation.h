@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rotations drawn from the Haar measure: QR of a Gaussian matrix with the signs of R's diagonal
-// taken out (Mezzadri 2007). Trap: the generator is our own, so that a seed means the same matrix
+// taken out (Mezzadri 2007). The generator is our own, so that a seed means the same matrix
 // everywhere.
 #pragma once
 

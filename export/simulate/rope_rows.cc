@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rope_rows.h.
 #include "export/simulate/rope_rows.h"
 
 #include <ATen/ATen.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keys before their rotary embedding, for methods that quantize there: a cache's rows come with it,
-// so it is undone and done again. Trap: the model multiplied by cosines of its own type (bfloat16
+// so it is undone and done again. The model multiplied by cosines of its own type (bfloat16
 // perhaps), so rows that come back from a model's keys are its projections up to that rounding.
 #pragma once
 

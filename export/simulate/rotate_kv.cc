@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rotate_kv.h.
 #include "export/simulate/rotate_kv.h"
 
 #include <ATen/ATen.h>

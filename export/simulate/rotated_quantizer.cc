@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rotated_quantizer.h.
 #include "export/simulate/rotated_quantizer.h"
 
 #include <ATen/ATen.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One side of a cache that transforms each row, clips it, quantizes it, and undoes all that on the
-// way out: x -> D(Q(clip((x - mean) R))) R^-1 + mean. Trap: tokens are row vectors, so a rotated
+// way out: x -> D(Q(clip((x - mean) R))) R^-1 + mean. Tokens are row vectors, so a rotated
 // token is x R.
 #pragma once
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rotation_caches.h.
 #include "export/simulate/rotation_caches.h"
 
 #include <ATen/ATen.h>
@@ -9,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "export/simulate/bf16_arithmetic.h"
+#include "export/simulate/bf16_cache.h"
 #include "linalg/rotation.h"
 
 namespace oscar {

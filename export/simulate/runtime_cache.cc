@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See runtime_cache.h.
 #include "export/simulate/runtime_cache.h"
 
 #include <ATen/ATen.h>
@@ -16,7 +14,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/bf16_arithmetic.h"
+#include "export/simulate/bf16_cache.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/runtime_choice.h"
 #include "export/simulate/stored_rotations.h"

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the cache of a serving runtime really holds, where the arms named after methods say what it
-// should: one description per runtime, one simulator for all. Trap: a runtime computes in float32
-// and rounds to its own types whatever it is compared in, so float64 rows are quantized in float32
-// here. Sources: reference/upstream.md sections 2, 3 and 5, reference/methods.md 2.1, 2.2 and 13.
+// should: one description per runtime, one simulator for all. A runtime computes in float32 and
+// rounds to its own types whatever it is compared in, so float64 rows are quantized in float32
+// here.
 #pragma once
 
 #include <cstdint>

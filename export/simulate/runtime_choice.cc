@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See runtime_choice.h. Fields of the files: export/formats/sglang_choice.h.
+// Fields of the files: export/formats/sglang_choice.h.
 #include "export/simulate/runtime_choice.h"
 
 #include <ATen/ATen.h>

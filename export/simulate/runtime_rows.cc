@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See runtime_rows.h. Trap: every line is one rounding; fusing or reordering them changes codes.
+// Every line is one rounding; fusing or reordering them changes codes.
 #include "export/simulate/runtime_rows.h"
 
 #include <ATen/ATen.h>
@@ -54,7 +54,8 @@ at::Tensor Clipped(const at::Tensor& rows, const at::Tensor& thresholds) {
   return thresholds.defined() ? at::minimum(at::maximum(rows, -thresholds), thresholds) : rows;
 }
 
-// linalg/half_offset_codec.h
+// vLLM pull request 46774: scale = half(max((max - min) / 3, 1e-8)) and min = half(min x), rounded
+// before codes are made with them.
 at::Tensor HalfOffset(const at::Tensor& x) {
   const at::Tensor lo = x.amin(-1, true);
   const at::Tensor three = at::full({}, 3.0f, x.options());

@@ -3,7 +3,7 @@
 //
 // How serving runtimes quantize rotated rows, on tensors of any device; each equals a scalar
 // reference of linalg/ bit for bit on a CPU. Trap: the same threshold has three definitions, and
-// one runtime uses two of them, by the kernel that writes the token (methods.md 2.1(c), D6).
+// one runtime uses two of them, by the kernel that writes the token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@ namespace oscar {
 enum class ClipVariant {
   kSort,         // an order statistic of |row| (percentile_clip.h)
   kBisect,       // ceil(log2 dim) halvings towards the one below it
-  kInterpolate,  // torch.quantile (half_offset_codec.h)
+  kInterpolate,  // torch.quantile(|row|, ratio)
 };
 
 enum class RowCodec {

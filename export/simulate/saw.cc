@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SAW-INT4 (reference/methods.md section 3.3): keys rotated by a block-diagonal Hadamard matrix of
-// order 16 or of the whole head, values as they are unless asked for, both in 4 bits with one scale
-// and zero per token and head. Trap: the rotated row is rounded to bf16 before it is quantized, and
-// the metadata buffer is float32 where the paper counts 16 bits.
+// SAW-INT4: keys rotated by a block-diagonal Hadamard matrix of order 16 or of the whole head,
+// values as they are unless asked for, both in 4 bits with one scale and zero per token and head.
+// The rotated row is rounded to bf16 before it is quantized, and the metadata buffer is float32
+// where the paper counts 16 bits.
 #include <algorithm>
 
 #include "export/simulate/affine_cost.h"

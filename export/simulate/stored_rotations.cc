@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See stored_rotations.h.
 #include "export/simulate/stored_rotations.h"
 
 #include <fmt/format.h>

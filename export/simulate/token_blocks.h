@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR): cutting a
-// sequence into blocks, and what such a cache costs. Trap: blocks are counted from the first token
+// sequence into blocks, and what such a cache costs. Blocks are counted from the first token
 // behind the sinks, so the same prefix gives the same codes in complete blocks only.
 #pragma once
 

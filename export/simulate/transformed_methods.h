@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Methods whose keys or values are transformed by calib/transform_fit.h, refitted from the
-// artifact's moments: one description per method, one simulator for all. Trap: an arm's clipping
+// artifact's moments: one description per method, one simulator for all. An arm's clipping
 // uses the ratios given here, chosen for these transforms, and not the artifact's, unless they are
 // 0.
 #pragma once

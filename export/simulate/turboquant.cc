@@ -1,17 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant (arXiv 2504.19874; reference/methods.md section 4): keys and values randomly rotated,
-// the direction in levels of the sphere's marginal, the norm in fp16, with and without the
-// quantized residual that makes inner products unbiased; and vLLM's form of it (pull request
-// 38479), which rotates keys by a Hadamard matrix and quantizes values affinely, unrotated. Trap:
-// vLLM leaves out the first and last two layers by default; here every layer is quantized, as in
-// OSCAR's comparison.
+// TurboQuant (arXiv 2504.19874): keys and values randomly rotated, the direction in levels of the
+// sphere's marginal, the norm in fp16, with and without the quantized residual that makes inner
+// products unbiased; and vLLM's form of it (pull request 38479), which rotates keys by a Hadamard
+// matrix and quantizes values affinely, unrotated. vLLM leaves out the first and last two layers by
+// default; here every layer is quantized, as in OSCAR's comparison.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/affine_family_tensor.h"
-#include "export/simulate/codecs/float8.h"
+#include "export/simulate/codecs/float8_tensor.h"
 #include "export/simulate/codecs/turboquant_tensor.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/random_rotation.h"
@@ -96,7 +95,7 @@ RotatedQuantizer VllmValues(const VllmRow& row) {
   }};
 }
 
-// The published 3.25 counts two numbers on both sides; slots hold one for keys (deviation D16).
+// The published 3.25 counts two numbers on both sides; slots hold one for keys.
 AffineSide VllmKeyCost(int bits) {
   if (bits == 8) return {.bits = 8, .metadata_bits = 0, .actual_metadata_bits = 0};
   return {.bits = static_cast<double>(bits),

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See arm_errors.h.
 #include "export/validate/arm_errors.h"
 
 #include <ATen/ATen.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What one arm does to attention, collected over layers and turned into the METRICS object of
-// report.json (export/report/schema.md). Trap: nothing is read back from the device but once a
+// report.json (export/report/schema.md). Nothing is read back from the device but once a
 // layer, so rows must come in the order in which they were announced.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // The calibration text of methods that are fitted to rows: it runs before the text that is
 // evaluated, and its queries, keys and values of a layer are there when the layer's caches are
-// made. Trap: to the observer behind, sequences and tokens are counted as if it never ran.
+// made. To the observer behind, sequences and tokens are counted as if it never ran.
 #pragma once
 
 #include <cstdint>

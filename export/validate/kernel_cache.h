@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One sequence of one layer in a real cache: written by the write kernel as it stood at several of
-// its positions, read by the decode kernel at each of them. Trap: the states share their pages,
+// its positions, read by the decode kernel at each of them. The states share their pages,
 // which a longer state only adds to, but each has windows of its own.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "capture/model/model_spec.h"
 #include "export/cuda/cache/cache_view.h"
 #include "export/cuda/write/write_cache.h"
-#include "linalg/attention_kl.h"  // CacheWindows
+#include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See kernel_codec.h.
 #include "export/validate/kernel_codec.h"
 
 #include <bit>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See kernel_validation.h.
 #include "export/validate/kernel_validation.h"
 
 #include <ATen/ATen.h>

@@ -3,7 +3,7 @@
 //
 // The kernels on a model: an observer that sends the queries, keys and values of every layer
 // through the write and the decode kernel, with an artifact's rotations and clip ratios, and makes
-// the report's member "validation.kernels" (export/report/schema.md). Trap: "error" is two things
+// the report's member "validation.kernels" (export/report/schema.md). "error" is two things
 // here, what the kernel adds to its own cache and what the cache does to the model.
 #pragma once
 

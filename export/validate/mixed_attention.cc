@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See mixed_attention.h. A chunk of queries attends to the concatenation of the stored tokens and
+// A chunk of queries attends to the concatenation of the stored tokens and
 // of the few that some query of the chunk reads exactly (the sinks and a band), under a mask. Where
 // keys and values disagree about a token, it stands there with either side exact as well. On a GPU
 // plain windows need no mask: they are three softmaxes over keys that flash attention can leave out

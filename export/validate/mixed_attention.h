@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention of one sequence over a cache of which a part is exact and a part has been quantized.
-// Trap: which tokens are exact depends on the query, and keys and values may differ in it, so there
+// Which tokens are exact depends on the query, and keys and values may differ in it, so there
 // is no one cache to attend to; each query sees every position once.
 #pragma once
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See piece_sums.h.
 #include "export/validate/piece_sums.h"
 
 #include <algorithm>

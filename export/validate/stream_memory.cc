@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See stream_memory.h.
 #include "export/validate/stream_memory.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a validation's arms fit into memory, before a weight is read. Trap: every arm carries the
+// Whether a validation's arms fit into memory, before a weight is read. Every arm carries the
 // hidden states of all tokens through the model, so their number is what a machine must bear.
 #pragma once
 

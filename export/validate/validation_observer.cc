@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See validation_observer.h.
 #include "export/validate/validation_observer.h"
 
 #include <ATen/ATen.h>

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "calib/affine_tensor.h"
 
 #include <ATen/ATen.h>
@@ -10,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "linalg/int2_codec.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

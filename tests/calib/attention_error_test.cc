@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "calib/attention_error.h"
 
 #include <ATen/ATen.h>
@@ -12,8 +11,8 @@
 #include "calib/clip_search.h"
 #include "calib/fit.h"
 #include "capture/files/strict_json.h"
-#include "linalg/attention_kl.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/reference/scalar_attention_kl.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

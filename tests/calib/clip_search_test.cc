@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "calib/clip_search.h"
 
 #include <ATen/ATen.h>
@@ -9,8 +8,8 @@
 #include <algorithm>
 
 #include "calib/fit.h"
-#include "linalg/int2_codec.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every family of tests/data/families, calibrated with everything that a calibration chooses, from
-// the model and from a dump of it: the files of all layers are the same bytes. Trap: what an
+// the model and from a dump of it: the files of all layers are the same bytes. What an
 // observer or a fit asks a model and a dump does not say shows up here, or nowhere.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calibrations of models that are not plain decoders: experts that come by in runs, layers without
-// a cache, latent attention. Trap: a resumed run must read and route what the first one did, so its
+// a cache, latent attention. A resumed run must read and route what the first one did, so its
 // files are compared byte by byte.
 #include <ATen/ATen.h>
 #include <fmt/format.h>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See golden_layer.h.
 #include "tests/calib/golden_layer.h"
 
 #include <ATen/ATen.h>

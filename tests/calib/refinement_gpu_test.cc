@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations refined on a GPU against the same on the CPU. Trap: codes on a boundary differ between
+// Rotations refined on a GPU against the same on the CPU. Codes on a boundary differ between
 // devices, and Adam's first steps have the gradient's sign alone, so only losses are compared
 // closely.
 #include <ATen/ATen.h>

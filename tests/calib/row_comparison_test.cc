@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "linalg/attention_kl.h"
+#include "tests/reference/scalar_attention_kl.h"
 
 namespace oscar {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See sample_choice.h.
 #include "tests/calib/sample_choice.h"
 
 #include "calib/auto_fit.h"

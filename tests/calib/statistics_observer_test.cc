@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "calib/statistics_observer.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "calib/fit.h"
-#include "linalg/attention_statistics.h"
 #include "tests/calib/golden_layer.h"
+#include "tests/reference/attention_statistics.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "linalg/error.h"
-#include "linalg/int2_codec.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Closed forms and the attention-level invariants of reference/methods.md 9.9.
-#include "linalg/attention_kl.h"
-
+// Closed forms and the attention-level invariants.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +10,7 @@
 
 #include "linalg/error.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_attention_kl.h"
 
 namespace oscar {
 namespace {

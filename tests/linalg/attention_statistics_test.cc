@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/attention_statistics.h"
+#include "tests/reference/attention_statistics.h"
 
 #include <gtest/gtest.h>
 

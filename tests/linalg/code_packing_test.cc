@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes of reference/methods.md section 9.5.
-#include "linalg/code_packing.h"
+// Bytes by hand.
+#include "tests/reference/code_packing.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#include "linalg/int2_codec.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {
@@ -31,8 +31,8 @@ Bytes Counting(size_t count, uint8_t first, uint8_t modulus) {
 }
 
 TEST(CodePacking, PublishedBytes) {
-  EXPECT_EQ(Pack({0, 1, 2, 3, 3, 2, 1, 0}, 2, kSliced), (Bytes{0x78, 0x2D}));       // P-quarter2
-  EXPECT_EQ(Pack({1, 0, 0, 3}, 2, kSliced), (Bytes{0xC1}));                         // section 9.3
+  EXPECT_EQ(Pack({0, 1, 2, 3, 3, 2, 1, 0}, 2, kSliced), (Bytes{0x78, 0x2D}));  // P-quarter2
+  EXPECT_EQ(Pack({1, 0, 0, 3}, 2, kSliced), (Bytes{0xC1}));
   EXPECT_EQ(Pack(Counting(8, 0, 8), 4, kSliced), (Bytes{0x40, 0x51, 0x62, 0x73}));  // P-half4
   EXPECT_EQ(Pack(Counting(8, 0, 8), 3, kDense), (Bytes{0x88, 0xC6, 0xFA}));         // P-le
   EXPECT_EQ(Pack(Counting(8, 0, 8), 4, kDense), (Bytes{0x10, 0x32, 0x54, 0x76}));   // P-pair4

@@ -16,8 +16,8 @@
 
 #include "capture/checkpoint/safetensors.h"
 #include "linalg/hadamard.h"
-#include "linalg/int2_codec.h"
 #include "tests/linalg/oracle_pack.h"
+#include "tests/reference/int2_codec.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

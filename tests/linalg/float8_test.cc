@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of reference/methods.md section 9.8, and the casts against a search over all codes.
-#include "linalg/float8.h"
-
+// Numbers of the OCP formats, and the casts against a search over all codes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +9,7 @@
 
 #include "linalg/stored_float.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_float8.h"
 
 namespace oscar {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vectors of reference/methods.md sections 9.3 to 9.5.
-#include "linalg/int2_codec.h"
+// Vectors by hand and by an independent implementation.
+#include "tests/reference/int2_codec.h"
 
 #include <gtest/gtest.h>
 
@@ -190,7 +190,7 @@ TEST(Int2Codec, RowsThatCannotBeRepresentedAreErrors) {
                NumericalError);
 }
 
-// Expected errors on i.i.d. N(0, 1) rows of 128 (Monte Carlo figures of section 9.4).
+// Expected errors on i.i.d. N(0, 1) rows of 128 (Monte Carlo).
 struct GaussianCase {
   int64_t quant_group_size;
   double ratio, mse, mean_scale, mean_threshold;  // 0: not listed

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/int2_format.h"
+#include "tests/reference/int2_format.h"
 
 #include <gtest/gtest.h>
 
@@ -20,22 +20,6 @@ static_assert(!IsValid({.head_dim = 126, .quant_group_size = 126}));
 static_assert(!IsValid({.head_dim = 128, .quant_group_size = 96}));
 static_assert(!IsValid({.head_dim = 0, .quant_group_size = 1}));
 static_assert(!IsValid({.head_dim = 128, .quant_group_size = 0}));
-
-TEST(Int2Format, BitsPerElement) {
-  EXPECT_EQ(Int2PaperBitsPerElement(128), 2.25);
-  EXPECT_EQ(Int2PaperBitsPerElement(64), 2.5);
-  EXPECT_EQ(Int2ActualBitsPerElement(kFull), 2.5);
-  EXPECT_EQ(Int2ActualBitsPerElement(kBFloat16), 2.25);
-  EXPECT_EQ(Int2ActualBitsPerElement(kHalves), 3);
-}
-
-TEST(Int2Format, PublishedFiguresWithWindows) {
-  EXPECT_NEAR(BitsPerElementWithWindows(2.25, 64, 256, 131072), 2.28357, 5e-6);
-  EXPECT_NEAR(BitsPerElementWithWindows(2.25, 64, 256, 32768), 2.38428, 5e-6);
-  EXPECT_NEAR(BitsPerElementWithWindows(2.25, 64, 256, 65536), 2.31714, 6e-6);
-  EXPECT_NEAR(BitsPerElementWithWindows(2.5, 64, 256, 131072), 2.533, 5e-4);
-  EXPECT_EQ(BitsPerElementWithWindows(2.25, 64, 256, 200), 16);
-}
 
 TEST(Int2Format, BytesPerTokenOfPublishedModels) {            // K and V, all layers
   EXPECT_EQ(2 * 36 * 8 * Int2BytesPerRow(kBFloat16), 20736);  // Qwen3-8B

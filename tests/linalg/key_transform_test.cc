@@ -17,6 +17,12 @@
 namespace oscar {
 namespace {
 
+// tr(X^T S X) tr(X^-1 C X^-T), what the closed forms make small. reader = C, cached = S.
+double TraceProduct(const KeyTransform& transform, MatrixRef reader, MatrixRef cached) {
+  return (transform.x.transpose() * cached * transform.x).trace() *
+         (transform.inverse * reader * transform.inverse.transpose()).trace();
+}
+
 constexpr int64_t kTransformDim = 32;
 
 double MaxOverMean(const Matrix& m) { return m.diagonal().maxCoeff() / m.diagonal().mean(); }

@@ -1,15 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/kitty_page.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "linalg/token_norm.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_kitty.h"
+#include "tests/reference/token_norm.h"
 
 namespace oscar {
 namespace {

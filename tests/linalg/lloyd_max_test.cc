@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of reference/methods.md sections 9.1 and 9.2, and the expected errors of the codecs in
-// 9.4.
+// The tables of Max (1960) and of TurboQuant (arXiv 2504.19874), and the expected errors of codecs.
 #include "linalg/lloyd_max.h"
 
 #include <gtest/gtest.h>
@@ -10,10 +9,10 @@
 #include <cmath>
 #include <vector>
 
-#include "linalg/lloyd_max_codec.h"
 #include "linalg/percentile_clip.h"
-#include "linalg/sphere_codec.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_lloyd_max.h"
+#include "tests/reference/scalar_sphere.h"
 
 namespace oscar {
 namespace {

@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vectors of reference/methods.md 9.6, and KVQuant's rules for outliers one by one.
-#include "linalg/nonuniform_codec.h"
-
+// Worked examples, and KVQuant's rules for outliers one by one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +10,8 @@
 #include <vector>
 
 #include "linalg/normal_float.h"
-#include "linalg/quantile.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {
 namespace {
@@ -55,7 +53,7 @@ TEST(NormalFloat, QuantilesOfTheNormalDistribution) {
   EXPECT_NEAR(NormalQuantile(0.975), 1.959963984540054, 1e-14);
 }
 
-TEST(NormalFloat, SignpostsOfTheReference) {  // methods.md 9.6
+TEST(NormalFloat, SignpostsOfTheReference) {
   const std::vector<std::vector<double>> expected = {
       {-1, 0, 0.337915, 1},
       {-1, -0.478629, -0.217142, 0, 0.160930, 0.337915, 0.562617, 1},
@@ -69,7 +67,7 @@ TEST(NormalFloat, SignpostsOfTheReference) {  // methods.md 9.6
   }
 }
 
-TEST(NonuniformCodec, TheExampleOfTheReference) {  // methods.md 9.6
+TEST(NonuniformCodec, TheExampleOfTheReference) {
   const NonuniformFormat format = Levels({-1, -0.25F, 0.25F, 1});
   const Floats y = {3, 7, -2, 6, -2.5F}, low(5, -2), high(5, 6);
   Floats out(5);

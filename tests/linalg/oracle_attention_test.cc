@@ -12,9 +12,9 @@
 #include <map>
 
 #include "capture/files/digest.h"
-#include "linalg/attention_kl.h"
-#include "linalg/int2_codec.h"
 #include "tests/linalg/oracle_pack.h"
+#include "tests/reference/int2_codec.h"
+#include "tests/reference/scalar_attention_kl.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

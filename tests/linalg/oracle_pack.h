@@ -15,8 +15,8 @@
 
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/strict_json.h"
-#include "linalg/attention_statistics.h"
 #include "linalg/rotation.h"
+#include "tests/reference/attention_statistics.h"
 
 namespace oscar {
 

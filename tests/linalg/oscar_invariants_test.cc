@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The invariants (i) to (viii) of reference/methods.md 2.1(f), as properties of random covariances
-// and rows.
+// What OSCAR (arXiv 2605.17757) claims of its rotations, as properties of random covariances and
+// rows.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "linalg/hadamard.h"
-#include "linalg/int2_codec.h"
 #include "linalg/rotation.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

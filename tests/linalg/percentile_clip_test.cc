@@ -56,7 +56,7 @@ TEST(PercentileClip, SortTakesTheOrderStatistic) {
   }
 }
 
-// Deviation D6: the bisection approaches the next lower order statistic from above.
+// The bisection approaches the next lower order statistic from above.
 TEST(PercentileClip, BisectApproachesOneOrderStatisticLower) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     for (const int64_t dim : {64, 128, 256}) {
@@ -108,13 +108,6 @@ TEST(PercentileClip, NonFiniteRowsAreErrors) {
   EXPECT_THROW(ClipThresholdSort<float>(row, 0.96), NumericalError);
   row[10] = INFINITY;
   EXPECT_THROW(ClipThresholdBisect<float>(row, 0.96), NumericalError);
-}
-
-TEST(PercentileClip, MethodNamesRoundTrip) {
-  for (const ClipMethod method : {ClipMethod::kSort, ClipMethod::kBisect}) {
-    EXPECT_EQ(ClipMethodFromName(ClipMethodName(method)), method);
-  }
-  EXPECT_THROW(ClipMethodFromName("bisection"), UsageError);
 }
 
 }  // namespace

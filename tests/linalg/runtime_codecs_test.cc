@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "linalg/error.h"
-#include "linalg/half_offset_codec.h"
-#include "linalg/llama_q2_codec.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/half_offset_codec.h"
+#include "tests/reference/scalar_llama_q2.h"
 
 namespace oscar {
 namespace {
@@ -100,8 +100,8 @@ TEST(LlamaQ2, MeansBelongTo128ValuesAndSigmasTo32) {
   EXPECT_EQ(read, constant);
 }
 
-// Gaussian error 0.18956 with sigma known (reference/methods.md 9.1); a sigma of 32 values follows
-// its own block, which takes a little off. A table with the right outer level has 0.117.
+// Gaussian error 0.18956 with sigma known; a sigma of 32 values follows its own block, which takes
+// a little off. A table with the right outer level has 0.117.
 TEST(LlamaQ2, HasTheErrorOfItsWrongOuterLevel) {
   const std::vector<double> normal = RandomRows(4000, 128, 5);
   double error = 0;

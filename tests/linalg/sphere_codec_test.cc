@@ -1,10 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The four statistical tests of reference/methods.md section 9.2. Sizes are the section's, seeds
-// are fixed: what is random is the draw, not the verdict.
-#include "linalg/sphere_codec.h"
-
+// Four statistical tests of TurboQuant's claims (arXiv 2504.19874). Sizes and seeds are fixed: what
+// is random is the draw, not the verdict.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "tests/linalg/random_values.h"
+#include "tests/reference/scalar_sphere.h"
 
 namespace oscar {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See run_program.h.
 #include "tests/support/run_program.h"
 
 #include <fcntl.h>

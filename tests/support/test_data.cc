@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "tests/support/test_data.h"
 
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // oscar-calibrate --dry-run on the config.json of large releases alone: layers, geometry and what
-// would be read, within seconds. Trap: the bytes are expected from the configuration's word on
+// would be read, within seconds. The bytes are expected from the configuration's word on
 // formats, so they are held to what the releases take, not to files.
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // --self-generate of the real program: what is written once is kept, through kills and changes of
-// mind, and what the artifact says of it. Trap: --show-samples stops behind the writing, so it
+// mind, and what the artifact says of it. --show-samples stops behind the writing, so it
 // leaves a job with text and without layers.
 #include <gtest/gtest.h>
 

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See sample_zoo.h.
 #include "tests/zoo/sample_zoo.h"
 
 #include <cmath>

@@ -3,7 +3,7 @@
 //
 // Attention-KL at the geometry of Qwen3-8B: 32 query heads, 8 KV heads, d 128, 64 sink and 256
 // recent tokens. Matrix-bound: one set of buffers, which at 32K (q 268 MB, each K 67 MB) exceeds
-// the L2 cache anyway. Trap: flops count visible pairs only, not what tiles compute beyond them.
+// the L2 cache anyway. Flops count visible pairs only, not what tiles compute beyond them.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kQueryHeads = 32, kKvHeads = 8, kDim = 128;
-constexpr double kPeakTflops = 790;  // bf16, reference/performance.md
+constexpr double kPeakTflops = 790;  // bf16, of an H200
 constexpr int kCheckedRows = 64;
 using Bf16s = DeviceArray<__nv_bfloat16>;
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the memory of this machine gives: a plain read of the bytes that decode attention reads of
-// an INT2 and a BF16 cache, and a copy. Trap: the check of a copy reads what was copied with the
+// an INT2 and a BF16 cache, and a copy. The check of a copy reads what was copied with the
 // kernel that the other cases time, so a wrong reader shows in both.
 #include "tools/bench/bench_bandwidth.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine that a measurement was made on. Trap: clocks are nvidia-smi's, read while the device
+// The machine that a measurement was made on. Clocks are nvidia-smi's, read while the device
 // copies memory; where there is no nvidia-smi they are absent, not guessed.
 #pragma once
 

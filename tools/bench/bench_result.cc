@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See bench_result.h.
 #include "tools/bench/bench_result.h"
 
 #include <cuda_runtime.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What oscar-bench prints: a case's times beside its floor and its bar, and ratios between cases.
-// Trap: where the result was wrong or the case failed there are no times.
+// Where the result was wrong or the case failed there are no times.
 #pragma once
 
 #include <optional>

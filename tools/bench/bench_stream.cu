@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See bench_stream.h.
 #include "export/cuda/device/cuda_check.h"
 #include "tools/bench/bench_stream.h"
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plain streaming kernels: 16-byte loads, four in flight per thread, CTAs of 256 threads. Trap:
-// every word that is read enters a sum that is compared, or the compiler would drop the loads.
+// Plain streaming kernels: 16-byte loads, four in flight per thread, CTAs of 256 threads.
+// Every word that is read enters a sum that is compared, or the compiler would drop the loads.
 #pragma once
 
 #include <cuda_runtime.h>

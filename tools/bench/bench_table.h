@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What oscar-bench knows: one function per file of this folder, and the table of them. A benchmark
-// is a new file and a row. Trap: making entries costs nothing and needs no GPU; only
+// is a new file and a row. Making entries costs nothing and needs no GPU; only
 // BenchEntry::make does.
 #pragma once
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times a case by the rules of reference/performance.md section 5. Graph: one CUDA graph launches
+// Times a case by the rules of README.md. Graph: one CUDA graph launches
 // every set of buffers once; a sample is one replay between two events, divided by the sets. Eager:
 // the same launches one by one, beginning with an idle device; what runs on the host is timed so
-// too. Trap: an eager sample of a short kernel measures the host that launches it, which is why
+// too. An eager sample of a short kernel measures the host that launches it, which is why
 // both are given.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How fast a checkpoint's tensors reach the GPU, or on a machine without one main memory, by the
-// path of a calibration. Trap: what the page cache holds already is not the disk's speed; see
+// path of a calibration. What the page cache holds already is not the disk's speed; see
 // read_checkpoint.sh beside this, which empties it and compares with dd.
 //
 //   oscar-bench-read MODEL [auto|direct|cached]

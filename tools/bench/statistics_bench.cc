@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Streaming statistics of one layer of Qwen3-8B, 30,000 tokens: 32 query heads, 8 KV heads, d 128.
-// One set of buffers per layer, 36 of them. Trap: operations counted are those of one triangle;
-// the floor of 34 ms counts both.
+// One set of buffers per layer, 36 of them. Operations counted are those of one triangle;
+// the floor of 34 ms counts both.
 #include <cuda_bf16.h>
 #include <fmt/format.h>
 

@@ -10,8 +10,8 @@
 #include <cmath>
 #include <memory>
 
-#include "export/cuda/convert/convert_cache.h"
 #include "export/cuda/reference/random_cache.h"
+#include "export/cuda/reference/unpack_pages.h"
 #include "export/cuda/write/write_cache.h"
 #include "linalg/affine_codec.h"
 #include "tools/bench/bench_table.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which build of oscar this is: printed by --version and stored in artifacts.
-// Trap: the commit is read when CMake configures; a change that is not committed does not show.
+// The commit is read when CMake configures; a change that is not committed does not show.
 #pragma once
 
 #include <string>

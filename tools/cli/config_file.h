@@ -4,7 +4,7 @@
 // The syntax of --config FILE.yaml: one mapping from keys to scalars or lists of scalars, and no
 // more of YAML than that. Anchors, aliases, tags, nesting, a second document, a key given twice and
 // files over 1 MiB are UsageErrors that name file and line.
-// Trap: this knows no option; OptionTable gives the entries their types.
+// This knows no option; OptionTable gives the entries their types.
 #pragma once
 
 #include <string>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See output_path.h.
 #include "tools/cli/output_path.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A command with verbs, "oscar-zoo publish ...": the first argument chooses the table, the rest is
-// an ordinary command. Trap: options stand after the verb, also --log-format.
+// an ordinary command. Options stand after the verb, also --log-format.
 #pragma once
 
 #include <optional>

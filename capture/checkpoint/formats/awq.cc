@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AWQ's GEMM layout: codes [K, N] and zero points [G, N], eight to an int32 word along N in the
-// order of columns 0 2 4 6 1 3 5 7. Trap: GEMV and kernel layouts have other shapes that may look
+// order of columns 0 2 4 6 1 3 5 7. GEMV and kernel layouts have other shapes that may look
 // plausible, so `version` decides.
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // quant_method compressed-tensors (llm-compressor): groups of modules, each with its own weight
-// format. Trap: `format` stands at the top, or, where it says mixed-precision, in each group; and a
+// format. `format` stands at the top, or, where it says mixed-precision, in each group; and a
 // target that is a name goes before a regular expression, which goes before a class ("Linear").
 #include <fmt/format.h>
 

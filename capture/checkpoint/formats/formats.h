@@ -4,7 +4,7 @@
 // The two tables of weight formats: by quant_method, how a quantization_config is read; by
 // WeightFormat, which stored tensors make up a weight. A new format is a file here with one or both
 // functions, a line in formats.cc, and its arithmetic in capture/model/dequantize_formats.cc.
-// Trap: every shape is checked against every other, because values are read by the device later.
+// Every shape is checked against every other, because values are read by the device later.
 #pragma once
 
 #include <initializer_list>

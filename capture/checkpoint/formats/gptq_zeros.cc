@@ -6,8 +6,7 @@
 // What exactly a GPTQModel took off depends on its version (gptqmodel/utils/model.py,
 // convert_gptq_v2_to_v1_format_module), and nothing in the tensors of an asymmetric file shows it:
 //   3 bits, where codes straddle words: below 7.0.0 its constants for the first and last of three
-//     words are exchanged; from 7.0.0 (#2763) one comes off each code, modulo 8, as AutoGPTQ has
-//     it.
+//     words are exchanged; from 7.0.0 (#2763) one comes off each code, modulo 8 (AutoGPTQ).
 //   modules of other bits than the file (`dynamic`): below 7.3.2 (#2971) they get the file's
 //     constants, whatever their own bits.
 //   3 bits, 1.8.0 to before 2.0.0 (#1280): all zero points but the first 32 of a row are lost.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // quant_method modelopt (NVIDIA Model Optimizer), in config.json and, before and beside it, in
-// hf_quant_config.json. Trap: the algorithms with AWQ or SQ in their names also scale activations
+// hf_quant_config.json. The algorithms with AWQ or SQ in their names also scale activations
 // (pre_quant_scale), which belongs to the mathematics of the model.
 #include <fmt/format.h>
 

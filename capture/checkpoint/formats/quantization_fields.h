@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Typed access to a quantization_config that remembers what was read, so that a field nobody knows
-// is noticed. Trap: null means "absent" in these files.
+// is noticed. Null means "absent" in these files.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Float8 or int8 codes of the dense shape and their scales; the config of quant_method fp8
-// (DeepSeek and after) and fbgemm_fp8. Trap: weight_scale_inv multiplies, whatever its name says,
+// (DeepSeek and after) and fbgemm_fp8. weight_scale_inv multiplies, whatever its name says,
 // and a block keeps its size at the edges of a matrix.
 #include <fmt/format.h>
 

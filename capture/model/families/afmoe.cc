@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arcee's Trinity: norms before and behind attention and MLP, norms of queries and keys, a gate on
-// what attention puts out with a projection of its own, experts of sigmoid scores. Trap: full
+// what attention puts out with a projection of its own, experts of sigmoid scores. Full
 // layers have no rope, and embeddings are multiplied by sqrt(hidden_size) only if mup_enabled says
 // so.
 #include <cmath>
@@ -10,8 +10,6 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadAfmoe(ConfigReader& config);
 
 ModelSpec ReadAfmoe(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Apertus: an MLP without a gate whose activation, xIELU, has trained numbers in each layer; norms
-// of queries and keys. Trap: a configuration without any rope setting means llama3 scaling
+// of queries and keys. A configuration without any rope setting means llama3 scaling
 // (transformers 5, ApertusConfig).
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadApertus(ConfigReader& config);
 
 ModelSpec ReadApertus(ConfigReader& config) {
   DenseDecoderOptions options;

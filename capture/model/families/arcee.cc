@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arcee (AFM-4.5B): Llama with an MLP of two projections around a squared ReLU. Trap: there is no
+// Arcee (AFM-4.5B): Llama with an MLP of two projections around a squared ReLU. There is no
 // gate_proj, although the sizes are named as in Llama.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadArcee(ConfigReader& config);
 
 ModelSpec ReadArcee(ConfigReader& config) {
   DenseDecoderOptions options;

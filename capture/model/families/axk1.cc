@@ -1,12 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A.X K1: DeepSeek-V3 with one norm more, behind the experts. Trap: dense layers do not have it.
+// A.X K1: DeepSeek-V3 with one norm more, behind the experts. Dense layers do not have it.
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadAxk1(ConfigReader& config);
 
 ModelSpec ReadAxk1(ConfigReader& config) {
   config.Default("routed_scaling_factor", 2.5);

@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BitNet b1.58 in plain weights: one norm more inside attention, over all heads before the output
-// projection, and one inside the MLP before its last. Trap: releases whose weights are ternary, or
+// projection, and one inside the MLP before its last. Releases whose weights are ternary, or
 // become so while running (quantization_config), are refused as a weight format.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadBitNet(ConfigReader& config);
 
 ModelSpec ReadBitNet(ConfigReader& config) {
   DenseDecoderOptions options;

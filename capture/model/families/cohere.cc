@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Command R and R+, Aya: attention and MLP side by side behind one norm that subtracts the mean, a
-// factor on logits, rope in pairs of neighbours (transformers 5, modeling_cohere.py). Trap:
+// factor on logits, rope in pairs of neighbours (transformers 5, modeling_cohere.py).
 // use_qk_norm gives each head a norm with weights of its own.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadCohere(ConfigReader& config);
 
 ModelSpec ReadCohere(ConfigReader& config) {
   DenseDecoderOptions options;

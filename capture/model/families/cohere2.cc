@@ -3,12 +3,10 @@
 //
 // Command R7B and A (cohere2): attention and MLP side by side behind one norm that subtracts the
 // mean, three sliding layers with rope in pairs of neighbours to a full one without rope, a factor
-// on logits (transformers 5, modeling_cohere2.py). Trap: full layers have no position embedding.
+// on logits (transformers 5, modeling_cohere2.py). Full layers have no position embedding.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadCohere2(ConfigReader& config);
 
 ModelSpec ReadCohere2(ConfigReader& config) {
   DenseDecoderOptions options;

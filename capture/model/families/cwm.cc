@@ -1,14 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code World Model: Llama with three sliding layers to a full one. Trap: the first layer is the
+// Code World Model: Llama with three sliding layers to a full one. The first layer is the
 // full one, and a configuration without any rope setting means llama3 scaling by 16 (transformers
 // 5, CwmConfig).
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadCwm(ConfigReader& config);
 
 ModelSpec ReadCwm(ConfigReader& config) {
   constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";

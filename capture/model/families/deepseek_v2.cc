@@ -2,15 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeepSeek-V2, V2-Lite, Coder-V2: latent attention, experts of softmax scores whose weights are not
-// made to add up to 1. Trap: groups of experts are judged by their best expert, not by two as in
+// made to add up to 1. Groups of experts are judged by their best expert, not by two as in
 // DeepSeek-V3.
 #include <fmt/format.h>
 
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadDeepSeekV2(ConfigReader& config);
 
 ModelSpec ReadDeepSeekV2(ConfigReader& config) {
   ModelSpec spec = ReadLatentLayers(config, {});

@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeepSeek-V3, R1 and V3.1, and Kimi-K2, which is the same with other sizes. Trap: rope turns pairs
+// DeepSeek-V3, R1 and V3.1, and Kimi-K2, which is the same with other sizes. Rope turns pairs
 // of neighbours, and the softmax scale has yarn's mscale in it, squared.
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadDeepSeekV3(ConfigReader& config);
 
 ModelSpec ReadDeepSeekV3(ConfigReader& config) {
   config.Default("routed_scaling_factor", 2.5);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the decoder families share (skeleton G of ../shared/reference/ecosystem.md section 3): the
-// usual fields and tensor names. A family says where it differs, here or by changing the layers
-// afterwards. Trap: head_dim is often not hidden_size / num_attention_heads.
+// What the decoder families share: the usual fields and tensor names. A family says where it
+// differs, here or by changing the layers afterwards. Trap: head_dim is often not hidden_size /
+// num_attention_heads.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "capture/model/config_reader.h"
+#include "capture/model/families/readers.h"
 #include "capture/model/model_spec.h"
 #include "capture/model/rope_config.h"
 

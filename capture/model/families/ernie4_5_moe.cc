@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ERNIE 4.5 with experts (21B-A3B, 300B-A47B): pairs of neighbours turn, every field of the experts
-// has a name of its own. Trap: the choice has a bias but its scores are a softmax.
+// has a name of its own. The choice has a bias but its scores are a softmax.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadErnie45Moe(ConfigReader& config);
 
 ModelSpec ReadErnie45Moe(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -2,15 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EXAONE 4: norms on what leaves attention and MLP, norms of each query and key head, three sliding
-// layers to a full one (transformers 5, modeling_exaone4.py). Trap: where some layers slide, the
+// layers to a full one (transformers 5, modeling_exaone4.py). Where some layers slide, the
 // full ones have no rope; where none does, all have.
 #include <fmt/format.h>
 
 #include "capture/model/families/exaone.h"
 
 namespace oscar {
-
-ModelSpec ReadExaone4(ConfigReader& config);
 
 namespace {
 

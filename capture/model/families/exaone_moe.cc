@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// K-EXAONE: EXAONE 4's attention with norms before it, DeepSeek's experts. Trap: unlike in EXAONE
+// K-EXAONE: EXAONE 4's attention with norms before it, DeepSeek's experts. Unlike in EXAONE
 // 4, full layers never have rope, whatever slides.
 #include <fmt/format.h>
 
@@ -9,8 +9,6 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadExaoneMoe(ConfigReader& config);
 
 ModelSpec ReadExaoneMoe(ConfigReader& config) {
   DenseDecoderOptions options;

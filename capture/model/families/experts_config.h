@@ -3,7 +3,7 @@
 //
 // What families with a mixture of experts share: counts under their several names, which layers
 // have experts, how those are stored. A family describes the experts once, with names relative to a
-// layer ("mlp.gate.weight"), and PutExperts gives every sparse layer its own. Trap: the same family
+// layer ("mlp.gate.weight"), and PutExperts gives every sparse layer its own. The same family
 // is stored per expert by most releases and fused by some; the checkpoint's names decide.
 #pragma once
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tables of model families and of multimodal wrappers around them. A family is one file of
-// about a screen that maps config fields and tensor names onto ModelSpec, declared and listed in
-// families.cc. Trap: what a family does not read is judged by config_fields.h.
+// about a screen that maps config fields and tensor names onto ModelSpec, declared in readers.h and
+// listed in families.cc. What a family does not read is judged by config_fields.h.
 #pragma once
 
 #include <span>

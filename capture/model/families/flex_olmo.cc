@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlexOlmo: OLMo 2 with experts in every layer (transformers 5, modeling_flex_olmo.py). Trap: the
+// FlexOlmo: OLMo 2 with experts in every layer (transformers 5, modeling_flex_olmo.py). The
 // norms stand behind attention and experts, none before them.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadFlexOlmo(ConfigReader& config);
 
 ModelSpec ReadFlexOlmo(ConfigReader& config) {
   DenseDecoderOptions options;

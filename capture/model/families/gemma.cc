@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 1 and CodeGemma: norms (1 + w), embeddings times sqrt(hidden_size). Trap: releases name the
+// Gemma 1 and CodeGemma: norms (1 + w), embeddings times sqrt(hidden_size). Releases name the
 // activation twice; where hidden_activation is there it is what they were trained with, and
 // hidden_act alone counts only where it is not.
 #include "capture/model/families/gemma.h"
@@ -11,8 +11,6 @@
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadGemma(ConfigReader& config);
 
 ModelSpec ReadGemma(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);

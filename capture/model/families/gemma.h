@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Gemma 2, 3 and 4 share. Trap: their activation is hidden_activation; hidden_act, which old
+// What Gemma 2, 3 and 4 share. Their activation is hidden_activation; hidden_act, which old
 // releases have beside it, is read by nobody.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // Gemma 2: norms (1 + w) before and after attention and MLP, embeddings times sqrt(hidden_size),
 // soft caps on attention logits and on the model's logits, q·k scaled by query_pre_attn_scalar,
-// every other layer slides, beginning with the first. Trap: the factor on embeddings is rounded to
+// every other layer slides, beginning with the first. The factor on embeddings is rounded to
 // the compute dtype; in bf16 that is 0.3 % for some sizes.
 #include <cmath>
 
@@ -11,8 +11,6 @@
 #include "capture/model/families/gemma.h"
 
 namespace oscar {
-
-ModelSpec ReadGemma2(ConfigReader& config);
 
 ModelSpec ReadGemma2(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);

@@ -12,8 +12,6 @@
 
 namespace oscar {
 
-ModelSpec ReadGemma3(ConfigReader& config);
-
 ModelSpec ReadGemma3(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
   // Released text_config objects say only where they differ from these (transformers,

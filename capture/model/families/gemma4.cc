@@ -5,7 +5,7 @@
 // own; values are normed without a weight and, with attention_k_eq_v, full layers take them from
 // the projection of keys; experts stand beside the MLP; small models have an embedding per layer
 // and late layers that read the keys and values of earlier ones (transformers 5,
-// modeling_gemma4.py). Trap: norms are plain here, not 1 + w as in Gemma 2 and 3.
+// modeling_gemma4.py). Norms are plain here, not 1 + w as in Gemma 2 and 3.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,6 @@
 #include "capture/model/families/gemma.h"
 
 namespace oscar {
-
-ModelSpec ReadGemma4(ConfigReader& config);
 
 namespace {
 

@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GLM-4.5 to 4.7: half of each head turns, the first layers are dense, experts as in DeepSeek-V3.
-// Trap: unlike GLM-4, pairs are halves apart, and whether q and k have a norm depends on the size.
+// Unlike GLM-4, pairs are halves apart, and whether q and k have a norm depends on the size.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadGlm4Moe(ConfigReader& config);
 
 ModelSpec ReadGlm4Moe(ConfigReader& config) {
   DenseDecoderOptions options;

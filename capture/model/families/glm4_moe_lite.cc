@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GLM-4.7-Flash: DeepSeek-V3's attention and experts. Trap: in spite of its name not GLM-4.7's;
+// GLM-4.7-Flash: DeepSeek-V3's attention and experts. In spite of its name not GLM-4.7's;
 // only the first layer is dense where the config does not say.
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadGlm4MoeLite(ConfigReader& config);
 
 ModelSpec ReadGlm4MoeLite(ConfigReader& config) {
   config.Default("routed_scaling_factor", 1.8);

@@ -2,15 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GLM-5 and DeepSeek-V3.2: latent attention in which an indexer picks index_topk keys for each
-// query. Trap: up to that many tokens every key is picked and attention is dense; beyond, it is
+// query. Up to that many tokens every key is picked and attention is dense; beyond, it is
 // not, and longer sequences are refused instead of being computed wrongly.
 #include <algorithm>
 
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadGlmMoeDsa(ConfigReader& config);
 
 ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
   config.Require("mlp_bias", false);

@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gpt-oss 20B and 120B: biases everywhere, an extra softmax logit per head (sink), every other
-// layer slides, experts stored transposed with gate and up alternating. Trap: hidden_act says silu,
+// layer slides, experts stored transposed with gate and up alternating. hidden_act says silu,
 // but the experts compute a clamped gate with a sigmoid of 1.702 times it.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadGptOss(ConfigReader& config);
 
 ModelSpec ReadGptOss(ConfigReader& config) {
   if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)

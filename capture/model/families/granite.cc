@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Granite 3 dense: Llama with four multipliers: on embeddings, on q·k, on what each half of a layer
-// adds, and a divisor of logits. Trap: attention_multiplier replaces 1 / sqrt(head_dim), and is 1
+// adds, and a divisor of logits. attention_multiplier replaces 1 / sqrt(head_dim), and is 1
 // where it is missing.
 #include "capture/model/families/granite.h"
 
 namespace oscar {
-
-ModelSpec ReadGranite(ConfigReader& config);
 
 ModelSpec ReadGranite(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Granite's families share: four multipliers, experts, sliding layers. Trap: what else a layer
+// What Granite's families share: four multipliers, experts, sliding layers. What else a layer
 // adds to the experts' sum is the family's to say.
 #pragma once
 

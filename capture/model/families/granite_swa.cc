@@ -2,17 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Granite with three sliding layers to a full one and a sink for each head, dense and with experts
-// (transformers 5, modeling_granite_swa.py). Trap: the first layer is the full one, and
+// (transformers 5, modeling_granite_swa.py). The first layer is the full one, and
 // layer_rope_theta gives each layer a base of its own, 0 for no rope at all.
 #include <fmt/format.h>
 
 #include "capture/model/families/granite.h"
 
 namespace oscar {
-
-ModelSpec ReadGraniteSwa(ConfigReader& config);
-ModelSpec ReadGraniteMoeShared(ConfigReader& config);
-ModelSpec ReadGraniteMoeSwa(ConfigReader& config);
 
 void PutSlidingLayers(ConfigReader& config, ModelSpec& spec) {
   constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";

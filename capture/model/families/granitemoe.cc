@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Granite 3 with experts: Granite's four multipliers, experts in every layer. Trap: the softmax is
+// Granite 3 with experts: Granite's four multipliers, experts in every layer. The softmax is
 // over the chosen experts only, and the experts are fused under names of their own.
 #include "capture/model/families/granite.h"
 
 namespace oscar {
-
-ModelSpec ReadGraniteMoe(ConfigReader& config);
 
 ModelSpec ReadGraniteMoe(ConfigReader& config) { return ReadGraniteExperts(config); }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Granite 4 without Mamba layers (micro and the 1B and 350M): Granite's multipliers, gate and up
-// stored as one tensor under shared_mlp, experts beside it where there are any. Trap: most sizes
+// stored as one tensor under shared_mlp, experts beside it where there are any. Most sizes
 // have Mamba layers and are refused; and position_embedding_type "nope" means no rope.
 #include <fmt/format.h>
 
@@ -10,8 +10,6 @@
 #include "capture/model/families/granite.h"
 
 namespace oscar {
-
-ModelSpec ReadGraniteHybrid(ConfigReader& config);
 
 namespace {
 

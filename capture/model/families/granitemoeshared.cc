@@ -1,14 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Granite 3 with experts and one that every token takes. Trap: that one stores gate and up as one
+// Granite 3 with experts and one that every token takes. That one stores gate and up as one
 // tensor, and belongs to the sum that the residual multiplier multiplies.
 #include "capture/model/families/experts_config.h"
 #include "capture/model/families/granite.h"
 
 namespace oscar {
-
-ModelSpec ReadGraniteMoeShared(ConfigReader& config);
 
 ModelSpec ReadGraniteMoeShared(ConfigReader& config) {
   ModelSpec spec = ReadGraniteExperts(config);

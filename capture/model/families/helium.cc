@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Helium: Llama with rope in pairs of neighbours. Trap: its epsilon is 1e-8, which float16 would
+// Helium: Llama with rope in pairs of neighbours. Its epsilon is 1e-8, which float16 would
 // round to nothing.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadHelium(ConfigReader& config);
 
 ModelSpec ReadHelium(ConfigReader& config) {
   DenseDecoderOptions options;

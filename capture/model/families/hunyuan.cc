@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hunyuan dense 0.5B to 7B and A13B with experts: norms of queries and keys behind rope; a
-// "dynamic" rope whose alpha makes theta larger once for all. Trap: every layer has experts and one
+// "dynamic" rope whose alpha makes theta larger once for all. Every layer has experts and one
 // expert that every token takes; their size is intermediate_size.
 #include <fmt/format.h>
 
@@ -11,9 +11,6 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadHunYuanDense(ConfigReader& config);
-ModelSpec ReadHunYuanMoe(ConfigReader& config);
 
 namespace {
 

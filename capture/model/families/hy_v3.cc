@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hunyuan 3 (HY 2.0): norms of queries and keys before rope, unlike Hunyuan 1; experts of sigmoid
-// scores with a bias for the choice, one expert for every token. Trap: the factor on the weights is
+// scores with a bias for the choice, one expert for every token. The factor on the weights is
 // named router_scaling_factor, and the bias stands beside the router, not in it.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadHyV3(ConfigReader& config);
 
 ModelSpec ReadHyV3(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Jais 2: norms with mean and bias, an MLP without a gate around a squared ReLU (transformers 5,
-// modeling_jais2.py). Trap: a missing attention_bias or mlp_bias means true.
+// modeling_jais2.py). A missing attention_bias or mlp_bias means true.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadJais2(ConfigReader& config);
 
 ModelSpec ReadJais2(ConfigReader& config) {
   DenseDecoderOptions options;

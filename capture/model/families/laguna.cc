@@ -2,15 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Laguna: a gate of softplus on what attention puts out, per head or per channel; sliding and full
-// layers with another number of query heads and another rope; experts of sigmoid scores. Trap: only
+// layers with another number of query heads and another rope; experts of sigmoid scores. Only
 // the routed experts are multiplied by the scaling factor, and gating true means per head.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadLaguna(ConfigReader& config);
 
 ModelSpec ReadLaguna(ConfigReader& config) {
   if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)

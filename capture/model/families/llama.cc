@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Llama 1 to 3.x and what keeps its name. Biases on all four attention projections or none, on all
-// three of the MLP or none. Trap: releases before Llama 3 have no rope_theta in their config; it
+// three of the MLP or none. Releases before Llama 3 have no rope_theta in their config; it
 // was 10000.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadLlama(ConfigReader& config);
 
 ModelSpec ReadLlama(ConfigReader& config) {
   DenseDecoderOptions options;

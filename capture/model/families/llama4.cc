@@ -3,7 +3,7 @@
 //
 // Llama 4 Scout and Maverick, text: experts that see their weight times the token, three layers
 // with rope in pairs of neighbours to one without, unweighted norms of queries and keys behind
-// rope. Trap: layers with rope see only their own chunk of attention_chunk_size tokens, so longer
+// rope. Layers with rope see only their own chunk of attention_chunk_size tokens, so longer
 // sequences are refused; and queries of the others are scaled by position.
 #include <fmt/format.h>
 
@@ -12,8 +12,6 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadLlama4(ConfigReader& config);
 
 namespace {
 

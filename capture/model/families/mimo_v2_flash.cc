@@ -3,15 +3,13 @@
 //
 // MiMo-V2-Flash: five sliding layers to a full one, with a sink each and twice the KV heads; values
 // of another dimension than keys and multiplied by a factor, a part of each head turns, two bases
-// of rope, experts of sigmoid scores. Trap: the first layer is full too, and releases spell nearly
+// of rope, experts of sigmoid scores. The first layer is full too, and releases spell nearly
 // every field otherwise than transformers 5.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadMiMoV2Flash(ConfigReader& config);
 
 namespace {
 

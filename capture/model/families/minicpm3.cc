@@ -2,14 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MiniCPM3: latent attention in a dense model, factors on embeddings, on what each layer adds and
-// on logits. Trap: pairs that turn are halves apart, unlike in DeepSeek; v_head_dim may be missing.
+// on logits. Pairs that turn are halves apart, unlike in DeepSeek; v_head_dim may be missing.
 #include <cmath>
 
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadMiniCpm3(ConfigReader& config);
 
 ModelSpec ReadMiniCpm3(ConfigReader& config) {
   const int64_t hidden = config.Size("hidden_size");

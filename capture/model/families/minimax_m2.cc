@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MiniMax-M2 to M2.7: experts in every layer, a part of each head turns. Trap: queries and keys are
+// MiniMax-M2 to M2.7: experts in every layer, a part of each head turns. Queries and keys are
 // normalized over all heads together; and intermediate_size is that of an expert.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadMiniMaxM2(ConfigReader& config);
 
 namespace {
 

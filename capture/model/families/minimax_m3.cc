@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MiniMax-M3, text: norms (1 + w), clamped gates as in gpt-oss in every MLP, experts of sigmoid
-// scores, layers whose queries see index_topk_blocks blocks of keys only. Trap: up to as many
+// scores, layers whose queries see index_topk_blocks blocks of keys only. Up to as many
 // tokens every block is picked and attention is dense; beyond, it is not, and longer sequences are
 // refused instead of being computed wrongly.
 #include <fmt/format.h>
@@ -12,8 +12,6 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadMiniMaxM3(ConfigReader& config);
 
 namespace {
 

@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mixtral: Mistral's attention, experts in every layer. Trap: w1 is the gate, w3 the value beside
+// Mixtral: Mistral's attention, experts in every layer. w1 is the gate, w3 the value beside
 // it, w2 the way down; and here a missing sliding_window means none, unlike in Mistral.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadMixtral(ConfigReader& config);
 
 ModelSpec ReadMixtral(ConfigReader& config) {
   DenseDecoderOptions options;

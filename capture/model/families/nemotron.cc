@@ -3,12 +3,10 @@
 //
 // Nemotron-4 and Minitron: norms that subtract the mean and multiply by 1 + w, an MLP without a
 // gate around a squared ReLU, rope on half of each head (transformers 5, modeling_nemotron.py).
-// Trap: norms have biases whatever attention_bias and mlp_bias say.
+// Norms have biases whatever attention_bias and mlp_bias say.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadNemotron(ConfigReader& config);
 
 ModelSpec ReadNemotron(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OLMo 2: norms on what leaves attention and MLP, none on what enters, and one norm over all heads
-// of the queries, one over all of the keys. Trap: a norm of 64 heads at once is not 64 norms.
+// of the queries, one over all of the keys. A norm of 64 heads at once is not 64 norms.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadOlmo2(ConfigReader& config);
 
 ModelSpec ReadOlmo2(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OLMo 3: OLMo 2 with three sliding layers to a full one (transformers 5, modeling_olmo3.py). Trap:
+// OLMo 3: OLMo 2 with three sliding layers to a full one (transformers 5, modeling_olmo3.py).
 // rope_scaling of the old spelling is meant for the full layers alone.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadOlmo3(ConfigReader& config);
 
 ModelSpec ReadOlmo3(ConfigReader& config) {
   DenseDecoderOptions options;

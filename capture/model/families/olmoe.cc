@@ -1,14 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OLMoE: experts in every layer, queries and keys normed over all heads together. Trap:
+// OLMoE: experts in every layer, queries and keys normed over all heads together.
 // intermediate_size is that of an expert, and the weights of the chosen ones do not add up to 1
 // unless norm_topk_prob says so.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadOlmoe(ConfigReader& config);
 
 ModelSpec ReadOlmoe(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Phi-1, Phi-1.5 and Phi-2: attention and MLP side by side behind one norm with mean and bias, an
-// MLP without a gate, rope on a part of the head (transformers 5, modeling_phi.py). Trap:
-// everything has a bias, the output head too.
+// MLP without a gate, rope on a part of the head (transformers 5, modeling_phi.py).
+// Everything has a bias, the output head too.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadPhi(ConfigReader& config);
 
 ModelSpec ReadPhi(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -3,13 +3,11 @@
 //
 // Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: q, k, v stored as one tensor, gate and up as another; rope
 // on a part of the head, longrope with one list of factors for short sequences and one for long.
-// Trap: which list applies is decided by the length of each sequence (transformers 5,
+// Which list applies is decided by the length of each sequence (transformers 5,
 // longrope_frequency_update), so a short document and a long one see different frequencies.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadPhi3(ConfigReader& config);
 
 ModelSpec ReadPhi3(ConfigReader& config) {
   DenseDecoderOptions options;

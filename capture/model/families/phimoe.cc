@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Phi-3.5-MoE and Phi-mini-MoE: norms with mean and bias, two experts for each token, each weighed
-// by a softmax over those near it (SparseMixer, arXiv 2409.12136). Trap: the factors on cosines are
+// by a softmax over those near it (SparseMixer, arXiv 2409.12136). The factors on cosines are
 // named short_mscale and long_mscale, and transformers takes the list of short factors for long
 // sequences too, unlike Microsoft's code: longer ones are refused.
 #include <algorithm>
@@ -10,8 +10,6 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadPhiMoe(ConfigReader& config);
 
 ModelSpec ReadPhiMoe(ConfigReader& config) {
   DenseDecoderOptions options;

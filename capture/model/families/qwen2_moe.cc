@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen1.5-MoE and Qwen2-57B-A14B: biases on q, k, v, and a gated shared expert. Trap: where layers
+// Qwen1.5-MoE and Qwen2-57B-A14B: biases on q, k, v, and a gated shared expert. Where layers
 // slide, it is every second one below max_window_layers, unlike in the other Qwen families.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
-ModelSpec ReadQwen2Moe(ConfigReader& config);
 
 ModelSpec ReadQwen2Moe(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -1,14 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text models of Qwen3.5 and 3.6, dense and with experts. Trap: releases store all experts of a
+// The text models of Qwen3.5 and 3.6, dense and with experts. Releases store all experts of a
 // layer as one tensor, without ".weight"; transformers itself writes them one by one.
 #include "capture/model/families/qwen_hybrid.h"
 
 namespace oscar {
-
-ModelSpec ReadQwen35(ConfigReader& config);
-ModelSpec ReadQwen35Moe(ConfigReader& config);
 
 ModelSpec ReadQwen35(ConfigReader& config) {
   return ReadQwenHybrid(config, /*fused=*/false, /*dense_mlp=*/true);

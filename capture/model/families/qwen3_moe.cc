@@ -10,8 +10,6 @@
 
 namespace oscar {
 
-ModelSpec ReadQwen3Moe(ConfigReader& config);
-
 ModelSpec ReadQwen3Moe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);

@@ -1,12 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen3-Next 80B-A3B. Trap: the projections of linear attention are fused in an order by key head.
+// Qwen3-Next 80B-A3B. The projections of linear attention are fused in an order by key head.
 #include "capture/model/families/qwen_hybrid.h"
 
 namespace oscar {
-
-ModelSpec ReadQwen3Next(ConfigReader& config);
 
 ModelSpec ReadQwen3Next(ConfigReader& config) {
   ModelSpec spec = ReadQwenHybrid(config, /*fused=*/true, /*dense_mlp=*/true);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The text parts of Qwen2-VL, Qwen2.5-VL and Qwen3-VL: Qwen 2, Qwen 3 and Qwen 3 with experts,
-// whose multimodal rope is plain rope on text. Trap: releases of the first two have the fields of
+// whose multimodal rope is plain rope on text. Releases of the first two have the fields of
 // the text part beside vision_config instead of in a text_config, and Qwen3-VL stores its experts
 // transposed.
 #include "capture/model/families/experts_config.h"
@@ -10,10 +10,6 @@
 #include "capture/model/families/qwen_windows.h"
 
 namespace oscar {
-
-ModelSpec ReadQwen2Vl(ConfigReader& config);
-ModelSpec ReadQwen3Vl(ConfigReader& config);
-ModelSpec ReadQwen3VlMoe(ConfigReader& config);
 
 namespace {
 

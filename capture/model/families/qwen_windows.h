@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The sliding layers of the Qwen families, in either spelling: layer_types, or the layers from
-// max_window_layers on. Trap: nothing slides unless use_sliding_window is set, whatever the other
+// max_window_layers on. Nothing slides unless use_sliding_window is set, whatever the other
 // fields say.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Families that are known (late 2026, as transformers 5 has them) and refused, with what is missing
-// here. Trap: a family that is implemented for some of its sizes only refuses the others itself
+// here. A family that is implemented for some of its sizes only refuses the others itself
 // (granitemoehybrid), and is no row here.
 #include "capture/model/families/families.h"
 

@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Seed-OSS: Llama with biases on q, k, v by default and a field of its own for that of o
-// (transformers 5, modeling_seed_oss.py). Trap: a missing attention_bias means true.
+// (transformers 5, modeling_seed_oss.py). A missing attention_bias means true.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadSeedOss(ConfigReader& config);
 
 ModelSpec ReadSeedOss(ConfigReader& config) {
   DenseDecoderOptions options;

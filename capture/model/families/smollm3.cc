@@ -1,15 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SmolLM3: Llama with layers that have no position embedding, by default every fourth. Trap:
+// SmolLM3: Llama with layers that have no position embedding, by default every fourth.
 // no_rope_layers[i] is 1 where layer i HAS rope.
 #include <fmt/format.h>
 
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadSmolLm3(ConfigReader& config);
 
 ModelSpec ReadSmolLm3(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -3,12 +3,10 @@
 //
 // StableLM 2 and 3B: norms with mean and bias, rope on a quarter of each head; the 12B has
 // attention and MLP side by side and a norm for each head (transformers 5, modeling_stablelm.py).
-// Trap: those norms are stored head by head and have no bias.
+// Those norms are stored head by head and have no bias.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadStableLm(ConfigReader& config);
 
 ModelSpec ReadStableLm(ConfigReader& config) {
   DenseDecoderOptions options;

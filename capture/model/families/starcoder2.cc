@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StarCoder 2: norms with mean and bias, biases everywhere, an MLP of two projections without a
-// gate (transformers 5, modeling_starcoder2.py). Trap: use_bias covers all projections and is true
+// gate (transformers 5, modeling_starcoder2.py). use_bias covers all projections and is true
 // where it is missing; norms have a bias in any case.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
-
-ModelSpec ReadStarcoder2(ConfigReader& config);
 
 ModelSpec ReadStarcoder2(ConfigReader& config) {
   DenseDecoderOptions options;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // VaultGemma: Gemma 2 without the norms behind attention and MLP (transformers 5,
-// modeling_vaultgemma.py). Trap: the norm before the MLP keeps Gemma 2's name,
+// modeling_vaultgemma.py). The norm before the MLP keeps Gemma 2's name,
 // pre_feedforward_layernorm.
 #include <cmath>
 
@@ -10,8 +10,6 @@
 #include "capture/model/families/gemma.h"
 
 namespace oscar {
-
-ModelSpec ReadVaultGemma(ConfigReader& config);
 
 ModelSpec ReadVaultGemma(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);

@@ -3,9 +3,9 @@
 //
 // What a quantized cache does to the attention of one layer over one sequence, per query row and
 // head, without a score matrix in memory: KL(S || S^), logit errors, output errors. Scalar
-// reference: linalg/attention_kl.h. Trap: keys inside the windows count as equal (s^ = s, v^ = v)
-// whatever k_hat, v_hat and q_hat hold there, so a q_hat of another space needs a k_hat of that
-// space.
+// reference: tests/reference/scalar_attention_kl.h. Trap: keys inside the windows count as equal
+// (s^ = s, v^ = v) whatever k_hat, v_hat and q_hat hold there, so a q_hat of another space needs a
+// k_hat of that space.
 #pragma once
 
 #include <cuda_bf16.h>

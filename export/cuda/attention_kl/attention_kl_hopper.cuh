@@ -3,7 +3,7 @@
 //
 // Attention-KL with wgmma: warpgroups of 64 virtual rows share tiles of keys, K above K^, that the
 // copy engine brings; one product of twice the width gives both logits. With kDv > 0 also P V and
-// P^ V^ of kDv columns. Trap: one thread of the first warpgroup also issues the copies, so that it
+// P^ V^ of kDv columns. One thread of the first warpgroup also issues the copies, so that it
 // may not run ahead of a warpgroup by more than the stages that are not in flight.
 #pragma once
 

@@ -4,9 +4,9 @@
 // What a thread does with its part of a tile of logits, whichever instruction made them: the
 // accumulators of an m16n8 product, rows lane/4 and lane/4 + 8, columns 8 j + 2 (lane % 4) + {0,
 // 1}. Every thread keeps its own sums; they meet in float64 at the end, so the loop has no exchange
-// between lanes. Sums: reference/performance.md section 4, in the form KL = log1p(B + C) - B with B
+// between lanes. The sums are those of KL = log1p(B + C) - B with B
 // = mean of delta and C = mean of e^delta - 1 - delta under P. What bounds the kernel is the number
-// of instructions per (query, key) pair: 9 in AddPlain(), 17 in AddNear(). Trap: a hidden key has s
+// of instructions per (query, key) pair: 9 in AddPlain(), 17 in AddNear(). A hidden key has s
 // = -inf and d = 0; anything that multiplies s itself must skip it.
 #pragma once
 

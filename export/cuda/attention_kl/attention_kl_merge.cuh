@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From partial sums to the errors of every row, and from rows to heads, in float64 and in a fixed
-// order. Trap: a chunk of keys that a tile of rows does not see was never written.
+// order. A chunk of keys that a tile of rows does not see was never written.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl.h"

@@ -3,7 +3,7 @@
 //
 // What the kernels that also compare outputs do with a tile of logits: weights for P V and P^ V^,
 // relative to maxima that the four lanes of a row share. Weights enter the products as the sum of
-// two bf16 numbers, since one would leave noise of 1e-3 of |o| in |o - o^|. Trap: a key that is
+// two bf16 numbers, since one would leave noise of 1e-3 of |o| in |o - o^|. A key that is
 // seen exactly has its weight for v, not for v^.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of attention-KL are told, and the partial sums they leave for the merge. Trap: a
+// What the kernels of attention-KL are told, and the partial sums they leave for the merge. A
 // virtual row is a (query row, query head of the KV head) pair, heads fastest, so that a tile of
 // rows shares its keys whatever the GQA ratio.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks, and the cut of the work into tiles of rows and chunks of keys. Trap: the cut depends on
+// Checks, and the cut of the work into tiles of rows and chunks of keys. The cut depends on
 // shapes and on which kernel runs, never on the number of multiprocessors, so that a GPU's bits do
 // not depend on how it is partitioned.
 #pragma once

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KL and logit errors with mma.sync and cp.async, for every GPU from sm_80: four warps of 16
-// virtual rows, two key tiles in flight. Trap: shared memory of consumer GPUs is 99 KB, which q_hat
+// virtual rows, two key tiles in flight. Shared memory of consumer GPUs is 99 KB, which q_hat
 // at head dim 256 does not fit.
 #pragma once
 

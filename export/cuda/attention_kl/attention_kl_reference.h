@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention-KL of some rows in float64, one dot product at a time: what the kernel is compared with
-// in tests and benchmarks. Trap: two passes over all keys per row; give it samples.
+// in tests and benchmarks. Two passes over all keys per row; give it samples.
 #pragma once
 
 #include <cstdint>

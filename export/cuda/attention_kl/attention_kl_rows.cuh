@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which rows and keys a CTA, a warp and a thread of attention-KL work on. Trap: positions come from
+// Which rows and keys a CTA, a warp and a thread of attention-KL work on. Positions come from
 // the caller's memory and are clamped to the sequence; rows past the last repeat it, and are not
 // stored.
 #pragma once

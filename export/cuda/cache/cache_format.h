@@ -28,7 +28,7 @@
 
 #include <cstdint>
 
-#include "linalg/int2_format.h"  // MetadataType
+#include "linalg/affine_codec.h"  // MetadataType
 
 namespace oscar {
 

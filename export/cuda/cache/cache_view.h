@@ -7,10 +7,9 @@
 //
 // Token p of a request with `length` tokens, of which `quantized` are in pages:
 //
-//   p < sink_tokens                            window slot p
-//   sink_tokens <= p < sink_tokens + quantized   quantized token p - sink_tokens
-//   the rest (recent tokens)                   window slot sink_tokens + (p - sink_tokens) %
-//                                              recent_slots
+//   p < sink_tokens              window slot p
+//   p < sink_tokens + quantized  quantized token p - sink_tokens
+//   the rest (recent tokens)     window slot sink_tokens + (p - sink_tokens) % recent_slots
 //
 // Quantized token i lies in page page_table[request][i / page_tokens], token i % page_tokens of it.
 // A sequence shorter than sink_tokens has no quantized and no recent tokens.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the decode kernel is launched with: between decode_attention.cc, which checks and plans, and
-// the compiled instances. Trap: passed by value as a kernel parameter, of which CUDA takes 4 KB.
+// the compiled instances. Passed by value as a kernel parameter, of which CUDA takes 4 KB.
 #pragma once
 
 #include <cuda_runtime.h>

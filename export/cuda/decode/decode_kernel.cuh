@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The decode kernel: a CTA serves one unit (up to 8 query heads of one KV head) of one request on
-// one split of its tokens; its warps walk their own shares and meet at the end. Trap: shares are
+// one split of its tokens; its warps walk their own shares and meet at the end. Shares are
 // counted in costs, window tiles first, and computed from the lengths on the device, so that a
 // captured graph stays right while sequences grow.
 #pragma once

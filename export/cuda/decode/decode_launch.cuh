@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The launch of one compiled instance. Each pair of head dims is a translation unit of its own
-// (instances/), so that they compile beside each other. Trap: shared memory above 48 KB needs the
+// (instances/), so that they compile beside each other. Shared memory above 48 KB needs the
 // attribute on every device.
 #pragma once
 

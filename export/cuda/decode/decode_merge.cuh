@@ -3,7 +3,7 @@
 //
 // From the running softmax of warps to the attention output: warps of a CTA meet in shared memory,
 // CTAs of a request's unit in global memory, where the last one to arrive adds up all of them in
-// their order, so that results do not depend on who was last. Trap: the arrival count must be zero
+// their order, so that results do not depend on who was last. The arrival count must be zero
 // before a launch and is left so.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the pieces of the decode kernel share: the shape of one instance, and the running softmax of
-// a warp. Trap: scores are in log2 units, so that ex2 is the exponential.
+// a warp. Scores are in log2 units, so that ex2 is the exponential.
 #pragma once
 
 #include "export/cuda/cache/cache_view.h"

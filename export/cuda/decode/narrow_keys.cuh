@@ -3,7 +3,7 @@
 //
 // Products of up to 4 query heads with 2-bit keys as integers: a query is 16 bits, scaled by a
 // power of two per head, in two 8-bit columns (high, low) of m16n8k32; codes are bytes masked in
-// place, four to a word where fp16 takes two. Sums are exact. Trap: codes at odd places of a byte
+// place, four to a word where fp16 takes two. Sums are exact. Codes at odd places of a byte
 // count four times, so the sum over even places is multiplied by 4 and every product is 4 times
 // too large.
 //

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A warp's share of the quantized pages: codes go from their words into the tensor cores by one AND
-// each, two tiles beside each other so that one's latencies hide in the other's work. Trap: tokens
+// each, two tiles beside each other so that one's latencies hide in the other's work. Tokens
 // beyond the valid ones hold anything, NaN scales too.
 //
 // A code masked in place is the fp16 subnormal code * 4^i * 2^-24, which mma.sync multiplies
-// exactly and at full rate (reference/performance.md section 1.4, measured in section 6). 4^-i is
-// folded into the query fragment (QK) or the output row (PV).
+// exactly and at full rate. 4^-i is folded into the query fragment (QK) or
+// the output row (PV).
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"

@@ -3,7 +3,7 @@
 //
 // How records, and after them pieces of window tiles, reach a warp: a ring of two stages in shared
 // memory, filled ahead of where the warp computes. Records by bulk copies where the chip has them
-// (sm_90), else all by 16-byte asynchronous copies. Trap: lanes read what other lanes, or the copy
+// (sm_90), else all by 16-byte asynchronous copies. Lanes read what other lanes, or the copy
 // engine, brought, so a stage is waited for by all lanes together, and its slot is asked to be
 // filled again only after all lanes have read it. Pages smaller than a stage hold one tile (16
 // tokens).

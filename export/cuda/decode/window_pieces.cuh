@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the bf16 windows of a request lie, and how they reach shared memory: as tiles of 16 slots,
-// each in pieces of up to 128 dims. Trap: a slot that holds no token may hold anything, NaN too, so
+// each in pieces of up to 128 dims. A slot that holds no token may hold anything, NaN too, so
 // zeros are brought in its place.
 #pragma once
 

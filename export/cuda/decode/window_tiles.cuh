@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A warp's share of the bf16 windows, 16 slots at a time, through the ring that brings its records:
-// pieces of up to 128 dims of a tile's keys, then of its values, in padded rows. Trap: a slot that
+// pieces of up to 128 dims of a tile's keys, then of its values, in padded rows. A slot that
 // holds no token may hold anything, NaN too, so zeros are brought in its place.
 //
 // Probabilities enter the product with V as the sum of two bf16 numbers, since these are the tokens

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the copy engine of Hopper needs to know of a tensor [tokens, heads, dim]. Trap: the encoder
+// What the copy engine of Hopper needs to know of a tensor [tokens, heads, dim]. The encoder
 // belongs to the driver; it is found at run time, so that programs start on machines without one.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One value of a cache, found by the tables of cache_format.h and cache_view.h and nothing else:
-// what the fused kernels are checked against. Trap: slow on purpose.
+// what the fused kernels are checked against. Slow on purpose.
 #pragma once
 
 #include "export/cuda/cache/cache_view.h"

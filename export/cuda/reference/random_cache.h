@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A cache full of plausible random numbers, for tests and benchmarks of what reads one: pages in
-// random order, NaN in everything that holds no token. Trap: tensors are filled on the device from
+// random order, NaN in everything that holds no token. Tensors are filled on the device from
 // a hash of position and seed, so equal seeds give equal caches whatever the page size.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decode attention in float64, one value at a time: what the decode kernel is checked against, in
-// tests, benchmarks and validations. Trap: takes as long as that sounds; give it sampled requests.
+// tests, benchmarks and validations. Takes as long as that sounds; give it sampled requests.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows that statistics are taken of: queries, keys, values or attention outputs of one layer where
-// they lie. Trap: the rows of a KV head are those of all gqa_ratio query heads that read it.
+// they lie. The rows of a KV head are those of all gqa_ratio query heads that read it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See diagonal_weights.h.
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/statistics/diagonal_weights.h"
 #include "export/cuda/statistics/diagonal_weights_kernel.cuh"

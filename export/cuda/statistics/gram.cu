@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See gram.h.
 #include <algorithm>
 
 #include "export/cuda/device/cuda_check.h"

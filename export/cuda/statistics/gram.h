@@ -4,7 +4,7 @@
 // Second moments of attention rows on the tensor cores, one matrix per KV head: C_Q of queries,
 // OᵀO of attention outputs, KᵀK, VᵀV and, with weights, the diagonal target Vᵀ diag(w) V. Sums in
 // float64; the same bytes from run to run, stream to stream and GPU to GPU of one architecture,
-// because how the tokens are split depends on the problem alone. Trap: the order of the additions
+// because how the tokens are split depends on the problem alone. The order of the additions
 // is not that of calib/statistics_observer.h, so last bits differ from LibTorch's sums.
 #pragma once
 

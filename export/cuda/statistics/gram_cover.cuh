@@ -9,7 +9,7 @@
 // features, the circulant cover: warp w owns the block rows w and w + n / 2; row i takes the block
 // columns i .. i + n / 2 - 1 modulo n, and the first of the two rows also i + n / 2.
 //
-// Trap: a tile may lie left of its mirror image; GramReduceKernel writes both.
+// A tile may lie left of its mirror image; GramReduceKernel writes both.
 #pragma once
 
 #include <cuda_runtime.h>

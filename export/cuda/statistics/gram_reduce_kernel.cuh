@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Adds the partial sums of the splits to the caller's matrices: splits in order, then into both
-// triangles. Trap: fragments hold columns in the order in which their kernel staged the features.
+// triangles. Fragments hold columns in the order in which their kernel staged the features.
 #pragma once
 
 #include "export/cuda/statistics/gram_cover.cuh"

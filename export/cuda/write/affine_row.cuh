@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // linalg/affine_group.h and the metadata of a record on the device, one rounding per operation.
-// Trap: nvcc contracts a * b + c wherever it may, so nothing here uses plain operators.
+// Nvcc contracts a * b + c wherever it may, so nothing here uses plain operators.
 #pragma once
 
 #include <cuda_bf16.h>

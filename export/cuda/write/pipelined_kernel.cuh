@@ -3,7 +3,7 @@
 //
 // The write kernel for rotated prefills on Hopper, dim 128: a warpgroup of each CTA asks for rows
 // and rotates them in shared memory, the others quantize them. A block is four tiles, 64 tokens.
-// Grid: CTAs that share a head's blocks, heads, sides. Trap: blocks go through a ring of slots, and
+// Grid: CTAs that share a head's blocks, heads, sides. Blocks go through a ring of slots, and
 // the three barriers of a slot are all that orders copies, rotation and quantization.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // Clip thresholds of the 16 rows of a tile in registers (percentile_clip.h). bf16 patterns of
 // magnitudes are ordered like the magnitudes, so the exact order statistic is a search for an
-// integer; it needs one count of the row per halving, and tensor cores do the counting. Trap: rows
+// integer; it needs one count of the row per halving, and tensor cores do the counting. Rows
 // that are not finite give any threshold.
 #pragma once
 

@@ -5,7 +5,7 @@
 // not fall as x grows, so it is the number of steps that x reaches: the smallest bf16 values whose
 // codes are 1, 2 and 3, found with the exact formula by six divisions a row. Tensor cores add the
 // steps up and shift them into place. A row that lacks a step between its own values (constant
-// rows, a step at zero itself) is divided value by value. Trap: clipped values need no clamping
+// rows, a step at zero itself) is divided value by value. Clipped values need no clamping
 // only because every step lies between the smallest and the largest value of the group.
 #pragma once
 

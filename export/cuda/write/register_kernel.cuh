@@ -3,7 +3,7 @@
 //
 // The write kernel for dims that fit in registers: a warp takes a tile from its rows, which come to
 // shared memory while it works on the tile before, through registers to its record. Grid: CTAs that
-// share a head's tiles, heads, sides; in a flush tiles, heads x requests, sides. Trap: the warps of
+// share a head's tiles, heads, sides; in a flush tiles, heads x requests, sides. The warps of
 // a CTA go through the loop together, since they rotate together.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A tile in a warp's registers to its record: clip, fit, codes, planes. It does what QuantizeTile
-// (tile_codec.cuh) does for any shape, for dims known to the compiler. Trap: the lanes of a quad
+// (tile_codec.cuh) does for any shape, for dims known to the compiler. The lanes of a quad
 // share the fits of its two rows, lanes with bit 1 clear the first and the others the second.
 #pragma once
 

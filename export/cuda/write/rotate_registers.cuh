@@ -3,7 +3,7 @@
 //
 // Rows on their way into registers: the tiles of a CTA wait in shared memory, where y = x R takes
 // the place of x: one wgmma per 128 columns and 16 dims for the four tiles of a warpgroup on
-// Hopper, mma elsewhere. Trap: wgmma reads the rows of all four warps, so they wait and rotate
+// Hopper, mma elsewhere. Wgmma reads the rows of all four warps, so they wait and rotate
 // together.
 #pragma once
 

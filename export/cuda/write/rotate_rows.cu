@@ -3,7 +3,7 @@
 //
 // Rotations without quantization: plain rows, and new tokens into the windows. A CTA multiplies
 // tiles of 16 rows by 64 columns of R, which it loads at once: one step is short, and what it
-// waits for is memory. Trap: CTAs that share rows write other columns of them, so rows rotated in
+// waits for is memory. CTAs that share rows write other columns of them, so rows rotated in
 // place must have one CTA for all columns.
 #include <algorithm>
 

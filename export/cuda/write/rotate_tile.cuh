@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // y = x R for tiles of 16 rows in shared memory, one per warp, any dimension; R streams through
-// shared memory in pieces of 32 x 64 that the warps of a CTA share. Trap: rows are padded by 8
+// shared memory in pieces of 32 x 64 that the warps of a CTA share. Rows are padded by 8
 // values, for ldmatrix without bank conflicts; every warp of the CTA must call.
 #pragma once
 

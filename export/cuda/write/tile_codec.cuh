@@ -4,7 +4,7 @@
 // A warp quantizes a tile of 16 rows that lies in shared memory: any dimension, bits and group, one
 // plain loop after another. Lane 4g + t holds dims 8o + 2t and + 1 of rows g and g + 8 for every
 // octet o, as an accumulator of mma.m16n8k16 would, which is the order of K's planes; V's planes
-// are their 8 x 8 transposes. Trap: all 32 lanes must call, whatever tokens the tile holds.
+// are their 8 x 8 transposes. All 32 lanes must call, whatever tokens the tile holds.
 #pragma once
 
 #include "export/cuda/device/mma.cuh"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a warp's tile between device and shared memory, 16 bytes at a time. Trap: rows in device
+// Rows of a warp's tile between device and shared memory, 16 bytes at a time. Rows in device
 // memory must be 16-byte aligned, which the pointers of the caller decide.
 #pragma once
 

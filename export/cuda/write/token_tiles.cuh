@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which tokens a tile of a write holds and where they go. A tile is 16 neighbouring positions that
-// start at a multiple of 16, so that its quantized tokens share one record. Trap: its first and
+// start at a multiple of 16, so that its quantized tokens share one record. Its first and
 // last tokens may belong to no one (outside the call) or to another place (windows).
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the write kernels get, by value. Trap: `clip_index` counts from the smallest magnitude, as
+// What the write kernels get, by value. `clip_index` counts from the smallest magnitude, as
 // linalg/percentile_clip.h does; -1 means that the side is not clipped.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // The write kernel for any dimension, bits and group: a warp takes a tile of one head and side
 // through shared memory. Grid: tiles / warps (flush: tiles of a request), heads x requests of a
-// flush, sides. Trap: warps without a tile still help to load R.
+// flush, sides. Warps without a tile still help to load R.
 #pragma once
 
 #include "export/cuda/write/rotate_tile.cuh"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What oscar-calibrate --auto chose for every layer, against Hadamard + clip on the rows that
-// judge, and what windows cost. Trap: KL of keys and output error of values are no one unit.
+// judge, and what windows cost. KL of keys and output error of values are no one unit.
 #include <fmt/format.h>
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See affine_family_tensor.h. Trap: every line is one rounding; fusing or reordering them changes
+// Every line is one rounding; fusing or reordering them changes
 // codes.
 #include "export/simulate/codecs/affine_family_tensor.h"
 

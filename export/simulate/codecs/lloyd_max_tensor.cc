@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See lloyd_max_tensor.h. Trap: every line is one rounding; fusing or reordering them changes
+// Every line is one rounding; fusing or reordering them changes
 // codes. Divisors are tensors, because a scalar one would become a product with its reciprocal.
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 

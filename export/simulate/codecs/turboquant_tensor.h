@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The codecs of linalg/sphere_codec.h on tensors of any device: norms, codes and mse values equal
-// the scalar ones bit for bit on a CPU. Trap: products with S are library matrix products, whose
+// the scalar ones bit for bit on a CPU. Products with S are library matrix products, whose
 // order of summation is their own; there the last bits differ.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KVarN's variance normalization and its tiles (linalg/variance_normalization.h) on tensors of any
-// device, all tiles at once, equal to the scalar ones bit for bit. Trap: rows are what scales and
+// device, all tiles at once, equal to the scalar ones bit for bit. Rows are what scales and
 // zeros belong to: channels for keys, tokens for values.
 #pragma once
 

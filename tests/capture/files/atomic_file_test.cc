@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A file appears whole or not at all. A full disk is played by RLIMIT_FSIZE: the kernel then fails
-// writes past the limit, as it does on a full device. Trap: the limit holds for the whole process,
+// writes past the limit, as it does on a full device. The limit holds for the whole process,
 // so the tests raise it again before they look.
 #include "capture/files/atomic_file.h"
 

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "linalg/attention_rule.h"
+#include "tests/reference/attention_rule.h"
 
 namespace oscar {
 namespace {

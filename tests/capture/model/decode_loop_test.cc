@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model that writes, against the same model run over the finished text: transformers' logits,
-// token by token, and every choice. Trap: rotary embeddings that depend on the length of a sequence
+// token by token, and every choice. Rotary embeddings that depend on the length of a sequence
 // have golden logits for the whole length alone.
 #include "capture/model/decode_loop.h"
 

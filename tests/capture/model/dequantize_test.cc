@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Codes of a byte or half a byte (float8, int8, MXFP4, NVFP4) against a scalar implementation:
-// shapes, scale types and stacked experts that no pack of ../shared/formats has.
+// shapes, scale types and stacked experts that no model of the pack "formats" has.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

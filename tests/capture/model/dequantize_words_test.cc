@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Codes in 32-bit words (GPTQ, AWQ, compressed-tensors) against a scalar implementation that starts
-// from values and packs them: bits, zero points, groups and orders that no pack of
-// ../shared/formats has. Sizes above kDequantizeValuesCpu take several steps.
+// from values and packs them: bits, zero points, groups and orders that no model
+// of the pack "formats" has. Sizes above kDequantizeValuesCpu take several steps.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 //
 // Every family of tests/data/families against transformers 5, in both spellings of its
 // configuration, and what happens when one field is wrong (family_mutations.h): the values move, or
-// the loader refuses. Trap: a mutation that changes nothing means that nobody reads the field.
+// the loader refuses. A mutation that changes nothing means that nobody reads the field.
 #include "capture/model/families/families.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What can be wrong in the configuration of each model of tests/data/families: fields that must be
-// seen in the values, or be refused. Trap: a mutation that changes nothing means that nobody reads
+// seen in the values, or be refused. A mutation that changes nothing means that nobody reads
 // the field.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Experts, the gated delta rule and latent attention as functions on tensors, each against its
-// definition written out. Whole models against transformers: golden_test.cc. Trap: random scores
+// definition written out. Whole models against transformers: golden_test.cc. Random scores
 // never tie, so a router that breaks ties otherwise passes.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whole models with experts in spellings that transformers does not write: fused experts, a second
-// model_type, layers that predict further tokens; and what is counted and refused. Trap: the golden
+// model_type, layers that predict further tokens; and what is counted and refused. The golden
 // values are those of tests/data/families, so a spelling that changes a value shows.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>

@@ -3,7 +3,7 @@
 //
 // A scalar second implementation of what stored weights mean, and the check that a loaded weight is
 // exactly that: whole, in part, and in float16 one rounding away; on the CPU, and on a GPU if there
-// is one. Trap: random values come from one generator, so a case depends on those before it.
+// is one. Random values come from one generator, so a case depends on those before it.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every weight format against the values its own library gives: ../shared/formats, by the SHA-256
-// of each dense weight in float32 and in bfloat16. Bits and layouts that no pack has are checked by
+// Every weight format against the values its own library gives: the pack "formats", by the SHA-256
+// of each dense weight in float32 and in bfloat16. Bits and layouts that it has not are checked by
 // dequantize_test.cc.
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Expected encodings and decodings, made with Hugging Face tokenizers: one JSON object per line.
-// Trap: the texts contain NUL and U+2028, so lines end at \n only.
+// The texts contain NUL and U+2028, so lines end at \n only.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See chosen_artifact.h.
 #include "tests/export/artifact/chosen_artifact.h"
 
 #include "calib/auto_plan.h"

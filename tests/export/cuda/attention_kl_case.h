@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A problem for the attention-KL kernels from random numbers, and its results beside float64.
-// Trap: workspace and outputs hold NaN before every launch, so what is not written shows.
+// Workspace and outputs hold NaN before every launch, so what is not written shows.
 #pragma once
 
 #include <cstdint>

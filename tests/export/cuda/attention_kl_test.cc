@@ -3,8 +3,6 @@
 //
 // The attention-KL kernels against float64: every geometry, caches from nearly perfect to
 // destroyed, long contexts, windows, and what must be exact.
-#include "linalg/attention_kl.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "tests/export/cuda/attention_kl_case.h"
+#include "tests/reference/scalar_attention_kl.h"
 
 namespace oscar {
 namespace {

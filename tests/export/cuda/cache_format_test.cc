@@ -74,7 +74,7 @@ TEST(CacheFormat, RecordsAreAligned) {
       }
     }
   }
-  // The sizes that reference/performance.md counts: 80 and 72 bytes per token and head.
+  // By hand: 80 and 72 bytes per token and head.
   const CacheFormat qwen;
   EXPECT_EQ(RecordBytes(qwen), 16 * 80);
   EXPECT_EQ(RecordBytes({{}, {}, MetadataType::kBFloat16, 128}), 16 * 72);

@@ -59,8 +59,8 @@ TEST(DecodeAttention, EveryBatchRatioAndLength) {
       }
 }
 
-// Upstream's kernel let query heads 6 and 7 read KV head 0 (reference/performance.md 1.1): ratios
-// whose padded tiles straddle KV heads.
+// Upstream's kernel let query heads 6 and 7 read KV head 0: ratios whose padded tiles straddle KV
+// heads.
 TEST(DecodeAttention, QueryHeadsReadTheirOwnKvHead) {
   Sweep sweep;
   for (const int ratio : {6, 9, 10, 11, 12, 13, 14, 15})

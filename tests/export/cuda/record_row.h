@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One quantized row put into a record of a page by the tables of cache_format.h: what kernels and
-// readers are expected to write and find. Trap: bits of a plane that hold no code stay as they are.
+// readers are expected to write and find. Bits of a plane that hold no code stay as they are.
 #pragma once
 
 #include <cuda_bf16.h>

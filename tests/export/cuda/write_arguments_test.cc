@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the write path and the converters refuse, before any launch; no GPU is touched.
+// What the write path and the unpacking refuse, before any launch; no GPU is touched.
 #include <gtest/gtest.h>
 
-#include "export/cuda/convert/convert_cache.h"
+#include "export/cuda/reference/unpack_pages.h"
 #include "export/cuda/write/write_cache.h"
 #include "linalg/error.h"
 
@@ -70,14 +70,8 @@ TEST(WriteArguments, RefusedByName) {
   EXPECT_NE(Refusal([&] { RotateRows(rotate, nullptr); }).find("head dim 48"), std::string::npos);
 }
 
-TEST(ConvertArguments, RefusedByName) {
-  CacheView view = View();
-  TokenMajorRows rows;
-  EXPECT_NE(Refusal([&] { PagesToTokenMajor(view, 0, 0, 1, rows, nullptr); }).find("null"),
-            std::string::npos);
-  view.format.k.bits = 3;
-  EXPECT_NE(Refusal([&] { TokenMajorToPages(view, 0, 0, 1, rows, nullptr); }).find("3 bits"),
-            std::string::npos);
+TEST(UnpackArguments, RefusedByName) {
+  const CacheView view = View();
   EXPECT_NE(Refusal([&] { UnpackPages(view, 1, 0, 1, {}, nullptr); }).find("request 1"),
             std::string::npos);
   EXPECT_NE(Refusal([&] { UnpackPages(view, 0, 500, 20, {}, nullptr); }).find("512"),

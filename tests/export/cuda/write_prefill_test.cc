@@ -32,7 +32,8 @@ std::string Name(const ::testing::TestParamInfo<PrefillCase>& info) {
   };
   return fmt::format("k{}_v{}_page{}_{}_{}_rotations{}_{}", side(c.k), side(c.v), c.page_tokens,
                      c.metadata == MetadataType::kFloat32 ? "fp32" : "bf16",
-                     ClipMethodName(c.method), static_cast<int>(c.rotations), info.index);
+                     c.method == ClipMethod::kSort ? "sort" : "bisect",
+                     static_cast<int>(c.rotations), info.index);
 }
 
 // max |y - x R| over its bound: half a bf16 step and float32 sums.

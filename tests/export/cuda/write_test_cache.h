@@ -3,7 +3,7 @@
 //
 // A cache on the device for tests of what writes it, and the image that its pages and windows
 // should have, built on the CPU from rotated rows by linalg/affine_codec.h and cache_format.h.
-// Trap: everything that nobody wrote is 0xFF (NaN in every type), and must still be afterwards.
+// Everything that nobody wrote is 0xFF (NaN in every type), and must still be afterwards.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "export/evaluate/bits_per_element.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +7,7 @@
 namespace oscar {
 namespace {
 
-// The table of reference/methods.md section 10, to the digits given there.
+// Published bits per element, to the digits given there.
 TEST(BitsPerElement, PublishedTable) {
   const auto paper = [](double bits, double metadata, int64_t group, int64_t sink, int64_t recent,
                         int64_t tokens) {

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "export/evaluate/needle_tasks.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +26,7 @@ NeedleQuestion Make(std::string_view name, uint64_t seed = 1) {
   return MakeNeedleQuestion(Task(name), {}, random);
 }
 
-// reference/methods.md 11.1, the table.
+// RULER's table (arXiv 2404.06654).
 TEST(NeedleTasks, EightVariantsOfRuler) {
   struct Row {
     std::string_view name;

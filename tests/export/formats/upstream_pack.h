@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs the readers over a folder laid out like tests/data/upstream: expectations of files that
-// load, verdicts of hostile ones. Trap: a folder without any case is a failure, not a pass.
+// load, verdicts of hostile ones. A folder without any case is a failure, not a pass.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See sample_report.h.
 #include "tests/export/report/sample_report.h"
 
 #include <algorithm>

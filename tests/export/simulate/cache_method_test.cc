@@ -196,7 +196,7 @@ TEST(AffineCost, IsTheMeanOfBothSides) {
   EXPECT_DOUBLE_EQ(windows.actual, both(ActualBitsPerElement));
 }
 
-// The published numbers, of heads of 128 (reference/methods.md section 10).
+// The published numbers, of heads of 128.
 TEST(AffineCost, OfTheFirstMethodsIsAsItWas) {
   RowContext rows({.head_dim = 128, .v_head_dim = 128});
   const auto cost = [&](const char* method, const ArmOptions& options, int64_t tokens) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "calib/bf16_arithmetic.h"
-#include "export/simulate/bf16_arithmetic.h"
+#include "export/simulate/bf16_cache.h"
 #include "export/simulate/fitted_moments.h"
 #include "linalg/error.h"
 #include "tests/export/simulate/per_token_rows.h"

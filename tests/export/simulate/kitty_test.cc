@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "linalg/kitty_page.h"
 #include "tests/export/simulate/cache_loop.h"
+#include "tests/reference/scalar_kitty.h"
 
 namespace oscar {
 namespace {

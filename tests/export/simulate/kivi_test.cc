@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KIVI's cache against a loop that lives its steps, and what block alignment means (reference/
-// methods.md 9.9(5)), which holds for Kitty, KVarN and OScaR as well.
+// KIVI's cache against a loop that lives its steps, and what block alignment means, which holds for
+// Kitty, KVarN and OScaR as well.
 #include "export/simulate/kivi.h"
 
 #include <ATen/ATen.h>
@@ -10,8 +10,8 @@
 
 #include <vector>
 
-#include "linalg/affine_families.h"
 #include "tests/export/simulate/cache_loop.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {

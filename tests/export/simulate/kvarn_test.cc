@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "linalg/hadamard.h"
-#include "linalg/variance_normalization.h"
 #include "tests/export/simulate/cache_loop.h"
+#include "tests/reference/scalar_kvarn.h"
 
 namespace oscar {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "export/simulate/codecs/nonuniform_tensor.h"
 
 #include <ATen/ATen.h>
@@ -11,7 +10,7 @@
 #include <vector>
 
 #include "linalg/normal_float.h"
-#include "linalg/quantile.h"
+#include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {
 namespace {

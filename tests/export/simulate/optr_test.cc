@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -102,7 +101,7 @@ TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
   EXPECT_LT(error.gt(1e-4).to(at::kFloat).mean().item<double>(), 1e-3);
 }
 
-// methods.md section 10: 2.31714 at 65536 tokens and windows of 64 and 256; really allocated with
+// Published: 2.31714 at 65536 tokens and windows of 64 and 256; really allocated with
 // float32 scales and zeros, a ring of 263 tokens and pages of 8.
 TEST(Optr, Cost) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "linalg/hadamard.h"
-#include "linalg/token_norm.h"
 #include "tests/export/simulate/cache_loop.h"
+#include "tests/reference/token_norm.h"
 
 namespace oscar {
 namespace {

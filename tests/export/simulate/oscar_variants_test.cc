@@ -99,7 +99,7 @@ TEST(OscarRefits, TheArtifactsOwnCompositionIsTheArtifact) {
     EXPECT_TRUE(near(Stored(rows, name, x).v, Stored(rows, "oscar_per_head", x).v)) << name;
   }
   EXPECT_TRUE(near(Stored(rows, "oscar_shared_r_h_pbr", x).k, Stored(rows, "oscar_shared", x).k));
-  // Without a Hadamard factor, or without U, it is something else; P_br is a no-op at g = d (D8).
+  // Without a Hadamard factor, or without U, it is something else; P_br is a no-op at g = d.
   EXPECT_FALSE(near(Stored(rows, "oscar_per_head_br", x).k, Stored(rows, "oscar_per_head", x).k));
   EXPECT_FALSE(
       near(Stored(rows, "oscar_per_head_h_pbr", x).k, Stored(rows, "oscar_per_head", x).k));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Published bits per element of per-token methods (reference/methods.md section 10), and beside
-// each what is really allocated. Heads of 128 as in every published row, 8 KV heads.
+// Published bits per element of per-token methods, and beside each what is really allocated. Heads
+// of 128 as in every published row, 8 KV heads.
 #include <gtest/gtest.h>
 
 #include "tests/export/simulate/row_context.h"
@@ -31,7 +31,7 @@ TEST(PerTokenCost, PublishedRows) {
       {"bf16", 16, 16},
       {"fp8_e4m3", 8, 8},
       {"fp8_e5m2_per_head", 8, 8},
-      {"naive", 2.25, 2.5},  // fp32 metadata, deviation D3
+      {"naive", 2.25, 2.5},  // really fp32 metadata
       {"naive_int4", 4.25, 4.5},
       {"naive_int2_symmetric", 2.125, 2.125},
       {"hadamard", 2.25, 2.5},
@@ -41,7 +41,7 @@ TEST(PerTokenCost, PublishedRows) {
       {"quarot_int2_per_token", 2 + 32.0 / 1024, 2 + 32.0 / 1024},
       {"saw_int4", 4.25, 4.5},
       {"saw_int8", 8.25, 8.5},
-      {"turboquant_k3v3", 3.25, 3.1875},  // published, and the current slots (D16)
+      {"turboquant_k3v3", 3.25, 3.1875},  // published, and the current slots
       {"turboquant_k8v4", 6.125, 6.125},
       {"turboquant_4bit_nc", 4.25, 4.1875},
       {"turboquant_k3v4_nc", 3.75, 3.6875},

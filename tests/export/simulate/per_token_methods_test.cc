@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "export/simulate/codecs/float8.h"
+#include "export/simulate/codecs/float8_tensor.h"
 #include "tests/export/simulate/cache_loop.h"
 #include "tests/export/simulate/per_token_rows.h"
 

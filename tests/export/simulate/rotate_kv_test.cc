@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "export/simulate/rotate_kv.h"
 
 #include <ATen/ATen.h>
@@ -8,9 +7,9 @@
 
 #include "export/simulate/methods.h"
 #include "export/simulate/rope_rows.h"
-#include "linalg/affine_families.h"
 #include "linalg/hadamard.h"
 #include "tests/export/simulate/row_context.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {
@@ -135,7 +134,7 @@ TEST(RotateKv, TokensDoNotSeeEachOtherAndTheFirstIsExact) {
   EXPECT_FALSE(cache.v_exact.quantized_end);
 }
 
-// methods.md 3.4(e): 2 + 32 / 128, and a token in 16 bits.
+// 2 + 32 / 128, and a token in 16 bits.
 TEST(RotateKv, Cost) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
   EXPECT_NEAR(RotateKvNamed("rotatekv2").cost(context.context(), {}, 1 << 30).paper, 2.25, 1e-7);

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "export/simulate/codecs/float8.h"
+#include "export/simulate/codecs/float8_tensor.h"
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 #include "export/simulate/codecs/turboquant_tensor.h"
 #include "export/simulate/random_rotation.h"

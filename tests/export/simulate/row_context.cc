@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See row_context.h.
 #include "tests/export/simulate/row_context.h"
 
 #include <ATen/ATen.h>

@@ -19,11 +19,11 @@
 #include "export/artifact/artifact_writer.h"
 #include "export/simulate/runtime_cache.h"
 #include "linalg/affine_codec.h"
-#include "linalg/half_offset_codec.h"
-#include "linalg/llama_q2_codec.h"
-#include "linalg/lloyd_max_codec.h"
 #include "linalg/stored_float.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/reference/half_offset_codec.h"
+#include "tests/reference/scalar_llama_q2.h"
+#include "tests/reference/scalar_lloyd_max.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -98,7 +98,7 @@ class HadamardContext {
   std::unique_ptr<MethodContext> context_;
 };
 
-// R[i][j] of the contexts above: H with bit-reversed, complemented columns (methods.md 2.1).
+// R[i][j] of the contexts above: H with bit-reversed, complemented columns.
 double Rotation(int64_t i, int64_t j) {
   int64_t column = 0;
   for (int bit = 0; bit < 6; ++bit) column |= (~j >> bit & 1) << (5 - bit);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every published bits-per-element figure of reference/methods.md section 10 for the methods that
-// quantize blocks of tokens, and the bytes that are really there beside it.
+// Every published bits-per-element figure of the methods that quantize blocks of tokens, and the
+// bytes that are really there beside it.
 #include <gtest/gtest.h>
 
 #include <vector>

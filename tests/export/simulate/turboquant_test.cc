@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant as a method: the errors of section 9.2 of reference/methods.md, and vLLM's presets.
+// TurboQuant as a method: the published errors, and vLLM's presets.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "linalg/affine_families.h"
 #include "tests/export/simulate/per_token_rows.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {
 
-// 900 rows of 128 in uniformly random directions: the errors of section 9.2. An outlier channel
+// 900 rows of 128 in uniformly random directions: the published errors. An outlier channel
 // changes them little, one rotation for all rows being one draw; it is what rotations are for.
 TEST(TurboQuantMethods, ErrorsAreTheSpheres) {
   RowContext rows(kWideRows);

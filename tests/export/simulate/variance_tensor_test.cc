@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "linalg/variance_normalization.h"
+#include "tests/reference/scalar_kvarn.h"
 
 namespace oscar {
 namespace {

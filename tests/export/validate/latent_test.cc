@@ -3,7 +3,7 @@
 //
 // Validation of latent attention against dense attention with expanded heads: the latents are
 // quantized here, expanded through kv_b, and attended to in float64, both at the model's own
-// queries and through the whole model. Trap: absorbed and expanded forms are equal only if output
+// queries and through the whole model. Absorbed and expanded forms are equal only if output
 // errors are measured behind W_UV.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -90,8 +90,7 @@ Json ValidateLatents(const TinyModel& model, const fs::path& artifact,
                        Artifact::Open(artifact), options, {});
 }
 
-// Latents [T, rank] in 2 bits behind a Hadamard rotation, one scale for the row
-// (reference/upstream.md section 3).
+// Latents [T, rank] in 2 bits behind a Hadamard rotation, one scale for the row.
 at::Tensor InTwoBits(const at::Tensor& latents) {
   const Matrix hadamard = HadamardRotation(kLatentRank).matrix();
   const at::Tensor h =

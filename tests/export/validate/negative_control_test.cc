@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bar counts only if it falls when something is wrong (reference/reliability.md section 9). Each
-// way to make a wrong artifact or a wrong cache must turn a check or the numbers red.
+// A bar counts only if it falls when something is wrong. Each way to make a wrong artifact or a
+// wrong cache must turn a check or the numbers red.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -19,9 +19,9 @@
 #include "export/simulate/rotation_caches.h"
 #include "export/validate/validation_observer.h"
 #include "linalg/error.h"
-#include "linalg/int2_codec.h"
 #include "linalg/rotation.h"
 #include "tests/export/validate/tiny_validation.h"
+#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See outlier_twin.h.
 #include "tests/export/validate/outlier_twin.h"
 
 #include <ATen/ATen.h>

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// See tiny_artifact.h.
 #include "tests/export/validate/tiny_artifact.h"
 
 #include <cstring>

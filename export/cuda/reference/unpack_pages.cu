@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_bf16.h>
+
+#include <string>
+
+#include "export/cuda/device/cuda_check.h"
+#include "export/cuda/reference/cache_reader.cuh"
+#include "export/cuda/reference/unpack_pages.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Where a side's bytes lie in a record.
+struct RecordSide {
+  CacheSide side;
+  CacheOrder order;
+  int codes_offset, metadata_offset;
+};
+
+constexpr RecordSide KeysOfRecord(const CacheFormat& format) {
+  return {format.k, CacheOrder::kKeys, KCodesOffset(format), KMetadataOffset(format)};
+}
+constexpr RecordSide ValuesOfRecord(const CacheFormat& format) {
+  return {format.v, CacheOrder::kValues, VCodesOffset(format), VMetadataOffset(format)};
+}
+
+__device__ uint8_t* RecordOfToken(const CacheView& view, int request, int64_t token, int head) {
+  const int64_t page =
+      view.page_table[int64_t{request} * view.page_table_stride + token / view.format.page_tokens];
+  const int64_t record = head * (view.format.page_tokens / kTileTokens) +
+                         token % view.format.page_tokens / kTileTokens;
+  return view.pages + page * PageBytes(view.format, view.num_kv_heads) +
+         record * RecordBytes(view.format);
+}
+
+__device__ uint32_t RecordCode(const uint8_t* record, const RecordSide& s, int t, int d) {
+  const uint8_t* low = record + s.codes_offset;
+  uint32_t code = PlaneBits(low, s.order, s.side.dim, 2, t, d);
+  if (s.side.bits > 2)
+    code |= PlaneBits(low + PlaneBytes(s.side.dim, 2), s.order, s.side.dim, s.side.bits - 2, t, d)
+            << 2;
+  return code;
+}
+
+// Value `index` of a side's metadata.
+__device__ float RecordMetadata(const uint8_t* record, const RecordSide& s, MetadataType type,
+                                int index) {
+  const uint8_t* metadata = record + s.metadata_offset;
+  return type == MetadataType::kFloat32
+             ? reinterpret_cast<const float*>(metadata)[index]
+             : __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(metadata)[index]);
+}
+
+// Grid: tokens, heads, sides. Threads over the values of a row.
+__global__ void UnpackKernel(const __grid_constant__ CacheView view, int request, int64_t begin,
+                             const __grid_constant__ UnpackedRows rows) {
+  const int64_t token = begin + blockIdx.x;
+  const int head = static_cast<int>(blockIdx.y);
+  const bool keys = blockIdx.z == 0;
+  const RecordSide s = keys ? KeysOfRecord(view.format) : ValuesOfRecord(view.format);
+  const uint8_t* record = RecordOfToken(view, request, token, head);
+  const int t = static_cast<int>(token % kTileTokens);
+  const int64_t row = int64_t{blockIdx.x} * view.num_kv_heads + head;
+  const int step = static_cast<int>(blockDim.x), first = static_cast<int>(threadIdx.x);
+  if (uint8_t* codes = keys ? rows.k_codes : rows.v_codes; codes != nullptr) {
+    for (int i = first; i < s.side.dim; i += step)
+      codes[row * s.side.dim + i] = static_cast<uint8_t>(RecordCode(record, s, t, i));
+  }
+  const int groups = GroupsPerRow(s.side);
+  if (float* numbers = keys ? rows.k_scales_zeros : rows.v_scales_zeros; numbers != nullptr) {
+    for (int i = first; i < 2 * groups; i += step)
+      numbers[row * 2 * groups + i] =
+          RecordMetadata(record, s, view.format.metadata, MetadataIndex(t, i / 2) + i % 2);
+  }
+}
+
+}  // namespace
+
+void UnpackPages(const CacheView& view, int request, int64_t begin, int64_t num_tokens,
+                 const UnpackedRows& rows, cudaStream_t stream) {
+  CheckCacheView(view);
+  const int64_t held = int64_t{view.page_table_stride} * view.format.page_tokens;
+  if (request < 0 || request >= view.num_requests || begin < 0 || num_tokens < 0 ||
+      begin + num_tokens > held)
+    throw UsageError("unpack: tokens " + std::to_string(begin) + " to " +
+                     std::to_string(begin + num_tokens) + " of request " + std::to_string(request) +
+                     "; the cache has " + std::to_string(view.num_requests) +
+                     " requests of up to " + std::to_string(held) + " quantized tokens");
+  if (num_tokens == 0) return;
+  const dim3 grid(static_cast<unsigned>(num_tokens), static_cast<unsigned>(view.num_kv_heads), 2);
+  UnpackKernel<<<grid, 64, 0, stream>>>(view, request, begin, rows);
+  OSCAR_CUDA_CHECK_LAUNCH("UnpackKernel");
+}
+
+}  // namespace oscar

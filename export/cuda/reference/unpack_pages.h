@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pages as plain codes, one thread per value: what kernels that write pages are checked with.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "export/cuda/cache/cache_view.h"
+
+namespace oscar {
+
+// Quantized tokens [begin, begin + num_tokens) of one request, plainly. Null arrays are skipped.
+struct UnpackedRows {
+  uint8_t* k_codes = nullptr;       // [num_tokens, num_kv_heads, k.dim]
+  uint8_t* v_codes = nullptr;       // [num_tokens, num_kv_heads, v.dim]
+  float* k_scales_zeros = nullptr;  // [num_tokens, num_kv_heads, groups, {scale, zero}]
+  float* v_scales_zeros = nullptr;  // alike
+};
+void UnpackPages(const CacheView& view, int request, int64_t begin, int64_t num_tokens,
+                 const UnpackedRows& rows, cudaStream_t stream);
+
+}  // namespace oscar

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What oscar-calibrate --auto chose, as the artifact says it, in bf16 arithmetic
+// (calib/auto_cache.h on the artifact's tensors). That computes in the transformed space;
+// simulators speak of the model's, so keys go back by the exact inverse and queries by its
+// transpose, which leaves every logit as it is.
+#include "export/simulate/choice_cache.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "calib/auto_cache.h"
+#include "export/evaluate/bits_per_element.h"
+#include "export/simulate/affine_cost.h"
+#include "export/simulate/methods.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index) {
+  const StoredLayer& layer = context.Stored(layer_index);
+  if (!layer.automatic) {
+    throw InputError(
+        fmt::format("{}: holds no automatic choice; make it with oscar-calibrate "
+                    "--auto",
+                    context.artifact().directory().string()));
+  }
+  return *layer.automatic;
+}
+
+// Rows of the transformed space, [num_kv_heads, tokens, dim], as keys [tokens, num_kv_heads, dim].
+at::Tensor KeysBack(const AutoSide& side, const at::Tensor& rotated, at::ScalarType dtype) {
+  const auto tensor = [&](const std::vector<double>& values, int64_t rows) {
+    return AutoTensor(values, rows, side.dim, rotated).to(dtype);
+  };
+  const std::vector<double>& inverse_transposed =
+      side.query_rotation.empty() ? side.rotation : side.query_rotation;
+  at::Tensor k =
+      at::matmul(rotated.to(dtype), tensor(inverse_transposed, side.dim).transpose(1, 2));
+  if (!side.mean.empty()) k = k.add(tensor(side.mean, 1));
+  if (!side.pair_scale.empty()) k = k.div(tensor(side.pair_scale, 1));
+  return k.permute({1, 0, 2}).contiguous();
+}
+
+at::Tensor QueriesBack(const AutoSide& side, const at::Tensor& rotated, int64_t num_kv_heads,
+                       at::ScalarType dtype) {
+  const auto tensor = [&](const std::vector<double>& values, int64_t rows) {
+    return AutoTensor(values, rows, side.dim, rotated).to(dtype);
+  };
+  const int64_t rows = rotated.size(0);
+  at::Tensor q = at::matmul(rotated.to(dtype)
+                                .reshape({rows, num_kv_heads, -1, side.dim})
+                                .permute({1, 2, 0, 3})
+                                .reshape({num_kv_heads, -1, side.dim}),
+                            tensor(side.rotation, side.dim).transpose(1, 2));
+  if (!side.pair_scale.empty()) q = q.mul(tensor(side.pair_scale, 1));
+  return q.view({num_kv_heads, -1, rows, side.dim}).permute({2, 0, 1, 3}).flatten(1, 2);
+}
+
+LayerCache MakeCache(const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+  return ChoiceCache(ChoiceOf(context, layer_index),
+                     context.layers()[layer_index].attention.num_kv_heads,
+                     ArmWindows(context, options));
+}
+
+CacheCost Cost(const MethodContext& context, const ArmOptions& options, int64_t tokens) {
+  const CacheWindows windows = options.windows ? context.options().windows : CacheWindows{};
+  return MeanOverCache(context.layers(), 1, [&](size_t i, bool keys) {
+    const AttentionSpec& spec = context.layers()[i].attention;
+    const StoredChoice& choice = ChoiceOf(context, i);
+    const std::vector<int>& bits = keys ? choice.k_bits : choice.v_bits;
+    const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
+    const CacheLayout layout{
+        .payload_bits =
+            std::accumulate(bits.begin(), bits.end(), 0.0) / static_cast<double>(bits.size()),
+        .metadata_bits = 32,
+        .actual_metadata_bits = 64,
+        .quant_group_size = choice.quant_group_size == 0 ? dim : choice.quant_group_size,
+        .sink_tokens = windows.sink,
+        .recent_tokens = windows.recent};
+    const auto row = static_cast<double>(spec.num_kv_heads * dim);
+    return CacheCost{row * PaperBitsPerElement(layout, tokens),
+                     row * ActualBitsPerElement(layout, tokens)};
+  });
+}
+
+}  // namespace
+
+LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact) {
+  const auto quantized = [](const at::Tensor& rows, const std::vector<int>& bits,
+                            const std::vector<double>& clip, int64_t group) {
+    return AutoQuantized(rows, SortedMagnitudes(rows), bits, clip, group);
+  };
+  LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
+  cache.store = [choice, quantized](const CacheSides& rows) {
+    const at::ScalarType dtype = ResultType(rows.k);
+    const int64_t group = choice.quant_group_size;
+    const at::Tensor k = AutoKeys(choice.k, rows.k), v = AutoValues(choice.v, rows.v);
+    const auto values = [&](const at::Tensor& rotated) {
+      return AutoValuesBack(choice.v, rotated).to(dtype).permute({1, 0, 2}).contiguous();
+    };
+    return CachedRows{
+        .quantized = {KeysBack(choice.k, quantized(k, choice.k_bits, choice.k_clip, group), dtype),
+                      values(quantized(v, choice.v_bits, choice.v_clip, group))},
+        .exact = {KeysBack(choice.k, k, dtype), values(v)}};
+  };
+  cache.store_once = [store = cache.store](const at::Tensor& rows) { return store({rows, rows}); };
+  cache.queries = [choice, num_kv_heads](const at::Tensor& queries) {
+    const at::ScalarType dtype = ResultType(queries);
+    return QueriesBack(choice.k, AutoQueries(choice.k, queries.contiguous(), num_kv_heads),
+                       num_kv_heads, dtype);
+  };
+  return cache;
+}
+
+CacheMethod AutoChoiceMethod() {
+  return {
+      .name = "auto",
+      .description = "what oscar-calibrate --auto chose, in bf16 arithmetic",
+      .takes_clip = false,
+      .as_published = {.windows = true},
+      .make = MakeCache,
+      .cost = Cost,
+      .available = [](const MethodContext& context) { return context.artifact().has_choices(); }};
+}
+
+}  // namespace oscar

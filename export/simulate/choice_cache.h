@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cache of an automatic choice, wherever its tensors come from: an artifact, or the files that
+// were exported from one. A choice with pair scales is that of a folded checkpoint, which is
+// simulated here on the rows of the original.
+#pragma once
+
+#include <cstdint>
+
+#include "export/simulate/cache_method.h"
+
+namespace oscar {
+
+LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact);
+
+}  // namespace oscar

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The floats of linalg/float8.h, one value at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "linalg/float8.h"
+
+namespace oscar {
+
+// Saturates, infinities included; NaN to the type's NaN. Zeros keep their sign.
+uint8_t EncodeFloat8(float x, Float8Type type);
+float DecodeFloat8(uint8_t code, Float8Type type);
+
+// What a cache with this scale gives back.
+float Float8RoundTrip(float x, float scale, Float8Type type);
+
+}  // namespace oscar
