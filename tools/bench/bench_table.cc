@@ -6,8 +6,7 @@ namespace oscar {
 
 std::span<const BenchEntries> BenchTable() {
   static constexpr BenchEntries kTable[] = {BandwidthBench, PeerBench,        DecodeBench,
-                                            WriteBench,     AttentionKlBench, StatisticsBench,
-                                            EighBench};
+                                            WriteBench,     AttentionKlBench, EighBench};
   return kTable;
 }
 

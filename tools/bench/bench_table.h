@@ -18,7 +18,6 @@ std::vector<BenchEntry> BandwidthBench();    // of this machine: what the others
 std::vector<BenchEntry> PeerBench();         // LibTorch's BF16 attention
 std::vector<BenchEntry> DecodeBench();       // decode attention over the quantized cache
 std::vector<BenchEntry> AttentionKlBench();  // KL of a layer's attention rows
-std::vector<BenchEntry> StatisticsBench();   // second moments of a layer
 std::vector<BenchEntry> WriteBench();        // rotate, clip, quantize, pack; flush; append
 std::vector<BenchEntry> EighBench();         // eigenbases on the host
 
