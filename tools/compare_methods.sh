@@ -6,12 +6,12 @@
 # configs/compare.yaml says, and writes OUT/comparison: one page, one CSV, one table in Markdown. What OUT holds already is kept, so
 # a run that was stopped goes on.
 #
-#   tools/compare_methods.sh MODELS_DIR OUT [--device cuda] [--data DIR] [--models "NAME ..."] [--readme] [OPTION OF oscar-validate ...]
+#   tools/compare_methods.sh MODELS_DIR OUT [--device cuda] [--data DIR] [--models "NAME ..."] [--results] [OPTION OF oscar-validate ...]
 #
 #   --data DIR    prompts.jsonl to calibrate on and heldout.jsonl to measure on; else MODELS_DIR/../calibration if it is there, else
 #                 the built-in texts
 #   --models      directories in MODELS_DIR; else all with a config.json
-#   --readme      put the table into README.md
+#   --results     put the table into export/simulate/RESULTS.md
 #
 # Programs are those in OSCAR_BIN, else build/dev/tools, which tools/build.sh makes.
 set -euo pipefail
@@ -23,13 +23,13 @@ if [ $# -lt 2 ]; then
 fi
 models_dir=$1 out=$2
 shift 2
-device=cpu data= names= readme= options=()
+device=cpu data= names= results= options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --device) device=$2; shift 2 ;;
     --data) data=$2; shift 2 ;;
     --models) names=$2; shift 2 ;;
-    --readme) readme=README.md; shift ;;
+    --results) results=export/simulate/RESULTS.md; shift ;;
     *) options+=("$1"); shift ;;
   esac
 done
@@ -60,5 +60,5 @@ for name in $names; do
 done
 if [ ${#reports[@]} -gt 1 ]; then
   rm -rf "$out/comparison"
-  "$bin/oscar-validate" --config configs/compare_table.yaml --combine "${reports[@]}" ${readme:+--table-into "$readme"} -o "$out/comparison"
+  "$bin/oscar-validate" --config configs/compare_table.yaml --combine "${reports[@]}" ${results:+--table-into "$results"} -o "$out/comparison"
 fi
