@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "calib/auto_options.h"
+#include "calib/consumers.h"
 #include "linalg/rotation.h"  // Composition
 
 namespace oscar {

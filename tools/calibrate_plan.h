@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan of a calibration (calib/plan.h) for people and for logs.
+// The plan of a calibration (calib/run/plan.h) for people and for logs.
 #pragma once
 
 #include <string>
 
-#include "calib/plan.h"
+#include "calib/run/plan.h"
 #include "capture/files/strict_json.h"
 
 namespace oscar {

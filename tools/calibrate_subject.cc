@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "calib/plan.h"
-#include "calib/provenance.h"
+#include "calib/run/plan.h"
+#include "calib/run/provenance.h"
 #include "capture/files/atomic_file.h"
 #include "capture/model/device.h"
 #include "linalg/error.h"

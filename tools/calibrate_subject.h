@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "calib/calibrate.h"
-#include "calib/job_directory.h"
+#include "calib/job/job_directory.h"
+#include "calib/run/calibrate.h"
 #include "tools/calibrate_options.h"
 #include "tools/cli/command.h"
 

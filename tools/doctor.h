@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "calib/plan.h"
+#include "calib/run/plan.h"
 #include "tools/calibrate_options.h"
 #include "tools/cli/verbs.h"
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "calib/job_directory.h"
+#include "calib/job/job_directory.h"
 #include "capture/files/strict_json.h"
 
 namespace oscar {

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "calib/auto_options.h"
+#include "calib/consumers.h"
 #include "capture/model/describe_layers.h"
 #include "capture/model/use_limits.h"
 #include "tools/model_doctor.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "calib/provenance.h"
+#include "calib/run/provenance.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/files/mapped_file.h"
 #include "capture/text/packing.h"

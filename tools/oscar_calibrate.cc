@@ -14,10 +14,10 @@
 #include <string_view>
 #include <utility>
 
-#include "calib/calibrate.h"
-#include "calib/layer_file.h"
-#include "calib/provenance.h"
-#include "calib/text_loss.h"
+#include "calib/job/layer_file.h"
+#include "calib/observe/text_loss.h"
+#include "calib/run/calibrate.h"
+#include "calib/run/provenance.h"
 #include "capture/model/device.h"
 #include "capture/text/samples.h"
 #include "export/artifact/artifact_reader.h"

@@ -11,8 +11,8 @@
 #include <memory>
 #include <numeric>
 
-#include "calib/calibrate.h"
-#include "calib/provenance.h"
+#include "calib/run/calibrate.h"
+#include "calib/run/provenance.h"
 #include "capture/dump/dump_format.h"
 #include "capture/files/digest.h"
 #include "capture/model/device.h"

@@ -15,8 +15,8 @@
 #include <optional>
 #include <utility>
 
-#include "calib/job_directory.h"
-#include "calib/provenance.h"
+#include "calib/job/job_directory.h"
+#include "calib/run/provenance.h"
 #include "capture/checkpoint/weight_storage.h"
 #include "capture/model/device.h"
 #include "capture/text/samples.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "calib/job_directory.h"
+#include "calib/job/job_directory.h"
 #include "capture/model/device.h"
 #include "capture/text/packing.h"
 #include "linalg/error.h"

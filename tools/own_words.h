@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/self_generation.h"
+#include "calib/run/self_generation.h"
 #include "tools/cli/command.h"
 #include "tools/model_input.h"
 

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <utility>
 
-#include "calib/provenance.h"
+#include "calib/run/provenance.h"
 #include "capture/model/decode_loop.h"
 #include "capture/model/device.h"
 #include "capture/text/prompts.h"

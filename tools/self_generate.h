@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --self-generate of oscar-calibrate (calib/self_generation.h): options, prompts out of the data,
-// what is shown while the model writes. Trap: keys and meanings of options are part of artifacts:
-// rename nothing.
+// --self-generate of oscar-calibrate (calib/run/self_generation.h): options, prompts out of the
+// data, what is shown while the model writes. Trap: keys and meanings of options are part of
+// artifacts: rename nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "calib/self_generation.h"
+#include "calib/run/self_generation.h"
 #include "tools/cli/command.h"
 #include "tools/model_input.h"
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "calib/provenance.h"
+#include "calib/run/provenance.h"
 #include "capture/files/digest_json.h"
 #include "capture/model/latent_attention.h"
 #include "capture/model/use_limits.h"

@@ -83,7 +83,7 @@ void CheckDumpLayer(const DumpLayer& layer, const std::string& what);
 struct DumpOrigin {
   std::string format;            // "oscar-dump 2" or "upstream"
   std::string model;             // "Qwen/Qwen3-8B@<revision>"
-  std::string model_digest;      // SHA-256, see calib/provenance.h
+  std::string model_digest;      // SHA-256, see calib/run/provenance.h
   std::string tokenizer_digest;  // SHA-256 of tokenizer.json
   std::string data_digest;       // SHA-256 of the token ids and their boundaries
   std::string tool_version;

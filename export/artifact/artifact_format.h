@@ -7,7 +7,7 @@
 //     manifest.json            canonical JSON (sorted keys; "$schema" sorts first), written last; digests of every
 //                              file below but timings.json
 //     rotations.safetensors    per layer and side, F32, row-major; a token is a row vector x, rotated x * R
-//     moments.h5               float64 sums (calib/moments_file.h): mergeable, refittable without the model
+//     moments.h5               float64 sums (calib/moments/moments_file.h): mergeable, refittable without the model
 //     report.json, report.html what the calibration measured, then the validation of record
 //     README.md                model card with front matter
 //     timings.json             when, where and how long: the only file that differs between two equal runs
@@ -23,7 +23,7 @@
 //     layer.<i>.k.mean                [num_kv_heads, d]      key mean
 // An artifact imported from a shared (v1) file has one "KV head" and no .shared tensors.
 //
-// What was chosen for the layer, for every consumer (calib/auto_choice.h); <c> is "auto", the headline's, or the
+// What was chosen for the layer, for every consumer (calib/choose/choice.h); <c> is "auto", the headline's, or the
 // name of another choice ("sglang", "sglang+fold"):
 //     layer.<i>.<s>.<c>.rotation        [num_kv_heads or 1, d, d]  M: stored is (k * pair_scale - mean) M; values: v M
 //     layer.<i>.k.<c>.query_rotation    as rotation: queries take (q / pair_scale) M_q, M_q = M^-T; absent: M_q = M,

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "calib/auto_choice.h"   // AutoSide
-#include "calib/auto_options.h"  // kHeadlineChoice
+#include "calib/choose/choice.h"  // AutoSide
+#include "calib/consumers.h"      // kHeadlineChoice
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/strict_json.h"
 

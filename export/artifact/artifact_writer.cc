@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "calib/fit.h"  // SameKeysAndValues
-#include "calib/moments_file.h"
+#include "calib/fit/fit.h"  // SameKeysAndValues
+#include "calib/moments/moments_file.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/atomic_file.h"
 #include "capture/files/digest_json.h"

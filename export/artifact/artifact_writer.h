@@ -11,8 +11,8 @@
 #include <functional>
 #include <string>
 
-#include "calib/auto_options.h"
-#include "calib/layer_result.h"
+#include "calib/consumers.h"
+#include "calib/job/layer_result.h"
 #include "capture/files/strict_json.h"
 
 namespace oscar {
@@ -28,7 +28,7 @@ struct ArtifactInfo {
   Json serving;      // recommended parameters; WriteArtifact adds the clip ratios
   Json timings;      // goes to timings.json
   // What automatic choices are constrained by; only where layers have some. WriteArtifact decides
-  // what layers share (calib/auto_plan.h).
+  // what layers share (calib/choose/layer_plan.h).
   AutoOptions automatic;
 };
 

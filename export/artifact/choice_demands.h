@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a choice asks of the runtime that loads it, against what a runtime takes
-// (calib/auto_options.h): a choice is made under its consumer's rules, and this is the look at what
-// is stored before it is written for a server.
+// (calib/consumers.h): a choice is made under its consumer's rules, and this is the look at
+// what is stored before it is written for a server.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "calib/auto_options.h"
+#include "calib/consumers.h"
 #include "export/artifact/artifact_reader.h"
 
 namespace oscar {

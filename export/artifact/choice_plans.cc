@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "calib/auto_points.h"
+#include "calib/choose/choice_points.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/report.h"
 #include "linalg/check.h"

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "calib/auto_options.h"
-#include "calib/auto_plan.h"
-#include "calib/layer_result.h"
+#include "calib/choose/layer_plan.h"
+#include "calib/consumers.h"
+#include "calib/job/layer_result.h"
 #include "capture/files/strict_json.h"
 
 namespace oscar {
@@ -29,7 +29,7 @@ class ChoicePlans {
   // Layers in order; nothing of a layer without a choice.
   void Add(const LayerResult& layer);
   bool empty() const { return plans_.empty(); }
-  // Once, after the last layer: what layers share (calib/auto_plan.h), for every consumer.
+  // Once, after the last layer: what layers share (calib/choose/layer_plan.h), for every consumer.
   void Finish();
 
   // Of layer `index` in file order: `visit(name, shape, values)`. Without the layer, values are

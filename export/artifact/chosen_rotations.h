@@ -5,7 +5,7 @@
 // scales fits the folded copy of the checkpoint alone, whose post-rope keys the means are of.
 #pragma once
 
-#include "calib/auto_options.h"
+#include "calib/consumers.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/formats/mla_folder.h"
 #include "export/formats/sglang_choice.h"

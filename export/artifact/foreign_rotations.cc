@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "calib/fit.h"
+#include "calib/job/refit_layer.h"
 #include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_writer.h"

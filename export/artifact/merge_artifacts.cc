@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "calib/fit.h"
-#include "calib/job_directory.h"
-#include "calib/moments_file.h"
+#include "calib/job/job_directory.h"
+#include "calib/job/refit_layer.h"
+#include "calib/moments/moments_file.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/artifact/artifact_writer.h"

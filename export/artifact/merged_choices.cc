@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "calib/auto_fit.h"
+#include "calib/choose/recipe_fit.h"
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/layer_result.h"
+#include "calib/job/layer_result.h"
 #include "export/artifact/artifact_reader.h"
 
 namespace oscar {

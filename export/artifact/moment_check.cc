@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "calib/fit.h"
-#include "calib/moments_file.h"
+#include "calib/fit/fit.h"
+#include "calib/moments/moments_file.h"
 #include "calib/options.h"
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"

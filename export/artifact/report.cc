@@ -8,7 +8,7 @@
 #include <cmath>
 #include <functional>
 
-#include "calib/auto_options.h"
+#include "calib/consumers.h"
 #include "export/report/report_schema.h"
 #include "linalg/check.h"
 

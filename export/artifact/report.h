@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/layer_result.h"
+#include "calib/job/layer_result.h"
 #include "capture/files/strict_json.h"
 #include "export/report/report_page.h"  // ReportPage
 

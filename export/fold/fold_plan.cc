@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "calib/moments_file.h"
-#include "calib/transform_fit.h"
+#include "calib/fit/transform_fit.h"
+#include "calib/moments/moments_file.h"
 #include "capture/model/use_limits.h"
 #include "export/artifact/artifact_format.h"
 #include "export/fold/stored_weight.h"

@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "calib/bf16_arithmetic.h"
+#include "calib/cache/bf16_arithmetic.h"
 #include "export/simulate/cache_method.h"
 
 namespace oscar {

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "calib/exact_tokens.h"
+#include "calib/cache/exact_tokens.h"
 #include "capture/model/model_spec.h"
 #include "export/artifact/artifact_reader.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What oscar-calibrate --auto chose, as the artifact says it, in bf16 arithmetic
-// (calib/auto_cache.h on the artifact's tensors). That computes in the transformed space;
+// (calib/search/choice_cache.h on the artifact's tensors). That computes in the transformed space;
 // simulators speak of the model's, so keys go back by the exact inverse and queries by its
 // transpose, which leaves every logit as it is.
 #include "export/simulate/choice_cache.h"
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "calib/auto_cache.h"
+#include "calib/search/choice_cache.h"
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/methods.h"

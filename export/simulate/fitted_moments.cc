@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "calib/fit.h"
-#include "calib/moments_file.h"
+#include "calib/fit/fit.h"
+#include "calib/moments/moments_file.h"
 #include "export/artifact/artifact_format.h"
 
 namespace oscar {

@@ -5,7 +5,7 @@
 // same statistics.
 #pragma once
 
-#include "calib/layer_moments.h"
+#include "calib/moments/layer_moments.h"
 #include "calib/options.h"
 #include "export/simulate/cache_method.h"
 
@@ -15,7 +15,7 @@ namespace oscar {
 bool HasFit(const MethodContext& context);
 
 // Of latent attention, whose keys and values are one row, with what both sides are fitted to as the
-// covariances of each (calib/fit.h, JointMoments).
+// covariances of each (calib/fit/fit.h, JointMoments).
 LayerMoments ArtifactMoments(const MethodContext& context, size_t layer_index);
 Composition ArtifactComposition(const Artifact& artifact);
 ValueTarget ArtifactValueTarget(const Artifact& artifact);

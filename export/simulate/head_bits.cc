@@ -8,8 +8,8 @@
 #include <array>
 #include <cmath>
 
-#include "calib/bit_allocation.h"
-#include "calib/row_comparison.h"
+#include "calib/cache/row_comparison.h"
+#include "calib/choose/bit_allocation.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits for each KV head and side of a layer by marginal KL (calib/bit_allocation.h), as a method to
-// be measured. No runtime stores heads of one layer in different bits, so this is what such a
-// format would gain over bits per layer, and no choice that an artifact can hold.
+// Bits for each KV head and side of a layer by marginal KL (calib/choose/bit_allocation.h), as a
+// method to be measured. No runtime stores heads of one layer in different bits, so this is what
+// such a format would gain over bits per layer, and no choice that an artifact can hold.
 #pragma once
 
 #include <functional>

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OptR (arXiv 2608.02691): INT2 with keys centred by the artifact's key mean and a rotation per KV
-// head that gradient descent on calibration rows refined (calib/rotation_refinement.h). It learns
-// with the windows of the options whether or not the arm has them, so that an arm without windows
-// reads the same quantized rows.
+// head that gradient descent on calibration rows refined (calib/search/rotation_refinement.h). It
+// learns with the windows of the options whether or not the arm has them, so that an arm without
+// windows reads the same quantized rows.
 #include <ATen/ATen.h>
 
 #include <array>
 
-#include "calib/affine_tensor.h"
-#include "calib/rotation_refinement.h"
+#include "calib/cache/affine_tensor.h"
+#include "calib/search/rotation_refinement.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/fitted_moments.h"
 #include "export/simulate/methods.h"

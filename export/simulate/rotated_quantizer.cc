@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "calib/affine_tensor.h"
+#include "calib/cache/affine_tensor.h"
 #include "export/simulate/cache_method.h"  // ResultType
 #include "export/simulate/runtime_rows.h"  // RowThresholds
 

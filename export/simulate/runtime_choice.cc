@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "calib/auto_cache.h"  // AutoTensor
-#include "calib/bf16_arithmetic.h"
+#include "calib/cache/bf16_arithmetic.h"
+#include "calib/search/choice_cache.h"  // AutoTensor
 #include "export/artifact/choice_demands.h"
 #include "linalg/check.h"
 #include "linalg/error.h"

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <optional>
 
-#include "calib/affine_tensor.h"
+#include "calib/cache/affine_tensor.h"
 #include "export/simulate/codecs/affine_family_tensor.h"  // TreeSum, RoundTo
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 #include "linalg/check.h"

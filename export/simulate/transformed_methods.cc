@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "calib/affine_tensor.h"
+#include "calib/cache/affine_tensor.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/fitted_moments.h"
 #include "export/simulate/head_bits.h"

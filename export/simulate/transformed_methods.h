@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Methods whose keys or values are transformed by calib/transform_fit.h, refitted from the
+// Methods whose keys or values are transformed by calib/fit/transform_fit.h, refitted from the
 // artifact's moments: one description per method, one simulator for all. An arm's clipping
 // uses the ratios given here, chosen for these transforms, and not the artifact's, unless they are
 // 0.
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "calib/transform_fit.h"
+#include "calib/fit/transform_fit.h"
 #include "export/simulate/cache_method.h"
 
 namespace oscar {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "calib/row_comparison.h"
+#include "calib/cache/row_comparison.h"
 #include "capture/files/strict_json.h"
 
 namespace oscar {

@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "calib/exact_tokens.h"
+#include "calib/cache/exact_tokens.h"
 #include "capture/model/attention.h"
 
 namespace oscar {

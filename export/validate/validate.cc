@@ -9,7 +9,7 @@
 #include <chrono>
 #include <numeric>
 
-#include "calib/provenance.h"
+#include "calib/run/provenance.h"
 #include "capture/model/device.h"
 #include "capture/model/loss_gradients.h"
 #include "capture/model/output_head.h"

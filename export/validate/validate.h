@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/job_directory.h"
+#include "calib/job/job_directory.h"
 #include "capture/model/attention_source.h"
 #include "capture/model/layer_loop.h"
 #include "export/artifact/artifact_reader.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "calib/hidden_file.h"
+#include "calib/run/hidden_file.h"
 
 namespace oscar {
 namespace {

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <span>
 
-#include "calib/job_directory.h"
+#include "calib/job/job_directory.h"
 #include "capture/model/model_spec.h"
 #include "export/validate/validation_observer.h"
 

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "calib/attention_error.h"
+#include "calib/search/attention_error.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "calib/affine_tensor.h"
-#include "calib/clip_search.h"
-#include "calib/fit.h"
+#include "calib/cache/affine_tensor.h"
+#include "calib/fit/fit.h"
+#include "calib/search/clip_search.h"
 #include "capture/files/strict_json.h"
 #include "tests/calib/golden_layer.h"
 #include "tests/reference/scalar_attention_kl.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/auto_points.h"
+#include "calib/choose/choice_points.h"
 #include "tests/calib/searched_layer.h"
 
 namespace oscar {

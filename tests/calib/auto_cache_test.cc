@@ -3,11 +3,10 @@
 //
 // Rows of a choice before they are quantized: whatever the transform, logits are those of the
 // model, and values come back.
-#include "calib/auto_cache.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "calib/search/choice_cache.h"
 #include "tests/calib/sample_choice.h"
 #include "tests/calib/sample_moments.h"
 

@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Recipes and their fits: names, JSON, and what transforms must keep.
-#include "calib/auto_fit.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 #include <random>
 
-#include "calib/transform_fit.h"
+#include "calib/choose/recipe_fit.h"
+#include "calib/fit/transform_fit.h"
 #include "linalg/eigh.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"

@@ -8,8 +8,8 @@
 
 #include <cmath>
 
-#include "calib/auto_clip.h"
-#include "calib/auto_search.h"
+#include "calib/search/choice_search.h"
+#include "calib/search/clip_grid.h"
 #include "tests/calib/golden_layer.h"
 #include "tests/calib/searched_layer.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "calib/auto_fit.h"
+#include "calib/choose/recipe_fit.h"
 #include "tests/calib/sample_moments.h"
 
 namespace oscar {

@@ -3,18 +3,17 @@
 //
 // Scores against the errors of the arm that is measured in the end, and against themselves,
 // whatever is scored together.
-#include "calib/auto_scorer.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <span>
 #include <vector>
 
-#include "calib/attention_error.h"
-#include "calib/auto_cache.h"
-#include "calib/auto_search.h"
-#include "calib/row_comparison.h"
+#include "calib/cache/row_comparison.h"
+#include "calib/search/attention_error.h"
+#include "calib/search/choice_cache.h"
+#include "calib/search/choice_search.h"
+#include "calib/search/scorer.h"
 #include "tests/calib/golden_layer.h"
 #include "tests/calib/searched_layer.h"
 

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The automatic choice on layers whose best transform is known.
-#include "calib/auto_search.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -18,11 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "calib/attention_error.h"
-#include "calib/auto_clip.h"
-#include "calib/auto_plan.h"
-#include "calib/auto_points.h"
-#include "calib/process_layer.h"
+#include "calib/choose/choice_points.h"
+#include "calib/choose/layer_plan.h"
+#include "calib/run/process_layer.h"
+#include "calib/search/attention_error.h"
+#include "calib/search/choice_search.h"
+#include "calib/search/clip_grid.h"
 #include "linalg/error.h"
 #include "tests/calib/golden_layer.h"
 #include "tests/calib/searched_layer.h"

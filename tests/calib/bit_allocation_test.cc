@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bits by marginal damage.
-#include "calib/bit_allocation.h"
+#include "calib/choose/bit_allocation.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "calib/auto_bits.h"
+#include "calib/choose/head_bits.h"
 
 namespace oscar {
 namespace {

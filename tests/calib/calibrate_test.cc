@@ -3,7 +3,7 @@
 //
 // The bundled model through the whole calibration: against the oracle, resumed, and refused. A dump
 // instead of the model: dump_calibration_test.cc.
-#include "calib/calibrate.h"
+#include "calib/run/calibrate.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 #include <span>
 #include <utility>
 
-#include "calib/layer_file.h"
-#include "calib/plan.h"
+#include "calib/job/layer_file.h"
+#include "calib/run/plan.h"
 #include "linalg/error.h"
 #include "tests/calib/golden_layer.h"
 #include "tests/capture/model/synthetic_model.h"

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "calib/clip_search.h"
+#include "calib/search/clip_search.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "calib/fit.h"
+#include "calib/fit/fit.h"
 #include "tests/calib/golden_layer.h"
 #include "tests/reference/int2_codec.h"
 

@@ -9,10 +9,10 @@
 #include <iterator>
 #include <memory>
 
-#include "calib/calibrate.h"
-#include "calib/layer_file.h"
-#include "calib/plan.h"
-#include "calib/provenance.h"
+#include "calib/job/layer_file.h"
+#include "calib/run/calibrate.h"
+#include "calib/run/plan.h"
+#include "calib/run/provenance.h"
 #include "capture/dump/dump_reader.h"
 #include "capture/model/attention.h"
 #include "capture/model/dump_observer.h"

@@ -11,8 +11,8 @@
 #include <memory>
 #include <random>
 
-#include "calib/calibrate.h"
-#include "calib/layer_file.h"
+#include "calib/job/layer_file.h"
+#include "calib/run/calibrate.h"
 #include "capture/dump/dump_reader.h"
 #include "capture/model/dump_observer.h"
 #include "tests/support/test_data.h"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "calib/exact_tokens.h"
+#include "calib/cache/exact_tokens.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

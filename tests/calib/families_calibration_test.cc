@@ -14,9 +14,9 @@
 #include <random>
 #include <set>
 
-#include "calib/calibrate.h"
-#include "calib/fit.h"
-#include "calib/layer_file.h"
+#include "calib/fit/fit.h"
+#include "calib/job/layer_file.h"
+#include "calib/run/calibrate.h"
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
 

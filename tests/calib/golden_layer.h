@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/statistics_observer.h"
+#include "calib/observe/statistics_observer.h"
 #include "capture/checkpoint/safetensors.h"
 
 namespace oscar {

@@ -12,12 +12,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "calib/calibrate.h"
-#include "calib/clip_search.h"
-#include "calib/fit.h"
-#include "calib/layer_file.h"
-#include "calib/plan.h"
-#include "calib/statistics_observer.h"
+#include "calib/fit/fit.h"
+#include "calib/job/layer_file.h"
+#include "calib/observe/statistics_observer.h"
+#include "calib/run/calibrate.h"
+#include "calib/run/plan.h"
+#include "calib/search/clip_search.h"
 #include "capture/model/device.h"
 #include "capture/text/data_source.h"
 #include "linalg/error.h"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "calib/job_directory.h"
+#include "calib/job/job_directory.h"
 
 #include <gtest/gtest.h>
 

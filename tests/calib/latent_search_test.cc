@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The automatic choice of latents, from the scores that it wrote down.
-#include "calib/latent_search.h"
+#include "calib/search/latent_search.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "calib/layer_file.h"
+#include "calib/job/layer_file.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <fstream>
 #include <functional>
 
-#include "calib/fit.h"
-#include "calib/moments_file.h"
+#include "calib/job/refit_layer.h"
+#include "calib/moments/moments_file.h"
 #include "linalg/error.h"
 #include "tests/calib/sample_choice.h"
 #include "tests/calib/sample_moments.h"

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "calib/layer_moments.h"
+#include "calib/moments/layer_moments.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "calib/fit.h"
+#include "calib/fit/fit.h"
 #include "linalg/error.h"
 #include "tests/calib/sample_moments.h"
 

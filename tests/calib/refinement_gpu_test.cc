@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "calib/rotation_refinement.h"
+#include "calib/search/rotation_refinement.h"
 
 namespace oscar {
 namespace {

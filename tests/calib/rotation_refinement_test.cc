@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "calib/rotation_refinement.h"
+#include "calib/search/rotation_refinement.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <cmath>
 #include <vector>
 
-#include "calib/affine_tensor.h"
-#include "calib/refinement_loss.h"
-#include "calib/straight_through.h"
+#include "calib/cache/affine_tensor.h"
+#include "calib/search/refinement_loss.h"
+#include "calib/search/straight_through.h"
 #include "linalg/error.h"
 
 namespace oscar {

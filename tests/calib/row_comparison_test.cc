@@ -3,7 +3,7 @@
 //
 // The comparison of rows against a plain double loop: keys and values that are exact by different
 // rules, exact rows that are not the reference's, and queries of the arm's own.
-#include "calib/row_comparison.h"
+#include "calib/cache/row_comparison.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/calib/sample_choice.h"
 
-#include "calib/auto_fit.h"
+#include "calib/choose/recipe_fit.h"
 
 namespace oscar {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "calib/auto_choice.h"
-#include "calib/layer_moments.h"
+#include "calib/choose/choice.h"
+#include "calib/moments/layer_moments.h"
 
 namespace oscar {
 

@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "calib/layer_moments.h"
+#include "calib/moments/layer_moments.h"
 
 namespace oscar {
 

@@ -10,9 +10,9 @@
 #include <functional>
 #include <string>
 
-#include "calib/auto_clip.h"
-#include "calib/auto_search.h"
-#include "calib/process_layer.h"
+#include "calib/run/process_layer.h"
+#include "calib/search/choice_search.h"
+#include "calib/search/clip_grid.h"
 #include "tests/calib/golden_layer.h"
 
 namespace oscar::searched {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "calib/statistics_observer.h"
+#include "calib/observe/statistics_observer.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "calib/fit.h"
+#include "calib/fit/fit.h"
 #include "tests/calib/golden_layer.h"
 #include "tests/reference/attention_statistics.h"
 #include "tests/support/test_data.h"

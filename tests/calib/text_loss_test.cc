@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loss that a calibration measures behind its last layer is that of the whole model.
-#include "calib/text_loss.h"
+#include "calib/observe/text_loss.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "calib/calibrate.h"
+#include "calib/run/calibrate.h"
 #include "capture/checkpoint/checkpoint.h"
 #include "tests/support/test_data.h"
 

@@ -3,7 +3,7 @@
 //
 // Which moments go into which transform: of which head, about the mean or not, behind which rows
 // of o_proj. The transforms themselves: tests/linalg/key_transform_test.cc.
-#include "calib/transform_fit.h"
+#include "calib/fit/transform_fit.h"
 
 #include <gtest/gtest.h>
 

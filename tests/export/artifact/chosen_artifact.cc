@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/export/artifact/chosen_artifact.h"
 
-#include "calib/auto_plan.h"
-#include "calib/fit.h"
+#include "calib/choose/layer_plan.h"
+#include "calib/job/refit_layer.h"
 #include "export/artifact/artifact_writer.h"
 #include "tests/calib/sample_moments.h"
 #include "tests/export/artifact/sample_artifact.h"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "calib/auto_options.h"
+#include "calib/consumers.h"
 #include "tests/calib/sample_choice.h"
 
 namespace oscar {

@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "calib/auto_options.h"
-#include "calib/auto_points.h"
-#include "calib/fit.h"
+#include "calib/choose/choice_points.h"
+#include "calib/consumers.h"
+#include "calib/job/refit_layer.h"
 #include "capture/files/atomic_file.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_writer.h"

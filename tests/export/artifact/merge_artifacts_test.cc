@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "calib/moments_file.h"
+#include "calib/moments/moments_file.h"
 #include "export/artifact/artifact_reader.h"
 #include "linalg/error.h"
 #include "tests/export/artifact/sample_artifact.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "calib/fit.h"
+#include "calib/job/refit_layer.h"
 #include "export/artifact/model_card.h"
 #include "export/report/report_schema.h"
 #include "tests/calib/sample_moments.h"

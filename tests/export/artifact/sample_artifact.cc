@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "calib/fit.h"
+#include "calib/job/refit_layer.h"
 #include "tests/calib/sample_moments.h"
 
 namespace oscar {

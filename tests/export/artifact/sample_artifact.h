@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "calib/layer_result.h"
+#include "calib/job/layer_result.h"
 #include "export/artifact/artifact_writer.h"
 
 namespace oscar {

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "calib/transform_fit.h"
+#include "calib/fit/transform_fit.h"
 #include "capture/checkpoint/safetensors.h"
 #include "export/fold/fold_checkpoint.h"
 #include "export/fold/stored_weight.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "calib/auto_cache.h"
+#include "calib/search/choice_cache.h"
 #include "export/artifact/chosen_rotations.h"
 #include "export/formats/rotation_pair.h"
 #include "export/simulate/methods.h"

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "calib/bit_allocation.h"
+#include "calib/choose/bit_allocation.h"
 #include "export/simulate/transformed_methods.h"
 #include "tests/export/simulate/row_context.h"
 

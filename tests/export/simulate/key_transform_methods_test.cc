@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-#include "calib/bf16_arithmetic.h"
+#include "calib/cache/bf16_arithmetic.h"
 #include "export/simulate/bf16_cache.h"
 #include "export/simulate/fitted_moments.h"
 #include "linalg/error.h"

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "calib/affine_tensor.h"
-#include "calib/row_comparison.h"
+#include "calib/cache/affine_tensor.h"
+#include "calib/cache/row_comparison.h"
 #include "export/simulate/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/rotation.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/row_comparison.h"
+#include "calib/cache/row_comparison.h"
 #include "export/simulate/rotated_quantizer.h"
 #include "tests/linalg/oracle_pack.h"
 #include "tests/support/test_data.h"

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "calib/fit.h"
+#include "calib/job/refit_layer.h"
 #include "export/artifact/artifact_writer.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/test_data.h"

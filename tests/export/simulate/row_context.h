@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "calib/layer_moments.h"
+#include "calib/moments/layer_moments.h"
 #include "export/simulate/cache_method.h"
 
 namespace oscar {

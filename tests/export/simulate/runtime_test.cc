@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/fit.h"
+#include "calib/job/refit_layer.h"
 #include "export/artifact/artifact_writer.h"
 #include "export/simulate/runtime_cache.h"
 #include "linalg/affine_codec.h"

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <memory>
 
-#include "calib/calibrate.h"
-#include "calib/layer_file.h"
+#include "calib/job/layer_file.h"
+#include "calib/run/calibrate.h"
 #include "capture/text/data_source.h"
 #include "capture/text/packing.h"
 #include "export/artifact/artifact_writer.h"

@@ -12,9 +12,9 @@
 #include <map>
 #include <random>
 
-#include "calib/calibrate.h"
-#include "calib/layer_file.h"
-#include "calib/provenance.h"
+#include "calib/job/layer_file.h"
+#include "calib/run/calibrate.h"
+#include "calib/run/provenance.h"
 #include "capture/model/output_head.h"
 #include "export/artifact/artifact_writer.h"
 #include "export/artifact/chosen_rotations.h"

@@ -10,8 +10,8 @@
 #include <cmath>
 #include <limits>
 
-#include "calib/moments_file.h"
-#include "calib/row_comparison.h"
+#include "calib/cache/row_comparison.h"
+#include "calib/moments/moments_file.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/moment_check.h"
 #include "export/evaluate/gate.h"

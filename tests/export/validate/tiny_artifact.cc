@@ -6,9 +6,9 @@
 #include <memory>
 #include <span>
 
-#include "calib/calibrate.h"
-#include "calib/layer_file.h"
-#include "calib/provenance.h"
+#include "calib/job/layer_file.h"
+#include "calib/run/calibrate.h"
+#include "calib/run/provenance.h"
 #include "capture/files/atomic_file.h"
 #include "capture/files/digest_json.h"
 #include "capture/text/data_source.h"

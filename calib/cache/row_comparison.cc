@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/cache/row_comparison.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "capture/model/attention.h"  // SoftCap, SinkLogits
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+// scores [num_kv_heads, gqa_ratio, rows, tokens] times values [num_kv_heads, tokens, dim].
+at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
+  return scores.flatten(1, 2).bmm(values).view(
+      {scores.size(0), scores.size(1), scores.size(2), values.size(2)});
+}
+
+}  // namespace
+
+at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other, const at::Tensor& hidden) {
+  // e^x overflows where a cache is far off. Up to x = kFar the sum is as it stands; beyond, what
+  // p e^x is more than p e^kFar comes from p^, and p (x - kFar) < p^ e^-kFar is nothing.
+  constexpr double kFar = 40;
+  at::Tensor x = other.log.sub(own.log);
+  if (hidden.defined()) x.masked_fill_(hidden, 0);
+  x.clamp_max_(kFar);
+  const at::Tensor near = x.expm1().sub_(x).mul_(own.scores).sum(-1);
+  at::sub_out(x, other.scores, own.scores, std::exp(kFar));
+  return near.add(x.clamp_min_(0).sum(-1));
+}
+
+at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks) {
+  if (!sinks.defined()) return of_tokens;
+  std::vector<int64_t> column = of_tokens.sizes().vec();
+  column.back() = 1;
+  return at::cat({of_tokens, sinks.to(of_tokens.scalar_type()).expand(column)}, -1);
+}
+
+at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
+                         const AttentionSpec& spec) {
+  if (spec.window && windows.recent >= *spec.window) return at::zeros_like(positions, at::kBool);
+  return positions.ge(windows.sink + windows.recent);
+}
+
+int64_t RowsPerSlice(const AttentionSpec& spec, int64_t tokens, int64_t element_bytes,
+                     int64_t bytes) {
+  return std::max<int64_t>(1, bytes / (element_bytes * spec.num_q_heads * tokens));
+}
+
+RowComparison::RowComparison(const AttentionSpec& spec, const at::Tensor& keys,
+                             const at::Tensor& values, at::ScalarType dtype, RowDetail detail)
+    : spec_(spec), dtype_(dtype), detail_(detail), k_(Heads(keys)), v_(Heads(values)) {
+  OSCAR_CHECK(dtype == at::kDouble || dtype == at::kFloat);
+  if (const at::Tensor sinks = SinkLogits(spec, keys.device()); sinks.defined())
+    sinks_ = sinks.to(dtype).view({spec.num_kv_heads, -1, 1, 1});
+}
+
+at::Tensor RowComparison::Heads(const at::Tensor& rows) const {
+  return rows.permute({1, 0, 2}).to(dtype_).contiguous();
+}
+
+// [rows, num_q_heads, d] -> [num_kv_heads, gqa_ratio * rows, d]
+at::Tensor RowComparison::Queries(const at::Tensor& queries) const {
+  return queries.to(dtype_)
+      .view({queries.size(0), spec_.num_kv_heads, -1, queries.size(2)})
+      .permute({1, 2, 0, 3})
+      .reshape({spec_.num_kv_heads, -1, queries.size(2)});
+}
+
+// Scaled logits [num_kv_heads, gqa_ratio, rows, tokens].
+at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
+  at::Tensor logits = queries.bmm(keys.transpose(1, 2))
+                          .mul_(spec_.scale)
+                          .view({keys.size(0), -1, hidden_.size(0), keys.size(1)});
+  if (position_logits_.defined()) logits.add_(position_logits_);
+  SoftCap(spec_.softcap, logits);
+  return logits;
+}
+
+// |o|^2 per row of outputs [num_kv_heads, gqa_ratio, rows, dv], after their map.
+at::Tensor RowComparison::OutputEnergy(const at::Tensor& outputs) const {
+  if (!output_map_.defined()) return outputs.square().sum(-1);
+  return outputs.flatten(0, 1)
+      .bmm(output_map_.transpose(1, 2))
+      .square_()
+      .sum(-1)
+      .view({outputs.size(0), outputs.size(1), outputs.size(2)});
+}
+
+// Log scores of the tokens and, where the layer has sinks, of its sink behind them.
+at::Tensor RowComparison::LogScores(const at::Tensor& logits) const {
+  return WithSinks(logits.masked_fill(hidden_, -INFINITY), sinks_).log_softmax(-1);
+}
+
+void RowComparison::SetRows(const QueryRows& rows) {
+  const at::Tensor positions = rows.positions.to(k_.device(), /*non_blocking=*/true);
+  const at::Tensor age = positions.unsqueeze(1) - at::arange(k_.size(1), positions.options());
+  at::Tensor visible = age.ge(0);
+  if (spec_.window) visible = visible.logical_and(age.lt(*spec_.window));
+  hidden_ = visible.logical_not();
+  num_visible_ = visible.sum(-1);
+  positions_ = rows.positions.cpu();
+  queries_ = Queries(rows.queries);
+  OSCAR_CHECK_EQ(k_pe_.defined(), rows.q_pe.defined());
+  if (k_pe_.defined()) {
+    position_logits_ = at::matmul(Queries(rows.q_pe), k_pe_.t())
+                           .mul_(spec_.scale)
+                           .view({spec_.num_kv_heads, -1, hidden_.size(0), k_.size(1)});
+  }
+  logits_ = Logits(queries_, k_);
+  log_p_ = LogScores(logits_);
+  p_ = log_p_.exp();
+  hidden_scores_ =
+      WithSinks(hidden_, sinks_.defined() ? at::zeros({1}, hidden_.options()) : sinks_);
+  output_ = Weighted(OfTokens(p_), v_);
+  output_sq_ = OutputEnergy(output_);
+  if (detail_ == RowDetail::kAll) logit_sq_ = logits_.masked_fill(hidden_, 0).square_().sum(-1);
+}
+
+RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const {
+  Prepared prepared;
+  if (stored.k_stored.defined()) prepared.k_stored = Heads(stored.k_stored);
+  if (stored.k.defined()) prepared.k = Heads(stored.k);
+  const at::Tensor v_stored = Heads(stored.v_stored);
+  prepared.values = detail_ == RowDetail::kAll ? at::cat({v_stored, v_}, -1) : v_stored;
+  prepared.exact_minus_stored = (stored.v.defined() ? Heads(stored.v) : v_).sub(v_stored);
+  return prepared;
+}
+
+std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
+                                              std::span<const ExactSides> exact) const {
+  return std::move(CompareValues({&stored, 1}, own_queries, exact)[0]);
+}
+
+std::vector<std::vector<RowErrors>> RowComparison::CompareValues(
+    std::span<const Prepared> caches, const at::Tensor& own_queries,
+    std::span<const ExactSides> exact) const {
+  const Prepared& stored = caches[0];
+  const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
+  const at::Tensor logits = Logits(queries, stored.k_stored);
+  at::Tensor exact_logits = logits_;
+  const auto exact_keys = [](const ExactSides& sides) { return sides.k.any(); };
+  if ((own_queries.defined() || stored.k.defined()) && std::ranges::any_of(exact, exact_keys))
+    exact_logits = Logits(queries, stored.k.defined() ? stored.k : k_);
+  const auto mask = [&](const ExactTokens& tokens) {
+    return ExactMask(tokens, positions_, k_.size(1), k_.device());
+  };
+  std::vector<std::vector<RowErrors>> results(caches.size());
+  for (const ExactSides& sides : exact) {
+    const at::Tensor read = sides.k.any() ? at::where(mask(sides.k), exact_logits, logits) : logits;
+    std::vector<RowErrors> errors =
+        Errors(read, sides.v.any() ? mask(sides.v) : at::Tensor(), caches);
+    for (size_t i = 0; i < caches.size(); ++i) results[i].push_back(std::move(errors[i]));
+  }
+  return results;
+}
+
+std::vector<RowErrors> RowComparison::Errors(const at::Tensor& logits,
+                                             const at::Tensor& exact_values,
+                                             std::span<const Prepared> stored) const {
+  const at::Tensor log_other = LogScores(logits);
+  RowErrors of_keys;
+  const at::Tensor p_other = log_other.exp();
+  of_keys.kl = KlOfRows({log_p_, p_}, {log_other, p_other}, hidden_scores_);
+  const at::Tensor other = OfTokens(p_other);
+  if (detail_ == RowDetail::kAll)
+    of_keys.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
+  std::vector<RowErrors> errors;
+  for (const Prepared& cache : stored)
+    errors.push_back(ValueErrors(of_keys, other, exact_values, cache));
+  return errors;
+}
+
+RowErrors RowComparison::ValueErrors(const RowErrors& of_keys, const at::Tensor& scores,
+                                     const at::Tensor& exact_values, const Prepared& stored) const {
+  RowErrors errors = of_keys;
+  const int64_t dim = v_.size(2);
+  const at::Tensor sums = Weighted(scores, stored.values);  // both in one product
+  at::Tensor output = sums.narrow(-1, 0, dim);
+  if (exact_values.defined()) {
+    const at::Tensor weights = scores.masked_fill(exact_values.logical_not(), 0);
+    output = output.add(Weighted(weights, stored.exact_minus_stored));
+  }
+  errors.output_error_sq = OutputEnergy(output.sub(output_));
+  if (detail_ == RowDetail::kKlAndOutput) return errors;
+  const at::Tensor with_true_values = sums.narrow(-1, dim, dim);
+  errors.k_term_sq = OutputEnergy(with_true_values.sub(output_));
+  errors.v_term_sq = OutputEnergy(output.sub(with_true_values));
+  return errors;
+}
+
+}  // namespace oscar

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Softmax rows over the exact cache against those over a stored one, on any device in float64 or
+// float32: KL(S || S^), output and logit errors, per query row. Scalar reference:
+// tests/reference/scalar_attention_kl.h. Score matrices are rows x tokens; callers slice the
+// rows so that they stay small whatever the context length (RowsPerSlice).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "calib/cache/exact_tokens.h"
+#include "capture/model/model_spec.h"
+
+namespace oscar {
+
+// Some query rows of one sequence.
+struct QueryRows {
+  at::Tensor positions;  // [rows] int64, in the sequence; on the host, or the device is waited for
+  at::Tensor queries;    // [rows, num_q_heads, d]
+  at::Tensor q_pe = {};  // [rows, num_q_heads, rope_dim] of latent attention
+};
+
+// What an arm's attention reads of one sequence, [tokens, num_kv_heads, dim] each. `k` and `v` are
+// what it reads of exact tokens; undefined: the rows of the reference.
+struct StoredCache {
+  at::Tensor k_stored, v_stored;
+  at::Tensor k, v;
+};
+
+// Per query row and head, [num_kv_heads, gqa_ratio, rows] of the measuring type.
+struct RowErrors {
+  at::Tensor kl;               // nats
+  at::Tensor output_error_sq;  // |P^ V^ - P V|^2
+  // With RowDetail::kAll only:
+  at::Tensor k_term_sq;       // |(P^ - P) V|^2: what wrong scores do
+  at::Tensor v_term_sq;       // |P^ (V^ - V)|^2: what wrong values do
+  at::Tensor logit_error_sq;  // sum over visible keys of (scaled logit^ - logit)^2
+};
+
+enum class RowDetail {
+  kKlAndOutput,  // a third of the time
+  kAll
+};
+
+struct LogAndScores {
+  at::Tensor log, scores;  // [..., tokens], scores = exp(log)
+};
+
+// KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p:
+// never negative, free of cancellation, exactly 0 where nothing differs, and finite wherever the
+// logits are. `hidden` tokens, if defined, are those that no row sees.
+at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other, const at::Tensor& hidden);
+
+// `of_tokens` [..., tokens] and one more column, what `sinks` holds for it (broadcast); the same
+// tensor where there are none.
+at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks);
+
+// Rows without one visible quantized key have no error: bool [rows].
+at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
+                         const AttentionSpec& spec);
+
+// Query rows whose scores take about `bytes` in a type of `element_bytes`.
+int64_t RowsPerSlice(const AttentionSpec& spec, int64_t tokens, int64_t element_bytes,
+                     int64_t bytes);
+
+// One sequence of one layer.
+class RowComparison {
+ public:
+  // keys [tokens, num_kv_heads, d], values [tokens, num_kv_heads, dv]; `dtype` measures: kDouble or
+  // kFloat.
+  RowComparison(const AttentionSpec& spec, const at::Tensor& keys, const at::Tensor& values,
+                at::ScalarType dtype, RowDetail detail = RowDetail::kAll);
+  // Of latent attention: k_pe [tokens, rope_dim] is part of every logit and is never quantized.
+  // Before SetRows, whose rows must then have q_pe.
+  void SetPositionKeys(const at::Tensor& k_pe) { k_pe_ = k_pe.to(dtype_); }
+  // Of latent attention: outputs are measured after the matrix that each query head's goes through,
+  // [num_q_heads, outputs, dv]. Before SetRows.
+  void SetOutputMap(const at::Tensor& map) { output_map_ = map.to(dtype_); }
+
+  // The rows compared from here on.
+  void SetRows(const QueryRows& rows);
+  const at::Tensor& output_sq() const { return output_sq_; }       // |P V|^2, as in RowErrors
+  const at::Tensor& logit_sq() const { return logit_sq_; }         // sum over visible keys; kAll
+  const at::Tensor& visible_keys() const { return num_visible_; }  // [rows] int64
+
+  // The same cache as Compare() reads it; made once per sequence.
+  struct Prepared {
+    at::Tensor k_stored;  // [num_kv_heads, tokens, d]
+    at::Tensor values;    // [num_kv_heads, tokens, 2 dv]: stored, and (kAll) the reference's
+    at::Tensor k;         // [num_kv_heads, tokens, d]; undefined: the reference's
+    at::Tensor exact_minus_stored;  // of values [num_kv_heads, tokens, dv]
+  };
+  Prepared Prepare(const StoredCache& stored) const;
+
+  // `own_queries` [rows, num_q_heads, d] of the arm, undefined: the reference's. One result for
+  // each way to keep tokens exact; logits are computed once for all of them.
+  std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
+                                 std::span<const ExactSides> exact) const;
+  // The same for caches whose keys are those of the first one (the others need none): one result
+  // for each way to keep tokens exact, of each cache. Most of the time goes into keys.
+  std::vector<std::vector<RowErrors>> CompareValues(std::span<const Prepared> stored,
+                                                    const at::Tensor& own_queries,
+                                                    std::span<const ExactSides> exact) const;
+
+ private:
+  at::Tensor Heads(const at::Tensor& rows) const;
+  at::Tensor Queries(const at::Tensor& queries) const;
+  at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
+  at::Tensor LogScores(const at::Tensor& logits) const;
+  at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, k_.size(1)); }
+  at::Tensor OutputEnergy(const at::Tensor& outputs) const;
+  std::vector<RowErrors> Errors(const at::Tensor& logits, const at::Tensor& exact_values,
+                                std::span<const Prepared> stored) const;
+  RowErrors ValueErrors(const RowErrors& of_keys, const at::Tensor& scores,
+                        const at::Tensor& exact_values, const Prepared& stored) const;
+
+  const AttentionSpec& spec_;
+  at::ScalarType dtype_;
+  RowDetail detail_;
+  at::Tensor k_, v_;            // [num_kv_heads, tokens, dim]
+  at::Tensor positions_;        // [rows] int64, host
+  at::Tensor k_pe_;             // [tokens, rope_dim], or undefined
+  at::Tensor output_map_;       // [num_q_heads, outputs, dv], or undefined
+  at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, tokens], where there is k_pe
+  at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
+  at::Tensor hidden_;           // [rows, tokens] bool
+  // From here to p_, where the layer has sinks, the sink is one more column behind the tokens.
+  at::Tensor hidden_scores_;
+  at::Tensor log_p_, p_;
+  at::Tensor queries_, logits_, output_;
+  at::Tensor output_sq_, logit_sq_, num_visible_;
+};
+
+}  // namespace oscar

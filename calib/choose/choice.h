@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What was chosen for the cache of one layer, and every score it was chosen by: plain data, stored
+// with the layer and in report.json. A score is a KL for keys and a relative output error for
+// values; the two are never compared.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calib/fit/transform_fit.h"  // KeyRecipe
+#include "calib/options.h"
+#include "capture/files/strict_json.h"
+#include "linalg/cache_windows.h"  // CacheWindows
+
+namespace oscar {
+
+// A later candidate, which asks more of a consumer, replaces an earlier one only if its score is
+// lower by this share.
+inline constexpr double kWorthwhile = 0.01;
+
+// How values are transformed before they are quantized; keys: KeyRecipe.
+struct ValueRecipe {
+  ValueTarget target = ValueTarget::kAttentionOutput;
+  bool per_head = false;
+  Composition composition = Composition::kRHPbr;
+
+  std::string Name() const;                            // "attention_output per_head r_h_pbr"
+  static ValueRecipe FromName(std::string_view name);  // throws InputError for any other text
+  bool operator==(const ValueRecipe&) const = default;
+};
+
+// A recipe fitted to moments. Keys are stored as quantized (k * pair_scale - mean) rotation, and
+// queries (q / pair_scale) query_rotation meet them. Row-major.
+struct AutoSide {
+  int64_t num_rotations = 0, dim = 0;  // num_kv_heads, or 1
+  std::vector<double> rotation;        // [num_rotations, dim, dim]
+  std::vector<double> query_rotation;  // the same; empty: `rotation`, which is orthogonal
+  std::vector<double> pair_scale;      // [num_kv_heads, dim]; of a folded checkpoint; empty: ones
+  std::vector<double> mean;            // [num_kv_heads, dim]; empty: none
+
+  bool operator==(const AutoSide&) const = default;
+};
+
+// Which of the sides before it a side equals, so that it is stored once; itself if none.
+size_t FirstEqual(const std::vector<const AutoSide*>& sides, size_t index);
+
+// One candidate, on sampled held-out rows.
+struct CandidateScore {
+  std::string side, recipe;  // "k" or "v"; Name()
+  int bits = 2;
+  double clip = 0;
+  int64_t quant_group_size = 0;
+  double score = 0;  // on the rows that choose
+  double check = 0;  // on the rows between them, which judge
+};
+
+// The best of a side at some number of bits.
+struct SideOption {
+  double bits = 2;           // per element: of all heads, or their mean
+  std::vector<double> clip;  // [1], or [num_kv_heads] where a consumer takes that
+  double score = 0, check = 0;
+  // [num_kv_heads], where heads have bits of their own (of 2, 3, 4, 8); empty: `bits` each.
+  std::vector<int> head_bits = {};
+  std::vector<double> head_score = {}, head_check = {};  // [num_kv_heads] of score and check
+  std::vector<double> ratios = {},
+                      curve = {};        // clip ratios and their scores, for a ratio of all layers
+  std::vector<double> check_curve = {};  // as `curve`, on the rows that judge
+  std::vector<double> in_windows = {};   // keys: score in each of AutoChoice::windows
+  // Keys, where one ratio serves all layers: in_windows at each of `ratios`.
+  std::vector<std::vector<double>> windows_curve = {};
+
+  void SetRatio(double ratio);    // of `ratios`, for all heads, with the scores that go with it
+  std::vector<int> Bits() const;  // [1], or [num_kv_heads]
+};
+
+struct WindowPrice {
+  CacheWindows windows;
+  int64_t rows = 0;  // sampled rows whose context is longer
+};
+
+// What halving the tokens costs: the chosen recipes fitted to each half of them, and scored on the
+// rows that the fit to all of them was scored on. The largest principal angle of the covariances'
+// leading subspaces (the directions that hold half of the energy) and the share of the other
+// half's energy that these directions keep are told beside it. Trap: both are poor judges. Where
+// eigenvalues lie close, angles are near 90 degrees and shares well below 1 however many tokens
+// there were, and the noise does not care which of those directions it meets (README.md).
+struct Stability {
+  bool measured = false;
+  double k_cost = 0, v_cost = 0;    // score of the worse half / score of all tokens - 1
+  double k_angle = 0, v_angle = 0;  // degrees, of the worst head
+  double k_kept = 1, v_kept = 1;    // share, of the worst head
+  int64_t tokens = 0;               // of the smaller half
+  bool few_tokens = false;          // fewer than kTokensPerDim per dimension
+  bool unstable = false;            // few_tokens, or a cost beyond kStableCost
+};
+inline constexpr int64_t kTokensPerDim = 20;
+inline constexpr double kStableCost = 0.15;
+inline constexpr double kNoFitCost = 100;  // of a half that the recipe has no fit to
+
+struct AutoChoice {
+  bool made = false;
+  KeyRecipe keys;
+  ValueRecipe values;
+  // Keys are fitted to moments spread over this context (position_spread.h), of texts this long.
+  int64_t context = 0, text_length = 0;          // tokens
+  int64_t quant_group_size = 0;                  // values per scale; 0: the head
+  double k_bits = 2, v_bits = 2;                 // each has an option below
+  std::vector<SideOption> k_options, v_options;  // ascending bits
+  // Relative output error of 2-bit keys: what their KL is in the unit of values' scores. 0: not
+  // measured, because there were no bits to share out.
+  double k_output_error = 0;
+  std::vector<WindowPrice> windows;  // the one in use first
+  // What the guard saw on the judging rows: the choice against Hadamard + clip.
+  double k_check = 0, k_hadamard = 0, v_check = 0, v_hadamard = 0;
+  std::string k_fallback, v_fallback;  // the recipe that lost to Hadamard + clip; empty: none did
+  int64_t rows = 0;                    // sampled query rows, half of each kind
+  bool rows_in_windows = false;  // nothing beyond the windows: scored with everything quantized
+  // Whether the matrices were refined, and what held-out rows said of it.
+  bool refined = false;
+  double refined_kl = 0, unrefined_kl = 0;  // 0: not tried
+  Stability stability;
+  std::vector<CandidateScore> scores;
+
+  // Of latent attention: dimensions of the part with position, beside the latent. Keys and values
+  // are then one stored row: `v` is `k`, options of equal bits have one clip ratio, and the values'
+  // scores are the output error of the row that is both; `values` names the target that, with the
+  // queries' covariance, keys are fitted to. 0: other attention.
+  int64_t position_dim = 0;
+  bool latent() const { return position_dim > 0; }
+
+  AutoSide k, v;  // fitted to all tokens
+
+  const SideOption& k_option() const;
+  const SideOption& v_option() const;
+  SideOption& k_option();
+  SideOption& v_option();
+};
+
+// Everything but the matrices; `ChoiceFromJson` reads what `ChoiceToJson` wrote, exactly.
+Json ChoiceToJson(const AutoChoice& choice);
+AutoChoice ChoiceFromJson(const Json& json, std::string_view what);
+
+}  // namespace oscar

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all layers share: bits by marginal KL under a budget of stored bits, one clip ratio where a
+// consumer takes no more, windows. Windows stay as they are unless asked for; larger ones are
+// priced.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/consumers.h"
+
+namespace oscar {
+
+// Bits per element are a mean over sequences of this many tokens where windows have a price.
+inline constexpr int64_t kPriceTokens = 32768;
+
+// A layer's part of the cache: num_kv_heads * dim elements per token, and their scales and zeros.
+struct LayerElements {
+  int64_t k = 0, v = 0;
+  double metadata_bits = 0;  // per token
+  int64_t kept = 0;          // elements that stay in 16 bits
+};
+
+// Two 16-bit numbers for each quantization group, as papers count; 0: a group is a head's row.
+LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_dim,
+                         int64_t quant_group_size);
+
+// Of latent attention: one row of `rank` values, stored once, and beside it the part with position,
+// which is not quantized.
+LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, int64_t quant_group_size);
+
+// Bits per element of 2-bit codes and their metadata: the least that --bits may be, 2 aside.
+double LeastStoredBits(const std::vector<LayerElements>& elements);
+
+// Bits per quantized element that windows add to about two.
+double WindowBits(const CacheWindows& windows);
+
+struct AutoPlan {
+  CacheWindows windows;
+  double bits = 0;                    // mean of codes, per element
+  double stored_bits = 0;             // with metadata: within the budget
+  std::vector<double> window_scores;  // mean over layers, as AutoChoice::windows
+};
+
+// Decides for all layers and writes it into their choices: k_bits, v_bits, the options' clip. Bits
+// go where they lower the summed damage most (bit_allocation.h), keys' KL and values' output error.
+AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>& elements,
+                    std::vector<AutoChoice>& choices);
+
+}  // namespace oscar

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recipes fitted to the moments of a layer.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/moments/layer_moments.h"
+
+namespace oscar {
+
+// On all cores. A recipe that has no fit (a moment that is singular beyond what its shrinkage
+// mends) comes back with num_rotations 0.
+std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes);
+std::vector<AutoSide> FitValues(const LayerMoments& moments,
+                                const std::vector<ValueRecipe>& recipes);
+
+// Of the row that is both key and value of latent attention.
+struct LatentRecipe {
+  KeyRecipe keys;
+  ValueTarget target = ValueTarget::kAttentionOutput;  // beside the queries' covariance
+
+  std::string Name() const { return keys.Name() + " to " + std::string(ValueTargetName(target)); }
+  bool operator==(const LatentRecipe&) const = default;
+};
+std::vector<AutoSide> FitLatents(const LayerMoments& moments,
+                                 const std::vector<LatentRecipe>& recipes);
+
+// The chosen recipes of one layer fitted to `all` tokens, into each choice's k and v. Throws
+// NumericalError naming layer and recipes that have no fit to them.
+void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices);
+
+// The sums of `all` that `first`, which is part of them, has too, without those.
+LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first);
+
+// How far apart the leading subspaces of two halves of the tokens are, and whether one is small or
+// empty; without costs.
+Stability CompareHalves(const LayerMoments& first, const LayerMoments& second);
+
+}  // namespace oscar

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/choose/recipes.h"
+
+namespace oscar {
+namespace {
+
+// Groupings and centring that the consumer takes, the least demanding first.
+void AddGroupings(const RecipeLimits& limits, KeyRecipe recipe, std::vector<KeyRecipe>& recipes) {
+  for (const bool per_head : {false, true}) {
+    for (const bool centred : {false, true}) {
+      recipe.per_head = per_head;
+      recipe.centred = centred;
+      const bool allowed = (!per_head || (limits.rules.per_head && limits.num_kv_heads > 1)) &&
+                           (!centred || limits.rules.key_mean);
+      if (allowed) recipes.push_back(recipe);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<KeyRecipe> FirstKeyRecipes(const RecipeLimits& limits) {
+  std::vector<KeyRecipe> recipes = {{.composition = Composition::kHPbr}};
+  AddGroupings(limits, {.composition = limits.composition}, recipes);
+  if (!limits.fold) return recipes;
+  AddGroupings(limits,
+               {.kind = KeyTransformKind::kPairScaled,
+                .power_of_two = true,
+                .composition = limits.composition},
+               recipes);
+  return recipes;
+}
+
+std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecipe& like) {
+  std::vector<KeyRecipe> recipes;
+  if (limits.fold) {
+    recipes.push_back({.kind = KeyTransformKind::kPairScaled,
+                       .power_of_two = true,
+                       .centred = like.centred,
+                       .composition = Composition::kHPbr});
+  }
+  if (!limits.rules.query_matrix) return recipes;
+  // Matrices of their own for keys and queries; a head's pair scales need no weights then.
+  KeyRecipe own{.per_head = true, .centred = like.centred, .composition = limits.composition};
+  if (limits.rope) {
+    own.kind = KeyTransformKind::kPairScaled;
+    own.folded = false;
+    recipes.push_back(own);
+    own.folded = true;
+  }
+  own.kind = KeyTransformKind::kBalanced;
+  for (const double epsilon : {1e-2, 1e-1, 1.0}) {
+    own.epsilon = epsilon;
+    recipes.push_back(own);
+  }
+  return recipes;
+}
+
+std::vector<ValueRecipe> FirstValueRecipes(const RecipeLimits& limits, bool diagonal) {
+  std::vector<ValueRecipe> recipes = {{.composition = Composition::kHPbr}};
+  for (const bool per_head : {false, true}) {
+    if (per_head && (!limits.rules.per_head || limits.num_kv_heads == 1)) continue;
+    for (const ValueTarget target : {ValueTarget::kAttentionOutput, ValueTarget::kDiagonal}) {
+      if (target == ValueTarget::kDiagonal && !diagonal) continue;
+      recipes.push_back({target, per_head, limits.composition});
+    }
+  }
+  return recipes;
+}
+
+std::vector<Composition> OtherOrders(const RecipeLimits& limits, int64_t dim) {
+  std::vector<Composition> others = {Composition::kRHPbr, Composition::kBrH128};
+  const int64_t group = limits.quant_group_size;
+  if (group > 0 && group < dim) others.push_back(Composition::kRH);
+  std::erase(others, limits.composition);
+  return others;
+}
+
+}  // namespace oscar

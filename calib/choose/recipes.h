@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which recipes a layer's search tries, of those that the consumer can load. The least
+// demanding come first, because a later one has to be worth what it asks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/consumers.h"
+
+namespace oscar {
+
+struct RecipeLimits {
+  const ConsumerRules& rules;
+  Composition composition = Composition::kRHPbr;  // that was asked for
+  bool rope = false;                              // known, so that pairs of channels can be scaled
+  bool fold = false;                              // and their scales go into the checkpoint
+  int64_t num_kv_heads = 1;
+  int64_t quant_group_size = 0;  // 0: the head
+};
+
+// The first is Hadamard, the data-free one that the guard falls back to.
+std::vector<KeyRecipe> FirstKeyRecipes(const RecipeLimits& limits);
+// Other transforms for the grouping and centring of `like`.
+std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecipe& like);
+std::vector<ValueRecipe> FirstValueRecipes(const RecipeLimits& limits, bool diagonal);
+
+// Orders of a rotation's factors beside the one that was asked for, for heads of `dim`: those whose
+// Hadamard spreads what it meets; orders that end in eigenvectors concentrate it. Without
+// quantization groups a last P changes nothing.
+std::vector<Composition> OtherOrders(const RecipeLimits& limits, int64_t dim);
+
+}  // namespace oscar

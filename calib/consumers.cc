@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/consumers.h"
+
+#include <algorithm>
+
+#include "linalg/check.h"
+
+namespace oscar {
+
+const std::vector<ConsumerRules>& AllConsumers() {
+  static const std::vector<ConsumerRules> consumers = {
+      {Consumer::kAny, "any", true, true, true, ClipScope::kHead, true, /*latents=*/true},
+      // Format version 1: one rotation per layer; ratios are environment variables of the server.
+      {Consumer::kSglang, "sglang", false, false, false, ClipScope::kSide, false,
+       /*latents=*/false, "sglang"},
+      // Format versions 2 and 3: per head, k_mean, q_rotation. A directory of latents' matrices.
+      {Consumer::kSglangOct, "sglang-oct", true, true, true, ClipScope::kSide, false,
+       /*latents=*/true, "sglang-oct"},
+      {Consumer::kVllm, "vllm", false, false, false, ClipScope::kSide, false},
+      // attn_k_rot and attn_v_rot in a GGUF; LLAMA_KV_CLIP_RATIO serves both sides.
+      {Consumer::kLlamacpp, "llamacpp", false, false, false, ClipScope::kModel, false},
+      // R_K and R_V [num_kv_heads, d, d], orthogonal; the ratio is an attribute of the layer's
+      // node.
+      {Consumer::kOnnx, "onnx", true, false, false, ClipScope::kLayer, false},
+  };
+  return consumers;
+}
+
+const ConsumerRules& RulesOf(Consumer consumer) {
+  for (const ConsumerRules& rules : AllConsumers()) {
+    if (rules.consumer == consumer) return rules;
+  }
+  OSCAR_CHECK(!"a consumer without rules");
+  return AllConsumers().front();
+}
+
+bool ConsumerRules::SameAs(const ConsumerRules& other) const {
+  ConsumerRules named = other;
+  named.consumer = consumer;
+  named.name = name;
+  named.export_target = export_target;
+  return named == *this;
+}
+
+std::string ChoiceName(const ConsumerRules& rules, bool fold) {
+  return std::string(rules.name) + (fold ? "+fold" : "");
+}
+
+namespace {
+
+bool SameRules(const AutoOptions& a, const AutoOptions& b) {
+  return a.fold == b.fold && RulesOf(a.consumer).SameAs(RulesOf(b.consumer));
+}
+
+}  // namespace
+
+std::vector<AutoOptions> OtherChoices(AutoOptions headline, bool latents) {
+  std::vector<AutoOptions> others;
+  if (!headline.enabled) return others;
+  if (latents) headline.fold = false;  // there is nothing to fold
+  for (const ConsumerRules& rules : AllConsumers()) {
+    for (const bool fold : {false, true}) {
+      if (latents && (!rules.latents || fold)) continue;
+      AutoOptions other = headline;
+      other.consumer = rules.consumer;
+      other.fold = fold;
+      other.bits = 2;
+      other.windows = false;
+      other.refine = 0;
+      const auto same = [&](const AutoOptions& known) { return SameRules(known, other); };
+      if (!same(headline) && std::ranges::none_of(others, same)) others.push_back(other);
+    }
+  }
+  return others;
+}
+
+std::string ChoiceFor(const AutoOptions& headline, bool latents, Consumer consumer, bool fold) {
+  AutoOptions wanted = headline, known = headline;
+  wanted.consumer = consumer;
+  wanted.fold = fold && !latents;
+  if (latents) known.fold = false;
+  if (SameRules(known, wanted)) return std::string(kHeadlineChoice);
+  for (const AutoOptions& other : OtherChoices(headline, latents)) {
+    if (SameRules(other, wanted)) return ChoiceName(RulesOf(other.consumer), other.fold);
+  }
+  return {};
+}
+
+}  // namespace oscar

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace oscar {
+
+// One side (keys or values) of one grouping (per KV head, or shared by all KV heads of the layer).
+struct SideResult {
+  int64_t num_rotations = 0;  // num_kv_heads, or 1 if shared
+  int64_t dim = 0;            // d or dv
+  std::vector<double>
+      rotation;  // [num_rotations, dim, dim] row-major: a token is a row vector x, rotated x * R
+  std::vector<double> eigenvalues;  // [num_rotations, dim] ascending
+  double clip_ratio = 0;            // chosen
+  std::vector<double> clip_error;   // [candidates] held-out error / energy of each candidate; empty
+                                    // where not searched
+  std::vector<double> clip_threshold;  // [num_kv_heads] clip_ratio percentile of |x R| over all
+                                       // tokens; empty where there were none
+  double orthogonality = 0;            // max|RᵀR - I| in float64, worst of the rotations
+  double float32_orthogonality = 0;    // the same after the cast to float32
+  double eigen_residual = 0;           // ‖AV - VΛ‖/‖A‖, worst
+  double min_relative_gap = 0;  // smallest gap of neighbouring eigenvalues / largest eigenvalue
+  double importance_max_over_mean = 0;  // of diag(Rᵀ C R): 1 is perfectly flat; worst
+};
+
+}  // namespace oscar

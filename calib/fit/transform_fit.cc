@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/fit/transform_fit.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "capture/files/quote.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr std::pair<KeyTransformKind, std::string_view> kNames[] = {
+    {KeyTransformKind::kOscar, "oscar"},
+    {KeyTransformKind::kPairScaled, "pair_scaled"},
+    {KeyTransformKind::kBalanced, "balanced"},
+};
+
+constexpr int kSharedScaleSteps = 20;  // contracts by half or better each
+
+std::string HeadName(const LayerMoments& moments, int64_t head, const char* what) {
+  return fmt::format("layer {}, KV head {}, {}", moments.layer_id, head, what);
+}
+
+// What is quantized: the keys' second moment, about their mean where that is taken away.
+Matrix CachedKeys(const LayerMoments& moments, int64_t head, bool centred) {
+  const Matrix second = moments.KeySecondMoment(head);
+  return centred ? Centred(second, moments.KeyMean(head)) : second;
+}
+
+}  // namespace
+
+std::string_view KeyTransformName(KeyTransformKind kind) {
+  for (const auto& [value, name] : kNames) {
+    if (value == kind) return name;
+  }
+  OSCAR_CHECK(!"a KeyTransformKind without a name");
+  return {};
+}
+
+KeyTransformKind KeyTransformFromName(std::string_view name) {
+  for (const auto& [value, known] : kNames) {
+    if (known == name) return value;
+  }
+  throw UsageError(
+      fmt::format("unknown key transform \"{}\", expected oscar, pair_scaled or balanced", name));
+}
+
+std::string KeyRecipe::Name() const {
+  std::string name(KeyTransformName(kind));
+  if (power_of_two) name += "_pow2";
+  if (!folded) name += " unfolded";
+  if (kind == KeyTransformKind::kBalanced) name += fmt::format(" eps {:g}", epsilon);
+  return fmt::format("{} {}{} {}", name, per_head ? "per_head" : "shared",
+                     centred ? " centred" : "", CompositionName(composition));
+}
+
+KeyRecipe KeyRecipe::FromName(std::string_view name) {
+  KeyRecipe recipe;
+  std::istringstream words{std::string(name)};
+  std::string word;
+  try {
+    words >> word;
+    recipe.power_of_two = word.ends_with("_pow2");
+    if (recipe.power_of_two) word.resize(word.size() - 5);
+    recipe.kind = KeyTransformFromName(word);
+    while (words >> word) {
+      if (word == "unfolded") recipe.folded = false;
+      if (word == "per_head") recipe.per_head = true;
+      if (word == "centred") recipe.centred = true;
+      if (word == "eps") words >> recipe.epsilon;
+    }
+    recipe.composition = CompositionFromName(word);  // the last
+  } catch (const UsageError&) {                      // said below
+  }
+  if (recipe.Name() == name) return recipe;
+  throw InputError(fmt::format("{} names no recipe of keys", Quoted(name)));
+}
+
+Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
+                      RopePairs pairs) {
+  // Rounding may leave a centred energy of zero below it.
+  const Vector keys = CachedKeys(moments, head, recipe.centred).diagonal().cwiseMax(0);
+  return PairScales(moments.QueryCovariance(head).diagonal(), keys, {pairs, recipe.power_of_two},
+                    HeadName(moments, head, "pair scales"));
+}
+
+Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, RopePairs pairs) {
+  const std::string what = fmt::format("layer {}, pair scales", moments.layer_id);
+  const int64_t heads = moments.num_kv_heads, dim = moments.head_dim;
+  Matrix queries(dim, heads), keys(dim, heads);  // energies
+  for (int64_t head = 0; head < heads; ++head) {
+    queries.col(head) = moments.QueryCovariance(head).diagonal();
+    keys.col(head) = CachedKeys(moments, head, recipe.centred).diagonal().cwiseMax(0);
+  }
+  // Stationary where d^4 = sum_h S_h c_h / sum_h C_h s_h, S_h = tr(D^2 s_h) and C_h = tr(D^-2 c_h).
+  PairScaling scaling{pairs, false};
+  Vector d = PairScales(queries.rowwise().sum(), keys.rowwise().sum(), scaling, what);
+  for (int step = 0; step <= kSharedScaleSteps; ++step) {
+    const Vector squares = d.cwiseAbs2();
+    const Vector key_traces = keys.transpose() * squares;
+    const Vector query_traces = queries.transpose() * squares.cwiseInverse();
+    scaling.power_of_two = recipe.power_of_two && step == kSharedScaleSteps;
+    d = PairScales(queries * key_traces, keys * query_traces, scaling, what);
+  }
+  return d;
+}
+
+KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
+                       RopePairs pairs) {
+  const std::string what = HeadName(moments, head, "key transform");
+  const Matrix queries = moments.QueryCovariance(head);
+  KeyFit fit;
+  if (recipe.centred) fit.mean = moments.KeyMean(head);
+  switch (recipe.kind) {
+    case KeyTransformKind::kOscar:
+      fit.transform =
+          ScaledRotation(Vector::Ones(moments.head_dim), queries, recipe.composition, what);
+      break;
+    case KeyTransformKind::kPairScaled:
+      fit.transform = ScaledRotation(HeadPairScales(moments, head, recipe, pairs), queries,
+                                     recipe.composition, what);
+      break;
+    case KeyTransformKind::kBalanced:
+      fit.transform = BalancedTransform(queries, CachedKeys(moments, head, recipe.centred),
+                                        recipe.epsilon, recipe.composition, what);
+      break;
+  }
+  return fit;
+}
+
+Matrix OutputMetric(MatrixRef output_projection, const LayerMoments& moments, int64_t head) {
+  const int64_t dim = moments.v_head_dim, ratio = moments.gqa_ratio();
+  OSCAR_CHECK_EQ(output_projection.cols(), moments.num_q_heads * dim);
+  Matrix metric = Matrix::Zero(dim, dim);
+  for (int64_t q_head = head * ratio; q_head < (head + 1) * ratio; ++q_head) {
+    const auto weight = output_projection.middleCols(q_head * dim, dim);
+    metric += weight.transpose() * weight;
+  }
+  return metric;
+}
+
+KeyTransform FitValueTransform(const LayerMoments& moments, int64_t head, MatrixRef output_metric,
+                               double epsilon, Composition composition) {
+  return BalancedTransform(output_metric, moments.ValueSecondMoment(head), epsilon, composition,
+                           HeadName(moments, head, "value transform"));
+}
+
+}  // namespace oscar

@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/job/job_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "capture/files/atomic_file.h"
+#include "capture/files/digest_json.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr int kStateVersion = 1;
+
+int LockJob(const fs::path& path) {
+  const fs::path file = path / "lock";
+  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0)
+    throw ResourceError(fmt::format("{}: cannot create: {}", file.string(), std::strerror(errno)));
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    close(fd);
+    throw ResourceError(
+        fmt::format("{}: another process is calibrating here; wait for it, or use another output",
+                    path.string()));
+  }
+  return fd;
+}
+
+void CheckFile(const fs::path& path, const FileDigest& expected) {
+  if (fs::exists(path) && fs::file_size(path) == expected.size && DigestFile(path) == expected)
+    return;
+  throw InputError(
+      fmt::format("{}: damaged or missing: the job recorded {} bytes with SHA-256 {}; start over "
+                  "with --restart",
+                  path.string(), expected.size, expected.sha256));
+}
+
+// Digests, and lists of them, say nothing to people.
+bool IsReadable(const std::string& line) {
+  constexpr size_t kLongest = 200, kDigest = 32;  // bytes, hexadecimal digits
+  size_t digits = 0;
+  for (const char c : line) {
+    digits = std::isxdigit(static_cast<unsigned char>(c)) ? digits + 1 : 0;
+    if (digits == kDigest) return false;
+  }
+  return line.size() <= kLongest;
+}
+
+void Flatten(const Json& value, const std::string& prefix,
+             std::map<std::string, std::string>& fields) {
+  if (!value.is_object()) {
+    fields[prefix] = value.dump();
+    return;
+  }
+  for (const auto& [key, member] : value.items())
+    Flatten(member, prefix.empty() ? key : prefix + "." + key, fields);
+}
+
+}  // namespace
+
+std::vector<std::string> JsonDifferences(const Json& was, const Json& now) {
+  std::map<std::string, std::string> old_fields, new_fields;
+  Flatten(was, "", old_fields);
+  Flatten(now, "", new_fields);
+  std::set<std::string> keys;
+  for (const auto& [key, unused] : old_fields) keys.insert(key);
+  for (const auto& [key, unused] : new_fields) keys.insert(key);
+  std::vector<std::string> differences;
+  for (const std::string& key : keys) {
+    const auto text = [&](const std::map<std::string, std::string>& fields) {
+      const auto found = fields.find(key);
+      return found == fields.end() ? std::string("absent") : found->second;
+    };
+    if (text(old_fields) != text(new_fields)) {
+      differences.push_back(
+          fmt::format("{}: was {}, now {}", key, text(old_fields), text(new_fields)));
+    }
+  }
+  return differences;
+}
+
+void CheckSameRun(const fs::path& job, const Json& was, const Json& now) {
+  const std::vector<std::string> differences = JsonDifferences(was, now);
+  if (differences.empty()) return;
+  std::string list;
+  for (const std::string& line : differences)
+    list += "\n  " + (IsReadable(line) ? line : line.substr(0, line.find(':')) + ": has changed");
+  throw OtherRun(
+      fmt::format("{}: holds an unfinished run that differs from this one; continue that one "
+                  "with its own options, or "
+                  "discard it with --restart. Differences:{}",
+                  job.string(), list));
+}
+
+JobLock::JobLock(fs::path path) : path_(std::move(path)) {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error)
+    throw ResourceError(
+        fmt::format("{}: cannot create the job directory: {}", path_.string(), error.message()));
+  fd_ = LockJob(path_);
+}
+
+JobLock::JobLock(JobLock&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+JobLock& JobLock::operator=(JobLock&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+JobLock::~JobLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void JobLock::DiscardJob() const {
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    if (entry.path().filename() != "lock") fs::remove_all(entry.path());
+  }
+}
+
+JobDirectory::JobDirectory(fs::path path, const Json& fingerprint, bool restart)
+    : JobDirectory(JobLock(std::move(path)), fingerprint, restart) {}
+
+JobDirectory::JobDirectory(JobLock lock, const Json& fingerprint, bool restart)
+    : lock_(std::move(lock)) {
+  if (restart) lock_.DiscardJob();
+  RemoveStrays();
+  const fs::path file = path() / "fingerprint.json";
+  if (!fs::exists(file)) {
+    WriteFileAtomically(file, CanonicalJson(fingerprint));
+    return;
+  }
+  CheckSameRun(path(), ReadJsonFile(file.string()), fingerprint);
+  if (fs::exists(path() / "state.json")) ReadState();
+}
+
+fs::path JobDirectory::LayerPath(size_t layer_index) const {
+  return path() / fmt::format("layer_{:05}.h5", layer_index);
+}
+
+fs::path JobDirectory::HiddenFile(size_t layer_index) const {
+  return path() / fmt::format("hidden_{:05}.safetensors", layer_index);
+}
+
+std::optional<fs::path> JobDirectory::HiddenPath() const {
+  if (!hidden_) return std::nullopt;
+  return HiddenFile(finished_);
+}
+
+void JobDirectory::RemoveStrays() const {
+  for (const auto& entry : fs::directory_iterator(path())) {
+    if (entry.path().filename().string().find(".tmp-") != std::string::npos)
+      fs::remove_all(entry.path());
+  }
+}
+
+void JobDirectory::ReadState() {
+  const std::string what = (path() / "state.json").string();
+  const Json state = ReadJsonFile(what);
+  if (JsonInt(state, "version", what) != kStateVersion) {
+    throw InputError(what + ": written by another version of oscar; start over with --restart");
+  }
+  for (const Json& layer : JsonMember(state, "layers", what)) {
+    layers_.push_back(DigestFromJson(layer, what));
+    CheckFile(LayerPath(layers_.size() - 1), layers_.back());
+  }
+  finished_ = layers_.size();
+  for (const Json& timing : JsonMember(state, "timings", what)) timings_.push_back(timing);
+  if (state.contains("hidden")) {  // absent after the last layer
+    hidden_ = DigestFromJson(JsonMember(state, "hidden", what), what);
+    CheckFile(HiddenFile(layers_.size()), *hidden_);
+  }
+}
+
+void JobDirectory::WriteState() const {
+  Json state = {{"version", kStateVersion}, {"layers", Json::array()}, {"timings", timings_}};
+  for (const FileDigest& layer : layers_) state["layers"].push_back(DigestToJson(layer));
+  if (hidden_) state["hidden"] = DigestToJson(*hidden_);
+  WriteFileAtomically(path() / "state.json", CanonicalJson(state));
+}
+
+void JobDirectory::AddLayer(const Write& write_layer, const Json& timing) {
+  const fs::path path = LayerPath(layers_.size());
+  write_layer(path);
+  layers_.push_back(DigestFile(path));
+  timings_.push_back(timing);
+}
+
+void JobDirectory::Commit(const Write& write_hidden) {
+  std::optional<FileDigest> hidden;
+  if (write_hidden) {
+    const fs::path path = HiddenFile(layers_.size());
+    write_hidden(path);
+    hidden = DigestFile(path);
+  }
+  const fs::path used = HiddenFile(finished_);
+  hidden_ = hidden;
+  finished_ = layers_.size();
+  WriteState();
+  std::error_code ignored;  // a hidden-states file that outlives its use costs space, nothing else
+  fs::remove(used, ignored);
+}
+
+void JobDirectory::Remove() {
+  std::error_code ignored;
+  fs::remove_all(path(), ignored);
+}
+
+}  // namespace oscar

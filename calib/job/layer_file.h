@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One finished layer of a running job on disk: moments and everything fitted to them, exact.
+// Internal to a job; artifacts hold moments.h5 and rotations.safetensors instead.
+#pragma once
+
+#include <filesystem>
+
+#include "calib/job/layer_result.h"
+
+namespace oscar {
+
+void WriteLayerFile(const std::filesystem::path& path,
+                    const LayerResult& result);                // whole or not at all
+LayerResult ReadLayerFile(const std::filesystem::path& path);  // throws InputError
+
+}  // namespace oscar

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What calibration finds out about one layer: plain data that is written to disk as it stands
+// (layer_file.h) and read by export.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/choose/choice_points.h"
+#include "calib/fit/side_result.h"
+#include "calib/moments/layer_moments.h"
+
+namespace oscar {
+
+// Attention error of one way to store the cache, over sampled query rows of held-out tokens and all
+// query heads.
+struct ArmResult {
+  std::string name;         // "naive", "hadamard", "oscar_shared", "oscar_per_head"
+  int64_t rows = 0;         // query rows measured
+  int64_t rows_beyond = 0;  // of them, those whose causal reach exceeds the sink and recent windows
+  double kl_mean = 0;       // nats, KL(S‖Ŝ), over rows and query heads
+  double kl_mean_beyond = 0;  // over rows beyond the windows; 0 if there are none
+  double kl_max = 0;
+  double output_rel_error = 0;  // ‖ŜV̂ - SV‖_F / ‖SV‖_F
+  double output_rel_error_beyond = 0;
+  double kl_mean_no_windows = 0;  // every key and value quantized
+  double output_rel_error_no_windows = 0;
+};
+
+// The arm "auto" at a point that the choice may end at (choice_points.h).
+struct AutoArm {
+  ChoicePoint point;
+  ArmResult arm;
+};
+
+struct LayerResult {
+  LayerMoments moments;
+  std::vector<double>
+      clip_candidates;  // ratios that the curves stand over; empty where not searched
+  SideResult k, v;      // per KV head
+  SideResult k_shared, v_shared;
+  std::vector<ArmResult> arms;  // empty where nothing was held out
+  AutoChoice automatic;         // the headline's; not `made` where nothing was to be chosen
+  // Those of the other consumers, in the order of OtherChoices.
+  std::vector<AutoChoice> other_choices = {};
+  // Where it may end, if that is not where it stands; the arm "auto" is of where it stands.
+  std::vector<AutoArm> auto_arms = {};
+};
+
+}  // namespace oscar

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/moments/layer_moments.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// The mean of one head's sum, symmetrized.
+Matrix Head(const LayerMoments& moments, const char* name, const std::vector<double>& sums,
+            int64_t head, int64_t dim, double count) {
+  if (sums.empty()) {
+    throw InputError(fmt::format(
+        "layer {}: these moments hold no {}; it is not in a rotation file that was imported, and "
+        "the diagonal value target "
+        "does not survive a merge, because its weights k C_Q kᵀ belong to one run's own tokens",
+        moments.layer_id, name));
+  }
+  OSCAR_CHECK_LE((head + 1) * dim * dim, static_cast<int64_t>(sums.size()));
+  const Eigen::Map<const Matrix> sum(sums.data() + head * dim * dim, dim, dim);
+  return (sum + sum.transpose()) * (0.5 / count);
+}
+
+void AddTo(std::vector<double>& sums, const std::vector<double>& other) {
+  if (sums.size() != other.size()) {  // not known on one side: not known of the sum
+    sums.clear();
+    return;
+  }
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += other[i];
+}
+
+}  // namespace
+
+Matrix LayerMoments::QueryCovariance(int64_t head) const {
+  return Head(*this, "query covariance", query, head, head_dim,
+              static_cast<double>(tokens * gqa_ratio()));
+}
+
+Matrix LayerMoments::ValueCovariance(int64_t head, ValueTarget target) const {
+  if (target == ValueTarget::kAttentionOutput) {
+    return Head(*this, "value target attention_output", attention_output, head, v_head_dim,
+                static_cast<double>(tokens * gqa_ratio()));
+  }
+  const double weight = diagonal.empty() ? 1 : diagonal_weight[static_cast<size_t>(head)];
+  return Head(*this, "value target diagonal", diagonal, head, v_head_dim, weight);
+}
+
+Matrix LayerMoments::KeySecondMoment(int64_t head) const {
+  return Head(*this, "key second moment", key, head, head_dim, static_cast<double>(tokens));
+}
+
+Matrix LayerMoments::ValueSecondMoment(int64_t head) const {
+  return Head(*this, "value second moment", value, head, v_head_dim, static_cast<double>(tokens));
+}
+
+Vector LayerMoments::KeyMean(int64_t head) const {
+  OSCAR_CHECK(!key_sum.empty());
+  return Eigen::Map<const Vector>(key_sum.data() + head * head_dim, head_dim) /
+         static_cast<double>(tokens);
+}
+
+void LayerMoments::Merge(const LayerMoments& other) {
+  const auto geometry = [](const LayerMoments& m) {
+    return fmt::format("layer {}, {} query heads, {} KV heads, head_dim {}, v_head_dim {}",
+                       m.layer_id, m.num_q_heads, m.num_kv_heads, m.head_dim, m.v_head_dim);
+  };
+  if (geometry(*this) != geometry(other)) {
+    throw InputError(fmt::format("cannot merge moments of different layers: {} against {}",
+                                 geometry(*this), geometry(other)));
+  }
+  AddTo(query, other.query);
+  AddTo(key, other.key);
+  AddTo(key_sum, other.key_sum);
+  AddTo(value, other.value);
+  AddTo(attention_output, other.attention_output);
+  diagonal.clear();
+  diagonal_weight.clear();
+  tokens += other.tokens;
+  if (!rope) {
+    rope = other.rope;
+    fold = other.fold;
+  }
+}
+
+void LayerMoments::CheckFinite() const {
+  if (tokens <= 0) throw NumericalError(fmt::format("layer {}: no token was seen", layer_id));
+  const auto check = [&](const char* name, const std::vector<double>& sums, int64_t per_head) {
+    for (int64_t head = 0; head * per_head < static_cast<int64_t>(sums.size()); ++head) {
+      double energy = 0;
+      for (int64_t i = 0; i < per_head; ++i)
+        energy += std::abs(sums[static_cast<size_t>(head * per_head + i)]);
+      if (!std::isfinite(energy) || energy == 0) {
+        throw NumericalError(
+            fmt::format("layer {}, KV head {}: the {} sums over {} tokens are {}; expected finite "
+                        "sums of a head that is in use; the "
+                        "checkpoint or the compute dtype is at fault (try --dtype f32)",
+                        layer_id, head, name, tokens, energy == 0 ? "all zero" : "not finite"));
+      }
+    }
+  };
+  check("query", query, head_dim * head_dim);
+  check("key", key, head_dim * head_dim);
+  check("value", value, v_head_dim * v_head_dim);
+  check("attention output", attention_output, v_head_dim * v_head_dim);
+  check("diagonal", diagonal, v_head_dim * v_head_dim);
+}
+
+Matrix MeanOverHeads(const std::vector<Matrix>& heads) {
+  OSCAR_CHECK(!heads.empty());
+  Matrix mean = heads[0];
+  for (size_t i = 1; i < heads.size(); ++i) mean += heads[i];
+  return mean / static_cast<double>(heads.size());
+}
+
+}  // namespace oscar

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// moments.h5: the statistics of a run, mergeable and refittable without the model.
+//
+// clang-format off
+//     /                  attributes: format = "oscar-moments", format_version
+//     /layer/<id>        attributes: num_q_heads, num_kv_heads, head_dim, v_head_dim, tokens;
+//                        where the model is known also rope (rope_json.h), fold_rotary_dim,
+//                        fold_interleaved, fold_shared_scales (FoldRules)
+//     /layer/<id>/<sum>  float64; a member of LayerMoments and its shape: query, key, key_sum, value,
+//                        attention_output, diagonal, diagonal_weight; one that is not known is absent
+// clang-format on
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "calib/moments/layer_moments.h"
+#include "capture/dump/hdf5_file.h"
+
+namespace oscar {
+
+inline constexpr const char* kMomentsFormat = "oscar-moments";
+inline constexpr int64_t kMomentsVersion = 1;
+
+// One layer at a time, in any order.
+class MomentsWriter {
+ public:
+  explicit MomentsWriter(const std::filesystem::path& path);
+  void Add(const LayerMoments& layer);
+  void Commit();
+
+ private:
+  Hdf5Writer file_;
+};
+
+class MomentsReader {
+ public:
+  // Throws InputError for anything but a moments file of this version.
+  explicit MomentsReader(const std::filesystem::path& path);
+  std::vector<int> layer_ids() const;  // ascending
+  // Throws InputError naming the file and layer where shapes or counts make no sense;
+  // NumericalError for values that are not finite.
+  LayerMoments Read(int layer_id) const;
+
+ private:
+  Hdf5Reader file_;
+};
+
+// The same layout below any group; shared with layer files.
+void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments& moments);
+LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id);
+
+}  // namespace oscar

@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/observe/sampled_rows.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "calib/cache/exact_tokens.h"
+#include "calib/cache/row_comparison.h"  // KlOfRows, WithSinks
+#include "capture/model/attention.h"     // SoftCap, SinkLogits
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+struct Shape {
+  int64_t sequences = 0, rows = 0, tokens = 0;
+};
+
+Shape PaddedShape(std::span<const SampledSequence> sequences) {
+  Shape shape{.sequences = std::ssize(sequences)};
+  for (const SampledSequence& s : sequences) {
+    shape.rows = std::max(shape.rows, s.positions.size(0));
+    shape.tokens = std::max(shape.tokens, s.keys.size(0));
+  }
+  return shape;
+}
+
+// [sequences, heads, tokens, dim] float32 of rows [tokens, heads, dim].
+at::Tensor PaddedHeads(std::span<const SampledSequence> sequences, const Shape& shape,
+                       at::Tensor SampledSequence::*member) {
+  const at::Tensor& first = sequences[0].*member;
+  const at::Tensor padded = at::zeros({shape.sequences, first.size(1), shape.tokens, first.size(2)},
+                                      first.options().dtype(at::kFloat));
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const at::Tensor rows = (sequences[i].*member).permute({1, 0, 2});
+    padded[static_cast<int64_t>(i)].narrow(1, 0, rows.size(1)).copy_(rows);
+  }
+  return padded;
+}
+
+// [sequences, num_kv_heads, gqa_ratio * rows, d] float32
+at::Tensor PaddedQueries(std::span<const SampledSequence> sequences, const Shape& shape,
+                         int64_t num_kv_heads, at::Tensor SampledSequence::*member) {
+  const at::Tensor& first = sequences[0].*member;
+  const int64_t ratio = first.size(1) / num_kv_heads, d = first.size(2);
+  const at::Tensor padded = at::zeros({shape.sequences, num_kv_heads, ratio, shape.rows, d},
+                                      first.options().dtype(at::kFloat));
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const at::Tensor& queries = sequences[i].*member;
+    padded[static_cast<int64_t>(i)]
+        .narrow(2, 0, queries.size(0))
+        .copy_(queries.view({-1, num_kv_heads, ratio, d}).permute({1, 2, 0, 3}));
+  }
+  return padded.flatten(2, 3);
+}
+
+// Unscaled logits of the part with position, one key for all heads.
+at::Tensor PositionProducts(std::span<const SampledSequence> sequences, const Shape& shape,
+                            int64_t num_kv_heads) {
+  const at::Tensor q = PaddedQueries(sequences, shape, num_kv_heads, &SampledSequence::q_pe);
+  const at::Tensor k = at::zeros({shape.sequences, 1, shape.tokens, q.size(-1)}, q.options());
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const at::Tensor& rows = sequences[i].k_pe;
+    k[static_cast<int64_t>(i)][0].narrow(0, 0, rows.size(0)).copy_(rows);
+  }
+  return at::matmul(q, k.transpose(-1, -2));
+}
+
+}  // namespace
+
+SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSequence> sequences,
+                         std::span<const CacheWindows> windows, const at::Tensor& output_map)
+    : scale_(spec.scale), softcap_(spec.softcap) {
+  OSCAR_CHECK(!sequences.empty());
+  const Shape shape = PaddedShape(sequences);
+  keys_ = PaddedHeads(sequences, shape, &SampledSequence::keys);
+  values_ = PaddedHeads(sequences, shape, &SampledSequence::values);
+  queries_ = PaddedQueries(sequences, shape, spec.num_kv_heads, &SampledSequence::queries);
+  if (output_map.defined()) {
+    output_map_ = output_map.to(at::kFloat)
+                      .transpose(1, 2)
+                      .unflatten(0, {int64_t{1}, spec.num_kv_heads, int64_t{-1}});
+  }
+  const at::Device device = keys_.device();
+
+  const at::Tensor positions = at::zeros({shape.sequences, shape.rows}, at::kLong);
+  const at::Tensor turns = at::zeros({shape.sequences, shape.rows, 2}, at::kDouble);
+  for (int64_t i = 0; i < shape.sequences; ++i) {
+    const at::Tensor& of_sequence = sequences[static_cast<size_t>(i)].positions;
+    positions[i].narrow(0, 0, of_sequence.size(0)).copy_(of_sequence);
+    for (int64_t row = 0; row < of_sequence.size(0); ++row) {
+      turns.mutable_data_ptr<double>()[(i * shape.rows + row) * 2 + row % 2] = 1;
+      num_rows_[static_cast<size_t>(row % 2)] += 1;
+    }
+  }
+  turns_ = turns.flatten(0, 1).to(device);
+  const auto of_scores = [&](const at::Tensor& mask) {  // [sequences * rows, tokens]
+    return mask.view({shape.sequences, 1, 1, shape.rows, shape.tokens});
+  };
+  const at::Tensor at_tokens = at::arange(shape.tokens, keys_.options().dtype(at::kLong));
+  const at::Tensor age = positions.flatten().to(device).unsqueeze(1) - at_tokens;
+  hidden_ = of_scores(spec.window ? age.lt(0).logical_or(age.ge(*spec.window)) : age.lt(0));
+  for (const CacheWindows& w : windows) {
+    const ExactTokens exact = ExactInWindows(w);
+    exact_.push_back(exact.any()
+                         ? of_scores(ExactMask(exact, positions.flatten(), shape.tokens, device))
+                         : at::Tensor());
+  }
+  if (const at::Tensor sinks = SinkLogits(spec, device); sinks.defined())
+    sinks_ = sinks.view({spec.num_kv_heads, -1, 1, 1});
+  hidden_scores_ =
+      WithSinks(hidden_, sinks_.defined() ? at::zeros({1}, hidden_.options()) : sinks_);
+  if (sequences[0].q_pe.defined()) {
+    position_logits_ = PositionProducts(sequences, shape, spec.num_kv_heads)
+                           .mul_(scale_)
+                           .unflatten(-2, {int64_t{-1}, shape.rows});
+  }
+  log_p_ = LogScores(Logits(queries_, keys_));
+  p_with_sinks_ = log_p_.exp();
+  p_ = p_with_sinks_.narrow(-1, 0, shape.tokens);
+  quantized_scores_ = (exact_[0].defined() ? p_.masked_fill(exact_[0], 0) : p_).flatten(2, 3);
+  output_energies_ = OutputEnergies(at::matmul(p_.flatten(2, 3), values_).unsqueeze(0));
+  output_sums_ = ByTurns(output_energies_);
+}
+
+// [..., sequences, num_kv_heads, gqa_ratio, rows, tokens], scaled
+at::Tensor SampledRows::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
+  at::Tensor logits =
+      at::matmul(queries, keys.transpose(-1, -2)).mul_(scale_).unflatten(-2, {-1, hidden_.size(3)});
+  if (position_logits_.defined()) logits.add_(position_logits_);
+  SoftCap(softcap_, logits);
+  return logits;
+}
+
+// |o|^2 after the map, of outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
+at::Tensor SampledRows::OutputEnergies(const at::Tensor& outputs) const {
+  at::Tensor of_rows = outputs.unflatten(-2, {-1, hidden_.size(3)});
+  if (output_map_.defined()) of_rows = at::matmul(of_rows, output_map_);
+  return of_rows.square().sum(-1);
+}
+
+at::Tensor SampledRows::OutputSums(const at::Tensor& outputs) const {
+  return ByTurns(OutputEnergies(outputs));
+}
+
+at::Tensor SampledRows::LogScores(const at::Tensor& logits) const {
+  return WithSinks(logits.masked_fill(hidden_, -INFINITY), sinks_).log_softmax(-1);
+}
+
+// [caches, sequences, num_kv_heads, gqa_ratio, rows] -> [caches, num_kv_heads, 2]
+at::Tensor SampledRows::ByTurns(const at::Tensor& of_rows) const {
+  return of_rows.sum(3, /*keepdim=*/false, at::kDouble).transpose(1, 2).flatten(2).matmul(turns_);
+}
+
+std::vector<at::Tensor> SampledRows::KlSums(const Keys& keys, std::span<const size_t> which) const {
+  const at::Tensor logits = Logits(keys.queries, keys.stored);
+  at::Tensor exact_logits;
+  std::vector<at::Tensor> sums;
+  for (const size_t w : which) {
+    at::Tensor read = logits;
+    if (exact_[w].defined()) {
+      if (!exact_logits.defined()) exact_logits = Logits(keys.queries, keys.exact);
+      read = at::where(exact_[w], exact_logits, logits);
+    }
+    const at::Tensor log_read = LogScores(read);
+    sums.push_back(
+        ByTurns(KlOfRows({log_p_, p_with_sinks_}, {log_read, log_read.exp()}, hidden_scores_)));
+  }
+  return sums;
+}
+
+at::Tensor SampledRows::KeyErrorSums(const Keys& keys) const {
+  at::Tensor read = Logits(keys.queries, keys.stored);
+  if (exact_[0].defined()) read = at::where(exact_[0], Logits(keys.queries, keys.exact), read);
+  const at::Tensor scores = LogScores(read).narrow(-1, 0, p_.size(-1));
+  return OutputSums(at::matmul(scores.exp().sub_(p_).flatten(-3, -2), values_));
+}
+
+at::Tensor SampledRows::ValueErrorSums(const at::Tensor& read) const {
+  return OutputSums(at::matmul(quantized_scores_, read.sub(values_)));
+}
+
+at::Tensor SampledRows::RelativeErrorSums(const Keys& keys, const at::Tensor& read,
+                                          const at::Tensor& exact_read) const {
+  at::Tensor logits = Logits(keys.queries, keys.stored);
+  if (exact_[0].defined()) logits = at::where(exact_[0], Logits(keys.queries, keys.exact), logits);
+  const at::Tensor scores = LogScores(logits).narrow(-1, 0, p_.size(-1)).exp();
+  const auto heads = [](const at::Tensor& x) { return x.flatten(-3, -2); };
+  at::Tensor outputs = at::matmul(heads(scores), read);
+  if (exact_[0].defined()) {
+    const at::Tensor in_windows = scores.masked_fill(exact_[0].logical_not(), 0);
+    outputs.add_(at::matmul(heads(in_windows), exact_read.sub(read)));
+  }
+  const at::Tensor errors = OutputEnergies(outputs.sub_(at::matmul(heads(p_), values_)));
+  return ByTurns(errors.div(output_energies_).sqrt_().masked_fill_(output_energies_.eq(0), 0));
+}
+
+}  // namespace oscar

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams one layer's attention into float64 sums on the compute device and keeps what the layer's
+// fit needs afterwards: keys and values of all tokens, and sampled queries of the held-out rows. No
+// host synchronization until its sums are read back. Trap: sums are taken in token chunks of fixed
+// size, in sequence order; changing either changes the last bits of an artifact.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "calib/held_out.h"
+#include "calib/moments/layer_moments.h"
+#include "capture/model/layer_loop.h"
+
+namespace oscar {
+
+// Held-out query rows of one sequence.
+struct HeldOutQueries {
+  int64_t sequence = 0;
+  at::Tensor rows;     // [num_rows] int64, token positions, device
+  at::Tensor queries;  // [num_rows, num_q_heads, d] compute dtype, device
+  at::Tensor q_pe;     // [num_rows, num_q_heads, rope_dim] of latent attention; else undefined
+};
+
+// Everything observed of one layer. Tensors stay on the compute device.
+struct ObservedLayer {
+  LayerMoments fit;                // rows the split fits to
+  LayerMoments held_out;           // the others; no tokens where nothing is held out
+  LayerMoments first_half;         // of the first half of `fit`, but for the values' own sums
+  std::vector<at::Tensor> keys;    // per sequence [tokens, num_kv_heads, d] compute dtype
+  std::vector<at::Tensor> values;  // per sequence [tokens, num_kv_heads, dv]
+  std::vector<at::Tensor> k_pe;    // per sequence [tokens, rope_dim] of latent attention; or empty
+  at::Tensor w_uv;  // of latent attention, whose outputs are these times W_UV: [num_q_heads,
+                    // expanded v_head_dim, rank]; else undefined
+  std::vector<HeldOutQueries> queries;
+  std::vector<at::Tensor> last_queries;  // per sequence, where they are kept
+};
+
+// Sums of one part of the split on the compute device; layout as in LayerMoments.
+struct DeviceSums {
+  at::Tensor query, key, key_sum, value, attention_output;
+  int64_t tokens = 0;
+};
+
+// A layer whose sums have not been read back: the work behind it may still be running.
+struct LayerOnDevice {
+  DeviceSums fit, held_out, first_half;
+  ObservedLayer layer;  // all but its moments
+
+  // It will be read, and dropped, by the thread of another stream.
+  void RecordStream(c10::Stream stream) const;
+};
+
+// Bytes of float64 temporaries that the observer holds at a time.
+uint64_t ObservingMemory(const LayerSpec& layer);
+
+// Waits for the sums, on the current stream.
+ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec);
+
+class StatisticsObserver : public LayerObserver {
+ public:
+  // `error_rows`: query rows kept per sequence with held-out rows, evenly spaced, the last row
+  // among them. `last_queries`: of every sequence, for refinement.
+  StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries = 0);
+
+  void OnLayerBegin(const LayerSpec& layer) override;
+  void OnAttention(const AttentionView& view) override;
+  void OnSharedAttention(const AttentionView& view) override;  // of a layer that is held
+
+  // Hand over the finished layer: as it is, or with its sums read back (the layer's one
+  // synchronization).
+  LayerOnDevice TakeOnDevice() { return std::exchange(observed_, {}); }
+  ObservedLayer TakeLayer(const LayerSpec& layer) { return ReadBack(TakeOnDevice(), layer); }
+  // The same of a layer that others may have read since.
+  LayerOnDevice TakeOnDevice(size_t layer_index);
+
+  // Sets the finished layer aside, because other layers will read its keys and values: their
+  // queries and outputs join its sums, which become means over all layers that read.
+  void Hold(size_t layer_index);
+
+ private:
+  struct HeldLayer {
+    LayerOnDevice layer;
+    int64_t readers = 0;     // besides itself
+    int64_t fit_tokens = 0;  // of the last of them, so far
+  };
+  void AddQueries(DeviceSums& sums, const AttentionView& view, int64_t from, int64_t to) const;
+  void AddRows(DeviceSums& sums, const AttentionView& view, int64_t begin, int64_t end);
+
+  void KeepHalf(int64_t tokens);
+
+  HeldOutSplit split_;
+  int64_t error_rows_, last_queries_;
+  int64_t half_tokens_;  // of those that are fitted to
+  LayerOnDevice observed_;
+  std::map<size_t, HeldLayer> held_;  // by layer index
+};
+
+// Σ w vᵀv and Σ w with w = k C_Q kᵀ over rows [0, rows[i]) of each sequence, into
+// `moments.diagonal`: the second sweep, which needs the finished query covariance of `moments`.
+void AddDiagonalTarget(const std::vector<at::Tensor>& keys, const std::vector<at::Tensor>& values,
+                       const std::vector<int64_t>& rows, LayerMoments& moments);
+
+}  // namespace oscar

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/run/calibrate.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <string_view>
+
+#include "calib/choose/layer_plan.h"
+#include "calib/observe/statistics_observer.h"
+#include "calib/run/hidden_file.h"
+#include "calib/run/layer_pipeline.h"
+#include "calib/search/refine_choice.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Continues where the job stands: a model needs the hidden states the job kept.
+void Resume(const CalibrationInput& input, const JobDirectory& job) {
+  const auto saved = job.HiddenPath();
+  ModelSource* const model = input.model();
+  if (!saved || model == nullptr) return;
+  model->Restore(
+      ReadHidden(*saved, {input.num_tokens(), model->loop().spec().hidden_size}, input.dtype));
+}
+
+// What the option table cannot check alone: it does not know the model.
+void CheckQuantization(const std::vector<LayerSpec>& layers, const ClipOptions& clip) {
+  for (const LayerSpec& layer : layers) {
+    for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {
+      if (clip.quant_group_size > 0 && dim % clip.quant_group_size != 0) {
+        throw UsageError(
+            fmt::format("quant_group_size {} does not divide the head dimension {} of layer {}",
+                        clip.quant_group_size, dim, layer.layer_id));
+      }
+    }
+  }
+  if (clip.mode == ClipMode::kSearch &&
+      (clip.candidates.empty() ||
+       !std::is_sorted(clip.candidates.begin(), clip.candidates.end()))) {
+    throw UsageError("clip_candidates must be a list of ratios in ascending order");
+  }
+}
+
+void CheckAutomaticLatents(int layer_id, const AutoOptions& automatic, const ConsumerRules& rules) {
+  if (!rules.latents) {
+    std::vector<std::string_view> others;
+    for (const ConsumerRules& other : AllConsumers()) {
+      if (other.latents) others.push_back(other.name);
+    }
+    throw UsageError(fmt::format(
+        "--for {}: layer {} has latent attention, and this runtime has no 2-bit cache of latents; "
+        "give --for {}",
+        rules.name, layer_id, fmt::join(others, " or ")));
+  }
+  if (automatic.refine > 0) {
+    throw UsageError(fmt::format(
+        "--refine: layer {} has latent attention, whose one row is key and value; refinement "
+        "learns a matrix for each",
+        layer_id));
+  }
+}
+
+void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptions& options) {
+  const AutoOptions& automatic = options.automatic;
+  if (!automatic.enabled) return;
+  const ConsumerRules& rules = RulesOf(automatic.consumer);
+  for (const LayerSpec& layer : layers) {
+    if (layer.attention.latent) CheckAutomaticLatents(layer.layer_id, automatic, rules);
+  }
+  if (automatic.bits == 2) return;
+  std::vector<LayerElements> elements;
+  for (const LayerSpec& layer : layers) {
+    const AttentionSpec& spec = layer.attention;
+    const int64_t group = options.clip.quant_group_size;
+    elements.push_back(spec.latent
+                           ? LatentElementsOf(spec.head_dim, spec.latent->rope_dim, group)
+                           : ElementsOf(spec.num_kv_heads, spec.head_dim, spec.v_head_dim, group));
+  }
+  const double least = LeastStoredBits(elements);
+  if (automatic.bits < least - 1e-9) {
+    throw UsageError(fmt::format(
+        "--bits {:g}: 2-bit codes take {:g} bits per element with their scales and zeros; give at "
+        "least that, or --bits 2 for 2-bit codes, whatever they take",
+        automatic.bits, least));
+  }
+}
+
+}  // namespace
+
+ModelSource* CalibrationInput::model() const { return dynamic_cast<ModelSource*>(source.get()); }
+
+int64_t CalibrationInput::num_tokens() const {
+  const std::vector<int64_t>& lengths = source->sequence_lengths();
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+}
+
+LoopOptions CalibrationLoopOptions() {
+  LoopOptions options;
+  options.need_final_hidden = false;
+  options.shared_queries = true;
+  options.in_latent_space = true;
+  return options;
+}
+
+void CheckOptions(const CalibrationOptions& options) {
+  const AutoOptions& automatic = options.automatic;
+  const ConsumerRules& rules = RulesOf(automatic.consumer);
+  if (!automatic.enabled || automatic.bits == 2 || rules.any_bits) return;
+  throw UsageError(fmt::format("--bits {:g}: {} stores 2 bits everywhere; give --for any",
+                               automatic.bits, rules.name));
+}
+
+HeldOutSplit CheckCalibration(const CalibrationInput& input) {
+  CheckOptions(input.options);
+  CheckQuantization(input.source->layers(), input.options.clip);
+  const int64_t tokens = input.num_tokens();
+  for (const LayerSpec& layer : input.source->layers()) {
+    const int64_t dim = std::max(layer.attention.head_dim, layer.attention.v_head_dim);
+    const int64_t needed = input.options.min_tokens >= 0 ? input.options.min_tokens : 20 * dim;
+    if (tokens < needed) {
+      throw InputError(
+          fmt::format("the data holds {} tokens, and every head must see at least {} ({}): with "
+                      "fewer the covariances are noise and the "
+                      "rotations look right but are not; give more data, or lower the limit with "
+                      "--min-tokens, which the artifact will say",
+                      tokens, needed,
+                      input.options.min_tokens >= 0 ? std::string("--min-tokens")
+                                                    : fmt::format("20 * head_dim {}", dim)));
+    }
+  }
+  CheckAutomatic(input.source->layers(), input.options);
+  HeldOutSplit split = SplitOf(input.source->sequence_lengths(), input.options);
+  if (input.options.clip.mode == ClipMode::kSearch && split.held_out_tokens == 0) {
+    throw InputError(
+        "no tokens are held out, so clip ratios cannot be searched; give more data or a --held-out "
+        "share above 0, or use --clip fixed");
+  }
+  if (input.options.automatic.enabled && split.held_out_tokens == 0) {
+    throw InputError(
+        "no tokens are held out, so nothing can be chosen by them; give more data or a --held-out "
+        "share above 0, or use --no-auto");
+  }
+  return split;
+}
+
+// Passes on what is not a statistic.
+class ReportingObserver : public StatisticsObserver {
+ public:
+  ReportingObserver(const HeldOutSplit& split, int64_t error_rows, int64_t last_queries,
+                    const CalibrationHooks& hooks)
+      : StatisticsObserver(split, error_rows, last_queries), hooks_(hooks) {}
+  void OnExperts(const LayerSpec& layer, const std::vector<int64_t>& tokens) override {
+    if (hooks_.on_experts) hooks_.on_experts(layer, tokens);
+  }
+
+ private:
+  const CalibrationHooks& hooks_;
+};
+
+void RunCalibration(const CalibrationInput& input, JobDirectory& job,
+                    const CalibrationHooks& hooks) {
+  const HeldOutSplit split = CheckCalibration(input);
+  const size_t num_layers = input.source->layers().size();
+  if (job.finished_layers() >= num_layers) return;
+  Resume(input, job);
+
+  PhaseTimes unused;
+  PhaseTimes& times = hooks.times == nullptr ? unused : *hooks.times;
+  const AutoOptions& automatic = input.options.automatic;
+  const bool refines = automatic.enabled && automatic.refine > 0;
+  ReportingObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0, hooks);
+  LayerPipeline pipeline(input, split, job, hooks, times);
+  const auto stop_requested = [&] { return hooks.stop_requested && hooks.stop_requested(); };
+  // Layers from here on are complete when the last one is, and so are fitted then.
+  const size_t first_held = input.source->first_shared_layer();
+  using Commit = LayerPipeline::Commit;
+  bool stopped = false;
+  auto begin = PhaseTimes::Clock::now();
+  input.source->Run(job.finished_layers(), observer, [&](size_t index) {
+    const bool last = index + 1 == num_layers;
+    times.Add("layers launched",
+              std::chrono::duration<double>(PhaseTimes::Clock::now() - begin).count());
+    stopped = !last && stop_requested();
+    if (index < first_held) {
+      const bool now = stopped || index + 1 == first_held;
+      pipeline.Put(index, observer.TakeOnDevice(index), now ? Commit::kNow : Commit::kIfDue);
+    } else {
+      observer.Hold(index);
+    }
+    for (size_t held = first_held; last && held < num_layers; ++held)
+      pipeline.Put(held, observer.TakeOnDevice(held), Commit::kNever);
+    if (!stopped && !last && pipeline.all_committed()) stopped = stop_requested();
+    begin = PhaseTimes::Clock::now();
+    return !stopped;
+  });
+  pipeline.Finish();
+  if (stopped) {
+    throw Interrupted(fmt::format("stopped after {} of {} layers; the work so far is in {}",
+                                  job.finished_layers(), num_layers, job.path().string()));
+  }
+}
+
+}  // namespace oscar

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a calibration: the statistics observer over a model that runs or a dump, one committed layer
+// after another, resuming where a job stands.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calib/held_out.h"
+#include "calib/job/job_directory.h"
+#include "calib/job/layer_result.h"
+#include "calib/options.h"
+#include "calib/phase_times.h"
+#include "capture/model/attention_source.h"
+
+namespace oscar {
+
+// How a calibration runs on a GPU. Nothing here changes a result; on a CPU a layer is fitted and
+// committed before the next one begins.
+struct RunOptions {
+  // Layers that are fitted while the loop is in the next ones: each keeps its keys and values, and
+  // takes what a fit takes. Their eigenvectors are found on the host's cores, between what each has
+  // to ask of the GPU. 0: the loop waits for the fit.
+  int fits_beside = 4;
+  // Longest time between two commits, but for the layers that are still being fitted. Where hidden
+  // states are few beside weights it is made sooner: a killed run loses little.
+  double commit_seconds = 10;
+};
+
+struct CalibrationInput {
+  std::shared_ptr<AttentionSource> source;  // computing on `device` in `dtype`
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;
+  CalibrationOptions options;
+  RunOptions run = {};
+
+  // `source` if a model runs, whose hidden states a resumed run needs; null if it is a dump.
+  ModelSource* model() const;
+  int64_t num_tokens() const;
+};
+
+// What a model must compute for a calibration: everything up to the last queries of a cache.
+LoopOptions CalibrationLoopOptions();
+
+// One finished layer, for progress.
+struct LayerProgress {
+  size_t layer_index = 0;
+  size_t num_layers = 0;
+  int64_t tokens = 0;
+  double seconds = 0;       // since the layer before
+  uint64_t bytes_read = 0;  // of this layer on disk: weights, or queries, keys and values
+  const LayerResult& result;
+};
+
+struct CalibrationHooks {
+  std::function<void(const LayerProgress&)> on_layer;  // in order, on the thread that runs
+  // How many tokens chose each expert of a layer that has experts, with a cache or without.
+  std::function<void(const LayerSpec&, const std::vector<int64_t>&)> on_experts;
+  std::function<bool()> stop_requested;  // asked at layer boundaries
+  PhaseTimes* times = nullptr;           // adds to it; null: measures nothing
+};
+
+// Throws UsageError for options that contradict each other, whatever the model.
+void CheckOptions(const CalibrationOptions& options);
+
+// Throws, before any weight or value is read: InputError where a head would see fewer tokens than
+// options.min_tokens, or a clip search has nothing held out to search on.
+HeldOutSplit CheckCalibration(const CalibrationInput& input);
+
+// Finishes every layer of `job`. Throws Interrupted, with the job on disk, if the hook asked to
+// stop.
+void RunCalibration(const CalibrationInput& input, JobDirectory& job,
+                    const CalibrationHooks& hooks);
+
+}  // namespace oscar

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens to a layer after the loop has been through it: its sums become a result, the result
+// a file, the file part of the job. On a GPU a layer is fitted by a thread and on a stream of its
+// own while the loop is in the next ones, and written by another thread as soon as it is fitted. On
+// a CPU all of it is done at once, because everything would want the same cores. A layer that
+// is being fitted keeps its keys and values; Put() waits where there are too many, or too many
+// wait for the disk.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <future>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "calib/observe/statistics_observer.h"
+#include "calib/run/calibrate.h"
+
+namespace oscar {
+
+class LayerPipeline {
+ public:
+  // Keeps references to all of them.
+  LayerPipeline(const CalibrationInput& input, const HeldOutSplit& split, JobDirectory& job,
+                const CalibrationHooks& hooks, PhaseTimes& times);
+  ~LayerPipeline();  // waits for what is under way
+
+  // Whether the hidden states that leave a layer go to disk with it, so that a run can resume
+  // there. kNever: the model has gone on from there, and they are lost. The last layer needs none.
+  enum class Commit { kIfDue, kNow, kNever };
+  // A layer that was observed; its kernels may still be running. Throws what became of a layer
+  // before, and reports that one (hooks.on_layer) on this thread.
+  void Put(size_t index, LayerOnDevice observed, Commit commit);
+  void Finish();  // the same for all
+
+  // Whether a run that stops here loses nothing. Not while a thread works on a layer.
+  bool all_committed() const { return fitting_.empty() && !written_.valid(); }
+
+ private:
+  struct Layer;
+  struct Pending {
+    std::shared_future<std::shared_ptr<Layer>> fitted;
+    std::shared_future<void> written;  // and all before
+  };
+  using Clock = std::chrono::steady_clock;
+  std::shared_ptr<Layer> Fit(const std::shared_ptr<Layer>& layer,
+                             std::optional<c10::Stream> stream);
+  void Write(const Layer& layer);  // in order, one at a time
+  void Report(const Layer& layer);
+  void Collect();            // the oldest layer that is being fitted
+  bool IsCommitDue() const;  // and may be had without waiting
+  at::Tensor KeepHidden(const at::Tensor& hidden);
+
+  const CalibrationInput& input_;
+  const HeldOutSplit& split_;
+  JobDirectory& job_;
+  const CalibrationHooks& hooks_;
+  PhaseTimes& times_;
+  std::vector<c10::Stream> streams_;  // of the fits, by turns; none: a layer is fitted at once
+  Clock::time_point last_commit_ = Clock::now(), last_report_ = Clock::now(),
+                    last_write_ = Clock::now();
+  uint64_t read_since_commit_ = 0;  // bytes of weights
+  at::Tensor host_hidden_;          // pinned, where hidden states wait to be written
+  std::shared_future<void> hidden_written_;
+  std::deque<Pending> fitting_;                     // in order
+  std::shared_future<void> written_;                // of the last that was put
+  std::deque<std::shared_future<void>> collected_;  // of those that were, and may not be on disk
+};
+
+}  // namespace oscar

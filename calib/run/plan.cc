@@ -1,0 +1,323 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/run/plan.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "calib/observe/statistics_observer.h"
+#include "calib/run/process_layer.h"
+#include "calib/search/attention_error.h"
+#include "calib/search/clip_search.h"
+#include "calib/search/search_cost.h"
+#include "capture/model/device.h"
+#include "capture/model/memory_plan.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Multiply-adds of everything that is done to the tokens of one layer: by the model's arithmetic,
+// and by the statistics in float64.
+struct Work {
+  double model = 0, statistics = 0;
+};
+
+// Of the layer's own arithmetic, per token but for attention's scores.
+double TokenWork(const LayerSpec& layer, double hidden_size) {
+  double values = 3.0 * static_cast<double>(layer.mlp.intermediate_size);  // of weights, per hidden
+  if (const auto& experts = layer.experts) {
+    values += static_cast<double>(experts->num_experts) +
+              3.0 * static_cast<double>(experts->router.top_k * experts->intermediate_size +
+                                        experts->shared_size);
+  }
+  if (const auto& net = layer.delta_net) {
+    constexpr double kPairs = 64;  // tokens of a chunk of the delta rule
+    values += static_cast<double>(net->conv_width() + 2 * net->value_width());
+    return hidden_size * values +
+           static_cast<double>(net->num_v_heads * (net->k_head_dim + net->v_head_dim)) *
+               (3 * kPairs + 2 * static_cast<double>(net->v_head_dim));
+  }
+  const AttentionSpec& a = layer.attention;
+  const auto q = static_cast<double>(a.num_q_heads), kv = static_cast<double>(a.num_kv_heads);
+  const auto d = static_cast<double>(a.head_dim), dv = static_cast<double>(a.v_head_dim);
+  if (const auto& latent = a.latent) {
+    const auto rank = static_cast<double>(latent->rank);
+    const auto q_rank = static_cast<double>(latent->q_a.out_features);
+    values += rank + static_cast<double>(latent->rope_dim) + q * dv + (q_rank > 0 ? q_rank : q * d);
+    return hidden_size * values + q_rank * q * d +
+           rank * q * (static_cast<double>(latent->nope_dim) + dv);
+  }
+  return hidden_size * (values + q * d + kv * (d + dv) + q * dv);
+}
+
+// `hidden_size` 0: no model runs, its attention has been read.
+Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<int64_t>& lengths) {
+  const AttentionSpec& a = layer.attention;
+  const auto q = static_cast<double>(a.num_q_heads), kv = static_cast<double>(a.num_kv_heads);
+  const auto d = static_cast<double>(a.head_dim), dv = static_cast<double>(a.v_head_dim);
+  Work work;
+  for (int64_t length : lengths) {
+    const auto t = static_cast<double>(length);
+    const double seen = a.window ? std::min(t, static_cast<double>(*a.window))
+                                 : t;  // the whole square is computed, masked
+    if (hidden_size > 0) {
+      work.model += t * TokenWork(layer, static_cast<double>(hidden_size));
+      work.model += t * seen * q * (d + dv);
+    }
+    if (layer.has_cache())
+      work.statistics += t * (q * (d * d + dv * dv) + kv * (d * d + 3 * dv * dv + d * d));
+  }
+  return work;
+}
+
+// Multiply-adds per second of a square product, from a fraction of a second of it.
+double MeasuredRate(at::Device device, at::ScalarType dtype) {
+  const at::Tensor a = at::ones({1024, 1024}, at::TensorOptions().device(device).dtype(dtype));
+  at::Tensor product = a.matmul(a);
+  (void)product[0][0].item<double>();
+  const auto start = std::chrono::steady_clock::now();
+  double seconds = 0;
+  int64_t products = 0;
+  while (seconds < 0.1) {
+    product = a.matmul(a);
+    (void)product[0][0].item<double>();
+    ++products;
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return static_cast<double>(products) * 1024.0 * 1024.0 * 1024.0 / seconds;
+}
+
+// Elements per second that are read and written by functions of one number each.
+double MeasuredElementRate(at::Device device) {
+  at::Tensor x = at::ones({int64_t{1} << 20}, at::TensorOptions().device(device));
+  const auto pass = [&] { x.mul_(0.5f).exp_(); };
+  pass();
+  (void)x[0].item<float>();
+  const auto start = std::chrono::steady_clock::now();
+  double seconds = 0;
+  int64_t passes = 0;
+  while (seconds < 0.05) {
+    pass();
+    (void)x[0].item<float>();
+    passes += 2;
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return static_cast<double>(passes * x.numel()) / seconds;
+}
+
+// Bytes that a layer's calibration adds to the loop.
+struct FitBytes {
+  uint64_t kept =
+      0;  // keys and values of all tokens, from the layer's attention to the end of its fit
+  uint64_t temporaries = 0;  // of the fit, after the layer's attention
+  uint64_t host = 0;         // of the fit, always there
+  uint64_t observing = 0;  // float64 copies of one chunk of queries, while the loop is in attention
+};
+
+FitBytes FitMemory(const std::vector<LayerSpec>& layers,
+                   const std::vector<int64_t>& sequence_lengths, at::ScalarType dtype,
+                   at::DeviceType device, const CalibrationOptions& options) {
+  const auto tokens = static_cast<uint64_t>(
+      std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
+  const auto element = static_cast<uint64_t>(at::elementSize(dtype));
+  const HeldOutSplit split = SplitOf(sequence_lengths, options);
+  FitBytes peak;
+  for (const LayerSpec& layer : layers) {
+    const AttentionSpec& a = layer.attention;
+    const auto kv = static_cast<uint64_t>(a.num_kv_heads),
+               dim = static_cast<uint64_t>(std::max(a.head_dim, a.v_head_dim));
+    const uint64_t kept = tokens * kv * static_cast<uint64_t>(a.head_dim + a.v_head_dim) * element;
+    // Static thresholds: |x R| of all tokens in float32, and the copy kthvalue works on with its
+    // index buffer; on a GPU up to half of them with indices, and the longest document on its way.
+    const uint64_t thresholds = tokens * kv * dim * (device == at::kCPU ? 4 + 4 + 8 : 4 + 6 + 8);
+    // Clip search: rotated rows, sorted magnitudes and indices of the held-out rows; float32 and
+    // float64 temporaries of a few candidates.
+    const auto held_out = static_cast<uint64_t>(split.held_out_tokens);
+    const uint64_t values = held_out * kv * dim;
+    const auto candidates =
+        std::min(static_cast<uint64_t>(CandidatesAtOnce(static_cast<int64_t>(values), device)),
+                 static_cast<uint64_t>(options.clip.candidates.size()));
+    const uint64_t search = values * (4 + 4 + 8) + candidates * values * (2 * 4 + 3 * 8);
+    uint64_t errors = 0;
+    for (size_t i = 0; i < sequence_lengths.size(); ++i) {
+      const int64_t rows = std::min(sequence_lengths[i] - split.fit_rows[i], options.error_rows);
+      if (rows > 0)
+        errors = std::max(errors, AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms,
+                                                       ChoiceArmsOf(options.automatic), device));
+    }
+    peak.kept = std::max(peak.kept, kept);
+    peak.observing = std::max(peak.observing, ObservingMemory(layer));
+    const AutoCost choice = CostOfChoice(layer, sequence_lengths, split, options, device);
+    peak.host = std::max(peak.host, choice.host_bytes);
+    peak.temporaries = std::max({peak.temporaries, thresholds, search, errors, choice.bytes});
+  }
+  return peak;
+}
+
+// The loop of a dump is one sequence at a time, as stored and in the compute dtype.
+MemoryPlan DumpMemory(const DumpSource& dump, at::ScalarType dtype, at::DeviceType device) {
+  const std::vector<int64_t>& lengths = dump.sequence_lengths();
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  MemoryPlan plan;
+  for (size_t i = 0; i < dump.layers().size(); ++i) {
+    const AttentionSpec& a = dump.layers()[i].attention;
+    const auto values = static_cast<uint64_t>(longest * (a.num_q_heads + a.num_kv_heads) *
+                                              (a.head_dim + a.v_head_dim));
+    plan.weights_read += dump.BytesRead(i);
+    plan.attention = std::max(plan.attention, values * at::elementSize(dtype));
+    plan.staging = std::max(plan.staging, values * 4);
+  }
+  plan.program = ResidentBytes();
+  plan.device_peak = device == at::kCPU ? 0 : plan.attention;
+  plan.host_peak = plan.staging + plan.program + (device == at::kCPU ? plan.attention : 0);
+  return plan;
+}
+
+MemoryPlan SourceMemory(const CalibrationInput& input) {
+  const std::vector<int64_t>& lengths = input.source->sequence_lengths();
+  if (const ModelSource* model = input.model()) {
+    return PlanMemory(model->loop().spec(), model->loop().checkpoint(), input.num_tokens(),
+                      *std::max_element(lengths.begin(), lengths.end()), input.dtype,
+                      input.device.type(), model->loop().options());
+  }
+  const auto* dump = dynamic_cast<const DumpSource*>(input.source.get());
+  return dump == nullptr ? MemoryPlan{} : DumpMemory(*dump, input.dtype, input.device.type());
+}
+
+// Of layers that wait for the queries of others.
+uint64_t HeldBytes(const CalibrationInput& input, const FitBytes& fit) {
+  return fit.kept * (input.source->layers().size() - input.source->first_shared_layer());
+}
+
+bool HasExperts(const CalibrationInput& input) {
+  const ModelSource* model = input.model();
+  if (model == nullptr) return false;
+  const std::vector<const LayerSpec*> layers = AllLayers(model->loop().spec());
+  return std::ranges::any_of(layers, [](const LayerSpec* layer) { return !!layer->experts; });
+}
+
+}  // namespace
+
+CalibrationInput FitIntoMemory(
+    uint64_t limit,
+    const std::function<CalibrationInput(const LoopOptions&, const RunOptions&)>& make) {
+  LoopOptions loop = CalibrationLoopOptions();
+  RunOptions run;
+  uint64_t needed = 0;
+  const auto fits = [&](const CalibrationInput& input) {
+    needed = PlanDeviceMemory(input);
+    return needed <= limit;
+  };
+  CalibrationInput input;
+  for (; run.fits_beside >= 0; --run.fits_beside) {
+    input = make(loop, run);
+    if (fits(input)) return input;
+  }
+  run.fits_beside = 0;
+  if (HasExperts(input)) {
+    for (int smaller = 0; smaller < 5; ++smaller) {  // to an expert at a time, or nearly
+      loop.expert_bytes /= 4;
+      input = make(loop, run);
+      if (fits(input)) return input;
+    }
+  }
+  for (const int64_t divisor : {2, 4, 8}) {
+    loop.token_chunk = CalibrationLoopOptions().token_chunk / divisor;
+    loop.query_chunk = CalibrationLoopOptions().query_chunk / divisor;
+    input = make(loop, run);
+    if (fits(input)) return input;
+  }
+  loop.prefetch = false;
+  input = make(loop, run);
+  if (fits(input)) return input;
+  throw ResourceError(fmt::format(
+      "this calibration needs {:.2f} GB of GPU memory at the least, and {:.2f} GB may be used "
+      "(--max-vram, or what is free): give fewer --tokens or a shorter --max-sequence, or use "
+      "--device cpu",
+      static_cast<double>(needed) / 1e9, static_cast<double>(limit) / 1e9));
+}
+
+uint64_t PlanDeviceMemory(const CalibrationInput& input) {
+  if (input.device.is_cpu()) return 0;
+  const std::vector<LayerSpec>& layers = input.source->layers();
+  const MemoryPlan memory = SourceMemory(input);
+  const FitBytes fit = FitMemory(layers, input.source->sequence_lengths(), input.dtype,
+                                 input.device.type(), input.options);
+  const uint64_t observed =
+      memory.device_peak + fit.kept + HeldBytes(input, fit) +
+      (fit.observing > memory.temporaries ? fit.observing - memory.temporaries : uint64_t{0});
+  if (input.run.fits_beside > 0) {
+    return observed + static_cast<uint64_t>(input.run.fits_beside) *
+                          (fit.kept + fit.temporaries + kCublasWorkspaceBytes);
+  }
+  return std::max(observed, memory.layer_weights + memory.hidden + memory.workspaces + fit.kept +
+                                HeldBytes(input, fit) + fit.temporaries);
+}
+
+CalibrationPlan PlanCalibration(const CalibrationInput& input) {
+  const std::vector<int64_t>& lengths = input.source->sequence_lengths();
+  const std::vector<LayerSpec>& layers = input.source->layers();
+  const MemoryPlan memory = SourceMemory(input);
+  const FitBytes fit = FitMemory(layers, lengths, input.dtype, input.device.type(), input.options);
+
+  CalibrationPlan plan;
+  plan.bytes_read = memory.weights_read;
+  if (input.device.is_cpu()) {
+    // The fit of a layer follows its attention: its temporaries and those of the loop are not held
+    // together.
+    const uint64_t fit_phase =
+        memory.layer_weights + memory.hidden + fit.kept + fit.temporaries + fit.host;
+    const uint64_t loop_phase = memory.host_peak - memory.program + fit.kept;
+    plan.peak_host = memory.program + HeldBytes(input, fit) + std::max(loop_phase, fit_phase);
+  } else {
+    plan.peak_device = PlanDeviceMemory(input);
+    plan.peak_host = memory.host_peak + memory.hidden + fit.host;
+  }
+
+  uint64_t layer_files = 0, rotations = 0;
+  Work work;
+  AutoCost choice;
+  const HeldOutSplit split = SplitOf(lengths, input.options);
+  const int64_t hidden_size =
+      input.model() == nullptr ? 0 : input.model()->loop().spec().hidden_size;
+  for (const LayerSpec& layer : layers) {
+    const AttentionSpec& a = layer.attention;
+    const auto kv = static_cast<uint64_t>(a.num_kv_heads);
+    const auto dd = static_cast<uint64_t>(a.head_dim * a.head_dim),
+               vv = static_cast<uint64_t>(a.v_head_dim * a.v_head_dim);
+    layer_files += 8 * kv * (2 * dd + 3 * vv);
+    rotations += (kv + 1) * (dd + vv);
+    const Work layer_work = LayerWork(layer, hidden_size, lengths);
+    work.model += layer_work.model;
+    work.statistics += layer_work.statistics;
+    const AutoCost of_layer =
+        CostOfChoice(layer, lengths, split, input.options, input.device.type());
+    choice.multiply_adds += of_layer.multiply_adds;
+    choice.elements += of_layer.elements;
+    choice.eigen_flops += of_layer.eigen_flops;
+    // Keys and values, and the queries' matrix.
+    if (of_layer.bytes > 0) rotations += kv * (2 * dd + vv);
+  }
+  if (input.model() != nullptr) {
+    for (const LayerSpec& layer : input.model()->loop().spec().uncached)
+      work.model += LayerWork(layer, hidden_size, lengths).model;
+  }
+  plan.disk_artifact = layer_files + 4 * rotations;
+  plan.disk_while_running = layer_files + 8 * rotations + 2 * memory.hidden + plan.disk_artifact;
+  const double float64_rate = MeasuredRate(input.device, at::kDouble);
+  plan.auto_seconds = choice.multiply_adds > 0
+                          ? choice.multiply_adds / MeasuredRate(input.device, at::kFloat) +
+                                choice.elements / MeasuredElementRate(input.device) +
+                                choice.eigen_flops / MeasuredRate(at::kCPU, at::kDouble)
+                          : 0;
+  plan.seconds = work.model / MeasuredRate(input.device, input.dtype) +
+                 work.statistics / float64_rate + plan.auto_seconds;
+  return plan;
+}
+
+}  // namespace oscar

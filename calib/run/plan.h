@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a calibration will read, hold and take, from shapes alone and a short measurement of this
+// machine: the numbers of --dry-run. An estimate; tests/tools/memory_test.cc holds the host
+// peak to 15 % of what a run really takes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "calib/run/calibrate.h"
+
+namespace oscar {
+
+struct CalibrationPlan {
+  uint64_t bytes_read = 0;          // of weights, or of a dump
+  uint64_t peak_device = 0;         // bytes of tensors; 0 on a CPU
+  uint64_t peak_host = 0;           // bytes, the process and its libraries included
+  uint64_t disk_while_running = 0;  // bytes of the job directory and the artifact at their largest
+  uint64_t disk_artifact = 0;       // bytes
+  double seconds = 0;               // of arithmetic; reading may take longer
+  double auto_seconds = 0;          // of these, for automatic choices
+};
+
+// Runs two short matrix products on the device to know its speed.
+CalibrationPlan PlanCalibration(const CalibrationInput& input);
+
+// As CalibrationPlan::peak_device, without the measurement.
+uint64_t PlanDeviceMemory(const CalibrationInput& input);
+
+// The fastest of a few ways to run that fits into `limit` bytes of device memory: fewer layers
+// fitted beside the loop, fewer tokens and queries at a time, one layer's weights instead
+// of two. `make` builds the input for a way. ResourceError saying what the smallest one needs. On a
+// CPU the first way is taken.
+CalibrationInput FitIntoMemory(
+    uint64_t limit,
+    const std::function<CalibrationInput(const LoopOptions&, const RunOptions&)>& make);
+
+}  // namespace oscar

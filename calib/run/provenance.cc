@@ -1,0 +1,310 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/run/provenance.h"
+
+#include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "capture/files/digest_json.h"
+#include "capture/files/posix_file.h"
+#include "capture/model/device.h"
+#include "capture/text/overlap.h"
+#include "linalg/hadamard.h"
+#include "linalg/parallel_for.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+// Of a checkpoint's files at once: each is about 2 GB/s, and the calibration needs the other cores.
+constexpr int kDigestThreads = 4;
+
+Json FileJson(const fs::path& path, const std::function<void()>& before_read = nullptr) {
+  return DigestToJson(DigestFile(path, before_read));
+}
+
+struct DumpFile {
+  std::string name;  // within the dump
+  fs::path path;
+};
+
+// Of a dump: itself, or the files of the directory's layers, sorted. What else lies in a directory
+// (rotations that upstream's script writes there by default) is none of the dump.
+std::vector<DumpFile> FilesOf(const fs::path& dump) {
+  if (!fs::is_directory(dump)) return {{"dump", dump}};
+  std::vector<DumpFile> files;
+  for (const auto& layer : fs::directory_iterator(dump)) {
+    if (!layer.is_directory()) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(layer.path())) {
+      if (!entry.is_regular_file()) continue;
+      files.push_back({fs::relative(entry.path(), dump).generic_string(), entry.path()});
+    }
+  }
+  std::ranges::sort(files, {}, &DumpFile::name);
+  return files;
+}
+
+}  // namespace
+
+Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
+                   const Checkpoint& checkpoint) {
+  Json model = {{"id", location.id},
+                {"revision", location.revision},
+                {"model_type", spec.model_type},
+                {"num_layers", AllLayers(spec).size()},
+                {"rope", spec.rope_description},
+                {"stored_dtype", DescribeStorage(spec, checkpoint)},
+                {"config", FileJson(location.directory / "config.json")},
+                {"weights", Json::object()}};
+  for (const auto& [key, name] : {std::pair("tokenizer", "tokenizer.json"),
+                                  std::pair("tokenizer_config", "tokenizer_config.json")}) {
+    if (const fs::path file = location.directory / name; fs::exists(file))
+      model[key] = FileJson(file);
+  }
+  for (const LayerSpec& reader : spec.uncached) {  // whose queries are in the source's statistics
+    if (const auto& source = reader.attention.shared_kv)
+      model["cache_read_by"][std::to_string(*source)].push_back(reader.layer_id);
+  }
+  model["weights_sample"] = SampleWeights(checkpoint);
+  const std::vector<std::string> files = checkpoint.files();
+  std::vector<Json> digests(files.size());
+  ParallelFor(
+      std::ssize(files),
+      [&](int64_t i) {
+        const auto file = static_cast<size_t>(i);
+        digests[file] = FileJson(checkpoint.directory() / files[file],
+                                 [&] { checkpoint.turns()->WaitForTurn(); });
+      },
+      kDigestThreads);
+  for (size_t i = 0; i < files.size(); ++i) model["weights"][files[i]] = digests[i];
+  return model;
+}
+
+std::string ModelDigest(const Json& model) {
+  const Json files = {{"config", model.at("config")}, {"weights", model.at("weights")}};
+  return Sha256Hex(CanonicalJson(files));
+}
+
+Json SampleFile(const fs::path& path) {
+  constexpr uint64_t kPage = 4096, kPages = 256, kHead = uint64_t{1} << 20;
+  uint64_t size = 0;
+  const int file = OpenRegular(path, &size);
+  // A few pages: what lies around them is not worth a disk's time.
+  (void)posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
+  Sha256 digest;
+  std::vector<std::byte> buffer(std::min(size, kHead));
+  const auto add = [&](uint64_t offset, uint64_t count) {
+    const auto bytes = std::span(buffer).first(count);
+    ReadFullyAt(file, bytes, offset, path);
+    digest.Add(bytes);
+  };
+  try {
+    add(0, buffer.size());
+    const uint64_t stride = std::max(kPage, size / kPages);
+    for (uint64_t offset = 0; offset < size; offset += stride)
+      add(offset, std::min(kPage, size - offset));
+  } catch (...) {
+    close(file);
+    throw;
+  }
+  close(file);
+  return {{"size", size}, {"sample_sha256", digest.FinishHex()}};
+}
+
+Json SampleWeights(const Checkpoint& checkpoint) {
+  Json samples = Json::object();
+  for (const std::string& name : checkpoint.files())
+    samples[name] = SampleFile(checkpoint.directory() / name);
+  return samples;
+}
+
+Json DescribeDump(const fs::path& path, const AttentionDump& dump) {
+  const DumpOrigin& origin = dump.origin();
+  const size_t at = origin.model.rfind('@');
+  Json files = Json::object();
+  uint64_t size = 0;
+  for (const DumpFile& file : FilesOf(path)) {
+    const FileDigest digest = DigestFile(file.path);
+    files[file.name] = DigestToJson(digest);
+    size += digest.size;
+  }
+  // One file: its own digest. A directory: that of the list of its files' digests.
+  const std::string digest = fs::is_directory(path)
+                                 ? Sha256Hex(CanonicalJson(files))
+                                 : files.begin().value().at("sha256").get<std::string>();
+  return {{"id", origin.model.empty() ? std::string("unknown (dump)") : origin.model.substr(0, at)},
+          {"revision", at == origin.model.npos ? std::string() : origin.model.substr(at + 1)},
+          {"num_layers", dump.layers().size()},
+          {"stored_dtype", DTypeName(dump.layers().front().dtype)},
+          {"dump",
+           {{"format", origin.format},
+            {"sha256", digest},
+            {"size", size},
+            {"files", files.size()},
+            {"model_digest", origin.model_digest},
+            {"tokenizer_digest", origin.tokenizer_digest},
+            {"data_digest", origin.data_digest},
+            {"tool_version", origin.tool_version},
+            {"attention_output", dump.has(DumpTensor::kAttnOut) ? "recorded" : "recomputed"}}}};
+}
+
+DataSet DumpData(const AttentionDump& dump) {
+  DataSet data;
+  data.name = "as captured in " + fs::path(dump.name()).filename().string();
+  data.digest = dump.origin().data_digest;
+  const std::span<const int32_t> ids = dump.token_ids();
+  size_t begin = 0;
+  for (const int64_t length : dump.sequence_lengths()) {
+    Document document;
+    document.origin = fmt::format("{}:{}", dump.name(), data.documents.size());
+    if (!ids.empty()) {
+      const auto part = ids.subspan(begin, static_cast<size_t>(length));
+      document.ids.assign(part.begin(), part.end());
+    }
+    begin += static_cast<size_t>(length);
+    data.documents.push_back(std::move(document));
+  }
+  return data;
+}
+
+Json DescribeDumpData(const AttentionDump& dump) {
+  const std::vector<int64_t>& lengths = dump.sequence_lengths();
+  const DataSet data = DumpData(dump);
+  Json json = {{"name", "as captured in the dump"},
+               {"digest", data.digest},
+               {"documents", {{"used", lengths.size()}}},
+               {"tokens", {{"used", std::accumulate(lengths.begin(), lengths.end(), int64_t{0})}}},
+               {"longest_document_tokens", *std::max_element(lengths.begin(), lengths.end())}};
+  if (!dump.token_ids().empty()) json["fingerprints"] = FingerprintsToJson(MakeFingerprints(data));
+  return json;
+}
+
+Json DescribeData(const DataSet& data) {
+  const DataCounts& c = data.counts;
+  Json json = {{"name", data.name},
+               {"digest", data.digest},
+               {"source_digests", data.source_digests},
+               {"documents",
+                {{"sent", c.documents_sent},
+                 {"used", c.documents_used},
+                 {"truncated", c.documents_truncated},
+                 {"dropped", c.documents_dropped}}},
+               {"tokens",
+                {{"sent", c.tokens_sent},
+                 {"used", c.tokens_used},
+                 {"truncated", c.tokens_truncated},
+                 {"dropped", c.tokens_dropped}}}};
+  if (!data.chat_format.empty()) json["chat_format"] = data.chat_format;
+  if (!data.chat_template.is_null()) json["chat_template"] = data.chat_template;
+  if (!data.self_generated.is_null()) json["self_generated"] = data.self_generated;
+  for (const MixClass& part : data.mix) {
+    json["mix"].push_back({{"source", part.source},
+                           {"weight", part.weight},
+                           {"longest_tokens", part.longest},
+                           {"documents", {{"sent", part.documents}, {"used", part.documents_used}}},
+                           {"tokens", {{"sent", part.tokens}, {"used", part.tokens_used}}}});
+  }
+  if (data.separator)
+    json["packed_with"] = {{"token", data.separator->token}, {"id", data.separator->id}};
+  int64_t longest = 0;
+  for (const Document& document : data.documents)
+    longest = std::max(longest, static_cast<int64_t>(document.ids.size()));
+  json["longest_document_tokens"] = longest;
+  if (data.separator)
+    json["packed"] = {{"separator", data.separator->token}, {"separator_id", data.separator->id}};
+  json["fingerprints"] = FingerprintsToJson(MakeFingerprints(data));
+  return json;
+}
+
+Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& split,
+                     const std::vector<LayerSpec>& layers) {
+  Json hadamard = Json::object(), latent = Json::array();
+  for (const LayerSpec& layer : layers) {
+    if (layer.attention.latent) latent.push_back(layer.layer_id);
+    for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {
+      hadamard[std::to_string(dim)] = HadamardBlockSize(dim);
+    }
+  }
+  return {{"value_target", ValueTargetName(options.fit.value_target)},
+          {"composition", CompositionName(options.fit.composition)},
+          {"source",
+           "arXiv 2605.17757; keys: mean of q^T q over the query heads of each KV head; "
+           "covariances are means, symmetrized, float64"},
+          {"hadamard_block_of_dim", hadamard},
+          // Whose cache holds one latent for keys and values, and so one rotation for both.
+          {"latent_layers", latent},
+          {"clip",
+           {{"mode", ClipModeName(options.clip.mode)},
+            {"fixed_k", options.clip.fixed_k},
+            {"fixed_v", options.clip.fixed_v},
+            {"candidates", options.clip.candidates}}},
+          {"quant_group_size", options.clip.quant_group_size},
+          {"auto",
+           {{"enabled", options.automatic.enabled},
+            {"for", RulesOf(options.automatic.consumer).name},
+            {"fold", options.automatic.fold},
+            {"bits", options.automatic.bits},
+            {"bits_of", options.automatic.head_bits ? "head" : "layer"},
+            {"clip_of", options.automatic.head_clip ? "head" : "layer"},
+            {"context", options.automatic.context},
+            {"refine", options.automatic.refine},
+            {"windows", options.automatic.windows ? "auto" : "given"}}},
+          {"held_out",
+           {{"share", options.held_out},
+            {"kind", HeldOutKindName(split.kind)},
+            {"tokens", split.held_out_tokens}}},
+          {"min_tokens", options.min_tokens},
+          {"error_rows", options.error_rows},
+          {"sink_tokens", options.sink_tokens},
+          {"recent_tokens", options.recent_tokens}};
+}
+
+Json DescribeMachine(at::Device device, at::ScalarType dtype) {
+  return {{"libtorch", TORCH_VERSION},
+          {"device", DescribeDevice(device)},
+          {"compute_dtype", ComputeDTypeName(dtype)},
+          {"cpu_threads", at::get_num_threads()}};
+}
+
+Json DescribeMachine(const CalibrationInput& input) {
+  Json machine = DescribeMachine(input.device, input.dtype);
+  if (const ModelSource* model = input.model()) {
+    machine["token_chunk"] = model->loop().options().token_chunk;
+    machine["query_chunk"] = model->loop().options().query_chunk;
+  }
+  return machine;
+}
+
+Json FingerprintModel(const ModelLocation& location, const Checkpoint& checkpoint) {
+  return {{"id", location.id},
+          {"revision", location.revision},
+          {"config", FileJson(location.directory / "config.json")},
+          {"weights", SampleWeights(checkpoint)}};
+}
+
+Json FingerprintDump(const fs::path& path, const AttentionDump& dump) {
+  Json files = Json::object();
+  for (const DumpFile& file : FilesOf(path)) files[file.name] = SampleFile(file.path);
+  return {{"model", dump.origin().model}, {"dump", files}};
+}
+
+Json Fingerprint(const Json& origin, const Json& data, const CalibrationInput& input,
+                 const HeldOutSplit& split, const std::string& program_version) {
+  return {{"model", origin},
+          {"data", data},
+          {"options", DescribeOptions(input.options, split, input.source->layers())},
+          {"machine", DescribeMachine(input)},
+          {"program", program_version}};
+}
+
+}  // namespace oscar

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a calibration or a dump comes from, as JSON: members of the manifest, and the fingerprint
+// that a resumed run must match. Trap: only facts that equal runs share; dates, host names and
+// paths never enter.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "calib/run/calibrate.h"
+#include "capture/checkpoint/model_location.h"
+#include "capture/dump/attention_dump.h"
+#include "capture/files/strict_json.h"
+#include "capture/text/data_source.h"
+
+namespace oscar {
+
+// Id, revision, type, rope really applied, which layers read the cache of another, digests of
+// config.json, tokenizer files and every weight file. Reads every weight file once; meant to run
+// beside the calibration, whose own reads go first (Checkpoint::turns). Throws Interrupted where
+// those are closed meanwhile.
+Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
+                   const Checkpoint& checkpoint);
+
+// SHA-256 over the digests of config.json and every weight file, from DescribeModel's JSON: what a
+// dump records as model_digest. Equal for equal files, wherever they lie.
+std::string ModelDigest(const Json& model);
+
+// The same members as far as a dump knows them, and "dump": its format, digest and size, and what
+// it says of model, tokenizer and data. Reads every file of the dump once.
+Json DescribeDump(const std::filesystem::path& path, const AttentionDump& dump);
+// The token ids of a dump as documents, without ids where its format does not hold them.
+DataSet DumpData(const AttentionDump& dump);
+Json DescribeDumpData(const AttentionDump& dump);
+
+// Cheap identity of the weights for the fingerprint: header and 256 pages spread over each file.
+// Sees an edit of any tensor that touches one of them, and any fine-tune; the full digests stand in
+// the manifest.
+Json SampleWeights(const Checkpoint& checkpoint);
+Json SampleFile(const std::filesystem::path& path);
+
+Json DescribeData(const DataSet& data);
+Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& split,
+                     const std::vector<LayerSpec>& layers);
+// LibTorch, device and threads: what the last bits of a result depend on.
+Json DescribeMachine(at::Device device, at::ScalarType dtype);
+// And how many tokens and queries went through a model at a time, which memory may have decided.
+Json DescribeMachine(const CalibrationInput& input);
+
+// What a run is, for JobDirectory. `origin`: FingerprintModel or FingerprintDump; `data`:
+// DescribeData or DescribeDumpData.
+Json Fingerprint(const Json& origin, const Json& data, const CalibrationInput& input,
+                 const HeldOutSplit& split, const std::string& program_version);
+Json FingerprintModel(const ModelLocation& location, const Checkpoint& checkpoint);
+Json FingerprintDump(const std::filesystem::path& path, const AttentionDump& dump);
+
+}  // namespace oscar

@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlanSelfGeneration of self_generation.h: how many continuations fit beside the weights, or what
+// it costs where those do not fit. A step reads every weight once, however many sequences
+// take part in it, so few long batches are cheap and many short ones are not.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "calib/run/self_generation.h"
+#include "capture/model/decode_loop.h"
+#include "capture/model/device.h"
+#include "capture/model/memory_plan.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kMostResident = 64, kMostStreamed = 256;  // continuations at once
+constexpr double kUsable = 0.9;  // of free memory: what the allocator wastes comes on top
+
+int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+double Gigabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+// Multiply-adds per second of a product of `rows` rows, as the steps are made of.
+double StepRate(at::Device device, at::ScalarType dtype, int64_t rows) {
+  constexpr int64_t kSize = 2048;
+  const auto options = at::TensorOptions().device(device).dtype(dtype);
+  const at::Tensor x = at::ones({rows, kSize}, options), w = at::ones({kSize, kSize}, options);
+  const auto step = [&] { (void)x.matmul(w)[0][0].item<double>(); };
+  step();
+  const auto start = std::chrono::steady_clock::now();
+  double seconds = 0;
+  int64_t steps = 0;
+  for (; seconds < 0.05; ++steps) {
+    step();
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return static_cast<double>(steps * rows * kSize * kSize) / seconds;
+}
+
+class Planner {
+ public:
+  explicit Planner(const SelfGeneration& model) : model_(model) {
+    for (const Document& prompt : model.prompts)
+      longest_prompt_ = std::max(longest_prompt_, std::ssize(prompt.ids));
+    const int64_t tokens = model.options.tokens;
+    continuation_ = std::min(model.options.longest, tokens);
+    continuations_ = std::min(Ceil(tokens, continuation_), std::ssize(model.prompts));
+  }
+
+  // With that many at once, or nothing if it takes more than `limit`.
+  std::optional<SelfGenerationPlan> Try(bool resident, int64_t batch, const LoopOptions& loop,
+                                        uint64_t limit) {
+    const int64_t capacity = std::min(longest_prompt_ + continuation_, model_.max_sequence),
+                  rows = batch * longest_prompt_;
+    const MemoryPlan run = PlanMemory(model_.spec, model_.checkpoint, rows, longest_prompt_,
+                                      model_.dtype, model_.device.type(), loop);
+    SelfGenerationPlan plan;
+    plan.resident = resident;
+    plan.batch = batch;
+    plan.loop = loop;
+    plan.loop.read = model_.read;
+    plan.weight_bytes = DecodeLoop::WeightBytes(model_.spec, model_.dtype);
+    plan.cache_bytes =
+        static_cast<uint64_t>(batch) * DecodeLoop::CacheBytes(model_.spec, capacity, model_.dtype);
+    const uint64_t element = c10::elementSize(model_.dtype);
+    const uint64_t head = static_cast<uint64_t>(model_.spec.vocab_size * model_.spec.hidden_size);
+    // Logits in the compute dtype and, where tokens are drawn, sorted and summed in float64.
+    const uint64_t logits = static_cast<uint64_t>(batch * model_.spec.vocab_size) *
+                            (2 * element + (model_.options.sampling.temperature > 0 ? 48 : 0));
+    plan.memory_bytes = (resident ? plan.weight_bytes : run.layer_weights + head * element) +
+                        plan.cache_bytes + LargestCacheOfLayer(batch, capacity) + run.hidden +
+                        run.kept + QkvBytes(rows) + run.attention + run.temporaries +
+                        run.workspaces + logits;
+    plan.steps = Ceil(continuations_, batch) * continuation_;
+    plan.bytes_read = run.weights_read * static_cast<uint64_t>(resident ? 1 : plan.steps);
+    needed_ = plan.memory_bytes;
+    if (plan.memory_bytes > limit) return std::nullopt;
+    return plan;
+  }
+
+  int64_t continuations() const { return continuations_; }
+  uint64_t needed() const { return needed_; }  // by the last one tried
+
+ private:
+  // Sequences that go on are copied out of a layer's cache.
+  uint64_t LargestCacheOfLayer(int64_t batch, int64_t capacity) const {
+    int64_t largest = 0;
+    for (const LayerSpec* layer : AllLayers(model_.spec)) {
+      largest = std::max(largest,
+                         DecodeCache::Bytes(*layer, capacity,
+                                            static_cast<int64_t>(c10::elementSize(model_.dtype))));
+    }
+    return static_cast<uint64_t>(batch * largest);
+  }
+
+  // Queries, keys, values and outputs of all prompts in one layer.
+  uint64_t QkvBytes(int64_t rows) const {
+    int64_t widest = 0;
+    for (const LayerSpec* layer : AllLayers(model_.spec)) {
+      const AttentionSpec& a = layer->attention;
+      widest = std::max(widest, (a.num_q_heads + a.num_kv_heads) * (a.head_dim + a.v_head_dim));
+    }
+    return static_cast<uint64_t>(rows * widest) * c10::elementSize(model_.dtype);
+  }
+
+  const SelfGeneration& model_;
+  int64_t longest_prompt_ = 0, continuation_ = 0, continuations_ = 0;
+  uint64_t needed_ = 0;
+};
+
+void CheckPrompts(const SelfGeneration& model) {
+  int64_t possible = 0;
+  for (const Document& prompt : model.prompts) {
+    possible += std::min(model.options.longest, model.max_sequence - std::ssize(prompt.ids));
+    if (possible >= model.options.tokens) return;
+  }
+  throw UsageError(fmt::format(
+      "--self-generate {}: the data has {} prompts, whose continuations are {} tokens at the most; "
+      "give more --data, or a larger --self-length",
+      model.options.tokens, model.prompts.size(), possible));
+}
+
+// Into which the model may fit, for the end of a sentence.
+std::string OtherWays(const SelfGeneration& model) {
+  std::string ways;
+  if (model.dtype == at::kFloat) ways += ", or --dtype bf16, in which weights take half of that";
+  if (!model.device.is_cpu())
+    ways +=
+        fmt::format(", or --device cpu, where {:.0f} GB are free", Gigabytes(AvailableHostBytes()));
+  return ways;
+}
+
+std::optional<SelfGenerationPlan> PlanStreamed(Planner& planner, uint64_t limit) {
+  LoopOptions loop;
+  for (int smaller = 0; smaller < 6; ++smaller, loop.expert_bytes /= 4) {
+    for (int64_t batch = std::min(kMostStreamed, planner.continuations()); batch > 0; batch /= 2)
+      if (auto plan = planner.Try(/*resident=*/false, batch, loop, limit)) return plan;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+SelfGenerationPlan PlanSelfGeneration(const SelfGeneration& model, uint64_t limit) {
+  CheckPrompts(model);
+  limit = static_cast<uint64_t>(kUsable * static_cast<double>(limit));
+  Planner planner(model);
+  std::optional<SelfGenerationPlan> plan;
+  for (int64_t batch = std::min(kMostResident, planner.continuations()); batch > 0 && !plan;
+       batch /= 2)
+    plan = planner.Try(/*resident=*/true, batch, {}, limit);
+  if (!plan) {
+    const uint64_t needed = planner.needed();
+    plan = PlanStreamed(planner, limit);
+    const char* place = model.device.is_cpu() ? "memory" : "GPU memory";
+    if (!plan) {
+      throw ResourceError(fmt::format(
+          "--self-generate: writing one text at a time takes {:.2f} GB of {} with all weights in "
+          "it and {:.2f} GB without, and {:.2f} GB may be used; give a shorter --self-length",
+          Gigabytes(needed), place, Gigabytes(planner.needed()), Gigabytes(limit)));
+    }
+    if (!model.options.stream) {
+      throw ResourceError(fmt::format(
+          "--self-generate: with all weights in it the model takes {:.2f} GB of {}, and {:.2f} GB "
+          "may be used, so that every one of {} steps would read the weights again, {:.2f} TB in "
+          "all; give --self-stream to do that, fewer tokens or a shorter --self-length{}",
+          Gigabytes(needed), place, Gigabytes(limit), plan->steps,
+          static_cast<double>(plan->bytes_read) / 1e12, OtherWays(model)));
+    }
+  }
+  plan->seconds = static_cast<double>(plan->steps) * static_cast<double>(plan->batch) *
+                  static_cast<double>(plan->weight_bytes) /
+                  static_cast<double>(c10::elementSize(model.dtype)) /
+                  StepRate(model.device, model.dtype, plan->batch);
+  return *plan;
+}
+
+}  // namespace oscar

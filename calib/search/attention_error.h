@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a quantized cache does to attention: KL(S‖Ŝ) and output error in float64, on sampled
+// held-out query rows, for several ways (arms) to store the cache. The scalar reference is
+// tests/reference/scalar_attention_kl.h. Local errors: every arm sees the reference queries, keys
+// and values of this layer; nothing propagates between layers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calib/choose/choice_points.h"
+#include "calib/job/layer_result.h"
+#include "calib/observe/statistics_observer.h"
+#include "calib/options.h"
+#include "calib/search/search_cost.h"
+
+namespace oscar {
+
+// One way to store the cache. A clip ratio <= 0 clips nothing.
+struct CacheArm {
+  std::string name;
+  const SideResult* k = nullptr;
+  const SideResult* v = nullptr;
+  double k_clip = 0;
+  double v_clip = 0;
+  // Instead of all these: an automatic choice, in bf16 arithmetic, at one of its points. Arms of
+  // one choice and equal keys that follow each other take little more time than one.
+  const AutoChoice* choice = nullptr;
+  ChoicePoint point = {};
+};
+
+// Both with the sink and recent windows of `options` kept exact, and with everything quantized.
+std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
+                                             const std::vector<CacheArm>& arms,
+                                             const CalibrationOptions& options);
+
+// Bytes that a held-out sequence of `tokens` tokens with `rows` query rows takes on the device:
+// `num_arms` ways to store the cache, and those of a choice, which share their keys.
+uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows, int64_t num_arms,
+                              const ChoiceArms& choice, at::DeviceType device);
+
+}  // namespace oscar

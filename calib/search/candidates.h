@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recipes on their way through the searches of one layer: fitted, scored at clip ratios, and every
+// score written down. What one consumer's search has fitted and scored, the next one's looks up.
+// Candidates that are scored together are recorded in the order given, the ratios of one
+// after the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/phase_times.h"
+#include "calib/search/clip_grid.h"
+#include "calib/search/scorer.h"
+
+namespace oscar {
+
+// A recipe (KeyRecipe or ValueRecipe) with its fit and what was measured of it.
+template <typename Recipe>
+struct Candidate {
+  Recipe recipe;
+  AutoSide side;
+  Curve curve;  // 2 bits
+  double best() const { return ScoreOf(curve[Best(curve)].second); }
+};
+
+// What the searches of a layer know together, by names of recipes.
+struct KnownScores {
+  using Key =
+      std::tuple<bool, std::string, int, double, int64_t>;  // keys; recipe, bits, ratio, group
+  std::map<Key, HeadScores> scores;
+};
+
+class CandidateScores {
+ public:
+  // Keeps references to all but the last; records into `scores`.
+  CandidateScores(const AutoScorer& scorer, PhaseTimes& times, KnownScores& known,
+                  std::vector<CandidateScore>& scores, int64_t quant_group_size)
+      : scorer_(scorer), times_(times), known_(known), scores_(scores), group_(quant_group_size) {}
+
+  template <typename Recipe>
+  AutoScorer::Rotated Rotate(const Candidate<Recipe>& c) const {
+    const AutoSide* const side[] = {&c.side};
+    return kKeys<Recipe> ? scorer_.RotateKeys(side) : scorer_.RotateValues(side);
+  }
+
+  // Scores candidates at the ratios that they have not been scored at, in 2 bits.
+  template <typename Recipe>
+  void AddRatios(std::span<Candidate<Recipe>* const> candidates, std::span<const double> ratios) {
+    std::vector<Candidate<Recipe>*> scored;
+    std::vector<const AutoSide*> sides;
+    std::vector<AutoScorer::Trial> trials;
+    for (Candidate<Recipe>* c : candidates) {
+      const size_t before = trials.size();
+      for (const double ratio : ratios) {
+        if (Has(c->curve, ratio)) continue;
+        if (const HeadScores* known = Known(c->recipe, 2, ratio, group_)) {
+          Record(c->recipe, 2, ratio, group_, *known);
+          Insert(c->curve, ratio, *known);
+        } else {
+          trials.push_back({sides.size(), {ratio}});
+        }
+      }
+      if (trials.size() == before) continue;
+      scored.push_back(c);
+      sides.push_back(&c->side);
+    }
+    std::vector<HeadScores> scores = Score<Recipe>(sides, trials, {2, group_});
+    for (size_t i = 0; i < trials.size(); ++i) {
+      Candidate<Recipe>& c = *scored[trials[i].side];
+      const double ratio = trials[i].clip[0];
+      Record(c.recipe, 2, ratio, group_, scores[i]);
+      Insert(c.curve, ratio, std::move(scores[i]));
+    }
+  }
+  template <typename Recipe>
+  void AddRatios(Candidate<Recipe>& c, std::span<const double> ratios) {
+    Candidate<Recipe>* const one[] = {&c};
+    AddRatios<Recipe>(one, ratios);
+  }
+
+  // The curve of one candidate; `rotated` is of it alone.
+  template <typename Recipe>
+  Curve ScoreCurve(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated, int bits,
+                   std::span<const double> ratios, int64_t quant_group_size) {
+    std::vector<AutoScorer::Trial> trials;
+    for (const double ratio : ratios) trials.push_back({0, {ratio}});
+    std::vector<HeadScores> scores = Score<Recipe>(rotated, trials, {bits, quant_group_size});
+    Curve curve;
+    for (size_t i = 0; i < ratios.size(); ++i) {
+      Record(c.recipe, bits, ratios[i], quant_group_size, scores[i]);
+      Insert(curve, ratios[i], std::move(scores[i]));
+    }
+    return curve;
+  }
+
+ private:
+  template <typename Recipe>
+  static constexpr bool kKeys = std::is_same_v<Recipe, KeyRecipe>;
+
+  template <typename Recipe>
+  std::vector<HeadScores> Score(const auto& sides, AutoScorer::Trials trials,
+                                AutoScorer::Quantizer quantizer) {
+    const auto time = times_.Measure(kKeys<Recipe> ? "choice: key scores" : "choice: value scores");
+    return kKeys<Recipe> ? scorer_.ScoreKeys(sides, trials, quantizer)
+                         : scorer_.ScoreValues(sides, trials, quantizer);
+  }
+  template <typename Recipe>
+  const HeadScores* Known(const Recipe& recipe, int bits, double clip, int64_t group) const {
+    const auto found = known_.scores.find({kKeys<Recipe>, recipe.Name(), bits, clip, group});
+    return found == known_.scores.end() ? nullptr : &found->second;
+  }
+  template <typename Recipe>
+  void Record(const Recipe& recipe, int bits, double clip, int64_t quant_group_size,
+              const HeadScores& scores) {
+    known_.scores.try_emplace({kKeys<Recipe>, recipe.Name(), bits, clip, quant_group_size}, scores);
+    scores_.push_back({kKeys<Recipe> ? "k" : "v", recipe.Name(), bits, clip, quant_group_size,
+                       ScoreOf(scores), Mean(scores.check)});
+  }
+
+  const AutoScorer& scorer_;
+  PhaseTimes& times_;
+  KnownScores& known_;
+  std::vector<CandidateScore>& scores_;
+  int64_t group_;
+};
+
+}  // namespace oscar

@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/search/choice_cache.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "calib/cache/affine_tensor.h"
+#include "calib/cache/bf16_arithmetic.h"
+#include "capture/model/decoder_layer.h"  // PairsOf
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+SidesOnDevice OneSide(const AutoSide& side, const at::Tensor& like) {
+  const AutoSide* const one[] = {&side};
+  return ToDevice(one, like.device());
+}
+
+// [tokens, heads, dim] -> [1, heads, tokens, dim]
+at::Tensor OneSequence(const at::Tensor& rows) {
+  return rows.permute({1, 0, 2}).unsqueeze(0).contiguous();
+}
+
+}  // namespace
+
+at::Tensor AutoTensor(const std::vector<double>& values, int64_t rows, int64_t columns,
+                      const at::Tensor& like) {
+  const int64_t n = std::ssize(values) / (rows * columns);
+  OSCAR_CHECK_EQ(n * rows * columns, std::ssize(values));
+  const at::Tensor host = at::empty({n, rows, columns}, at::kFloat);
+  std::transform(values.begin(), values.end(), host.mutable_data_ptr<float>(),
+                 [](double value) { return static_cast<float>(value); });
+  return host.to(like.device());
+}
+
+at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset) {
+  if (offset == 0) return rows;
+  const std::vector<double> frequencies = InverseFrequencies(rope);
+  const at::Tensor angle = at::tensor(frequencies, at::kDouble).mul_(static_cast<double>(offset));
+  const at::Tensor cos = angle.cos().to(rows.device(), at::kFloat),
+                   sin = angle.sin().to(rows.device(), at::kFloat);
+  at::Tensor turned = rows.to(at::kFloat).clone();
+  const PairViews pairs = PairsOf(turned, rope);
+  const at::Tensor first = pairs.first.clone(), second = pairs.second.clone();
+  pairs.first.copy_(first.mul(cos).sub_(second.mul(sin)));
+  pairs.second.copy_(second.mul(cos).add_(first.mul(sin)));
+  return turned;
+}
+
+SidesOnDevice ToDevice(std::span<const AutoSide* const> sides, at::Device device) {
+  const int64_t dim = sides[0]->dim;
+  // One copy to the device for all sides.
+  const auto stacked = [&](std::span<const std::vector<double>* const> values, int64_t rows,
+                           float missing) {
+    int64_t heads = 0;
+    for (const auto* of_side : values) heads = std::max(heads, std::ssize(*of_side) / (rows * dim));
+    if (heads == 0) return at::Tensor();
+    const at::Tensor host = at::empty({std::ssize(values), 1, heads, rows, dim},
+                                      at::TensorOptions().pinned_memory(!device.is_cpu()));
+    float* to = host.mutable_data_ptr<float>();
+    for (const auto* of_side : values) {
+      const int64_t own = std::ssize(*of_side) / (rows * dim);
+      OSCAR_CHECK(own == 0 || own == 1 || own == heads);
+      for (int64_t head = 0; head < heads; ++head) {
+        if (own == 0) {
+          to = std::fill_n(to, rows * dim, missing);
+        } else {
+          const double* from = of_side->data() + (own == 1 ? 0 : head * rows * dim);
+          to = std::transform(from, from + rows * dim, to,
+                              [](double value) { return static_cast<float>(value); });
+        }
+      }
+    }
+    return host.to(device, /*non_blocking=*/true);
+  };
+  const auto all = [&](auto member) {
+    std::vector<const std::vector<double>*> values;
+    for (const AutoSide* side : sides) values.push_back(&member(*side));
+    return values;
+  };
+  SidesOnDevice on_device;
+  on_device.rotation = stacked(all([](const AutoSide& s) -> auto& { return s.rotation; }), dim, 0);
+  const bool own_queries = std::ranges::any_of(
+      sides, [](const AutoSide* side) { return !side->query_rotation.empty(); });
+  on_device.query_rotation =
+      own_queries ? stacked(all([](const AutoSide& s) -> auto& {
+                              return s.query_rotation.empty() ? s.rotation : s.query_rotation;
+                            }),
+                            dim, 0)
+                  : on_device.rotation;
+  on_device.pair_scale =
+      stacked(all([](const AutoSide& s) -> auto& { return s.pair_scale; }), 1, 1);
+  on_device.mean = stacked(all([](const AutoSide& s) -> auto& { return s.mean; }), 1, 0);
+  return on_device;
+}
+
+at::Tensor AutoKeys(const SidesOnDevice& sides, const at::Tensor& keys) {
+  at::Tensor k = RoundedToBf16(keys);
+  if (sides.pair_scale.defined())  // what a folded checkpoint's projections and norms give
+    k = RoundedToBf16(k.mul(sides.pair_scale));
+  if (sides.mean.defined()) k = k.sub(sides.mean);
+  return TimesInBf16(k, sides.rotation);
+}
+
+at::Tensor AutoValues(const SidesOnDevice& sides, const at::Tensor& values) {
+  return AutoKeys(sides, values);
+}
+
+at::Tensor AutoQueries(const SidesOnDevice& sides, const at::Tensor& queries) {
+  at::Tensor q = RoundedToBf16(queries);
+  if (sides.pair_scale.defined()) q = RoundedToBf16(q.div(sides.pair_scale));
+  return TimesInBf16(q, sides.query_rotation);
+}
+
+at::Tensor AutoValuesBack(const SidesOnDevice& sides, const at::Tensor& rotated) {
+  at::Tensor v = at::matmul(rotated, RoundedToBf16(sides.query_rotation.transpose(-1, -2)));
+  if (sides.mean.defined()) v = v.add(sides.mean);
+  if (sides.pair_scale.defined()) v = v.div(sides.pair_scale);
+  return v;
+}
+
+at::Tensor AutoKeys(const AutoSide& side, const at::Tensor& keys) {
+  return AutoKeys(OneSide(side, keys), OneSequence(keys))[0][0];
+}
+
+at::Tensor AutoValues(const AutoSide& side, const at::Tensor& values) {
+  return AutoValues(OneSide(side, values), OneSequence(values))[0][0];
+}
+
+at::Tensor AutoQueries(const AutoSide& side, const at::Tensor& queries, int64_t num_kv_heads) {
+  const int64_t rows = queries.size(0);
+  const at::Tensor q = queries.view({rows, num_kv_heads, -1, side.dim})
+                           .permute({1, 2, 0, 3})
+                           .reshape({1, num_kv_heads, -1, side.dim});
+  return AutoQueries(OneSide(side, q), q)[0][0]
+      .view({num_kv_heads, -1, rows, side.dim})
+      .permute({2, 0, 1, 3})
+      .flatten(1, 2);
+}
+
+at::Tensor AutoValuesBack(const AutoSide& side, const at::Tensor& rotated) {
+  return AutoValuesBack(OneSide(side, rotated), rotated.unsqueeze(0))[0][0];
+}
+
+at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted,
+                         std::span<const int> bits, std::span<const double> clip,
+                         int64_t quant_group_size) {
+  const int64_t group = quant_group_size == 0 ? rows.size(-1) : quant_group_size;
+  if (bits.size() == 1) return AffineRoundTrip(rows, AutoThresholds(sorted, clip), group, bits[0]);
+  OSCAR_CHECK_EQ(std::ssize(bits), rows.size(-3));
+  std::vector<at::Tensor> heads;
+  for (int64_t head = 0; head < rows.size(-3); ++head) {
+    const auto at = static_cast<size_t>(head);
+    const double ratio = clip.size() == 1 ? clip[0] : clip[at];
+    heads.push_back(AffineRoundTrip(
+        rows.select(-3, head), ClipThresholds(sorted.select(-3, head), ratio), group, bits[at]));
+  }
+  return at::stack(heads, -3);
+}
+
+at::Tensor SortedMagnitudes(const at::Tensor& rows) { return std::get<0>(rows.abs().sort(-1)); }
+
+at::Tensor AutoThresholds(const at::Tensor& sorted, std::span<const double> clip) {
+  if (clip.size() == 1) return ClipThresholds(sorted, clip[0]);
+  OSCAR_CHECK_EQ(std::ssize(clip), sorted.size(-3));
+  std::vector<at::Tensor> heads;
+  for (int64_t head = 0; head < sorted.size(-3); ++head)
+    heads.push_back(ClipThresholds(sorted.select(-3, head), clip[static_cast<size_t>(head)]));
+  return at::stack(heads, -3);
+}
+
+}  // namespace oscar

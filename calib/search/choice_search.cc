@@ -1,0 +1,395 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Longer than 400 lines because the searches of all consumers share one state, and each step reads
+// the one before it.
+//
+// See choice_search.h.
+#include "calib/search/choice_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "calib/choose/choice_points.h"
+#include "calib/choose/head_bits.h"
+#include "calib/choose/recipes.h"
+#include "calib/moments/position_spread.h"
+#include "calib/search/candidates.h"
+#include "calib/search/clip_grid.h"
+#include "calib/search/latent_search.h"
+#include "calib/search/scorer.h"
+#include "calib/search/stability.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr size_t kClippedRecipes = 3;  // recipes of keys whose clip ratios are searched
+constexpr std::array<double, 3> kCoarse = {0.88, 0.92, 0.96};
+
+// Priced beside the windows in use; the sizes that upstream's recipes use.
+constexpr std::array<CacheWindows, 4> kWindows = {{{0, 0}, {64, 256}, {64, 512}, {128, 1024}}};
+
+int64_t LongestText(const ObservedLayer& observed) {
+  int64_t longest = 0;
+  for (const at::Tensor& keys : observed.keys) longest = std::max(longest, keys.size(0));
+  return longest;
+}
+
+int64_t ContextOf(const CalibrationOptions& options, int64_t text_length) {
+  const int64_t given = options.automatic.context;
+  return given > 0 ? given : DefaultContext(text_length);
+}
+
+// Over heads, in each of the windows.
+std::vector<double> MeansOf(const AutoScorer::WindowScores& scores) {
+  std::vector<double> means;
+  for (const std::vector<double>& heads : scores) means.push_back(Mean(heads));
+  return means;
+}
+
+// What the searches of one layer share, whoever they are for: rows, moments, fits and scores.
+struct LayerSearch {
+  LayerSearch(const ObservedLayer& layer, const LayerSpec& spec, const CalibrationOptions& options,
+              PhaseTimes& phases)
+      : observed(layer),
+        times(phases),
+        num_kv_heads(spec.attention.num_kv_heads),
+        text_length(LongestText(layer)),
+        context(ContextOf(options, text_length)),
+        moments(SpreadOverPositions(layer.fit, text_length, context)),
+        windows(PricedWindows(options)),
+        scorer(layer, spec, windows, context / 2,
+               AutoScorer::ValuesAtOnce(layer.keys.at(0).device().type())) {}
+
+  // As FitKeys and FitValues; what is known is not fitted again.
+  std::vector<AutoSide> Fit(const std::vector<KeyRecipe>& recipes) {
+    return Known(key_fits, recipes, [&](const auto& missing) { return FitKeys(moments, missing); });
+  }
+  std::vector<AutoSide> Fit(const std::vector<ValueRecipe>& recipes) {
+    return Known(value_fits, recipes,
+                 [&](const auto& missing) { return FitValues(moments, missing); });
+  }
+
+  const ObservedLayer& observed;
+  PhaseTimes& times;
+  int64_t num_kv_heads, text_length, context;
+  LayerMoments moments;
+  std::vector<CacheWindows> windows;
+  AutoScorer scorer;
+  KnownScores scores;
+  std::map<std::string, AutoSide> key_fits, value_fits;  // by names of recipes
+
+ private:
+  template <typename Recipe>
+  static std::vector<AutoSide> Known(std::map<std::string, AutoSide>& fits,
+                                     const std::vector<Recipe>& recipes, const auto& fit) {
+    std::vector<Recipe> missing;
+    for (const Recipe& recipe : recipes) {
+      if (!fits.contains(recipe.Name())) missing.push_back(recipe);
+    }
+    std::vector<AutoSide> fitted;
+    if (!missing.empty()) fitted = fit(missing);
+    for (size_t i = 0; i < missing.size(); ++i)
+      fits.emplace(missing[i].Name(), std::move(fitted[i]));
+    std::vector<AutoSide> sides;
+    for (const Recipe& recipe : recipes) sides.push_back(fits.at(recipe.Name()));
+    return sides;
+  }
+};
+
+// For one consumer: in depth, or the choice alone, with the windows that are in use.
+class Search {
+ public:
+  Search(LayerSearch& layer, const CalibrationOptions& options, bool in_depth)
+      : layer_(layer),
+        moments_(layer.moments),
+        options_(options),
+        rules_(RulesOf(options.automatic.consumer)),
+        in_depth_(in_depth),
+        limits_{.rules = rules_,
+                .composition = options.fit.composition,
+                .rope = layer.moments.fold.pairs.rotary_dim > 0,
+                .fold = options.automatic.fold && layer.moments.fold.pairs.rotary_dim > 0,
+                .num_kv_heads = layer.num_kv_heads,
+                .quant_group_size = options.clip.quant_group_size},
+        scorer_(layer.scorer),
+        candidates_(scorer_, layer.times, layer.scores, choice_.scores, group()) {
+    choice_.made = true;
+    choice_.quant_group_size = options.clip.quant_group_size;
+    choice_.context = layer.context;
+    choice_.text_length = layer.text_length;
+    choice_.rows = scorer_.rows();
+    choice_.rows_in_windows = scorer_.rows_in_windows();
+  }
+
+  AutoChoice Run() {
+    // On host threads, beside the keys.
+    const std::vector<ValueRecipe> recipes = FirstValueRecipes(limits_, !moments_.diagonal.empty());
+    std::future<std::vector<AutoSide>> values =
+        std::async(std::launch::async, [&] { return layer_.Fit(recipes); });
+    ChooseKeys();
+    // And beside the values.
+    std::optional<HalfFits> halves;
+    if (in_depth_) halves.emplace(layer_.observed, choice_);
+    ChooseValues(recipes, values.get());
+    const auto time = layer_.times.Measure("choice: stability");
+    if (halves) choice_.stability = halves->Measure(choice_, scorer_);
+    return std::move(choice_);
+  }
+
+ private:
+  using KeyCandidate = Candidate<KeyRecipe>;
+  using ValueCandidate = Candidate<ValueRecipe>;
+
+  // The best ratio for each number of bits beyond 2; where none are to be spent, what they would
+  // give at one ratio.
+  template <typename Recipe>
+  void AddBits(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
+               std::vector<SideOption>& options) {
+    options = {OptionOf(2, c.curve, clip_of_head())};
+    if (!in_depth_) return;
+    for (const int bits : MoreBits(options_)) {
+      const ClipGrid& grid = GridOf(bits);
+      const std::span<const double> all = grid.ratios;
+      const Curve curve = candidates_.ScoreCurve(
+          c, rotated, bits, options_.automatic.bits > 2 ? all : std::span(&grid.first, 1), group());
+      options.push_back(OptionOf(bits, curve, clip_of_head()));
+    }
+  }
+
+  // Fits and scores the recipes at one clip ratio, in order.
+  void TryKeys(std::vector<KeyRecipe> recipes) {
+    std::erase_if(recipes, [&](const KeyRecipe& recipe) {
+      return std::ranges::any_of(keys_, [&](const auto& c) { return c.recipe == recipe; });
+    });
+    std::vector<AutoSide> sides;
+    {
+      const auto time = layer_.times.Measure("choice: key fits");
+      sides = layer_.Fit(recipes);
+    }
+    const size_t known = keys_.size();
+    for (size_t i = 0; i < recipes.size(); ++i) {
+      if (sides[i].num_rotations > 0) keys_.push_back({recipes[i], std::move(sides[i]), {}});
+    }
+    std::vector<KeyCandidate*> tried;
+    for (size_t i = known; i < keys_.size(); ++i) tried.push_back(&keys_[i]);
+    candidates_.AddRatios<KeyRecipe>(tried, {&GridOf(2).first, 1});
+  }
+  // Of the candidates so far the one worth its demands.
+  const KeyRecipe& BestKeys() const {
+    const KeyCandidate* best = &keys_.front();
+    for (const KeyCandidate& c : keys_) {
+      if (c.best() < (1 - kWorthwhile) * best->best()) best = &c;
+    }
+    return best->recipe;
+  }
+
+  void ChooseKeys() {
+    TryKeys(FirstKeyRecipes(limits_));
+    OSCAR_CHECK(!keys_.empty());  // a Hadamard needs no moments
+    TryKeys(MoreKeyRecipes(limits_, BestKeys()));
+    std::vector<KeyRecipe> orders;
+    for (const Composition composition : OtherOrders(limits_, moments_.head_dim)) {
+      orders.push_back(BestKeys());
+      orders.back().composition = composition;
+    }
+    TryKeys(std::move(orders));
+    // Clipping goes with the transform: the best few are clipped coarsely, the best of them finely.
+    std::vector<size_t> order(keys_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order,
+                             [&](size_t a, size_t b) { return keys_[a].best() < keys_[b].best(); });
+    std::vector<KeyCandidate*> clipped = {&keys_[0]};
+    for (size_t i = 0; i < std::min(kClippedRecipes, order.size()); ++i) {
+      if (order[i] != 0) clipped.push_back(&keys_[order[i]]);
+    }
+    candidates_.AddRatios<KeyRecipe>(clipped, coarse());
+    size_t chosen = IndexOf(BestKeys());
+    candidates_.AddRatios(keys_[chosen], ratios());
+
+    const SideOption two = OptionOf(2, keys_[chosen].curve, clip_of_head());
+    choice_.k_check = two.check;
+    choice_.k_hadamard = CheckOf(keys_[0].curve);
+    if (choice_.k_check > choice_.k_hadamard) {
+      choice_.k_fallback = keys_[chosen].recipe.Name();
+      chosen = 0;
+      candidates_.AddRatios(keys_[0], ratios());
+    }
+    FinishKeys(keys_[chosen]);
+  }
+
+  void FinishKeys(const KeyCandidate& c) {
+    choice_.keys = c.recipe;
+    choice_.k = c.side;
+    if (!in_depth_) return InUseAlone(c);
+    const AutoScorer::Rotated rotated = candidates_.Rotate(c);
+    AddBits(c, rotated, choice_.k_options);
+    // What quantization groups of half the size would give, at a price of 32 / group bits a value.
+    const double clip = c.curve[Best(c.curve)].first;
+    const int64_t whole = group() == 0 ? moments_.head_dim : group();
+    if (whole >= 32 && whole % 2 == 0) candidates_.ScoreCurve(c, rotated, 2, {&clip, 1}, whole / 2);
+    const auto time = layer_.times.Measure("choice: windows");
+    if (options_.automatic.bits > 2) {
+      choice_.k_output_error =
+          Mean(scorer_.KeyOutputErrors(rotated, {0, choice_.k_options.front().clip}, {2, group()}));
+    }
+    for (const CacheWindows& windows : layer_.windows)
+      choice_.windows.push_back({windows, scorer_.RowsBeyond(windows)});
+    std::vector<AutoScorer::WindowScores> of_heads;
+    for (SideOption& option : choice_.k_options) {
+      std::vector<AutoScorer::Trial> trials = {{0, option.clip}};
+      if (shares_ratio()) {
+        for (const double ratio : option.ratios) trials.push_back({0, {ratio}});
+      }
+      std::vector<AutoScorer::WindowScores> in_windows =
+          scorer_.ScoreWindows(rotated, trials, {option.Bits()[0], group()});
+      option.in_windows = MeansOf(in_windows[0]);
+      for (size_t i = 1; i < in_windows.size(); ++i)
+        option.windows_curve.push_back(MeansOf(in_windows[i]));
+      of_heads.push_back(std::move(in_windows[0]));
+    }
+    if (bits_of_head()) AddHeadBits(of_heads, choice_.k_options);
+  }
+
+  // Scores hold for the windows in use, on all rows the mean of those that choose and that judge.
+  void InUseAlone(const KeyCandidate& c) {
+    SideOption option = OptionOf(2, c.curve, clip_of_head());
+    option.in_windows = {(option.score + option.check) / 2};
+    for (size_t i = 0; i < option.ratios.size(); ++i)
+      option.windows_curve.push_back({(option.curve[i] + option.check_curve[i]) / 2});
+    const CacheWindows& in_use = layer_.windows.front();
+    choice_.windows = {{in_use, scorer_.RowsBeyond(in_use)}};
+    choice_.k_options = {std::move(option)};
+  }
+
+  void ChooseValues(const std::vector<ValueRecipe>& recipes, std::vector<AutoSide> sides) {
+    std::vector<ValueCandidate> candidates;
+    size_t chosen = 0;
+    const auto attempt = [&](const std::vector<ValueRecipe>& more, std::vector<AutoSide> fits) {
+      const size_t known = candidates.size();
+      for (size_t i = 0; i < more.size(); ++i) {
+        if (fits[i].num_rotations > 0) candidates.push_back({more[i], std::move(fits[i]), {}});
+      }
+      std::vector<ValueCandidate*> tried;
+      for (size_t i = known; i < candidates.size(); ++i) tried.push_back(&candidates[i]);
+      candidates_.AddRatios<ValueRecipe>(tried, {&GridOf(2).first, 1});
+      for (size_t i = std::max<size_t>(known, 1); i < candidates.size(); ++i) {
+        if (candidates[i].best() < (1 - kWorthwhile) * candidates[chosen].best()) chosen = i;
+      }
+    };
+    attempt(recipes, std::move(sides));
+    if (chosen != 0) {
+      std::vector<ValueRecipe> orders;
+      for (const Composition composition : OtherOrders(limits_, moments_.v_head_dim)) {
+        orders.push_back(candidates[chosen].recipe);
+        orders.back().composition = composition;
+      }
+      attempt(orders, layer_.Fit(orders));
+    }
+    candidates_.AddRatios(candidates[0], coarse());
+    candidates_.AddRatios(candidates[chosen], ratios());
+    choice_.v_check = OptionOf(2, candidates[chosen].curve, clip_of_head()).check;
+    choice_.v_hadamard = CheckOf(candidates[0].curve);
+    if (choice_.v_check > choice_.v_hadamard) {
+      choice_.v_fallback = candidates[chosen].recipe.Name();
+      chosen = 0;
+      candidates_.AddRatios(candidates[0], ratios());
+    }
+    const ValueCandidate& c = candidates[chosen];
+    choice_.values = c.recipe;
+    choice_.v = c.side;
+    AddBits(c, in_depth_ ? candidates_.Rotate(c) : AutoScorer::Rotated(), choice_.v_options);
+    if (bits_of_head()) AddHeadBits({}, choice_.v_options);
+    // One ratio for everything is the keys', whose KL is what the cache costs.
+    if (rules_.clip == ClipScope::kModel) {
+      choice_.v_option().SetRatio(choice_.k_option().clip[0]);
+      choice_.v_check = choice_.v_option().check;
+    }
+  }
+
+  // Hadamard + clip as a guard sees it: the ratio chosen by the same rows as everything else.
+  static double CheckOf(const Curve& curve) { return Mean(curve[Best(curve)].second.check); }
+
+  size_t IndexOf(const KeyRecipe& recipe) const {
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (keys_[i].recipe == recipe) return i;
+    }
+    OSCAR_CHECK(!"a recipe that was scored");
+    return 0;
+  }
+  int64_t group() const { return options_.clip.quant_group_size; }
+  bool clip_of_head() const {
+    return rules_.clip == ClipScope::kHead && options_.automatic.head_clip;
+  }
+  bool bits_of_head() const {
+    return rules_.any_bits && options_.automatic.bits > 2 && options_.automatic.head_bits;
+  }
+  bool shares_ratio() const {
+    return rules_.clip == ClipScope::kSide || rules_.clip == ClipScope::kModel;
+  }
+  // Clip ratios of 2 bits, and those that the best few recipes are compared at.
+  std::span<const double> ratios() const {
+    return shares_ratio() ? SharedRatios() : GridOf(2).ratios;
+  }
+  std::span<const double> coarse() const {
+    return shares_ratio() ? std::span<const double>(SharedRatios()) : kCoarse;
+  }
+
+  LayerSearch& layer_;
+  const LayerMoments& moments_;
+  const CalibrationOptions& options_;
+  const ConsumerRules& rules_;
+  bool in_depth_;
+  RecipeLimits limits_;
+  const AutoScorer& scorer_;
+  AutoChoice choice_;
+  CandidateScores candidates_;
+  std::vector<KeyCandidate> keys_;  // the first is Hadamard
+};
+
+}  // namespace
+
+std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options) {
+  std::vector<CacheWindows> windows = {{options.sink_tokens, options.recent_tokens}};
+  for (const CacheWindows& w : kWindows) {
+    if (w.sink != windows[0].sink || w.recent != windows[0].recent) windows.push_back(w);
+  }
+  return windows;
+}
+
+std::vector<int> MoreBits(const CalibrationOptions& options) {
+  if (!RulesOf(options.automatic.consumer).any_bits) return {};
+  return options.automatic.bits > 4 ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
+}
+
+std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
+                                      const CalibrationOptions& options,
+                                      const std::vector<AutoOptions>& others, PhaseTimes& times) {
+  OSCAR_CHECK(!observed.queries.empty());
+  if (spec.attention.latent) return SearchLatentChoices(observed, spec, options, others, times);
+  std::optional<LayerSearch> layer;
+  {
+    const auto time = times.Measure("choice: rows and moments");
+    layer.emplace(observed, spec, options, times);
+  }
+  std::vector<AutoChoice> choices = {Search(*layer, options, /*in_depth=*/true).Run()};
+  const auto time = times.Measure("choice: other runtimes");
+  for (const AutoOptions& other : others) {
+    CalibrationOptions as_other = options;
+    as_other.automatic = other;
+    choices.push_back(Search(*layer, as_other, /*in_depth=*/false).Run());
+  }
+  return choices;
+}
+
+}  // namespace oscar

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The automatic choices for one layer, one for every consumer's rules: greedy searches in a fixed
+// order, every candidate fitted without the held-out rows and scored on them by AutoScorer. A
+// choice is a recipe; what is published is fitted again, to all tokens (FitChoices).
+#pragma once
+
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/choose/recipe_fit.h"
+#include "calib/observe/statistics_observer.h"
+#include "calib/options.h"
+#include "calib/phase_times.h"
+
+namespace oscar {
+
+// Windows in use, and those that are priced beside them.
+std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options);
+// Bits beyond the two that a search itself uses.
+std::vector<int> MoreBits(const CalibrationOptions& options);
+
+// The choice under `options`, searched in depth, and those under each of `others` (OtherChoices),
+// which have 2 bits and neither stability nor prices of windows. Candidates are scored once. Needs
+// held-out queries. `observed.fit` has the sums of the rows that are fitted to; the choices'
+// matrices are fitted to them. Phases go into `times` as "choice: ...".
+std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
+                                      const CalibrationOptions& options,
+                                      const std::vector<AutoOptions>& others, PhaseTimes& times);
+
+}  // namespace oscar

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Clip ratios of a transformed side: which are tried, and the scores of those that were. A
+// head's own ratio replaces the layer's only where it is better by kWorthwhile on the rows that
+// choose, and no worse on those that judge: the best of six noisy numbers is always another one.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/search/scorer.h"
+
+namespace oscar {
+
+// Clip ratios to try for so many bits, the first one while recipes are compared. Finer codes clip
+// less.
+struct ClipGrid {
+  int bits;
+  std::vector<double> ratios;  // ascending
+  double first;
+};
+const ClipGrid& GridOf(int bits);  // 2, 3, 4 or 8
+
+// Scores of one transformed side over clip ratios, in ascending order of the ratio.
+using Curve = std::vector<std::pair<double, HeadScores>>;
+
+double ScoreOf(const HeadScores& scores);  // mean over heads, on the rows that choose
+size_t Best(const Curve& curve);
+void Insert(Curve& curve, double ratio, HeadScores scores);
+bool Has(const Curve& curve, double ratio);
+
+// One ratio for all heads, or for each head its own where it has earned one.
+SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head);
+
+}  // namespace oscar

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The automatic choice for a layer of latent attention (choice_search.h). Its cache holds one row
+// that is key and value, so there is one transform, one clip ratio and one number of bits, chosen
+// and judged by what the row does as key (attention-KL) and as value (output error), in units of
+// what Hadamard's does, together. What needs rope (pair scales in weights, moments spread
+// over positions) is left out, because the latent has no position; scales of channels go into the
+// matrices instead, which queries and outputs are multiplied by anyway.
+#pragma once
+
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/observe/statistics_observer.h"
+#include "calib/options.h"
+#include "calib/phase_times.h"
+
+namespace oscar {
+
+// As SearchChoices, of a layer in latent space.
+std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const LayerSpec& spec,
+                                            const CalibrationOptions& options,
+                                            const std::vector<AutoOptions>& others,
+                                            PhaseTimes& times);
+
+}  // namespace oscar

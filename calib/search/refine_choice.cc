@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/search/refine_choice.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "calib/search/choice_cache.h"
+#include "calib/search/rotation_refinement.h"
+#include "linalg/check.h"
+
+namespace oscar {
+namespace {
+
+std::vector<double> ToDoubles(const at::Tensor& tensor) {
+  const at::Tensor host = tensor.to(at::kDouble).cpu().contiguous();
+  return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
+}
+
+HeadTransforms Transforms(const AutoSide& side, const at::Tensor& like) {
+  const auto tensor = [&](const std::vector<double>& values) {
+    return AutoTensor(values, side.dim, side.dim, like);
+  };
+  HeadTransforms transforms{tensor(side.rotation), {}};
+  if (!side.query_rotation.empty())
+    transforms.inverse = tensor(side.query_rotation).transpose(1, 2).contiguous();
+  return transforms;
+}
+
+// Consumers that take one rotation for a layer keep theirs.
+bool CanRefine(const AutoSide& side, int64_t num_kv_heads) {
+  return side.num_rotations == num_kv_heads;
+}
+
+void Take(const RefinedSide& refined, AutoSide& side) {
+  side.num_rotations = refined.transform.size(0);
+  side.rotation = ToDoubles(refined.transform);
+  if (!side.query_rotation.empty())
+    side.query_rotation = ToDoubles(refined.inverse.transpose(1, 2));
+}
+
+// One text as attention sees it after pair scaling, `offset` tokens further back.
+RefinementSequence Sequence(const RefinedTexts& texts, size_t index, const AutoSide& keys,
+                            const RopeSpec& rope, int64_t offset) {
+  at::Tensor k = AtOffset(texts.keys[index], rope, offset).to(at::kFloat);
+  const int64_t tokens = k.size(0), heads = k.size(1);
+  at::Tensor last = AtOffset(texts.last_queries[index], rope, offset).to(at::kFloat);
+  if (!keys.pair_scale.empty()) {
+    const at::Tensor scale = AutoTensor(keys.pair_scale, 1, keys.dim, k);  // [heads, 1, d]
+    k = k.mul(scale.squeeze(1));
+    last = last.view({last.size(0), heads, -1, keys.dim}).div(scale).flatten(1, 2);
+  }
+  at::Tensor q = at::zeros({tokens, last.size(1), last.size(2)}, last.options());
+  q.narrow(0, tokens - last.size(0), last.size(0)).copy_(last);
+  return {q, k, texts.values[index].to(at::kFloat)};
+}
+
+}  // namespace
+
+void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
+                  const CacheWindows& windows, int64_t steps, AutoChoice& choice) {
+  const bool keys = CanRefine(choice.k, attention.num_kv_heads);
+  const bool values = CanRefine(choice.v, attention.num_kv_heads);
+  if (steps == 0 || (!keys && !values)) return;
+  std::vector<RefinementSequence> sequences;
+  for (size_t i = 0; i < texts.keys.size(); ++i) {
+    // Tokens inside the windows teach nothing.
+    if (texts.keys[i].size(0) <= windows.sink + windows.recent) continue;
+    const bool shifted = attention.rope.rotary_dim > 0 && i % 2 == 1;
+    sequences.push_back(
+        Sequence(texts, i, choice.k, attention.rope, shifted ? choice.context / 2 : 0));
+  }
+  if (sequences.empty()) return;
+  const at::Tensor like = sequences[0].k;
+  RefinementProblem problem{attention, SplitRows(std::move(sequences)), {}, {}};
+  if (!choice.k.mean.empty())
+    problem.key_mean = AutoTensor(choice.k.mean, 1, choice.k.dim, like).squeeze(1);
+  RefinementOptions options{
+      .steps = static_cast<int>(steps), .queries = kRefinedQueries, .windows = windows};
+  const auto quantizer = [&](const SideOption& option) {
+    OSCAR_CHECK(option.head_bits.empty());  // bits are shared out when all layers are known
+    RefinedQuantizer of_side{static_cast<int>(option.bits), option.clip[0], choice.quant_group_size,
+                             false};
+    if (option.clip.size() > 1) of_side.head_clip = option.clip;
+    return of_side;
+  };
+  options.k = quantizer(choice.k_option());
+  options.v = quantizer(choice.v_option());
+  if (keys) Take(RefineKeys(problem, Transforms(choice.k, like), options), choice.k);
+  if (values) {
+    Take(RefineValues(problem, Transforms(choice.v, like), Transforms(choice.k, like), options),
+         choice.v);
+  }
+}
+
+}  // namespace oscar

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The matrices of an automatic choice, refined through attention (rotation_refinement.h) on texts
+// that by turns stand further back in a longer context (position_spread.h). Heads keep what
+// they learned where texts set aside here say so; whether the layer does is for held-out rows.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "capture/model/model_spec.h"
+#include "linalg/cache_windows.h"  // CacheWindows
+
+namespace oscar {
+
+// The last queries of a text that refinement compares.
+inline constexpr int64_t kRefinedQueries = 64;
+
+// Texts of one layer.
+struct RefinedTexts {
+  std::vector<at::Tensor> keys, values;  // [tokens, num_kv_heads, dim]
+  std::vector<at::Tensor> last_queries;  // [min(kRefinedQueries, tokens), num_q_heads, d]
+};
+
+// `steps` of gradient descent from choice.k and choice.v, which then have a rotation per KV head.
+void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
+                  const CacheWindows& windows, int64_t steps, AutoChoice& choice);
+
+}  // namespace oscar

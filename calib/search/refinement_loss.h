@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What refining a rotation minimizes: the change of attention and of its output on the last queries
+// of a sequence, with gradients through the quantizer (OptR, arXiv 2608.02691). The scores of all
+// sequences stay in memory, 12 bytes per query head, query and token, so few queries of each are
+// compared.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "calib/search/rotation_refinement.h"
+
+namespace oscar {
+
+// One sequence ready to be compared; all float32 but the masks.
+struct RefinementSample {
+  at::Tensor queries;         // [num_kv_heads, ratio * queries, d]
+  at::Tensor keys, centered;  // [num_kv_heads, tokens, d]
+  at::Tensor values;          // [num_kv_heads, tokens, dv]
+  at::Tensor visible, exact;  // [queries, tokens] bool
+  at::Tensor logits;          // [num_kv_heads, ratio, queries, tokens], of exact keys
+  at::Tensor log_p, p;        // the same shape, and one more column where the layer has sinks
+  at::Tensor probabilities;   // p~ where values are not exact, 0 elsewhere: of value losses
+};
+
+class RefinementLoss {
+ public:
+  RefinementLoss(const RefinementProblem& problem, const RefinementOptions& options,
+                 at::Device device);
+
+  RefinementSample PrepareKeys(const RefinementSequence& rows) const;
+  // `keys`: what they are stored through; float32, one transform per KV head.
+  // Of a sequence longer than `most_tokens` (0: whatever its length), only those that each head
+  // weighs most, by the sum of squared weights: what the others' errors add is left out.
+  RefinementSample PrepareValues(const RefinementSequence& rows, const HeadTransforms& keys,
+                                 int64_t most_tokens = 0) const;
+
+  // Per KV head, differentiable by the transforms, which are float32.  // [num_kv_heads]
+  at::Tensor Keys(const RefinementSample& sample, const HeadTransforms& transforms) const;
+  at::Tensor Values(const RefinementSample& sample, const HeadTransforms& transforms) const;
+
+ private:
+  at::Tensor LogScores(const at::Tensor& logits) const;
+  at::Tensor Logits(const RefinementSample& sample, const at::Tensor& keys) const;
+  at::Tensor StoredLogProbabilities(const RefinementSample& sample,
+                                    const HeadTransforms& transforms) const;
+  at::Tensor OutputSquare(const at::Tensor& x) const;
+
+  AttentionSpec spec_;
+  RefinementOptions options_;
+  at::Tensor sinks_;     // [num_kv_heads, ratio, 1, 1], where the layer has them
+  at::Tensor key_mean_;  // [num_kv_heads, 1, d] or undefined
+  at::Tensor metric_;    // [num_kv_heads, ratio, dv, dv]: W_O^T W_O / hidden; or undefined
+};
+
+}  // namespace oscar

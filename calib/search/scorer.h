@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scores ways to store the cache of one layer on sampled held-out rows, in the arithmetic of a bf16
+// runtime: rows rotated by a bf16 GEMM, windows kept rotated, queries rounded after their own
+// rotation. Trap: keys and queries stay in the transformed space, where no inverse is needed, so
+// exact and quantized keys must both have been transformed.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/observe/sampled_rows.h"
+#include "calib/observe/statistics_observer.h"
+#include "calib/search/choice_cache.h"
+
+namespace oscar {
+
+// Sampled rows go by turns to two sets: those that choose and those that judge.
+struct HeadScores {
+  std::vector<double> score, check;  // [num_kv_heads]
+};
+double Mean(const std::vector<double>& heads);
+
+class AutoScorer {
+ public:
+  // At most this many query rows of each of this many sequences, and keys no further back.
+  static constexpr int64_t kRows = 128, kSequences = 4, kTokens = 4096;
+  // Sequences, sides and clip ratios are taken together as long as a tensor has about so many
+  // values: enough to fill a GPU; a CPU takes one after the other.
+  static int64_t ValuesAtOnce(at::DeviceType device);
+
+  // Keeps a reference to `spec`. Half of the rows stand `offset` tokens further back than they did,
+  // as in a longer context (position_spread.h). `windows[0]` is what scores hold for; where no row
+  // reaches beyond it, everything is quantized instead.
+  AutoScorer(const ObservedLayer& layer, const LayerSpec& spec, std::vector<CacheWindows> windows,
+             int64_t offset, int64_t values_at_once);
+
+  int64_t rows() const { return rows_; }
+  bool rows_in_windows() const { return in_windows_; }
+  int64_t RowsBeyond(const CacheWindows& windows) const;
+
+  // Sides after their transform, for each of the batches of sequences.
+  struct Rotated {
+    struct Rows {
+      at::Tensor rows;     // [sides, sequences, num_kv_heads, tokens, dim] float32, values of bf16
+      at::Tensor sorted;   // their magnitudes, ascending
+      at::Tensor queries;  // keys: [sides, sequences, num_kv_heads, gqa_ratio * rows, dim]
+    };
+    std::vector<Rows> batches;
+    SidesOnDevice sides;
+  };
+  using Sides = std::span<const AutoSide* const>;
+  Rotated RotateKeys(Sides sides) const;
+  Rotated RotateValues(Sides sides) const;
+
+  // A side, by index, at a clip ratio: one, or one for each KV head.
+  struct Trial {
+    size_t side = 0;
+    std::vector<double> clip;
+  };
+  using Trials = std::span<const Trial>;
+  struct Quantizer {
+    int bits = 2;
+    int64_t quant_group_size = 0;  // 0: the head
+  };
+  // KL(S || S^) in nats per KV head.
+  std::vector<HeadScores> ScoreKeys(const Rotated& keys, Trials trials, Quantizer quantizer) const;
+  // Its mean over all sampled rows, per KV head: [trials][windows][num_kv_heads].
+  using WindowScores = std::vector<std::vector<double>>;
+  std::vector<WindowScores> ScoreWindows(const Rotated& keys, Trials trials,
+                                         Quantizer quantizer) const;
+  // |(P^ - P) V| / |P V| per KV head, over all sampled rows: exact values.
+  std::vector<double> KeyOutputErrors(const Rotated& keys, const Trial& trial,
+                                      Quantizer quantizer) const;
+  // Of latents, one row that is key and value: KL as of keys, and the mean over rows of
+  // |P^ V^ - P V| / |P V|, outputs after W_UV, of both at once. (A ratio of sums over rows would be
+  // that of the few rows with the largest outputs.)
+  struct LatentScores {
+    HeadScores kl, output;
+  };
+  std::vector<LatentScores> ScoreLatents(const Rotated& latents, Trials trials,
+                                         Quantizer quantizer) const;
+  // |P (V^ - V)| / |P V| per KV head: exact scores, over what is quantized.
+  std::vector<HeadScores> ScoreValues(const Rotated& values, Trials trials,
+                                      Quantizer quantizer) const;
+  // As many sides at once as ValuesAtOnce() has it. `trials` in the order of their sides.
+  std::vector<HeadScores> ScoreKeys(Sides sides, Trials trials, Quantizer quantizer) const;
+  std::vector<HeadScores> ScoreValues(Sides sides, Trials trials, Quantizer quantizer) const;
+
+ private:
+  // Some trials on one batch: what is stored of them, and what it came from.
+  struct Stored {
+    SampledRows::Keys keys;  // of values only `stored`
+    SidesOnDevice sides;     // of trials, or one for all
+  };
+  // Sums over the rows of a batch, [trials, num_kv_heads, 2] each.
+  using Sums = std::vector<at::Tensor>;
+  using Measure = std::function<Sums(const SampledRows&, const Stored&)>;
+  std::vector<HeadScores> MeanOverRows(const at::Tensor& sums) const;
+  at::Tensor OutputSums() const;
+  Sums OfTrials(const Rotated& rotated, Trials trials, Quantizer quantizer,
+                const Measure& measure) const;
+  Rotated Rotate(Sides sides, bool keys) const;
+  // `score` on as many sides as there may be at once.
+  std::vector<HeadScores> BySides(
+      Sides sides, Trials trials, bool keys,
+      const std::function<std::vector<HeadScores>(const Rotated&, Trials)>& score) const;
+  void AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries,
+                   const at::Tensor& positions, const std::vector<int64_t>& rows, int64_t offset,
+                   std::vector<SampledSequence>& sequences);
+  void MakeBatches(std::span<const SampledSequence> sequences, const at::Tensor& output_map);
+
+  const LayerSpec& spec_;
+  std::vector<CacheWindows> windows_;
+  int64_t values_at_once_;
+  std::vector<SampledRows> batches_;
+  std::vector<at::Tensor> positions_;  // of each sequence's rows, host
+  int64_t rows_ = 0;
+  bool in_windows_ = false;
+};
+
+}  // namespace oscar

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/search/search_cost.h"
+
+#include <algorithm>
+
+#include "calib/choose/choice_points.h"
+#include "calib/search/refine_choice.h"
+#include "calib/search/scorer.h"
+
+namespace oscar {
+namespace {
+
+// Of choice_search.cc, for all consumers together: recipes that are fitted and rotated, and scores
+// of their caches. Most of them are those of the consumer that takes everything.
+constexpr int64_t kKeyRecipes = 32, kKeyScores = 90, kValueRecipes = 11, kValueScores = 44;
+constexpr int64_t kBitScores = 2,
+                  kHalves = 3;  // per side: 3 and 4 bits; all tokens, and two halves
+
+// Float32 arrays of the scores' size: that a sequence keeps, and that a comparison makes.
+constexpr int64_t kKeptScores = 4, kComparedScores = 9;
+// Arrays of a side's size: keys and values of a sequence; one candidate's rows with their sorted
+// magnitudes; and what rotating, sorting, quantizing and comparing make.
+constexpr int64_t kKeptRows = 3, kRotatedRows = 2, kQuantizedRows = 8;
+constexpr int64_t kLatentQueries = 6;  // arrays of their size
+// Passes over an array that one score takes; a sort counts as several.
+constexpr int64_t kScorePasses = 14, kRowPasses = 14, kSortPasses = 30;
+// Float32 arrays of a refined text's scores that its graph holds.
+constexpr int64_t kGraphScores = 16;
+constexpr double kEigenFlops = 12;  // dim^3 of these for one eigenbasis
+
+struct Sampled {
+  int64_t rows = 0, tokens = 0;
+};
+
+// As AutoScorer picks them: of sequences with held-out rows the first of equals, at most so many.
+std::vector<Sampled> Sequences(const std::vector<int64_t>& lengths, const HeldOutSplit& split,
+                               const CalibrationOptions& options) {
+  std::vector<Sampled> sampled;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const int64_t rows =
+        std::min({lengths[i] - split.fit_rows[i], options.error_rows, AutoScorer::kRows});
+    if (rows >= 2) sampled.push_back({rows, std::min(lengths[i], AutoScorer::kTokens)});
+  }
+  std::ranges::stable_sort(sampled, std::ranges::greater(), &Sampled::tokens);
+  if (std::ssize(sampled) > AutoScorer::kSequences)
+    sampled.resize(static_cast<size_t>(AutoScorer::kSequences));
+  // One sequence stands in two places.
+  if (sampled.size() == 1) {
+    sampled[0].rows = (sampled[0].rows + 1) / 2;
+    sampled.push_back(sampled[0]);
+  }
+  return sampled;
+}
+
+uint64_t RefinementBytes(const AttentionSpec& a, const std::vector<int64_t>& lengths) {
+  int64_t texts = 0, graph = 0;
+  for (const int64_t tokens : lengths) {
+    texts += tokens * (a.num_q_heads * a.head_dim + a.num_kv_heads * (a.head_dim + a.v_head_dim));
+    graph = std::max(graph, kGraphScores * a.num_q_heads * kRefinedQueries * tokens +
+                                kQuantizedRows * a.num_kv_heads * tokens * a.head_dim);
+  }
+  return static_cast<uint64_t>(4 * (texts + graph));
+}
+
+}  // namespace
+
+ChoiceArms ChoiceArmsOf(const AutoOptions& options) {
+  if (!options.enabled) return {};
+  const ConsumerRules& rules = RulesOf(options.consumer);
+  const auto ratios = std::ssize(SharedRatios());
+  ChoiceArms arms{1, 1};
+  if (rules.clip == ClipScope::kSide) arms = {ratios, ratios * ratios};
+  if (rules.clip == ClipScope::kModel) arms = {ratios, ratios};
+  if (rules.any_bits && options.bits != 2) {
+    const int64_t bits = (options.bits > 4 ? 4 : 3) + (options.head_bits ? 2 : 0);
+    arms = {bits, bits * bits};
+  }
+  if (options.refine > 0) arms = {2 * arms.keys, 2 * arms.points};
+  return arms;
+}
+
+AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequence_lengths,
+                      const HeldOutSplit& split, const CalibrationOptions& options,
+                      at::DeviceType device) {
+  AutoCost cost;
+  if (!options.automatic.enabled || split.kind == HeldOutKind::kNone) return cost;
+  const AttentionSpec& a = layer.attention;
+  const int64_t q = a.num_q_heads, kv = a.num_kv_heads, d = a.head_dim, dv = a.v_head_dim;
+  const int64_t dim = std::max(d, dv);
+  const int64_t key_scores = kKeyScores + kBitScores + kHalves,
+                value_scores = kValueScores + kBitScores + kHalves;
+  const std::vector<Sampled> sampled = Sequences(sequence_lengths, split, options);
+  Sampled longest;
+  for (const auto& [rows, tokens] : sampled) {
+    longest = {std::max(longest.rows, rows), std::max(longest.tokens, tokens)};
+    const int64_t scores = q * rows * tokens, keys = kv * tokens * d, values = kv * tokens * dv;
+    cost.multiply_adds += static_cast<double>(
+        kKeyRecipes * (keys * d + q * rows * d * d) + key_scores * 2 * scores * d +
+        (kValueRecipes + value_scores) * values * dv + value_scores * scores * dv);
+    cost.elements += static_cast<double>(key_scores * (kScorePasses * scores + kRowPasses * keys) +
+                                         value_scores * (scores + kRowPasses * values) +
+                                         kSortPasses * (kKeyRecipes * keys) +
+                                         kSortPasses * (kValueRecipes * values));
+  }
+  if (sampled.empty()) return cost;
+  // Every sequence as large as the longest, which it is padded to; as many of them, and of sides
+  // and clip ratios, as the scorer takes together.
+  const int64_t count = std::ssize(sampled), at_once = AutoScorer::ValuesAtOnce(device);
+  const int64_t scores = q * longest.rows * longest.tokens, side = kv * longest.tokens * dim;
+  const auto together = [&](int64_t values, int64_t most) {
+    return std::clamp<int64_t>(at_once / values, 1, most);
+  };
+  const int64_t sides = count * together(count * side, kKeyRecipes);
+  // Of latents also the logits of the part with position, and queries that are longer than a head.
+  const int64_t latents = a.latent ? scores + kLatentQueries * q * longest.rows * d : 0;
+  const int64_t kept =
+      count * (kKeptScores * scores + kKeptRows * side + latents) + kRotatedRows * sides * side;
+  const int64_t compared = together(std::max(scores, side), count * kKeyRecipes) *
+                           (kComparedScores * scores + kQuantizedRows * side);
+  const int64_t rotated = together(side, sides) * kQuantizedRows * side;
+  cost.bytes = static_cast<uint64_t>(4 * (kept + std::max(compared, rotated)));
+  if (options.automatic.refine > 0)
+    cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));
+  const int64_t recipes = kKeyRecipes + kValueRecipes;
+  // Two matrices of each; the moments of all tokens, spread, and of either half; of latents those
+  // of both sides together, for either value target and a half.
+  const int64_t moments = a.latent ? 7 : 4;
+  cost.host_bytes = static_cast<uint64_t>(8 * kv * dim * dim * (2 * recipes + moments * 5));
+  cost.eigen_flops = kEigenFlops * static_cast<double>((recipes + 2 * kHalves) * kv) *
+                     static_cast<double>(dim * dim * dim);
+  return cost;
+}
+
+}  // namespace oscar

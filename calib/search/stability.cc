@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/search/stability.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "calib/moments/position_spread.h"
+#include "linalg/parallel_for.h"
+
+namespace oscar {
+namespace {
+
+// In two bits, on all sampled rows.
+double OfAllRows(const HeadScores& scores) { return (Mean(scores.score) + Mean(scores.check)) / 2; }
+
+// What the search has scored is not scored again.
+double Known(const SideOption& option) { return (option.score + option.check) / 2; }
+
+using ScoreSides = std::function<std::vector<HeadScores>(AutoScorer::Sides, AutoScorer::Trials)>;
+
+// Of sides at one clip; the largest number where there is no fit.
+std::vector<double> Scores(const std::vector<AutoSide>& sides, const std::vector<double>& clip,
+                           const ScoreSides& score) {
+  std::vector<const AutoSide*> fitted;
+  std::vector<AutoScorer::Trial> trials;
+  for (const AutoSide& side : sides) {
+    if (side.num_rotations == 0) continue;
+    trials.push_back({fitted.size(), clip});
+    fitted.push_back(&side);
+  }
+  std::vector<HeadScores> of_fitted;
+  if (!fitted.empty()) of_fitted = score(fitted, trials);
+  std::vector<double> scores;
+  for (size_t i = 0, j = 0; i < sides.size(); ++i) {
+    scores.push_back(sides[i].num_rotations == 0 ? std::numeric_limits<double>::max()
+                                                 : OfAllRows(of_fitted[j++]));
+  }
+  return scores;
+}
+
+// By how much the worse half is worse than all tokens.
+double Cost(std::span<const double> halves, double all) {
+  return std::clamp(std::ranges::max(halves) / all - 1, 0.0, kNoFitCost);
+}
+
+}  // namespace
+
+HalfFits::HalfFits(const ObservedLayer& observed, const AutoChoice& choice) : observed_(observed) {
+  const LayerMoments& first = observed.first_half;
+  if (first.tokens == 0) return;
+  second_ = OtherHalf(observed.fit, first);
+  comparing_ = std::async(std::launch::async, [&] { return CompareHalves(first, second_); });
+  if (second_.tokens == 0) return;
+  const LayerMoments& second = second_;
+  for (const LayerMoments* half : {&first, &second}) {
+    keys_.push_back(std::async(
+        std::launch::async,
+        [half, recipe = choice.keys, length = choice.text_length, context = choice.context] {
+          return FitKeys(SpreadOverPositions(*half, length, context), {recipe}).at(0);
+        }));
+  }
+}
+
+Stability HalfFits::Measure(const AutoChoice& choice, const AutoScorer& scorer) {
+  if (observed_.first_half.tokens == 0) return {};
+  if (second_.tokens == 0) return comparing_.get();
+  ValueRecipe recipe = choice.values;
+  recipe.target = ValueTarget::kAttentionOutput;
+  std::vector<const LayerMoments*> tokens = {&observed_.first_half, &second_};
+  if (recipe != choice.values) tokens.push_back(&observed_.fit);
+  std::future<std::vector<AutoSide>> fitting = std::async(std::launch::async, [&] {
+    std::vector<AutoSide> sides(tokens.size());
+    ParallelFor(std::ssize(tokens), [&](int64_t i) {
+      const auto at = static_cast<size_t>(i);
+      sides[at] = FitValues(*tokens[at], {recipe}).at(0);
+    });
+    return sides;
+  });
+  const AutoScorer::Quantizer two_bits{2, choice.quant_group_size};
+  const SideOption &k = choice.k_options.front(), &v = choice.v_options.front();
+  const std::vector<double> of_keys =
+      Scores({keys_[0].get(), keys_[1].get()}, k.clip,
+             [&](auto sides, auto trials) { return scorer.ScoreKeys(sides, trials, two_bits); });
+  const std::vector<double> of_values = Scores(fitting.get(), v.clip, [&](auto sides, auto trials) {
+    return scorer.ScoreValues(sides, trials, two_bits);
+  });
+  Stability stability = comparing_.get();
+  stability.k_cost = Cost(of_keys, Known(k));
+  stability.v_cost =
+      Cost(std::span(of_values).first(2), of_values.size() > 2 ? of_values[2] : Known(v));
+  stability.unstable =
+      stability.few_tokens || stability.k_cost > kStableCost || stability.v_cost > kStableCost;
+  return stability;
+}
+
+}  // namespace oscar

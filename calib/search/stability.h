@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether there were enough tokens for a layer's choice: its recipes fitted to half of them. Why by
+// scores and not by angles: README.md. Fits run on threads of their own from the construction
+// on, and read what the constructor was given.
+#pragma once
+
+#include <future>
+#include <vector>
+
+#include "calib/choose/choice.h"
+#include "calib/choose/recipe_fit.h"
+#include "calib/observe/statistics_observer.h"
+#include "calib/search/scorer.h"
+#include "capture/model/rope_spec.h"
+
+namespace oscar {
+
+class HalfFits {
+ public:
+  // Keeps references to the first two. Of `choice` the recipe of keys and the context are made.
+  HalfFits(const ObservedLayer& observed, const AutoChoice& choice);
+  HalfFits(const HalfFits&) = delete;
+  HalfFits& operator=(const HalfFits&) = delete;
+
+  // Of a choice whose recipes and options are made. Not measured where no half was kept. Values are
+  // judged by the target that halves are known for, the noisier one. Once.
+  Stability Measure(const AutoChoice& choice, const AutoScorer& scorer);
+
+ private:
+  const ObservedLayer& observed_;
+  LayerMoments second_;                      // the first half is observed.first_half
+  std::vector<std::future<AutoSide>> keys_;  // of either half
+  std::future<Stability> comparing_;
+};
+
+}  // namespace oscar

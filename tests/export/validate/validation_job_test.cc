@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/validate/validation_job.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/export/validate/tiny_validation.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+const ValidationOptions kOptions =
+    QuickOptions({"hadamard+windows", "oscar_per_head+clip+windows", "kivi2"});
+
+// Stops after `layers` of them, where that is not all; null: stopped.
+Json Run(const fs::path& job_path, int layers, std::vector<size_t>* ran = nullptr) {
+  const TinyModel model;
+  JobDirectory job(job_path, {{"of", "a test"}}, false);
+  int done = 0;
+  ValidationHooks hooks;
+  hooks.job = &job;
+  hooks.on_layer = [&](size_t layer, size_t, double) {
+    ++done;
+    if (ran != nullptr) ran->push_back(layer - 1);
+  };
+  hooks.stop_requested = [&] { return done == layers; };
+  try {
+    return ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat,
+                         {.texts = TinyTexts(1, 2, 512), .own_words = TinyTexts(3, 1, 100)},
+                         Artifact::Open(TinyArtifact()), kOptions, hooks);
+  } catch (const Interrupted&) {
+    return {};
+  }
+}
+
+TEST(ValidationJob, WhatIsStoppedGoesOnToTheSameReport) {
+  const fs::path scratch = TestScratch("validation-job");
+  const Json whole = Run(scratch / "whole", 100);
+  ASSERT_FALSE(whole.is_null());
+  EXPECT_TRUE(Run(scratch / "job", 1).is_null());
+  EXPECT_TRUE(Run(scratch / "job", 1).is_null());  // one more
+  std::vector<size_t> ran;
+  EXPECT_EQ(Run(scratch / "job", 100, &ran).dump(), whole.dump());
+  EXPECT_EQ(ran, (std::vector<size_t>{2, 3}));
+}
+
+TEST(ValidationJob, DamagedNumbersAreRefused) {
+  const fs::path job = TestScratch("validation-job-damaged") / "job";
+  EXPECT_TRUE(Run(job, 1).is_null());
+  fs::resize_file(job / "layer_00000.h5", 100);
+  EXPECT_THROW(Run(job, 100), InputError);
+}
+
+}  // namespace
+}  // namespace oscar
