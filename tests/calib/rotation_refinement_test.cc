@@ -13,6 +13,7 @@
 #include "calib/search/refinement_loss.h"
 #include "calib/search/straight_through.h"
 #include "linalg/error.h"
+#include "tests/reference/scalar_attention_kl.h"
 
 namespace oscar {
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "linalg/tree_sum.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/export/simulate/cache_loop.h"
+#include "tests/reference/scalar_affine_families.h"
 #include "tests/reference/scalar_kitty.h"
 
 namespace oscar {

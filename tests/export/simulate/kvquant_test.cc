@@ -12,6 +12,7 @@
 #include "linalg/error.h"
 #include "linalg/stored_float.h"
 #include "tests/export/simulate/row_context.h"
+#include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {
 namespace {

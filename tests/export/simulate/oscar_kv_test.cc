@@ -11,6 +11,7 @@
 
 #include "linalg/hadamard.h"
 #include "tests/export/simulate/cache_loop.h"
+#include "tests/reference/scalar_affine_families.h"
 #include "tests/reference/token_norm.h"
 
 namespace oscar {

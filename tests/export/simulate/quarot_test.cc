@@ -15,6 +15,7 @@
 #include "linalg/rotation.h"
 #include "tests/export/simulate/cache_loop.h"
 #include "tests/export/simulate/per_token_rows.h"
+#include "tests/reference/scalar_affine_families.h"
 
 namespace oscar {
 namespace {
