@@ -11,6 +11,7 @@
 #include "export/simulate/codecs/float8_tensor.h"
 #include "tests/export/simulate/cache_loop.h"
 #include "tests/export/simulate/per_token_rows.h"
+#include "tests/reference/scalar_float8.h"
 
 namespace oscar {
 namespace {

@@ -15,6 +15,7 @@
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 #include "export/simulate/codecs/turboquant_tensor.h"
 #include "export/simulate/random_rotation.h"
+#include "tests/reference/scalar_float8.h"
 #include "tests/reference/scalar_lloyd_max.h"
 #include "tests/reference/scalar_sphere.h"
 

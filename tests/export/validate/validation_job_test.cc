@@ -18,7 +18,7 @@ const ValidationOptions kOptions =
     QuickOptions({"hadamard+windows", "oscar_per_head+clip+windows", "kivi2"});
 
 // Stops after `layers` of them, where that is not all; null: stopped.
-Json Run(const fs::path& job_path, int layers, std::vector<size_t>* ran = nullptr) {
+Json Validated(const fs::path& job_path, int layers, std::vector<size_t>* ran = nullptr) {
   const TinyModel model;
   JobDirectory job(job_path, {{"of", "a test"}}, false);
   int done = 0;
@@ -40,20 +40,20 @@ Json Run(const fs::path& job_path, int layers, std::vector<size_t>* ran = nullpt
 
 TEST(ValidationJob, WhatIsStoppedGoesOnToTheSameReport) {
   const fs::path scratch = TestScratch("validation-job");
-  const Json whole = Run(scratch / "whole", 100);
+  const Json whole = Validated(scratch / "whole", 100);
   ASSERT_FALSE(whole.is_null());
-  EXPECT_TRUE(Run(scratch / "job", 1).is_null());
-  EXPECT_TRUE(Run(scratch / "job", 1).is_null());  // one more
+  EXPECT_TRUE(Validated(scratch / "job", 1).is_null());
+  EXPECT_TRUE(Validated(scratch / "job", 1).is_null());  // one more
   std::vector<size_t> ran;
-  EXPECT_EQ(Run(scratch / "job", 100, &ran).dump(), whole.dump());
+  EXPECT_EQ(Validated(scratch / "job", 100, &ran).dump(), whole.dump());
   EXPECT_EQ(ran, (std::vector<size_t>{2, 3}));
 }
 
 TEST(ValidationJob, DamagedNumbersAreRefused) {
   const fs::path job = TestScratch("validation-job-damaged") / "job";
-  EXPECT_TRUE(Run(job, 1).is_null());
+  EXPECT_TRUE(Validated(job, 1).is_null());
   fs::resize_file(job / "layer_00000.h5", 100);
-  EXPECT_THROW(Run(job, 100), InputError);
+  EXPECT_THROW(Validated(job, 100), InputError);
 }
 
 }  // namespace
