@@ -23,6 +23,11 @@ void RememberOptions(const fs::path& job, const Json& configuration) {
     WriteFileAtomically(file, CanonicalJson(configuration));
 }
 
+void ForgetOptions(const JobLock& job) {
+  if (JobDirectory::HasLayers(job)) return;
+  for (const char* file : {kConfigurationFile, kFingerprintFile}) fs::remove(job.path() / file);
+}
+
 void RefuseOtherRun(const fs::path& job, const Json& configuration, const OtherRun& error) {
   const fs::path file = job / kConfigurationFile;
   const Json was = fs::exists(file) ? ReadJsonFile(file.string()) : configuration;

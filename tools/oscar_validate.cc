@@ -333,19 +333,21 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   const auto kernels = Kernels(options, artifact, device, texts.size());
   JobLock lock(JobOf(options));
   if (options.restart) lock.DiscardJob();
+  ForgetOptions(lock);
   OwnWords own_words;
   std::optional<JobDirectory> job;
   try {
     own_words = DrawOwnWords(request, model, lock.path(), context);
     RememberOptions(lock.path(), context.config);
-    job.emplace(std::move(lock),
-                Json{{"artifact", artifact.identity()},
-                     {"model", FingerprintModel(model.location, model.checkpoint)},
-                     {"data", model.data.digest},
-                     {"options", context.config},
-                     {"device", DescribeDevice(device)},
-                     {"version", ThisBuild().version}},
-                /*restart=*/false);
+    job.emplace(
+        std::move(lock),
+        Json{{"artifact", artifact.identity()},
+             {"model", FingerprintModel(model.location, model.checkpoint)},
+             {"data", {{"digest", model.data.digest}, {"self_generated", own_words.description}}},
+             {"options", context.config},
+             {"device", DescribeDevice(device)},
+             {"version", ThisBuild().version}},
+        /*restart=*/false);
   } catch (const OtherRun& other) {
     RefuseOtherRun(JobOf(options), context.config, other);
   }

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
+constexpr const char* kStateFile = "state.json";
 constexpr int kStateVersion = 1;
 
 int LockJob(const fs::path& path) {
@@ -141,14 +142,16 @@ JobDirectory::JobDirectory(JobLock lock, const Json& fingerprint, bool restart)
     : lock_(std::move(lock)) {
   if (restart) lock_.DiscardJob();
   RemoveStrays();
-  const fs::path file = path() / "fingerprint.json";
+  const fs::path file = path() / kFingerprintFile;
   if (!fs::exists(file)) {
     WriteFileAtomically(file, CanonicalJson(fingerprint));
     return;
   }
   CheckSameRun(path(), ReadJsonFile(file.string()), fingerprint);
-  if (fs::exists(path() / "state.json")) ReadState();
+  if (fs::exists(path() / kStateFile)) ReadState();
 }
+
+bool JobDirectory::HasLayers(const JobLock& lock) { return fs::exists(lock.path() / kStateFile); }
 
 fs::path JobDirectory::LayerPath(size_t layer_index) const {
   return path() / fmt::format("layer_{:05}.h5", layer_index);
@@ -171,7 +174,7 @@ void JobDirectory::RemoveStrays() const {
 }
 
 void JobDirectory::ReadState() {
-  const std::string what = (path() / "state.json").string();
+  const std::string what = (path() / kStateFile).string();
   const Json state = ReadJsonFile(what);
   if (JsonInt(state, "version", what) != kStateVersion) {
     throw InputError(what + ": written by another version of oscar; start over with --restart");
@@ -192,7 +195,7 @@ void JobDirectory::WriteState() const {
   Json state = {{"version", kStateVersion}, {"layers", Json::array()}, {"timings", timings_}};
   for (const FileDigest& layer : layers_) state["layers"].push_back(DigestToJson(layer));
   if (hidden_) state["hidden"] = DigestToJson(*hidden_);
-  WriteFileAtomically(path() / "state.json", CanonicalJson(state));
+  WriteFileAtomically(path() / kStateFile, CanonicalJson(state));
 }
 
 void JobDirectory::AddLayer(const Write& write_layer, const Json& timing) {

@@ -31,6 +31,8 @@
 
 namespace oscar {
 
+inline constexpr const char* kFingerprintFile = "fingerprint.json";  // of a job
+
 // The right to work in a job's directory, which it makes if need be: one process has it.
 class JobLock {
  public:
@@ -57,6 +59,8 @@ class JobDirectory {
   JobDirectory(JobLock lock, const Json& fingerprint, bool restart);
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
+
+  static bool HasLayers(const JobLock& lock);  // finished ones, of whatever run
 
   const std::filesystem::path& path() const { return lock_.path(); }
   size_t finished_layers() const { return finished_; }

@@ -76,7 +76,7 @@ class Written {
  private:
   // A run whose layers are half done, without text of its own: hours of writing would end there.
   void CheckNoOtherRun() const {
-    const fs::path fingerprint = job_ / "fingerprint.json";
+    const fs::path fingerprint = job_ / kFingerprintFile;
     if (!fs::exists(fingerprint)) return;
     const Json was = ReadJsonFile(fingerprint.string());
     const Json data = was.value("data", Json::object());

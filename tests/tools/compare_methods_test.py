@@ -52,14 +52,14 @@ with tempfile.TemporaryDirectory() as scratch:
     if code == 0 or [call[0] for call in calls] != ["oscar-calibrate", "oscar-validate"]:
         fail(f"a calibration that fails ends it after what came before, not {code} {calls}")
     made = list(calls)
-    code, calls = run("--device", "cuda", "--rows", "8", "--readme")
+    code, calls = run("--device", "cuda", "--rows", "8", "--results")
     if code != 0 or [call[0] for call in calls] != ["oscar-calibrate", "oscar-validate", "oscar-validate"]:
         fail(f"goes on where it stopped, not {code} {calls}")
     made += calls
     if second not in calls[1] or "--rows" not in calls[1] or "configs/compare.yaml" not in calls[1]:
         fail(f"validates the second model as configs/compare.yaml and the options say: {calls[1]}")
-    if str(out / "reports" / "one") not in calls[2] or second not in calls[2] or "README.md" not in calls[2]:
-        fail(f"combines both reports into the README: {calls[2]}")
+    if str(out / "reports" / "one") not in calls[2] or second not in calls[2] or "export/simulate/RESULTS.md" not in calls[2]:
+        fail(f"combines both reports into the table: {calls[2]}")
     if not any(word.endswith("calibration/heldout.jsonl") for word in calls[1]):
         fail(f"takes the texts beside the models: {calls[1]}")
     for call in made:
