@@ -10,6 +10,7 @@
 
 #include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
+#include "export/artifact/layer_record.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
 
@@ -268,15 +269,10 @@ std::string Artifact::ChoiceFor(std::string_view runtime, bool folded) const {
 
 StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
   const Json& chosen = Choice(name);
-  const auto layer_of = [&](const Json& list) -> const Json& {
-    for (const Json& layer : list) {
-      if (JsonInt(layer, "layer_id", kManifestFile) == layer_id) return layer;
-    }
-    throw InputError(fmt::format("{}: choice \"{}\" or the geometry has no layer {}", kManifestFile,
-                                 name, layer_id));
-  };
-  const Json& geometry = layer_of(JsonMember(manifest_, "geometry", kManifestFile));
-  const Json& layer = layer_of(JsonMember(chosen, "layers", kManifestFile));
+  const Json& geometry =
+      LayerRecordOf(JsonMember(manifest_, "geometry", kManifestFile), layer_id, kManifestFile);
+  const Json& layer = LayerRecordOf(JsonMember(chosen, "layers", kManifestFile), layer_id,
+                                    fmt::format("{}: choice \"{}\"", kManifestFile, name));
   const int64_t heads = JsonInt(geometry, "num_kv_heads", kManifestFile);
   const int64_t d = JsonInt(geometry, "head_dim", kManifestFile),
                 dv = JsonInt(geometry, "v_head_dim", kManifestFile);
@@ -304,21 +300,19 @@ StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
 }
 
 StoredLayer Artifact::ReadLayer(int layer_id) const {
-  for (const Json& geometry : JsonMember(manifest_, "geometry", kManifestFile)) {
-    if (JsonInt(geometry, "layer_id", kManifestFile) != layer_id) continue;
-    const int64_t heads = JsonInt(geometry, "num_kv_heads", kManifestFile);
-    const int64_t d = JsonInt(geometry, "head_dim", kManifestFile),
-                  dv = JsonInt(geometry, "v_head_dim", kManifestFile);
-    StoredLayer layer;
-    layer.layer_id = layer_id;
-    layer.k = ReadSide(rotations_, layer_id, 'k', false, heads, d);
-    layer.v = ReadSide(rotations_, layer_id, 'v', false, heads, dv);
-    layer.k_shared = ReadSide(rotations_, layer_id, 'k', true, 1, d);
-    layer.v_shared = ReadSide(rotations_, layer_id, 'v', true, 1, dv);
-    if (has_choices()) layer.automatic = ReadChoice(layer_id, kHeadlineChoice);
-    return layer;
-  }
-  throw InputError(fmt::format("{}: has no layer {}", directory_.string(), layer_id));
+  const Json& geometry = LayerRecordOf(JsonMember(manifest_, "geometry", kManifestFile), layer_id,
+                                       directory_.string());
+  const int64_t heads = JsonInt(geometry, "num_kv_heads", kManifestFile);
+  const int64_t d = JsonInt(geometry, "head_dim", kManifestFile),
+                dv = JsonInt(geometry, "v_head_dim", kManifestFile);
+  StoredLayer layer;
+  layer.layer_id = layer_id;
+  layer.k = ReadSide(rotations_, layer_id, 'k', false, heads, d);
+  layer.v = ReadSide(rotations_, layer_id, 'v', false, heads, dv);
+  layer.k_shared = ReadSide(rotations_, layer_id, 'k', true, 1, d);
+  layer.v_shared = ReadSide(rotations_, layer_id, 'v', true, 1, dv);
+  if (has_choices()) layer.automatic = ReadChoice(layer_id, kHeadlineChoice);
+  return layer;
 }
 
 }  // namespace oscar

@@ -71,14 +71,14 @@ void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
 }
 
 // The part of most tokens that has choices; null: none has.
-const Artifact* ChoicesFrom(const std::vector<Artifact>& artifacts,
-                            const std::vector<MomentsReader>& moments) {
+const Artifact* ChoicesFrom(const std::vector<Artifact>& artifacts) {
   const Artifact* from = nullptr;
   int64_t most = 0;
-  for (size_t i = 0; i < artifacts.size(); ++i) {
-    const int64_t tokens = moments[i].Read(artifacts[i].layer_ids().at(0)).tokens;
-    if (!artifacts[i].has_choices() || tokens <= most) continue;
-    from = &artifacts[i];
+  for (const Artifact& artifact : artifacts) {
+    const int64_t tokens =
+        JsonInt(artifact.manifest().at("geometry").at(0), "tokens", kManifestFile);
+    if (!artifact.has_choices() || tokens <= most) continue;
+    from = &artifact;
     most = tokens;
   }
   return from;
@@ -127,8 +127,7 @@ Json MergeArtifacts(const std::vector<std::filesystem::path>& paths,
   info.timings = Json::object();
   const std::vector<int> layer_ids = artifacts.front().layer_ids();
   std::optional<MergedChoices> choices;
-  if (const Artifact* from = ChoicesFrom(artifacts, moments);
-      from != nullptr && options.automatic.enabled) {
+  if (const Artifact* from = ChoicesFrom(artifacts); from != nullptr && options.automatic.enabled) {
     choices.emplace(*from);
     Json made = {{"from", from->identity()}, {"not_made_again", Json::array()}};
     for (const int layer_id : layer_ids) {

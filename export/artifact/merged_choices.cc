@@ -10,6 +10,7 @@
 #include "calib/choose/recipe_fit.h"
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
+#include "export/artifact/layer_record.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -30,13 +31,6 @@ AutoOptions OptionsOf(const Json& calibration) {
   options.context = JsonInt(chosen, "context", kManifestFile);
   options.windows = JsonString(chosen, "windows", kManifestFile) != "given";
   return options;
-}
-
-const Json& OfLayerId(const Json& list, int layer_id, const char* file) {
-  for (const Json& layer : list) {
-    if (JsonInt(layer, "layer_id", file) == layer_id) return layer;
-  }
-  throw InputError(fmt::format("{}: no layer {}", file, layer_id));
 }
 
 // What a runtime gets without folding, and with it where that is another row: in this order.
@@ -77,7 +71,8 @@ MergedChoices::MergedChoices(const Artifact& from) {
   const Json& serving = JsonMember(from.manifest(), "serving", kManifestFile);
   options_ = OptionsOf(JsonMember(from.manifest(), "calibration", kManifestFile));
   for (const int layer_id : from.layer_ids()) {
-    const Json& layer = OfLayerId(JsonMember(report, "layers", kReportFile), layer_id, kReportFile);
+    const Json& layer =
+        LayerRecordOf(JsonMember(report, "layers", kReportFile), layer_id, kReportFile);
     layers_.push_back({layer_id,
                        {ChoiceFromJson(JsonMember(layer, "auto", kReportFile),
                                        fmt::format("{}: layer {}", kReportFile, layer_id))}});
@@ -92,8 +87,8 @@ MergedChoices::MergedChoices(const Artifact& from) {
         layer.choices.push_back(layer.choices.front());
         continue;
       }
-      const Json& record = OfLayerId(JsonMember(from.Choice(name), "layers", kManifestFile),
-                                     layer.layer_id, kManifestFile);
+      const Json& record = LayerRecordOf(JsonMember(from.Choice(name), "layers", kManifestFile),
+                                         layer.layer_id, kManifestFile);
       const StoredChoice stored = from.ReadChoice(layer.layer_id, name);
       AutoChoice choice = layer.choices.front();
       choice.keys = KeyRecipe::FromName(JsonString(record, "keys", kManifestFile));

@@ -7,15 +7,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <span>
 
-#include "capture/checkpoint/safetensors.h"
+#include "capture/dump/hdf5_file.h"
 #include "capture/model/latent_attention.h"
 #include "export/evaluate/position_buckets.h"
 #include "export/validate/mixed_attention.h"
 #include "linalg/check.h"
-#include "linalg/error.h"
 
 namespace oscar {
 namespace {
@@ -62,9 +59,9 @@ at::Tensor Whole(const at::Tensor& rows, const at::Tensor& position) {
 
 ExactSides ExactOf(const LayerCache& cache) { return {cache.k_exact, cache.v_exact}; }
 
-constexpr const char* kSeconds = "seconds";
-std::string LocalName(size_t arm) { return fmt::format("local.{}", arm); }
-std::string EndToEndName(size_t arm) { return fmt::format("end_to_end.{}", arm); }
+constexpr const char* kSeconds = "/seconds";
+std::string LocalName(size_t arm) { return fmt::format("/local/{}", arm); }
+std::string EndToEndName(size_t arm) { return fmt::format("/end_to_end/{}", arm); }
 
 }  // namespace
 
@@ -266,41 +263,26 @@ void ValidationObserver::OnLayerEnd(const LayerSpec&) {
 }
 
 void ValidationObserver::WriteLayer(const std::filesystem::path& path, size_t index) const {
-  std::vector<std::vector<double>> numbers;
-  std::vector<SafetensorsWriter::Declaration> tensors;
-  const auto add = [&](std::string name, std::vector<double> values) {
-    tensors.push_back({std::move(name), DType::kF64, {std::ssize(values)}});
-    numbers.push_back(std::move(values));
+  Hdf5Writer file(path, Hdf5Writer::Mode::kAtomic);
+  const auto write = [&](const std::string& name, const std::vector<double>& numbers) {
+    file.Write<double>(name, {std::ssize(numbers)}, numbers);
   };
   for (size_t arm = 0; arm < arms_.size(); ++arm) {
-    add(LocalName(arm), local_[arm].Packed(index));
-    if (!end_to_end_.empty()) add(EndToEndName(arm), end_to_end_[arm].Packed(index));
+    write(LocalName(arm), local_[arm].Packed(index));
+    if (!end_to_end_.empty()) write(EndToEndName(arm), end_to_end_[arm].Packed(index));
   }
-  add(kSeconds, seconds_);
-  SafetensorsWriter file(path, tensors);
-  for (size_t i = 0; i < tensors.size(); ++i)
-    file.Write(tensors[i].name, std::as_bytes(std::span(numbers[i])));
+  write(kSeconds, seconds_);
   file.Commit();
 }
 
 void ValidationObserver::ReadLayer(const std::filesystem::path& path) {
-  const SafetensorsFile file = SafetensorsFile::Open(path);
-  const auto numbers = [&](const std::string& name) {
-    const TensorView view = file.tensor(name);
-    std::vector<double> values(view.data.size() / sizeof(double));
-    if (view.dtype != DType::kF64)
-      throw InputError(fmt::format("{}: {} is not of float64", path.string(), name));
-    std::memcpy(values.data(), view.data.data(), view.data.size());
-    return values;
-  };
+  const Hdf5Reader file(path);
+  const auto numbers = [&](const std::string& name) { return file.Read<double>(name, {-1}); };
   for (size_t arm = 0; arm < arms_.size(); ++arm) {
     local_[arm].AddPacked(numbers(LocalName(arm)));
     if (!end_to_end_.empty()) end_to_end_[arm].AddPacked(numbers(EndToEndName(arm)));
   }
-  seconds_ = numbers(kSeconds);
-  if (seconds_.size() != arms_.size())
-    throw InputError(
-        fmt::format("{}: is of {} arms, not {}", path.string(), seconds_.size(), arms_.size()));
+  seconds_ = file.Read<double>(kSeconds, {std::ssize(arms_)});
   ++layers_seen_;
 }
 

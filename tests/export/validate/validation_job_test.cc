@@ -56,5 +56,18 @@ TEST(ValidationJob, DamagedNumbersAreRefused) {
   EXPECT_THROW(Validated(job, 100), InputError);
 }
 
+TEST(ValidationJob, NumbersOfOtherRowsAreRefused) {
+  MeasuredRows rows;
+  rows.rows.push_back({.position = 5, .length = 9, .headline = true});
+  ArmErrors errors("an arm", rows);
+  EXPECT_THROW(errors.AddPacked(std::vector<double>(3)), InputError);
+  std::vector<double> packed(5 + 7 + 4 + 1);  // counts, sums of one head, of its cache, KL
+  packed[1] = packed[2] = 1;
+  errors.AddPacked(packed);
+  EXPECT_EQ(errors.Packed(0), packed);
+  packed.push_back(0);
+  EXPECT_THROW(errors.AddPacked(packed), InputError);
+}
+
 }  // namespace
 }  // namespace oscar

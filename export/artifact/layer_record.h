@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "capture/files/strict_json.h"
+#include "linalg/error.h"
+
+namespace oscar {
+
+// What a list of layers in manifest.json or report.json says of one; InputError where it is not
+// among them. `what`: the list, for messages.
+inline const Json& LayerRecordOf(const Json& layers, int layer_id, std::string_view what) {
+  for (const Json& layer : layers) {
+    if (JsonInt(layer, "layer_id", what) == layer_id) return layer;
+  }
+  throw InputError(fmt::format("{}: has no layer {}", what, layer_id));
+}
+
+}  // namespace oscar
