@@ -53,6 +53,15 @@ int SolveInPlace(Matrix& a, Vector& eigenvalues) {
   return info;
 }
 
+double MinRelativeGap(const Vector& eigenvalues) {
+  const Eigen::Index n = eigenvalues.size();
+  if (n == 1) return 1;
+  return (eigenvalues.tail(n - 1) - eigenvalues.head(n - 1)).minCoeff() /
+         eigenvalues.cwiseAbs().maxCoeff();
+}
+
+}  // namespace
+
 void FixSigns(Matrix& eigenvectors) {
   for (auto column : eigenvectors.colwise()) {
     Eigen::Index largest = 0;
@@ -62,15 +71,6 @@ void FixSigns(Matrix& eigenvectors) {
     if (column[largest] < 0) column = -column;
   }
 }
-
-double MinRelativeGap(const Vector& eigenvalues) {
-  const Eigen::Index n = eigenvalues.size();
-  if (n == 1) return 1;
-  return (eigenvalues.tail(n - 1) - eigenvalues.head(n - 1)).minCoeff() /
-         eigenvalues.cwiseAbs().maxCoeff();
-}
-
-}  // namespace
 
 Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what) {
   const Eigen::Index n = a.rows();

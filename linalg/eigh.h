@@ -24,6 +24,9 @@ struct Eigenbasis {
   double min_relative_gap = 0;
 };
 
+// Turns columns around until their component of largest magnitude is positive.
+void FixSigns(Matrix& eigenvectors);
+
 // Decomposes A = (a + a^T) / 2, a [n, n]. The same input gives the same bytes, whatever the number
 // of threads or the program around it. Safe to call from several threads at once.
 // Throws NumericalError, naming `what` (for example "layer 3, KV head 1, query covariance"), if a

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -38,11 +39,22 @@ Matrix Power(const Eigenbasis& basis, double power) {
 
 Matrix Symmetric(const Matrix& m) { return 0.5 * (m + m.transpose()); }
 
-// a m a, of which rounding leaves a symmetric matrix.
-Matrix BothSides(const Matrix& a, const Matrix& m) { return Symmetric(Product(Product(a, m), a)); }
+// Of a nearly orthogonal matrix what rounding has bent: two steps of Newton and Schulz, each of
+// which squares the error.
+Matrix Orthogonalized(Matrix e) {
+  for (int step = 0; step < 2; ++step) e = 1.5 * e - 0.5 * Product(e, TransposedProduct(e, e));
+  return e;
+}
 
 // D M D
 Matrix Scaled(MatrixRef m, VectorRef d) { return d.asDiagonal() * m * d.asDiagonal(); }
+
+NumericalError NoInverse(std::string_view what, double residual, double allowed, double condition) {
+  return NumericalError(fmt::format(
+      "{}: the transform and its inverse leave a residual of {:.3g}, allowed {:.0e}, at "
+      "a condition number of {:.3g}; a larger shrinkage helps",
+      what, residual, allowed, condition));
+}
 
 // x = diag(d) b and its inverse, checked.
 KeyTransform Checked(VectorRef d, const Matrix& b, const Matrix& b_inverse, double condition,
@@ -55,10 +67,7 @@ KeyTransform Checked(VectorRef d, const Matrix& b, const Matrix& b_inverse, doub
       (Product(b, b_inverse) - Matrix::Identity(b.rows(), b.cols())).cwiseAbs().maxCoeff();
   if (!(transform.residual <= kMaxTransformResidual) || !transform.x.allFinite() ||
       !transform.inverse.allFinite()) {
-    throw NumericalError(
-        fmt::format("{}: the transform and its inverse leave a residual of {:.3g}, allowed {:.0e}, "
-                    "at a condition number of {:.3g}; a larger shrinkage helps",
-                    what, transform.residual, kMaxTransformResidual, condition));
+    throw NoInverse(what, transform.residual, kMaxTransformResidual, condition);
   }
   return transform;
 }
@@ -86,17 +95,33 @@ KeyTransform BalancedTransform(MatrixRef reader, MatrixRef cached, double epsilo
   const Matrix c = Shrunk(Scaled(reader, d.cwiseInverse()), epsilon);
   const Matrix s = Shrunk(Scaled(cached, d), epsilon);
 
-  const Eigenbasis s_basis = MomentBasis(s, name + ", cached side");
-  const Matrix root = Power(s_basis, 0.5), inverse_root = Power(s_basis, -0.5);
-  const Eigenbasis middle = MomentBasis(BothSides(root, c), name + ", both sides");
+  // With S = L L^T and L^T C L = V M V^T, L^-T V M^1/4 makes both moments M^1/2. So does A E, and
+  // the two differ in signs alone: A is the symmetric factor of the polar decomposition, E the
+  // orthogonal one.
+  const Eigen::LLT<Matrix> s_factor(s);
+  if (s_factor.info() != Eigen::Success) {
+    throw NumericalError(fmt::format(
+        "{}, cached side: a second moment without a Cholesky factor, a larger shrinkage "
+        "helps",
+        name));
+  }
+  const Matrix l = s_factor.matrixL();
+  const Eigenbasis middle =
+      MomentBasis(Symmetric(TransposedProduct(l, Product(c, l))), name + ", both sides");
+  const Matrix balanced = s_factor.matrixU().solve(
+      Matrix(middle.eigenvectors * middle.eigenvalues.array().pow(0.25).matrix().asDiagonal()));
   const Eigenbasis optimum =
-      MomentBasis(BothSides(inverse_root, Power(middle, 0.5)), name + ", optimum");
+      MomentBasis(Symmetric(Product(balanced, balanced.transpose())), name + ", optimum");
   const Matrix a = Power(optimum, 0.5), a_inverse = Power(optimum, -0.5);
-  const Matrix e =
-      Compose(SymmetricEigenbasis(BothSides(a, s), name + ", balanced"), composition).matrix();
-  const Vector& m = optimum.eigenvalues;
-  return Checked(d, Product(a, e), TransposedProduct(e, a_inverse),
-                 std::sqrt(m[m.size() - 1] / m[0]), what);
+  Eigenbasis turned{.eigenvalues = middle.eigenvalues.cwiseSqrt(),
+                    .eigenvectors = Orthogonalized(Product(a_inverse, balanced))};
+  const double condition =
+      std::sqrt(optimum.eigenvalues[optimum.eigenvalues.size() - 1] / optimum.eigenvalues[0]);
+  if (const double bent = OrthogonalityResidual(turned.eigenvectors); !(bent <= kMaxOrthogonality))
+    throw NoInverse(what, bent, kMaxOrthogonality, condition);
+  FixSigns(turned.eigenvectors);
+  const Matrix e = Compose(turned, composition).matrix();
+  return Checked(d, Product(a, e), TransposedProduct(e, a_inverse), condition, what);
 }
 
 int64_t RopePairs::Partner(int64_t channel) const {

@@ -4,6 +4,9 @@
 
 #include <lapacke.h>
 
+#include <cstdlib>
+#include <cstring>
+
 extern "C" {
 
 // Of OpenBLAS's cblas.h, which other BLAS shadow.
@@ -22,6 +25,26 @@ void oscar_lapack_dgemm(int transpose_a, int rows, int columns, int inner, const
   const double one = 1, zero = 0;
   dgemm_(transpose_a ? "T" : "N", "N", &rows, &columns, &inner, &one, a,
          transpose_a ? &inner : &rows, b, &inner, &zero, c, &rows);
+}
+
+// OpenBLAS looks its kernels up by the processor's model, and for one that is younger than itself
+// takes those of 2004: half as fast and less. What the processor can do says which to take.
+char* openblas_get_corename(void);
+void gotoblas_dynamic_init(void);
+void gotoblas_dynamic_quit(void);
+
+__attribute__((constructor)) static void TakeKernelsOfThisMachine() {
+  constexpr const char* kWish = "OPENBLAS_CORETYPE";
+  gotoblas_dynamic_init();  // does nothing if it has run
+  if (std::getenv(kWish) != nullptr || std::strcmp(openblas_get_corename(), "Prescott") != 0 ||
+      !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    return;
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  setenv(kWish, wide ? "SkylakeX" : "Haswell", /*overwrite=*/0);
+  gotoblas_dynamic_quit();
+  gotoblas_dynamic_init();
+  unsetenv(kWish);
 }
 
 void oscar_lapack_set_num_threads(int num_threads) { openblas_set_num_threads(num_threads); }

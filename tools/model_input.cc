@@ -10,6 +10,7 @@
 #include "calib/run/provenance.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/files/mapped_file.h"
+#include "capture/model/device.h"
 #include "capture/text/packing.h"
 #include "linalg/error.h"
 
@@ -215,6 +216,15 @@ std::vector<std::vector<int32_t>> TokenIds(const DataSet& data) {
   std::vector<std::vector<int32_t>> sequences;
   for (const Document& document : data.documents) sequences.push_back(document.ids);
   return sequences;
+}
+
+std::future<void> StartGpu(const std::string& device) {
+  return std::async(std::launch::async, [device] {
+    try {
+      WarmUp(ParseDevice(device));
+    } catch (const std::exception&) {
+    }
+  });
 }
 
 ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning) {

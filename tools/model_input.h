@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,6 +77,9 @@ struct ModelInput {
   const Tokenizer* tokenizer_or_null() const { return tokenizer ? &*tokenizer : nullptr; }
   std::vector<std::vector<int32_t>> Sequences() const { return TokenIds(data); }
 };
+
+// The GPU of that --device started beside other work; what fails there fails again where it is used.
+std::future<void> StartGpu(const std::string& device);
 
 // These throw UsageError or InputError and log what they found. `planning`: nothing will run, so a
 // directory with a config.json alone will do. The model, without data:

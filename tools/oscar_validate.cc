@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -308,8 +309,10 @@ int64_t HalfOfLongest(const std::vector<std::vector<int32_t>>& texts) {
 
 // Nothing where there is nothing to validate: samples or the plan were printed.
 std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& artifact,
-                            CommandContext& context) {
+                            std::future<MomentCheck> checked, CommandContext& context) {
+  const std::future<void> starting = StartGpu(options.model.device);
   const ValidationInput input = OpenValidationInput(options, artifact, context.log);
+  checked.get();
   const ModelInput& model = input.model;
   if (options.show_samples > 0) {
     context.out << ShowSamples(model.data, model.tokenizer_or_null(),
@@ -433,7 +436,9 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   options.validation.arms.insert(options.validation.arms.end(), own.arms.begin(), own.arms.end());
   options.others = own.others;
   AddRuntimeArms(options.runtimes, artifact, options.validation.arms);
-  CheckRotationsFitMoments(artifact);
+  // Beside the opening of the model.
+  std::future<MomentCheck> checked =
+      std::async(std::launch::async, [&artifact] { return CheckRotationsFitMoments(artifact); });
   const ServingSettings serving =
       ServingOf(artifact.report(), (artifact.directory() / kReportFile).string());
   const auto or_own = [](int64_t given, int64_t recorded) { return given < 0 ? recorded : given; };
@@ -441,8 +446,10 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   methods.windows = {or_own(options.sink_tokens, serving.sink_tokens),
                      or_own(options.recent_tokens, serving.recent_tokens)};
   methods.quant_group_size = or_own(options.quant_group_size, serving.quant_group_size);
-  std::optional<Json> made = options.dump.from.empty() ? OnModel(options, artifact, context)
-                                                       : OnDump(options, artifact, context);
+  if (!options.dump.from.empty()) checked.get();
+  std::optional<Json> made = options.dump.from.empty()
+                                 ? OnModel(options, artifact, std::move(checked), context)
+                                 : OnDump(options, artifact, context);
   context.progress.End();
   if (!made) return {};
   Json& validation = *made;

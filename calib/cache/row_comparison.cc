@@ -21,13 +21,11 @@ at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
 
 }  // namespace
 
-at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other, const at::Tensor& hidden) {
+at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other) {
   // e^x overflows where a cache is far off. Up to x = kFar the sum is as it stands; beyond, what
   // p e^x is more than p e^kFar comes from p^, and p (x - kFar) < p^ e^-kFar is nothing.
   constexpr double kFar = 40;
-  at::Tensor x = other.log.sub(own.log);
-  if (hidden.defined()) x.masked_fill_(hidden, 0);
-  x.clamp_max_(kFar);
+  at::Tensor x = other.log.sub(own.log).clamp_max_(kFar);
   const at::Tensor near = x.expm1().sub_(x).mul_(own.scores).sum(-1);
   at::sub_out(x, other.scores, own.scores, std::exp(kFar));
   return near.add(x.clamp_min_(0).sum(-1));
@@ -93,7 +91,7 @@ at::Tensor RowComparison::OutputEnergy(const at::Tensor& outputs) const {
 
 // Log scores of the tokens and, where the layer has sinks, of its sink behind them.
 at::Tensor RowComparison::LogScores(const at::Tensor& logits) const {
-  return WithSinks(logits.masked_fill(hidden_, -INFINITY), sinks_).log_softmax(-1);
+  return WithSinks(logits.masked_fill(hidden_, kHiddenLogit), sinks_).log_softmax(-1);
 }
 
 void RowComparison::SetRows(const QueryRows& rows) {
@@ -114,8 +112,6 @@ void RowComparison::SetRows(const QueryRows& rows) {
   logits_ = Logits(queries_, k_);
   log_p_ = LogScores(logits_);
   p_ = log_p_.exp();
-  hidden_scores_ =
-      WithSinks(hidden_, sinks_.defined() ? at::zeros({1}, hidden_.options()) : sinks_);
   output_ = Weighted(OfTokens(p_), v_);
   output_sq_ = OutputEnergy(output_);
   if (detail_ == RowDetail::kAll) logit_sq_ = logits_.masked_fill(hidden_, 0).square_().sum(-1);
@@ -165,7 +161,7 @@ std::vector<RowErrors> RowComparison::Errors(const at::Tensor& logits,
   const at::Tensor log_other = LogScores(logits);
   RowErrors of_keys;
   const at::Tensor p_other = log_other.exp();
-  of_keys.kl = KlOfRows({log_p_, p_}, {log_other, p_other}, hidden_scores_);
+  of_keys.kl = KlOfRows({log_p_, p_}, {log_other, p_other});
   const at::Tensor other = OfTokens(p_other);
   if (detail_ == RowDetail::kAll)
     of_keys.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);

@@ -53,8 +53,11 @@ struct LogAndScores {
 
 // KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p:
 // never negative, free of cancellation, exactly 0 where nothing differs, and finite wherever the
-// logits are. `hidden` tokens, if defined, are those that no row sees.
-at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other, const at::Tensor& hidden);
+// logits are, those of hidden tokens being kHiddenLogit.
+at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other);
+
+// Of a token that a row does not see: its score is 0 all the same, and differences are no NaN.
+inline constexpr double kHiddenLogit = -1e30;
 
 // `of_tokens` [..., tokens] and one more column, what `sinks` holds for it (broadcast); the same
 // tensor where there are none.
@@ -129,9 +132,7 @@ class RowComparison {
   at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, tokens], where there is k_pe
   at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
   at::Tensor hidden_;           // [rows, tokens] bool
-  // From here to p_, where the layer has sinks, the sink is one more column behind the tokens.
-  at::Tensor hidden_scores_;
-  at::Tensor log_p_, p_;
+  at::Tensor log_p_, p_;  // where the layer has sinks, one more column behind the tokens
   at::Tensor queries_, logits_, output_;
   at::Tensor output_sq_, logit_sq_, num_visible_;
 };

@@ -111,8 +111,6 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
   }
   if (const at::Tensor sinks = SinkLogits(spec, device); sinks.defined())
     sinks_ = sinks.view({spec.num_kv_heads, -1, 1, 1});
-  hidden_scores_ =
-      WithSinks(hidden_, sinks_.defined() ? at::zeros({1}, hidden_.options()) : sinks_);
   if (sequences[0].q_pe.defined()) {
     position_logits_ = PositionProducts(sequences, shape, spec.num_kv_heads)
                            .mul_(scale_)
@@ -147,7 +145,7 @@ at::Tensor SampledRows::OutputSums(const at::Tensor& outputs) const {
 }
 
 at::Tensor SampledRows::LogScores(const at::Tensor& logits) const {
-  return WithSinks(logits.masked_fill(hidden_, -INFINITY), sinks_).log_softmax(-1);
+  return WithSinks(logits.masked_fill(hidden_, kHiddenLogit), sinks_).log_softmax(-1);
 }
 
 // [caches, sequences, num_kv_heads, gqa_ratio, rows] -> [caches, num_kv_heads, 2]
@@ -166,8 +164,7 @@ std::vector<at::Tensor> SampledRows::KlSums(const Keys& keys, std::span<const si
       read = at::where(exact_[w], exact_logits, logits);
     }
     const at::Tensor log_read = LogScores(read);
-    sums.push_back(
-        ByTurns(KlOfRows({log_p_, p_with_sinks_}, {log_read, log_read.exp()}, hidden_scores_)));
+    sums.push_back(ByTurns(KlOfRows({log_p_, p_with_sinks_}, {log_read, log_read.exp()})));
   }
   return sums;
 }

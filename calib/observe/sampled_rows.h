@@ -77,8 +77,7 @@ class SampledRows {
   at::Tensor hidden_;           // [sequences, 1, 1, rows, tokens] bool
   std::vector<at::Tensor> exact_;  // the same for each of the windows; undefined: no token is
   at::Tensor log_p_, p_;           // [sequences, num_kv_heads, gqa_ratio, rows, tokens]
-  // As log_p_ and hidden_, with one more column where the layer has sinks: theirs (in log_p_ too).
-  at::Tensor p_with_sinks_, hidden_scores_;
+  at::Tensor p_with_sinks_;  // with one more column where the layer has sinks: theirs (log_p_ too)
   at::Tensor quantized_scores_;  // [sequences, num_kv_heads, gqa_ratio * rows, tokens]
   at::Tensor turns_;             // [sequences * rows, 2] float64, 0 or 1
   at::Tensor output_energies_;   // |P V|^2: [1, sequences, num_kv_heads, gqa_ratio, rows]

@@ -64,9 +64,26 @@ size_t EndOfKeys(const std::vector<CacheArm>& arms, size_t first) {
   return end;
 }
 
+struct ChoiceOnDevice {
+  SidesOnDevice k, v;
+};
+
+// Of arms with a choice; those of one choice share them.
+std::vector<ChoiceOnDevice> SidesOf(const std::vector<CacheArm>& arms, at::Device device) {
+  std::vector<ChoiceOnDevice> sides(arms.size());
+  for (size_t i = 0; i < arms.size(); ++i) {
+    const AutoChoice* choice = arms[i].choice;
+    if (choice == nullptr) continue;
+    sides[i] = i > 0 && arms[i - 1].choice == choice
+                   ? sides[i - 1]
+                   : ChoiceOnDevice{OneSide(choice->k, device), OneSide(choice->v, device)};
+  }
+  return sides;
+}
+
 // What an arm's attention reads of one sequence; without keys where the arm before has them.
-StoredCache Store(const CacheArm& arm, bool with_keys, const at::Tensor& keys,
-                  const at::Tensor& values, int64_t quant_group_size) {
+StoredCache Store(const CacheArm& arm, const ChoiceOnDevice& sides, bool with_keys,
+                  const at::Tensor& keys, const at::Tensor& values, int64_t quant_group_size) {
   if (arm.choice == nullptr) {
     return {StoredRows(keys, *arm.k, arm.k_clip, quant_group_size),
             StoredRows(values, *arm.v, arm.v_clip, quant_group_size),
@@ -78,14 +95,14 @@ StoredCache Store(const CacheArm& arm, bool with_keys, const at::Tensor& keys,
     return AutoQuantized(rows, SortedMagnitudes(rows), option.Bits(), option.clip,
                          choice.quant_group_size);
   };
-  const at::Tensor v = AutoValues(choice.v, values);
+  const at::Tensor v = ValuesOfOne(sides.v, values);
   StoredCache stored{
       {},
-      TokensFirst(AutoValuesBack(choice.v, quantized(v, ValuesAt(choice, arm.point)))),
+      TokensFirst(ValuesBackOfOne(sides.v, quantized(v, ValuesAt(choice, arm.point)))),
       {},
-      TokensFirst(AutoValuesBack(choice.v, v))};
+      TokensFirst(ValuesBackOfOne(sides.v, v))};
   if (with_keys) {
-    const at::Tensor k = AutoKeys(choice.k, keys);
+    const at::Tensor k = KeysOfOne(sides.k, keys);
     stored.k_stored = TokensFirst(quantized(k, KeysAt(choice, arm.point)));
     stored.k = TokensFirst(k);
   }
@@ -131,6 +148,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
   const ExactTokens in_windows = ExactInWindows(windows);
   const ExactSides exact[] = {{in_windows, in_windows}, {}};
   int64_t rows = 0;
+  const std::vector<ChoiceOnDevice> sides = SidesOf(arms, float64.device());
 
   for (const HeldOutQueries& queries : layer.queries) {
     const at::Tensor& keys = layer.keys[static_cast<size_t>(queries.sequence)];
@@ -143,7 +161,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
     for (size_t i = 0; i < arms.size(); ++i) {
       const bool with_keys = i == 0 || !SameKeys(arms[i - 1], arms[i]);
       stored.push_back(comparison.Prepare(
-          Store(arms[i], with_keys, keys, values, options.clip.quant_group_size)));
+          Store(arms[i], sides[i], with_keys, keys, values, options.clip.quant_group_size)));
     }
     const int64_t num_rows = queries.rows.size(0);
     const int64_t step = RowsPerSlice(spec.attention, keys.size(0), 8, score_bytes);
@@ -158,10 +176,9 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
           BeyondWindows(positions, windows, spec.attention).to(at::kDouble);
       beyond.add_(slice_beyond.sum());
       for (size_t i = 0; i < arms.size();) {
-        const AutoChoice* choice = arms[i].choice;
-        const at::Tensor own =
-            choice == nullptr ? at::Tensor()
-                              : AutoQueries(choice->k, rows_of_slice, spec.attention.num_kv_heads);
+        at::Tensor own;
+        if (arms[i].choice != nullptr)
+          own = QueriesOfOne(sides[i].k, rows_of_slice, spec.attention.num_kv_heads);
         const size_t count = EndOfKeys(arms, i) - i;
         const auto errors =
             comparison.CompareValues(std::span(stored).subspan(i, count), own, exact);

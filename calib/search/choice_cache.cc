@@ -9,15 +9,11 @@
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/bf16_arithmetic.h"
 #include "capture/model/decoder_layer.h"  // PairsOf
+#include "capture/model/device.h"
 #include "linalg/check.h"
 
 namespace oscar {
 namespace {
-
-SidesOnDevice OneSide(const AutoSide& side, const at::Tensor& like) {
-  const AutoSide* const one[] = {&side};
-  return ToDevice(one, like.device());
-}
 
 // [tokens, heads, dim] -> [1, heads, tokens, dim]
 at::Tensor OneSequence(const at::Tensor& rows) {
@@ -33,7 +29,7 @@ at::Tensor AutoTensor(const std::vector<double>& values, int64_t rows, int64_t c
   const at::Tensor host = at::empty({n, rows, columns}, at::kFloat);
   std::transform(values.begin(), values.end(), host.mutable_data_ptr<float>(),
                  [](double value) { return static_cast<float>(value); });
-  return host.to(like.device());
+  return SendTo(host, like.device());
 }
 
 at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset) {
@@ -122,27 +118,33 @@ at::Tensor AutoValuesBack(const SidesOnDevice& sides, const at::Tensor& rotated)
   return v;
 }
 
-at::Tensor AutoKeys(const AutoSide& side, const at::Tensor& keys) {
-  return AutoKeys(OneSide(side, keys), OneSequence(keys))[0][0];
+SidesOnDevice OneSide(const AutoSide& side, at::Device device) {
+  const AutoSide* const one[] = {&side};
+  return ToDevice(one, device);
 }
 
-at::Tensor AutoValues(const AutoSide& side, const at::Tensor& values) {
-  return AutoValues(OneSide(side, values), OneSequence(values))[0][0];
+at::Tensor KeysOfOne(const SidesOnDevice& side, const at::Tensor& keys) {
+  return AutoKeys(side, OneSequence(keys))[0][0];
 }
 
-at::Tensor AutoQueries(const AutoSide& side, const at::Tensor& queries, int64_t num_kv_heads) {
-  const int64_t rows = queries.size(0);
-  const at::Tensor q = queries.view({rows, num_kv_heads, -1, side.dim})
+at::Tensor ValuesOfOne(const SidesOnDevice& side, const at::Tensor& values) {
+  return AutoValues(side, OneSequence(values))[0][0];
+}
+
+at::Tensor QueriesOfOne(const SidesOnDevice& side, const at::Tensor& queries,
+                        int64_t num_kv_heads) {
+  const int64_t rows = queries.size(0), dim = queries.size(2);
+  const at::Tensor q = queries.reshape({rows, num_kv_heads, -1, dim})
                            .permute({1, 2, 0, 3})
-                           .reshape({1, num_kv_heads, -1, side.dim});
-  return AutoQueries(OneSide(side, q), q)[0][0]
-      .view({num_kv_heads, -1, rows, side.dim})
+                           .reshape({1, num_kv_heads, -1, dim});
+  return AutoQueries(side, q)[0][0]
+      .view({num_kv_heads, -1, rows, dim})
       .permute({2, 0, 1, 3})
       .flatten(1, 2);
 }
 
-at::Tensor AutoValuesBack(const AutoSide& side, const at::Tensor& rotated) {
-  return AutoValuesBack(OneSide(side, rotated), rotated.unsqueeze(0))[0][0];
+at::Tensor ValuesBackOfOne(const SidesOnDevice& side, const at::Tensor& rotated) {
+  return AutoValuesBack(side, rotated.unsqueeze(0))[0][0];
 }
 
 at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted,

@@ -42,10 +42,11 @@ at::Tensor AutoValuesBack(const SidesOnDevice& sides, const at::Tensor& rotated)
 
 // The same of one side and sequence: [tokens, num_kv_heads, dim] to [num_kv_heads, tokens, dim],
 // and back in that order; queries [rows, num_q_heads, dim] to the same.
-at::Tensor AutoKeys(const AutoSide& side, const at::Tensor& keys);
-at::Tensor AutoValues(const AutoSide& side, const at::Tensor& values);
-at::Tensor AutoQueries(const AutoSide& side, const at::Tensor& queries, int64_t num_kv_heads);
-at::Tensor AutoValuesBack(const AutoSide& side, const at::Tensor& rotated);
+SidesOnDevice OneSide(const AutoSide& side, at::Device device);
+at::Tensor KeysOfOne(const SidesOnDevice& side, const at::Tensor& keys);
+at::Tensor ValuesOfOne(const SidesOnDevice& side, const at::Tensor& values);
+at::Tensor QueriesOfOne(const SidesOnDevice& side, const at::Tensor& queries, int64_t num_kv_heads);
+at::Tensor ValuesBackOfOne(const SidesOnDevice& side, const at::Tensor& rotated);
 
 // What is read of `rows` [num_kv_heads, tokens, dim]; `sorted` are their magnitudes, ascending;
 // `bits` and `clip` one number, or one for each head; quant_group_size 0: the head.

@@ -4,6 +4,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
@@ -19,6 +20,8 @@
 
 namespace oscar {
 namespace {
+
+constexpr int64_t kKeysAtOnce = 256;
 
 // What runs through the whole model, to the logits.
 WeightStreamOptions AllOfIt(const LoopOptions& options) {
@@ -78,6 +81,7 @@ at::Tensor DecodeLoop::Begin(std::vector<std::vector<int32_t>> sequences, int64_
   OSCAR_CHECK(!sequences.empty());
   sequences_ = std::move(sequences);
   capacity_ = capacity;
+  step_.Reset();
   positions_.emplace(spec_, capacity, target_);
   caches_.clear();
   const auto options = at::TensorOptions().dtype(target_.dtype).device(target_.device);
@@ -111,15 +115,10 @@ void DecodeLoop::Keep(const std::vector<size_t>& kept) {
     sequences.push_back(std::move(sequences_[s]));
   }
   sequences_ = std::move(sequences);
+  step_.Reset();
   const at::Tensor on_device =
       at::from_blob(rows.data(), {std::ssize(rows)}, at::kLong).clone().to(target_.device);
   for (auto& [id, cache] : caches_) cache.Keep(on_device);
-}
-
-int64_t DecodeLoop::Longest() const {
-  size_t longest = 0;
-  for (const auto& sequence : sequences_) longest = std::max(longest, sequence.size());
-  return static_cast<int64_t>(longest);
 }
 
 // The tokens from `first` on of every sequence, through all layers.
@@ -139,10 +138,36 @@ at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   std::optional<PerLayerInputs> inputs;
   if (per_layer_)
     inputs.emplace(checkpoint_, spec_, ids, rows.hidden.clone(), target_, *per_layer_);
-  RunLayers(rows, inputs);
+  if (!rows.whole && StepsAreAlike()) {
+    RunStep(rows);
+  } else {
+    RunLayers(rows, inputs);
+  }
   const at::Tensor last =
       at::from_blob(last_rows.data(), {std::ssize(last_rows)}, at::kLong).clone();
   return head_.Logits(rows.hidden.index_select(0, last.to(target_.device)));
+}
+
+// Experts wait for their routing, linear attention puts its state elsewhere, and inputs of layers
+// are made anew.
+bool DecodeLoop::StepsAreAlike() const {
+  return !resident_.empty() && !per_layer_ && std::ranges::none_of(layers_, [](const auto* layer) {
+    return layer->experts || layer->delta_net;
+  });
+}
+
+void DecodeLoop::RunStep(Rows& rows) {
+  if (!step_hidden_.defined() || step_hidden_.sizes() != rows.hidden.sizes()) {
+    step_.Reset();
+    step_hidden_ = at::empty_like(rows.hidden);
+  }
+  rows.hidden = step_hidden_.copy_(rows.hidden);
+  std::vector<int64_t> shape = {rows.hidden.size(0)};
+  for (const LayerSpec* layer : layers_) {
+    const KeyRange keys = KeysOf(layer->attention);
+    shape.insert(shape.end(), {keys.first, keys.count});
+  }
+  step_.Run(target_.device, shape, [&] { RunLayers(rows, std::nullopt); });
 }
 
 void DecodeLoop::RunLayers(Rows& rows, const std::optional<PerLayerInputs>& inputs) {
@@ -267,19 +292,24 @@ at::Tensor DecodeLoop::Attend(const LayerSpec& layer, const LayerWeights& weight
   return out;
 }
 
+DecodeLoop::KeyRange DecodeLoop::KeysOf(const AttentionSpec& attention) const {
+  int64_t shortest = capacity_, longest = 0;
+  for (const auto& sequence : sequences_) {
+    shortest = std::min<int64_t>(shortest, std::ssize(sequence));
+    longest = std::max<int64_t>(longest, std::ssize(sequence));
+  }
+  const int64_t seen = std::max<int64_t>(0, shortest - attention.window.value_or(shortest));
+  const int64_t first = seen / kKeysAtOnce * kKeysAtOnce;
+  const int64_t end = (longest + kKeysAtOnce - 1) / kKeysAtOnce * kKeysAtOnce;
+  return {first, std::min(end, capacity_) - first};
+}
+
 // One new token of each sequence.
 at::Tensor DecodeLoop::AttendInCache(const LayerSpec& layer, const LayerWeights& weights,
                                      const at::Tensor& q) const {
   const AttentionSpec& attention = layer.attention;
   const DecodeCache& cache = caches_.at(attention.shared_kv.value_or(layer.layer_id));
-  int64_t first_key = 0;
-  if (attention.window) {
-    int64_t shortest = capacity_;
-    for (const auto& sequence : sequences_)
-      shortest = std::min<int64_t>(shortest, std::ssize(sequence));
-    first_key = std::max<int64_t>(0, shortest - *attention.window);
-  }
-  const int64_t num_keys = Longest() - first_key;
+  const auto [first_key, num_keys] = KeysOf(attention);
   const at::Tensor keys = cache.k.narrow(1, first_key, num_keys);
   const at::Tensor& lengths = positions_->lengths();
   if (!attention.latent) {

@@ -24,6 +24,7 @@
 #include "capture/model/layer_loop.h"
 #include "capture/model/layer_weights.h"
 #include "capture/model/output_head.h"
+#include "capture/model/recorded_work.h"
 
 namespace oscar {
 
@@ -43,6 +44,8 @@ class DecodeLoop {
   void Keep(const std::vector<size_t>& kept);
 
   const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
+  // Steps so far that were a recording's (recorded_work.h).
+  int64_t replayed_steps() const { return step_.replays(); }
 
   // Bytes of all weights but the embedding's table, in that type.
   static uint64_t WeightBytes(const ModelSpec& spec, at::ScalarType dtype);
@@ -61,7 +64,14 @@ class DecodeLoop {
     at::Tensor hidden;           // [new tokens, hidden_size]
   };
 
+  // What a step's attention looks at, of what the cache has room for: begins and ends at multiples
+  // of kKeysAtOnce, so that most steps are the same work as the one before.
+  struct KeyRange {
+    int64_t first, count;
+  };
+
   at::Tensor Run(std::vector<int64_t> first);
+  void RunStep(Rows& rows);
   void RunLayers(Rows& rows, const std::optional<PerLayerInputs>& inputs);
   void RunMixer(const LayerSpec& layer, const LayerWeights& weights, const at::Tensor& inputs,
                 Rows& rows);
@@ -72,8 +82,9 @@ class DecodeLoop {
                     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
   at::Tensor AttendInCache(const LayerSpec& layer, const LayerWeights& weights,
                            const at::Tensor& q) const;
+  KeyRange KeysOf(const AttentionSpec& attention) const;
+  bool StepsAreAlike() const;
   void LoadLayers();
-  int64_t Longest() const;
 
   const Checkpoint& checkpoint_;
   const ModelSpec& spec_;
@@ -89,6 +100,8 @@ class DecodeLoop {
   int64_t capacity_ = 0;
   std::optional<DecodePositions> positions_;
   std::map<int, DecodeCache> caches_;  // by layer_id
+  RecordedWork step_;                  // of one token for each sequence, through all layers
+  at::Tensor step_hidden_;             // its rows
 };
 
 }  // namespace oscar

@@ -14,9 +14,18 @@
 namespace oscar {
 namespace {
 
-at::Tensor OnDevice(std::vector<int64_t>& values, at::Device device) {
+// In the memory it has, where that is as large: what recorded work reads.
+void Assign(const at::Tensor& from, at::Tensor& to) {
+  if (to.defined() && to.sizes() == from.sizes()) {
+    to.copy_(from);
+  } else {
+    to = from;
+  }
+}
+
+void OnDevice(std::vector<int64_t>& values, at::Device device, at::Tensor& to) {
   const at::Tensor host = at::from_blob(values.data(), {std::ssize(values)}, at::kLong);
-  return host.clone().to(device);
+  Assign(host.clone().to(device), to);
 }
 
 }  // namespace
@@ -47,9 +56,9 @@ void DecodePositions::Set(const std::vector<int64_t>& first, const std::vector<i
       slots.push_back(static_cast<int64_t>(s) * capacity_ + position);
     }
   }
-  positions_ = OnDevice(positions, target_.device);
-  slots_ = OnDevice(slots, target_.device);
-  lengths_ = OnDevice(ends, target_.device);
+  OnDevice(positions, target_.device, positions_);
+  OnDevice(slots, target_.device, slots_);
+  OnDevice(ends, target_.device, lengths_);
   for (Rope& rope : ropes_) SetRows(rope, first, lengths);
 }
 
@@ -73,16 +82,17 @@ void DecodePositions::SetRows(Rope& rope, const std::vector<int64_t>& first,
   };
   if (rope.tables.size() == 1) {
     take(rope.tables.begin()->first, positions_);
-    rope.rows = {cos[0], sin[0], rope.spec.layout};
-    return;
+  } else {
+    int64_t row = 0;
+    for (size_t s = 0; s < lengths.size(); ++s) {
+      const int64_t count = lengths[s] - first[s];
+      take(LengthClass(rope.spec, lengths[s]), positions_.narrow(0, row, count));
+      row += count;
+    }
   }
-  int64_t row = 0;
-  for (size_t s = 0; s < lengths.size(); ++s) {
-    const int64_t count = lengths[s] - first[s];
-    take(LengthClass(rope.spec, lengths[s]), positions_.narrow(0, row, count));
-    row += count;
-  }
-  rope.rows = {at::cat(cos), at::cat(sin), rope.spec.layout};
+  Assign(at::cat(cos), rope.rows.cos);
+  Assign(at::cat(sin), rope.rows.sin);
+  rope.rows.layout = rope.spec.layout;
 }
 
 RopeRows DecodePositions::Rows(const AttentionSpec& attention, int64_t first_row,

@@ -27,7 +27,8 @@ class DecodePositions {
   // Of sequences up to `capacity` tokens. Keeps a reference to the spec.
   DecodePositions(const ModelSpec& spec, int64_t capacity, const WeightTarget& target);
 
-  // The new tokens: of sequence s those at first[s] .. lengths[s] - 1, sequence by sequence.
+  // The new tokens: of sequence s those at first[s] .. lengths[s] - 1, sequence by sequence. As
+  // many as before come into the memory of those before.
   void Set(const std::vector<int64_t>& first, const std::vector<int64_t>& lengths);
 
   // Of the new tokens [first_row, first_row + num_rows).

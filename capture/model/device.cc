@@ -156,6 +156,11 @@ void ReleaseCachedMemory(at::Device device) {
   if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
 }
 
+at::Tensor SendTo(const at::Tensor& x, at::Device device) {
+  if (!x.is_cpu() || device.is_cpu()) return x.to(device);
+  return x.pin_memory().to(device, /*non_blocking=*/true);
+}
+
 uint64_t AvailableHostBytes() {
   return std::min(ProcBytes("/proc/meminfo", "MemAvailable"), HostMemoryLimit());
 }

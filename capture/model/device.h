@@ -46,6 +46,9 @@ void ResetPeakMemory(at::Device device);  // where the system allows it
 // so that it can be done beside other work. Nothing on a CPU.
 void WarmUp(at::Device device);
 
+// A copy there, of host memory without waiting for what the device does before.
+at::Tensor SendTo(const at::Tensor& x, at::Device device);
+
 // Hands back to the device what LibTorch keeps for tensors to come, so that it counts as free.
 void ReleaseCachedMemory(at::Device device);
 

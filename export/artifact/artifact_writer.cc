@@ -58,28 +58,6 @@ void ForEachTensor(const LayerResult& layer, Visit visit) {
   side('v', true, layer.v_shared);
 }
 
-// Sum over layers of one side's clip curves, and the ratio where it is least: for runtimes that
-// take one ratio for all layers.
-struct ClipOverLayers {
-  std::vector<double> candidates, error;
-  double fixed = 0;
-
-  void Add(const std::vector<double>& ratios, const SideResult& side) {
-    fixed = side.clip_ratio;
-    if (side.clip_error.empty()) return;
-    candidates = ratios;
-    error.resize(ratios.size(), 0.0);
-    for (size_t i = 0; i < ratios.size(); ++i) error[i] += side.clip_error[i];
-  }
-  double Best() const {
-    size_t best = 0;
-    for (size_t i = 1; i < error.size(); ++i) {
-      if (error[i] <= error[best]) best = i;
-    }
-    return error.empty() ? fixed : candidates[best];
-  }
-};
-
 Json DigestsOf(const std::filesystem::path& directory, const std::vector<const char*>& files) {
   std::vector<std::future<Json>> found;  // beside each other: two of them hold nearly everything
   for (const char* file : files) {
@@ -100,35 +78,76 @@ Json Geometry(const LayerMoments& moments) {
 
 }  // namespace
 
+struct ArtifactDraft::State {
+  // Sum over layers of one side's clip curves, and the ratio where it is least: for runtimes that
+  // take one ratio for all layers.
+  struct ClipOverLayers {
+    std::vector<double> candidates, error;
+    double fixed = 0;
+
+    void Add(const std::vector<double>& ratios, const SideResult& side) {
+      fixed = side.clip_ratio;
+      if (side.clip_error.empty()) return;
+      candidates = ratios;
+      error.resize(ratios.size(), 0.0);
+      for (size_t i = 0; i < ratios.size(); ++i) error[i] += side.clip_error[i];
+    }
+    double Best() const {
+      size_t best = 0;
+      for (size_t i = 1; i < error.size(); ++i) {
+        if (error[i] <= error[best]) best = i;
+      }
+      return error.empty() ? fixed : candidates[best];
+    }
+  };
+
+  std::vector<Declarations> declared;  // of layers
+  std::vector<Json> reports;           // of layers
+  Json geometry = Json::array();
+  ClipOverLayers k = {}, v = {}, k_shared = {}, v_shared = {};
+  ChoicePlans choices;
+};
+
+ArtifactDraft::ArtifactDraft(const AutoOptions& automatic)
+    : state_(new State{.declared = {}, .reports = {}, .choices = ChoicePlans(automatic)}) {}
+ArtifactDraft::~ArtifactDraft() = default;
+ArtifactDraft::ArtifactDraft(ArtifactDraft&&) noexcept = default;
+ArtifactDraft& ArtifactDraft::operator=(ArtifactDraft&&) noexcept = default;
+
+size_t ArtifactDraft::layers() const { return state_->reports.size(); }
+const Json& ArtifactDraft::last_report() const { return state_->reports.back(); }
+
+void ArtifactDraft::Add(const LayerResult& layer) {
+  State& all = *state_;
+  all.declared.emplace_back();
+  ForEachTensor(layer,
+                [&](std::string name, std::vector<int64_t> shape, const std::vector<double>&) {
+                  all.declared.back().push_back({std::move(name), DType::kF32, std::move(shape)});
+                });
+  all.reports.push_back(LayerReport(layer));
+  all.geometry.push_back(Geometry(layer.moments));
+  all.choices.Add(layer);
+  all.k.Add(layer.clip_candidates, layer.k);
+  all.v.Add(layer.clip_candidates, layer.v);
+  all.k_shared.Add(layer.clip_candidates, layer.k_shared);
+  all.v_shared.Add(layer.clip_candidates, layer.v_shared);
+  if (!SameKeysAndValues(layer.moments)) return;
+  // Stored once, clipped once.
+  all.k.Add(layer.clip_candidates, layer.v);
+  all.v.Add(layer.clip_candidates, layer.k);
+  all.k_shared.Add(layer.clip_candidates, layer.v_shared);
+  all.v_shared.Add(layer.clip_candidates, layer.k_shared);
+}
+
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                    const LayerSource& layers) {
-  std::vector<Declarations> declared;  // of layers
-  std::vector<Json> layer_reports;
-  Json geometry = Json::array();
-  ClipOverLayers k, v, k_shared, v_shared;
-  ChoicePlans choices(info.automatic);
-  for (size_t i = 0; i < layers.count; ++i) {
-    const LayerResult layer = layers.load(i);
-    declared.emplace_back();
-    ForEachTensor(layer,
-                  [&](std::string name, std::vector<int64_t> shape, const std::vector<double>&) {
-                    declared.back().push_back({std::move(name), DType::kF32, std::move(shape)});
-                  });
-    layer_reports.push_back(LayerReport(layer));
-    geometry.push_back(Geometry(layer.moments));
-    choices.Add(layer);
-    k.Add(layer.clip_candidates, layer.k);
-    v.Add(layer.clip_candidates, layer.v);
-    k_shared.Add(layer.clip_candidates, layer.k_shared);
-    v_shared.Add(layer.clip_candidates, layer.v_shared);
-    if (SameKeysAndValues(layer.moments)) {  // stored once, clipped once
-      k.Add(layer.clip_candidates, layer.v);
-      v.Add(layer.clip_candidates, layer.k);
-      k_shared.Add(layer.clip_candidates, layer.v_shared);
-      v_shared.Add(layer.clip_candidates, layer.k_shared);
-    }
-  }
+  return WriteArtifact(path, info, layers, ArtifactDraft(info.automatic));
+}
 
+Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
+                   const LayerSource& layers, ArtifactDraft draft) {
+  for (size_t i = draft.layers(); i < layers.count; ++i) draft.Add(layers.load(i));
+  auto& [declared, layer_reports, geometry, k, v, k_shared, v_shared, choices] = *draft.state_;
   choices.Finish();
   Declarations declarations;
   for (size_t i = 0; i < layers.count; ++i) {

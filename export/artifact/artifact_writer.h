@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "calib/consumers.h"
@@ -32,14 +33,36 @@ struct ArtifactInfo {
   AutoOptions automatic;
 };
 
-// Layers are loaded one at a time, twice, so that an artifact never lies in memory as a whole.
+// Layers are loaded one at a time, so that an artifact never lies in memory as a whole.
 struct LayerSource {
   size_t count = 0;
   std::function<LayerResult(size_t)> load;
 };
 
+// What must be known of all layers before the first is written: their reports, the shapes of their
+// tensors, what they decide together. Taken down while a layer is at hand anyway.
+class ArtifactDraft {
+ public:
+  explicit ArtifactDraft(const AutoOptions& automatic);  // as ArtifactInfo has them
+  ~ArtifactDraft();
+  ArtifactDraft(ArtifactDraft&&) noexcept;
+  ArtifactDraft& operator=(ArtifactDraft&&) noexcept;
+
+  void Add(const LayerResult& layer);  // the next
+  size_t layers() const;
+  const Json& last_report() const;  // of the layer added last
+
+ private:
+  friend Json WriteArtifact(const std::filesystem::path&, const ArtifactInfo&, const LayerSource&,
+                            ArtifactDraft);
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // Throws InputError if `path` exists; ResourceError leaves nothing at `path`. Returns the report
-// (report.h).
+// (report.h). Layers that the draft has not seen are loaded twice.
+Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
+                   const LayerSource& layers, ArtifactDraft draft);
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                    const LayerSource& layers);
 

@@ -35,32 +35,24 @@ const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index) {
 }
 
 // Rows of the transformed space, [num_kv_heads, tokens, dim], as keys [tokens, num_kv_heads, dim].
-at::Tensor KeysBack(const AutoSide& side, const at::Tensor& rotated, at::ScalarType dtype) {
-  const auto tensor = [&](const std::vector<double>& values, int64_t rows) {
-    return AutoTensor(values, rows, side.dim, rotated).to(dtype);
-  };
-  const std::vector<double>& inverse_transposed =
-      side.query_rotation.empty() ? side.rotation : side.query_rotation;
-  at::Tensor k =
-      at::matmul(rotated.to(dtype), tensor(inverse_transposed, side.dim).transpose(1, 2));
-  if (!side.mean.empty()) k = k.add(tensor(side.mean, 1));
-  if (!side.pair_scale.empty()) k = k.div(tensor(side.pair_scale, 1));
+at::Tensor KeysBack(const SidesOnDevice& side, const at::Tensor& rotated, at::ScalarType dtype) {
+  const at::Tensor back = side.query_rotation[0][0].transpose(1, 2).to(dtype);
+  at::Tensor k = at::matmul(rotated.to(dtype), back);
+  if (side.mean.defined()) k = k.add(side.mean[0][0].to(dtype));
+  if (side.pair_scale.defined()) k = k.div(side.pair_scale[0][0].to(dtype));
   return k.permute({1, 0, 2}).contiguous();
 }
 
-at::Tensor QueriesBack(const AutoSide& side, const at::Tensor& rotated, int64_t num_kv_heads,
+at::Tensor QueriesBack(const SidesOnDevice& side, const at::Tensor& rotated, int64_t num_kv_heads,
                        at::ScalarType dtype) {
-  const auto tensor = [&](const std::vector<double>& values, int64_t rows) {
-    return AutoTensor(values, rows, side.dim, rotated).to(dtype);
-  };
-  const int64_t rows = rotated.size(0);
+  const int64_t rows = rotated.size(0), dim = rotated.size(2);
   at::Tensor q = at::matmul(rotated.to(dtype)
-                                .reshape({rows, num_kv_heads, -1, side.dim})
+                                .reshape({rows, num_kv_heads, -1, dim})
                                 .permute({1, 2, 0, 3})
-                                .reshape({num_kv_heads, -1, side.dim}),
-                            tensor(side.rotation, side.dim).transpose(1, 2));
-  if (!side.pair_scale.empty()) q = q.mul(tensor(side.pair_scale, 1));
-  return q.view({num_kv_heads, -1, rows, side.dim}).permute({2, 0, 1, 3}).flatten(1, 2);
+                                .reshape({num_kv_heads, -1, dim}),
+                            side.rotation[0][0].transpose(1, 2).to(dtype));
+  if (side.pair_scale.defined()) q = q.mul(side.pair_scale[0][0].to(dtype));
+  return q.view({num_kv_heads, -1, rows, dim}).permute({2, 0, 1, 3}).flatten(1, 2);
 }
 
 LayerCache MakeCache(const MethodContext& context, size_t layer_index, const ArmOptions& options) {
@@ -97,24 +89,34 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
                             const std::vector<double>& clip, int64_t group) {
     return AutoQuantized(rows, SortedMagnitudes(rows), bits, clip, group);
   };
+  // Where rows are: once, and not for every sequence.
+  const auto side_at = [](const AutoSide& side) {
+    return [side, there = SidesOnDevice()](const at::Tensor& rows) mutable -> const SidesOnDevice& {
+      if (!there.rotation.defined() || there.rotation.device() != rows.device())
+        there = OneSide(side, rows.device());
+      return there;
+    };
+  };
   LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
-  cache.store = [choice, quantized](const CacheSides& rows) {
+  cache.store = [choice, quantized, keys_at = side_at(choice.k),
+                 values_at = side_at(choice.v)](const CacheSides& rows) mutable {
     const at::ScalarType dtype = ResultType(rows.k);
     const int64_t group = choice.quant_group_size;
-    const at::Tensor k = AutoKeys(choice.k, rows.k), v = AutoValues(choice.v, rows.v);
-    const auto values = [&](const at::Tensor& rotated) {
-      return AutoValuesBack(choice.v, rotated).to(dtype).permute({1, 0, 2}).contiguous();
+    const SidesOnDevice &keys = keys_at(rows.k), &values = values_at(rows.v);
+    const at::Tensor k = KeysOfOne(keys, rows.k), v = ValuesOfOne(values, rows.v);
+    const auto values_back = [&](const at::Tensor& rotated) {
+      return ValuesBackOfOne(values, rotated).to(dtype).permute({1, 0, 2}).contiguous();
     };
     return CachedRows{
-        .quantized = {KeysBack(choice.k, quantized(k, choice.k_bits, choice.k_clip, group), dtype),
-                      values(quantized(v, choice.v_bits, choice.v_clip, group))},
-        .exact = {KeysBack(choice.k, k, dtype), values(v)}};
+        .quantized = {KeysBack(keys, quantized(k, choice.k_bits, choice.k_clip, group), dtype),
+                      values_back(quantized(v, choice.v_bits, choice.v_clip, group))},
+        .exact = {KeysBack(keys, k, dtype), values_back(v)}};
   };
   cache.store_once = [store = cache.store](const at::Tensor& rows) { return store({rows, rows}); };
-  cache.queries = [choice, num_kv_heads](const at::Tensor& queries) {
+  cache.queries = [num_kv_heads, keys_at = side_at(choice.k)](const at::Tensor& queries) mutable {
     const at::ScalarType dtype = ResultType(queries);
-    return QueriesBack(choice.k, AutoQueries(choice.k, queries.contiguous(), num_kv_heads),
-                       num_kv_heads, dtype);
+    const SidesOnDevice& keys = keys_at(queries);
+    return QueriesBack(keys, QueriesOfOne(keys, queries, num_kv_heads), num_kv_heads, dtype);
   };
   return cache;
 }

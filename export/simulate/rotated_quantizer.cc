@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "calib/cache/affine_tensor.h"
+#include "capture/model/device.h"
 #include "export/simulate/cache_method.h"  // ResultType
 #include "export/simulate/runtime_rows.h"  // RowThresholds
 
@@ -25,6 +26,12 @@ at::Tensor ClippedAndQuantized(const RotatedQuantizer& quantizer, const at::Tens
   const int64_t group =
       quantizer.quant_group_size == 0 ? rows.size(-1) : quantizer.quant_group_size;
   return AffineRoundTrip(rows, thresholds, group, quantizer.bits);
+}
+
+void GoTo(const at::Tensor& rows, RotatedQuantizer& quantizer) {
+  for (at::Tensor* tensor : {&quantizer.rotation, &quantizer.inverse, &quantizer.mean}) {
+    if (tensor->defined()) *tensor = SendTo(*tensor, rows.device());
+  }
 }
 
 at::Tensor RoundTrip(const RotatedQuantizer& quantizer, const at::Tensor& rows) {

@@ -28,6 +28,9 @@ struct RotatedQuantizer {
   std::function<at::Tensor(const at::Tensor& rows)> codec = {};
 };
 
+// Matrices go where rows are: once, and not for every sequence.
+void GoTo(const at::Tensor& rows, RotatedQuantizer& quantizer);
+
 // What the cache gives back for rows [tokens, num_kv_heads, dim]: float64 for float64 rows, else
 // computed in float32, as runtimes do.
 at::Tensor RoundTrip(const RotatedQuantizer& quantizer, const at::Tensor& rows);

@@ -12,17 +12,6 @@
 
 namespace oscar {
 
-namespace {
-
-// Matrices go where rows are once, not for every sequence.
-void GoTo(const at::Tensor& rows, RotatedQuantizer& side) {
-  for (at::Tensor* tensor : {&side.rotation, &side.inverse, &side.mean}) {
-    if (tensor->defined()) *tensor = tensor->to(rows.device());
-  }
-}
-
-}  // namespace
-
 LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options, RotatedQuantizer k,
                         RotatedQuantizer v) {
   const ExactTokens exact = ArmWindows(context, options);

@@ -159,7 +159,9 @@ LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, s
   const int64_t prompt = context.options().prefill_tokens;
   LayerCache cache{
       .store =
-          [=, &runtime, keys = keys, values = values](const CacheSides& rows) {
+          [=, &runtime, keys = keys, values = values](const CacheSides& rows) mutable {
+            GoTo(rows.k, keys.quantizer);
+            GoTo(rows.v, values.quantizer);
             const int64_t end = EndOfPrompt(exact, prompt, rows.k.size(0));
             CachedRows cached;
             std::tie(cached.quantized.k, cached.exact.k) = Store(runtime, keys, rows.k, end);
@@ -169,7 +171,8 @@ LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, s
       .k_exact = exact,
       .v_exact = exact};
   if (runtime.bf16_rotation) {
-    cache.queries = [keys = keys](const at::Tensor& queries) {
+    cache.queries = [keys = keys](const at::Tensor& queries) mutable {
+      GoTo(queries, keys.quantizer);
       return Bf16Queries(keys.quantizer, queries);
     };
   }

@@ -15,6 +15,7 @@
 
 #include "calib/cache/bf16_arithmetic.h"
 #include "calib/search/choice_cache.h"  // AutoTensor
+#include "capture/model/device.h"
 #include "export/artifact/choice_demands.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
@@ -66,18 +67,23 @@ ChosenSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,
 }
 
 LayerCache BehindFold(LayerCache cache, const at::Tensor& pair_scale) {
-  const auto scaled = [pair_scale](const at::Tensor& rows, bool keys) {
+  // Where rows are, [heads, 1, d]; shared by what follows.
+  const auto scale_at = [scale = std::make_shared<at::Tensor>(pair_scale)](const at::Tensor& rows) {
+    *scale = SendTo(*scale, rows.device());
+    return scale->unsqueeze(1);
+  };
+  const auto scaled = [=](const at::Tensor& rows, bool keys) {
     at::Tensor folded = RoundedToBf16(rows);
     if (pair_scale.defined()) {
-      const at::Tensor scale = pair_scale.to(rows.device()).unsqueeze(1);  // [heads, 1, d]
+      const at::Tensor scale = scale_at(rows);
       const at::Tensor heads = folded.unflatten(1, {pair_scale.size(0), -1});
       folded = RoundedToBf16(keys ? heads.mul(scale) : heads.div(scale)).flatten(1, 2);
     }
     return folded.to(ResultType(rows));
   };
-  const auto undone = [pair_scale](const at::Tensor& rows, bool keys) {
+  const auto undone = [=](const at::Tensor& rows, bool keys) {
     if (!pair_scale.defined() || !rows.defined()) return rows;
-    const at::Tensor scale = pair_scale.to(rows.device(), rows.scalar_type()).unsqueeze(1);
+    const at::Tensor scale = scale_at(rows).to(rows.scalar_type());
     const at::Tensor heads = rows.unflatten(1, {pair_scale.size(0), -1});
     return (keys ? heads.div(scale) : heads.mul(scale)).flatten(1, 2);
   };

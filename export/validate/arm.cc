@@ -39,7 +39,7 @@ bool Takes(const CacheMethod& method, const Modifier& modifier) {
   return method.quantizes && method.*modifier.taken;
 }
 
-// Eleven arms that answer the usual questions, and four controls.
+// Ten arms that answer the usual questions, and four controls.
 constexpr std::string_view kDefaultArms[] = {
     "bf16",
     "naive",
@@ -49,7 +49,6 @@ constexpr std::string_view kDefaultArms[] = {
     "hadamard+clip+windows",
     "int4_hadamard",
     "oscar_shared+clip+windows",
-    "oscar_per_head+clip",
     "oscar_per_head+clip+windows",
     "auto+windows",  // where the artifact has choices
     "identity+clip+windows",

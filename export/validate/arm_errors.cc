@@ -52,16 +52,12 @@ void ArmErrors::AddRows(const RowErrors& errors, const RowComparison& comparison
   const auto float64 = errors.kl.options().dtype(at::kDouble);
   if (!sums_.defined()) sums_ = at::zeros({kNumSums, errors.kl.size(0)}, float64);
   kl_.push_back(errors.kl.flatten(0, 1).to(at::kFloat));
-  const auto add = [&](Sum sum, const at::Tensor& of_rows) {
-    sums_[sum].add_(of_rows.mul(headline).sum({1, 2}, /*keepdim=*/false, at::kDouble));
-  };
-  add(kOutputError, errors.output_error_sq);
-  add(kOutput, comparison.output_sq());
-  add(kKTerm, errors.k_term_sq);
-  add(kVTerm, errors.v_term_sq);
-  add(kLogitError, errors.logit_error_sq);
-  add(kLogit, comparison.logit_sq());
-  add(kPairs, comparison.visible_keys().to(errors.kl.scalar_type()).expand_as(errors.kl));
+  const at::Tensor& like = errors.kl;
+  const at::Tensor rows = at::stack(
+      {errors.output_error_sq, comparison.output_sq(), errors.k_term_sq, errors.v_term_sq,
+       errors.logit_error_sq, comparison.logit_sq(),
+       comparison.visible_keys().to(like.scalar_type()).expand_as(like)});  // in the order of Sum
+  sums_.add_(rows.mul_(headline).sum({2, 3}, /*keepdim=*/false, at::kDouble));
 }
 
 CacheEnergy::CacheEnergy(const at::Tensor& keys, const at::Tensor& values)
@@ -71,13 +67,10 @@ void ArmErrors::AddCache(const CacheEnergy& energy, const at::Tensor& k, const a
                          const at::Tensor& v, const at::Tensor& v_stored) {
   if (!cache_sums_.defined())
     cache_sums_ = at::zeros({kNumCacheSums}, k.options().dtype(at::kDouble));
-  const auto add = [&](CacheSum sum, const at::Tensor& x, const at::Tensor& stored) {
-    cache_sums_[sum].add_(SumOf(x.sub(stored).square_()));
+  const auto error = [](const at::Tensor& x, const at::Tensor& stored) {
+    return SumOf(x.sub(stored).square_());
   };
-  cache_sums_[kKEnergy].add_(energy.k);
-  cache_sums_[kVEnergy].add_(energy.v);
-  add(kKError, k, k_stored);
-  add(kVError, v, v_stored);
+  cache_sums_.add_(at::stack({error(k, k_stored), energy.k, error(v, v_stored), energy.v}));
   layers_.back().k_values += k.numel();
   layers_.back().v_values += v.numel();
 }

@@ -12,14 +12,17 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace oscar {
 namespace {
 
 constexpr int64_t kQueryChunk = 512;
+constexpr int64_t kMaskBytes = int64_t{64} << 20;
 
 // From which token on the query at `position` reads a side exactly.
 int64_t ExactFrom(const ExactTokens& tokens, int64_t position) {
@@ -36,69 +39,114 @@ bool SidesAgree(const ExactSides& exact, int64_t begin, int64_t end) {
   return true;
 }
 
-// Tokens that a chunk reads in one way, and who of it does.
-struct Column {
-  at::Tensor k, v;
-  at::Tensor mask;  // bool [queries, tokens]
-};
+}  // namespace
 
-class Chunk {
- public:
-  Chunk(const AttentionSpec& spec, const ExactSides& exact, const MixedCache& cache, int64_t begin,
-        int64_t end)
-      : first_(begin - std::min(begin, spec.window.value_or(end) - 1)), end_(end) {
-    const at::Device device = cache.k.device();
+namespace {
+
+// As fused attention on a GPU would make it of `visible` in every call: what is added to logits,
+// rows aligned.
+at::Tensor BiasOf(const at::Tensor& visible, at::ScalarType dtype) {
+  constexpr int64_t kAligned = 16;
+  const int64_t keys = visible.size(1), whole = (keys + kAligned - 1) / kAligned * kAligned;
+  const at::Tensor bias =
+      at::zeros({visible.size(0), whole}, visible.options().dtype(dtype)).narrow(1, 0, keys);
+  return bias.masked_fill_(visible.logical_not(), -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+
+// The keys of a chunk of queries: stored tokens first, then what some query reads exactly, on both
+// sides and where they disagree on either.
+struct MixedMasks::Chunk {
+  struct Part {
+    bool k_exact, v_exact;
+    int64_t from, to;  // tokens
+  };
+  std::vector<Part> parts;
+  at::Tensor mask;  // [queries, tokens of all parts]: who sees what, bool; on a GPU the BiasOf it
+
+  Chunk(const AttentionSpec& spec, const ExactSides& exact, int64_t begin, int64_t end,
+        const at::Tensor& q) {
+    const std::optional<int64_t>& window = spec.window;
+    const at::Device device = q.device();
+    const int64_t first = begin - std::min(begin, window.value_or(end) - 1);
     const at::Tensor positions = at::arange(begin, end, at::kLong);
     const at::Tensor age = positions.to(device, /*non_blocking=*/true).unsqueeze(1) -
                            at::arange(end, at::TensorOptions().dtype(at::kLong).device(device));
-    visible_ = age.ge(0);
-    if (spec.window) visible_ = visible_.logical_and(age.lt(*spec.window));
-    k_exact_ = ExactMask(exact.k, positions, end, device);
+    at::Tensor visible = age.ge(0);
+    if (window) visible = visible.logical_and(age.lt(*window));
+    const at::Tensor k_exact = ExactMask(exact.k, positions, end, device);
     const bool agree = SidesAgree(exact, begin, end);
-    v_exact_ = agree ? k_exact_ : ExactMask(exact.v, positions, end, device);
+    const at::Tensor v_exact = agree ? k_exact : ExactMask(exact.v, positions, end, device);
     // Exact tokens: the sinks that are in reach, then the band of the chunk's first query.
     const int64_t sinks = std::max(exact.k.sink, exact.v.sink);
     const int64_t band = std::min(ExactFrom(exact.k, begin), ExactFrom(exact.v, begin));
-    sink_end_ = std::clamp(sinks, first_, end);
-    band_ = std::clamp(band, sink_end_, end);
-    Add(cache.k_stored, cache.v_stored, false, false, first_, end);
-    AddExact(cache.k, cache.v, true, true);
-    if (agree) return;
-    AddExact(cache.k, cache.v_stored, true, false);
-    AddExact(cache.k_stored, cache.v, false, true);
+    const int64_t sink_end = std::clamp(sinks, first, end);
+    const int64_t exact_from = std::clamp(band, sink_end, end);
+    std::vector<at::Tensor> masks;
+    const auto add = [&](bool k, bool v, int64_t from, int64_t to) {
+      if (from == to) return;
+      const auto is = [&](const at::Tensor& of_side, bool value) {
+        const at::Tensor part = of_side.slice(1, from, to);
+        return value ? part : part.logical_not();
+      };
+      parts.push_back({k, v, from, to});
+      masks.push_back(
+          visible.slice(1, from, to).logical_and(is(k_exact, k)).logical_and(is(v_exact, v)));
+    };
+    const auto add_exact = [&](bool k, bool v) {
+      add(k, v, first, sink_end);
+      add(k, v, exact_from, end);
+    };
+    add(false, false, first, end);
+    add_exact(true, true);
+    if (!agree) {
+      add_exact(true, false);
+      add_exact(false, true);
+    }
+    mask = at::cat(masks, 1);
+    if (!device.is_cpu() && !NeedsExplicitAttention(spec)) mask = BiasOf(mask, q.scalar_type());
   }
 
-  at::Tensor Keys() const { return Join(&Column::k, 0); }
-  at::Tensor Values() const { return Join(&Column::v, 0); }
-  at::Tensor Mask() const { return Join(&Column::mask, 1); }
+  at::Tensor Keys(const MixedCache& cache) const {
+    return Join(cache.k, cache.k_stored, &Part::k_exact);
+  }
+  at::Tensor Values(const MixedCache& cache) const {
+    return Join(cache.v, cache.v_stored, &Part::v_exact);
+  }
 
  private:
-  void AddExact(const at::Tensor& k, const at::Tensor& v, bool k_exact, bool v_exact) {
-    Add(k, v, k_exact, v_exact, first_, sink_end_);
-    Add(k, v, k_exact, v_exact, band_, end_);
+  at::Tensor Join(const at::Tensor& exact, const at::Tensor& stored, bool Part::*is_exact) const {
+    std::vector<at::Tensor> rows;
+    for (const Part& part : parts)
+      rows.push_back((part.*is_exact ? exact : stored).slice(0, part.from, part.to));
+    return at::cat(rows);
   }
-  void Add(const at::Tensor& k, const at::Tensor& v, bool k_exact, bool v_exact, int64_t from,
-           int64_t to) {
-    if (from == to) return;
-    const auto is = [&](const at::Tensor& mask, bool value) {
-      const at::Tensor part = mask.slice(1, from, to);
-      return value ? part : part.logical_not();
-    };
-    columns_.push_back({k.slice(0, from, to), v.slice(0, from, to),
-                        visible_.slice(1, from, to)
-                            .logical_and(is(k_exact_, k_exact))
-                            .logical_and(is(v_exact_, v_exact))});
-  }
-  at::Tensor Join(at::Tensor Column::*member, int64_t dim) const {
-    std::vector<at::Tensor> parts;
-    for (const Column& column : columns_) parts.push_back(column.*member);
-    return at::cat(parts, dim);
-  }
-
-  int64_t first_, end_, sink_end_ = 0, band_ = 0;
-  at::Tensor visible_, k_exact_, v_exact_;  // bool [queries, end]
-  std::vector<Column> columns_;
 };
+
+MixedMasks::MixedMasks() = default;
+MixedMasks::~MixedMasks() = default;
+MixedMasks::MixedMasks(MixedMasks&&) noexcept = default;
+
+void MixedMasks::Clear() {
+  chunks_.clear();
+  bytes_ = 0;
+}
+
+std::shared_ptr<const MixedMasks::Chunk> MixedMasks::Of(const AttentionSpec& spec,
+                                                        const ExactSides& exact, int64_t begin,
+                                                        int64_t end, const at::Tensor& q) {
+  const std::pair key(begin, end);
+  if (const auto known = chunks_.find(key); known != chunks_.end()) return known->second;
+  const auto made = std::make_shared<const Chunk>(spec, exact, begin, end, q);
+  if (bytes_ < kMaskBytes) {
+    chunks_.emplace(key, made);
+    bytes_ += static_cast<int64_t>(made->mask.nbytes());
+  }
+  return made;
+}
+
+namespace {
 
 // The windows of both sides, where they are the same and move with every token of `tokens`.
 std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens) {
@@ -174,7 +222,7 @@ void WindowedFlash(const AttentionSpec& spec, const CacheWindows& windows, const
 }  // namespace
 
 void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at::Tensor& q,
-                    const MixedCache& cache, at::Tensor& out) {
+                    const MixedCache& cache, MixedMasks& masks, at::Tensor& out) {
   if (!exact.any()) {
     CausalAttention(spec, q, cache.k_stored, cache.v_stored, {}, out);
     return;
@@ -191,16 +239,17 @@ void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at
   const at::Tensor sinks = SinkLogits(spec, q.device());
   for (int64_t begin = 0; begin < tokens; begin += kQueryChunk) {
     const int64_t end = std::min(begin + kQueryChunk, tokens);
-    const Chunk chunk(spec, exact, cache, begin, end);
+    const auto chunk = masks.Of(spec, exact, begin, end, q);
+    const at::Tensor keys = chunk->Keys(cache), values = chunk->Values(cache);
     if (NeedsExplicitAttention(spec)) {
       result.slice(2, begin, end)
-          .copy_(ExplicitAttention(spec, queries.slice(2, begin, end), chunk.Keys(), chunk.Values(),
-                                   chunk.Mask(), sinks));
+          .copy_(ExplicitAttention(spec, queries.slice(2, begin, end), keys, values, chunk->mask,
+                                   sinks));
       continue;
     }
     result.slice(2, begin, end)
-        .copy_(FusedAttention(queries.slice(2, begin, end), HeadsFirst(chunk.Keys(), spec),
-                              HeadsFirst(chunk.Values(), spec), chunk.Mask(), spec.scale));
+        .copy_(FusedAttention(queries.slice(2, begin, end), HeadsFirst(keys, spec),
+                              HeadsFirst(values, spec), chunk->mask, spec.scale));
   }
 }
 

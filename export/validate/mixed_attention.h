@@ -8,6 +8,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
 #include "calib/cache/exact_tokens.h"
 #include "capture/model/attention.h"
 
@@ -20,9 +25,29 @@ struct MixedCache {
   at::Tensor k_stored, v_stored;
 };
 
+// Masks of chunks of queries, which are the same for all sequences of an arm and a layer: kept from
+// the first to the last, a few of them, for one rule of what is exact.
+class MixedMasks {
+ public:
+  struct Chunk;
+
+  MixedMasks();
+  ~MixedMasks();
+  MixedMasks(MixedMasks&&) noexcept;
+
+  // Of queries [begin, end) of a sequence; `q` for its device and dtype.
+  std::shared_ptr<const Chunk> Of(const AttentionSpec& spec, const ExactSides& exact, int64_t begin,
+                                  int64_t end, const at::Tensor& q);
+  void Clear();
+
+ private:
+  std::map<std::pair<int64_t, int64_t>, std::shared_ptr<const Chunk>> chunks_;  // by [begin, end)
+  int64_t bytes_ = 0;
+};
+
 // q [T, num_q_heads, d], out [T, num_q_heads, dv]; everything contiguous, on one device, of one
 // dtype.
 void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at::Tensor& q,
-                    const MixedCache& cache, at::Tensor& out);
+                    const MixedCache& cache, MixedMasks& masks, at::Tensor& out);
 
 }  // namespace oscar

@@ -87,7 +87,7 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
         own = of_stream;
         top = own_top;
       }
-      Append(KlOfRows(own, of_stream, /*hidden=*/{}), errors[stream].kl);
+      Append(KlOfRows(own, of_stream), errors[stream].kl);
       Append(log_q.gather(1, ids.unsqueeze(1)).squeeze(1).neg(), errors[stream].nll);
       Append(own_top.eq(top).to(at::kByte), errors[stream].agrees);
       Append(IsFirst(log_q, own_top, ids, rivals).to(at::kByte), errors[stream].is_top1);

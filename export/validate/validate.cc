@@ -30,6 +30,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// On a GPU, which would wait for launches: a recall sample of the default length in one piece.
+constexpr int64_t kTokensAtOnce = 8192;
+
 MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const ValidationOptions& options) {
   MeasuredRows rows;
   rows.windows = options.methods.windows;
@@ -267,6 +270,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   loop_options.need_final_hidden = !options.local_only;
   loop_options.in_latent_space = true;
   loop_options.token_ids = &sequences;
+  if (!device.is_cpu()) loop_options.token_chunk = kTokensAtOnce;
   if (options.round_to_bf16) loop_options.cache_dtype = at::kBFloat16;
   const LayerLoop loop(checkpoint, spec, device, dtype, loop_options);
   ValidationOptions with_weights = options;

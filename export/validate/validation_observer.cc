@@ -67,7 +67,12 @@ std::string EndToEndName(size_t arm) { return fmt::format("/end_to_end/{}", arm)
 
 ValidationObserver::ValidationObserver(const MethodContext& context, const std::vector<Arm>& arms,
                                        const MeasuredRows& rows, const Options& options)
-    : context_(context), arms_(arms), rows_(rows), options_(options), seconds_(arms.size()) {
+    : context_(context),
+      arms_(arms),
+      rows_(rows),
+      options_(options),
+      seconds_(arms.size()),
+      masks_(arms.size()) {
   OSCAR_CHECK(arms.size() > 1 && arms[0].is_reference());
   for (size_t arm = 1; arm < arms.size(); ++arm) {
     const auto group = std::ranges::find_if(groups_, [&](const std::vector<size_t>& of) {
@@ -127,7 +132,8 @@ bool ValidationObserver::Attend(const AttentionView& view) {
   at::Tensor out = view.attn_out;
   MixedAttention(
       view.layer.attention, ExactOf(cache), Whole(q, view.q_pe),
-      {Whole(k, k_pe), v, Whole(compute(rows.quantized.k), k_pe), compute(rows.quantized.v)}, out);
+      {Whole(k, k_pe), v, Whole(compute(rows.quantized.k), k_pe), compute(rows.quantized.v)},
+      masks_[view.stream], out);
   if (const auto measured = positions_.find(view.sequence); measured != positions_.end()) {
     pending_[view.sequence].push_back({.q = RowsOf(Whole(q, view.q_pe), measured->second),
                                        .k = k,
@@ -260,6 +266,7 @@ void ValidationObserver::OnLayerEnd(const LayerSpec&) {
   for (ArmErrors& errors : local_) errors.EndLayer();
   for (ArmErrors& errors : end_to_end_) errors.EndLayer();
   caches_.clear();
+  for (MixedMasks& masks : masks_) masks.Clear();
 }
 
 void ValidationObserver::WriteLayer(const std::filesystem::path& path, size_t index) const {

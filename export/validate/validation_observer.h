@@ -21,6 +21,7 @@
 #include "capture/model/layer_loop.h"
 #include "export/validate/arm.h"
 #include "export/validate/arm_errors.h"
+#include "export/validate/mixed_attention.h"
 
 namespace oscar {
 
@@ -88,6 +89,7 @@ class ValidationObserver : public LayerObserver {
   std::vector<double> seconds_;                        // by arm
   size_t layer_index_ = 0, layers_seen_ = 0;
   std::vector<LayerCache> caches_;                   // see Caches()
+  std::vector<MixedMasks> masks_;                    // by arm
   std::map<int64_t, std::vector<Streams>> pending_;  // by sequence
 };
 

@@ -21,6 +21,8 @@ at::Tensor Weights(const at::Tensor& q, const at::Tensor& k /* [heads, tokens, d
   return at::matmul(heads, k.transpose(1, 2).unsqueeze(1)).div(8).softmax(-1);
 }
 
+SidesOnDevice One(const AutoSide& side) { return OneSide(side, at::kCPU); }
+
 TEST(AutoCache, WeightsAreThoseOfTheModelAndValuesComeBack) {
   at::manual_seed(5);
   const LayerMoments moments = SampleMoments(2, 200, 5);
@@ -32,9 +34,10 @@ TEST(AutoCache, WeightsAreThoseOfTheModelAndValuesComeBack) {
   for (const SampleRecipe& recipe : SampleRecipes()) {
     SCOPED_TRACE(recipe.keys.Name());
     const AutoChoice choice = SampleChoice(moments, recipe);
-    const at::Tensor keys = AutoKeys(choice.k, k), queries = AutoQueries(choice.k, q, kHeads);
+    const at::Tensor keys = KeysOfOne(One(choice.k), k),
+                     queries = QueriesOfOne(One(choice.k), q, kHeads);
     EXPECT_LT((Weights(queries, keys) - exact).abs().max().item<double>(), 0.01);
-    const at::Tensor back = AutoValuesBack(choice.v, AutoValues(choice.v, v));
+    const at::Tensor back = ValuesBackOfOne(One(choice.v), ValuesOfOne(One(choice.v), v));
     EXPECT_LT((back.permute({1, 0, 2}) - v).abs().max().item<double>(), 0.03);
   }
 }
@@ -49,7 +52,7 @@ TEST(AutoCache, CentredKeysHaveNoMean) {
     SCOPED_TRACE(recipe.keys.Name());
     const auto mean = [&](bool centred) {
       recipe.keys.centred = centred;
-      return AutoKeys(SampleChoice(moments, recipe).k, k).mean(1).norm().item<double>();
+      return KeysOfOne(One(SampleChoice(moments, recipe).k), k).mean(1).norm().item<double>();
     };
     EXPECT_LT(mean(true), 0.5 * mean(false));
   }

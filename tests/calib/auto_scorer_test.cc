@@ -80,19 +80,21 @@ double MeanRelativeError(const ObservedLayer& observed, const LayerSpec& spec,
   comparison.SetPositionKeys(observed.k_pe[sequence]);
   comparison.SetOutputMap(observed.w_uv);
   comparison.SetRows({rows.rows, rows.queries, rows.q_pe});
-  const at::Tensor k = AutoKeys(choice.k, keys), v = AutoValues(choice.v, values);
+  const SidesOnDevice of_keys = OneSide(choice.k, at::kCPU),
+                      of_values = OneSide(choice.v, at::kCPU);
+  const at::Tensor k = KeysOfOne(of_keys, keys), v = ValuesOfOne(of_values, values);
   const auto quantized = [](const at::Tensor& x, const SideOption& option) {
     return AutoQuantized(x, SortedMagnitudes(x), option.Bits(), option.clip, 0);
   };
   const auto tokens_first = [](const at::Tensor& heads) { return heads.permute({1, 0, 2}); };
   const RowComparison::Prepared stored =
       comparison.Prepare({tokens_first(quantized(k, choice.k_option())),
-                          tokens_first(AutoValuesBack(choice.v, quantized(v, choice.v_option()))),
-                          tokens_first(k), tokens_first(AutoValuesBack(choice.v, v))});
+                          tokens_first(ValuesBackOfOne(of_values, quantized(v, choice.v_option()))),
+                          tokens_first(k), tokens_first(ValuesBackOfOne(of_values, v))});
   const ExactSides exact = {ExactInWindows(windows), ExactInWindows(windows)};
   const RowErrors errors =
       comparison
-          .Compare(stored, AutoQueries(choice.k, rows.queries, spec.attention.num_kv_heads),
+          .Compare(stored, QueriesOfOne(of_keys, rows.queries, spec.attention.num_kv_heads),
                    {&exact, 1})
           .at(0);
   const at::Tensor beyond = BeyondWindows(rows.rows, windows, spec.attention).nonzero().squeeze(1);

@@ -6,7 +6,8 @@
 #
 # Looks in: CMAKE_PREFIX_PATH, variable or environment (a LibTorch folder, or torch.utils.cmake_prefix_path), then .deps
 # (what tools/setup.sh installs).
-# Gives: LibTorch::LibTorch, LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA.
+# Gives: LibTorch::LibTorch, LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA, LibTorch_CUDA_INCLUDE_DIR (headers of the CUDA runtime,
+# with which its own CUDA headers can be included: the wheel's neighbours, or the toolkit).
 file(GLOB _libtorch_deps ${PROJECT_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/torch)
 set(_libtorch_hints)
 string(REPLACE ":" ";" _libtorch_environment "$ENV{CMAKE_PREFIX_PATH}")
@@ -19,6 +20,8 @@ get_filename_component(LibTorch_ROOT "${LibTorch_INCLUDE_DIR}" DIRECTORY)
 foreach(lib c10 torch_cpu torch c10_cuda torch_cuda)
   find_library(LibTorch_${lib}_LIBRARY ${lib} HINTS ${LibTorch_ROOT}/lib NO_DEFAULT_PATH)
 endforeach()
+file(GLOB _libtorch_runtimes ${LibTorch_ROOT}/../nvidia/*/include)
+find_path(LibTorch_CUDA_INCLUDE_DIR cuda_runtime_api.h HINTS ${_libtorch_runtimes} PATHS /usr/local/cuda/include NO_DEFAULT_PATH)
 set(LibTorch_VERSION "unknown")
 foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)  # since 2.9, before
   if(EXISTS "${LibTorch_INCLUDE_DIR}/${header}")

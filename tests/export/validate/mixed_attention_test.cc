@@ -65,7 +65,10 @@ void Expect(const Case& c) {
   const MixedCache cache{rows(c.num_kv_heads, c.d), rows(c.num_kv_heads, c.dv),
                          rows(c.num_kv_heads, c.d), rows(c.num_kv_heads, c.dv)};
   at::Tensor out = at::empty({c.tokens, c.num_q_heads, c.dv}, at::kDouble);
-  MixedAttention(spec, c.exact, q, cache, out);
+  MixedMasks masks;
+  MixedAttention(spec, c.exact, q, cache, masks, out);
+  out.fill_(NAN);
+  MixedAttention(spec, c.exact, q, cache, masks, out);  // by masks that are kept
   EXPECT_LT((out - Definition(c, spec, q, cache)).abs().max().item<double>(), 1e-12);
 }
 
@@ -110,18 +113,23 @@ TEST(MixedAttention, InsideTheWindowsTheStoredCacheIsNotRead) {
   spec.scale = 0.35;
   const at::Tensor x = at::randn({40, 1, 8});
   at::Tensor out = at::empty_like(x), expected = at::empty_like(x);
-  MixedAttention(spec, InWindows({10, 30}), x, {x, x, at::zeros_like(x), at::zeros_like(x)}, out);
+  MixedMasks masks;
+  MixedAttention(spec, InWindows({10, 30}), x, {x, x, at::zeros_like(x), at::zeros_like(x)}, masks,
+                 out);
   CausalAttention(spec, x, x, x, {}, expected);
   EXPECT_LT((out - expected).abs().max().item<double>(), 1e-6);
 }
 
-// Flash attention over parts of the keys, joined, on a GPU.
+// Flash attention over parts of the keys, joined, on a GPU; under kept masks where windows move in
+// blocks.
 TEST(MixedAttentionGpu, IsItsDefinitionInWindows) {
   if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
-  for (const CacheWindows windows : {CacheWindows{4, 8}, CacheWindows{64, 256}, CacheWindows{0, 32},
-                                     CacheWindows{1, 1}, CacheWindows{600, 300}}) {
-    SCOPED_TRACE(testing::Message() << windows.sink << "/" << windows.recent);
-    const Case c{1500, 4, 2, 128, 128, std::nullopt, InWindows(windows)};
+  const ExactTokens in_blocks = ExactUntilBlocksFill(7, 8, 100);
+  for (const ExactSides& exact :
+       {InWindows({4, 8}), InWindows({64, 256}), InWindows({0, 32}), InWindows({1, 1}),
+        InWindows({600, 300}), ExactSides{in_blocks, in_blocks}}) {
+    SCOPED_TRACE(testing::Message() << exact.k.sink << ", " << exact.k.quantized_end(1500));
+    const Case c{1500, 4, 2, 128, 128, std::nullopt, exact};
     AttentionSpec spec;
     spec.num_q_heads = c.num_q_heads;
     spec.num_kv_heads = c.num_kv_heads;
@@ -134,10 +142,13 @@ TEST(MixedAttentionGpu, IsItsDefinitionInWindows) {
     const at::Tensor q = rows(c.num_q_heads);
     const MixedCache cache{rows(2), rows(2), rows(2), rows(2)};
     const auto there = [](const at::Tensor& x) { return x.to(at::kCUDA, at::kBFloat16); };
+    const MixedCache on_gpu{there(cache.k), there(cache.v), there(cache.k_stored),
+                            there(cache.v_stored)};
     at::Tensor out = there(at::full_like(q, NAN));
-    MixedAttention(spec, c.exact, there(q),
-                   {there(cache.k), there(cache.v), there(cache.k_stored), there(cache.v_stored)},
-                   out);
+    MixedMasks masks;
+    MixedAttention(spec, c.exact, there(q), on_gpu, masks, out);
+    out.fill_(NAN);
+    MixedAttention(spec, c.exact, there(q), on_gpu, masks, out);
     const at::Tensor expected = Definition(c, spec, q, cache);
     EXPECT_LT((out.cpu().to(at::kDouble) - expected).abs().max().item<double>(), 3e-2);
     EXPECT_LT((out.cpu().to(at::kDouble) - expected).norm().item<double>(),

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/calibrate_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "export/artifact/report.h"
+#include "tools/cli/text_table.h"
+
+namespace oscar {
+namespace {
+
+std::string Rendered(const ReportTable& table, const std::vector<std::string_view>& words) {
+  std::vector<std::string> headings;
+  for (const std::string& heading : table.header) {
+    const bool is_word = std::ranges::find(words, heading) != words.end();
+    headings.push_back(is_word ? heading : ">" + heading);
+  }
+  TextTable text(headings);
+  for (const auto& row : table.rows) text.AddRow(row);
+  return text.ToString();
+}
+
+// What was chosen for a layer, at the end of its line.
+std::string ChoiceText(const AutoChoice& choice) {
+  std::string text = fmt::format(" ({}; clip {:.2f}; values {})", choice.keys.Name(),
+                                 fmt::join(choice.k_option().clip, "/"), choice.values.Name());
+  if (!choice.k_fallback.empty() || !choice.v_fallback.empty())
+    text += ", no better than Hadamard + clip on judging rows";
+  if (choice.stability.unstable) {
+    text += fmt::format(
+        ", unstable: fits to half of the tokens cost {:.0f} % more KL and {:.0f} % more output "
+        "error than to all of them{}",
+        100 * choice.stability.k_cost, 100 * choice.stability.v_cost,
+        choice.stability.few_tokens ? ", and there are few" : "");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string LayerLine(const LayerProgress& layer) {
+  const LayerResult& result = layer.result;
+  std::string kl;
+  for (const ArmResult& arm : result.arms) {
+    if (arm.name == "hadamard" || arm.name == "oscar_per_head" || arm.name == "auto")
+      kl += fmt::format(", KL {} {:.5f}", arm.name, arm.kl_mean);
+  }
+  if (result.automatic.made) kl += ChoiceText(result.automatic);
+  return fmt::format(
+      "layer {}: {} tokens, {:.2f} s, {:.2f} GB/s, orthogonality {:.1e}, clip K {:.2f} V {:.2f}{}",
+      result.moments.layer_id, layer.tokens, layer.seconds,
+      static_cast<double>(layer.bytes_read) / layer.seconds / 1e9,
+      std::max(result.k.orthogonality, result.v.orthogonality), result.k.clip_ratio,
+      result.v.clip_ratio, kl);
+}
+
+Json LayerEvent(const LayerProgress& layer, const Json& report) {
+  return {{"layer_id", layer.result.moments.layer_id},
+          {"tokens", layer.tokens},
+          {"seconds", layer.seconds},
+          {"bytes_read", layer.bytes_read},
+          {"report", report}};
+}
+
+std::string ExpertsLine(const LayerSpec& layer, const std::vector<int64_t>& tokens) {
+  std::vector<int64_t> sorted = tokens;
+  std::ranges::sort(sorted);
+  return fmt::format(
+      "layer {}: {} experts, tokens per expert {} to {}, median {}; {} of them got none",
+      layer.layer_id, tokens.size(), sorted.front(), sorted.back(), sorted[sorted.size() / 2],
+      std::ranges::count(sorted, 0));
+}
+
+std::string CalibrationTables(const Json& report, const std::filesystem::path& artifact) {
+  std::string text = Rendered(SummaryTable(report), {"layer"});
+  const ReportTable runtimes = RuntimesTable(report.at("serving"), artifact.string());
+  if (runtimes.rows.empty()) return text;
+  return text +
+         "\nwhat each runtime gets (* is what oscar-validate judges; KL on held-out rows that "
+         "did not choose):\n" +
+         Rendered(runtimes, {"runtime", "checkpoint", "written by"});
+}
+
+}  // namespace oscar
