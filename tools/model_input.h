@@ -78,7 +78,8 @@ struct ModelInput {
   std::vector<std::vector<int32_t>> Sequences() const { return TokenIds(data); }
 };
 
-// The GPU of that --device started beside other work; what fails there fails again where it is used.
+// The GPU of that --device started beside other work; what fails there fails again where it is
+// used.
 std::future<void> StartGpu(const std::string& device);
 
 // These throw UsageError or InputError and log what they found. `planning`: nothing will run, so a

@@ -132,7 +132,7 @@ class RowComparison {
   at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, tokens], where there is k_pe
   at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
   at::Tensor hidden_;           // [rows, tokens] bool
-  at::Tensor log_p_, p_;  // where the layer has sinks, one more column behind the tokens
+  at::Tensor log_p_, p_;        // where the layer has sinks, one more column behind the tokens
   at::Tensor queries_, logits_, output_;
   at::Tensor output_sq_, logit_sq_, num_visible_;
 };

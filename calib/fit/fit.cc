@@ -73,12 +73,6 @@ SideResult DataFree(const Rotation& rotation) {
 
 }  // namespace
 
-// Exactly: two sums over the same rows in the same order.
-bool SameKeysAndValues(const LayerMoments& moments) {
-  return moments.head_dim == moments.v_head_dim && !moments.key.empty() &&
-         moments.key == moments.value;
-}
-
 Matrix JointCovariance(const Matrix& query, const Matrix& value) {
   return query / query.trace() + value / value.trace();
 }
@@ -114,7 +108,7 @@ LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
     query.push_back(moments.QueryCovariance(head));
     value.push_back(moments.ValueCovariance(head, options.value_target));
   }
-  if (SameKeysAndValues(moments)) {
+  if (moments.latent) {
     for (size_t head = 0; head < heads; ++head)
       query[head] = value[head] = JointCovariance(query[head], value[head]);
   }

@@ -21,10 +21,7 @@ struct LayerFit {
   SideResult k, v, k_shared, v_shared;
 };
 
-// Whether keys and values are the same rows, as the latents of latent attention are. They are
-// stored once, so they have one rotation, and one clip ratio.
-bool SameKeysAndValues(const LayerMoments& moments);
-// What both sides are fitted to then: each divided by its trace, and added.
+// What both sides of latents are fitted to: each divided by its trace, and added.
 Matrix JointCovariance(const Matrix& query, const Matrix& value);
 
 // `moments` whose queries and value targets are both that, so that whatever is fitted to one of

@@ -12,8 +12,7 @@ LayerResult RefitLayer(LayerMoments moments, const FitOptions& fit, const ClipOp
   LayerFit sides = FitLayer(moments, fit);
   sides.k.clip_ratio = sides.k_shared.clip_ratio = clip.fixed_k;
   // What is stored once is clipped once, as keys are.
-  sides.v.clip_ratio = sides.v_shared.clip_ratio =
-      SameKeysAndValues(moments) ? clip.fixed_k : clip.fixed_v;
+  sides.v.clip_ratio = sides.v_shared.clip_ratio = moments.latent ? clip.fixed_k : clip.fixed_v;
   return {std::move(moments),
           {},
           std::move(sides.k),

@@ -68,8 +68,9 @@ Vector LayerMoments::KeyMean(int64_t head) const {
 
 void LayerMoments::Merge(const LayerMoments& other) {
   const auto geometry = [](const LayerMoments& m) {
-    return fmt::format("layer {}, {} query heads, {} KV heads, head_dim {}, v_head_dim {}",
-                       m.layer_id, m.num_q_heads, m.num_kv_heads, m.head_dim, m.v_head_dim);
+    return fmt::format("layer {}, {} query heads, {} KV heads, head_dim {}, v_head_dim {}{}",
+                       m.layer_id, m.num_q_heads, m.num_kv_heads, m.head_dim, m.v_head_dim,
+                       m.latent ? ", latents" : "");
   };
   if (geometry(*this) != geometry(other)) {
     throw InputError(fmt::format("cannot merge moments of different layers: {} against {}",

@@ -33,6 +33,9 @@ struct LayerMoments {
   int64_t head_dim = 0;    // d, of queries and keys
   int64_t v_head_dim = 0;  // dv
   int64_t tokens = 0;      // rows seen by every head
+  // Of latent attention: keys and values are one row, stored once, with one rotation and one clip
+  // ratio; `key` and `value` are the same sums.
+  bool latent = false;
 
   // Row-major, one symmetric matrix per KV head. A sum may be empty: it is not known (moments
   // recovered from a rotation file hold the covariances it was fitted to and nothing else), or it

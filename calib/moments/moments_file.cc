@@ -38,6 +38,7 @@ void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments
   file.SetAttribute(group, "head_dim", m.head_dim);
   file.SetAttribute(group, "v_head_dim", m.v_head_dim);
   file.SetAttribute(group, "tokens", m.tokens);
+  file.SetAttribute(group, "latent", int64_t{m.latent});
   if (m.rope) {
     file.SetAttribute(group, "rope", RopeToText(*m.rope));
     file.SetAttribute(group, "fold_rotary_dim", m.fold.pairs.rotary_dim);
@@ -74,6 +75,15 @@ LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int l
                     file.path().string(), group));
   }
   m.CheckFinite();
+  if (file.HasAttribute(group, "latent")) {
+    m.latent = file.IntAttribute(group, "latent") != 0;
+  } else {  // an older version's: two sums over the same rows in the same order
+    m.latent = m.head_dim == m.v_head_dim && !m.key.empty() && m.key == m.value;
+  }
+  if (m.latent && (m.head_dim != m.v_head_dim || m.key != m.value)) {
+    throw InputError(fmt::format("{}: {}: latents whose sums of keys and of values differ",
+                                 file.path().string(), group));
+  }
   if (!file.HasAttribute(group, "rope")) return m;  // an older version's, or a rotation file's
   m.rope = RopeFromText(file.StringAttribute(group, "rope"), m.head_dim,
                         fmt::format("{}: {}", file.path().string(), group));

@@ -210,6 +210,7 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
     moments.head_dim = spec.attention.head_dim;
     moments.v_head_dim = spec.attention.v_head_dim;
     moments.tokens = sums.tokens;
+    moments.latent = spec.attention.latent.has_value();
     if (!spec.attention.latent) {  // whose rows have no positions
       moments.rope = spec.attention.rope;
       moments.fold = FoldRulesOf(spec.attention);

@@ -52,7 +52,7 @@ void ShareClip(const std::vector<double>& candidates, SideResult& k, SideResult&
 
 // What is stored once is clipped once, as keys are.
 double FixedValueClip(const ObservedLayer& observed, const CalibrationOptions& options) {
-  return SameKeysAndValues(observed.fit) ? options.clip.fixed_k : options.clip.fixed_v;
+  return observed.fit.latent ? options.clip.fixed_k : options.clip.fixed_v;
 }
 
 void ChooseClipping(const ObservedLayer& observed, const HeldOutSplit& split,
@@ -79,7 +79,7 @@ void ChooseClipping(const ObservedLayer& observed, const HeldOutSplit& split,
   };
   search(observed.keys, query, fit.k, fit.k_shared);
   search(observed.values, value, fit.v, fit.v_shared);
-  if (!SameKeysAndValues(observed.fit)) return;
+  if (!observed.fit.latent) return;
   ShareClip(options.clip.candidates, fit.k, fit.v);
   ShareClip(options.clip.candidates, fit.k_shared, fit.v_shared);
 }

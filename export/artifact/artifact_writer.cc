@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "calib/fit/fit.h"  // SameKeysAndValues
 #include "calib/moments/moments_file.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/atomic_file.h"
@@ -131,7 +130,7 @@ void ArtifactDraft::Add(const LayerResult& layer) {
   all.v.Add(layer.clip_candidates, layer.v);
   all.k_shared.Add(layer.clip_candidates, layer.k_shared);
   all.v_shared.Add(layer.clip_candidates, layer.v_shared);
-  if (!SameKeysAndValues(layer.moments)) return;
+  if (!layer.moments.latent) return;
   // Stored once, clipped once.
   all.k.Add(layer.clip_candidates, layer.v);
   all.v.Add(layer.clip_candidates, layer.k);

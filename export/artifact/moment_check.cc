@@ -106,7 +106,7 @@ MomentCheck CheckRotationsFitMoments(const Artifact& artifact) {
     for (int64_t head = 0; head < moments.num_kv_heads && HasEigenvectors(composition); ++head) {
       if (!moments.query.empty()) query.push_back(moments.QueryCovariance(head));
       if (has_value) value.push_back(moments.ValueCovariance(head, target));
-      if (!query.empty() && !value.empty() && SameKeysAndValues(moments))
+      if (!query.empty() && !value.empty() && moments.latent)
         query.back() = value.back() = JointCovariance(query.back(), value.back());
     }
     const auto mean = [](const std::vector<Matrix>& heads) {

@@ -5,10 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "calib/fit/fit.h"
+#include "calib/moments/moments_file.h"
+#include "capture/dump/hdf5_file.h"
 #include "linalg/error.h"
 #include "tests/calib/sample_moments.h"
+#include "tests/support/test_data.h"
 
 namespace oscar {
 namespace {
@@ -42,6 +50,45 @@ TEST(LayerMoments, MergedMomentsRefuseTheDiagonalTarget) {
 TEST(LayerMoments, OtherGeometriesAreRefused) {
   LayerMoments a = SampleMoments(3, 40, 1);
   EXPECT_THROW(a.Merge(SampleMoments(4, 40, 1)), InputError);
+}
+
+// Equal sums of keys and values are not what makes a layer latent; of files that do not say, they
+// are what tells.
+TEST(LayerMoments, LatentsAreDeclared) {
+  LayerMoments same = SampleMoments(3, 40, 1);
+  same.v_head_dim = same.head_dim;
+  same.value = same.attention_output = same.diagonal = same.key;
+  const std::filesystem::path folder = TestScratch("latent_moments");
+  for (const bool latent : {false, true}) {
+    same.latent = latent;
+    const std::filesystem::path path = folder / (latent ? "latents.h5" : "plain.h5");
+    MomentsWriter file(path);
+    file.Add(same);
+    file.Commit();
+    EXPECT_EQ(MomentsReader(path).Read(3).latent, latent);
+  }
+  LayerMoments plain = same;
+  plain.latent = false;
+  EXPECT_THROW(plain.Merge(same), InputError);
+
+  for (const bool equal : {false, true}) {
+    Hdf5Writer older(folder / "older.h5", Hdf5Writer::Mode::kAtomic);
+    older.CreateGroup("/m");
+    for (const auto& [name, value] : {std::pair("num_q_heads", int64_t{2}),
+                                      {"num_kv_heads", 1},
+                                      {"head_dim", 2},
+                                      {"v_head_dim", 2},
+                                      {"tokens", 5}})
+      older.SetAttribute("/m", name, value);
+    for (const char* name : {"query", "key", "value", "attention_output"}) {
+      const bool differs = !equal && std::string_view(name) == "value";
+      older.Write<double>(std::string("/m/") + name, {1, 2, 2},
+                          std::vector<double>{2, 0, 0, differs ? 3.0 : 1.0});
+    }
+    older.Commit();
+    EXPECT_EQ(ReadMoments(Hdf5Reader(folder / "older.h5"), "/m", 0).latent, equal);
+    std::filesystem::remove(folder / "older.h5");
+  }
 }
 
 TEST(LayerMoments, NaNAndDeadHeadsAreNamed) {
