@@ -11,6 +11,7 @@
 #include "calib/consumers.h"
 #include "capture/model/describe_layers.h"
 #include "capture/model/use_limits.h"
+#include "export/runtimes/exporter.h"
 #include "tools/model_doctor.h"
 
 namespace oscar {
@@ -71,9 +72,22 @@ std::vector<Fact> UseFacts(const ModelSpec& spec, bool quantized) {
     if (!latent || rules.latents) runtimes.emplace_back(rules.name);
   }
   // "--to sglang", or why not.
-  const auto line = [](const char* option, const std::string& why) {
-    return why.empty() ? std::string(option) : fmt::format("{} is refused: {}", option, why);
+  const auto line = [](std::string option, std::string_view why) {
+    return why.empty() ? option : fmt::format("{} is refused: {}", option, why);
   };
+  std::vector<std::string> exports;
+  for (const Exporter& exporter : AllExporters()) {
+    const std::string option = fmt::format("--to {}", exporter.name);
+    if (!latent) {
+      exports.push_back(option);
+    } else if (!exporter.of_latents.empty()) {
+      exports.push_back(fmt::format("{}, {}", option, exporter.of_latents));
+    } else {
+      exports.push_back(line(option, exporter.why_no_latents));
+    }
+  }
+  exports.push_back(
+      line("--to folded-checkpoint", quantized ? "weights are quantized" : WhyNotFoldable(spec)));
   std::string kernels;
   for (const LayerSpec& layer : spec.layers) {
     if (kernels.empty()) kernels = WhyNotInKernels(layer);
@@ -81,11 +95,7 @@ std::vector<Fact> UseFacts(const ModelSpec& spec, bool quantized) {
   const std::string methods =
       latent ? "all methods that can store keys and values as one row" : "all methods";
   return {{"choices for", fmt::format("--for {}", fmt::join(runtimes, ", "))},
-          {"export",
-           fmt::format("{}\n--to sglang-oct{}\n{}", line("--to sglang", WhyNotForSglang(latent)),
-                       latent ? ", a directory with a file for each layer's latent" : "",
-                       line("--to folded-checkpoint",
-                            quantized ? "weights are quantized" : WhyNotFoldable(spec)))},
+          {"export", fmt::format("{}", fmt::join(exports, "\n"))},
           {"validation", fmt::format("{}; {}", methods,
                                      kernels.empty() ? "--kernels where there is a GPU"
                                                      : line("--kernels", kernels))}};

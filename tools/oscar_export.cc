@@ -11,12 +11,12 @@
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/model_location.h"
 #include "capture/model/model_spec.h"
-#include "capture/model/use_limits.h"
 #include "export/artifact/chosen_rotations.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/fold/fold_checkpoint.h"
 #include "export/fold/fold_plan.h"
 #include "export/formats/inspect.h"
+#include "export/runtimes/exporter.h"
 #include "linalg/error.h"
 #include "tools/artifact_text.h"
 #include "tools/cli/build_info.h"
@@ -28,14 +28,22 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-enum class Target { kNone, kSglang, kSglangOct, kFoldedCheckpoint };
+// Of what --to names: nothing, a row of AllExporters(), or a copy of the checkpoint.
+struct Target {
+  const Exporter* exporter = nullptr;
+  bool folded_checkpoint = false;
+
+  bool given() const { return exporter != nullptr || folded_checkpoint; }
+  bool operator==(const Target&) const = default;
+};
+enum class Source { kNone, kSglang };
 enum class Rotations { kAuto, kChosen, kOscar };
 
 struct ExportOptions {
   std::string input;
   std::string output;
-  Target to = Target::kNone;
-  Target from = Target::kNone;
+  Target to;
+  Source from = Source::kNone;
   Rotations rotations = Rotations::kAuto;
   bool inspect = false;
   bool folded = false;
@@ -44,10 +52,14 @@ struct ExportOptions {
 };
 
 OptionTable ExportTable(ExportOptions* options) {
-  const ChoiceNames<Target> sources = {{"none", Target::kNone}, {"sglang", Target::kSglang}};
-  ChoiceNames<Target> targets = sources;
-  targets.emplace_back("sglang-oct", Target::kSglangOct);
-  targets.emplace_back("folded-checkpoint", Target::kFoldedCheckpoint);
+  const ChoiceNames<Source> sources = {{"none", Source::kNone}, {"sglang", Source::kSglang}};
+  ChoiceNames<Target> targets = {{"none", Target()}};
+  std::string written;  // by each target
+  for (const Exporter& exporter : AllExporters()) {
+    targets.emplace_back(exporter.name, Target{.exporter = &exporter});
+    written += fmt::format("{}: {}; ", exporter.name, exporter.help);
+  }
+  targets.emplace_back("folded-checkpoint", Target{.folded_checkpoint = true});
   const ChoiceNames<Rotations> rotations = {
       {"auto", Rotations::kAuto}, {"chosen", Rotations::kChosen}, {"oscar", Rotations::kOscar}};
   const ChoiceNames<FoldScales> scales = {{"auto", FoldScales::kAuto},
@@ -71,12 +83,9 @@ OptionTable ExportTable(ExportOptions* options) {
   table.AddChoice(
       &options->to, targets,
       {.name = "to",
-       .help =
-           "runtime to write for; sglang: a pair of format 1, of OSCAR's own "
-           "rotations one of format 2 per head too; sglang-oct: format 3 with key "
-           "means and query matrices, of latent attention a directory with a file for each layer; "
-           "folded-checkpoint: a copy of --model that "
-           "computes the same with keys that are easier to quantize in any runtime",
+       .help = "runtime to write for; " + written +
+               "folded-checkpoint: a copy of --model that computes the same with keys that are "
+               "easier to quantize in any runtime",
        .scope = OptionScope::kRun});
   table.Add(&options->folded, {.name = "folded",
                                .help = "write what was chosen for a folded copy of the model (--to "
@@ -152,38 +161,29 @@ void Fold(const ExportOptions& options) {
   WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record, options.output);
 }
 
-void WriteForSglang(const ExportOptions& options) {
+void Write(const ExportOptions& options, const Exporter& exporter) {
   const Artifact artifact = Artifact::Open(options.input);
-  const bool oct = options.to == Target::kSglangOct;
-  if (HoldsLatents(artifact)) {
-    if (!oct) throw InputError(options.input + ": " + WhyNotForSglang(/*latents=*/true));
-    const bool chosen = options.rotations == Rotations::kChosen ||
-                        (options.rotations == Rotations::kAuto && artifact.has_choices());
-    return WriteMlaFolder(options.output, LatentsForSglang(artifact, chosen));
-  }
-  if (oct && options.rotations == Rotations::kOscar) {
+  const bool own = options.rotations == Rotations::kOscar;
+  if (own && !exporter.why_no_own_rotations.empty() && !HoldsLatents(artifact)) {
     throw UsageError(
-        "--rotations oscar: sglang-oct loads the files of --to sglang, which hold them per head "
-        "too");
+        fmt::format("--rotations oscar: {} {}", exporter.name, exporter.why_no_own_rotations));
   }
-  const bool chosen = oct || options.rotations == Rotations::kChosen ||
-                      (options.rotations == Rotations::kAuto && artifact.has_choices());
-  if (!chosen) return WriteSglang(options.output, ToSglang(artifact));
-  WriteSglangChoice(
-      options.output,
-      ChosenForSglang(artifact, oct ? Consumer::kSglangOct : Consumer::kSglang, options.folded),
-      oct ? SglangVersion::kV3 : SglangVersion::kV1);
+  const bool may_be_own = options.rotations == Rotations::kAuto &&
+                          (exporter.why_no_own_rotations.empty() || HoldsLatents(artifact));
+  WriteForRuntime(
+      exporter, artifact,
+      {.chosen = !own && (!may_be_own || artifact.has_choices()), .folded = options.folded},
+      options.output);
 }
 
 CommandResult Export(const ExportOptions& options, CommandContext& context) {
-  const int actions = (options.inspect ? 1 : 0) + (options.to != Target::kNone ? 1 : 0) +
-                      (options.from != Target::kNone ? 1 : 0);
+  const int actions = (options.inspect ? 1 : 0) + (options.to.given() ? 1 : 0) +
+                      (options.from != Source::kNone ? 1 : 0);
   if (actions != 1) throw UsageError("give one of --to, --from and --inspect");
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
-  const bool fold = options.to == Target::kFoldedCheckpoint;
-  const bool writes = options.to == Target::kSglang || options.to == Target::kSglangOct;
-  if (options.folded && (!writes || options.rotations == Rotations::kOscar))
+  const bool fold = options.to.folded_checkpoint;
+  if (options.folded && (options.to.exporter == nullptr || options.rotations == Rotations::kOscar))
     throw UsageError("--folded is of --to sglang and sglang-oct, with the chosen rotations");
   if (!options.fold.runtime.empty() && !fold)
     throw UsageError("--for is of --to folded-checkpoint");
@@ -193,12 +193,12 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);
     return {};
   }
-  if (options.from == Target::kSglang) {
+  if (options.from == Source::kSglang) {
     Import(options);
   } else if (fold) {
     Fold(options);
   } else {
-    WriteForSglang(options);
+    Write(options, *options.to.exporter);
   }
   return {ExitCode::kDone, options.output};
 }

@@ -162,10 +162,10 @@ ValidationHooks Hooks(CommandContext& context, size_t num_layers, KernelCheck* k
                                           {{"done", done}, {"layers", all}, {"seconds", seconds}});
                 if (std::exchange(said, true) || done == all) return;
                 const double left = seconds * static_cast<double>(all - done);
-                context.log.Info(
-                    "expected",
-                    fmt::format("about {} for the other {} layers", Duration(left), all - done),
-                    {{"seconds", left}});
+                context.log.Info("expected",
+                                 fmt::format("about {} for the other {} layer{}", Duration(left),
+                                             all - done, all - done == 1 ? "" : "s"),
+                                 {{"seconds", left}});
               },
           .on_part =
               [&context](double part) { context.progress.Update(part, "every arm's attention"); },

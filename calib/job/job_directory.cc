@@ -34,9 +34,8 @@ int LockJob(const fs::path& path) {
     throw ResourceError(fmt::format("{}: cannot create: {}", file.string(), std::strerror(errno)));
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     close(fd);
-    throw ResourceError(
-        fmt::format("{}: another process is calibrating here; wait for it, or use another output",
-                    path.string()));
+    throw ResourceError(fmt::format(
+        "{}: another process is at work here; wait for it, or use another output", path.string()));
   }
   return fd;
 }

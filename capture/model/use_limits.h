@@ -22,13 +22,6 @@ inline std::string WhyNotInKernels(const LayerSpec& layer) {
       layer.layer_id);
 }
 
-// oscar-export --to sglang, by whether layers have latent attention.
-inline std::string WhyNotForSglang(bool latents) {
-  if (!latents) return {};
-  return "its layers have latent attention (MLA), and OSCAR's main tree has no 2-bit cache of "
-         "latents; the October tree has: --to sglang-oct";
-}
-
 // oscar-export --to folded-checkpoint.
 inline std::string WhyNotFoldable(const ModelSpec& spec) {
   for (const LayerSpec& layer : spec.layers) {

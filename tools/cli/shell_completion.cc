@@ -177,6 +177,13 @@ std::optional<std::string> DocsAskedFor(const ProgramDocs& docs,
   return std::nullopt;
 }
 
-std::string FirstClause(const std::string& help) { return help.substr(0, help.find(';')); }
+std::string FirstClause(const std::string& help) {
+  int open = 0;  // parentheses
+  for (size_t i = 0; i < help.size(); ++i) {
+    open += (help[i] == '(') - (help[i] == ')');
+    if (help[i] == ';' && open == 0) return help.substr(0, i);
+  }
+  return help;
+}
 
 }  // namespace oscar

@@ -5,7 +5,7 @@
 #include "calib/choose/layer_plan.h"
 #include "calib/job/refit_layer.h"
 #include "export/artifact/artifact_writer.h"
-#include "tests/calib/sample_moments.h"
+#include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/sample_artifact.h"
 
 namespace oscar {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "calib/consumers.h"
-#include "tests/calib/sample_choice.h"
+#include "tests/calib/choose/sample_choice.h"
 
 namespace oscar {
 

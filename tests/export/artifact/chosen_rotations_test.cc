@@ -21,7 +21,7 @@
 #include "export/artifact/choice_demands.h"
 #include "export/formats/rotation_pair.h"
 #include "linalg/error.h"
-#include "tests/calib/sample_moments.h"
+#include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/test_data.h"

@@ -7,7 +7,7 @@
 #include "calib/job/refit_layer.h"
 #include "export/artifact/model_card.h"
 #include "export/report/report_schema.h"
-#include "tests/calib/sample_moments.h"
+#include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/report/sample_report.h"
 

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "calib/job/refit_layer.h"
-#include "tests/calib/sample_moments.h"
+#include "tests/calib/moments/sample_moments.h"
 
 namespace oscar {
 

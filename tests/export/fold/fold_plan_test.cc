@@ -14,7 +14,7 @@
 #include "export/fold/fold_checkpoint.h"
 #include "export/fold/stored_weight.h"
 #include "linalg/error.h"
-#include "tests/calib/sample_moments.h"
+#include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/linalg/random_values.h"

@@ -167,8 +167,8 @@ TEST(Arm, RecallIsMeasuredOnTheArmsThatAReaderCompares) {
             (Names{"bf16", "naive", "hadamard+clip+windows", "int4_hadamard", headline}));
   EXPECT_EQ(Recall({"naive+windows", headline}, {}, headline),
             (Names{"bf16", "naive+windows", headline}));
-  EXPECT_EQ(Recall({"default"}, {"oscar_per_head+clip"}, headline),
-            (Names{"bf16", "oscar_per_head+clip", headline}));
+  EXPECT_EQ(Recall({"default"}, {"hadamard+windows"}, headline),
+            (Names{"bf16", "hadamard+windows", headline}));
   EXPECT_EQ(Recall({}, {"all"}, headline).size(), ParseArms({}, Tiny().context).size());
   EXPECT_THROW(Recall({"naive"}, {"hadamard"}, "naive"), UsageError);
 }

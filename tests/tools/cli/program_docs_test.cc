@@ -83,6 +83,12 @@ TEST_F(ProgramDocsTest, TextInThemIsQuoted) {
   EXPECT_NE(fish.find("-l loud -d 'It'\\''s -loud-'\n"), std::string::npos) << fish;
 }
 
+TEST(FirstClause, EndsAtASemicolonOutsideParentheses) {
+  EXPECT_EQ(FirstClause("what it is; and more"), "what it is");
+  EXPECT_EQ(FirstClause("of (one; two) kinds; and more"), "of (one; two) kinds");
+  EXPECT_EQ(FirstClause("all of it"), "all of it");
+}
+
 TEST_F(ProgramDocsTest, AProgramPrintsItsOwn) {
   BrewOptions options;
   const auto never = [](CommandContext&) -> CommandResult {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/calib/golden_layer.h"
+#include "tests/calib/observe/golden_layer.h"
 
 #include <ATen/ATen.h>
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The automatic choice on layers whose best transform is known.
+#include "calib/search/choice_search.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -20,11 +22,10 @@
 #include "calib/choose/layer_plan.h"
 #include "calib/run/process_layer.h"
 #include "calib/search/attention_error.h"
-#include "calib/search/choice_search.h"
 #include "calib/search/clip_grid.h"
 #include "linalg/error.h"
-#include "tests/calib/golden_layer.h"
-#include "tests/calib/searched_layer.h"
+#include "tests/calib/observe/golden_layer.h"
+#include "tests/calib/search/searched_layer.h"
 
 namespace oscar {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/calib/sample_choice.h"
+#include "tests/calib/choose/sample_choice.h"
 
 #include "calib/choose/recipe_fit.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "calib/choose/choice_points.h"
-#include "tests/calib/searched_layer.h"
+#include "tests/calib/search/searched_layer.h"
 
 namespace oscar {
 namespace {

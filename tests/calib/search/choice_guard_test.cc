@@ -10,8 +10,8 @@
 
 #include "calib/search/choice_search.h"
 #include "calib/search/clip_grid.h"
-#include "tests/calib/golden_layer.h"
-#include "tests/calib/searched_layer.h"
+#include "tests/calib/observe/golden_layer.h"
+#include "tests/calib/search/searched_layer.h"
 
 namespace oscar {
 namespace {

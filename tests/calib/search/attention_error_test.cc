@@ -11,7 +11,7 @@
 #include "calib/fit/fit.h"
 #include "calib/search/clip_search.h"
 #include "capture/files/strict_json.h"
-#include "tests/calib/golden_layer.h"
+#include "tests/calib/observe/golden_layer.h"
 #include "tests/reference/scalar_attention_kl.h"
 #include "tests/support/test_data.h"
 

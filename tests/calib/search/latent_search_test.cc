@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/calib/golden_layer.h"
-#include "tests/calib/searched_layer.h"
+#include "tests/calib/observe/golden_layer.h"
+#include "tests/calib/search/searched_layer.h"
 
 namespace oscar {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "linalg/eigh.h"
 #include "linalg/error.h"
-#include "tests/calib/sample_moments.h"
+#include "tests/calib/moments/sample_moments.h"
 #include "tests/linalg/random_values.h"
 
 namespace oscar {

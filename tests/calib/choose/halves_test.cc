@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "calib/choose/recipe_fit.h"
-#include "tests/calib/sample_moments.h"
+#include "tests/calib/moments/sample_moments.h"
 
 namespace oscar {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "calib/fit/fit.h"
-#include "tests/calib/golden_layer.h"
+#include "tests/calib/observe/golden_layer.h"
 #include "tests/reference/int2_codec.h"
 
 namespace oscar {

@@ -2,19 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Recipes and their fits: names, JSON, and what transforms must keep.
+#include "calib/choose/recipe_fit.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 #include <random>
 
-#include "calib/choose/recipe_fit.h"
 #include "calib/fit/transform_fit.h"
 #include "linalg/eigh.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
-#include "tests/calib/sample_choice.h"
-#include "tests/calib/sample_moments.h"
+#include "tests/calib/choose/sample_choice.h"
+#include "tests/calib/moments/sample_moments.h"
 
 namespace oscar {
 namespace {

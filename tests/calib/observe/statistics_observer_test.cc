@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "calib/fit/fit.h"
-#include "tests/calib/golden_layer.h"
+#include "tests/calib/observe/golden_layer.h"
 #include "tests/reference/attention_statistics.h"
 #include "tests/support/test_data.h"
 

@@ -13,7 +13,7 @@
 #include "calib/run/process_layer.h"
 #include "calib/search/choice_search.h"
 #include "calib/search/clip_grid.h"
-#include "tests/calib/golden_layer.h"
+#include "tests/calib/observe/golden_layer.h"
 
 namespace oscar::searched {
 

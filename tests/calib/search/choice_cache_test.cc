@@ -3,12 +3,13 @@
 //
 // Rows of a choice before they are quantized: whatever the transform, logits are those of the
 // model, and values come back.
+#include "calib/search/choice_cache.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "calib/search/choice_cache.h"
-#include "tests/calib/sample_choice.h"
-#include "tests/calib/sample_moments.h"
+#include "tests/calib/choose/sample_choice.h"
+#include "tests/calib/moments/sample_moments.h"
 
 namespace oscar {
 namespace {

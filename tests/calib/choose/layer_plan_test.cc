@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bits, clip ratios and windows of all layers together.
+#include "calib/choose/layer_plan.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "calib/choose/bit_allocation.h"
-#include "calib/choose/layer_plan.h"
 
 namespace oscar {
 namespace {

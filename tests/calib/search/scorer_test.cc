@@ -3,6 +3,8 @@
 //
 // Scores against the errors of the arm that is measured in the end, and against themselves,
 // whatever is scored together.
+#include "calib/search/scorer.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -13,9 +15,8 @@
 #include "calib/search/attention_error.h"
 #include "calib/search/choice_cache.h"
 #include "calib/search/choice_search.h"
-#include "calib/search/scorer.h"
-#include "tests/calib/golden_layer.h"
-#include "tests/calib/searched_layer.h"
+#include "tests/calib/observe/golden_layer.h"
+#include "tests/calib/search/searched_layer.h"
 
 namespace oscar {
 namespace {

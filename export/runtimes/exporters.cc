@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A new runtime: its writer in a file of its own beside this one, a declaration and a row here, and
+// its name as export_target in calib/consumers.cc.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "export/artifact/chosen_rotations.h"  // HoldsLatents
+#include "export/runtimes/exporter.h"
+#include "linalg/error.h"
+
+namespace oscar {
+
+using Write = void(const Artifact&, const ExportRequest&, const std::filesystem::path&);
+Write WriteSglangFiles, WriteSglangOctFiles;
+
+std::span<const Exporter> AllExporters() {
+  static constexpr std::array<Exporter, 2> kExporters = {{
+      {.name = "sglang",
+       .help = "a pair of format 1, of OSCAR's own rotations one of format 2 per head too",
+       .why_no_latents = "its layers have latent attention (MLA), and OSCAR's main tree has no "
+                         "2-bit cache of latents; the October tree has: --to sglang-oct",
+       .write = WriteSglangFiles},
+      {.name = "sglang-oct",
+       .help = "format 3 with key means and query matrices, of latent attention a directory with a "
+               "file for each layer",
+       .why_no_own_rotations = "loads the files of --to sglang, which hold them per head too",
+       .of_latents = "a directory with a file for each layer's latent",
+       .write = WriteSglangOctFiles},
+  }};
+  return kExporters;
+}
+
+void WriteForRuntime(const Exporter& exporter, const Artifact& artifact,
+                     const ExportRequest& request, const std::filesystem::path& output) {
+  if (!exporter.why_no_latents.empty() && HoldsLatents(artifact)) {
+    throw InputError(fmt::format("{}: {}", artifact.directory().string(), exporter.why_no_latents));
+  }
+  exporter.write(artifact, request, output);
+}
+
+}  // namespace oscar
