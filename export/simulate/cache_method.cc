@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// The table at the end is the list of methods.
 #include "export/simulate/cache_method.h"
 
 #include <fmt/format.h>
@@ -11,8 +9,6 @@
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted
 #include "export/artifact/artifact_format.h"
-#include "export/simulate/methods.h"
-#include "export/simulate/runtime_cache.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -38,19 +34,6 @@ void CheckGeometry(const Artifact& artifact, const LayerSpec& layer) {
   }
   throw InputError(fmt::format("{}: has no rotations for layer {} of the model",
                                artifact.directory().string(), layer.layer_id));
-}
-
-std::vector<CacheMethod> WithRuntimes(std::vector<CacheMethod> methods) {
-  for (const auto& table : {KiviMethods(), KittyMethods(), KvarnMethods(), OscarKvMethods(),
-                            PairScaledMethods(), BalancedMethods()})
-    methods.insert(methods.end(), table.begin(), table.end());
-  for (const auto& table : {Float8Methods(), QuarotMethods(), SawMethods(), OscarVariants(),
-                            OscarRefits(), LloydMaxMethods(), TurboQuantMethods()})
-    methods.insert(methods.end(), table.begin(), table.end());
-  for (const auto& table : {KvQuantMethods(), RotateKvMethods(), OptrMethods()})
-    methods.insert(methods.end(), table.begin(), table.end());
-  for (const RuntimeSpec& runtime : Runtimes()) methods.push_back(RuntimeMethod(runtime));
-  return methods;
 }
 
 }  // namespace
@@ -120,15 +103,6 @@ ExactTokens ArmWindows(const MethodContext& context, const ArmOptions& options) 
 
 at::ScalarType ResultType(const at::Tensor& rows) {
   return rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
-std::span<const CacheMethod> CacheMethods() {
-  static const std::vector<CacheMethod> methods =
-      WithRuntimes({Bf16Method(), NaiveInt2Method(), NaiveInt4Method(), HadamardInt2Method(),
-                    OscarSharedMethod(), OscarPerHeadMethod(), AutoChoiceMethod(),
-                    HadamardInt4Method(), IdentityControl(), RandomRotationControl(),
-                    WrongLayerControl(), ShuffledTokensControl(), QuantizerOffControl()});
-  return methods;
 }
 
 const CacheMethod& CacheMethodNamed(std::string_view name, const GuestMethods& guests) {

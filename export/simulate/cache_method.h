@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every way to store a KV cache that can be compared, as a simulator of what attention reads back.
-// A new method is one file in this folder and a row in cache_method.cc. Trap: names are stored in
+// A new method is one file in methods/ and a row in methods/methods.cc. Trap: names are stored in
 // reports and never change their meaning.
 #pragma once
 

@@ -13,11 +13,11 @@
 namespace oscar {
 namespace {
 
-struct Sides {
+struct StoredSides {
   const StoredSide &k, &v;
 };
 
-Sides SidesOf(const StoredLayer& layer, RotationGrouping grouping) {
+StoredSides SidesOf(const StoredLayer& layer, RotationGrouping grouping) {
   if (grouping == RotationGrouping::kOwn) return {layer.k, layer.v};
   return {SharedSide(layer.k, layer.k_shared), SharedSide(layer.v, layer.v_shared)};
 }
@@ -29,7 +29,9 @@ bool EverySide(const MethodContext& context,
   });
 }
 
-bool Complete(const Sides& sides) { return sides.k.num_rotations > 0 && sides.v.num_rotations > 0; }
+bool Complete(const StoredSides& sides) {
+  return sides.k.num_rotations > 0 && sides.v.num_rotations > 0;
+}
 
 }  // namespace
 
@@ -38,7 +40,7 @@ std::pair<RotatedQuantizer, RotatedQuantizer> StoredRotations(const MethodContex
                                                               RotationGrouping grouping,
                                                               const ArmOptions& options) {
   const StoredLayer& layer = context.Stored(layer_index);
-  const Sides sides = SidesOf(layer, grouping);
+  const StoredSides sides = SidesOf(layer, grouping);
   if (!Complete(sides)) {
     throw InputError(
         fmt::format("{}: layer {} has no shared rotation; compare methods that use "

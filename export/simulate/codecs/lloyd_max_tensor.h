@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "linalg/lloyd_max_codec.h"
+#include "linalg/stored_float.h"
 
 namespace oscar {
 

@@ -3,7 +3,7 @@
 //
 // The automatic choice in simulation: from the artifact, from the files that were exported of it,
 // and as serving runtimes hold it.
-#include "export/simulate/chosen_cache.h"
+#include "export/simulate/methods/chosen_cache.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "calib/search/choice_cache.h"
 #include "export/artifact/chosen_rotations.h"
 #include "export/formats/rotation_pair.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/runtime_choice.h"
 #include "linalg/error.h"
 #include "tests/export/artifact/chosen_artifact.h"

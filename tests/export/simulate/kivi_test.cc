@@ -3,7 +3,7 @@
 //
 // KIVI's cache against a loop that lives its steps, and what block alignment means, which holds for
 // Kitty, KVarN and OScaR as well.
-#include "export/simulate/kivi.h"
+#include "export/simulate/methods/kivi.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <set>
 
-#include "export/simulate/kvquant_fit.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/kvquant_fit.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
 #include "linalg/error.h"
 #include "linalg/stored_float.h"

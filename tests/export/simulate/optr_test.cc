@@ -5,7 +5,7 @@
 
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/row_comparison.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/rotation.h"
 #include "tests/export/simulate/row_context.h"

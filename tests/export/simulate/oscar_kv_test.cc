@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/simulate/oscar_kv.h"
+#include "export/simulate/methods/oscar_kv.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/simulate/rotate_kv.h"
+#include "export/simulate/methods/rotate_kv.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
 #include "linalg/hadamard.h"
 #include "tests/export/simulate/row_context.h"

@@ -7,10 +7,10 @@
 
 #include <vector>
 
-#include "export/simulate/kitty.h"
-#include "export/simulate/kivi.h"
-#include "export/simulate/kvarn.h"
-#include "export/simulate/oscar_kv.h"
+#include "export/simulate/methods/kitty.h"
+#include "export/simulate/methods/kivi.h"
+#include "export/simulate/methods/kvarn.h"
+#include "export/simulate/methods/oscar_kv.h"
 #include "export/simulate/token_blocks.h"
 
 namespace oscar {

@@ -10,7 +10,7 @@
 
 #include "export/simulate/cache_method.h"
 #include "export/simulate/codecs/variance_tensor.h"
-#include "export/simulate/oscar_kv.h"
+#include "export/simulate/methods/oscar_kv.h"
 #include "tests/export/simulate/row_context.h"
 
 namespace oscar {

@@ -8,8 +8,8 @@
 #include <array>
 
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/kvquant_fit.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/kvquant_fit.h"
+#include "export/simulate/methods/methods.h"
 #include "linalg/quantile.h"
 
 namespace oscar {

@@ -12,7 +12,7 @@
 #include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/codecs/float8_tensor.h"
 #include "export/simulate/codecs/turboquant_tensor.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/random_rotation.h"
 #include "export/simulate/rotation_caches.h"
 

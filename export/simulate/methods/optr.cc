@@ -13,7 +13,7 @@
 #include "calib/search/rotation_refinement.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/fitted_moments.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/stored_rotations.h"
 

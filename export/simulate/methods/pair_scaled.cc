@@ -5,7 +5,7 @@
 // (export/fold), then rotated by OSCAR fitted to the scaled queries: README.md, "A better key
 // transform". And OSCAR itself with centred keys, to tell the two gains apart: beside
 // `oscar_per_head` nothing else differs, clip ratios included.
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/transformed_methods.h"
 
 namespace oscar {

@@ -7,7 +7,7 @@
 // is runtime_sglang_lm. llama.cpp's own Hadamard transform is off, as OSCAR's branch runs it.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/lloyd_max_tensor.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/stored_rotations.h"
 

@@ -5,7 +5,7 @@
 // (calib/search/choice_cache.h on the artifact's tensors). That computes in the transformed space;
 // simulators speak of the model's, so keys go back by the exact inverse and queries by its
 // transpose, which leaves every logit as it is.
-#include "export/simulate/chosen_cache.h"
+#include "export/simulate/methods/chosen_cache.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 #include "calib/search/choice_cache.h"
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "linalg/error.h"
 
 namespace oscar {

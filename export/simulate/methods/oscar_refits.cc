@@ -12,7 +12,7 @@
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/fitted_moments.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/eigh.h"
 #include "linalg/rotation.h"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/simulate/oscar_kv.h"
+#include "export/simulate/methods/oscar_kv.h"
 
 #include <ATen/ATen.h>
 
@@ -8,7 +8,7 @@
 
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/codecs/affine_family_tensor.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/token_blocks.h"
 
 namespace oscar {

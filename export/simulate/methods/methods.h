@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of the table in cache_method.cc, one function per file. Only that file includes this.
+// The rows of the table in methods.cc, and of tests that ask for a family alone.
 #pragma once
 
 #include "export/simulate/cache_method.h"

@@ -9,7 +9,7 @@
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/affine_family_tensor.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/hadamard.h"
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/simulate/rotate_kv.h"
+#include "export/simulate/methods/rotate_kv.h"
 
 #include <ATen/ATen.h>
 
@@ -9,7 +9,7 @@
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/affine_family_tensor.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
 #include "linalg/hadamard.h"
 

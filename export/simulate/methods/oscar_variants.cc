@@ -7,7 +7,7 @@
 // bits want less clipping.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/affine_family_tensor.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/stored_rotations.h"
 

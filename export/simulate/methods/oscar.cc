@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/stored_rotations.h"
 #include "linalg/error.h"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/simulate/kvquant_fit.h"
+#include "export/simulate/methods/kvquant_fit.h"
 
 #include <ATen/ATen.h>
 

@@ -4,7 +4,7 @@
 // Methods that need no calibration: 16 bits, naive INT2, and Hadamard rotations in 2 and 4 bits
 // (QuaRot's cache, arXiv 2404.00456, with the affine quantizer of OSCAR).
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/methods.h"
+#include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 
 namespace oscar {

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The list of methods, in the order that lists of arms have. One file a paper beside this one.
+#include "export/simulate/methods/methods.h"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "export/simulate/runtime_cache.h"
+
+namespace oscar {
+namespace {
+
+using Rows = std::vector<CacheMethod> (*)();
+
+constexpr Rows kFamilies[] = {
+    KiviMethods,       KittyMethods,    KvarnMethods,    OscarKvMethods,
+    PairScaledMethods, BalancedMethods, Float8Methods,   QuarotMethods,
+    SawMethods,        OscarVariants,   OscarRefits,     LloydMaxMethods,
+    TurboQuantMethods, KvQuantMethods,  RotateKvMethods, OptrMethods,
+};
+
+std::vector<CacheMethod> AllMethods() {
+  std::vector<CacheMethod> methods = {
+      Bf16Method(),         NaiveInt2Method(),       NaiveInt4Method(),   HadamardInt2Method(),
+      OscarSharedMethod(),  OscarPerHeadMethod(),    AutoChoiceMethod(),  HadamardInt4Method(),
+      IdentityControl(),    RandomRotationControl(), WrongLayerControl(), ShuffledTokensControl(),
+      QuantizerOffControl()};
+  for (const Rows family : kFamilies) {
+    for (CacheMethod& method : family()) methods.push_back(std::move(method));
+  }
+  for (const RuntimeSpec& runtime : Runtimes()) methods.push_back(RuntimeMethod(runtime));
+  return methods;
+}
+
+}  // namespace
+
+std::span<const CacheMethod> CacheMethods() {
+  static const std::vector<CacheMethod> methods = AllMethods();
+  return methods;
+}
+
+}  // namespace oscar
