@@ -163,17 +163,14 @@ void Fold(const ExportOptions& options) {
 
 void Write(const ExportOptions& options, const Exporter& exporter) {
   const Artifact artifact = Artifact::Open(options.input);
-  const bool own = options.rotations == Rotations::kOscar;
-  if (own && !exporter.why_no_own_rotations.empty() && !HoldsLatents(artifact)) {
+  const bool takes_own = exporter.why_no_own_rotations.empty() || HoldsLatents(artifact);
+  if (options.rotations == Rotations::kOscar && !takes_own) {
     throw UsageError(
         fmt::format("--rotations oscar: {} {}", exporter.name, exporter.why_no_own_rotations));
   }
-  const bool may_be_own = options.rotations == Rotations::kAuto &&
-                          (exporter.why_no_own_rotations.empty() || HoldsLatents(artifact));
-  WriteForRuntime(
-      exporter, artifact,
-      {.chosen = !own && (!may_be_own || artifact.has_choices()), .folded = options.folded},
-      options.output);
+  const bool chosen = !takes_own || options.rotations == Rotations::kChosen ||
+                      (options.rotations == Rotations::kAuto && artifact.has_choices());
+  WriteForRuntime(exporter, artifact, {.chosen = chosen, .folded = options.folded}, options.output);
 }
 
 CommandResult Export(const ExportOptions& options, CommandContext& context) {

@@ -75,12 +75,11 @@ LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int l
                     file.path().string(), group));
   }
   m.CheckFinite();
-  if (file.HasAttribute(group, "latent")) {
-    m.latent = file.IntAttribute(group, "latent") != 0;
-  } else {  // an older version's: two sums over the same rows in the same order
-    m.latent = m.head_dim == m.v_head_dim && !m.key.empty() && m.key == m.value;
-  }
-  if (m.latent && (m.head_dim != m.v_head_dim || m.key != m.value)) {
+  const bool same = m.head_dim == m.v_head_dim && m.key == m.value;
+  m.latent = file.HasAttribute(group, "latent")
+                 ? file.IntAttribute(group, "latent") != 0
+                 : same && !m.key.empty();  // an older version's: sums over the same rows
+  if (m.latent && !same) {
     throw InputError(fmt::format("{}: {}: latents whose sums of keys and of values differ",
                                  file.path().string(), group));
   }

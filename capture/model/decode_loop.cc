@@ -81,7 +81,6 @@ at::Tensor DecodeLoop::Begin(std::vector<std::vector<int32_t>> sequences, int64_
   OSCAR_CHECK(!sequences.empty());
   sequences_ = std::move(sequences);
   capacity_ = capacity;
-  step_.Reset();
   positions_.emplace(spec_, capacity, target_);
   caches_.clear();
   const auto options = at::TensorOptions().dtype(target_.dtype).device(target_.device);
@@ -141,6 +140,7 @@ at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   if (!rows.whole && StepsAreAlike()) {
     RunStep(rows);
   } else {
+    step_.Reset();  // positions of so many tokens have other memory
     RunLayers(rows, inputs);
   }
   const at::Tensor last =

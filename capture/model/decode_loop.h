@@ -44,8 +44,6 @@ class DecodeLoop {
   void Keep(const std::vector<size_t>& kept);
 
   const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
-  // Steps so far that were a recording's (recorded_work.h).
-  int64_t replayed_steps() const { return step_.replays(); }
 
   // Bytes of all weights but the embedding's table, in that type.
   static uint64_t WeightBytes(const ModelSpec& spec, at::ScalarType dtype);

@@ -52,7 +52,6 @@ void RecordedWork::Run(c10::Device device, const std::vector<int64_t>& shape,
   }
   if (!graph_) return work();
   graph_->cuda.replay();
-  ++replays_;
 }
 
 #else

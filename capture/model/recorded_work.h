@@ -30,8 +30,6 @@ class RecordedWork {
            const std::function<void()>& work);
   // Forgets what was recorded: other memory from here on.
   void Reset();
-  // Times that a recording stood for the work.
-  int64_t replays() const { return replays_; }
 
  private:
   struct Graph;
@@ -39,7 +37,6 @@ class RecordedWork {
   std::unique_ptr<Graph> graph_;
   std::vector<int64_t> shape_;  // of the work that has run last, or is recorded
   bool can_record_ = true;
-  int64_t replays_ = 0;
 };
 
 }  // namespace oscar
