@@ -77,7 +77,8 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       &automatic.fold,
       {.name = "fold",
        .help = "judge the choice for a folded copy of the checkpoint, which may scale pairs of "
-               "key channels; choices for both are made in any case"});
+               "key channels by powers of two, so that its logits are the model's bit for bit; "
+               "choices for both are made in any case"});
   table.Add(
       &automatic.bits,
       {.name = "bits",

@@ -157,16 +157,14 @@ void CheckPlace(const Places& places, const JobDirectory& job, size_t num_layers
   }
 }
 
-LayerResult Finished(const JobDirectory& job, size_t index) {
-  return ReadLayerFile(job.LayerPath(index));
-}
-
 // All layers that the job lacks. What the artifact will say of each, those from before included.
-ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, JobDirectory& job,
-                        CommandContext& context, PhaseTimes& times) {
+ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened,
+                        const Places& places, JobDirectory& job, CommandContext& context,
+                        PhaseTimes& times) {
   const CalibrationInput& input = opened.input();
-  ArtifactDraft draft(options.calibration.automatic);
-  for (size_t index = 0; index < job.finished_layers(); ++index) draft.Add(Finished(job, index));
+  ArtifactDraft draft(places.output, options.calibration.automatic);
+  for (size_t index = 0; index < job.finished_layers(); ++index)
+    draft.Add(ReadLayerFile(job.LayerPath(index)));
   context.progress.Begin("calibrating", static_cast<int64_t>(opened.num_layers()),
                          static_cast<int64_t>(job.finished_layers()));
   CalibrationHooks hooks;
@@ -259,7 +257,7 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, Command
   const ReadTurns::Closing closing(*opened->subject.turns);
   ResetPeakMemory(input.device);
   const size_t resumed_at = job.finished_layers();
-  ArtifactDraft draft = RunLayers(options, *opened, job, context, times);
+  ArtifactDraft draft = RunLayers(options, *opened, places, job, context, times);
   ArtifactInfo info = InfoOf(options, *opened, context);
   info.model = DigestsOf(model_json, context, times);
   const DeviceMemory memory = QueryMemory(input.device);
@@ -271,9 +269,10 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, Command
                   {"phases", times.seconds()},
                   {"finished_at_unix", UnixTime()}};
   const auto publishing = Clock::now();
-  const Json report = WriteArtifact(
-      places.output, info,
-      {opened->num_layers(), [&](size_t index) { return Finished(job, index); }}, std::move(draft));
+  const LayerSource layers = {opened->num_layers(), [&](size_t index) {
+                                return ReadLayerFile(job.LayerPath(index), MomentsPart::kMeans);
+                              }};
+  const Json report = WriteArtifact(info, layers, std::move(draft));
   job.Remove();
   times.Add("artifact", SecondsSince(publishing));
   info.timings["phases"] = times.seconds();

@@ -35,14 +35,10 @@ std::vector<KeyRecipe> FirstKeyRecipes(const RecipeLimits& limits) {
 std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecipe& like) {
   std::vector<KeyRecipe> recipes;
   if (limits.fold) {
-    KeyRecipe exact = like;
-    exact.kind = KeyTransformKind::kPairScaled;
-    exact.power_of_two = false;
-    exact.composition = limits.composition;
-    KeyRecipe no_eigenvectors = exact;
-    no_eigenvectors.composition = Composition::kHPbr;
-    no_eigenvectors.per_head = false;
-    recipes = {exact, no_eigenvectors};
+    recipes.push_back({.kind = KeyTransformKind::kPairScaled,
+                       .power_of_two = true,
+                       .centred = like.centred,
+                       .composition = Composition::kHPbr});
   }
   if (!limits.rules.query_matrix) return recipes;
   // Matrices of their own for keys and queries; a head's pair scales need no weights then.

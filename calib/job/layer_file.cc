@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layout of a layer file: /moments as in moments_file.h; /side/<name>, /arm/<name>; /choice/<i> for
-// every consumer, the headline first, with its choice as JSON text and its sides /k and /v, or the
-// number of the choice that has the same; /choice/point/<i> of the headline.
+// Layout of a layer file: /moments as in moments_file.h; /side/<name>; /arms, a row for each;
+// /choice/<i> for every consumer, the headline first, with its choice as JSON text and its sides /k
+// and /v, or the number of the choice that has the same; /choice/points of the headline, a row for
+// each. Numbers stand in rows, not in attributes, which take HDF5 20 us each.
 #include "calib/job/layer_file.h"
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ namespace oscar {
 namespace {
 
 constexpr const char* kFormat = "oscar-layer";
-constexpr int64_t kVersion = 5;
+constexpr int64_t kVersion = 6;
 
 // The plain numbers of a side and of an arm, by name: one table serves writing and reading.
 constexpr std::array<std::pair<const char*, double SideResult::*>, 6> kSideNumbers = {{
@@ -57,10 +58,10 @@ std::vector<double> ReadVector(const Hdf5Reader& file, const std::string& name) 
 }
 
 void WriteSide(Hdf5Writer& file, const std::string& group, const SideResult& side) {
+  std::vector<double> numbers;
+  for (const auto& [name, number] : kSideNumbers) numbers.push_back(side.*number);
   file.CreateGroup(group);
-  file.SetAttribute(group, "num_rotations", side.num_rotations);
-  file.SetAttribute(group, "dim", side.dim);
-  for (const auto& [name, number] : kSideNumbers) file.SetAttribute(group, name, side.*number);
+  WriteVector(file, group + "/numbers", numbers);
   file.Write<double>(group + "/rotation", {side.num_rotations, side.dim, side.dim}, side.rotation);
   file.Write<double>(group + "/eigenvalues", {side.num_rotations, side.dim}, side.eigenvalues);
   WriteVector(file, group + "/clip_error", side.clip_error);
@@ -69,9 +70,13 @@ void WriteSide(Hdf5Writer& file, const std::string& group, const SideResult& sid
 
 SideResult ReadSide(const Hdf5Reader& file, const std::string& group) {
   SideResult side;
-  side.num_rotations = file.IntAttribute(group, "num_rotations");
-  side.dim = file.IntAttribute(group, "dim");
-  for (const auto& [name, number] : kSideNumbers) side.*number = file.DoubleAttribute(group, name);
+  const std::vector<double> numbers = file.Read<double>(group + "/numbers", {kSideNumbers.size()});
+  for (size_t i = 0; i < numbers.size(); ++i) side.*kSideNumbers[i].second = numbers[i];
+  const Hdf5Shape& shape = file.dataset(group + "/eigenvalues").shape;
+  if (shape.size() == 2) {
+    side.num_rotations = shape[0];
+    side.dim = shape[1];
+  }
   side.rotation = file.Read<double>(group + "/rotation", {side.num_rotations, side.dim, side.dim});
   side.eigenvalues = file.Read<double>(group + "/eigenvalues", {side.num_rotations, side.dim});
   side.clip_error = ReadVector(file, group + "/clip_error");
@@ -79,24 +84,27 @@ SideResult ReadSide(const Hdf5Reader& file, const std::string& group) {
   return side;
 }
 
-void WriteArm(Hdf5Writer& file, const std::string& group, const ArmResult& arm) {
-  file.CreateGroup(group);
-  file.SetAttribute(group, "rows", arm.rows);
-  file.SetAttribute(group, "rows_beyond", arm.rows_beyond);
-  for (const auto& [name, number] : kArmNumbers) file.SetAttribute(group, name, arm.*number);
+constexpr int64_t kArmRow = 2 + kArmNumbers.size();  // rows, rows_beyond, kArmNumbers
+
+void AppendArm(const ArmResult& arm, std::vector<double>& row) {
+  row.push_back(static_cast<double>(arm.rows));
+  row.push_back(static_cast<double>(arm.rows_beyond));
+  for (const auto& [name, number] : kArmNumbers) row.push_back(arm.*number);
 }
 
-ArmResult ReadArm(const Hdf5Reader& file, const std::string& group, std::string name) {
+ArmResult ArmOf(const double* row, std::string name) {
   ArmResult arm;
   arm.name = std::move(name);
-  arm.rows = file.IntAttribute(group, "rows");
-  arm.rows_beyond = file.IntAttribute(group, "rows_beyond");
-  for (const auto& [key, number] : kArmNumbers) arm.*number = file.DoubleAttribute(group, key);
+  arm.rows = static_cast<int64_t>(row[0]);
+  arm.rows_beyond = static_cast<int64_t>(row[1]);
+  for (size_t i = 0; i < kArmNumbers.size(); ++i) arm.*kArmNumbers[i].second = row[2 + i];
   return arm;
 }
 
 std::string ChoiceGroup(size_t index) { return "/choice/" + std::to_string(index); }
-std::string PointGroup(size_t index) { return "/choice/point/" + std::to_string(index); }
+constexpr const char* kArms = "/arms";
+constexpr const char* kPoints = "/choice/points";
+constexpr int64_t kPointRow = 4 + kArmRow;  // bits and ratio of k, of v; the arm
 
 void WriteAutoSide(Hdf5Writer& file, const std::string& group, const AutoSide& side) {
   file.CreateGroup(group);
@@ -154,28 +162,24 @@ void WriteChoices(Hdf5Writer& file, const LayerResult& result) {
     }
   }
   file.SetAttribute("/choice", "choices", std::ssize(choices));
-  file.SetAttribute("/choice", "points", std::ssize(result.auto_arms));
-  for (size_t i = 0; i < result.auto_arms.size(); ++i) {
-    const auto& [point, arm] = result.auto_arms[i];
-    const std::string group = PointGroup(i);
-    WriteArm(file, group, arm);
-    file.SetAttribute(group, "k_bits", point.k_bits);
-    file.SetAttribute(group, "v_bits", point.v_bits);
-    file.SetAttribute(group, "k_clip", point.k_clip);
-    file.SetAttribute(group, "v_clip", point.v_clip);
+  std::vector<double> points;
+  for (const auto& [point, arm] : result.auto_arms) {
+    points.insert(points.end(), {point.k_bits, point.v_bits, point.k_clip, point.v_clip});
+    AppendArm(arm, points);
   }
+  if (!points.empty())
+    file.Write<double>(kPoints, {std::ssize(result.auto_arms), kPointRow}, points);
 }
 
 std::vector<AutoArm> ReadPoints(const Hdf5Reader& file) {
   std::vector<AutoArm> points;
-  const auto count = static_cast<size_t>(file.IntAttribute("/choice", "points"));
-  for (size_t i = 0; i < count; ++i) {
-    const std::string group = PointGroup(i);
-    points.push_back({{.k_bits = file.DoubleAttribute(group, "k_bits"),
-                       .v_bits = file.DoubleAttribute(group, "v_bits"),
-                       .k_clip = file.DoubleAttribute(group, "k_clip"),
-                       .v_clip = file.DoubleAttribute(group, "v_clip")},
-                      ReadArm(file, group, "auto")});
+  if (!file.Exists(kPoints)) return points;
+  const std::vector<double> rows = file.Read<double>(kPoints, {-1, kPointRow});
+  for (size_t at = 0; at < rows.size(); at += kPointRow) {
+    const double* const row = rows.data() + at;
+    points.push_back(
+        {{.k_bits = row[0], .v_bits = row[1], .k_clip = row[2], .v_clip = row[3]},
+         ArmOf(row + 4, "auto")});
   }
   return points;
 }
@@ -222,16 +226,20 @@ void WriteLayerFile(const std::filesystem::path& path, const LayerResult& result
   for (const auto& [name, side] : kSides)
     WriteSide(file, std::string("/side/") + name, result.*side);
   std::vector<std::string> names;
+  std::vector<double> arms;
   for (const ArmResult& arm : result.arms) {
     names.push_back(arm.name);
-    WriteArm(file, "/arm/" + arm.name, arm);
+    AppendArm(arm, arms);
   }
-  file.SetAttribute("/", "arms", std::span<const std::string>(names));
+  if (!names.empty()) {
+    file.Write<double>(kArms, {std::ssize(names), kArmRow}, arms);
+    file.SetAttribute(kArms, "names", std::span<const std::string>(names));
+  }
   WriteChoices(file, result);
   file.Commit();
 }
 
-LayerResult ReadLayerFile(const std::filesystem::path& path) {
+LayerResult ReadLayerFile(const std::filesystem::path& path, MomentsPart part) {
   const Hdf5Reader file(path);
   if (file.StringAttribute("/", "format") != kFormat ||
       file.IntAttribute("/", "format_version") != kVersion) {
@@ -240,12 +248,15 @@ LayerResult ReadLayerFile(const std::filesystem::path& path) {
   }
   LayerResult result;
   result.moments =
-      ReadMoments(file, "/moments", static_cast<int>(file.IntAttribute("/", "layer_id")));
+      ReadMoments(file, "/moments", static_cast<int>(file.IntAttribute("/", "layer_id")), part);
   result.clip_candidates = ReadVector(file, "/clip_candidates");
   for (const auto& [name, side] : kSides)
     result.*side = ReadSide(file, std::string("/side/") + name);
-  for (const std::string& name : file.StringListAttribute("/", "arms")) {
-    result.arms.push_back(ReadArm(file, "/arm/" + name, name));
+  if (file.Exists(kArms)) {
+    const std::vector<std::string> names = file.StringListAttribute(kArms, "names");
+    const std::vector<double> rows = file.Read<double>(kArms, {std::ssize(names), kArmRow});
+    for (size_t i = 0; i < names.size(); ++i)
+      result.arms.push_back(ArmOf(rows.data() + i * kArmRow, names[i]));
   }
   ReadChoices(file, path.string(), result);
   return result;

@@ -8,11 +8,13 @@
 #include <filesystem>
 
 #include "calib/job/layer_result.h"
+#include "calib/moments/moments_file.h"
 
 namespace oscar {
 
 void WriteLayerFile(const std::filesystem::path& path,
                     const LayerResult& result);                // whole or not at all
-LayerResult ReadLayerFile(const std::filesystem::path& path);  // throws InputError
+// Throws InputError.
+LayerResult ReadLayerFile(const std::filesystem::path& path, MomentsPart part = MomentsPart::kAll);
 
 }  // namespace oscar

@@ -50,7 +50,8 @@ void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments
   });
 }
 
-LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id) {
+LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id,
+                         MomentsPart part) {
   LayerMoments m;
   m.layer_id = layer_id;
   m.num_q_heads = file.IntAttribute(group, "num_q_heads");
@@ -67,8 +68,10 @@ LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int l
                     m.v_head_dim, m.tokens));
   }
   ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, std::vector<double>& sum) {
+    if (part == MomentsPart::kMeans && &sum != &m.key_sum) return;
     if (file.Exists(group + "/" + name)) sum = file.Read<double>(group + "/" + name, shape);
   });
+  if (part == MomentsPart::kMeans) return m;
   if (m.query.empty() || m.diagonal.empty() != m.diagonal_weight.empty()) {
     throw InputError(
         fmt::format("{}: {}: query sums, or the weights of the diagonal target, are missing",

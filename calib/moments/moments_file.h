@@ -50,7 +50,12 @@ class MomentsReader {
 };
 
 // The same layout below any group; shared with layer files.
+enum class MomentsPart {
+  kAll,
+  kMeans  // geometry and key_sum: what is left to say once the moments themselves are written
+};
 void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments& moments);
-LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id);
+LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id,
+                         MomentsPart part = MomentsPart::kAll);
 
 }  // namespace oscar

@@ -26,7 +26,7 @@ struct RunOptions {
   // Layers that are fitted while the loop is in the next ones: each keeps its keys and values, and
   // takes what a fit takes. Their eigenvectors are found on the host's cores, between what each has
   // to ask of the GPU. 0: the loop waits for the fit.
-  int fits_beside = 4;
+  int fits_beside = 6;
   // Longest time between two commits, but for the layers that are still being fitted. Where hidden
   // states are few beside weights it is made sooner: a killed run loses little.
   double commit_seconds = 10;

@@ -100,15 +100,20 @@ struct ArtifactDraft::State {
     }
   };
 
+  AtomicDirectory directory;
+  MomentsWriter moments;
   std::vector<Declarations> declared;  // of layers
   std::vector<Json> reports;           // of layers
   Json geometry = Json::array();
   ClipOverLayers k = {}, v = {}, k_shared = {}, v_shared = {};
   ChoicePlans choices;
+
+  State(const std::filesystem::path& path, const AutoOptions& automatic)
+      : directory(path), moments(directory.staging() / kMomentsFile), choices(automatic) {}
 };
 
-ArtifactDraft::ArtifactDraft(const AutoOptions& automatic)
-    : state_(new State{.declared = {}, .reports = {}, .choices = ChoicePlans(automatic)}) {}
+ArtifactDraft::ArtifactDraft(const std::filesystem::path& path, const AutoOptions& automatic)
+    : state_(std::make_unique<State>(path, automatic)) {}
 ArtifactDraft::~ArtifactDraft() = default;
 ArtifactDraft::ArtifactDraft(ArtifactDraft&&) noexcept = default;
 ArtifactDraft& ArtifactDraft::operator=(ArtifactDraft&&) noexcept = default;
@@ -118,6 +123,7 @@ const Json& ArtifactDraft::last_report() const { return state_->reports.back(); 
 
 void ArtifactDraft::Add(const LayerResult& layer) {
   State& all = *state_;
+  all.moments.Add(layer.moments);
   all.declared.emplace_back();
   ForEachTensor(layer,
                 [&](std::string name, std::vector<int64_t> shape, const std::vector<double>&) {
@@ -140,13 +146,14 @@ void ArtifactDraft::Add(const LayerResult& layer) {
 
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                    const LayerSource& layers) {
-  return WriteArtifact(path, info, layers, ArtifactDraft(info.automatic));
+  return WriteArtifact(info, layers, ArtifactDraft(path, info.automatic));
 }
 
-Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
-                   const LayerSource& layers, ArtifactDraft draft) {
+Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, ArtifactDraft draft) {
   for (size_t i = draft.layers(); i < layers.count; ++i) draft.Add(layers.load(i));
-  auto& [declared, layer_reports, geometry, k, v, k_shared, v_shared, choices] = *draft.state_;
+  auto& [directory, moments, declared, layer_reports, geometry, k, v, k_shared, v_shared, choices] =
+      *draft.state_;
+  moments.Commit();
   choices.Finish();
   Declarations declarations;
   for (size_t i = 0; i < layers.count; ++i) {
@@ -159,12 +166,10 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
     choices.AddTo(i, layer_reports[i]);
   }
 
-  AtomicDirectory directory(path);
   const std::filesystem::path& staging = directory.staging();
   SafetensorsWriter rotations(
       staging / kRotationsFile, declarations,
       {{"schema", fmt::format("{} {}", kArtifactSchema, kArtifactVersion)}});
-  MomentsWriter moments(staging / kMomentsFile);
   for (size_t i = 0; i < layers.count; ++i) {
     const LayerResult layer = layers.load(i);
     const auto write = [&](const std::string& name, const std::vector<double>& values) {
@@ -178,10 +183,8 @@ Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                             [&](const std::string& name, const std::vector<int64_t>&,
                                 const std::vector<double>* values) { write(name, *values); });
     }
-    moments.Add(layer.moments);
   }
   rotations.Commit();
-  moments.Commit();
 
   Json serving = info.serving;
   serving["k_clip_ratio"] = k.Best();

@@ -39,11 +39,13 @@ struct LayerSource {
   std::function<LayerResult(size_t)> load;
 };
 
-// What must be known of all layers before the first is written: their reports, the shapes of their
-// tensors, what they decide together. Taken down while a layer is at hand anyway.
+// An artifact in the making, staged beside its final place; removed where it is not written. Takes
+// a layer down while it is at hand anyway: its moments, and what must be known of all layers before
+// the first is written: their reports, the shapes of their tensors, what they decide together.
 class ArtifactDraft {
  public:
-  explicit ArtifactDraft(const AutoOptions& automatic);  // as ArtifactInfo has them
+  // Throws InputError if `path` exists. Automatic options as ArtifactInfo has them.
+  ArtifactDraft(const std::filesystem::path& path, const AutoOptions& automatic);
   ~ArtifactDraft();
   ArtifactDraft(ArtifactDraft&&) noexcept;
   ArtifactDraft& operator=(ArtifactDraft&&) noexcept;
@@ -53,16 +55,14 @@ class ArtifactDraft {
   const Json& last_report() const;  // of the layer added last
 
  private:
-  friend Json WriteArtifact(const std::filesystem::path&, const ArtifactInfo&, const LayerSource&,
-                            ArtifactDraft);
+  friend Json WriteArtifact(const ArtifactInfo&, const LayerSource&, ArtifactDraft);
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// Throws InputError if `path` exists; ResourceError leaves nothing at `path`. Returns the report
-// (report.h). Layers that the draft has not seen are loaded twice.
-Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
-                   const LayerSource& layers, ArtifactDraft draft);
+// Publishes the draft; ResourceError leaves nothing at its path. Returns the report (report.h). Of
+// layers that the draft has seen MomentsPart::kMeans is enough; others are loaded twice.
+Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, ArtifactDraft draft);
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                    const LayerSource& layers);
 
