@@ -195,8 +195,9 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       "length_buckets", "chat_template", "template_var", "date", "self_generate", "show_samples"};
   table.NotWith({"model", "allow_unknown_config", "read"}, "from", "the dump stands for the model");
   table.NotWith(data, "from", "the dump holds its data");
-  table.NotWith({"model", "from", "allow_unknown_config", "read", "max_vram", "restart"}, "merge",
-                "it works from the moments of artifacts alone");
+  table.NotWith(
+      {"model", "from", "allow_unknown_config", "read", "max_vram", "restart", "device", "dtype"},
+      "merge", "it works from the moments of artifacts alone");
   table.NotWith(data, "merge", "it works from the moments of artifacts alone");
   table.NotWith({"for", "fold", "bits", "bits_of", "clip_of", "context", "refine", "windows"},
                 "merge",

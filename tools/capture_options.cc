@@ -52,6 +52,7 @@ OptionTable CaptureTable(CaptureOptions* options) {
   AddMachineOptions(table, &options->model);
   AddAllowOptions(table, &options->model);
 
+  table.OnlyWith({"score_rows"}, "scores", "rows");
   table.OnlyWith({"deflate"}, "format", "hdf5");
   table.Example("oscar-capture Qwen/Qwen3-8B --tokens 8192 -o qwen3.h5",
                 "writes what attention sees in 8192 tokens of the built-in corpus");

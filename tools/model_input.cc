@@ -41,9 +41,10 @@ void LogModel(const ModelInput& input, Log& log) {
 // What cuts documents where they are cut.
 std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
   if (data.max_sequence > 0 && data.max_sequence < spec.max_positions)
-    return fmt::format("the longest document is {} tokens (--max-sequence)", data.max_sequence);
+    return fmt::format("the longest document is {} tokens ({})", data.max_sequence,
+                       data.length_flag);
   if (data.max_sequence == 0 && data.tokens < spec.max_positions)
-    return fmt::format("the longest document is {} tokens (--tokens)", data.tokens);
+    return fmt::format("the longest document is {} tokens ({})", data.tokens, data.tokens_flag);
   return fmt::format("the model takes {} tokens ({})", spec.max_positions, spec.positions_limit);
 }
 
@@ -62,8 +63,8 @@ void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCount
   if (counts.tokens_dropped > 0) {
     log.Info("data_dropped",
              fmt::format("data: {} of {} tokens did not fit into the budget and are unused: "
-                         "--tokens {} takes all",
-                         counts.tokens_dropped, counts.tokens_sent, counts.tokens_sent),
+                         "{} takes more",
+                         counts.tokens_dropped, counts.tokens_sent, data.tokens_flag),
              {{"tokens_dropped", counts.tokens_dropped}});
   }
 }

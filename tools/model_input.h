@@ -41,6 +41,8 @@ struct DataArguments {
   std::vector<int64_t> length_buckets = {};
   ChatArguments chat = {};
   bool chat_for_prompts = false;  // see DataOptions
+  // What these are called where a text was cut: the program's flags.
+  std::string tokens_flag = "--tokens", length_flag = "--max-sequence";
 };
 void AddDataOptions(OptionTable& table, DataArguments* data);
 void AddSeparatorOption(OptionTable& table, std::string* separator);  // of --pack

@@ -158,9 +158,8 @@ void CheckPlace(const Places& places, const JobDirectory& job, size_t num_layers
 }
 
 // All layers that the job lacks. What the artifact will say of each, those from before included.
-ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened,
-                        const Places& places, JobDirectory& job, CommandContext& context,
-                        PhaseTimes& times) {
+ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, const Places& places,
+                        JobDirectory& job, CommandContext& context, PhaseTimes& times) {
   const CalibrationInput& input = opened.input();
   ArtifactDraft draft(places.output, options.calibration.automatic);
   for (size_t index = 0; index < job.finished_layers(); ++index)

@@ -5,6 +5,7 @@
 // LibTorch.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -126,6 +127,9 @@ OptionTable ExportTable(ExportOptions* options) {
             {.name = "fold_values",
              .help = "fold balanced values into v_proj and o_proj too; calibrate the copy",
              .scope = OptionScope::kRun});
+  table.OnlyWith({"model", "for", "fold_scales", "fold_values"}, "to", "folded-checkpoint");
+  table.OnlyWith({"folded", "rotations"}, "to");
+  table.NotWith({"output", "to", "from"}, "inspect", "it writes nothing");
   table.Example(
       "oscar-export Qwen3-8B-oscar --to folded-checkpoint --model Qwen/Qwen3-8B -o folded",
       "a copy of the model without outlier channels in its keys");
@@ -152,13 +156,34 @@ void Import(const ExportOptions& options) {
   ImportPair(files->first, files->second, {}, ProgramJson(), options.output);
 }
 
-void Fold(const ExportOptions& options) {
+// What folding leaves of the logits.
+std::string FoldedText(const FoldPlan& plan) {
+  bool exact = true;
+  for (const LayerFold& layer : plan.layers) {
+    exact = exact && layer.values.empty();
+    for (const Vector& scales : layer.key_scales)
+      for (const double scale : scales)
+        exact = exact && std::exp2(std::round(std::log2(scale))) == scale;
+  }
+  return exact
+             ? "folded: every scale is a power of two; the copy's logits are the model's, bit for "
+               "bit"
+             : "folded: not every scale is a power of two; the copy's logits differ from the "
+               "model's by the rounding of its weights (--fold-scales power_of_two: by nothing)";
+}
+
+void Fold(const ExportOptions& options, Log& log) {
   const fs::path directory = ResolveModel(options.model).directory;
   const Checkpoint checkpoint = Checkpoint::Open(directory);
   const ModelSpec spec = ReadModelSpec(directory);
   CheckTensors(spec, checkpoint);
   const FoldPlan plan = PlanFold(Artifact::Open(options.input), checkpoint, spec, options.fold);
+  uint64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(directory))
+    bytes += entry.is_regular_file() ? entry.file_size() : 0;
+  CheckSpace(options.output, bytes, "the copy");
   WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record, options.output);
+  log.Info("folded", FoldedText(plan));
 }
 
 void Write(const ExportOptions& options, const Exporter& exporter) {
@@ -182,8 +207,8 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   const bool fold = options.to.folded_checkpoint;
   if (options.folded && (options.to.exporter == nullptr || options.rotations == Rotations::kOscar))
     throw UsageError("--folded is of --to sglang and sglang-oct, with the chosen rotations");
-  if (!options.fold.runtime.empty() && !fold)
-    throw UsageError("--for is of --to folded-checkpoint");
+  if (fold && options.rotations != Rotations::kAuto)
+    throw UsageError("--rotations has no effect with --to folded-checkpoint");
   if (fold && options.model.empty()) throw UsageError("--to folded-checkpoint needs --model");
   CheckNewOutput(options.output);
   if (context.dry_run) {
@@ -193,7 +218,7 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.from == Source::kSglang) {
     Import(options);
   } else if (fold) {
-    Fold(options);
+    Fold(options, context.log);
   } else {
     Write(options, *options.to.exporter);
   }

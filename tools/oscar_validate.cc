@@ -324,6 +324,11 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, StoredDType(model.spec, model.checkpoint), device);
   const OwnWordsRequest request = OwnWordsOf(options, input, device, dtype);
+  const int64_t score_from = options.validation.score_from;
+  if (!options.validation.local_only && ScoredTokens(model.Sequences(), 0, score_from).empty()) {
+    throw InputError(
+        fmt::format("no token is scored: texts are too short for --score-from {}", score_from));
+  }
   if (context.dry_run) {
     context.out << PlanText(options, artifact, input, request);
     return std::nullopt;
@@ -414,7 +419,11 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
     return combined;
   }
   std::optional<Gate> gate;
-  if (!options.gate.empty()) gate = ParseGate(options.gate);
+  if (!options.gate.empty()) {
+    gate = ParseGate(options.gate);
+    const bool predictions = options.dump.from.empty() && !options.validation.local_only;
+    CheckMeasured(*gate, predictions, predictions && options.needle_samples > 0);
+  }
   const bool on_gpu = options.measure == "auto" && !ParseDevice(options.model.device).is_cpu();
   options.validation.measure_in_float32 = options.measure == "f32" || on_gpu;
   options.validation.round_to_bf16 = options.cache_dtype == "bf16";

@@ -91,6 +91,7 @@ void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own) {
                            .help = "of each of them; 0: 512, or --length if that is less",
                            .unit = "tokens",
                            .min = 0});
+  table.NotWith({"self_length"}, "self_generate", "", 0);
 }
 
 OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,

@@ -65,7 +65,9 @@ DataSet LoadMethodData(const ValidateOptions& options, int64_t length, Log& log,
                                 .max_sequence = std::min(length, options.method_tokens),
                                 .pack = options.pack,
                                 .separator = options.separator,
-                                .chat = options.chat},
+                                .chat = options.chat,
+                                .tokens_flag = "--method-tokens",
+                                .length_flag = "--length"},
                                BuiltinText::kCalibration, log, model);
   CheckOverlap(FindOverlap(MakeFingerprints(data), data.digest, model.data), model.data);
   return data;
@@ -117,7 +119,9 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
                                     .max_sequence = length,
                                     .pack = options.pack,
                                     .separator = options.separator,
-                                    .chat = options.chat},
+                                    .chat = options.chat,
+                                    .tokens_flag = "--sequences",
+                                    .length_flag = "--length"},
                                    BuiltinText::kEvaluation, log, input.model);
   input.overlap = OverlapOf(artifact, input.model.data);
   CheckOverlap(input.overlap, input.model.data);

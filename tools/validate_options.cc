@@ -307,6 +307,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
                 "from", "attention alone is measured on a dump");
   table.NotWith({"needle_lengths", "needle_samples", "needle_depths", "needle_tasks", "score_from"},
                 "local_only", "attention alone is measured");
+  table.NotWith({"needle_lengths", "needle_depths", "needle_tasks"}, "needle_samples", "", 0);
   table.OnlyWith({"separator"}, "pack");
   table.OnlyWith({"k_bits", "v_bits"}, "kernels");
   table.Example(

@@ -79,14 +79,15 @@ at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& ke
   return logits;
 }
 
-// |o|^2 per row of outputs [num_kv_heads, gqa_ratio, rows, dv], after their map.
+// |o|^2 of outputs [num_kv_heads, gqa_ratio, ..., dv], after their map.
 at::Tensor RowComparison::OutputEnergy(const at::Tensor& outputs) const {
   if (!output_map_.defined()) return outputs.square().sum(-1);
-  return outputs.flatten(0, 1)
+  const at::IntArrayRef shape = outputs.sizes();
+  return outputs.reshape({shape[0] * shape[1], -1, shape.back()})
       .bmm(output_map_.transpose(1, 2))
       .square_()
       .sum(-1)
-      .view({outputs.size(0), outputs.size(1), outputs.size(2)});
+      .view(shape.slice(0, shape.size() - 1));
 }
 
 // Log scores of the tokens and, where the layer has sinks, of its sink behind them.
@@ -121,67 +122,72 @@ RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const 
   Prepared prepared;
   if (stored.k_stored.defined()) prepared.k_stored = Heads(stored.k_stored);
   if (stored.k.defined()) prepared.k = Heads(stored.k);
+  if (!stored.v_stored.defined()) return prepared;
   const at::Tensor v_stored = Heads(stored.v_stored);
   prepared.values = detail_ == RowDetail::kAll ? at::cat({v_stored, v_}, -1) : v_stored;
   prepared.exact_minus_stored = (stored.v.defined() ? Heads(stored.v) : v_).sub(v_stored);
   return prepared;
 }
 
-std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
-                                              std::span<const ExactSides> exact) const {
-  return std::move(CompareValues({&stored, 1}, own_queries, exact)[0]);
+RowComparison::Prepared RowComparison::WithValuesOf(std::span<const Prepared> caches) {
+  std::vector<at::Tensor> values, exact_minus_stored;
+  for (const Prepared& cache : caches) {
+    values.push_back(cache.values);
+    exact_minus_stored.push_back(cache.exact_minus_stored);
+  }
+  return {caches[0].k_stored, caches[0].k, at::cat(values, -1), at::cat(exact_minus_stored, -1)};
 }
 
-std::vector<std::vector<RowErrors>> RowComparison::CompareValues(
-    std::span<const Prepared> caches, const at::Tensor& own_queries,
-    std::span<const ExactSides> exact) const {
-  const Prepared& stored = caches[0];
+RowComparison::ExactMasks RowComparison::MasksOf(const ExactSides& exact) const {
+  const auto mask = [&](const ExactTokens& tokens) {
+    return tokens.any() ? ExactMask(tokens, positions_, k_.size(1), k_.device()) : at::Tensor();
+  };
+  return {mask(exact.k), mask(exact.v)};
+}
+
+std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
+                                              std::span<const ExactSides> exact) const {
+  std::vector<ExactMasks> masks;
+  for (const ExactSides& sides : exact) masks.push_back(MasksOf(sides));
+  return Compare(stored, own_queries, masks);
+}
+
+std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
+                                              std::span<const ExactMasks> exact) const {
   const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
   const at::Tensor logits = Logits(queries, stored.k_stored);
   at::Tensor exact_logits = logits_;
-  const auto exact_keys = [](const ExactSides& sides) { return sides.k.any(); };
+  const auto exact_keys = [](const ExactMasks& masks) { return masks.k.defined(); };
   if ((own_queries.defined() || stored.k.defined()) && std::ranges::any_of(exact, exact_keys))
     exact_logits = Logits(queries, stored.k.defined() ? stored.k : k_);
-  const auto mask = [&](const ExactTokens& tokens) {
-    return ExactMask(tokens, positions_, k_.size(1), k_.device());
-  };
-  std::vector<std::vector<RowErrors>> results(caches.size());
-  for (const ExactSides& sides : exact) {
-    const at::Tensor read = sides.k.any() ? at::where(mask(sides.k), exact_logits, logits) : logits;
-    std::vector<RowErrors> errors =
-        Errors(read, sides.v.any() ? mask(sides.v) : at::Tensor(), caches);
-    for (size_t i = 0; i < caches.size(); ++i) results[i].push_back(std::move(errors[i]));
-  }
-  return results;
-}
-
-std::vector<RowErrors> RowComparison::Errors(const at::Tensor& logits,
-                                             const at::Tensor& exact_values,
-                                             std::span<const Prepared> stored) const {
-  const at::Tensor log_other = LogScores(logits);
-  RowErrors of_keys;
-  const at::Tensor p_other = log_other.exp();
-  of_keys.kl = KlOfRows({log_p_, p_}, {log_other, p_other});
-  const at::Tensor other = OfTokens(p_other);
-  if (detail_ == RowDetail::kAll)
-    of_keys.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
   std::vector<RowErrors> errors;
-  for (const Prepared& cache : stored)
-    errors.push_back(ValueErrors(of_keys, other, exact_values, cache));
+  for (const ExactMasks& masks : exact) {
+    errors.push_back(Errors(masks.k.defined() ? at::where(masks.k, exact_logits, logits) : logits,
+                            masks.v, stored));
+  }
   return errors;
 }
 
-RowErrors RowComparison::ValueErrors(const RowErrors& of_keys, const at::Tensor& scores,
-                                     const at::Tensor& exact_values, const Prepared& stored) const {
-  RowErrors errors = of_keys;
-  const int64_t dim = v_.size(2);
+RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exact_values,
+                                const Prepared& stored) const {
+  const at::Tensor log_other = LogScores(logits);
+  const at::Tensor p_other = log_other.exp();
+  RowErrors errors;
+  errors.kl = KlOfRows({log_p_, p_}, {log_other, p_other});
+  if (detail_ == RowDetail::kAll)
+    errors.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
+
+  const at::Tensor scores = OfTokens(p_other);
+  const int64_t dim = v_.size(2), all = stored.exact_minus_stored.size(2);
   const at::Tensor sums = Weighted(scores, stored.values);  // both in one product
-  at::Tensor output = sums.narrow(-1, 0, dim);
+  at::Tensor output = sums.narrow(-1, 0, all);
   if (exact_values.defined()) {
     const at::Tensor weights = scores.masked_fill(exact_values.logical_not(), 0);
     output = output.add(Weighted(weights, stored.exact_minus_stored));
   }
-  errors.output_error_sq = OutputEnergy(output.sub(output_));
+  const at::Tensor difference =
+      all == dim ? output.sub(output_) : output.unflatten(-1, {-1, dim}).sub(output_.unsqueeze(3));
+  errors.output_error_sq = OutputEnergy(difference);
   if (detail_ == RowDetail::kKlAndOutput) return errors;
   const at::Tensor with_true_values = sums.narrow(-1, dim, dim);
   errors.k_term_sq = OutputEnergy(with_true_values.sub(output_));

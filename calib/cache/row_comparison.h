@@ -28,11 +28,12 @@ struct QueryRows {
 // What an arm's attention reads of one sequence, [tokens, num_kv_heads, dim] each. `k` and `v` are
 // what it reads of exact tokens; undefined: the rows of the reference.
 struct StoredCache {
-  at::Tensor k_stored, v_stored;
-  at::Tensor k, v;
+  at::Tensor k_stored = {}, v_stored = {};
+  at::Tensor k = {}, v = {};
 };
 
-// Per query row and head, [num_kv_heads, gqa_ratio, rows] of the measuring type.
+// Per query row and head, [num_kv_heads, gqa_ratio, rows] of the measuring type; what values have a
+// part in has one more dimension behind where several caches share their keys.
 struct RowErrors {
   at::Tensor kl;               // nats
   at::Tensor output_error_sq;  // |P^ V^ - P V|^2
@@ -91,24 +92,30 @@ class RowComparison {
   const at::Tensor& logit_sq() const { return logit_sq_; }         // sum over visible keys; kAll
   const at::Tensor& visible_keys() const { return num_visible_; }  // [rows] int64
 
-  // The same cache as Compare() reads it; made once per sequence.
+  // The same cache, or one side of it, as Compare() reads it; made once per sequence.
   struct Prepared {
     at::Tensor k_stored;  // [num_kv_heads, tokens, d]
-    at::Tensor values;    // [num_kv_heads, tokens, 2 dv]: stored, and (kAll) the reference's
     at::Tensor k;         // [num_kv_heads, tokens, d]; undefined: the reference's
+    at::Tensor values;    // [num_kv_heads, tokens, 2 dv]: stored, and (kAll) the reference's
     at::Tensor exact_minus_stored;  // of values [num_kv_heads, tokens, dv]
   };
   Prepared Prepare(const StoredCache& stored) const;
+  // Several caches with the keys of the first, side by side (kKlAndOutput): most of the time goes
+  // into keys. Their RowErrors have one more dimension.
+  static Prepared WithValuesOf(std::span<const Prepared> caches);
+
+  // Which of the tokens a row reads exactly, bool [rows, tokens]; undefined: none.
+  struct ExactMasks {
+    at::Tensor k, v;
+  };
+  ExactMasks MasksOf(const ExactSides& exact) const;
 
   // `own_queries` [rows, num_q_heads, d] of the arm, undefined: the reference's. One result for
   // each way to keep tokens exact; logits are computed once for all of them.
   std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
+                                 std::span<const ExactMasks> exact) const;
+  std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
                                  std::span<const ExactSides> exact) const;
-  // The same for caches whose keys are those of the first one (the others need none): one result
-  // for each way to keep tokens exact, of each cache. Most of the time goes into keys.
-  std::vector<std::vector<RowErrors>> CompareValues(std::span<const Prepared> stored,
-                                                    const at::Tensor& own_queries,
-                                                    std::span<const ExactSides> exact) const;
 
  private:
   at::Tensor Heads(const at::Tensor& rows) const;
@@ -117,10 +124,8 @@ class RowComparison {
   at::Tensor LogScores(const at::Tensor& logits) const;
   at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, k_.size(1)); }
   at::Tensor OutputEnergy(const at::Tensor& outputs) const;
-  std::vector<RowErrors> Errors(const at::Tensor& logits, const at::Tensor& exact_values,
-                                std::span<const Prepared> stored) const;
-  RowErrors ValueErrors(const RowErrors& of_keys, const at::Tensor& scores,
-                        const at::Tensor& exact_values, const Prepared& stored) const;
+  RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact_values,
+                   const Prepared& stored) const;
 
   const AttentionSpec& spec_;
   at::ScalarType dtype_;

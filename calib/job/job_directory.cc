@@ -97,8 +97,16 @@ void CheckSameRun(const fs::path& job, const Json& was, const Json& now) {
   const std::vector<std::string> differences = JsonDifferences(was, now);
   if (differences.empty()) return;
   std::string list;
-  for (const std::string& line : differences)
-    list += "\n  " + (IsReadable(line) ? line : line.substr(0, line.find(':')) + ": has changed");
+  for (const std::string& line : differences) {
+    std::string said = line;
+    if (!IsReadable(line)) {  // of digests
+      const std::string field = line.substr(0, line.find(':'));
+      said = field.starts_with("data.")    ? "the content of the data (--data) has changed"
+             : field.starts_with("model.") ? "the files of the model have changed"
+                                           : field + ": has changed";
+    }
+    if (list.find(said) == std::string::npos) list += "\n  " + said;
+  }
   throw OtherRun(
       fmt::format("{}: holds an unfinished run that differs from this one; continue that one "
                   "with its own options, or "

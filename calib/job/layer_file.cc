@@ -177,9 +177,8 @@ std::vector<AutoArm> ReadPoints(const Hdf5Reader& file) {
   const std::vector<double> rows = file.Read<double>(kPoints, {-1, kPointRow});
   for (size_t at = 0; at < rows.size(); at += kPointRow) {
     const double* const row = rows.data() + at;
-    points.push_back(
-        {{.k_bits = row[0], .v_bits = row[1], .k_clip = row[2], .v_clip = row[3]},
-         ArmOf(row + 4, "auto")});
+    points.push_back({{.k_bits = row[0], .v_bits = row[1], .k_clip = row[2], .v_clip = row[3]},
+                      ArmOf(row + 4, "auto")});
   }
   return points;
 }

@@ -13,7 +13,7 @@
 namespace oscar {
 
 void WriteLayerFile(const std::filesystem::path& path,
-                    const LayerResult& result);                // whole or not at all
+                    const LayerResult& result);  // whole or not at all
 // Throws InputError.
 LayerResult ReadLayerFile(const std::filesystem::path& path, MomentsPart part = MomentsPart::kAll);
 

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/row_comparison.h"
@@ -23,18 +26,19 @@ int64_t ScoreBytes(at::DeviceType device) { return (device == at::kCPU ? 16 : 48
 // a CPU also what the C library keeps between them.
 int64_t ScoreTensors(at::DeviceType device) { return device == at::kCPU ? 14 : 12; }
 
-// Running sums of one arm, one device float64 tensor; kKlMax is a maximum.
+// Running sums of caches that share their keys, device float64 [kNumNumbers, caches]: of keys, of
+// values; kKlMax is a maximum.
 enum Sum {
   kKl,
   kKlBeyond,
-  kError,
   kReference,
-  kErrorBeyond,
   kReferenceBeyond,
   kKlAll,
+  kNumKeySums,
+  kError = kNumKeySums,
+  kErrorBeyond,
   kErrorAll,
-  kNumSums,
-  kKlMax = kNumSums,
+  kKlMax,
   kNumNumbers
 };
 
@@ -57,13 +61,6 @@ bool SameKeys(const CacheArm& a, const CacheArm& b) {
          a.point.k_clip == b.point.k_clip;
 }
 
-// Past the last arm with the keys of the first.
-size_t EndOfKeys(const std::vector<CacheArm>& arms, size_t first) {
-  size_t end = first + 1;
-  while (end < arms.size() && SameKeys(arms[first], arms[end])) ++end;
-  return end;
-}
-
 struct ChoiceOnDevice {
   SidesOnDevice k, v;
 };
@@ -81,30 +78,91 @@ std::vector<ChoiceOnDevice> SidesOf(const std::vector<CacheArm>& arms, at::Devic
   return sides;
 }
 
-// What an arm's attention reads of one sequence; without keys where the arm before has them.
-StoredCache Store(const CacheArm& arm, const ChoiceOnDevice& sides, bool with_keys,
-                  const at::Tensor& keys, const at::Tensor& values, int64_t quant_group_size) {
-  if (arm.choice == nullptr) {
-    return {StoredRows(keys, *arm.k, arm.k_clip, quant_group_size),
-            StoredRows(values, *arm.v, arm.v_clip, quant_group_size),
-            {},
-            {}};
+// Arms that follow each other and share their keys.
+struct KeySet {
+  size_t first = 0, end = 0;
+  at::Tensor sums;  // [kNumNumbers, caches]
+};
+
+std::vector<KeySet> KeySetsOf(const std::vector<CacheArm>& arms, at::TensorOptions float64) {
+  std::vector<KeySet> sets;
+  for (size_t i = 0; i < arms.size(); ++i) {
+    if (sets.empty() || !SameKeys(arms[sets.back().first], arms[i])) sets.push_back({i, i, {}});
+    sets.back().end = i + 1;
   }
-  const AutoChoice& choice = *arm.choice;
-  const auto quantized = [&](const at::Tensor& rows, const SideOption& option) {
-    return AutoQuantized(rows, SortedMagnitudes(rows), option.Bits(), option.clip,
-                         choice.quant_group_size);
-  };
-  const at::Tensor v = ValuesOfOne(sides.v, values);
-  StoredCache stored{
-      {},
-      TokensFirst(ValuesBackOfOne(sides.v, quantized(v, ValuesAt(choice, arm.point)))),
-      {},
-      TokensFirst(ValuesBackOfOne(sides.v, v))};
-  if (with_keys) {
-    const at::Tensor k = KeysOfOne(sides.k, keys);
-    stored.k_stored = TokensFirst(quantized(k, KeysAt(choice, arm.point)));
-    stored.k = TokensFirst(k);
+  for (KeySet& set : sets)
+    set.sums = at::zeros({kNumNumbers, static_cast<int64_t>(set.end - set.first)}, float64);
+  return sets;
+}
+
+// A choice's sides of one sequence, turned and sorted once for all points it may end at.
+class ChoiceRows {
+ public:
+  // Keeps all of its arguments but the rows.
+  ChoiceRows(const RowComparison& comparison, const AutoChoice& choice, const ChoiceOnDevice& sides,
+             const at::Tensor& keys, const at::Tensor& values)
+      : comparison_(comparison),
+        choice_(choice),
+        sides_(sides),
+        k_(KeysOfOne(sides.k, keys)),
+        v_(ValuesOfOne(sides.v, values)),
+        k_sorted_(SortedMagnitudes(k_)),
+        v_sorted_(SortedMagnitudes(v_)),
+        v_exact_(TokensFirst(ValuesBackOfOne(sides.v, v_))) {}
+
+  // What arms of this choice store that share their keys.
+  RowComparison::Prepared Store(std::span<const CacheArm> arms) {
+    std::vector<RowComparison::Prepared> caches;
+    for (const CacheArm& arm : arms) caches.push_back(Values(arm.point));
+    const at::Tensor k = Quantized(k_, k_sorted_, KeysAt(choice_, arms[0].point));
+    const RowComparison::Prepared keys =
+        comparison_.Prepare({.k_stored = TokensFirst(k), .k = TokensFirst(k_)});
+    caches[0].k_stored = keys.k_stored;
+    caches[0].k = keys.k;
+    return RowComparison::WithValuesOf(caches);
+  }
+
+ private:
+  const RowComparison::Prepared& Values(const ChoicePoint& point) {
+    RowComparison::Prepared& known = values_[{point.v_bits, point.v_clip}];
+    if (known.values.defined()) return known;
+    const at::Tensor v = Quantized(v_, v_sorted_, ValuesAt(choice_, point));
+    known =
+        comparison_.Prepare({.v_stored = TokensFirst(ValuesBackOfOne(sides_.v, v)), .v = v_exact_});
+    return known;
+  }
+  at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted,
+                       const SideOption& option) const {
+    return AutoQuantized(rows, sorted, option.Bits(), option.clip, choice_.quant_group_size);
+  }
+
+  const RowComparison& comparison_;
+  const AutoChoice& choice_;
+  const ChoiceOnDevice& sides_;
+  at::Tensor k_, v_, k_sorted_, v_sorted_, v_exact_;
+  std::map<std::pair<double, double>, RowComparison::Prepared> values_;  // by bits and ratio
+};
+
+// What the arms of each set store of one sequence.
+std::vector<RowComparison::Prepared> StoreSets(const RowComparison& comparison,
+                                               const std::vector<CacheArm>& arms,
+                                               std::span<const KeySet> sets,
+                                               std::span<const ChoiceOnDevice> sides,
+                                               const at::Tensor& keys, const at::Tensor& values,
+                                               int64_t quant_group_size) {
+  std::vector<RowComparison::Prepared> stored;
+  std::optional<ChoiceRows> rows;
+  for (const KeySet& set : sets) {
+    const CacheArm& arm = arms[set.first];
+    if (arm.choice == nullptr) {
+      stored.push_back(
+          comparison.Prepare({StoredRows(keys, *arm.k, arm.k_clip, quant_group_size),
+                              StoredRows(values, *arm.v, arm.v_clip, quant_group_size)}));
+      continue;
+    }
+    if (set.first == 0 || arms[set.first - 1].choice != arm.choice)
+      rows.emplace(comparison, *arm.choice, sides[set.first], keys, values);
+    stored.push_back(rows->Store(std::span(arms).subspan(set.first, set.end - set.first)));
   }
   return stored;
 }
@@ -112,11 +170,16 @@ StoredCache Store(const CacheArm& arm, const ChoiceOnDevice& sides, bool with_ke
 void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor& reference_sq,
                const at::Tensor& beyond, at::Tensor& sums) {
   const at::Tensor& kl = windowed.kl;
-  const at::Tensor& error = windowed.output_error_sq;
-  const at::Tensor rows =
-      at::stack({kl, kl.mul(beyond), error, reference_sq, error.mul(beyond),
-                 reference_sq.mul(beyond), all.kl, all.output_error_sq});  // in the order of Sum
-  sums.narrow(0, 0, kNumSums).add_(rows.flatten(1).sum(1));
+  const at::Tensor of_keys = at::stack(
+      {kl, kl.mul(beyond), reference_sq, reference_sq.mul(beyond), all.kl});  // in the order of Sum
+  const auto by_cache = [&](const at::Tensor& error) {  // [num_kv_heads, gqa_ratio, rows, caches]
+    return error.dim() == kl.dim() ? error.unsqueeze(-1) : error;
+  };
+  const at::Tensor error = by_cache(windowed.output_error_sq);
+  const at::Tensor of_values =
+      at::stack({error, error.mul(beyond.unsqueeze(1)), by_cache(all.output_error_sq)});
+  sums.narrow(0, kKl, kNumKeySums).add_(of_keys.flatten(1).sum(1).unsqueeze(1));
+  sums.narrow(0, kError, kKlMax - kError).add_(of_values.flatten(1, 3).sum(1));
   sums[kKlMax].copy_(at::maximum(sums[kKlMax], kl.max()));
 }
 
@@ -140,13 +203,11 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
                                              const CalibrationOptions& options) {
   if (layer.queries.empty()) return {};
   const auto float64 = layer.keys.at(0).options().dtype(at::kDouble);
-  std::vector<at::Tensor> sums;
-  for (size_t i = 0; i < arms.size(); ++i) sums.push_back(at::zeros({kNumNumbers}, float64));
+  std::vector<KeySet> sets = KeySetsOf(arms, float64);
   at::Tensor beyond = at::zeros({}, float64);
   const int64_t score_bytes = ScoreBytes(float64.device().type());
   const CacheWindows windows{options.sink_tokens, options.recent_tokens};
   const ExactTokens in_windows = ExactInWindows(windows);
-  const ExactSides exact[] = {{in_windows, in_windows}, {}};
   int64_t rows = 0;
   const std::vector<ChoiceOnDevice> sides = SidesOf(arms, float64.device());
 
@@ -157,12 +218,8 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
     if (queries.q_pe.defined())
       comparison.SetPositionKeys(layer.k_pe[static_cast<size_t>(queries.sequence)]);
     if (layer.w_uv.defined()) comparison.SetOutputMap(layer.w_uv);
-    std::vector<RowComparison::Prepared> stored;
-    for (size_t i = 0; i < arms.size(); ++i) {
-      const bool with_keys = i == 0 || !SameKeys(arms[i - 1], arms[i]);
-      stored.push_back(comparison.Prepare(
-          Store(arms[i], sides[i], with_keys, keys, values, options.clip.quant_group_size)));
-    }
+    const std::vector<RowComparison::Prepared> stored =
+        StoreSets(comparison, arms, sets, sides, keys, values, options.clip.quant_group_size);
     const int64_t num_rows = queries.rows.size(0);
     const int64_t step = RowsPerSlice(spec.attention, keys.size(0), 8, score_bytes);
     for (int64_t begin = 0; begin < num_rows; begin += step) {
@@ -175,15 +232,17 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
       const at::Tensor slice_beyond =
           BeyondWindows(positions, windows, spec.attention).to(at::kDouble);
       beyond.add_(slice_beyond.sum());
-      for (size_t i = 0; i < arms.size();) {
-        at::Tensor own;
-        if (arms[i].choice != nullptr)
-          own = QueriesOfOne(sides[i].k, rows_of_slice, spec.attention.num_kv_heads);
-        const size_t count = EndOfKeys(arms, i) - i;
-        const auto errors =
-            comparison.CompareValues(std::span(stored).subspan(i, count), own, exact);
-        for (const std::vector<RowErrors>& of_arm : errors)
-          AddErrors(of_arm[0], of_arm[1], comparison.output_sq(), slice_beyond, sums[i++]);
+      const RowComparison::ExactMasks exact[] = {comparison.MasksOf({in_windows, in_windows}), {}};
+      at::Tensor own;  // of the choice whose sets these are
+      for (size_t i = 0; i < sets.size(); ++i) {
+        const CacheArm& arm = arms[sets[i].first];
+        if (arm.choice == nullptr) {
+          own = at::Tensor();
+        } else if (i == 0 || arms[sets[i].first - 1].choice != arm.choice) {
+          own = QueriesOfOne(sides[sets[i].first].k, rows_of_slice, spec.attention.num_kv_heads);
+        }
+        const std::vector<RowErrors> errors = comparison.Compare(stored[i], own, exact);
+        AddErrors(errors[0], errors[1], comparison.output_sq(), slice_beyond, sets[i].sums);
       }
     }
     rows += num_rows;
@@ -191,10 +250,12 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
 
   const auto rows_beyond = static_cast<int64_t>(beyond.item<double>());
   const auto heads = static_cast<double>(spec.attention.num_q_heads);
+  std::vector<at::Tensor> of_sets;
+  for (const KeySet& set : sets) of_sets.push_back(set.sums);
+  const at::Tensor of_arms = at::cat(of_sets, 1).t().cpu().contiguous();
   std::vector<ArmResult> results;
   for (size_t i = 0; i < arms.size(); ++i) {
-    const at::Tensor host = sums[i].cpu();
-    const double* sum = host.const_data_ptr<double>();
+    const double* sum = of_arms.const_data_ptr<double>() + i * kNumNumbers;
     const auto ratio = [](double a, double b) { return b > 0 ? a / b : 0; };
     ArmResult arm;
     arm.name = arms[i].name;

@@ -121,6 +121,17 @@ Gate ParseGate(std::string_view text) {
   }
 }
 
+void CheckMeasured(const Gate& gate, bool predictions, bool recall) {
+  for (const GateCheck& check : gate.checks) {
+    const std::string_view member = FindMetric(check.metric, gate.text).member;
+    const bool measured =
+        member.starts_with("local.") || (member.starts_with("needle.") ? recall : predictions);
+    if (!measured)
+      throw UsageError(
+          fmt::format("gate {}: {} will not be measured", Quoted(gate.text), check.metric));
+  }
+}
+
 GateResult EvaluateGate(const Gate& gate, const Json& arm) {
   const std::string name = JsonString(arm, "name", "arm of the report");
   GateResult result{.passed = true, .json = {{"text", gate.text}, {"arm", name}}};

@@ -97,12 +97,12 @@ Verdict VerdictOf(const Record& validation) {
   verdict.fit =
       fmt::format("{}: {} KL {}", name, member.empty() ? "attention" : "next-token", Text(ours));
   std::vector<std::string> parts;
-  if (hadamard) {
+  if (hadamard && (*hadamard)["name"].Text() != name) {
     const Measured kl = KlOf(*hadamard, member);
     parts.push_back(
         fmt::format("{}, {}", Against(Compare(ours, kl), "a Hadamard rotation"), Text(kl)));
   }
-  if (control) {
+  if (control && (*control)["name"].Text() != name) {
     const Measured kl = KlOf(*control, member);
     const std::string what = method_is(*control, "random_rotation")
                                  ? "a random rotation"

@@ -23,6 +23,7 @@
 #include "export/validate/token_errors.h"
 #include "export/validate/validation_job.h"
 #include "export/validate/validation_observer.h"
+#include "linalg/check.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -325,10 +326,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   if (!options.local_only) {
     const OutputHead head(checkpoint, spec, {device, dtype});
     const std::vector<ScoredToken> text = ScoredTokens(data.texts, 0, options.score_from);
-    if (text.empty()) {
-      throw InputError(fmt::format("no token is scored: texts are too short for --score-from {}",
-                                   options.score_from));
-    }
+    OSCAR_CHECK(!text.empty());
     const std::vector<ScoredToken> own = ScoredTokens(data.own_words, own_begin, -1);
     const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text);
     const std::vector<TokenErrors> own_errors = CompareTokens(head, streams, own);

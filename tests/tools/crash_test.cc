@@ -174,5 +174,17 @@ TEST_F(Crash, AFullDiskIsExitCode4AndNoPartialArtifact) {
   }
 }
 
+// The plan against what is free, before a layer runs.
+TEST(SmallDisk, IsSaidBeforeALayerRuns) {
+  const fs::path scratch = TestScratch("small-disk");
+  const ProgramExit exit =
+      Calibrate(BundledModel(), scratch / "out",
+                {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_FREE=1000000"}, scratch / "log");
+  EXPECT_EQ(exit.code, 4) << exit.all();
+  EXPECT_NE(exit.err.find("of disk, and 1.0 MB are free"), std::string::npos) << exit.err;
+  EXPECT_EQ(exit.err.find("layer 0"), std::string::npos) << exit.err;
+  EXPECT_FALSE(fs::exists(scratch / "out.job"));
+}
+
 }  // namespace
 }  // namespace oscar

@@ -5,6 +5,7 @@
 // command that comes next.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -165,6 +166,41 @@ TEST(Calibrate, SaysWhatLossItsTextHas) {
   const std::string plain = loss("text", "{\"text\": \"" + text + "\"}\n");
   EXPECT_TRUE(plain.starts_with("text: mean loss")) << plain;
   EXPECT_EQ(plain.find("noise to this model"), std::string::npos) << plain;
+}
+
+// What a text is cut by is said where it is cut, and what would use the rest of it.
+TEST(Calibrate, SaysWhatOfATextIsUnusedAndWhatCutIt) {
+  struct Cut {
+    const char *model, *limit;
+    int ids;
+    const char* unused;
+  };
+  const Cut cuts[] = {{"tiny-qwen3", "8192 tokens (max_position_embeddings)", 9000, "808 of 9000"},
+                      {"families/glm_moe_dsa", "40 tokens (index_topk: ", 90, "50 of 90"},
+                      {"families/llama4_text", "32 tokens (attention_chunk_size: ", 90, "58 of 90"},
+                      {"families/minimax_m3", "32 tokens (index_topk_blocks: ", 90, "58 of 90"},
+                      {"families/phimoe", "(original_max_position_embeddings: ", 90, "of 90"}};
+  const fs::path data = TestScratch("unused") / "data.jsonl";
+  for (const Cut& cut : cuts) {
+    Json ids = Json::array();
+    for (int i = 0; i < cut.ids; ++i) ids.push_back(i * 7 % 30);
+    std::ofstream(data, std::ios::trunc) << Json{{"input_ids", ids}} << "\n";
+    const ProgramExit result =
+        RunProgram(OSCAR_CALIBRATE, {TestData(cut.model).string(), "--device", "cpu", "--data",
+                                     data.string(), "--min-tokens", "1", "--dry-run"});
+    EXPECT_EQ(result.code, 0) << result.all();
+    for (const std::string text : {cut.limit, cut.unused, "unused", "--pack joins documents"})
+      EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n" << result.err;
+  }
+}
+
+// Its own flags before those of the calibration that it looks at, on one screen.
+TEST(Doctor, ItsHelpBeginsWithItsOwnFlags) {
+  const ProgramExit help = RunProgram(OSCAR_CALIBRATE, {"doctor", "--help"});
+  EXPECT_EQ(help.code, 0) << help.all();
+  EXPECT_LT(help.out.find("\n  --tables"), help.out.find("\n  --data")) << help.out;
+  EXPECT_LT(help.out.find("\n  --into"), help.out.find("\n  --data")) << help.out;
+  EXPECT_LE(std::ranges::count(help.out, '\n'), 50) << help.out;
 }
 
 TEST(Doctor, KnowsWhatIsMissingOfAModel) {

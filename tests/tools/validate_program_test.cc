@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <vector>
 
@@ -180,7 +181,7 @@ TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
     return Validate(artifact, arguments);
   };
   // Fails behind the drawing.
-  const ProgramExit failed = run({"--score-from", "100000"});
+  const ProgramExit failed = run({"--fisher"});
   EXPECT_EQ(failed.code, 3) << failed.all();
   EXPECT_EQ(failed.err.find("by the run that this one resumes"), std::string::npos) << failed.err;
   const ProgramExit other = run({"--seed", "1"});
@@ -234,6 +235,11 @@ TEST(ValidateProgram, TheDefaultComparisonIsPrintedInSixRows) {
                             "random rotation (null control)", "more arms are in the report"})
     EXPECT_NE(exit.out.find(words), std::string::npos) << words << "\n" << exit.out;
   EXPECT_EQ(exit.out.find("wrong_layer"), std::string::npos) << exit.out;
+  // What it took and will take, with layers counted from 0.
+  EXPECT_NE(exit.err.find("\nlayer 0: "), std::string::npos) << exit.err;
+  EXPECT_NE(exit.err.find(" for the other 3 layers\n"), std::string::npos) << exit.err;
+  EXPECT_NE(exit.err.find("\nlayer 3: "), std::string::npos) << exit.err;
+  EXPECT_EQ(exit.err.find("layer 4"), std::string::npos) << exit.err;
 }
 
 TEST(ValidateProgram, AFailedGateIsExitCode1AndTheReportIsThere) {
@@ -282,6 +288,63 @@ TEST(ValidateProgram, MethodsHelpDescribesThemAll) {
   EXPECT_NE(RunProgram(OSCAR_VALIDATE, {"x", "--model", "y", "--methods", "kvi"})
                 .err.find("found method \"kvi\"; the nearest of "),
             std::string::npos);
+}
+
+// The dozen flags that matter, the rest one flag away.
+TEST(Programs, TheFirstHelpIsOneScreen) {
+  for (const char* program :
+       {OSCAR_CALIBRATE, OSCAR_CAPTURE, OSCAR_EXPORT, OSCAR_VALIDATE, OSCAR_ZOO_PROGRAM}) {
+    const ProgramExit first = RunProgram(program, {"--help"});
+    EXPECT_EQ(first.code, 0) << first.all();
+    EXPECT_LE(std::ranges::count(first.out, '\n'), 60) << first.out;
+    if (program == std::string(OSCAR_ZOO_PROGRAM)) continue;  // verbs, each with few flags
+    EXPECT_NE(first.out.find("--help-all explains these and "), std::string::npos) << first.out;
+    const ProgramExit all = RunProgram(program, {"--help-all"});
+    EXPECT_EQ(all.code, 0) << all.all();
+    EXPECT_NE(all.out.find("--log-format"), std::string::npos) << all.out;
+    EXPECT_GT(std::ranges::count(all.out, '\n'), std::ranges::count(first.out, '\n'));
+  }
+}
+
+TEST(Programs, AModelMayBeGivenByItsFlag) {
+  const std::string dump = TestScratch("model_flag") / "d.h5";
+  for (const auto& [program, line] : std::vector<std::pair<const char*, ProgramStrings>>{
+           {OSCAR_CALIBRATE, {"--dry-run"}},
+           {OSCAR_CALIBRATE, {"doctor"}},
+           {OSCAR_CAPTURE, {"--dry-run", "-o", dump}}}) {
+    ProgramStrings arguments = line;
+    arguments.insert(arguments.end(), {"--model", Model(), "--device", "cpu"});
+    const ProgramExit exit = RunProgram(program, arguments);
+    EXPECT_EQ(exit.code, 0) << exit.all();
+  }
+}
+
+// oscar-validate's is that of the gate's test.
+TEST(Programs, ResultsAreOneObjectForPrograms) {
+  const fs::path scratch = TestScratch("json_results");
+  const auto run = [&](const char* program, ProgramStrings arguments, const char* name) {
+    const std::string output = scratch / name;
+    arguments.insert(arguments.end(), {"-o", output, "--json"});
+    const ProgramExit exit = RunProgram(program, arguments);
+    EXPECT_EQ(exit.code, 0) << exit.all();
+    const Json said = Json::parse(exit.out);
+    EXPECT_EQ(said.at("path"), output);
+    EXPECT_EQ(said.at("exit_code"), 0);
+  };
+  run(OSCAR_CALIBRATE, {Model(), "--device", "cpu", "--tokens", "1500", "--no-auto"}, "artifact");
+  run(OSCAR_EXPORT, {scratch / "artifact", "--to", "sglang"}, "sglang");
+}
+
+TEST(ExportProgram, InspectPrintsForPeople) {
+  const ProgramExit people = RunProgram(OSCAR_EXPORT, {Calibrated(), "--inspect"});
+  EXPECT_EQ(people.code, 0) << people.all();
+  for (const char* words :
+       {"\nmodel        tiny-qwen3\n", "\nlayers       4: ", "\nfitted to    builtin corpus v1"})
+    EXPECT_NE(people.out.find(words), std::string::npos) << words << people.out;
+  EXPECT_EQ(people.out.find("layer.0.k.rotation"), std::string::npos) << people.out;
+  EXPECT_LE(std::ranges::count(people.out, '\n'), 30) << people.out;
+  const ProgramExit programs = RunProgram(OSCAR_EXPORT, {Calibrated(), "--inspect", "--json"});
+  EXPECT_TRUE(Json::parse(programs.out).at("tensors").contains("layer.0.k.rotation"));
 }
 
 TEST(CalibrateProgram, FlagsThatWouldDoNothingAreRefused) {
@@ -465,6 +528,30 @@ TEST(ValidateProgram, AllMethodsInOnePass) {
   for (const Json& arm : validation.at("arms")) {
     EXPECT_EQ(arm.at("null_control"), false) << arm.at("name");
     EXPECT_TRUE(arm.contains("end_to_end")) << arm.at("name");
+  }
+}
+
+// The bits of a method in the published table are those that its reports hold (paper, tiny-qwen3).
+TEST(ValidateProgram, TheTableHoldsTheBitsOfTheReports) {
+  const fs::path root = fs::path(OSCAR_READ_REPORT).parent_path().parent_path();
+  const fs::path output = TestScratch("table_bits") / "report";
+  const ProgramExit exit =
+      Validate(Calibrated(),
+               {"--model", Model(), "--sequences", "1", "--length", "512", "--local-only",
+                "--method-tokens", "1024", "--methods", "kivi2", "kvquant_nuq2", "-o", output});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  const Json validation = ReadJsonFile(output / "report.json").at("validation");
+  for (const size_t arm : {1U, 2U}) {
+    const Json& record = validation.at("arms").at(arm);
+    char bits[16];
+    std::snprintf(bits, sizeof bits, "%.2f",
+                  record.at("bits_per_element").at("paper").get<double>());
+    if (arm == 2) {
+      EXPECT_STREQ(bits, "2.41");  // of 128 channels a token keeps 2 values
+    }
+    const std::string row = "`" + record.at("name").get<std::string>() + "` | " + bits;
+    for (const char* page : {"README.md", "export/simulate/RESULTS.md"})
+      EXPECT_NE(ReadText(root / page).find(row), std::string::npos) << page << ": " << row;
   }
 }
 

@@ -9,7 +9,9 @@
 //   OSCAR_FAULT_KILL_AT=K     SIGKILL instead of the K-th call (from 1); a write is half done first
 //   OSCAR_FAULT_ENOSPC_AT=K   the K-th call and every later one that writes or creates fails with
 //   ENOSPC OSCAR_FAULT_COUNT=FILE    writes the number of calls to FILE at exit
-//   OSCAR_FAULT_LOG=FILE      appends "fsync PATH", "rename FROM TO" and "write PATH" to FILE, in order
+//   OSCAR_FAULT_FREE=BYTES    every file system says that so much is free (in whole fragments)
+//   OSCAR_FAULT_LOG=FILE      appends "fsync PATH", "rename FROM TO" and "write PATH" to FILE, in
+//   order
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -166,6 +169,13 @@ int unlink(const char* path) {
 int unlinkat(int fd, const char* path, int flags) {
   if (Setting("OSCAR_FAULT_KILL_AT") && BelowFd(fd) && Step() == 1) Die();
   return REAL(unlinkat)(fd, path, flags);
+}
+
+int statvfs(const char* path, struct statvfs* found) {
+  const int failed = REAL(statvfs)(path, found);
+  if (!failed && getenv("OSCAR_FAULT_FREE"))
+    found->f_bavail = (fsblkcnt_t)Setting("OSCAR_FAULT_FREE") / found->f_frsize;
+  return failed;
 }
 
 __attribute__((destructor)) static void Report(void) {

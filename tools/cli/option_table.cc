@@ -155,8 +155,8 @@ void OptionTable::OnlyWith(const std::vector<std::string>& names, const std::str
 }
 
 void OptionTable::NotWith(const std::vector<std::string>& names, const std::string& key,
-                          const std::string& why) {
-  for (const std::string& name : names) effects_.push_back({name, key, {}, /*with=*/false, why});
+                          const std::string& why, Json value) {
+  for (const std::string& name : names) effects_.push_back({name, key, value, /*with=*/false, why});
 }
 
 void OptionTable::CheckEffects() const {
@@ -175,14 +175,16 @@ void OptionTable::CheckEffects() const {
     if (!given || is_set(other, effect.value) == effect.with) continue;
     const std::string flag = option.flag(), off = "--no-" + other.flag().substr(2);
     const std::string why = effect.why.empty() ? "" : ": " + effect.why;
+    const std::string wanted = effect.value.is_null()     ? ""
+                               : effect.value.is_string() ? " " + effect.value.get<std::string>()
+                                                          : " " + effect.value.dump();
     if (!effect.with) {
-      throw UsageError(fmt::format("{} has no effect with {}{}", flag, other.flag(), why));
+      throw UsageError(
+          fmt::format("{} has no effect with {}{}{}", flag, other.flag(), wanted, why));
     } else if (other.is_switch() && other.default_value == true) {
       throw UsageError(fmt::format("{} has no effect with {}", flag, off));
     }
-    throw UsageError(fmt::format(
-        "{} has no effect without {}{}", flag, other.flag(),
-        effect.value.is_string() ? " " + effect.value.get<std::string>() : std::string()));
+    throw UsageError(fmt::format("{} has no effect without {}{}", flag, other.flag(), wanted));
   }
 }
 

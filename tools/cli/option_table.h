@@ -78,9 +78,9 @@ class OptionTable {
   // The options `names` have an effect only where option `key` has `value`; null: where it is
   // on, or is not its default.
   void OnlyWith(const std::vector<std::string>& names, const std::string& key, Json value = {});
-  // They have none where `key` has a value; `why` ends the sentence.
+  // They have none where `key` has a value, or this one; `why` ends the sentence.
   void NotWith(const std::vector<std::string>& names, const std::string& key,
-               const std::string& why = "");
+               const std::string& why = "", Json value = {});
   // Throws UsageError for a flag, or a key of the file whose value is not the default, that would
   // do nothing.
   void CheckEffects() const;

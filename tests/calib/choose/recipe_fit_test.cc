@@ -10,6 +10,7 @@
 #include <functional>
 #include <random>
 
+#include "calib/choose/recipes.h"
 #include "calib/fit/transform_fit.h"
 #include "linalg/eigh.h"
 #include "linalg/error.h"
@@ -233,6 +234,29 @@ TEST(AutoFit, FoldedScalesCommuteWithRopeAndAreSharedWhereWeightsAre) {
   EXPECT_TRUE(side.pair_scale.empty());
   EXPECT_EQ(side.query_rotation.size(), side.rotation.size());
   EXPECT_EQ(side.rotation, own.rotation);
+}
+
+// So that a folded copy of the model computes the same bits.
+TEST(Recipes, WhatIsFoldedIsScaledByPowersOfTwo) {
+  for (const bool matrix : {false, true}) {
+    const ConsumerRules rules{.consumer = {},
+                              .name = "x",
+                              .per_head = true,
+                              .key_mean = true,
+                              .query_matrix = matrix,
+                              .clip = {},
+                              .any_bits = true};
+    const RecipeLimits limits{.rules = rules, .rope = true, .fold = true, .num_kv_heads = 2};
+    std::vector<KeyRecipe> recipes = FirstKeyRecipes(limits);
+    for (const KeyRecipe& more : MoreKeyRecipes(limits, recipes.back())) recipes.push_back(more);
+    int folded = 0;
+    for (const KeyRecipe& recipe : recipes) {
+      if (recipe.kind != KeyTransformKind::kPairScaled || !recipe.folded) continue;
+      ++folded;
+      EXPECT_TRUE(recipe.power_of_two) << recipe.Name();
+    }
+    EXPECT_GE(folded, 4);
+  }
 }
 
 TEST(AutoFit, PowersOfTwoAreThat) {

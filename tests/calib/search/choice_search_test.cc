@@ -51,8 +51,9 @@ TEST(AutoSearch, OutliersDoNotChangeWhatIsReached) {
     }
   }
   EXPECT_GE(compared, 4);
-  // Each of two recipes and a clip ratio may stop short of the best by kWorthwhile.
-  EXPECT_NEAR(KlOf(outliers, "auto") / KlOf(plain, "auto"), 1, 3 * kWorthwhile);
+  // Each of two recipes and a clip ratio may stop short of the best by kWorthwhile, and scales that
+  // are rounded to powers of two end up elsewhere.
+  EXPECT_NEAR(KlOf(outliers, "auto") / KlOf(plain, "auto"), 1, 5 * kWorthwhile);
   EXPECT_LT(KlOf(outliers, "auto"), KlOf(outliers, "oscar_per_head"));
 }
 

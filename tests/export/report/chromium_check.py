@@ -20,6 +20,8 @@ import tempfile
 WIDTHS = (360, 800, 1400)
 SCHEMES = ("light", "dark")
 PRINT_WIDTH = 703  # CSS pixels of A4 between the page's margins of 12 mm
+LOWEST_HEADING = 120  # points above a printed page's end: its margin of 14 mm, the heading, and something below it
+HEADING = re.compile(rb"/Title \(((?:[^()\\]|\\.)*)\)\s*/Dest \[\d+ 0 R /XYZ [\d.]+ ([\d.]+)")  # of a PDF's outline
 
 # Everything a page is asked, as one expression; returns JSON.
 LAYOUT = r"""(() => {
@@ -309,9 +311,15 @@ def check_page(browser, path, report, shots):
     if layout["background"] != "rgb(255, 255, 255)":
         problems.append(f"print: the background is {layout['background']}")
     browser.media("light", "")
-    pdf = base64.b64decode(browser.call("Page.printToPDF", printBackground=False, preferCSSPageSize=True)["data"])
+    pdf = base64.b64decode(browser.call("Page.printToPDF", printBackground=False, preferCSSPageSize=True, generateTaggedPDF=True,
+                                        generateDocumentOutline=True)["data"])
     if not pdf.startswith(b"%PDF-") or len(pdf) < 10000:
         problems.append(f"print: {len(pdf)} bytes that are no PDF")
+    headings = HEADING.findall(pdf)
+    if not headings:
+        problems.append("print: no headings in the outline")
+    problems += [f"print: {title.decode(errors='replace')!r} is stranded {height.decode()} points above the page's end"
+                 for title, height in headings if float(height) < LOWEST_HEADING]
     if shots:
         with open(os.path.join(shots, f"{name}.pdf"), "wb") as file:
             file.write(pdf)

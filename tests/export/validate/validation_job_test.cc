@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tests/export/validate/tiny_validation.h"
@@ -47,6 +48,25 @@ TEST(ValidationJob, WhatIsStoppedGoesOnToTheSameReport) {
   std::vector<size_t> ran;
   EXPECT_EQ(Validated(scratch / "job", 100, &ran).dump(), whole.dump());
   EXPECT_EQ(ran, (std::vector<size_t>{2, 3}));
+}
+
+// A layer of a large model takes minutes, so it says how far it is.
+TEST(ValidationHooks, ALayerSaysHowFarItIs) {
+  const TinyModel model;
+  std::vector<std::vector<double>> layers(1);
+  ValidationHooks hooks;
+  hooks.on_part = [&](double part) { layers.back().push_back(part); };
+  hooks.on_layer = [&](size_t, size_t, double) { layers.emplace_back(); };
+  ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat, {.texts = TinyTexts(1, 2, 256)},
+                Artifact::Open(TinyArtifact()), QuickOptions({"hadamard"}), hooks);
+  layers.pop_back();
+  ASSERT_EQ(layers.size(), model.spec.layers.size());
+  for (const std::vector<double>& parts : layers) {
+    EXPECT_GE(parts.size(), 4u);  // two texts of two arms
+    EXPECT_TRUE(std::ranges::is_sorted(parts));
+    EXPECT_GT(parts.front(), 0);
+    EXPECT_LE(parts.back(), 1);
+  }
 }
 
 TEST(ValidationJob, DamagedNumbersAreRefused) {

@@ -1,0 +1,31 @@
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmake --install into a new prefix: every program runs from there with an empty environment, and its man page and completions of three
+# shells, made by the program itself, are where they are looked for.
+# Usage: install_test.py CMAKE BUILD SCRATCH
+import pathlib
+import shutil
+import subprocess
+import sys
+
+cmake, build, prefix = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).absolute()
+FILES = {
+    "share/man/man1/{}.1": ["--print-man"],
+    "share/bash-completion/completions/{}": ["--print-completion", "bash"],
+    "share/zsh/site-functions/_{}": ["--print-completion", "zsh"],
+    "share/fish/vendor_completions.d/{}.fish": ["--print-completion", "fish"],
+}
+shutil.rmtree(prefix, ignore_errors=True)
+subprocess.run([cmake, "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+for name in ("oscar-calibrate", "oscar-capture", "oscar-export", "oscar-validate", "oscar-zoo"):
+    program = prefix / "bin" / name
+    for options in (["--version"], ["--help"]):
+        result = subprocess.run([program, *options], capture_output=True, text=True, env={}, cwd="/")
+        if result.returncode != 0 or not result.stdout.startswith(name):
+            sys.exit(f"{program} {options[0]}: {result.returncode} {result.stderr}")
+    for path, options in FILES.items():
+        printed = subprocess.run([program, *options], capture_output=True, check=True).stdout
+        if not printed or (prefix / path.format(name)).read_bytes() != printed:
+            sys.exit(f"{prefix / path.format(name)} is not what {name} {' '.join(options)} prints")
+shutil.rmtree(prefix)
