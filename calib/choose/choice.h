@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calib/cache_side.h"
 #include "calib/fit/transform_fit.h"  // KeyRecipe
 #include "calib/options.h"
 #include "capture/files/strict_json.h"
@@ -34,20 +35,8 @@ struct ValueRecipe {
   bool operator==(const ValueRecipe&) const = default;
 };
 
-// A recipe fitted to moments. Keys are stored as quantized (k * pair_scale - mean) rotation, and
-// queries (q / pair_scale) query_rotation meet them. Row-major.
-struct AutoSide {
-  int64_t num_rotations = 0, dim = 0;  // num_kv_heads, or 1
-  std::vector<double> rotation;        // [num_rotations, dim, dim]
-  std::vector<double> query_rotation;  // the same; empty: `rotation`, which is orthogonal
-  std::vector<double> pair_scale;      // [num_kv_heads, dim]; of a folded checkpoint; empty: ones
-  std::vector<double> mean;            // [num_kv_heads, dim]; empty: none
-
-  bool operator==(const AutoSide&) const = default;
-};
-
 // Which of the sides before it a side equals, so that it is stored once; itself if none.
-size_t FirstEqual(const std::vector<const AutoSide*>& sides, size_t index);
+size_t FirstEqual(const std::vector<const CacheSide*>& sides, size_t index);
 
 // One candidate, on sampled held-out rows.
 struct CandidateScore {
@@ -133,7 +122,7 @@ struct AutoChoice {
   int64_t position_dim = 0;
   bool latent() const { return position_dim > 0; }
 
-  AutoSide k, v;  // fitted to all tokens
+  CacheSide k, v;  // fitted to all tokens
 
   const SideOption& k_option() const;
   const SideOption& v_option() const;

@@ -87,14 +87,14 @@ struct Fit {
 
 // A recipe's parts that need no eigenvectors, and what the others are fitted to.
 struct KeyProblem {
-  AutoSide side;
+  CacheSide side;
   std::vector<Matrix> queries;  // [num_rotations], of scaled heads
 };
 
 KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe) {
   KeyProblem problem;
   const std::vector<Vector> scales = Scales(moments, recipe);
-  AutoSide& side = problem.side;
+  CacheSide& side = problem.side;
   side.dim = moments.head_dim;
   const bool folded = recipe.kind == KeyTransformKind::kPairScaled && recipe.folded;
   for (int64_t head = 0; head < moments.num_kv_heads; ++head) {
@@ -135,7 +135,7 @@ Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const Key
 // recipe, matrix)` says that the fits are one (centring changes no rotation of queries), once. A
 // recipe with one that cannot be fitted has num_rotations 0.
 template <typename FitOne, typename SameFit>
-void FitMatrices(std::vector<AutoSide>& sides, FitOne fit, SameFit same) {
+void FitMatrices(std::vector<CacheSide>& sides, FitOne fit, SameFit same) {
   struct Task {
     size_t recipe;
     int64_t matrix;
@@ -163,7 +163,7 @@ void FitMatrices(std::vector<AutoSide>& sides, FitOne fit, SameFit same) {
     }
   });
   for (const Task& task : tasks) {
-    AutoSide& side = sides[task.recipe];
+    CacheSide& side = sides[task.recipe];
     const std::optional<Fit>& fitted = fits[task.by];
     if (!fitted) {
       side = {};
@@ -176,9 +176,9 @@ void FitMatrices(std::vector<AutoSide>& sides, FitOne fit, SameFit same) {
 
 }  // namespace
 
-std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes) {
+std::vector<CacheSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes) {
   std::vector<KeyProblem> problems(recipes.size());
-  std::vector<AutoSide> sides(recipes.size());
+  std::vector<CacheSide> sides(recipes.size());
   ParallelFor(std::ssize(recipes), [&](int64_t index) {
     const auto i = static_cast<size_t>(index);
     try {
@@ -200,10 +200,10 @@ std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<Key
   return sides;
 }
 
-std::vector<AutoSide> FitValues(const LayerMoments& moments,
-                                const std::vector<ValueRecipe>& recipes) {
+std::vector<CacheSide> FitValues(const LayerMoments& moments,
+                                 const std::vector<ValueRecipe>& recipes) {
   std::vector<std::vector<Matrix>> covariances(recipes.size());
-  std::vector<AutoSide> sides(recipes.size());
+  std::vector<CacheSide> sides(recipes.size());
   for (size_t i = 0; i < recipes.size(); ++i) {
     for (int64_t head = 0; head < moments.num_kv_heads; ++head)
       covariances[i].push_back(moments.ValueCovariance(head, recipes[i].target));
@@ -221,10 +221,10 @@ std::vector<AutoSide> FitValues(const LayerMoments& moments,
   return sides;
 }
 
-std::vector<AutoSide> FitLatents(const LayerMoments& moments,
-                                 const std::vector<LatentRecipe>& recipes) {
+std::vector<CacheSide> FitLatents(const LayerMoments& moments,
+                                  const std::vector<LatentRecipe>& recipes) {
   std::map<ValueTarget, LayerMoments> joint;
-  std::vector<AutoSide> sides;
+  std::vector<CacheSide> sides;
   for (const LatentRecipe& recipe : recipes) {
     if (!joint.contains(recipe.target))
       joint.emplace(recipe.target, JointMoments(moments, recipe.target));
@@ -254,7 +254,7 @@ void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices) {
     }
   }
   const AutoChoice& any = choices.front();  // context and texts are those of all
-  std::vector<AutoSide> of_keys, of_values;
+  std::vector<CacheSide> of_keys, of_values;
   if (any.latent()) {
     of_keys = of_values = FitLatents(all, latents);
   } else {

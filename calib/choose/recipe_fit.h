@@ -14,9 +14,9 @@ namespace oscar {
 
 // On all cores. A recipe that has no fit (a moment that is singular beyond what its shrinkage
 // mends) comes back with num_rotations 0.
-std::vector<AutoSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes);
-std::vector<AutoSide> FitValues(const LayerMoments& moments,
-                                const std::vector<ValueRecipe>& recipes);
+std::vector<CacheSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes);
+std::vector<CacheSide> FitValues(const LayerMoments& moments,
+                                 const std::vector<ValueRecipe>& recipes);
 
 // Of the row that is both key and value of latent attention.
 struct LatentRecipe {
@@ -26,8 +26,8 @@ struct LatentRecipe {
   std::string Name() const { return keys.Name() + " to " + std::string(ValueTargetName(target)); }
   bool operator==(const LatentRecipe&) const = default;
 };
-std::vector<AutoSide> FitLatents(const LayerMoments& moments,
-                                 const std::vector<LatentRecipe>& recipes);
+std::vector<CacheSide> FitLatents(const LayerMoments& moments,
+                                  const std::vector<LatentRecipe>& recipes);
 
 // The chosen recipes of one layer fitted to `all` tokens, into each choice's k and v. Throws
 // NumericalError naming layer and recipes that have no fit to them.

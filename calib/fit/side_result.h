@@ -2,17 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <vector>
+
+#include "calib/cache_side.h"
 
 namespace oscar {
 
 // One side (keys or values) of one grouping (per KV head, or shared by all KV heads of the layer).
-struct SideResult {
-  int64_t num_rotations = 0;  // num_kv_heads, or 1 if shared
-  int64_t dim = 0;            // d or dv
-  std::vector<double>
-      rotation;  // [num_rotations, dim, dim] row-major: a token is a row vector x, rotated x * R
+struct SideResult : CacheSide {
   std::vector<double> eigenvalues;  // [num_rotations, dim] ascending
   double clip_ratio = 0;            // chosen
   std::vector<double> clip_error;   // [candidates] held-out error / energy of each candidate; empty

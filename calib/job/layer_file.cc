@@ -106,7 +106,7 @@ constexpr const char* kArms = "/arms";
 constexpr const char* kPoints = "/choice/points";
 constexpr int64_t kPointRow = 4 + kArmRow;  // bits and ratio of k, of v; the arm
 
-void WriteAutoSide(Hdf5Writer& file, const std::string& group, const AutoSide& side) {
+void WriteCacheSide(Hdf5Writer& file, const std::string& group, const CacheSide& side) {
   file.CreateGroup(group);
   file.SetAttribute(group, "num_rotations", side.num_rotations);
   file.SetAttribute(group, "dim", side.dim);
@@ -116,14 +116,14 @@ void WriteAutoSide(Hdf5Writer& file, const std::string& group, const AutoSide& s
   WriteVector(file, group + "/mean", side.mean);
 }
 
-AutoSide ReadAutoSide(const Hdf5Reader& file, const std::string& group, int64_t num_kv_heads,
-                      int64_t dim, std::string_view what) {
-  AutoSide side{.num_rotations = file.IntAttribute(group, "num_rotations"),
-                .dim = file.IntAttribute(group, "dim"),
-                .rotation = ReadVector(file, group + "/rotation"),
-                .query_rotation = ReadVector(file, group + "/query_rotation"),
-                .pair_scale = ReadVector(file, group + "/pair_scale"),
-                .mean = ReadVector(file, group + "/mean")};
+CacheSide ReadCacheSide(const Hdf5Reader& file, const std::string& group, int64_t num_kv_heads,
+                        int64_t dim, std::string_view what) {
+  CacheSide side{.num_rotations = file.IntAttribute(group, "num_rotations"),
+                 .dim = file.IntAttribute(group, "dim"),
+                 .rotation = ReadVector(file, group + "/rotation"),
+                 .query_rotation = ReadVector(file, group + "/query_rotation"),
+                 .pair_scale = ReadVector(file, group + "/pair_scale"),
+                 .mean = ReadVector(file, group + "/mean")};
   const auto has = [](const std::vector<double>& values, int64_t rows, int64_t columns) {
     return std::ssize(values) == rows * columns;
   };
@@ -145,7 +145,7 @@ void WriteChoices(Hdf5Writer& file, const LayerResult& result) {
   if (!result.automatic.made) return;
   std::vector<const AutoChoice*> choices = {&result.automatic};
   for (const AutoChoice& other : result.other_choices) choices.push_back(&other);
-  std::vector<const AutoSide*> keys, values;
+  std::vector<const CacheSide*> keys, values;
   for (const AutoChoice* choice : choices) {
     keys.push_back(&choice->k);
     values.push_back(&choice->v);
@@ -158,7 +158,7 @@ void WriteChoices(Hdf5Writer& file, const LayerResult& result) {
     for (const auto& [name, sides] : {std::pair("k", &keys), std::pair("v", &values)}) {
       const size_t same = FirstEqual(*sides, i);
       file.SetAttribute(group, name + std::string("_of"), static_cast<int64_t>(same));
-      if (same == i) WriteAutoSide(file, group + "/" + name, *(*sides)[i]);
+      if (same == i) WriteCacheSide(file, group + "/" + name, *(*sides)[i]);
     }
   }
   file.SetAttribute("/choice", "choices", std::ssize(choices));
@@ -193,14 +193,14 @@ void ReadChoices(const Hdf5Reader& file, std::string_view what, LayerResult& res
     const std::vector<uint8_t> text = file.Read<uint8_t>(group + "/choice", {-1});
     AutoChoice choice =
         ChoiceFromJson(ParseStrictJson(std::string(text.begin(), text.end()), what), what);
-    const auto read = [&](const char* name, int64_t dim, AutoSide AutoChoice::*side) {
+    const auto read = [&](const char* name, int64_t dim, CacheSide AutoChoice::*side) {
       const int64_t same = file.IntAttribute(group, name + std::string("_of"));
       if (same < 0 || same > i) {
         throw InputError(fmt::format("{}: {} has the {} of choice {}; start over with --restart",
                                      what, group, name, same));
       }
       choice.*side = same < i ? choices[static_cast<size_t>(same)].*side
-                              : ReadAutoSide(file, group + "/" + name, m.num_kv_heads, dim, what);
+                              : ReadCacheSide(file, group + "/" + name, m.num_kv_heads, dim, what);
     };
     read("k", m.head_dim, &AutoChoice::k);
     read("v", m.v_head_dim, &AutoChoice::v);

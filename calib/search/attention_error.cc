@@ -13,7 +13,7 @@
 
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/row_comparison.h"
-#include "calib/search/choice_cache.h"
+#include "calib/cache/side_tensors.h"
 #include "calib/search/clip_search.h"
 #include "linalg/check.h"
 
@@ -45,7 +45,7 @@ enum Sum {
 // x̂ of one side in the original basis: [tokens, num_kv_heads, dim] float64.
 at::Tensor StoredRows(const at::Tensor& rows, const SideResult& side, double clip_ratio,
                       int64_t quant_group_size) {
-  const at::Tensor rotation = RotationTensor(side, rows);
+  const at::Tensor rotation = RotationTensor(side, rows.device());
   const at::Tensor y = RotateRows(rows, rotation);
   at::Tensor thresholds;
   if (clip_ratio > 0) thresholds = ClipThresholds(std::get<0>(y.abs().sort(-1)), clip_ratio);
@@ -133,7 +133,7 @@ class ChoiceRows {
   }
   at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted,
                        const SideOption& option) const {
-    return AutoQuantized(rows, sorted, option.Bits(), option.clip, choice_.quant_group_size);
+    return QuantizedRows(rows, sorted, option.Bits(), option.clip, choice_.quant_group_size);
   }
 
   const RowComparison& comparison_;

@@ -28,7 +28,7 @@ namespace oscar {
 template <typename Recipe>
 struct Candidate {
   Recipe recipe;
-  AutoSide side;
+  CacheSide side;
   Curve curve;  // 2 bits
   double best() const { return ScoreOf(curve[Best(curve)].second); }
 };
@@ -49,7 +49,7 @@ class CandidateScores {
 
   template <typename Recipe>
   AutoScorer::Rotated Rotate(const Candidate<Recipe>& c) const {
-    const AutoSide* const side[] = {&c.side};
+    const CacheSide* const side[] = {&c.side};
     return kKeys<Recipe> ? scorer_.RotateKeys(side) : scorer_.RotateValues(side);
   }
 
@@ -57,7 +57,7 @@ class CandidateScores {
   template <typename Recipe>
   void AddRatios(std::span<Candidate<Recipe>* const> candidates, std::span<const double> ratios) {
     std::vector<Candidate<Recipe>*> scored;
-    std::vector<const AutoSide*> sides;
+    std::vector<const CacheSide*> sides;
     std::vector<AutoScorer::Trial> trials;
     for (Candidate<Recipe>* c : candidates) {
       const size_t before = trials.size();

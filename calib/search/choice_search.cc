@@ -72,10 +72,10 @@ struct LayerSearch {
                AutoScorer::ValuesAtOnce(layer.keys.at(0).device().type())) {}
 
   // As FitKeys and FitValues; what is known is not fitted again.
-  std::vector<AutoSide> Fit(const std::vector<KeyRecipe>& recipes) {
+  std::vector<CacheSide> Fit(const std::vector<KeyRecipe>& recipes) {
     return Known(key_fits, recipes, [&](const auto& missing) { return FitKeys(moments, missing); });
   }
-  std::vector<AutoSide> Fit(const std::vector<ValueRecipe>& recipes) {
+  std::vector<CacheSide> Fit(const std::vector<ValueRecipe>& recipes) {
     return Known(value_fits, recipes,
                  [&](const auto& missing) { return FitValues(moments, missing); });
   }
@@ -87,21 +87,21 @@ struct LayerSearch {
   std::vector<CacheWindows> windows;
   AutoScorer scorer;
   KnownScores scores;
-  std::map<std::string, AutoSide> key_fits, value_fits;  // by names of recipes
+  std::map<std::string, CacheSide> key_fits, value_fits;  // by names of recipes
 
  private:
   template <typename Recipe>
-  static std::vector<AutoSide> Known(std::map<std::string, AutoSide>& fits,
-                                     const std::vector<Recipe>& recipes, const auto& fit) {
+  static std::vector<CacheSide> Known(std::map<std::string, CacheSide>& fits,
+                                      const std::vector<Recipe>& recipes, const auto& fit) {
     std::vector<Recipe> missing;
     for (const Recipe& recipe : recipes) {
       if (!fits.contains(recipe.Name())) missing.push_back(recipe);
     }
-    std::vector<AutoSide> fitted;
+    std::vector<CacheSide> fitted;
     if (!missing.empty()) fitted = fit(missing);
     for (size_t i = 0; i < missing.size(); ++i)
       fits.emplace(missing[i].Name(), std::move(fitted[i]));
-    std::vector<AutoSide> sides;
+    std::vector<CacheSide> sides;
     for (const Recipe& recipe : recipes) sides.push_back(fits.at(recipe.Name()));
     return sides;
   }
@@ -135,7 +135,7 @@ class Search {
   AutoChoice Run() {
     // On host threads, beside the keys.
     const std::vector<ValueRecipe> recipes = FirstValueRecipes(limits_, !moments_.diagonal.empty());
-    std::future<std::vector<AutoSide>> values =
+    std::future<std::vector<CacheSide>> values =
         std::async(std::launch::async, [&] { return layer_.Fit(recipes); });
     ChooseKeys();
     // And beside the values.
@@ -172,7 +172,7 @@ class Search {
     std::erase_if(recipes, [&](const KeyRecipe& recipe) {
       return std::ranges::any_of(keys_, [&](const auto& c) { return c.recipe == recipe; });
     });
-    std::vector<AutoSide> sides;
+    std::vector<CacheSide> sides;
     {
       const auto time = layer_.times.Measure("choice: key fits");
       sides = layer_.Fit(recipes);
@@ -272,10 +272,10 @@ class Search {
     choice_.k_options = {std::move(option)};
   }
 
-  void ChooseValues(const std::vector<ValueRecipe>& recipes, std::vector<AutoSide> sides) {
+  void ChooseValues(const std::vector<ValueRecipe>& recipes, std::vector<CacheSide> sides) {
     std::vector<ValueCandidate> candidates;
     size_t chosen = 0;
-    const auto attempt = [&](const std::vector<ValueRecipe>& more, std::vector<AutoSide> fits) {
+    const auto attempt = [&](const std::vector<ValueRecipe>& more, std::vector<CacheSide> fits) {
       const size_t known = candidates.size();
       for (size_t i = 0; i < more.size(); ++i) {
         if (fits[i].num_rotations > 0) candidates.push_back({more[i], std::move(fits[i]), {}});

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "calib/cache/affine_tensor.h"
+#include "calib/cache/side_tensors.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -45,10 +46,6 @@ at::Tensor OrderStatistic(const at::Tensor& x, int64_t index) {
 
 }  // namespace
 
-at::Tensor RotationTensor(const SideResult& side, const at::Tensor& like) {
-  return Rotations(side, like).to(at::kFloat);
-}
-
 at::Tensor RotateRows(const at::Tensor& rows, const at::Tensor& rotation) {
   const at::Tensor heads =
       rows.permute({1, 0, 2}).to(at::kFloat).contiguous();  // [num_kv_heads, tokens, dim]
@@ -69,7 +66,7 @@ void SearchClip(const at::Tensor& rows, const std::vector<Matrix>& importance,
     return x64.matmul(rotated_importance).mul_(x64).flatten(1).sum(1);
   };
 
-  const at::Tensor y = RotateRows(rows, RotationTensor(side, rows)).unsqueeze(0);
+  const at::Tensor y = RotateRows(rows, RotationTensor(side, rows.device())).unsqueeze(0);
   const at::Tensor sorted = std::get<0>(y.abs().sort(-1));
   std::vector<at::Tensor> errors, thresholds;
   const auto step = static_cast<size_t>(CandidatesAtOnce(y.numel(), y.device().type()));
@@ -94,7 +91,7 @@ void SearchClip(const at::Tensor& rows, const std::vector<Matrix>& importance,
 }
 
 void StaticThresholds(const std::vector<at::Tensor>& rows, SideResult& side) {
-  const at::Tensor rotation = RotationTensor(side, rows.at(0));
+  const at::Tensor rotation = RotationTensor(side, rows.at(0).device());
   const int64_t num_kv_heads = rows[0].size(1);
   int64_t tokens = 0;
   for (const at::Tensor& sequence : rows) tokens += sequence.size(0);

@@ -17,9 +17,6 @@
 
 namespace oscar {
 
-// A rotation of one side as a tensor [num_rotations, dim, dim] float32 on `like`'s device.
-at::Tensor RotationTensor(const SideResult& side, const at::Tensor& like);
-
 // [tokens, num_kv_heads, dim] in any dtype -> rotated [num_kv_heads, tokens, dim] float32
 // contiguous.
 at::Tensor RotateRows(const at::Tensor& rows, const at::Tensor& rotation);

@@ -53,7 +53,7 @@ const LatentPoint& BestLatent(const LatentCurve& points) {
 
 struct LatentCandidate {
   LatentRecipe recipe;
-  AutoSide side;
+  CacheSide side;
   LatentCurve points;  // 2 bits
   const LatentPoint& best() const { return BestLatent(points); }
 };
@@ -160,7 +160,7 @@ class LatentSearch {
   }
 
   void Try(const std::vector<LatentRecipe>& recipes) {
-    std::vector<AutoSide> sides;
+    std::vector<CacheSide> sides;
     {
       const auto time = times_.Measure("choice: latent fits");
       sides = FitLatents(observed_.fit, recipes);
@@ -175,7 +175,7 @@ class LatentSearch {
   LatentCurve Score(const LatentCandidate& c, int bits, std::span<const double> ratios,
                     int64_t group) {
     const auto time = times_.Measure("choice: latent scores");
-    const AutoSide* const side[] = {&c.side};
+    const CacheSide* const side[] = {&c.side};
     std::vector<AutoScorer::Trial> trials;
     for (const double ratio : ratios) trials.push_back({0, {ratio}});
     std::vector<AutoScorer::LatentScores> scores =
@@ -247,7 +247,7 @@ class LatentSearch {
 
   void AddOption(const LatentCandidate& c, int bits, const LatentCurve& points) {
     SideOption k = LatentOption(bits, points, &AutoScorer::LatentScores::kl);
-    const AutoSide* const side[] = {&c.side};
+    const CacheSide* const side[] = {&c.side};
     std::vector<AutoScorer::Trial> trials = {{0, k.clip}};
     for (const double ratio : k.ratios) trials.push_back({0, {ratio}});
     const auto time = times_.Measure("choice: windows");
@@ -274,13 +274,13 @@ class LatentSearch {
     std::vector<const LayerMoments*> parts = {&first, &second, &observed_.fit};
     std::vector<double> kl, output;
     for (const LayerMoments* part : parts) {
-      const AutoSide side = FitLatents(*part, {recipe}).at(0);
+      const CacheSide side = FitLatents(*part, {recipe}).at(0);
       if (side.num_rotations == 0) {
         kl.push_back(kNoFitCost);
         output.push_back(kNoFitCost);
         continue;
       }
-      const AutoSide* const sides[] = {&side};
+      const CacheSide* const sides[] = {&side};
       const AutoScorer::Trial trial{0, choice_.k_options.front().clip};
       const AutoScorer::LatentScores scores =
           scorer_

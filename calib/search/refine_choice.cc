@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "calib/search/choice_cache.h"
+#include "calib/cache/side_tensors.h"
 #include "calib/search/rotation_refinement.h"
 #include "linalg/check.h"
 
@@ -18,9 +18,9 @@ std::vector<double> ToDoubles(const at::Tensor& tensor) {
   return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
 }
 
-HeadTransforms Transforms(const AutoSide& side, const at::Tensor& like) {
+HeadTransforms Transforms(const CacheSide& side, at::Device device) {
   const auto tensor = [&](const std::vector<double>& values) {
-    return AutoTensor(values, side.dim, side.dim, like);
+    return MatricesOf(values, side.dim, side.dim, device);
   };
   HeadTransforms transforms{tensor(side.rotation), {}};
   if (!side.query_rotation.empty())
@@ -29,11 +29,11 @@ HeadTransforms Transforms(const AutoSide& side, const at::Tensor& like) {
 }
 
 // Consumers that take one rotation for a layer keep theirs.
-bool CanRefine(const AutoSide& side, int64_t num_kv_heads) {
+bool CanRefine(const CacheSide& side, int64_t num_kv_heads) {
   return side.num_rotations == num_kv_heads;
 }
 
-void Take(const RefinedSide& refined, AutoSide& side) {
+void Take(const RefinedSide& refined, CacheSide& side) {
   side.num_rotations = refined.transform.size(0);
   side.rotation = ToDoubles(refined.transform);
   if (!side.query_rotation.empty())
@@ -41,13 +41,13 @@ void Take(const RefinedSide& refined, AutoSide& side) {
 }
 
 // One text as attention sees it after pair scaling, `offset` tokens further back.
-RefinementSequence Sequence(const RefinedTexts& texts, size_t index, const AutoSide& keys,
+RefinementSequence Sequence(const RefinedTexts& texts, size_t index, const CacheSide& keys,
                             const RopeSpec& rope, int64_t offset) {
   at::Tensor k = AtOffset(texts.keys[index], rope, offset).to(at::kFloat);
   const int64_t tokens = k.size(0), heads = k.size(1);
   at::Tensor last = AtOffset(texts.last_queries[index], rope, offset).to(at::kFloat);
   if (!keys.pair_scale.empty()) {
-    const at::Tensor scale = AutoTensor(keys.pair_scale, 1, keys.dim, k);  // [heads, 1, d]
+    const at::Tensor scale = MatricesOf(keys.pair_scale, 1, keys.dim, k.device());  // [heads, 1, d]
     k = k.mul(scale.squeeze(1));
     last = last.view({last.size(0), heads, -1, keys.dim}).div(scale).flatten(1, 2);
   }
@@ -72,10 +72,10 @@ void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
         Sequence(texts, i, choice.k, attention.rope, shifted ? choice.context / 2 : 0));
   }
   if (sequences.empty()) return;
-  const at::Tensor like = sequences[0].k;
+  const at::Device device = sequences[0].k.device();
   RefinementProblem problem{attention, SplitRows(std::move(sequences)), {}, {}};
   if (!choice.k.mean.empty())
-    problem.key_mean = AutoTensor(choice.k.mean, 1, choice.k.dim, like).squeeze(1);
+    problem.key_mean = MatricesOf(choice.k.mean, 1, choice.k.dim, device).squeeze(1);
   RefinementOptions options{
       .steps = static_cast<int>(steps), .queries = kRefinedQueries, .windows = windows};
   const auto quantizer = [&](const SideOption& option) {
@@ -87,9 +87,9 @@ void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
   };
   options.k = quantizer(choice.k_option());
   options.v = quantizer(choice.v_option());
-  if (keys) Take(RefineKeys(problem, Transforms(choice.k, like), options), choice.k);
+  if (keys) Take(RefineKeys(problem, Transforms(choice.k, device), options), choice.k);
   if (values) {
-    Take(RefineValues(problem, Transforms(choice.v, like), Transforms(choice.k, like), options),
+    Take(RefineValues(problem, Transforms(choice.v, device), Transforms(choice.k, device), options),
          choice.v);
   }
 }

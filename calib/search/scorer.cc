@@ -62,7 +62,7 @@ at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted, AutoScore
   std::vector<at::Tensor> thresholds;
   for (const AutoScorer::Trial& trial : trials) {
     thresholds.push_back(
-        AutoThresholds(sorted.select(0, static_cast<int64_t>(trial.side)), trial.clip));
+        HeadThresholds(sorted.select(0, static_cast<int64_t>(trial.side)), trial.clip));
   }
   std::vector<int64_t> shape = rows.sizes().vec();
   shape[0] = std::ssize(trials);
@@ -207,10 +207,10 @@ AutoScorer::Rotated AutoScorer::Rotate(Sides sides, bool keys) const {
   Rotated rotated{{}, ToDevice(sides, batches_[0].keys().device())};
   for (const SampledRows& batch : batches_) {
     Rotated::Rows rows;
-    rows.rows =
-        keys ? AutoKeys(rotated.sides, batch.keys()) : AutoValues(rotated.sides, batch.values());
+    rows.rows = keys ? TurnedKeys(rotated.sides, batch.keys())
+                     : TurnedValues(rotated.sides, batch.values());
     rows.sorted = SortedMagnitudes(rows.rows);
-    if (keys) rows.queries = AutoQueries(rotated.sides, batch.queries());
+    if (keys) rows.queries = TurnedQueries(rotated.sides, batch.queries());
     rotated.batches.push_back(std::move(rows));
   }
   return rotated;
@@ -301,7 +301,7 @@ std::vector<HeadScores> AutoScorer::ScoreValues(const Rotated& values, Trials tr
                                                 Quantizer quantizer) const {
   const Sums sums =
       OfTrials(values, trials, quantizer, [&](const auto& batch, const Stored& stored) {
-        return Sums{batch.ValueErrorSums(AutoValuesBack(stored.sides, stored.keys.stored))};
+        return Sums{batch.ValueErrorSums(ValuesTurnedBack(stored.sides, stored.keys.stored))};
       });
   return ToScores(sums[0].div(OutputSums()).sqrt(), spec_);
 }
@@ -314,8 +314,8 @@ std::vector<AutoScorer::LatentScores> AutoScorer::ScoreLatents(const Rotated& la
       OfTrials(latents, trials, quantizer, [&](const auto& batch, const Stored& stored) {
         return Sums{
             batch.KlSums(stored.keys, in_use)[0],
-            batch.RelativeErrorSums(stored.keys, AutoValuesBack(stored.sides, stored.keys.stored),
-                                    AutoValuesBack(stored.sides, stored.keys.exact))};
+            batch.RelativeErrorSums(stored.keys, ValuesTurnedBack(stored.sides, stored.keys.stored),
+                                    ValuesTurnedBack(stored.sides, stored.keys.exact))};
       });
   std::vector<HeadScores> kl = MeanOverRows(sums[0]);
   std::vector<HeadScores> output = MeanOverRows(sums[1]);

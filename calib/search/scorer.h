@@ -15,10 +15,10 @@
 #include <span>
 #include <vector>
 
+#include "calib/cache/side_tensors.h"
 #include "calib/choose/choice.h"
 #include "calib/observe/sampled_rows.h"
 #include "calib/observe/statistics_observer.h"
-#include "calib/search/choice_cache.h"
 
 namespace oscar {
 
@@ -56,7 +56,7 @@ class AutoScorer {
     std::vector<Rows> batches;
     SidesOnDevice sides;
   };
-  using Sides = std::span<const AutoSide* const>;
+  using Sides = std::span<const CacheSide* const>;
   Rotated RotateKeys(Sides sides) const;
   Rotated RotateValues(Sides sides) const;
 

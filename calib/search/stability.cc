@@ -23,11 +23,11 @@ double Known(const SideOption& option) { return (option.score + option.check) / 
 using ScoreSides = std::function<std::vector<HeadScores>(AutoScorer::Sides, AutoScorer::Trials)>;
 
 // Of sides at one clip; the largest number where there is no fit.
-std::vector<double> Scores(const std::vector<AutoSide>& sides, const std::vector<double>& clip,
+std::vector<double> Scores(const std::vector<CacheSide>& sides, const std::vector<double>& clip,
                            const ScoreSides& score) {
-  std::vector<const AutoSide*> fitted;
+  std::vector<const CacheSide*> fitted;
   std::vector<AutoScorer::Trial> trials;
-  for (const AutoSide& side : sides) {
+  for (const CacheSide& side : sides) {
     if (side.num_rotations == 0) continue;
     trials.push_back({fitted.size(), clip});
     fitted.push_back(&side);
@@ -72,8 +72,8 @@ Stability HalfFits::Measure(const AutoChoice& choice, const AutoScorer& scorer) 
   recipe.target = ValueTarget::kAttentionOutput;
   std::vector<const LayerMoments*> tokens = {&observed_.first_half, &second_};
   if (recipe != choice.values) tokens.push_back(&observed_.fit);
-  std::future<std::vector<AutoSide>> fitting = std::async(std::launch::async, [&] {
-    std::vector<AutoSide> sides(tokens.size());
+  std::future<std::vector<CacheSide>> fitting = std::async(std::launch::async, [&] {
+    std::vector<CacheSide> sides(tokens.size());
     ParallelFor(std::ssize(tokens), [&](int64_t i) {
       const auto at = static_cast<size_t>(i);
       sides[at] = FitValues(*tokens[at], {recipe}).at(0);

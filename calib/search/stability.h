@@ -30,8 +30,8 @@ class HalfFits {
 
  private:
   const ObservedLayer& observed_;
-  LayerMoments second_;                      // the first half is observed.first_half
-  std::vector<std::future<AutoSide>> keys_;  // of either half
+  LayerMoments second_;                       // the first half is observed.first_half
+  std::vector<std::future<CacheSide>> keys_;  // of either half
   std::future<Stability> comparing_;
 };
 

@@ -33,11 +33,11 @@ std::vector<float> Floats(const SafetensorsFile& file, const std::string& name,
 }
 
 void CheckOrthogonal(const StoredSide& side, const std::string& what) {
-  using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   for (int64_t i = 0; i < side.num_rotations; ++i) {
     const Eigen::Map<const RowMajor> r(side.rotation.data() + i * side.dim * side.dim, side.dim,
                                        side.dim);
-    const double residual = OrthogonalityResidual(r.cast<double>());
+    const double residual = OrthogonalityResidual(r);
     if (!(residual <= kMaxFloat32Orthogonality)) {
       throw NumericalError(fmt::format(
           "{}, rotation {}: max|RᵀR - I| is {:.3g}, expected at most {:.0e}: not a rotation", what,
@@ -55,7 +55,8 @@ StoredSide ReadSide(const SafetensorsFile& file, int layer_id, char name, bool s
   if (shared && file.tensors().find(tensor("rotation")) == file.tensors().end()) return side;
   side.num_rotations = num_rotations;
   side.dim = dim;
-  side.rotation = Floats(file, tensor("rotation"), {num_rotations, dim, dim});
+  const std::vector<float> rotation = Floats(file, tensor("rotation"), {num_rotations, dim, dim});
+  side.rotation.assign(rotation.begin(), rotation.end());
   side.eigenvalues = Floats(file, tensor("eigenvalues"), {num_rotations, dim});
   side.clip_ratio = Floats(file, tensor("clip_ratio"), {1}).at(0);
   CheckOrthogonal(side, fmt::format("{}: {}", file.path().string(), tensor("rotation")));
@@ -70,8 +71,8 @@ class ChoiceReader {
   ChoiceReader(const SafetensorsFile& file, int layer_id, std::string choice, int64_t heads)
       : file_(file), layer_id_(layer_id), choice_(std::move(choice)), heads_(heads) {}
 
-  AutoSide Side(char side, int64_t dim) const {
-    AutoSide read;
+  CacheSide Side(char side, int64_t dim) const {
+    CacheSide read;
     read.dim = dim;
     const int64_t stored = Shape(side, "rotation").at(0);
     read.num_rotations = stored == 1 ? 1 : heads_;
@@ -108,7 +109,7 @@ class ChoiceReader {
     return {values.begin(), values.end()};
   }
 
-  void Check(const AutoSide& side, char name) const {
+  void Check(const CacheSide& side, char name) const {
     using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     const std::string what = fmt::format("{}: {}", file_.path().string(), Name(name, "rotation"));
     for (int64_t i = 0; i < side.num_rotations; ++i) {

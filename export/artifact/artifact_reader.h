@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "calib/choose/choice.h"  // AutoSide
+#include "calib/choose/choice.h"  // CacheSide
 #include "calib/consumers.h"      // kHeadlineChoice
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/strict_json.h"
@@ -20,16 +20,14 @@
 namespace oscar {
 
 // One side of one grouping of one layer, as stored.
-struct StoredSide {
-  int64_t num_rotations = 0, dim = 0;
-  std::vector<float> rotation;     // [num_rotations, dim, dim] row-major
+struct StoredSide : CacheSide {    // of float32 numbers
   std::vector<float> eigenvalues;  // [num_rotations, dim]
   float clip_ratio = 0;
 };
 
 // What was chosen for a layer automatically.
 struct StoredChoice {
-  AutoSide k, v;
+  CacheSide k, v;
   std::vector<double> k_clip, v_clip;           // [1] or [num_kv_heads]
   std::vector<int> k_bits = {2}, v_bits = {2};  // [1] or [num_kv_heads]
   int64_t quant_group_size = 0;                 // 0: the head

@@ -14,16 +14,16 @@ namespace oscar {
 
 struct SideTensor {
   const char* name;
-  std::vector<double> AutoSide::*values;  // empty: not stored
-  bool of_matrices;                       // else a vector for each KV head
+  std::vector<double> CacheSide::*values;  // empty: not stored
+  bool of_matrices;                        // else a vector for each KV head
 };
 
 namespace {
 
-constexpr SideTensor kSideTensors[] = {{"rotation", &AutoSide::rotation, true},
-                                       {"query_rotation", &AutoSide::query_rotation, true},
-                                       {"pair_scale", &AutoSide::pair_scale, false},
-                                       {"mean", &AutoSide::mean, false}};
+constexpr SideTensor kSideTensors[] = {{"rotation", &CacheSide::rotation, true},
+                                       {"query_rotation", &CacheSide::query_rotation, true},
+                                       {"pair_scale", &CacheSide::pair_scale, false},
+                                       {"mean", &CacheSide::mean, false}};
 
 // One number, or one for each KV head.
 Json BitsOf(const SideOption& option) {
@@ -65,13 +65,13 @@ void ChoicePlans::Add(const LayerResult& layer) {
                           ? LatentElementsOf(m.head_dim, layer.automatic.position_dim, group)
                           : ElementsOf(m.num_kv_heads, m.head_dim, m.v_head_dim, group));
   points_.push_back(layer.auto_arms);
-  std::vector<const AutoSide*> keys, values;
+  std::vector<const CacheSide*> keys, values;
   for (const AutoChoice* choice : choices) {
     keys.push_back(&choice->k);
     values.push_back(&choice->v);
   }
-  const auto stored = [&](const std::vector<const AutoSide*>& sides, size_t i) {
-    const AutoSide& side = *sides[i];
+  const auto stored = [&](const std::vector<const CacheSide*>& sides, size_t i) {
+    const CacheSide& side = *sides[i];
     StoredAs as{FirstEqual(sides, i), {}};
     if (as.choice != i) return as;
     const std::vector<int64_t> matrices = {side.num_rotations, side.dim, side.dim},
@@ -119,7 +119,7 @@ void ChoicePlans::ForEachTensor(size_t index, const LayerResult* layer, const Vi
     const AutoChoice* choice = layer == nullptr ? nullptr
                                : p == 0         ? &layer->automatic
                                                 : &layer->other_choices.at(p - 1);
-    const auto side = [&](char name, const StoredAs& as, AutoSide AutoChoice::*of,
+    const auto side = [&](char name, const StoredAs& as, CacheSide AutoChoice::*of,
                           const SideOption& option) {
       const auto tensor = [&](const char* what, const std::vector<int64_t>& shape,
                               const std::vector<double>* values) {

@@ -24,7 +24,7 @@ FloatTensorPtr Tensor(std::vector<int64_t> shape, const std::vector<double>& val
       FloatTensor{std::move(shape), {values.begin(), values.end()}});
 }
 
-std::vector<int64_t> MatrixShape(const AutoSide& side) {
+std::vector<int64_t> MatrixShape(const CacheSide& side) {
   if (side.num_rotations == 1) return {side.dim, side.dim};
   return {side.num_rotations, side.dim, side.dim};
 }
@@ -128,9 +128,7 @@ MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen) {
     const StoredLayer layer = artifact.ReadLayer(id);
     const int64_t rank = layer.k.dim;
     if (!chosen) {
-      out.layers.push_back({.layer_id = id,
-                            .rotation = std::make_shared<const FloatTensor>(
-                                FloatTensor{{rank, rank}, layer.k.rotation})});
+      out.layers.push_back({.layer_id = id, .rotation = Tensor({rank, rank}, layer.k.rotation)});
     } else {
       const StoredChoice choice = artifact.ReadChoice(id, name);
       if (choice.k_clip.at(0) != 1) {

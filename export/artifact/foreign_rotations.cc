@@ -24,15 +24,18 @@ FloatTensorPtr Tensor(std::vector<int64_t> shape, std::vector<float> values) {
   return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
 }
 
+FloatTensorPtr Rotation(std::vector<int64_t> shape, const CacheSide& side) {
+  return Tensor(std::move(shape), std::vector<float>(side.rotation.begin(), side.rotation.end()));
+}
+
 SglangSide Side(StoredSide per_head, StoredSide shared) {
   SglangSide side;
   if (shared.num_rotations == 0 && per_head.num_rotations == 1) shared = per_head;
   if (shared.num_rotations == 1) {
-    side.shared = Tensor({shared.dim, shared.dim}, std::move(shared.rotation));
+    side.shared = Rotation({shared.dim, shared.dim}, shared);
     side.shared_eigenvalues = Tensor({shared.dim}, std::move(shared.eigenvalues));
   }
-  side.per_head =
-      Tensor({per_head.num_rotations, per_head.dim, per_head.dim}, std::move(per_head.rotation));
+  side.per_head = Rotation({per_head.num_rotations, per_head.dim, per_head.dim}, per_head);
   return side;
 }
 

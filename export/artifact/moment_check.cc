@@ -19,10 +19,9 @@ namespace oscar {
 namespace {
 
 Matrix RotationOf(const StoredSide& side, int64_t index) {
-  using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const Eigen::Map<const RowMajor> r(side.rotation.data() + index * side.dim * side.dim, side.dim,
-                                     side.dim);
-  return r.cast<double>();
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  return Eigen::Map<const RowMajor>(side.rotation.data() + index * side.dim * side.dim, side.dim,
+                                    side.dim);
 }
 
 // Largest difference of U^T C U from the diagonal of stored eigenvalues, over the largest of them.

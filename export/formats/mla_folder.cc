@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "capture/files/atomic_file.h"
-#include "export/formats/pt_writer.h"
+#include "export/formats/pt/pt_writer.h"
 #include "export/formats/rotation_file.h"
 #include "export/formats/sglang_pair.h"  // SameBits
 #include "linalg/error.h"

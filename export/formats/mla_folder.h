@@ -17,7 +17,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "export/formats/pt_file.h"
+#include "export/formats/pt/pt_file.h"
 #include "export/formats/sglang.h"  // SglangServing
 
 namespace oscar {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "capture/files/strict_json.h"
-#include "export/formats/pt_file.h"
+#include "export/formats/pt/pt_file.h"
 #include "export/formats/rotation_pair.h"
 
 namespace oscar {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "export/formats/pt_writer.h"
+#include "export/formats/pt/pt_writer.h"
 #include "export/formats/rotation_pair.h"
 #include "linalg/error.h"
 

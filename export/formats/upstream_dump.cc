@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "capture/files/quote.h"
-#include "export/formats/pt_file.h"
+#include "export/formats/pt/pt_file.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 

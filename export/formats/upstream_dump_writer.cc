@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "export/formats/pt_writer.h"
+#include "export/formats/pt/pt_writer.h"
 #include "export/formats/upstream_dump.h"
 #include "linalg/check.h"
 #include "linalg/error.h"

@@ -66,12 +66,6 @@ CacheMethod TokenMethod(
           .cost = std::move(cost)};
 }
 
-at::Tensor RotationTensor(const StoredSide& side) {
-  at::Tensor rotation = at::empty({side.num_rotations, side.dim, side.dim}, at::kFloat);
-  std::copy(side.rotation.begin(), side.rotation.end(), rotation.mutable_data_ptr<float>());
-  return rotation;
-}
-
 at::Tensor RotationTensor(const std::vector<Matrix>& rotations) {
   const int64_t dim = rotations.at(0).rows();
   at::Tensor tensor = at::empty({static_cast<int64_t>(rotations.size()), dim, dim}, at::kFloat);

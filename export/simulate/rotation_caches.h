@@ -8,6 +8,7 @@
 #include <functional>
 #include <string_view>
 
+#include "calib/cache/side_tensors.h"  // RotationTensor
 #include "export/simulate/cache_method.h"
 #include "export/simulate/rotated_quantizer.h"
 #include "linalg/matrix.h"
@@ -29,7 +30,6 @@ CacheMethod TokenMethod(
     decltype(CacheMethod::cost) cost);
 
 // [num_rotations, dim, dim] float32 on the host.
-at::Tensor RotationTensor(const StoredSide& side);
 at::Tensor RotationTensor(const std::vector<Matrix>& rotations);
 at::Tensor HadamardTensor(int64_t dim);  // one, of linalg's HadamardRotation
 

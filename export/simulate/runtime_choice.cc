@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "calib/cache/bf16_arithmetic.h"
-#include "calib/search/choice_cache.h"  // AutoTensor
+#include "calib/cache/side_tensors.h"  // MatricesOf
 #include "capture/model/device.h"
 #include "export/artifact/choice_demands.h"
 #include "linalg/check.h"
@@ -24,7 +24,7 @@ namespace oscar {
 namespace {
 
 at::Tensor Vectors(const std::vector<double>& values, int64_t dim) {
-  return AutoTensor(values, 1, dim, at::empty({})).squeeze(1);  // [num_kv_heads, dim]
+  return MatricesOf(values, 1, dim).squeeze(1);  // [num_kv_heads, dim]
 }
 
 }  // namespace
@@ -47,15 +47,14 @@ ChosenSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,
                     artifact.directory().string(), runtime.runtime));
   }
   const StoredChoice choice = artifact.ReadChoice(context.layers()[layer_index].layer_id, name);
-  const auto side = [&](const AutoSide& of, const std::vector<double>& clip) {
-    const at::Tensor like = at::empty({});
+  const auto side = [&](const CacheSide& of, const std::vector<double>& clip) {
     RotatedQuantizer quantizer{
-        .rotation = AutoTensor(of.rotation, of.dim, of.dim, like),
+        .rotation = MatricesOf(of.rotation, of.dim, of.dim),
         .clip_ratio = clip.at(0),
         .quant_group_size = choice.quant_group_size == 0 ? of.dim : choice.quant_group_size};
     if (!of.query_rotation.empty()) {
       quantizer.inverse =
-          AutoTensor(of.query_rotation, of.dim, of.dim, like).transpose(1, 2).contiguous();
+          MatricesOf(of.query_rotation, of.dim, of.dim).transpose(1, 2).contiguous();
     }
     // Loaded in the type of the cache's windows, as every other field.
     if (!of.mean.empty()) quantizer.mean = RoundedToBf16(Vectors(of.mean, of.dim));

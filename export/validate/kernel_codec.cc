@@ -43,7 +43,7 @@ void CodecAgreement::Add(const CodecAgreement& other) {
 StoredRows ReadStoredRows(std::span<const uint8_t> pages, const CacheFormat& format,
                           int num_kv_heads, int head, CacheOrder order, int64_t tokens) {
   const bool keys = order == CacheOrder::kKeys;
-  const CacheSide& side = keys ? format.k : format.v;
+  const PagedSide& side = keys ? format.k : format.v;
   const int codes_offset = keys ? KCodesOffset(format) : VCodesOffset(format);
   const int metadata_offset = keys ? KMetadataOffset(format) : VMetadataOffset(format);
   const int groups = GroupsPerRow(side), high_bits = side.bits - 2;
@@ -87,7 +87,7 @@ std::vector<float> DequantizeRows(const StoredRows& rows) {
   return values;
 }
 
-CodecAgreement CompareWithCodec(const StoredRows& stored, const CacheSide& side,
+CodecAgreement CompareWithCodec(const StoredRows& stored, const PagedSide& side,
                                 MetadataType metadata, double clip_ratio,
                                 std::span<const float> rotated, std::span<const float> simulated) {
   OSCAR_CHECK_EQ(rotated.size(), stored.codes.size());

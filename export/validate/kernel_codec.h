@@ -41,7 +41,7 @@ struct CodecAgreement {
 
 // `rotated` [tokens, dim]: what was quantized, bf16 as float32; clipped by the exact order
 // statistic of `clip_ratio` (<= 0: not). `simulated` [tokens, dim]: what the simulator reads back.
-CodecAgreement CompareWithCodec(const StoredRows& stored, const CacheSide& side,
+CodecAgreement CompareWithCodec(const StoredRows& stored, const PagedSide& side,
                                 MetadataType metadata, double clip_ratio,
                                 std::span<const float> rotated, std::span<const float> simulated);
 

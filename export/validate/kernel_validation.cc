@@ -107,7 +107,7 @@ void KernelValidation::OnLayerBegin(const LayerSpec& layer) {
   rotations_ = {KernelRotation(k, device_), KernelRotation(v, device_), k.clip_ratio, v.clip_ratio};
   const auto side = [&](int64_t dim, int bits) {
     const int64_t group = options_.quant_group_size == 0 ? dim : options_.quant_group_size;
-    return CacheSide{static_cast<int>(dim), bits, static_cast<int>(group)};
+    return PagedSide{static_cast<int>(dim), bits, static_cast<int>(group)};
   };
   format_.k = side(spec.head_dim, options_.k_bits);
   format_.v = side(spec.v_head_dim, options_.v_bits);
@@ -142,7 +142,7 @@ void KernelValidation::CompareCodes(const KernelCache& cache, int64_t tokens) {
   const at::Tensor host = cache.pages().cpu();
   const std::span<const uint8_t> pages(host.const_data_ptr<uint8_t>(),
                                        static_cast<size_t>(host.numel()));
-  const auto compare = [&](CacheOrder order, const CacheSide& side, double clip,
+  const auto compare = [&](CacheOrder order, const PagedSide& side, double clip,
                            const at::Tensor& all_rotated) {
     const at::Tensor rotated = all_rotated.narrow(0, options_.windows.sink, tokens).to(at::kFloat);
     const RotatedQuantizer simulator{.rotation = {},

@@ -182,7 +182,7 @@ TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
   };
   // Fails behind the drawing.
   const ProgramExit failed = run({"--fisher"});
-  EXPECT_EQ(failed.code, 3) << failed.all();
+  EXPECT_EQ(failed.code, 2) << failed.all();
   EXPECT_EQ(failed.err.find("by the run that this one resumes"), std::string::npos) << failed.err;
   const ProgramExit other = run({"--seed", "1"});
   EXPECT_EQ(other.code, 3) << other.all();
@@ -364,6 +364,43 @@ TEST(CalibrateProgram, FlagsThatWouldDoNothingAreRefused) {
                                                                 {"--scale", "0.1"},
                                                                 {"--bits-of", "layer"}})
     EXPECT_NE(refusal(line).find("no effect"), std::string::npos) << line[0];
+}
+
+TEST(ExportProgram, FlagsThatWouldDoNothingAreRefused) {
+  const std::string artifact = Copy("export_flags").string();
+  for (const ProgramStrings& line : std::vector<ProgramStrings>{
+           {"--to", "sglang", "--fold-scales", "exact", "-o", "x"},
+           {"--to", "sglang", "--fold-values", "-o", "x"},
+           {"--to", "sglang", "--model", Model(), "-o", "x"},
+           {"--inspect", "--rotations", "oscar"},
+           {"--inspect", "--folded"},
+           {"--inspect", "-o", "x"},
+           {"--to", "folded-checkpoint", "--model", Model(), "--rotations", "oscar", "-o", "x"}}) {
+    ProgramStrings arguments = {artifact};
+    arguments.insert(arguments.end(), line.begin(), line.end());
+    const ProgramExit exit = RunProgram(OSCAR_EXPORT, arguments);
+    EXPECT_EQ(exit.code, 2) << exit.all();
+    EXPECT_NE(exit.err.find("no effect"), std::string::npos) << exit.err;
+  }
+}
+
+// A run of minutes would end in an error, or in a gate that nothing can pass.
+TEST(ValidateProgram, WhatCannotBeMeasuredIsRefusedFirst) {
+  const fs::path artifact = Copy("cannot");
+  const auto refused = [&](const ProgramStrings& more, int code, const std::string& why) {
+    ProgramStrings arguments = {"--model", Model(),    "--sequences",
+                                "1",       "--length", "512",
+                                "--arms",  "naive",    "--self-generate",
+                                "0",       "-o",       (artifact.parent_path() / "x").string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramExit exit = Validate(artifact, arguments);
+    EXPECT_EQ(exit.code, code) << exit.all();
+    EXPECT_NE(exit.err.find(why), std::string::npos) << exit.err;
+    EXPECT_EQ(exit.err.find("layer 0"), std::string::npos) << exit.err;
+  };
+  refused({"--score-from", "100000"}, 3, "no token is scored");
+  refused({"--local-only", "--gate", "ppl_ratio<=1"}, 2, "ppl_ratio will not be measured");
+  refused({"--needle-samples", "0", "--gate", "needle>=0.5"}, 2, "needle will not be measured");
 }
 
 // The text that the rotations were fitted to, in another cut.

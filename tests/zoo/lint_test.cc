@@ -13,7 +13,7 @@
 #include <set>
 
 #include "capture/files/quote.h"
-#include "export/formats/pt_writer.h"
+#include "export/formats/pt/pt_writer.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
 #include "tests/support/test_data.h"

@@ -98,7 +98,7 @@ int64_t CountDifferent(const Setup& setup, int layer, int request, int begin, in
   const CacheView& view = setup.View(layer);
   int64_t different = 0;
   for (const bool values : {false, true}) {
-    const CacheSide& side = values ? view.format.v : view.format.k;
+    const PagedSide& side = values ? view.format.v : view.format.k;
     const auto dim = static_cast<size_t>(side.dim);
     const auto metadata_size = static_cast<size_t>(2 * GroupsPerRow(side));
     const auto num_rows = static_cast<size_t>(count * kHeads);

@@ -37,19 +37,19 @@ inline constexpr int kMinCacheDim = 64;
 inline constexpr int kMaxCacheDim = 512;
 
 // Keys or values of a cache.
-struct CacheSide {
+struct PagedSide {
   int dim = 128;               // values per row: a multiple of 32, 64 to 512
   int bits = 2;                // 2, 3 or 4
   int quant_group_size = 128;  // values per scale and zero: dim, 64 or 32, and divides dim
 };
 
 struct CacheFormat {
-  CacheSide k, v;
+  PagedSide k, v;
   MetadataType metadata = MetadataType::kFloat32;  // of scales and zeros as stored
   int page_tokens = 128;                           // 16, 64 or 128
 };
 
-constexpr bool IsValid(const CacheSide& side) {
+constexpr bool IsValid(const PagedSide& side) {
   return side.dim >= kMinCacheDim && side.dim <= kMaxCacheDim && side.dim % 32 == 0 &&
          side.bits >= 2 && side.bits <= 4 &&
          (side.quant_group_size == side.dim || side.quant_group_size == 64 ||
@@ -61,7 +61,7 @@ constexpr bool IsValid(const CacheFormat& format) {
          (format.page_tokens == 16 || format.page_tokens == 64 || format.page_tokens == 128);
 }
 
-constexpr int GroupsPerRow(const CacheSide& side) { return side.dim / side.quant_group_size; }
+constexpr int GroupsPerRow(const PagedSide& side) { return side.dim / side.quant_group_size; }
 
 // Words (32 bits) of one lane in a plane of `plane_bits` per code.
 constexpr int PlaneWords(int dim, int plane_bits) {
@@ -75,10 +75,10 @@ constexpr int WordByte(int words, int lane, int word) {
   return ((word / chunk * 32 + lane) * chunk + word % chunk) * 4;
 }
 
-constexpr int CodeBytes(const CacheSide& side) {  // both planes
+constexpr int CodeBytes(const PagedSide& side) {  // both planes
   return PlaneBytes(side.dim, 2) + PlaneBytes(side.dim, side.bits - 2);
 }
-constexpr int MetadataBytes(const CacheSide& side, MetadataType type) {
+constexpr int MetadataBytes(const PagedSide& side, MetadataType type) {
   return GroupsPerRow(side) * kTileTokens * 2 * static_cast<int>(MetadataTypeBytes(type));
 }
 

@@ -9,7 +9,7 @@
 namespace oscar {
 namespace {
 
-void CheckSide(const CacheSide& side, const char* name) {
+void CheckSide(const PagedSide& side, const char* name) {
   if (IsValid(side)) return;
   throw UsageError(fmt::format(
       "cache of {}: head dim {}, {} bits, quantization groups of {}; supported are multiples of 32 "

@@ -22,7 +22,7 @@ __device__ inline double CacheValue(const CacheView& view, CacheOrder order, int
                                     int kv_head, int position, int d) {
   const CacheFormat& format = view.format;
   const bool keys = order == CacheOrder::kKeys;
-  const CacheSide& side = keys ? format.k : format.v;
+  const PagedSide& side = keys ? format.k : format.v;
   const int i = position - view.sink_tokens;  // quantized or recent token
   if (i < 0 || i >= view.quantized[request]) {
     const int slot = i < 0 ? position : view.sink_tokens + i % view.recent_slots;

@@ -44,7 +44,7 @@ __global__ void FillPages(const CacheView view, uint64_t seed, float outlier_sha
   for (int i = threadIdx.x; i < KMetadataOffset(format) / 4; i += kThreads)
     words[i] = static_cast<uint32_t>(Hash(base + i) >> 32);
   for (int side = 0; side < 2; ++side) {
-    const CacheSide& s = side == 0 ? format.k : format.v;
+    const PagedSide& s = side == 0 ? format.k : format.v;
     uint8_t* metadata = record + (side == 0 ? KMetadataOffset(format) : VMetadataOffset(format));
     for (int i = threadIdx.x; i < GroupsPerRow(s) * kTileTokens; i += kThreads) {
       const int token = i % kTileTokens, group = i / kTileTokens;

@@ -14,7 +14,7 @@ namespace {
 
 // Where a side's bytes lie in a record.
 struct RecordSide {
-  CacheSide side;
+  PagedSide side;
   CacheOrder order;
   int codes_offset, metadata_offset;
 };

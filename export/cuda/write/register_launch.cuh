@@ -109,7 +109,7 @@ void LaunchRegisterInstance(const WriteArguments& a, int first_side, int num_sid
 template <int kDim>
 void LaunchRegisterWrite(const WriteArguments& a, int first_side, int num_sides,
                          cudaStream_t stream) {
-  const CacheSide& side = a.sides[first_side].side;
+  const PagedSide& side = a.sides[first_side].side;
   const bool one_group = side.quant_group_size == kDim;
   const auto launch = side.bits == 2 ? (one_group ? LaunchRegisterInstance<kDim, true, true>
                                                   : LaunchRegisterInstance<kDim, true, false>)

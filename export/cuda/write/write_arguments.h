@@ -18,7 +18,7 @@ struct SideArguments {
   __nv_bfloat16* rotated = nullptr;         // alike, or null
   const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim], or null
   int64_t rotation_stride = 0;              // values from head to head
-  CacheSide side;
+  PagedSide side;
   int clip_index = -1;
   float clip_guess = 0;     // threshold of a Gaussian row over the spread of its pieces
   bool transposed = false;  // V's order of codes

@@ -46,7 +46,7 @@ float GaussianClipGuess(int index, int dim) {
   return static_cast<float>(HalfNormalQuantile((index + 0.5) / dim) / (16 * largest));
 }
 
-SideArguments MakeSide(const CacheView& view, const WriteSide& write, const CacheSide& side,
+SideArguments MakeSide(const CacheView& view, const WriteSide& write, const PagedSide& side,
                        const __nv_bfloat16* x, __nv_bfloat16* rotated, bool values) {
   SideArguments s;
   s.x = x;

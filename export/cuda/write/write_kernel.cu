@@ -46,7 +46,7 @@ void LaunchWrite(const WriteArguments& a, cudaStream_t stream) {
                     (k.rotation != nullptr) == (v.rotation != nullptr);
   const int count = same ? 2 : 1;
   for (int first = 0; first < 2; first += count) {
-    const CacheSide& side = a.sides[first].side;
+    const PagedSide& side = a.sides[first].side;
     const bool rotated = a.sides[first].rotation != nullptr;
     if (FitsRegisters(side.dim, rotated, MaxSharedBytes())) {
       const auto launch = side.dim == 64    ? LaunchRegisterWrite64

@@ -13,7 +13,7 @@
 namespace oscar {
 
 // Shared memory of a CTA, bytes.
-constexpr int WriteSharedBytes(const CacheSide& side, int warps, bool rotated) {
+constexpr int WriteSharedBytes(const PagedSide& side, int warps, bool rotated) {
   const int tile = kTileTokens * RowStride(side.dim) * 2;
   return warps * (tile * (rotated ? 2 : 1) + CodeBytes(side)) +
          (rotated ? 2 * kPieceValues * 2 : 0);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What oscar-calibrate --auto chose, as the artifact says it, in bf16 arithmetic
-// (calib/search/choice_cache.h on the artifact's tensors). That computes in the transformed space;
+// (calib/cache/side_tensors.h on the artifact's tensors). That computes in the transformed space;
 // simulators speak of the model's, so keys go back by the exact inverse and queries by its
 // transpose, which leaves every logit as it is.
 #include "export/simulate/methods/chosen_cache.h"
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "calib/search/choice_cache.h"
+#include "calib/cache/side_tensors.h"
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/methods/methods.h"
@@ -87,10 +87,10 @@ CacheCost Cost(const MethodContext& context, const ArmOptions& options, int64_t 
 LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact) {
   const auto quantized = [](const at::Tensor& rows, const std::vector<int>& bits,
                             const std::vector<double>& clip, int64_t group) {
-    return AutoQuantized(rows, SortedMagnitudes(rows), bits, clip, group);
+    return QuantizedRows(rows, SortedMagnitudes(rows), bits, clip, group);
   };
   // Where rows are: once, and not for every sequence.
-  const auto side_at = [](const AutoSide& side) {
+  const auto side_at = [](const CacheSide& side) {
     return [side, there = SidesOnDevice()](const at::Tensor& rows) mutable -> const SidesOnDevice& {
       if (!there.rotation.defined() || there.rotation.device() != rows.device())
         there = OneSide(side, rows.device());

@@ -31,7 +31,7 @@ Vector RowAt(const std::vector<double>& values, int64_t index, int64_t dim) {
 }
 
 // q k^T through the transform of a head, with the constant of a centred key taken back.
-double Logit(const AutoSide& side, int64_t head, const Vector& q, const Vector& k) {
+double Logit(const CacheSide& side, int64_t head, const Vector& q, const Vector& k) {
   Vector key = k, query = q;
   double constant = 0;
   if (!side.pair_scale.empty()) {
@@ -51,7 +51,7 @@ double Logit(const AutoSide& side, int64_t head, const Vector& q, const Vector& 
   return (key.transpose() * m * mq.transpose() * query)(0) + constant;
 }
 
-AutoSide FitOne(LayerMoments moments, const KeyRecipe& recipe, const FoldRules& fold) {
+CacheSide FitOne(LayerMoments moments, const KeyRecipe& recipe, const FoldRules& fold) {
   moments.fold = fold;
   return FitKeys(moments, {recipe}).at(0);
 }
@@ -83,7 +83,7 @@ TEST(AutoFit, NoRecipeChangesALogit) {
   std::normal_distribution<double> normal;
   for (const KeyRecipe& recipe : AllRecipes()) {
     for (const bool shared : {false, true}) {
-      const AutoSide side = FitOne(moments, recipe, {{.rotary_dim = 8}, shared});
+      const CacheSide side = FitOne(moments, recipe, {{.rotary_dim = 8}, shared});
       for (int64_t head = 0; head < 2; ++head) {
         Vector q(8), k(8);
         for (int i = 0; i < 8; ++i) {
@@ -101,7 +101,7 @@ struct Whole {
   Matrix x, query;  // queries: q query
   Vector mean;
 };
-Whole WholeOf(const AutoSide& side, int64_t head) {
+Whole WholeOf(const CacheSide& side, int64_t head) {
   const int64_t matrix = side.num_rotations == 1 ? 0 : head;
   const Vector d = side.pair_scale.empty() ? Vector(Vector::Ones(side.dim))
                                            : RowAt(side.pair_scale, head, side.dim);
@@ -121,7 +121,7 @@ TEST(AutoFit, EveryHeadsFitIsThatOfItsRecipe) {
   int compared = 0;
   for (const KeyRecipe& recipe : recipes) {
     if (!recipe.per_head) continue;
-    const AutoSide side = FitOne(moments, recipe, {{.rotary_dim = 8}, false});
+    const CacheSide side = FitOne(moments, recipe, {{.rotary_dim = 8}, false});
     for (int64_t head = 0; head < 2; ++head) {
       const KeyFit expected = FitKeyTransform(moments, head, recipe, {.rotary_dim = 8});
       const Whole found = WholeOf(side, head);
@@ -144,9 +144,9 @@ TEST(AutoFit, TogetherIsAlone) {
   const FoldRules fold{.pairs = {.rotary_dim = moments.head_dim}, .shared_scales = true};
   moments.fold = fold;
   const std::vector<KeyRecipe> recipes = AllRecipes();
-  const std::vector<AutoSide> together = FitKeys(moments, recipes);
+  const std::vector<CacheSide> together = FitKeys(moments, recipes);
   for (size_t i = 0; i < recipes.size(); ++i) {
-    const AutoSide alone = FitOne(moments, recipes[i], fold);
+    const CacheSide alone = FitOne(moments, recipes[i], fold);
     EXPECT_GT(alone.num_rotations, 0);
     EXPECT_EQ(together[i].num_rotations, alone.num_rotations) << recipes[i].Name();
     EXPECT_EQ(together[i].rotation, alone.rotation) << recipes[i].Name();
@@ -160,7 +160,7 @@ TEST(AutoFit, ASharedFitFlattensTheMeanOfItsHeads) {
   const LayerMoments moments = SampleMoments(2, 90, 5);
   for (const bool scaled : {false, true}) {
     const KeyTransformKind kind = scaled ? KeyTransformKind::kPairScaled : KeyTransformKind::kOscar;
-    const AutoSide side = FitOne(moments, {.kind = kind}, {{.rotary_dim = 8}, false});
+    const CacheSide side = FitOne(moments, {.kind = kind}, {{.rotary_dim = 8}, false});
     ASSERT_EQ(side.num_rotations, 1);
     std::vector<Matrix> queries;
     for (int64_t head = 0; head < 2; ++head) {
@@ -177,7 +177,7 @@ TEST(AutoFit, ASharedFitFlattensTheMeanOfItsHeads) {
 TEST(AutoFit, ValuesAreFittedToTheTargetTheirRecipeNames) {
   const LayerMoments moments = SampleMoments(2, 90, 5);
   for (const ValueTarget target : {ValueTarget::kAttentionOutput, ValueTarget::kDiagonal}) {
-    const std::vector<AutoSide> sides =
+    const std::vector<CacheSide> sides =
         FitValues(moments, {{.target = target}, {.target = target, .per_head = true}});
     ASSERT_EQ(sides[0].num_rotations, 1);
     ASSERT_EQ(sides[1].num_rotations, 2);
@@ -200,8 +200,8 @@ TEST(AutoFit, MatricesHaveTheOrderOfFactorsOfTheirRecipe) {
     const auto expected = [&](const Matrix& covariance) {
       return Compose(SymmetricEigenbasis(covariance, "test"), order).matrix();
     };
-    const AutoSide values = FitValues(moments, {{.per_head = true, .composition = order}}).at(0);
-    const AutoSide keys = FitOne(moments, {.per_head = true, .composition = order}, {});
+    const CacheSide values = FitValues(moments, {{.per_head = true, .composition = order}}).at(0);
+    const CacheSide keys = FitOne(moments, {.per_head = true, .composition = order}, {});
     for (int64_t head = 0; head < 2; ++head) {
       EXPECT_LT((MatrixAt(values.rotation, head, 4) -
                  expected(moments.ValueCovariance(head, ValueTarget::kAttentionOutput)))
@@ -219,7 +219,7 @@ TEST(AutoFit, FoldedScalesCommuteWithRopeAndAreSharedWhereWeightsAre) {
   const LayerMoments moments = SampleMoments(2, 90, 5);
   const KeyRecipe recipe{.kind = KeyTransformKind::kPairScaled, .per_head = true};
   for (const bool shared : {false, true}) {
-    const AutoSide side = FitOne(moments, recipe, {{.rotary_dim = 8}, shared});
+    const CacheSide side = FitOne(moments, recipe, {{.rotary_dim = 8}, shared});
     ASSERT_EQ(side.pair_scale.size(), 16u);
     const Vector first = RowAt(side.pair_scale, 0, 8), second = RowAt(side.pair_scale, 1, 8);
     for (int i = 0; i < 4; ++i) EXPECT_EQ(first[i], first[i + 4]);
@@ -229,8 +229,8 @@ TEST(AutoFit, FoldedScalesCommuteWithRopeAndAreSharedWhereWeightsAre) {
   // What is not folded need not be shared, and is no pair_scale.
   KeyRecipe unfolded = recipe;
   unfolded.folded = false;
-  const AutoSide side = FitOne(moments, unfolded, {{.rotary_dim = 8}, true}),
-                 own = FitOne(moments, unfolded, {{.rotary_dim = 8}, false});
+  const CacheSide side = FitOne(moments, unfolded, {{.rotary_dim = 8}, true}),
+                  own = FitOne(moments, unfolded, {{.rotary_dim = 8}, false});
   EXPECT_TRUE(side.pair_scale.empty());
   EXPECT_EQ(side.query_rotation.size(), side.rotation.size());
   EXPECT_EQ(side.rotation, own.rotation);
@@ -260,7 +260,7 @@ TEST(Recipes, WhatIsFoldedIsScaledByPowersOfTwo) {
 }
 
 TEST(AutoFit, PowersOfTwoAreThat) {
-  const AutoSide side =
+  const CacheSide side =
       FitOne(SampleMoments(2, 90, 5), {.kind = KeyTransformKind::kPairScaled, .power_of_two = true},
              {{.rotary_dim = 8}});
   for (const double scale : side.pair_scale)
@@ -271,7 +271,7 @@ TEST(AutoFit, ARecipeWithoutAFitIsLeftOut) {
   LayerMoments moments = SampleMoments(2, 90, 5);
   moments.key.assign(moments.key.size(), 0);  // no key was ever written
   moments.key_sum.assign(moments.key_sum.size(), 0);
-  const std::vector<AutoSide> sides =
+  const std::vector<CacheSide> sides =
       FitKeys(moments, {{}, {.kind = KeyTransformKind::kBalanced, .epsilon = 0, .per_head = true}});
   EXPECT_EQ(sides[0].num_rotations, 1);
   EXPECT_EQ(sides[1].num_rotations, 0);

@@ -87,7 +87,7 @@ AutoChoice EveryNumberSet(const LayerMoments& moments, const SampleRecipe& recip
   return choice;
 }
 
-void ExpectSide(const AutoSide& read, const AutoSide& wrote) {
+void ExpectSide(const CacheSide& read, const CacheSide& wrote) {
   EXPECT_EQ(read.num_rotations, wrote.num_rotations);
   EXPECT_EQ(read.dim, wrote.dim);
   EXPECT_EQ(read.rotation, wrote.rotation);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "calib/cache/affine_tensor.h"
+#include "calib/cache/side_tensors.h"
 #include "calib/fit/fit.h"
 #include "calib/search/clip_search.h"
 #include "capture/files/strict_json.h"
@@ -40,7 +41,7 @@ TEST(AttentionError, EqualsTheScalarReference) {
 
   // K̂ and V̂ written out.
   const auto stored = [](const at::Tensor& x, const SideResult& side, double ratio) {
-    const at::Tensor rotation = RotationTensor(side, x);
+    const at::Tensor rotation = RotationTensor(side);
     const at::Tensor y = RotateRows(x, rotation);
     const at::Tensor thresholds = ClipThresholds(std::get<0>(y.abs().sort(-1)), ratio);
     return AffineRoundTrip(y, thresholds, side.dim)

@@ -98,7 +98,7 @@ TEST(AutoGuard, ValuesThatLoseOnJudgingRowsAreHadamards) {
     }
     return rows;
   };
-  const AutoSide hadamard =
+  const CacheSide hadamard =
       FitValues(Observe(layer, kSplit, 64).fit, {{.composition = Composition::kHPbr}}).at(0);
   for (at::Tensor& v : layer.v) v = loud(v, hadamard.rotation);
   // Every other token is read by rows that judge, and by no other.

@@ -185,7 +185,7 @@ TEST(AutoSearch, AConsumerFindsItsChoice) {
 // Values that four evenly spaced levels hold without error behind a Hadamard, as long as the one
 // largest of a row is not clipped: they ask for the highest ratio, other than keys.
 at::Tensor OfFourLevels(const at::Tensor& v, const GoldenLayer& layer) {
-  const AutoSide hadamard =
+  const CacheSide hadamard =
       FitValues(Observe(layer, kSplit, 64).fit, {{.composition = Composition::kHPbr}}).at(0);
   at::Tensor levels = at::randint(0, 3, v.sizes(), at::kDouble).mul(2).sub(1);
   levels.scatter_(2, at::randint(0, v.size(2), {v.size(0), v.size(1), 1}, at::kLong), 5);

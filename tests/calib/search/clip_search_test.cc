@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "calib/cache/side_tensors.h"
 #include "calib/fit/fit.h"
 #include "tests/calib/observe/golden_layer.h"
 #include "tests/reference/int2_codec.h"
@@ -83,8 +84,7 @@ TEST(ClipSearch, StaticThresholdIsTheOrderStatisticOverAllTokens) {
   for (int64_t head = 0; head < 2; ++head) {
     std::vector<double> magnitudes;
     for (const at::Tensor& k : layer.k) {
-      const at::Tensor y =
-          k.select(1, head).to(at::kFloat).matmul(RotationTensor(side, k)[0]).abs();
+      const at::Tensor y = k.select(1, head).to(at::kFloat).matmul(RotationTensor(side)[0]).abs();
       const std::vector<double> values = Values(y);
       magnitudes.insert(magnitudes.end(), values.begin(), values.end());
     }

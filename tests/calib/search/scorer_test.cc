@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "calib/cache/row_comparison.h"
+#include "calib/cache/side_tensors.h"
 #include "calib/search/attention_error.h"
-#include "calib/search/choice_cache.h"
 #include "calib/search/choice_search.h"
 #include "tests/calib/observe/golden_layer.h"
 #include "tests/calib/search/searched_layer.h"
@@ -39,7 +39,7 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   const std::vector<ArmResult> arms =
       MeasureAttentionError(observed, layer.spec, {{.name = "auto", .choice = &choice}}, options);
   const AutoScorer scorer(observed, layer.spec, {{4, 16}}, 0, 0);
-  const AutoSide* const side[] = {&choice.k};
+  const CacheSide* const side[] = {&choice.k};
   const AutoScorer::Trial trial{0, choice.k_option().clip};
   const double kl =
       Mean(scorer.ScoreWindows(scorer.RotateKeys(side), {&trial, 1}, {2, 0}).at(0).at(0));
@@ -64,7 +64,7 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   EXPECT_GT(error(all), 0.3 * arms.at(0).output_rel_error_no_windows);
   const AutoScorer half(observed, layer.spec, {{4, 150}}, 0, 0);  // of most texts exact
   EXPECT_LT(error(half), 0.85 * error(all));
-  const AutoSide* const values[] = {&choice.v};
+  const CacheSide* const values[] = {&choice.v};
   const auto value_error = [&](const AutoScorer& of) {
     return Mean(of.ScoreValues(values, {&trial, 1}, {2, 0}).at(0).score);
   };
@@ -85,7 +85,7 @@ double MeanRelativeError(const ObservedLayer& observed, const LayerSpec& spec,
                       of_values = OneSide(choice.v, at::kCPU);
   const at::Tensor k = KeysOfOne(of_keys, keys), v = ValuesOfOne(of_values, values);
   const auto quantized = [](const at::Tensor& x, const SideOption& option) {
-    return AutoQuantized(x, SortedMagnitudes(x), option.Bits(), option.clip, 0);
+    return QuantizedRows(x, SortedMagnitudes(x), option.Bits(), option.clip, 0);
   };
   const auto tokens_first = [](const at::Tensor& heads) { return heads.permute({1, 0, 2}); };
   const RowComparison::Prepared stored =
@@ -114,7 +114,7 @@ TEST(AutoScorer, LatentsAgreeWithTheMeasuredArm) {
   const ArmResult arm =
       MeasureAttentionError(observed, layer.spec, {{.name = "auto", .choice = &choice}}, options)
           .at(0);
-  const AutoSide* const side[] = {&choice.k};
+  const CacheSide* const side[] = {&choice.k};
   const AutoScorer::Trial trial{0, choice.k_option().clip};
   for (const bool in_windows : {false, true}) {
     const CacheWindows windows = in_windows ? CacheWindows{4, 16} : CacheWindows{0, 0};
@@ -141,14 +141,14 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
   const GoldenLayer layer = Layer({320, 290, 200, 320});
   const HeldOutSplit split = {HeldOutKind::kTailRows, {320, 265, 100, 0}, 445};
   const ObservedLayer observed = Observe(layer, split, 64);
-  const std::vector<AutoSide> keys = FitKeys(
+  const std::vector<CacheSide> keys = FitKeys(
       observed.fit, {{.composition = Composition::kHPbr},
                      {.kind = KeyTransformKind::kPairScaled, .per_head = true, .centred = true},
                      {.kind = KeyTransformKind::kBalanced, .epsilon = 0.1, .per_head = true}});
-  const std::vector<AutoSide> values =
+  const std::vector<CacheSide> values =
       FitValues(observed.fit, {{.composition = Composition::kHPbr}, {.per_head = true}});
-  const std::vector<const AutoSide*> k = {&keys[0], &keys[1], &keys[2]},
-                                     v = {&values[0], &values[1]};
+  const std::vector<const CacheSide*> k = {&keys[0], &keys[1], &keys[2]},
+                                      v = {&values[0], &values[1]};
   const std::vector<AutoScorer::Trial> k_trials = {
       {0, {0.92}}, {0, {0.9}}, {1, {0.9}}, {2, {0.96, 0.88}}};
   const std::vector<AutoScorer::Trial> v_trials = {{0, {0.92}}, {1, {0.9, 0.94}}, {1, {0.9}}};
@@ -171,7 +171,7 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
       compare(together.ScoreValues(v, v_trials, {bits, 8}),
               alone.ScoreValues(v, v_trials, {bits, 8}));
     }
-    const std::span<const AutoSide* const> last = std::span(k).last(1);
+    const std::span<const CacheSide* const> last = std::span(k).last(1);
     const AutoScorer::Rotated a = together.RotateKeys(last), b = alone.RotateKeys(last);
     ExpectNear(together.KeyOutputErrors(a, of_one[0], {}), alone.KeyOutputErrors(b, of_one[0], {}));
     const auto in_windows = together.ScoreWindows(a, of_one, {}),

@@ -41,7 +41,7 @@ std::vector<float> Floats(const std::vector<double>& values) {
 
 LayerMoments MomentsOf(int id) { return SampleMoments(id, 60, 4 + static_cast<unsigned>(id)); }
 
-void ExpectSide(const AutoSide& read, const AutoSide& wrote) {
+void ExpectSide(const CacheSide& read, const CacheSide& wrote) {
   EXPECT_EQ(read.num_rotations, wrote.num_rotations);
   EXPECT_EQ(read.dim, wrote.dim);
   EXPECT_EQ(read.rotation, AsStored(wrote.rotation));

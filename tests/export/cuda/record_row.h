@@ -29,7 +29,7 @@ inline void PutCode(uint8_t* plane, CacheOrder order, int dim, int plane_bits, i
 inline void PutRow(uint8_t* record, const CacheFormat& format, CacheOrder order, int t,
                    std::span<const uint8_t> codes, std::span<const float> scales_zeros) {
   const bool keys = order == CacheOrder::kKeys;
-  const CacheSide& side = keys ? format.k : format.v;
+  const PagedSide& side = keys ? format.k : format.v;
   uint8_t* low = record + (keys ? KCodesOffset(format) : VCodesOffset(format));
   for (int d = 0; d < side.dim; ++d) {
     const uint32_t code = codes[static_cast<size_t>(d)];

@@ -37,7 +37,7 @@ struct Written {
   void Reference(bool values, int64_t token, int head, std::vector<uint8_t>& codes,
                  std::vector<float>& scales_zeros) const {
     const CacheFormat& format = cache.view().format;
-    const CacheSide& side = values ? format.v : format.k;
+    const PagedSide& side = values ? format.v : format.k;
     const size_t row = static_cast<size_t>((16 + token) * kHeads + head);
     const std::vector<float> x =
         ToFloats(&(values ? v : k)[row * static_cast<size_t>(side.dim)], side.dim);

@@ -15,7 +15,7 @@ namespace {
 enum class Rotations { kNone, kShared, kPerHead, kKeysOnly };
 
 struct PrefillCase {
-  CacheSide k, v;
+  PagedSide k, v;
   int page_tokens = 64;
   MetadataType metadata = MetadataType::kFloat32;
   ClipMethod method = ClipMethod::kSort;
@@ -27,7 +27,7 @@ struct PrefillCase {
 
 std::string Name(const ::testing::TestParamInfo<PrefillCase>& info) {
   const PrefillCase& c = info.param;
-  const auto side = [](const CacheSide& s) {
+  const auto side = [](const PagedSide& s) {
     return fmt::format("{}x{}g{}", s.dim, s.bits, s.quant_group_size);
   };
   return fmt::format("k{}_v{}_page{}_{}_{}_rotations{}_{}", side(c.k), side(c.v), c.page_tokens,
@@ -128,7 +128,7 @@ TEST_P(WritePrefillTest, EqualsTheScalarCodec) {
   EXPECT_TRUE(cache.Matches());
 }
 
-CacheSide Side(int dim, int bits, int group = 0) { return {dim, bits, group > 0 ? group : dim}; }
+PagedSide Side(int dim, int bits, int group = 0) { return {dim, bits, group > 0 ? group : dim}; }
 
 std::vector<PrefillCase> BitPairs() {
   std::vector<PrefillCase> cases;

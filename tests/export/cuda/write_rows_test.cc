@@ -88,7 +88,7 @@ std::vector<Value> SpecialRows() {
 }
 
 struct RowsCase {
-  CacheSide side;
+  PagedSide side;
   ClipMethod method;
   double ratio;
   MetadataType metadata = MetadataType::kFloat32;

@@ -13,7 +13,7 @@ namespace {
 constexpr int kHeads = 2;
 
 struct Sequence {
-  Sequence(int tokens, const CacheSide& k_side, const CacheSide& v_side)
+  Sequence(int tokens, const PagedSide& k_side, const PagedSide& v_side)
       : k(RandomBf16(static_cast<size_t>(tokens * kHeads * k_side.dim), 1)),
         v(RandomBf16(static_cast<size_t>(tokens * kHeads * v_side.dim), 2)),
         k_device(k),
@@ -25,7 +25,7 @@ struct Sequence {
   size_t k_row, v_row;
 };
 
-class WriteSequenceTest : public ::testing::TestWithParam<CacheSide> {
+class WriteSequenceTest : public ::testing::TestWithParam<PagedSide> {
  protected:
   WriteSequenceTest() : bad_(1) {
     bad_.Fill(0);
@@ -38,7 +38,7 @@ class WriteSequenceTest : public ::testing::TestWithParam<CacheSide> {
 };
 
 TEST_P(WriteSequenceTest, ChunksGiveTheSamePages) {
-  const CacheSide side = GetParam();
+  const PagedSide side = GetParam();
   const int sink = 16;
   const int recent = 24;
   const int total = 187;
@@ -81,7 +81,7 @@ TEST_P(WriteSequenceTest, ChunksGiveTheSamePages) {
 }
 
 TEST_P(WriteSequenceTest, DecodeStepsInAGraph) {
-  const CacheSide side = GetParam();
+  const PagedSide side = GetParam();
   const int sink = 16;
   const int recent = 16;
   const int steps = 45;
@@ -163,10 +163,10 @@ TEST_P(WriteSequenceTest, DecodeStepsInAGraph) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sides, WriteSequenceTest,
-                         ::testing::Values(CacheSide{128, 2, 128}, CacheSide{128, 3, 64},
-                                           CacheSide{128, 4, 32}, CacheSide{96, 2, 96},
-                                           CacheSide{96, 3, 32}, CacheSide{64, 3, 64},
-                                           CacheSide{256, 2, 64}));
+                         ::testing::Values(PagedSide{128, 2, 128}, PagedSide{128, 3, 64},
+                                           PagedSide{128, 4, 32}, PagedSide{96, 2, 96},
+                                           PagedSide{96, 3, 32}, PagedSide{64, 3, 64},
+                                           PagedSide{256, 2, 64}));
 
 // x R Rᵀ of an orthogonal-ish product against float64, one matrix per query head group.
 TEST(RotateRows, EqualsFloat64) {

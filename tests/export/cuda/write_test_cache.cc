@@ -29,7 +29,7 @@ std::vector<int32_t> Shuffled(int size, unsigned seed) {
 std::vector<uint8_t> UsedBits(const CacheFormat& format) {
   std::vector<uint8_t> used(static_cast<size_t>(RecordBytes(format)), 0xFF);
   for (const bool values : {false, true}) {
-    const CacheSide& side = values ? format.v : format.k;
+    const PagedSide& side = values ? format.v : format.k;
     if (side.bits != 3) continue;
     uint8_t* plane = used.data() + (values ? VCodesOffset(format) : KCodesOffset(format)) +
                      PlaneBytes(side.dim, 2);
@@ -133,7 +133,7 @@ uint8_t* WriteTestCache::ExpectedRecord(int request, int token, int head) {
 void WriteTestCache::ExpectQuantized(int request, int token, int head, const __nv_bfloat16* row,
                                      bool values, const WriteSide& write, ClipMethod method) {
   const CacheFormat& format = view_.format;
-  const CacheSide& side = values ? format.v : format.k;
+  const PagedSide& side = values ? format.v : format.k;
   const AffineFormat affine{side.bits, side.quant_group_size, format.metadata};
   std::vector<uint8_t> codes(static_cast<size_t>(side.dim));
   std::vector<float> scales_zeros(static_cast<size_t>(2 * GroupsPerRow(side)));

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "export/formats/pt_file.h"
+#include "export/formats/pt/pt_file.h"
 
 namespace oscar {
 

@@ -11,9 +11,9 @@
 
 #include "capture/files/digest.h"
 #include "export/formats/inspect.h"
-#include "export/formats/pt_writer.h"
+#include "export/formats/pt/pt_writer.h"
+#include "export/formats/pt/zip_reader.h"
 #include "export/formats/rotation_file.h"
-#include "export/formats/zip_reader.h"
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "export/formats/pt_writer.h"
+#include "export/formats/pt/pt_writer.h"
 #include "export/formats/rotation_pair.h"
 #include "linalg/error.h"
 #include "tests/export/formats/float_tensor.h"

@@ -11,8 +11,8 @@
 #include <functional>
 #include <iterator>
 
-#include "export/formats/pt_file.h"
-#include "export/formats/pt_writer.h"
+#include "export/formats/pt/pt_file.h"
+#include "export/formats/pt/pt_writer.h"
 #include "linalg/error.h"
 #include "tests/capture/dump/sample_dump.h"
 #include "tests/export/formats/torch_python.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "calib/search/choice_cache.h"
+#include "calib/cache/side_tensors.h"
 #include "export/artifact/chosen_rotations.h"
 #include "export/formats/rotation_pair.h"
 #include "export/simulate/methods/methods.h"
@@ -89,7 +89,7 @@ std::vector<double> Doubles(const FloatTensorPtr& tensor) {
   return {tensor->values.begin(), tensor->values.end()};
 }
 
-AutoSide SideOf(const RotationLayer& layer) {
+CacheSide SideOf(const RotationLayer& layer) {
   const std::vector<int64_t>& shape = layer.rotation->shape;
   return {.num_rotations = shape.size() == 3 ? shape[0] : 1,
           .dim = shape.back(),

@@ -37,7 +37,7 @@ struct Sample {
 
 void PutSide(Sample& sample, CacheOrder order, int head, const std::vector<float>& rows) {
   const CacheFormat& format = sample.format;
-  const CacheSide& side = order == CacheOrder::kKeys ? format.k : format.v;
+  const PagedSide& side = order == CacheOrder::kKeys ? format.k : format.v;
   std::vector<uint8_t> codes(static_cast<size_t>(side.dim));
   std::vector<float> scales_zeros(static_cast<size_t>(2 * GroupsPerRow(side)));
   for (int token = 0; token < kTokens; ++token) {
@@ -75,7 +75,7 @@ Sample MakeSample(const CacheFormat& format) {
 
 CodecAgreement Compare(const Sample& sample, CacheOrder order, int head) {
   const bool keys = order == CacheOrder::kKeys;
-  const CacheSide& side = keys ? sample.format.k : sample.format.v;
+  const PagedSide& side = keys ? sample.format.k : sample.format.v;
   const StoredRows stored =
       ReadStoredRows(sample.pages, sample.format, kHeads, head, order, kTokens);
   const std::vector<float>& rows = (keys ? sample.k : sample.v)[static_cast<size_t>(head)];

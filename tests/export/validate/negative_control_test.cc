@@ -152,10 +152,9 @@ TEST(NegativeControl, TheWrongLayersRotationDoesNotFlattenImportance) {
   for (const int layer : {0, 1, 2, 3}) {
     const Matrix c = moments.Read(layer).QueryCovariance(0);
     const auto flatness = [&](int from) {
-      using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+      using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
       const StoredLayer stored = artifact.ReadLayer(from);
-      return ImportanceMaxOverMean(
-          Eigen::Map<const RowMajor>(stored.k.rotation.data(), 64, 64).cast<double>(), c);
+      return ImportanceMaxOverMean(Eigen::Map<const RowMajor>(stored.k.rotation.data(), 64, 64), c);
     };
     EXPECT_NEAR(flatness(layer), 1, 1e-4);
     EXPECT_GT(flatness((layer + 2) % 4), 1.3);

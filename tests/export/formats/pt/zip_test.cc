@@ -6,8 +6,8 @@
 
 #include <fstream>
 
-#include "export/formats/zip_reader.h"
-#include "export/formats/zip_writer.h"
+#include "export/formats/pt/zip_reader.h"
+#include "export/formats/pt/zip_writer.h"
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
 

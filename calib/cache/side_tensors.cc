@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "calib/search/choice_cache.h"
+#include "calib/cache/side_tensors.h"
 
 #include <ATen/ATen.h>
 
@@ -22,14 +22,18 @@ at::Tensor OneSequence(const at::Tensor& rows) {
 
 }  // namespace
 
-at::Tensor AutoTensor(const std::vector<double>& values, int64_t rows, int64_t columns,
-                      const at::Tensor& like) {
+at::Tensor MatricesOf(const std::vector<double>& values, int64_t rows, int64_t columns,
+                      at::Device device) {
   const int64_t n = std::ssize(values) / (rows * columns);
   OSCAR_CHECK_EQ(n * rows * columns, std::ssize(values));
   const at::Tensor host = at::empty({n, rows, columns}, at::kFloat);
   std::transform(values.begin(), values.end(), host.mutable_data_ptr<float>(),
                  [](double value) { return static_cast<float>(value); });
-  return SendTo(host, like.device());
+  return SendTo(host, device);
+}
+
+at::Tensor RotationTensor(const CacheSide& side, at::Device device) {
+  return MatricesOf(side.rotation, side.dim, side.dim, device);
 }
 
 at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset) {
@@ -46,7 +50,7 @@ at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset
   return turned;
 }
 
-SidesOnDevice ToDevice(std::span<const AutoSide* const> sides, at::Device device) {
+SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device device) {
   const int64_t dim = sides[0]->dim;
   // One copy to the device for all sides.
   const auto stacked = [&](std::span<const std::vector<double>* const> values, int64_t rows,
@@ -74,26 +78,26 @@ SidesOnDevice ToDevice(std::span<const AutoSide* const> sides, at::Device device
   };
   const auto all = [&](auto member) {
     std::vector<const std::vector<double>*> values;
-    for (const AutoSide* side : sides) values.push_back(&member(*side));
+    for (const CacheSide* side : sides) values.push_back(&member(*side));
     return values;
   };
   SidesOnDevice on_device;
-  on_device.rotation = stacked(all([](const AutoSide& s) -> auto& { return s.rotation; }), dim, 0);
+  on_device.rotation = stacked(all([](const CacheSide& s) -> auto& { return s.rotation; }), dim, 0);
   const bool own_queries = std::ranges::any_of(
-      sides, [](const AutoSide* side) { return !side->query_rotation.empty(); });
+      sides, [](const CacheSide* side) { return !side->query_rotation.empty(); });
   on_device.query_rotation =
-      own_queries ? stacked(all([](const AutoSide& s) -> auto& {
+      own_queries ? stacked(all([](const CacheSide& s) -> auto& {
                               return s.query_rotation.empty() ? s.rotation : s.query_rotation;
                             }),
                             dim, 0)
                   : on_device.rotation;
   on_device.pair_scale =
-      stacked(all([](const AutoSide& s) -> auto& { return s.pair_scale; }), 1, 1);
-  on_device.mean = stacked(all([](const AutoSide& s) -> auto& { return s.mean; }), 1, 0);
+      stacked(all([](const CacheSide& s) -> auto& { return s.pair_scale; }), 1, 1);
+  on_device.mean = stacked(all([](const CacheSide& s) -> auto& { return s.mean; }), 1, 0);
   return on_device;
 }
 
-at::Tensor AutoKeys(const SidesOnDevice& sides, const at::Tensor& keys) {
+at::Tensor TurnedKeys(const SidesOnDevice& sides, const at::Tensor& keys) {
   at::Tensor k = RoundedToBf16(keys);
   if (sides.pair_scale.defined())  // what a folded checkpoint's projections and norms give
     k = RoundedToBf16(k.mul(sides.pair_scale));
@@ -101,34 +105,34 @@ at::Tensor AutoKeys(const SidesOnDevice& sides, const at::Tensor& keys) {
   return TimesInBf16(k, sides.rotation);
 }
 
-at::Tensor AutoValues(const SidesOnDevice& sides, const at::Tensor& values) {
-  return AutoKeys(sides, values);
+at::Tensor TurnedValues(const SidesOnDevice& sides, const at::Tensor& values) {
+  return TurnedKeys(sides, values);
 }
 
-at::Tensor AutoQueries(const SidesOnDevice& sides, const at::Tensor& queries) {
+at::Tensor TurnedQueries(const SidesOnDevice& sides, const at::Tensor& queries) {
   at::Tensor q = RoundedToBf16(queries);
   if (sides.pair_scale.defined()) q = RoundedToBf16(q.div(sides.pair_scale));
   return TimesInBf16(q, sides.query_rotation);
 }
 
-at::Tensor AutoValuesBack(const SidesOnDevice& sides, const at::Tensor& rotated) {
+at::Tensor ValuesTurnedBack(const SidesOnDevice& sides, const at::Tensor& rotated) {
   at::Tensor v = at::matmul(rotated, RoundedToBf16(sides.query_rotation.transpose(-1, -2)));
   if (sides.mean.defined()) v = v.add(sides.mean);
   if (sides.pair_scale.defined()) v = v.div(sides.pair_scale);
   return v;
 }
 
-SidesOnDevice OneSide(const AutoSide& side, at::Device device) {
-  const AutoSide* const one[] = {&side};
+SidesOnDevice OneSide(const CacheSide& side, at::Device device) {
+  const CacheSide* const one[] = {&side};
   return ToDevice(one, device);
 }
 
 at::Tensor KeysOfOne(const SidesOnDevice& side, const at::Tensor& keys) {
-  return AutoKeys(side, OneSequence(keys))[0][0];
+  return TurnedKeys(side, OneSequence(keys))[0][0];
 }
 
 at::Tensor ValuesOfOne(const SidesOnDevice& side, const at::Tensor& values) {
-  return AutoValues(side, OneSequence(values))[0][0];
+  return TurnedValues(side, OneSequence(values))[0][0];
 }
 
 at::Tensor QueriesOfOne(const SidesOnDevice& side, const at::Tensor& queries,
@@ -137,21 +141,21 @@ at::Tensor QueriesOfOne(const SidesOnDevice& side, const at::Tensor& queries,
   const at::Tensor q = queries.reshape({rows, num_kv_heads, -1, dim})
                            .permute({1, 2, 0, 3})
                            .reshape({1, num_kv_heads, -1, dim});
-  return AutoQueries(side, q)[0][0]
+  return TurnedQueries(side, q)[0][0]
       .view({num_kv_heads, -1, rows, dim})
       .permute({2, 0, 1, 3})
       .flatten(1, 2);
 }
 
 at::Tensor ValuesBackOfOne(const SidesOnDevice& side, const at::Tensor& rotated) {
-  return AutoValuesBack(side, rotated.unsqueeze(0))[0][0];
+  return ValuesTurnedBack(side, rotated.unsqueeze(0))[0][0];
 }
 
-at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted,
+at::Tensor QuantizedRows(const at::Tensor& rows, const at::Tensor& sorted,
                          std::span<const int> bits, std::span<const double> clip,
                          int64_t quant_group_size) {
   const int64_t group = quant_group_size == 0 ? rows.size(-1) : quant_group_size;
-  if (bits.size() == 1) return AffineRoundTrip(rows, AutoThresholds(sorted, clip), group, bits[0]);
+  if (bits.size() == 1) return AffineRoundTrip(rows, HeadThresholds(sorted, clip), group, bits[0]);
   OSCAR_CHECK_EQ(std::ssize(bits), rows.size(-3));
   std::vector<at::Tensor> heads;
   for (int64_t head = 0; head < rows.size(-3); ++head) {
@@ -165,7 +169,7 @@ at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted,
 
 at::Tensor SortedMagnitudes(const at::Tensor& rows) { return std::get<0>(rows.abs().sort(-1)); }
 
-at::Tensor AutoThresholds(const at::Tensor& sorted, std::span<const double> clip) {
+at::Tensor HeadThresholds(const at::Tensor& sorted, std::span<const double> clip) {
   if (clip.size() == 1) return ClipThresholds(sorted, clip[0]);
   OSCAR_CHECK_EQ(std::ssize(clip), sorted.size(-3));
   std::vector<at::Tensor> heads;

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pickle machine builds data, and nothing but data, in bounded time and memory.
-#include "export/formats/pickle_reader.h"
+#include "export/formats/pt/pickle_reader.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "linalg/error.h"
-#include "tests/export/formats/pt_builder.h"
+#include "tests/export/formats/pt/pt_builder.h"
 
 namespace oscar {
 namespace {

@@ -4,7 +4,7 @@
 // The pickle half of torch.save: values without a memo, tensors as _rebuild_tensor_v2 over
 // persistent storage ids. A plain `dict` must be EMPTY_DICT + SETITEMS and nothing around it;
 // a type tag makes torch.load(weights_only=True) refuse the file.
-#include "export/formats/pt_writer.h"
+#include "export/formats/pt/pt_writer.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,8 @@
 
 #include "capture/files/quote.h"
 #include "capture/files/utf8.h"
-#include "export/formats/pickle_format.h"
-#include "export/formats/zip_writer.h"
+#include "export/formats/pt/pickle_format.h"
+#include "export/formats/pt/zip_writer.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Names and JSON forms of unpickled values. Recursion here relies on PtTree's depth limit.
-#include "export/formats/pt_value.h"
+#include "export/formats/pt/pt_value.h"
 
 #include <cmath>
 

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tensors are views: strided, shifted, shared; and none reaches outside its storage.
-#include "export/formats/pt_file.h"
+#include "export/formats/pt/pt_file.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "linalg/error.h"
-#include "tests/export/formats/pt_builder.h"
+#include "tests/export/formats/pt/pt_builder.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

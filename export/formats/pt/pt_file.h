@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "export/formats/pickle_reader.h"
-#include "export/formats/pt_value.h"
-#include "export/formats/zip_reader.h"
+#include "export/formats/pt/pickle_reader.h"
+#include "export/formats/pt/pt_value.h"
+#include "export/formats/pt/zip_reader.h"
 
 namespace oscar {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "export/formats/pt_value.h"
+#include "export/formats/pt/pt_value.h"
 
 namespace oscar {
 

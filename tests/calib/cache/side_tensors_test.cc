@@ -3,7 +3,7 @@
 //
 // Rows of a choice before they are quantized: whatever the transform, logits are those of the
 // model, and values come back.
-#include "calib/search/choice_cache.h"
+#include "calib/cache/side_tensors.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ at::Tensor Weights(const at::Tensor& q, const at::Tensor& k /* [heads, tokens, d
   return at::matmul(heads, k.transpose(1, 2).unsqueeze(1)).div(8).softmax(-1);
 }
 
-SidesOnDevice One(const AutoSide& side) { return OneSide(side, at::kCPU); }
+SidesOnDevice One(const CacheSide& side) { return OneSide(side, at::kCPU); }
 
 TEST(AutoCache, WeightsAreThoseOfTheModelAndValuesComeBack) {
   at::manual_seed(5);
@@ -66,14 +66,14 @@ TEST(AutoCache, HeadsHaveTheirOwnBitsAndClipRatios) {
   const int bits[] = {2, 4, 3};
   const double clip[] = {0.9, 0.99, 0.94}, same[] = {0.94};
   for (const std::span<const double> ratios : {std::span<const double>(clip), {same}}) {
-    const at::Tensor mixed = AutoQuantized(rows, sorted, bits, ratios, 16);
+    const at::Tensor mixed = QuantizedRows(rows, sorted, bits, ratios, 16);
     for (int64_t head = 0; head < 3; ++head) {
       const auto i = static_cast<size_t>(head);
-      const at::Tensor alike = AutoQuantized(rows, sorted, std::span(bits).subspan(i, 1),
+      const at::Tensor alike = QuantizedRows(rows, sorted, std::span(bits).subspan(i, 1),
                                              {ratios.size() == 1 ? same : clip + i, 1}, 16);
       EXPECT_TRUE(mixed[head].equal(alike[head])) << head;
     }
-    EXPECT_FALSE(mixed.equal(AutoQuantized(rows, sorted, std::span(bits, 1), ratios, 16)));
+    EXPECT_FALSE(mixed.equal(QuantizedRows(rows, sorted, std::span(bits, 1), ratios, 16)));
   }
 }
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "export/formats/zip_writer.h"
+#include "export/formats/pt/zip_writer.h"
 
 namespace oscar {
 

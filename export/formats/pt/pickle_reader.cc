@@ -4,7 +4,7 @@
 // The stack machine of pickle, cut down to data. A container may be changed only while
 // nothing refers to it yet (picklers fill it right after making it); this rules out cycles and
 // makes the depth and expanded size of a value final when it is first used.
-#include "export/formats/pickle_reader.h"
+#include "export/formats/pt/pickle_reader.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +14,9 @@
 
 #include "capture/files/quote.h"
 #include "capture/files/utf8.h"
-#include "export/formats/pickle_format.h"
-#include "export/formats/pickle_object.h"
-#include "export/formats/zip_format.h"
+#include "export/formats/pt/pickle_format.h"
+#include "export/formats/pt/pickle_object.h"
+#include "export/formats/pt/zip_format.h"
 #include "linalg/error.h"
 
 namespace oscar {

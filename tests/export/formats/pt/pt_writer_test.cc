@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What we write, torch and our own reader both read, and the bytes depend on the value alone.
-#include "export/formats/pt_writer.h"
+#include "export/formats/pt/pt_writer.h"
 
 #include <gtest/gtest.h>
 

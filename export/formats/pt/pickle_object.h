@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "export/formats/pickle_format.h"
-#include "export/formats/pt_value.h"
+#include "export/formats/pt/pickle_format.h"
+#include "export/formats/pt/pt_value.h"
 
 namespace oscar::pickle {
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cache of an automatic choice, in the arithmetic of a bf16 runtime: weights folded in bf16,
-// rows and queries rotated by bf16 GEMMs, windows kept rotated. Keys and queries stay in the
-// transformed space, where logits need no inverse; values are turned back.
+// Sides of a cache as tensors, and rows through them in the arithmetic of a bf16 runtime: weights
+// folded in bf16, rows and queries rotated by bf16 GEMMs, windows kept rotated. Keys and queries
+// stay in the transformed space, where logits need no inverse; values are turned back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,14 +12,16 @@
 #include <span>
 #include <vector>
 
-#include "calib/choose/choice.h"
+#include "calib/cache_side.h"
 #include "capture/model/rope_spec.h"
 
 namespace oscar {
 
-// float32 on `like`'s device: [values / (rows columns), rows, columns].
-at::Tensor AutoTensor(const std::vector<double>& values, int64_t rows, int64_t columns,
-                      const at::Tensor& like);
+// float32: [values / (rows columns), rows, columns].
+at::Tensor MatricesOf(const std::vector<double>& values, int64_t rows, int64_t columns,
+                      at::Device device = at::kCPU);
+// [num_rotations, dim, dim] of that.
+at::Tensor RotationTensor(const CacheSide& side, at::Device device = at::kCPU);
 
 // Rows [tokens, heads, d] as they are where their text stands `offset` tokens further back.
 at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset);
@@ -29,20 +31,20 @@ struct SidesOnDevice {
   at::Tensor rotation, query_rotation;  // [sides, 1, num_kv_heads or 1, dim, dim] float32
   at::Tensor pair_scale, mean;  // [sides, 1, num_kv_heads, 1, dim]; undefined: no side has any
 };
-SidesOnDevice ToDevice(std::span<const AutoSide* const> sides, at::Device device);
+SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device device);
 
 // [sequences, num_kv_heads, tokens, dim] to [sides, ...] of that, float32, values of bf16; queries
 // of a KV head's query heads stand one after the other in place of tokens.
-at::Tensor AutoKeys(const SidesOnDevice& sides, const at::Tensor& keys);
-at::Tensor AutoValues(const SidesOnDevice& sides, const at::Tensor& values);
-at::Tensor AutoQueries(const SidesOnDevice& sides, const at::Tensor& queries);
-// Undoes AutoValues, by the bf16 matrix (of queries, where they have their own: its transpose is
+at::Tensor TurnedKeys(const SidesOnDevice& sides, const at::Tensor& keys);
+at::Tensor TurnedValues(const SidesOnDevice& sides, const at::Tensor& values);
+at::Tensor TurnedQueries(const SidesOnDevice& sides, const at::Tensor& queries);
+// Undoes TurnedValues, by the bf16 matrix (of queries, where they have their own: its transpose is
 // the inverse). Values have scales and means where they are latents, which are keys too.
-at::Tensor AutoValuesBack(const SidesOnDevice& sides, const at::Tensor& rotated);
+at::Tensor ValuesTurnedBack(const SidesOnDevice& sides, const at::Tensor& rotated);
 
 // The same of one side and sequence: [tokens, num_kv_heads, dim] to [num_kv_heads, tokens, dim],
 // and back in that order; queries [rows, num_q_heads, dim] to the same.
-SidesOnDevice OneSide(const AutoSide& side, at::Device device);
+SidesOnDevice OneSide(const CacheSide& side, at::Device device);
 at::Tensor KeysOfOne(const SidesOnDevice& side, const at::Tensor& keys);
 at::Tensor ValuesOfOne(const SidesOnDevice& side, const at::Tensor& values);
 at::Tensor QueriesOfOne(const SidesOnDevice& side, const at::Tensor& queries, int64_t num_kv_heads);
@@ -50,11 +52,11 @@ at::Tensor ValuesBackOfOne(const SidesOnDevice& side, const at::Tensor& rotated)
 
 // What is read of `rows` [num_kv_heads, tokens, dim]; `sorted` are their magnitudes, ascending;
 // `bits` and `clip` one number, or one for each head; quant_group_size 0: the head.
-at::Tensor AutoQuantized(const at::Tensor& rows, const at::Tensor& sorted,
+at::Tensor QuantizedRows(const at::Tensor& rows, const at::Tensor& sorted,
                          std::span<const int> bits, std::span<const double> clip,
                          int64_t quant_group_size);
 at::Tensor SortedMagnitudes(const at::Tensor& rows);
 // [..., num_kv_heads, tokens, 1]; undefined: nothing is clipped.
-at::Tensor AutoThresholds(const at::Tensor& sorted, std::span<const double> clip);
+at::Tensor HeadThresholds(const at::Tensor& sorted, std::span<const double> clip);
 
 }  // namespace oscar

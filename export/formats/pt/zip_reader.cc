@@ -4,7 +4,7 @@
 // Reads backwards from the end record, then walks the local headers in file order: each must begin
 // where the one before it ended, so nothing can hide between them. All arithmetic on claimed
 // offsets is 64-bit and compared with the file's size before it is used.
-#include "export/formats/zip_reader.h"
+#include "export/formats/pt/zip_reader.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -14,7 +14,7 @@
 
 #include "capture/files/quote.h"
 #include "capture/files/utf8.h"
-#include "export/formats/zip_format.h"
+#include "export/formats/pt/zip_format.h"
 #include "linalg/error.h"
 
 namespace oscar {

@@ -3,14 +3,14 @@
 //
 // Layout of caffe2::serialize::PyTorchStreamWriter over miniz. Padding is an extra field, so
 // it is at least 4 bytes, even where the data would be aligned without it.
-#include "export/formats/zip_writer.h"
+#include "export/formats/pt/zip_writer.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include <utility>
 
-#include "export/formats/zip_format.h"
+#include "export/formats/pt/zip_format.h"
 #include "linalg/error.h"
 
 namespace oscar {

@@ -3,7 +3,7 @@
 //
 // Ties the pickle's claims to the archive's records. Sizes are multiplied with overflow
 // checks and compared with records before anything is allocated.
-#include "export/formats/pt_file.h"
+#include "export/formats/pt/pt_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,7 @@
 
 #include "capture/checkpoint/stored_values.h"  // HalfToFloat
 #include "capture/files/quote.h"
-#include "export/formats/zip_format.h"
+#include "export/formats/pt/zip_format.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
