@@ -188,7 +188,14 @@ void Fold(const ExportOptions& options, Log& log) {
 
 void Write(const ExportOptions& options, const Exporter& exporter) {
   const Artifact artifact = Artifact::Open(options.input);
-  const bool takes_own = exporter.why_no_own_rotations.empty() || HoldsLatents(artifact);
+  const bool latents = HoldsLatents(artifact);
+  if (options.folded && latents) {
+    throw InputError(
+        fmt::format("{}: its layers have latent attention, into which nothing is folded; "
+                    "write it without --folded",
+                    options.input));
+  }
+  const bool takes_own = exporter.why_no_own_rotations.empty() || latents;
   if (options.rotations == Rotations::kOscar && !takes_own) {
     throw UsageError(
         fmt::format("--rotations oscar: {} {}", exporter.name, exporter.why_no_own_rotations));

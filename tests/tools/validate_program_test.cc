@@ -697,6 +697,10 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
   ASSERT_EQ(calibrated.code, 0) << calibrated.all();
   const Artifact artifact = Artifact::Open(scratch / "artifact");
   EXPECT_TRUE(artifact.has_choices());
+  const ProgramExit folded =
+      run(OSCAR_EXPORT, {at("artifact"), "--to", "sglang-oct", "--folded", "-o", at("folded")});
+  EXPECT_EQ(folded.code, 3) << folded.all();
+  EXPECT_NE(folded.err.find("without --folded"), std::string::npos) << folded.err;
 
   const ProgramExit validated =
       run(OSCAR_VALIDATE, {at("artifact"), "--model", model, "--device", "cpu", "--data", held_out,
