@@ -63,8 +63,9 @@ void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCount
   if (counts.tokens_dropped > 0) {
     log.Info("data_dropped",
              fmt::format("data: {} of {} tokens did not fit into the budget and are unused: "
-                         "{} takes more",
-                         counts.tokens_dropped, counts.tokens_sent, data.tokens_flag),
+                         "{} {} takes all",
+                         counts.tokens_dropped, counts.tokens_sent, data.tokens_flag,
+                         (counts.tokens_sent + data.tokens_piece - 1) / data.tokens_piece),
              {{"tokens_dropped", counts.tokens_dropped}});
   }
 }

@@ -41,8 +41,10 @@ struct DataArguments {
   std::vector<int64_t> length_buckets = {};
   ChatArguments chat = {};
   bool chat_for_prompts = false;  // see DataOptions
-  // What these are called where a text was cut: the program's flags.
+  // What these are called where a text was cut: the program's flags, the first in pieces of so
+  // many tokens.
   std::string tokens_flag = "--tokens", length_flag = "--max-sequence";
+  int64_t tokens_piece = 1;
 };
 void AddDataOptions(OptionTable& table, DataArguments* data);
 void AddSeparatorOption(OptionTable& table, std::string* separator);  // of --pack

@@ -5,7 +5,6 @@
 // LibTorch.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -156,46 +155,25 @@ void Import(const ExportOptions& options) {
   ImportPair(files->first, files->second, {}, ProgramJson(), options.output);
 }
 
-// What folding leaves of the logits.
-std::string FoldedText(const FoldPlan& plan) {
-  bool exact = true;
-  for (const LayerFold& layer : plan.layers) {
-    exact = exact && layer.values.empty();
-    for (const Vector& scales : layer.key_scales)
-      for (const double scale : scales)
-        exact = exact && std::exp2(std::round(std::log2(scale))) == scale;
-  }
-  return exact
-             ? "folded: every scale is a power of two; the copy's logits are the model's, bit for "
-               "bit"
-             : "folded: not every scale is a power of two; the copy's logits differ from the "
-               "model's by the rounding of its weights (--fold-scales power_of_two: by nothing)";
-}
-
 void Fold(const ExportOptions& options, Log& log) {
   const fs::path directory = ResolveModel(options.model).directory;
   const Checkpoint checkpoint = Checkpoint::Open(directory);
   const ModelSpec spec = ReadModelSpec(directory);
   CheckTensors(spec, checkpoint);
   const FoldPlan plan = PlanFold(Artifact::Open(options.input), checkpoint, spec, options.fold);
-  uint64_t bytes = 0;
-  for (const auto& entry : fs::directory_iterator(directory))
-    bytes += entry.is_regular_file() ? entry.file_size() : 0;
-  CheckSpace(options.output, bytes, "the copy");
+  CheckSpace(options.output, checkpoint.total_bytes(), "the copy");
   WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record, options.output);
-  log.Info("folded", FoldedText(plan));
+  log.Info("folded",
+           plan.exact
+               ? "folded: every scale is a power of two; the copy's logits are the model's, bit "
+                 "for bit"
+               : "folded: not every scale is a power of two; the copy's logits differ from the "
+                 "model's by the rounding of its weights (--fold-scales power_of_two: by nothing)");
 }
 
 void Write(const ExportOptions& options, const Exporter& exporter) {
   const Artifact artifact = Artifact::Open(options.input);
-  const bool latents = HoldsLatents(artifact);
-  if (options.folded && latents) {
-    throw InputError(
-        fmt::format("{}: its layers have latent attention, into which nothing is folded; "
-                    "write it without --folded",
-                    options.input));
-  }
-  const bool takes_own = exporter.why_no_own_rotations.empty() || latents;
+  const bool takes_own = exporter.why_no_own_rotations.empty() || HoldsLatents(artifact);
   if (options.rotations == Rotations::kOscar && !takes_own) {
     throw UsageError(
         fmt::format("--rotations oscar: {} {}", exporter.name, exporter.why_no_own_rotations));

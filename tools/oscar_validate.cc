@@ -325,7 +325,8 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
       ParseComputeDType(options.model.dtype, StoredDType(model.spec, model.checkpoint), device);
   const OwnWordsRequest request = OwnWordsOf(options, input, device, dtype);
   const int64_t score_from = options.validation.score_from;
-  if (!options.validation.local_only && ScoredTokens(model.Sequences(), 0, score_from).empty()) {
+  const std::vector<std::vector<int32_t>> texts = model.Sequences();
+  if (!options.validation.local_only && ScoredTokens(texts, 0, score_from).empty()) {
     throw InputError(
         fmt::format("no token is scored: texts are too short for --score-from {}", score_from));
   }
@@ -337,7 +338,6 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(device, dtype));
-  const std::vector<std::vector<int32_t>> texts = model.Sequences();
   const auto kernels = Kernels(options, artifact, device, texts.size());
   JobLock lock(JobOf(options));
   if (options.restart) lock.DiscardJob();

@@ -121,7 +121,8 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
                                     .separator = options.separator,
                                     .chat = options.chat,
                                     .tokens_flag = "--sequences",
-                                    .length_flag = "--length"},
+                                    .length_flag = "--length",
+                                    .tokens_piece = length},
                                    BuiltinText::kEvaluation, log, input.model);
   input.overlap = OverlapOf(artifact, input.model.data);
   CheckOverlap(input.overlap, input.model.data);

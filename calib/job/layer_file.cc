@@ -24,24 +24,24 @@ namespace {
 constexpr const char* kFormat = "oscar-layer";
 constexpr int64_t kVersion = 6;
 
-// The plain numbers of a side and of an arm, by name: one table serves writing and reading.
-constexpr std::array<std::pair<const char*, double SideResult::*>, 6> kSideNumbers = {{
-    {"clip_ratio", &SideResult::clip_ratio},
-    {"orthogonality", &SideResult::orthogonality},
-    {"float32_orthogonality", &SideResult::float32_orthogonality},
-    {"eigen_residual", &SideResult::eigen_residual},
-    {"min_relative_gap", &SideResult::min_relative_gap},
-    {"importance_max_over_mean", &SideResult::importance_max_over_mean},
-}};
-constexpr std::array<std::pair<const char*, double ArmResult::*>, 7> kArmNumbers = {{
-    {"kl_mean", &ArmResult::kl_mean},
-    {"kl_mean_beyond", &ArmResult::kl_mean_beyond},
-    {"kl_max", &ArmResult::kl_max},
-    {"output_rel_error", &ArmResult::output_rel_error},
-    {"output_rel_error_beyond", &ArmResult::output_rel_error_beyond},
-    {"kl_mean_no_windows", &ArmResult::kl_mean_no_windows},
-    {"output_rel_error_no_windows", &ArmResult::output_rel_error_no_windows},
-}};
+// The plain numbers of a side and of an arm in the order of their rows.
+constexpr std::array<double SideResult::*, 6> kSideNumbers = {
+    &SideResult::clip_ratio,
+    &SideResult::orthogonality,
+    &SideResult::float32_orthogonality,
+    &SideResult::eigen_residual,
+    &SideResult::min_relative_gap,
+    &SideResult::importance_max_over_mean,
+};
+constexpr std::array<double ArmResult::*, 7> kArmNumbers = {
+    &ArmResult::kl_mean,
+    &ArmResult::kl_mean_beyond,
+    &ArmResult::kl_max,
+    &ArmResult::output_rel_error,
+    &ArmResult::output_rel_error_beyond,
+    &ArmResult::kl_mean_no_windows,
+    &ArmResult::output_rel_error_no_windows,
+};
 constexpr std::array<std::pair<const char*, SideResult LayerResult::*>, 4> kSides = {
     {{"k", &LayerResult::k},
      {"v", &LayerResult::v},
@@ -59,7 +59,7 @@ std::vector<double> ReadVector(const Hdf5Reader& file, const std::string& name) 
 
 void WriteSide(Hdf5Writer& file, const std::string& group, const SideResult& side) {
   std::vector<double> numbers;
-  for (const auto& [name, number] : kSideNumbers) numbers.push_back(side.*number);
+  for (const auto number : kSideNumbers) numbers.push_back(side.*number);
   file.CreateGroup(group);
   WriteVector(file, group + "/numbers", numbers);
   file.Write<double>(group + "/rotation", {side.num_rotations, side.dim, side.dim}, side.rotation);
@@ -71,7 +71,7 @@ void WriteSide(Hdf5Writer& file, const std::string& group, const SideResult& sid
 SideResult ReadSide(const Hdf5Reader& file, const std::string& group) {
   SideResult side;
   const std::vector<double> numbers = file.Read<double>(group + "/numbers", {kSideNumbers.size()});
-  for (size_t i = 0; i < numbers.size(); ++i) side.*kSideNumbers[i].second = numbers[i];
+  for (size_t i = 0; i < numbers.size(); ++i) side.*kSideNumbers[i] = numbers[i];
   const Hdf5Shape& shape = file.dataset(group + "/eigenvalues").shape;
   if (shape.size() == 2) {
     side.num_rotations = shape[0];
@@ -89,7 +89,7 @@ constexpr int64_t kArmRow = 2 + kArmNumbers.size();  // rows, rows_beyond, kArmN
 void AppendArm(const ArmResult& arm, std::vector<double>& row) {
   row.push_back(static_cast<double>(arm.rows));
   row.push_back(static_cast<double>(arm.rows_beyond));
-  for (const auto& [name, number] : kArmNumbers) row.push_back(arm.*number);
+  for (const auto number : kArmNumbers) row.push_back(arm.*number);
 }
 
 ArmResult ArmOf(const double* row, std::string name) {
@@ -97,7 +97,7 @@ ArmResult ArmOf(const double* row, std::string name) {
   arm.name = std::move(name);
   arm.rows = static_cast<int64_t>(row[0]);
   arm.rows_beyond = static_cast<int64_t>(row[1]);
-  for (size_t i = 0; i < kArmNumbers.size(); ++i) arm.*kArmNumbers[i].second = row[2 + i];
+  for (size_t i = 0; i < kArmNumbers.size(); ++i) arm.*kArmNumbers[i] = row[2 + i];
   return arm;
 }
 

@@ -65,33 +65,31 @@ struct ChoiceOnDevice {
   SidesOnDevice k, v;
 };
 
-// Of arms with a choice; those of one choice share them.
-std::vector<ChoiceOnDevice> SidesOf(const std::vector<CacheArm>& arms, at::Device device) {
-  std::vector<ChoiceOnDevice> sides(arms.size());
-  for (size_t i = 0; i < arms.size(); ++i) {
-    const AutoChoice* choice = arms[i].choice;
-    if (choice == nullptr) continue;
-    sides[i] = i > 0 && arms[i - 1].choice == choice
-                   ? sides[i - 1]
-                   : ChoiceOnDevice{OneSide(choice->k, device), OneSide(choice->v, device)};
-  }
-  return sides;
-}
-
 // Arms that follow each other and share their keys.
 struct KeySet {
-  size_t first = 0, end = 0;
-  at::Tensor sums;  // [kNumNumbers, caches]
+  std::span<const CacheArm> arms;
+  bool begins_choice = false;  // the set before is of none, or of another
+  ChoiceOnDevice sides = {};   // of arms with a choice; its sets share them
+  at::Tensor sums = {};        // [kNumNumbers, arms]
+
+  const AutoChoice* choice() const { return arms[0].choice; }
 };
 
 std::vector<KeySet> KeySetsOf(const std::vector<CacheArm>& arms, at::TensorOptions float64) {
   std::vector<KeySet> sets;
-  for (size_t i = 0; i < arms.size(); ++i) {
-    if (sets.empty() || !SameKeys(arms[sets.back().first], arms[i])) sets.push_back({i, i, {}});
-    sets.back().end = i + 1;
+  for (size_t first = 0, end = 0; first < arms.size(); first = end) {
+    while (end < arms.size() && (end == first || SameKeys(arms[first], arms[end]))) ++end;
+    KeySet set{.arms = std::span(arms).subspan(first, end - first)};
+    const AutoChoice* const choice = set.choice();
+    set.begins_choice = choice != nullptr && (sets.empty() || sets.back().choice() != choice);
+    if (set.begins_choice) {
+      set.sides = {OneSide(choice->k, float64.device()), OneSide(choice->v, float64.device())};
+    } else if (choice != nullptr) {
+      set.sides = sets.back().sides;
+    }
+    set.sums = at::zeros({kNumNumbers, std::ssize(set.arms)}, float64);
+    sets.push_back(std::move(set));
   }
-  for (KeySet& set : sets)
-    set.sums = at::zeros({kNumNumbers, static_cast<int64_t>(set.end - set.first)}, float64);
   return sets;
 }
 
@@ -145,24 +143,20 @@ class ChoiceRows {
 
 // What the arms of each set store of one sequence.
 std::vector<RowComparison::Prepared> StoreSets(const RowComparison& comparison,
-                                               const std::vector<CacheArm>& arms,
-                                               std::span<const KeySet> sets,
-                                               std::span<const ChoiceOnDevice> sides,
-                                               const at::Tensor& keys, const at::Tensor& values,
-                                               int64_t quant_group_size) {
+                                               std::span<const KeySet> sets, const at::Tensor& keys,
+                                               const at::Tensor& values, int64_t quant_group_size) {
   std::vector<RowComparison::Prepared> stored;
   std::optional<ChoiceRows> rows;
   for (const KeySet& set : sets) {
-    const CacheArm& arm = arms[set.first];
+    const CacheArm& arm = set.arms[0];
     if (arm.choice == nullptr) {
       stored.push_back(
           comparison.Prepare({StoredRows(keys, *arm.k, arm.k_clip, quant_group_size),
                               StoredRows(values, *arm.v, arm.v_clip, quant_group_size)}));
       continue;
     }
-    if (set.first == 0 || arms[set.first - 1].choice != arm.choice)
-      rows.emplace(comparison, *arm.choice, sides[set.first], keys, values);
-    stored.push_back(rows->Store(std::span(arms).subspan(set.first, set.end - set.first)));
+    if (set.begins_choice) rows.emplace(comparison, *arm.choice, set.sides, keys, values);
+    stored.push_back(rows->Store(set.arms));
   }
   return stored;
 }
@@ -209,7 +203,6 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
   const CacheWindows windows{options.sink_tokens, options.recent_tokens};
   const ExactTokens in_windows = ExactInWindows(windows);
   int64_t rows = 0;
-  const std::vector<ChoiceOnDevice> sides = SidesOf(arms, float64.device());
 
   for (const HeldOutQueries& queries : layer.queries) {
     const at::Tensor& keys = layer.keys[static_cast<size_t>(queries.sequence)];
@@ -219,7 +212,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
       comparison.SetPositionKeys(layer.k_pe[static_cast<size_t>(queries.sequence)]);
     if (layer.w_uv.defined()) comparison.SetOutputMap(layer.w_uv);
     const std::vector<RowComparison::Prepared> stored =
-        StoreSets(comparison, arms, sets, sides, keys, values, options.clip.quant_group_size);
+        StoreSets(comparison, sets, keys, values, options.clip.quant_group_size);
     const int64_t num_rows = queries.rows.size(0);
     const int64_t step = RowsPerSlice(spec.attention, keys.size(0), 8, score_bytes);
     for (int64_t begin = 0; begin < num_rows; begin += step) {
@@ -235,12 +228,9 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
       const RowComparison::ExactMasks exact[] = {comparison.MasksOf({in_windows, in_windows}), {}};
       at::Tensor own;  // of the choice whose sets these are
       for (size_t i = 0; i < sets.size(); ++i) {
-        const CacheArm& arm = arms[sets[i].first];
-        if (arm.choice == nullptr) {
-          own = at::Tensor();
-        } else if (i == 0 || arms[sets[i].first - 1].choice != arm.choice) {
-          own = QueriesOfOne(sides[sets[i].first].k, rows_of_slice, spec.attention.num_kv_heads);
-        }
+        if (sets[i].choice() == nullptr) own = at::Tensor();
+        if (sets[i].begins_choice)
+          own = QueriesOfOne(sets[i].sides.k, rows_of_slice, spec.attention.num_kv_heads);
         const std::vector<RowErrors> errors = comparison.Compare(stored[i], own, exact);
         AddErrors(errors[0], errors[1], comparison.output_sq(), slice_beyond, sets[i].sums);
       }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "calib/fit/transform_fit.h"
 #include "calib/moments/moments_file.h"
@@ -99,6 +100,17 @@ std::vector<KeyTransform> Values(const LayerMoments& moments, const Checkpoint& 
   return values;
 }
 
+bool IsPowerOfTwo(double x) {
+  int exponent = 0;
+  return std::frexp(x, &exponent) == 0.5;
+}
+
+bool IsExact(const LayerFold& fold) {
+  return fold.values.empty() && std::ranges::all_of(fold.key_scales, [](const Vector& scales) {
+           return std::all_of(scales.begin(), scales.end(), IsPowerOfTwo);
+         });
+}
+
 Json LayerRecord(const LayerMoments& moments, const LayerFold& fold) {
   Json scales = Json::array();
   for (const Vector& d : fold.key_scales) scales.push_back(std::vector<double>(d.begin(), d.end()));
@@ -142,6 +154,7 @@ FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const 
             : FittedScales(moments, layer.attention, source);
     if (options.values) fold.values = Values(moments, checkpoint, layer.attention, options);
     layers.push_back(LayerRecord(moments, fold));
+    plan.exact = plan.exact && IsExact(fold);
     plan.layers.push_back(std::move(fold));
   }
   plan.record = {{"format", "oscar-fold"},

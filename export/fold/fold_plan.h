@@ -35,6 +35,7 @@ struct FoldOptions {
 
 struct FoldPlan {
   std::vector<LayerFold> layers;  // as in ModelSpec::layers
+  bool exact = true;              // every scale is a power of two: logits stay bit for bit
   Json record;                    // of kFoldFile
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string_view>
 
 #include "export/artifact/chosen_rotations.h"  // HoldsLatents
 #include "export/runtimes/exporter.h"
@@ -35,8 +36,15 @@ std::span<const Exporter> AllExporters() {
 
 void WriteForRuntime(const Exporter& exporter, const Artifact& artifact,
                      const ExportRequest& request, const std::filesystem::path& output) {
-  if (!exporter.why_no_latents.empty() && HoldsLatents(artifact)) {
-    throw InputError(fmt::format("{}: {}", artifact.directory().string(), exporter.why_no_latents));
+  if (HoldsLatents(artifact)) {
+    const auto refuse = [&](std::string_view why) {
+      throw InputError(fmt::format("{}: {}", artifact.directory().string(), why));
+    };
+    if (!exporter.why_no_latents.empty()) refuse(exporter.why_no_latents);
+    if (request.folded)
+      refuse(
+          "its layers have latent attention, into which nothing is folded; write it without "
+          "--folded");
   }
   exporter.write(artifact, request, output);
 }
