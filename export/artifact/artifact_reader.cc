@@ -32,6 +32,12 @@ std::vector<float> Floats(const SafetensorsFile& file, const std::string& name,
   return values;
 }
 
+std::vector<double> DoublesAt(const SafetensorsFile& file, const std::string& name,
+                              const std::vector<int64_t>& shape) {
+  const std::vector<float> values = Floats(file, name, shape);
+  return {values.begin(), values.end()};
+}
+
 void CheckOrthogonal(const StoredSide& side, const std::string& what) {
   using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   for (int64_t i = 0; i < side.num_rotations; ++i) {
@@ -55,8 +61,7 @@ StoredSide ReadSide(const SafetensorsFile& file, int layer_id, char name, bool s
   if (shared && file.tensors().find(tensor("rotation")) == file.tensors().end()) return side;
   side.num_rotations = num_rotations;
   side.dim = dim;
-  const std::vector<float> rotation = Floats(file, tensor("rotation"), {num_rotations, dim, dim});
-  side.rotation.assign(rotation.begin(), rotation.end());
+  side.rotation = DoublesAt(file, tensor("rotation"), {num_rotations, dim, dim});
   side.eigenvalues = Floats(file, tensor("eigenvalues"), {num_rotations, dim});
   side.clip_ratio = Floats(file, tensor("clip_ratio"), {1}).at(0);
   CheckOrthogonal(side, fmt::format("{}: {}", file.path().string(), tensor("rotation")));
@@ -105,8 +110,7 @@ class ChoiceReader {
   }
   std::vector<double> Doubles(char side, const char* what,
                               const std::vector<int64_t>& shape) const {
-    const std::vector<float> values = Floats(file_, Name(side, what), shape);
-    return {values.begin(), values.end()};
+    return DoublesAt(file_, Name(side, what), shape);
   }
 
   void Check(const CacheSide& side, char name) const {

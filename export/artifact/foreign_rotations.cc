@@ -20,22 +20,19 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-FloatTensorPtr Tensor(std::vector<int64_t> shape, std::vector<float> values) {
-  return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
-}
-
-FloatTensorPtr Rotation(std::vector<int64_t> shape, const CacheSide& side) {
-  return Tensor(std::move(shape), std::vector<float>(side.rotation.begin(), side.rotation.end()));
+FloatTensorPtr TensorOf(std::vector<int64_t> shape, const auto& values) {
+  return std::make_shared<const FloatTensor>(
+      FloatTensor{std::move(shape), {values.begin(), values.end()}});
 }
 
 SglangSide Side(StoredSide per_head, StoredSide shared) {
   SglangSide side;
   if (shared.num_rotations == 0 && per_head.num_rotations == 1) shared = per_head;
   if (shared.num_rotations == 1) {
-    side.shared = Rotation({shared.dim, shared.dim}, shared);
-    side.shared_eigenvalues = Tensor({shared.dim}, std::move(shared.eigenvalues));
+    side.shared = TensorOf({shared.dim, shared.dim}, shared.rotation);
+    side.shared_eigenvalues = TensorOf({shared.dim}, shared.eigenvalues);
   }
-  side.per_head = Rotation({per_head.num_rotations, per_head.dim, per_head.dim}, per_head);
+  side.per_head = TensorOf({per_head.num_rotations, per_head.dim, per_head.dim}, per_head.rotation);
   return side;
 }
 

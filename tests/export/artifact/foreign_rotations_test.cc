@@ -4,22 +4,17 @@
 
 #include <gtest/gtest.h>
 
-#include <vector>
-
 #include "calib/moments/moments_file.h"
 #include "export/formats/rotation_pair.h"
 #include "linalg/error.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/export/formats/float_tensor.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-std::vector<double> DoublesOf(const FloatTensorPtr& tensor) {
-  return {tensor->values.begin(), tensor->values.end()};
-}
 
 TEST(ForeignRotations, ExportHoldsTheArtifactsMatrices) {
   const fs::path scratch = TestScratch("foreign");
@@ -30,12 +25,12 @@ TEST(ForeignRotations, ExportHoldsTheArtifactsMatrices) {
                                              scratch / "sglang" / "v_rotation_sst_r_h_pbr.pt");
   ASSERT_EQ(pair.k.layers.size(), 2u);
   EXPECT_EQ(pair.k.layers[1].layer_id, 11);
-  EXPECT_EQ(DoublesOf(pair.k.layers[1].rotation), artifact.ReadLayer(11).k_shared.rotation);
+  EXPECT_EQ(Doubles(pair.k.layers[1].rotation), artifact.ReadLayer(11).k_shared.rotation);
   EXPECT_EQ(pair.v.layers[0].eigenvalues->values, artifact.ReadLayer(3).v_shared.eigenvalues);
   const RotationPair heads =
       OpenRotationPair(scratch / "sglang" / "perhead" / "k_rotation_perhead.pt",
                        scratch / "sglang" / "perhead" / "v_rotation_perhead.pt");
-  EXPECT_EQ(DoublesOf(heads.v.layers[0].rotation), artifact.ReadLayer(3).v.rotation);
+  EXPECT_EQ(Doubles(heads.v.layers[0].rotation), artifact.ReadLayer(3).v.rotation);
 }
 
 // v1 files out and in again: the covariances come back, so the refit equals the file.

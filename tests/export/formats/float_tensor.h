@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A float tensor in one line.
+// A float tensor in one line, and back.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,12 @@ namespace oscar {
 
 inline FloatTensorPtr MakeTensor(std::vector<int64_t> shape, std::vector<float> values) {
   return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
+}
+
+// Empty of none.
+inline std::vector<double> Doubles(const FloatTensorPtr& tensor) {
+  if (!tensor) return {};
+  return {tensor->values.begin(), tensor->values.end()};
 }
 
 }  // namespace oscar

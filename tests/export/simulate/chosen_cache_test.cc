@@ -20,6 +20,7 @@
 #include "export/simulate/runtime_choice.h"
 #include "linalg/error.h"
 #include "tests/export/artifact/chosen_artifact.h"
+#include "tests/export/formats/float_tensor.h"
 #include "tests/export/simulate/row_context.h"
 #include "tests/support/test_data.h"
 
@@ -83,11 +84,6 @@ class ChosenContext {
   std::vector<LayerSpec> layers_;
   std::unique_ptr<MethodContext> context_;
 };
-
-std::vector<double> Doubles(const FloatTensorPtr& tensor) {
-  if (!tensor) return {};
-  return {tensor->values.begin(), tensor->values.end()};
-}
 
 CacheSide SideOf(const RotationLayer& layer) {
   const std::vector<int64_t>& shape = layer.rotation->shape;

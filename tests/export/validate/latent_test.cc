@@ -22,6 +22,7 @@
 #include "linalg/error.h"
 #include "linalg/rotation.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/export/formats/float_tensor.h"
 #include "tests/export/validate/tiny_validation.h"
 #include "tests/support/test_data.h"
 
@@ -313,8 +314,7 @@ TEST(LatentExport, WritesADirectoryOfLayers) {
   WriteMlaFolder(path.parent_path() / "oscar", LatentsForSglang(artifact, false));
   const RotationFile own = OpenMlaFolder(path.parent_path() / "oscar");
   EXPECT_FALSE(own.layers[0].mean || own.layers[0].q_rotation);
-  const std::vector<float>& values = own.layers[1].rotation->values;
-  EXPECT_EQ(std::vector<double>(values.begin(), values.end()), artifact.ReadLayer(1).k.rotation);
+  EXPECT_EQ(Doubles(own.layers[1].rotation), artifact.ReadLayer(1).k.rotation);
   // Whoever an artifact was made for: the pool that clips nothing has a choice of its own in it.
   const Artifact clipped = Artifact::Open(DeepSeekArtifact());
   EXPECT_NE(clipped.ReadLayer(0).automatic->k_clip.at(0), 1);
