@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tools/build.sh oscar-calibrate oscar-validate oscar-export oscar-zoo >&2
+tools/build.sh oscar-calibrate oscar-capture oscar-validate oscar-export oscar-zoo >&2
 rm -rf demo/tiny-qwen3 demo/tiny-qwen3-sglang demo/zoo
 mkdir -p demo
 bin=build/dev/tools
