@@ -140,6 +140,17 @@ std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& open
                             SelfGenerationLimit(device, DeviceLimit(options, device)));
 }
 
+void CheckCalibrationOfOwnText(const CalibrateOptions& options,
+                               const std::shared_ptr<ModelInput>& opened) {
+  if (options.self.tokens == 0) return;
+  const DataSet prompts = opened->data;
+  PlanOwnText(options, *opened);
+  const CalibrationInput input = OfModel(options, opened).input;
+  opened->data = prompts;
+  CheckCalibration(input);
+  CheckSpace(PlacesOf(options).output, PlanCalibration(input).disk_while_running, "the run");
+}
+
 OwnText WriteOwnText(const CalibrateOptions& options, CommandContext& context, ModelInput& opened) {
   if (options.self.tokens == 0) return {};
   JobLock lock(PlacesOf(options).job);

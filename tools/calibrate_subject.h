@@ -42,6 +42,9 @@ struct OwnText {
 OwnText PlanOwnText(const CalibrateOptions& options, ModelInput& opened);  // placeholders in opened
 // For doctor: the same lines, or whether the model could write where it is not asked to.
 std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& opened);
+// What the calibration would throw at a text as long as it is meant to be: data, options, disk.
+void CheckCalibrationOfOwnText(const CalibrateOptions& options,
+                               const std::shared_ptr<ModelInput>& opened);
 OwnText WriteOwnText(const CalibrateOptions& options, CommandContext& context, ModelInput& opened);
 
 struct Places {

@@ -4,6 +4,7 @@
 // oscar-calibrate: a model, or a dump of one, in; verified rotation artifact out.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -63,10 +64,22 @@ CommandResult Published(const Json& report, const fs::path& output, CommandConte
           {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
 }
 
+// Of the files in a directory; 0 where there is none, which its reader will say.
+uint64_t BytesIn(const fs::path& directory) {
+  std::error_code error;
+  uint64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(directory, error))
+    if (const auto size = entry.file_size(error); !error) bytes += size;
+  return bytes;
+}
+
 CommandResult Merge(const CalibrateOptions& options, CommandContext& context) {
   if (options.output.empty()) throw UsageError("--merge needs an output: -o DIRECTORY");
   CheckNewOutput(options.output);
   std::vector<fs::path> artifacts(options.merge.begin(), options.merge.end());
+  uint64_t largest = 0;
+  for (const fs::path& artifact : artifacts) largest = std::max(largest, BytesIn(artifact));
+  CheckSpace(options.output, largest, "the merged artifact");
   const Json report =
       MergeArtifacts(artifacts, options.calibration, ProgramAndCompiler(), options.output);
   CommandResult merged = Published(report, options.output, context);
@@ -113,6 +126,7 @@ std::optional<Opened> Open(const CalibrateOptions& options, CommandContext& cont
   } else {
     const auto model =
         std::make_shared<ModelInput>(OpenForCalibration(options, context.log, context.dry_run));
+    if (!context.dry_run && options.show_samples == 0) CheckCalibrationOfOwnText(options, model);
     opened.own_text =
         context.dry_run ? PlanOwnText(options, *model) : WriteOwnText(options, context, *model);
     if (options.show_samples > 0) {

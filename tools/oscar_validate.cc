@@ -273,31 +273,45 @@ void CheckPassages(const ValidateOptions& options, const OwnWords& own_words) {
                                       : own_words.description.at("reason").get<std::string>()));
 }
 
+struct StreamTokens {
+  int64_t text = 0, recall = 0;  // of the data, through one arm each
+  size_t recall_arms = 0;
+};
+
+StreamTokens TokensOf(const ValidateOptions& options, const Artifact& artifact,
+                      const ValidationInput& input) {
+  const ValidationOptions& validation = options.validation;
+  const std::string headline =
+      HeadlineArm(input.arms, OwnArms(artifact.report()), validation.headline_arm).name;
+  StreamTokens tokens{
+      .text = input.model.data.counts.tokens_used,
+      .recall_arms =
+          RecallArms(input.arms, headline, validation.needle_arms, validation.arms).size()};
+  for (const NeedleSample& needle : input.needles) tokens.recall += std::ssize(needle.ids);
+  return tokens;
+}
+
+// Of all arms, in float32.
+uint64_t HiddenBytes(const StreamTokens& tokens, const ValidationInput& input) {
+  return 4 * static_cast<uint64_t>(input.model.spec.hidden_size) *
+         (static_cast<uint64_t>(tokens.text) * input.arms.size() +
+          static_cast<uint64_t>(tokens.recall) * tokens.recall_arms);
+}
+
 // What --dry-run prints.
 std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
                      const ValidationInput& input, const OwnWordsRequest& own_words) {
-  const std::vector<Arm>& arms = input.arms;
-  const ValidationOptions& validation = options.validation;
   uint64_t weights = 0;
   for (const TensorNeed& need : AllTensors(input.model.spec))
     weights += FindWeightStorage(input.model.checkpoint, need.name).bytes();
-  const int64_t text_tokens = input.model.data.counts.tokens_used;
-  int64_t recall_tokens = 0;
-  for (const NeedleSample& needle : input.needles)
-    recall_tokens += static_cast<int64_t>(needle.ids.size());
-  const std::string headline =
-      HeadlineArm(arms, OwnArms(artifact.report()), validation.headline_arm).name;
-  const std::vector<size_t> recall =
-      RecallArms(arms, headline, validation.needle_arms, validation.arms);
-  const int64_t all_tokens = text_tokens * std::ssize(arms) + recall_tokens * std::ssize(recall);
+  const StreamTokens tokens = TokensOf(options, artifact, input);
   const std::string text = fmt::format(
       "weights, read once      {:.2f} GB\ntext, through each arm  {} tokens\n"
       "recall, through {:<8}{} tokens\nhidden states           {:.2f} GB in float32\n"
       "arms                    {}\n",
-      static_cast<double>(weights) / 1e9, text_tokens, fmt::format("{} arms", recall.size()),
-      recall_tokens, 4e-9 * static_cast<double>(all_tokens * input.model.spec.hidden_size),
-      arms.size());
-  return text + ArmLines(arms) + PlanOwnWords(own_words, input.model);
+      static_cast<double>(weights) / 1e9, tokens.text, fmt::format("{} arms", tokens.recall_arms),
+      tokens.recall, static_cast<double>(HiddenBytes(tokens, input)) / 1e9, input.arms.size());
+  return text + ArmLines(input.arms) + PlanOwnWords(own_words, input.model);
 }
 
 // A prompt and as much again: runtimes write the two with different kernels.
@@ -339,6 +353,10 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(device, dtype));
   const auto kernels = Kernels(options, artifact, device, texts.size());
+  if (!kernels) {
+    CheckSpace(JobOf(options), HiddenBytes(TokensOf(options, artifact, input), input),
+               "what a stopped validation goes on from");
+  }
   JobLock lock(JobOf(options));
   if (options.restart) lock.DiscardJob();
   ForgetOptions(lock);

@@ -252,8 +252,9 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
       memory.device_peak + fit.kept + HeldBytes(input, fit) +
       (fit.observing > memory.temporaries ? fit.observing - memory.temporaries : uint64_t{0});
   if (input.run.fits_beside > 0) {
-    return observed + static_cast<uint64_t>(input.run.fits_beside) *
-                          (fit.kept + fit.temporaries + kCublasWorkspaceBytes);
+    const uint64_t beside =
+        std::min<uint64_t>(static_cast<uint64_t>(input.run.fits_beside), layers.size());
+    return observed + beside * (fit.kept + fit.temporaries + kCublasWorkspaceBytes);
   }
   return std::max(observed, memory.layer_weights + memory.hidden + memory.workspaces + fit.kept +
                                 HeldBytes(input, fit) + fit.temporaries);

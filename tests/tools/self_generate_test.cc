@@ -71,6 +71,20 @@ class SelfGenerate : public testing::Test {
   const fs::path scratch_ = TestScratch("self-generate");
 };
 
+// A calibration that cannot follow is no reason to write a text.
+TEST_F(SelfGenerate, NothingIsWrittenForACalibrationThatCannotFollow) {
+  const ProgramExit disk =
+      Run("small", {}, {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_FREE=1000000"});
+  EXPECT_EQ(disk.code, 4) << disk.all();
+  EXPECT_NE(disk.err.find("of disk, and 1.0 MB are free"), std::string::npos) << disk.err;
+  const ProgramExit data = Run("few", {"--min-tokens", "100000"});
+  EXPECT_EQ(data.code, 3) << data.all();
+  for (const ProgramExit* exit : {&disk, &data})
+    EXPECT_EQ(Event(*exit, "self_generation"), nullptr) << exit->err;
+  EXPECT_FALSE(fs::exists(scratch_ / "small.job"));
+  EXPECT_FALSE(fs::exists(scratch_ / "few.job"));
+}
+
 TEST_F(SelfGenerate, TheArtifactSaysWhatTheModelWrote) {
   const ProgramExit exit = Run("out");
   ASSERT_EQ(exit.code, 0) << exit.all();

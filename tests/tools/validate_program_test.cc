@@ -169,6 +169,23 @@ TEST(ValidateProgram, PutsItsReportIntoTheArtifact) {
   EXPECT_EQ(validation.at("source"), "model");
 }
 
+// What a stop keeps, and what a merge makes, against what is free.
+TEST(ValidateProgram, ASmallDiskIsSaidFirst) {
+  const fs::path artifact = Copy("disk");
+  const ProgramStrings full = {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_FREE=100000"};
+  ProgramStrings arguments = {artifact, "--device", "cpu", "-o", artifact.parent_path() / "report"};
+  for (const std::string& argument : Quick()) arguments.push_back(argument);
+  const ProgramExit validated = RunProgram(OSCAR_VALIDATE, arguments, full);
+  const ProgramExit merged = RunProgram(
+      OSCAR_CALIBRATE, {"--merge", artifact, "-o", artifact.parent_path() / "merged"}, full);
+  for (const ProgramExit* exit : {&validated, &merged}) {
+    EXPECT_EQ(exit->code, 4) << exit->all();
+    EXPECT_NE(exit->err.find("of disk, and 0.1 MB are free"), std::string::npos) << exit->err;
+  }
+  EXPECT_FALSE(fs::exists(artifact.parent_path() / "report.validation.job"));
+  EXPECT_FALSE(fs::exists(artifact.parent_path() / "merged"));
+}
+
 // Text and recall of the model's own words, drawn once for a run that is resumed.
 TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
   const fs::path artifact = Copy("own"), output = artifact.parent_path() / "report";

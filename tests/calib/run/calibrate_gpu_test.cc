@@ -225,7 +225,9 @@ TEST_F(Gpu, MemoryStaysWithinThePlan) {
                   std::string(ComputeDTypeName(dtype)).c_str(), static_cast<double>(plan) / 1e6,
                   static_cast<double>(peak) / 1e6);
       EXPECT_LE(peak, plan) << test.what;
-      EXPECT_GE(peak, plan / 3) << test.what << ": a plan that says nothing";
+      // Fits beside each other seldom need the most at the same moment.
+      EXPECT_GE(peak, plan / (test.run.fits_beside > 0 ? 6 : 3))
+          << test.what << ": a plan that says nothing";
     }
   }
 }
