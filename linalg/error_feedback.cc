@@ -11,6 +11,14 @@
 #include "linalg/key_transform.h"
 
 namespace oscar {
+namespace {
+
+// The least power of two whose kMaxFeedback-fold reaches `largest`.
+double FeedbackUnit(double largest) {
+  return std::exp2(std::ceil(std::log2(largest / kMaxFeedback)));
+}
+
+}  // namespace
 
 Matrix FeedbackFactor(MatrixRef metric, double damping, std::string_view what) {
   // The lower factor of the matrix with its coordinates in reverse.
@@ -24,8 +32,25 @@ Matrix FeedbackFactor(MatrixRef metric, double damping, std::string_view what) {
   factor.diagonal().setZero();
   const double largest = factor.cwiseAbs().maxCoeff();
   if (largest == 0) return factor;
-  const double unit = std::exp2(std::ceil(std::log2(largest / kMaxFeedback)));
+  const double unit = FeedbackUnit(largest);
   return (factor / unit).array().rint().matrix() * unit;
+}
+
+PackedFeedback PackFeedbackFactor(MatrixRef factor) {
+  const double largest = factor.cwiseAbs().maxCoeff();
+  const double unit = largest == 0 ? 1 : FeedbackUnit(largest);
+  const Matrix integers = factor / unit;
+  if (!(unit >= 0x1p-64 && unit <= 0x1p64) || integers != integers.array().rint().matrix() ||
+      !factor.isUpperTriangular(0) || !factor.diagonal().isZero(0))
+    throw NumericalError(fmt::format(
+        "a factor of error feedback, {} x {}, largest {:g}: not strictly upper triangular of "
+        "integers within {} times a power of two from 2^-64 to 2^64",
+        factor.rows(), factor.cols(), largest, kMaxFeedback));
+  PackedFeedback packed{std::vector<int8_t>(static_cast<size_t>(factor.size())),
+                        static_cast<float>(unit)};
+  for (int64_t i = 0; i < factor.size(); ++i)  // column-major, which is transposed
+    packed.integers[static_cast<size_t>(i)] = static_cast<int8_t>(integers.data()[i]);
+  return packed;
 }
 
 }  // namespace oscar

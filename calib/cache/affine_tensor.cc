@@ -13,7 +13,7 @@
 
 #include "linalg/affine_group.h"
 #include "linalg/check.h"
-#include "linalg/error_feedback.h"
+#include "linalg/feedback_codec.h"
 #include "linalg/percentile_clip.h"
 
 namespace oscar {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "linalg/error.h"
+#include "linalg/feedback_codec.h"
 #include "linalg/key_transform.h"
 #include "tests/linalg/random_values.h"
-#include "tests/reference/scalar_feedback.h"
 
 namespace oscar {
 namespace {

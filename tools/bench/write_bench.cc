@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
+#include <random>
+#include <span>
 
 #include "export/cuda/reference/random_cache.h"
 #include "export/cuda/reference/unpack_pages.h"
 #include "export/cuda/write/write_cache.h"
-#include "linalg/affine_codec.h"
+#include "linalg/error_feedback.h"
 #include "tools/bench/bench_table.h"
 
 namespace oscar {
@@ -29,6 +32,36 @@ struct WriteShape {
   bool overlap = true;
   ClipMethod method = ClipMethod::kSort;
   double k_clip = 0.96, v_clip = 0.92;
+  bool k_feedback = false, v_feedback = false;
+};
+
+// Factors of every head, for a reader whose metric is that of twice as many Gaussian rows as dims.
+struct Factors {
+  Factors(int dim, int seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    std::normal_distribution<double> normal;
+    std::vector<int8_t> integers;
+    std::vector<float> units;
+    for (int head = 0; head < kHeads; ++head) {
+      const Matrix rows = Matrix::NullaryExpr(2 * dim, dim, [&] { return normal(random); });
+      const Matrix factor = FeedbackFactor(rows.transpose() * rows, 0.2, "benchmark");
+      const PackedFeedback packed = PackFeedbackFactor(factor);
+      integers.insert(integers.end(), packed.integers.begin(), packed.integers.end());
+      units.push_back(packed.unit);
+      for (int i = 0; i < dim; ++i) {
+        for (int j = 0; j < dim; ++j) values.push_back(static_cast<float>(factor(i, j)));
+      }
+    }
+    device_integers = DeviceArray<int8_t>(integers);
+    device_units = DeviceArray<float>(units);
+  }
+  void Give(WriteSide& side) const {
+    side.feedback = device_integers.data();
+    side.feedback_units = device_units.data();
+  }
+  std::vector<float> values;  // [kHeads, dim, dim]
+  DeviceArray<int8_t> device_integers;
+  DeviceArray<float> device_units;
 };
 
 // Every layer's inputs and cache.
@@ -53,6 +86,8 @@ struct Setup {
         Normal(size_t{kHeads} * format.k.dim * format.k.dim, std::pow(format.k.dim, -0.5), 1);
     v_rotation =
         Normal(size_t{kHeads} * format.v.dim * format.v.dim, std::pow(format.v.dim, -0.5), 2);
+    if (shape.k_feedback) factors[0].emplace(format.k.dim, 3);
+    if (shape.v_feedback) factors[1].emplace(format.v.dim, 4);
   }
   static DeviceArray<__nv_bfloat16> Normal(size_t size, double scale, uint64_t seed) {
     DeviceArray<__nv_bfloat16> values(size);
@@ -63,6 +98,8 @@ struct Setup {
     WriteOptions options;
     options.k = {shape.rotated ? k_rotation.data() : nullptr, true, shape.k_clip};
     options.v = {shape.rotated ? v_rotation.data() : nullptr, true, shape.v_clip};
+    if (factors[0]) factors[0]->Give(options.k);
+    if (factors[1]) factors[1]->Give(options.v);
     options.clip_method = shape.method;
     options.bad_rows = bad_rows.data();
     options.overlap_previous = shape.overlap;
@@ -82,6 +119,7 @@ struct Setup {
   std::vector<RandomCache> caches;
   std::vector<DeviceArray<__nv_bfloat16>> k, v;
   DeviceArray<__nv_bfloat16> k_rotation, v_rotation;
+  std::optional<Factors> factors[2];
   DeviceArray<uint32_t> bad_rows;
   DeviceArray<int32_t> row_begin, quantized_before;
 };
@@ -115,8 +153,15 @@ int64_t CountDifferent(const Setup& setup, int layer, int request, int begin, in
     std::vector<uint8_t> expected(dim);
     for (size_t row = 0; row < num_rows; ++row) {
       for (size_t i = 0; i < dim; ++i) x[i] = __bfloat162float(rows[values ? 1 : 0][row * dim + i]);
-      ClipAndEncodeAffineRow(x, {side.bits, side.quant_group_size, view.format.metadata}, clip,
-                             expected, expected_metadata);
+      const AffineFormat affine{side.bits, side.quant_group_size, view.format.metadata};
+      if (const auto& factors = setup.factors[values ? 1 : 0]) {
+        EncodeAffineRowWithFeedback<float>(
+            x, affine, clip,
+            std::span(factors->values).subspan(row % kHeads * dim * dim, dim * dim), expected,
+            expected_metadata);
+      } else {
+        ClipAndEncodeAffineRow(x, affine, clip, expected, expected_metadata);
+      }
       for (size_t i = 0; i < dim; ++i) different += expected[i] != got[row * dim + i];
       for (size_t i = 0; i < metadata_size; ++i)
         different += !(expected_metadata[i] == got_metadata[row * metadata_size + i]);
@@ -303,17 +348,24 @@ std::vector<BenchEntry> WriteBench() {
   prefill("4 bits, rotated, sort", {.format = int4}, 0);
   prefill("K 3 bits, V 2 bits, rotated, sort", {.format = {{128, 3, 128}, {}}}, 0);
   prefill("d 256, 2 bits, rotated, sort", {.format = {{256, 2, 256}, {256, 2, 256}}}, 0);
-  const auto flush = [&](int requests, double bar) {
+  prefill("2 bits, rotated, sort, error feedback", {.k_feedback = true, .v_feedback = true}, 132);
+  prefill("2 bits, rotated, sort, error feedback of keys", {.k_feedback = true}, 132);
+  const auto flush = [&](int requests, double bar, bool feedback = false) {
     WriteShape shape;
+    shape.k_feedback = shape.v_feedback = feedback;
     shape.requests = requests;
     shape.tokens = requests > 1 ? 4096 : 30000;
-    entries.push_back({"flush", fmt::format("8 tokens, batch {}", requests),
-                       [=] { return MakeFlush(shape, bar); }});
+    entries.push_back(
+        {"flush", fmt::format("8 tokens, batch {}{}", requests, feedback ? ", error feedback" : ""),
+         [=] { return MakeFlush(shape, bar); }});
+    if (feedback) return;
     entries.push_back(
         {"append", fmt::format("1 token, batch {}", requests), [=] { return MakeAppend(shape); }});
   };
   flush(1, 5);
   flush(32, 0);
+  flush(1, 0, true);
+  flush(32, 0, true);
   return entries;
 }
 

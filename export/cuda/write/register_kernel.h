@@ -31,4 +31,8 @@ void LaunchRegisterWrite192(const WriteArguments& a, int first_side, int num_sid
 void LaunchRegisterWrite256(const WriteArguments& a, int first_side, int num_sides,
                             cudaStream_t stream);
 
+// With error feedback: rotated prefills of dim 128, two bits, one group, on Hopper.
+void LaunchFeedbackPrefill128(const WriteArguments& a, int first_side, int num_sides,
+                              cudaStream_t stream);
+
 }  // namespace oscar

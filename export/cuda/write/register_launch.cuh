@@ -9,7 +9,7 @@
 
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/device/tensor_map.h"
-#include "export/cuda/write/pipelined_kernel.cuh"
+#include "export/cuda/write/feedback_blocks.cuh"
 #include "export/cuda/write/register_kernel.cuh"
 #include "export/cuda/write/register_kernel.h"
 
@@ -68,11 +68,9 @@ void LaunchRegisterPrefill(const WriteArguments& a, int first_side, int num_side
   LaunchPrefill(kernel, ctas, num_sides, kThreads, bytes, stream, a, first_side);
 }
 
-template <int kDim, bool kTwoBits, bool kOneGroup>
-void LaunchPipelinedPrefill(const WriteArguments& a, int first_side, int num_sides,
-                            cudaStream_t stream) {
-  const auto kernel = PipelinedPrefillKernel<kDim, kTwoBits, kOneGroup>;
-  constexpr int bytes = PipelineShared<kDim>::kBytes;
+template <int kDim, class Kernel>
+void LaunchPipelinedPrefill(const WriteArguments& a, int first_side, int num_sides, Kernel kernel,
+                            int threads, int bytes, cudaStream_t stream) {
   AllowSharedMemory(kernel, bytes);
   const int heads = a.view.num_kv_heads;
   PipelineMaps maps{};
@@ -83,7 +81,7 @@ void LaunchPipelinedPrefill(const WriteArguments& a, int first_side, int num_sid
         TensorMapOf(s.rotation, s.rotation_stride != 0 ? heads * kDim : kDim, 1, kDim, kDim);
   }
   const int ctas = std::clamp(Multiprocessors() / (heads * num_sides), 1, (a.tiles + 3) / 4);
-  LaunchPrefill(kernel, ctas, num_sides, kPipelineThreads, bytes, stream, a, maps, first_side);
+  LaunchPrefill(kernel, ctas, num_sides, threads, bytes, stream, a, maps, first_side);
 }
 
 template <int kDim, bool kTwoBits, bool kOneGroup>
@@ -98,7 +96,9 @@ void LaunchRegisterInstance(const WriteArguments& a, int first_side, int num_sid
   } else if (a.sides[first_side].rotation != nullptr) {
     if constexpr (kDim == 128) {
       if (HasWgmma())
-        return LaunchPipelinedPrefill<kDim, kTwoBits, kOneGroup>(a, first_side, num_sides, stream);
+        return LaunchPipelinedPrefill<kDim>(a, first_side, num_sides,
+                                            PipelinedPrefillKernel<kDim, kTwoBits, kOneGroup>,
+                                            kPipelineThreads, PipelineShared<kDim>::kBytes, stream);
     }
     LaunchRegisterPrefill<kDim, kTwoBits, kOneGroup, true>(a, first_side, num_sides, stream);
   } else {

@@ -24,6 +24,8 @@ struct SideArguments {
   bool transposed = false;  // V's order of codes
   int codes_offset = 0;     // bytes in a record
   int metadata_offset = 0;
+  const int8_t* feedback = nullptr;  // as WriteSide has it
+  const float* feedback_units = nullptr;
 };
 
 struct WriteArguments {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <string_view>
 
 #include "export/cuda/write/rotate_rows.h"
 #include "export/cuda/write/write_kernel.h"
@@ -46,6 +47,17 @@ float GaussianClipGuess(int index, int dim) {
   return static_cast<float>(HalfNormalQuantile((index + 0.5) / dim) / (16 * largest));
 }
 
+void CheckFeedback(const WriteSide& write, std::string_view side) {
+  if ((write.feedback == nullptr) == (write.feedback_units == nullptr) &&
+      reinterpret_cast<uintptr_t>(write.feedback) % 16 == 0)
+    return;
+  throw UsageError(
+      fmt::format("write: error feedback of {}: integers {}, units {}; expected both, the integers "
+                  "16-byte aligned, or neither",
+                  side, static_cast<const void*>(write.feedback),
+                  static_cast<const void*>(write.feedback_units)));
+}
+
 SideArguments MakeSide(const CacheView& view, const WriteSide& write, const PagedSide& side,
                        const __nv_bfloat16* x, __nv_bfloat16* rotated, bool values) {
   SideArguments s;
@@ -59,6 +71,9 @@ SideArguments MakeSide(const CacheView& view, const WriteSide& write, const Page
   s.transposed = values;
   s.codes_offset = values ? VCodesOffset(view.format) : KCodesOffset(view.format);
   s.metadata_offset = values ? VMetadataOffset(view.format) : KMetadataOffset(view.format);
+  CheckFeedback(write, values ? "values" : "keys");
+  s.feedback = write.feedback;
+  s.feedback_units = write.feedback_units;
   return s;
 }
 

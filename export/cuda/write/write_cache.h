@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The write path of the cache: rotate, clip, quantize, pack, store. Codes and metadata are those of
-// linalg/affine_codec.h bit for bit, given the same rotated bf16 values. Trap: view.lengths and
+// linalg/affine_codec.h bit for bit, given the same rotated bf16 values, or where a side has
+// feedback those of linalg/feedback_codec.h. Trap: view.lengths and
 // view.quantized are read as they are to be *after* the call; the caller sets them before, once per
 // step for all layers, and nothing here changes them.
 //
@@ -26,6 +27,10 @@ struct WriteSide {
   const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim]; null: not rotated
   bool per_head = true;                     // whether `rotation` has a matrix for every KV head
   double clip_ratio = 0;                    // <= 0: not clipped
+  // Error feedback: integers [num_kv_heads, dim, dim] and units [num_kv_heads] of the factors that
+  // PackFeedbackFactor (linalg/error_feedback.h) gives, device, 16-byte aligned; null: without.
+  const int8_t* feedback = nullptr;
+  const float* feedback_units = nullptr;
 };
 
 struct WriteOptions {

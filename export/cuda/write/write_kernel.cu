@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 #include "export/cuda/device/cuda_check.h"
+#include "export/cuda/device/tensor_map.h"
 #include "export/cuda/write/register_kernel.h"
 #include "export/cuda/write/write_kernel.cuh"
 #include "export/cuda/write/write_kernel.h"
@@ -20,17 +21,19 @@ int MaxSharedBytes() {
 void LaunchGeneric(const WriteArguments& a, int first, int count, int tiles, int rows_of_heads,
                    int max_warps, cudaStream_t stream) {
   const int limit = MaxSharedBytes();
-  OSCAR_CUDA_CHECK(
-      cudaFuncSetAttribute(WriteKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
   const SideArguments& side = a.sides[first];
+  const bool feedback = side.feedback != nullptr;
+  const auto kernel = feedback ? WriteKernel<true> : WriteKernel<false>;
+  OSCAR_CUDA_CHECK(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
   const auto bytes = [&](int warps) {
-    return WriteSharedBytes(side.side, warps, side.rotation != nullptr);
+    return WriteSharedBytes(side.side, warps, side.rotation != nullptr, feedback);
   };
   int warps = max_warps;
   while (warps > 1 && bytes(warps) > limit) warps /= 2;
   const dim3 grid(static_cast<unsigned>((tiles + warps - 1) / warps),
                   static_cast<unsigned>(rows_of_heads), static_cast<unsigned>(count));
-  WriteKernel<<<grid, 32 * warps, bytes(warps), stream>>>(a, first);
+  kernel<<<grid, 32 * warps, bytes(warps), stream>>>(a, first);
   OSCAR_CUDA_CHECK_LAUNCH("WriteKernel");
 }
 
@@ -43,12 +46,17 @@ void LaunchWrite(const WriteArguments& a, cudaStream_t stream) {
   // Both sides in one launch where they agree in shape.
   const bool same = k.side.dim == v.side.dim && k.side.bits == v.side.bits &&
                     k.side.quant_group_size == v.side.quant_group_size &&
-                    (k.rotation != nullptr) == (v.rotation != nullptr);
+                    (k.rotation != nullptr) == (v.rotation != nullptr) &&
+                    (k.feedback != nullptr) == (v.feedback != nullptr);
   const int count = same ? 2 : 1;
   for (int first = 0; first < 2; first += count) {
     const PagedSide& side = a.sides[first].side;
     const bool rotated = a.sides[first].rotation != nullptr;
-    if (FitsRegisters(side.dim, rotated, MaxSharedBytes())) {
+    const bool feedback = a.sides[first].feedback != nullptr;
+    if (feedback && rotated && !flush && side.dim == 128 && side.bits == 2 &&
+        side.quant_group_size == 128 && HasWgmma()) {
+      LaunchFeedbackPrefill128(a, first, count, stream);
+    } else if (!feedback && FitsRegisters(side.dim, rotated, MaxSharedBytes())) {
       const auto launch = side.dim == 64    ? LaunchRegisterWrite64
                           : side.dim == 128 ? LaunchRegisterWrite128
                           : side.dim == 192 ? LaunchRegisterWrite192

@@ -6,6 +6,7 @@
 // flush, sides. Warps without a tile still help to load R.
 #pragma once
 
+#include "export/cuda/write/feedback_tile.cuh"
 #include "export/cuda/write/rotate_tile.cuh"
 #include "export/cuda/write/tile_codec.cuh"
 #include "export/cuda/write/tile_rows.cuh"
@@ -13,13 +14,15 @@
 namespace oscar {
 
 // Shared memory of a CTA, bytes.
-constexpr int WriteSharedBytes(const PagedSide& side, int warps, bool rotated) {
+constexpr int WriteSharedBytes(const PagedSide& side, int warps, bool rotated, bool feedback) {
   const int tile = kTileTokens * RowStride(side.dim) * 2;
-  return warps * (tile * (rotated ? 2 : 1) + CodeBytes(side)) +
+  return warps * (tile * (rotated ? 2 : 1) + CodeBytes(side) +
+                  (feedback ? FeedbackTileBytes(side) : 0)) +
          (rotated ? 2 * kPieceValues * 2 : 0);
 }
 
-static __global__ void WriteKernel(const __grid_constant__ WriteArguments a, int first_side) {
+template <bool kFeedback>
+__global__ void WriteKernel(const __grid_constant__ WriteArguments a, int first_side) {
   extern __shared__ __align__(16) uint8_t shared[];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int warps = static_cast<int>(blockDim.x) / 32;
@@ -34,8 +37,9 @@ static __global__ void WriteKernel(const __grid_constant__ WriteArguments a, int
   auto* pieces = reinterpret_cast<__nv_bfloat16*>(shared);
   auto* x = pieces + (rotated ? 2 * kPieceValues : 0) + warp * tile_values * (rotated ? 2 : 1);
   auto* y = rotated ? x + tile_values : x;
-  auto* planes = reinterpret_cast<uint32_t*>(shared + WriteSharedBytes(s.side, warps, rotated) -
-                                             (warps - warp) * CodeBytes(s.side));
+  const int plane_bytes = CodeBytes(s.side) + (kFeedback ? FeedbackTileBytes(s.side) : 0);
+  auto* planes = reinterpret_cast<uint32_t*>(
+      shared + WriteSharedBytes(s.side, warps, rotated, kFeedback) - (warps - warp) * plane_bytes);
 
   int index = static_cast<int>(blockIdx.x) * warps + warp;
   const int request = static_cast<int>(blockIdx.y) / a.view.num_kv_heads;
@@ -64,9 +68,16 @@ static __global__ void WriteKernel(const __grid_constant__ WriteArguments a, int
                    : nullptr;
       });
     }
-    if (tile.quantized != 0)
-      QuantizeTile(a, s, tile, head, reinterpret_cast<const uint32_t*>(y), RowStride(dim) / 2,
-                   planes);
+    if (tile.quantized != 0) {
+      if constexpr (kFeedback) {
+        QuantizeTileWithFeedback(a, s, tile, head, reinterpret_cast<uint32_t*>(y),
+                                 RowStride(dim) / 2, planes,
+                                 reinterpret_cast<uint8_t*>(planes) + CodeBytes(s.side));
+      } else {
+        QuantizeTile(a, s, tile, head, reinterpret_cast<const uint32_t*>(y), RowStride(dim) / 2,
+                     planes);
+      }
+    }
     if (!flush) break;
     index += static_cast<int>(gridDim.x) * warps;
     tile = FlushTile(a, request, index);

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "linalg/feedback_codec.h"
 #include "tests/reference/int2_codec.h"
-#include "tests/reference/scalar_feedback.h"
 
 namespace oscar {
 namespace {

@@ -59,6 +59,16 @@ TEST(WriteArguments, RefusedByName) {
               FlushWindows(View(), options, Somewhere<int32_t>(), 0, nullptr);
             }).find("at most 0"),
             std::string::npos);
+  tokens.num_tokens = 1;
+  options.v.feedback = Somewhere<int8_t>();
+  EXPECT_NE(Refusal([&] { WritePrefill(View(), options, tokens, nullptr); }).find("of values"),
+            std::string::npos);
+  options.v.feedback_units = Somewhere<float>();
+  options.v.feedback += 1;
+  EXPECT_NE(Refusal([&] {
+              FlushWindows(View(), options, Somewhere<int32_t>(), 8, nullptr);
+            }).find("16-byte aligned"),
+            std::string::npos);
   RotateArguments rotate;
   rotate.num_rows = 1;
   EXPECT_NE(Refusal([&] { RotateRows(rotate, nullptr); }).find("no rotation"), std::string::npos);

@@ -10,8 +10,10 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "linalg/error.h"
+#include "linalg/feedback_codec.h"
 #include "tests/export/cuda/record_row.h"
 
 namespace oscar {
@@ -137,16 +139,25 @@ void WriteTestCache::ExpectQuantized(int request, int token, int head, const __n
   const AffineFormat affine{side.bits, side.quant_group_size, format.metadata};
   std::vector<uint8_t> codes(static_cast<size_t>(side.dim));
   std::vector<float> scales_zeros(static_cast<size_t>(2 * GroupsPerRow(side)));
+  const std::vector<float> x = ToFloats(row, side.dim);
+  const RowClip clip{write.clip_ratio, method};
+  const std::vector<float>& factors = factors_[values ? 1 : 0];
   try {
-    ClipAndEncodeAffineRow(ToFloats(row, side.dim), affine, {write.clip_ratio, method}, codes,
-                           scales_zeros);
+    if (factors.empty()) {
+      ClipAndEncodeAffineRow(x, affine, clip, codes, scales_zeros);
+    } else {
+      const size_t size = x.size() * x.size();
+      EncodeAffineRowWithFeedback<float>(
+          x, affine, clip, std::span(factors).subspan(static_cast<size_t>(head) * size, size),
+          codes, scales_zeros);
+    }
   } catch (const NumericalError&) {
     ++bad_rows_;
     std::fill(codes.begin(), codes.end(), uint8_t{0});
     for (size_t i = 0; i < scales_zeros.size(); ++i)
       scales_zeros[i] = i % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : 0;
   }
-  for (float& x : scales_zeros) x = Canonical(x);
+  for (float& value : scales_zeros) value = Canonical(value);
   PutRow(ExpectedRecord(request, token, head), format,
          values ? CacheOrder::kValues : CacheOrder::kKeys, token % kTileTokens, codes,
          scales_zeros);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "export/cuda/cache/cache_view.h"
@@ -36,6 +37,11 @@ class WriteTestCache {
   explicit WriteTestCache(const WriteTestShape& shape);
   const CacheView& view() const { return view_; }
   void SetCounters(const std::vector<int>& lengths, const std::vector<int>& quantized);
+  // From here on rows of a side are expected with error feedback: factors [num_kv_heads, dim, dim],
+  // row-major; none: without.
+  void SetFeedback(bool values, std::vector<float> factors) {
+    factors_[values ? 1 : 0] = std::move(factors);
+  }
   int32_t* lengths() const { return lengths_.data(); }  // device
   int32_t* quantized() const { return quantized_.data(); }
 
@@ -60,6 +66,7 @@ class WriteTestCache {
   DeviceArray<int32_t> page_table_, lengths_, quantized_, window_of_;
   std::vector<uint8_t> expected_pages_;
   std::vector<__nv_bfloat16> expected_windows_;
+  std::vector<float> factors_[2];
   int bad_rows_ = 0;
 };
 

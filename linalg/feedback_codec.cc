@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/reference/scalar_feedback.h"
+#include "linalg/feedback_codec.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "linalg/affine_group.h"
-#include "linalg/check.h"
-#include "linalg/error_feedback.h"
+#include "linalg/stored_float.h"
 
 namespace oscar {
 
@@ -16,26 +15,30 @@ template <typename T>
 void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& format,
                                  const RowClip& clip, std::span<const T> factor,
                                  std::span<uint8_t> codes, std::span<T> scales_zeros) {
-  OSCAR_CHECK(format.metadata == MetadataType::kFloat32);
   const size_t dim = x.size(), group = static_cast<size_t>(format.quant_group_size);
   const int max_code = MaxCode(format.bits);
+  const StoredFloat stored =
+      format.metadata == MetadataType::kFloat32 ? StoredFloat::kFloat32 : StoredFloat::kBFloat16;
   std::vector<T> clipped(x.begin(), x.end());
+  QuantizeDequantizeAffineRow<T>(x, format, clip, clipped);  // refuses what the codec cannot store
+  std::copy(x.begin(), x.end(), clipped.begin());
   ClampRow<T>(clipped, ClipThreshold(x, clip.ratio, clip.method));
+  std::vector<AffineGroup<T>> groups(dim / group);
   T widest = 0;
-  for (size_t g = 0; g < dim / group; ++g) {
-    const std::span<const T> values(clipped.data() + g * group, group);
-    const AffineGroup<T> affine = FitAffine(values, max_code);
-    scales_zeros[2 * g] = affine.scale;
-    scales_zeros[2 * g + 1] = affine.zero;
-    widest = std::max(widest, affine.scale);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    groups[g] = FitAffine(std::span<const T>(clipped.data() + g * group, group), max_code);
+    scales_zeros[2 * g] = RoundTo(groups[g].scale, stored);
+    scales_zeros[2 * g + 1] = RoundTo(groups[g].zero, stored);
+    widest = std::max(widest, groups[g].scale);
   }
   const T step = widest / kFeedbackSteps, steps = kFeedbackSteps / widest;
   std::vector<T> fed(dim);  // sums of integers times a power of two: exact
   for (size_t i = 0; i < dim; ++i) {
-    const AffineGroup<T> affine{scales_zeros[2 * (i / group)], scales_zeros[2 * (i / group) + 1]};
+    const size_t g = i / group;
     const T moved = fed[i] * step;
-    codes[i] = AffineCode(x[i] + moved, affine, max_code);
-    const T error = (x[i] - AffineValue(codes[i], affine)) * steps;
+    codes[i] = AffineCode(x[i] + moved, groups[g], max_code);
+    const T read = AffineValue<T>(codes[i], {scales_zeros[2 * g], scales_zeros[2 * g + 1]});
+    const T error = (x[i] - read) * steps;
     const T q = std::clamp(std::nearbyint(error), T{-kMaxFeedback}, T{kMaxFeedback});
     for (size_t j = i + 1; j < dim; ++j) fed[j] += q * factor[i * dim + j];
   }

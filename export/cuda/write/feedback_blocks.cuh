@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// pipelined_kernel.cuh with error feedback, two bits, one group: two warps quantize a block, each
+// two of its tiles, so that a lane has a row. Factors stay in shared memory.
+#pragma once
+
+#include "export/cuda/write/feedback_rows.cuh"
+#include "export/cuda/write/pipelined_kernel.cuh"
+
+namespace oscar {
+
+inline constexpr int kFeedbackWarps = 12;
+inline constexpr int kFeedbackThreads = 128 + 32 * kFeedbackWarps;
+
+template <int kDim>
+struct FeedbackShared {
+  static constexpr int kStride = kDim + 16;  // bytes of a column of the factor
+  static constexpr int kFactor = (PipelineShared<kDim>::kBytes + 15) / 16 * 16;
+  static constexpr int kSums = kFactor + kDim * kStride;
+  static constexpr int kBytes = kSums + kFeedbackWarps * FeedbackSumBytes(2);
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+// The factor's columns to shared memory, by the threads that quantize.
+template <int kDim>
+__device__ inline void LoadFactor(const int8_t* factor, uint8_t* shared) {
+  using Shared = FeedbackShared<kDim>;
+  for (int i = static_cast<int>(threadIdx.x) - 128; i < kDim * kDim / 16; i += 32 * kFeedbackWarps)
+    CopyAsync16(SharedAddress(shared) + Shared::kFactor + i / (kDim / 16) * Shared::kStride +
+                    i % (kDim / 16) * 16,
+                factor + 16 * i);
+  CopyAsyncCommit();
+  CopyAsyncWait<0>();
+  asm volatile("bar.sync 2, %0;" ::"n"(32 * kFeedbackWarps) : "memory");
+}
+
+// Every (kFeedbackWarps / 2)-th block; `warp`: of those that quantize.
+template <int kDim>
+__device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const SideArguments& s,
+                                                  bool values, int head, int warp, int blocks,
+                                                  uint8_t* shared) {
+  using Pipeline = PipelineShared<kDim>;
+  using Shared = FeedbackShared<kDim>;
+  constexpr int kOctets = kDim / 8;
+  constexpr int kUnits = kFeedbackWarps / 2;
+  static_assert(kUnits < kSlots);
+  const uint32_t base = SharedAddress(shared);
+  const auto* factor = reinterpret_cast<const int8_t*>(shared + Shared::kFactor);
+  const uint32_t sums = base + Shared::kSums + warp * FeedbackSumBytes(2);
+  const float unit = s.feedback_units[head];
+  const MetadataType type = a.view.format.metadata;
+  LoadFactor<kDim>(s.feedback + int64_t{head} * kDim * kDim, shared);
+  RingPlace place;
+  place.slot = warp / 2;
+#pragma unroll 1
+  for (int block = warp / 2; block < blocks; block += kUnits) {
+    const int lane = LaneAgain();
+    const auto* notes = reinterpret_cast<const TileNote*>(shared + Pipeline::kNotes) +
+                        place.slot * 4 + warp % 2 * 2;
+    const uint32_t rows = base + Pipeline::kStages + place.slot * kStageBytes<kDim> +
+                          warp % 2 * (2 * kTileTokens * 128);
+    BarrierWait(base + Pipeline::kRotated + 8 * place.slot, place.round & 1);
+    AffineGroup<float> affine{};
+    bool good = false;
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      const auto load = [&] {
+        RegisterRows<kOctets> tile;
+        // It counts rows from this warp's place in its warpgroup.
+        LoadRegisters<kDim>(
+            rows + (i - static_cast<int>(threadIdx.x) / 32 % 4) * (kTileTokens * 128), tile);
+        return tile;
+      };
+      const auto fitted = FitTile<kOctets, true, 1>(a, s, load);
+      const int of_row = lane % 8 * 4 + lane / 8 % 2 * 2;
+      const float scale = __shfl_sync(kWarp, fitted.fits[0].affine.scale, of_row);
+      const float zero = __shfl_sync(kWarp, fitted.fits[0].affine.zero, of_row);
+      const int is_good = __shfl_sync(kWarp, fitted.good ? 1 : 0, of_row);
+      if (lane / 16 == i) {
+        affine = {scale, zero};
+        good = is_good != 0;
+      }
+      if (notes[i].index >= 0) {
+        PrefillCursor cursor;
+        StoreRotated(a, s, values, PrefillTile(a, notes[i].index, cursor), head, load());
+      }
+    }
+    __syncwarp();
+    const auto record = [&](const TileNote& note) {
+      return a.view.pages + int64_t{note.page} * a.page_bytes + note.record_offset;
+    };
+    const bool stored = (notes[lane / 16].quantized >> lane % 16 & 1) != 0;
+    if (stored) {
+      if (!good) atomicAdd(a.bad_rows, 1U);
+      StoreAffine(record(notes[lane / 16]) + s.metadata_offset, type, lane % 16, 0,
+                  good ? affine : AffineGroup<float>{__uint_as_float(0x7FC00000U), 0});
+    }
+    const auto chunk = [&](int row, int c) { return StagedChunk(rows, row, c); };
+    FeedbackFit fit{affine, StoredAffine(affine, type), {}};
+    const bool found = FindFloatSteps(fit);
+    const auto fit_of = [&](int) { return fit; };
+    if (__all_sync(kWarp, found || !good || !stored)) {
+      FeedBack<2, true, kDim>(kDim, 3, factor, Shared::kStride, unit, affine.scale, sums, chunk,
+                              fit_of);
+    } else {
+      FeedBack<2, false, kDim>(kDim, 3, factor, Shared::kStride, unit, affine.scale, sums, chunk,
+                               fit_of);
+    }
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      const TileNote note = notes[i];
+      uint32_t planes[kOctets / 4];
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int row = 16 * i + 8 * h + lane / 4;
+        const bool is_good = __shfl_sync(kWarp, good ? 1 : 0, row) != 0;
+#pragma unroll
+        for (int w = 0; w < kOctets / 8; ++w) {
+          const uint32_t word = LoadWord(chunk(row, 8 * w + 7) + lane % 4 * 4);
+          planes[h * (kOctets / 8) + w] = is_good ? word : 0;
+        }
+      }
+      StoreWords(record(note) + s.codes_offset, planes, 2, kDim, note.quantized, s.transposed);
+    }
+    __syncwarp();
+    // An arrival for each tile.
+    if (LaneAgain() % 16 == 0) BarrierArrive(base + Pipeline::kEmpty + 8 * place.slot);
+    place.Advance(kUnits);
+  }
+}
+#endif
+
+template <int kDim>
+__global__ void __launch_bounds__(kFeedbackThreads, 1)
+    FeedbackPrefillKernel(const __grid_constant__ WriteArguments a,
+                          const __grid_constant__ PipelineMaps maps, int first_side) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ __align__(1024) uint8_t shared[];
+  const int head = static_cast<int>(blockIdx.y);
+  const bool values = first_side + blockIdx.z == 1;
+  const SideArguments& s = a.sides[values ? 1 : 0];
+  const int rest = (a.tiles + 3) / 4 - static_cast<int>(blockIdx.x);
+  const int blocks = (rest + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
+  LaunchDependents();
+  if (threadIdx.x == 0)
+    PreparePipeline<kDim>(&maps.rotation[values ? 1 : 0], s.rotation_stride != 0 ? head * kDim : 0,
+                          shared);
+  __syncthreads();
+  WaitForPreviousKernel();
+  const int warp = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 32, 0);
+  if (warp < 4) {
+    BlockFetcher<kDim> fetcher(a, s, &maps.rows[values ? 1 : 0], head, blocks, shared);
+    RotateBlocks<kDim>(fetcher, a.view.page_table, blocks, shared);
+  } else {
+    QuantizeBlocksWithFeedback<kDim>(a, s, values, head, warp - 4, blocks, shared);
+  }
+#endif
+}
+
+}  // namespace oscar

@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Codes with error feedback (linalg/feedback_codec.h) of 16 or 32 rows in shared memory, a row a
+// lane, in blocks of 16 coordinates: inside a block one coordinate after another, errors packed in
+// bytes; what a block gets from those before it is a product of integers by tensor cores. Errors
+// and codes take the place of the values.
+#pragma once
+
+#include "export/cuda/write/tile_codec.cuh"
+#include "linalg/feedback_codec.h"
+
+namespace oscar {
+
+inline constexpr int kFeedbackBlock = 16;                                  // coordinates
+constexpr int FeedbackSumBytes(int tiles) { return tiles * 16 * 16 * 4; }  // of a warp
+
+// A group of a row: codes are found by `affine`, and `stored` is what their reader has.
+struct FeedbackFit {
+  AffineGroup<float> affine, stored;
+  float step[3];  // two bits: the smallest values whose codes are 1, 2 and 3
+};
+
+// What a reader has of it.
+__device__ inline AffineGroup<float> StoredAffine(const AffineGroup<float>& affine,
+                                                  MetadataType type) {
+  if (type == MetadataType::kFloat32) return affine;
+  return {__bfloat162float(__float2bfloat16_rn(affine.scale)),
+          __bfloat162float(__float2bfloat16_rn(affine.zero))};
+}
+
+__device__ inline uint32_t LoadWord(uint32_t address) {
+  uint32_t x;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(address) : "memory");
+  return x;
+}
+__device__ inline uint4 LoadChunk(uint32_t address) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(address)
+               : "memory");
+  return x;
+}
+__device__ inline void StorePair(uint32_t address, int x, int y) {
+  asm volatile("st.shared.v2.u32 [%0], {%1,%2};" ::"r"(address), "r"(x), "r"(y) : "memory");
+}
+__device__ inline void StoreChunk(uint32_t address, const uint32_t (&x)[4]) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(x[0]), "r"(x[1]),
+               "r"(x[2]), "r"(x[3])
+               : "memory");
+}
+
+__device__ inline float NextBelow(float x) {
+  const auto bits = static_cast<int>(__float_as_uint(x));
+  return __uint_as_float(x > 0 ? bits - 1 : x < 0 ? bits + 1 : 0x80000001U);
+}
+
+// The steps of a fit of two bits; false where they are not found. What the sum must reach, less
+// what its roundings let through, and what the quotient must reach, less half a step of its own.
+__device__ inline bool FindFloatSteps(FeedbackFit& fit) {
+  constexpr double kReached[3] = {0.5 - 0x3p-26 + 0x1p-60, 1.5 - 0x1p-24, 2.5 - 0x1p-23};
+  bool found = true;
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    const float code = static_cast<float>(i + 1);
+    const float quotient = __double2float_ru(kReached[i] - fit.affine.zero);
+    const double middle = 0.5 * (double{quotient} + double{NextBelow(quotient)});
+    const float x = __double2float_ru(middle * fit.affine.scale);
+    found = found & (AffineCodeSum(x, fit.affine) >= code) &
+            (AffineCodeSum(NextBelow(x), fit.affine) < code);
+    fit.step[i] = x;
+  }
+  return found;
+}
+
+// Where chunk c of 4 sums of a row lies: no bank conflicts by rows nor by fragments.
+__device__ inline uint32_t SumChunk(uint32_t sums, int row, int c) {
+  return sums + row * 64 + (c ^ (row / 2 % 2 * 2 + row / 4 % 2)) * 16;
+}
+
+// The low byte of `byte` in place of byte i of a word.
+__device__ inline uint32_t WithByte(uint32_t word, uint32_t byte, int i) {
+  return i == 0   ? byte  // what is above it is replaced before it is read
+         : i == 1 ? __byte_perm(word, byte, 0x3240)
+         : i == 2 ? __byte_perm(word, byte, 0x3410)
+                  : __byte_perm(word, byte, 0x4210);
+}
+
+// 1 where x reaches y, and 0.
+__device__ inline float Reach(float x, float y) {
+  float reach;
+  asm("set.ge.f32.f32 %0, %1, %2;" : "=f"(reach) : "f"(x), "f"(y));
+  return reach;
+}
+
+// B fragments of factor columns [n, n + 16) and coordinates of two blocks, of which the second
+// counts if `both`. In shared memory, with columns 16 bytes apart modulo 128, or anywhere.
+template <bool kShared>
+__device__ inline void LoadFactors(const int8_t* columns, int stride, bool both, uint32_t (&b)[4]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  if constexpr (kShared) {
+    LoadMatrices(b,
+                 SharedAddress(columns) + (lane / 16 * 8 + lane % 8) * stride + lane / 8 % 2 * 16);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      b[i] = *reinterpret_cast<const uint32_t*>(columns + (i / 2 * 8 + lane / 4) * stride +
+                                                i % 2 * 16 + lane % 4 * 4);
+  }
+  if (!both) b[1] = b[3] = 0;
+}
+
+// Rows of a warp: chunk(row, c) is the address of the 16 bytes of values [8c, 8c + 8) of a row,
+// fit_of(block) the fit of this lane's row. factor [dim, stride] has the integers of U_ij at
+// [j][i], `unit` is theirs, `widest` the row's largest scale; kDim is dim, or 0 where the compiler
+// does not know it. Afterwards chunk 2b + 1 of a row has the codes of block b as bytes; where kDim
+// is known (two bits) chunk 8s + 7 has those of dims [64 s, 64 s + 64) as words of K's planes, one
+// for each lane of a quad.
+template <int kTiles, bool kSteps, int kDim, class Chunk, class FitOf>
+__device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int stride, float unit,
+                                float widest, uint32_t sums, const Chunk& chunk,
+                                const FitOf& fit_of) {
+  constexpr float kInteger = 12582912.0F;  // integers within 2^22 stand in the low bits of a sum
+  constexpr bool kPlanes = kDim != 0;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int row = lane % (16 * kTiles);
+  const float step = __fmul_rn(__fdiv_rn(widest, kFeedbackSteps), unit);
+  const float steps = __fdiv_rn(kFeedbackSteps, widest);
+#pragma unroll 1
+  for (int segment = 0; segment < dim; segment += 64) {
+    float codes[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) codes[i] = 8388608.0F;
+    float weight = 1;
+#pragma unroll 1
+    for (int first = segment; first < min(segment + 64, dim); first += kFeedbackBlock) {
+      // What earlier blocks feed to this one: tensor cores' [rows, 16], brought to the rows' lanes.
+      int c[kTiles][2][4] = {};
+      const auto add = [&](int i) {  // of coordinates [i, i + 32), two blocks
+        uint32_t b[4];
+        LoadFactors<kPlanes>(factor + first * stride + i, stride, i + kFeedbackBlock < first, b);
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) {
+          uint32_t a[4];
+          LoadMatrices(a, chunk(16 * tile + lane % 16, i / 8 + lane / 16 * 2));
+#pragma unroll
+          for (int n = 0; n < 2; ++n)
+            MmaS8(c[tile][n], a[0], a[1], a[2], a[3], b[2 * n], b[2 * n + 1]);
+        }
+      };
+      if constexpr (kPlanes) {
+#pragma unroll
+        for (int i = 0; i < kDim; i += 2 * kFeedbackBlock) {
+          if (i < first) add(i);
+        }
+      } else {
+        for (int i = 0; i < first; i += 2 * kFeedbackBlock) add(i);
+      }
+#pragma unroll
+      for (int i = 0; i < 4 * kTiles; ++i) {
+        const int h = i % 2, n = i / 2 % 2, tile = i / 4;
+        StorePair(
+            SumChunk(sums, lane / 4, 2 * n + lane % 4 / 2) + lane % 2 * 8 + (2 * tile + h) * 512,
+            c[tile][n][2 * h], c[tile][n][2 * h + 1]);
+      }
+      __syncwarp();
+      int fed[16];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const uint4 sum = LoadChunk(SumChunk(sums, row, i));
+        fed[4 * i] = static_cast<int>(sum.x);
+        fed[4 * i + 1] = static_cast<int>(sum.y);
+        fed[4 * i + 2] = static_cast<int>(sum.z);
+        fed[4 * i + 3] = static_cast<int>(sum.w);
+      }
+      const uint4 low = LoadChunk(chunk(row, first / 8)),
+                  high = LoadChunk(chunk(row, first / 8 + 1));
+      const uint32_t x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      const FeedbackFit fit = fit_of(first);
+      uint32_t q[4], bytes[4];
+      const int8_t* triangle = factor + first * stride + first;
+#pragma unroll
+      for (int p = 0; p < 16; ++p) {
+        if (p > 0) {
+          const int4 u = *reinterpret_cast<const int4*>(triangle + p * stride);
+          const int words[4] = {u.x, u.y, u.z, u.w};
+#pragma unroll
+          for (int i = 0; i <= (p - 1) / 4; ++i)
+            fed[p] = __dp4a(static_cast<int>(q[i]), words[i], fed[p]);
+        }
+        const float value = p % 2 == 0 ? LowBf16(x[p / 2]) : HighBf16(x[p / 2]);
+        const float moved = __fadd_rn(value, __fmul_rn(__int2float_rn(fed[p]), step));
+        const float code =
+            kSteps ? __fadd_rn(__fadd_rn(Reach(moved, fit.step[0]), Reach(moved, fit.step[1])),
+                               Reach(moved, fit.step[2]))
+                   : fminf(fmaxf(truncf(AffineCodeSum(moved, fit.affine)), 0.0F),
+                           static_cast<float>(max_code));
+        const float read = __fmul_rn(__fsub_rn(code, fit.stored.zero), fit.stored.scale);
+        const float error = __fmul_rn(__fsub_rn(value, read), steps);
+        const float rounded =
+            __fadd_rn(fminf(fmaxf(error, -float{kMaxFeedback}), float{kMaxFeedback}), kInteger);
+        q[p / 4] = WithByte(q[p / 4], __float_as_uint(rounded), p % 4);
+        if constexpr (kPlanes) {
+          codes[p % 8] = __fmaf_rn(code, p < 8 ? weight : 4 * weight, codes[p % 8]);
+        } else {
+          bytes[p / 4] = WithByte(bytes[p / 4], __float_as_uint(__fadd_rn(code, kInteger)), p % 4);
+        }
+      }
+      weight *= 16;
+      __syncwarp();  // all lanes have read the sums
+      if (lane < 16 * kTiles) {
+        StoreChunk(chunk(row, first / 8), q);
+        if constexpr (!kPlanes) StoreChunk(chunk(row, first / 8 + 1), bytes);
+      }
+      __syncwarp();
+    }
+    if constexpr (kPlanes) {
+      uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        words[i] =
+            __byte_perm(__float_as_uint(codes[2 * i]), __float_as_uint(codes[2 * i + 1]), 0x5410);
+      StoreChunk(chunk(row, segment / 8 + 7), words);
+    }
+  }
+  __syncwarp();
+}
+
+}  // namespace oscar

@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Error feedback at the write: every byte is what the scalar codec makes of the same rotated rows,
+// in random cases of shape, clip, sides, requests and chunks, with rows that break codecs. A check
+// that cannot tell a factor from its neighbour would be worth nothing, so it must tell.
+#include <cmath>
+#include <random>
+
+#include "linalg/error_feedback.h"
+#include "tests/export/cuda/write_test_cache.h"
+
+namespace oscar {
+namespace {
+
+using Random = std::mt19937_64;
+
+int Pick(Random& random, std::initializer_list<int> values) {
+  return values.begin()[random() % values.size()];
+}
+
+// Factors of every head, as the codec and as the kernels take them.
+struct Factors {
+  Factors(Random& random, int heads, int dim) {
+    std::vector<int8_t> integers;
+    std::vector<float> units;
+    for (int head = 0; head < heads; ++head) {
+      const double unit = std::exp2(static_cast<double>(random() % 6) - 11);
+      Matrix factor = Matrix::Zero(dim, dim);
+      const int kind = static_cast<int>(random() % 4);  // dense, a band, the ends alone, nothing
+      for (int j = 1; j < dim; ++j) {
+        for (int i = 0; i < j; ++i) {
+          const auto integer = static_cast<double>(static_cast<int>(random() % 255) - 127);
+          if (kind == 0 || (kind == 1 && j - i < 20)) factor(i, j) = unit * integer;
+          if (kind == 2 && random() % 4 == 0) factor(i, j) = integer > 0 ? unit * 127 : unit * -127;
+        }
+      }
+      const PackedFeedback packed = PackFeedbackFactor(factor);
+      integers.insert(integers.end(), packed.integers.begin(), packed.integers.end());
+      units.push_back(packed.unit);
+      for (int i = 0; i < dim; ++i) {
+        for (int j = 0; j < dim; ++j) values.push_back(static_cast<float>(factor(i, j)));
+      }
+    }
+    device_integers = DeviceArray<int8_t>(integers);
+    device_units = DeviceArray<float>(units);
+  }
+  void Give(WriteSide& side) const {
+    side.feedback = device_integers.data();
+    side.feedback_units = device_units.data();
+  }
+  std::vector<float> values;  // [heads, dim, dim]
+  DeviceArray<int8_t> device_integers;
+  DeviceArray<float> device_units;
+};
+
+// Rows [tokens, heads, dim]: Gaussian, with outliers, constant, of few values, with constant
+// groups, far from zero, tiny, huge, and what cannot be stored.
+Bf16Rows FeedbackRows(Random& random, int tokens, int heads, int dim) {
+  std::normal_distribution<float> normal;
+  Bf16Rows rows;
+  for (int row = 0; row < tokens * heads; ++row) {
+    const auto kind = random() % 24;
+    for (int d = 0; d < dim; ++d) {
+      float x = normal(random);
+      if (kind == 0) x = 3;
+      if (kind == 1) x = 0;
+      if (kind == 2) x = static_cast<float>(random() % 4) - 1.5F;
+      if (kind == 3 && random() % 16 == 0) x *= 40;
+      if (kind == 4 && d % 64 < 32) x = -0.75F;
+      if (kind == 5) x += 200;
+      if (kind == 6) x *= 1e-9F;
+      if (kind == 7) x *= 1e30F;
+      if (kind == 8 && d == dim / 2) x = 1e30F;
+      if (kind == 9 && d == dim - 1) x = NAN;
+      if (kind == 10 && d == 0) x = -INFINITY;
+      if (kind == 11) x *= 1e38F;
+      rows.push_back(__float2bfloat16(x));
+    }
+  }
+  return rows;
+}
+
+struct FedSide {
+  FedSide(Random& random, const PagedSide& shape, int tokens, int heads, bool with_feedback)
+      : paged(shape),
+        row(static_cast<size_t>(heads * shape.dim)),
+        x(FeedbackRows(random, tokens, heads, shape.dim)),
+        rotated(x.size()),
+        factors(random, heads, shape.dim),
+        fed(with_feedback) {
+    std::normal_distribution<float> normal(0, 1 / std::sqrt(static_cast<float>(shape.dim)));
+    Bf16Rows matrix;
+    for (int i = 0; i < heads * shape.dim * shape.dim; ++i)
+      matrix.push_back(__float2bfloat16(normal(random)));
+    rotation = DeviceArray<__nv_bfloat16>(matrix);
+  }
+  PagedSide paged;
+  size_t row;  // values of a token
+  DeviceArray<__nv_bfloat16> x, rotated, rotation;
+  Factors factors;
+  bool fed;
+};
+
+void RunCase(int seed) {
+  Random random(static_cast<uint64_t>(seed));
+  const auto shape_of = [&]() -> PagedSide {
+    // Half of them for the kernel that is made for the shape.
+    if (random() % 2 == 0) return {128, 2, 128};
+    const int dim = Pick(random, {64, 96, 128, 128, 192, 256, 512});
+    const int group = Pick(random, {dim, 64, 32});
+    return {dim, Pick(random, {2, 2, 3, 4}), dim % group == 0 ? group : dim};
+  };
+  WriteTestShape shape;
+  shape.format.k = shape_of();
+  shape.format.v = random() % 2 == 0 ? shape.format.k : shape_of();
+  shape.format.metadata = random() % 4 == 0 ? MetadataType::kBFloat16 : MetadataType::kFloat32;
+  shape.format.page_tokens = Pick(random, {16, 64, 128});
+  shape.num_kv_heads = Pick(random, {1, 2, 3});
+  const int heads = shape.num_kv_heads, requests = Pick(random, {1, 1, 2, 3});
+  // Prompts in chunks, each of which gives every request some tokens and quantizes more of them.
+  const int chunks = Pick(random, {1, 1, 2, 3});
+  std::vector<std::vector<int>> lengths(1, std::vector<int>(static_cast<size_t>(requests)));
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    lengths.push_back(lengths.back());
+    for (int& length : lengths.back()) length += 1 + static_cast<int>(random() % 150);
+  }
+  const auto quantized_of = [&](std::vector<int> of) {
+    for (int& length : of) length = std::max(0, length - shape.sink_tokens - 24) / 8 * 8;
+    return of;
+  };
+  shape.lengths = lengths.back();
+  shape.quantized = quantized_of(shape.lengths);
+  WriteTestCache cache(shape);
+  int tokens = 0;
+  for (const int length : shape.lengths) tokens += length;
+  const int sides_fed = static_cast<int>(random() % 3);  // keys, values, both
+  const FedSide k(random, shape.format.k, tokens, heads, sides_fed != 1),
+      v(random, shape.format.v, tokens, heads, sides_fed != 0);
+  DeviceArray<uint32_t> bad(1);
+  bad.Fill(0);
+  WriteOptions options;
+  options.clip_method = random() % 4 == 0 ? ClipMethod::kBisect : ClipMethod::kSort;
+  options.bad_rows = bad.data();
+  options.overlap_previous = random() % 2 == 0;
+  for (const auto& [side, write] : {std::pair(&k, &options.k), std::pair(&v, &options.v)}) {
+    if (random() % 4 != 0) write->rotation = side->rotation.data();
+    write->clip_ratio = std::initializer_list<double>{0, 0.5, 0.92, 0.96}.begin()[random() % 4];
+    if (!side->fed) continue;
+    side->factors.Give(*write);
+    cache.SetFeedback(side == &v, side->factors.values);
+  }
+
+  // Rows of the call: those of request 0, then of request 1, ..; what a window token was rotated
+  // to is kept until a flush moves it.
+  std::vector<std::vector<Bf16Rows>> seen(2, std::vector<Bf16Rows>(shape.lengths.size()));
+  const auto expect = [&](int request, int position) {
+    const auto at = [&](const FedSide& side) {
+      return &seen[&side == &v ? 1 : 0][static_cast<size_t>(request)]
+                  [static_cast<size_t>(position) * side.row];
+    };
+    cache.Expect(request, position, at(k), at(v), options);
+  };
+  int rows_before = 0;
+  for (size_t chunk = 1; chunk < lengths.size(); ++chunk) {
+    const std::vector<int>&begin = lengths[chunk - 1], &end = lengths[chunk];
+    const std::vector<int> before = quantized_of(begin), after = quantized_of(end);
+    std::vector<int> moved;
+    for (size_t r = 0; r < begin.size(); ++r)
+      moved.push_back(std::max(before[r], std::min(after[r], begin[r] - shape.sink_tokens)));
+    cache.SetCounters(begin, moved);
+    const DeviceArray<int32_t> quantized_before(std::vector<int32_t>(before.begin(), before.end()));
+    FlushWindows(cache.view(), options, quantized_before.data(), 32, nullptr);
+    for (int r = 0; r < requests; ++r) {
+      const auto i = static_cast<size_t>(r);
+      for (int token = before[i]; token < moved[i]; ++token) expect(r, shape.sink_tokens + token);
+    }
+    std::vector<int32_t> row_begin = {0};
+    for (size_t r = 0; r < begin.size(); ++r)
+      row_begin.push_back(row_begin.back() + end[r] - begin[r]);
+    const DeviceArray<int32_t> rows(row_begin),
+        positions(std::vector<int32_t>(begin.begin(), begin.end()));
+    cache.SetCounters(end, after);
+    options.rotated_k = k.rotated.data();
+    options.rotated_v = v.rotated.data();
+    WritePrefill(cache.view(), options,
+                 {k.x.data() + rows_before * k.row, v.x.data() + rows_before * v.row,
+                  row_begin.back(), rows.data(), positions.data()},
+                 nullptr);
+    for (const FedSide* side : {&k, &v}) {
+      const Bf16Rows rotated = side->rotated.ToHost();
+      for (size_t r = 0; r < begin.size(); ++r) {
+        Bf16Rows& of_request = seen[side == &v ? 1 : 0][r];
+        of_request.insert(of_request.end(), rotated.begin() + row_begin[r] * side->row,
+                          rotated.begin() + row_begin[r + 1] * side->row);
+      }
+    }
+    for (int r = 0; r < requests; ++r) {
+      const auto i = static_cast<size_t>(r);
+      for (int p = begin[i]; p < end[i]; ++p) expect(r, p);
+    }
+    rows_before += row_begin.back();
+    ASSERT_TRUE(cache.Matches()) << "case " << seed << ", chunk " << chunk << ", K " << k.paged.dim
+                                 << " x " << k.paged.bits << ", V " << v.paged.dim << " x "
+                                 << v.paged.bits;
+  }
+  EXPECT_EQ(bad.ToHost()[0], static_cast<uint32_t>(cache.bad_rows())) << "case " << seed;
+}
+
+TEST(WriteFeedback, EqualsTheScalarCodecInRandomCases) {
+  for (int seed = 0; seed < 300 && !HasFatalFailure(); ++seed) RunCase(seed);
+}
+
+// One integer of a factor that is off by one, the last of the last column, is seen.
+TEST(WriteFeedback, IsToldFromANeighbour) {
+  constexpr int kDim = 128, kTokens = 16 + 16 * 200 + 32;
+  WriteTestShape shape;
+  shape.num_kv_heads = 1;
+  shape.lengths = {kTokens};
+  shape.quantized = {16 * 200};
+  const std::vector<float> factor(kDim * kDim);
+  const Bf16Rows rows = RandomBf16(kTokens * kDim, 3);
+  Bf16Rows identity(kDim * kDim);
+  for (size_t i = 0; i < kDim; ++i) identity[i * kDim + i] = __float2bfloat16(1);
+  const DeviceArray<__nv_bfloat16> x(rows), rotation(identity);
+  const DeviceArray<int32_t> row_begin(std::vector<int32_t>{0, kTokens});
+  const DeviceArray<float> unit(std::vector<float>{0.0625F});
+  DeviceArray<uint32_t> bad(1);
+  bad.Fill(0);
+  for (const bool rotated : {false, true}) {  // by either kernel
+    for (const int8_t planted : {int8_t{0}, int8_t{1}}) {
+      WriteTestCache cache(shape);
+      std::vector<int8_t> integers(kDim * kDim);
+      integers[kDim * kDim - 2] = planted;
+      const DeviceArray<int8_t> device(integers);
+      WriteOptions options;
+      options.bad_rows = bad.data();
+      options.k = options.v = {rotated ? rotation.data() : nullptr, false, 0.96, device.data(),
+                               unit.data()};
+      cache.SetFeedback(false, factor);
+      cache.SetFeedback(true, factor);
+      WritePrefill(cache.view(), options, {x.data(), x.data(), kTokens, row_begin.data(), nullptr},
+                   nullptr);
+      for (int p = 0; p < kTokens; ++p)
+        cache.Expect(0, p, &rows[static_cast<size_t>(p * kDim)],
+                     &rows[static_cast<size_t>(p * kDim)], options);
+      EXPECT_EQ(static_cast<bool>(cache.Matches()), planted == 0) << rotated;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oscar
