@@ -6,6 +6,7 @@
 
 #include <Eigen/Cholesky>
 #include <cmath>
+#include <cstring>
 
 #include "linalg/error.h"
 #include "linalg/key_transform.h"
@@ -46,10 +47,16 @@ PackedFeedback PackFeedbackFactor(MatrixRef factor) {
         "a factor of error feedback, {} x {}, largest {:g}: not strictly upper triangular of "
         "integers within {} times a power of two from 2^-64 to 2^64",
         factor.rows(), factor.cols(), largest, kMaxFeedback));
-  PackedFeedback packed{std::vector<int8_t>(static_cast<size_t>(factor.size())),
-                        static_cast<float>(unit)};
-  for (int64_t i = 0; i < factor.size(); ++i)  // column-major, which is transposed
-    packed.integers[static_cast<size_t>(i)] = static_cast<int8_t>(integers.data()[i]);
+  const int64_t dim = factor.cols();
+  PackedFeedback packed{
+      std::vector<int8_t>(static_cast<size_t>(dim * FeedbackStride(static_cast<int>(dim)))),
+      static_cast<float>(unit)};
+  int8_t* column = packed.columns.data();
+  for (int64_t j = 0; j < dim; ++j, column += FeedbackStride(static_cast<int>(dim))) {
+    for (int64_t i = 0; i < dim; ++i) column[i] = static_cast<int8_t>(integers(i, j));
+    const auto sum = static_cast<int32_t>(-kMaxFeedback * integers.col(j).sum());
+    std::memcpy(column + dim, &sum, sizeof(sum));
+  }
   return packed;
 }
 

@@ -23,10 +23,12 @@ namespace oscar {
 // where the metric is not positive definite (a larger damping helps).
 Matrix FeedbackFactor(MatrixRef metric, double damping, std::string_view what);
 
-// A factor as the write kernels take it: U_ij is integers[j * dim + i] units, unit a power of two.
-// Throws NumericalError if it is not such a factor, or a unit is not within 2^-64 to 2^64.
+// A factor as the write kernels take it, column by column: U_ij is byte i of column j in units, a
+// power of two, and behind a column's dim integers stands -kMaxFeedback times their sum, int32, for
+// kernels whose errors have kMaxFeedback added. Throws NumericalError if it is not such a factor,
+// or the unit is not within 2^-64 to 2^64.
 struct PackedFeedback {
-  std::vector<int8_t> integers;  // [dim, dim], transposed
+  std::vector<int8_t> columns;  // [dim, FeedbackStride(dim)]
   float unit = 1;
 };
 PackedFeedback PackFeedbackFactor(MatrixRef factor);

@@ -22,6 +22,8 @@ namespace oscar {
 
 inline constexpr int kFeedbackSteps = 32;
 inline constexpr int kMaxFeedback = 127;  // of q and of a factor's integers
+// Bytes of a column of a packed factor (error_feedback.h).
+constexpr int FeedbackStride(int dim) { return dim + 16; }
 
 // Codes [dim] of a row x [dim]: scales and zeros [2 dim / quant_group_size], as stored, are those
 // of the clipped row without feedback; errors are against the row as it came, of what is read of

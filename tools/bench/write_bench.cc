@@ -40,27 +40,27 @@ struct Factors {
   Factors(int dim, int seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     std::normal_distribution<double> normal;
-    std::vector<int8_t> integers;
+    std::vector<int8_t> columns;
     std::vector<float> units;
     for (int head = 0; head < kHeads; ++head) {
       const Matrix rows = Matrix::NullaryExpr(2 * dim, dim, [&] { return normal(random); });
       const Matrix factor = FeedbackFactor(rows.transpose() * rows, 0.2, "benchmark");
       const PackedFeedback packed = PackFeedbackFactor(factor);
-      integers.insert(integers.end(), packed.integers.begin(), packed.integers.end());
+      columns.insert(columns.end(), packed.columns.begin(), packed.columns.end());
       units.push_back(packed.unit);
       for (int i = 0; i < dim; ++i) {
         for (int j = 0; j < dim; ++j) values.push_back(static_cast<float>(factor(i, j)));
       }
     }
-    device_integers = DeviceArray<int8_t>(integers);
+    device_columns = DeviceArray<int8_t>(columns);
     device_units = DeviceArray<float>(units);
   }
   void Give(WriteSide& side) const {
-    side.feedback = device_integers.data();
+    side.feedback = device_columns.data();
     side.feedback_units = device_units.data();
   }
   std::vector<float> values;  // [kHeads, dim, dim]
-  DeviceArray<int8_t> device_integers;
+  DeviceArray<int8_t> device_columns;
   DeviceArray<float> device_units;
 };
 

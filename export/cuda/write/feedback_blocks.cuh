@@ -10,13 +10,14 @@
 
 namespace oscar {
 
-inline constexpr int kFeedbackWarps = 12;
+inline constexpr int kFeedbackWarps = 16;  // that quantize
 inline constexpr int kFeedbackThreads = 128 + 32 * kFeedbackWarps;
+inline constexpr int kFeedbackSlots = 9;  // one more than blocks at work
 
 template <int kDim>
 struct FeedbackShared {
-  static constexpr int kStride = kDim + 16;  // bytes of a column of the factor
-  static constexpr int kFactor = (PipelineShared<kDim>::kBytes + 15) / 16 * 16;
+  static constexpr int kStride = FeedbackStride(kDim);
+  static constexpr int kFactor = (PipelineShared<kDim, kFeedbackSlots>::kBytes + 15) / 16 * 16;
   static constexpr int kSums = kFactor + kDim * kStride;
   static constexpr int kBytes = kSums + kFeedbackWarps * FeedbackSumBytes(2);
 };
@@ -26,10 +27,9 @@ struct FeedbackShared {
 template <int kDim>
 __device__ inline void LoadFactor(const int8_t* factor, uint8_t* shared) {
   using Shared = FeedbackShared<kDim>;
-  for (int i = static_cast<int>(threadIdx.x) - 128; i < kDim * kDim / 16; i += 32 * kFeedbackWarps)
-    CopyAsync16(SharedAddress(shared) + Shared::kFactor + i / (kDim / 16) * Shared::kStride +
-                    i % (kDim / 16) * 16,
-                factor + 16 * i);
+  for (int i = 16 * (static_cast<int>(threadIdx.x) - 128); i < kDim * Shared::kStride;
+       i += 16 * 32 * kFeedbackWarps)
+    CopyAsync16(SharedAddress(shared) + Shared::kFactor + i, factor + i);
   CopyAsyncCommit();
   CopyAsyncWait<0>();
   asm volatile("bar.sync 2, %0;" ::"n"(32 * kFeedbackWarps) : "memory");
@@ -38,20 +38,20 @@ __device__ inline void LoadFactor(const int8_t* factor, uint8_t* shared) {
 // Every (kFeedbackWarps / 2)-th block; `warp`: of those that quantize.
 template <int kDim>
 __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const SideArguments& s,
-                                                  bool values, int head, int warp, int blocks,
-                                                  uint8_t* shared) {
-  using Pipeline = PipelineShared<kDim>;
+                                                  const CUtensorMap* map, bool values, int head,
+                                                  int warp, int blocks, uint8_t* shared) {
+  using Pipeline = PipelineShared<kDim, kFeedbackSlots>;
   using Shared = FeedbackShared<kDim>;
   constexpr int kOctets = kDim / 8;
   constexpr int kUnits = kFeedbackWarps / 2;
-  static_assert(kUnits < kSlots);
+  static_assert(kUnits < kFeedbackSlots);
   const uint32_t base = SharedAddress(shared);
   const auto* factor = reinterpret_cast<const int8_t*>(shared + Shared::kFactor);
   const uint32_t sums = base + Shared::kSums + warp * FeedbackSumBytes(2);
   const float unit = s.feedback_units[head];
   const MetadataType type = a.view.format.metadata;
-  LoadFactor<kDim>(s.feedback + int64_t{head} * kDim * kDim, shared);
-  RingPlace place;
+  LoadFactor<kDim>(s.feedback + int64_t{head} * kDim * Shared::kStride, shared);
+  RingPlace<kFeedbackSlots> place;
   place.slot = warp / 2;
 #pragma unroll 1
   for (int block = warp / 2; block < blocks; block += kUnits) {
@@ -62,6 +62,7 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
                           warp % 2 * (2 * kTileTokens * 128);
     BarrierWait(base + Pipeline::kRotated + 8 * place.slot, place.round & 1);
     AffineGroup<float> affine{};
+    float largest = 0;
     bool good = false;
 #pragma unroll 1
     for (int i = 0; i < 2; ++i) {
@@ -77,9 +78,11 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
       const float scale = __shfl_sync(kWarp, fitted.fits[0].affine.scale, of_row);
       const float zero = __shfl_sync(kWarp, fitted.fits[0].affine.zero, of_row);
       const int is_good = __shfl_sync(kWarp, fitted.good ? 1 : 0, of_row);
+      const float of_largest = __shfl_sync(kWarp, fitted.largest, of_row);
       if (lane / 16 == i) {
         affine = {scale, zero};
         good = is_good != 0;
+        largest = of_largest;
       }
       if (notes[i].index >= 0) {
         PrefillCursor cursor;
@@ -98,7 +101,9 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
     }
     const auto chunk = [&](int row, int c) { return StagedChunk(rows, row, c); };
     FeedbackFit fit{affine, StoredAffine(affine, type), {}};
-    const bool found = FindFloatSteps(fit);
+    // Errors are no larger than the row's values and what is read of them.
+    const bool tame = __fmul_rn(largest, 64) < __fmul_rn(0x1p20F, affine.scale);
+    const bool found = FindFloatSteps(fit) & tame;
     const auto fit_of = [&](int) { return fit; };
     if (__all_sync(kWarp, found || !good || !stored)) {
       FeedBack<2, true, kDim>(kDim, 3, factor, Shared::kStride, unit, affine.scale, sums, chunk,
@@ -124,8 +129,20 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
       StoreWords(record(note) + s.codes_offset, planes, 2, kDim, note.quantized, s.transposed);
     }
     __syncwarp();
-    // An arrival for each tile.
-    if (LaneAgain() % 16 == 0) BarrierArrive(base + Pipeline::kEmpty + 8 * place.slot);
+    // Whoever empties a slot asks for what comes next there: nobody waits for a slower one.
+    if (block + kFeedbackSlots < blocks) {
+#pragma unroll 1
+      for (int i = 0; i < 2; ++i) {
+        const int tile = warp % 2 * 2 + i;
+        const int index = 4 * (static_cast<int>(blockIdx.x) +
+                               (block + kFeedbackSlots) * static_cast<int>(gridDim.x)) +
+                          tile;
+        PrefillCursor cursor;
+        FetchTile<kDim, kFeedbackSlots>(
+            a, s, map, head, index, index < a.tiles ? PrefillTile(a, index, cursor) : TokenTile{},
+            place.slot, tile, shared);
+      }
+    }
     place.Advance(kUnits);
   }
 }
@@ -144,16 +161,20 @@ __global__ void __launch_bounds__(kFeedbackThreads, 1)
   const int blocks = (rest + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
   LaunchDependents();
   if (threadIdx.x == 0)
-    PreparePipeline<kDim>(&maps.rotation[values ? 1 : 0], s.rotation_stride != 0 ? head * kDim : 0,
-                          shared);
+    PreparePipeline<kDim, kFeedbackSlots>(&maps.rotation[values ? 1 : 0],
+                                          s.rotation_stride != 0 ? head * kDim : 0, shared);
   __syncthreads();
   WaitForPreviousKernel();
   const int warp = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 32, 0);
   if (warp < 4) {
-    BlockFetcher<kDim> fetcher(a, s, &maps.rows[values ? 1 : 0], head, blocks, shared);
-    RotateBlocks<kDim>(fetcher, a.view.page_table, blocks, shared);
+    TakeRegisters<kRotatorRegisters>();
+    BlockFetcher<kDim, kFeedbackSlots> fetcher(a, s, &maps.rows[values ? 1 : 0], head,
+                                               min(blocks, kFeedbackSlots), shared);
+    RotateBlocks<kFeedbackSlots>(fetcher, a.view.page_table, blocks, shared);
   } else {
-    QuantizeBlocksWithFeedback<kDim>(a, s, values, head, warp - 4, blocks, shared);
+    GiveRegisters<kQuantizerRegisters>();
+    QuantizeBlocksWithFeedback<kDim>(a, s, &maps.rows[values ? 1 : 0], values, head, warp - 4,
+                                     blocks, shared);
   }
 #endif
 }

@@ -111,9 +111,33 @@ __device__ inline void LoadFactors(const int8_t* columns, int stride, bool both,
   if (!both) b[1] = b[3] = 0;
 }
 
+// Integers within 2^22 stand in the low bits of a float above 2^23 + 2^22.
+inline constexpr float kInteger = 12582912.0F;
+inline constexpr int kIntegerBits = 0x4B400000;
+
+// x clamped to +-kMaxFeedback and rounded to an integer, kMaxFeedback above it. kTame: |x| < 2^22.
+template <bool kTame>
+__device__ inline uint32_t PackedError(float x) {
+  if constexpr (kTame) {
+    return static_cast<uint32_t>(__viaddmin_s32_relu(
+        __float_as_int(__fadd_rn(x, kInteger)), kMaxFeedback - kIntegerBits, 2 * kMaxFeedback));
+  } else {
+    const float clamped = fminf(fmaxf(x, -float{kMaxFeedback}), float{kMaxFeedback});
+    return static_cast<uint32_t>(__float_as_int(__fadd_rn(clamped, kInteger)) - kIntegerBits +
+                                 kMaxFeedback);
+  }
+}
+
+// acc + the sum of four products of unsigned and signed bytes.
+__device__ inline int DotU8S8(uint32_t a, int b, int acc) {
+  int d;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(acc));
+  return d;
+}
+
 // Rows of a warp: chunk(row, c) is the address of the 16 bytes of values [8c, 8c + 8) of a row,
-// fit_of(block) the fit of this lane's row. factor [dim, stride] has the integers of U_ij at
-// [j][i], `unit` is theirs, `widest` the row's largest scale; kDim is dim, or 0 where the compiler
+// fit_of(d) this lane's fit of dim d; factor [dim, stride] and `unit` are as PackFeedbackFactor
+// gives them, `widest` is the row's largest scale, kDim is dim, or 0 where the compiler
 // does not know it. Afterwards chunk 2b + 1 of a row has the codes of block b as bytes; where kDim
 // is known (two bits) chunk 8s + 7 has those of dims [64 s, 64 s + 64) as words of K's planes, one
 // for each lane of a quad.
@@ -121,22 +145,32 @@ template <int kTiles, bool kSteps, int kDim, class Chunk, class FitOf>
 __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int stride, float unit,
                                 float widest, uint32_t sums, const Chunk& chunk,
                                 const FitOf& fit_of) {
-  constexpr float kInteger = 12582912.0F;  // integers within 2^22 stand in the low bits of a sum
+  constexpr int kSumBits = kSteps ? kIntegerBits : 0;  // such sums are within 2^22
+  static_assert(!kSteps || (kDim != 0 && kDim <= 256));
   constexpr bool kPlanes = kDim != 0;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int row = lane % (16 * kTiles);
   const float step = __fmul_rn(__fdiv_rn(widest, kFeedbackSteps), unit);
   const float steps = __fdiv_rn(kFeedbackSteps, widest);
 #pragma unroll 1
-  for (int segment = 0; segment < dim; segment += 64) {
+  for (int segment = 0; segment < (kPlanes ? kDim : dim); segment += 64) {
     float codes[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) codes[i] = 8388608.0F;
     float weight = 1;
 #pragma unroll 1
-    for (int first = segment; first < min(segment + 64, dim); first += kFeedbackBlock) {
+    for (int first = segment; first < (kPlanes ? segment + 64 : min(segment + 64, dim));
+         first += kFeedbackBlock) {
       // What earlier blocks feed to this one: tensor cores' [rows, 16], brought to the rows' lanes.
-      int c[kTiles][2][4] = {};
+      int c[kTiles][2][4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int8_t* column = factor + (first + i / 2 * 8 + lane % 4 * 2 + i % 2) * stride;
+        const int begin = *reinterpret_cast<const int*>(column + dim) + kSumBits;
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile)
+          c[tile][i / 2][i % 2] = c[tile][i / 2][2 + i % 2] = begin;
+      }
       const auto add = [&](int i) {  // of coordinates [i, i + 32), two blocks
         uint32_t b[4];
         LoadFactors<kPlanes>(factor + first * stride + i, stride, i + kFeedbackBlock < first, b);
@@ -146,7 +180,7 @@ __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int
           LoadMatrices(a, chunk(16 * tile + lane % 16, i / 8 + lane / 16 * 2));
 #pragma unroll
           for (int n = 0; n < 2; ++n)
-            MmaS8(c[tile][n], a[0], a[1], a[2], a[3], b[2 * n], b[2 * n + 1]);
+            MmaU8S8(c[tile][n], a[0], a[1], a[2], a[3], b[2 * n], b[2 * n + 1]);
         }
       };
       if constexpr (kPlanes) {
@@ -186,11 +220,12 @@ __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int
           const int4 u = *reinterpret_cast<const int4*>(triangle + p * stride);
           const int words[4] = {u.x, u.y, u.z, u.w};
 #pragma unroll
-          for (int i = 0; i <= (p - 1) / 4; ++i)
-            fed[p] = __dp4a(static_cast<int>(q[i]), words[i], fed[p]);
+          for (int i = 0; i <= (p - 1) / 4; ++i) fed[p] = DotU8S8(q[i], words[i], fed[p]);
         }
         const float value = p % 2 == 0 ? LowBf16(x[p / 2]) : HighBf16(x[p / 2]);
-        const float moved = __fadd_rn(value, __fmul_rn(__int2float_rn(fed[p]), step));
+        const float sum =
+            kSteps ? __fsub_rn(__int_as_float(fed[p]), kInteger) : __int2float_rn(fed[p]);
+        const float moved = __fadd_rn(value, __fmul_rn(sum, step));
         const float code =
             kSteps ? __fadd_rn(__fadd_rn(Reach(moved, fit.step[0]), Reach(moved, fit.step[1])),
                                Reach(moved, fit.step[2]))
@@ -198,9 +233,7 @@ __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int
                            static_cast<float>(max_code));
         const float read = __fmul_rn(__fsub_rn(code, fit.stored.zero), fit.stored.scale);
         const float error = __fmul_rn(__fsub_rn(value, read), steps);
-        const float rounded =
-            __fadd_rn(fminf(fmaxf(error, -float{kMaxFeedback}), float{kMaxFeedback}), kInteger);
-        q[p / 4] = WithByte(q[p / 4], __float_as_uint(rounded), p % 4);
+        q[p / 4] = WithByte(q[p / 4], PackedError<kSteps>(error), p % 4);
         if constexpr (kPlanes) {
           codes[p % 8] = __fmaf_rn(code, p < 8 ? weight : 4 * weight, codes[p % 8]);
         } else {

@@ -62,8 +62,9 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
   for (int i = 0; i < groups; ++i) widest = fmaxf(widest, own[i].scale);
   const uint32_t values = SharedAddress(y);
   FeedBack<1, false, 0>(
-      dim, max_code, s.feedback + int64_t{head} * dim * dim, dim, s.feedback_units[head], widest,
-      SharedAddress(scratch), [&](int row, int c) { return values + row * stride * 4 + c * 16; },
+      dim, max_code, s.feedback + int64_t{head} * dim * FeedbackStride(dim), FeedbackStride(dim),
+      s.feedback_units[head], widest, SharedAddress(scratch),
+      [&](int row, int c) { return values + row * stride * 4 + c * 16; },
       [&](int first) {
         const AffineGroup<float> affine = own[first / s.side.quant_group_size];
         return FeedbackFit{affine, StoredAffine(affine, type), {}};

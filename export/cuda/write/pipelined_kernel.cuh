@@ -17,8 +17,8 @@ namespace oscar {
 inline constexpr int kQuantizers = 4;
 inline constexpr int kPipelineThreads = 128 * (1 + kQuantizers);
 inline constexpr int kRotatorRegisters = 128, kQuantizerRegisters = 88;
-inline constexpr int kSlots = 8;
-inline constexpr int kAhead = 3;  // blocks on their way from memory
+inline constexpr int kPipelineSlots = 8;
+inline constexpr int kPipelineAhead = 3;  // blocks on their way from memory
 
 struct PipelineMaps {
   CUtensorMap rows[2];      // of each side's input, boxes of a tile
@@ -34,7 +34,7 @@ struct TileNote {
 };
 
 // Bytes from the beginning of shared memory.
-template <int kDim>
+template <int kDim, int kSlots = kPipelineSlots>
 struct PipelineShared {
   static constexpr int kRotation = 0;
   static constexpr int kStages = kRotation + 2 * kDim * kDim;
@@ -47,6 +47,7 @@ struct PipelineShared {
 };
 
 // Slots, one block after the other; `round` counts how often the ring was gone through.
+template <int kSlots = kPipelineSlots>
 struct RingPlace {
   int slot = 0, round = 0;
   __device__ void Advance(int blocks) {
@@ -59,8 +60,33 @@ struct RingPlace {
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+// Asks for a tile of a block, `index` of all: a warp that may write to its place of four in the
+// slot.
+template <int kDim, int kSlots>
+__device__ inline void FetchTile(const WriteArguments& a, const SideArguments& s,
+                                 const CUtensorMap* rows, int head, int index,
+                                 const TokenTile& tile, int slot, int place, uint8_t* shared) {
+  using Shared = PipelineShared<kDim, kSlots>;
+  if (threadIdx.x % 32 == 0) {
+    auto* fetched = reinterpret_cast<uint64_t*>(shared + Shared::kFetched + 8 * slot);
+    uint8_t* const stage = shared + Shared::kStages + slot * kStageBytes<kDim>;
+    FenceAsyncProxy();  // the slot was written by threads, and is by the copy engine now
+#pragma unroll
+    for (int panel = 0; panel < kDim / 64; ++panel)
+      CopyTensor(stage + panel * kPanelBytes + place * (kTileTokens * 128), rows, fetched,
+                 64 * panel, head, tile.row);
+    const bool to_rows =
+        tile.tokens != 0 && (s.rotated != nullptr || tile.tokens != tile.quantized);
+    reinterpret_cast<TileNote*>(shared + Shared::kNotes)[slot * 4 + place] = {
+        static_cast<int>(PageOf(a, tile) - a.view.page_table), RecordOffset(a, tile, head),
+        tile.quantized, to_rows ? index : -1};
+    BarrierExpect(SharedAddress(fetched), kTileTokens * 2 * kDim);
+  }
+  __syncwarp();
+}
+
 // Asks for blocks in their order. Each rotating warp asks for a tile of each.
-template <int kDim>
+template <int kDim, int kSlots = kPipelineSlots>
 class BlockFetcher {
  public:
   __device__ BlockFetcher(const WriteArguments& a, const SideArguments& s, const CUtensorMap* rows,
@@ -72,25 +98,10 @@ class BlockFetcher {
 
   // The next one, once its slot is empty.
   __device__ void Fetch() {
-    using Shared = PipelineShared<kDim>;
+    using Shared = PipelineShared<kDim, kSlots>;
     if (left_ == 0) return;
     BarrierWait(SharedAddress(shared_) + Shared::kEmpty + 8 * place_.slot, place_.round + 1 & 1);
-    if (threadIdx.x % 32 == 0) {
-      auto* fetched = reinterpret_cast<uint64_t*>(shared_ + Shared::kFetched + 8 * place_.slot);
-      uint8_t* const stage = shared_ + Shared::kStages + place_.slot * kStageBytes<kDim>;
-      FenceAsyncProxy();  // the slot was written by threads, and is by the copy engine now
-#pragma unroll
-      for (int panel = 0; panel < kDim / 64; ++panel)
-        CopyTensor(stage + panel * kPanelBytes + Warp() * (kTileTokens * 128), rows_, fetched,
-                   64 * panel, head_, tile_.row);
-      const bool to_rows =
-          tile_.tokens != 0 && (s_.rotated != nullptr || tile_.tokens != tile_.quantized);
-      reinterpret_cast<TileNote*>(shared_ + Shared::kNotes)[place_.slot * 4 + Warp()] = {
-          static_cast<int>(PageOf(a_, tile_) - a_.view.page_table), RecordOffset(a_, tile_, head_),
-          tile_.quantized, to_rows ? index_ : -1};
-      BarrierExpect(SharedAddress(fetched), kTileTokens * 2 * kDim);
-    }
-    __syncwarp();
+    FetchTile<kDim, kSlots>(a_, s_, rows_, head_, index_, tile_, place_.slot, Warp(), shared_);
     --left_;
     place_.Advance(1);
     index_ += 4 * static_cast<int>(gridDim.x);
@@ -108,7 +119,7 @@ class BlockFetcher {
   const CUtensorMap* rows_;
   int head_, left_;
   uint8_t* shared_;
-  RingPlace place_;
+  RingPlace<kSlots> place_;
   int index_ = 0;  // of the next tile
   TokenTile tile_;
   PrefillCursor cursor_;
@@ -117,15 +128,15 @@ class BlockFetcher {
 // All threads of the rotating warpgroup.
 __device__ inline void SyncRotators() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
 
-template <int kDim>
-__device__ inline void RotateBlocks(BlockFetcher<kDim>& fetcher, const int32_t* page_table,
+template <int kAhead, int kDim, int kSlots>
+__device__ inline void RotateBlocks(BlockFetcher<kDim, kSlots>& fetcher, const int32_t* page_table,
                                     int blocks, uint8_t* shared) {
-  using Shared = PipelineShared<kDim>;
+  using Shared = PipelineShared<kDim, kSlots>;
   const uint32_t base = SharedAddress(shared);
   const uint64_t r = WgmmaOperand(base + Shared::kRotation, kDim * 128);
   for (int block = 0; block < kAhead; ++block) fetcher.Fetch();
   BarrierWait(base + Shared::kRotationThere, 0);
-  RingPlace place;
+  RingPlace<kSlots> place;
 #pragma unroll 1
   for (int block = 0; block < blocks; ++block) {
     const uint32_t stage = base + Shared::kStages + place.slot * kStageBytes<kDim>;
@@ -166,7 +177,7 @@ __device__ inline void QuantizeBlocks(const WriteArguments& a, const SideArgumen
   using Shared = PipelineShared<kDim>;
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const uint32_t base = SharedAddress(shared);
-  RingPlace place;
+  RingPlace<> place;
   place.slot = group;
 #pragma unroll 1
   for (int block = group; block < blocks; block += kQuantizers) {
@@ -194,9 +205,9 @@ __device__ inline void QuantizeBlocks(const WriteArguments& a, const SideArgumen
 }
 
 // One thread: makes the barriers, and asks for R.
-template <int kDim>
+template <int kDim, int kSlots = kPipelineSlots>
 __device__ inline void PreparePipeline(const CUtensorMap* rotation, int row, uint8_t* shared) {
-  using Shared = PipelineShared<kDim>;
+  using Shared = PipelineShared<kDim, kSlots>;
   for (int i = 0; i < 3 * kSlots; ++i)  // an arrival of each of four warps
     BarrierInit(SharedAddress(shared) + Shared::kFetched + 8 * i, 4);
   auto* there = reinterpret_cast<uint64_t*>(shared + Shared::kRotationThere);
@@ -240,7 +251,7 @@ __global__ void __launch_bounds__(kPipelineThreads, 1)
   if (group == 0) {
     TakeRegisters<kRotatorRegisters>();
     BlockFetcher<kDim> fetcher(a, s, &maps.rows[values ? 1 : 0], head, blocks, shared);
-    RotateBlocks<kDim>(fetcher, a.view.page_table, blocks, shared);
+    RotateBlocks<kPipelineAhead>(fetcher, a.view.page_table, blocks, shared);
   } else {
     GiveRegisters<kQuantizerRegisters>();
     QuantizeBlocks<kDim, kTwoBits, kOneGroup ? 1 : kDim / 32>(a, s, values, head, group - 1, blocks,

@@ -49,7 +49,8 @@ template <int kFits>
 struct TileFits {
   GroupFit fits[kFits];
   float threshold[2];
-  bool good;  // of this lane's row
+  float largest;  // magnitude of this lane's row
+  bool good;      // so is the row
 };
 
 // This lane's largest and smallest values of the groups of both rows, both halves apart.
@@ -149,6 +150,7 @@ __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArg
     }
   }
   const int h = static_cast<int>(threadIdx.x) / 2 % 2;
+  tile.largest = LowBf16(h == 0 ? largest[0] : largest[1]);
   tile.good = (h == 0 ? largest[0] : largest[1]) < 0x7F80U;
 #pragma unroll
   for (int fit = 0; fit < kFits; ++fit) {

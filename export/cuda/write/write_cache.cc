@@ -52,7 +52,7 @@ void CheckFeedback(const WriteSide& write, std::string_view side) {
       reinterpret_cast<uintptr_t>(write.feedback) % 16 == 0)
     return;
   throw UsageError(
-      fmt::format("write: error feedback of {}: integers {}, units {}; expected both, the integers "
+      fmt::format("write: error feedback of {}: columns {}, units {}; expected both, the columns "
                   "16-byte aligned, or neither",
                   side, static_cast<const void*>(write.feedback),
                   static_cast<const void*>(write.feedback_units)));

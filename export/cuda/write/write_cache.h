@@ -27,8 +27,9 @@ struct WriteSide {
   const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim]; null: not rotated
   bool per_head = true;                     // whether `rotation` has a matrix for every KV head
   double clip_ratio = 0;                    // <= 0: not clipped
-  // Error feedback: integers [num_kv_heads, dim, dim] and units [num_kv_heads] of the factors that
-  // PackFeedbackFactor (linalg/error_feedback.h) gives, device, 16-byte aligned; null: without.
+  // Error feedback: columns [num_kv_heads, dim, FeedbackStride(dim)], 16-byte aligned, and units
+  // [num_kv_heads] of the factors that PackFeedbackFactor (linalg/error_feedback.h) gives, device;
+  // null: without.
   const int8_t* feedback = nullptr;
   const float* feedback_units = nullptr;
 };

@@ -22,7 +22,7 @@ int Pick(Random& random, std::initializer_list<int> values) {
 // Factors of every head, as the codec and as the kernels take them.
 struct Factors {
   Factors(Random& random, int heads, int dim) {
-    std::vector<int8_t> integers;
+    std::vector<int8_t> columns;
     std::vector<float> units;
     for (int head = 0; head < heads; ++head) {
       const double unit = std::exp2(static_cast<double>(random() % 6) - 11);
@@ -36,21 +36,21 @@ struct Factors {
         }
       }
       const PackedFeedback packed = PackFeedbackFactor(factor);
-      integers.insert(integers.end(), packed.integers.begin(), packed.integers.end());
+      columns.insert(columns.end(), packed.columns.begin(), packed.columns.end());
       units.push_back(packed.unit);
       for (int i = 0; i < dim; ++i) {
         for (int j = 0; j < dim; ++j) values.push_back(static_cast<float>(factor(i, j)));
       }
     }
-    device_integers = DeviceArray<int8_t>(integers);
+    device_columns = DeviceArray<int8_t>(columns);
     device_units = DeviceArray<float>(units);
   }
   void Give(WriteSide& side) const {
-    side.feedback = device_integers.data();
+    side.feedback = device_columns.data();
     side.feedback_units = device_units.data();
   }
   std::vector<float> values;  // [heads, dim, dim]
-  DeviceArray<int8_t> device_integers;
+  DeviceArray<int8_t> device_columns;
   DeviceArray<float> device_units;
 };
 
@@ -211,40 +211,41 @@ TEST(WriteFeedback, EqualsTheScalarCodecInRandomCases) {
   for (int seed = 0; seed < 300 && !HasFatalFailure(); ++seed) RunCase(seed);
 }
 
-// One integer of a factor that is off by one, the last of the last column, is seen.
+// One number of a factor that is not what it should be, the last of the last column, is seen.
 TEST(WriteFeedback, IsToldFromANeighbour) {
   constexpr int kDim = 128, kTokens = 16 + 16 * 200 + 32;
   WriteTestShape shape;
   shape.num_kv_heads = 1;
   shape.lengths = {kTokens};
   shape.quantized = {16 * 200};
-  const std::vector<float> factor(kDim * kDim);
+  const std::vector<float> none(kDim * kDim);
   const Bf16Rows rows = RandomBf16(kTokens * kDim, 3);
   Bf16Rows identity(kDim * kDim);
   for (size_t i = 0; i < kDim; ++i) identity[i * kDim + i] = __float2bfloat16(1);
   const DeviceArray<__nv_bfloat16> x(rows), rotation(identity);
   const DeviceArray<int32_t> row_begin(std::vector<int32_t>{0, kTokens});
-  const DeviceArray<float> unit(std::vector<float>{0.0625F});
   DeviceArray<uint32_t> bad(1);
   bad.Fill(0);
   for (const bool rotated : {false, true}) {  // by either kernel
-    for (const int8_t planted : {int8_t{0}, int8_t{1}}) {
+    for (const bool planted : {false, true}) {
       WriteTestCache cache(shape);
-      std::vector<int8_t> integers(kDim * kDim);
-      integers[kDim * kDim - 2] = planted;
-      const DeviceArray<int8_t> device(integers);
+      Matrix factor = Matrix::Zero(kDim, kDim);
+      if (planted) factor(kDim - 2, kDim - 1) = 0.0625;
+      const PackedFeedback packed = PackFeedbackFactor(factor);
+      const DeviceArray<int8_t> columns(packed.columns);
+      const DeviceArray<float> unit(std::vector<float>{packed.unit});
       WriteOptions options;
       options.bad_rows = bad.data();
-      options.k = options.v = {rotated ? rotation.data() : nullptr, false, 0.96, device.data(),
+      options.k = options.v = {rotated ? rotation.data() : nullptr, false, 0.96, columns.data(),
                                unit.data()};
-      cache.SetFeedback(false, factor);
-      cache.SetFeedback(true, factor);
+      cache.SetFeedback(false, none);
+      cache.SetFeedback(true, none);
       WritePrefill(cache.view(), options, {x.data(), x.data(), kTokens, row_begin.data(), nullptr},
                    nullptr);
       for (int p = 0; p < kTokens; ++p)
         cache.Expect(0, p, &rows[static_cast<size_t>(p * kDim)],
                      &rows[static_cast<size_t>(p * kDim)], options);
-      EXPECT_EQ(static_cast<bool>(cache.Matches()), planted == 0) << rotated;
+      EXPECT_EQ(static_cast<bool>(cache.Matches()), !planted) << rotated;
     }
   }
 }
