@@ -162,15 +162,7 @@ __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int
     for (int first = segment; first < (kPlanes ? segment + 64 : min(segment + 64, dim));
          first += kFeedbackBlock) {
       // What earlier blocks feed to this one: tensor cores' [rows, 16], brought to the rows' lanes.
-      int c[kTiles][2][4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int8_t* column = factor + (first + i / 2 * 8 + lane % 4 * 2 + i % 2) * stride;
-        const int begin = *reinterpret_cast<const int*>(column + dim) + kSumBits;
-#pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile)
-          c[tile][i / 2][i % 2] = c[tile][i / 2][2 + i % 2] = begin;
-      }
+      int c[kTiles][2][4] = {};
       const auto add = [&](int i) {  // of coordinates [i, i + 32), two blocks
         uint32_t b[4];
         LoadFactors<kPlanes>(factor + first * stride + i, stride, i + kFeedbackBlock < first, b);
@@ -192,11 +184,15 @@ __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int
         for (int i = 0; i < first; i += 2 * kFeedbackBlock) add(i);
       }
 #pragma unroll
-      for (int i = 0; i < 4 * kTiles; ++i) {
-        const int h = i % 2, n = i / 2 % 2, tile = i / 4;
-        StorePair(
-            SumChunk(sums, lane / 4, 2 * n + lane % 4 / 2) + lane % 2 * 8 + (2 * tile + h) * 512,
-            c[tile][n][2 * h], c[tile][n][2 * h + 1]);
+      for (int n = 0; n < 2; ++n) {
+        const int8_t* column = factor + (first + 8 * n + lane % 4 * 2) * stride + dim;
+        const int begin[2] = {*reinterpret_cast<const int*>(column) + kSumBits,
+                              *reinterpret_cast<const int*>(column + stride) + kSumBits};
+        const uint32_t to = SumChunk(sums, lane / 4, 2 * n + lane % 4 / 2) + lane % 2 * 8;
+#pragma unroll
+        for (int i = 0; i < 2 * kTiles; ++i)
+          StorePair(to + i * 512, c[i / 2][n][i % 2 * 2] + begin[0],
+                    c[i / 2][n][i % 2 * 2 + 1] + begin[1]);
       }
       __syncwarp();
       int fed[16];
