@@ -6,6 +6,7 @@
 
 #include <Eigen/LU>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "linalg/error.h"
@@ -47,6 +48,49 @@ TEST(FeedbackFactor, RefusesAMetricWithoutOne) {
   Matrix metric = Matrix::Identity(4, 4);
   metric(2, 2) = -3;
   EXPECT_THROW(FeedbackFactor(metric, 0.1, "layer 3"), NumericalError);
+}
+
+TEST(PackFeedbackFactor, HasEveryIntegerAndTheSumsOfColumns) {
+  const Matrix factor = FeedbackFactor(RandomCovariance(kDim, 3), 0.2, "test");
+  const PackedFeedback packed = PackFeedbackFactor(factor);
+  for (int64_t j = 0; j < kDim; ++j) {
+    const int8_t* column = packed.columns.data() + j * FeedbackStride(kDim);
+    int32_t sum = 0;
+    for (int64_t i = 0; i < kDim; ++i) {
+      EXPECT_EQ(column[i] * double{packed.unit}, factor(i, j));
+      sum -= kMaxFeedback * column[i];
+    }
+    EXPECT_EQ(std::memcmp(column + kDim, &sum, sizeof(sum)), 0);
+  }
+  Matrix wrong = factor;
+  wrong(3, 2) = packed.unit;  // below the diagonal
+  EXPECT_THROW(PackFeedbackFactor(wrong), NumericalError);
+  wrong = factor;
+  wrong(0, 1) += packed.unit / 2;
+  EXPECT_THROW(PackFeedbackFactor(wrong), NumericalError);
+}
+
+// Rows that the plain codec refuses are refused, and constant rows read as it reads them.
+TEST(ScalarFeedback, TreatsRowsThatBreakCodecsAsThePlainCodec) {
+  const Matrix factor = FeedbackFactor(RandomCovariance(kDim, 3), 0.2, "test");
+  std::vector<float> row_major;
+  for (int64_t i = 0; i < kDim; ++i) {
+    for (int64_t j = 0; j < kDim; ++j) row_major.push_back(static_cast<float>(factor(i, j)));
+  }
+  const AffineFormat format{.bits = 2, .quant_group_size = kDim};
+  std::vector<float> x(kDim, 3), y(kDim);
+  QuantizeDequantizeWithFeedback<float>(x, format, {0.96, ClipMethod::kSort}, row_major, y);
+  for (const float value : y) EXPECT_NEAR(value, 3, 1e-6);
+  for (const float bad : {NAN, INFINITY, 3e38F}) {
+    for (const double ratio : {0.0, 0.96}) {
+      x.assign(kDim, -3e38F);
+      x[5] = bad;
+      x[6] = x[7] = x[8] = x[9] = 3e38F;
+      EXPECT_THROW(QuantizeDequantizeWithFeedback<float>(x, format, {ratio, ClipMethod::kSort},
+                                                         row_major, y),
+                   NumericalError);
+    }
+  }
 }
 
 // The reader's error is smaller for every clip ratio, and the plain codec comes out where nothing
