@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "linalg/affine_codec.h"  // ScaleFit
+
 namespace oscar {
 
 // Rows are stored as quantized (x * pair_scale - mean) rotation; of keys, queries
@@ -28,6 +30,15 @@ struct AffineQuantizer {
   std::vector<double> clip = {0};  // percentiles of a row, [1] or [num_kv_heads]; <= 0: none
   int64_t quant_group_size = 0;    // values per scale; 0: the head
   bool clip_groups = false;        // a percentile of each group, as OptR; else of the row
+  ScaleFit scales = ScaleFit::kRange;
+  MetadataType metadata = MetadataType::kFloat32;
 };
+
+// Scales fitted to codes, which need no more than bf16: unbiased to the last bit for values, whose
+// mean is what is read; of keys, single ones of which count, the nearest codes.
+void FitScales(bool of_keys, auto& format) {
+  format.scales = of_keys ? ScaleFit::kUnbiasedRounded : ScaleFit::kUnbiased;
+  format.metadata = MetadataType::kBFloat16;
+}
 
 }  // namespace oscar

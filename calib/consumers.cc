@@ -10,13 +10,14 @@ namespace oscar {
 
 const std::vector<ConsumerRules>& AllConsumers() {
   static const std::vector<ConsumerRules> consumers = {
-      {Consumer::kAny, "any", true, true, true, ClipScope::kHead, true, /*latents=*/true},
+      {Consumer::kAny, "any", true, true, true, ClipScope::kHead, true, /*latents=*/true,
+       /*fitted_scales=*/true},
       // Format version 1: one rotation per layer; ratios are environment variables of the server.
       {Consumer::kSglang, "sglang", false, false, false, ClipScope::kSide, false,
-       /*latents=*/false, "sglang"},
+       /*latents=*/false, /*fitted_scales=*/false, "sglang"},
       // Format versions 2 and 3: per head, k_mean, q_rotation. A directory of latents' matrices.
       {Consumer::kSglangOct, "sglang-oct", true, true, true, ClipScope::kSide, false,
-       /*latents=*/true, "sglang-oct"},
+       /*latents=*/true, /*fitted_scales=*/false, "sglang-oct"},
       {Consumer::kVllm, "vllm", false, false, false, ClipScope::kSide, false},
       // attn_k_rot and attn_v_rot in a GGUF; LLAMA_KV_CLIP_RATIO serves both sides.
       {Consumer::kLlamacpp, "llamacpp", false, false, false, ClipScope::kModel, false},

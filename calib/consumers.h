@@ -34,6 +34,9 @@ struct ConsumerRules {
   ClipScope clip;
   bool any_bits;         // bits per layer and side; else 2 everywhere
   bool latents = false;  // caches of latent attention
+  // Scales fitted to codes (linalg/scale_fit.h), in bf16, and of two groups where others store one
+  // in float32. A writer's business, but no server's writer does it yet.
+  bool fitted_scales = false;
   // oscar-export --to; empty: nothing writes its files yet.
   std::string_view export_target = {};
 

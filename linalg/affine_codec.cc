@@ -12,6 +12,7 @@
 #include "linalg/affine_group.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
+#include "linalg/scale_fit.h"
 
 namespace oscar {
 namespace {
@@ -41,35 +42,44 @@ void RequireFinite(std::span<const T> row, std::span<const T> group, const Affin
       finite ? "all values finite" : "the row holds NaN or Inf"));
 }
 
-// Calls group_done(first value, values, codes' affine group, stored affine group) for every
-// quantization group of `row`.
+// Calls group_done(first value, values, what codes are made by, what is stored) for every
+// quantization group of `row`; the values of `clipped` set the ranges.
 template <typename T, typename GroupDone>
-void ForEachGroup(std::span<const T> row, const AffineFormat& format, GroupDone group_done) {
+void ForEachGroup(std::span<const T> row, std::span<const T> clipped, const AffineFormat& format,
+                  GroupDone group_done) {
   OSCAR_CHECK(format.bits >= 1 && format.bits <= 8 && format.quant_group_size > 0);
   OSCAR_CHECK_EQ(static_cast<int64_t>(row.size()) % format.quant_group_size, 0);
   const auto group_size = static_cast<size_t>(format.quant_group_size);
   for (size_t start = 0; start < row.size(); start += group_size) {
     const auto group = row.subspan(start, group_size);
-    const AffineGroup<T> affine = FitAffine<T>(group, MaxCode(format.bits));
-    const AffineGroup<T> stored = Stored(affine, format.metadata);
+    const auto range = FitAffine<T>(clipped.subspan(start, group_size), MaxCode(format.bits));
+    RequireFinite<T>(row, group, Stored(range, format.metadata));
+    const FittedGroup<T> fitted = FitScale<T>(group, range, format.bits, format.scales);
+    const AffineGroup<T> stored = Stored(fitted.stored, format.metadata);
     RequireFinite<T>(row, group, stored);
-    group_done(start, group, affine, stored);
+    group_done(start, group, fitted.rounds, stored);
   }
+}
+
+void EncodeRow(std::span<const float> x, std::span<const float> clipped, const AffineFormat& format,
+               std::span<uint8_t> codes, std::span<float> scales_zeros) {
+  OSCAR_CHECK_EQ(codes.size(), x.size());
+  OSCAR_CHECK_EQ(static_cast<int64_t>(scales_zeros.size()) * format.quant_group_size,
+                 2 * static_cast<int64_t>(x.size()));
+  ForEachGroup(x, clipped, format,
+               [&](size_t start, auto group, const auto& rounds, const auto& stored) {
+                 for (size_t i = 0; i < group.size(); ++i)
+                   codes[start + i] = AffineCode(group[i], rounds, MaxCode(format.bits));
+                 scales_zeros[2 * (start / group.size())] = stored.scale;
+                 scales_zeros[2 * (start / group.size()) + 1] = stored.zero;
+               });
 }
 
 }  // namespace
 
 void EncodeAffineRow(std::span<const float> x, const AffineFormat& format, std::span<uint8_t> codes,
                      std::span<float> scales_zeros) {
-  OSCAR_CHECK_EQ(codes.size(), x.size());
-  OSCAR_CHECK_EQ(static_cast<int64_t>(scales_zeros.size()) * format.quant_group_size,
-                 2 * static_cast<int64_t>(x.size()));
-  ForEachGroup(x, format, [&](size_t start, auto group, const auto& affine, const auto& stored) {
-    for (size_t i = 0; i < group.size(); ++i)
-      codes[start + i] = AffineCode(group[i], affine, MaxCode(format.bits));
-    scales_zeros[2 * (start / group.size())] = stored.scale;
-    scales_zeros[2 * (start / group.size()) + 1] = stored.zero;
-  });
+  EncodeRow(x, x, format, codes, scales_zeros);
 }
 
 float ClipAndEncodeAffineRow(std::span<const float> x, const AffineFormat& format,
@@ -78,7 +88,7 @@ float ClipAndEncodeAffineRow(std::span<const float> x, const AffineFormat& forma
   const float threshold = ClipThreshold(x, clip.ratio, clip.method);
   std::vector<float> clipped(x.begin(), x.end());
   ClampRow<float>(clipped, threshold);
-  EncodeAffineRow(clipped, format, codes, scales_zeros);
+  EncodeRow(x, clipped, format, codes, scales_zeros);
   return threshold;
 }
 
@@ -99,13 +109,14 @@ T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, 
                               std::span<T> y) {
   OSCAR_CHECK_EQ(y.size(), x.size());
   const T threshold = ClipThreshold(x, clip.ratio, clip.method);
-  if (y.data() != x.data()) std::copy(x.begin(), x.end(), y.begin());
-  ClampRow(y, threshold);
+  std::vector<T> clipped(x.begin(), x.end());
+  ClampRow<T>(clipped, threshold);
   const int max_code = MaxCode(format.bits);
-  ForEachGroup<T>(y, format, [&](size_t start, auto group, const auto& affine, const auto& stored) {
-    for (T& value : y.subspan(start, group.size()))
-      value = AffineValue(AffineCode(value, affine, max_code), stored);
-  });
+  ForEachGroup<T>(x, clipped, format,
+                  [&](size_t start, auto group, const auto& rounds, const auto& stored) {
+                    for (size_t i = 0; i < group.size(); ++i)
+                      y[start + i] = AffineValue(AffineCode(group[i], rounds, max_code), stored);
+                  });
   return threshold;
 }
 

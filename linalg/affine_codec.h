@@ -19,10 +19,19 @@ constexpr int64_t MetadataTypeBytes(MetadataType type) {
   return type == MetadataType::kFloat32 ? 4 : 2;
 }
 
+// What a writer takes a group's scale and zero from; readers do not care.
+enum class ScaleFit {
+  kRange,     // of what clipping leaves, as published (affine_group.h)
+  kUnbiased,  // of what was rounded, so that a row keeps its length along itself (scale_fit.h)
+  kUnbiasedRounded,  // the same, and rounded to it once more: nearer, and almost as long
+};
+inline constexpr int kMaxFittedBits = 4;  // with more there is no bias to speak of: kRange
+
 struct AffineFormat {
   int bits = 2;                    // 1 to 8
   int64_t quant_group_size = 128;  // divides the row
   MetadataType metadata = MetadataType::kFloat32;
+  ScaleFit scales = ScaleFit::kRange;
 };
 
 struct RowClip {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "linalg/affine_group.h"
+#include "linalg/scale_fit.h"
 #include "linalg/stored_float.h"
 
 namespace oscar {
@@ -26,7 +27,8 @@ void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& forma
   std::vector<AffineGroup<T>> groups(dim / group);
   T widest = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
-    groups[g] = FitAffine(std::span<const T>(clipped.data() + g * group, group), max_code);
+    const auto range = FitAffine(std::span<const T>(clipped.data() + g * group, group), max_code);
+    groups[g] = FitScale<T>(x.subspan(g * group, group), range, format.bits, format.scales).stored;
     scales_zeros[2 * g] = RoundTo(groups[g].scale, stored);
     scales_zeros[2 * g + 1] = RoundTo(groups[g].zero, stored);
     widest = std::max(widest, groups[g].scale);

@@ -26,9 +26,10 @@ inline constexpr int kMaxFeedback = 127;  // of q and of a factor's integers
 constexpr int FeedbackStride(int dim) { return dim + 16; }
 
 // Codes [dim] of a row x [dim]: scales and zeros [2 dim / quant_group_size], as stored, are those
-// of the clipped row without feedback; errors are against the row as it came, of what is read of
-// it. factor [dim, dim] row-major, strictly upper triangular. Scalar reference of every kernel: one
-// rounding per operation. Throws NumericalError where EncodeAffineRow would.
+// of the row without feedback, by which codes are made here whatever ScaleFit says of them; errors
+// are against the row as it came, of what is read of it. factor [dim, dim] row-major, strictly
+// upper triangular. Scalar reference of every kernel: one rounding per operation. Throws
+// NumericalError where EncodeAffineRow would.
 template <typename T>
 void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& format,
                                  const RowClip& clip, std::span<const T> factor,

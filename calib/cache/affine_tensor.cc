@@ -15,6 +15,7 @@
 #include "linalg/check.h"
 #include "linalg/feedback_codec.h"
 #include "linalg/percentile_clip.h"
+#include "linalg/scale_fit.h"
 
 namespace oscar {
 namespace {
@@ -24,13 +25,70 @@ struct AffineGroups {
   at::Tensor scale, zero;
 };
 
-AffineGroups FitGroups(const at::Tensor& x, int max_code) {
+AffineGroups FitRange(const at::Tensor& x, int max_code) {
   const at::Tensor lo = x.amin(-1, true);
   const at::Tensor hi = x.amax(-1, true);
   // A tensor: a scalar divisor would become a product with its reciprocal.
   const at::Tensor divisor = at::full({}, max_code, x.options());
   const at::Tensor scale = (hi - lo).clamp_min(kMinAffineRange).div(divisor);
   return {scale, lo.neg().div(scale)};
+}
+
+at::Tensor Codes(const at::Tensor& x, const AffineGroups& affine, int max_code) {
+  return x.div(affine.scale).add_(affine.zero).add_(0.5f).trunc_().clamp_(0, max_code);
+}
+
+// One step of linalg/scale_fit.h: least squares, or else unbiased.
+AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
+                      bool least_squares) {
+  const int max_code = MaxCode(bits), steps = kScaleSteps(bits);
+  const double middle = max_code / 2.0;
+  const at::Tensor c = Codes(x, affine, max_code);
+  const at::Tensor q = x.div(affine.scale)
+                           .add_(affine.zero)
+                           .sub_(middle)
+                           .mul_(steps)
+                           .clamp_(-kMaxScaleSteps, kMaxScaleSteps)
+                           .round_();
+  // Integers below 2^24: exact in either type.
+  const auto sum = [](const at::Tensor& t) { return t.sum(-1, true).to(at::kDouble); };
+  const double n = static_cast<double>(x.size(-1));
+  const at::Tensor c_sum = sum(c), q_sum = sum(q),
+                   cov = sum(c.mul(q)).mul_(n).sub_(c_sum.mul(q_sum));
+  const auto var = [&](const at::Tensor& t, const at::Tensor& sum_of_t) {
+    return sum(t.square()).mul_(n).sub_(sum_of_t.square()).to(x.scalar_type());
+  };
+  const at::Tensor slope = (least_squares ? cov.to(x.scalar_type()).div(var(c, c_sum))
+                                          : var(q, q_sum).div(cov.to(x.scalar_type())))
+                               .div_(steps);
+  const at::Tensor count = at::full({}, n, x.options());
+  const at::Tensor mean = q_sum.to(x.scalar_type()).div_(count).div_(steps).add_(middle);
+  const at::Tensor at_zero = mean.sub_(c_sum.to(x.scalar_type()).div_(count).mul_(slope));
+  const at::Tensor fits = cov.gt(0);
+  return {at::where(fits, affine.scale.mul(slope), affine.scale),
+          at::where(fits, affine.zero.sub(at_zero).div(slope), affine.zero)};
+}
+
+// By which codes are made, and what is stored.
+struct FittedGroups {
+  AffineGroups rounds, stored;
+};
+
+// `x` as it came and `clipped` [..., groups, quant_group_size]
+FittedGroups FitGroups(const at::Tensor& x, const at::Tensor& clipped, const AffineFormat& format) {
+  const AffineGroups range = FitRange(clipped, MaxCode(format.bits));
+  if (format.scales == ScaleFit::kRange || format.bits > kMaxFittedBits) return {range, range};
+  const AffineGroups least_squares = Refitted(x, range, format.bits, true),
+                     unbiased = Refitted(x, least_squares, format.bits, false);
+  return {format.scales == ScaleFit::kUnbiased ? least_squares : unbiased, unbiased};
+}
+
+AffineGroups AsStored(const AffineGroups& affine, MetadataType type) {
+  if (type == MetadataType::kFloat32) return affine;
+  const auto stored = [](const at::Tensor& x) {
+    return x.to(at::kFloat).to(at::kBFloat16).to(x.scalar_type());
+  };
+  return {stored(affine.scale), stored(affine.zero)};
 }
 
 // [..., groups, quant_group_size] of [..., dim]
@@ -47,38 +105,50 @@ at::Tensor Clamped(const at::Tensor& rows, const at::Tensor& thresholds) {
 }
 
 at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
-                           int64_t quant_group_size, int bits, bool straight_through) {
-  const int max_code = MaxCode(bits);
-  const at::Tensor x = Grouped(Clamped(rows, thresholds), quant_group_size);
-  const auto [scale, zero] = FitGroups(x, max_code);
-  at::Tensor t = x.div(scale).add_(zero);
-  if (straight_through) {
-    const at::Tensor codes = t.detach().add(0.5f).trunc_().clamp_(0, max_code);
-    return t.add(codes.sub_(t.detach())).sub(zero).mul(scale).reshape(rows.sizes());
-  }
-  const at::Tensor codes = t.add_(0.5f).trunc_().clamp_(0, max_code);
-  return codes.sub_(zero).mul_(scale).reshape(rows.sizes());
+                           const AffineFormat& format) {
+  const at::Tensor x = Grouped(rows, format.quant_group_size),
+                   clipped = Grouped(Clamped(rows, thresholds), format.quant_group_size);
+  const auto [rounds, fitted] = FitGroups(x, clipped, format);
+  const AffineGroups stored = AsStored(fitted, format.metadata);
+  return Codes(x, rounds, MaxCode(format.bits))
+      .sub_(stored.zero)
+      .mul_(stored.scale)
+      .reshape(rows.sizes());
+}
+
+at::Tensor AffineStraightThrough(const at::Tensor& rows, const at::Tensor& thresholds,
+                                 const AffineFormat& format) {
+  const int max_code = MaxCode(format.bits);
+  const at::Tensor x = Grouped(Clamped(rows, thresholds), format.quant_group_size);
+  const auto [scale, zero] = FitRange(x, max_code);
+  const at::Tensor t = x.div(scale).add_(zero);
+  const at::Tensor codes = t.detach().add(0.5f).trunc_().clamp_(0, max_code);
+  return t.add(codes.sub_(t.detach())).sub(zero).mul(scale).reshape(rows.sizes());
 }
 
 at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor& thresholds,
-                                       int64_t quant_group_size, int bits,
-                                       const at::Tensor& factor) {
-  const int64_t dim = rows.size(-1);
-  const int max_code = MaxCode(bits);
+                                       const AffineFormat& format, const at::Tensor& factor) {
+  const int64_t dim = rows.size(-1), group = format.quant_group_size;
+  const int max_code = MaxCode(format.bits);
   const at::Tensor x = rows.reshape({-1, dim}).t().contiguous();  // [dim, rows]
-  const auto [scale, zero] =
-      FitGroups(Grouped(Clamped(rows, thresholds), quant_group_size), max_code);
-  const at::Tensor scales = scale.reshape({-1, dim / quant_group_size}).t().contiguous(),
-                   zeros = zero.reshape({-1, dim / quant_group_size}).t().contiguous();
+  const AffineGroups fitted =
+      FitGroups(Grouped(rows, group), Grouped(Clamped(rows, thresholds), group), format).stored;
+  const AffineGroups stored = AsStored(fitted, format.metadata);
+  const auto by_group = [&](const at::Tensor& of_groups) {  // [groups, rows]
+    return of_groups.reshape({-1, dim / group}).t().contiguous();
+  };
+  const at::Tensor scales = by_group(fitted.scale), zeros = by_group(fitted.zero),
+                   stored_scales = by_group(stored.scale), stored_zeros = by_group(stored.zero);
   const at::Tensor widest = std::get<0>(scales.max(0)),
                    unit = at::full({}, kFeedbackSteps, x.options()), step = widest.div(unit),
                    steps = unit.div(widest);
   at::Tensor fed = at::zeros_like(x), read = at::empty_like(x);
   for (int64_t i = 0; i < dim; ++i) {
-    const at::Tensor s = scales[i / quant_group_size], z = zeros[i / quant_group_size];
+    const int64_t g = i / group;
     const at::Tensor target = fed[i].mul(step).add_(x[i]);
-    const at::Tensor codes = target.div(s).add_(z).add_(0.5f).trunc_().clamp_(0, max_code);
-    read[i].copy_(codes.sub_(z).mul_(s));
+    read[i].copy_(Codes(target, {scales[g], zeros[g]}, max_code)
+                      .sub_(stored_zeros[g])
+                      .mul_(stored_scales[g]));
     if (i + 1 == dim) break;
     const at::Tensor q = x[i].sub(read[i]).mul_(steps).round_().clamp_(-kMaxFeedback, kMaxFeedback);
     // Exact, in whatever order and however it is rounded.
@@ -130,10 +200,11 @@ at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantize
   }
   const auto round_trip = [&](const at::Tensor& of_heads, const at::Tensor& clamps, int width,
                               int64_t head) {
-    if (!feedback.defined())
-      return AffineRoundTrip(of_heads, clamps, group, width, straight_through);
+    const AffineFormat format{width, group, quantizer.metadata, quantizer.scales};
+    if (straight_through) return AffineStraightThrough(of_heads, clamps, format);
+    if (!feedback.defined()) return AffineRoundTrip(of_heads, clamps, format);
     return AffineRoundTripWithFeedback(
-        of_heads, clamps, group, width,
+        of_heads, clamps, format,
         feedback[feedback.size(0) == 1 ? 0 : head].to(rows.scalar_type()));
   };
   const bool alike = bits.size() == 1 && (!feedback.defined() || feedback.size(0) == 1);

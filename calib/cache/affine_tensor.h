@@ -14,18 +14,20 @@
 
 namespace oscar {
 
-// Dequantized quantized rows. `rows` [..., dim] float32 or float64, contiguous, already rotated;
-// `thresholds` [..., 1 or dim] of the same type clamp a row's values first, an undefined tensor
-// clips nothing; `quant_group_size` values share a scale and divide dim; codes have `bits` bits.
-// `straight_through`: differentiable, a code's gradient is that of the value it rounds.
+// What is read of quantized rows. `rows` [..., dim] float32 or float64, contiguous, already
+// rotated; `thresholds` [..., 1 or dim] of the same type clamp a row's values first, an undefined
+// tensor clips nothing; format.quant_group_size divides dim. Float64 rounds what is stored in 16
+// bits and nothing else.
 at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
-                           int64_t quant_group_size, int bits = 2, bool straight_through = false);
+                           const AffineFormat& format);
+// Differentiable: a code's gradient is that of the value it rounds. Scales of the range, float32.
+at::Tensor AffineStraightThrough(const at::Tensor& rows, const at::Tensor& thresholds,
+                                 const AffineFormat& format);
 
-// The same with error feedback (linalg/error_feedback.h): `factor` [dim, dim] of the rows' type is
-// that of all of them, and their device's.
+// With error feedback (linalg/error_feedback.h): `factor` [dim, dim] of the rows' type is that of
+// all of them, and their device's.
 at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor& thresholds,
-                                       int64_t quant_group_size, int bits,
-                                       const at::Tensor& factor);
+                                       const AffineFormat& format, const at::Tensor& factor);
 
 // Percentile clip threshold of each row (exact sort variant): [..., 1]. `sorted` is |rows| sorted
 // ascending along the last dim. Undefined for a ratio that clips nothing (<= 0).

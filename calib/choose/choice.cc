@@ -14,6 +14,8 @@
 namespace oscar {
 namespace {
 
+constexpr int64_t kLeastHalved = 32;  // values of a head
+
 template <typename Options>
 auto& OptionOf(Options& options, double bits) {
   const auto found =
@@ -24,10 +26,32 @@ auto& OptionOf(Options& options, double bits) {
 
 }  // namespace
 
-AffineQuantizer SideOption::Quantizer(int64_t quant_group_size) const {
-  return {.bits = head_bits.empty() ? std::vector{static_cast<int>(bits)} : head_bits,
-          .clip = clip,
-          .quant_group_size = quant_group_size};
+std::vector<int> SideOption::Bits() const {
+  return head_bits.empty() ? std::vector{static_cast<int>(bits)} : head_bits;
+}
+
+void AutoChoice::SetWriter(const ConsumerRules& rules, const CalibrationOptions& options,
+                           int64_t head_dim, int64_t v_head_dim) {
+  fitted_scales = rules.fitted_scales;
+  quant_group_size = options.clip.quant_group_size;
+  // Two scales and zeros of 16 bits in the place of one of 32; where bits are counted, they are
+  // worth more as codes.
+  const bool halves = fitted_scales && quant_group_size == 0 && options.automatic.bits == 2 &&
+                      head_dim == v_head_dim && head_dim % 2 == 0 && head_dim >= kLeastHalved;
+  if (halves) quant_group_size = head_dim / 2;
+}
+
+AffineFormat AutoChoice::Format(int bits, bool of_keys) const {
+  AffineFormat format{bits, quant_group_size};
+  if (fitted_scales) FitScales(of_keys || latent(), format);
+  return format;
+}
+
+AffineQuantizer AutoChoice::Quantizer(const SideOption& option, bool of_keys) const {
+  AffineQuantizer quantizer{
+      .bits = option.Bits(), .clip = option.clip, .quant_group_size = quant_group_size};
+  if (fitted_scales) FitScales(of_keys || latent(), quantizer);
+  return quantizer;
 }
 
 std::string ValueRecipe::Name() const {

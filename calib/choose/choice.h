@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calib/cache_side.h"
+#include "calib/consumers.h"
 #include "calib/fit/transform_fit.h"  // KeyRecipe
 #include "calib/options.h"
 #include "capture/files/strict_json.h"
@@ -46,6 +47,7 @@ struct CandidateScore {
   int64_t quant_group_size = 0;
   double score = 0;  // on the rows that choose
   double check = 0;  // on the rows between them, which judge
+  bool fitted_scales = false;
 };
 
 // KL of the next token, over the vocabulary, that ways to store a cache cost.
@@ -74,8 +76,8 @@ struct SideOption {
   // measured.
   std::vector<double> next_token_kl = {};
 
-  void SetRatio(double ratio);  // of `ratios`, for all heads, with the scores that go with it
-  AffineQuantizer Quantizer(int64_t quant_group_size) const;
+  void SetRatio(double ratio);    // of `ratios`, for all heads, with the scores that go with it
+  std::vector<int> Bits() const;  // [1], or head_bits
 };
 
 struct WindowPrice {
@@ -107,8 +109,10 @@ struct AutoChoice {
   KeyRecipe keys;
   ValueRecipe values;
   // Keys are fitted to moments spread over this context (position_spread.h), of texts this long.
-  int64_t context = 0, text_length = 0;          // tokens
-  int64_t quant_group_size = 0;                  // values per scale; 0: the head
+  int64_t context = 0, text_length = 0;  // tokens
+  int64_t quant_group_size = 0;          // values per scale; 0: the head
+  bool fitted_scales =
+      false;  // as ConsumerRules; options are scored so, recipes are compared without
   double k_bits = 2, v_bits = 2;                 // each has an option below
   std::vector<SideOption> k_options, v_options;  // ascending bits
   // Relative output error of 2-bit keys: what their KL is in the unit of values' scores. 0: not
@@ -134,6 +138,13 @@ struct AutoChoice {
   bool latent() const { return position_dim > 0; }
 
   CacheSide k, v;  // fitted to all tokens
+
+  // Sets fitted_scales and quant_group_size: what the consumer's rules allow for such heads.
+  void SetWriter(const ConsumerRules& rules, const CalibrationOptions& options, int64_t head_dim,
+                 int64_t v_head_dim);
+  // How rows are written at an option, or by codes of `bits` at any clip ratio.
+  AffineQuantizer Quantizer(const SideOption& option, bool of_keys) const;
+  AffineFormat Format(int bits, bool of_keys) const;  // quant_group_size 0: the head
 
   const SideOption& k_option() const;
   const SideOption& v_option() const;

@@ -30,6 +30,9 @@ struct Writer {
   void IfAny(const char* key, const auto& list) const {
     if (!list.empty()) json[key] = list;
   }
+  void IfTrue(const char* key, bool value) const {
+    if (value) json[key] = true;
+  }
   template <typename T>
   void Named(const char* key, T value, std::string_view name(T), T(std::string_view)) const {
     json[key] = name(value);
@@ -72,6 +75,7 @@ struct Reader {
     list.clear();
     if (json.contains(key)) Fill(json.at(key), key, list);
   }
+  void IfTrue(const char* key, bool& value) const { value = JsonBool(json, key, false, what); }
   template <typename T>
   void Named(const char* key, T& value, std::string_view(T), T from(std::string_view)) const {
     try {
@@ -153,6 +157,7 @@ void ScoreFields(auto at, auto& score) {
   at("bits", score.bits);
   at("clip", score.clip);
   at("quant_group_size", score.quant_group_size);
+  at.IfTrue("fitted_scales", score.fitted_scales);
   at("score", score.score);
   at("check", score.check);
 }
@@ -185,6 +190,7 @@ void ChoiceFields(auto at, auto& choice) {
   at("context", choice.context);
   at("text_length", choice.text_length);
   at("quant_group_size", choice.quant_group_size);
+  at.IfTrue("fitted_scales", choice.fitted_scales);
   at.Bits("k_bits", choice.k_bits);
   at.Bits("v_bits", choice.v_bits);
   at("k_output_error", choice.k_output_error);
@@ -211,7 +217,7 @@ void CheckOptions(const std::vector<SideOption>& options, double chosen_bits, si
     if (option.bits <= last || option.bits > 8) fail("should have ascending bits up to 8");
     last = option.bits;
     if (option.clip.empty()) fail("should have a clip ratio each");
-    const std::vector<int> bits = option.Quantizer(0).bits;
+    const std::vector<int> bits = option.Bits();
     if (option.head_bits.empty() && option.bits != std::floor(option.bits))
       fail(fmt::format("should have whole bits, or head_bits, where it has {}", option.bits));
     if (std::ranges::any_of(bits, [](int of_head) { return of_head < 1 || of_head > 8; }))

@@ -111,7 +111,8 @@ class ChoiceRows {
   RowComparison::Prepared Store(std::span<const CacheArm> arms) {
     std::vector<RowComparison::Prepared> caches;
     for (const CacheArm& arm : arms) caches.push_back(Values(arm.point));
-    const at::Tensor k = Quantized(k_, k_sorted_, KeysAt(choice_, arms[0].point));
+    const at::Tensor k = QuantizedRows(
+        k_, choice_.Quantizer(KeysAt(choice_, arms[0].point), /*of_keys=*/true), k_sorted_);
     const RowComparison::Prepared keys =
         comparison_.Prepare({.k_stored = TokensFirst(k), .k = TokensFirst(k_)});
     caches[0].k_stored = keys.k_stored;
@@ -123,14 +124,11 @@ class ChoiceRows {
   const RowComparison::Prepared& Values(const ChoicePoint& point) {
     RowComparison::Prepared& known = values_[{point.v_bits, point.v_clip}];
     if (known.values.defined()) return known;
-    const at::Tensor v = Quantized(v_, v_sorted_, ValuesAt(choice_, point));
+    const at::Tensor v =
+        QuantizedRows(v_, choice_.Quantizer(ValuesAt(choice_, point), /*of_keys=*/false), v_sorted_);
     known =
         comparison_.Prepare({.v_stored = TokensFirst(ValuesBackOfOne(sides_.v, v)), .v = v_exact_});
     return known;
-  }
-  at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted,
-                       const SideOption& option) const {
-    return QuantizedRows(rows, option.Quantizer(choice_.quant_group_size), sorted);
   }
 
   const RowComparison& comparison_;

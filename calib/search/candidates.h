@@ -35,8 +35,8 @@ struct Candidate {
 
 // What the searches of a layer know together, by names of recipes.
 struct KnownScores {
-  using Key =
-      std::tuple<bool, std::string, int, double, int64_t>;  // keys; recipe, bits, ratio, group
+  // Keys; recipe, bits, ratio, group, scales.
+  using Key = std::tuple<bool, std::string, int, double, int64_t, ScaleFit>;
   std::map<Key, HeadScores> scores;
 };
 
@@ -63,8 +63,8 @@ class CandidateScores {
       const size_t before = trials.size();
       for (const double ratio : ratios) {
         if (Has(c->curve, ratio)) continue;
-        if (const HeadScores* known = Known(c->recipe, 2, ratio, group_)) {
-          Record(c->recipe, 2, ratio, group_, *known);
+        if (const HeadScores* known = Known(c->recipe, ratio)) {
+          Record(c->recipe, {2, group_}, ratio, *known);
           Insert(c->curve, ratio, *known);
         } else {
           trials.push_back({sides.size(), {ratio}});
@@ -78,7 +78,7 @@ class CandidateScores {
     for (size_t i = 0; i < trials.size(); ++i) {
       Candidate<Recipe>& c = *scored[trials[i].side];
       const double ratio = trials[i].clip[0];
-      Record(c.recipe, 2, ratio, group_, scores[i]);
+      Record(c.recipe, {2, group_}, ratio, scores[i]);
       Insert(c.curve, ratio, std::move(scores[i]));
     }
   }
@@ -90,14 +90,14 @@ class CandidateScores {
 
   // The curve of one candidate; `rotated` is of it alone.
   template <typename Recipe>
-  Curve ScoreCurve(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated, int bits,
-                   std::span<const double> ratios, int64_t quant_group_size) {
+  Curve ScoreCurve(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
+                   std::span<const double> ratios, AutoScorer::Quantizer quantizer) {
     std::vector<AutoScorer::Trial> trials;
     for (const double ratio : ratios) trials.push_back({0, {ratio}});
-    std::vector<HeadScores> scores = Score<Recipe>(rotated, trials, {bits, quant_group_size});
+    std::vector<HeadScores> scores = Score<Recipe>(rotated, trials, quantizer);
     Curve curve;
     for (size_t i = 0; i < ratios.size(); ++i) {
-      Record(c.recipe, bits, ratios[i], quant_group_size, scores[i]);
+      Record(c.recipe, quantizer, ratios[i], scores[i]);
       Insert(curve, ratios[i], std::move(scores[i]));
     }
     return curve;
@@ -115,16 +115,18 @@ class CandidateScores {
                          : scorer_.ScoreValues(sides, trials, quantizer);
   }
   template <typename Recipe>
-  const HeadScores* Known(const Recipe& recipe, int bits, double clip, int64_t group) const {
-    const auto found = known_.scores.find({kKeys<Recipe>, recipe.Name(), bits, clip, group});
+  const HeadScores* Known(const Recipe& recipe, double clip) const {
+    const auto found =
+        known_.scores.find({kKeys<Recipe>, recipe.Name(), 2, clip, group_, ScaleFit::kRange});
     return found == known_.scores.end() ? nullptr : &found->second;
   }
   template <typename Recipe>
-  void Record(const Recipe& recipe, int bits, double clip, int64_t quant_group_size,
+  void Record(const Recipe& recipe, const AutoScorer::Quantizer& quantizer, double clip,
               const HeadScores& scores) {
-    known_.scores.try_emplace({kKeys<Recipe>, recipe.Name(), bits, clip, quant_group_size}, scores);
-    scores_.push_back({kKeys<Recipe> ? "k" : "v", recipe.Name(), bits, clip, quant_group_size,
-                       ScoreOf(scores), Mean(scores.check)});
+    const auto& [bits, group, metadata, fit] = quantizer;
+    known_.scores.try_emplace({kKeys<Recipe>, recipe.Name(), bits, clip, group, fit}, scores);
+    scores_.push_back({kKeys<Recipe> ? "k" : "v", recipe.Name(), bits, clip, group,
+                       ScoreOf(scores), Mean(scores.check), fit != ScaleFit::kRange});
   }
 
   const AutoScorer& scorer_;

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "calib/choose/choice_points.h"
@@ -125,7 +126,7 @@ class Search {
         scorer_(layer.scorer),
         candidates_(scorer_, layer.times, layer.scores, choice_.scores, group()) {
     choice_.made = true;
-    choice_.quant_group_size = options.clip.quant_group_size;
+    choice_.SetWriter(rules_, options, moments_.head_dim, moments_.v_head_dim);
     choice_.context = layer.context;
     choice_.text_length = layer.text_length;
     choice_.rows = scorer_.rows();
@@ -151,18 +152,30 @@ class Search {
   using KeyCandidate = Candidate<KeyRecipe>;
   using ValueCandidate = Candidate<ValueRecipe>;
 
+  // The 2 bits of `c` as they are written, where that is not how recipes were compared.
+  template <typename Recipe>
+  Curve Written(const Candidate<Recipe>& c) {
+    if (!choice_.fitted_scales) return c.curve;
+    return candidates_.ScoreCurve(c, candidates_.Rotate(c), ratios(), Format<Recipe>(2));
+  }
+  template <typename Recipe>
+  AutoScorer::Quantizer Format(int bits) const {
+    return choice_.Format(bits, std::is_same_v<Recipe, KeyRecipe>);
+  }
+
   // The best ratio for each number of bits beyond 2; where none are to be spent, what they would
   // give at one ratio.
   template <typename Recipe>
   void AddBits(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
                std::vector<SideOption>& options) {
-    options = {OptionOf(2, c.curve, clip_of_head())};
+    options = {OptionOf(2, Written(c), clip_of_head())};
     if (!in_depth_) return;
     for (const int bits : MoreBits(options_)) {
       const ClipGrid& grid = GridOf(bits);
       const std::span<const double> all = grid.ratios;
       const Curve curve = candidates_.ScoreCurve(
-          c, rotated, bits, options_.automatic.bits > 2 ? all : std::span(&grid.first, 1), group());
+          c, rotated, options_.automatic.bits > 2 ? all : std::span(&grid.first, 1),
+          Format<Recipe>(bits));
       options.push_back(OptionOf(bits, curve, clip_of_head()));
     }
   }
@@ -236,12 +249,14 @@ class Search {
     AddBits(c, rotated, choice_.k_options);
     // What quantization groups of half the size would give, at a price of 32 / group bits a value.
     const double clip = c.curve[Best(c.curve)].first;
-    const int64_t whole = group() == 0 ? moments_.head_dim : group();
-    if (whole >= 32 && whole % 2 == 0) candidates_.ScoreCurve(c, rotated, 2, {&clip, 1}, whole / 2);
+    AutoScorer::Quantizer half = Format<KeyRecipe>(2);
+    const int64_t whole = half.quant_group_size == 0 ? moments_.head_dim : half.quant_group_size;
+    half.quant_group_size = whole / 2;
+    if (whole >= 32 && whole % 2 == 0) candidates_.ScoreCurve(c, rotated, {&clip, 1}, half);
     const auto time = layer_.times.Measure("choice: windows");
     if (options_.automatic.bits > 2) {
-      choice_.k_output_error =
-          Mean(scorer_.KeyOutputErrors(rotated, {0, choice_.k_options.front().clip}, {2, group()}));
+      choice_.k_output_error = Mean(scorer_.KeyOutputErrors(
+          rotated, {0, choice_.k_options.front().clip}, Format<KeyRecipe>(2)));
     }
     for (const CacheWindows& windows : layer_.windows)
       choice_.windows.push_back({windows, scorer_.RowsBeyond(windows)});
@@ -252,7 +267,7 @@ class Search {
         for (const double ratio : option.ratios) trials.push_back({0, {ratio}});
       }
       std::vector<AutoScorer::WindowScores> in_windows =
-          scorer_.ScoreWindows(rotated, trials, {option.Quantizer(0).bits[0], group()});
+          scorer_.ScoreWindows(rotated, trials, Format<KeyRecipe>(option.Bits()[0]));
       option.in_windows = MeansOf(in_windows[0]);
       for (size_t i = 1; i < in_windows.size(); ++i)
         option.windows_curve.push_back(MeansOf(in_windows[i]));
@@ -263,7 +278,7 @@ class Search {
 
   // Scores hold for the windows in use, on all rows the mean of those that choose and that judge.
   void InUseAlone(const KeyCandidate& c) {
-    SideOption option = OptionOf(2, c.curve, clip_of_head());
+    SideOption option = OptionOf(2, Written(c), clip_of_head());
     option.in_windows = {(option.score + option.check) / 2};
     for (size_t i = 0; i < option.ratios.size(); ++i)
       option.windows_curve.push_back({(option.curve[i] + option.check_curve[i]) / 2});

@@ -77,7 +77,7 @@ void SearchClip(const at::Tensor& rows, const std::vector<Matrix>& importance,
     if (thresholds.size() < step && i + 1 < candidates.size()) continue;
     const at::Tensor several = y.expand({std::ssize(thresholds), -1, -1, -1});
     errors.push_back(
-        energy(AffineRoundTrip(several, at::cat(thresholds), quant_group_size).sub_(several)));
+        energy(AffineRoundTrip(several, at::cat(thresholds), {2, quant_group_size}).sub_(several)));
     thresholds.clear();
   }
   const at::Tensor curve = at::cat(errors).div_(energy(y)).cpu();

@@ -89,7 +89,7 @@ class LatentSearch {
     OSCAR_CHECK_EQ(spec.attention.num_kv_heads, 1);
     choice_.made = true;
     choice_.position_dim = spec.attention.latent->rope_dim;
-    choice_.quant_group_size = options.clip.quant_group_size;
+    choice_.SetWriter(rules_, options, spec.attention.latent->rank, spec.attention.latent->rank);
     for (const at::Tensor& keys : observed.keys)
       choice_.text_length = std::max(choice_.text_length, keys.size(0));
     choice_.context = choice_.text_length;  // at any position alike
@@ -172,14 +172,14 @@ class LatentSearch {
     }
   }
 
-  LatentCurve Score(const LatentCandidate& c, int bits, std::span<const double> ratios,
-                    int64_t group) {
+  LatentCurve Score(const LatentCandidate& c, std::span<const double> ratios,
+                    AutoScorer::Quantizer quantizer) {
     const auto time = times_.Measure("choice: latent scores");
     const CacheSide* const side[] = {&c.side};
     std::vector<AutoScorer::Trial> trials;
     for (const double ratio : ratios) trials.push_back({0, {ratio}});
     std::vector<AutoScorer::LatentScores> scores =
-        scorer_.ScoreLatents(scorer_.RotateKeys(side), trials, {bits, group});
+        scorer_.ScoreLatents(scorer_.RotateKeys(side), trials, quantizer);
     LatentCurve points;
     if (!hadamard_) hadamard_ = scores.at(0);  // the first that is tried, at its first ratio
     for (size_t i = 0; i < ratios.size(); ++i) {
@@ -190,17 +190,21 @@ class LatentSearch {
       const auto record = [&](const char* of, const HeadScores& s) {
         choice_.scores.push_back({.side = of,
                                   .recipe = c.recipe.Name(),
-                                  .bits = bits,
+                                  .bits = quantizer.bits,
                                   .clip = ratios[i],
-                                  .quant_group_size = group,
+                                  .quant_group_size = quantizer.quant_group_size,
                                   .score = Mean(s.score),
-                                  .check = Mean(s.check)});
+                                  .check = Mean(s.check),
+                                  .fitted_scales = quantizer.scales != ScaleFit::kRange});
       };
       record("k", points.back().scores.kl);
       record("v", points.back().scores.output);
     }
     return points;
   }
+
+  // Its one row is written as keys are.
+  AutoScorer::Quantizer Format(int bits) const { return choice_.Format(bits, /*of_keys=*/true); }
 
   void AddRatios(LatentCandidate& c, std::span<const double> ratios) {
     std::vector<double> missing;
@@ -209,7 +213,7 @@ class LatentSearch {
         missing.push_back(ratio);
     }
     if (missing.empty()) return;
-    std::ranges::move(Score(c, 2, missing, choice_.quant_group_size), std::back_inserter(c.points));
+    std::ranges::move(Score(c, missing, Format(2)), std::back_inserter(c.points));
     std::ranges::sort(c.points, {}, &LatentPoint::ratio);
   }
 
@@ -235,13 +239,14 @@ class LatentSearch {
       const ClipGrid& grid = GridOf(bits);
       const std::span<const double> tried =
           spends ? std::span<const double>(grid.ratios) : std::span<const double>(&grid.first, 1);
-      AddOption(c, bits,
-                Score(c, bits, clips() ? tried : kUnclippedLatents, choice_.quant_group_size));
+      AddOption(c, bits, Score(c, clips() ? tried : kUnclippedLatents, Format(bits)));
     }
     // What quantization groups of half the size would give.
-    const int64_t whole = choice_.quant_group_size == 0 ? c.side.dim : choice_.quant_group_size;
+    AutoScorer::Quantizer half = Format(2);
+    const int64_t whole = half.quant_group_size == 0 ? c.side.dim : half.quant_group_size;
+    half.quant_group_size = whole / 2;
     const double ratio = choice_.k_options.front().clip[0];
-    if (whole >= 32 && whole % 2 == 0) (void)Score(c, 2, {&ratio, 1}, whole / 2);
+    if (whole >= 32 && whole % 2 == 0) (void)Score(c, {&ratio, 1}, half);
     choice_.stability = Halves();
   }
 
@@ -251,8 +256,7 @@ class LatentSearch {
     std::vector<AutoScorer::Trial> trials = {{0, k.clip}};
     for (const double ratio : k.ratios) trials.push_back({0, {ratio}});
     const auto time = times_.Measure("choice: windows");
-    const auto scores =
-        scorer_.ScoreWindows(scorer_.RotateKeys(side), trials, {bits, choice_.quant_group_size});
+    const auto scores = scorer_.ScoreWindows(scorer_.RotateKeys(side), trials, Format(bits));
     for (size_t i = 0; i < trials.size(); ++i) {
       std::vector<double> of_windows;
       for (const std::vector<double>& heads : scores[i]) of_windows.push_back(Mean(heads));
@@ -283,9 +287,7 @@ class LatentSearch {
       const CacheSide* const sides[] = {&side};
       const AutoScorer::Trial trial{0, choice_.k_options.front().clip};
       const AutoScorer::LatentScores scores =
-          scorer_
-              .ScoreLatents(scorer_.RotateKeys(sides), {&trial, 1}, {2, choice_.quant_group_size})
-              .at(0);
+          scorer_.ScoreLatents(scorer_.RotateKeys(sides), {&trial, 1}, Format(2)).at(0);
       kl.push_back(Mean(scores.kl.score) + Mean(scores.kl.check));
       output.push_back(Mean(scores.output.score) + Mean(scores.output.check));
     }

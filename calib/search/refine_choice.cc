@@ -76,8 +76,8 @@ void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
     problem.key_mean = MatricesOf(choice.k.mean, 1, choice.k.dim, device).squeeze(1);
   RefinementOptions options{
       .steps = static_cast<int>(steps), .queries = kRefinedQueries, .windows = windows};
-  options.k = choice.k_option().Quantizer(choice.quant_group_size);
-  options.v = choice.v_option().Quantizer(choice.quant_group_size);
+  options.k = choice.Quantizer(choice.k_option(), /*of_keys=*/true);
+  options.v = choice.Quantizer(choice.v_option(), /*of_keys=*/false);
   if (keys) Take(RefineKeys(problem, Transforms(choice.k, device), options).transforms, choice.k);
   if (values) {
     Take(RefineValues(problem, Transforms(choice.v, device), Transforms(choice.k, device), options)

@@ -66,9 +66,8 @@ at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted, AutoScore
   }
   std::vector<int64_t> shape = rows.sizes().vec();
   shape[0] = std::ssize(trials);
-  const int64_t group =
-      quantizer.quant_group_size == 0 ? rows.size(-1) : quantizer.quant_group_size;
-  return AffineRoundTrip(rows.expand(shape), at::stack(thresholds), group, quantizer.bits);
+  if (quantizer.quant_group_size == 0) quantizer.quant_group_size = rows.size(-1);
+  return AffineRoundTrip(rows.expand(shape), at::stack(thresholds), quantizer);
 }
 
 // Adds what another batch's rows give.

@@ -66,10 +66,7 @@ class AutoScorer {
     std::vector<double> clip;
   };
   using Trials = std::span<const Trial>;
-  struct Quantizer {
-    int bits = 2;
-    int64_t quant_group_size = 0;  // 0: the head
-  };
+  using Quantizer = AffineFormat;  // quant_group_size 0: the head
   // KL(S || S^) in nats per KV head.
   std::vector<HeadScores> ScoreKeys(const Rotated& keys, Trials trials, Quantizer quantizer) const;
   // Its mean over all sampled rows, per KV head: [trials][windows][num_kv_heads].

@@ -80,13 +80,13 @@ Stability HalfFits::Measure(const AutoChoice& choice, const AutoScorer& scorer) 
     });
     return sides;
   });
-  const AutoScorer::Quantizer two_bits{2, choice.quant_group_size};
   const SideOption &k = choice.k_options.front(), &v = choice.v_options.front();
   const std::vector<double> of_keys =
-      Scores({keys_[0].get(), keys_[1].get()}, k.clip,
-             [&](auto sides, auto trials) { return scorer.ScoreKeys(sides, trials, two_bits); });
+      Scores({keys_[0].get(), keys_[1].get()}, k.clip, [&](auto sides, auto trials) {
+        return scorer.ScoreKeys(sides, trials, choice.Format(2, /*of_keys=*/true));
+      });
   const std::vector<double> of_values = Scores(fitting.get(), v.clip, [&](auto sides, auto trials) {
-    return scorer.ScoreValues(sides, trials, two_bits);
+    return scorer.ScoreValues(sides, trials, choice.Format(2, /*of_keys=*/false));
   });
   Stability stability = comparing_.get();
   stability.k_cost = Cost(of_keys, Known(k));

@@ -292,6 +292,10 @@ StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
                       .v = stored_with("v_of").Side('v', dv),
                       .k_codes = {Bits(layer, "k_bits", heads), own.Clip('k'), group},
                       .v_codes = {Bits(layer, "v_bits", heads), own.Clip('v'), group}};
+  if (JsonBool(layer, "fitted_scales", false, kManifestFile)) {
+    FitScales(/*of_keys=*/true, choice.k_codes);
+    FitScales(/*of_keys=*/false, choice.v_codes);
+  }
   for (const int64_t dim : {d, dv}) {
     if (group < 0 || (group > 0 && dim % group != 0)) {
       throw InputError(fmt::format("{}: quantization groups of {} values for heads of {}",

@@ -45,6 +45,7 @@ void ChoiceDemands::Add(int layer_id, const StoredChoice& choice) {
     k_clip_.push_back(choice.k_codes.clip.at(0));
     v_clip_.push_back(choice.v_codes.clip.at(0));
   }
+  add(choice.k_codes.scales != ScaleFit::kRange, fitted_scales_);
   groups_.push_back(choice.k_codes.quant_group_size);
 }
 
@@ -59,6 +60,7 @@ std::vector<std::string> ChoiceDemands::NotCarriedBy(const ConsumerRules& rules)
   say(rules.query_matrix, query_matrix_, "a matrix of its own for queries");
   say(rules.any_bits, more_bits_, "other numbers of bits than 2");
   say(rules.clip == ClipScope::kHead, clip_of_head_, "a clip ratio per KV head");
+  say(rules.fitted_scales, fitted_scales_, "scales fitted to codes");
   const bool one_ratio = rules.clip == ClipScope::kSide || rules.clip == ClipScope::kModel;
   if (one_ratio && (Differ(k_clip_) || Differ(v_clip_)))
     texts.emplace_back("a clip ratio per layer");

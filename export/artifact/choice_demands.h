@@ -26,7 +26,7 @@ class ChoiceDemands {
 
  private:
   using Layers = std::vector<int>;
-  Layers per_head_, key_mean_, query_matrix_, clip_of_head_, more_bits_;
+  Layers per_head_, key_mean_, query_matrix_, clip_of_head_, more_bits_, fitted_scales_;
   std::vector<double> k_clip_, v_clip_;  // of layers with one ratio
   std::vector<int64_t> groups_;
 };

@@ -27,7 +27,7 @@ constexpr SideTensor kSideTensors[] = {{"rotation", &CacheSide::rotation, true},
 
 // One number, or one for each KV head.
 Json BitsOf(const SideOption& option) {
-  const std::vector<int> bits = option.Quantizer(0).bits;
+  const std::vector<int> bits = option.Bits();
   if (bits.size() == 1) return bits[0];
   return bits;
 }
@@ -93,7 +93,8 @@ void ChoicePlans::Add(const LayerResult& layer) {
 bool ChoicePlans::Same(const Plan& a, const Plan& b) const {
   for (size_t i = 0; i < layer_ids_.size(); ++i) {
     const AutoChoice &x = a.layers[i], &y = b.layers[i];
-    if (a.k[i].choice != b.k[i].choice || a.v[i].choice != b.v[i].choice ||
+    if (x.quant_group_size != y.quant_group_size || x.fitted_scales != y.fitted_scales ||
+        a.k[i].choice != b.k[i].choice || a.v[i].choice != b.v[i].choice ||
         x.k_option().clip != y.k_option().clip || x.v_option().clip != y.v_option().clip ||
         BitsOf(x.k_option()) != BitsOf(y.k_option()) ||
         BitsOf(x.v_option()) != BitsOf(y.v_option()))
@@ -235,6 +236,7 @@ Json ChoicePlans::LayerRecord(const Plan& plan, size_t index) const {
       {"layer_id", layer_ids_[index]},       {"keys", choice.keys.Name()},
       {"values", choice.values.Name()},      {"k_bits", BitsOf(choice.k_option())},
       {"v_bits", BitsOf(choice.v_option())}, {"quant_group_size", choice.quant_group_size}};
+  if (choice.fitted_scales) record["fitted_scales"] = true;
   for (const auto& [key, as] :
        {std::pair("k_of", &plan.k[index]), std::pair("v_of", &plan.v[index])}) {
     if (const std::string& name = plans_[as->choice].name; name != plan.name) record[key] = name;

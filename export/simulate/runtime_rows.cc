@@ -112,7 +112,7 @@ at::Tensor WriteAndRead(const RowWriter& writer, const at::Tensor& rows, double 
       quant_group_size == rows.size(-1)) {
     return LloydMaxRoundTrip(Clamped(rows, thresholds), LloydMaxForm::kServing);
   }
-  return AffineRoundTrip(rows, thresholds, quant_group_size);
+  return AffineRoundTrip(rows, thresholds, {2, quant_group_size});
 }
 
 }  // namespace oscar

@@ -53,12 +53,11 @@ class TrialObserver : public LayerObserver {
     layer_ = view.layer_index;
     const auto [found, is_new] = caches_.try_emplace(Sides(sides.k, sides.v));
     if (!is_new) return found->second;
-    const auto codes = [&](const SideOption* option) {
-      return option == nullptr ? AffineQuantizer{.bits = {0}}
-                               : option->Quantizer(choice_.quant_group_size);
+    const auto codes = [&](const SideOption* option, bool keys) {
+      return option == nullptr ? AffineQuantizer{.bits = {0}} : choice_.Quantizer(*option, keys);
     };
     LayerCache& cache = found->second;
-    cache = ChoiceCache({choice_.k, choice_.v, codes(sides.k), codes(sides.v)},
+    cache = ChoiceCache({choice_.k, choice_.v, codes(sides.k, true), codes(sides.v, false)},
                         view.layer.attention.num_kv_heads, ExactInWindows(run_.windows));
     if (view.layer.attention.latent) {
       cache.store = [once = cache.store_once](const CacheSides& rows) { return once(rows.k); };

@@ -63,7 +63,7 @@ CacheCost ChoiceCost(const MethodContext& context, const ArmOptions& options, in
         .payload_bits = std::accumulate(codes.bits.begin(), codes.bits.end(), 0.0) /
                         static_cast<double>(codes.bits.size()),
         .metadata_bits = 32,
-        .actual_metadata_bits = 64,
+        .actual_metadata_bits = 16.0 * static_cast<double>(MetadataTypeBytes(codes.metadata)),
         .quant_group_size = codes.quant_group_size == 0 ? dim : codes.quant_group_size,
         .sink_tokens = windows.sink,
         .recent_tokens = windows.recent};
@@ -95,8 +95,8 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
     };
   };
   LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
-  const auto store_with = [&](const CacheSides& factors) {
-    return [choice, factors, keys_at = side_at(choice.k),
+  const auto store_with = [&](const StoredChoice& written, const CacheSides& factors) {
+    return [choice = written, factors, keys_at = side_at(choice.k),
             values_at = side_at(choice.v)](const CacheSides& rows) mutable {
       const at::ScalarType dtype = ResultType(rows.k);
       const SidesOnDevice &keys = keys_at(rows.k), &values = values_at(rows.v);
@@ -114,12 +114,14 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
                         .exact = {KeysBack(keys, k, dtype), values_back(v)}};
     };
   };
-  cache.store = store_with(feedback);
+  cache.store = store_with(choice, feedback);
   // Its one row is written once, as keys are.
-  cache.store_once = [store =
-                          store_with({feedback.k, feedback.k})](const at::Tensor& rows) mutable {
-    return store({rows, rows});
-  };
+  StoredChoice of_keys = choice;
+  of_keys.v_codes = choice.k_codes;
+  cache.store_once =
+      [store = store_with(of_keys, {feedback.k, feedback.k})](const at::Tensor& rows) mutable {
+        return store({rows, rows});
+      };
   cache.queries = [num_kv_heads, keys_at = side_at(choice.k)](const at::Tensor& queries) mutable {
     const at::ScalarType dtype = ResultType(queries);
     const SidesOnDevice& keys = keys_at(queries);

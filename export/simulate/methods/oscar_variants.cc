@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/runtime_rows.h"
@@ -22,7 +21,7 @@ struct OscarRow {
   RotationGrouping grouping;
   int k_bits = 2, v_bits = 2;
   bool bisects = false;
-  StoredFloat metadata = StoredFloat::kFloat32;
+  MetadataType metadata = MetadataType::kFloat32;
 };
 
 constexpr RotationGrouping kOwn = RotationGrouping::kOwn, kShared = RotationGrouping::kShared;
@@ -48,9 +47,9 @@ constexpr OscarRow kOscarTable[] = {
     {"oscar_shared_bisect", "OSCAR, shared rotation, clip thresholds by bisection, 2 bits", kShared,
      2, 2, true},
     {"oscar_bf16_metadata", "OSCAR, scales and zeros in bf16, 2 bits", kOwn, 2, 2, false,
-     StoredFloat::kBFloat16},
+     MetadataType::kBFloat16},
     {"oscar_shared_bf16_metadata", "OSCAR, shared rotation, scales and zeros in bf16, 2 bits",
-     kShared, 2, 2, false, StoredFloat::kBFloat16},
+     kShared, 2, 2, false, MetadataType::kBFloat16},
 };
 
 void SetQuantizer(RotatedQuantizer& side, const OscarRow& variant, int bits) {
@@ -62,16 +61,12 @@ void SetQuantizer(RotatedQuantizer& side, const OscarRow& variant, int bits) {
                           group == 0 ? rows.size(-1) : group);
     };
   }
-  if (variant.metadata == StoredFloat::kFloat32) return;
-  const AffineRule rule{.bits = bits, .metadata = variant.metadata};
-  side.codec = [rule, group = side.codes.quant_group_size](const at::Tensor& rows) {
-    return AffineFamilyRoundTrip(rows, rule, group == 0 ? rows.size(-1) : group);
-  };
+  side.codes.metadata = variant.metadata;
 }
 
 AffineSide CostOf(const OscarRow& variant, int bits) {
   return {.bits = static_cast<double>(bits),
-          .actual_metadata_bits = 2.0 * StoredBits(variant.metadata)};
+          .actual_metadata_bits = 16.0 * static_cast<double>(MetadataTypeBytes(variant.metadata))};
 }
 
 }  // namespace

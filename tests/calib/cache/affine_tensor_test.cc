@@ -31,7 +31,7 @@ at::Tensor Rows(int64_t dim, uint64_t seed) {
 template <typename T>
 void ExpectScalarValues(const at::Tensor& rows, int64_t group, double ratio, int bits) {
   const at::Tensor sorted = std::get<0>(rows.abs().sort(-1));
-  const at::Tensor tensor = AffineRoundTrip(rows, ClipThresholds(sorted, ratio), group, bits);
+  const at::Tensor tensor = AffineRoundTrip(rows, ClipThresholds(sorted, ratio), {bits, group});
   const auto dim = static_cast<size_t>(rows.size(1));
   for (int64_t row = 0; row < rows.size(0); ++row) {
     std::vector<T> expected(dim);

@@ -159,7 +159,7 @@ TEST(HeadBitsOfAChoice, TheWorseHeadIsGivenMoreAtEqualMeans) {
   const SideOption &half = options[1], &three = options[2];
   EXPECT_EQ(half.bits, 2.5);
   EXPECT_EQ(half.head_bits, (std::vector<int>{3, 2}));
-  EXPECT_EQ(half.Quantizer(0).bits, half.head_bits);
+  EXPECT_EQ(half.Bits(), half.head_bits);
   EXPECT_EQ(half.clip, (std::vector<double>{0.93, 0.92}));
   EXPECT_EQ(half.head_score, (std::vector<double>{2, 0.1}));
   EXPECT_DOUBLE_EQ(half.score, 1.05);

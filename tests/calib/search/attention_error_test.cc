@@ -44,7 +44,7 @@ TEST(AttentionError, EqualsTheScalarReference) {
     const at::Tensor rotation = RotationTensor(side);
     const at::Tensor y = RotateRows(x, rotation);
     const at::Tensor thresholds = ClipThresholds(std::get<0>(y.abs().sort(-1)), ratio);
-    return AffineRoundTrip(y, thresholds, side.dim)
+    return AffineRoundTrip(y, thresholds, {2, side.dim})
         .to(at::kDouble)
         .matmul(rotation.to(at::kDouble).transpose(1, 2));
   };
@@ -158,7 +158,7 @@ TEST(AttentionError, LatentsEqualTheExpandedHeads) {
   const at::Tensor c = layer.c_kv[1], k_pe = layer.k_pe[1];
   const at::Tensor r = at::tensor(hadamard.rotation, at::kDouble).view({16, 16});
   const auto rounded = [](const at::Tensor& rows) {
-    return AffineRoundTrip(rows.to(at::kFloat), {}, 16).to(at::kDouble);
+    return AffineRoundTrip(rows.to(at::kFloat), {}, {2, 16}).to(at::kDouble);
   };
   const at::Tensor stored[] = {rounded(c), rounded(c.matmul(r)).matmul(r.t())};
   const at::Tensor i = at::arange(60).unsqueeze(1), j = at::arange(60).unsqueeze(0);

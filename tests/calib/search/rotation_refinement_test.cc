@@ -82,7 +82,7 @@ TEST(StraightThrough, ValuesAreTheQuantizers) {
         const int64_t size = group == 0 ? 64 : group;
         const at::Tensor x = clip_groups ? rows.reshape({-1, size}) : rows;
         const at::Tensor thresholds = ClipThresholds(SortedMagnitudes(x), ratio);
-        const at::Tensor expected = AffineRoundTrip(x, thresholds, size, 3).view_as(rows);
+        const at::Tensor expected = AffineRoundTrip(x, thresholds, {3, size}).view_as(rows);
         EXPECT_TRUE(QuantizedRows(rows, quantizer).equal(expected)) << group << ratio;
         EXPECT_LT(Largest(StraightThrough(rows, quantizer) - expected), 1e-12)
             << group << ratio << clip_groups;

@@ -85,8 +85,8 @@ double MeanRelativeError(const ObservedLayer& observed, const LayerSpec& spec,
   const SidesOnDevice of_keys = OneSide(choice.k, at::kCPU),
                       of_values = OneSide(choice.v, at::kCPU);
   const at::Tensor k = KeysOfOne(of_keys, keys), v = ValuesOfOne(of_values, values);
-  const auto quantized = [](const at::Tensor& x, const SideOption& option) {
-    return QuantizedRows(x, option.Quantizer(0));
+  const auto quantized = [&](const at::Tensor& x, const SideOption& option) {
+    return QuantizedRows(x, choice.Quantizer(option, /*of_keys=*/true));
   };
   const auto tokens_first = [](const at::Tensor& heads) { return heads.permute({1, 0, 2}); };
   const RowComparison::Prepared stored =

@@ -127,7 +127,7 @@ TEST(ChosenArtifact, BitsOfHeadsComeBack) {
   EXPECT_EQ(heads.k_codes.clip, AsStored({0.99, 0.92}));
   const AutoChoice report =
       ChoiceFromJson(artifact.report().at("layers").at(1).at("auto"), "report");
-  EXPECT_EQ(report.k_option().Quantizer(0).bits, (std::vector<int>{4, 2}));
+  EXPECT_EQ(report.k_option().Bits(), (std::vector<int>{4, 2}));
   EXPECT_EQ(report.k_option().head_score, (std::vector<double>{0.01, 0.02}));
   EXPECT_EQ(report.k_bits, 3);
   // A runtime of 2 bits does not take them, and is told where they are.

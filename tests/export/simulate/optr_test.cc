@@ -95,7 +95,7 @@ TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
                    mean = at::cat(context.rows().k).mean(0);
   const at::Tensor groups = at::matmul(rows.k.sub(mean), hadamard).reshape({-1, 16});
   const at::Tensor thresholds = std::get<0>(groups.abs().sort(-1)).narrow(-1, 12, 1);
-  const at::Tensor quantized = AffineRoundTrip(groups, thresholds, 16).view_as(rows.k);
+  const at::Tensor quantized = AffineRoundTrip(groups, thresholds, {2, 16}).view_as(rows.k);
   const at::Tensor error = read.sub(at::matmul(quantized, hadamard).add(mean)).abs();
   // A sum in another order moves a value over a code's boundary now and then.
   EXPECT_LT(error.gt(1e-4).to(at::kFloat).mean().item<double>(), 1e-3);

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scales that undo the bias of rounding. A row x read as x^ from the scale of its range is shorter
+// along itself, <x, x^> < <x, x>, so every logit and every output shrinks, which tokens add up.
+// Here scale and zero are fitted to what was rounded, one group at a time (the rescaling of DRIVE
+// and EDEN, arXiv 2105.08339 section 3 and 2108.08842 section 3, with a mean):
+//
+//   codes c of the range's scale;    (s1, z1): least squares of x by (c - z1) s1
+//   codes c of (s1, z1);             (s2, z2): s2 = var(x) / cov(c, x), of the same mean as x
+//
+// With (s2, z2) and the codes of (s1, z1), (x - mean)(x^ - mean)^T = |x - mean|^2. Format and
+// reader stay as they are. Values are those before clipping, which only sets the first scale.
+//
+// What enters the sums are integers: x in kScaleSteps(bits) of a code, within +-kMaxScaleSteps of
+// the middle code. So they are exact in any order, and kernels write the same codes.
+//
+// Trap: one rounding per operation; include this only from units compiled with -ffp-contract=off.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "linalg/affine_codec.h"
+#include "linalg/affine_group.h"
+
+namespace oscar {
+
+inline constexpr int kMaxScaleSteps = 127;
+constexpr int kScaleSteps(int bits) { return 1 << (7 - bits); }
+
+// Scale and zero that codes are made by, and those that are stored.
+template <typename T>
+struct FittedGroup {
+  AffineGroup<T> rounds;
+  AffineGroup<T> stored;
+};
+
+// Sums over a group of n values: c of codes, q of values in steps; each times n, without what
+// the means give.
+struct CodeMoments {
+  int64_t c = 0, q = 0;  // sums
+  int64_t c_var = 0, q_var = 0, cov = 0;
+};
+
+template <typename T>
+CodeMoments MomentsOfCodes(std::span<const T> group, const AffineGroup<T>& affine, int bits) {
+  const int max_code = MaxCode(bits);
+  const T middle = static_cast<T>(max_code) / 2, limit = kMaxScaleSteps;
+  CodeMoments m;
+  int64_t cc = 0, qq = 0, cq = 0;
+  for (const T x : group) {
+    const int64_t c = AffineCode(x, affine, max_code);
+    const T steps = (x / affine.scale + affine.zero - middle) * kScaleSteps(bits);
+    const auto q = static_cast<int64_t>(std::nearbyint(std::clamp(steps, -limit, limit)));
+    m.c += c;
+    m.q += q;
+    cc += c * c;
+    qq += q * q;
+    cq += c * q;
+  }
+  const auto n = static_cast<int64_t>(group.size());
+  m.c_var = n * cc - m.c * m.c;
+  m.q_var = n * qq - m.q * m.q;
+  m.cov = n * cq - m.c * m.q;
+  return m;
+}
+
+// `affine` with the slope numerator / denominator steps a code, and the mean of the values.
+template <typename T>
+AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoments& m, int64_t numerator,
+                        int64_t denominator, int bits, size_t n) {
+  const T steps = kScaleSteps(bits), count = static_cast<T>(n);
+  const T slope = static_cast<T>(numerator) / static_cast<T>(denominator) / steps;
+  const T mean = static_cast<T>(m.q) / count / steps + static_cast<T>(MaxCode(bits)) / 2;
+  const T at_zero = mean - slope * (static_cast<T>(m.c) / count);
+  return {affine.scale * slope, (affine.zero - at_zero) / slope};
+}
+
+// `range`: FitAffine of the clipped group; `group` as it was. Where codes and values do not vary
+// together, and beyond kMaxFittedBits, that stands.
+template <typename T>
+FittedGroup<T> FitScale(std::span<const T> group, const AffineGroup<T>& range, int bits,
+                        ScaleFit fit) {
+  if (fit == ScaleFit::kRange || bits > kMaxFittedBits) return {range, range};
+  CodeMoments m = MomentsOfCodes(group, range, bits);
+  if (m.cov <= 0) return {range, range};
+  const AffineGroup<T> least_squares = Refitted(range, m, m.cov, m.c_var, bits, group.size());
+  m = MomentsOfCodes(group, least_squares, bits);
+  if (m.cov <= 0) return {least_squares, least_squares};
+  const AffineGroup<T> unbiased = Refitted(least_squares, m, m.q_var, m.cov, bits, group.size());
+  return {fit == ScaleFit::kUnbiased ? least_squares : unbiased, unbiased};
+}
+
+}  // namespace oscar
