@@ -109,10 +109,9 @@ struct AutoChoice {
   KeyRecipe keys;
   ValueRecipe values;
   // Keys are fitted to moments spread over this context (position_spread.h), of texts this long.
-  int64_t context = 0, text_length = 0;  // tokens
-  int64_t quant_group_size = 0;          // values per scale; 0: the head
-  bool fitted_scales =
-      false;  // as ConsumerRules; options are scored so, recipes are compared without
+  int64_t context = 0, text_length = 0;          // tokens
+  int64_t quant_group_size = 0;                  // values per scale; 0: the head
+  bool fitted_scales = false;                    // ConsumerRules; scores are of rows written so
   double k_bits = 2, v_bits = 2;                 // each has an option below
   std::vector<SideOption> k_options, v_options;  // ascending bits
   // Relative output error of 2-bit keys: what their KL is in the unit of values' scores. 0: not

@@ -124,8 +124,8 @@ class ChoiceRows {
   const RowComparison::Prepared& Values(const ChoicePoint& point) {
     RowComparison::Prepared& known = values_[{point.v_bits, point.v_clip}];
     if (known.values.defined()) return known;
-    const at::Tensor v =
-        QuantizedRows(v_, choice_.Quantizer(ValuesAt(choice_, point), /*of_keys=*/false), v_sorted_);
+    const at::Tensor v = QuantizedRows(
+        v_, choice_.Quantizer(ValuesAt(choice_, point), /*of_keys=*/false), v_sorted_);
     known =
         comparison_.Prepare({.v_stored = TokensFirst(ValuesBackOfOne(sides_.v, v)), .v = v_exact_});
     return known;

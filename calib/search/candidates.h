@@ -44,8 +44,14 @@ class CandidateScores {
  public:
   // Keeps references to all but the last; records into `scores`.
   CandidateScores(const AutoScorer& scorer, PhaseTimes& times, KnownScores& known,
-                  std::vector<CandidateScore>& scores, int64_t quant_group_size)
-      : scorer_(scorer), times_(times), known_(known), scores_(scores), group_(quant_group_size) {}
+                  std::vector<CandidateScore>& scores, const AutoScorer::Quantizer& keys,
+                  const AutoScorer::Quantizer& values)
+      : scorer_(scorer),
+        times_(times),
+        known_(known),
+        scores_(scores),
+        keys_(keys),
+        values_(values) {}
 
   template <typename Recipe>
   AutoScorer::Rotated Rotate(const Candidate<Recipe>& c) const {
@@ -64,7 +70,7 @@ class CandidateScores {
       for (const double ratio : ratios) {
         if (Has(c->curve, ratio)) continue;
         if (const HeadScores* known = Known(c->recipe, ratio)) {
-          Record(c->recipe, {2, group_}, ratio, *known);
+          Record(c->recipe, Format<Recipe>(), ratio, *known);
           Insert(c->curve, ratio, *known);
         } else {
           trials.push_back({sides.size(), {ratio}});
@@ -74,11 +80,11 @@ class CandidateScores {
       scored.push_back(c);
       sides.push_back(&c->side);
     }
-    std::vector<HeadScores> scores = Score<Recipe>(sides, trials, {2, group_});
+    std::vector<HeadScores> scores = Score<Recipe>(sides, trials, Format<Recipe>());
     for (size_t i = 0; i < trials.size(); ++i) {
       Candidate<Recipe>& c = *scored[trials[i].side];
       const double ratio = trials[i].clip[0];
-      Record(c.recipe, {2, group_}, ratio, scores[i]);
+      Record(c.recipe, Format<Recipe>(), ratio, scores[i]);
       Insert(c.curve, ratio, std::move(scores[i]));
     }
   }
@@ -108,6 +114,11 @@ class CandidateScores {
   static constexpr bool kKeys = std::is_same_v<Recipe, KeyRecipe>;
 
   template <typename Recipe>
+  const AutoScorer::Quantizer& Format() const {
+    return kKeys<Recipe> ? keys_ : values_;
+  }
+
+  template <typename Recipe>
   std::vector<HeadScores> Score(const auto& sides, AutoScorer::Trials trials,
                                 AutoScorer::Quantizer quantizer) {
     const auto time = times_.Measure(kKeys<Recipe> ? "choice: key scores" : "choice: value scores");
@@ -117,7 +128,8 @@ class CandidateScores {
   template <typename Recipe>
   const HeadScores* Known(const Recipe& recipe, double clip) const {
     const auto found =
-        known_.scores.find({kKeys<Recipe>, recipe.Name(), 2, clip, group_, ScaleFit::kRange});
+        known_.scores.find({kKeys<Recipe>, recipe.Name(), 2, clip,
+                            Format<Recipe>().quant_group_size, Format<Recipe>().scales});
     return found == known_.scores.end() ? nullptr : &found->second;
   }
   template <typename Recipe>
@@ -125,15 +137,15 @@ class CandidateScores {
               const HeadScores& scores) {
     const auto& [bits, group, metadata, fit] = quantizer;
     known_.scores.try_emplace({kKeys<Recipe>, recipe.Name(), bits, clip, group, fit}, scores);
-    scores_.push_back({kKeys<Recipe> ? "k" : "v", recipe.Name(), bits, clip, group,
-                       ScoreOf(scores), Mean(scores.check), fit != ScaleFit::kRange});
+    scores_.push_back({kKeys<Recipe> ? "k" : "v", recipe.Name(), bits, clip, group, ScoreOf(scores),
+                       Mean(scores.check), fit != ScaleFit::kRange});
   }
 
   const AutoScorer& scorer_;
   PhaseTimes& times_;
   KnownScores& known_;
   std::vector<CandidateScore>& scores_;
-  int64_t group_;
+  AutoScorer::Quantizer keys_, values_;  // of 2 bits, that recipes are compared by
 };
 
 }  // namespace oscar

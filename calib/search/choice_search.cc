@@ -124,9 +124,9 @@ class Search {
                 .num_kv_heads = layer.num_kv_heads,
                 .quant_group_size = options.clip.quant_group_size},
         scorer_(layer.scorer),
-        candidates_(scorer_, layer.times, layer.scores, choice_.scores, group()) {
-    choice_.made = true;
-    choice_.SetWriter(rules_, options, moments_.head_dim, moments_.v_head_dim);
+        choice_(Begun(rules_, options, moments_)),
+        candidates_(scorer_, layer.times, layer.scores, choice_.scores, Format<KeyRecipe>(2),
+                    Format<ValueRecipe>(2)) {
     choice_.context = layer.context;
     choice_.text_length = layer.text_length;
     choice_.rows = scorer_.rows();
@@ -152,11 +152,12 @@ class Search {
   using KeyCandidate = Candidate<KeyRecipe>;
   using ValueCandidate = Candidate<ValueRecipe>;
 
-  // The 2 bits of `c` as they are written, where that is not how recipes were compared.
-  template <typename Recipe>
-  Curve Written(const Candidate<Recipe>& c) {
-    if (!choice_.fitted_scales) return c.curve;
-    return candidates_.ScoreCurve(c, candidates_.Rotate(c), ratios(), Format<Recipe>(2));
+  static AutoChoice Begun(const ConsumerRules& rules, const CalibrationOptions& options,
+                          const LayerMoments& m) {
+    AutoChoice choice;
+    choice.made = true;
+    choice.SetWriter(rules, options, m.head_dim, m.v_head_dim);
+    return choice;
   }
   template <typename Recipe>
   AutoScorer::Quantizer Format(int bits) const {
@@ -168,7 +169,7 @@ class Search {
   template <typename Recipe>
   void AddBits(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
                std::vector<SideOption>& options) {
-    options = {OptionOf(2, Written(c), clip_of_head())};
+    options = {OptionOf(2, c.curve, clip_of_head())};
     if (!in_depth_) return;
     for (const int bits : MoreBits(options_)) {
       const ClipGrid& grid = GridOf(bits);
@@ -278,7 +279,7 @@ class Search {
 
   // Scores hold for the windows in use, on all rows the mean of those that choose and that judge.
   void InUseAlone(const KeyCandidate& c) {
-    SideOption option = OptionOf(2, Written(c), clip_of_head());
+    SideOption option = OptionOf(2, c.curve, clip_of_head());
     option.in_windows = {(option.score + option.check) / 2};
     for (size_t i = 0; i < option.ratios.size(); ++i)
       option.windows_curve.push_back({(option.curve[i] + option.check_curve[i]) / 2});

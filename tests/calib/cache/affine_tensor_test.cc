@@ -15,6 +15,8 @@
 namespace oscar {
 namespace {
 
+constexpr ScaleFit kFits[] = {ScaleFit::kRange, ScaleFit::kUnbiased, ScaleFit::kUnbiasedRounded};
+
 at::Tensor Rows(int64_t dim, uint64_t seed) {
   at::manual_seed(seed);
   at::Tensor rows = at::randn({64, dim}, at::kFloat);
@@ -29,20 +31,20 @@ at::Tensor Rows(int64_t dim, uint64_t seed) {
 }
 
 template <typename T>
-void ExpectScalarValues(const at::Tensor& rows, int64_t group, double ratio, int bits) {
+void ExpectScalarValues(const at::Tensor& rows, double ratio, const AffineFormat& format) {
   const at::Tensor sorted = std::get<0>(rows.abs().sort(-1));
-  const at::Tensor tensor = AffineRoundTrip(rows, ClipThresholds(sorted, ratio), {bits, group});
+  const at::Tensor tensor = AffineRoundTrip(rows, ClipThresholds(sorted, ratio), format);
   const auto dim = static_cast<size_t>(rows.size(1));
   for (int64_t row = 0; row < rows.size(0); ++row) {
     std::vector<T> expected(dim);
     const T* x = rows[row].const_data_ptr<T>();
-    QuantizeDequantizeAffineRow<T>(std::span<const T>(x, dim), AffineFormat{bits, group},
-                                   {ratio, ClipMethod::kSort}, std::span<T>(expected));
+    QuantizeDequantizeAffineRow<T>(std::span<const T>(x, dim), format, {ratio, ClipMethod::kSort},
+                                   std::span<T>(expected));
     ASSERT_EQ(
         std::memcmp(expected.data(), tensor[row].const_data_ptr<T>(), expected.size() * sizeof(T)),
         0)
-        << "dim " << dim << " group " << group << " ratio " << ratio << " bits " << bits << " row "
-        << row;
+        << "dim " << dim << " group " << format.quant_group_size << " ratio " << ratio << " bits "
+        << format.bits << " fit " << static_cast<int>(format.scales) << " row " << row;
   }
 }
 
@@ -70,8 +72,13 @@ TEST(AffineTensor, EqualsTheScalarCodecBitForBit) {
     for (int64_t group : {dim, dim / 2, dim / 4}) {
       for (double ratio : {0.0, 0.8, 0.92, 0.96, 1.0}) {
         for (int bits : {2, 4}) {
-          ExpectScalarValues<float>(rows, group, ratio, bits);
-          ExpectScalarValues<double>(rows.to(at::kDouble), group, ratio, bits);
+          for (const ScaleFit fit : kFits) {
+            for (const MetadataType metadata : {MetadataType::kFloat32, MetadataType::kBFloat16}) {
+              const AffineFormat format{bits, group, metadata, fit};
+              ExpectScalarValues<float>(rows, ratio, format);
+              ExpectScalarValues<double>(rows.to(at::kDouble), ratio, format);
+            }
+          }
         }
       }
     }
@@ -84,7 +91,8 @@ void ExpectScalarFeedback(const at::Tensor& rows, const AffineQuantizer& quantiz
                           const at::Tensor& factor) {
   const at::Tensor read = QuantizedRows(rows, quantizer, {}, false, factor);
   const int64_t dim = rows.size(2);
-  const AffineFormat format{quantizer.bits[0], quantizer.quant_group_size};
+  const AffineFormat format{quantizer.bits[0], quantizer.quant_group_size, quantizer.metadata,
+                            quantizer.scales};
   std::vector<T> expected(static_cast<size_t>(dim));
   for (int64_t head = 0; head < rows.size(0); ++head) {
     const at::Tensor of_head = factor[head].to(rows.scalar_type()).contiguous();
@@ -109,9 +117,15 @@ TEST(AffineTensor, FeedbackEqualsTheScalarCodecBitForBit) {
     for (const int64_t group : {dim, dim / 4}) {
       for (const double ratio : {0.0, 0.92}) {
         for (const int bits : {2, 4}) {
-          const AffineQuantizer quantizer{{bits}, {ratio}, group};
-          ExpectScalarFeedback<float>(rows, quantizer, factor);
-          ExpectScalarFeedback<double>(rows.to(at::kDouble), quantizer, factor);
+          for (const ScaleFit fit : kFits) {
+            const AffineQuantizer quantizer{{bits}, {ratio}, group,
+                                            false,  fit,     MetadataType::kBFloat16};
+            ExpectScalarFeedback<float>(rows, quantizer, factor);
+            ExpectScalarFeedback<double>(rows.to(at::kDouble), quantizer, factor);
+          }
+          const AffineQuantizer plain{{bits}, {ratio}, group};
+          ExpectScalarFeedback<float>(rows, plain, factor);
+          ExpectScalarFeedback<double>(rows.to(at::kDouble), plain, factor);
         }
       }
     }

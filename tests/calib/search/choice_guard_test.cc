@@ -20,8 +20,10 @@ using namespace searched;  // NOLINT: of searched_layer.h
 
 constexpr int64_t kValueDim = 16, kTokens = 320;
 
-AutoChoice Chosen(const GoldenLayer& layer) {
-  return Searched(Observe(layer, kSplit, 64), layer.spec, Options());
+AutoChoice Chosen(const GoldenLayer& layer, Consumer consumer = Consumer::kAny) {
+  CalibrationOptions options = Options();
+  options.automatic.consumer = consumer;
+  return Searched(Observe(layer, kSplit, 64), layer.spec, options);
 }
 
 // Rows of the held-out text that judge.
@@ -86,7 +88,7 @@ TEST(AutoGuard, KeysThatLoseOnJudgingRowsAreHadamards) {
 
 // Rows that choose read tokens like those that were fitted to, which a Hadamard rotates into three
 // loud channels each (more than any clip ratio takes away); those that judge read tokens which the
-// fitted rotation does that to.
+// fitted rotation does that to. (Scales fitted to codes would store either well.)
 TEST(AutoGuard, ValuesThatLoseOnJudgingRowsAreHadamards) {
   GoldenLayer layer = Layer(false);
   const auto loud = [&](const at::Tensor& values, const std::vector<double>& rotation) {
@@ -108,13 +110,13 @@ TEST(AutoGuard, ValuesThatLoseOnJudgingRowsAreHadamards) {
   q.select(2, 0).index_fill_(0, JudgingRows(), -6);
   k.select(2, 0).fill_(6);
   k.slice(0, 0, kTokens, 2).select(2, 0).fill_(-6);
-  const AutoChoice free = Chosen(layer);
+  const AutoChoice free = Chosen(layer, Consumer::kOnnx);
   EXPECT_EQ(free.v_fallback, "");
   EXPECT_LT(free.v_check, 0.9 * free.v_hadamard);
 
   at::Tensor others = layer.v[3].slice(0, 0, kTokens, 2);
   others.copy_(loud(others, free.v.rotation));
-  const AutoChoice guarded = Chosen(layer);
+  const AutoChoice guarded = Chosen(layer, Consumer::kOnnx);
   EXPECT_EQ(guarded.v_fallback, free.values.Name());
   EXPECT_GT(guarded.v_check, guarded.v_hadamard);
   EXPECT_EQ(guarded.values, (ValueRecipe{.composition = Composition::kHPbr}));

@@ -334,8 +334,8 @@ TEST(AutoSearch, NeverWorseThanHadamardOnJudgingRows) {
 // Halves of one kind of text, and one half without the outlier channels of the other and of what is
 // held out: its fit costs.
 TEST(AutoSearch, HalvesThatAskForOtherFitsAreUnstable) {
-  const HeldOutSplit split = {HeldOutKind::kDocuments, {700, 700, 700, 0}, 320};
-  GoldenLayer layer = RandomLayer(4, 2, kDim, 16, {700, 700, 700, 320}, {}, 7);
+  const HeldOutSplit split = {HeldOutKind::kDocuments, {900, 900, 900, 0}, 320};
+  GoldenLayer layer = RandomLayer(4, 2, kDim, 16, {900, 900, 900, 320}, {}, 7);
   layer.spec.attention.rope.rotary_dim = kDim;
   const Stability same = Searched(Observe(layer, split, 64), layer.spec, Options()).stability;
   EXPECT_TRUE(same.measured);

@@ -30,7 +30,7 @@ std::vector<Tried> TriedRecipes(const AutoChoice& choice) {
   for (size_t i = 0; i + 1 < choice.scores.size(); i += 2) {
     const CandidateScore &k = choice.scores[i], &v = choice.scores[i + 1];
     EXPECT_EQ(k.recipe, v.recipe);
-    if (k.bits != 2 || k.quant_group_size != 0) continue;
+    if (k.bits != 2 || k.quant_group_size != choice.quant_group_size) continue;
     auto at = std::ranges::find(tried, k.recipe, &Tried::recipe);
     if (at == tried.end()) at = tried.insert(at, {k.recipe});
     const double damage = std::sqrt(k.score / k0.score) + v.score / v0.score;

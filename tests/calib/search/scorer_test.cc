@@ -43,7 +43,9 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   const CacheSide* const side[] = {&choice.k};
   const AutoScorer::Trial trial{0, choice.k_option().clip};
   const double kl =
-      Mean(scorer.ScoreWindows(scorer.RotateKeys(side), {&trial, 1}, {2, 0}).at(0).at(0));
+      Mean(scorer.ScoreWindows(scorer.RotateKeys(side), {&trial, 1}, choice.Format(2, true))
+               .at(0)
+               .at(0));
   // The scorer leaves out rows inside the windows, which have next to no error.
   EXPECT_NEAR(kl * static_cast<double>(scorer.rows()),
               arms.at(0).kl_mean * static_cast<double>(arms.at(0).rows), 0.01 * kl * 64);
@@ -52,14 +54,14 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   ASSERT_EQ(all.rows(), arms.at(0).rows);
   std::vector<double> in_windows;
   const AutoScorer::WindowScores of_heads =
-      all.ScoreWindows(all.RotateKeys(side), {&trial, 1}, {2, 0}).at(0);
+      all.ScoreWindows(all.RotateKeys(side), {&trial, 1}, choice.Format(2, true)).at(0);
   for (const std::vector<double>& heads : of_heads) in_windows.push_back(Mean(heads));
   EXPECT_NEAR(in_windows.at(0) / arms.at(0).kl_mean_no_windows, 1, 1e-4);
   EXPECT_NEAR(in_windows.at(1) / arms.at(0).kl_mean, 1, 1e-4);
   EXPECT_LT(in_windows.at(2), 0.01 * in_windows.at(1));  // longer than the text
   // Keys alone move the output less than keys and values do, and less where windows are exact.
   const auto error = [&](const AutoScorer& of) {
-    return Mean(of.KeyOutputErrors(of.RotateKeys(side), trial, {2, 0}));
+    return Mean(of.KeyOutputErrors(of.RotateKeys(side), trial, choice.Format(2, true)));
   };
   EXPECT_LT(error(all), arms.at(0).output_rel_error_no_windows);
   EXPECT_GT(error(all), 0.3 * arms.at(0).output_rel_error_no_windows);
@@ -67,7 +69,7 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   EXPECT_LT(error(half), 0.85 * error(all));
   const CacheSide* const values[] = {&choice.v};
   const auto value_error = [&](const AutoScorer& of) {
-    return Mean(of.ScoreValues(values, {&trial, 1}, {2, 0}).at(0).score);
+    return Mean(of.ScoreValues(values, {&trial, 1}, choice.Format(2, false)).at(0).score);
   };
   EXPECT_LT(value_error(half), 0.85 * value_error(all));
 }
@@ -121,7 +123,7 @@ TEST(AutoScorer, LatentsAgreeWithTheMeasuredArm) {
     const CacheWindows windows = in_windows ? CacheWindows{4, 16} : CacheWindows{0, 0};
     const AutoScorer scorer(observed, layer.spec, {windows}, 0, 0);
     const AutoScorer::LatentScores scores =
-        scorer.ScoreLatents(scorer.RotateKeys(side), {&trial, 1}, {2, 0}).at(0);
+        scorer.ScoreLatents(scorer.RotateKeys(side), {&trial, 1}, choice.Format(2, true)).at(0);
     const double kl = (Mean(scores.kl.score) + Mean(scores.kl.check)) / 2;
     const double output = (Mean(scores.output.score) + Mean(scores.output.check)) / 2;
     // The scorer leaves out rows inside the windows, which have next to no error.
@@ -174,9 +176,10 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
     }
     const std::span<const CacheSide* const> last = std::span(k).last(1);
     const AutoScorer::Rotated a = together.RotateKeys(last), b = alone.RotateKeys(last);
-    ExpectNear(together.KeyOutputErrors(a, of_one[0], {}), alone.KeyOutputErrors(b, of_one[0], {}));
-    const auto in_windows = together.ScoreWindows(a, of_one, {}),
-               expected = alone.ScoreWindows(b, of_one, {});
+    ExpectNear(together.KeyOutputErrors(a, of_one[0], {2, 0}),
+               alone.KeyOutputErrors(b, of_one[0], {2, 0}));
+    const auto in_windows = together.ScoreWindows(a, of_one, {2, 0}),
+               expected = alone.ScoreWindows(b, of_one, {2, 0});
     ASSERT_EQ(expected.size(), 2u);
     for (size_t i = 0; i < expected.size(); ++i) {
       for (size_t w = 0; w < expected[i].size(); ++w)
@@ -184,7 +187,7 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
     }
     // The mean of what scores are in the windows in use, over 75 rows that choose and 74 that
     // judge.
-    const HeadScores scores = alone.ScoreKeys(b, of_one, {})[0];
+    const HeadScores scores = alone.ScoreKeys(b, of_one, {2, 0})[0];
     for (size_t head = 0; head < scores.score.size(); ++head) {
       EXPECT_NEAR(expected[0][0].at(head),
                   (75 * scores.score[head] + 74 * scores.check[head]) / 149,
