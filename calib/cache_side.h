@@ -34,10 +34,14 @@ struct AffineQuantizer {
   MetadataType metadata = MetadataType::kFloat32;
 };
 
-// Scales fitted to codes, which need no more than bf16: unbiased to the last bit for values, whose
-// mean is what is read; of keys, single ones of which count, the nearest codes.
+// Of values a mean over many is read, which error leaves and bias does not; a key is read alone.
+constexpr ScaleFit FittedScales(bool of_keys) {
+  return of_keys ? ScaleFit::kUnbiasedRounded : ScaleFit::kUnbiased;
+}
+
+// As an automatic choice has them: they need no more than bf16.
 void FitScales(bool of_keys, auto& format) {
-  format.scales = of_keys ? ScaleFit::kUnbiasedRounded : ScaleFit::kUnbiased;
+  format.scales = FittedScales(of_keys);
   format.metadata = MetadataType::kBFloat16;
 }
 

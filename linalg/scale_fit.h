@@ -12,7 +12,7 @@
 // With (s2, z2) and the codes of (s1, z1), (x - mean)(x^ - mean)^T = |x - mean|^2. Format and
 // reader stay as they are. Values are those before clipping, which only sets the first scale.
 //
-// What enters the sums are integers: x in kScaleSteps(bits) of a code, within +-kMaxScaleSteps of
+// What enters the sums are integers: x in ScaleSteps(bits) of a code, within +-kMaxScaleSteps of
 // the middle code. So they are exact in any order, and kernels write the same codes.
 //
 // Trap: one rounding per operation; include this only from units compiled with -ffp-contract=off.
@@ -29,7 +29,7 @@
 namespace oscar {
 
 inline constexpr int kMaxScaleSteps = 127;
-constexpr int kScaleSteps(int bits) { return 1 << (7 - bits); }
+constexpr int ScaleSteps(int bits) { return 1 << (7 - bits); }
 
 // Scale and zero that codes are made by, and those that are stored.
 template <typename T>
@@ -53,7 +53,7 @@ CodeMoments MomentsOfCodes(std::span<const T> group, const AffineGroup<T>& affin
   int64_t cc = 0, qq = 0, cq = 0;
   for (const T x : group) {
     const int64_t c = AffineCode(x, affine, max_code);
-    const T steps = (x / affine.scale + affine.zero - middle) * kScaleSteps(bits);
+    const T steps = (x / affine.scale + affine.zero - middle) * ScaleSteps(bits);
     const auto q = static_cast<int64_t>(std::nearbyint(std::clamp(steps, -limit, limit)));
     m.c += c;
     m.q += q;
@@ -72,7 +72,7 @@ CodeMoments MomentsOfCodes(std::span<const T> group, const AffineGroup<T>& affin
 template <typename T>
 AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoments& m, int64_t numerator,
                         int64_t denominator, int bits, size_t n) {
-  const T steps = kScaleSteps(bits), count = static_cast<T>(n);
+  const T steps = ScaleSteps(bits), count = static_cast<T>(n);
   const T slope = static_cast<T>(numerator) / static_cast<T>(denominator) / steps;
   const T mean = static_cast<T>(m.q) / count / steps + static_cast<T>(MaxCode(bits)) / 2;
   const T at_zero = mean - slope * (static_cast<T>(m.c) / count);

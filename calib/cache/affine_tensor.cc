@@ -41,7 +41,7 @@ at::Tensor Codes(const at::Tensor& x, const AffineGroups& affine, int max_code) 
 // One step of linalg/scale_fit.h: least squares, or else unbiased.
 AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
                       bool least_squares) {
-  const int max_code = MaxCode(bits), steps = kScaleSteps(bits);
+  const int max_code = MaxCode(bits), steps = ScaleSteps(bits);
   const double middle = max_code / 2.0;
   const at::Tensor c = Codes(x, affine, max_code);
   const at::Tensor q = x.div(affine.scale)

@@ -49,7 +49,7 @@ Row Offset(int64_t dim, uint64_t seed) {
 // What rounding to steps moves a value by, at most: half a step, in the row's units.
 double HalfAStep(const Row& x, int bits) {
   const auto [min, max] = std::ranges::minmax(x);
-  return (max - min) / MaxCode(bits) / kScaleSteps(bits) / 2;
+  return (max - min) / MaxCode(bits) / ScaleSteps(bits) / 2;
 }
 
 TEST(ScaleFit, UnbiasedRowsKeepTheirLengthAlongThemselvesAndTheirMean) {

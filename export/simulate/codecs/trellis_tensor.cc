@@ -45,7 +45,7 @@ at::Tensor TrellisRoundTrip(const at::Tensor& rows, int state_bits) {
   std::vector<at::Tensor> paths;
   for (const at::Tensor& part : unit.split(kRowsAtOnce)) paths.push_back(BestPath(part, levels));
   const at::Tensor path = at::cat(paths);
-  const at::Tensor fit = TreeSum(unit.mul(path), -1).div_(TreeSum(path.mul(path), -1));
+  const at::Tensor fit = TreeSum(unit.mul(unit), -1).div_(TreeSum(path.mul(path), -1)).sqrt_();
   return path.mul(RoundTo(fit.mul_(deviation), StoredFloat::kFloat16)).view(rows.sizes());
 }
 

@@ -85,7 +85,8 @@ const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index) {
 }
 
 LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact,
-                       const CacheSides& feedback) {
+                       const CacheSides& feedback,
+                       const std::function<at::Tensor(const at::Tensor&)>& codec) {
   // Where rows are: once, and not for every sequence.
   const auto side_at = [](const CacheSide& side) {
     return [side, there = SidesOnDevice()](const at::Tensor& rows) mutable -> const SidesOnDevice& {
@@ -96,7 +97,7 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
   };
   LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
   const auto store_with = [&](const StoredChoice& written, const CacheSides& factors) {
-    return [choice = written, factors, keys_at = side_at(choice.k),
+    return [choice = written, factors, codec, keys_at = side_at(choice.k),
             values_at = side_at(choice.v)](const CacheSides& rows) mutable {
       const at::ScalarType dtype = ResultType(rows.k);
       const SidesOnDevice &keys = keys_at(rows.k), &values = values_at(rows.v);
@@ -104,8 +105,9 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
       const auto values_back = [&](const at::Tensor& rotated) {
         return ValuesBackOfOne(values, rotated).to(dtype).permute({1, 0, 2}).contiguous();
       };
-      const auto read = [](const at::Tensor& turned, const AffineQuantizer& codes,
-                           const at::Tensor& factor) {
+      const auto read = [&](const at::Tensor& turned, const AffineQuantizer& codes,
+                            const at::Tensor& factor) {
+        if (codec) return codec(turned);
         return QuantizedRows(turned, codes, {}, false,
                              factor.defined() ? SendTo(factor, turned.device()) : factor);
       };

@@ -7,15 +7,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "export/simulate/cache_method.h"
 
 namespace oscar {
 
 // `feedback`: factors of the sides that are written with error feedback, as QuantizedRows takes
-// them; undefined: none.
+// them; undefined: none. `codec`: what is read of turned rows, in the place of the choice's codes.
 LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact,
-                       const CacheSides& feedback = {});
+                       const CacheSides& feedback = {},
+                       const std::function<at::Tensor(const at::Tensor&)>& codec = {});
 // Of the headline. InputError where the artifact holds none.
 const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index);
 

@@ -16,10 +16,10 @@ namespace {
 using Rows = std::vector<CacheMethod> (*)();
 
 constexpr Rows kFamilies[] = {
-    KiviMethods,     KittyMethods,    KvarnMethods,         OscarKvMethods,    PairScaledMethods,
-    BalancedMethods, Float8Methods,   QuarotMethods,        SawMethods,        OscarVariants,
-    OscarRefits,     LloydMaxMethods, ErrorFeedbackMethods, TurboQuantMethods, KvQuantMethods,
-    RotateKvMethods, OptrMethods,     Nvfp4Methods,         SquatMethods,      TrellisMethods,
+    KiviMethods,     KittyMethods,    KvarnMethods,    OscarKvMethods,    PairScaledMethods,
+    BalancedMethods, Float8Methods,   QuarotMethods,   SawMethods,        OscarVariants,
+    OscarRefits,     LloydMaxMethods, WriterMethods,   TurboQuantMethods, KvQuantMethods,
+    RotateKvMethods, OptrMethods,     Nvfp4Methods,    SquatMethods,      TrellisMethods,
     BlockGtqMethods, OctopusMethods,  VecInferMethods,
 };
 

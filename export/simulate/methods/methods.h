@@ -17,7 +17,7 @@ CacheMethod OscarSharedMethod();
 CacheMethod OscarPerHeadMethod();
 CacheMethod AutoChoiceMethod();
 
-std::vector<CacheMethod> ErrorFeedbackMethods();
+std::vector<CacheMethod> WriterMethods();
 std::vector<CacheMethod> PairScaledMethods();
 std::vector<CacheMethod> BalancedMethods();
 

@@ -6,6 +6,7 @@
 // levels per value on the same rotation.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/trellis_tensor.h"
+#include "export/simulate/methods/chosen_cache.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/stored_rotations.h"
@@ -43,6 +44,17 @@ std::vector<CacheMethod> TrellisMethods() {
           },
           AffineCost(kTrellisCost))};
   methods.back().available = HasStoredRotations(RotationGrouping::kOwn);
+  CacheMethod chosen = AutoChoiceMethod();
+  chosen.name = "auto_trellis";
+  chosen.description = "ceiling of codecs: the automatic choice with a trellis code, 2 bits";
+  chosen.make = [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+    return ChoiceCache(ChoiceOf(context, layer_index),
+                       context.layers()[layer_index].attention.num_kv_heads,
+                       ArmWindows(context, options), {},
+                       [](const at::Tensor& rows) { return TrellisRoundTrip(rows); });
+  };
+  chosen.cost = AffineCost(kTrellisCost);
+  methods.push_back(std::move(chosen));
   return methods;
 }
 

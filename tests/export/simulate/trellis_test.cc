@@ -42,7 +42,7 @@ TrellisRow BestOfAllPaths(const TrellisRow& x) {
     least = Dot(error, error);
     best = path;
   }
-  const double scale = RoundToFloat16(static_cast<float>(Dot(x, best) / Dot(best, best)));
+  const double scale = RoundToFloat16(static_cast<float>(std::sqrt(Dot(x, x) / Dot(best, best))));
   for (double& value : best) value *= scale;
   return best;
 }

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Error feedback at the write (linalg/error_feedback.h) on rotations that are there: keys in the
-// metric of the queries that the artifact's moments know, values in that of o_proj. Bits, format
-// and reader are those of the method without it.
-#include "linalg/error_feedback.h"
-
+// What a writer alone can do on rotations that are there: scales fitted to codes
+// (linalg/scale_fit.h), and error feedback (linalg/error_feedback.h) to keys in the metric of the
+// queries that the artifact's moments know, to values in that of o_proj. Bits, format and reader
+// are those of the method without it.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -17,10 +16,13 @@
 #include "export/simulate/methods/chosen_cache.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
+#include "linalg/error_feedback.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
 namespace {
+
+enum class Feedback { kNone, kKeys, kBoth };
 
 constexpr double kDamping = 0.2;  // .1 to .3 measured alike
 
@@ -49,7 +51,8 @@ at::Tensor Factors(const CacheSide& side, int64_t num_kv_heads,
 }
 
 CacheSides FactorsOf(const MethodContext& context, size_t layer_index, const CacheSide& k,
-                     const CacheSide& v, bool values) {
+                     const CacheSide& v, Feedback feedback) {
+  if (feedback == Feedback::kNone) return {};
   const LayerMoments moments = ArtifactMoments(context, layer_index);
   const auto what = [&](const char* side) {
     return fmt::format("layer {}, error feedback of {}", moments.layer_id, side);
@@ -58,7 +61,7 @@ CacheSides FactorsOf(const MethodContext& context, size_t layer_index, const Cac
   factors.k = Factors(
       k, moments.num_kv_heads, [&](int64_t head) { return moments.QueryCovariance(head); },
       what("keys"));
-  if (!values) return factors;
+  if (feedback == Feedback::kKeys) return factors;
   const at::Tensor weight =
       context.options().output_projection(layer_index).to(at::kCPU, at::kDouble).contiguous();
   const Matrix projection =
@@ -103,31 +106,37 @@ TurnedSides Shared(const MethodContext& context, size_t layer_index, const ArmOp
   return {k, v, ArmClip(options, {k.clip_ratio, v.clip_ratio})};
 }
 
-LayerCache RotatedWithFeedback(TurnedSidesOf sides_of, bool values, const MethodContext& context,
-                               size_t layer_index, const ArmOptions& options) {
-  const TurnedSides sides = sides_of(context, layer_index, options);
+struct Row {
+  std::string_view name, description;
+  CacheMethod (*without)();
+  TurnedSidesOf
+      sides;  // nullptr: the automatic choice, which says itself whether scales are fitted
+  Feedback feedback = Feedback::kKeys;
+  bool fitted_scales = false;
+};
+
+LayerCache Rotated(const Row& row, const MethodContext& context, size_t layer_index,
+                   const ArmOptions& options) {
+  const TurnedSides sides = row.sides(context, layer_index, options);
   RotatedSides rotated =
       AffineSides(context, RotationTensor(sides.k), RotationTensor(sides.v), sides.clip);
-  CacheSides factors = FactorsOf(context, layer_index, sides.k, sides.v, values);
+  if (row.fitted_scales) {
+    rotated.k.codes.scales = FittedScales(/*of_keys=*/true);
+    rotated.v.codes.scales = FittedScales(/*of_keys=*/false);
+  }
+  CacheSides factors = FactorsOf(context, layer_index, sides.k, sides.v, row.feedback);
   rotated.k.feedback = std::move(factors.k);
   rotated.v.feedback = std::move(factors.v);
   return RotatedCache(context, options, std::move(rotated));
 }
 
-LayerCache ChosenWithFeedback(bool values, const MethodContext& context, size_t layer_index,
-                              const ArmOptions& options) {
+LayerCache Chosen(const Row& row, const MethodContext& context, size_t layer_index,
+                  const ArmOptions& options) {
   const StoredChoice& choice = ChoiceOf(context, layer_index);
   return ChoiceCache(choice, context.layers()[layer_index].attention.num_kv_heads,
                      ArmWindows(context, options),
-                     FactorsOf(context, layer_index, choice.k, choice.v, values));
+                     FactorsOf(context, layer_index, choice.k, choice.v, row.feedback));
 }
-
-struct Row {
-  std::string_view name, description;
-  CacheMethod (*without)();
-  TurnedSidesOf sides;  // nullptr: the automatic choice
-  bool values = false;  // with feedback too
-};
 
 constexpr Row kRows[] = {
     {"hadamard_feedback", "Hadamard, keys written with error feedback", HadamardInt2Method,
@@ -135,35 +144,43 @@ constexpr Row kRows[] = {
     {"oscar_shared_feedback", "OSCAR, one rotation, keys written with error feedback",
      OscarSharedMethod, Shared},
     {"oscar_shared_feedback_kv", "OSCAR, one rotation, both sides written with error feedback",
-     OscarSharedMethod, Shared, true},
+     OscarSharedMethod, Shared, Feedback::kBoth},
     {"oscar_per_head_feedback", "OSCAR, keys written with error feedback", OscarPerHeadMethod,
      PerHead},
     {"auto_feedback", "the automatic choice, keys written with error feedback", AutoChoiceMethod,
      nullptr},
     {"auto_feedback_kv", "the automatic choice, both sides written with error feedback",
-     AutoChoiceMethod, nullptr, true},
+     AutoChoiceMethod, nullptr, Feedback::kBoth},
+    {"hadamard_fitted", "Hadamard, scales fitted to codes", HadamardInt2Method, Hadamard,
+     Feedback::kNone, true},
+    {"oscar_shared_fitted", "OSCAR, one rotation, scales fitted to codes", OscarSharedMethod,
+     Shared, Feedback::kNone, true},
+    {"oscar_shared_fitted_feedback",
+     "OSCAR, one rotation, scales fitted to codes, keys written with error feedback",
+     OscarSharedMethod, Shared, Feedback::kKeys, true},
 };
 
-// The method without feedback but for its write.
+// The method without it but for its write.
 CacheMethod Method(const Row& row) {
   CacheMethod method = row.without();
   method.name = row.name;
   method.description = row.description;
-  if (row.values) method.why_no_latents = "it rounds values against o_proj, apart from keys";
+  const bool values = row.feedback == Feedback::kBoth;
+  if (values) method.why_no_latents = "it rounds values against o_proj, apart from keys";
   method.make = [row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-    return row.sides ? RotatedWithFeedback(row.sides, row.values, context, layer_index, options)
-                     : ChosenWithFeedback(row.values, context, layer_index, options);
+    return row.sides ? Rotated(row, context, layer_index, options)
+                     : Chosen(row, context, layer_index, options);
   };
-  method.available = [row, available = method.available](const MethodContext& context) {
-    return HasFit(context) && (!available || available(context)) &&
-           (!row.values || context.options().output_projection);
+  method.available = [row, values, available = method.available](const MethodContext& context) {
+    return (row.feedback == Feedback::kNone || HasFit(context)) &&
+           (!available || available(context)) && (!values || context.options().output_projection);
   };
   return method;
 }
 
 }  // namespace
 
-std::vector<CacheMethod> ErrorFeedbackMethods() {
+std::vector<CacheMethod> WriterMethods() {
   std::vector<CacheMethod> methods;
   for (const Row& row : kRows) methods.push_back(Method(row));
   return methods;
