@@ -21,7 +21,7 @@ constexpr Rows kFamilies[] = {
     OscarRefits,     LloydMaxMethods, ErrorFeedbackMethods, TurboQuantMethods, KvQuantMethods,
     RotateKvMethods, OptrMethods,     Nvfp4Methods,         SquatMethods,      TrellisMethods,
     BlockGtqMethods, OctopusMethods,  VecInferMethods,      NsnQuantMethods,   KvtcMethods,
-    KvLincMethods,
+    KvLincMethods,   AquaKvMethods,
 };
 
 std::vector<CacheMethod> AllMethods() {

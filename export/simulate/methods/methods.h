@@ -46,6 +46,7 @@ std::vector<CacheMethod> VecInferMethods();
 std::vector<CacheMethod> NsnQuantMethods();
 std::vector<CacheMethod> KvtcMethods();
 std::vector<CacheMethod> KvLincMethods();
+std::vector<CacheMethod> AquaKvMethods();
 
 // Null controls.
 CacheMethod IdentityControl();
