@@ -115,6 +115,9 @@ struct LayerCache {
   // Of latent attention, whose one row [tokens, 1, rank] is key and value: as `store`, from what is
   // stored once. Empty: values are what `store` gives back for keys.
   std::function<CachedRows(const at::Tensor& rows)> store_once = {};
+  // Of CacheMethod::make_behind, instead of `store`: `before` is what the cache of the layer before
+  // gives back for the same tokens, once they are quantized.
+  std::function<CachedRows(const CacheSides& rows, const CacheSides& before)> store_behind = {};
 };
 
 // Bits per stored element of a sequence of some length, keys and values together.
@@ -141,6 +144,13 @@ struct CacheMethod {
   std::string_view why_no_latents = {};
   // The caches of one layer. Throws InputError where the artifact lacks what the method needs.
   std::function<LayerCache(const MethodContext&, size_t layer_index, const ArmOptions&)> make;
+  // Of a method that reads a layer's cache through that of the layer before: the caches of all
+  // layers but the first, instead of `make`, with store_behind. `rows_before`: what its cache of
+  // the layer before gives back for the context's rows, sequence by sequence. Such a method takes
+  // no windows and has no form for latent attention.
+  std::function<LayerCache(const MethodContext&, size_t layer_index,
+                           const std::vector<CacheSides>& rows_before)>
+      make_behind = {};
   std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)> cost;
   // Whether artifact and model have what the method needs; a default list leaves out the others.
   // Empty: always.

@@ -92,8 +92,9 @@ class Validation {
   }
   void CheckNotStopped() const {
     if (stopped_) {
-      throw Interrupted(hooks_.job == nullptr ? "stopped; nothing is kept"
-                                              : "stopped; what is done is kept");
+      throw Interrupted(hooks_.job == nullptr || observer_.ReadsLayerBefore()
+                            ? "stopped; nothing is kept"
+                            : "stopped; what is done is kept");
     }
   }
 

@@ -33,9 +33,9 @@ size_t ValidationJob::Resume(std::span<at::Tensor> streams) {
   return added_;
 }
 
-// None from there on reads keys and values of a layer before.
+// None from there on reads keys and values of a layer before, and no arm does.
 bool ValidationJob::CanStartAfter(size_t layer_index) const {
-  if (layer_index + 1 >= spec_.layers.size()) return false;
+  if (layer_index + 1 >= spec_.layers.size() || observer_.ReadsLayerBefore()) return false;
   const int next = spec_.layers[layer_index + 1].layer_id;
   return std::ranges::none_of(spec_.uncached, [&](const LayerSpec& layer) {
     return layer.attention.shared_kv && layer.layer_id >= next && *layer.attention.shared_kv < next;

@@ -103,7 +103,18 @@ const std::vector<LayerCache>& ValidationObserver::LayerCaches() {
   for (const std::vector<size_t>& group : groups_) {
     const Arm& first = arms_[group[0]];
     const ArmClock clock(seconds_[group[0]]);
-    const LayerCache made = MakeLayerCache(*first.method, context_, layer_index_, first.options);
+    const bool chained = static_cast<bool>(first.method->make_behind);
+    std::vector<CacheSides>& before = rows_before_[group[0]];
+    const LayerCache made =
+        chained && layer_index_ > 0
+            ? first.method->make_behind(context_, layer_index_, before)
+            : MakeLayerCache(*first.method, context_, layer_index_, first.options);
+    if (chained) {
+      const CalibrationRows& rows = context_.rows();
+      before.resize(rows.k.size());
+      for (size_t i = 0; i < before.size(); ++i)
+        StoreBehind(made, {rows.k[i], rows.v[i]}, before[i]);
+    }
     for (const size_t arm : group) {
       caches_[arm] = made;
       if (!first.method->takes_windows) continue;
@@ -113,12 +124,25 @@ const std::vector<LayerCache>& ValidationObserver::LayerCaches() {
   return caches_;
 }
 
+bool ValidationObserver::ReadsLayerBefore() const {
+  return std::ranges::any_of(
+      arms_, [](const Arm& arm) { return static_cast<bool>(arm.method->make_behind); });
+}
+
+CachedRows ValidationObserver::StoreBehind(const LayerCache& cache, const CacheSides& rows,
+                                           CacheSides& before) {
+  CachedRows stored = cache.store_behind ? cache.store_behind(rows, before) : cache.store(rows);
+  before = stored.quantized;
+  return stored;
+}
+
 bool ValidationObserver::Attend(const AttentionView& view) {
   if (view.stream == 0) return false;
   const LayerCache& cache = LayerCaches()[view.stream];
   const CachedRows rows = [&] {
     const ArmClock clock(seconds_[view.stream]);
-    return cache.store({view.k, view.v});
+    if (!arms_[view.stream].method->make_behind) return cache.store({view.k, view.v});
+    return StoreBehind(cache, {view.k, view.v}, own_before_[{view.stream, view.sequence}]);
   }();
   const AttendedRows read = AttendCached(view, cache, rows, masks_[view.stream]);
   if (const auto measured = positions_.find(view.sequence); measured != positions_.end()) {
@@ -152,6 +176,7 @@ void ValidationObserver::OnAttention(const AttentionView& view) {
 
 // `arms` are a group; `rows` are the reference's in the measuring type.
 ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vector<size_t>& arms,
+                                                                  int64_t sequence,
                                                                   const Streams& reference,
                                                                   const CacheSides& rows,
                                                                   const CacheEnergy& energy) {
@@ -160,7 +185,9 @@ ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vec
   const auto shows_exact = [&](size_t arm) { return ExactOf(caches[arm]).any(); };
   const auto found = std::ranges::find_if(arms, shows_exact);
   const LayerCache& cache = caches[found == arms.end() ? arms[0] : *found];
-  const CachedRows stored = cache.store(rows);
+  const CachedRows stored = arms_[arms[0]].method->make_behind
+                                ? StoreBehind(cache, rows, local_before_[{arms[0], sequence}])
+                                : cache.store(rows);
   Comparison result;
   const auto whole = [&](const at::Tensor& k) { return WithPositionOf(k, reference.k_pe); };
   result.stored = {whole(stored.quantized.k), stored.quantized.v, whole(stored.exact.k),
@@ -208,7 +235,7 @@ void ValidationObserver::Measure(const LayerSpec& layer, int64_t sequence) {
     return exact;
   });
   for (const std::vector<size_t>& arms : groups_)
-    caches.emplace_back([&] { return CompareLocally(arms, reference, rows, energy); });
+    caches.emplace_back([&] { return CompareLocally(arms, sequence, reference, rows, energy); });
   for (size_t arm = 1; arm < end_to_end_.size(); ++arm)
     caches.emplace_back([&, arm] { return CompareEndToEnd(arm, streams[arm], rows, energy); });
 

@@ -36,6 +36,8 @@ class ValidationObserver : public LayerObserver {
                      const MeasuredRows& rows, const Options& options);
 
   size_t num_streams() const { return options_.end_to_end ? arms_.size() : 1; }
+  // Whether a layer needs what the one before left here, and not its hidden states alone.
+  bool ReadsLayerBefore() const;
 
   void OnLayerBegin(const LayerSpec& layer) override;
   bool Attend(const AttentionView& view) override;
@@ -73,8 +75,12 @@ class ValidationObserver : public LayerObserver {
   };
 
   const std::vector<LayerCache>& LayerCaches();  // of the running layer, by arm
-  Comparison CompareLocally(const std::vector<size_t>& arms, const Streams& reference,
-                            const CacheSides& rows, const CacheEnergy& energy);
+  // What an arm's cache gives back; `before`: of the same tokens in the layer before, replaced.
+  static CachedRows StoreBehind(const LayerCache& cache, const CacheSides& rows,
+                                CacheSides& before);
+  Comparison CompareLocally(const std::vector<size_t>& arms, int64_t sequence,
+                            const Streams& reference, const CacheSides& rows,
+                            const CacheEnergy& energy);
   Comparison CompareEndToEnd(size_t arm, const Streams& own, const CacheSides& rows,
                              const CacheEnergy& energy);
   void Measure(const LayerSpec& layer, int64_t sequence);
@@ -94,8 +100,12 @@ class ValidationObserver : public LayerObserver {
   std::vector<ArmErrors> local_, end_to_end_;          // by arm
   std::vector<double> seconds_;                        // by arm
   size_t layer_index_ = 0, layers_seen_ = 0;
-  std::vector<LayerCache> caches_;                   // see LayerCaches()
-  std::vector<MixedMasks> masks_;                    // by arm
+  std::vector<LayerCache> caches_;  // see LayerCaches()
+  std::vector<MixedMasks> masks_;   // by arm
+  // Of arms whose method has make_behind, what the last layer's cache gave back: of calibration
+  // rows, and of sequences locally and end to end.
+  std::map<size_t, std::vector<CacheSides>> rows_before_;
+  std::map<std::pair<size_t, int64_t>, CacheSides> local_before_, own_before_;
   std::map<int64_t, std::vector<Streams>> pending_;  // by sequence
 };
 

@@ -20,7 +20,8 @@ constexpr Rows kFamilies[] = {
     BalancedMethods, Float8Methods,   QuarotMethods,   SawMethods,        OscarVariants,
     OscarRefits,     LloydMaxMethods, WriterMethods,   TurboQuantMethods, KvQuantMethods,
     RotateKvMethods, OptrMethods,     Nvfp4Methods,    SquatMethods,      TrellisMethods,
-    BlockGtqMethods, OctopusMethods,  VecInferMethods,
+    BlockGtqMethods, OctopusMethods,  VecInferMethods, NsnQuantMethods,   KvtcMethods,
+    KvLincMethods,   AquaKvMethods,
 };
 
 std::vector<CacheMethod> AllMethods() {

@@ -43,6 +43,10 @@ std::vector<CacheMethod> TrellisMethods();
 std::vector<CacheMethod> BlockGtqMethods();
 std::vector<CacheMethod> OctopusMethods();
 std::vector<CacheMethod> VecInferMethods();
+std::vector<CacheMethod> NsnQuantMethods();
+std::vector<CacheMethod> KvtcMethods();
+std::vector<CacheMethod> KvLincMethods();
+std::vector<CacheMethod> AquaKvMethods();
 
 // Null controls.
 CacheMethod IdentityControl();

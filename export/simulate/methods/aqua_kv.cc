@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// AQUA-KV (arXiv 2501.19392, section 3; goodevening13/aquakv): keys, before their rotary embedding,
+// predicted from the keys that the layer before gives back, values from those of the layer before
+// and their own keys, both by linear regression on what is read back, not on what was written. What
+// is not predicted is rounded by HIGGS to 2 bits; the first layer to 4. The first 4 tokens are
+// exact, others until 128 of them are quantized at once.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "export/evaluate/bits_per_element.h"
+#include "export/simulate/affine_cost.h"
+#include "export/simulate/codecs/higgs_tensor.h"
+#include "export/simulate/methods/methods.h"
+#include "export/simulate/rope_rows.h"
+#include "export/simulate/token_blocks.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kAquaSink = 4, kAquaBlock = 128;      // tokens
+constexpr int64_t kAquaFirst = 256, kAquaEntries = 16;  // of the first layer's grid, the others'
+constexpr double kAquaDamping = 1e-3;                   // of the mean diagonal
+
+// y = [x 1] W, [in + 1, out] float64.
+struct Predictor {
+  at::Tensor weights;
+
+  at::Tensor operator()(const at::Tensor& x) const {  // [tokens, in] float64
+    const at::Tensor w = weights.to(x.device());
+    return at::matmul(x, w.slice(0, 0, -1)).add_(w.select(0, w.size(0) - 1));
+  }
+};
+
+at::Tensor Wide(const at::Tensor& rows) { return rows.to(at::kDouble).flatten(1); }
+
+Predictor FitPredictor(const std::vector<at::Tensor>& inputs,
+                       const std::vector<at::Tensor>& targets) {
+  const at::Tensor y = at::cat(targets), rows = at::cat(inputs);
+  const at::Tensor x = at::cat({rows, at::ones({rows.size(0), 1}, rows.options())}, 1);
+  const at::Tensor gram = at::matmul(x.t(), x), products = at::matmul(x.t(), y);
+  gram.diagonal().add_(gram.diagonal().mean().mul(kAquaDamping));
+  return {at::linalg_solve(gram.cpu(), products.cpu())};
+}
+
+at::Tensor RoundResidual(const at::Tensor& rows, const at::Tensor& predicted) {
+  return HiggsRoundTrip(rows.sub(predicted), kAquaEntries).add_(predicted);
+}
+
+// A layer's rows as the method computes them: [tokens, channels] float64, keys before their rope.
+struct AquaRows {
+  at::Tensor k, v;
+};
+
+AquaRows BeforeRope(const CacheSides& rows, const RopeSpec& rope) {
+  return {Wide(UndoRope(ComputeRows(rows.k), rope)), Wide(rows.v)};
+}
+
+LayerCache AquaCacheOf(std::function<CachedRows(const CacheSides&)> store,
+                       decltype(LayerCache::store_behind) store_behind) {
+  LayerCache cache;
+  cache.store = std::move(store);
+  cache.store_behind = std::move(store_behind);
+  cache.k_exact = cache.v_exact = ExactUntilBlocksFill(kAquaSink, kAquaBlock, 1);
+  return cache;
+}
+
+CachedRows AsRead(const CacheSides& rows, const AquaRows& read, const RopeSpec& rope) {
+  const at::ScalarType dtype = ResultType(rows.k);
+  return {.quantized = {ApplyRope(read.k.to(dtype).view(rows.k.sizes()), rope),
+                        read.v.to(dtype).view(rows.v.sizes())}};
+}
+
+LayerCache FirstAquaCache(const MethodContext& context, size_t layer_index) {
+  const LayerSpec& layer = context.layers()[layer_index];
+  if (layer_index > 0) {
+    throw InputError(
+        fmt::format("layer {}: AQUA-KV reads a layer through the one before, which a cache that is "
+                    "made by itself has not",
+                    layer.layer_id));
+  }
+  const auto store = [rope = layer.attention.rope](const CacheSides& rows) {
+    const AquaRows own = BeforeRope(rows, rope);
+    return AsRead(rows, {HiggsRoundTrip(own.k, kAquaFirst), HiggsRoundTrip(own.v, kAquaFirst)},
+                  rope);
+  };
+  return AquaCacheOf(store, {});
+}
+
+LayerCache AquaCacheBehind(const MethodContext& context, size_t layer_index,
+                           const std::vector<CacheSides>& rows_before) {
+  const RopeSpec &rope = context.layers()[layer_index].attention.rope,
+                 &rope_before = context.layers()[layer_index - 1].attention.rope;
+  const CalibrationRows& rows = context.rows();
+  std::vector<AquaRows> own, before;
+  std::vector<at::Tensor> k_inputs, k_targets, v_inputs, v_targets;
+  for (size_t i = 0; i < rows.k.size(); ++i) {
+    own.push_back(BeforeRope({rows.k[i], rows.v[i]}, rope));
+    before.push_back(BeforeRope(rows_before.at(i), rope_before));
+    k_inputs.push_back(before[i].k);
+    k_targets.push_back(own[i].k);
+    v_targets.push_back(own[i].v);
+  }
+  const Predictor keys = FitPredictor(k_inputs, k_targets);
+  for (size_t i = 0; i < own.size(); ++i)
+    v_inputs.push_back(at::cat({RoundResidual(own[i].k, keys(before[i].k)), before[i].v}, 1));
+  const Predictor values = FitPredictor(v_inputs, v_targets);
+  return AquaCacheOf({}, [=](const CacheSides& sides, const CacheSides& sides_before) {
+    const AquaRows x = BeforeRope(sides, rope), read = BeforeRope(sides_before, rope_before);
+    const at::Tensor k = RoundResidual(x.k, keys(read.k));
+    return AsRead(sides, {k, RoundResidual(x.v, values(at::cat({k, read.v}, 1)))}, rope);
+  });
+}
+
+CacheCost AquaCost(const std::vector<LayerSpec>& layers, int64_t tokens) {
+  return MeanOverCache(layers, tokens, [&](size_t layer_index, bool keys) {
+    const AttentionSpec& spec = layers[layer_index].attention;
+    const int64_t channels = spec.num_kv_heads * (keys ? spec.head_dim : spec.v_head_dim);
+    const double bits = (layer_index == 0 ? 4 : 2) + 16 / static_cast<double>(HiggsGroup(channels));
+    const int64_t behind = std::max<int64_t>(0, tokens - kAquaSink);
+    const auto of = [&](int64_t quantized) {
+      return static_cast<double>(channels) * (static_cast<double>(quantized) * bits +
+                                              kKeptBits * static_cast<double>(tokens - quantized));
+    };
+    return CacheCost{of(behind), of(behind / kAquaBlock * kAquaBlock)};
+  });
+}
+
+}  // namespace
+
+std::vector<CacheMethod> AquaKvMethods() {
+  return {{.name = "aqua_kv_2",
+           .description = "AQUA-KV: 2 bits of what the layer before does not predict, layer 0 in 4",
+           .takes_clip = false,
+           .takes_windows = false,
+           .needs_rows = true,
+           .why_no_latents = "AQUA-KV predicts keys and values, and a latent is both",
+           .make = [](const MethodContext& context, size_t layer_index,
+                      const ArmOptions&) { return FirstAquaCache(context, layer_index); },
+           .make_behind = AquaCacheBehind,
+           .cost = [](const MethodContext& context, const ArmOptions&,
+                      int64_t tokens) { return AquaCost(context.layers(), tokens); }}};
+}
+
+}  // namespace oscar

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// NSNQuant (arXiv 2505.18231): blocks of 64 tokens normalized, centred and normalized again
+// (codecs/nsn_tensor.h), keys before their rotary embedding; keys turned by it again without their
+// mean, then both sides by a Hadamard matrix, are rounded to one codebook. Means are turned when
+// they are read. Nothing is fitted to a model. Blocks leave the exact tail as they fill.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "export/evaluate/bits_per_element.h"
+#include "export/simulate/codecs/nsn_tensor.h"
+#include "export/simulate/methods/methods.h"
+#include "export/simulate/rope_rows.h"
+#include "export/simulate/token_blocks.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+struct NsnRow {
+  std::string_view name, description;
+  int bits;
+};
+
+constexpr NsnRow kNsnTable[] = {
+    {"nsnquant_2", "NSNQuant: centred in blocks of 64, eight signs and an index for 8 values", 2},
+    {"nsnquant_1", "NSNQuant: centred in blocks of 64, an index of 8 bits for 8 values", 1},
+};
+
+// Of rows [tokens, num_kv_heads, dim] of whole blocks: one more token dimension in front.
+at::Tensor Blocks(const at::Tensor& rows) { return rows.unflatten(0, {-1, kNsnBlock}); }
+
+// `rows` [tokens, num_kv_heads, dim], with `rope` for keys, nullptr for values. Frequencies may
+// depend on the length, so what is turned is as long as the sequence.
+at::Tensor NsnSide(const at::Tensor& rows, const RopeSpec* rope, int bits) {
+  const int64_t quantized = rows.size(0) / kNsnBlock * kNsnBlock;
+  if (quantized == 0) return rows;
+  const at::Tensor before = rope == nullptr ? rows : UndoRope(rows, *rope);
+  const NsnBlocks blocks = NormalizeShiftNormalize(Blocks(before.slice(0, 0, quantized)));
+  const auto turned = [&](const at::Tensor& own) {  // [blocks, tokens, num_kv_heads, dim]
+    if (rope == nullptr) return own;
+    at::Tensor whole = at::zeros_like(rows);
+    whole.slice(0, 0, quantized).copy_(own.flatten(0, 1));
+    return Blocks(ApplyRope(whole, *rope).slice(0, 0, quantized));
+  };
+  const at::Tensor y = HadamardRows(turned(blocks.rows)), read = NsnRead(y, bits);
+  const at::Tensor centred = HadamardRows(read.mul(NsnScales(blocks.scales, y, read)));
+  const at::Tensor x =
+      centred.add(turned(blocks.means.expand_as(blocks.rows))).mul(blocks.norms).flatten(0, 1);
+  return at::cat({x, rows.slice(0, quantized)});
+}
+
+void CheckWidth(const LayerSpec& layer, int64_t dim) {
+  if (dim % kNsnWidth == 0) return;
+  throw InputError(fmt::format(
+      "layer {}: NSNQuant rounds {} values at a time, which a head of {} is no multiple of",
+      layer.layer_id, kNsnWidth, dim));
+}
+
+LayerCache NsnCache(int bits, const LayerSpec& layer) {
+  const AttentionSpec& spec = layer.attention;
+  CheckWidth(layer, spec.head_dim);
+  CheckWidth(layer, spec.v_head_dim);
+  const ExactTokens exact = ExactUntilBlocksFill(0, kNsnBlock, 0);
+  const auto store = [bits, rope = spec.rope](const CacheSides& rows) {
+    return CachedRows{.quantized = {NsnSide(ComputeRows(rows.k), &rope, bits),
+                                    NsnSide(ComputeRows(rows.v), nullptr, bits)}};
+  };
+  return {.store = store, .k_exact = exact, .v_exact = exact};
+}
+
+// Codes, 4 bits of a norm and a float16 scale for each token; of a block the scale and minimum of
+// its norms, 4 bits of a mean for each channel and their scales and minima.
+double BitsPerValue(int bits, int64_t dim) {
+  const auto values = static_cast<double>(dim), block = static_cast<double>(kNsnBlock);
+  const int64_t group = dim % kNsnMeanGroup == 0 ? kNsnMeanGroup : dim;
+  const double of_token = 4 + 16;
+  const double of_block =
+      kMetadataBits + 4 * values + kMetadataBits * values / static_cast<double>(group);
+  return bits + (of_token + of_block / block) / values;
+}
+
+CacheCost NsnCost(int bits, const std::vector<LayerSpec>& layers, int64_t tokens) {
+  const auto side = [&](int64_t dim, int64_t) {
+    const double per_value = BitsPerValue(bits, dim);
+    const int64_t quantized = tokens / kNsnBlock * kNsnBlock;
+    return RowBits{
+        PaperRowBits(tokens, 0, dim, per_value),
+        static_cast<double>(dim) * (static_cast<double>(quantized) * per_value +
+                                    kKeptBits * static_cast<double>(tokens - quantized))};
+  };
+  return MeanCost(layers, tokens, side, side);
+}
+
+}  // namespace
+
+std::vector<CacheMethod> NsnQuantMethods() {
+  std::vector<CacheMethod> methods;
+  for (const NsnRow& row : kNsnTable) {
+    methods.push_back(
+        {.name = row.name,
+         .description = row.description,
+         .takes_clip = false,
+         .takes_windows = false,
+         .make =
+             [&row](const MethodContext& context, size_t layer_index, const ArmOptions&) {
+               return NsnCache(row.bits, context.layers()[layer_index]);
+             },
+         .cost = [&row](const MethodContext& context, const ArmOptions&,
+                        int64_t tokens) { return NsnCost(row.bits, context.layers(), tokens); }});
+  }
+  return methods;
+}
+
+}  // namespace oscar

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// KVLinC's quantizers beside KIVI, whose format they have.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "export/simulate/methods/kivi.h"
+#include "export/simulate/token_blocks.h"
+#include "tests/export/simulate/per_token_rows.h"
+
+namespace oscar {
+namespace {
+
+constexpr const char* kName = "kvlinc2_uncorrected";
+
+TEST(KvLinc, IsKiviWithTurnedValues) {
+  RowContext rows(kWideRows);
+  const CacheSides x = RowsOf(rows, at::kFloat);
+  const CacheSides read = Stored(rows, kName, x), kivi = Stored(rows, "kivi2", x);
+  EXPECT_TRUE(read.k.equal(kivi.k));
+  const CacheSides turned = Stored(rows, "kivi2", {x.k, HadamardRows(x.v)});
+  EXPECT_LT((HadamardRows(read.v) - turned.v).abs().max().item<double>(), 1e-4);
+  const LayerCache cache = CacheMethodNamed(kName).make(rows.context(), 0, {});
+  EXPECT_EQ(cache.k_exact.quantized_end(256), 128);
+  EXPECT_EQ(cache.v_exact.quantized_end(300), 300 - 129);
+}
+
+// A loud channel decides the levels of all others of a token, unless it is spread over them.
+TEST(KvLinc, LoudValuesCostLess) {
+  RowContext rows(kWideRows);
+  CacheSides x = RowsOf(rows, at::kFloat);
+  x.v.select(2, 3).mul_(10);
+  const auto error = [&](const char* name) { return RelativeError(Stored(rows, name, x).v, x.v); };
+  EXPECT_LT(error(kName), 0.8 * error("kivi2"));
+}
+
+TEST(KvLinc, CostsWhatKivisFormatCosts) {
+  RowContext rows({.head_dim = 128, .v_head_dim = 128});
+  const CacheCost cost = CacheMethodNamed(kName).cost(rows.context(), {}, 1 << 17);
+  EXPECT_DOUBLE_EQ(cost.paper, 2.25);
+  EXPECT_NEAR(cost.actual, 2.25, 0.02);
+}
+
+}  // namespace
+}  // namespace oscar
