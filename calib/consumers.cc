@@ -18,12 +18,14 @@ const std::vector<ConsumerRules>& AllConsumers() {
       // Format versions 2 and 3: per head, k_mean, q_rotation. A directory of latents' matrices.
       {Consumer::kSglangOct, "sglang-oct", true, true, true, ClipScope::kSide, false,
        /*latents=*/true, /*fitted_scales=*/false, "sglang-oct"},
-      {Consumer::kVllm, "vllm", false, false, false, ClipScope::kSide, false},
+      {Consumer::kVllm, "vllm", false, false, false, ClipScope::kSide, false,
+       /*latents=*/false, /*fitted_scales=*/false, "vllm"},
       // attn_k_rot and attn_v_rot in a GGUF; LLAMA_KV_CLIP_RATIO serves both sides.
       {Consumer::kLlamacpp, "llamacpp", false, false, false, ClipScope::kModel, false},
       // R_K and R_V [num_kv_heads, d, d], orthogonal; the ratio is an attribute of the layer's
       // node.
-      {Consumer::kOnnx, "onnx", true, false, false, ClipScope::kLayer, false},
+      {Consumer::kOnnx, "onnx", true, false, false, ClipScope::kLayer, false,
+       /*latents=*/false, /*fitted_scales=*/false, "onnx"},
   };
   return consumers;
 }

@@ -10,6 +10,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/report.h"
 #include "export/report/of_record.h"
+#include "export/report/sensitive_sides.h"
 #include "tools/cli/text_table.h"
 
 namespace oscar {
@@ -90,6 +91,10 @@ std::string ArtifactText(const Artifact& artifact) {
                   Number(manifest, "/serving/v_clip_ratio", "{:.2f}"),
                   Number(manifest, "/serving/k_clip_ratio_shared", "{:.2f}"),
                   Number(manifest, "/serving/v_clip_ratio_shared", "{:.2f}")));
+  const std::string sensitive = SensitiveSidesText(report.at("serving"));
+  add("bits", sensitive.empty() ? "which layers need more than 2 is not measured: oscar-calibrate "
+                                  "--bits 3, or --effort thorough"
+                                : sensitive);
   add("validated", ValidationText(report));
   add("made by", fmt::format("{} {}", Text(manifest, "/program/name"),
                              Text(manifest, "/program/version", "")));

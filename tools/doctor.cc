@@ -14,6 +14,7 @@
 #include "capture/model/device.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
+#include "tools/artifact_text.h"
 #include "tools/calibrate_plan.h"
 #include "tools/cli/command.h"  // DescribeFailure
 #include "tools/cli/command_line.h"
@@ -144,6 +145,19 @@ CommandResult Tables(const DoctorOptions& options, CommandContext& context) {
   return {ExitCode::kDone, options.into};
 }
 
+// Of an artifact: what was found out about the model, layers that need more bits above all.
+CommandResult Calibrated(const DoctorOptions& options, CommandContext& context) {
+  const Artifact artifact = Artifact::Open(options.calibrate.model.model);
+  if (options.json) {
+    context.out << CanonicalJson({{"artifact", artifact.directory().string()},
+                                  {"identity", artifact.identity()},
+                                  {"serving", artifact.report().at("serving")}});
+  } else {
+    context.out << ArtifactText(artifact);
+  }
+  return {};
+}
+
 CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
                      const std::vector<std::string>& arguments, const PlanFunction& plan,
                      CommandContext& context) {
@@ -155,6 +169,7 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
   if (calibrate.model.model.empty())
     throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
 
+  if (Artifact::LooksLikeOne(calibrate.model.model)) return Calibrated(options, context);
   Diagnosis diagnosis = DiagnoseModel(calibrate.model, calibrate.data.chat);
   Prognosis prognosis;
   Log quiet(context.log.console(), LogFormat::kText, /*quiet=*/true);
@@ -199,7 +214,8 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
 Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, PlanFunction plan) {
   OptionTable table("oscar-calibrate doctor",
                     "Says what a model is, what will happen to it, what is missing, and the next "
-                    "command; exit code 3 with all reasons where it cannot be calibrated.");
+                    "command; exit code 3 with all reasons where it cannot be calibrated. Of an "
+                    "artifact: what it holds, and which layers need more than 2 bits.");
   table.Group("Doctor");
   table.Add(&options->json, {.name = "json",
                              .help = "print one JSON object",

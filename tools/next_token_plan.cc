@@ -10,6 +10,7 @@
 
 #include "calib/job/layer_file.h"
 #include "export/artifact/choice_plans.h"
+#include "export/report/sensitive_sides.h"
 #include "export/validate/next_token_cost.h"
 
 namespace oscar {
@@ -73,18 +74,6 @@ Json SensitiveSides(const std::vector<AutoChoice>& choices, const std::vector<La
   return sides;
 }
 
-std::string SensitiveText(const Json& sides) {
-  std::string text;
-  for (const Json& side : sides) {
-    text += fmt::format("{}{} of layer {} ({:.0f} %", text.empty() ? "" : ", ",
-                        side.at("side") == "k" ? "keys" : "values", side.at("layer_id").get<int>(),
-                        100 * side.at("share").get<double>());
-    if (side.contains("bits")) text += fmt::format("; not with {} bits", side.at("bits").dump());
-    text += ")";
-  }
-  return text;
-}
-
 Json CostJson(BitPrice price, const NextTokenCost& cost) {
   return {{"by", BitPriceName(price)}, {"token_kl", cost.mean}, {"token_kl_p99", cost.p99}};
 }
@@ -145,8 +134,7 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
   const int64_t tokens =
       std::accumulate(run.sequences.begin(), run.sequences.end(), int64_t{0},
                       [](int64_t sum, const auto& sequence) { return sum + std::ssize(sequence); });
-  const Json sensitive = SensitiveSides(choices, input.source->layers());
-  const Json why = {{"sensitive", sensitive},
+  const Json why = {{"sensitive", SensitiveSides(choices, input.source->layers())},
                     {"price", BitPriceName(prices[best])},
                     {"tokens", tokens},
                     {"sink_tokens", run.windows.sink},
@@ -158,10 +146,7 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
                         BitPriceName(prices[i]), whole[i].mean, whole[i].p99);
   }
   context.log.Info("next_token", line, why);
-  if (!sensitive.empty()) {
-    context.log.Info("sensitive",
-                     "most of what 2 bits cost the next token: " + SensitiveText(sensitive));
-  }
+  context.log.Info("sensitive", SensitiveSidesText({{"auto", {{"bits_by", why}}}}));
   plans.SetPriced(std::move(choices), prices[best], why);
 }
 

@@ -5,9 +5,11 @@
 // LibTorch.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
+#include "calib/consumers.h"
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/model_location.h"
 #include "capture/model/model_spec.h"
@@ -17,11 +19,13 @@
 #include "export/fold/fold_plan.h"
 #include "export/formats/inspect.h"
 #include "export/runtimes/exporter.h"
+#include "linalg/check.h"
 #include "linalg/error.h"
 #include "tools/artifact_text.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output_path.h"
+#include "tools/cli/text_table.h"
 
 namespace fs = std::filesystem;
 
@@ -46,6 +50,7 @@ struct ExportOptions {
   Source from = Source::kNone;
   Rotations rotations = Rotations::kAuto;
   bool inspect = false;
+  bool list = false;
   bool folded = false;
   std::string model;
   FoldOptions fold;
@@ -74,8 +79,7 @@ OptionTable ExportTable(ExportOptions* options) {
              .help = "an artifact; with --from: a directory with a K and a V file; with --inspect: "
                      "a .pt or .safetensors file, a checkpoint or an artifact",
              .scope = OptionScope::kRun,
-             .positional = true,
-             .required = true});
+             .positional = true});
   table.Add(&options->output, {.name = "output",
                                .help = "directory to write, which must not exist",
                                .short_name = 'o',
@@ -93,8 +97,8 @@ OptionTable ExportTable(ExportOptions* options) {
                                .scope = OptionScope::kRun});
   table.AddChoice(&options->rotations, rotations,
                   {.name = "rotations",
-                   .help = "which rotations --to sglang writes: what oscar-calibrate chose for "
-                           "it (chosen; sglang-oct always), or those of the paper "
+                   .help = "which rotations are written: what oscar-calibrate chose for the "
+                           "runtime (chosen; sglang-oct always), or those of the paper "
                            "(oscar); auto: chosen if the artifact has a choice, else oscar",
                    .scope = OptionScope::kRun});
   table.AddChoice(&options->from, sources,
@@ -105,6 +109,10 @@ OptionTable ExportTable(ExportOptions* options) {
   table.Add(&options->inspect, {.name = "inspect",
                                 .help = "print what the input holds, or refuse it with exit code 3",
                                 .scope = OptionScope::kRun});
+  table.Add(&options->list,
+            {.name = "list",
+             .help = "print what --to can write and what of an artifact's choice each can carry",
+             .scope = OptionScope::kRun});
   table.Add(&options->model,
             {.name = "model",
              .help = "of --to folded-checkpoint: directory of the model, or ORG/NAME[@REVISION] in "
@@ -129,6 +137,7 @@ OptionTable ExportTable(ExportOptions* options) {
   table.OnlyWith({"model", "for", "fold_scales", "fold_values"}, "to", "folded-checkpoint");
   table.OnlyWith({"folded", "rotations"}, "to");
   table.NotWith({"output", "to", "from"}, "inspect", "it writes nothing");
+  table.NotWith({"input", "output", "to", "from", "inspect"}, "list", "it looks at nothing");
   table.Example(
       "oscar-export Qwen3-8B-oscar --to folded-checkpoint --model Qwen/Qwen3-8B -o folded",
       "a copy of the model without outlier channels in its keys");
@@ -136,10 +145,54 @@ OptionTable ExportTable(ExportOptions* options) {
                 "what was chosen for OSCAR's SGLang, as it loads it");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang --rotations oscar -o rotations",
                 "the paper's rotations of any artifact");
+  table.Example("oscar-export --list", "what each runtime can be given");
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
   table.Example("oscar-export zoo/Qwen3-8B --from sglang -o imported",
                 "an artifact from a published pair");
   return table;
+}
+
+std::string_view ClipText(ClipScope scope) {
+  switch (scope) {
+    case ClipScope::kHead:
+      return "per head";
+    case ClipScope::kLayer:
+      return "per layer and side";
+    case ClipScope::kSide:
+      return "per side";
+    case ClipScope::kModel:
+      return "one";
+  }
+  return "";
+}
+
+// What of a choice reaches each runtime: the rules its choice is made under.
+CommandResult List(CommandContext& context) {
+  TextTable table({"--to", "rotation", "key means", "queries' matrix", "clip ratio", "latents"});
+  Json targets = Json::array();
+  std::string written;
+  const auto yes = [](bool carried) { return carried ? "yes" : ""; };
+  for (const Exporter& exporter : AllExporters()) {
+    const auto rules =
+        std::ranges::find(AllConsumers(), exporter.name, &ConsumerRules::export_target);
+    OSCAR_CHECK(rules != AllConsumers().end());
+    table.AddRow({std::string(exporter.name), rules->per_head ? "per KV head" : "per layer",
+                  yes(rules->key_mean), yes(rules->query_matrix),
+                  std::string(ClipText(rules->clip)), yes(rules->latents)});
+    written += fmt::format("{}: {}\n", exporter.name, exporter.help);
+    targets.push_back({{"to", exporter.name},
+                       {"writes", exporter.help},
+                       {"rotation_per_head", rules->per_head},
+                       {"key_mean", rules->key_mean},
+                       {"query_matrix", rules->query_matrix},
+                       {"clip_ratio", ClipText(rules->clip)},
+                       {"latents", rules->latents}});
+  }
+  context.out << table.ToString() << "\n"
+              << written
+              << "folded-checkpoint: a copy of the model, for any of them and for any other "
+                 "runtime\n";
+  return {.json = {{"targets", targets}}};
 }
 
 CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
@@ -184,14 +237,16 @@ void Write(const ExportOptions& options, const Exporter& exporter) {
 }
 
 CommandResult Export(const ExportOptions& options, CommandContext& context) {
+  if (options.list) return List(context);
+  if (options.input.empty()) throw UsageError("no INPUT given: an artifact, or a file to inspect");
   const int actions = (options.inspect ? 1 : 0) + (options.to.given() ? 1 : 0) +
                       (options.from != Source::kNone ? 1 : 0);
-  if (actions != 1) throw UsageError("give one of --to, --from and --inspect");
+  if (actions != 1) throw UsageError("give one of --to, --from, --inspect and --list");
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
   const bool fold = options.to.folded_checkpoint;
   if (options.folded && (options.to.exporter == nullptr || options.rotations == Rotations::kOscar))
-    throw UsageError("--folded is of --to sglang and sglang-oct, with the chosen rotations");
+    throw UsageError("--folded is of what was chosen for a runtime");
   if (fold && options.rotations != Rotations::kAuto)
     throw UsageError("--rotations has no effect with --to folded-checkpoint");
   if (fold && options.model.empty()) throw UsageError("--to folded-checkpoint needs --model");

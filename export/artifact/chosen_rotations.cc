@@ -29,17 +29,19 @@ std::vector<int64_t> MatrixShape(const CacheSide& side) {
   return {side.num_rotations, side.dim, side.dim};
 }
 
+// A ratio as it was given: the artifact stores float32.
+double Decimal(double ratio) { return std::round(ratio * 1e6) / 1e6; }
+
 SglangChoiceLayer Layer(int layer_id, int64_t num_kv_heads, const StoredChoice& choice) {
   return {.layer_id = layer_id,
           .k = Tensor(MatrixShape(choice.k), choice.k.rotation),
           .q = Tensor(MatrixShape(choice.k), choice.k.query_rotation),
           .k_mean = Tensor({num_kv_heads, choice.k.dim}, choice.k.mean),
           .v = Tensor(MatrixShape(choice.v), choice.v.rotation),
-          .num_kv_heads = num_kv_heads};
+          .num_kv_heads = num_kv_heads,
+          .k_clip = Decimal(choice.k_codes.clip.at(0)),
+          .v_clip = Decimal(choice.v_codes.clip.at(0))};
 }
-
-// A ratio as it was given: the artifact stores float32.
-double Decimal(double ratio) { return std::round(ratio * 1e6) / 1e6; }
 
 // What every layer's recipe of keys begins with, or "mixed".
 std::string KeyTransformOf(const Json& layers, std::string_view what) {
@@ -66,7 +68,7 @@ void CheckCarried(const Artifact& artifact, const ConsumerRules& rules, std::str
 
 }  // namespace
 
-SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer, bool folded) {
+SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool folded) {
   const Json& manifest = artifact.manifest();
   const std::string what = (artifact.directory() / kManifestFile).string();
   const ConsumerRules& rules = RulesOf(consumer);
@@ -80,9 +82,9 @@ SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer, bool f
     out.layers.push_back(Layer(id, JsonInt(geometry, "num_kv_heads", what), choice));
     const int64_t group = choice.k_codes.quant_group_size;
     out.serving.quant_group_size = group > 0 ? group : choice.k.dim;
-    out.serving.k_clip_ratio =
-        Decimal(choice.k_codes.clip.at(0));  // of all layers and heads, as was checked
-    out.serving.v_clip_ratio = Decimal(choice.v_codes.clip.at(0));
+    // Of all heads, as was checked, and of all layers where the runtime has one ratio.
+    out.serving.k_clip_ratio = out.layers.back().k_clip;
+    out.serving.v_clip_ratio = out.layers.back().v_clip;
   }
   const Json& layers = JsonMember(artifact.Choice(name), "layers", what);
   const Json& serving = JsonMember(manifest, "serving", what);

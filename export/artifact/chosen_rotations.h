@@ -12,9 +12,9 @@
 
 namespace oscar {
 
-// The choice of SGLang's main tree (files of version 1) or of the October tree (3), for the
-// checkpoint as it is or for a folded copy. Throws InputError where the artifact has none.
-SglangChoice ChosenForSglang(const Artifact& artifact, Consumer consumer, bool folded);
+// What was chosen for a runtime, for the checkpoint as it is or for a folded copy. Throws
+// InputError where the artifact has none.
+SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool folded);
 
 // Layers of latent attention, for the October tree: the automatic choice, or OSCAR's own rotations
 // (`chosen` false). Throws InputError as above, and where the choice clips, which that tree cannot.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "export/artifact/report.h"
+#include "export/report/sensitive_sides.h"
 #include "export/report/verdict.h"
 
 namespace oscar {
@@ -131,6 +132,8 @@ std::string ModelCard(const Json& report) {
       serving.at("k_clip_ratio_shared").get<double>(),
       serving.at("v_clip_ratio_shared").get<double>(), serving.value("sink_tokens", 64),
       serving.value("recent_tokens", 256));
+  if (const std::string sensitive = SensitiveSidesText(serving); !sensitive.empty())
+    card += "Layers that need more bits: " + sensitive + ".\n\n";
   card +=
       "Attention-KL in nats on held-out rows, with those windows (details in report.json, digests "
       "and provenance in manifest.json):\n\n";

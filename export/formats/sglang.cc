@@ -41,6 +41,27 @@ bool HasPerHead(const SglangExport& rotations) {
   return first;
 }
 
+std::string SglangLaunch(const SglangServing& serving, const std::filesystem::path& k_path,
+                         const std::filesystem::path& v_path, std::string_view model) {
+  // Absorbing R_V into the weights is off: it is wrong for per-head files and for gated attention.
+  return fmt::format(
+      "SGLANG_ENABLE_MIXED_KV_WINDOWS=1 \\\n"
+      "SGLANG_OSCAR_K_ROTATION_PATH={} \\\n"
+      "SGLANG_OSCAR_V_ROTATION_PATH={} \\\n"
+      "SGLANG_OSCAR_K_CLIP_RATIO={} \\\n"
+      "SGLANG_OSCAR_V_CLIP_RATIO={} \\\n"
+      "SGLANG_OSCAR_ABSORB_V_ROTATION=0 \\\n"
+      "SGLANG_MIXED_KV_PREFIX_TOKENS={} \\\n"
+      "SGLANG_MIXED_KV_RECENT_TOKENS={} \\\n"
+      "python -m sglang.launch_server --model-path {} --kv-cache-dtype int2 "
+      "--kv-cache-quant-group-size {} --prefill-attention-backend fa3 "
+      "--decode-attention-backend triton\n",
+      ShellWord(std::filesystem::absolute(k_path).string()),
+      ShellWord(std::filesystem::absolute(v_path).string()), serving.k_clip_ratio,
+      serving.v_clip_ratio, serving.sink_tokens, serving.recent_tokens, ShellWord(model),
+      serving.quant_group_size);
+}
+
 // The shared pair (version 1), or the per-head one (2).
 SglangFile File(const std::filesystem::path& name, bool per_head, SglangSide SglangLayer::*side,
                 const std::string& objective, const SglangExport& rotations) {
@@ -74,7 +95,13 @@ std::string SglangVObjective(const SglangExport& rotations) {
          rotations.composition;
 }
 
-void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations) {
+const PairServer& SglangServer() {
+  static const PairServer server = {"SGLang", SglangLaunch};
+  return server;
+}
+
+void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations,
+                 const PairServer& server) {
   if (rotations.layers.empty()) throw InputError("no layers to export");
   if (rotations.value_target != "diagonal" && rotations.value_target != "attention_output") {
     throw InputError(fmt::format("value target '{}', expected 'diagonal' or 'attention_output'",
@@ -98,14 +125,16 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
         File(folder / "v_rotation_perhead.pt", true, &SglangLayer::v, v_objective, rotations));
   }
   const std::string model = LaunchModel(rotations.calibration);
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = server.notes;
   if (per_head) {
-    notes = {"perhead/ holds a rotation for each KV head (format 2): a server that takes those",
-             "loads its two files in place of the two below."};
+    notes.insert(
+        notes.end(),
+        {"perhead/ holds a rotation for each KV head (format 2): a server that takes those",
+         "loads its two files in place of the two below."});
   }
   WriteFileAtomically(directory.staging() / "launch.txt",
-                      LaunchHead(model, notes) +
-                          SglangLaunchText(rotations.serving, out / k_name, out / v_name, model));
+                      LaunchHead(server.name, model, notes) +
+                          server.launch(rotations.serving, out / k_name, out / v_name, model));
   directory.Commit();
 }
 
@@ -128,32 +157,13 @@ std::string LaunchModel(const Json& calibration) {
   return id.empty() ? "MODEL" : id;
 }
 
-std::string LaunchHead(const std::string& model, const std::vector<std::string>& notes) {
-  std::string text = "#!/bin/sh\n# Starts SGLang with the rotations in this directory, of " +
-                     ShellWord(model) + ".\n";
+std::string LaunchHead(std::string_view server, const std::string& model,
+                       const std::vector<std::string>& notes) {
+  std::string text =
+      fmt::format("#!/bin/sh\n# Starts {} with the rotations in this directory, of {}.\n", server,
+                  ShellWord(model));
   for (const std::string& note : notes) text += "# " + note + "\n";
   return text;
-}
-
-std::string SglangLaunchText(const SglangServing& serving, const std::filesystem::path& k_path,
-                             const std::filesystem::path& v_path, std::string_view model) {
-  // Absorbing R_V into the weights is off: it is wrong for per-head files and for gated attention.
-  return fmt::format(
-      "SGLANG_ENABLE_MIXED_KV_WINDOWS=1 \\\n"
-      "SGLANG_OSCAR_K_ROTATION_PATH={} \\\n"
-      "SGLANG_OSCAR_V_ROTATION_PATH={} \\\n"
-      "SGLANG_OSCAR_K_CLIP_RATIO={} \\\n"
-      "SGLANG_OSCAR_V_CLIP_RATIO={} \\\n"
-      "SGLANG_OSCAR_ABSORB_V_ROTATION=0 \\\n"
-      "SGLANG_MIXED_KV_PREFIX_TOKENS={} \\\n"
-      "SGLANG_MIXED_KV_RECENT_TOKENS={} \\\n"
-      "python -m sglang.launch_server --model-path {} --kv-cache-dtype int2 "
-      "--kv-cache-quant-group-size {} --prefill-attention-backend fa3 "
-      "--decode-attention-backend triton\n",
-      ShellWord(std::filesystem::absolute(k_path).string()),
-      ShellWord(std::filesystem::absolute(v_path).string()), serving.k_clip_ratio,
-      serving.v_clip_ratio, serving.sink_tokens, serving.recent_tokens, ShellWord(model),
-      serving.quant_group_size);
 }
 
 }  // namespace oscar

@@ -51,6 +51,16 @@ struct SglangExport {
   SglangServing serving;
 };
 
+// Who loads a pair of .pt files, and how it is told. SGLang unless it is said.
+struct PairServer {
+  std::string_view name;  // as people call it
+  // A command that starts it with the pair; the paths in it are absolute.
+  std::string (*launch)(const SglangServing& serving, const std::filesystem::path& k_path,
+                        const std::filesystem::path& v_path, std::string_view model);
+  std::vector<std::string> notes = {};  // of it, lines of the launch script
+};
+const PairServer& SglangServer();
+
 std::string SglangKObjective(const SglangExport& rotations);  // "qqt_r_h_pbr"
 std::string SglangVObjective(const SglangExport& rotations);  // "sst_...", "attention_output_..."
 
@@ -58,7 +68,8 @@ std::string SglangVObjective(const SglangExport& rotations);  // "sst_...", "att
 // and only then publishes it under its name. Throws InputError if `out` exists, a layer lacks its
 // shared pair or only some have per-head ones, or a matrix is not orthogonal; ResourceError from
 // the disk.
-void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations);
+void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations,
+                 const PairServer& server = SglangServer());
 
 // A word of a shell's command line: quoted where it must be.
 std::string ShellWord(std::string_view text);
@@ -66,9 +77,7 @@ std::string ShellWord(std::string_view text);
 // What the launch script calls the model whose `calibration` block a file carries.
 std::string LaunchModel(const Json& calibration);
 // The first lines of a launch script: what it starts, then each line of `notes` as a comment.
-std::string LaunchHead(const std::string& model, const std::vector<std::string>& notes);
-// A script that starts a server which loads the pair; the paths in it are absolute.
-std::string SglangLaunchText(const SglangServing& serving, const std::filesystem::path& k_path,
-                             const std::filesystem::path& v_path, std::string_view model);
+std::string LaunchHead(std::string_view server, const std::string& model,
+                       const std::vector<std::string>& notes);
 
 }  // namespace oscar

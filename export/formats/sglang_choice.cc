@@ -18,16 +18,6 @@ namespace {
 
 bool IsPerHead(const FloatTensorPtr& matrices) { return matrices->shape.size() == 3; }
 
-// [num_kv_heads, d, d] of either shape.
-FloatTensorPtr PerHead(const FloatTensorPtr& matrices, int64_t num_kv_heads) {
-  if (IsPerHead(matrices)) return matrices;
-  FloatTensor repeated{{num_kv_heads, matrices->shape[0], matrices->shape[1]}, {}};
-  for (int64_t head = 0; head < num_kv_heads; ++head) {
-    repeated.values.insert(repeated.values.end(), matrices->values.begin(), matrices->values.end());
-  }
-  return std::make_shared<const FloatTensor>(std::move(repeated));
-}
-
 FloatTensorPtr NoMean(const SglangChoiceLayer& layer) {
   const int64_t dim = layer.k->shape.back();
   return std::make_shared<const FloatTensor>(
@@ -76,7 +66,7 @@ SglangFile KeyFile(const SglangChoice& choice, const Fields& fields, bool v3) {
   }
   for (const SglangChoiceLayer& layer : choice.layers) {
     const auto matrices = [&](const FloatTensorPtr& of) {
-      return fields.k_per_head ? PerHead(of, layer.num_kv_heads) : of;
+      return fields.k_per_head ? MatrixPerHead(of, layer.num_kv_heads) : of;
     };
     const FloatTensorPtr rotation = matrices(layer.k);
     file.layers.push_back({layer.layer_id, {{"rotation", &RotationLayer::rotation, rotation}}});
@@ -105,17 +95,27 @@ SglangFile ValueFile(const SglangChoice& choice, const Fields& fields, bool v3) 
   // Orthogonal: o_rotation is absent, which the loader takes for the rotation.
   if (v3) file.transform = {{"key", "oscar"}, {"centered", false}, {"orthogonal", true}};
   for (const SglangChoiceLayer& layer : choice.layers) {
-    file.layers.push_back({layer.layer_id,
-                           {{"rotation", &RotationLayer::rotation,
-                             fields.v_per_head ? PerHead(layer.v, layer.num_kv_heads) : layer.v}}});
+    file.layers.push_back(
+        {layer.layer_id,
+         {{"rotation", &RotationLayer::rotation,
+           fields.v_per_head ? MatrixPerHead(layer.v, layer.num_kv_heads) : layer.v}}});
   }
   return file;
 }
 
 }  // namespace
 
+FloatTensorPtr MatrixPerHead(const FloatTensorPtr& matrices, int64_t num_kv_heads) {
+  if (IsPerHead(matrices)) return matrices;
+  FloatTensor repeated{{num_kv_heads, matrices->shape[0], matrices->shape[1]}, {}};
+  for (int64_t head = 0; head < num_kv_heads; ++head) {
+    repeated.values.insert(repeated.values.end(), matrices->values.begin(), matrices->values.end());
+  }
+  return std::make_shared<const FloatTensor>(std::move(repeated));
+}
+
 void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& choice,
-                       SglangVersion version) {
+                       SglangVersion version, const PairServer& server) {
   if (choice.layers.empty()) throw InputError("no layers to export");
   const bool v3 = version == SglangVersion::kV3;
   if (!v3) CheckVersion1(choice);
@@ -124,17 +124,19 @@ void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& cho
   AtomicDirectory directory(out);
   WriteSglangPair(directory.staging(), k, v);
   const std::string model = LaunchModel(choice.calibration);
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = server.notes;
   if (choice.folded) {
-    notes = {"They were fitted behind scales folded into q and k, so they are for a folded copy of",
-             "the model alone. FOLDED_MODEL is what this writes:",
-             "oscar-export ARTIFACT --to folded-checkpoint --model " + ShellWord(model) +
-                 " -o FOLDED_MODEL"};
+    notes.insert(
+        notes.end(),
+        {"They were fitted behind scales folded into q and k, so they are for a folded copy of",
+         "the model alone. FOLDED_MODEL is what this writes:",
+         "oscar-export ARTIFACT --to folded-checkpoint --model " + ShellWord(model) +
+             " -o FOLDED_MODEL"});
   }
-  WriteFileAtomically(
-      directory.staging() / "launch.txt",
-      LaunchHead(model, notes) + SglangLaunchText(choice.serving, out / k.name, out / v.name,
-                                                  choice.folded ? "FOLDED_MODEL" : model));
+  WriteFileAtomically(directory.staging() / "launch.txt",
+                      LaunchHead(server.name, model, notes) +
+                          server.launch(choice.serving, out / k.name, out / v.name,
+                                        choice.folded ? "FOLDED_MODEL" : model));
   directory.Commit();
 }
 

@@ -32,6 +32,7 @@ struct SglangChoiceLayer {
   FloatTensorPtr k_mean;  // [num_kv_heads, d]
   FloatTensorPtr v;       // [d, d] or [num_kv_heads, d, d]
   int64_t num_kv_heads = 0;
+  double k_clip = 1, v_clip = 1;  // ratios, where the runtime has one for each layer
 };
 
 struct SglangChoice {
@@ -44,8 +45,11 @@ struct SglangChoice {
 
 enum class SglangVersion { kV1, kV3 };
 
+// [num_kv_heads, d, d] of either shape, one matrix repeated for each head.
+FloatTensorPtr MatrixPerHead(const FloatTensorPtr& matrices, int64_t num_kv_heads);
+
 // Like WriteSglang. Throws InputError where version 1 cannot hold a layer.
 void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& choice,
-                       SglangVersion version);
+                       SglangVersion version, const PairServer& server = SglangServer());
 
 }  // namespace oscar

@@ -15,10 +15,13 @@
 namespace oscar {
 
 using Write = void(const Artifact&, const ExportRequest&, const std::filesystem::path&);
-Write WriteSglangFiles, WriteSglangOctFiles;
+Write WriteSglangFiles, WriteSglangOctFiles, WriteVllmFiles, WriteOnnxFiles;
+
+constexpr std::string_view kNoLatents =
+    "its layers have latent attention (MLA), which sglang-oct alone has a 2-bit cache for";
 
 std::span<const Exporter> AllExporters() {
-  static constexpr std::array<Exporter, 2> kExporters = {{
+  static constexpr std::array<Exporter, 4> kExporters = {{
       {.name = "sglang",
        .help = "a pair of format 1, of OSCAR's own rotations one of format 2 per head too",
        .why_no_latents = "its layers have latent attention (MLA), and OSCAR's main tree has no "
@@ -30,6 +33,15 @@ std::span<const Exporter> AllExporters() {
        .why_no_own_rotations = "loads the files of sglang, which hold them per head too",
        .of_latents = "a directory with a file for each layer's latent",
        .write = WriteSglangOctFiles},
+      {.name = "vllm",
+       .help = "the same pair of format 1, for vLLM's pull request 46774",
+       .why_no_latents = kNoLatents,
+       .write = WriteVllmFiles},
+      {.name = "onnx",
+       .help = "initializers R_K and R_V of GroupQueryAttention, for onnxruntime's pull request "
+               "31726",
+       .why_no_latents = kNoLatents,
+       .write = WriteOnnxFiles},
   }};
   return kExporters;
 }

@@ -14,7 +14,7 @@ namespace oscar {
 void WriteSglangFiles(const Artifact& artifact, const ExportRequest& request,
                       const std::filesystem::path& output) {
   if (!request.chosen) return WriteSglang(output, ToSglang(artifact));
-  WriteSglangChoice(output, ChosenForSglang(artifact, Consumer::kSglang, request.folded),
+  WriteSglangChoice(output, ChosenForRuntime(artifact, Consumer::kSglang, request.folded),
                     SglangVersion::kV1);
 }
 
@@ -22,7 +22,7 @@ void WriteSglangOctFiles(const Artifact& artifact, const ExportRequest& request,
                          const std::filesystem::path& output) {
   if (HoldsLatents(artifact))
     return WriteMlaFolder(output, LatentsForSglang(artifact, request.chosen));
-  WriteSglangChoice(output, ChosenForSglang(artifact, Consumer::kSglangOct, request.folded),
+  WriteSglangChoice(output, ChosenForRuntime(artifact, Consumer::kSglangOct, request.folded),
                     SglangVersion::kV3);
 }
 

@@ -91,6 +91,22 @@ std::string WindowsTable(const Record& serving) {
   return Table("Windows", {"sink / recent tokens", "bits per element", "KL", "rows beyond"}, rows);
 }
 
+// Which sides need more bits than others, where the next token was asked.
+std::string SensitiveSides(const Record& serving) {
+  if (!serving.Has("bits_by") || !serving["bits_by"].Has("sensitive")) return {};
+  std::string items;
+  for (const Record& side : serving["bits_by"]["sensitive"].Items()) {
+    items +=
+        fmt::format("<li>{} of layer {}: {} of what 2 bits cost the next token; {}</li>\n",
+                    side.IsText("side") && side["side"].Text() == "k" ? "keys" : "values",
+                    Value(side["layer_id"], Format::kCount), Value(side["share"], Format::kPercent),
+                    side.Has("bits") ? "not below " + Value(side["bits"], Format::kBits) + " bits"
+                                     : std::string("more bits than were tried"));
+  }
+  if (items.empty()) return "<p>No side of a layer needs more bits than the others.</p>\n";
+  return "<ul>\n" + items + "</ul>\n";
+}
+
 }  // namespace
 
 std::string ChoiceSection(const Record& report) {
@@ -106,6 +122,7 @@ std::string ChoiceSection(const Record& report) {
       Value(serving["bits_stored"], Format::kBits),
       Value(serving["hadamard_layers"], Format::kCount),
       Value(serving["unstable_layers"], Format::kCount));
+  html += SensitiveSides(serving);
   html += Note(
       "Keys by attention-KL in nats, values by relative output error, in bf16 arithmetic on "
       "held-out "

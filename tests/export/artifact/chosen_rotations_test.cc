@@ -313,7 +313,7 @@ TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
   for (const auto& [consumer, version] : {std::pair(Consumer::kSglang, SglangVersion::kV1),
                                           std::pair(Consumer::kSglangOct, SglangVersion::kV3)}) {
     const fs::path out = scratch / std::string(RulesOf(consumer).name);
-    WriteSglangChoice(out, ChosenForSglang(artifact, consumer, false), version);
+    WriteSglangChoice(out, ChosenForRuntime(artifact, consumer, false), version);
     const auto files = FindRotationPair(out).value();
     const RotationPair pair = OpenRotationPair(files.first, files.second);
     const std::string name = artifact.ChoiceFor(RulesOf(consumer).name, false);
@@ -329,7 +329,7 @@ TEST(ChosenRotations, Version3CarriesTheArtifactsTensors) {
   const fs::path scratch = TestScratch("chosen-v3");
   WriteChosenArtifact(scratch / "a", SampleRecipes(), {.consumer = Consumer::kSglangOct});
   const Artifact artifact = Artifact::Open(scratch / "a");
-  const SglangChoice exported = ChosenForSglang(artifact, Consumer::kSglangOct, /*folded=*/true);
+  const SglangChoice exported = ChosenForRuntime(artifact, Consumer::kSglangOct, /*folded=*/true);
   EXPECT_EQ(exported.serving.k_clip_ratio, 0.92);
   EXPECT_EQ(exported.serving.v_clip_ratio, 0.9);
   EXPECT_EQ(exported.serving.quant_group_size, 8);
@@ -355,7 +355,7 @@ TEST(ChosenRotations, Version1CarriesOneRotationPerLayer) {
   const std::vector<SampleRecipe> recipes = {SampleRecipes()[0], SampleRecipes()[2]};
   WriteChosenArtifact(scratch / "a", recipes, {.consumer = Consumer::kSglang});
   const Artifact artifact = Artifact::Open(scratch / "a");
-  const SglangChoice exported = ChosenForSglang(artifact, Consumer::kSglang, /*folded=*/true);
+  const SglangChoice exported = ChosenForRuntime(artifact, Consumer::kSglang, /*folded=*/true);
   WriteSglangChoice(scratch / "v1", exported, SglangVersion::kV1);
   const auto files = FindRotationPair(scratch / "v1").value();
   const RotationPair pair = OpenRotationPair(files.first, files.second);
@@ -384,7 +384,7 @@ TEST(ChosenRotations, WhatAFileCannotHoldIsRefused) {
                         {.consumer = Consumer::kSglang, .fold = false});
     const Artifact artifact = Artifact::Open(path);
     const std::string message =
-        Message([&] { ChosenForSglang(artifact, Consumer::kSglang, false); });
+        Message([&] { ChosenForRuntime(artifact, Consumer::kSglang, false); });
     EXPECT_TRUE(Holds(message, refused.said)) << message;
   }
 }
@@ -393,15 +393,16 @@ TEST(ChosenRotations, ARuntimeWithoutAChoiceIsToldWhatThereIs) {
   const fs::path scratch = TestScratch("chosen-none");
   WriteSampleArtifact(scratch / "none");
   EXPECT_TRUE(Holds(Message([&] {
-                      ChosenForSglang(Artifact::Open(scratch / "none"), Consumer::kSglangOct,
-                                      false);
+                      ChosenForRuntime(Artifact::Open(scratch / "none"), Consumer::kSglangOct,
+                                       false);
                     }),
                     "holds no automatic choice"));
   WriteChosenArtifact(scratch / "plain", {SampleRecipes()[0]},
                       {.consumer = Consumer::kSglang, .fold = false});
-  EXPECT_TRUE(Holds(
-      Message([&] { ChosenForSglang(Artifact::Open(scratch / "plain"), Consumer::kSglang, true); }),
-      "folds nothing"));
+  EXPECT_TRUE(Holds(Message([&] {
+                      ChosenForRuntime(Artifact::Open(scratch / "plain"), Consumer::kSglang, true);
+                    }),
+                    "folds nothing"));
 }
 
 TEST(ChoiceDemands, OneRatioOfAllHeadsIsOneRatio) {

@@ -104,7 +104,7 @@ void ExpectSame(const at::Tensor& a, const at::Tensor& b, const std::string& wha
 // Every kind of choice through version 3 and back: what attention reads is the same, bit for bit.
 TEST(AutoChoice, AnArmMadeOfExportedTensorsEqualsTheArtifactsOwn) {
   const ChosenContext context("v3", SampleRecipes(), Consumer::kSglangOct);
-  const SglangChoice exported = ChosenForSglang(context.artifact(), Consumer::kSglangOct, true);
+  const SglangChoice exported = ChosenForRuntime(context.artifact(), Consumer::kSglangOct, true);
   WriteSglangChoice(context.scratch() / "v3", exported, SglangVersion::kV3);
   const auto files = FindRotationPair(context.scratch() / "v3").value();
   const RotationPair pair = OpenRotationPair(files.first, files.second);

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For onnxruntime's pull request 31726: inputs R_K and R_V [num_kv_heads, d, d] of each layer's
+// GroupQueryAttention as initializers, and what its attributes have to say.
+#include <fmt/format.h>
+
+#include "capture/files/atomic_file.h"
+#include "export/artifact/chosen_rotations.h"
+#include "export/artifact/foreign_rotations.h"
+#include "export/formats/onnx_initializers.h"
+#include "export/formats/sglang_choice.h"
+#include "export/runtimes/exporter.h"
+
+namespace oscar {
+namespace {
+
+constexpr std::string_view kGuide =
+    R"(R_K and R_V of {model}, for GroupQueryAttention as onnxruntime's pull request 31726 has it, which is open.
+The initializers of rotations.onnx are [num_kv_heads, head_dim, head_dim], float32, used as x * R on
+row vectors after the rotary embedding. Layer i's node takes
+
+    R_K = model.layers.i.attn.R_K, R_V = model.layers.i.attn.R_V
+    k_quant_type = v_quant_type = "PER_GROUP", kv_cache_bit_width = 2
+
+Clip ratios by layer, group, windows and the target that values were fitted to are JSON in the
+file's metadata "oscar". Into a model:
+
+    import onnx
+    rotations = onnx.load("rotations.onnx")
+    model.graph.initializer.extend(rotations.graph.initializer)
+)";
+
+// OSCAR's own: what it publishes, one rotation for a layer.
+SglangChoice OwnRotations(const Artifact& artifact) {
+  const SglangExport own = ToSglang(artifact);
+  SglangChoice choice;
+  choice.calibration = own.calibration;
+  choice.serving = own.serving;
+  for (const Json& geometry : artifact.manifest().at("geometry")) {
+    const SglangLayer& layer = own.layers.at(choice.layers.size());
+    choice.layers.push_back({.layer_id = layer.layer_id,
+                             .k = layer.k.shared,
+                             .v = layer.v.shared,
+                             .num_kv_heads = geometry.at("num_kv_heads"),
+                             .k_clip = own.serving.k_clip_ratio,
+                             .v_clip = own.serving.v_clip_ratio});
+  }
+  return choice;
+}
+
+}  // namespace
+
+void WriteOnnxFiles(const Artifact& artifact, const ExportRequest& request,
+                    const std::filesystem::path& output) {
+  const SglangChoice choice = request.chosen
+                                  ? ChosenForRuntime(artifact, Consumer::kOnnx, request.folded)
+                                  : OwnRotations(artifact);
+  std::vector<OnnxInitializer> initializers;
+  Json layers = Json::object();
+  for (const SglangChoiceLayer& layer : choice.layers) {
+    const std::string name = fmt::format("model.layers.{}.attn.", layer.layer_id);
+    initializers.push_back({name + "R_K", MatrixPerHead(layer.k, layer.num_kv_heads)});
+    initializers.push_back({name + "R_V", MatrixPerHead(layer.v, layer.num_kv_heads)});
+    layers[std::to_string(layer.layer_id)] = {{"k_clip_ratio", layer.k_clip},
+                                              {"v_clip_ratio", layer.v_clip}};
+  }
+  const Json settings = {
+      {"layers", layers},
+      {"layout", "x * R"},
+      {"quant_group_size", choice.serving.quant_group_size},
+      {"sink_tokens", choice.serving.sink_tokens},
+      {"recent_tokens", choice.serving.recent_tokens},
+      {"value_target", artifact.manifest().at("calibration").value("value_target", "diagonal")},
+      {"folded_checkpoint", choice.folded},
+      {"calibration", choice.calibration}};
+  AtomicDirectory directory(output);
+  WriteOnnxInitializers(directory.staging() / "rotations.onnx", "oscar_rotations", initializers,
+                        {{"oscar", settings.dump()}});
+  WriteFileAtomically(
+      directory.staging() / "README.txt",
+      fmt::format(fmt::runtime(kGuide), fmt::arg("model", LaunchModel(choice.calibration))));
+  directory.Commit();
+}
+
+}  // namespace oscar
