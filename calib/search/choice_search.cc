@@ -373,6 +373,20 @@ class Search {
   std::vector<KeyCandidate> keys_;  // the first is Hadamard
 };
 
+// A search that may fold looks at other recipes on its way. Where it folds nothing, its choice and
+// that of the same consumer without folding are for one checkpoint: the better serves both.
+void TakeTheBetterUnfolded(const std::vector<AutoOptions>& options, std::span<AutoChoice> choices) {
+  for (size_t plain = 0; plain < options.size(); ++plain) {
+    for (size_t fold = 0; fold < options.size(); ++fold) {
+      if (options[plain].fold || !options[fold].fold ||
+          options[plain].consumer != options[fold].consumer || !choices[fold].k.pair_scale.empty())
+        continue;
+      const bool better = choices[fold].k_option().score < choices[plain].k_option().score;
+      choices[better ? plain : fold] = choices[better ? fold : plain];
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options) {
@@ -405,6 +419,7 @@ std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const Layer
     as_other.automatic = other;
     choices.push_back(Search(*layer, as_other, /*in_depth=*/false).Run());
   }
+  TakeTheBetterUnfolded(others, std::span(choices).subspan(1));
   return choices;
 }
 

@@ -23,8 +23,8 @@ row vectors after the rotary embedding. Layer i's node takes
     R_K = model.layers.i.attn.R_K, R_V = model.layers.i.attn.R_V
     k_quant_type = v_quant_type = "PER_GROUP", kv_cache_bit_width = 2
 
-Clip ratios by layer, group, windows and the target that values were fitted to are JSON in the
-file's metadata "oscar". Into a model:
+Clip ratios by layer, group, windows and what each rotation was fitted to are JSON in the file's
+metadata "oscar". Into a model:
 
     import onnx
     rotations = onnx.load("rotations.onnx")
@@ -41,6 +41,8 @@ SglangChoice OwnRotations(const Artifact& artifact) {
     const SglangLayer& layer = own.layers.at(choice.layers.size());
     choice.layers.push_back({.layer_id = layer.layer_id,
                              .k = layer.k.shared,
+                             .q = {},
+                             .k_mean = {},
                              .v = layer.v.shared,
                              .num_kv_heads = geometry.at("num_kv_heads"),
                              .k_clip = own.serving.k_clip_ratio,
@@ -65,15 +67,13 @@ void WriteOnnxFiles(const Artifact& artifact, const ExportRequest& request,
     layers[std::to_string(layer.layer_id)] = {{"k_clip_ratio", layer.k_clip},
                                               {"v_clip_ratio", layer.v_clip}};
   }
-  const Json settings = {
-      {"layers", layers},
-      {"layout", "x * R"},
-      {"quant_group_size", choice.serving.quant_group_size},
-      {"sink_tokens", choice.serving.sink_tokens},
-      {"recent_tokens", choice.serving.recent_tokens},
-      {"value_target", artifact.manifest().at("calibration").value("value_target", "diagonal")},
-      {"folded_checkpoint", choice.folded},
-      {"calibration", choice.calibration}};
+  const Json settings = {{"layers", layers},
+                         {"layout", "x * R"},
+                         {"quant_group_size", choice.serving.quant_group_size},
+                         {"sink_tokens", choice.serving.sink_tokens},
+                         {"recent_tokens", choice.serving.recent_tokens},
+                         {"folded_checkpoint", choice.folded},
+                         {"calibration", choice.calibration}};
   AtomicDirectory directory(output);
   WriteOnnxInitializers(directory.staging() / "rotations.onnx", "oscar_rotations", initializers,
                         {{"oscar", settings.dump()}});
