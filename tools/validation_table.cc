@@ -145,6 +145,23 @@ std::string RecallLines(const Json& validation, const char* member, const char* 
                                             left_out);
 }
 
+// "KL by distance to the key: 0-63 0.0310 (52 % of attention), ...": of what holds a hundredth.
+std::string DistanceLines(const Json& validation) {
+  if (!validation.contains("by_distance")) return {};
+  std::string buckets;
+  for (const Json& bucket : validation.at("by_distance").at("buckets")) {
+    const double mass = bucket.at("mass");
+    if (mass < 0.01) continue;
+    const int64_t from = bucket.at("from");
+    buckets += fmt::format("{}{} {:.4f} ({:.0f} %)", buckets.empty() ? "" : ", ",
+                           bucket.contains("to")
+                               ? fmt::format("{}-{}", from, bucket.at("to").get<int64_t>() - 1)
+                               : fmt::format("{} on", from),
+                           bucket.at("kl").get<double>(), 100 * mass);
+  }
+  return fmt::format("attention-KL by distance to the key (share of attention): {}\n", buckets);
+}
+
 std::string GateLines(const Json& gate) {
   std::string lines;
   for (const Json& check : gate.at("checks")) {
@@ -171,7 +188,8 @@ std::string KernelLines(const Json& kernels) {
 std::string LinesBelow(const Json& validation) {
   const Verdict verdict = VerdictOf(Record(validation));
   return verdict.fit + "\n" + (verdict.notice.empty() ? "" : verdict.notice + "\n") +
-         TextLines(validation) + RecallLines(validation, "recall", "recall") +
+         TextLines(validation) + DistanceLines(validation) +
+         RecallLines(validation, "recall", "recall") +
          RecallLines(validation, "tool_call", "exact match of tool calls") +
          (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
          (validation.contains("kernels") ? KernelLines(validation.at("kernels")) : "");

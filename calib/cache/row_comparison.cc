@@ -169,6 +169,41 @@ std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::
   return errors;
 }
 
+DistanceErrors RowComparison::ByDistance(const Prepared& stored, const at::Tensor& own_queries,
+                                         const ExactSides& exact) const {
+  const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
+  at::Tensor logits = Logits(queries, stored.k_stored);
+  if (const at::Tensor mask = MasksOf(exact).k; mask.defined()) {
+    const bool as_reference = !own_queries.defined() && !stored.k.defined();
+    logits = at::where(
+        mask, as_reference ? logits_ : Logits(queries, stored.k.defined() ? stored.k : k_), logits);
+  }
+  const at::Tensor terms = log_p_.sub(LogScores(logits)).mul_(p_);
+  const at::Tensor positions = positions_.to(k_.device());
+  const at::Tensor distance =
+      positions.unsqueeze(1) - at::arange(k_.size(1), positions.options());  // [rows, tokens]
+  const int64_t farthest = positions_.numel() == 0 ? 0 : positions_.max().item<int64_t>();
+  std::vector<int64_t> shape = terms.sizes().vec();
+  shape.back() = kDistanceBuckets + 1;
+  const auto float64 = terms.options().dtype(at::kDouble);
+  DistanceErrors errors = {at::zeros(shape, float64), at::zeros(shape, float64)};
+  for (int bucket = 0; bucket < kDistanceBuckets && DistanceFrom(bucket) <= farthest; ++bucket) {
+    at::Tensor outside = distance.lt(DistanceFrom(bucket));
+    if (bucket + 1 < kDistanceBuckets)
+      outside = outside.logical_or(distance.ge(DistanceFrom(bucket + 1)));
+    const auto sum = [&](const at::Tensor& of_keys) {
+      return OfTokens(of_keys).masked_fill(outside, 0).sum(-1, false, at::kDouble);
+    };
+    errors.mass.select(-1, bucket).copy_(sum(p_));
+    errors.kl.select(-1, bucket).copy_(sum(terms));
+  }
+  if (sinks_.defined()) {
+    errors.mass.select(-1, kDistanceBuckets).copy_(p_.select(-1, -1));
+    errors.kl.select(-1, kDistanceBuckets).copy_(terms.select(-1, -1));
+  }
+  return errors;
+}
+
 RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exact_values,
                                 const Prepared& stored) const {
   const at::Tensor log_other = LogScores(logits);

@@ -55,6 +55,18 @@ enum class RowDetail {
   kAll
 };
 
+// Distances from a query to a key, by powers of two: bucket b holds those from DistanceFrom(b) up
+// to DistanceFrom(b + 1), 0 to 63, 64 to 127, ..., 32768 and beyond.
+inline constexpr int kDistanceBuckets = 11;
+constexpr int64_t DistanceFrom(int bucket) { return bucket == 0 ? 0 : int64_t{64} << (bucket - 1); }
+
+// Where a row's keys stand that its attention is of, and its KL: float64, [num_kv_heads, gqa_ratio,
+// rows, kDistanceBuckets + 1], the last what the layer's attention sinks take.
+struct DistanceErrors {
+  at::Tensor mass;  // sum of the reference's scores
+  at::Tensor kl;    // sum of p log(p / p^), of either sign; over all buckets the row's KL
+};
+
 struct LogAndScores {
   at::Tensor log, scores;  // [..., tokens], scores = exp(log)
 };
@@ -121,6 +133,9 @@ class RowComparison {
                                  std::span<const ExactMasks> exact) const;
   std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
                                  std::span<const ExactSides> exact) const;
+  // The same cache's KL taken apart; logits are computed again.
+  DistanceErrors ByDistance(const Prepared& stored, const at::Tensor& own_queries,
+                            const ExactSides& exact) const;
 
  private:
   at::Tensor Heads(const at::Tensor& rows) const;

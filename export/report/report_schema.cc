@@ -204,6 +204,17 @@ void CheckRecall(const Spot& spot) {
   Closed(spot, {{"measurable", CheckBool}, {"tasks", ArrayOf<CheckRecallTask>}});
 }
 
+void CheckDistance(const Spot& spot) {
+  Closed(spot, {{"from", CheckCount, kOptional},
+                {"to", CheckCount, kOptional},
+                {"mass", CheckNonNegative},
+                {"kl", CheckNumber}});
+}
+void CheckByDistance(const Spot& spot) {
+  Closed(spot,
+         {{"buckets", ArrayOf<CheckDistance>}, {"attention_sinks", CheckDistance, kOptional}});
+}
+
 void CheckValidation(const Spot& spot) {
   Closed(spot, {{"rotations", CheckAnyObject},
                 {"model", CheckModel, kOptional},
@@ -215,6 +226,7 @@ void CheckValidation(const Spot& spot) {
                 {"headline_arm", CheckText},
                 {"own_words", CheckOwnWords, kOptional},
                 {"verdict_text", CheckVerdictText, kOptional},
+                {"by_distance", CheckByDistance, kOptional},
                 {"recall", CheckRecall, kOptional},
                 {"tool_call", CheckRecall, kOptional},
                 {"gate", CheckGate, kOptional},

@@ -44,7 +44,7 @@ void ArmErrors::BeginLayer(const LayerSpec& layer) {
   own.num_kv_heads = layer.attention.num_kv_heads;
   own.gqa_ratio = layer.attention.gqa_ratio();
   kl_.clear();
-  sums_ = cache_sums_ = at::Tensor();
+  sums_ = cache_sums_ = distances_ = at::Tensor();
 }
 
 void ArmErrors::AddRows(const RowErrors& errors, const ReferenceRows& reference,
@@ -58,6 +58,12 @@ void ArmErrors::AddRows(const RowErrors& errors, const ReferenceRows& reference,
        errors.logit_error_sq, reference.logit_sq,
        reference.visible_keys.to(like.scalar_type()).expand_as(like)});  // in the order of Sum
   sums_.add_(rows.mul_(headline).sum({2, 3}, /*keepdim=*/false, at::kDouble));
+}
+
+void ArmErrors::AddDistances(const DistanceErrors& errors, const at::Tensor& headline) {
+  const at::Tensor rows = at::stack({errors.mass, errors.kl});
+  const at::Tensor sums = rows.mul(headline.unsqueeze(-1)).sum(at::IntArrayRef{1, 2, 3});
+  distances_ = distances_.defined() ? distances_.add_(sums) : sums;
 }
 
 CacheEnergy::CacheEnergy(const at::Tensor& keys, const at::Tensor& values)
@@ -88,9 +94,11 @@ void ArmErrors::EndLayer() {
   };
   layer.sums = host(sums_);
   layer.cache_sums = host(cache_sums_);
+  if (distances_.defined()) layer.distances = host(distances_);
   kl_.clear();
   const auto finite = [](double value) { return std::isfinite(value); };
   if (!std::ranges::all_of(layer.kl, finite) || !std::ranges::all_of(layer.sums, finite) ||
+      !std::ranges::all_of(layer.distances, finite) ||
       !std::ranges::all_of(layer.cache_sums, finite)) {
     throw NumericalError(fmt::format(
         "layer {}, arm {}: attention errors are not finite; the model's own queries, keys or "
@@ -108,6 +116,7 @@ std::vector<double> ArmErrors::Packed(size_t index) const {
   packed.insert(packed.end(), layer.sums.begin(), layer.sums.end());
   packed.insert(packed.end(), layer.cache_sums.begin(), layer.cache_sums.end());
   packed.insert(packed.end(), layer.kl.begin(), layer.kl.end());
+  packed.insert(packed.end(), layer.distances.begin(), layer.distances.end());
   return packed;
 }
 
@@ -129,7 +138,9 @@ void ArmErrors::AddPacked(std::span<const double> packed) {
   layer.v_values = count(4);
   const auto heads = static_cast<size_t>(layer.num_kv_heads), sums = kNumSums * heads;
   const size_t kl = heads * static_cast<size_t>(layer.gqa_ratio) * rows_.rows.size();
-  if (packed.size() != kCounts + sums + kNumCacheSums + kl) throw damaged();
+  constexpr size_t kDistances = 2 * (kDistanceBuckets + 1);
+  const size_t least = kCounts + sums + kNumCacheSums + kl;
+  if (packed.size() != least && packed.size() != least + kDistances) throw damaged();
   auto next = packed.begin() + kCounts;
   const auto take = [&](auto& values, size_t n) {
     values.assign(next, next + static_cast<std::ptrdiff_t>(n));
@@ -138,6 +149,7 @@ void ArmErrors::AddPacked(std::span<const double> packed) {
   take(layer.sums, sums);
   take(layer.cache_sums, kNumCacheSums);
   take(layer.kl, kl);
+  take(layer.distances, packed.size() - least);
   layers_.push_back(std::move(layer));
 }
 
@@ -262,6 +274,37 @@ void ArmErrors::AddErrors(Json& metrics) const {
   metrics["v_mse"] = Ratio(cache[kVError], v_values);
   metrics["k_rel_error"] = std::sqrt(Ratio(cache[kKError], cache[kKEnergy]));
   metrics["v_rel_error"] = std::sqrt(Ratio(cache[kVError], cache[kVEnergy]));
+}
+
+Json ArmErrors::ByDistance() const {
+  constexpr size_t kColumns = kDistanceBuckets + 1;
+  std::vector<double> means(2 * kColumns, 0.0);
+  int64_t rows = 0, longest = 0;
+  for (const MeasuredRow& row : rows_.rows) {
+    rows += row.headline ? 1 : 0;
+    longest = std::max(longest, row.length);
+  }
+  for (const Layer& layer : layers_) {
+    if (layer.distances.empty()) return nullptr;
+    const auto count = static_cast<double>(rows * layer.num_kv_heads * layer.gqa_ratio *
+                                           static_cast<int64_t>(layers_.size()));
+    for (size_t i = 0; i < means.size(); ++i) means[i] += Ratio(layer.distances[i], count);
+  }
+  const auto entry = [&](Json of, size_t column) {
+    of["mass"] = means[column];
+    of["kl"] = means[kColumns + column];
+    return of;
+  };
+  Json buckets = Json::array();
+  for (int bucket = 0; bucket < kDistanceBuckets && DistanceFrom(bucket) < longest; ++bucket) {
+    Json of = {{"from", DistanceFrom(bucket)}};
+    if (bucket + 1 < kDistanceBuckets) of["to"] = DistanceFrom(bucket + 1);
+    buckets.push_back(entry(std::move(of), static_cast<size_t>(bucket)));
+  }
+  Json by_distance = {{"buckets", buckets}};
+  if (means[kDistanceBuckets] > 0)
+    by_distance["attention_sinks"] = entry(Json::object(), kDistanceBuckets);
+  return by_distance;
 }
 
 Json ArmErrors::Metrics() const {

@@ -49,6 +49,8 @@ class ArmErrors {
   void BeginLayer(const LayerSpec& layer);
   // The next rows. `headline` [rows] is 1 where a row counts, in the measuring type.
   void AddRows(const RowErrors& errors, const ReferenceRows& reference, const at::Tensor& headline);
+  // The same rows' KL by distance, of an arm that is taken apart; all its rows or none.
+  void AddDistances(const DistanceErrors& errors, const at::Tensor& headline);
   // Raw error of a whole sequence: k, v of the reference, whose energy is given, and what the arm's
   // cache gives back, [tokens, num_kv_heads, dim] each.
   void AddCache(const CacheEnergy& energy, const at::Tensor& k, const at::Tensor& k_stored,
@@ -56,6 +58,9 @@ class ArmErrors {
   void EndLayer();  // the layer's one synchronization; NumericalError for what is not finite
 
   Json Metrics() const;
+  // The headline rows' attention and KL by distance, means over heads and layers as `kl`'s mean;
+  // null where a layer has none.
+  Json ByDistance() const;
 
   // What a layer left, as numbers, and the next layer from them: what a validation that goes on
   // begins with. InputError where they are not of this many rows.
@@ -72,6 +77,7 @@ class ArmErrors {
     std::vector<double> sums;            // [kNumSums, num_kv_heads], over headline rows
     std::vector<double> cache_sums;      // [kNumCacheSums], over all tokens
     int64_t k_values = 0, v_values = 0;  // summed over in cache_sums
+    std::vector<double> distances;       // [2, kDistanceBuckets + 1], over headline rows, or empty
   };
 
   std::vector<double> RowMeans() const;  // [rows] KL of each row, mean over heads, then layers
@@ -87,6 +93,7 @@ class ArmErrors {
   std::vector<at::Tensor> kl_;  // [num_q_heads, rows] float32, pieces
   at::Tensor sums_;             // [kNumSums, num_kv_heads] float64
   at::Tensor cache_sums_;       // [kNumCacheSums] float64
+  at::Tensor distances_;        // [2, kDistanceBuckets + 1] float64: mass and KL, or undefined
 };
 
 }  // namespace oscar

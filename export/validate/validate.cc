@@ -58,6 +58,10 @@ std::string ClipRatios(const Arm& arm, const MethodContext::Options& options) {
   return fmt::format("keys {:g}, values {:g}", options.k_clip, options.v_clip);
 }
 
+size_t IndexOf(const std::vector<Arm>& arms, std::string_view name) {
+  return static_cast<size_t>(std::ranges::find(arms, name, &Arm::name) - arms.begin());
+}
+
 // What is the same for a model and a dump.
 class Validation {
  public:
@@ -69,11 +73,12 @@ class Validation {
         context_(artifact, layers, options.methods),
         arms_(ParseArms(options.arms, context_, has_rows)),
         rows_(RowsToMeasure(measured_lengths, options)),
+        headline_(HeadlineArm(arms_, OwnArms(artifact.report()), options.headline_arm).name),
         observer_(context_, arms_, rows_,
                   {.measure_dtype = options.measure_in_float32 ? at::kFloat : at::kDouble,
-                   .end_to_end = end_to_end}),
+                   .end_to_end = end_to_end,
+                   .by_distance = IndexOf(arms_, headline_)}),
         started_(Clock::now()) {
-    headline_ = HeadlineArm(arms_, OwnArms(artifact.report()), options.headline_arm).name;
     recall_ = RecallArms(arms_, headline_, options.needle_arms, options.arms);
   }
 
@@ -139,8 +144,11 @@ class Validation {
     settings["prefill_tokens"] = in_pieces ? Json(methods.prefill_tokens) : Json("all");
     settings["rows_per_sequence"] =
         options_.rows_per_sequence == 0 ? Json("all") : Json(options_.rows_per_sequence);
-    return {
+    Json report = {
         {"source", source}, {"settings", settings}, {"headline_arm", headline_}, {"arms", arms}};
+    if (Json by_distance = observer_.ByDistance(); !by_distance.is_null())
+      report["by_distance"] = std::move(by_distance);
+    return report;
   }
 
  private:
@@ -149,8 +157,8 @@ class Validation {
   MethodContext context_;
   std::vector<Arm> arms_;
   MeasuredRows rows_;
-  ValidationObserver observer_;
   std::string headline_;
+  ValidationObserver observer_;
   std::vector<size_t> recall_;
   Clock::time_point started_;
   bool stopped_ = false;

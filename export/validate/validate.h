@@ -69,8 +69,8 @@ struct ValidationData {
 MethodContext::Options MethodOptions(const ValidationOptions& options, const Checkpoint& checkpoint,
                                      const ModelSpec& spec);
 
-// {"source", "settings", "headline_arm", "arms", "verdict_text", "recall", "tool_call"}, the last
-// three where they apply. Throws what reading the artifact and the model
+// {"source", "settings", "headline_arm", "arms", "by_distance", "verdict_text", "recall",
+// "tool_call"}, the last three where they apply. Throws what reading the artifact and the model
 // throws; UsageError for arms that do not exist; ResourceError if the arms' hidden states do not
 // fit into memory; Interrupted if the hook asked to stop.
 Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,

@@ -296,10 +296,15 @@ void ValidationObserver::MeasureRows(const AttentionSpec& spec, const Streams& r
       comparison.SetRows({positions.slice(0, begin, end), queries.slice(0, begin, end)});
       for (size_t i = 0; i < batch.size(); ++i) {
         const at::Tensor& own = batch[i].queries;
-        const std::vector<RowErrors> errors = comparison.Compare(
-            prepared[i], own.defined() ? own.slice(0, begin, end) : own, batch[i].exact);
-        for (const auto& [arm, index] : batch[i].results)
+        const at::Tensor own_queries = own.defined() ? own.slice(0, begin, end) : own;
+        const std::vector<RowErrors> errors =
+            comparison.Compare(prepared[i], own_queries, batch[i].exact);
+        for (const auto& [arm, index] : batch[i].results) {
           arm->AddRows(errors[index], comparison.reference(), weight);
+          if (options_.by_distance == 0 || arm != &local_[options_.by_distance]) continue;
+          arm->AddDistances(comparison.ByDistance(prepared[i], own_queries, batch[i].exact[index]),
+                            weight);
+        }
       }
     }
   }

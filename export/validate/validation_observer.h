@@ -30,6 +30,7 @@ class ValidationObserver : public LayerObserver {
   struct Options {
     at::ScalarType measure_dtype = at::kDouble;  // kDouble or kFloat
     bool end_to_end = true;                      // streams 1 .. of the arms beside the reference
+    size_t by_distance = 0;  // the arm whose local KL is taken apart by distance; 0: none
   };
   // References are kept. arms[0] is the reference; stream i is arms[i].
   ValidationObserver(const MethodContext& context, const std::vector<Arm>& arms,
@@ -52,6 +53,8 @@ class ValidationObserver : public LayerObserver {
   // METRICS of an arm; the reference's are zeros.
   Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }
   Json EndToEndMetrics(size_t arm) const { return end_to_end_[arm].Metrics(); }
+  // Of Options::by_distance; null where there is none, or rows were compared without scores.
+  Json ByDistance() const { return local_[options_.by_distance].ByDistance(); }
   // Time of this thread that an arm's caches took: fitting and storing, which on a GPU is only
   // launched here. Not attention.
   double Seconds(size_t arm) const { return seconds_[arm]; }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/calib/cache/row_case.h"
@@ -82,6 +83,63 @@ TEST(RowComparison, KlIsFiniteHoweverFarALogitIsOff) {
 }
 
 // Several rules at once are each rule alone.
+// Of all rows of a case, and their KL.
+std::pair<DistanceErrors, at::Tensor> ByDistance(const RowCase& c) {
+  RowComparison comparison(c.Spec(), c.k, c.v, at::kDouble);
+  comparison.SetRows({at::arange(c.dims.tokens), c.q});
+  const RowComparison::Prepared stored = comparison.Prepare(c.stored);
+  return {comparison.ByDistance(stored, c.own_queries, c.exact),
+          comparison.Compare(stored, c.own_queries, std::span(&c.exact, 1))[0].kl};
+}
+
+void ExpectDistancesAddUp(const RowCase& c) {
+  const auto [errors, kl] = ByDistance(c);
+  EXPECT_LT((errors.mass.sum(-1) - 1).abs().max().item<double>(), 1e-12);
+  EXPECT_LT((errors.kl.sum(-1).reshape(kl.sizes()) - kl).abs().max().item<double>(), 1e-12);
+}
+
+TEST(RowComparison, DistancesAddUpToTheKl) {
+  at::manual_seed(6);
+  RowCase c;
+  ExpectDistancesAddUp(c);
+  c.exact = {ExactInWindows({16, 100}), ExactInWindows({16, 100})};
+  ExpectDistancesAddUp(c);
+  c.own_queries = c.Random(4, 8);
+  ExpectDistancesAddUp(c);
+  c.window = 90;
+  ExpectDistancesAddUp(c);
+  c.softcap = 0.7;
+  c.sinks = {0.5F, -1, 3, 0};
+  ExpectDistancesAddUp(c);
+  EXPECT_GT(ByDistance(c).first.mass.select(-1, kDistanceBuckets).min().item<double>(), 0);
+}
+
+// By a plain softmax: distances 0 to 63, 64 to 127, 128 to 255 and 256 to 511 of the last row.
+TEST(RowComparison, DistancesAreThoseBetweenQueryAndKey) {
+  at::manual_seed(7);
+  const RowCase c;
+  const DistanceErrors errors = ByDistance(c).first;
+  const int64_t last = c.dims.tokens - 1;
+  for (int64_t head = 0; head < c.dims.q_heads; ++head) {
+    const int64_t kv = head / 2, ratio = head % 2;
+    const at::Tensor q = c.q[last][head].mul(*c.Spec().scale);
+    const auto log_scores = [&](const at::Tensor& k) {
+      return at::log_softmax(at::matmul(k.select(1, kv), q), 0).flip(0);  // by distance
+    };
+    const at::Tensor log_p = log_scores(c.k), log_other = log_scores(c.stored.k_stored),
+                     p = log_p.exp(), terms = p * (log_p - log_other);
+    const int64_t begins[] = {0, 64, 128, 256, 500};
+    for (int bucket = 0; bucket < 4; ++bucket) {
+      const auto sum = [&](const at::Tensor& of) {
+        return of.slice(0, begins[bucket], begins[bucket + 1]).sum().item<double>();
+      };
+      EXPECT_NEAR(errors.mass[kv][ratio][last][bucket].item<double>(), sum(p), 1e-12);
+      EXPECT_NEAR(errors.kl[kv][ratio][last][bucket].item<double>(), sum(terms), 1e-12);
+    }
+    EXPECT_EQ(errors.mass[kv][ratio][last][4].item<double>(), 0);
+  }
+}
+
 TEST(RowComparison, OneResultForEachRule) {
   at::manual_seed(3);
   const RowCase c;

@@ -171,6 +171,20 @@ TEST(Validate, EveryRowInAnyPiecesIsTheSameMean) {
   EXPECT_NEAR(heads, local.at("kl").at("mean").get<double>(), 1e-6);
 }
 
+TEST(Validate, DistancesTakeTheHeadlinesKlApart) {
+  const Json v = ValidateTiny(TinyArtifact(), QuickOptions({"naive", "hadamard+windows"}));
+  double mass = 0, kl = 0;
+  int64_t next = 0;
+  for (const Json& bucket : v.at("by_distance").at("buckets")) {
+    EXPECT_EQ(bucket.at("from"), next);
+    next = bucket.value("to", int64_t{0});
+    mass += bucket.at("mass").get<double>();
+    kl += bucket.at("kl").get<double>();
+  }
+  EXPECT_NEAR(mass, 1, 1e-9);
+  EXPECT_NEAR(kl, Kl(v, v.at("headline_arm").get<std::string>()), 1e-6);
+}
+
 TEST(Validate, TheReportGoesIntoTheArtifactAndHoldsTogether) {
   const std::filesystem::path copy = TestScratch("attach") / "artifact";
   std::filesystem::copy(TinyArtifact(), copy);
