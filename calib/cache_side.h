@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "linalg/affine_codec.h"  // ScaleFit
@@ -39,10 +40,16 @@ constexpr ScaleFit FittedScales(bool of_keys) {
   return of_keys ? ScaleFit::kUnbiasedRounded : ScaleFit::kUnbiased;
 }
 
-// As an automatic choice has them: they need no more than bf16.
-void FitScales(bool of_keys, auto& format) {
+// As an automatic choice has them: they need no more than bf16, or bytes.
+void FitScales(bool of_keys, MetadataType metadata, auto& format) {
   format.scales = FittedScales(of_keys);
-  format.metadata = MetadataType::kBFloat16;
+  format.metadata = metadata;
+}
+
+// The type that a format's fitted scales are stored in; none where they are of the range.
+std::optional<MetadataType> FittedScalesOf(const auto& format) {
+  if (format.scales == ScaleFit::kRange) return {};
+  return format.metadata;
 }
 
 }  // namespace oscar

@@ -5,31 +5,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "linalg/affine_group.h"
+#include "linalg/affine_metadata.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "linalg/scale_fit.h"
 
 namespace oscar {
 namespace {
-
-// Round to nearest even, as __float2bfloat16_rn; x is finite, the result may be infinite.
-float BFloat16OrInfinity(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
-}
-
-// What the metadata type keeps; float64 stands in for float32.
-template <typename T>
-AffineGroup<T> Stored(const AffineGroup<T>& affine, MetadataType type) {
-  if (type == MetadataType::kFloat32) return affine;
-  return {BFloat16OrInfinity(static_cast<float>(affine.scale)),
-          BFloat16OrInfinity(static_cast<float>(affine.zero))};
-}
 
 template <typename T>
 void RequireFinite(std::span<const T> row, std::span<const T> group, const AffineGroup<T>& affine) {
@@ -48,16 +35,19 @@ template <typename T, typename GroupDone>
 void ForEachGroup(std::span<const T> row, std::span<const T> clipped, const AffineFormat& format,
                   GroupDone group_done) {
   OSCAR_CHECK(format.bits >= 1 && format.bits <= 8 && format.quant_group_size > 0);
+  OSCAR_CHECK(format.metadata != MetadataType::kByte || format.bits <= kMaxFittedBits);
   OSCAR_CHECK_EQ(static_cast<int64_t>(row.size()) % format.quant_group_size, 0);
   const auto group_size = static_cast<size_t>(format.quant_group_size);
   for (size_t start = 0; start < row.size(); start += group_size) {
     const auto group = row.subspan(start, group_size);
-    const auto range = FitAffine<T>(clipped.subspan(start, group_size), MaxCode(format.bits));
-    RequireFinite<T>(row, group, Stored(range, format.metadata));
+    const auto range =
+        RangeOf<T>(clipped.subspan(start, group_size), format.metadata, MaxCode(format.bits));
+    RequireFinite<T>(row, group, StoredAffine(range, format.metadata, format.bits));
     const FittedGroup<T> fitted = FitScale<T>(group, range, format.bits, format.scales);
-    const AffineGroup<T> stored = Stored(fitted.stored, format.metadata);
+    const AffineGroup<T> stored = StoredAffine(fitted.stored, format.metadata, format.bits);
     RequireFinite<T>(row, group, stored);
-    group_done(start, group, fitted.rounds, stored);
+    group_done(start, group, format.metadata == MetadataType::kByte ? stored : fitted.rounds,
+               stored);
   }
 }
 
@@ -75,7 +65,25 @@ void EncodeRow(std::span<const float> x, std::span<const float> clipped, const A
                });
 }
 
+constexpr std::pair<MetadataType, std::string_view> kMetadataNames[] = {
+    {MetadataType::kFloat32, "f32"},
+    {MetadataType::kBFloat16, "bf16"},
+    {MetadataType::kByte, "byte"}};
+
 }  // namespace
+
+std::string_view MetadataTypeName(MetadataType type) {
+  for (const auto& [known, name] : kMetadataNames)
+    if (known == type) return name;
+  OSCAR_CHECK(!"a metadata type without a name");
+  return {};
+}
+
+MetadataType MetadataTypeFromName(std::string_view name) {
+  for (const auto& [type, known] : kMetadataNames)
+    if (known == name) return type;
+  throw UsageError(fmt::format("{} is no type of scales and zeros: f32, bf16, byte", name));
+}
 
 void EncodeAffineRow(std::span<const float> x, const AffineFormat& format, std::span<uint8_t> codes,
                      std::span<float> scales_zeros) {

@@ -8,15 +8,20 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "linalg/percentile_clip.h"
 
 namespace oscar {
 
-enum class MetadataType { kFloat32, kBFloat16 };  // of scales and zeros as stored
+enum class MetadataType { kFloat32, kBFloat16, kByte };  // of scales and zeros as stored
+
+// "f32", "bf16", "byte". FromName throws UsageError.
+std::string_view MetadataTypeName(MetadataType type);
+MetadataType MetadataTypeFromName(std::string_view name);
 
 constexpr int64_t MetadataTypeBytes(MetadataType type) {
-  return type == MetadataType::kFloat32 ? 4 : 2;
+  return type == MetadataType::kFloat32 ? 4 : type == MetadataType::kBFloat16 ? 2 : 1;
 }
 
 // What a writer takes a group's scale and zero from; readers do not care.
@@ -57,7 +62,7 @@ void DecodeAffineRow(std::span<const uint8_t> codes, std::span<const float> scal
 // Clips (ratio <= 0: not) and quantizes x [dim] and writes what a reader of the cache gets to y
 // [dim]; y may be x. Returns the threshold. In float32 this equals ClipAndEncodeAffineRow +
 // DecodeAffineRow; float64, for comparing methods, stands in for float32 and rounds no more than
-// that: scale and zero where the metadata type is bf16.
+// that: scale and zero where the metadata type is narrower (affine_metadata.h).
 template <typename T>
 T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, const RowClip& clip,
                               std::span<T> y);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "linalg/affine_group.h"
+#include "linalg/affine_metadata.h"
 #include "linalg/scale_fit.h"
-#include "linalg/stored_float.h"
 
 namespace oscar {
 
@@ -18,8 +18,6 @@ void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& forma
                                  std::span<uint8_t> codes, std::span<T> scales_zeros) {
   const size_t dim = x.size(), group = static_cast<size_t>(format.quant_group_size);
   const int max_code = MaxCode(format.bits);
-  const StoredFloat stored =
-      format.metadata == MetadataType::kFloat32 ? StoredFloat::kFloat32 : StoredFloat::kBFloat16;
   std::vector<T> clipped(x.begin(), x.end());
   QuantizeDequantizeAffineRow<T>(x, format, clip, clipped);  // refuses what the codec cannot store
   std::copy(x.begin(), x.end(), clipped.begin());
@@ -27,10 +25,13 @@ void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& forma
   std::vector<AffineGroup<T>> groups(dim / group);
   T widest = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
-    const auto range = FitAffine(std::span<const T>(clipped.data() + g * group, group), max_code);
+    const auto range =
+        RangeOf(std::span<const T>(clipped.data() + g * group, group), format.metadata, max_code);
     groups[g] = FitScale<T>(x.subspan(g * group, group), range, format.bits, format.scales).stored;
-    scales_zeros[2 * g] = RoundTo(groups[g].scale, stored);
-    scales_zeros[2 * g + 1] = RoundTo(groups[g].zero, stored);
+    const AffineGroup<T> stored = StoredAffine(groups[g], format.metadata, format.bits);
+    if (format.metadata == MetadataType::kByte) groups[g] = stored;
+    scales_zeros[2 * g] = stored.scale;
+    scales_zeros[2 * g + 1] = stored.zero;
     widest = std::max(widest, groups[g].scale);
   }
   const T step = widest / kFeedbackSteps, steps = kFeedbackSteps / widest;

@@ -25,11 +25,9 @@
 
 #include "linalg/affine_codec.h"
 #include "linalg/affine_group.h"
+#include "linalg/affine_metadata.h"  // ScaleSteps
 
 namespace oscar {
-
-inline constexpr int kMaxScaleSteps = 127;
-constexpr int ScaleSteps(int bits) { return 1 << (7 - bits); }
 
 // Scale and zero that codes are made by, and those that are stored.
 template <typename T>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "linalg/affine_group.h"
+#include "linalg/affine_metadata.h"
 #include "linalg/check.h"
 #include "linalg/feedback_codec.h"
 #include "linalg/percentile_clip.h"
@@ -25,9 +26,10 @@ struct AffineGroups {
   at::Tensor scale, zero;
 };
 
-AffineGroups FitRange(const at::Tensor& x, int max_code) {
-  const at::Tensor lo = x.amin(-1, true);
-  const at::Tensor hi = x.amax(-1, true);
+AffineGroups FitRange(const at::Tensor& x, int max_code, MetadataType type) {
+  const bool with_zero = type == MetadataType::kByte;
+  const at::Tensor lo = with_zero ? x.amin(-1, true).clamp_max_(0) : x.amin(-1, true);
+  const at::Tensor hi = with_zero ? x.amax(-1, true).clamp_min_(0) : x.amax(-1, true);
   // A tensor: a scalar divisor would become a product with its reciprocal.
   const at::Tensor divisor = at::full({}, max_code, x.options());
   const at::Tensor scale = (hi - lo).clamp_min(kMinAffineRange).div(divisor);
@@ -35,7 +37,8 @@ AffineGroups FitRange(const at::Tensor& x, int max_code) {
 }
 
 at::Tensor Codes(const at::Tensor& x, const AffineGroups& affine, int max_code) {
-  return x.div(affine.scale).add_(affine.zero).add_(0.5f).trunc_().clamp_(0, max_code);
+  // Clamped first: trunc would leave -0 of what lies just below.
+  return x.div(affine.scale).add_(affine.zero).add_(0.5f).clamp_(0, max_code).trunc_();
 }
 
 // One step of linalg/scale_fit.h: least squares, or else unbiased.
@@ -69,26 +72,50 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
           at::where(fits, affine.zero.sub(at_zero).div(slope), affine.zero)};
 }
 
-// By which codes are made, and what is stored.
-struct FittedGroups {
-  AffineGroups rounds, stored;
-};
-
-// `x` as it came and `clipped` [..., groups, quant_group_size]
-FittedGroups FitGroups(const at::Tensor& x, const at::Tensor& clipped, const AffineFormat& format) {
-  const AffineGroups range = FitRange(clipped, MaxCode(format.bits));
-  if (format.scales == ScaleFit::kRange || format.bits > kMaxFittedBits) return {range, range};
-  const AffineGroups least_squares = Refitted(x, range, format.bits, true),
-                     unbiased = Refitted(x, least_squares, format.bits, false);
-  return {format.scales == ScaleFit::kUnbiased ? least_squares : unbiased, unbiased};
+// The nearest scales of a byte (linalg/affine_metadata.h): a step is an eighth of the power of two
+// below, and division by it is exact.
+at::Tensor ByteScales(const at::Tensor& scale) {
+  const at::Tensor x = scale.to(at::kFloat).clamp(kMinByteScale, kMaxByteScale);
+  const at::Tensor exponent = std::get<1>(at::frexp(x)).clamp_min_(-13);
+  const at::Tensor step = at::ldexp(at::ones_like(x), exponent.sub(4));
+  return x.div(step).round_().mul_(step).to(scale.scalar_type());
 }
 
-AffineGroups AsStored(const AffineGroups& affine, MetadataType type) {
+AffineGroups AsStored(const AffineGroups& affine, MetadataType type, int bits) {
   if (type == MetadataType::kFloat32) return affine;
+  if (type == MetadataType::kByte) {
+    OSCAR_CHECK(bits <= kMaxFittedBits);
+    const double middle = MaxCode(bits) / 2.0, steps = ScaleSteps(bits);
+    return {ByteScales(affine.scale), affine.zero.sub(middle)
+                                          .mul_(steps)
+                                          .clamp_(-kMaxScaleSteps, kMaxScaleSteps)
+                                          .round_()
+                                          .div_(steps)
+                                          .add_(middle)};
+  }
   const auto stored = [](const at::Tensor& x) {
     return x.to(at::kFloat).to(at::kBFloat16).to(x.scalar_type());
   };
   return {stored(affine.scale), stored(affine.zero)};
+}
+
+// By which codes are made, what was fitted, and what of it is stored.
+struct FittedGroups {
+  AffineGroups rounds, fitted, stored;
+};
+
+// `x` as it came and `clipped` [..., groups, quant_group_size]
+FittedGroups FitGroups(const at::Tensor& x, const at::Tensor& clipped, const AffineFormat& format) {
+  const AffineGroups range = FitRange(clipped, MaxCode(format.bits), format.metadata);
+  AffineGroups rounds = range, fitted = range;
+  if (format.scales != ScaleFit::kRange && format.bits <= kMaxFittedBits) {
+    const AffineGroups least_squares = Refitted(x, range, format.bits, true);
+    fitted = Refitted(x, least_squares, format.bits, false);
+    rounds = format.scales == ScaleFit::kUnbiased ? least_squares : fitted;
+  }
+  const AffineGroups stored = AsStored(fitted, format.metadata, format.bits);
+  if (format.metadata == MetadataType::kByte) rounds = fitted = stored;
+  return {rounds, fitted, stored};
 }
 
 // [..., groups, quant_group_size] of [..., dim]
@@ -108,8 +135,7 @@ at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
                            const AffineFormat& format) {
   const at::Tensor x = Grouped(rows, format.quant_group_size),
                    clipped = Grouped(Clamped(rows, thresholds), format.quant_group_size);
-  const auto [rounds, fitted] = FitGroups(x, clipped, format);
-  const AffineGroups stored = AsStored(fitted, format.metadata);
+  const auto [rounds, fitted, stored] = FitGroups(x, clipped, format);
   return Codes(x, rounds, MaxCode(format.bits))
       .sub_(stored.zero)
       .mul_(stored.scale)
@@ -120,7 +146,7 @@ at::Tensor AffineStraightThrough(const at::Tensor& rows, const at::Tensor& thres
                                  const AffineFormat& format) {
   const int max_code = MaxCode(format.bits);
   const at::Tensor x = Grouped(Clamped(rows, thresholds), format.quant_group_size);
-  const auto [scale, zero] = FitRange(x, max_code);
+  const auto [scale, zero] = FitRange(x, max_code, format.metadata);
   const at::Tensor t = x.div(scale).add_(zero);
   const at::Tensor codes = t.detach().add(0.5f).trunc_().clamp_(0, max_code);
   return t.add(codes.sub_(t.detach())).sub(zero).mul(scale).reshape(rows.sizes());
@@ -131,9 +157,8 @@ at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor&
   const int64_t dim = rows.size(-1), group = format.quant_group_size;
   const int max_code = MaxCode(format.bits);
   const at::Tensor x = rows.reshape({-1, dim}).t().contiguous();  // [dim, rows]
-  const AffineGroups fitted =
-      FitGroups(Grouped(rows, group), Grouped(Clamped(rows, thresholds), group), format).stored;
-  const AffineGroups stored = AsStored(fitted, format.metadata);
+  const auto [rounds, fitted, stored] =
+      FitGroups(Grouped(rows, group), Grouped(Clamped(rows, thresholds), group), format);
   const auto by_group = [&](const at::Tensor& of_groups) {  // [groups, rows]
     return of_groups.reshape({-1, dim / group}).t().contiguous();
   };

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kLeastHalved = 32;  // values of a head
+constexpr int64_t kLeastQuartered = 32;  // values of a head
 
 template <typename Options>
 auto& OptionOf(Options& options, double bits) {
@@ -32,25 +32,28 @@ std::vector<int> SideOption::Bits() const {
 
 void AutoChoice::SetWriter(const ConsumerRules& rules, const CalibrationOptions& options,
                            int64_t head_dim, int64_t v_head_dim) {
-  fitted_scales = rules.fitted_scales;
   quant_group_size = options.clip.quant_group_size;
-  // Two scales and zeros of 16 bits in the place of one of 32; where bits are counted, they are
+  if (!rules.fitted_scales) return;
+  fitted_scales = MetadataType::kBFloat16;
+  // Four scales and zeros of 8 bits in the place of one of 32; where bits are counted, they are
   // worth more as codes.
-  const bool halves = fitted_scales && quant_group_size == 0 && options.automatic.bits == 2 &&
-                      head_dim == v_head_dim && head_dim % 2 == 0 && head_dim >= kLeastHalved;
-  if (halves) quant_group_size = head_dim / 2;
+  const bool quarters = quant_group_size == 0 && options.automatic.bits == 2 &&
+                        head_dim == v_head_dim && head_dim % 4 == 0 && head_dim >= kLeastQuartered;
+  if (!quarters) return;
+  fitted_scales = MetadataType::kByte;
+  quant_group_size = head_dim / 4;
 }
 
 AffineFormat AutoChoice::Format(int bits, bool of_keys) const {
   AffineFormat format{bits, quant_group_size};
-  if (fitted_scales) FitScales(of_keys || latent(), format);
+  if (fitted_scales) FitScales(of_keys || latent(), *fitted_scales, format);
   return format;
 }
 
 AffineQuantizer AutoChoice::Quantizer(const SideOption& option, bool of_keys) const {
   AffineQuantizer quantizer{
       .bits = option.Bits(), .clip = option.clip, .quant_group_size = quant_group_size};
-  if (fitted_scales) FitScales(of_keys || latent(), quantizer);
+  if (fitted_scales) FitScales(of_keys || latent(), *fitted_scales, quantizer);
   return quantizer;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,7 +48,7 @@ struct CandidateScore {
   int64_t quant_group_size = 0;
   double score = 0;  // on the rows that choose
   double check = 0;  // on the rows between them, which judge
-  bool fitted_scales = false;
+  std::optional<MetadataType> fitted_scales = {};
 };
 
 // KL of the next token, over the vocabulary, that ways to store a cache cost.
@@ -109,9 +110,10 @@ struct AutoChoice {
   KeyRecipe keys;
   ValueRecipe values;
   // Keys are fitted to moments spread over this context (position_spread.h), of texts this long.
-  int64_t context = 0, text_length = 0;          // tokens
-  int64_t quant_group_size = 0;                  // values per scale; 0: the head
-  bool fitted_scales = false;                    // ConsumerRules; scores are of rows written so
+  int64_t context = 0, text_length = 0;  // tokens
+  int64_t quant_group_size = 0;          // values per scale; 0: the head
+  // ConsumerRules; how they are stored. Scores are of rows written so. None: as published.
+  std::optional<MetadataType> fitted_scales = {};
   double k_bits = 2, v_bits = 2;                 // each has an option below
   std::vector<SideOption> k_options, v_options;  // ascending bits
   // Relative output error of 2-bit keys: what their KL is in the unit of values' scores. 0: not

@@ -30,8 +30,10 @@ struct Writer {
   void IfAny(const char* key, const auto& list) const {
     if (!list.empty()) json[key] = list;
   }
-  void IfTrue(const char* key, bool value) const {
-    if (value) json[key] = true;
+  template <typename T>
+  void IfNamed(const char* key, const std::optional<T>& value, std::string_view name(T),
+               T(std::string_view)) const {
+    if (value) json[key] = name(*value);
   }
   template <typename T>
   void Named(const char* key, T value, std::string_view name(T), T(std::string_view)) const {
@@ -75,7 +77,12 @@ struct Reader {
     list.clear();
     if (json.contains(key)) Fill(json.at(key), key, list);
   }
-  void IfTrue(const char* key, bool& value) const { value = JsonBool(json, key, false, what); }
+  template <typename T>
+  void IfNamed(const char* key, std::optional<T>& value, std::string_view name(T),
+               T from(std::string_view)) const {
+    value.reset();
+    if (json.contains(key)) Named(key, value.emplace(), name, from);
+  }
   template <typename T>
   void Named(const char* key, T& value, std::string_view(T), T from(std::string_view)) const {
     try {
@@ -157,7 +164,7 @@ void ScoreFields(auto at, auto& score) {
   at("bits", score.bits);
   at("clip", score.clip);
   at("quant_group_size", score.quant_group_size);
-  at.IfTrue("fitted_scales", score.fitted_scales);
+  at.IfNamed("fitted_scales", score.fitted_scales, MetadataTypeName, MetadataTypeFromName);
   at("score", score.score);
   at("check", score.check);
 }
@@ -190,7 +197,7 @@ void ChoiceFields(auto at, auto& choice) {
   at("context", choice.context);
   at("text_length", choice.text_length);
   at("quant_group_size", choice.quant_group_size);
-  at.IfTrue("fitted_scales", choice.fitted_scales);
+  at.IfNamed("fitted_scales", choice.fitted_scales, MetadataTypeName, MetadataTypeFromName);
   at.Bits("k_bits", choice.k_bits);
   at.Bits("v_bits", choice.v_bits);
   at("k_output_error", choice.k_output_error);

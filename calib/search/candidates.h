@@ -138,7 +138,7 @@ class CandidateScores {
     const auto& [bits, group, metadata, fit] = quantizer;
     known_.scores.try_emplace({kKeys<Recipe>, recipe.Name(), bits, clip, group, fit}, scores);
     scores_.push_back({kKeys<Recipe> ? "k" : "v", recipe.Name(), bits, clip, group, ScoreOf(scores),
-                       Mean(scores.check), fit != ScaleFit::kRange});
+                       Mean(scores.check), FittedScalesOf(quantizer)});
   }
 
   const AutoScorer& scorer_;

@@ -195,7 +195,7 @@ class LatentSearch {
                                   .quant_group_size = quantizer.quant_group_size,
                                   .score = Mean(s.score),
                                   .check = Mean(s.check),
-                                  .fitted_scales = quantizer.scales != ScaleFit::kRange});
+                                  .fitted_scales = FittedScalesOf(quantizer)});
       };
       record("k", points.back().scores.kl);
       record("v", points.back().scores.output);

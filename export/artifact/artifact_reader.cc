@@ -147,6 +147,24 @@ class ChoiceReader {
   int64_t heads_;
 };
 
+// How the scales of a choice are stored that are fitted to codes.
+MetadataType Metadata(const Json& layer, const StoredChoice& choice) {
+  constexpr const char* kKey = "fitted_scales";
+  MetadataType type{};
+  try {
+    type = MetadataTypeFromName(JsonString(layer, kKey, kManifestFile));
+  } catch (const UsageError& unknown) {  // a name that nobody typed
+    throw InputError(fmt::format("{}: {}: {}", kManifestFile, kKey, unknown.what()));
+  }
+  const int bits =
+      std::max(std::ranges::max(choice.k_codes.bits), std::ranges::max(choice.v_codes.bits));
+  if (type == MetadataType::kByte && bits > kMaxFittedBits) {
+    throw InputError(fmt::format("{}: {} is byte, which goes with codes of up to {} bits, not {}",
+                                 kManifestFile, kKey, kMaxFittedBits, bits));
+  }
+  return type;
+}
+
 // One number, or a list of one for each KV head.
 std::vector<int> Bits(const Json& layer, const char* key, int64_t heads) {
   const auto checked = [&](int64_t bits) {
@@ -292,9 +310,10 @@ StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
                       .v = stored_with("v_of").Side('v', dv),
                       .k_codes = {Bits(layer, "k_bits", heads), own.Clip('k'), group},
                       .v_codes = {Bits(layer, "v_bits", heads), own.Clip('v'), group}};
-  if (JsonBool(layer, "fitted_scales", false, kManifestFile)) {
-    FitScales(/*of_keys=*/true, choice.k_codes);
-    FitScales(/*of_keys=*/false, choice.v_codes);
+  if (layer.contains("fitted_scales")) {
+    const MetadataType metadata = Metadata(layer, choice);
+    FitScales(/*of_keys=*/true, metadata, choice.k_codes);
+    FitScales(/*of_keys=*/false, metadata, choice.v_codes);
   }
   for (const int64_t dim : {d, dv}) {
     if (group < 0 || (group > 0 && dim % group != 0)) {

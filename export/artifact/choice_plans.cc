@@ -236,7 +236,7 @@ Json ChoicePlans::LayerRecord(const Plan& plan, size_t index) const {
       {"layer_id", layer_ids_[index]},       {"keys", choice.keys.Name()},
       {"values", choice.values.Name()},      {"k_bits", BitsOf(choice.k_option())},
       {"v_bits", BitsOf(choice.v_option())}, {"quant_group_size", choice.quant_group_size}};
-  if (choice.fitted_scales) record["fitted_scales"] = true;
+  if (choice.fitted_scales) record["fitted_scales"] = MetadataTypeName(*choice.fitted_scales);
   for (const auto& [key, as] :
        {std::pair("k_of", &plan.k[index]), std::pair("v_of", &plan.v[index])}) {
     if (const std::string& name = plans_[as->choice].name; name != plan.name) record[key] = name;

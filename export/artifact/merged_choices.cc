@@ -94,7 +94,7 @@ MergedChoices::MergedChoices(const Artifact& from) {
       choice.keys = KeyRecipe::FromName(JsonString(record, "keys", kManifestFile));
       choice.values = ValueRecipe::FromName(JsonString(record, "values", kManifestFile));
       choice.quant_group_size = stored.k_codes.quant_group_size;
-      choice.fitted_scales = stored.k_codes.scales != ScaleFit::kRange;
+      choice.fitted_scales = FittedScalesOf(stored.k_codes);
       choice.k_bits = choice.v_bits = 2;
       choice.windows.resize(1);
       choice.k_options = {Only(stored.k_codes.clip, JsonDouble(row, "kl", kManifestFile))};

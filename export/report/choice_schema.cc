@@ -50,7 +50,7 @@ void CheckScore(const Spot& spot) {
               {"bits", CheckNonNegative},
               {"clip", CheckNonNegative},
               {"quant_group_size", CheckCount},
-              {"fitted_scales", CheckBool, kOptional},
+              {"fitted_scales", CheckText, kOptional},
               {"score", CheckNonNegative},
               {"check", CheckNonNegative}});
 }
@@ -91,7 +91,7 @@ void CheckLayerChoice(const Spot& spot) {
   Open(spot, {{"keys", CheckRecipe},
               {"values", CheckRecipe},
               {"quant_group_size", CheckCount},
-              {"fitted_scales", CheckBool, kOptional},
+              {"fitted_scales", CheckText, kOptional},
               {"k_bits", CheckNonNegative},
               {"v_bits", CheckNonNegative},
               {"k_options", ArrayOf<CheckOption>},

@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
 
+#include "linalg/affine_metadata.h"
 #include "linalg/error.h"
 #include "tests/linalg/random_values.h"
 #include "tests/reference/int2_codec.h"
@@ -79,7 +82,8 @@ TEST(AffineCodec, TwoBitsAreTheInt2Codec) {
 TEST(AffineCodec, ClippedRowsAreWhatAReaderGets) {
   for (const int bits : {2, 3, 4}) {
     for (const ClipMethod method : {ClipMethod::kSort, ClipMethod::kBisect}) {
-      for (const MetadataType type : {MetadataType::kFloat32, MetadataType::kBFloat16}) {
+      for (const MetadataType type :
+           {MetadataType::kFloat32, MetadataType::kBFloat16, MetadataType::kByte}) {
         const AffineFormat format{bits, 64, type};
         const RowClip clip{0.92, method};
         const Floats x = RandomRow(128, static_cast<uint64_t>(bits));
@@ -93,6 +97,46 @@ TEST(AffineCodec, ClippedRowsAreWhatAReaderGets) {
       }
     }
   }
+}
+
+// Scales are the bytes s << 7 as float16, zeros are steps from the middle code.
+TEST(AffineCodec, BytesHoldScaleAndZero) {
+  std::vector<float> scales;
+  for (uint32_t s = 1; s < 0xF8; ++s) {
+    const uint32_t exponent = s >> 3, fraction = s & 7;
+    scales.push_back(exponent == 0 ? std::ldexp(static_cast<float>(fraction), -17)
+                                   : std::ldexp(1 + static_cast<float>(fraction) / 8,
+                                                static_cast<int>(exponent) - 15));
+  }
+  EXPECT_EQ(scales.front(), kMinByteScale);
+  EXPECT_EQ(scales.back(), kMaxByteScale);
+  for (const float scale : scales) EXPECT_EQ(ByteScale(scale), scale);
+  for (size_t i = 0; i + 1 < scales.size(); ++i) {
+    const float middle = (scales[i] + scales[i + 1]) / 2;  // s = i + 1 is even where i is odd
+    EXPECT_EQ(ByteScale(middle), scales[i % 2 == 1 ? i : i + 1]) << i;
+    EXPECT_EQ(ByteScale(std::nextafter(middle, 0.0F)), scales[i]);
+    EXPECT_EQ(ByteScale(std::nextafter(middle, 1e9F)), scales[i + 1]);
+  }
+  EXPECT_EQ(ByteScale(1e-20F), kMinByteScale);
+  EXPECT_EQ(ByteScale(1e20F), kMaxByteScale);
+  for (const int bits : {1, 2, 3, 4}) {
+    const Encoded e = Encode(RandomRow(128, 7), {bits, 16, MetadataType::kByte});
+    for (size_t g = 0; g < e.scales_zeros.size(); g += 2) {
+      EXPECT_NE(std::ranges::find(scales, e.scales_zeros[g]), scales.end());
+      const float steps = (e.scales_zeros[g + 1] - static_cast<float>(MaxCode(bits)) / 2) *
+                          static_cast<float>(ScaleSteps(bits));
+      EXPECT_EQ(steps, std::nearbyint(steps));
+      EXPECT_LE(std::abs(steps), kMaxScaleSteps);
+    }
+  }
+}
+
+// A group far from 0 keeps what it can: its range holds 0.
+TEST(AffineCodec, AGroupFarFromZeroStaysThere) {
+  Floats x(16, 100), y(16);
+  for (size_t i = 0; i < x.size(); ++i) x[i] += 0.01F * static_cast<float>(i);
+  QuantizeDequantizeAffineRow<float>(x, {2, 16, MetadataType::kByte}, {}, y);
+  for (const float value : y) EXPECT_NEAR(value, 100, 7);
 }
 
 TEST(AffineCodec, RefusesRowsThatDoNotFit) {

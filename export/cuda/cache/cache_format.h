@@ -57,7 +57,7 @@ constexpr bool IsValid(const PagedSide& side) {
          side.dim % side.quant_group_size == 0;
 }
 constexpr bool IsValid(const CacheFormat& format) {
-  return IsValid(format.k) && IsValid(format.v) &&
+  return IsValid(format.k) && IsValid(format.v) && format.metadata != MetadataType::kByte &&
          (format.page_tokens == 16 || format.page_tokens == 64 || format.page_tokens == 128);
 }
 

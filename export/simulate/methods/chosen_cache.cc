@@ -59,11 +59,12 @@ CacheCost ChoiceCost(const MethodContext& context, const ArmOptions& options, in
     const StoredChoice& choice = ChoiceOf(context, i);
     const AffineQuantizer& codes = keys ? choice.k_codes : choice.v_codes;
     const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
+    const double metadata = 16.0 * static_cast<double>(MetadataTypeBytes(codes.metadata));
     const CacheLayout layout{
         .payload_bits = std::accumulate(codes.bits.begin(), codes.bits.end(), 0.0) /
                         static_cast<double>(codes.bits.size()),
-        .metadata_bits = 32,
-        .actual_metadata_bits = 16.0 * static_cast<double>(MetadataTypeBytes(codes.metadata)),
+        .metadata_bits = std::min(32.0, metadata),
+        .actual_metadata_bits = metadata,
         .quant_group_size = codes.quant_group_size == 0 ? dim : codes.quant_group_size,
         .sink_tokens = windows.sink,
         .recent_tokens = windows.recent};

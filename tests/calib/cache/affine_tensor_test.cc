@@ -15,6 +15,8 @@
 namespace oscar {
 namespace {
 
+constexpr MetadataType kMetadata[] = {MetadataType::kFloat32, MetadataType::kBFloat16,
+                                      MetadataType::kByte};
 constexpr ScaleFit kFits[] = {ScaleFit::kRange, ScaleFit::kUnbiased, ScaleFit::kUnbiasedRounded};
 
 at::Tensor Rows(int64_t dim, uint64_t seed) {
@@ -73,7 +75,7 @@ TEST(AffineTensor, EqualsTheScalarCodecBitForBit) {
       for (double ratio : {0.0, 0.8, 0.92, 0.96, 1.0}) {
         for (int bits : {2, 4}) {
           for (const ScaleFit fit : kFits) {
-            for (const MetadataType metadata : {MetadataType::kFloat32, MetadataType::kBFloat16}) {
+            for (const MetadataType metadata : kMetadata) {
               const AffineFormat format{bits, group, metadata, fit};
               ExpectScalarValues<float>(rows, ratio, format);
               ExpectScalarValues<double>(rows.to(at::kDouble), ratio, format);
@@ -118,10 +120,11 @@ TEST(AffineTensor, FeedbackEqualsTheScalarCodecBitForBit) {
       for (const double ratio : {0.0, 0.92}) {
         for (const int bits : {2, 4}) {
           for (const ScaleFit fit : kFits) {
-            const AffineQuantizer quantizer{{bits}, {ratio}, group,
-                                            false,  fit,     MetadataType::kBFloat16};
-            ExpectScalarFeedback<float>(rows, quantizer, factor);
-            ExpectScalarFeedback<double>(rows.to(at::kDouble), quantizer, factor);
+            for (const MetadataType metadata : {MetadataType::kBFloat16, MetadataType::kByte}) {
+              const AffineQuantizer quantizer{{bits}, {ratio}, group, false, fit, metadata};
+              ExpectScalarFeedback<float>(rows, quantizer, factor);
+              ExpectScalarFeedback<double>(rows.to(at::kDouble), quantizer, factor);
+            }
           }
           const AffineQuantizer plain{{bits}, {ratio}, group};
           ExpectScalarFeedback<float>(rows, plain, factor);

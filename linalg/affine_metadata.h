@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A group's scale and zero as they are stored. In a byte each:
+//
+//   scale: 5 bits of exponent and 3 of fraction, the middle byte of a float16 without its sign
+//   zero:  ScaleSteps(bits) of a code from the middle code, -127 to 127
+//
+// so that groups of 16 values cost what one float32 pair costs 64. A zero fits where the group's
+// range holds 0: RangeOf. The scale is off by up to 1/16: codes are made by what is stored.
+//
+// Trap: one rounding per operation; include this only from units compiled with -ffp-contract=off.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "linalg/affine_codec.h"
+#include "linalg/affine_group.h"
+
+namespace oscar {
+
+inline constexpr int kMaxScaleSteps = 127;
+constexpr int ScaleSteps(int bits) { return 1 << (7 - bits); }
+
+inline constexpr float kMinByteScale = 0x1p-17F, kMaxByteScale = 61440;
+
+// Round to nearest even, as __float2bfloat16_rn; x is finite, the result may be infinite.
+inline float BFloat16OrInfinity(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
+}
+
+// The nearest scale of a byte, beyond the largest that. Adding and taking away a number whose last
+// place is that of the result leaves the rounding to the float32 adder.
+inline float ByteScale(float x) {
+  const float clamped = std::clamp(x, kMinByteScale, kMaxByteScale);
+  const uint32_t exponent = std::max(std::bit_cast<uint32_t>(clamped) >> 23, 127U - 14U);
+  const float anchor = std::bit_cast<float>((exponent + 20U) << 23);
+  return (clamped + anchor) - anchor;
+}
+
+// What the metadata type keeps; float64 stands in for float32. A byte takes up to kMaxFittedBits.
+template <typename T>
+AffineGroup<T> StoredAffine(const AffineGroup<T>& affine, MetadataType type, int bits) {
+  if (type == MetadataType::kFloat32) return affine;
+  if (type == MetadataType::kBFloat16)
+    return {BFloat16OrInfinity(static_cast<float>(affine.scale)),
+            BFloat16OrInfinity(static_cast<float>(affine.zero))};
+  const T middle = static_cast<T>(MaxCode(bits)) / 2, steps = ScaleSteps(bits),
+          limit = kMaxScaleSteps;
+  const T zero = std::nearbyint(std::clamp((affine.zero - middle) * steps, -limit, limit));
+  return {ByteScale(static_cast<float>(affine.scale)), middle + zero / steps};
+}
+
+// FitAffine of a group, with 0 in its range where the type needs it.
+template <typename T>
+AffineGroup<T> RangeOf(std::span<const T> group, MetadataType type, int max_code) {
+  if (type != MetadataType::kByte) return FitAffine(group, max_code);
+  const auto [min, max] = std::minmax_element(group.begin(), group.end());
+  const T range[] = {std::min(*min, T{0}), std::max(*max, T{0})};
+  return FitAffine(std::span<const T>(range), max_code);
+}
+
+}  // namespace oscar
