@@ -252,7 +252,7 @@ void PlaceTensors(const GgufReader& in, GgufFile& out) {
   const uint64_t file_size = out.file.bytes().size();
   out.data_begin = PaddedTo(out.infos_end, out.alignment);
   if (out.tensors.empty()) {
-    out.data_begin = out.data_end = std::min(out.data_begin, file_size);
+    out.data_begin = std::min(out.data_begin, file_size);
   } else if (out.data_begin > file_size) {
     in.Fail("the file ends before its tensors");
   }
@@ -277,7 +277,6 @@ void PlaceTensors(const GgufReader& in, GgufFile& out) {
       in.Fail(fmt::format("tensor {} has {} bytes, and the file {} for it", Quoted(tensor.name),
                           tensor.size, data_size - expected));
     }
-    out.data_end = out.data_begin + expected + tensor.size;
     // The last one's padding may be missing.
     expected = PaddedTo(expected + tensor.size, out.alignment);
     if (i + 1 < out.tensors.size() && expected > data_size)
@@ -455,7 +454,7 @@ void AppendToGguf(const GgufFile& model, const std::filesystem::path& path,
                  .num_tensors = model.tensors.size(),
                  .entries = bytes.subspan(kGgufHeaderSize, model.entries_end - kGgufHeaderSize),
                  .infos = bytes.subspan(model.entries_end, model.infos_end - model.entries_end),
-                 .data = bytes.subspan(model.data_begin, model.data_end - model.data_begin)},
+                 .data = bytes.subspan(model.data_begin)},
                 entries, tensors);
 }
 

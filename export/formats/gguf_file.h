@@ -52,7 +52,7 @@ struct GgufFile {
   std::vector<GgufTensorInfo> tensors;
   // Bytes from the start of the file. Entries begin at byte 24, tensor infos where those end.
   uint64_t entries_end = 0, infos_end = 0;
-  uint64_t data_begin = 0, data_end = 0;  // data_end: of the last tensor, before its padding
+  uint64_t data_begin = 0;  // up to the end of the file, which may lack the last one's padding
 };
 
 struct GgufEntry {
