@@ -11,7 +11,6 @@
 #include <optional>
 #include <set>
 
-#include "capture/files/atomic_file.h"
 #include "capture/files/quote.h"
 #include "linalg/error.h"
 
@@ -20,29 +19,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);  // so is the file
 
-constexpr uint32_t kGgufMagic = 0x46554747;  // "GGUF"
-constexpr uint64_t kGgufHeaderSize = 24;     // bytes
-constexpr std::string_view kAlignmentKey = "general.alignment";
 // Of ggml: GGML_MAX_DIMS, GGML_MAX_NAME with its zero. Of us, so that a header takes little memory:
 // the largest models have 2000 tensors, the longest headers 100 entries.
 constexpr uint64_t kMaxGgufDims = 4, kMaxName = 63, kMaxKey = 65535;
 constexpr uint64_t kMaxTensors = 1 << 18, kMaxEntries = 1 << 14, kMaxAlignment = 1 << 20;
-
-enum GgufType : uint32_t {
-  kUint8,
-  kInt8,
-  kUint16,
-  kInt16,
-  kUint32,
-  kInt32,
-  kFloat32,
-  kBool,
-  kString,
-  kArray,
-  kUint64,
-  kInt64,
-  kFloat64,
-};
 
 // Values of a ggml type, in blocks.
 struct BlockType {
@@ -63,11 +43,6 @@ constexpr std::array kBlockTypes = {
     BlockType{27, 1, 8},     BlockType{28, 1, 8},     BlockType{29, 256, 56},
     BlockType{30, 1, 2},     BlockType{34, 256, 54},  BlockType{35, 256, 66},
     BlockType{39, 32, 17}};
-
-// `alignment` is a power of two and `bytes` within a file's size.
-constexpr uint64_t PaddedTo(uint64_t bytes, uint64_t alignment) {
-  return (bytes + alignment - 1) & ~(alignment - 1);
-}
 
 class GgufReader {
  public:
@@ -197,11 +172,11 @@ void ReadEntries(GgufReader& in, uint64_t count, GgufFile& out) {
     if (!out.entries.emplace(key, value).second)
       in.Fail(fmt::format("key {} is there twice", Quoted(key)));
   }
-  const auto alignment = out.entries.find(kAlignmentKey);
+  const auto alignment = out.entries.find(kGgufAlignmentKey);
   if (alignment == out.entries.end()) return;
   const uint64_t* const bytes = std::get_if<uint64_t>(&alignment->second);
   if (bytes == nullptr || !std::has_single_bit(*bytes) || *bytes > kMaxAlignment) {
-    in.Fail(fmt::format("{} is no power of two up to {}", kAlignmentKey, kMaxAlignment));
+    in.Fail(fmt::format("{} is no power of two up to {}", kGgufAlignmentKey, kMaxAlignment));
   }
   out.alignment = *bytes;
 }
@@ -250,7 +225,7 @@ void ReadInfos(GgufReader& in, uint64_t count, GgufFile& out) {
 // llama.cpp takes tensors that lie one behind another alone (gguf.cpp, gguf_init_from_file_impl).
 void PlaceTensors(const GgufReader& in, GgufFile& out) {
   const uint64_t file_size = out.file.bytes().size();
-  out.data_begin = PaddedTo(out.infos_end, out.alignment);
+  out.data_begin = GgufPadded(out.infos_end, out.alignment);
   if (out.tensors.empty()) {
     out.data_begin = std::min(out.data_begin, file_size);
   } else if (out.data_begin > file_size) {
@@ -278,117 +253,13 @@ void PlaceTensors(const GgufReader& in, GgufFile& out) {
                           tensor.size, data_size - expected));
     }
     // The last one's padding may be missing.
-    expected = PaddedTo(expected + tensor.size, out.alignment);
+    expected = GgufPadded(expected + tensor.size, out.alignment);
     if (i + 1 < out.tensors.size() && expected > data_size)
       in.Fail(fmt::format("the file ends behind tensor {}", Quoted(tensor.name)));
   }
   if (expected < data_size) {
     in.Fail(fmt::format("{} bytes behind the last tensor belong to none", data_size - expected));
   }
-}
-
-// Bytes of a header in the making.
-class GgufHeader {
- public:
-  template <typename T>
-  void Number(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
-  }
-  void String(std::string_view text) {
-    Number<uint64_t>(text.size());
-    bytes_ += text;
-  }
-  void Raw(std::span<const std::byte> bytes) {
-    bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  }
-  void Entry(const GgufEntry& entry) {
-    String(entry.key);
-    if (const auto* flag = std::get_if<bool>(&entry.value)) {
-      Number<uint32_t>(kBool);
-      Number<uint8_t>(*flag ? 1 : 0);
-    } else if (const auto* number = std::get_if<uint32_t>(&entry.value)) {
-      Number<uint32_t>(kUint32);
-      Number(*number);
-    } else if (const auto* real = std::get_if<float>(&entry.value)) {
-      Number<uint32_t>(kFloat32);
-      Number(*real);
-    } else {
-      Number<uint32_t>(kString);
-      String(std::get<std::string>(entry.value));
-    }
-  }
-  void Info(const GgufTensor& tensor, uint64_t offset) {
-    String(tensor.name);
-    const std::vector<int64_t>& shape = tensor.values->shape;
-    Number(static_cast<uint32_t>(shape.size()));
-    for (auto size = shape.rbegin(); size != shape.rend(); ++size)
-      Number(static_cast<uint64_t>(*size));
-    Number<uint32_t>(0);  // float32
-    Number(offset);
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
-
-void WritePadding(AtomicFile& file, uint64_t size, uint64_t alignment) {
-  file.Write(std::string(PaddedTo(size, alignment) - size, '\0'));
-}
-
-std::span<const std::byte> GgufBytes(const GgufTensor& tensor) {
-  return std::as_bytes(std::span(tensor.values->values));
-}
-
-void CheckGgufReadBack(const std::filesystem::path& path, const std::vector<GgufTensor>& tensors) {
-  const GgufFile read = GgufFile::Open(path);
-  for (const GgufTensor& tensor : tensors) {
-    const GgufTensorInfo* const info = read.Find(tensor.name);
-    if (info == nullptr || !std::ranges::equal(read.Bytes(*info), GgufBytes(tensor))) {
-      throw ResourceError(
-          fmt::format("{}: tensor {} read back differs from what was written; check the disk",
-                      path.string(), tensor.name));
-    }
-  }
-}
-
-// What stands before ours: of a new file nothing.
-struct BeforeOurs {
-  uint32_t version = 3;
-  uint64_t alignment = 32, num_entries = 0, num_tensors = 0;
-  std::span<const std::byte> entries = {}, infos = {}, data = {};
-};
-
-void WriteAppended(const std::filesystem::path& path, const BeforeOurs& before,
-                   const std::vector<GgufEntry>& entries, const std::vector<GgufTensor>& tensors) {
-  GgufHeader header;
-  header.Number(kGgufMagic);
-  header.Number(before.version);
-  header.Number(before.num_tensors + tensors.size());
-  header.Number(before.num_entries + entries.size());
-  header.Raw(before.entries);
-  for (const GgufEntry& entry : entries) header.Entry(entry);
-  header.Raw(before.infos);
-  uint64_t offset = PaddedTo(before.data.size(), before.alignment);
-  for (const GgufTensor& tensor : tensors) {
-    header.Info(tensor, offset);
-    offset = PaddedTo(offset + GgufBytes(tensor).size(), before.alignment);
-  }
-  {
-    AtomicFile file(path);
-    file.Write(header.bytes());
-    WritePadding(file, header.bytes().size(), before.alignment);
-    constexpr size_t kPiece = size_t{16} << 20;  // bytes
-    for (size_t at = 0; at < before.data.size(); at += kPiece)
-      file.Write(before.data.subspan(at, std::min(kPiece, before.data.size() - at)));
-    WritePadding(file, before.data.size(), before.alignment);
-    for (const GgufTensor& tensor : tensors) {
-      file.Write(GgufBytes(tensor));
-      WritePadding(file, GgufBytes(tensor).size(), before.alignment);
-    }
-    file.Commit();
-  }
-  CheckGgufReadBack(path, tensors);
 }
 
 }  // namespace
@@ -425,37 +296,6 @@ const GgufTensorInfo* GgufFile::Find(std::string_view name) const {
 
 std::span<const std::byte> GgufFile::Bytes(const GgufTensorInfo& tensor) const {
   return file.bytes().subspan(data_begin + tensor.offset, tensor.size);
-}
-
-void WriteGguf(const std::filesystem::path& path, const std::vector<GgufEntry>& entries,
-               const std::vector<GgufTensor>& tensors) {
-  BeforeOurs before;
-  std::vector<GgufEntry> all = {
-      {std::string(kAlignmentKey), static_cast<uint32_t>(before.alignment)}};
-  all.insert(all.end(), entries.begin(), entries.end());
-  WriteAppended(path, before, all, tensors);
-}
-
-void AppendToGguf(const GgufFile& model, const std::filesystem::path& path,
-                  const std::vector<GgufEntry>& entries, const std::vector<GgufTensor>& tensors) {
-  const auto refuse = [&](std::string_view what, std::string_view name) {
-    throw InputError(fmt::format("{}: has {} {} already; take the file without it",
-                                 model.file.path().string(), what, Quoted(name)));
-  };
-  for (const GgufTensor& tensor : tensors)
-    if (model.Find(tensor.name) != nullptr) refuse("tensor", tensor.name);
-  for (const GgufEntry& entry : entries)
-    if (model.entries.contains(entry.key)) refuse("entry", entry.key);
-  const std::span<const std::byte> bytes = model.file.bytes();
-  WriteAppended(path,
-                {.version = model.version,
-                 .alignment = model.alignment,
-                 .num_entries = model.entries.size(),
-                 .num_tensors = model.tensors.size(),
-                 .entries = bytes.subspan(kGgufHeaderSize, model.entries_end - kGgufHeaderSize),
-                 .infos = bytes.subspan(model.entries_end, model.infos_end - model.entries_end),
-                 .data = bytes.subspan(model.data_begin)},
-                entries, tensors);
 }
 
 }  // namespace oscar

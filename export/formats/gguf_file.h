@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -25,6 +26,32 @@
 #include "export/formats/pt/pt_file.h"  // FloatTensorPtr
 
 namespace oscar {
+
+inline constexpr uint32_t kGgufMagic = 0x46554747;  // "GGUF"
+inline constexpr uint64_t kGgufHeaderSize = 24;     // bytes, before the entries
+inline constexpr std::string_view kGgufAlignmentKey = "general.alignment";
+
+// Of an entry's value.
+enum GgufType : uint32_t {
+  kUint8,
+  kInt8,
+  kUint16,
+  kInt16,
+  kUint32,
+  kInt32,
+  kFloat32,
+  kBool,
+  kString,
+  kArray,
+  kUint64,
+  kInt64,
+  kFloat64,
+};
+
+// `alignment` is a power of two and `bytes` within a file's size.
+constexpr uint64_t GgufPadded(uint64_t bytes, uint64_t alignment) {
+  return (bytes + alignment - 1) & ~(alignment - 1);
+}
 
 // Of a file that was read: an array is std::monostate, and a string lies in the mapped file.
 using GgufValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view>;

@@ -145,7 +145,7 @@ TEST(GgufFile, SaysWhatIsWrong) {
   last(RawInfo("d", {6}, 1, 160), "has 12 bytes, and the file 10");
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 0); }, "expected 32");
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 64); }, "expected 32");
-  last(RawInfo("d", {5}, 1, 96), "no known size");  // within the one before it
+  last(RawInfo("d", {5}, 1, 96), "no known size");          // within the one before it
   last(RawInfo("d", {5}, 1, 161), "the file ends behind");  // not aligned
   last(RawInfo("d", {5}, 1, kHuge - 31), "no known size");
   changed([&](RawGguf& model) { model.data += std::string(30, 'x'); }, "belong to none");
