@@ -64,7 +64,7 @@ std::vector<GgufTensor> Tensors(const SglangChoice& choice) {
 }
 
 // What says in either file where the rotations come from and what they want.
-std::vector<GgufEntry> Identity(const SglangChoice& choice) {
+std::vector<GgufEntry> Identity(const SglangChoice& choice, const Json& program) {
   const SglangServing& serving = choice.serving;
   return {{"oscar.layout", "transposed: ggml_mul_mat(rot, x) = x R"},
           {"oscar.basis", "keys after the rotary embedding, values as cached"},
@@ -73,6 +73,7 @@ std::vector<GgufEntry> Identity(const SglangChoice& choice) {
           {"oscar.recent_tokens", static_cast<uint32_t>(serving.recent_tokens)},
           {"oscar.quant_group_size", static_cast<uint32_t>(kCacheBlock)},
           {"oscar.folded_checkpoint", choice.folded},
+          {"oscar.version", program.value("version", "unknown")},
           {"oscar.artifact_sha256", choice.calibration.value("artifact_sha256", "")},
           {"oscar.calibration", choice.calibration.dump()}};
 }
@@ -178,7 +179,8 @@ void WriteLlamacppFiles(const Artifact& artifact, const ExportRequest& request,
     CheckModel(*model, choice);
   }
   AtomicDirectory directory(output);
-  std::vector<GgufEntry> entries = Identity(choice);
+  std::vector<GgufEntry> entries =
+      Identity(choice, artifact.manifest().value("program", Json::object()));
   if (model) {
     AppendToGguf(*model, directory.staging() / request.merge_into.filename(), entries,
                  Tensors(choice));
