@@ -21,7 +21,8 @@ const std::vector<ConsumerRules>& AllConsumers() {
       {Consumer::kVllm, "vllm", false, false, false, ClipScope::kSide, false,
        /*latents=*/false, /*fitted_scales=*/false, "vllm"},
       // attn_k_rot and attn_v_rot in a GGUF; LLAMA_KV_CLIP_RATIO serves both sides.
-      {Consumer::kLlamacpp, "llamacpp", false, false, false, ClipScope::kModel, false},
+      {Consumer::kLlamacpp, "llamacpp", false, false, false, ClipScope::kModel, false,
+       /*latents=*/false, /*fitted_scales=*/false, "llamacpp"},
       // R_K and R_V [num_kv_heads, d, d], orthogonal; the ratio is an attribute of the layer's
       // node.
       {Consumer::kOnnx, "onnx", true, false, false, ClipScope::kLayer, false,

@@ -12,6 +12,7 @@
 #include "calib/consumers.h"
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/model_location.h"
+#include "capture/files/mapped_file.h"
 #include "capture/model/model_spec.h"
 #include "export/artifact/chosen_rotations.h"
 #include "export/artifact/foreign_rotations.h"
@@ -52,6 +53,7 @@ struct ExportOptions {
   bool inspect = false;
   bool list = false;
   bool folded = false;
+  std::string merge_into;
   std::string model;
   FoldOptions fold;
 };
@@ -113,6 +115,11 @@ OptionTable ExportTable(ExportOptions* options) {
             {.name = "list",
              .help = "print what --to can write and what of an artifact's choice each can carry",
              .scope = OptionScope::kRun});
+  table.Add(&options->merge_into,
+            {.name = "merge_into",
+             .help = "of --to llamacpp: a model's GGUF; a copy of it with the rotations is written "
+                     "under its name",
+             .scope = OptionScope::kRun});
   table.Add(&options->model,
             {.name = "model",
              .help = "of --to folded-checkpoint: directory of the model, or ORG/NAME[@REVISION] in "
@@ -135,7 +142,7 @@ OptionTable ExportTable(ExportOptions* options) {
              .help = "fold balanced values into v_proj and o_proj too; calibrate the copy",
              .scope = OptionScope::kRun});
   table.OnlyWith({"model", "for", "fold_scales", "fold_values"}, "to", "folded-checkpoint");
-  table.OnlyWith({"folded", "rotations"}, "to");
+  table.OnlyWith({"folded", "rotations", "merge_into"}, "to");
   table.NotWith({"output", "to", "from"}, "inspect", "it writes nothing");
   table.NotWith({"input", "output", "to", "from", "inspect"}, "list", "it looks at nothing");
   table.Example(
@@ -145,6 +152,9 @@ OptionTable ExportTable(ExportOptions* options) {
                 "what was chosen for OSCAR's SGLang, as it loads it");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang --rotations oscar -o rotations",
                 "the paper's rotations of any artifact");
+  table.Example(
+      "oscar-export Qwen3-8B-oscar --to llamacpp --merge-into Qwen3-8B-Q4_K_M.gguf -o merged",
+      "a copy of a model's GGUF with rotations for llama.cpp");
   table.Example("oscar-export --list", "what each runtime can be given");
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
   table.Example("oscar-export zoo/Qwen3-8B --from sglang -o imported",
@@ -233,7 +243,12 @@ void Write(const ExportOptions& options, const Exporter& exporter) {
   }
   const bool chosen = !takes_own || options.rotations == Rotations::kChosen ||
                       (options.rotations == Rotations::kAuto && artifact.has_choices());
-  WriteForRuntime(exporter, artifact, {.chosen = chosen, .folded = options.folded}, options.output);
+  if (!options.merge_into.empty()) {
+    CheckSpace(options.output, MappedFile::Open(options.merge_into).bytes().size(), "the copy");
+  }
+  WriteForRuntime(exporter, artifact,
+                  {.chosen = chosen, .folded = options.folded, .merge_into = options.merge_into},
+                  options.output);
 }
 
 CommandResult Export(const ExportOptions& options, CommandContext& context) {
@@ -250,6 +265,9 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (fold && options.rotations != Rotations::kAuto)
     throw UsageError("--rotations has no effect with --to folded-checkpoint");
   if (fold && options.model.empty()) throw UsageError("--to folded-checkpoint needs --model");
+  if (!options.merge_into.empty() &&
+      (options.to.exporter == nullptr || options.to.exporter->name != "llamacpp"))
+    throw UsageError("--merge-into is of --to llamacpp");
   CheckNewOutput(options.output);
   if (context.dry_run) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);

@@ -13,6 +13,7 @@
 
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/choice_demands.h"
+#include "export/artifact/foreign_rotations.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -99,6 +100,25 @@ SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool 
                      {"recipes", layers},
                      {"program", JsonMember(manifest, "program", what)}};
   return out;
+}
+
+SglangChoice OwnRotations(const Artifact& artifact) {
+  const SglangExport own = ToSglang(artifact);
+  SglangChoice choice;
+  choice.calibration = own.calibration;
+  choice.serving = own.serving;
+  for (const Json& geometry : artifact.manifest().at("geometry")) {
+    const SglangLayer& layer = own.layers.at(choice.layers.size());
+    choice.layers.push_back({.layer_id = layer.layer_id,
+                             .k = layer.k.shared,
+                             .q = {},
+                             .k_mean = {},
+                             .v = layer.v.shared,
+                             .num_kv_heads = geometry.at("num_kv_heads"),
+                             .k_clip = own.serving.k_clip_ratio,
+                             .v_clip = own.serving.v_clip_ratio});
+  }
+  return choice;
 }
 
 bool HoldsLatents(const Artifact& artifact) {

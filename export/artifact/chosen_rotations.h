@@ -16,6 +16,9 @@ namespace oscar {
 // InputError where the artifact has none.
 SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool folded);
 
+// OSCAR's own in that form: what it publishes, one rotation for a layer.
+SglangChoice OwnRotations(const Artifact& artifact);
+
 // Layers of latent attention, for the October tree: the automatic choice, or OSCAR's own rotations
 // (`chosen` false). Throws InputError as above, and where the choice clips, which that tree cannot.
 MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen);

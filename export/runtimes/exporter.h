@@ -16,6 +16,7 @@ namespace oscar {
 struct ExportRequest {
   bool chosen = true;   // what was chosen for the runtime; else OSCAR's own rotations
   bool folded = false;  // the choice for a folded copy of the checkpoint
+  std::filesystem::path merge_into = {};  // of llamacpp: a model's GGUF to copy; empty: none
 };
 
 struct Exporter {

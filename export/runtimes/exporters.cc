@@ -15,13 +15,13 @@
 namespace oscar {
 
 using Write = void(const Artifact&, const ExportRequest&, const std::filesystem::path&);
-Write WriteSglangFiles, WriteSglangOctFiles, WriteVllmFiles, WriteOnnxFiles;
+Write WriteSglangFiles, WriteSglangOctFiles, WriteVllmFiles, WriteLlamacppFiles, WriteOnnxFiles;
 
 constexpr std::string_view kNoLatents =
     "its layers have latent attention (MLA), which sglang-oct alone has a 2-bit cache for";
 
 std::span<const Exporter> AllExporters() {
-  static constexpr std::array<Exporter, 4> kExporters = {{
+  static constexpr std::array<Exporter, 5> kExporters = {{
       {.name = "sglang",
        .help = "a pair of format 1, of OSCAR's own rotations one of format 2 per head too",
        .why_no_latents = "its layers have latent attention (MLA), and OSCAR's main tree has no "
@@ -37,6 +37,11 @@ std::span<const Exporter> AllExporters() {
        .help = "the same pair of format 1, for vLLM's pull request 46774",
        .why_no_latents = kNoLatents,
        .write = WriteVllmFiles},
+      {.name = "llamacpp",
+       .help = "tensors attn_k_rot and attn_v_rot as a GGUF, or with --merge-into in a copy of a "
+               "model's, for OSCAR's branch of llama.cpp",
+       .why_no_latents = kNoLatents,
+       .write = WriteLlamacppFiles},
       {.name = "onnx",
        .help = "initializers R_K and R_V of GroupQueryAttention, for onnxruntime's pull request "
                "31726",

@@ -7,7 +7,6 @@
 
 #include "capture/files/atomic_file.h"
 #include "export/artifact/chosen_rotations.h"
-#include "export/artifact/foreign_rotations.h"
 #include "export/formats/onnx_initializers.h"
 #include "export/formats/sglang_choice.h"
 #include "export/runtimes/exporter.h"
@@ -30,26 +29,6 @@ metadata "oscar". Into a model:
     rotations = onnx.load("rotations.onnx")
     model.graph.initializer.extend(rotations.graph.initializer)
 )";
-
-// OSCAR's own: what it publishes, one rotation for a layer.
-SglangChoice OwnRotations(const Artifact& artifact) {
-  const SglangExport own = ToSglang(artifact);
-  SglangChoice choice;
-  choice.calibration = own.calibration;
-  choice.serving = own.serving;
-  for (const Json& geometry : artifact.manifest().at("geometry")) {
-    const SglangLayer& layer = own.layers.at(choice.layers.size());
-    choice.layers.push_back({.layer_id = layer.layer_id,
-                             .k = layer.k.shared,
-                             .q = {},
-                             .k_mean = {},
-                             .v = layer.v.shared,
-                             .num_kv_heads = geometry.at("num_kv_heads"),
-                             .k_clip = own.serving.k_clip_ratio,
-                             .v_clip = own.serving.v_clip_ratio});
-  }
-  return choice;
-}
 
 }  // namespace
 

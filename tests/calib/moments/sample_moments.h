@@ -10,21 +10,23 @@
 
 namespace oscar {
 
-// 4 query heads, 2 KV heads, d = 8, dv = 4; the first tokens of equal seeds are equal.
-inline LayerMoments SampleMoments(int layer_id, int64_t tokens, unsigned seed) {
+// 4 query heads, 2 KV heads; the first tokens of equal seeds are equal.
+inline LayerMoments SampleMoments(int layer_id, int64_t tokens, unsigned seed, int64_t d = 8,
+                                  int64_t dv = 4) {
   LayerMoments m;
   m.layer_id = layer_id;
   m.num_q_heads = 4;
   m.num_kv_heads = 2;
-  m.head_dim = 8;
-  m.v_head_dim = 4;
+  m.head_dim = d;
+  m.v_head_dim = dv;
   m.tokens = tokens;
-  m.query.assign(2 * 64, 0);
-  m.key.assign(2 * 64, 0);
-  m.key_sum.assign(2 * 8, 0);
-  m.value.assign(2 * 16, 0);
-  m.attention_output.assign(2 * 16, 0);
-  m.diagonal.assign(2 * 16, 0);
+  const auto k_size = static_cast<size_t>(d), v_size = static_cast<size_t>(dv);
+  m.query.assign(2 * k_size * k_size, 0);
+  m.key.assign(2 * k_size * k_size, 0);
+  m.key_sum.assign(2 * k_size, 0);
+  m.value.assign(2 * v_size * v_size, 0);
+  m.attention_output.assign(2 * v_size * v_size, 0);
+  m.diagonal.assign(2 * v_size * v_size, 0);
   m.diagonal_weight.assign(2, 0);
   std::mt19937 random(seed);
   std::normal_distribution<double> normal(0.3, 1);
@@ -45,12 +47,13 @@ inline LayerMoments SampleMoments(int layer_id, int64_t tokens, unsigned seed) {
   for (int64_t t = 0; t < tokens; ++t) {
     for (size_t head = 0; head < 2; ++head) {
       for (int group = 0; group < 2; ++group) {
-        add(m.query, head, draw(8));
-        add(m.attention_output, head, draw(4));
+        add(m.query, head, draw(d));
+        add(m.attention_output, head, draw(dv));
       }
-      const Vector k = draw(8), v = draw(4);
+      const Vector k = draw(d), v = draw(dv);
       add(m.key, head, k);
-      for (size_t i = 0; i < 8; ++i) m.key_sum[head * 8 + i] += k[static_cast<Eigen::Index>(i)];
+      for (size_t i = 0; i < k_size; ++i)
+        m.key_sum[head * k_size + i] += k[static_cast<Eigen::Index>(i)];
       add(m.value, head, v);
       add(m.diagonal, head, v, k.squaredNorm());
       m.diagonal_weight[head] += k.squaredNorm();

@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For llama.cpp's branch zhongzhu/llamacpp of FutureMLS-Lab/OSCAR: tensors
+// blk.<i>.attn_k_rot.weight and blk.<i>.attn_v_rot.weight of a model's GGUF
+// (oscar-rotation/export_rot_kv_gguf.py there). Trap: ggml_mul_mat(a, x) takes rows of a, so what
+// is stored is R transposed, row-major.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "capture/files/atomic_file.h"
+#include "capture/files/quote.h"
+#include "export/artifact/chosen_rotations.h"
+#include "export/formats/gguf_file.h"
+#include "export/formats/sglang_choice.h"
+#include "export/runtimes/exporter.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kCacheBlock = 32;  // values of a block of q2_0
+constexpr std::string_view kRotationsName = "rotations.gguf";
+
+FloatTensorPtr Transposed(const FloatTensor& matrix) {  // [d, d]
+  const auto d = static_cast<size_t>(matrix.shape.at(0));
+  FloatTensor out{matrix.shape, std::vector<float>(d * d)};
+  for (size_t i = 0; i < d; ++i)
+    for (size_t j = 0; j < d; ++j) out.values[j * d + i] = matrix.values[i * d + j];
+  return std::make_shared<const FloatTensor>(std::move(out));
+}
+
+// Layers are numbered by where they stand in the model: 0 to L-1 and all of them, since a layer
+// without a rotation would be stored at 2 bits without any (LLAMA_KV_NO_HADAMARD).
+void CheckLlamacppCarries(const SglangChoice& choice, const std::string& artifact) {
+  for (size_t i = 0; i < choice.layers.size(); ++i) {
+    const SglangChoiceLayer& layer = choice.layers[i];
+    if (layer.layer_id != static_cast<int64_t>(i)) {
+      throw InputError(fmt::format(
+          "{}: layer {} stands where layer {} should: llama.cpp keeps every layer's cache at 2 "
+          "bits and needs rotations of layers 0 to L-1; --to sglang writes those there are",
+          artifact, layer.layer_id, i));
+    }
+    for (const FloatTensorPtr& rotation : {layer.k, layer.v}) {
+      const int64_t dim = rotation->shape.back();
+      if (dim % kCacheBlock == 0) continue;
+      throw InputError(fmt::format(
+          "{}: layer {} has heads of {} values, and llama.cpp's q2_0 cache takes multiples of {}; "
+          "--to sglang writes any",
+          artifact, layer.layer_id, dim, kCacheBlock));
+    }
+  }
+}
+
+std::vector<GgufTensor> Tensors(const SglangChoice& choice) {
+  std::vector<GgufTensor> tensors;
+  for (const SglangChoiceLayer& layer : choice.layers) {
+    const std::string name = fmt::format("blk.{}.attn_", layer.layer_id);
+    tensors.push_back({name + "k_rot.weight", Transposed(*layer.k)});
+    tensors.push_back({name + "v_rot.weight", Transposed(*layer.v)});
+  }
+  return tensors;
+}
+
+// What says in either file where the rotations come from and what they want.
+std::vector<GgufEntry> Identity(const SglangChoice& choice, const Json& program) {
+  const SglangServing& serving = choice.serving;
+  return {{"oscar.layout", "transposed: ggml_mul_mat(rot, x) = x R"},
+          {"oscar.basis", "keys after the rotary embedding, values as cached"},
+          {"oscar.clip_ratio", static_cast<float>(serving.k_clip_ratio)},
+          {"oscar.sink_tokens", static_cast<uint32_t>(serving.sink_tokens)},
+          {"oscar.recent_tokens", static_cast<uint32_t>(serving.recent_tokens)},
+          {"oscar.quant_group_size", static_cast<uint32_t>(kCacheBlock)},
+          {"oscar.folded_checkpoint", choice.folded},
+          {"oscar.version", program.value("version", "unknown")},
+          {"oscar.artifact_sha256", choice.calibration.value("artifact_sha256", "")},
+          {"oscar.calibration", choice.calibration.dump()}};
+}
+
+// An integer of the model's header; nullopt: absent, or of each layer.
+std::optional<uint64_t> Count(const GgufFile& model, const std::string& key) {
+  const auto entry = model.entries.find(key);
+  if (entry == model.entries.end()) return std::nullopt;
+  if (const auto* count = std::get_if<uint64_t>(&entry->second)) return *count;
+  const auto* count = std::get_if<int64_t>(&entry->second);
+  return count != nullptr && *count >= 0 ? std::optional<uint64_t>(*count) : std::nullopt;
+}
+
+// Whether the rotations are of this model, as far as its header tells.
+void CheckModel(const GgufFile& model, const SglangChoice& choice) {
+  const std::string file = model.file.path().string();
+  const auto entry = model.entries.find("general.architecture");
+  const auto* name =
+      entry == model.entries.end() ? nullptr : std::get_if<std::string_view>(&entry->second);
+  if (name == nullptr) throw InputError(file + ": no general.architecture; is it a model?");
+  const std::string arch(*name);
+  const auto count = [&](std::string_view key) {
+    return Count(model, fmt::format("{}.{}", arch, key));
+  };
+  const auto differ = [&](std::string_view what, uint64_t of_model, uint64_t of_artifact) {
+    throw InputError(fmt::format("{}: {} {}, and the artifact's model {}; take the GGUF of {}",
+                                 file, Escaped(what), of_model, of_artifact,
+                                 LaunchModel(choice.calibration)));
+  };
+  if (Count(model, "split.count").value_or(1) > 1) {
+    throw InputError(
+        fmt::format("{}: part of a split model; join it with llama-gguf-split --merge", file));
+  }
+  const std::optional<uint64_t> blocks = count("block_count");
+  if (!blocks) throw InputError(fmt::format("{}: no {}.block_count", file, Escaped(arch)));
+  const uint64_t predicts = count("nextn_predict_layers").value_or(0);  // behind the others
+  if (*blocks != choice.layers.size() && *blocks != choice.layers.size() + predicts)
+    differ(arch + ".block_count is", *blocks, choice.layers.size());
+  const std::optional<uint64_t> width = count("embedding_length"),
+                                heads = count("attention.head_count");
+  std::optional<uint64_t> dim;  // where no key says
+  if (width && heads && *heads > 0) dim = *width / *heads;
+  for (const SglangChoiceLayer& layer : choice.layers) {
+    for (const bool keys : {true, false}) {
+      const std::string key = keys ? "attention.key_length" : "attention.value_length";
+      const auto here = static_cast<uint64_t>((keys ? layer.k : layer.v)->shape.back());
+      const std::optional<uint64_t> there = count(key), sliding = count(key + "_swa");
+      const std::optional<uint64_t> said = there ? there : dim;
+      if (!said) throw InputError(fmt::format("{}: no {}.{}", file, Escaped(arch), key));
+      if (here != *said && here != sliding)
+        differ(fmt::format("{}.{} (layer {}) is", arch, key, layer.layer_id), *said, here);
+    }
+    const std::optional<uint64_t> kv_heads = count("attention.head_count_kv");
+    if (kv_heads && *kv_heads != static_cast<uint64_t>(layer.num_kv_heads))
+      differ(arch + ".attention.head_count_kv is", *kv_heads,
+             static_cast<uint64_t>(layer.num_kv_heads));
+  }
+}
+
+std::string LlamacppLaunch(const SglangChoice& choice, const std::filesystem::path& model,
+                           bool own) {
+  std::vector<std::string> notes = {
+      "It takes them with the branch zhongzhu/llamacpp of github.com/FutureMLS-Lab/OSCAR, as "
+      "tensors",
+      "of the model's own file. q2_0 has a scale for each 32 values there, and windows are "
+      "16-bit."};
+  if (own) notes.emplace_back("One clip ratio serves keys and values: the keys' is taken.");
+  if (model.empty()) {
+    notes.insert(notes.end(),
+                 {"MERGED.gguf is what this makes of the model's file:",
+                  "oscar-export ARTIFACT --to llamacpp --merge-into MODEL.gguf -o DIRECTORY"});
+  }
+  if (choice.folded) {
+    notes.insert(
+        notes.end(),
+        {"They were fitted behind scales folded into q and k, so MODEL.gguf has to be made",
+         "of a folded copy: oscar-export ARTIFACT --to folded-checkpoint --model " +
+             ShellWord(LaunchModel(choice.calibration)) + " -o FOLDED_MODEL"});
+  }
+  const SglangServing& serving = choice.serving;
+  return LaunchHead("llama.cpp", LaunchModel(choice.calibration), notes) +
+         fmt::format(
+             "LLAMA_KV_NO_HADAMARD=1 \\\n"
+             "LLAMA_KV_CLIP_RATIO={} \\\n"
+             "LLAMA_KV_HP_SINK={} \\\n"
+             "LLAMA_KV_HP_RECENT={} \\\n"
+             "llama-server -m {} --cache-type-k q2_0 --cache-type-v q2_0\n",
+             serving.k_clip_ratio, serving.sink_tokens, serving.recent_tokens,
+             model.empty() ? "MERGED.gguf" : ShellWord(std::filesystem::absolute(model).string()));
+}
+
+}  // namespace
+
+void WriteLlamacppFiles(const Artifact& artifact, const ExportRequest& request,
+                        const std::filesystem::path& output) {
+  const SglangChoice choice = request.chosen
+                                  ? ChosenForRuntime(artifact, Consumer::kLlamacpp, request.folded)
+                                  : OwnRotations(artifact);
+  CheckLlamacppCarries(choice, artifact.directory().string());
+  std::optional<GgufFile> model;
+  if (!request.merge_into.empty()) {
+    model = GgufFile::Open(request.merge_into);
+    CheckModel(*model, choice);
+  }
+  AtomicDirectory directory(output);
+  std::vector<GgufEntry> entries =
+      Identity(choice, artifact.manifest().value("program", Json::object()));
+  if (model) {
+    AppendToGguf(*model, directory.staging() / request.merge_into.filename(), entries,
+                 Tensors(choice));
+  } else {
+    entries.insert(entries.begin(),
+                   {{"general.type", "oscar-rotations"},
+                    {"general.architecture", "oscar"},
+                    {"general.name", LaunchModel(choice.calibration) + ", rotations"}});
+    WriteGguf(directory.staging() / kRotationsName, entries, Tensors(choice));
+  }
+  WriteFileAtomically(
+      directory.staging() / "launch.txt",
+      LlamacppLaunch(choice,
+                     model ? output / request.merge_into.filename() : std::filesystem::path(),
+                     !request.chosen));
+  directory.Commit();
+}
+
+}  // namespace oscar

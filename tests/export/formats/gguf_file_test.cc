@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/formats/gguf_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+
+#include "linalg/error.h"
+#include "tests/export/formats/gguf_bytes.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+fs::path Put(const fs::path& path, const std::string& bytes) {
+  fs::remove(path);
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+// A model in small: scalars, arrays, blocks, a type that only forks know, no padding at the end.
+RawGguf SmallModel() {
+  RawGguf model;
+  model.entries = {
+      RawEntry("general.architecture", "qwen3"),
+      RawEntry("qwen3.block_count", 2),
+      RawEntry("flag", 7, RawNumber<uint8_t>(1)),
+      RawEntry("small", 1, RawNumber<int8_t>(-5)),
+      RawEntry("real", 12, RawNumber(0.5)),
+      RawEntry("tokens", 9,
+               RawNumber<uint32_t>(8) + RawNumber<uint64_t>(2) + RawText("a") + RawText("bc")),
+      RawEntry("scores", 9,
+               RawNumber<uint32_t>(6) + RawNumber<uint64_t>(2) + RawNumber(1.F) + RawNumber(2.F))};
+  model.infos = {RawInfo("a", {3, 2}, 0, 0), RawInfo("b", {32, 2}, 8, 32),
+                 RawInfo("c", {7}, 42, 128), RawInfo("d", {5}, 1, 160)};
+  for (int i = 0; i < 170; ++i) model.data += static_cast<char>(i);
+  return model;
+}
+
+TEST(GgufFile, ReadsWhatTheFormatSays) {
+  const fs::path scratch = TestScratch("gguf-read");
+  for (const uint32_t version : {2U, 3U}) {
+    RawGguf model = SmallModel();
+    model.version = version;
+    const GgufFile file = GgufFile::Open(Put(scratch / "m.gguf", model.Bytes()));
+    EXPECT_EQ(file.version, version);
+    EXPECT_EQ(std::get<std::string_view>(file.entries.at("general.architecture")), "qwen3");
+    EXPECT_EQ(std::get<uint64_t>(file.entries.at("qwen3.block_count")), 2U);
+    EXPECT_EQ(std::get<int64_t>(file.entries.at("small")), -5);
+    EXPECT_TRUE(std::get<bool>(file.entries.at("flag")));
+    EXPECT_EQ(std::get<double>(file.entries.at("real")), 0.5);
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(file.entries.at("tokens")));
+    ASSERT_EQ(file.tensors.size(), 4U);
+    EXPECT_EQ(file.tensors[0].dims, (std::vector<uint64_t>{3, 2}));
+    const std::vector<uint64_t> sizes = {24, 68, 32, 10};
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(file.tensors[i].size, sizes[i]);
+      EXPECT_EQ(static_cast<uint8_t>(file.Bytes(file.tensors[i])[0]), file.tensors[i].offset);
+    }
+    EXPECT_EQ(file.Find("e"), nullptr);
+  }
+}
+
+TEST(GgufFile, RefusesEveryPrefix) {
+  const fs::path scratch = TestScratch("gguf-prefix");
+  const std::string bytes = SmallModel().Bytes();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_THROW(GgufFile::Open(Put(scratch / "m.gguf", bytes.substr(0, size))), InputError)
+        << size;
+  }
+}
+
+// A changed byte is refused or read; it never is a crash, which the sanitizers' lane sees.
+TEST(GgufFile, SurvivesEveryChangedByte) {
+  const fs::path scratch = TestScratch("gguf-changed");
+  const std::string bytes = SmallModel().Bytes();
+  for (size_t at = 0; at < bytes.size() - 170; ++at) {
+    for (const int value : {0, 1, 0x7f, 0x80, 0xff}) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(value);
+      try {
+        const GgufFile file = GgufFile::Open(Put(scratch / "m.gguf", changed));
+        for (const GgufTensorInfo& tensor : file.tensors)
+          EXPECT_EQ(file.Bytes(tensor).size(), tensor.size);
+      } catch (const InputError& error) {
+        EXPECT_NE(std::string(error.what()).find("m.gguf"), std::string::npos);
+      }
+    }
+  }
+}
+
+TEST(GgufFile, SaysWhatIsWrong) {
+  const fs::path scratch = TestScratch("gguf-hostile");
+  const auto refused = [&](const std::string& bytes, const std::string& words) {
+    try {
+      GgufFile::Open(Put(scratch / "m.gguf", bytes));
+      ADD_FAILURE() << "read, and not: " << words;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  const auto changed = [&](const std::function<void(RawGguf&)>& change, const std::string& words) {
+    RawGguf model = SmallModel();
+    change(model);
+    refused(model.Bytes(), words);
+  };
+  constexpr uint64_t kHuge = ~uint64_t{0};
+  const std::string bytes = SmallModel().Bytes();
+  const auto header = [&](size_t at, const std::string& value) {
+    return std::string(bytes).replace(at, value.size(), value);
+  };
+  refused(header(0, "GGML"), "other magic");
+  refused(header(4, RawNumber<uint32_t>(1)), "version 1");
+  refused(header(4, RawNumber<uint32_t>(3U << 24)), "big-endian");
+  refused(header(8, RawNumber(kHuge)), "tensors and 7 entries");
+  refused(header(16, RawNumber(kHuge)), "entries; expected");
+  refused(header(24, RawNumber(kHuge)), "a key of 18446744073709551615 bytes");
+  const auto entry = [&](const std::string& raw, const std::string& words) {
+    changed([&](RawGguf& model) { model.entries.push_back(raw); }, words);
+  };
+  entry(RawEntry("flag", 0), "is there twice");
+  entry(RawEntry("x", 13, ""), "a value of type 13");
+  entry(RawEntry("x", 7, RawNumber<uint8_t>(2)), "a bool of value 2");
+  entry(RawEntry("x", 8, RawNumber(kHuge)), "a value of 18446744073709551615 bytes");
+  entry(RawEntry("x", 9, RawNumber<uint32_t>(6) + RawNumber(kHuge / 4 + 2)), "the file ends");
+  entry(RawEntry("x", 9, RawNumber<uint32_t>(8) + RawNumber(kHuge / 8 + 2)), "the file ends");
+  entry(RawEntry("x", 9, RawNumber<uint32_t>(9) + RawNumber(kHuge)), "an array of type 9");
+  for (const uint32_t alignment : {0U, 24U, 1U << 21, ~0U})
+    entry(RawEntry("general.alignment", alignment), "general.alignment");
+  entry(RawEntry("general.alignment", "32"), "general.alignment");
+  const auto last = [&](const std::string& info, const std::string& words) {
+    changed([&](RawGguf& model) { model.infos.back() = info; }, words);
+  };
+  last(RawInfo("a", {5}, 1, 160), "is there twice");
+  last(RawInfo(std::string(64, 'x'), {5}, 1, 160), "a tensor's name of 64 bytes");
+  last(RawInfo("d", {}, 1, 160), "has 0 dimensions");
+  last(RawInfo("d", {1, 1, 1, 1, 5}, 1, 160), "has 5 dimensions");
+  last(RawInfo("d", {5, 0}, 1, 160), "a dimension of 0");
+  last(RawInfo("d", {uint64_t{1} << 40, uint64_t{1} << 40}, 1, 160), "more bytes than 64 bits");
+  last(RawInfo("d", {33}, 8, 160), "in blocks of 32");
+  last(RawInfo("d", {6}, 1, 160), "has 12 bytes, and the file 10");
+  changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 0); }, "expected 32");
+  changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 64); }, "expected 32");
+  last(RawInfo("d", {5}, 1, 96), "no known size");          // within the one before it
+  last(RawInfo("d", {5}, 1, 161), "the file ends behind");  // not aligned
+  last(RawInfo("d", {5}, 1, kHuge - 31), "no known size");
+  changed([&](RawGguf& model) { model.data += std::string(30, 'x'); }, "belong to none");
+}
+
+TEST(GgufFile, WritesOneThatIsReadByHand) {
+  const fs::path path = TestScratch("gguf-written") / "r.gguf";
+  const auto values = std::make_shared<const FloatTensor>(FloatTensor{{2, 3}, {1, 2, 3, 4, 5, 6}});
+  const auto other = std::make_shared<const FloatTensor>(FloatTensor{{1}, {7}});
+  WriteGguf(path, {{"flag", true}, {"ratio", 0.5F}, {"name", "x"}}, {{"a", values}, {"b", other}});
+  const ReadGguf read(ReadText(path));
+  EXPECT_EQ(read.version, 3U);
+  EXPECT_EQ(ReadGguf::As<uint32_t>(read.entries.at("general.alignment")), 32U);
+  EXPECT_EQ(read.entries.at("flag"), "\1");
+  EXPECT_EQ(ReadGguf::As<float>(read.entries.at("ratio")), 0.5F);
+  EXPECT_EQ(read.entries.at("name"), "x");
+  EXPECT_EQ(read.Of("a").dims, (std::vector<uint64_t>{3, 2}));  // innermost first
+  EXPECT_EQ(read.Of("a").Floats(read), values->values);
+  EXPECT_EQ(read.Of("b").offset, 32U);
+  EXPECT_EQ(read.Of("b").Floats(read), other->values);
+  EXPECT_EQ(read.bytes.size(), read.data_begin + 64);
+}
+
+TEST(GgufFile, AppendsAndChangesNothingElse) {
+  const fs::path scratch = TestScratch("gguf-append");
+  const auto values = std::make_shared<const FloatTensor>(FloatTensor{{2}, {8, 9}});
+  for (const uint32_t alignment : {32U, 64U, 16U}) {
+    RawGguf model;
+    model.alignment = alignment;
+    model.entries = {RawEntry("general.alignment", alignment)};
+    model.infos = {RawInfo("a", {3}, 0, 0)};
+    model.data = std::string(12, 'v');
+    const GgufFile before = GgufFile::Open(Put(scratch / "m.gguf", model.Bytes()));
+    const fs::path path = scratch / "out.gguf";
+    AppendToGguf(before, path, {{"oscar.x", true}}, {{"new", values}});
+    const ReadGguf old(model.Bytes()), read(ReadText(path));
+    const size_t entries = old.entries_end - 24, infos = old.infos_end - old.entries_end;
+    EXPECT_EQ(read.bytes.substr(24, entries), old.bytes.substr(24, entries));
+    EXPECT_EQ(read.bytes.substr(read.entries_end, infos), old.bytes.substr(old.entries_end, infos));
+    EXPECT_EQ(read.data_begin % alignment, 0U);
+    EXPECT_EQ(read.bytes.substr(read.data_begin, 12), old.bytes.substr(old.data_begin, 12));
+    EXPECT_EQ(read.Of("new").offset, alignment);
+    EXPECT_EQ(read.Of("new").Floats(read), values->values);
+    EXPECT_EQ(read.bytes.size(), read.data_begin + 2 * alignment);
+    EXPECT_THROW(AppendToGguf(before, path, {}, {{"a", values}}), InputError);
+    EXPECT_THROW(AppendToGguf(before, path, {{"general.alignment", 32U}}, {}), InputError);
+  }
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What llama.cpp's branch does with the tensors: ggml_mul_mat(rot, x), by ggml.h
+// result[i] = sum over k of rot[k + ne0 i] x[k].
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "capture/files/strict_json.h"
+#include "export/artifact/foreign_rotations.h"
+#include "export/runtimes/exporter.h"
+#include "linalg/error.h"
+#include "tests/calib/moments/sample_moments.h"
+#include "tests/export/artifact/chosen_artifact.h"
+#include "tests/export/artifact/sample_artifact.h"
+#include "tests/export/formats/gguf_bytes.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+const Exporter& Llamacpp() {
+  return *std::ranges::find(AllExporters(), std::string_view("llamacpp"), &Exporter::name);
+}
+
+// Two layers with 2 KV heads of 64 and 32, one clip ratio.
+Artifact Wide(const fs::path& path, int first_layer = 0, int64_t d = 64) {
+  std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
+  for (SampleRecipe& recipe : recipes) recipe.k_clip = recipe.v_clip = {0.9};
+  WriteChosenArtifact(path, recipes, {.consumer = Consumer::kLlamacpp, .fold = false}, [&](int i) {
+    return SampleMoments(first_layer + i, 60, 4 + static_cast<unsigned>(i), d, 32);
+  });
+  return Artifact::Open(path);
+}
+
+std::vector<float> MulMat(const ReadGguf& file, const std::string& name,
+                          const std::vector<float>& x) {
+  const ReadGguf::Tensor& rot = file.Of(name);
+  const std::vector<float> values = rot.Floats(file);
+  EXPECT_EQ(rot.dims, (std::vector<uint64_t>{x.size(), x.size()}));
+  std::vector<float> result(x.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    for (size_t k = 0; k < x.size(); ++k) result[i] += values[k + rot.dims[0] * i] * x[k];
+  return result;
+}
+
+// `rotation` [d, d] row-major.
+std::vector<float> TimesRotation(const std::vector<float>& x, const std::vector<double>& rotation) {
+  std::vector<float> result(x.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    for (size_t k = 0; k < x.size(); ++k)
+      result[i] += static_cast<float>(rotation[k * x.size() + i]) * x[k];
+  return result;
+}
+
+std::vector<float> Ramp(size_t size) {
+  std::vector<float> x(size);
+  for (size_t i = 0; i < size; ++i) x[i] = static_cast<float>(i) - 3.5F;
+  return x;
+}
+
+void ExpectChoice(const ReadGguf& file, const Artifact& artifact) {
+  for (int i = 0; i < 2; ++i) {
+    const StoredChoice choice = artifact.ReadChoice(i, kHeadlineChoice);
+    const std::string name = "blk." + std::to_string(i) + ".attn_";
+    EXPECT_EQ(MulMat(file, name + "k_rot.weight", Ramp(64)),
+              TimesRotation(Ramp(64), choice.k.rotation));
+    EXPECT_EQ(MulMat(file, name + "v_rot.weight", Ramp(32)),
+              TimesRotation(Ramp(32), choice.v.rotation));
+  }
+  EXPECT_EQ(ReadGguf::As<float>(file.entries.at("oscar.clip_ratio")), 0.9F);
+  EXPECT_EQ(ReadGguf::As<uint32_t>(file.entries.at("oscar.sink_tokens")), 64U);
+  EXPECT_EQ(ReadGguf::As<uint32_t>(file.entries.at("oscar.recent_tokens")), 256U);
+  EXPECT_EQ(file.entries.at("oscar.artifact_sha256"), artifact.identity());
+}
+
+// A model's file as the converter of llama.cpp writes one, with two tensors.
+RawGguf Model(const std::string& arch = "qwen3") {
+  RawGguf model;
+  model.entries = {RawEntry("general.architecture", arch),
+                   RawEntry(arch + ".block_count", 2),
+                   RawEntry(arch + ".attention.head_count", 4),
+                   RawEntry(arch + ".attention.head_count_kv", 2),
+                   RawEntry(arch + ".embedding_length", 512),
+                   RawEntry(arch + ".attention.key_length", 64),
+                   RawEntry(arch + ".attention.value_length", 32),
+                   RawEntry("tokenizer.ggml.tokens", 9,
+                            RawNumber<uint32_t>(8) + RawNumber<uint64_t>(1) + RawText("<s>"))};
+  model.infos = {RawInfo("token_embd.weight", {32, 3}, 8, 0),
+                 RawInfo("output_norm.weight", {5}, 0, 128)};
+  for (int i = 0; i < 160; ++i) model.data += static_cast<char>(3 * i);
+  return model;
+}
+
+fs::path Put(const fs::path& path, const RawGguf& model) {
+  fs::remove(path);
+  std::ofstream(path, std::ios::binary) << model.Bytes();
+  return path;
+}
+
+TEST(LlamacppFiles, TurnKeysAndValuesAsChosen) {
+  const fs::path scratch = TestScratch("llamacpp-chosen");
+  const Artifact artifact = Wide(scratch / "a");
+  WriteForRuntime(Llamacpp(), artifact, {}, scratch / "out");
+  const ReadGguf file(ReadText(scratch / "out" / "rotations.gguf"));
+  EXPECT_EQ(file.version, 3U);
+  EXPECT_EQ(file.tensors.size(), 4U);
+  EXPECT_EQ(file.entries.at("general.type"), "oscar-rotations");
+  EXPECT_EQ(file.entries.at("general.architecture"), "oscar");
+  ExpectChoice(file, artifact);
+  EXPECT_EQ(Json::parse(file.entries.at("oscar.calibration")).at("model").at("id"), "example/Tiny");
+  const std::string launch = ReadText(scratch / "out" / "launch.txt");
+  for (const char* said :
+       {"LLAMA_KV_NO_HADAMARD=1 ", "LLAMA_KV_CLIP_RATIO=0.9 ", "LLAMA_KV_HP_SINK=64 ",
+        "LLAMA_KV_HP_RECENT=256 ", "-m MERGED.gguf --cache-type-k q2_0 --cache-type-v q2_0\n",
+        "--merge-into MODEL.gguf"})
+    EXPECT_NE(launch.find(said), std::string::npos) << said << "\n" << launch;
+}
+
+TEST(LlamacppFiles, TurnAsOscarsOwnDo) {
+  const fs::path scratch = TestScratch("llamacpp-own");
+  const Artifact artifact = Wide(scratch / "a");
+  WriteForRuntime(Llamacpp(), artifact, {.chosen = false}, scratch / "out");
+  const ReadGguf file(ReadText(scratch / "out" / "rotations.gguf"));
+  const SglangExport own = ToSglang(artifact);
+  for (const SglangLayer& layer : own.layers) {
+    const std::vector<float>& k = layer.k.shared->values;
+    EXPECT_EQ(
+        MulMat(file, "blk." + std::to_string(layer.layer_id) + ".attn_k_rot.weight", Ramp(64)),
+        TimesRotation(Ramp(64), {k.begin(), k.end()}));
+  }
+  EXPECT_EQ(ReadGguf::As<float>(file.entries.at("oscar.clip_ratio")),
+            static_cast<float>(own.serving.k_clip_ratio));
+}
+
+TEST(LlamacppFiles, MergeIntoACopyOfAModel) {
+  const fs::path scratch = TestScratch("llamacpp-merge");
+  const Artifact artifact = Wide(scratch / "a");
+  const fs::path model = Put(scratch / "tiny.gguf", Model());
+  WriteForRuntime(Llamacpp(), artifact, {.merge_into = model}, scratch / "out");
+  const ReadGguf old(ReadText(model)), file(ReadText(scratch / "out" / "tiny.gguf"));
+  EXPECT_EQ(old.bytes, Model().Bytes());  // it is only read
+  EXPECT_FALSE(fs::exists(scratch / "out" / "rotations.gguf"));
+  ExpectChoice(file, artifact);
+  // Its entries, infos and values are where they were, from where each part begins.
+  for (const auto& [begin, of_file, size] :
+       {std::tuple<size_t, size_t, size_t>{24, 24, old.entries_end - 24},
+        {old.entries_end, file.entries_end, old.infos_end - old.entries_end},
+        {old.data_begin, file.data_begin, old.bytes.size() - old.data_begin}})
+    EXPECT_EQ(file.bytes.substr(of_file, size), old.bytes.substr(begin, size));
+  ASSERT_EQ(file.tensors.size(), 6U);
+  EXPECT_EQ(file.tensors[2].offset, old.bytes.size() - old.data_begin);
+  for (const auto& [key, value] : old.entries) EXPECT_EQ(file.entries.at(key), value);
+  EXPECT_EQ(file.entries.count("general.type"), 0U);  // a model as before
+  const std::string launch = ReadText(scratch / "out" / "launch.txt");
+  EXPECT_NE(launch.find("/out/tiny.gguf --cache-type-k"), std::string::npos) << launch;
+  // A second time they are there already.
+  EXPECT_THROW(WriteForRuntime(Llamacpp(), artifact, {.merge_into = scratch / "out" / "tiny.gguf"},
+                               scratch / "again"),
+               InputError);
+  EXPECT_FALSE(fs::exists(scratch / "again"));
+}
+
+TEST(LlamacppFiles, AreRefusedForAnotherModel) {
+  const fs::path scratch = TestScratch("llamacpp-other-model");
+  const Artifact artifact = Wide(scratch / "a");
+  const auto merge = [&](size_t entry, const std::string& raw) -> std::string {
+    RawGguf model = Model();
+    model.entries.at(entry) = raw;
+    Put(scratch / "tiny.gguf", model);
+    fs::remove_all(scratch / "out");
+    try {
+      WriteForRuntime(Llamacpp(), artifact, {.merge_into = scratch / "tiny.gguf"}, scratch / "out");
+      return "";
+    } catch (const InputError& error) {
+      EXPECT_FALSE(fs::exists(scratch / "out"));
+      return error.what();
+    }
+  };
+  const auto expect = [&](size_t entry, const std::string& raw, const std::string& words) {
+    const std::string said = merge(entry, raw);
+    EXPECT_NE(said.find(words), std::string::npos) << words << "\n" << said;
+  };
+  expect(0, RawEntry("other", "qwen3"), "no general.architecture");
+  expect(0, RawEntry("general.architecture", "llama"), "no llama.block_count");
+  expect(1, RawEntry("qwen3.block_count", 3), "block_count is 3, and the artifact's model 2");
+  expect(3, RawEntry("qwen3.attention.head_count_kv", 4), "head_count_kv is 4");
+  expect(5, RawEntry("qwen3.attention.key_length", 128), "key_length (layer 0) is 128");
+  expect(6, RawEntry("qwen3.attention.value_length", 64), "value_length (layer 0) is 64");
+  // Absent, it is embedding_length / head_count.
+  expect(5, RawEntry("other", 1), "key_length (layer 0) is 128");
+  expect(7, RawEntry("split.count", 2), "llama-gguf-split");
+  EXPECT_EQ(merge(7, RawEntry("split.count", 1)), "");
+}
+
+TEST(LlamacppFiles, AreRefusedWhereItsCacheCannotHoldThem) {
+  const fs::path scratch = TestScratch("llamacpp-refused");
+  const auto refused = [&](const Artifact& artifact, const std::string& words) {
+    try {
+      WriteForRuntime(Llamacpp(), artifact, {}, scratch / "out");
+      ADD_FAILURE() << "written";
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+    EXPECT_FALSE(fs::exists(scratch / "out"));
+  };
+  refused(Wide(scratch / "later", 1), "layer 1 stands where layer 0 should");
+  refused(Wide(scratch / "narrow", 0, 8), "heads of 8 values");
+}
+
+}  // namespace
+}  // namespace oscar
