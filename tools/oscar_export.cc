@@ -142,7 +142,8 @@ OptionTable ExportTable(ExportOptions* options) {
              .help = "fold balanced values into v_proj and o_proj too; calibrate the copy",
              .scope = OptionScope::kRun});
   table.OnlyWith({"model", "for", "fold_scales", "fold_values"}, "to", "folded-checkpoint");
-  table.OnlyWith({"folded", "rotations", "merge_into"}, "to");
+  table.OnlyWith({"folded", "rotations"}, "to");
+  table.OnlyWith({"merge_into"}, "to", "llamacpp");
   table.NotWith({"output", "to", "from"}, "inspect", "it writes nothing");
   table.NotWith({"input", "output", "to", "from", "inspect"}, "list", "it looks at nothing");
   table.Example(
@@ -265,9 +266,6 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (fold && options.rotations != Rotations::kAuto)
     throw UsageError("--rotations has no effect with --to folded-checkpoint");
   if (fold && options.model.empty()) throw UsageError("--to folded-checkpoint needs --model");
-  if (!options.merge_into.empty() &&
-      (options.to.exporter == nullptr || options.to.exporter->name != "llamacpp"))
-    throw UsageError("--merge-into is of --to llamacpp");
   CheckNewOutput(options.output);
   if (context.dry_run) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);

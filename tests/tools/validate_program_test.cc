@@ -479,6 +479,7 @@ TEST(ExportProgram, FlagsThatWouldDoNothingAreRefused) {
            {"--to", "sglang", "--fold-scales", "exact", "-o", "x"},
            {"--to", "sglang", "--fold-values", "-o", "x"},
            {"--to", "sglang", "--model", Model(), "-o", "x"},
+           {"--to", "sglang", "--merge-into", "x.gguf", "-o", "x"},
            {"--inspect", "--rotations", "oscar"},
            {"--inspect", "--folded"},
            {"--inspect", "-o", "x"},
