@@ -19,16 +19,26 @@ at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
       {scores.size(0), scores.size(1), scores.size(2), values.size(2)});
 }
 
-}  // namespace
+// What each token adds to the KL, p log(p / p^) - p + p^ and so never below 0: the sum of both.
+struct KlTerms {
+  at::Tensor near, far;
+};
 
-at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other) {
+KlTerms TermsOfKl(const LogAndScores& own, const LogAndScores& other) {
   // e^x overflows where a cache is far off. Up to x = kFar the sum is as it stands; beyond, what
   // p e^x is more than p e^kFar comes from p^, and p (x - kFar) < p^ e^-kFar is nothing.
   constexpr double kFar = 40;
   at::Tensor x = other.log.sub(own.log).clamp_max_(kFar);
-  const at::Tensor near = x.expm1().sub_(x).mul_(own.scores).sum(-1);
+  const at::Tensor near = x.expm1().sub_(x).mul_(own.scores);
   at::sub_out(x, other.scores, own.scores, std::exp(kFar));
-  return near.add(x.clamp_min_(0).sum(-1));
+  return {near, x.clamp_min_(0)};
+}
+
+}  // namespace
+
+at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other) {
+  const KlTerms terms = TermsOfKl(own, other);
+  return terms.near.sum(-1).add(terms.far.sum(-1));
 }
 
 at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks) {
@@ -178,7 +188,9 @@ DistanceErrors RowComparison::ByDistance(const Prepared& stored, const at::Tenso
     logits = at::where(
         mask, as_reference ? logits_ : Logits(queries, stored.k.defined() ? stored.k : k_), logits);
   }
-  const at::Tensor terms = log_p_.sub(LogScores(logits)).mul_(p_);
+  const at::Tensor log_other = LogScores(logits);
+  const auto [near, far] = TermsOfKl({log_p_, p_}, {log_other, log_other.exp()});
+  const at::Tensor terms = near.add(far);
   const at::Tensor positions = positions_.to(k_.device());
   const at::Tensor distance =
       positions.unsqueeze(1) - at::arange(k_.size(1), positions.options());  // [rows, tokens]

@@ -64,7 +64,7 @@ constexpr int64_t DistanceFrom(int bucket) { return bucket == 0 ? 0 : int64_t{64
 // rows, kDistanceBuckets + 1], the last what the layer's attention sinks take.
 struct DistanceErrors {
   at::Tensor mass;  // sum of the reference's scores
-  at::Tensor kl;    // sum of p log(p / p^), of either sign; over all buckets the row's KL
+  at::Tensor kl;    // sum of p log(p / p^) - p + p^; over all buckets the row's KL
 };
 
 struct LogAndScores {

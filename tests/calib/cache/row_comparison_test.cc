@@ -85,7 +85,8 @@ TEST(RowComparison, KlIsFiniteHoweverFarALogitIsOff) {
 // Several rules at once are each rule alone.
 // Of all rows of a case, and their KL.
 std::pair<DistanceErrors, at::Tensor> ByDistance(const RowCase& c) {
-  RowComparison comparison(c.Spec(), c.k, c.v, at::kDouble);
+  const AttentionSpec spec = c.Spec();
+  RowComparison comparison(spec, c.k, c.v, at::kDouble);
   comparison.SetRows({at::arange(c.dims.tokens), c.q});
   const RowComparison::Prepared stored = comparison.Prepare(c.stored);
   return {comparison.ByDistance(stored, c.own_queries, c.exact),
@@ -122,12 +123,12 @@ TEST(RowComparison, DistancesAreThoseBetweenQueryAndKey) {
   const int64_t last = c.dims.tokens - 1;
   for (int64_t head = 0; head < c.dims.q_heads; ++head) {
     const int64_t kv = head / 2, ratio = head % 2;
-    const at::Tensor q = c.q[last][head].mul(*c.Spec().scale);
+    const at::Tensor q = c.q[last][head].mul(c.Spec().scale);
     const auto log_scores = [&](const at::Tensor& k) {
       return at::log_softmax(at::matmul(k.select(1, kv), q), 0).flip(0);  // by distance
     };
     const at::Tensor log_p = log_scores(c.k), log_other = log_scores(c.stored.k_stored),
-                     p = log_p.exp(), terms = p * (log_p - log_other);
+                     p = log_p.exp(), terms = p * (log_p - log_other) - p + log_other.exp();
     const int64_t begins[] = {0, 64, 128, 256, 500};
     for (int bucket = 0; bucket < 4; ++bucket) {
       const auto sum = [&](const at::Tensor& of) {
