@@ -4,7 +4,8 @@
 #
 # Installs what the build needs on Debian 12 or Ubuntu 24.04 (x86-64): packages by name, and LibTorch from the torch wheel
 # into .deps/python. Does nothing where all of it is there. With a LibTorch of your own in CMAKE_PREFIX_PATH no wheel is
-# installed. With --tests also what tests alone use and skip without: a browser that looks at the report page.
+# installed. With --tests also what tests alone use and skip without: a browser that looks at the report page, and the
+# Python packages that load what we export.
 # Trap: the wheel's check is the import itself, so a half-finished install is repaired, not trusted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -110,6 +111,25 @@ install_browser() {
   fi
 }
 
+# Into a folder of their own, which LibTorch's Python does not see.
+install_consumers() {
+  local wanted=tools/requirements-tests.txt stamp=.deps/consumers.installed
+  if cmp -s "$wanted" "$stamp"; then
+    say "tests: packages of consumers in .deps/consumers"
+  elif [ -x .deps/python/bin/pip ] && rm -rf .deps/consumers &&
+    .deps/python/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --retries 2 --timeout 60 \
+      --only-binary :all: --no-deps --target .deps/consumers -r "$wanted"; then
+    cp "$wanted" "$stamp"
+    say "tests: packages of consumers installed into .deps/consumers"
+  else
+    rm -rf .deps/consumers
+    say "tests: no onnx and gguf packages here; the tests that load our files with them will be skipped"
+  fi
+}
+
 install_packages
 install_libtorch
-[ "${1:-}" != --tests ] || install_browser
+if [ "${1:-}" = --tests ]; then
+  install_browser
+  install_consumers
+fi

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Our files, loaded by the packages of those who load them: every float32 is the choice's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "capture/files/digest.h"
+#include "export/runtimes/exporter.h"
+#include "tests/calib/moments/sample_moments.h"
+#include "tests/export/artifact/chosen_artifact.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+// Two layers with 2 KV heads of 64 and 32, one rotation and one clip ratio.
+Artifact Written(const fs::path& path, Consumer consumer) {
+  std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
+  for (SampleRecipe& recipe : recipes) recipe.k_clip = recipe.v_clip = {0.9};
+  WriteChosenArtifact(path, recipes, {.consumer = consumer, .fold = false}, [](int i) {
+    return SampleMoments(i, 60, 4 + static_cast<unsigned>(i), 64, 32);
+  });
+  return Artifact::Open(path);
+}
+
+// SHA-256 of each tensor by its name; empty where there is no such package.
+std::map<std::string, std::string> LoadedBy(const std::string& package, const fs::path& file) {
+  const ProgramExit exit =
+      RunProgram("/usr/bin/env", {"-u", "LD_PRELOAD", std::string("PYTHONPATH=") + OSCAR_CONSUMERS,
+                                  OSCAR_PYTHON, OSCAR_CONSUMERS_SCRIPT, package, file.string()});
+  constexpr int kNoPackage = 77, kNoPython = 127;
+  std::map<std::string, std::string> tensors;
+  if (exit.code == kNoPackage || exit.code == kNoPython) return tensors;
+  EXPECT_EQ(exit.code, 0) << exit.err;
+  std::istringstream lines(exit.out);
+  for (std::string name, digest; lines >> name >> digest;) tensors[name] = digest;
+  return tensors;
+}
+
+std::string Digest(const std::vector<float>& values) {
+  return Sha256Hex(std::as_bytes(std::span(values)));
+}
+std::vector<float> Twice(const std::vector<double>& matrix) {
+  std::vector<float> twice(matrix.begin(), matrix.end());
+  twice.insert(twice.end(), matrix.begin(), matrix.end());
+  return twice;
+}
+std::vector<float> Transposed(const std::vector<double>& matrix, int64_t dim) {
+  std::vector<float> transposed;
+  for (int64_t i = 0; i < dim; ++i)
+    for (int64_t j = 0; j < dim; ++j)
+      transposed.push_back(static_cast<float>(matrix[static_cast<size_t>(j * dim + i)]));
+  return transposed;
+}
+
+const Exporter& Named(std::string_view name) {
+  return *std::ranges::find(AllExporters(), name, &Exporter::name);
+}
+
+TEST(ConsumerPackages, OnnxLoadsTheInitializers) {
+  const fs::path scratch = TestScratch("consumers-onnx");
+  const Artifact artifact = Written(scratch / "a", Consumer::kOnnx);
+  WriteForRuntime(Named("onnx"), artifact, {}, scratch / "out");
+  const auto tensors = LoadedBy("onnx", scratch / "out" / "rotations.onnx");
+  if (tensors.empty()) GTEST_SKIP() << "no Python with onnx: tools/setup.sh --tests";
+  EXPECT_EQ(tensors.size(), 4U);
+  for (int i = 0; i < 2; ++i) {
+    const StoredChoice choice = artifact.ReadChoice(i, kHeadlineChoice);
+    const std::string name = "model.layers." + std::to_string(i) + ".attn.";
+    EXPECT_EQ(tensors.at(name + "R_K"), Digest(Twice(choice.k.rotation)));
+    EXPECT_EQ(tensors.at(name + "R_V"), Digest(Twice(choice.v.rotation)));
+  }
+}
+
+TEST(ConsumerPackages, GgufLoadsTheTensors) {
+  const fs::path scratch = TestScratch("consumers-gguf");
+  const Artifact artifact = Written(scratch / "a", Consumer::kLlamacpp);
+  WriteForRuntime(Named("llamacpp"), artifact, {}, scratch / "out");
+  const auto tensors = LoadedBy("gguf", scratch / "out" / "rotations.gguf");
+  if (tensors.empty()) GTEST_SKIP() << "no Python with gguf: tools/setup.sh --tests";
+  EXPECT_EQ(tensors.size(), 4U);
+  for (int i = 0; i < 2; ++i) {
+    const StoredChoice choice = artifact.ReadChoice(i, kHeadlineChoice);
+    const std::string name = "blk." + std::to_string(i) + ".attn_";
+    EXPECT_EQ(tensors.at(name + "k_rot.weight"), Digest(Transposed(choice.k.rotation, 64)));
+    EXPECT_EQ(tensors.at(name + "v_rot.weight"), Digest(Transposed(choice.v.rotation, 32)));
+  }
+}
+
+}  // namespace
+}  // namespace oscar
