@@ -36,9 +36,18 @@ AffineGroups FitRange(const at::Tensor& x, int max_code, MetadataType type) {
   return {scale, lo.neg().div(scale)};
 }
 
-at::Tensor Codes(const at::Tensor& x, const AffineGroups& affine, int max_code) {
+// Where values lie among the codes.
+at::Tensor Places(const at::Tensor& x, const AffineGroups& affine) {
+  return x.div(affine.scale).add_(affine.zero);
+}
+
+at::Tensor CodesAt(const at::Tensor& places, int max_code) {
   // Clamped first: trunc would leave -0 of what lies just below.
-  return x.div(affine.scale).add_(affine.zero).add_(0.5f).clamp_(0, max_code).trunc_();
+  return places.add(0.5f).clamp_(0, max_code).trunc_();
+}
+
+at::Tensor Codes(const at::Tensor& x, const AffineGroups& affine, int max_code) {
+  return CodesAt(Places(x, affine), max_code);
 }
 
 // One step of linalg/scale_fit.h: least squares, or else unbiased.
@@ -46,13 +55,9 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
                       bool least_squares) {
   const int max_code = MaxCode(bits), steps = ScaleSteps(bits);
   const double middle = max_code / 2.0;
-  const at::Tensor c = Codes(x, affine, max_code);
-  const at::Tensor q = x.div(affine.scale)
-                           .add_(affine.zero)
-                           .sub_(middle)
-                           .mul_(steps)
-                           .clamp_(-kMaxScaleSteps, kMaxScaleSteps)
-                           .round_();
+  const at::Tensor places = Places(x, affine), c = CodesAt(places, max_code);
+  const at::Tensor q =
+      places.sub(middle).mul_(steps).clamp_(-kMaxScaleSteps, kMaxScaleSteps).round_();
   // Integers below 2^24: exact in either type.
   const auto sum = [](const at::Tensor& t) { return t.sum(-1, true).to(at::kDouble); };
   const double n = static_cast<double>(x.size(-1));
@@ -73,11 +78,10 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
 }
 
 // The nearest scales of a byte (linalg/affine_metadata.h): a step is an eighth of the power of two
-// below, and division by it is exact.
+// below, which is what a number over its fraction gives, and division by it is exact.
 at::Tensor ByteScales(const at::Tensor& scale) {
   const at::Tensor x = scale.to(at::kFloat).clamp(kMinByteScale, kMaxByteScale);
-  const at::Tensor exponent = std::get<1>(at::frexp(x)).clamp_min_(-13);
-  const at::Tensor step = at::ldexp(at::ones_like(x), exponent.sub(4));
+  const at::Tensor step = x.div(std::get<0>(at::frexp(x))).mul_(1.0 / 16).clamp_min_(kMinByteScale);
   return x.div(step).round_().mul_(step).to(scale.scalar_type());
 }
 
