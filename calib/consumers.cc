@@ -90,6 +90,7 @@ std::vector<AutoOptions> OtherChoices(AutoOptions headline, bool latents) {
   for (const ConsumerRules& rules : AllConsumers()) {
     for (const bool fold : {false, true}) {
       if (latents && (!rules.latents || fold)) continue;
+      if (fold && rules.query_matrix) continue;
       AutoOptions other = headline;
       other.consumer = rules.consumer;
       other.fold = fold;
@@ -108,6 +109,8 @@ std::string ChoiceFor(const AutoOptions& headline, bool latents, Consumer consum
   wanted.consumer = consumer;
   wanted.fold = fold && !latents;
   if (latents) known.fold = false;
+  if (SameRules(known, wanted)) return std::string(kHeadlineChoice);
+  if (RulesOf(consumer).query_matrix) wanted.fold = false;
   if (SameRules(known, wanted)) return std::string(kHeadlineChoice);
   for (const AutoOptions& other : OtherChoices(headline, latents)) {
     if (SameRules(other, wanted)) return ChoiceName(RulesOf(other.consumer), other.fold);

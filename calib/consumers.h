@@ -86,11 +86,12 @@ std::string ChoiceName(const ConsumerRules& rules, bool fold);
 
 // What the other choices of a run are made under: of every consumer, with folding and without, that
 // has other rules than the headline and than those before it. They have 2 bits, the windows given
-// and no refinement.
+// and no refinement. A consumer that turns queries by a matrix of their own has no choice with
+// folding: that matrix holds the scales which a checkpoint would be folded with.
 std::vector<AutoOptions> OtherChoices(AutoOptions headline, bool latents);
 
 // Of those and the headline the one whose choice `consumer` loads, by its name; empty where there
-// is none. The headline is "auto".
+// is none, without folding where folding has nothing to give. The headline is "auto".
 inline constexpr std::string_view kHeadlineChoice = "auto";
 std::string ChoiceFor(const AutoOptions& headline, bool latents, Consumer consumer, bool fold);
 

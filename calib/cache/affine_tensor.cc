@@ -28,8 +28,8 @@ struct AffineGroups {
 
 AffineGroups FitRange(const at::Tensor& x, int max_code, MetadataType type) {
   const bool with_zero = type == MetadataType::kByte;
-  const at::Tensor lo = with_zero ? x.amin(-1, true).clamp_max_(0) : x.amin(-1, true);
-  const at::Tensor hi = with_zero ? x.amax(-1, true).clamp_min_(0) : x.amax(-1, true);
+  const at::Tensor lo = with_zero ? x.amin(-1, true).clamp_max(0) : x.amin(-1, true);
+  const at::Tensor hi = with_zero ? x.amax(-1, true).clamp_min(0) : x.amax(-1, true);
   // A tensor: a scalar divisor would become a product with its reciprocal.
   const at::Tensor divisor = at::full({}, max_code, x.options());
   const at::Tensor scale = (hi - lo).clamp_min(kMinAffineRange).div(divisor);

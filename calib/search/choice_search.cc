@@ -35,7 +35,10 @@ namespace oscar {
 namespace {
 
 constexpr size_t kClippedRecipes = 3;  // recipes of keys whose clip ratios are searched
+constexpr size_t kWrittenRecipes = 6;  // recipes compared as written, where that is not the range's
 constexpr std::array<double, 3> kCoarse = {0.88, 0.92, 0.96};
+// While recipes are compared.
+const std::span<const double> kFirst(&GridOf(2).first, 1);
 
 // Priced beside the windows in use; the sizes that upstream's recipes use.
 constexpr std::array<CacheWindows, 4> kWindows = {{{0, 0}, {64, 256}, {64, 512}, {128, 1024}}};
@@ -121,12 +124,13 @@ class Search {
                 .composition = options.fit.composition,
                 .rope = layer.moments.fold.pairs.rotary_dim > 0,
                 .fold = options.automatic.fold && layer.moments.fold.pairs.rotary_dim > 0,
-                .num_kv_heads = layer.num_kv_heads,
-                .quant_group_size = options.clip.quant_group_size},
+                .num_kv_heads = layer.num_kv_heads},
         scorer_(layer.scorer),
         choice_(Begun(rules_, options, moments_)),
-        candidates_(scorer_, layer.times, layer.scores, choice_.scores, Format<KeyRecipe>(2),
-                    Format<ValueRecipe>(2)) {
+        compared_(scorer_, layer.times, layer.scores, choice_.scores, OfRange(2), OfRange(2)),
+        written_(scorer_, layer.times, layer.scores, choice_.scores, Format<KeyRecipe>(2),
+                 Format<ValueRecipe>(2)) {
+    limits_.quant_group_size = choice_.quant_group_size;
     choice_.context = layer.context;
     choice_.text_length = layer.text_length;
     choice_.rows = scorer_.rows();
@@ -164,6 +168,49 @@ class Search {
     return choice_.Format(bits, std::is_same_v<Recipe, KeyRecipe>);
   }
 
+  AffineFormat OfRange(int bits) const { return {bits, options_.clip.quant_group_size}; }
+
+  // The first, Hadamard, and the best few by what was scored.
+  template <typename Recipe>
+  static std::vector<Candidate<Recipe>*> BestFew(std::vector<Candidate<Recipe>>& all,
+                                                 size_t count) {
+    std::vector<Candidate<Recipe>*> order;
+    for (Candidate<Recipe>& c : all) order.push_back(&c);
+    std::ranges::stable_sort(order,
+                             [](const auto* a, const auto* b) { return a->best() < b->best(); });
+    order.resize(std::min(count, order.size()));
+    std::erase(order, &all.front());
+    order.insert(order.begin(), &all.front());
+    return order;
+  }
+  // Recipes are compared by scores of the range, which the searches of all consumers share. Where
+  // the consumer's rows are written otherwise, the best few are compared once more as written, and
+  // the orders of the best one's factors.
+  bool writes_otherwise() const { return choice_.fitted_scales.has_value(); }
+  template <typename Recipe>
+  void CompareWritten(std::vector<Candidate<Recipe>>& all) {
+    std::vector<Candidate<Recipe>*> few = BestFew(all, kWrittenRecipes);
+    std::ranges::sort(few);  // in the order of their demands
+    std::vector<Candidate<Recipe>> kept;
+    for (Candidate<Recipe>* c : few) {
+      c->curve.clear();
+      kept.push_back(std::move(*c));
+    }
+    all = std::move(kept);
+    few.clear();
+    for (Candidate<Recipe>& c : all) few.push_back(&c);
+    written_.AddRatios<Recipe>(few, kFirst);
+  }
+  // Of candidates in the order of their demands the one worth them.
+  template <typename Recipe>
+  static size_t Worthwhile(const std::vector<Candidate<Recipe>>& all) {
+    size_t best = 0;
+    for (size_t i = 1; i < all.size(); ++i) {
+      if (all[i].best() < (1 - kWorthwhile) * all[best].best()) best = i;
+    }
+    return best;
+  }
+
   // The best ratio for each number of bits beyond 2; where none are to be spent, what they would
   // give at one ratio.
   template <typename Recipe>
@@ -174,7 +221,7 @@ class Search {
     for (const int bits : MoreBits(options_)) {
       const ClipGrid& grid = GridOf(bits);
       const std::span<const double> all = grid.ratios;
-      const Curve curve = candidates_.ScoreCurve(
+      const Curve curve = written_.ScoreCurve(
           c, rotated, options_.automatic.bits > 2 ? all : std::span(&grid.first, 1),
           Format<Recipe>(bits));
       options.push_back(OptionOf(bits, curve, clip_of_head()));
@@ -182,7 +229,7 @@ class Search {
   }
 
   // Fits and scores the recipes at one clip ratio, in order.
-  void TryKeys(std::vector<KeyRecipe> recipes) {
+  void TryKeys(std::vector<KeyRecipe> recipes, CandidateScores& by) {
     std::erase_if(recipes, [&](const KeyRecipe& recipe) {
       return std::ranges::any_of(keys_, [&](const auto& c) { return c.recipe == recipe; });
     });
@@ -197,47 +244,33 @@ class Search {
     }
     std::vector<KeyCandidate*> tried;
     for (size_t i = known; i < keys_.size(); ++i) tried.push_back(&keys_[i]);
-    candidates_.AddRatios<KeyRecipe>(tried, {&GridOf(2).first, 1});
+    by.AddRatios<KeyRecipe>(tried, kFirst);
   }
-  // Of the candidates so far the one worth its demands.
-  const KeyRecipe& BestKeys() const {
-    const KeyCandidate* best = &keys_.front();
-    for (const KeyCandidate& c : keys_) {
-      if (c.best() < (1 - kWorthwhile) * best->best()) best = &c;
-    }
-    return best->recipe;
-  }
+  const KeyRecipe& BestKeys() const { return keys_[Worthwhile(keys_)].recipe; }
 
   void ChooseKeys() {
-    TryKeys(FirstKeyRecipes(limits_));
+    TryKeys(FirstKeyRecipes(limits_), compared_);
     OSCAR_CHECK(!keys_.empty());  // a Hadamard needs no moments
-    TryKeys(MoreKeyRecipes(limits_, BestKeys()));
+    TryKeys(MoreKeyRecipes(limits_, BestKeys()), compared_);
+    if (writes_otherwise()) CompareWritten(keys_);
     std::vector<KeyRecipe> orders;
     for (const Composition composition : OtherOrders(limits_, moments_.head_dim)) {
       orders.push_back(BestKeys());
       orders.back().composition = composition;
     }
-    TryKeys(std::move(orders));
+    TryKeys(std::move(orders), written_);
     // Clipping goes with the transform: the best few are clipped coarsely, the best of them finely.
-    std::vector<size_t> order(keys_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(order,
-                             [&](size_t a, size_t b) { return keys_[a].best() < keys_[b].best(); });
-    std::vector<KeyCandidate*> clipped = {&keys_[0]};
-    for (size_t i = 0; i < std::min(kClippedRecipes, order.size()); ++i) {
-      if (order[i] != 0) clipped.push_back(&keys_[order[i]]);
-    }
-    candidates_.AddRatios<KeyRecipe>(clipped, coarse());
-    size_t chosen = IndexOf(BestKeys());
-    candidates_.AddRatios(keys_[chosen], ratios());
-
+    written_.AddRatios<KeyRecipe>(BestFew(keys_, writes_otherwise() ? 1 : kClippedRecipes),
+                                  coarse());
+    size_t chosen = Worthwhile(keys_);
+    written_.AddRatios(keys_[chosen], ratios());
     const SideOption two = OptionOf(2, keys_[chosen].curve, clip_of_head());
     choice_.k_check = two.check;
     choice_.k_hadamard = CheckOf(keys_[0].curve);
     if (choice_.k_check > choice_.k_hadamard) {
       choice_.k_fallback = keys_[chosen].recipe.Name();
       chosen = 0;
-      candidates_.AddRatios(keys_[0], ratios());
+      written_.AddRatios(keys_[0], ratios());
     }
     FinishKeys(keys_[chosen]);
   }
@@ -246,14 +279,14 @@ class Search {
     choice_.keys = c.recipe;
     choice_.k = c.side;
     if (!in_depth_) return InUseAlone(c);
-    const AutoScorer::Rotated rotated = candidates_.Rotate(c);
+    const AutoScorer::Rotated rotated = written_.Rotate(c);
     AddBits(c, rotated, choice_.k_options);
     // What quantization groups of half the size would give, at a price of 32 / group bits a value.
     const double clip = c.curve[Best(c.curve)].first;
     AutoScorer::Quantizer half = Format<KeyRecipe>(2);
     const int64_t whole = half.quant_group_size == 0 ? moments_.head_dim : half.quant_group_size;
     half.quant_group_size = whole / 2;
-    if (whole >= 32 && whole % 2 == 0) candidates_.ScoreCurve(c, rotated, {&clip, 1}, half);
+    if (whole >= 32 && whole % 2 == 0) written_.ScoreCurve(c, rotated, {&clip, 1}, half);
     const auto time = layer_.times.Measure("choice: windows");
     if (options_.automatic.bits > 2) {
       choice_.k_output_error = Mean(scorer_.KeyOutputErrors(
@@ -291,40 +324,43 @@ class Search {
   void ChooseValues(const std::vector<ValueRecipe>& recipes, std::vector<CacheSide> sides) {
     std::vector<ValueCandidate> candidates;
     size_t chosen = 0;
-    const auto attempt = [&](const std::vector<ValueRecipe>& more, std::vector<CacheSide> fits) {
+    const auto attempt = [&](const std::vector<ValueRecipe>& more, std::vector<CacheSide> fits,
+                             CandidateScores& by) {
       const size_t known = candidates.size();
       for (size_t i = 0; i < more.size(); ++i) {
         if (fits[i].num_rotations > 0) candidates.push_back({more[i], std::move(fits[i]), {}});
       }
       std::vector<ValueCandidate*> tried;
       for (size_t i = known; i < candidates.size(); ++i) tried.push_back(&candidates[i]);
-      candidates_.AddRatios<ValueRecipe>(tried, {&GridOf(2).first, 1});
-      for (size_t i = std::max<size_t>(known, 1); i < candidates.size(); ++i) {
-        if (candidates[i].best() < (1 - kWorthwhile) * candidates[chosen].best()) chosen = i;
-      }
+      by.AddRatios<ValueRecipe>(tried, kFirst);
+      chosen = Worthwhile(candidates);
     };
-    attempt(recipes, std::move(sides));
+    attempt(recipes, std::move(sides), compared_);
+    if (writes_otherwise()) {
+      CompareWritten(candidates);
+      chosen = Worthwhile(candidates);
+    }
     if (chosen != 0) {
       std::vector<ValueRecipe> orders;
       for (const Composition composition : OtherOrders(limits_, moments_.v_head_dim)) {
         orders.push_back(candidates[chosen].recipe);
         orders.back().composition = composition;
       }
-      attempt(orders, layer_.Fit(orders));
+      attempt(orders, layer_.Fit(orders), written_);
     }
-    candidates_.AddRatios(candidates[0], coarse());
-    candidates_.AddRatios(candidates[chosen], ratios());
+    written_.AddRatios(candidates[0], coarse());
+    written_.AddRatios(candidates[chosen], ratios());
     choice_.v_check = OptionOf(2, candidates[chosen].curve, clip_of_head()).check;
     choice_.v_hadamard = CheckOf(candidates[0].curve);
     if (choice_.v_check > choice_.v_hadamard) {
       choice_.v_fallback = candidates[chosen].recipe.Name();
       chosen = 0;
-      candidates_.AddRatios(candidates[0], ratios());
+      written_.AddRatios(candidates[0], ratios());
     }
     const ValueCandidate& c = candidates[chosen];
     choice_.values = c.recipe;
     choice_.v = c.side;
-    AddBits(c, in_depth_ ? candidates_.Rotate(c) : AutoScorer::Rotated(), choice_.v_options);
+    AddBits(c, in_depth_ ? written_.Rotate(c) : AutoScorer::Rotated(), choice_.v_options);
     if (bits_of_head()) AddHeadBits({}, choice_.v_options);
     // One ratio for everything is the keys', whose KL is what the cache costs.
     if (rules_.clip == ClipScope::kModel) {
@@ -336,13 +372,6 @@ class Search {
   // Hadamard + clip as a guard sees it: the ratio chosen by the same rows as everything else.
   static double CheckOf(const Curve& curve) { return Mean(curve[Best(curve)].second.check); }
 
-  size_t IndexOf(const KeyRecipe& recipe) const {
-    for (size_t i = 0; i < keys_.size(); ++i) {
-      if (keys_[i].recipe == recipe) return i;
-    }
-    OSCAR_CHECK(!"a recipe that was scored");
-    return 0;
-  }
   int64_t group() const { return options_.clip.quant_group_size; }
   bool clip_of_head() const {
     return rules_.clip == ClipScope::kHead && options_.automatic.head_clip;
@@ -369,7 +398,7 @@ class Search {
   RecipeLimits limits_;
   const AutoScorer& scorer_;
   AutoChoice choice_;
-  CandidateScores candidates_;
+  CandidateScores compared_, written_;
   std::vector<KeyCandidate> keys_;  // the first is Hadamard
 };
 

@@ -116,6 +116,13 @@ TEST(StraightThrough, GradientPassesRoundingAndReachesTheScale) {
   const at::Tensor clipped = at::tensor({-1.0, 0.2, 0.5, 9.0}, at::kDouble).requires_grad_(true);
   StraightThrough(clipped, {.clip = {0.5}}).sum().backward();
   EXPECT_EQ(clipped.grad()[3].item<double>(), 0);
+  // A range that reaches to zero: its lower end is not a value.
+  const at::Tensor positive = at::tensor({1.0, 1.25, 2.0, 3.0}, at::kDouble).requires_grad_(true);
+  AffineQuantizer with_zero;
+  with_zero.metadata = MetadataType::kByte;
+  StraightThrough(positive, with_zero).sum().backward();
+  EXPECT_EQ(positive.grad()[0].item<double>(), 1);
+  EXPECT_NE(positive.grad()[3].item<double>(), 1);
 }
 
 TEST(SplitRows, SetsAsideAQuarterOrHalfOfOne) {

@@ -298,16 +298,16 @@ TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
                  }});
   const Artifact artifact = Artifact::Open(scratch / "a");
   // Plain, and folded: stored once each, whoever they are for.
-  EXPECT_EQ(artifact.choice_names(), (std::vector<std::string>{"auto", "any", "any+fold"}));
+  EXPECT_EQ(artifact.choice_names(), (std::vector<std::string>{"auto", "any", "sglang+fold"}));
   EXPECT_EQ(artifact.ChoiceFor("sglang-oct", false), "auto");
   EXPECT_EQ(artifact.ChoiceFor("sglang", false), "any");
   EXPECT_EQ(artifact.ChoiceFor("vllm", false), "any");
-  EXPECT_EQ(artifact.ChoiceFor("sglang", true), "any+fold");
+  EXPECT_EQ(artifact.ChoiceFor("sglang", true), "sglang+fold");
   for (const int id : artifact.layer_ids()) {
     const AutoChoice plain = SampleChoice(MomentsOf(id), recipes[0]),
                      folded = SampleChoice(MomentsOf(id), recipes[2]);
     ExpectSide(artifact.ReadChoice(id, "any").k, plain.k);
-    ExpectSide(artifact.ReadChoice(id, "any+fold").k, folded.k);
+    ExpectSide(artifact.ReadChoice(id, "sglang+fold").k, folded.k);
     ExpectSide(artifact.ReadLayer(id).automatic->k, SampleChoice(MomentsOf(id), recipes[5]).k);
   }
   for (const auto& [consumer, version] : {std::pair(Consumer::kSglang, SglangVersion::kV1),
@@ -321,7 +321,7 @@ TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
               Floats(artifact.ReadChoice(1, name).k.rotation));
     EXPECT_EQ(pair.k.calibration.at("choice"), name);
   }
-  EXPECT_EQ(artifact.ChoiceFor("sglang-oct", true), "any+fold");
+  EXPECT_EQ(artifact.ChoiceFor("sglang-oct", true), "auto");  // folding has nothing to give
   EXPECT_TRUE(Holds(Message([&] { (void)artifact.ChoiceFor("trt", false); }), "trt"));
 }
 
