@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See kernel_check.h; the build with the kernels.
+// The build with the kernels.
 #include "tools/kernel_check.h"
 
 #include "export/validate/kernel_validation.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See kernel_check.h; the build without the kernels.
+// The build without the kernels.
 #include "linalg/error.h"
 #include "tools/kernel_check.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See lint_pt.h: the files of one folder against each other and against the model.
+// The files of one folder against each other and against the model.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See lint_pt.h: one file. Its tensors are measured one by one, so that every bad head has its
+// One file: its tensors are measured one by one, so that every bad head has its
 // finding; then the strict reader has the last word.
 #include "zoo/lint_pt.h"
 

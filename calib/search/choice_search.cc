@@ -3,8 +3,6 @@
 //
 // Longer than 400 lines because the searches of all consumers share one state, and each step reads
 // the one before it.
-//
-// See choice_search.h.
 #include "calib/search/choice_search.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See async_reader.h: the kernel's ring. One thread submits, a second one takes what is finished;
+// The reader that is the kernel's ring. One thread submits, a second one takes what is finished;
 // liburing allows just that without a lock. A ring may be refused at any time and for many
 // reasons (kernel.io_uring_disabled, seccomp, gVisor, locked memory), so failing to make one is not
 // an error.

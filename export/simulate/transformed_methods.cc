@@ -12,7 +12,7 @@
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/fitted_moments.h"
-#include "export/simulate/head_bits.h"
+#include "export/simulate/head_bits_method.h"
 #include "export/simulate/rotation_caches.h"
 
 namespace oscar {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// See streamed_comparison.h; the build without the kernels.
+// The build without the kernels: nothing is streamed.
 #include "export/validate/streamed_comparison.h"
 #include "linalg/check.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bits of heads by the errors that they make.
-#include "export/simulate/head_bits.h"
+#include "export/simulate/head_bits_method.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

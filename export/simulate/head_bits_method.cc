@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/simulate/head_bits.h"
+#include "export/simulate/head_bits_method.h"
 
 #include <ATen/ATen.h>
 
