@@ -5,7 +5,7 @@
 // Rows k X are quantized with noise spread evenly, of energy proportional to tr(X^T S X); a reader
 // with covariance C sees tr(X^-1 C X^-T) of it, so the expected error is proportional to the
 // product of both traces. Trap: X is not orthogonal: keys take x, queries take inverse^T, and a
-// cached row comes back as y * inverse. Derivation: export/simulate/README.md.
+// cached row comes back as y * inverse. Derivation: export/simulate/RESULTS.md.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ std::vector<double> AllocateBits(std::span<const BitPart> parts, double budget);
 // Wrong values and wrong keys both move the output of attention, so values are priced at what keys
 // pay: `key_kl` nats for the relative output error `key_error` of 2-bit keys. The same energy costs
 // the next token about half as much when it comes from values, which err evenly over tokens and
-// dimensions: export/simulate/README.md has the measurement. 0 where keys have no error.
+// dimensions: export/simulate/RESULTS.md has the measurement. 0 where keys have no error.
 inline constexpr double kValueShare = 0.5;
 double ValueDamage(double value_error, double key_kl, double key_error);
 

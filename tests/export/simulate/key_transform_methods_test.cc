@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Balanced and pair-scaled keys, centring, bf16 arithmetic: export/simulate/README.md, "A better
+// Balanced and pair-scaled keys, centring, bf16 arithmetic: export/simulate/RESULTS.md, "A better
 // key transform".
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
