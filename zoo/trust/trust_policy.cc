@@ -1,0 +1,249 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "zoo/trust/trust_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "capture/files/quote.h"
+#include "zoo/signing/model_files.h"
+#include "zoo/trust/look_alike.h"
+
+namespace oscar {
+namespace {
+
+constexpr std::string_view kMemorySchema = "oscar-trust-memory";
+constexpr int kMemoryVersion = 1;
+constexpr int64_t kClockSlack = 24 * 3600;  // seconds that clocks may differ by
+
+std::string NameAt(const ZooEntry& entry) { return entry.name.text() + "@" + entry.version.text(); }
+
+// That a statement of a trusted signer is about this version and its files.
+void CheckSays(const ModelStatement& statement, const ZooEntry& entry) {
+  if (statement.subject != NameAt(entry)) {
+    throw TrustError(ExitCode::kAltered, fmt::format("{}: the signature is of {}", NameAt(entry),
+                                                     Quoted(statement.subject)));
+  }
+  std::map<std::string, std::string> files;
+  for (const auto& [name, digest] : entry.files) files[name] = digest.sha256;
+  CompareFiles(files, statement.files, NameAt(entry));
+}
+
+void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, TrustVerdict* verdict) {
+  const std::string what = NameAt(question.entry);
+  std::set<std::string> signers;
+  std::optional<TrustError> worst;  // of a trusted signer before those of others
+  for (const std::string& bundle : question.bundles) {
+    try {
+      const Vouched vouched = CheckVouched(bundle, rule, what);
+      CheckSays(ParseStatement(vouched.payload, what), question.entry);
+      signers.insert(vouched.signer);
+    } catch (const TrustError& error) {
+      if (!worst || worst->exit_code() == ExitCode::kWrongKey) worst = error;
+    } catch (const InputError& error) {
+      if (!worst) worst = TrustError(ExitCode::kAltered, error.what());
+    }
+  }
+  verdict->signers.assign(signers.begin(), signers.end());
+  if (signers.size() >= rule.signatures) return;
+  if (worst) throw TrustError(*worst);
+  throw TrustError(ExitCode::kUnsigned, fmt::format("{}: {} of {} signatures that are asked for",
+                                                    what, signers.size(), rule.signatures));
+}
+
+void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuestion& question) {
+  const ZooEntry& entry = question.entry;
+  if (rule.lowest && entry.version < *rule.lowest) {
+    throw TrustError(ExitCode::kTooOld, fmt::format("{}: the policy takes no version below {}",
+                                                    NameAt(entry), rule.lowest->text()));
+  }
+  const auto seen = memory.names.find(entry.name.text());
+  if (seen == memory.names.end()) return;
+  if (question.latest && entry.version < seen->second.version) {
+    throw TrustError(
+        ExitCode::kTooOld,
+        fmt::format("{}: offered as the latest, but {} was seen before; ask for the version by "
+                    "its number to go back",
+                    NameAt(entry), seen->second.version.text()));
+  }
+  if (entry.version == seen->second.version && entry.identity != seen->second.identity) {
+    throw TrustError(ExitCode::kAltered,
+                     fmt::format("{}: its identity is {}, but was {} when it was seen before; a "
+                                 "version never changes",
+                                 NameAt(entry), entry.identity, seen->second.identity));
+  }
+}
+
+// Fills what the verdict says of the snapshot.
+void CheckSnapshot(const TrustRule& rule, const TrustMemory& memory, const TrustQuestion& question,
+                   TrustVerdict* verdict) {
+  if (!question.snapshot_file)
+    throw TrustError(ExitCode::kUnsigned,
+                     "the zoo has no signed snapshot, which the policy asks for");
+  const Vouched vouched = CheckVouched(*question.snapshot_file, rule, kSnapshotFile);
+  Snapshot snapshot = ParseSnapshot(vouched.payload, kSnapshotFile);
+  const auto refuse = [](ExitCode code, const std::string& problem) {
+    throw TrustError(code, fmt::format("{}: {}", kSnapshotFile, problem));
+  };
+  if (snapshot.expires_unix <= question.now_unix) {
+    refuse(ExitCode::kTooOld,
+           "has expired: the zoo, or the mirror it came from, may hide newer versions");
+  }
+  if (snapshot.created_unix > question.now_unix + kClockSlack)
+    refuse(ExitCode::kAltered, "is dated in the future; is the clock right?");
+  const auto seen = memory.snapshots_unix.find(vouched.signer);
+  if (seen != memory.snapshots_unix.end() && snapshot.created_unix < seen->second)
+    refuse(ExitCode::kTooOld, "is older than the one seen before");
+  const ZooEntry& entry = question.entry;
+  const auto versions = snapshot.entries.find(entry.name.text());
+  const auto listed = versions == snapshot.entries.end() ? std::optional<std::string>()
+                                                         : [&]() -> std::optional<std::string> {
+    const auto at = versions->second.find(entry.version);
+    return at == versions->second.end() ? std::nullopt : std::optional(at->second);
+  }();
+  if (!listed) refuse(ExitCode::kUnsigned, fmt::format("does not list {}", NameAt(entry)));
+  if (*listed != entry.identity) {
+    refuse(ExitCode::kAltered, fmt::format("lists {} with the identity {}, not {}", NameAt(entry),
+                                           *listed, entry.identity));
+  }
+  if (question.latest && versions->second.rbegin()->first > entry.version) {
+    refuse(ExitCode::kTooOld,
+           fmt::format("lists {} up to {}, but the zoo offers {} as the latest", entry.name.text(),
+                       versions->second.rbegin()->first.text(), entry.version.text()));
+  }
+  verdict->snapshot = std::move(snapshot);
+  verdict->signer_of_snapshot = vouched.signer;
+}
+
+// A name that is not one of ours but looks like one: of the policy, of those seen before, or of
+// the same zoo.
+void CheckLooks(const TrustPolicy& policy, const TrustMemory& memory,
+                const TrustQuestion& question) {
+  const std::string name = question.entry.name.text();
+  const auto refuse = [&](const std::string& other) {
+    throw TrustError(ExitCode::kLookAlike,
+                     fmt::format("{}: looks like {}, but is another name", name, other));
+  };
+  for (const auto& [pattern, rule] : policy.rules)
+    if (LooksLike(name, pattern)) refuse(pattern);
+  // Of two names that were both believed neither is new.
+  if (memory.names.contains(name) || policy.rules.contains(name)) return;
+  for (const auto& [other, seen] : memory.names)
+    if (LooksLike(name, other)) refuse(other);
+  for (const ZooName& other : question.names)
+    if (LooksLike(name, other.text())) refuse(other.text());
+}
+
+}  // namespace
+
+const TrustRule* TrustPolicy::RuleOf(const ZooName& name) const {
+  for (const std::string& pattern : {name.text(), name.org + "/*", std::string("*")})
+    if (const auto rule = rules.find(pattern); rule != rules.end()) return &rule->second;
+  return nullptr;
+}
+
+void TrustMemory::Remember(const ZooEntry& entry) {
+  const auto [seen, added] = names.emplace(entry.name.text(), Seen{entry.version, entry.identity});
+  if (!added && seen->second.version < entry.version)
+    seen->second = {entry.version, entry.identity};
+}
+
+Json MemoryToJson(const TrustMemory& memory) {
+  Json names = Json::object();
+  for (const auto& [name, seen] : memory.names)
+    names[name] = {{"version", seen.version.text()}, {"identity", seen.identity}};
+  return {{"$schema", {{"name", kMemorySchema}, {"version", kMemoryVersion}}},
+          {"names", names},
+          {"snapshots_unix", memory.snapshots_unix}};
+}
+
+TrustMemory ParseMemory(std::string_view text, std::string_view what) {
+  const Json json = ParseStrictJson(text, what, {.max_depth = 8, .max_bytes = size_t{64} << 20});
+  const Json& schema = JsonMember(json, "$schema", what);
+  if (JsonString(schema, "name", what) != kMemorySchema ||
+      JsonInt(schema, "version", what) != kMemoryVersion) {
+    throw InputError(fmt::format("{}: expected schema {} {}", what, kMemorySchema, kMemoryVersion));
+  }
+  TrustMemory memory;
+  const Json &names = JsonMember(json, "names", what),
+             &snapshots = JsonMember(json, "snapshots_unix", what);
+  if (!names.is_object() || !snapshots.is_object())
+    throw InputError(fmt::format("{}: 'names' and 'snapshots_unix' are objects", what));
+  for (const auto& [name, seen] : names.items()) {
+    memory.names[name] = {ZooVersionOf(JsonString(seen, "version", what), what),
+                          JsonString(seen, "identity", what)};
+  }
+  for (const auto& [signer, date] : snapshots.items())
+    memory.snapshots_unix[signer] = JsonInt(snapshots, signer.c_str(), what);
+  return memory;
+}
+
+std::string TrustVerdict::word() const {
+  if (level == TrustLevel::kOff) return "UNCHECKED";
+  if (code == ExitCode::kDone) return "TRUSTED";
+  return code == ExitCode::kUnsigned ? "UNSIGNED" : "UNTRUSTED";
+}
+
+Vouched CheckVouched(std::string_view text, const TrustRule& rule, std::string_view what) {
+  const SignedBundle bundle = ParseBundle(text, what);
+  std::optional<TrustError> why;
+  const auto holds = [&](const auto& check) {
+    try {
+      check();
+      return true;
+    } catch (const TrustError& error) {
+      if (!why || why->exit_code() == ExitCode::kWrongKey) why = error;
+      return false;
+    }
+  };
+  if (bundle.chain.empty()) {
+    for (const PublicKey& key : rule.keys)
+      if (holds([&] { CheckSignedWith(bundle, key, what); })) return {bundle.payload, key.id()};
+  } else {
+    const std::vector<std::string> names = bundle.chain.front().names();
+    for (const TrustedIdentity& identity : rule.identities) {
+      if (std::ranges::find(names, identity.name) == names.end()) continue;
+      if (holds([&] { CheckSignedUnder(bundle, identity.roots, what); }))
+        return {bundle.payload, identity.name};
+    }
+  }
+  if (why) throw TrustError(*why);
+  throw TrustError(ExitCode::kWrongKey,
+                   fmt::format("{}: signed {}, which the policy does not name", what,
+                               bundle.chain.empty()
+                                   ? "with the key " + Quoted(bundle.key_hint)
+                                   : "by " + Quoted(bundle.chain.front().names().empty()
+                                                        ? "a certificate without a name"
+                                                        : bundle.chain.front().names().front())));
+}
+
+TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
+                   const TrustQuestion& question) {
+  TrustVerdict verdict;
+  const TrustRule* rule = policy.RuleOf(question.entry.name);
+  if (rule != nullptr) verdict.level = rule->level;
+  if (verdict.level == TrustLevel::kOff) {
+    // A look-alike escapes the rule of the name that it looks like; that rule's level holds.
+    for (const auto& [pattern, other] : policy.rules)
+      if (LooksLike(question.entry.name.text(), pattern))
+        verdict.level = std::max(verdict.level, other.level);
+    if (verdict.level == TrustLevel::kOff) return verdict;
+  }
+  try {
+    CheckLooks(policy, memory, question);
+    CheckAge(*rule, memory, question);
+    CheckSignatures(*rule, question, &verdict);
+    if (policy.snapshot) CheckSnapshot(*policy.snapshot, memory, question, &verdict);
+  } catch (const TrustError& error) {
+    verdict.code = error.exit_code();
+    verdict.problem = error.what();
+  } catch (const InputError& error) {  // a snapshot that cannot be read
+    verdict.code = ExitCode::kAltered;
+    verdict.problem = error.what();
+  }
+  return verdict;
+}
+
+}  // namespace oscar
