@@ -3,6 +3,7 @@
 #include "zoo/trust/signature_store.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <system_error>
 
@@ -19,13 +20,15 @@ namespace {
 
 constexpr std::string_view kBundleSuffix = ".sigstore.json";
 
-// What lies in the folder under the names of signatures.
+// What lies in the folder under the names of signatures. What cut off signers left is removed; the
+// caller holds the lock.
 SignatureIndex ListFolder(const fs::path& folder) {
   SignatureIndex index;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     std::string name = entry->path().filename().string();
+    if (name.find(".tmp-") != name.npos) unlink(entry->path().c_str());
     if (!name.ends_with(kBundleSuffix) || entry->symlink_status().type() != fs::file_type::regular)
       continue;
     name.resize(name.size() - kBundleSuffix.size());

@@ -117,23 +117,19 @@ void CheckSnapshot(const TrustRule& rule, const TrustMemory& memory, const Trust
   verdict->signer_of_snapshot = vouched.signer;
 }
 
-// A name that is not one of ours but looks like one: of the policy, of those seen before, or of
-// the same zoo.
-void CheckLooks(const TrustPolicy& policy, const TrustMemory& memory,
-                const TrustQuestion& question) {
-  const std::string name = question.entry.name.text();
+// A name that is not one of ours but looks like one: of the policy, or of those seen before.
+void CheckLooks(const TrustPolicy& policy, const TrustMemory& memory, const ZooName& name) {
   const auto refuse = [&](const std::string& other) {
     throw TrustError(ExitCode::kLookAlike,
-                     fmt::format("{}: looks like {}, but is another name", name, other));
+                     fmt::format("{}: looks like {}, but is another name", name.text(), other));
   };
-  for (const auto& [pattern, rule] : policy.rules)
-    if (LooksLike(name, pattern)) refuse(pattern);
-  // Of two names that were both believed neither is new.
-  if (memory.names.contains(name) || policy.rules.contains(name)) return;
+  for (const auto& [pattern, rule] : policy.rules) {
+    const std::string own = pattern.ends_with("/*") ? name.org + "/*" : name.text();
+    if (LooksLike(name.text(), pattern) && !policy.rules.contains(own)) refuse(pattern);
+  }
+  if (memory.names.contains(name.text()) || policy.rules.contains(name.text())) return;
   for (const auto& [other, seen] : memory.names)
-    if (LooksLike(name, other)) refuse(other);
-  for (const ZooName& other : question.names)
-    if (LooksLike(name, other.text())) refuse(other.text());
+    if (LooksLike(name.text(), other)) refuse(other);
 }
 
 }  // namespace
@@ -232,7 +228,7 @@ TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
     if (verdict.level == TrustLevel::kOff) return verdict;
   }
   try {
-    CheckLooks(policy, memory, question);
+    CheckLooks(policy, memory, question.entry.name);
     CheckAge(*rule, memory, question);
     CheckSignatures(*rule, question, &verdict);
     if (policy.snapshot) CheckSnapshot(*policy.snapshot, memory, question, &verdict);

@@ -63,7 +63,6 @@ struct TrustQuestion {
   std::span<const std::string> bundles;           // texts of the version's signatures, of anybody
   bool latest = false;                            // asked for as the latest, not by its version
   std::optional<std::string> snapshot_file = {};  // the text of the zoo's, if it has one
-  std::span<const ZooName> names = {};            // of the zoo: who looks like whom
   int64_t now_unix = 0;
 };
 
