@@ -91,7 +91,16 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
              {"publicKey", "x509CertificateChain", "certificate", "tlogEntries",
               "timestampVerificationData"},
              what);
-  if (material.contains("tlogEntries")) Array(material.at("tlogEntries"), what);
+  // Of keyless signatures; others may carry them, and nothing rests on them here.
+  if (material.contains("tlogEntries")) {
+    for (const Json& entry : Array(material.at("tlogEntries"), what)) {
+      for (const char* key :
+           {"logIndex", "logId", "kindVersion", "inclusionProof", "canonicalizedBody"})
+        Member(entry, key, what);
+    }
+  }
+  if (Has(material, "timestampVerificationData"))
+    ObjectWith(material.at("timestampVerificationData"), {"rfc3161Timestamps"}, what);
   const bool key = Has(material, "publicKey"), chain = Has(material, "x509CertificateChain");
   if (Has(material, "certificate") && !key && !chain) {
     throw InputError(fmt::format(

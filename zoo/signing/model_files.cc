@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 
 #include "capture/files/atomic_file.h"
@@ -25,6 +26,16 @@ bool IsIgnored(const std::string& path, std::span<const std::string> ignored) {
   return std::ranges::any_of(ignored, [&](const std::string& one) {
     return one == kWholeModel || path == one || path.starts_with(one + "/");
   });
+}
+
+// An ignored path of a statement as it is compared; nothing for one that is not below the model.
+std::optional<std::string> IgnoredBelow(const fs::path& model, const std::string& path) {
+  const fs::path given(path);
+  if (std::find(given.begin(), given.end(), "..") != given.end()) return std::nullopt;
+  fs::path below = (model / given).lexically_normal().lexically_relative(model.lexically_normal());
+  if (!below.has_filename()) below = below.parent_path();
+  if (below.empty() || *below.begin() == "..") return std::nullopt;
+  return below.generic_string();
 }
 
 // What `path` is, links not followed: a regular file or a directory, or it is refused.
@@ -127,7 +138,8 @@ void SignModel(const fs::path& model, std::span<const std::string> ignored, cons
 void CheckModel(const fs::path& model, const ModelStatement& statement, const ModelCheck& check) {
   std::vector<std::string> ignored = check.ignored;
   ignored.insert(ignored.end(), AlwaysIgnored().begin(), AlwaysIgnored().end());
-  ignored.insert(ignored.end(), statement.ignored.begin(), statement.ignored.end());
+  for (const std::string& path : statement.ignored)
+    if (const auto below = IgnoredBelow(model, path)) ignored.push_back(*below);
   std::map<std::string, std::string> expected = statement.files, found;
   std::vector<std::string> files;
   if (check.ignore_unsigned) {

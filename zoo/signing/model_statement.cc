@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "capture/files/digest.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
@@ -130,15 +132,18 @@ ModelStatement ParseStatement(std::string_view payload, std::string_view what) {
   Sha256 root;
   for (const Json& resource : resources) {
     const std::string name = CleanPath(JsonString(resource, "name", what), what);
-    const std::string digest = JsonString(resource, "digest", what);
+    std::string digest = JsonString(resource, "digest", what);
+    std::ranges::transform(digest, digest.begin(), [](char c) {
+      return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
     Expect(JsonString(resource, "algorithm", what), "sha256", Quoted(name) + ": the algorithm",
            what);
     if (!IsSha256Hex(digest)) {
-      throw InputError(fmt::format("{}: {}: {} is no SHA-256 of 64 lower-case hexadecimal digits",
-                                   what, Quoted(name), Quoted(digest)));
+      throw InputError(fmt::format("{}: {}: {} is no SHA-256 of 64 hexadecimal digits", what,
+                                   Quoted(name), Quoted(digest)));
     }
     root.Add(BytesOfHex(digest));
-    if (!statement.files.emplace(name, digest).second)
+    if (statement.files.emplace(name, digest).first->second != digest)
       throw InputError(fmt::format("{}: {} is named twice", what, Quoted(name)));
   }
   Expect(expected_root, root.FinishHex(), "the root digest", what);

@@ -140,7 +140,7 @@ TEST_F(SignedModel, AStatementThatContradictsItselfIsRefused) {
       {"root digest", "/subject/0/digest/sha256", Sha256Hex("x")},
       {"root digest", "/predicate/resources/0/digest", Sha256Hex("x")},
       {"root digest", "/predicate/resources", Json::array()},
-      {"lower-case", "/predicate/resources/0/digest", "abc"},
+      {"hexadecimal", "/predicate/resources/0/digest", "abc"},
       {"algorithm", "/predicate/resources/0/algorithm", "blake2b"},
       {"twice", "/predicate/resources/1/name", "empty"},
       {"shards", "/predicate/serialization/method", "shards"},
@@ -178,6 +178,20 @@ TEST_F(SignedModel, PathsAreTakenFromTheWorkingDirectoryOrFromTheModel) {
   const std::vector<std::string> given = {(model_ / "sub").string() + "/", "sub/x.bin",
                                           "/elsewhere", "../up", "./empty"};
   EXPECT_EQ(PathsInModel(model_, given), (std::vector<std::string>{"sub", "sub/x.bin", "empty"}));
+}
+
+TEST_F(SignedModel, WhatAStatementIgnoresIsBelowTheModel) {
+  fs::create_directory(model_ / "logs");
+  WriteText(model_ / "logs" / "x", "x");
+  for (const std::string& path : {std::string("logs"), std::string("logs/"), std::string("./logs"),
+                                  (model_ / "logs").string()}) {
+    signed_.ignored = {path};
+    EXPECT_EQ(Check(), ExitCode::kDone) << path << said_;
+  }
+  for (const char* path : {"log", "../signed-model/model/logs", "/logs", "sub/../logs", "*"}) {
+    signed_.ignored = {path};
+    EXPECT_EQ(Check(), ExitCode::kExtraFile) << path;
+  }
 }
 
 TEST_F(SignedModel, NothingAndWhatHasNoNameIsNotSigned) {
