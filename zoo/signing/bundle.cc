@@ -50,13 +50,6 @@ std::string FromBase64(std::string_view text, std::string_view what) {
   return bytes;
 }
 
-// The member, which must be there; null is as if it were not.
-const Json& Member(const Json& object, const char* key, std::string_view what) {
-  const Json& member = JsonMember(object, key, what);
-  if (member.is_null()) throw InputError(fmt::format("{}: '{}' is null", what, key));
-  return member;
-}
-
 bool Has(const Json& object, const char* key) {
   return object.contains(key) && !object.at(key).is_null();
 }
@@ -96,7 +89,7 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
     for (const Json& entry : Array(material.at("tlogEntries"), what)) {
       for (const char* key :
            {"logIndex", "logId", "kindVersion", "inclusionProof", "canonicalizedBody"})
-        Member(entry, key, what);
+        JsonMember(entry, key, what);
     }
   }
   if (Has(material, "timestampVerificationData"))
@@ -120,8 +113,8 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
     return;
   }
   const Json& certificates =
-      Array(Member(ObjectWith(material.at("x509CertificateChain"), {"certificates"}, what),
-                   "certificates", what),
+      Array(JsonMember(ObjectWith(material.at("x509CertificateChain"), {"certificates"}, what),
+                       "certificates", what),
             what);
   for (const Json& one : certificates) {
     bundle->chain.push_back(
@@ -141,15 +134,15 @@ SignedBundle ParseBundle(std::string_view text, std::string_view what) {
   if (Has(json, "messageSignature"))
     throw InputError(fmt::format("{}: signs a message, not a DSSE envelope", what));
   SignedBundle bundle;
-  ReadMaterial(Member(json, "verificationMaterial", what), &bundle, what);
-  const Json& envelope = ObjectWith(Member(json, "dsseEnvelope", what),
+  ReadMaterial(JsonMember(json, "verificationMaterial", what), &bundle, what);
+  const Json& envelope = ObjectWith(JsonMember(json, "dsseEnvelope", what),
                                     {"payload", "payloadType", "signatures"}, what);
   bundle.payload = Bytes(envelope, "payload", what);
   if (const std::string type = JsonString(envelope, "payloadType", what); type != kPayloadType) {
     throw InputError(
         fmt::format("{}: payload type {}, expected {}", what, Quoted(type), kPayloadType));
   }
-  const Json& signatures = Array(Member(envelope, "signatures", what), what);
+  const Json& signatures = Array(JsonMember(envelope, "signatures", what), what);
   if (signatures.empty()) throw InputError(fmt::format("{}: no signature in it", what));
   for (const Json& one : signatures) {
     ObjectWith(one, {"sig", "keyid"}, what);

@@ -166,7 +166,7 @@ TEST(SignedBundle, WhatIsNoBundleIsAnErrorThatSaysWhy) {
       {"mediaType", edited([](Json& b) { b.erase("mediaType"); })},
       {"unknown member", edited([](Json& b) { b["more"] = 1; })},
       {"dsseEnvelope", edited([](Json& b) { b.erase("dsseEnvelope"); })},
-      {"null", edited([](Json& b) { b["dsseEnvelope"] = nullptr; })},
+      {"dsseEnvelope", edited([](Json& b) { b["dsseEnvelope"] = nullptr; })},
       {"verificationMaterial", edited([](Json& b) { b.erase("verificationMaterial"); })},
       {"exactly one", edited([](Json& b) { b["verificationMaterial"].erase("publicKey"); })},
       {"exactly one", edited([&](Json& b) {

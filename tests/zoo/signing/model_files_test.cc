@@ -25,6 +25,7 @@ class SignedModel : public testing::Test {
  protected:
   SignedModel() : scratch_(TestScratch("signed-model")), model_(scratch_ / "model") {
     fs::copy(TestData("oms/model"), model_, fs::copy_options::recursive);
+    signed_ = StatementOf(model_, {});
   }
 
   // kDone, or why the model is not what `statement` says.
@@ -40,7 +41,7 @@ class SignedModel : public testing::Test {
   ExitCode Check(const ModelCheck& check = {}) { return Against(signed_, check); }
 
   fs::path scratch_, model_;
-  ModelStatement signed_ = StatementOf(model_, {});
+  ModelStatement signed_;
   std::string said_;
 };
 
