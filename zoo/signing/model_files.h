@@ -32,8 +32,8 @@ void SignModel(const std::filesystem::path& model, std::span<const std::string> 
                const Signer& signer, const std::filesystem::path& output);
 
 struct ModelCheck {
-  std::vector<std::string> ignored;  // below the model, besides those the statement names
-  bool ignore_unsigned = false;      // files that the statement does not name are no defect
+  std::vector<std::string> ignored = {};  // below the model, besides those the statement names
+  bool ignore_unsigned = false;           // files that the statement does not name are no defect
 };
 
 // That the files are those of the statement. Throws TrustError naming them: kAltered (also for a
