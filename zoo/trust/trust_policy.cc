@@ -117,19 +117,22 @@ void CheckSnapshot(const TrustRule& rule, const TrustMemory& memory, const Trust
   verdict->signer_of_snapshot = vouched.signer;
 }
 
-// A name that is not one of ours but looks like one: of the policy, or of those seen before.
-void CheckLooks(const TrustPolicy& policy, const TrustMemory& memory, const ZooName& name) {
-  const auto refuse = [&](const std::string& other) {
-    throw TrustError(ExitCode::kLookAlike,
-                     fmt::format("{}: looks like {}, but is another name", name.text(), other));
-  };
-  for (const auto& [pattern, rule] : policy.rules) {
-    const std::string own = pattern.ends_with("/*") ? name.org + "/*" : name.text();
-    if (LooksLike(name.text(), pattern) && !policy.rules.contains(own)) refuse(pattern);
+// The rule whose names this one only looks like, having none of its own as exact; null without one.
+const std::pair<const std::string, TrustRule>* ImitatedBy(const TrustPolicy& policy,
+                                                          const ZooName& name) {
+  for (const auto& rule : policy.rules) {
+    const std::string own = rule.first.ends_with("/*") ? name.org + "/*" : name.text();
+    if (LooksLike(name.text(), rule.first) && !policy.rules.contains(own)) return &rule;
   }
-  if (memory.names.contains(name.text()) || policy.rules.contains(name.text())) return;
+  return nullptr;
+}
+
+// A name seen before that this one, new and without a rule of its own, looks like; or "".
+std::string SeenLike(const TrustPolicy& policy, const TrustMemory& memory, const ZooName& name) {
+  if (memory.names.contains(name.text()) || policy.rules.contains(name.text())) return "";
   for (const auto& [other, seen] : memory.names)
-    if (LooksLike(name.text(), other)) refuse(other);
+    if (LooksLike(name.text(), other)) return other;
+  return "";
 }
 
 }  // namespace
@@ -218,17 +221,19 @@ Vouched CheckVouched(std::string_view text, const TrustRule& rule, std::string_v
 TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
                    const TrustQuestion& question) {
   TrustVerdict verdict;
-  const TrustRule* rule = policy.RuleOf(question.entry.name);
+  const ZooName& name = question.entry.name;
+  const TrustRule* rule = policy.RuleOf(name);
+  const auto* imitated = ImitatedBy(policy, name);
   if (rule != nullptr) verdict.level = rule->level;
-  if (verdict.level == TrustLevel::kOff) {
-    // A look-alike escapes the rule of the name that it looks like; that rule's level holds.
-    for (const auto& [pattern, other] : policy.rules)
-      if (LooksLike(question.entry.name.text(), pattern))
-        verdict.level = std::max(verdict.level, other.level);
-    if (verdict.level == TrustLevel::kOff) return verdict;
-  }
+  // A look-alike must not escape the rule of the name that it looks like.
+  if (imitated != nullptr) verdict.level = std::max(verdict.level, imitated->second.level);
+  if (verdict.level == TrustLevel::kOff) return verdict;
   try {
-    CheckLooks(policy, memory, question.entry.name);
+    const std::string like = imitated != nullptr ? imitated->first : SeenLike(policy, memory, name);
+    if (!like.empty()) {
+      throw TrustError(ExitCode::kLookAlike,
+                       fmt::format("{}: looks like {}, but is another name", name.text(), like));
+    }
     CheckAge(*rule, memory, question);
     CheckSignatures(*rule, question, &verdict);
     if (policy.snapshot) CheckSnapshot(*policy.snapshot, memory, question, &verdict);

@@ -231,6 +231,9 @@ TEST_F(Trust, AttackNamesThatLookLikeTrustedOnes) {
     ExpectCode(ExitCode::kLookAlike, entry, {});
     ExpectCode(ExitCode::kLookAlike, entry, {Signed(entry, alice_)});
   }
+  // Whoever names both means both.
+  policy_.rules["examp1e/*"].level = TrustLevel::kOff;
+  EXPECT_EQ(Judged(EntryOf("examp1e/Tiny", {0, 1, 0}, "a"), {}).word(), "UNCHECKED");
   policy_.rules = {{"*", policy_.rules["example/*"]}};
   memory_.Remember(first_);
   for (const char* name : {"example/tiny", "example/T1ny", "exarnple/Tiny"}) {
