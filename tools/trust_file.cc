@@ -40,9 +40,7 @@ class TreeBuilder : public YAML::EventHandler {
     Add(mark, nullptr);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    Fail(mark,
-         "aliases (*name) are not allowed; write the value out, or quote a name that begins "
-         "with *");
+    Fail(mark, "aliases (*name) are not allowed; write the value out");
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
@@ -117,7 +115,9 @@ Json ParseTree(const std::string& text, const std::string& name) {
     parser.HandleNextDocument(builder);
     if (parser.HandleNextDocument(second)) throw UsageError(name + ": two documents in one file");
   } catch (const YAML::Exception& error) {
-    builder.Fail(error.mark, Escaped(error.msg));
+    const bool anchor = error.msg.find("anchor") != error.msg.npos;  // *: taken for an alias
+    builder.Fail(error.mark,
+                 Escaped(error.msg) + (anchor ? "; quote a name that begins with *: \"*\"" : ""));
   }
   return builder.Take();
 }
@@ -231,19 +231,8 @@ TrustMemory ReadMemory(const TrustFile& file) {
   return ParseMemory(ReadSmallFile(file.memory_file, size_t{64} << 20), file.memory_file.string());
 }
 
-void Remember(const TrustFile& file, const ZooEntry& entry, const TrustVerdict& verdict) {
-  if (file.memory_file.empty() || verdict.level == TrustLevel::kOff ||
-      verdict.code != ExitCode::kDone) {
-    return;
-  }
-  TrustMemory memory = ReadMemory(file);
-  const Json before = MemoryToJson(memory);
-  memory.Remember(entry);
-  if (verdict.snapshot) {
-    int64_t& newest = memory.snapshots_unix[verdict.signer_of_snapshot];
-    newest = std::max(newest, verdict.snapshot->created_unix);
-  }
-  if (MemoryToJson(memory) != before)
+void WriteMemory(const TrustFile& file, const TrustMemory& memory) {
+  if (!file.memory_file.empty())
     WriteFileAtomically(file.memory_file, CanonicalJson(MemoryToJson(memory)));
 }
 

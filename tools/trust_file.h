@@ -33,7 +33,7 @@ struct TrustFile {
 TrustFile ReadTrustFile(const std::filesystem::path& file);  // throws UsageError, InputError
 
 TrustMemory ReadMemory(const TrustFile& file);  // empty if there is none yet
-// Adds what a verdict without a problem was about. The file is replaced whole.
-void Remember(const TrustFile& file, const ZooEntry& entry, const TrustVerdict& verdict);
+// Replaces the file whole. Nothing for a policy that was not read from one.
+void WriteMemory(const TrustFile& file, const TrustMemory& memory);
 
 }  // namespace oscar

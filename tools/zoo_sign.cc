@@ -43,6 +43,36 @@ CommandResult SignDirectory(const ZooOptions& options, CommandContext& context) 
   return {};
 }
 
+// One reading of the policy's memory and of a zoo's snapshot for all versions that are judged.
+class Court {
+ public:
+  Court(const TrustFile& trust, const std::optional<std::string>& snapshot_text)
+      : trust_(trust),
+        memory_(ReadMemory(trust)),
+        before_(MemoryToJson(memory_)),
+        snapshot_(CheckSnapshot(trust.policy, memory_, snapshot_text, NowUnix())) {}
+
+  TrustVerdict Of(const ZooEntry& entry, std::span<const std::string> bundles, bool latest) {
+    TrustVerdict verdict =
+        Judge(trust_.policy, memory_,
+              {.entry = entry, .bundles = bundles, .latest = latest, .snapshot = snapshot_});
+    if (verdict.trusted()) {
+      memory_.Remember(entry);
+      if (snapshot_.snapshot) memory_.Remember(*snapshot_.snapshot, snapshot_.signer);
+    }
+    return verdict;
+  }
+  void Save() const {
+    if (MemoryToJson(memory_) != before_) WriteMemory(trust_, memory_);
+  }
+
+ private:
+  const TrustFile& trust_;
+  TrustMemory memory_;
+  Json before_;
+  SnapshotCheck snapshot_;
+};
+
 }  // namespace
 
 CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
@@ -149,21 +179,11 @@ SignatureTexts ReadSignatureTexts(const Zoo& zoo, const ZooEntry& entry) {
   return {ReadSignatures(zoo, entry.name, entry.version), ReadSnapshotFile(zoo)};
 }
 
-TrustVerdict JudgeVersion(const TrustFile& trust, const ZooEntry& entry,
-                          const SignatureTexts& texts, bool latest) {
-  TrustVerdict verdict = Judge(trust.policy, ReadMemory(trust),
-                               {.entry = entry,
-                                .bundles = texts.bundles,
-                                .latest = latest,
-                                .snapshot_file = texts.snapshot,
-                                .now_unix = NowUnix()});
-  Remember(trust, entry, verdict);
-  return verdict;
-}
-
 TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const SignatureTexts& texts,
                          bool latest, Log* log) {
-  TrustVerdict verdict = JudgeVersion(trust, entry, texts, latest);
+  Court court(trust, texts.snapshot);
+  TrustVerdict verdict = court.Of(entry, texts.bundles, latest);
+  court.Save();
   const std::string text = verdict.word() + ": " + verdict.problem;
   if (verdict.refused()) throw TrustError(verdict.code, text);
   if (verdict.code != ExitCode::kDone) log->Info("not_trusted", text + " (the policy says warn)");
@@ -173,10 +193,11 @@ TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const Si
 std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo,
                                           const std::optional<ZooReference>& reference) {
   std::vector<VersionVerdict> verdicts;
+  Court court(trust, ReadSnapshotFile(zoo));
   const auto judge = [&](const ZooName& name, const ZooVersion& version, bool latest) {
-    const ZooEntry entry = zoo.Read(name, version);
     verdicts.push_back(
-        {name, version, JudgeVersion(trust, entry, ReadSignatureTexts(zoo, entry), latest)});
+        {name, version,
+         court.Of(zoo.Read(name, version), ReadSignatures(zoo, name, version), latest)});
   };
   const auto judge_all = [&](const ZooName& name) {
     const ZooVersion latest = zoo.Resolve({name, std::nullopt});
@@ -189,6 +210,7 @@ std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo
   } else {
     judge_all(reference->name);
   }
+  court.Save();
   return verdicts;
 }
 

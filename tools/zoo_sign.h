@@ -33,10 +33,8 @@ struct SignatureTexts {
 };
 SignatureTexts ReadSignatureTexts(const Zoo& zoo, const ZooEntry& entry);
 
-// Judges, and remembers what was believed. `latest`: the version was not asked for by its number.
-TrustVerdict JudgeVersion(const TrustFile& trust, const ZooEntry& entry,
-                          const SignatureTexts& texts, bool latest);
-// The same; throws TrustError for what is refused, and says UNSIGNED or UNTRUSTED under `warn`.
+// Judges a version, and remembers it if it is believed. `latest`: it was not asked for by its
+// number. Throws TrustError for what is refused; says UNSIGNED or UNTRUSTED under `warn`.
 TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const SignatureTexts& texts,
                          bool latest, Log* log);
 

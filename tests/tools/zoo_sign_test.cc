@@ -143,14 +143,14 @@ TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
       {"letters, digits", "rules: {\"Qw\u0435n/*\": {keys: [alice.pub]}}"},
       {"X.Y.Z", "rules: {\"*\": {keys: [alice.pub], lowest: new}}"},
       {"1 to 9", "rules: {\"*\": {keys: [alice.pub], signatures: 0}}"},
-      {"aliases", "rules: {*: {keys: [alice.pub]}}"},
+      {"quote a name", "rules: {*: {keys: [alice.pub]}}"},
       {"anchors", "rules: {\"*\": &a {keys: [alice.pub]}}"},
       {"expected one rule", "memory: x"},
       {"expected 'key: value'", "- a"},
       {"nobody.pub", "rules: {\"*\": {keys: [nobody.pub]}}"},
       {"PEM public key", "rules: {\"*\": {keys: [alice.key]}}"},
       {"roots", "rules: {\"*\": {identities: [{name: a}]}}"},
-      {"trust.yaml:1", "rules: [a"},
+      {"trust.yaml:2", "rules: [a"},
       {"two documents", "rules: {\"*\": {keys: [alice.pub]}}\n---\nrules: {}\n"},
   };
   for (const auto& [what, text] : cases) {

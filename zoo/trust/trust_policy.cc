@@ -76,45 +76,26 @@ void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuest
   }
 }
 
-// Fills what the verdict says of the snapshot.
-void CheckSnapshot(const TrustRule& rule, const TrustMemory& memory, const TrustQuestion& question,
-                   TrustVerdict* verdict) {
-  if (!question.snapshot_file)
-    throw TrustError(ExitCode::kUnsigned,
-                     "the zoo has no signed snapshot, which the policy asks for");
-  const Vouched vouched = CheckVouched(*question.snapshot_file, rule, kSnapshotFile);
-  Snapshot snapshot = ParseSnapshot(vouched.payload, kSnapshotFile);
-  const auto refuse = [](ExitCode code, const std::string& problem) {
-    throw TrustError(code, fmt::format("{}: {}", kSnapshotFile, problem));
-  };
-  if (snapshot.expires_unix <= question.now_unix) {
-    refuse(ExitCode::kTooOld,
-           "has expired: the zoo, or the mirror it came from, may hide newer versions");
-  }
-  if (snapshot.created_unix > question.now_unix + kClockSlack)
-    refuse(ExitCode::kAltered, "is dated in the future; is the clock right?");
-  const auto seen = memory.snapshots_unix.find(vouched.signer);
-  if (seen != memory.snapshots_unix.end() && snapshot.created_unix < seen->second)
-    refuse(ExitCode::kTooOld, "is older than the one seen before");
+[[noreturn]] void RefuseSnapshot(ExitCode code, const std::string& problem) {
+  throw TrustError(code, fmt::format("{}: {}", kSnapshotFile, problem));
+}
+
+// That a snapshot that holds lists this version.
+void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   const ZooEntry& entry = question.entry;
   const auto versions = snapshot.entries.find(entry.name.text());
-  const auto listed = versions == snapshot.entries.end() ? std::optional<std::string>()
-                                                         : [&]() -> std::optional<std::string> {
-    const auto at = versions->second.find(entry.version);
-    return at == versions->second.end() ? std::nullopt : std::optional(at->second);
-  }();
-  if (!listed) refuse(ExitCode::kUnsigned, fmt::format("does not list {}", NameAt(entry)));
-  if (*listed != entry.identity) {
-    refuse(ExitCode::kAltered, fmt::format("lists {} with the identity {}, not {}", NameAt(entry),
-                                           *listed, entry.identity));
+  if (versions == snapshot.entries.end() || !versions->second.contains(entry.version))
+    RefuseSnapshot(ExitCode::kUnsigned, fmt::format("does not list {}", NameAt(entry)));
+  if (const std::string& listed = versions->second.at(entry.version); listed != entry.identity) {
+    RefuseSnapshot(ExitCode::kAltered, fmt::format("lists {} with the identity {}, not {}",
+                                                   NameAt(entry), listed, entry.identity));
   }
-  if (question.latest && versions->second.rbegin()->first > entry.version) {
-    refuse(ExitCode::kTooOld,
-           fmt::format("lists {} up to {}, but the zoo offers {} as the latest", entry.name.text(),
-                       versions->second.rbegin()->first.text(), entry.version.text()));
+  if (const ZooVersion& highest = versions->second.rbegin()->first;
+      question.latest && highest > entry.version) {
+    RefuseSnapshot(ExitCode::kTooOld,
+                   fmt::format("lists {} up to {}, but the zoo offers {} as the latest",
+                               entry.name.text(), highest.text(), entry.version.text()));
   }
-  verdict->snapshot = std::move(snapshot);
-  verdict->signer_of_snapshot = vouched.signer;
 }
 
 // The rule whose names this one only looks like, having none of its own as exact; null without one.
@@ -147,6 +128,11 @@ void TrustMemory::Remember(const ZooEntry& entry) {
   const auto [seen, added] = names.emplace(entry.name.text(), Seen{entry.version, entry.identity});
   if (!added && seen->second.version < entry.version)
     seen->second = {entry.version, entry.identity};
+}
+
+void TrustMemory::Remember(const Snapshot& snapshot, const std::string& signer) {
+  int64_t& newest = snapshots_unix[signer];
+  newest = std::max(newest, snapshot.created_unix);
 }
 
 Json MemoryToJson(const TrustMemory& memory) {
@@ -218,6 +204,36 @@ Vouched CheckVouched(std::string_view text, const TrustRule& rule, std::string_v
                                                         : bundle.chain.front().names().front())));
 }
 
+SnapshotCheck CheckSnapshot(const TrustPolicy& policy, const TrustMemory& memory,
+                            const std::optional<std::string>& text, int64_t now_unix) {
+  SnapshotCheck check;
+  if (!policy.snapshot) return check;
+  try {
+    if (!text) {
+      throw TrustError(ExitCode::kUnsigned,
+                       "the zoo has no signed snapshot, which the policy asks for");
+    }
+    const Vouched vouched = CheckVouched(*text, *policy.snapshot, kSnapshotFile);
+    const Snapshot snapshot = ParseSnapshot(vouched.payload, kSnapshotFile);
+    if (snapshot.expires_unix <= now_unix) {
+      RefuseSnapshot(ExitCode::kTooOld,
+                     "has expired: the zoo, or the mirror it came from, may hide newer versions");
+    }
+    if (snapshot.created_unix > now_unix + kClockSlack)
+      RefuseSnapshot(ExitCode::kAltered, "is dated in the future; is the clock right?");
+    const auto seen = memory.snapshots_unix.find(vouched.signer);
+    if (seen != memory.snapshots_unix.end() && snapshot.created_unix < seen->second)
+      RefuseSnapshot(ExitCode::kTooOld, "is older than the one seen before");
+    check.snapshot = snapshot;
+    check.signer = vouched.signer;
+  } catch (const TrustError& error) {
+    check.problem = error;
+  } catch (const InputError& error) {
+    check.problem = TrustError(ExitCode::kAltered, error.what());
+  }
+  return check;
+}
+
 TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
                    const TrustQuestion& question) {
   TrustVerdict verdict;
@@ -236,12 +252,10 @@ TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
     }
     CheckAge(*rule, memory, question);
     CheckSignatures(*rule, question, &verdict);
-    if (policy.snapshot) CheckSnapshot(*policy.snapshot, memory, question, &verdict);
+    if (question.snapshot.problem) throw TrustError(*question.snapshot.problem);
+    if (question.snapshot.snapshot) CheckListed(*question.snapshot.snapshot, question);
   } catch (const TrustError& error) {
     verdict.code = error.exit_code();
-    verdict.problem = error.what();
-  } catch (const InputError& error) {  // a snapshot that cannot be read
-    verdict.code = ExitCode::kAltered;
     verdict.problem = error.what();
   }
   return verdict;

@@ -54,16 +54,26 @@ struct TrustMemory {
   std::map<std::string, int64_t> snapshots_unix;  // date of the newest, by its signer
 
   void Remember(const ZooEntry& entry);
+  void Remember(const Snapshot& snapshot, const std::string& signer);
 };
 Json MemoryToJson(const TrustMemory& memory);
 TrustMemory ParseMemory(std::string_view text, std::string_view what);  // throws InputError
 
+// The snapshot of a zoo under a policy: what it lists and who signed it, or why it is not believed.
+struct SnapshotCheck {
+  std::optional<Snapshot> snapshot;
+  std::string signer;
+  std::optional<TrustError> problem;
+};
+// `text`: the zoo's file, if it has one. Without a rule for snapshots nothing is checked.
+SnapshotCheck CheckSnapshot(const TrustPolicy& policy, const TrustMemory& memory,
+                            const std::optional<std::string>& text, int64_t now_unix);
+
 struct TrustQuestion {
   const ZooEntry& entry;
-  std::span<const std::string> bundles;           // texts of the version's signatures, of anybody
-  bool latest = false;                            // asked for as the latest, not by its version
-  std::optional<std::string> snapshot_file = {};  // the text of the zoo's, if it has one
-  int64_t now_unix = 0;
+  std::span<const std::string> bundles;  // texts of the version's signatures, of anybody
+  bool latest = false;                   // asked for as the latest, not by its version
+  const SnapshotCheck& snapshot;         // of the zoo, under the same policy
 };
 
 struct TrustVerdict {
@@ -71,9 +81,8 @@ struct TrustVerdict {
   ExitCode code = ExitCode::kDone;   // or what is wrong, kUnsigned to kLookAlike
   std::string problem;               // in words
   std::vector<std::string> signers;  // who vouches: ids of keys, names of identities
-  std::optional<Snapshot> snapshot;  // the one that holds
-  std::string signer_of_snapshot;
 
+  bool trusted() const { return level != TrustLevel::kOff && code == ExitCode::kDone; }
   bool refused() const { return level == TrustLevel::kEnforce && code != ExitCode::kDone; }
   // TRUSTED, UNSIGNED, UNTRUSTED, or UNCHECKED where no rule holds.
   std::string word() const;

@@ -56,7 +56,8 @@ TEST_F(SignatureStore, SeveralAreAddedAndTheVersionStaysAsItWas) {
   rule.keys = {alice.key.public_key(), bob.key.public_key()};
   rule.signatures = 2;
   const std::vector<std::string> texts = Texts();
-  const TrustVerdict verdict = Judge(policy, {}, {.entry = entry_, .bundles = texts});
+  const TrustVerdict verdict =
+      Judge(policy, {}, {.entry = entry_, .bundles = texts, .latest = true, .snapshot = {}});
   EXPECT_EQ(verdict.word(), "TRUSTED") << verdict.problem;
   EXPECT_TRUE(Verify(zoo_, std::nullopt).problems.empty());
   // And the signature of the version is one of the artifact as a directory.

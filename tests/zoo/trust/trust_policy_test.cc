@@ -45,12 +45,9 @@ class Trust : public testing::Test {
 
   TrustVerdict Judged(const ZooEntry& entry, const std::vector<std::string>& bundles,
                       bool latest = true) {
+    const SnapshotCheck snapshot = CheckSnapshot(policy_, memory_, snapshot_file_, kNow);
     return Judge(policy_, memory_,
-                 {.entry = entry,
-                  .bundles = bundles,
-                  .latest = latest,
-                  .snapshot_file = snapshot_file_,
-                  .now_unix = kNow});
+                 {.entry = entry, .bundles = bundles, .latest = latest, .snapshot = snapshot});
   }
   void ExpectCode(ExitCode code, const ZooEntry& entry, const std::vector<std::string>& bundles,
                   bool latest = true) {
@@ -286,7 +283,9 @@ TEST_F(Trust, AnIdentityIsANameUnderItsRoot) {
 
 TEST_F(Trust, MemoryIsReadAsWritten) {
   memory_.Remember(second_);
-  memory_.snapshots_unix["signer"] = kNow;
+  memory_.Remember(Snapshot{kNow, kNow + kDay, {}}, "signer");
+  memory_.Remember(Snapshot{kNow - 1, kNow + kDay, {}}, "signer");
+  EXPECT_EQ(memory_.snapshots_unix.at("signer"), kNow);
   const Json json = MemoryToJson(memory_);
   EXPECT_EQ(MemoryToJson(ParseMemory(json.dump(), "m")), json);
   EXPECT_THROW(ParseMemory("{}", "m"), InputError);
