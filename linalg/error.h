@@ -19,6 +19,12 @@ enum class ExitCode {
   kUsage = 2,
   kInput = 3,
   kResources = 4,
+  kUnsigned = 10,   // no signature, or fewer than asked for
+  kWrongKey = 11,   // signed, but by nobody who is trusted
+  kAltered = 12,    // a file or a signature is not what was signed
+  kExtraFile = 13,  // a file that the signature does not name
+  kTooOld = 14,     // rolled back, expired, or a newer version is hidden
+  kLookAlike = 15,  // a name that only looks like a trusted one
   kInterrupted = 130
 };
 
@@ -71,6 +77,12 @@ struct NumericalError : InputError {
 struct ResourceError : Error {
   explicit ResourceError(const std::string& message, Remedy remedy = Remedy::kNone)
       : Error(ExitCode::kResources, message, remedy) {}
+};
+
+// A signature that is missing, is not by whom it should be, or is of something else: kUnsigned to
+// kLookAlike.
+struct TrustError : Error {
+  using Error::Error;
 };
 
 // The user asked to stop; the work so far is on disk.

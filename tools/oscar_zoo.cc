@@ -5,6 +5,7 @@
 // --model), oscar-validate measures. The JSON objects of --json are
 // described in zoo/README.md; their members are not renamed.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <functional>
@@ -20,6 +21,7 @@
 #include "tools/cli/verbs.h"
 #include "tools/run_validate.h"
 #include "tools/zoo_options.h"
+#include "tools/zoo_sign.h"
 #include "zoo/blob_store.h"
 #include "zoo/lint.h"
 #include "zoo/publish.h"
@@ -248,6 +250,10 @@ CommandResult Info(const ZooOptions& options, CommandContext& context) {
 }
 
 CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
+  if (!options.directory.empty()) return VerifyDirectory(options, context);
+  if (!options.signature.empty() || !options.ignored.empty() || options.ignore_unsigned)
+    throw UsageError("--signature, --ignore and --ignore-unsigned are of --directory: give it too");
+  const std::optional<TrustFile> trust = TrustOf(options);
   const Zoo zoo = Zoo::Open(ZooPath(options));
   std::optional<ZooReference> reference;
   if (!options.reference.empty()) reference = ParseZooReference(options.reference);
@@ -267,7 +273,12 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
     throw UsageError("--data and --device are of --model: give it too");
   }
   const Verified verified = Verify(zoo, reference, remeasure);
-  const ExitCode exit_code = verified.problems.empty() ? ExitCode::kDone : ExitCode::kInput;
+  // Signatures are judged of what is sound: what its digests contradict is altered.
+  std::vector<VersionVerdict> verdicts;
+  if (trust && verified.problems.empty()) verdicts = JudgeVersions(*trust, zoo, reference);
+  const ExitCode exit_code = verified.problems.empty() ? CodeOf(verdicts)
+                             : trust                   ? ExitCode::kAltered
+                                                       : ExitCode::kInput;
   const auto list = [](const std::vector<ZooProblem>& problems) {
     Json json = Json::array();
     for (const auto& [where, what] : problems) json.push_back({{"where", where}, {"what", what}});
@@ -278,7 +289,8 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
     for (const FileDigest& blob : verified.unreferenced) unreferenced.push_back(DigestToJson(blob));
     PrintJson(context, "verify",
               {{"zoo", zoo.path().string()},
-               {"ok", verified.problems.empty()},
+               {"ok", exit_code == ExitCode::kDone},
+               {"trust", VerdictsToJson(verdicts)},
                {"entries", verified.entries},
                {"blobs", verified.blobs},
                {"measured", verified.measured},
@@ -292,6 +304,14 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
     context.out << fmt::format("problem: {}: {}\n", where, what);
   for (const auto& [where, what] : verified.notes)
     context.out << fmt::format("note: {}: {}\n", where, what);
+  for (const auto& [name, version, verdict] : verdicts) {
+    const std::string& why = verdict.problem.empty()
+                                 ? fmt::format("by {}", fmt::join(verdict.signers, ", "))
+                                 : verdict.problem;
+    context.out << fmt::format("{}: {}@{}{}{}\n", verdict.word(), name.text(), version.text(),
+                               verdict.level == TrustLevel::kOff ? "" : " ",
+                               verdict.level == TrustLevel::kOff ? "" : why);
+  }
   for (const FileDigest& blob : verified.unreferenced)
     context.out << fmt::format("note: blobs/sha256/{}: {} bytes that no entry names\n", blob.sha256,
                                blob.size);
@@ -305,8 +325,11 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
 CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   const Zoo zoo = Zoo::Open(ZooPath(options));
   const ZooReference reference = ParseZooReference(options.reference);
-  const ZooEntry entry = context.dry_run ? zoo.Read(reference.name, zoo.Resolve(reference))
-                                         : Pull(zoo, reference, options.output);
+  const ZooEntry entry = zoo.Read(reference.name, zoo.Resolve(reference));
+  if (const auto trust = TrustOf(options)) {
+    DemandTrust(*trust, entry, ReadSignatureTexts(zoo, entry), !reference.version, &context.log);
+  }
+  if (!context.dry_run) Pull(zoo, {entry.name, entry.version}, options.output);
   if (options.json) {
     PrintJson(context, "pull",
               {{"zoo", zoo.path().string()},
@@ -345,11 +368,15 @@ VerbCommand ZooCommand(ZooOptions* options) {
     OptionTable (*table)(ZooOptions*);
     VerbFunction function;
   };
-  static constexpr Row kRows[] = {
-      {"init", InitTable, Init},     {"publish", PublishTable, PublishVerb},
-      {"ls", LsTable, Ls},           {"info", InfoTable, Info},
-      {"pull", PullTable, PullVerb}, {"verify", VerifyTable, VerifyVerb},
-      {"lint", LintTable, LintVerb}};
+  static constexpr Row kRows[] = {{"init", InitTable, Init},
+                                  {"publish", PublishTable, PublishVerb},
+                                  {"ls", LsTable, Ls},
+                                  {"info", InfoTable, Info},
+                                  {"pull", PullTable, PullVerb},
+                                  {"verify", VerifyTable, VerifyVerb},
+                                  {"lint", LintTable, LintVerb},
+                                  {"sign", SignTable, SignVerb},
+                                  {"snapshot", SnapshotTable, SnapshotVerb}};
   VerbCommand command{"oscar-zoo",
                       "A versioned store of rotation artifacts: publish what was proven, check "
                       "what others published.",

@@ -5,7 +5,7 @@
 # Installs what the build needs on Debian 12 or Ubuntu 24.04 (x86-64): packages by name, and LibTorch from the torch wheel
 # into .deps/python. Does nothing where all of it is there. With a LibTorch of your own in CMAKE_PREFIX_PATH no wheel is
 # installed. With --tests also what tests alone use and skip without: a browser that looks at the report page, and the
-# Python packages that load what we export.
+# Python packages that load what we export and sign.
 # Trap: the wheel's check is the import itself, so a half-finished install is repaired, not trusted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -123,7 +123,7 @@ install_consumers() {
     say "tests: packages of consumers installed into .deps/consumers"
   else
     rm -rf .deps/consumers
-    say "tests: no onnx and gguf packages here; the tests that load our files with them will be skipped"
+    say "tests: no packages of consumers here (onnx, gguf, model-signing); the tests that load our files with them will be skipped"
   fi
 }
 

@@ -52,6 +52,49 @@ void AddReference(ZooOptions* options, bool required, const char* help, OptionTa
               .required = required});
 }
 
+void AddFile(std::string* field, const char* name, const char* help, OptionTable* table) {
+  table->Add(field, {.name = name, .help = help, .unit = "file", .scope = kRun});
+}
+void AddFiles(std::vector<std::string>* field, const char* name, const char* help,
+              OptionTable* table) {
+  table->Add(
+      field,
+      {.name = name, .help = help, .unit = "file", .scope = kRun, .path = true, .verbatim = true});
+}
+
+void AddSigner(ZooOptions* options, OptionTable* table) {
+  table->Add(&options->key,
+             {.name = "key",
+              .help = "private key, PEM, on P-256, P-384 or P-521; the environment's "
+                      "OSCAR_KEY_PASSWORD opens an encrypted one",
+              .unit = "file",
+              .scope = kRun,
+              .required = true});
+  AddFile(&options->certificate, "certificate", "certificate of that key, PEM", table);
+  AddFiles(&options->chain, "chain", "--certificate: those between it and the root", table);
+}
+
+// Whom to trust.
+void AddTrust(ZooOptions* options, OptionTable* table) {
+  AddFile(&options->trust, "trust",
+          "policy that says whose signatures are asked for; where it is not given, the "
+          "environment's OSCAR_TRUST",
+          table);
+  AddFiles(&options->public_keys, "public_key", "a signature with this key is asked for", table);
+  AddFiles(&options->roots, "root", "a signature with a certificate under this root is asked for",
+           table);
+  table->Add(&options->identity, {.name = "identity",
+                                  .help = "--root: the name that the certificate must have",
+                                  .unit = "name",
+                                  .scope = kRun});
+}
+
+void AddDirectory(ZooOptions* options, const char* help, OptionTable* table) {
+  table->Add(&options->directory,
+             {.name = "directory", .help = help, .unit = "dir", .scope = kRun});
+  AddFiles(&options->ignored, "ignore", "--directory: a path in it that is not part of it", table);
+}
+
 }  // namespace
 
 OptionTable InitTable(ZooOptions* options) {
@@ -149,8 +192,20 @@ OptionTable VerifyTable(ZooOptions* options) {
   table.Add(&options->device, {.name = "device",
                                .help = "--model: what to measure on, as for oscar-validate",
                                .scope = kRun});
+  AddTrust(options, &table);
+  AddDirectory(options, "a signed directory that is in no zoo, against --signature", &table);
+  AddFile(&options->signature, "signature", "--directory: its signature", &table);
+  table.Add(&options->ignore_unsigned,
+            {.name = "ignore_unsigned",
+             .help = "--directory: files in it that were not signed are no defect",
+             .scope = kRun});
   AddJson(options, &table);
   table.Example("oscar-zoo verify --zoo /share/zoo", "exit code 3 and a line per problem");
+  table.Example("oscar-zoo verify Qwen/Qwen3-8B --zoo /share/zoo --trust trust.yaml",
+                "exit codes: 10 unsigned, 11 wrong key, 12 altered, 13 extra file, 14 too old, 15 "
+                "look-alike name");
+  table.Example("oscar-zoo verify --directory model --signature model.sig --public-key alice.pub",
+                "a directory that anybody signed with OpenSSF Model Signing");
   table.Example("oscar-zoo verify Qwen/Qwen3-8B --zoo /share/zoo --model Qwen/Qwen3-8B",
                 "what digests cannot prove: that the model gives the numbers of the report");
   return table;
@@ -166,9 +221,49 @@ OptionTable PullTable(ZooOptions* options) {
                                .short_name = 'o',
                                .scope = kRun,
                                .required = true});
+  AddTrust(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo pull Qwen/Qwen3-8B --zoo /share/zoo -o Qwen3-8B-oscar",
                 "the latest version");
+  return table;
+}
+
+OptionTable SignTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo sign",
+                    "Adds a signature (OpenSSF Model Signing v1.0) to a version, or to a "
+                    "directory; the version does not change, and may have several.");
+  AddReference(options, false, "ORG/MODEL@X.Y.Z; the latest version where none is given", &table);
+  AddZoo(options, &table);
+  AddSigner(options, &table);
+  AddDirectory(options, "directory to sign instead, with -o", &table);
+  table.Add(&options->output, {.name = "output",
+                               .help = "--directory: signature to write",
+                               .unit = "file",
+                               .short_name = 'o',
+                               .scope = kRun});
+  AddJson(options, &table);
+  table.Example("oscar-zoo sign Qwen/Qwen3-8B@0.1.0 --zoo /share/zoo --key alice.key",
+                "make a key: openssl ecparam -name prime256v1 -genkey -noout -out alice.key");
+  table.Example("oscar-zoo sign --directory model --key alice.key -o model.sig",
+                "what model_signing verify key reads");
+  return table;
+}
+
+OptionTable SnapshotTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo snapshot",
+                    "Signs the list of all versions with an expiry, so that a mirror can hide none "
+                    "for longer; to be made again after each publish.");
+  AddZoo(options, &table);
+  AddSigner(options, &table);
+  table.Add(&options->days, {.name = "days",
+                             .help = "how long it is valid",
+                             .unit = "days",
+                             .min = 1,
+                             .max = 3650,
+                             .scope = kRun});
+  AddJson(options, &table);
+  table.Example("oscar-zoo snapshot --zoo /share/zoo --key zoo.key --days 14",
+                "readers whose policy names zoo.pub refuse it after 14 days");
   return table;
 }
 

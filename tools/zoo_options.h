@@ -23,6 +23,11 @@ struct ZooOptions {
   std::vector<std::string> data;  // of the validation that verify makes again; empty: built in
   std::string device = "auto";
   bool json = false;
+  // Of signatures: files, but for `identity`.
+  std::string directory, signature, key, certificate, trust, identity;
+  std::vector<std::string> chain, public_keys, roots, ignored;
+  bool ignore_unsigned = false;
+  int64_t days = 30;  // that a snapshot is valid for
 };
 
 OptionTable InitTable(ZooOptions* options);
@@ -32,6 +37,8 @@ OptionTable InfoTable(ZooOptions* options);
 OptionTable VerifyTable(ZooOptions* options);
 OptionTable PullTable(ZooOptions* options);
 OptionTable LintTable(ZooOptions* options);
+OptionTable SignTable(ZooOptions* options);
+OptionTable SnapshotTable(ZooOptions* options);
 
 // --zoo, else OSCAR_ZOO. Throws UsageError if there is neither.
 std::filesystem::path ZooPath(const ZooOptions& options);

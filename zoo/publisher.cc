@@ -27,20 +27,6 @@ namespace {
 
 constexpr const char* kLockFile = "lock";
 
-// Makes `path` and the folders above it, down from `base`, each durable in its parent.
-void MakeFolders(const fs::path& base, const fs::path& path) {
-  fs::path folder = base;
-  for (const fs::path& part : path.lexically_relative(base)) {
-    const fs::path parent = folder;
-    folder /= part;
-    if (mkdir(folder.c_str(), 0777) == 0) {
-      SyncPath(parent);
-    } else if (errno != EEXIST) {
-      ThrowResource("create directory", folder, errno);
-    }
-  }
-}
-
 // Gives the file at `from` the name `to` if nobody has it. Returns 0, EEXIST or another errno.
 int TakeName(const fs::path& from, const fs::path& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
@@ -67,6 +53,19 @@ int OpenLock(const fs::path& path) {
 }
 
 }  // namespace
+
+void MakeFolders(const fs::path& base, const fs::path& path) {
+  fs::path folder = base;
+  for (const fs::path& part : path.lexically_relative(base)) {
+    const fs::path parent = folder;
+    folder /= part;
+    if (mkdir(folder.c_str(), 0777) == 0) {
+      SyncPath(parent);
+    } else if (errno != EEXIST) {
+      ThrowResource("create directory", folder, errno);
+    }
+  }
+}
 
 Publisher::Publisher(const Zoo& zoo, const ZooName& name, const std::function<void()>& waiting)
     : zoo_(zoo), name_(name), staging_(StagingFolder(zoo.path(), name)) {

@@ -14,6 +14,9 @@
 
 namespace oscar {
 
+// Makes `path` and the folders above it, down from `base`, each durable in its parent.
+void MakeFolders(const std::filesystem::path& base, const std::filesystem::path& path);
+
 class Publisher {
  public:
   // Waits for whoever publishes under this name (or one that differs in case only); calls `waiting`

@@ -79,6 +79,16 @@ fs::path EntryPath(const fs::path& zoo, const ZooName& name, const ZooVersion& v
   return EntryFolder(zoo, name) / (version.text() + ".json");
 }
 
+fs::path SignatureFolder(const fs::path& zoo, const ZooName& name, const ZooVersion& version) {
+  return zoo / "signatures" / name.org / name.model / version.text();
+}
+
+fs::path SignaturePath(const fs::path& zoo, const ZooName& name, const ZooVersion& version,
+                       const std::string& sha256) {
+  OSCAR_CHECK(IsSha256Hex(sha256));
+  return SignatureFolder(zoo, name, version) / (sha256 + ".sigstore.json");
+}
+
 fs::path StagingFolder(const fs::path& zoo, const ZooName& name) {
   return zoo / "staging" / name.folded();
 }
@@ -164,6 +174,29 @@ LatestPointer ParseLatest(std::string_view text, const ZooName& name, std::strin
   }
   return {ZooVersionOf(JsonString(json, "version", what), what),
           DigestMember(json, "identity", what)};
+}
+
+Json SignatureIndexToJson(const SignatureIndex& index) {
+  return {{"$schema", SchemaJson(kSignaturesSchema)}, {"signatures", index}};
+}
+
+SignatureIndex ParseSignatureIndex(std::string_view text, std::string_view what) {
+  const Json json = ParseStrictJson(text, what, kZooJsonLimits);
+  CheckDocument(json, kSignaturesSchema, {"signatures"}, what);
+  const Json signatures = ObjectMember(json, "signatures", what);
+  if (signatures.size() > kMaxSignatures) {
+    throw InputError(fmt::format("{}: {} signatures, at most {} are allowed", what,
+                                 signatures.size(), kMaxSignatures));
+  }
+  SignatureIndex index;
+  for (const auto& [sha256, size] : signatures.items()) {
+    if (!IsSha256Hex(sha256))
+      throw InputError(fmt::format("{}: {} is no SHA-256", what, Quoted(sha256)));
+    index[sha256] = static_cast<uint64_t>(JsonInt(signatures, sha256.c_str(), what));
+    if (index[sha256] > kMaxSignatureBytes)  // negative ones too
+      throw InputError(fmt::format("{}: {}: a size beyond 1 MiB, or below 0", what, sha256));
+  }
+  return index;
 }
 
 }  // namespace oscar

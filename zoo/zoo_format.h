@@ -9,6 +9,12 @@
 //     blobs/sha256/<64 hex digits>         contents, named by their SHA-256; never changed
 //     entries/<ORG>/<MODEL>/<X.Y.Z>.json   one per version; never changed; written last
 //     entries/<ORG>/<MODEL>/latest.json    pointer to the highest version, swapped by rename
+//     signatures/<ORG>/<MODEL>/<X.Y.Z>/    of that version, added at any time; the entry does not change
+//         index.json                       {"$schema": {"name": "oscar-zoo-signatures", "version": 1},
+//                                           "signatures": {"<64 hex digits>": <bytes>}}; swapped by rename
+//         <64 hex digits>.sigstore.json    an OpenSSF Model Signing v1.0 bundle, named by its SHA-256;
+//                                          its subject is NAME@X.Y.Z, its resources the entry's files
+//     snapshot.sigstore.json               signed list of all entries with a date and an expiry; swapped by rename
 //     staging/<org>/<model>/               lower case; lock and unfinished files of publishers: no part of a zoo that
 //                                          is read or copied
 // clang-format on
@@ -34,10 +40,16 @@ namespace oscar {
 inline constexpr std::string_view kZooSchema = "oscar-zoo";
 inline constexpr std::string_view kEntrySchema = "oscar-zoo-entry";
 inline constexpr std::string_view kLatestSchema = "oscar-zoo-latest";
-inline constexpr int kZooVersion = 1;  // of all three
+inline constexpr std::string_view kSignaturesSchema = "oscar-zoo-signatures";
+inline constexpr int kZooVersion = 1;  // of all four
 
 inline constexpr const char* kZooFile = "zoo.json";
 inline constexpr const char* kLatestFile = "latest.json";
+inline constexpr const char* kSignatureIndexFile = "index.json";
+inline constexpr const char* kSnapshotFile = "snapshot.sigstore.json";
+inline constexpr size_t kMaxSignatures = 64;                   // of one version
+inline constexpr size_t kMaxSignatureBytes = size_t{1} << 20;  // of one bundle
+inline constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 inline constexpr size_t kMaxEntryFiles = 64;
 inline constexpr JsonLimits kZooJsonLimits{
     .max_depth = 16, .max_bytes = size_t{1} << 20, .max_values = 10'000};  // entries and pointers
@@ -50,6 +62,11 @@ std::filesystem::path BlobPath(const std::filesystem::path& zoo, const std::stri
 std::filesystem::path EntryFolder(const std::filesystem::path& zoo, const ZooName& name);
 std::filesystem::path EntryPath(const std::filesystem::path& zoo, const ZooName& name,
                                 const ZooVersion& version);
+std::filesystem::path SignatureFolder(const std::filesystem::path& zoo, const ZooName& name,
+                                      const ZooVersion& version);
+// OSCAR_CHECKs IsSha256Hex.
+std::filesystem::path SignaturePath(const std::filesystem::path& zoo, const ZooName& name,
+                                    const ZooVersion& version, const std::string& sha256);
 std::filesystem::path StagingFolder(const std::filesystem::path& zoo, const ZooName& name);
 
 // One version of one name.
@@ -78,6 +95,11 @@ struct LatestPointer {
 };
 Json LatestToJson(const ZooName& name, const LatestPointer& latest);
 LatestPointer ParseLatest(std::string_view text, const ZooName& name, std::string_view what);
+
+// The signatures of one version: bundles by their SHA-256, with their sizes in bytes.
+using SignatureIndex = std::map<std::string, uint64_t>;
+Json SignatureIndexToJson(const SignatureIndex& index);
+SignatureIndex ParseSignatureIndex(std::string_view text, std::string_view what);  // InputError
 
 // The digests in a manifest's "files", checked like those of an entry. Throws InputError.
 std::map<std::string, FileDigest> ParseFileDigests(const Json& files, std::string_view what);

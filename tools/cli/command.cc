@@ -45,6 +45,18 @@ std::string KindOf(ExitCode code) {
       return "input";
     case ExitCode::kResources:
       return "resources";
+    case ExitCode::kUnsigned:
+      return "unsigned";
+    case ExitCode::kWrongKey:
+      return "wrong_key";
+    case ExitCode::kAltered:
+      return "altered";
+    case ExitCode::kExtraFile:
+      return "extra_file";
+    case ExitCode::kTooOld:
+      return "too_old";
+    case ExitCode::kLookAlike:
+      return "look_alike";
     case ExitCode::kInterrupted:
       return "interrupted";
   }

@@ -65,7 +65,8 @@ std::string ManPage(const ProgramDocs& docs) {
       page += fmt::format(".TP\n.B {}\n{}\n", Roff(line), Roff(what));
   page +=
       ".SH \"EXIT STATUS\"\n0 done; 1 a gate failed; 2 usage or configuration; 3 bad input; "
-      "4 device, memory or disk; 130 interrupted, can be resumed\n";
+      "4 device, memory or disk; 10 unsigned, 11 wrong key, 12 altered, 13 extra file, 14 too old, "
+      "15 look-alike name; 130 interrupted, can be resumed\n";
   return page;
 }
 

@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real oscar-zoo: signing, verifying, pulling under a policy, exit codes; killed and starved of
+// disk while signing.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tests/export/artifact/sample_artifact.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+#include "tests/zoo/sample_zoo.h"
+#include "tests/zoo/signing/sample_keys.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+using Strings = ProgramStrings;
+
+class ZooSigning : public testing::Test {
+ protected:
+  ZooSigning() : scratch_(TestScratch("zoo-signing")), zoo_((scratch_ / "zoo").string()) {
+    InitZoo(zoo_);
+    for (const unsigned seed : {1U, 2U}) {
+      WriteValidated(scratch_ / std::to_string(seed), seed);
+      EXPECT_EQ(Run({"publish", (scratch_ / std::to_string(seed)).string()}).code, 0);
+    }
+    for (const char* name : {"alice", "bob"}) {
+      const std::string key = NewKeyPem();
+      WriteText(scratch_ / (std::string(name) + ".key"), key);
+      WriteText(scratch_ / (std::string(name) + ".pub"), PublicPem(key));
+    }
+    Policy("rules: {\"example/*\": {level: enforce, keys: [alice.pub]}}\n");
+  }
+
+  std::string File(const std::string& name) const { return (scratch_ / name).string(); }
+  void Policy(const std::string& text) { WriteText(scratch_ / "trust.yaml", text); }
+  ProgramExit Run(Strings arguments, const Strings& environment = {}) const {
+    arguments.insert(arguments.end(), {"--zoo", zoo_});
+    return RunProgram(OSCAR_ZOO_PROGRAM, arguments, environment);
+  }
+  ProgramExit Sign(const std::string& reference, const std::string& who,
+                   const Strings& environment = {}) const {
+    return Run({"sign", reference, "--key", File(who + ".key")}, environment);
+  }
+  ProgramExit Trusted(const std::string& reference) const {
+    return Run({"verify", reference, "--trust", File("trust.yaml")});
+  }
+
+  const fs::path scratch_;
+  const std::string zoo_;
+};
+
+TEST_F(ZooSigning, ExitCodesTellWhatIsWrong) {
+  const ProgramExit none = Trusted("example/Tiny@0.1.0");
+  EXPECT_EQ(none.code, 10) << none.all();
+  EXPECT_NE(none.out.find("UNSIGNED: example/Tiny@0.1.0"), std::string::npos) << none.out;
+  EXPECT_EQ(Sign("example/Tiny@0.1.0", "bob").code, 0);
+  EXPECT_EQ(Trusted("example/Tiny@0.1.0").code, 11);
+  const ProgramExit signed_by_alice = Sign("example/Tiny@0.1.0", "alice");
+  EXPECT_EQ(signed_by_alice.code, 0);
+  EXPECT_EQ(signed_by_alice.out.find("signed example/Tiny@0.1.0"), 0u) << signed_by_alice.out;
+  const ProgramExit good = Trusted("example/Tiny@0.1.0");
+  EXPECT_EQ(good.code, 0) << good.all();
+  EXPECT_NE(good.out.find("TRUSTED: example/Tiny@0.1.0 by "), std::string::npos) << good.out;
+  const Json json =
+      Json::parse(Run({"verify", "example/Tiny", "--trust", File("trust.yaml"), "--json"}).out);
+  EXPECT_EQ(json.at("ok"), false);  // 0.2.0 is unsigned
+  EXPECT_EQ(json.at("trust")[0].at("trust"), "TRUSTED");
+  EXPECT_EQ(json.at("trust")[1].at("exit_code"), 10);
+
+  // Seen: 0.2.0. Then the zoo offers 0.1.0 as the latest.
+  EXPECT_EQ(Sign("example/Tiny", "alice").code, 0);
+  EXPECT_EQ(Trusted("example/Tiny").code, 0);
+  const fs::path pulled = scratch_ / "pulled";
+  const Strings pull = {"pull",          "example/Tiny", "-o",
+                        pulled.string(), "--trust",      File("trust.yaml")};
+  fs::remove(fs::path(zoo_) / "entries/example/Tiny/0.2.0.json");
+  fs::remove(fs::path(zoo_) / "entries/example/Tiny/latest.json");
+  const ProgramExit old = Run(pull);
+  EXPECT_EQ(old.code, 14) << old.all();
+  EXPECT_FALSE(fs::exists(pulled));
+  EXPECT_EQ(
+      Run({"pull", "example/Tiny@0.1.0", "-o", pulled.string(), "--trust", File("trust.yaml")})
+          .code,
+      0);
+
+  WriteText(fs::path(zoo_) / "blobs/sha256" / Sha256Hex(ReadText(scratch_ / "1/report.json")), "x");
+  EXPECT_EQ(Trusted("example/Tiny@0.1.0").code, 12);
+  EXPECT_EQ(Run({"verify", "example/Tiny@0.1.0"}).code, 3);  // without a policy as ever
+}
+
+TEST_F(ZooSigning, UnderWarnItIsPrintedAndPulled) {
+  Policy("rules: {\"*\": {level: warn, keys: [alice.pub]}}\n");
+  const std::string out = File("pulled");
+  const ProgramExit pulled =
+      Run({"pull", "example/Tiny", "-o", out}, {"OSCAR_TRUST=" + File("trust.yaml")});
+  EXPECT_EQ(pulled.code, 0) << pulled.all();
+  EXPECT_NE(pulled.all().find("UNSIGNED"), std::string::npos) << pulled.all();
+  EXPECT_TRUE(fs::exists(out));
+}
+
+TEST_F(ZooSigning, OneAnswerTakesNoPolicy) {
+  EXPECT_EQ(Sign("example/Tiny", "alice").code, 0);
+  const auto by = [&](const std::string& who) {
+    return Run({"verify", "example/Tiny@0.2.0", "--public-key", File(who + ".pub")}).code;
+  };
+  EXPECT_EQ(by("alice"), 0);
+  EXPECT_EQ(by("bob"), 11);
+  EXPECT_EQ(Run({"verify", "example/Tiny", "--public-key", File("alice.pub"), "--trust",
+                 File("trust.yaml")})
+                .code,
+            2);
+}
+
+TEST_F(ZooSigning, TheSnapshotShowsWhatAMirrorHides) {
+  Policy("rules: {\"example/*\": {keys: [alice.pub]}}\nsnapshot: {keys: [bob.pub]}\n");
+  EXPECT_EQ(Sign("example/Tiny@0.1.0", "alice").code, 0);
+  EXPECT_EQ(Sign("example/Tiny@0.2.0", "alice").code, 0);
+  EXPECT_EQ(Trusted("example/Tiny@0.1.0").code, 10);
+  EXPECT_EQ(Run({"snapshot", "--key", File("bob.key")}).code, 0);
+  EXPECT_EQ(Trusted("example/Tiny@0.1.0").code, 0);
+  fs::remove(fs::path(zoo_) / "entries/example/Tiny/0.2.0.json");
+  fs::remove(fs::path(zoo_) / "entries/example/Tiny/latest.json");
+  const ProgramExit hidden = Trusted("example/Tiny");
+  EXPECT_EQ(hidden.code, 14) << hidden.all();
+  EXPECT_NE(hidden.out.find("lists example/Tiny up to 0.2.0"), std::string::npos) << hidden.out;
+}
+
+TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
+  const struct {
+    const char *what, *text;
+  } cases[] = {
+      {"unknown key \"kyes\"", "rules: {\"*\": {kyes: [alice.pub]}}"},
+      {"given twice", "rules:\n  a/b: {level: off}\n  a/b: {level: warn}\n"},
+      {"asks for 1 signatures, but names 0", "rules: {\"*\": {level: enforce}}"},
+      {"expected off, warn or enforce", "rules: {\"*\": {level: maybe, keys: [alice.pub]}}"},
+      {"expected ORG/MODEL", "rules: {\"Qwen*\": {keys: [alice.pub]}}"},
+      {"letters, digits", "rules: {\"Qw\u0435n/*\": {keys: [alice.pub]}}"},
+      {"X.Y.Z", "rules: {\"*\": {keys: [alice.pub], lowest: new}}"},
+      {"1 to 9", "rules: {\"*\": {keys: [alice.pub], signatures: 0}}"},
+      {"quote a name", "rules: {*: {keys: [alice.pub]}}"},
+      {"anchors", "rules: {\"*\": &a {keys: [alice.pub]}}"},
+      {"expected one rule", "memory: x"},
+      {"expected 'key: value'", "- a"},
+      {"nobody.pub", "rules: {\"*\": {keys: [nobody.pub]}}"},
+      {"PEM public key", "rules: {\"*\": {keys: [alice.key]}}"},
+      {"roots", "rules: {\"*\": {identities: [{name: a}]}}"},
+      {"trust.yaml:2", "rules: [a"},
+      {"two documents", "rules: {\"*\": {keys: [alice.pub]}}\n---\nrules: {}\n"},
+  };
+  for (const auto& [what, text] : cases) {
+    Policy(text);
+    const ProgramExit refused = Trusted("example/Tiny@0.1.0");
+    EXPECT_TRUE(refused.code == 2 || refused.code == 3) << text << refused.all();
+    EXPECT_NE(refused.err.find(what), std::string::npos) << text << "\n" << refused.err;
+  }
+}
+
+TEST_F(ZooSigning, WrongUseIsExitCode2) {
+  const std::string key = File("alice.key");
+  EXPECT_EQ(Run({"sign", "--key", key}).code, 2);
+  EXPECT_EQ(Run({"sign", "example/Tiny"}).code, 2);
+  EXPECT_EQ(Run({"sign", "example/Tiny", "--key", key, "--directory", zoo_}).code, 2);
+  EXPECT_EQ(Run({"sign", "example/Tiny", "--key", key, "-o", File("x")}).code, 2);
+  EXPECT_EQ(Run({"verify", "--directory", zoo_}).code, 2);
+  EXPECT_EQ(Run({"sign", "example/T\u0456ny", "--key", key}).code, 2);  // a Cyrillic letter
+  EXPECT_EQ(Sign("example/None", "alice").code, 3);
+  EXPECT_EQ(Run({"sign", "example/Tiny", "--key", File("alice.pub")}).code, 3);
+}
+
+TEST_F(ZooSigning, ADirectoryIsSignedAndVerified) {
+  const std::string model = File("1"), signature = File("model.sig");
+  const auto zoo = [](const Strings& arguments) {
+    return RunProgram(OSCAR_ZOO_PROGRAM, arguments);
+  };
+  EXPECT_EQ(zoo({"sign", "--directory", model, "--key", File("alice.key"), "-o", signature}).code,
+            0);
+  const Strings verify = {"verify",       "--directory",    model, "--signature", signature,
+                          "--public-key", File("alice.pub")};
+  EXPECT_EQ(zoo(verify).code, 0) << zoo(verify).all();
+  WriteText(fs::path(model) / "more.txt", "x");
+  EXPECT_EQ(zoo(verify).code, 13);
+  Strings ignoring = verify;
+  ignoring.insert(ignoring.end(), {"--ignore", "more.txt"});
+  EXPECT_EQ(zoo(ignoring).code, 0);
+  WriteText(fs::path(model) / "README.md", "x");
+  EXPECT_EQ(zoo(verify).code, 12);
+}
+
+TEST_F(ZooSigning, KilledOrWithoutSpaceAtAnyStepNothingIsHalfSigned) {
+  ASSERT_EQ(Sign("example/Tiny@0.1.0", "alice").code, 0);
+  const fs::path fresh = scratch_ / "fresh";
+  fs::copy(zoo_, fresh, fs::copy_options::recursive);
+  const auto faults = [&](const std::string& setting) {
+    return Strings{"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_DIR=" + zoo_, setting};
+  };
+  ASSERT_EQ(Sign("example/Tiny@0.1.0", "bob", faults("OSCAR_FAULT_COUNT=" + File("count"))).code,
+            0);
+  const long calls = std::stol(ReadText(scratch_ / "count"));
+  ASSERT_GT(calls, 6);
+  Policy("rules: {\"*\": {keys: [alice.pub, bob.pub], signatures: 2}}\n");
+  for (const char* fault : {"OSCAR_FAULT_KILL_AT=", "OSCAR_FAULT_ENOSPC_AT="}) {
+    for (long at = 1; at <= calls; ++at) {
+      SCOPED_TRACE(fault + std::to_string(at));
+      fs::remove_all(zoo_);
+      fs::copy(fresh, zoo_, fs::copy_options::recursive);
+      const ProgramExit ended =
+          Sign("example/Tiny@0.1.0", "bob", faults(fault + std::to_string(at)));
+      EXPECT_TRUE(ended.signal == SIGKILL || ended.code == 4 || ended.code == 0) << ended.all();
+      // What was signed before is, and the zoo is sound.
+      EXPECT_EQ(Run({"verify", "example/Tiny@0.1.0", "--public-key", File("alice.pub")}).code, 0);
+      ASSERT_EQ(Sign("example/Tiny@0.1.0", "bob").code, 0);
+      EXPECT_EQ(Trusted("example/Tiny@0.1.0").code, 0);
+      for (const auto& [file, bytes] : TreeBytes(zoo_))
+        EXPECT_EQ(file.find(".tmp-"), std::string::npos) << file;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oscar

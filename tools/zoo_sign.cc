@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/zoo_sign.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "tools/signing_input.h"
+#include "zoo/trust/signature_store.h"
+#include "zoo/trust/snapshot.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kSecondsPerDay = 24 * 3600;
+
+int64_t NowUnix() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Signer SignerOf(const ZooOptions& options) {
+  if (options.certificate.empty() && !options.chain.empty())
+    throw UsageError("--chain is of --certificate: give it too");
+  return ReadSigner(options.key, options.certificate, options.chain);
+}
+
+CommandResult SignDirectory(const ZooOptions& options, CommandContext& context) {
+  if (options.output.empty())
+    throw UsageError("sign --directory: name the signature to write with -o FILE");
+  const Signer signer = SignerOf(options);
+  if (!context.dry_run) SignModel(options.directory, options.ignored, signer, options.output);
+  if (!options.json) return {ExitCode::kDone, context.dry_run ? "" : options.output};
+  context.out << CanonicalJson({{"verb", "sign"},
+                                {"directory", options.directory},
+                                {"signer", signer.key.public_key().id()},
+                                {"signature", options.output}});
+  return {};
+}
+
+// One reading of the policy's memory and of a zoo's snapshot for all versions that are judged.
+class Court {
+ public:
+  Court(const TrustFile& trust, const std::optional<std::string>& snapshot_text)
+      : trust_(trust),
+        memory_(ReadMemory(trust)),
+        before_(MemoryToJson(memory_)),
+        snapshot_(CheckSnapshot(trust.policy, memory_, snapshot_text, NowUnix())) {}
+
+  TrustVerdict Of(const ZooEntry& entry, std::span<const std::string> bundles, bool latest) {
+    TrustVerdict verdict =
+        Judge(trust_.policy, memory_,
+              {.entry = entry, .bundles = bundles, .latest = latest, .snapshot = snapshot_});
+    if (verdict.trusted()) {
+      memory_.Remember(entry);
+      if (snapshot_.snapshot) memory_.Remember(*snapshot_.snapshot, snapshot_.signer);
+    }
+    return verdict;
+  }
+  void Save() const {
+    if (MemoryToJson(memory_) != before_) WriteMemory(trust_, memory_);
+  }
+
+ private:
+  const TrustFile& trust_;
+  TrustMemory memory_;
+  Json before_;
+  SnapshotCheck snapshot_;
+};
+
+}  // namespace
+
+CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
+  if (options.directory.empty() == options.reference.empty())
+    throw UsageError("sign: give NAME@X.Y.Z of a zoo, or --directory DIR; one of them");
+  if (!options.directory.empty()) return SignDirectory(options, context);
+  if (!options.output.empty() || !options.ignored.empty())
+    throw UsageError("-o and --ignore are of sign --directory: a zoo keeps its signatures itself");
+  const Signer signer = SignerOf(options);
+  const Zoo zoo = Zoo::Open(ZooPath(options));
+  const ZooReference reference = ParseZooReference(options.reference);
+  const ZooEntry entry = zoo.Read(reference.name, zoo.Resolve(reference));
+  std::string file;
+  if (!context.dry_run) {
+    const std::string sha256 = AddSignature(
+        zoo, entry, signer, [&] { context.stop.ThrowIfRequested("nothing was signed"); });
+    file = SignaturePath(zoo.path(), entry.name, entry.version, sha256).string();
+  }
+  if (options.json) {
+    context.out << CanonicalJson({{"verb", "sign"},
+                                  {"zoo", zoo.path().string()},
+                                  {"name", entry.name.text()},
+                                  {"version", entry.version.text()},
+                                  {"identity", entry.identity},
+                                  {"signer", signer.key.public_key().id()},
+                                  {"signature", file.empty() ? Json(nullptr) : Json(file)}});
+    return {};
+  }
+  context.out << fmt::format("{} {}@{}, identity {}, with the key {}\n",
+                             context.dry_run ? "would sign" : "signed", entry.name.text(),
+                             entry.version.text(), entry.identity, signer.key.public_key().id());
+  return {ExitCode::kDone, file};
+}
+
+CommandResult SnapshotVerb(const ZooOptions& options, CommandContext& context) {
+  const Signer signer = SignerOf(options);
+  const Zoo zoo = Zoo::Open(ZooPath(options));
+  const int64_t now = NowUnix();
+  const Snapshot snapshot = SnapshotOf(zoo, now, now + options.days * kSecondsPerDay);
+  const fs::path file = zoo.path() / kSnapshotFile;
+  if (!context.dry_run) WriteSnapshot(zoo, snapshot, signer);
+  size_t versions = 0;
+  for (const auto& [name, some] : snapshot.entries) versions += some.size();
+  if (options.json) {
+    context.out << CanonicalJson({{"verb", "snapshot"},
+                                  {"zoo", zoo.path().string()},
+                                  {"versions", versions},
+                                  {"created_at_unix", snapshot.created_unix},
+                                  {"expires_at_unix", snapshot.expires_unix},
+                                  {"signer", signer.key.public_key().id()},
+                                  {"snapshot", file.string()}});
+    return {};
+  }
+  context.out << fmt::format("{} versions, valid for {} days\n", versions, options.days);
+  return {ExitCode::kDone, context.dry_run ? "" : file.string()};
+}
+
+CommandResult VerifyDirectory(const ZooOptions& options, CommandContext& context) {
+  if (!options.reference.empty() || !options.zoo.empty() || !options.trust.empty() ||
+      !options.model.empty()) {
+    throw UsageError(
+        "verify --directory: checks a directory against --signature; NAME, --zoo, --trust and "
+        "--model are of a zoo");
+  }
+  if (options.signature.empty()) throw UsageError("verify --directory: name its --signature FILE");
+  if (options.public_keys.size() > 1 || options.public_keys.empty() == options.roots.empty())
+    throw UsageError("verify --directory: give one --public-key, or --root for certificates");
+  CheckSignedModel(options.directory, options.signature,
+                   options.public_keys.empty() ? "" : options.public_keys[0], options.roots,
+                   {options.ignored, options.ignore_unsigned});
+  if (options.json) {
+    context.out << CanonicalJson(
+        {{"verb", "verify"}, {"directory", options.directory}, {"ok", true}});
+    return {};
+  }
+  context.out << fmt::format("{} is what was signed\n", options.directory);
+  return {};
+}
+
+std::optional<TrustFile> TrustOf(const ZooOptions& options) {
+  const char* variable = std::getenv("OSCAR_TRUST");
+  std::string file = options.trust;
+  const bool keys = !options.public_keys.empty() || !options.roots.empty();
+  if (keys && !file.empty())
+    throw UsageError("--trust names a policy; --public-key and --root are one: give one of them");
+  if (keys) {
+    TrustRule rule;
+    for (const std::string& key : options.public_keys) rule.keys.push_back(ReadPublicKey(key));
+    if (options.roots.empty() != options.identity.empty())
+      throw UsageError(
+          "--root FILE and --identity NAME go together: any certificate under the root "
+          "that names NAME");
+    if (!options.roots.empty())
+      rule.identities.push_back({options.identity, ReadCertificates(options.roots)});
+    return TrustFile{{{{"*", rule}}, std::nullopt}, ""};
+  }
+  if (!options.identity.empty()) throw UsageError("--identity is of --root: give it too");
+  if (file.empty() && variable != nullptr) file = variable;
+  if (file.empty()) return std::nullopt;
+  return ReadTrustFile(file);
+}
+
+SignatureTexts ReadSignatureTexts(const Zoo& zoo, const ZooEntry& entry) {
+  return {ReadSignatures(zoo, entry.name, entry.version), ReadSnapshotFile(zoo)};
+}
+
+TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const SignatureTexts& texts,
+                         bool latest, Log* log) {
+  Court court(trust, texts.snapshot);
+  TrustVerdict verdict = court.Of(entry, texts.bundles, latest);
+  court.Save();
+  const std::string text = verdict.word() + ": " + verdict.problem;
+  if (verdict.refused()) throw TrustError(verdict.code, text);
+  if (verdict.code != ExitCode::kDone) log->Info("not_trusted", text + " (the policy says warn)");
+  return verdict;
+}
+
+std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo,
+                                          const std::optional<ZooReference>& reference) {
+  std::vector<VersionVerdict> verdicts;
+  Court court(trust, ReadSnapshotFile(zoo));
+  const auto judge = [&](const ZooName& name, const ZooVersion& version, bool latest) {
+    verdicts.push_back(
+        {name, version,
+         court.Of(zoo.Read(name, version), ReadSignatures(zoo, name, version), latest)});
+  };
+  const auto judge_all = [&](const ZooName& name) {
+    const ZooVersion latest = zoo.Resolve({name, std::nullopt});
+    for (const ZooVersion& version : zoo.Versions(name)) judge(name, version, version == latest);
+  };
+  if (!reference) {
+    for (const ZooName& name : zoo.Names()) judge_all(name);
+  } else if (reference->version) {
+    judge(reference->name, *reference->version, false);
+  } else {
+    judge_all(reference->name);
+  }
+  court.Save();
+  return verdicts;
+}
+
+Json VerdictsToJson(std::span<const VersionVerdict> verdicts) {
+  Json json = Json::array();
+  for (const auto& [name, version, verdict] : verdicts) {
+    json.push_back({{"name", name.text()},
+                    {"version", version.text()},
+                    {"trust", verdict.word()},
+                    {"exit_code", static_cast<int>(verdict.code)},
+                    {"problem", verdict.problem},
+                    {"signers", verdict.signers}});
+  }
+  return json;
+}
+
+ExitCode CodeOf(std::span<const VersionVerdict> verdicts) {
+  for (const VersionVerdict& one : verdicts)
+    if (one.verdict.refused()) return one.verdict.code;
+  return ExitCode::kDone;
+}
+
+}  // namespace oscar

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// oscar-zoo's verbs sign and snapshot, and what verify and pull ask of signatures: --trust FILE (or
+// the environment's OSCAR_TRUST), or --public-key and --root for a single answer.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/cli/command.h"
+#include "tools/trust_file.h"
+#include "tools/zoo_options.h"
+#include "zoo/zoo.h"
+
+namespace oscar {
+
+CommandResult SignVerb(const ZooOptions& options, CommandContext& context);
+CommandResult SnapshotVerb(const ZooOptions& options, CommandContext& context);
+
+// `verify --directory DIR --signature FILE`: a signed directory that is in no zoo.
+CommandResult VerifyDirectory(const ZooOptions& options, CommandContext& context);
+
+// Whom the options say to trust; nothing if they say nothing.
+std::optional<TrustFile> TrustOf(const ZooOptions& options);
+
+// What a zoo holds of signatures for a version, wherever it was read from.
+struct SignatureTexts {
+  std::vector<std::string> bundles;
+  std::optional<std::string> snapshot;
+};
+SignatureTexts ReadSignatureTexts(const Zoo& zoo, const ZooEntry& entry);
+
+// Judges a version, and remembers it if it is believed. `latest`: it was not asked for by its
+// number. Throws TrustError for what is refused; says UNSIGNED or UNTRUSTED under `warn`.
+TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const SignatureTexts& texts,
+                         bool latest, Log* log);
+
+// Of each version that `verify` looks at, in its order.
+struct VersionVerdict {
+  ZooName name;
+  ZooVersion version;
+  TrustVerdict verdict;
+};
+std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo,
+                                          const std::optional<ZooReference>& reference);
+Json VerdictsToJson(std::span<const VersionVerdict> verdicts);
+// kDone, or the code of the first that is refused.
+ExitCode CodeOf(std::span<const VersionVerdict> verdicts);
+
+}  // namespace oscar

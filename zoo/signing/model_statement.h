@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model's signature says: an in-toto Statement v1 with the predicate of OpenSSF Model
+// Signing v1.0 (sections 5 and 6): every file with its SHA-256, and a root digest over them. Files
+// hashed whole with SHA-256 is what the standard requires; shards, BLAKE2b and BLAKE3, which it
+// leaves open, are refused by name.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace oscar {
+
+struct ModelStatement {
+  std::string subject;                       // a name; of a zoo's version NAME@X.Y.Z
+  std::map<std::string, std::string> files;  // SHA-256 by path below the model, with '/'
+  std::vector<std::string> ignored;          // paths below the model that were left out
+};
+
+// Paths that are never part of a model (section 6.2).
+const std::vector<std::string>& AlwaysIgnored();
+
+std::string StatementText(const ModelStatement& statement);
+
+// The payload of a bundle whose signature was checked. Throws InputError naming `what`; names of
+// files are below the model: no absolute path, no "..".
+ModelStatement ParseStatement(std::string_view payload, std::string_view what);
+
+}  // namespace oscar

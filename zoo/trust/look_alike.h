@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names that a reader takes for each other. Those of a zoo are ASCII (NamePartProblem), so letters
+// of other scripts never get here; what is left is upper and lower case, digits for letters and the
+// like (the skeletons of Unicode Technical Standard 39, section 4, confined to those characters).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace oscar {
+
+// Equal for names that look alike: Qwen/Qwen3-8B and qvven/QWEN3_8B.
+std::string LookSkeleton(std::string_view name);
+
+// Whether `name` looks like `other` and is another. `other` may be ORG/*, which stands for the
+// organisation; * looks like nothing.
+bool LooksLike(std::string_view name, std::string_view other);
+
+}  // namespace oscar

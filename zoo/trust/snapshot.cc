@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "zoo/trust/snapshot.h"
+
+#include <fmt/format.h>
+
+#include "capture/files/atomic_file.h"
+#include "capture/files/quote.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr std::string_view kSnapshotPredicate = "urn:oscar-zoo:snapshot:v1";
+constexpr JsonLimits kSnapshotLimits{
+    .max_depth = 8, .max_bytes = kMaxSnapshotBytes, .max_values = 2'000'000};
+
+}  // namespace
+
+Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix) {
+  Snapshot snapshot{created_unix, expires_unix, {}};
+  for (const ZooName& name : zoo.Names()) {
+    for (const ZooVersion& version : zoo.Versions(name))
+      snapshot.entries[name.text()][version] = zoo.Read(name, version).identity;
+  }
+  return snapshot;
+}
+
+std::string SnapshotText(const Snapshot& snapshot) {
+  Json subjects = Json::array();
+  for (const auto& [name, versions] : snapshot.entries) {
+    for (const auto& [version, identity] : versions)
+      subjects.push_back(
+          {{"name", name + "@" + version.text()}, {"digest", {{"sha256", identity}}}});
+  }
+  return CanonicalJson(
+      {{"_type", "https://in-toto.io/Statement/v1"},
+       {"subject", subjects},
+       {"predicateType", kSnapshotPredicate},
+       {"predicate",
+        {{"created_at_unix", snapshot.created_unix}, {"expires_at_unix", snapshot.expires_unix}}}});
+}
+
+Snapshot ParseSnapshot(std::string_view payload, std::string_view what) {
+  const Json json = ParseStrictJson(payload, what, kSnapshotLimits);
+  if (const std::string type = JsonString(json, "predicateType", what);
+      type != kSnapshotPredicate) {
+    throw InputError(fmt::format("{}: predicate {}, expected {}: no snapshot of a zoo", what,
+                                 Quoted(type), kSnapshotPredicate));
+  }
+  Snapshot snapshot;
+  const Json& predicate = JsonMember(json, "predicate", what);
+  snapshot.created_unix = JsonInt(predicate, "created_at_unix", what);
+  snapshot.expires_unix = JsonInt(predicate, "expires_at_unix", what);
+  const Json& subjects = JsonMember(json, "subject", what);
+  if (!subjects.is_array()) throw InputError(fmt::format("{}: 'subject' is no array", what));
+  for (const Json& subject : subjects) {
+    const std::string name = JsonString(subject, "name", what);
+    const std::string identity = JsonString(JsonMember(subject, "digest", what), "sha256", what);
+    const size_t at = std::min(name.find('@'), name.size());
+    const auto version =
+        ParseZooVersion(std::string_view(name).substr(std::min(at + 1, name.size())));
+    if (!ZooNameProblem(name.substr(0, at)).empty() || !version || !IsSha256Hex(identity))
+      throw InputError(fmt::format("{}: {} is no version of a zoo", what, Quoted(name)));
+    if (!snapshot.entries[name.substr(0, at)].emplace(*version, identity).second)
+      throw InputError(fmt::format("{}: {} is listed twice", what, Quoted(name)));
+  }
+  return snapshot;
+}
+
+void WriteSnapshot(const Zoo& zoo, const Snapshot& snapshot, const Signer& signer) {
+  CheckSigner(signer, kSnapshotFile);
+  WriteFileAtomically(zoo.path() / kSnapshotFile, SignedBundleText(SnapshotText(snapshot), signer));
+}
+
+}  // namespace oscar

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a zoo held at a time, signed with a date of expiry, so that a mirror can hide no version for
+// longer. The file kSnapshotFile is a bundle whose payload is an in-toto Statement v1: one subject
+// NAME@X.Y.Z per version with its identity, and the two dates.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "zoo/signing/bundle.h"
+#include "zoo/zoo.h"
+
+namespace oscar {
+
+struct Snapshot {
+  int64_t created_unix = 0, expires_unix = 0;  // seconds
+  // Identities by version by ORG/MODEL.
+  std::map<std::string, std::map<ZooVersion, std::string>> entries;
+};
+
+Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix);
+std::string SnapshotText(const Snapshot& snapshot);
+Snapshot ParseSnapshot(std::string_view payload, std::string_view what);  // throws InputError
+
+// Replaces the zoo's snapshot by one rename. Throws InputError, ResourceError.
+void WriteSnapshot(const Zoo& zoo, const Snapshot& snapshot, const Signer& signer);
+
+}  // namespace oscar
