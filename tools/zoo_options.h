@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "tools/cli/option_table.h"
+#include "zoo/fitting.h"
 
 namespace oscar {
 
 struct ZooOptions {
   std::string zoo;                 // --zoo, or the environment's OSCAR_ZOO
-  std::string reference;           // NAME[@VERSION]
+  std::string reference;           // [SOURCE/]NAME[@VERSION]
   std::string artifact, output;    // paths
   std::vector<std::string> paths;  // of lint
   std::string name, version, model, gate;
@@ -28,6 +29,10 @@ struct ZooOptions {
   std::vector<std::string> chain, public_keys, roots, ignored;
   bool ignore_unsigned = false;
   int64_t days = 30;  // that a snapshot is valid for
+  SearchQuery query;
+  std::string reason;      // of yank
+  std::string ca;          // PEM file of trusted roots
+  int stall_seconds = 30;  // after which a silent server is given up
 };
 
 OptionTable InitTable(ZooOptions* options);
@@ -39,8 +44,16 @@ OptionTable PullTable(ZooOptions* options);
 OptionTable LintTable(ZooOptions* options);
 OptionTable SignTable(ZooOptions* options);
 OptionTable SnapshotTable(ZooOptions* options);
+OptionTable SearchTable(ZooOptions* options);
+OptionTable ForTable(ZooOptions* options);
+OptionTable YankTable(ZooOptions* options);
+OptionTable GcTable(ZooOptions* options);
+OptionTable MirrorTable(ZooOptions* options);
 
-// --zoo, else OSCAR_ZOO. Throws UsageError if there is neither.
+// --zoo, else OSCAR_ZOO: an address of OpenSource, or "" if there is neither.
+std::string FindZooAddress(const ZooOptions& options);
+std::string ZooAddressOf(const ZooOptions& options);  // throws UsageError if there is neither
+// The same of verbs that need a directory. Throws UsageError for any other form.
 std::filesystem::path ZooPath(const ZooOptions& options);
 
 }  // namespace oscar

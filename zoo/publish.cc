@@ -8,7 +8,11 @@
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"
 #include "zoo/blob_store.h"
+#include "zoo/fetch.h"
+#include "zoo/model_repository.h"
+#include "zoo/oci_layout.h"
 #include "zoo/publisher.h"
+#include "zoo/zoo_index.h"
 
 namespace fs = std::filesystem;
 
@@ -44,17 +48,18 @@ void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
                                                  taken.identity, entry.identity)));
 }
 
-// Chooses the version and compares with what is there. True if the artifact is there already and no
-// version was asked for.
-bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry) {
-  const std::vector<ZooVersion> versions = zoo.Versions(entry->name);
+// Chooses the version and compares with the versions that are there, ascending. True if the
+// artifact is there already and no version was asked for.
+bool PlaceVersion(const std::vector<ZooVersion>& versions,
+                  const std::function<ZooEntry(const ZooVersion&)>& read,
+                  const PublishOptions& options, ZooEntry* entry) {
   if (options.version) {
     entry->version = *options.version;
   } else if (versions.empty()) {
     entry->version = {0, 1, 0};
   } else {
     for (const ZooVersion& version : versions) {
-      const ZooEntry known = zoo.Read(entry->name, version);
+      const ZooEntry known = read(version);
       if (known.identity != entry->identity) continue;
       *entry = known;
       return true;
@@ -62,17 +67,21 @@ bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry
     entry->version = versions.back().NextMinor();
   }
   for (const ZooVersion& version : versions) {
-    if (version == entry->version) FailTaken(*entry, zoo.Read(entry->name, version));
-    if (version.major == entry->version.major)
-      CheckSameModel(*entry, zoo.Read(entry->name, version));
+    if (version == entry->version) FailTaken(*entry, read(version));
+    if (version.major == entry->version.major) CheckSameModel(*entry, read(version));
   }
   return false;
 }
 
-}  // namespace
+bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry) {
+  return PlaceVersion(
+      zoo.Versions(entry->name),
+      [&](const ZooVersion& version) { return zoo.Read(entry->name, version); }, options, entry);
+}
 
-Published Publish(const Zoo& zoo, const fs::path& artifact,
-                  const std::optional<ModelGeometry>& model, const PublishOptions& options) {
+// The artifact as the entry that it would be, but for the version.
+Published CheckForPublishing(const fs::path& artifact, const std::optional<ModelGeometry>& model,
+                             const PublishOptions& options) {
   const CheckedArtifact checked = CheckArtifact(artifact, model, options.demands);
   Published out;
   out.gates = checked.validation.gates;
@@ -85,13 +94,20 @@ Published Publish(const Zoo& zoo, const fs::path& artifact,
                .publisher = options.publisher};
   for (const ValidationProblem& problem : checked.validation.problems)
     out.problems.push_back(problem.text);
+  // Read back as others will read it, while nothing is written yet.
+  ParseEntry(CanonicalJson(EntryToJson(out.entry)), "the new entry");
+  return out;
+}
+
+}  // namespace
+
+Published Publish(const Zoo& zoo, const fs::path& artifact,
+                  const std::optional<ModelGeometry>& model, const PublishOptions& options) {
+  Published out = CheckForPublishing(artifact, model, options);
   if (!out.problems.empty() || options.dry_run) {
     if (out.problems.empty()) out.already = PlaceVersion(zoo, options, &out.entry);
     return out;
   }
-  // Read back as others will read it, while nothing is written yet.
-  ParseEntry(CanonicalJson(EntryToJson(out.entry)), "the new entry");
-
   Publisher publisher(zoo, out.entry.name, options.waiting);
   out.already = PlaceVersion(zoo, options, &out.entry);
   if (!out.already) {
@@ -104,6 +120,44 @@ Published Publish(const Zoo& zoo, const fs::path& artifact,
       FailTaken(out.entry, zoo.Read(out.entry.name, out.entry.version));
   }
   out.latest = publisher.AdvanceLatest().version;
+  try {
+    UpdateIndex(zoo);
+  } catch (
+      const Error& error) {  // a copy of what the entries say; whoever publishes next writes it
+    out.index_problem = error.what();
+  }
+  return out;
+}
+
+Published PublishTo(const std::string& form, const fs::path& artifact,
+                    const std::optional<ModelGeometry>& model, const PublishOptions& options,
+                    std::string* image) {
+  Published out = CheckForPublishing(artifact, model, options);
+  if (!out.problems.empty()) return out;
+  const bool layout = form.starts_with("oci:");
+  const fs::path directory = form.substr(form.find(':') + 1);
+  std::vector<ZooVersion> versions;
+  ZooSource source;
+  if (layout && fs::exists(directory)) {
+    source = OpenSource(form);
+    for (const IndexRow& row : source.index().rows)
+      if (row.name == out.entry.name) versions.push_back(row.version);
+  }
+  out.already = PlaceVersion(
+      versions,
+      [&](const ZooVersion& version) {
+        return FetchEntry(source, {out.entry.name, version}, {}).entry;
+      },
+      options, &out.entry);
+  out.latest = out.entry.version;
+  if (options.dry_run || out.already) return out;
+  const std::string text = CanonicalJson(EntryToJson(out.entry));
+  const auto file_of = [&](const std::string& name) { return artifact / name; };
+  if (layout) {
+    *image = AddToOciLayout(out.entry, text, file_of, directory);
+  } else {
+    WriteRepository(out.entry, text, file_of, directory);
+  }
   return out;
 }
 

@@ -32,6 +32,7 @@ struct Published {
   size_t new_blobs = 0;
   uint64_t new_bytes = 0;
   ZooVersion latest;
+  std::string index_problem;  // why index.json is not up to date; all else is done
 };
 
 // Checks the artifact (CheckArtifact) and makes it an entry. Throws InputError: an artifact that
@@ -39,5 +40,11 @@ struct Published {
 // UsageError if no valid name is given or recorded; ResourceError. Nothing is half published.
 Published Publish(const Zoo& zoo, const std::filesystem::path& artifact,
                   const std::optional<ModelGeometry>& model, const PublishOptions& options);
+
+// The same into an OCI image layout (made where there is none) or a new model repository; `form`
+// is the address: oci:DIR, hf:DIR. `image`: the digest of the image manifest, for oci.
+Published PublishTo(const std::string& form, const std::filesystem::path& artifact,
+                    const std::optional<ModelGeometry>& model, const PublishOptions& options,
+                    std::string* image);
 
 }  // namespace oscar

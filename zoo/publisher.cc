@@ -6,15 +6,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <span>
-#include <system_error>
-#include <thread>
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/posix_file.h"
@@ -24,8 +20,6 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-constexpr const char* kLockFile = "lock";
 
 // Gives the file at `from` the name `to` if nobody has it. Returns 0, EEXIST or another errno.
 int TakeName(const fs::path& from, const fs::path& to) {
@@ -45,65 +39,21 @@ std::optional<ZooName> Twin(const Zoo& zoo, const ZooName& name) {
   return std::nullopt;
 }
 
-// Opened anew each time: the lock of a file that was opened once belongs to that opening.
-int OpenLock(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (descriptor < 0) ThrowResource("open the lock", path, errno);
-  return descriptor;
-}
-
 }  // namespace
-
-void MakeFolders(const fs::path& base, const fs::path& path) {
-  fs::path folder = base;
-  for (const fs::path& part : path.lexically_relative(base)) {
-    const fs::path parent = folder;
-    folder /= part;
-    if (mkdir(folder.c_str(), 0777) == 0) {
-      SyncPath(parent);
-    } else if (errno != EEXIST) {
-      ThrowResource("create directory", folder, errno);
-    }
-  }
-}
 
 Publisher::Publisher(const Zoo& zoo, const ZooName& name, const std::function<void()>& waiting)
     : zoo_(zoo), name_(name), staging_(StagingFolder(zoo.path(), name)) {
   MakeFolders(zoo.path(), staging_);
-  lock_ = OpenLock(staging_ / kLockFile);
-  try {
-    bool locked = true;
-    while (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EINTR) continue;
-      if (errno != EWOULDBLOCK) {  // ENOLCK, EOPNOTSUPP: a share without locks
-        locked = false;
-        break;
-      }
-      if (waiting) waiting();
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-    if (locked) RemoveLeftovers();
-    if (const auto twin = Twin(zoo_, name_)) {
-      throw InputError(fmt::format(
-          "{}: the zoo has {}, which is the same name on systems that fold case; publish under "
-          "that one",
-          name_.text(), twin->text()));
-    }
-  } catch (...) {
-    close(lock_);
-    throw;
-  }
-}
-
-Publisher::~Publisher() { close(lock_); }
-
-// Under the lock nobody else writes here. (Somebody without locks would see his rename fail, and
-// nothing would be half published.)
-void Publisher::RemoveLeftovers() const {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(staging_, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name != kLockFile && name.find(".tmp-") != name.npos) unlink(entry.path().c_str());
+  blobs_stay_.emplace(ZooLockFile(zoo.path()), LockKind::kShared, waiting);
+  name_lock_.emplace(staging_ / "lock", LockKind::kExclusive, waiting);
+  // Under the lock nobody else writes here. (Somebody without locks would see his rename fail, and
+  // nothing would be half published.)
+  if (name_lock_->held()) RemoveUnfinished(staging_);
+  if (const auto twin = Twin(zoo_, name_)) {
+    throw InputError(fmt::format(
+        "{}: the zoo has {}, which is the same name on systems that fold case; publish under "
+        "that one",
+        name_.text(), twin->text()));
   }
 }
 
@@ -160,13 +110,13 @@ void Publisher::MovePointer(const fs::path& staged) const {
 
 LatestPointer Publisher::AdvanceLatest() {
   for (;;) {
-    const ZooVersion highest = zoo_.Versions(name_).back();
+    const ZooVersion highest = zoo_.Highest(name_).value();
     std::optional<LatestPointer> current;
     try {
       current = zoo_.Latest(name_);
     } catch (const InputError&) {  // damaged: it is only a copy of what the entries say
     }
-    if (current && current->version >= highest) return *current;
+    if (current && current->version == highest) return *current;
     const LatestPointer latest{highest, zoo_.Read(name_, highest).identity};
     MovePointer(Stage("latest", LatestToJson(name_, latest)));
   }

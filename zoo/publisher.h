@@ -9,44 +9,37 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "zoo/zoo.h"
+#include "zoo/zoo_lock.h"
 
 namespace oscar {
 
-// Makes `path` and the folders above it, down from `base`, each durable in its parent.
-void MakeFolders(const std::filesystem::path& base, const std::filesystem::path& path);
-
 class Publisher {
  public:
-  // Waits for whoever publishes under this name (or one that differs in case only); calls `waiting`
-  // first once and then about ten times a second, which may throw to give up. Removes what cut off
-  // publishers left in the folder. Throws InputError if the zoo has the name in another case,
-  // ResourceError.
+  // Waits for whoever publishes under this name (or one that differs in case only), and for gc;
+  // `waiting`: see FileLock. Removes what cut off publishers left in the folder. Throws InputError
+  // if the zoo has the name in another case, ResourceError.
   Publisher(const Zoo& zoo, const ZooName& name, const std::function<void()>& waiting);
-  ~Publisher();
-  Publisher(const Publisher&) = delete;
-  Publisher& operator=(const Publisher&) = delete;
-
   const std::filesystem::path& staging() const { return staging_; }
 
   // Makes the entry durable under its name and moves the pointer to it if it is the highest. False
   // if somebody else has made it; nothing is changed then. Every blob must be durable before.
   bool PublishEntry(const ZooEntry& entry);
 
-  // Moves the pointer to the highest version if it stands lower (a publisher was cut off, or the
-  // lock did not hold). Returns where it stands.
+  // Moves the pointer to the highest version that stands (a publisher was cut off, the lock did not
+  // hold, or a version was yanked). Returns where it is.
   LatestPointer AdvanceLatest();
 
  private:
-  void RemoveLeftovers() const;
   std::filesystem::path Stage(const char* name, const Json& json) const;
   void MovePointer(const std::filesystem::path& staged) const;
 
   Zoo zoo_;
   ZooName name_;
   std::filesystem::path staging_;
-  int lock_ = -1;
+  std::optional<FileLock> blobs_stay_, name_lock_;
 };
 
 }  // namespace oscar

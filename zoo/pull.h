@@ -1,26 +1,31 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An entry out of a zoo, as the directory that was published. The zoo may be anyone's; size
-// and digest of every file are checked before a byte of it is parsed, and the artifact is then
-// opened like any other.
+// An entry out of a zoo, as the directory that was published. The zoo may be anyone's and
+// anywhere: size and digest of every file are checked before a byte of it is parsed, and the
+// artifact is then opened like any other.
+//
+// What has come lies in OUTPUT.partial until all of it is there, so a pull that broke off goes on.
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "zoo/artifact_check.h"
-#include "zoo/zoo.h"
+#include "zoo/fetch.h"
 
 namespace oscar {
 
-// Fills the empty directory `staging` with the entry's files, digests checked, and checks the
-// artifact. Throws InputError naming the blob or the file.
-CheckedArtifact Materialize(const std::filesystem::path& zoo, const ZooEntry& entry,
-                            const std::filesystem::path& staging);
+struct Pulled {
+  ZooEntry entry;
+  std::string yanked;  // why; "" if it stands
+  FetchCounts counts;
+};
 
-// Writes the directory `output`, which must not exist, or nothing. Throws InputError,
-// ResourceError.
-ZooEntry Pull(const Zoo& zoo, const ZooReference& reference, const std::filesystem::path& output);
+// Writes the directory `output`, which must not exist, or nothing but OUTPUT.partial. Throws
+// InputError, ResourceError, and what the options' functions throw.
+Pulled Pull(const ZooSource& source, const ZooReference& reference,
+            const std::filesystem::path& output, const FetchOptions& options = {});
 
 // What an entry says that its report passed.
 ValidationDemands DemandsOf(const ZooEntry& entry, std::string_view what);

@@ -127,6 +127,9 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
   out.summary = {{"source", JsonString(validation, "source", where)},
                  {"headline_arm", headline_name},
                  {"metrics", Metrics(ArmOfVerdict(validation, headline))}};
+  if (const Json::json_pointer bits("/bits_per_element/paper");
+      headline.contains(bits) && headline.at(bits).is_number())
+    out.summary["bits_per_element"] = headline.at(bits);
   const auto summarize = [&](const Gate& gate) {
     out.summary["gate"] = {
         {"text", gate.text}, {"arm", headline_name}, {"passed", out.gates.back().at("passed")}};

@@ -29,9 +29,9 @@ struct ValidationProblem {
 
 struct ValidationCheck {
   std::vector<ValidationProblem> problems;  // why it may not be published; empty if it may
-  // {"source","headline_arm","metrics":{name: value},"gate"?: {"text","arm","passed"},"ungated"?:
-  // true}; what an entry repeats of the report, all of it the headline's. Empty where there is no
-  // validation.
+  // {"source","headline_arm","metrics":{name: value},"bits_per_element"?,"gate"?:
+  // {"text","arm","passed"},"ungated"?: true}; what an entry repeats of the report, all of it the
+  // headline's. Empty where there is no validation.
   Json summary = Json::object();
   Json gates = Json::array();  // EvaluateGate of the report's own gate and of the demanded
 };

@@ -11,6 +11,8 @@
 #include "capture/files/posix_file.h"
 #include "linalg/error.h"
 #include "zoo/blob_store.h"
+#include "zoo/yank.h"
+#include "zoo/zoo_index.h"
 
 namespace fs = std::filesystem;
 
@@ -74,6 +76,7 @@ void InitZoo(const fs::path& path) {
   if (!fs::exists(fs::symlink_status(path))) {
     AtomicDirectory directory(path);
     for (const char* folder : kFolders) fs::create_directory(directory.staging() / folder);
+    WriteFileAtomically(directory.staging() / kIndexFile, CanonicalJson(IndexToJson({})));
     WriteFileAtomically(directory.staging() / kZooFile, SchemaText());
     directory.Commit();
     return;
@@ -83,7 +86,8 @@ void InitZoo(const fs::path& path) {
   if (fs::exists(path / kZooFile)) throw InputError(path.string() + ": is a zoo already");
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
     const std::string name = entry.path().lexically_relative(path).string();
-    if (std::find(std::begin(kFolders), std::end(kFolders), name) == std::end(kFolders)) {
+    if (std::find(std::begin(kFolders), std::end(kFolders), name) == std::end(kFolders) &&
+        !name.starts_with(kIndexFile)) {  // of a call that was cut off
       throw InputError(
           fmt::format("{}: is not empty, it holds {}; a zoo needs a new or an empty directory",
                       path.string(), name));
@@ -95,6 +99,7 @@ void InitZoo(const fs::path& path) {
     if (error) ThrowResource("create directory", path / folder, error.value());
     SyncPath(path / folder);
   }
+  WriteFileAtomically(path / kIndexFile, CanonicalJson(IndexToJson({})));
   WriteFileAtomically(path / kZooFile, SchemaText());
 }
 
@@ -167,15 +172,25 @@ std::optional<LatestPointer> Zoo::Latest(const ZooName& name) const {
   return ParseLatest(ReadSmallFile(file, kZooJsonLimits.max_bytes), name, file.string());
 }
 
+std::optional<ZooVersion> Zoo::Highest(const ZooName& name) const {
+  const std::vector<ZooVersion> versions = Versions(name);
+  for (auto version = versions.rbegin(); version != versions.rend(); ++version)
+    if (YankReason(*this, name, *version).empty()) return *version;
+  return versions.empty() ? std::nullopt : std::optional(versions.back());
+}
+
 ZooVersion Zoo::Resolve(const ZooReference& reference) const {
   if (reference.version) return *reference.version;
-  if (const auto latest = Latest(reference.name)) return latest->version;
-  const std::vector<ZooVersion> versions = Versions(reference.name);
-  if (versions.empty()) {
-    throw InputError(fmt::format("{}: has no {}; oscar-zoo ls lists what it has", path_.string(),
-                                 reference.name.text()));
+  if (reference.identity) {
+    for (const ZooVersion& version : Versions(reference.name))
+      if (Read(reference.name, version).identity == *reference.identity) return version;
+  } else if (const auto latest = Latest(reference.name)) {
+    return latest->version;
+  } else if (const auto highest = Highest(reference.name)) {
+    return *highest;
   }
-  return versions.back();
+  throw InputError(fmt::format("{}: has no {}; oscar-zoo ls lists what it has", path_.string(),
+                               reference.text()));
 }
 
 std::vector<std::string> Zoo::Strangers() const {

@@ -32,8 +32,10 @@ class Zoo {
   ZooEntry Read(const ZooName& name, const ZooVersion& version) const;
   // The pointer; nothing if there is none. Throws InputError if it cannot be read.
   std::optional<LatestPointer> Latest(const ZooName& name) const;
-  // The version a reference means: its own, else the pointer's, else (a publisher was cut off
-  // before it) the highest. Throws InputError if there is none.
+  // The highest version that stands; where all are yanked the highest; nothing if there is none.
+  std::optional<ZooVersion> Highest(const ZooName& name) const;
+  // The version a reference means: its own, that of its identity, else the pointer's, else (a
+  // publisher was cut off before it) the highest. Throws InputError if there is none.
   ZooVersion Resolve(const ZooReference& reference) const;
 
   // What lies among the entries and is none of them, as paths below the zoo, sorted.

@@ -58,12 +58,6 @@ std::string DigestMember(const Json& json, const char* key, std::string_view wha
 
 }  // namespace
 
-bool IsSha256Hex(std::string_view text) {
-  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
-}
-
 fs::path BlobFolder(const fs::path& zoo) { return zoo / "blobs" / "sha256"; }
 
 fs::path BlobPath(const fs::path& zoo, const std::string& sha256) {
@@ -87,6 +81,10 @@ fs::path SignaturePath(const fs::path& zoo, const ZooName& name, const ZooVersio
                        const std::string& sha256) {
   OSCAR_CHECK(IsSha256Hex(sha256));
   return SignatureFolder(zoo, name, version) / (sha256 + ".sigstore.json");
+}
+
+fs::path YankPath(const fs::path& zoo, const ZooName& name, const ZooVersion& version) {
+  return zoo / "yanked" / name.org / name.model / (version.text() + ".json");
 }
 
 fs::path StagingFolder(const fs::path& zoo, const ZooName& name) {

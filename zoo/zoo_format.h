@@ -9,6 +9,8 @@
 //     blobs/sha256/<64 hex digits>         contents, named by their SHA-256; never changed
 //     entries/<ORG>/<MODEL>/<X.Y.Z>.json   one per version; never changed; written last
 //     entries/<ORG>/<MODEL>/latest.json    pointer to the highest version, swapped by rename
+//     index.json                           every version with what people search for (zoo_index.h); swapped by rename
+//     yanked/<ORG>/<MODEL>/<X.Y.Z>.json    of a version that was taken back (yank.h)
 //     signatures/<ORG>/<MODEL>/<X.Y.Z>/    of that version, added at any time; the entry does not change
 //         index.json                       {"$schema": {"name": "oscar-zoo-signatures", "version": 1},
 //                                           "signatures": {"<64 hex digits>": <bytes>}}; swapped by rename
@@ -45,6 +47,7 @@ inline constexpr int kZooVersion = 1;  // of all four
 
 inline constexpr const char* kZooFile = "zoo.json";
 inline constexpr const char* kLatestFile = "latest.json";
+inline constexpr const char* kIndexFile = "index.json";
 inline constexpr const char* kSignatureIndexFile = "index.json";
 inline constexpr const char* kSnapshotFile = "snapshot.sigstore.json";
 inline constexpr size_t kMaxSignatures = 64;                   // of one version
@@ -53,8 +56,6 @@ inline constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 inline constexpr size_t kMaxEntryFiles = 64;
 inline constexpr JsonLimits kZooJsonLimits{
     .max_depth = 16, .max_bytes = size_t{1} << 20, .max_values = 10'000};  // entries and pointers
-
-bool IsSha256Hex(std::string_view text);  // 64 lower-case hexadecimal digits
 
 std::filesystem::path BlobFolder(const std::filesystem::path& zoo);
 // OSCAR_CHECKs IsSha256Hex.
@@ -67,6 +68,8 @@ std::filesystem::path SignatureFolder(const std::filesystem::path& zoo, const Zo
 // OSCAR_CHECKs IsSha256Hex.
 std::filesystem::path SignaturePath(const std::filesystem::path& zoo, const ZooName& name,
                                     const ZooVersion& version, const std::string& sha256);
+std::filesystem::path YankPath(const std::filesystem::path& zoo, const ZooName& name,
+                               const ZooVersion& version);
 std::filesystem::path StagingFolder(const std::filesystem::path& zoo, const ZooName& name);
 
 // One version of one name.

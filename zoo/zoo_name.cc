@@ -15,6 +15,7 @@ namespace oscar {
 namespace {
 
 constexpr size_t kMaxPart = 96;  // bytes
+constexpr std::string_view kSha256 = "sha256:";
 
 bool IsAlnum(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -101,18 +102,44 @@ ZooVersion ZooVersionOf(std::string_view text, std::string_view what) {
   return *version;
 }
 
+bool IsSha256Hex(std::string_view text) {
+  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+std::string ZooReference::text() const {
+  if (identity) return name.text() + "@sha256:" + *identity;
+  return version ? name.text() + "@" + version->text() : name.text();
+}
+
 ZooReference ParseZooReference(std::string_view text) {
   const size_t at = text.find('@');
   const std::string_view name = text.substr(0, at);
   if (const std::string problem = ZooNameProblem(name); !problem.empty()) throw UsageError(problem);
-  ZooReference reference{ParseZooName(name, "name"), std::nullopt};
+  ZooReference reference{ParseZooName(name, "name")};
   if (at == text.npos || text.substr(at + 1) == "latest") return reference;
-  reference.version = ParseZooVersion(text.substr(at + 1));
+  const std::string_view which = text.substr(at + 1);
+  if (which.starts_with(kSha256)) {
+    reference.identity = which.substr(kSha256.size());
+    if (IsSha256Hex(*reference.identity)) return reference;
+    throw UsageError(fmt::format("{}: expected 64 lower-case hexadecimal digits after '@{}'",
+                                 Escaped(text), kSha256));
+  }
+  reference.version = ParseZooVersion(which);
   if (!reference.version) {
-    throw UsageError(fmt::format("{}: expected X.Y.Z or latest after '@', found {}", Escaped(text),
-                                 Quoted(text.substr(at + 1))));
+    throw UsageError(fmt::format("{}: expected X.Y.Z, latest or sha256:... after '@', found {}",
+                                 Escaped(text), Quoted(which)));
   }
   return reference;
+}
+
+ZooAddress ParseZooAddress(std::string_view text) {
+  const size_t model = text.substr(0, text.find('@', text.rfind('/') + 1)).rfind('/');
+  const size_t org = model == text.npos || model == 0 ? text.npos : text.rfind('/', model - 1);
+  if (org == text.npos) return {"", ParseZooReference(text)};
+  const std::string_view source = text.substr(0, org);
+  return {std::string(source.empty() ? "/" : source), ParseZooReference(text.substr(org + 1))};
 }
 
 }  // namespace oscar

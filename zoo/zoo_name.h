@@ -42,11 +42,22 @@ struct ZooVersion {
 std::optional<ZooVersion> ParseZooVersion(std::string_view text);
 ZooVersion ZooVersionOf(std::string_view text, std::string_view what);  // throws InputError
 
-// ORG/MODEL, ORG/MODEL@latest or ORG/MODEL@X.Y.Z as a command line gives it.
+// ORG/MODEL, ORG/MODEL@latest, ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:... as a command line gives it.
 struct ZooReference {
   ZooName name;
-  std::optional<ZooVersion> version;  // absent: not said, or latest
+  std::optional<ZooVersion> version = {};    // absent: not said, or latest
+  std::optional<std::string> identity = {};  // 64 hexadecimal digits; then no version is said
+  std::string text() const;
 };
 ZooReference ParseZooReference(std::string_view text);  // throws UsageError
+
+// The same with the zoo before it: SOURCE/ORG/MODEL[@...]. `source` is empty where there is none.
+struct ZooAddress {
+  std::string source;
+  ZooReference reference;
+};
+ZooAddress ParseZooAddress(std::string_view text);  // throws UsageError
+
+bool IsSha256Hex(std::string_view text);  // 64 lower-case hexadecimal digits
 
 }  // namespace oscar

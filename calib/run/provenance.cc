@@ -3,10 +3,8 @@
 #include "calib/run/provenance.h"
 
 #include <ATen/Parallel.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <torch/version.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -15,7 +13,6 @@
 #include <utility>
 
 #include "capture/files/digest_json.h"
-#include "capture/files/posix_file.h"
 #include "capture/model/device.h"
 #include "capture/text/overlap.h"
 #include "linalg/hadamard.h"
@@ -95,37 +92,8 @@ std::string ModelDigest(const Json& model) {
   return Sha256Hex(CanonicalJson(files));
 }
 
-Json SampleFile(const fs::path& path) {
-  constexpr uint64_t kPage = 4096, kPages = 256, kHead = uint64_t{1} << 20;
-  uint64_t size = 0;
-  const int file = OpenRegular(path, &size);
-  // A few pages: what lies around them is not worth a disk's time.
-  (void)posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
-  Sha256 digest;
-  std::vector<std::byte> buffer(std::min(size, kHead));
-  const auto add = [&](uint64_t offset, uint64_t count) {
-    const auto bytes = std::span(buffer).first(count);
-    ReadFullyAt(file, bytes, offset, path);
-    digest.Add(bytes);
-  };
-  try {
-    add(0, buffer.size());
-    const uint64_t stride = std::max(kPage, size / kPages);
-    for (uint64_t offset = 0; offset < size; offset += stride)
-      add(offset, std::min(kPage, size - offset));
-  } catch (...) {
-    close(file);
-    throw;
-  }
-  close(file);
-  return {{"size", size}, {"sample_sha256", digest.FinishHex()}};
-}
-
 Json SampleWeights(const Checkpoint& checkpoint) {
-  Json samples = Json::object();
-  for (const std::string& name : checkpoint.files())
-    samples[name] = SampleFile(checkpoint.directory() / name);
-  return samples;
+  return SampleWeightFiles(checkpoint.directory(), checkpoint.files());
 }
 
 Json DescribeDump(const fs::path& path, const AttentionDump& dump) {

@@ -12,6 +12,7 @@
 
 #include "calib/run/calibrate.h"
 #include "capture/checkpoint/model_location.h"
+#include "capture/checkpoint/weights_sample.h"
 #include "capture/dump/attention_dump.h"
 #include "capture/files/strict_json.h"
 #include "capture/text/data_source.h"
@@ -36,11 +37,7 @@ Json DescribeDump(const std::filesystem::path& path, const AttentionDump& dump);
 DataSet DumpData(const AttentionDump& dump);
 Json DescribeDumpData(const AttentionDump& dump);
 
-// Cheap identity of the weights for the fingerprint: header and 256 pages spread over each file.
-// Sees an edit of any tensor that touches one of them, and any fine-tune; the full digests stand in
-// the manifest.
-Json SampleWeights(const Checkpoint& checkpoint);
-Json SampleFile(const std::filesystem::path& path);
+Json SampleWeights(const Checkpoint& checkpoint);  // SampleWeightFiles of all of its files
 
 Json DescribeData(const DataSet& data);
 Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& split,

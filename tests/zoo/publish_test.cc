@@ -99,11 +99,13 @@ TEST_F(PublishTest, TakesTheModelsNameAndCountsMinorVersions) {
 
 TEST_F(PublishTest, PullGivesTheSameBytes) {
   Do();
-  Pull(zoo_, {kName, std::nullopt}, scratch_ / "pulled");
+  Pull(OpenSource(zoo_.path()), {kName}, scratch_ / "pulled");
   EXPECT_TRUE(FileBytes(artifact_) == FileBytes(scratch_ / "pulled"));
-  EXPECT_THROW(Pull(zoo_, {kName, std::nullopt}, scratch_ / "pulled"), InputError);
-  EXPECT_THROW(Pull(zoo_, {kName, ZooVersion{9, 0, 0}}, scratch_ / "other"), InputError);
-  EXPECT_THROW(Pull(zoo_, {{"example", "Other"}, {}}, scratch_ / "other"), InputError);
+  EXPECT_THROW(Pull(OpenSource(zoo_.path()), {kName}, scratch_ / "pulled"), InputError);
+  EXPECT_THROW(Pull(OpenSource(zoo_.path()), {kName, ZooVersion{9, 0, 0}}, scratch_ / "other"),
+               InputError);
+  EXPECT_THROW(Pull(OpenSource(zoo_.path()), {{"example", "Other"}, {}}, scratch_ / "other"),
+               InputError);
   EXPECT_FALSE(fs::exists(scratch_ / "other"));
 }
 
@@ -116,7 +118,7 @@ TEST_F(PublishTest, ManyVersionsAreEachPulledAsTheyWere) {
   }
   ASSERT_EQ(published.size(), 5u);
   for (const auto& [version, files] : published) {
-    Pull(zoo_, {kName, ParseZooVersion(version)}, scratch_ / version);
+    Pull(OpenSource(zoo_.path()), {kName, ParseZooVersion(version)}, scratch_ / version);
     EXPECT_TRUE(files == FileBytes(scratch_ / version)) << version;
   }
   ExpectSound(5);

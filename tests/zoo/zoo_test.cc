@@ -110,7 +110,8 @@ TEST_F(ZooTest, AMissingShortLongOrChangedBlobIsFound) {
   changed[changed.size() / 2] ^= 1;
   WriteText(blob, changed);
   ExpectProblem("SHA-256");
-  EXPECT_THROW(Pull(zoo_, {kTinyName, first_.version}, scratch_ / "out"), InputError);
+  EXPECT_THROW(Pull(OpenSource(zoo_.path()), {kTinyName, first_.version}, scratch_ / "out"),
+               InputError);
   EXPECT_FALSE(fs::exists(scratch_ / "out"));
   fs::remove(blob);
   ExpectProblem("No such file");
@@ -132,7 +133,8 @@ TEST_F(ZooTest, MixAndMatchOfSoundBlobsIsFound) {
     json["files"][kRotationsFile] = EntryToJson(second_)["files"][kRotationsFile];
   });
   ASSERT_EQ(Problems().size(), 1u);
-  EXPECT_THROW(Pull(zoo_, {kTinyName, first_.version}, scratch_ / "out"), InputError);
+  EXPECT_THROW(Pull(OpenSource(zoo_.path()), {kTinyName, first_.version}, scratch_ / "out"),
+               InputError);
 }
 
 TEST_F(ZooTest, AnEntryThatLiesAboutItsMeasurementsIsFound) {
@@ -196,7 +198,7 @@ TEST_F(ZooTest, ACopyWithoutStagingIsTheSameZoo) {
   fs::remove_all(scratch_ / "mirror/staging");
   const Zoo mirror = Zoo::Open(scratch_ / "mirror");
   EXPECT_TRUE(Verify(mirror, std::nullopt).problems.empty());
-  Pull(mirror, {kTinyName, {}}, scratch_ / "out");
+  Pull(OpenSource(mirror.path()), {kTinyName, {}}, scratch_ / "out");
   EXPECT_TRUE(TreeBytes(scratch_ / "out") == TreeBytes(scratch_ / "b"));
 }
 

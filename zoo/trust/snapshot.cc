@@ -7,6 +7,7 @@
 #include "capture/files/atomic_file.h"
 #include "capture/files/quote.h"
 #include "linalg/error.h"
+#include "zoo/yank.h"
 
 namespace oscar {
 namespace {
@@ -20,8 +21,12 @@ constexpr JsonLimits kSnapshotLimits{
 Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix) {
   Snapshot snapshot{created_unix, expires_unix, {}};
   for (const ZooName& name : zoo.Names()) {
-    for (const ZooVersion& version : zoo.Versions(name))
-      snapshot.entries[name.text()][version] = zoo.Read(name, version).identity;
+    for (const ZooVersion& version : zoo.Versions(name)) {
+      // What was yanked is not vouched for, so that a mirror can neither hide a version by a yank
+      // of its own nor offer one that was taken back.
+      if (YankReason(zoo, name, version).empty())
+        snapshot.entries[name.text()][version] = zoo.Read(name, version).identity;
+    }
   }
   return snapshot;
 }

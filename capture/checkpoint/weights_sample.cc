@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/checkpoint/weights_sample.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+
+#include "capture/files/digest.h"
+#include "capture/files/posix_file.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+
+Json SampleFile(const fs::path& path) {
+  constexpr uint64_t kPage = 4096, kPages = 256, kHead = uint64_t{1} << 20;
+  uint64_t size = 0;
+  const int file = OpenRegular(path, &size);
+  // A few pages: what lies around them is not worth a disk's time.
+  (void)posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
+  Sha256 digest;
+  std::vector<std::byte> buffer(std::min(size, kHead));
+  const auto add = [&](uint64_t offset, uint64_t count) {
+    const auto bytes = std::span(buffer).first(count);
+    ReadFullyAt(file, bytes, offset, path);
+    digest.Add(bytes);
+  };
+  try {
+    add(0, buffer.size());
+    const uint64_t stride = std::max(kPage, size / kPages);
+    for (uint64_t offset = 0; offset < size; offset += stride)
+      add(offset, std::min(kPage, size - offset));
+  } catch (...) {
+    close(file);
+    throw;
+  }
+  close(file);
+  return {{"size", size}, {"sample_sha256", digest.FinishHex()}};
+}
+
+Json SampleWeightFiles(const fs::path& directory, const std::vector<std::string>& files) {
+  Json samples = Json::object();
+  for (const std::string& name : files) samples[name] = SampleFile(directory / name);
+  return samples;
+}
+
+}  // namespace oscar

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# A static web server that misbehaves: http://127.0.0.1:PORT/FAULT/... serves the folder with that fault done to blobs (or to every
+# file where the fault is written "FAULT!"). Prints its port; appends "METHOD PATH RANGE AUTHORIZATION" of every request to the log.
+# fault_server.py FOLDER LOG [CERTIFICATE KEY]
+import gzip
+import http.server
+import os
+import re
+import ssl
+import sys
+import threading
+import time
+
+FOLDER, LOG = sys.argv[1], sys.argv[2]
+LOCK = threading.Lock()
+COUNTS = {}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def head(self, status, length, **headers):
+        self.send_response(status)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+
+    def drop(self):
+        self.wfile.flush()
+        self.close_connection = True
+
+    def redirect(self, to):
+        self.head(302, 0, Location=to)
+
+    def do_GET(self):
+        _, fault, path = self.path.split("?")[0].split("/", 2)
+        with LOCK:
+            COUNTS[self.path] = count = COUNTS.get(self.path, 0) + 1
+            with open(LOG, "a", encoding="utf-8") as log:
+                log.write(f"{self.command} {self.path} {self.headers.get('Range', '-')} {self.headers.get('Authorization', '-')}\n")
+        if fault.endswith("!"):
+            fault = fault[:-1]
+        elif not path.startswith("blobs/"):
+            fault = "plain"
+        try:
+            with open(os.path.join(FOLDER, path), "rb") as file:
+                content = file.read()
+        except OSError:
+            return self.head(404, 0)
+        first, ranged = 0, False
+        match = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        if match and int(match[1]) < len(content) and fault != "no-range":
+            first, ranged = int(match[1]), True
+        body = content[first:]
+        status = 206 if ranged else 200
+        where = {"Content_Range": f"bytes {first}-{len(content) - 1}/{len(content)}"} if ranged else {}
+        if fault == "truncate" or (fault == "truncate-once" and count == 1) or fault == "no-range" and count == 1:
+            self.head(status, len(body), **where)
+            self.wfile.write(body[:len(body) // 2])
+            return self.drop()
+        if fault == "close-early":  # without a length
+            self.head(status, None, Connection="close", **where)
+            self.wfile.write(body[:len(body) // 2])
+            return self.drop()
+        if fault == "stall":
+            self.head(status, len(body), **where)
+            self.wfile.write(body[:100])
+            self.wfile.flush()
+            return time.sleep(30)
+        if fault == "silent":
+            return time.sleep(30)
+        if fault == "loris":
+            self.head(status, len(body), **where)
+            for byte in body[:300]:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                time.sleep(0.1)
+            return self.drop()
+        if fault == "header-loris":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            for _ in range(300):
+                self.wfile.write(b"X-Slow: 1\r\n")
+                self.wfile.flush()
+                time.sleep(0.1)
+            return self.drop()
+        if fault == "header-flood":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                self.wfile.write(b"X-Flood: " + b"a" * 8000 + b"\r\n")
+        if fault in ("wrong-length", "short-length"):
+            wrong = body + b"xx" if fault == "wrong-length" else body[:-1]
+            self.head(status, len(wrong), **where)
+            return self.wfile.write(wrong)
+        if fault == "wrong-bytes" or (fault == "wrong-bytes-once" and count == 1):
+            self.head(status, len(body), **where)
+            return self.wfile.write(bytes([body[0] ^ 1]) + body[1:])
+        if fault == "endless":
+            self.head(status, None, Connection="close", **where)
+            while True:
+                self.wfile.write(b"x" * 65536)
+        if fault == "gzip":
+            packed = gzip.compress(b"\0" * (20 << 20), 1)
+            self.head(200, None, Content_Encoding="gzip", Connection="close")
+            self.wfile.write(packed)
+            return self.drop()
+        if fault == "redirect-loop":
+            return self.redirect(self.path)
+        if fault == "redirect-chain":
+            return self.redirect(f"/redirect-chain/{path}?{count}")
+        if fault == "redirect":
+            return self.redirect(f"/plain/{path}")
+        if fault == "redirect-host":  # the same server by another name: credentials stay behind
+            return self.redirect(f"http://127.0.0.2:{self.server.server_port}/plain/{path}")
+        if fault == "redirect-away":
+            return self.redirect("http://192.0.2.1/" + path)
+        if fault == "redirect-file":
+            return self.redirect("file:///etc/passwd")
+        if fault == "redirect-ftp":
+            return self.redirect("ftp://127.0.0.1/x")
+        if re.fullmatch(r"\d{3}(-once)?", fault) and (count == 1 or not fault.endswith("-once")):
+            self.head(int(fault[:3]), 5)
+            return self.wfile.write(b"sorry")
+        if fault == "bad-range" and ranged:
+            self.head(206, len(content), Content_Range=f"bytes 0-{len(content) - 1}/{len(content)}")
+            return self.wfile.write(content)
+        if fault == "other-total" and ranged:
+            self.head(206, len(body), Content_Range=f"bytes {first}-{len(content) - 1}/{len(content) + 5}")
+            return self.wfile.write(body)
+        if fault == "refuse-range" and ranged:
+            return self.head(416, 0)
+        self.head(status, len(body), **where)
+        return self.wfile.write(body)
+
+    do_HEAD = do_GET
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *args):
+        pass
+
+
+server = Server(("127.0.0.1", 0), Handler)
+if len(sys.argv) > 3:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[3], sys.argv[4])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Locks (flock) of those who write to a zoo, in its staging folder. They are missing on some
+// shares; what must hold without them does (publisher.h), and what cannot (gc) asks held().
+//
+//     staging/.lock                shared: somebody publishes; exclusive: gc removes blobs
+//     staging/.index.lock          whoever rewrites index.json
+//     staging/<org>/<model>/lock   whoever publishes that name
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+namespace oscar {
+
+enum class LockKind { kShared, kExclusive };
+
+class FileLock {
+ public:
+  // Waits for it; calls `waiting` first once and then about ten times a second, which may throw to
+  // give up. Makes the file. Throws ResourceError.
+  FileLock(const std::filesystem::path& file, LockKind kind, const std::function<void()>& waiting);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+  bool held() const { return held_; }  // false: this file system has no locks
+
+ private:
+  int descriptor_ = -1;
+  bool held_ = true;
+};
+
+std::filesystem::path ZooLockFile(const std::filesystem::path& zoo);
+std::filesystem::path IndexLockFile(const std::filesystem::path& zoo);
+
+// Makes `path` and the folders above it, down from `base`, each durable in its parent.
+void MakeFolders(const std::filesystem::path& base, const std::filesystem::path& path);
+
+// Unlinks the unfinished files (".tmp-") in a folder; the caller holds its lock.
+void RemoveUnfinished(const std::filesystem::path& folder);
+
+}  // namespace oscar
