@@ -13,6 +13,8 @@
 namespace oscar {
 namespace {
 
+constexpr auto kFindScope = OptionScope::kRun;
+
 std::string Joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
@@ -36,6 +38,58 @@ std::string PullOf(const std::string& source, const IndexRow& row) {
 }
 
 }  // namespace
+
+OptionTable SearchTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo search", "Finds versions in a zoo, the smallest KL first.");
+  SearchQuery& query = options->query;
+  table.Add(&query.text, {.name = "text",
+                          .help = "part of the name, or of the base model's id",
+                          .scope = kFindScope,
+                          .positional = true});
+  table.Add(&query.base, {.name = "base",
+                          .help = "SHA-256 of the base model's config.json, or its first digits",
+                          .unit = "digest",
+                          .scope = kFindScope});
+  table.Add(&query.method, {.name = "method",
+                            .help = "part of the name of the arm that was validated",
+                            .scope = kFindScope});
+  table.Add(&query.runtime, {.name = "runtime",
+                             .help = "with a choice of its own for this runtime",
+                             .scope = kFindScope});
+  table.Add(&query.max_bits, {.name = "max_bits",
+                              .help = "at most so many bits for each cached element",
+                              .unit = "bits",
+                              .scope = kFindScope});
+  table.Add(&query.max_kl, {.name = "max_kl",
+                            .help = "attention-KL of at most so many nats",
+                            .unit = "nats",
+                            .scope = kFindScope});
+  table.Add(&query.yanked,
+            {.name = "yanked", .help = "those that were yanked too", .scope = kFindScope});
+  AddSource(options, &table);
+  AddJson(options, &table);
+  table.Example("oscar-zoo search qwen3 --runtime vllm --max-kl 0.02 --zoo https://zoo.example.org",
+                "of a zoo behind a static server");
+  return table;
+}
+
+OptionTable ForTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo for",
+                    "Lists what was made from a checkpoint, best first, and the command that uses "
+                    "it; exit code 1 if there is nothing.");
+  table.Add(&options->model, {.name = "model",
+                              .help = "the model; digests of its config.json and of a sample of "
+                                      "its weights are compared, never names",
+                              .unit = "dir or id",
+                              .scope = kFindScope,
+                              .positional = true,
+                              .required = true});
+  AddSource(options, &table);
+  AddJson(options, &table);
+  table.Example("oscar-zoo for Qwen/Qwen3-8B --zoo https://zoo.example.org",
+                "calibration skipped, if somebody has done it");
+  return table;
+}
 
 CommandResult SearchVerb(const ZooOptions& options, CommandContext& context) {
   const ZooSource source = OpenSource(ZooAddressOf(options), TransferOf(options, context));

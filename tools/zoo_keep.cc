@@ -13,6 +13,8 @@
 namespace oscar {
 namespace {
 
+constexpr auto kKeepScope = OptionScope::kRun;
+
 std::function<void()> Waiting(CommandContext& context) {
   return [&context, said = false]() mutable {
     if (!said) context.log.Info("waiting", "waiting for somebody else who writes to this zoo");
@@ -29,6 +31,53 @@ Json DigestsJson(const std::vector<FileDigest>& blobs) {
 }
 
 }  // namespace
+
+OptionTable YankTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo yank",
+                    "Takes a version back: it stays for those who name it, with the reason, and "
+                    "nobody else gets it.");
+  AddReference(options, true, "ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...", &table);
+  AddZoo(options, &table);
+  table.Add(&options->reason, {.name = "reason",
+                               .help = "why, in a sentence for those who pull it",
+                               .unit = "text",
+                               .scope = kKeepScope,
+                               .required = true});
+  AddJson(options, &table);
+  table.Example("oscar-zoo yank Qwen/Qwen3-8B@0.2.0 --reason 'calibrated with the wrong template'",
+                "latest moves to the highest version that stands");
+  return table;
+}
+
+OptionTable GcTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo gc",
+                    "Removes blobs that no version names, and unfinished files; never a version.");
+  AddZoo(options, &table);
+  AddJson(options, &table);
+  table.Example("oscar-zoo gc --zoo /share/zoo --dry-run", "what it would remove");
+  return table;
+}
+
+OptionTable MirrorTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo mirror",
+                    "Copies a zoo into one on this disk, checked like a pull; only what is new.");
+  table.Add(&options->output, {.name = "dir",
+                               .help = "the copy: a zoo, or a directory to make",
+                               .scope = kKeepScope,
+                               .positional = true,
+                               .required = true});
+  AddSource(options, &table);
+  table.Add(&options->name,
+            {.name = "name",
+             .help = "this name alone",
+             .unit = "org/model",
+             .check = CheckedBy([](const std::string& text) { ParseZooName(text, "--name"); }),
+             .scope = kKeepScope});
+  AddJson(options, &table);
+  table.Example("oscar-zoo mirror /srv/zoo --zoo https://zoo.example.org",
+                "the same again brings what is new");
+  return table;
+}
 
 CommandResult YankVerb(const ZooOptions& options, CommandContext& context) {
   const Zoo zoo = Zoo::Open(ZooPath(options));

@@ -16,64 +16,6 @@ constexpr auto kRun = OptionScope::kRun;
 constexpr const char* kReferenceHelp =
     "ORG/MODEL, ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...; a zoo may stand before it: ZOO/ORG/MODEL";
 
-void AddZoo(ZooOptions* options, OptionTable* table) {
-  table->Add(&options->zoo, {.name = "zoo",
-                             .help = "the zoo; where it is not given, the environment's OSCAR_ZOO",
-                             .unit = "dir",
-                             .scope = kRun});
-}
-
-// Of verbs that read a zoo which may be anywhere.
-void AddSource(ZooOptions* options, OptionTable* table) {
-  table->Add(&options->zoo, {.name = "zoo",
-                             .help = "the zoo: a directory, https://host/path, oci:DIR or hf:DIR; "
-                                     "where it is not given, the environment's OSCAR_ZOO",
-                             .unit = "zoo",
-                             .scope = kRun});
-  table->Add(&options->ca, {.name = "ca",
-                            .help = "https: certificates (PEM) to trust instead of the system's",
-                            .unit = "file",
-                            .scope = kRun});
-  table->Add(&options->stall_seconds,
-             {.name = "stall_seconds",
-              .help = "https: give a server up that sends less than 1 kB/s for so long",
-              .unit = "seconds",
-              .min = 1,
-              .max = 3600,
-              .scope = kRun});
-}
-
-void AddJson(ZooOptions* options, OptionTable* table) {
-  table->Add(&options->json, {.name = "json",
-                              .help = "print one JSON object on standard output, also for an error",
-                              .scope = kRun});
-}
-
-// The problem that `parse` has with a text, for an option's check.
-template <typename Parse>
-std::function<std::string(const Json&)> CheckedBy(Parse parse) {
-  return [parse](const Json& value) -> std::string {
-    const auto text = value.get<std::string>();
-    if (text.empty()) return "";  // not given
-    try {
-      parse(text);
-      return "";
-    } catch (const Error& error) {
-      return error.what();
-    }
-  };
-}
-
-void AddReference(ZooOptions* options, bool required, const char* help, OptionTable* table) {
-  table->Add(&options->reference,
-             {.name = "reference",
-              .help = help,
-              .check = CheckedBy([](const std::string& text) { ParseZooAddress(text); }),
-              .scope = kRun,
-              .positional = true,
-              .required = required});
-}
-
 void AddFile(std::string* field, const char* name, const char* help, OptionTable* table) {
   table->Add(field, {.name = name, .help = help, .unit = "file", .scope = kRun});
 }
@@ -118,6 +60,48 @@ void AddDirectory(ZooOptions* options, const char* help, OptionTable* table) {
 }
 
 }  // namespace
+
+void AddZoo(ZooOptions* options, OptionTable* table) {
+  table->Add(&options->zoo, {.name = "zoo",
+                             .help = "the zoo; where it is not given, the environment's OSCAR_ZOO",
+                             .unit = "dir",
+                             .scope = kRun});
+}
+
+void AddSource(ZooOptions* options, OptionTable* table) {
+  table->Add(&options->zoo, {.name = "zoo",
+                             .help = "the zoo: a directory, https://host/path, oci:DIR or hf:DIR; "
+                                     "where it is not given, the environment's OSCAR_ZOO",
+                             .unit = "zoo",
+                             .scope = kRun});
+  table->Add(&options->ca, {.name = "ca",
+                            .help = "https: certificates (PEM) to trust instead of the system's",
+                            .unit = "file",
+                            .scope = kRun});
+  table->Add(&options->stall_seconds,
+             {.name = "stall_seconds",
+              .help = "https: give a server up that sends less than 1 kB/s for so long",
+              .unit = "seconds",
+              .min = 1,
+              .max = 3600,
+              .scope = kRun});
+}
+
+void AddJson(ZooOptions* options, OptionTable* table) {
+  table->Add(&options->json, {.name = "json",
+                              .help = "print one JSON object on standard output, also for an error",
+                              .scope = kRun});
+}
+
+void AddReference(ZooOptions* options, bool required, const char* help, OptionTable* table) {
+  table->Add(&options->reference,
+             {.name = "reference",
+              .help = help,
+              .check = CheckedBy([](const std::string& text) { ParseZooAddress(text); }),
+              .scope = kRun,
+              .positional = true,
+              .required = required});
+}
 
 OptionTable InitTable(ZooOptions* options) {
   OptionTable table("oscar-zoo init", "Makes an empty zoo.");
@@ -314,104 +298,6 @@ OptionTable LintTable(ZooOptions* options) {
   table.Example("oscar-zoo lint OSCAR-RotationZoo",
                 "exit code 1 if there is an error; "
                 "zoo/lint_codes.md explains the codes");
-  return table;
-}
-
-OptionTable SearchTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo search", "Finds versions in a zoo, the smallest KL first.");
-  SearchQuery& query = options->query;
-  table.Add(&query.text, {.name = "text",
-                          .help = "part of the name, or of the base model's id",
-                          .scope = kRun,
-                          .positional = true});
-  table.Add(&query.base, {.name = "base",
-                          .help = "SHA-256 of the base model's config.json, or its first digits",
-                          .unit = "digest",
-                          .scope = kRun});
-  table.Add(
-      &query.method,
-      {.name = "method", .help = "part of the name of the arm that was validated", .scope = kRun});
-  table.Add(
-      &query.runtime,
-      {.name = "runtime", .help = "with a choice of its own for this runtime", .scope = kRun});
-  table.Add(&query.max_bits, {.name = "max_bits",
-                              .help = "at most so many bits for each cached element",
-                              .unit = "bits",
-                              .scope = kRun});
-  table.Add(&query.max_kl, {.name = "max_kl",
-                            .help = "attention-KL of at most so many nats",
-                            .unit = "nats",
-                            .scope = kRun});
-  table.Add(&query.yanked, {.name = "yanked", .help = "those that were yanked too", .scope = kRun});
-  AddSource(options, &table);
-  AddJson(options, &table);
-  table.Example("oscar-zoo search qwen3 --runtime vllm --max-kl 0.02 --zoo https://zoo.example.org",
-                "of a zoo behind a static server");
-  return table;
-}
-
-OptionTable ForTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo for",
-                    "Lists what was made from a checkpoint, best first, and the command that uses "
-                    "it; exit code 1 if there is nothing.");
-  table.Add(&options->model, {.name = "model",
-                              .help = "the model; digests of its config.json and of a sample of "
-                                      "its weights are compared, never names",
-                              .unit = "dir or id",
-                              .scope = kRun,
-                              .positional = true,
-                              .required = true});
-  AddSource(options, &table);
-  AddJson(options, &table);
-  table.Example("oscar-zoo for Qwen/Qwen3-8B --zoo https://zoo.example.org",
-                "calibration skipped, if somebody has done it");
-  return table;
-}
-
-OptionTable YankTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo yank",
-                    "Takes a version back: it stays for those who name it, with the reason, and "
-                    "nobody else gets it.");
-  AddReference(options, true, "ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...", &table);
-  AddZoo(options, &table);
-  table.Add(&options->reason, {.name = "reason",
-                               .help = "why, in a sentence for those who pull it",
-                               .unit = "text",
-                               .scope = kRun,
-                               .required = true});
-  AddJson(options, &table);
-  table.Example("oscar-zoo yank Qwen/Qwen3-8B@0.2.0 --reason 'calibrated with the wrong template'",
-                "latest moves to the highest version that stands");
-  return table;
-}
-
-OptionTable GcTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo gc",
-                    "Removes blobs that no version names, and unfinished files; never a version.");
-  AddZoo(options, &table);
-  AddJson(options, &table);
-  table.Example("oscar-zoo gc --zoo /share/zoo --dry-run", "what it would remove");
-  return table;
-}
-
-OptionTable MirrorTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo mirror",
-                    "Copies a zoo into one on this disk, checked like a pull; only what is new.");
-  table.Add(&options->output, {.name = "dir",
-                               .help = "the copy: a zoo, or a directory to make",
-                               .scope = kRun,
-                               .positional = true,
-                               .required = true});
-  AddSource(options, &table);
-  table.Add(&options->name,
-            {.name = "name",
-             .help = "this name alone",
-             .unit = "org/model",
-             .check = CheckedBy([](const std::string& text) { ParseZooName(text, "--name"); }),
-             .scope = kRun});
-  AddJson(options, &table);
-  table.Example("oscar-zoo mirror /srv/zoo --zoo https://zoo.example.org",
-                "the same again brings what is new");
   return table;
 }
 

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "linalg/error.h"
 #include "tools/cli/option_table.h"
 #include "zoo/fitting.h"
 
@@ -49,6 +51,27 @@ OptionTable ForTable(ZooOptions* options);
 OptionTable YankTable(ZooOptions* options);
 OptionTable GcTable(ZooOptions* options);
 OptionTable MirrorTable(ZooOptions* options);
+
+// What several tables have.
+void AddZoo(ZooOptions* options, OptionTable* table);
+void AddSource(ZooOptions* options, OptionTable* table);  // of verbs that read a zoo anywhere
+void AddJson(ZooOptions* options, OptionTable* table);
+void AddReference(ZooOptions* options, bool required, const char* help, OptionTable* table);
+
+// The problem that `parse` has with a text, for an option's check.
+template <typename Parse>
+std::function<std::string(const Json&)> CheckedBy(Parse parse) {
+  return [parse](const Json& value) -> std::string {
+    const auto text = value.get<std::string>();
+    if (text.empty()) return "";  // not given
+    try {
+      parse(text);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+}
 
 // --zoo, else OSCAR_ZOO: an address of OpenSource, or "" if there is neither.
 std::string FindZooAddress(const ZooOptions& options);
