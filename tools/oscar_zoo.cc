@@ -161,9 +161,11 @@ VerbCommand ZooCommand(ZooOptions* options) {
                                   {"pull", PullTable, PullVerb},
                                   {"verify", VerifyTable, VerifyVerb},
                                   {"lint", LintTable, LintVerb},
+                                  {"diff", DiffTable, DiffVerb},
                                   {"yank", YankTable, YankVerb},
                                   {"gc", GcTable, GcVerb},
                                   {"mirror", MirrorTable, MirrorVerb},
+                                  {"site", SiteTable, SiteVerb},
                                   {"sign", SignTable, SignVerb},
                                   {"snapshot", SnapshotTable, SnapshotVerb}};
   VerbCommand command{

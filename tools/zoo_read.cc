@@ -194,8 +194,8 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   }
   const ZooEntry& entry = pulled.entry;
   if (!pulled.yanked.empty()) {
-    context.log.Error("yanked", fmt::format("{}@{} was taken back: {}", entry.name.text(),
-                                            entry.version.text(), Escaped(pulled.yanked)));
+    context.log.Info("yanked", fmt::format("{}@{} was taken back: {}", entry.name.text(),
+                                           entry.version.text(), Escaped(pulled.yanked)));
   }
   for (const std::string& file : pulled.counts.refetched)
     context.log.Info("refetched", file + ": what was here was damaged and was fetched again");

@@ -35,12 +35,13 @@ std::vector<fs::directory_entry> List(const fs::path& directory) {
   return out;
 }
 
+// The listing knows what an entry is; asking for it anew would cost a system call for each.
 bool IsFolder(const fs::directory_entry& entry) {
-  return entry.symlink_status().type() == fs::file_type::directory;
+  return entry.is_directory() && !entry.is_symlink();
 }
 
 std::optional<ZooVersion> VersionOfFile(const fs::directory_entry& entry) {
-  if (entry.symlink_status().type() != fs::file_type::regular) return std::nullopt;
+  if (!entry.is_regular_file() || entry.is_symlink()) return std::nullopt;
   if (entry.path().extension() != ".json") return std::nullopt;
   return ParseZooVersion(entry.path().stem().string());
 }

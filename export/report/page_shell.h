@@ -16,7 +16,16 @@ struct PageSection {
   std::string content;                  // html; empty: left out
 };
 
+// What a page may have besides.
+struct PageExtras {
+  std::string_view kind = "oscar report";  // text; ends the title
+  std::string_view style = {};             // css
+  std::string_view script = {};            // the only one that runs; the page is readable without
+  std::string_view script_hash = {};       // "sha256-" and base64, by which the policy knows it
+};
+
 std::string RenderPage(std::string_view title /* text */, std::string_view header_html,
-                       const std::vector<PageSection>& sections, std::string_view footer_html);
+                       const std::vector<PageSection>& sections, std::string_view footer_html,
+                       const PageExtras& extras = {});
 
 }  // namespace oscar

@@ -4,9 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
-#include "export/report/page_shell.h"
 #include "export/report/report_schema.h"
 #include "export/report/sections.h"
 
@@ -41,12 +38,18 @@ constexpr Section kSections[] = {
 
 }  // namespace
 
-std::string ReportPage(const Json& report) {
+std::vector<PageSection> ReportSections(const Json& report) {
   CheckReport(report, "report");
   const Record record(report);
   std::vector<PageSection> sections;
   for (const Section& section : kSections)
     sections.push_back({section.id, section.short_name, section.heading, section.render(record)});
+  return sections;
+}
+
+std::string ReportPage(const Json& report) {
+  const std::vector<PageSection> sections = ReportSections(report);
+  const Record record(report);
   return RenderPage(
       record["model"].TextOr("id", "unknown model"), VerdictSection(record), sections,
       fmt::format("Schema {} version {}. Every number is printed from report.json; its exact value "

@@ -6,13 +6,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "capture/files/strict_json.h"
+#include "export/report/page_shell.h"
 
 namespace oscar {
 
 // Throws InputError if `report` is not what report_schema.h demands. Numbers are printed from the
 // record, never recomputed; where a chart draws a product of two of them, its caption says so.
 std::string ReportPage(const Json& report);
+
+// The same sections, to stand on another page. Throws like ReportPage.
+std::vector<PageSection> ReportSections(const Json& report);
 
 }  // namespace oscar
