@@ -33,6 +33,7 @@
 #include "tools/doctor.h"
 #include "tools/job_options.h"
 #include "tools/next_token_plan.h"
+#include "tools/zoo_hint.h"
 
 namespace fs = std::filesystem;
 
@@ -315,6 +316,10 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   CheckArguments(options);
   const bool makes = !context.dry_run && (options.show_samples == 0 || options.self.tokens > 0);
   const Places places = makes ? PlacesOf(options) : Places();
+  if (options.dump.from.empty()) {
+    if (const std::string hint = ZooHint(options.model.model); !hint.empty())
+      context.log.Info("zoo", hint);
+  }
   try {
     return Run(options, places, context);
   } catch (const OtherRun& error) {

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "export/artifact/report.h"
 #include "export/report/sensitive_sides.h"
 #include "export/report/verdict.h"
@@ -78,6 +80,30 @@ std::string ValidationText(const Json& validation) {
   return text + MarkdownTable(table);
 }
 
+// The headline's numbers, where the Hub looks for them; front matter is YAML, which JSON is too.
+std::string FrontMatterMetrics(const Json& validation, const std::string& model) {
+  Json metrics = Json::array();
+  std::string types;
+  for (const Json& arm : validation.at("arms")) {
+    if (arm.at("name") != validation.at("headline_arm")) continue;
+    for (const auto& [type, name, at] :
+         {std::tuple("kl_divergence", "attention-KL, nats", "/local/kl/mean"),
+          std::tuple("perplexity", "perplexity", "/text/perplexity"),
+          std::tuple("accuracy", "needle recall", "/needle/accuracy")}) {
+      const Json::json_pointer pointer(at);
+      if (!arm.contains(pointer)) continue;
+      metrics.push_back({{"type", type}, {"name", name}, {"value", arm.at(pointer)}});
+      types += fmt::format("- {}\n", type);
+    }
+  }
+  const Json result = {{"task", {{"type", "text-generation"}}},
+                       {"dataset", {{"type", "text"}, {"name", validation.at("data").at("name")}}},
+                       {"metrics", metrics}};
+  const Json index = Json::array({{{"name", "INT2 KV-cache rotations for " + model},
+                                   {"results", Json::array({result})}}});
+  return fmt::format("metrics:\n{}model-index: {}\n", types, index.dump());
+}
+
 // What every runtime gets, and how.
 std::string ExportText(const Json& serving, bool latents) {
   const ReportTable runtimes = RuntimesTable(serving, "ARTIFACT");
@@ -107,8 +133,10 @@ std::string ModelCard(const Json& report) {
   const std::string data = report.at("data").value("name", std::string("unknown data"));
   const Json& serving = report.at("serving");
   std::string card = fmt::format(
-      "---\nlibrary_name: oscar\nbase_model: {}\ntags:\n- kv-cache\n- int2\n- oscar\n---\n\n",
-      Json(model).dump());
+      "---\nlibrary_name: oscar\nbase_model: {}\nbase_model_relation: quantized\ntags:\n- kv-cache\n- int2\n"
+      "- oscar\n{}---\n\n",
+      Json(model).dump(),
+      report.contains("validation") ? FrontMatterMetrics(report.at("validation"), model) : "");
   card += fmt::format("# INT2 KV-cache rotations for {}\n\n", OneLine(model));
   card += fmt::format(
       "Rotations of keys and values (R = U H P, arXiv 2605.17757) fitted offline to the attention "
