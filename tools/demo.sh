@@ -4,7 +4,8 @@
 #
 # From a fresh clone to a published, validated rotation artifact: installs what is missing, builds, calibrates the bundled model on
 # the CPU, measures what its rotations do to attention, publishes it signed to a zoo in demo/zoo, serves that as files on this machine,
-# pulls and verifies it in demo/second as somebody else would, and exports what SGLang loads. The last line is the report's path. Trap: replaces what an earlier demo made.
+# pulls and verifies it in demo/second as somebody else would, and exports what SGLang loads. The last line is the report's path.
+# Trap: replaces what an earlier demo made.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/posix_file.h"
@@ -128,14 +129,21 @@ Zoo Zoo::Open(const fs::path& path) {
   return zoo;
 }
 
-std::vector<ZooName> Zoo::Names() const {
-  std::vector<ZooName> names;
+std::vector<std::pair<ZooName, std::vector<ZooVersion>>> Zoo::Contents() const {
+  std::vector<std::pair<ZooName, std::vector<ZooVersion>>> contents;
   ForEachName(
       path_,
       [&](const ZooName& name, const fs::directory_entry&) {
-        if (!Versions(name).empty()) names.push_back(name);
+        std::vector<ZooVersion> versions = Versions(name);
+        if (!versions.empty()) contents.emplace_back(name, std::move(versions));
       },
       [](const fs::directory_entry&) {});
+  return contents;
+}
+
+std::vector<ZooName> Zoo::Names() const {
+  std::vector<ZooName> names;
+  for (const auto& [name, versions] : Contents()) names.push_back(name);
   return names;
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "zoo/zoo_format.h"
@@ -26,7 +27,9 @@ class Zoo {
 
   const std::filesystem::path& path() const { return path_; }
 
-  std::vector<ZooName> Names() const;                           // sorted; with a version at least
+  // Every name that has a version, sorted, with its versions, ascending.
+  std::vector<std::pair<ZooName, std::vector<ZooVersion>>> Contents() const;
+  std::vector<ZooName> Names() const;
   std::vector<ZooVersion> Versions(const ZooName& name) const;  // ascending; empty if unknown
   // Throws InputError naming the file, and with what is there if there is no such entry.
   ZooEntry Read(const ZooName& name, const ZooVersion& version) const;

@@ -176,8 +176,8 @@ IndexRow RowOf(const ZooEntry& entry, const Json& manifest) {
 ZooIndex CurrentIndex(const Zoo& zoo) {
   std::vector<IndexRow> stored = StoredRows(zoo.path());
   ZooIndex index;
-  for (const ZooName& name : zoo.Names()) {
-    for (const ZooVersion& version : zoo.Versions(name)) {
+  for (const auto& [name, versions] : zoo.Contents()) {
+    for (const ZooVersion& version : versions) {
       IndexRow wanted{.name = name, .version = version};
       const auto found = std::lower_bound(stored.begin(), stored.end(), wanted, Before);
       try {

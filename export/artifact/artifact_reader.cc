@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -189,7 +190,14 @@ std::vector<int> Bits(const Json& layer, const char* key, int64_t heads) {
   return bits;
 }
 
+constexpr const char* kNeeded[] = {kRotationsFile, kMomentsFile, kReportFile, kReportPageFile,
+                                   kCardFile};
+
 }  // namespace
+
+bool Artifact::Checks(std::string_view file) {
+  return std::find(std::begin(kNeeded), std::end(kNeeded), file) != std::end(kNeeded);
+}
 
 bool Artifact::LooksLikeOne(const fs::path& path) {
   return fs::is_directory(path) && fs::exists(path / kManifestFile);
@@ -213,8 +221,7 @@ Artifact Artifact::Open(const fs::path& directory) {
                                  kArtifactSchema, kArtifactVersion));
   }
   const Json& files = JsonMember(artifact.manifest_, "files", file);
-  for (const char* needed :
-       {kRotationsFile, kMomentsFile, kReportFile, kReportPageFile, kCardFile}) {
+  for (const char* needed : kNeeded) {
     const Json& entry = JsonMember(files, needed, file);
     const FileDigest expected = DigestFromJson(entry, file);
     const FileDigest found = DigestFile(directory / needed);

@@ -42,6 +42,8 @@ class Artifact {
  public:
   // Throws InputError naming the file (and layer, side, head), expected and found.
   static Artifact Open(const std::filesystem::path& directory);
+  // Whether Open checks this file's digest: all that an artifact must have.
+  static bool Checks(std::string_view file);
   static bool LooksLikeOne(const std::filesystem::path& path);  // a directory with a manifest.json
 
   const Json& manifest() const { return manifest_; }

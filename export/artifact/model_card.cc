@@ -99,8 +99,8 @@ std::string FrontMatterMetrics(const Json& validation, const std::string& model)
   const Json result = {{"task", {{"type", "text-generation"}}},
                        {"dataset", {{"type", "text"}, {"name", validation.at("data").at("name")}}},
                        {"metrics", metrics}};
-  const Json index = Json::array({{{"name", "INT2 KV-cache rotations for " + model},
-                                   {"results", Json::array({result})}}});
+  const Json index = Json::array(
+      {{{"name", "INT2 KV-cache rotations for " + model}, {"results", Json::array({result})}}});
   return fmt::format("metrics:\n{}model-index: {}\n", types, index.dump());
 }
 
@@ -133,7 +133,8 @@ std::string ModelCard(const Json& report) {
   const std::string data = report.at("data").value("name", std::string("unknown data"));
   const Json& serving = report.at("serving");
   std::string card = fmt::format(
-      "---\nlibrary_name: oscar\nbase_model: {}\nbase_model_relation: quantized\ntags:\n- kv-cache\n- int2\n"
+      "---\nlibrary_name: oscar\nbase_model: {}\nbase_model_relation: quantized\ntags:\n- "
+      "kv-cache\n- int2\n"
       "- oscar\n{}---\n\n",
       Json(model).dump(),
       report.contains("validation") ? FrontMatterMetrics(report.at("validation"), model) : "");

@@ -269,6 +269,97 @@ TEST_F(ZooProgram, AKilledPullLeavesNothingUnderTheName) {
   }
 }
 
+TEST_F(ZooProgram, AFullDiskDuringAPullIsExitCode4AndTheNextGoesOn) {
+  EXPECT_EQ(Publish(1).code, 0);
+  const fs::path folder = scratch_ / "pulls", out = folder / "out";
+  const Strings pull = {"pull", "example/Tiny", "--zoo", zoo_.string(), "-o", out.string()};
+  fs::create_directory(folder);
+  ASSERT_EQ(Zoo(pull, Faults(folder, "OSCAR_FAULT_COUNT=" + (scratch_ / "count").string())).code,
+            0);
+  const long calls = std::stol(ReadText(scratch_ / "count"));
+  for (long at = 1; at <= calls; at += 3) {
+    fs::remove_all(folder);
+    fs::create_directory(folder);
+    const Ended full = Zoo(pull, Faults(folder, "OSCAR_FAULT_ENOSPC_AT=" + std::to_string(at)));
+    EXPECT_EQ(full.code == 4, !fs::exists(out)) << at << full.err;
+    if (!fs::exists(out)) EXPECT_EQ(Zoo(pull).code, 0);
+    EXPECT_TRUE(FileBytes(out) == FileBytes(Artifact(1))) << at;
+  }
+}
+
+TEST_F(ZooProgram, KeepersKilledAtAnyOperationLeaveAZooThatVerifies) {
+  const fs::path origin = scratch_ / "origin", copy = scratch_ / "copy";
+  EXPECT_EQ(Publish(1).code, 0);
+  EXPECT_EQ(Publish(2).code, 0);
+  fs::copy(zoo_, origin, fs::copy_options::recursive);
+  struct Keeper {
+    Strings arguments;
+    fs::path zoo;  // that it changes
+  };
+  const std::string stray(1000, 'x');
+  for (const Keeper& keeper :
+       {Keeper{{"gc", "--zoo", zoo_.string()}, zoo_},
+        Keeper{{"yank", "example/Tiny@0.2.0", "--zoo", zoo_.string(), "--reason", "x"}, zoo_},
+        Keeper{{"mirror", copy.string(), "--zoo", origin.string()}, copy}}) {
+    SCOPED_TRACE(keeper.arguments[0]);
+    const auto prepare = [&] {
+      fs::remove_all(zoo_);
+      fs::copy(origin, zoo_, fs::copy_options::recursive);
+      WriteText(zoo_ / "blobs/sha256" / Sha256Hex(stray), stray);
+      fs::remove_all(copy);
+      InitZoo(copy);
+    };
+    prepare();
+    const std::string count = (scratch_ / "count").string();
+    fs::remove(count);
+    ASSERT_EQ(Zoo(keeper.arguments, Faults(keeper.zoo, "OSCAR_FAULT_COUNT=" + count)).code, 0);
+    const long calls = std::stol(ReadText(count)), step = std::max(1L, calls / 25);
+    for (long at = 1; at <= calls; at += step) {
+      prepare();
+      const Ended killed =
+          Zoo(keeper.arguments, Faults(keeper.zoo, "OSCAR_FAULT_KILL_AT=" + std::to_string(at)));
+      EXPECT_EQ(killed.signal, SIGKILL) << at << killed.err;
+      for (const fs::path& zoo : {zoo_, copy}) {
+        const Ended verified = Zoo({"verify", "--zoo", zoo.string()});
+        EXPECT_EQ(verified.code, 0) << at << verified.out << verified.err;
+      }
+      const Ended again = Zoo(keeper.arguments);  // or it was done, and says so
+      EXPECT_TRUE(again.code == 0 || again.err.find("yanked already") != std::string::npos)
+          << at << again.err;
+      EXPECT_EQ(Zoo({"ls", "--zoo", keeper.zoo.string(), "--json"}).json().at("entries").size(),
+                2u);
+      EXPECT_EQ(Zoo({"verify", "--zoo", keeper.zoo.string()}).code, 0);
+    }
+  }
+}
+
+TEST_F(ZooProgram, PublishersPullersAndGcAtOnceLoseNothing) {
+  ASSERT_EQ(Publish(1, {"--version", "0.0.1"}).code, 0);
+  std::vector<std::pair<pid_t, std::string>> children;
+  const auto start = [&](Strings arguments) {
+    const std::string log = "child" + std::to_string(children.size());
+    arguments.insert(arguments.end(), {"--zoo", zoo_.string()});
+    children.emplace_back(Start(arguments, {}, log), log);
+  };
+  for (int round = 1; round <= 3; ++round) {
+    for (unsigned seed : {2U, 3U}) {
+      start({"publish", Artifact(seed).string(), "--version",
+             std::to_string(round) + "." + std::to_string(seed) + ".0"});
+    }
+    start({"gc"});
+    for (int i = 0; i < 3; ++i) {
+      start({"pull", "example/Tiny", "-o",
+             (scratch_ / ("out" + std::to_string(children.size()))).string()});
+    }
+  }
+  for (const auto& [child, log] : children) {
+    const Ended ended = Wait(child, log);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+  }
+  ExpectSound("after all");
+  EXPECT_EQ(Zoo({"ls", "--zoo", zoo_.string(), "--json"}).json().at("entries").size(), 7u);
+}
+
 TEST_F(ZooProgram, AKilledInitIsFinishedByTheNext) {
   const fs::path folder = scratch_ / "inits", zoo = folder / "zoo";
   for (long at = 1; at < 40; ++at) {
