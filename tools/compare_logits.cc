@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int64_t kTokens = 192;
+constexpr int64_t kTokens = 96;
 
 // Ids all over the vocabulary: logits agree on any text or on none, and a model without a tokenizer
 // can be compared, too.
