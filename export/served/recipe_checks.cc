@@ -47,7 +47,8 @@ std::string LayerAlgorithm(const Json& entry) {
 
 std::string RecipeWithoutScales(const ServedView& view) {
   const CacheRecipe* recipe = view.at.Recipe();
-  if (recipe == nullptr || IsDynamic(*recipe) || !view.loaded.empty()) return {};
+  // Of scales that are there and do not arrive, others say why.
+  if (recipe == nullptr || IsDynamic(*recipe) || !view.at.scales.empty()) return {};
   if (view.runtime == kServedSglang && !view.at.FilesOf(ScaleFileKind::kSglang).empty()) return {};
   return Said(*recipe);
 }

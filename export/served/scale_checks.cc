@@ -24,7 +24,7 @@ const CacheRecipe* OfWeights(const ServedDirectory& at) {
 bool OfMethodWithout(const ServedView& view) {
   const CacheRecipe* recipe = OfWeights(view.at);
   if (recipe == nullptr) return false;
-  if (view.runtime == kServedTrtllm)
+  if (view.runtime == kServedTrtllm)  // not by config.json's method alone
     return std::ranges::none_of(view.at.recipes,
                                 [](const CacheRecipe& r) { return r.method == "modelopt"; });
   return std::ranges::find(kWithoutCache, recipe->method) != kWithoutCache.end();
