@@ -189,8 +189,8 @@ class ModelDoctor {
 
   void ReadQuantization() {
     format_known_ = Try([&] {
-      const QuantizationConfig quantization = QuantizationConfig::ReadDirectory(directory_);
-      result_.quantized = !quantization.plain();
+      quantization_ = QuantizationConfig::ReadDirectory(directory_);
+      result_.quantized = !quantization_.plain();
     });
     if (!format_known_) EraseQuantization(config_);
   }
@@ -264,6 +264,12 @@ class ModelDoctor {
     ConfigDoctor doctor(config_, what, result_.has_weights ? &*checkpoint_ : nullptr);
     result_.spec = doctor.Read(result_.reasons);
     if (!result_.spec) return;
+    if (!result_.spec->layers.empty()) {
+      std::string_view module = result_.spec->layers.front().attention.o.weight;
+      module = module.substr(0, module.rfind('.'));
+      if (const WeightScheme* scheme = quantization_.SchemeOf(module))
+        result_.attention_codes = scheme->name;
+    }
     if (!allow_unknown_) {
       result_.unknown_fields_only =
           result_.reasons.empty() && !result_.spec->ignored_config.empty();
@@ -340,6 +346,7 @@ class ModelDoctor {
   fs::path directory_;
   Diagnosis& result_;
   Json config_;
+  QuantizationConfig quantization_;
   bool format_known_ = false;
   std::optional<Checkpoint> checkpoint_;
   std::set<std::string> names_;  // of stored tensors, where there is no checkpoint

@@ -23,6 +23,8 @@ struct Diagnosis {
   std::optional<ModelSpec> spec;  // as far as it is understood; nothing: not at all
   bool has_weights = false;       // all of them are there and can be read
   bool quantized = false;
+  std::string
+      attention_codes;  // what its projections are stored as, by the configuration; "": plain
   bool has_tokenizer = false;
   std::vector<Fact> facts;
   std::vector<std::string> reasons;  // why it cannot be calibrated
@@ -38,7 +40,7 @@ Diagnosis DiagnoseModel(const ModelArguments& model, const ChatArguments& chat);
 // Parts of it. Of config.json:
 std::vector<Fact> SpecFacts(const ModelSpec& spec);
 // What an artifact of the model can be used for, and what is refused.
-std::vector<Fact> UseFacts(const ModelSpec& spec, bool quantized);
+std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_codes);
 // Tokenizer and chat template, in text_doctor.cc.
 void DiagnoseText(const ModelArguments& model, const ChatArguments& chat, Diagnosis& diagnosis);
 

@@ -65,7 +65,7 @@ std::vector<Fact> SpecFacts(const ModelSpec& spec) {
   return facts;
 }
 
-std::vector<Fact> UseFacts(const ModelSpec& spec, bool quantized) {
+std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_codes) {
   const bool latent = AnyCached(spec, [](const AttentionSpec& a) { return a.latent.has_value(); });
   std::vector<std::string> runtimes;
   for (const ConsumerRules& rules : AllConsumers()) {
@@ -86,8 +86,15 @@ std::vector<Fact> UseFacts(const ModelSpec& spec, bool quantized) {
       exports.push_back(line(option, exporter.why_no_latents));
     }
   }
-  exports.push_back(
-      line("--to folded-checkpoint", quantized ? "weights are quantized" : WhyNotFoldable(spec)));
+  // With norms of queries and keys, scales of keys go into those, whatever the projections are.
+  const bool projections = std::ranges::any_of(
+      spec.layers, [](const LayerSpec& layer) { return !layer.attention.qk_norm; });
+  const auto copy = [&](const char* option, const std::string& why, bool changes_projections) {
+    const bool codes = why.empty() && changes_projections && !attention_codes.empty();
+    exports.push_back(line(option, codes ? "attention is stored as " + attention_codes : why));
+  };
+  copy("--to folded-checkpoint", WhyNotFoldable(spec), projections);
+  copy("--to absorbed-checkpoint", WhyNotFoldable(spec, WhyValuesNotFoldable), true);
   std::string kernels;
   for (const LayerSpec& layer : spec.layers) {
     if (kernels.empty()) kernels = WhyNotInKernels(layer);

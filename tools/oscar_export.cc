@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // oscar-export: artifacts to what runtimes load, and back; or a look into a file. Loads no
-// LibTorch.
+// LibTorch: where a model has to run, oscar-capture runs it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,18 +27,21 @@
 #include "tools/cli/command.h"
 #include "tools/cli/output_path.h"
 #include "tools/cli/text_table.h"
+#include "tools/compare_logits.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
 
+enum class Copy { kNone, kFolded, kAbsorbed };
+
 // Of what --to names: nothing, a row of AllExporters(), or a copy of the checkpoint.
 struct Target {
   const Exporter* exporter = nullptr;
-  bool folded_checkpoint = false;
+  Copy copy = Copy::kNone;
 
-  bool given() const { return exporter != nullptr || folded_checkpoint; }
+  bool given() const { return exporter != nullptr || copy != Copy::kNone; }
   bool operator==(const Target&) const = default;
 };
 enum class Source { kNone, kSglang };
@@ -54,7 +57,8 @@ struct ExportOptions {
   bool list = false;
   bool folded = false;
   std::string merge_into;
-  std::string model;
+  std::string model, device = "auto";
+  bool fold_values = false;
   FoldOptions fold;
 };
 
@@ -66,7 +70,8 @@ OptionTable ExportTable(ExportOptions* options) {
     targets.emplace_back(exporter.name, Target{.exporter = &exporter});
     written += fmt::format("{}: {}; ", exporter.name, exporter.help);
   }
-  targets.emplace_back("folded-checkpoint", Target{.folded_checkpoint = true});
+  targets.emplace_back("folded-checkpoint", Target{.copy = Copy::kFolded});
+  targets.emplace_back("absorbed-checkpoint", Target{.copy = Copy::kAbsorbed});
   const ChoiceNames<Rotations> rotations = {
       {"auto", Rotations::kAuto}, {"chosen", Rotations::kChosen}, {"oscar", Rotations::kOscar}};
   const ChoiceNames<FoldScales> scales = {{"auto", FoldScales::kAuto},
@@ -91,7 +96,8 @@ OptionTable ExportTable(ExportOptions* options) {
       {.name = "to",
        .help = "runtime to write for; " + written +
                "folded-checkpoint: a copy of --model that computes the same with keys that are "
-               "easier to quantize in any runtime",
+               "easier to quantize in any runtime; absorbed-checkpoint: one whose values are "
+               "rotated, by its v_proj and back by its o_proj",
        .scope = OptionScope::kRun});
   table.Add(&options->folded, {.name = "folded",
                                .help = "write what was chosen for a folded copy of the model (--to "
@@ -120,28 +126,40 @@ OptionTable ExportTable(ExportOptions* options) {
              .help = "of --to llamacpp: a model's GGUF; a copy of it with the rotations is written "
                      "under its name",
              .scope = OptionScope::kRun});
-  table.Add(&options->model,
-            {.name = "model",
-             .help = "of --to folded-checkpoint: directory of the model, or ORG/NAME[@REVISION] in "
-                     "the local Hugging Face cache",
-             .scope = OptionScope::kRun});
-  table.Add(&options->fold.runtime,
-            {.name = "for",
-             .help = "of --to folded-checkpoint: the runtime whose choice the copy is for, as "
-                     "--inspect names them; the first that folds if not given",
+  table.Add(
+      &options->model,
+      {.name = "model",
+       .help = "of --to folded-checkpoint and absorbed-checkpoint: directory of the model, or "
+               "ORG/NAME[@REVISION] in the local Hugging Face cache",
+       .scope = OptionScope::kRun});
+  table.Add(
+      &options->fold.runtime,
+      {.name = "for",
+       .help = "of --to folded-checkpoint and absorbed-checkpoint: the runtime whose choice "
+               "the copy is for, as --inspect names them; if not given, the first that folds, "
+               "or of an absorbed copy the artifact's own",
+       .scope = OptionScope::kRun});
+  table.Add(&options->device,
+            {.name = "device",
+             .help = "of --to absorbed-checkpoint: what computes the logits of model and copy: "
+                     "auto, cpu, cuda or cuda:N",
              .scope = OptionScope::kRun});
   table.AddChoice(&options->fold.scales, scales,
                   {.name = "fold_scales",
                    .help = "what is folded into q and k: the scales that the artifact's automatic "
                            "choice is made for (chosen), or fitted to its moments (exact, "
                            "power_of_two: the logits stay bit for bit; calibrate the copy); auto: "
-                           "chosen if there are any, else power_of_two",
+                           "chosen if there are any, else power_of_two, and of an absorbed copy "
+                           "none",
                    .scope = OptionScope::kRun});
-  table.Add(&options->fold.values,
+  table.Add(&options->fold_values,
             {.name = "fold_values",
              .help = "fold balanced values into v_proj and o_proj too; calibrate the copy",
              .scope = OptionScope::kRun});
-  table.OnlyWith({"model", "for", "fold_scales", "fold_values"}, "to", "folded-checkpoint");
+  table.OnlyWith({"fold_values"}, "to", "folded-checkpoint");
+  table.OnlyWith({"device"}, "to", "absorbed-checkpoint");
+  table.OnlyWith({"model", "for", "fold_scales"}, "to",
+                 {"folded-checkpoint", "absorbed-checkpoint"});
   table.OnlyWith({"folded", "rotations"}, "to");
   table.OnlyWith({"merge_into"}, "to", "llamacpp");
   table.NotWith({"output", "to", "from"}, "inspect", "it writes nothing");
@@ -149,6 +167,9 @@ OptionTable ExportTable(ExportOptions* options) {
   table.Example(
       "oscar-export Qwen3-8B-oscar --to folded-checkpoint --model Qwen/Qwen3-8B -o folded",
       "a copy of the model without outlier channels in its keys");
+  table.Example(
+      "oscar-export Qwen3-8B-oscar --to absorbed-checkpoint --model Qwen/Qwen3-8B -o absorbed",
+      "a copy whose values lie rotated in the cache, for a runtime that knows of no rotation");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang -o rotations",
                 "what was chosen for OSCAR's SGLang, as it loads it");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang --rotations oscar -o rotations",
@@ -202,7 +223,8 @@ CommandResult List(CommandContext& context) {
   context.out << table.ToString() << "\n"
               << written
               << "folded-checkpoint: a copy of the model, for any of them and for any other "
-                 "runtime\n";
+                 "runtime\nabsorbed-checkpoint: a copy of the model with the rotation of values in "
+                 "v_proj and o_proj, for any that stores keys as they are or rotates them itself\n";
   return {.json = {{"targets", targets}}};
 }
 
@@ -219,20 +241,58 @@ void Import(const ExportOptions& options) {
   ImportPair(files->first, files->second, {}, ProgramJson(), options.output);
 }
 
-void Fold(const ExportOptions& options, Log& log) {
+// A copy that does not compute what the model does is not published.
+Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, const ModelSpec& spec,
+                 const fs::path& copy, Log& log) {
+  const LogitsAgreement found = CompareLogits(checkpoint.directory(), copy, spec, options.device);
+  const DType stored = checkpoint.info(spec.layers.front().attention.o.weight).dtype;
+  const double allowed = AllowedByRounding(stored, spec.layers.size());
+  const Json json = {{"tokens", found.tokens},
+                     {"median_difference", found.middle},
+                     {"largest_difference", found.worst},
+                     {"allowed_difference", allowed},
+                     {"same_next_token", found.same_next}};
+  if (found.middle > allowed) {
+    throw NumericalError(fmt::format(
+        "the copy does not compute what {} does: {}; rounding its weights to {} explains {:.2g}; "
+        "nothing was written",
+        checkpoint.directory().string(), found.Text(), DTypeName(stored), allowed));
+  }
+  log.Info(
+      "absorbed",
+      fmt::format("absorbed: {}; rounding to {} explains {:.2g}. A runtime of the copy gets no "
+                  "rotation of values, or the identity",
+                  found.Text(), DTypeName(stored), allowed),
+      json);
+  return json;
+}
+
+Json Fold(const ExportOptions& options, Log& log) {
+  const bool absorbs = options.to.copy == Copy::kAbsorbed;
   const fs::path directory = ResolveModel(options.model).directory;
   const Checkpoint checkpoint = Checkpoint::Open(directory);
   const ModelSpec spec = ReadModelSpec(directory);
   CheckTensors(spec, checkpoint);
-  const FoldPlan plan = PlanFold(Artifact::Open(options.input), checkpoint, spec, options.fold);
+  FoldOptions fold = options.fold;
+  if (options.fold_values) fold.values = FoldValues::kBalanced;
+  if (absorbs) fold.values = FoldValues::kRotation;
+  fold.chosen = options.rotations != Rotations::kOscar;
+  const FoldPlan plan = PlanFold(Artifact::Open(options.input), checkpoint, spec, fold);
   CheckSpace(options.output, checkpoint.total_bytes(), "the copy");
-  WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record, options.output);
+  Json logits;
+  const CheckCopy check = [&](const fs::path& copy) {
+    logits = CheckLogits(options, checkpoint, spec, copy, log);
+  };
+  WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record, options.output,
+                        absorbs ? check : CheckCopy());
+  if (absorbs) return {{"choice", plan.choice}, {"logits", logits}};
   log.Info("folded",
            plan.exact
                ? "folded: every scale is a power of two; the copy's logits are the model's, bit "
                  "for bit"
                : "folded: not every scale is a power of two; the copy's logits differ from the "
                  "model's by the rounding of its weights (--fold-scales power_of_two: by nothing)");
+  return Json::object();
 }
 
 void Write(const ExportOptions& options, const Exporter& exporter) {
@@ -260,25 +320,27 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (actions != 1) throw UsageError("give one of --to, --from, --inspect and --list");
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
-  const bool fold = options.to.folded_checkpoint;
+  const bool fold = options.to.copy != Copy::kNone;
   if (options.folded && (options.to.exporter == nullptr || options.rotations == Rotations::kOscar))
     throw UsageError("--folded is of what was chosen for a runtime");
-  if (fold && options.rotations != Rotations::kAuto)
+  if (options.to.copy == Copy::kFolded && options.rotations != Rotations::kAuto)
     throw UsageError("--rotations has no effect with --to folded-checkpoint");
-  if (fold && options.model.empty()) throw UsageError("--to folded-checkpoint needs --model");
+  if (fold && options.model.empty())
+    throw UsageError("--to folded-checkpoint and absorbed-checkpoint need --model");
   CheckNewOutput(options.output);
   if (context.dry_run) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);
     return {};
   }
+  Json json = Json::object();
   if (options.from == Source::kSglang) {
     Import(options);
   } else if (fold) {
-    Fold(options, context.log);
+    json = Fold(options, context.log);
   } else {
     Write(options, *options.to.exporter);
   }
-  return {ExitCode::kDone, options.output};
+  return {ExitCode::kDone, options.output, json};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "capture/model/model_spec.h"
+#include "capture/model/use_limits.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -62,14 +63,21 @@ void AddAttention(const AttentionSpec& attention, std::vector<TensorNeed>& needs
 
 }  // namespace
 
-std::string WhyNotFoldable(const AttentionSpec& a) {
+std::string WhyValuesNotFoldable(const AttentionSpec& a) {
   if (a.not_foldable) return *a.not_foldable;
   if (a.latent) return "its keys and values come out of a latent";
   if (a.v_from_k) return "its values come out of the projection of keys";
   if (a.v_norm.exists()) return "its values are normed";
-  if (a.gated || a.gate.exists()) return "a gate multiplies what it puts out, channel by channel";
+  // A gate with one number for a whole head does not see how the head is turned.
+  if (a.gated || (a.gate.exists() && a.gate.out_features != a.num_q_heads))
+    return "a gate multiplies what it puts out, channel by channel";
   if (a.out_norm.exists()) return "what it puts out is normed";
   if (a.clamp != 0) return "its keys and values are cut off";
+  return "";
+}
+
+std::string WhyNotFoldable(const AttentionSpec& a) {
+  if (std::string why = WhyValuesNotFoldable(a); !why.empty()) return why;
   for (const LinearSpec* linear : {&a.q, &a.k, &a.v}) {
     if (!linear->whole()) return "its projections are parts of one stored tensor";
   }

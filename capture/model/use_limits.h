@@ -22,10 +22,15 @@ inline std::string WhyNotInKernels(const LayerSpec& layer) {
       layer.layer_id);
 }
 
-// oscar-export --to folded-checkpoint.
-inline std::string WhyNotFoldable(const ModelSpec& spec) {
+// Why no rotation of values can go into v_proj and o_proj, or "" if one can: what stands between
+// the two must not see it.
+std::string WhyValuesNotFoldable(const AttentionSpec& attention);
+
+// oscar-export --to folded-checkpoint, and with WhyValuesNotFoldable --to absorbed-checkpoint.
+inline std::string WhyNotFoldable(const ModelSpec& spec,
+                                  std::string (*why_not)(const AttentionSpec&) = WhyNotFoldable) {
   for (const LayerSpec& layer : spec.layers) {
-    if (const std::string why = WhyNotFoldable(layer.attention); !why.empty())
+    if (const std::string why = why_not(layer.attention); !why.empty())
       return fmt::format("layer {}: {}", layer.layer_id, why);
   }
   for (const LayerSpec& layer : spec.uncached) {

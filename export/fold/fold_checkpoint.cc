@@ -11,6 +11,7 @@
 
 #include "capture/checkpoint/safetensors.h"
 #include "capture/checkpoint/weight_files.h"
+#include "capture/checkpoint/weight_storage.h"
 #include "capture/files/atomic_file.h"
 #include "export/fold/stored_weight.h"
 #include "linalg/check.h"
@@ -36,6 +37,16 @@ EditsByName AllEdits(const ModelSpec& spec, const std::vector<LayerFold>& layers
     }
   }
   return edits;
+}
+
+// What changes is rounded once; a code would have to be chosen anew with all that share its scale.
+void CheckPlain(const Checkpoint& checkpoint, const std::string& name) {
+  const WeightStorage storage = FindWeightStorage(checkpoint, name);
+  if (storage.plain()) return;
+  throw InputError(fmt::format(
+      "{}: {} is stored as {}, whose codes cannot hold what it becomes exactly: fold the model "
+      "that it was made from, and quantize the result",
+      checkpoint.directory().string(), name, storage.scheme.name));
 }
 
 void WriteFile(const fs::path& from, const fs::path& to, const EditsByName& edits) {
@@ -75,9 +86,9 @@ bool IsSideFile(const fs::directory_entry& entry) {
 
 void WriteFoldedCheckpoint(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const std::vector<LayerFold>& layers, const Json& record,
-                           const fs::path& to) {
+                           const fs::path& to, const CheckCopy& check) {
   const EditsByName edits = AllEdits(spec, layers);
-  for (const auto& [name, edit] : edits) checkpoint.info(name);  // throws where one is missing
+  for (const auto& [name, edit] : edits) CheckPlain(checkpoint, name);  // and that it is there
   AtomicDirectory directory(to);
   for (const std::string& file : checkpoint.files())
     WriteFile(checkpoint.directory() / file, directory.staging() / file, edits);
@@ -86,6 +97,7 @@ void WriteFoldedCheckpoint(const Checkpoint& checkpoint, const ModelSpec& spec,
       fs::copy_file(entry.path(), directory.staging() / entry.path().filename());
   }
   WriteFileAtomically(directory.staging() / kFoldFile, CanonicalJson(record));
+  if (check) check(directory.staging());
   directory.Commit();
 }
 

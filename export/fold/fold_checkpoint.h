@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "capture/checkpoint/checkpoint.h"
@@ -21,10 +22,13 @@ inline constexpr const char* kFoldFile = "oscar_fold.json";  // what was folded
 
 // Writes directory `to`, which must not exist, all or nothing: weight files one at a time with the
 // same names and types, other files of the model (configuration, tokenizer) as they are, and
-// `record` as kFoldFile. `layers` as in spec.layers. Throws what WeightEdits, ReadWeight and
-// StoredWeight throw; InputError if two layers share a tensor that is to change.
+// `record` as kFoldFile. `layers` as in spec.layers. `check` looks at the whole copy, where it lies
+// before it is published; what it throws leaves nothing behind. Throws what WeightEdits, ReadWeight
+// and StoredWeight throw; InputError if two layers share a tensor that is to change, or if it is
+// stored in codes.
+using CheckCopy = std::function<void(const std::filesystem::path& copy)>;
 void WriteFoldedCheckpoint(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const std::vector<LayerFold>& layers, const Json& record,
-                           const std::filesystem::path& to);
+                           const std::filesystem::path& to, const CheckCopy& check = {});
 
 }  // namespace oscar

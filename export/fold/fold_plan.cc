@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "calib/fit/transform_fit.h"
 #include "calib/moments/moments_file.h"
@@ -17,14 +20,16 @@
 namespace oscar {
 namespace {
 
+template <typename G>
+std::string GeometryText(const G& g) {
+  return fmt::format("{} query heads, {} KV heads, dimensions {} and {}", g.num_q_heads,
+                     g.num_kv_heads, g.head_dim, g.v_head_dim);
+}
+
 void CheckGeometry(const LayerMoments& moments, const AttentionSpec& spec) {
-  const auto shape = [](const auto& g) {
-    return fmt::format("{} query heads, {} KV heads, dimensions {} and {}", g.num_q_heads,
-                       g.num_kv_heads, g.head_dim, g.v_head_dim);
-  };
-  if (shape(moments) == shape(spec)) return;
+  if (GeometryText(moments) == GeometryText(spec)) return;
   throw InputError(fmt::format("layer {}: the artifact was fitted to {}, but the model has {}",
-                               moments.layer_id, shape(moments), shape(spec)));
+                               moments.layer_id, GeometryText(moments), GeometryText(spec)));
 }
 
 std::string_view ScalesName(FoldScales scales) {
@@ -41,12 +46,18 @@ std::string_view ScalesName(FoldScales scales) {
   return {};
 }
 
-// The choice whose scales are folded: that of `runtime`, or the first that folds, the headline's
-// before others; empty: none does.
-std::string FoldedChoice(const Artifact& artifact, std::string_view runtime) {
-  if (!artifact.has_choices()) return {};
-  if (!runtime.empty()) return artifact.ChoiceFor(runtime, /*folded=*/true);
-  if (artifact.Choice().value("fold_checkpoint", false)) return std::string(kHeadlineChoice);
+// The choice that is folded: that of `runtime`, or the first that folds, the headline's before
+// others; empty: none does. Where it is values that are rotated, a choice without scales does, too.
+std::string FoldedChoice(const Artifact& artifact, const FoldOptions& options) {
+  if (!options.chosen || (options.runtime.empty() && !artifact.has_choices())) return {};
+  const bool rotation = options.values == FoldValues::kRotation;
+  if (!options.runtime.empty()) {
+    const std::string folded = artifact.FindChoice(options.runtime, /*folded=*/true);
+    if (rotation && folded.empty()) return artifact.ChoiceFor(options.runtime, /*folded=*/false);
+    return artifact.ChoiceFor(options.runtime, /*folded=*/true);
+  }
+  if (rotation || artifact.Choice().value("fold_checkpoint", false))
+    return std::string(kHeadlineChoice);
   const Json& serving = JsonMember(artifact.manifest(), "serving", kManifestFile);
   for (const Json& row : JsonMember(serving, "runtimes", kManifestFile)) {
     if (row.value("fold_checkpoint", false)) return JsonString(row, "choice", kManifestFile);
@@ -54,9 +65,13 @@ std::string FoldedChoice(const Artifact& artifact, std::string_view runtime) {
   return {};
 }
 
-FoldScales Resolved(const Artifact& artifact, const std::string& choice, FoldScales scales) {
+// Nothing: no scales.
+std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& choice,
+                                   const FoldOptions& options) {
+  const FoldScales scales = options.scales;
   if (scales != FoldScales::kAuto && scales != FoldScales::kChosen) return scales;
   if (!choice.empty()) return FoldScales::kChosen;
+  if (scales == FoldScales::kAuto && options.values == FoldValues::kRotation) return {};
   if (scales == FoldScales::kAuto) return FoldScales::kPowerOfTwo;
   throw InputError(
       fmt::format("{}: no key scales were chosen for it; scales can be made from its moments "
@@ -89,13 +104,48 @@ std::vector<Vector> FittedScales(const LayerMoments& moments, const AttentionSpe
   return scales;
 }
 
-std::vector<KeyTransform> Values(const LayerMoments& moments, const Checkpoint& checkpoint,
-                                 const AttentionSpec& spec, const FoldOptions& options) {
+std::vector<KeyTransform> Balanced(const LayerMoments& moments, const Checkpoint& checkpoint,
+                                   const AttentionSpec& spec, const FoldOptions& options) {
   const Matrix projection = ReadWeight(checkpoint.tensor(spec.o.weight), spec.o.weight);
   std::vector<KeyTransform> values;
   for (int64_t head = 0; head < spec.num_kv_heads; ++head) {
     values.push_back(FitValueTransform(moments, head, OutputMetric(projection, moments, head),
                                        options.value_epsilon, Composition::kPlain));
+  }
+  return values;
+}
+
+// R_V as it was chosen, or OSCAR's own: per KV head, or one for all of them where that is all
+// there is.
+CacheSide RotationOfValues(const Artifact& artifact, int layer_id, const std::string& choice) {
+  if (!choice.empty()) return artifact.ReadChoice(layer_id, choice).v;
+  StoredLayer layer = artifact.ReadLayer(layer_id);
+  return layer.v.num_rotations > 0 ? layer.v : layer.v_shared;
+}
+
+std::vector<KeyTransform> Rotated(const Artifact& artifact, const LayerSpec& layer,
+                                  const std::string& choice) {
+  const AttentionSpec& a = layer.attention;
+  const CacheSide side = RotationOfValues(artifact, layer.layer_id, choice);
+  if (side.dim != a.v_head_dim || (side.num_rotations != 1 && side.num_rotations != a.num_kv_heads))
+    throw InputError(fmt::format(
+        "layer {}: the artifact rotates values of {} heads of {}, but the model has {} of {}",
+        layer.layer_id, side.num_rotations, side.dim, a.num_kv_heads, a.v_head_dim));
+  if (!side.mean.empty() || !side.pair_scale.empty() || !side.query_rotation.empty()) {
+    throw InputError(
+        fmt::format("layer {}: values were chosen more than a rotation, and weights "
+                    "take no more than that",
+                    layer.layer_id));
+  }
+  std::vector<KeyTransform> values;
+  for (int64_t head = 0; head < a.num_kv_heads; ++head) {
+    const int64_t stored = side.num_rotations == 1 ? 0 : head;
+    KeyTransform value;
+    value.x = Eigen::Map<const WeightMatrix>(side.rotation.data() + stored * side.dim * side.dim,
+                                             side.dim, side.dim);
+    // Of float32 numbers, so the transpose undoes it to 1e-7; the inverse does to 1e-16.
+    value.inverse = value.x.inverse();
+    values.push_back(std::move(value));
   }
   return values;
 }
@@ -111,57 +161,69 @@ bool IsExact(const LayerFold& fold) {
          });
 }
 
-Json LayerRecord(const LayerMoments& moments, const LayerFold& fold) {
+Json LayerRecord(int layer_id, const LayerFold& fold) {
   Json scales = Json::array();
   for (const Vector& d : fold.key_scales) scales.push_back(std::vector<double>(d.begin(), d.end()));
   double condition = 1;
   for (const KeyTransform& value : fold.values) condition = std::max(condition, value.condition);
-  return {{"layer_id", moments.layer_id},
+  return {{"layer_id", layer_id},
           {"key_scales", scales},
           {"values_condition", fold.values.empty() ? Json() : Json(condition)}};
 }
 
-void CheckFoldable(const ModelSpec& spec) {
-  if (const std::string why = WhyNotFoldable(spec); !why.empty()) {
-    throw InputError(why +
-                     ", so nothing can be folded into its weights: use the artifact as it is");
-  }
+void CheckFoldable(const ModelSpec& spec, const FoldOptions& options) {
+  const bool rotation = options.values == FoldValues::kRotation;
+  const std::string why =
+      rotation ? WhyNotFoldable(spec, WhyValuesNotFoldable) : WhyNotFoldable(spec);
+  if (why.empty()) return;
+  throw InputError(fmt::format("{}, so {} into its weights: use the artifact as it is", why,
+                               rotation ? "no rotation of values goes" : "nothing can be folded"));
 }
 
 }  // namespace
 
 FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const ModelSpec& spec,
                   const FoldOptions& options) {
-  if (!checkpoint.quantization().plain()) {
-    throw InputError(fmt::format(
-        "{}: weights are quantized ({}), and folding changes weights: fold the model it was made "
-        "from, and quantize the result",
-        checkpoint.directory().string(), checkpoint.quantization().method()));
-  }
-  CheckFoldable(spec);
-  const MomentsReader reader(artifact.directory() / kMomentsFile);
-  const std::string choice = FoldedChoice(artifact, options.runtime);
-  const FoldScales source = Resolved(artifact, choice, options.scales);
+  CheckFoldable(spec, options);
   FoldPlan plan;
+  plan.choice = FoldedChoice(artifact, options);
+  const std::optional<FoldScales> source = Resolved(artifact, plan.choice, options);
+  // An imported artifact has no moments, and a rotation needs none.
+  std::optional<MomentsReader> reader;
+  const auto moments = [&](const LayerSpec& layer) {
+    if (!reader) reader.emplace(artifact.directory() / kMomentsFile);
+    LayerMoments read = reader->Read(layer.layer_id);
+    CheckGeometry(read, layer.attention);
+    return read;
+  };
   Json layers = Json::array();
   for (const LayerSpec& layer : spec.layers) {
-    const LayerMoments moments = reader.Read(layer.layer_id);
-    CheckGeometry(moments, layer.attention);
     LayerFold fold;
-    fold.key_scales =
-        source == FoldScales::kChosen
-            ? ChosenScales(artifact.ReadChoice(layer.layer_id, choice), layer.attention)
-            : FittedScales(moments, layer.attention, source);
-    if (options.values) fold.values = Values(moments, checkpoint, layer.attention, options);
-    layers.push_back(LayerRecord(moments, fold));
+    if (source == FoldScales::kChosen) {
+      fold.key_scales =
+          ChosenScales(artifact.ReadChoice(layer.layer_id, plan.choice), layer.attention);
+    } else if (source) {
+      fold.key_scales = FittedScales(moments(layer), layer.attention, *source);
+    }
+    if (!fold.key_scales.empty()) {
+      if (const std::string why = WhyNotFoldable(layer.attention); !why.empty())
+        throw InputError(
+            fmt::format("layer {}: {}, so its keys cannot be scaled", layer.layer_id, why));
+    }
+    if (options.values == FoldValues::kBalanced)
+      fold.values = Balanced(moments(layer), checkpoint, layer.attention, options);
+    if (options.values == FoldValues::kRotation)
+      fold.values = Rotated(artifact, layer, plan.choice);
+    layers.push_back(LayerRecord(layer.layer_id, fold));
     plan.exact = plan.exact && IsExact(fold);
     plan.layers.push_back(std::move(fold));
   }
   plan.record = {{"format", "oscar-fold"},
                  {"format_version", 1},
                  {"artifact", artifact.identity()},
-                 {"scales", ScalesName(source)},
+                 {"scales", source ? ScalesName(*source) : "none"},
                  {"layers", layers}};
+  if (options.values == FoldValues::kRotation) plan.record["values"] = "rotation";
   return plan;
 }
 

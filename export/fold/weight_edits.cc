@@ -86,10 +86,12 @@ class Edits {
     OSCAR_CHECK_EQ(std::ssize(fold_.values), attention_.num_kv_heads);
     const int64_t dim = attention_.v_head_dim, ratio = attention_.gqa_ratio();
     const std::vector<KeyTransform> values = fold_.values;
-    const WeightEdit rows = [values, dim](WeightMatrix& w) {
+    const int64_t first = attention_.v.first_row;
+    const WeightEdit rows = [values, dim, first](WeightMatrix& w) {
       for (int64_t head = 0; head < std::ssize(values); ++head) {
         const Matrix& x = values[static_cast<size_t>(head)].x;
-        w.middleRows(head * dim, dim) = (x.transpose() * w.middleRows(head * dim, dim)).eval();
+        auto of_head = w.middleRows(first + head * dim, dim);
+        of_head = (x.transpose() * of_head).eval();
       }
     };
     Add(attention_.v.weight, rows);
@@ -97,8 +99,8 @@ class Edits {
     Add(attention_.o.weight, [values, dim, ratio](WeightMatrix& w) {
       for (int64_t head = 0; head < std::ssize(values) * ratio; ++head) {
         const Matrix& inverse = values[static_cast<size_t>(head / ratio)].inverse;
-        w.middleCols(head * dim, dim) =
-            (w.middleCols(head * dim, dim) * inverse.transpose()).eval();
+        auto of_head = w.middleCols(head * dim, dim);
+        of_head = (of_head * inverse.transpose()).eval();
       }
     });
   }

@@ -70,13 +70,13 @@ TEST(Doctor, PlansWhatThereIsOnlyAConfigurationOf) {
   };
   const Expected releases[] = {
       {"GLM-4.7", {"glm4_moe, 92 layers", "89 x 160 experts, 8 a token", "--to sglang-oct"}},
-      {"Qwen3-235B-A22B", {"94 x 128 experts", "--to folded-checkpoint\n"}},
+      {"Qwen3-235B-A22B",
+       {"94 x 128 experts", "--to folded-checkpoint\n", "--to absorbed-checkpoint\n"}},
       {"DeepSeek-V3",
        {"over a latent of 512", "fp8", "--for any, sglang-oct\n", "each layer's latent",
         "--kernels is refused"}},
       {"gpt-oss-120b",
-       {"attention sinks", "mxfp4", "--to folded-checkpoint is refused: weights are quantized",
-        "--kernels where there is a GPU"}},
+       {"attention sinks", "mxfp4", "--to folded-checkpoint\n", "--kernels where there is a GPU"}},
       {"Gemma-4-12B",
        {"40 x 16 query heads", "8 x 16 query heads", "--to folded-checkpoint is refused: layer"}}};
   for (const Expected& release : releases) {
@@ -264,6 +264,44 @@ TEST(Doctor, TheReadmeHasTheTablesOfTheCode) {
   EXPECT_EQ(ReadText(page), "before\n" + begin + tables.out + end + "after\n");
   std::ofstream(page) << "no marks\n";
   EXPECT_EQ(RunProgram(OSCAR_CALIBRATE, {"doctor", "--tables", "--into", page.string()}).code, 3);
+}
+
+// What runtimes make of a directory: one line of verdict each, and exit code 3 where the one that
+// is asked about would be silently wrong.
+TEST(Doctor, SaysWhatARuntimeMakesOfADirectory) {
+  const fs::path model = TestData("tiny-qwen3");
+  const auto served = [](const fs::path& directory, ProgramStrings more = {}) {
+    more.insert(more.begin(), {"doctor", "--served", directory.string()});
+    return RunProgram(OSCAR_CALIBRATE, more);
+  };
+  const ProgramExit plain = served(model);
+  EXPECT_EQ(plain.code, 0) << plain.all();
+  EXPECT_TRUE(Says(plain, "nothing for a quantized cache: it stays in 16 bits")) << plain.out;
+
+  const fs::path declared = CopyOfTiny("served_doctor", [](Json& config) {
+    config["quantization_config"] = {
+        {"quant_method", "compressed-tensors"},
+        {"kv_cache_scheme", {{"num_bits", 8}, {"type", "float"}, {"dynamic", false}}}};
+  });
+  const ProgramExit wrong = served(declared, {"--runtime", "vllm"});
+  EXPECT_EQ(wrong.code, 3) << wrong.all();
+  for (const char* words :
+       {"config.json: compressed-tensors declares a cache of FP8", "vllm: not what the directory",
+        "- misreads", "1.0 everywhere", "  instead: oscar-calibrate MODEL"})
+    EXPECT_TRUE(Says(wrong, words)) << words << "\n" << wrong.out;
+  EXPECT_LE(std::ranges::count(wrong.out, '\n'), 24) << wrong.out;
+  EXPECT_EQ(served(declared).code, 3);  // whoever reads it
+
+  const ProgramExit json = served(declared, {"--runtime", "llamacpp", "--json"});
+  EXPECT_EQ(json.code, 3) << json.all();
+  const Json report = Json::parse(json.out);
+  EXPECT_EQ(report.at("right"), false);
+  EXPECT_EQ(report.at("runtimes").at(0).at("findings").at(0).at("check"), "files-of-others");
+
+  EXPECT_EQ(served(model, {"--runtime", "ollama"}).code, 2);
+  EXPECT_EQ(served("no-such-directory").code, 3);
+  EXPECT_EQ(served(declared, {model.string()}).code, 2);
+  EXPECT_EQ(RunProgram(OSCAR_CALIBRATE, {"doctor", model.string(), "--runtime", "vllm"}).code, 2);
 }
 
 }  // namespace

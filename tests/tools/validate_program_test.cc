@@ -483,6 +483,8 @@ TEST(ExportProgram, FlagsThatWouldDoNothingAreRefused) {
            {"--inspect", "--rotations", "oscar"},
            {"--inspect", "--folded"},
            {"--inspect", "-o", "x"},
+           {"--to", "folded-checkpoint", "--model", Model(), "--device", "cpu", "-o", "x"},
+           {"--to", "absorbed-checkpoint", "--model", Model(), "--fold-values", "-o", "x"},
            {"--to", "folded-checkpoint", "--model", Model(), "--rotations", "oscar", "-o", "x"}}) {
     ProgramStrings arguments = {artifact};
     arguments.insert(arguments.end(), line.begin(), line.end());
@@ -490,6 +492,35 @@ TEST(ExportProgram, FlagsThatWouldDoNothingAreRefused) {
     EXPECT_EQ(exit.code, 2) << exit.all();
     EXPECT_NE(exit.err.find("no effect"), std::string::npos) << exit.err;
   }
+}
+
+// The copy's logits were computed and held against the model's before it was there.
+TEST(ExportProgram, AnAbsorbedCopyIsComparedBeforeItIsDone) {
+  const fs::path scratch = TestScratch("absorbed_program");
+  const ProgramStrings arguments = {
+      Calibrated().string(), "--to", "absorbed-checkpoint", "--model", Model(), "--device", "cpu"};
+  const auto run = [&](const ProgramStrings& more, const ProgramStrings& environment = {}) {
+    ProgramStrings all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    return RunProgram(OSCAR_EXPORT, all, environment);
+  };
+  const ProgramExit done = run({"-o", scratch / "copy", "--json"});
+  ASSERT_EQ(done.code, 0) << done.all();
+  const Json logits = Json::parse(done.out).at("logits");
+  EXPECT_EQ(logits.at("tokens"), 96);
+  EXPECT_GT(logits.at("median_difference"), 0);  // its weights are BF16
+  EXPECT_LT(logits.at("median_difference"), logits.at("allowed_difference"));
+  EXPECT_GT(logits.at("same_next_token"), 0.9);
+  EXPECT_EQ(ReadJsonFile(scratch / "copy" / "oscar_fold.json").at("values"), "rotation");
+  EXPECT_EQ(ReadJsonFile(scratch / "copy" / "config.json"),
+            ReadJsonFile(fs::path(Model()) / "config.json"));
+  // Without its child nothing is made, and nothing is left.
+  const ProgramExit lost = run({"-o", scratch / "lost"}, {"TMPDIR=" + (scratch / "no").string()});
+  EXPECT_EQ(lost.code, 4) << lost.all();
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch), fs::directory_iterator()), 1);
+  const ProgramExit no_model =
+      RunProgram(OSCAR_EXPORT, {Calibrated().string(), "--to", "absorbed-checkpoint", "-o", "x"});
+  EXPECT_EQ(no_model.code, 2) << no_model.all();
 }
 
 // A run of minutes would end in an error, or in a gate that nothing can pass.

@@ -3,6 +3,7 @@
 #include "tools/cli/option_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -162,6 +163,7 @@ void OptionTable::NotWith(const std::vector<std::string>& names, const std::stri
 void OptionTable::CheckEffects() const {
   const auto is_set = [](const Option& option, const Json& wanted) {
     const Json value = option.get();
+    if (wanted.is_array()) return std::ranges::find(wanted, value) != wanted.end();
     if (!wanted.is_null()) return value == wanted;
     return option.is_switch() ? value == true : value != option.default_value;
   };
@@ -175,9 +177,12 @@ void OptionTable::CheckEffects() const {
     if (!given || is_set(other, effect.value) == effect.with) continue;
     const std::string flag = option.flag(), off = "--no-" + other.flag().substr(2);
     const std::string why = effect.why.empty() ? "" : ": " + effect.why;
-    const std::string wanted = effect.value.is_null()     ? ""
-                               : effect.value.is_string() ? " " + effect.value.get<std::string>()
-                                                          : " " + effect.value.dump();
+    const std::string wanted =
+        effect.value.is_null()     ? ""
+        : effect.value.is_string() ? " " + effect.value.get<std::string>()
+        : effect.value.is_array()
+            ? fmt::format(" {}", fmt::join(effect.value.get<std::vector<std::string>>(), " or "))
+            : " " + effect.value.dump();
     if (!effect.with) {
       throw UsageError(
           fmt::format("{} has no effect with {}{}{}", flag, other.flag(), wanted, why));

@@ -75,8 +75,8 @@ class OptionTable {
   // Throws UsageError if a required option has no value.
   void CheckRequired() const;
 
-  // The options `names` have an effect only where option `key` has `value`; null: where it is
-  // on, or is not its default.
+  // The options `names` have an effect only where option `key` has `value`, or one of an array of
+  // them; null: where it is on, or is not its default.
   void OnlyWith(const std::vector<std::string>& names, const std::string& key, Json value = {});
   // They have none where `key` has a value, or this one; `why` ends the sentence.
   void NotWith(const std::vector<std::string>& names, const std::string& key,

@@ -77,7 +77,8 @@ TEST(FoldedModel, OtherScalesAndValuesStayWithinTheRoundingOfWeights) {
   const TinyModel keys(Folded(model, TinyArtifact(), "keys", {.scales = FoldScales::kExact}));
   EXPECT_GT(Apart(Logits(keys, ids), logits), 0);
   EXPECT_LT(Apart(Logits(keys, ids), logits), 0.01);
-  const TinyModel values(Folded(model, TinyArtifact(), "values", {.values = true}));
+  const TinyModel values(
+      Folded(model, TinyArtifact(), "values", {.values = FoldValues::kBalanced}));
   EXPECT_LT(Apart(Logits(values, ids), logits), 0.02);
 }
 

@@ -168,7 +168,7 @@ TEST(FoldPlan, BalancesValuesAgainstTheHeadsOwnReaders) {
   const ModelSpec spec = Model({3, 11}, true);
   const Checkpoint checkpoint = Checkpoint::Open(WriteWeights(scratch / "model", spec));
   const FoldPlan plan = PlanFold(Artifact::Open(scratch / "artifact"), checkpoint, spec,
-                                 {.values = true, .value_epsilon = 0.02});
+                                 {.values = FoldValues::kBalanced, .value_epsilon = 0.02});
   const LayerMoments moments = SampleLayer(1, 1).moments;
   const Matrix projection = ReadWeight(checkpoint.tensor("o11"), "o11");
   double condition = 0;

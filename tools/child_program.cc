@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/child_program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "capture/files/posix_file.h"
+#include "linalg/error.h"
+#include "tools/cli/command.h"  // ExitCode
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+int ExitCodeOf(const fs::path& program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), program.string());
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) ThrowResource("start", program, error);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) ThrowResource("wait for", program, errno);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+fs::path ProgramBeside(std::string_view name, std::string_view need) {
+  const fs::path self = fs::read_symlink("/proc/self/exe"), program = self.parent_path() / name;
+  if (fs::exists(program)) return program;
+  throw ResourceError(fmt::format("{}: no such program; {} needs {} beside {}", program.string(),
+                                  need, name, self.filename().string()));
+}
+
+void RunChild(const fs::path& program, std::vector<std::string> arguments,
+              std::string_view failed) {
+  const int code = ExitCodeOf(program, std::move(arguments));
+  if (code == 0) return;
+  const std::string what =
+      fmt::format("{}: ended with exit code {}, see above", program.string(), code);
+  if (code == static_cast<int>(ExitCode::kInterrupted)) throw Interrupted(what);
+  if (code == static_cast<int>(ExitCode::kResources)) throw ResourceError(what);
+  throw InputError(fmt::format("{}: {}", failed, what));
+}
+
+}  // namespace oscar
