@@ -38,6 +38,10 @@ if(OSCAR_SANITIZE)
     "$<${host}:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   target_link_options(oscar_options INTERFACE -fsanitize=address,undefined)
 endif()
+if(OSCAR_FUZZ)
+  target_compile_options(oscar_options INTERFACE "$<${host}:-fsanitize=fuzzer-no-link>")
+  target_compile_definitions(oscar_options INTERFACE OSCAR_FUZZ)
+endif()
 
 # oscar_library(NAME target SOURCES ... [LIBS ...] [PRIVATE_LIBS ...]): a static library of one folder.
 function(oscar_library)
