@@ -12,6 +12,7 @@
 #include "capture/checkpoint/model_location.h"
 #include "capture/files/digest_json.h"
 #include "capture/files/quote.h"
+#include "capture/files/sandbox.h"
 #include "export/artifact/artifact_format.h"
 #include "export/evaluate/gate.h"
 #include "linalg/error.h"
@@ -323,6 +324,7 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
 }
 
 CommandResult LintVerb(const ZooOptions& options, CommandContext& context) {
+  EnterReadOnlySandbox();  // it reads strangers' files and writes to the terminal
   const LintReport report =
       Lint({options.paths.begin(), options.paths.end()}, {.model = GeometryOf(options)});
   const ExitCode exit_code = report.has_errors() ? ExitCode::kGateFailed : ExitCode::kDone;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "capture/files/atomic_file.h"
+#include "capture/files/sandbox.h"
 #include "linalg/error.h"
 #include "zoo/blob_store.h"
 
@@ -51,6 +52,7 @@ CheckedArtifact Materialize(const fs::path& zoo, const ZooEntry& entry, const fs
   for (const auto& [name, digest] : entry.files)
     CopyChecked(BlobPath(zoo, digest.sha256), digest, staging / name);
   const std::string what = EntryPath(zoo, entry.name, entry.version).string();
+  LookInSandbox([&] { CheckArtifact(staging, std::nullopt, DemandsOf(entry, what)); }, what);
   CheckedArtifact artifact = CheckArtifact(staging, std::nullopt, DemandsOf(entry, what));
   CheckEntryIsOf(entry, artifact, what);
   return artifact;

@@ -201,7 +201,8 @@ MomentsReader::MomentsReader(MappedFile file) : file_(SafetensorsFile::Open(std:
     const auto found = file_.metadata().find(key);
     return found == file_.metadata().end() ? std::string() : found->second;
   };
-  if (said("format") != kMomentsFormat || said("format_version") != std::to_string(kMomentsVersion)) {
+  if (said("format") != kMomentsFormat ||
+      said("format_version") != std::to_string(kMomentsVersion)) {
     throw InputError(fmt::format("{}: format {} version {}, expected '{}' version {}",
                                  file_.path().string(), Quoted(said("format")),
                                  Quoted(said("format_version")), kMomentsFormat, kMomentsVersion));

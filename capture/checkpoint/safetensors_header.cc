@@ -221,7 +221,7 @@ SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file, std::s
 }
 
 std::string EncodeSafetensorsHeader(const std::vector<SafetensorsWriter::Declaration>& tensors,
-                         const std::map<std::string, std::string>& metadata) {
+                                    const std::map<std::string, std::string>& metadata) {
   OSCAR_CHECK_LT(tensors.size(), kSafetensorsMaxTensors);
   std::vector<std::string> members;
   if (!metadata.empty()) {

@@ -28,8 +28,7 @@ class ByteLevelDecoder : public Decoder {
 class ReplaceDecoder : public Decoder {
  public:
   explicit ReplaceDecoder(PatternReplacement replacement) : replacement_(std::move(replacement)) {}
-  std::vector<std::string> Apply(std::vector<std::string> tokens,
-                                 size_t max_bytes) const override {
+  std::vector<std::string> Apply(std::vector<std::string> tokens, size_t max_bytes) const override {
     for (std::string& token : tokens) {
       token = replacement_.Apply(std::move(token), max_bytes);
       max_bytes -= token.size();

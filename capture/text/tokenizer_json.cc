@@ -35,7 +35,9 @@ void CheckBegin(const Chain<Normalizer>& normalizers, const Chain<PreTokenizer>&
   const auto asks = [](const auto& step) { return step->asks_for_begin(); };
   const auto moves = [](const auto& step) { return step->moves_begin(); };
   if (std::ranges::none_of(steps, asks) || std::ranges::none_of(normalizers, moves)) return;
-  const auto prepends = [](const auto& step) { return !step->Apply("x", MaxGrownBytes(1)).starts_with("x"); };
+  const auto prepends = [](const auto& step) {
+    return !step->Apply("x", MaxGrownBytes(1)).starts_with("x");
+  };
   if (steps.size() == 1 && std::ranges::count_if(normalizers, moves) == 1 &&
       std::ranges::any_of(normalizers, prepends)) {
     return;

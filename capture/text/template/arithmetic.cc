@@ -218,8 +218,8 @@ bool Holds(Session& session, Comparison comparison, const Value& a, const Value&
 std::string EscapeHtml(Session& session, std::string_view text) {
   static constexpr std::string_view kCharacters = "&<>'\"";
   static constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
-  const auto entities = static_cast<size_t>(std::ranges::count_if(
-      text, [](char c) { return kCharacters.find(c) != kCharacters.npos; }));
+  const auto entities = static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return kCharacters.find(c) != kCharacters.npos; }));
   session.ChargeMemory(text.size() + kEntities[0].size() * entities);
   std::string out;
   for (const char c : text) {

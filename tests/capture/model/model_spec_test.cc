@@ -269,7 +269,8 @@ TEST(ModelSpec, LayersWithoutACacheStandApart) {
 // A kilobyte must not ask for gigabytes of names.
 TEST(ModelSpec, CountsOfNamesAreBounded) {
   const auto refused = [](const char* family, const char* field, int64_t value) -> std::string {
-    Json config = ReadJsonFile((TestData(std::string("families/") + family) / "config.json").string());
+    Json config =
+        ReadJsonFile((TestData(std::string("families/") + family) / "config.json").string());
     config[field] = value;
     try {
       ReadModelSpec(config);

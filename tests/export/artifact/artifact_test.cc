@@ -67,8 +67,8 @@ TEST(Artifact, EqualRunsGiveEqualBytesButForTimings) {
 
 TEST(Artifact, EveryChangedOrMissingFileIsRefused) {
   const fs::path path = TestScratch("artifact") / "out";
-  for (const char* victim :
-       {"rotations.safetensors", "moments.safetensors", "report.json", "report.html", "README.md"}) {
+  for (const char* victim : {"rotations.safetensors", "moments.safetensors", "report.json",
+                             "report.html", "README.md"}) {
     fs::remove_all(path);
     WriteSampleArtifact(path);
     {
