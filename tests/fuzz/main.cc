@@ -10,6 +10,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +31,7 @@ constexpr double kMaxSeconds = 20;
 constexpr double kMaxSeconds = 2;
 #endif
 
-size_t live_bytes = 0, peak_bytes = 0;  // of one thread
+std::atomic<size_t> live_bytes = 0, peak_bytes = 0;
 
 }  // namespace
 
@@ -39,7 +40,7 @@ void* operator new(size_t size) {
   void* const memory = std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
   live_bytes += malloc_usable_size(memory);
-  peak_bytes = std::max(peak_bytes, live_bytes);
+  if (live_bytes > peak_bytes) peak_bytes = live_bytes.load();
   return memory;
 }
 void operator delete(void* memory) noexcept {
