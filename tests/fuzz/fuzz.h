@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <random>
 #include <span>
@@ -32,6 +33,7 @@ struct Harness {
   // Changes the structure, where bytes alone stop at a length or a quote; null: bytes alone.
   std::string (*mutate)(const std::string& input, Random& random) = nullptr;
   size_t max_bytes = 8192;
+  uint64_t slowness = 1;  // the plain driver runs so many times fewer
 };
 
 std::span<const Harness* const> AllHarnesses();

@@ -96,6 +96,7 @@ void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed) {
   double slowest = 0;
   for (const std::string& input : inputs) slowest = std::max(slowest, Run(harness, input));
   Random random(seed);
+  runs = (runs + harness.slowness - 1) / harness.slowness;
   for (uint64_t i = 0; i < runs; ++i) {
     std::string input = inputs[random() % inputs.size()];
     for (size_t rounds = 1 + random() % 3; rounds > 0; --rounds) {

@@ -143,8 +143,10 @@ void Change(Json& whole, Random& random) {
       if (value.is_object()) value[InterestingValue(random).dump()] = other;
       return;
     case 4:  // the same value again and again
-      if (place.parent != nullptr && place.parent->is_array())
-        for (size_t i = random() % 70; i > 0; --i) place.parent->push_back(value);
+      if (place.parent != nullptr && place.parent->is_array()) {
+        const Json same = value;
+        for (size_t i = random() % 70; i > 0; --i) place.parent->push_back(same);
+      }
       return;
     case 5:  // another name
       if (place.parent != nullptr && place.parent->is_object()) {

@@ -224,7 +224,9 @@ TEST_F(ZooProgram, ACallThatFailsOnceIsRepeatedOrReported) {
       const Ended failed = Publish(2, {}, faults);
       EXPECT_EQ(failed.signal, 0) << failed.err;
       EXPECT_TRUE(failed.code == 0 || failed.code == 4) << failed.code << failed.err;
-      if (failed.code == 0) EXPECT_TRUE(fs::exists(zoo_ / "entries/example/Tiny/0.2.0.json"));
+      if (failed.code == 0) {
+        EXPECT_TRUE(fs::exists(zoo_ / "entries/example/Tiny/0.2.0.json"));
+      }
       ExpectSound("a call failed");
       const Ended next = Publish(2);
       EXPECT_EQ(next.code, 0) << next.err;
@@ -249,8 +251,12 @@ TEST_F(ZooProgram, APullWithACallThatFailsIsWholeOrAnError) {
       faults.push_back("OSCAR_FAULT_ERRNO=" + std::to_string(error));
       const Ended ended = Zoo(pull, faults);
       EXPECT_TRUE(ended.code == 0 || ended.code == 4) << ended.code << ended.err;
-      if (ended.code == 0) EXPECT_TRUE(fs::exists(out));
-      if (fs::exists(out)) EXPECT_TRUE(FileBytes(out) == FileBytes(Artifact(1)));
+      if (ended.code == 0) {
+        EXPECT_TRUE(fs::exists(out));
+      }
+      if (fs::exists(out)) {
+        EXPECT_TRUE(FileBytes(out) == FileBytes(Artifact(1)));
+      }
     }
   }
 }

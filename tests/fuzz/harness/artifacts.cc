@@ -149,8 +149,8 @@ std::vector<std::string> ZooEntrySeeds() {
 
 }  // namespace
 
-const Harness kReport = {"report", RunReport, ReportSeeds, MutateJson, 65536};
-const Harness kArtifact = {"artifact", RunArtifact, ArtifactSeeds, MutateArtifact, 262144};
+const Harness kReport = {"report", RunReport, ReportSeeds, MutateJson, 65536, 100};
+const Harness kArtifact = {"artifact", RunArtifact, ArtifactSeeds, MutateArtifact, 262144, 30};
 const Harness kMoments = {"moments", RunMoments, MomentsSeeds};
 const Harness kZooEntry = {"zoo_entry", RunZooEntry, ZooEntrySeeds, MutateJson};
 

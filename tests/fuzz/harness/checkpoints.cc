@@ -172,7 +172,7 @@ std::vector<std::string> QuantizationSeeds() {
 
 const Harness kSafetensors = {"safetensors", RunSafetensors, SafetensorsSeeds, MutateSafetensors};
 const Harness kWeightIndex = {"index", RunWeightIndex, WeightIndexSeeds, MutateJson};
-const Harness kConfig = {"config", RunConfig, ConfigSeeds, MutateJson};
+const Harness kConfig = {"config", RunConfig, ConfigSeeds, MutateJson, 8192, 3};
 const Harness kQuantization = {"quantization", RunQuantization, QuantizationSeeds, MutateJson};
 
 }  // namespace oscar::fuzz
