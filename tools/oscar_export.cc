@@ -13,6 +13,7 @@
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/model_location.h"
 #include "capture/files/mapped_file.h"
+#include "capture/files/sandbox.h"
 #include "capture/model/model_spec.h"
 #include "export/artifact/chosen_rotations.h"
 #include "export/artifact/foreign_rotations.h"
@@ -229,6 +230,7 @@ CommandResult List(CommandContext& context) {
 }
 
 CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
+  EnterReadOnlySandbox();  // it reads strangers' files and writes to the terminal
   const bool artifact = Artifact::LooksLikeOne(options.input);
   const Json report = artifact ? InspectArtifact(options.input) : InspectFile(options.input);
   context.out << (artifact ? ArtifactText(Artifact::Open(options.input)) : InspectText(report));

@@ -11,6 +11,7 @@
 
 #include "capture/checkpoint/model_location.h"
 #include "capture/files/digest_json.h"
+#include "capture/files/sandbox.h"
 #include "linalg/error.h"
 #include "tools/cli/verbs.h"
 #include "tools/run_validate.h"
@@ -130,6 +131,7 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
 }
 
 CommandResult LintVerb(const ZooOptions& options, CommandContext& context) {
+  EnterReadOnlySandbox();  // it reads strangers' files and writes to the terminal
   const LintReport report =
       Lint({options.paths.begin(), options.paths.end()}, {.model = GeometryOf(options)});
   const ExitCode exit_code = report.has_errors() ? ExitCode::kGateFailed : ExitCode::kDone;

@@ -25,7 +25,7 @@ std::set<std::string> TensorNames(const Json& geometry, const std::vector<std::s
                                   const std::string& what) {
   std::set<std::string> names;
   for (const Json& layer : geometry) {
-    const auto id = static_cast<int>(JsonInt(layer, "layer_id", what));
+    const auto id = JsonInt32(layer, "layer_id", what);
     for (const char side : {'k', 'v'}) {
       for (const bool shared : {false, true}) {
         for (const char* name : {"rotation", "eigenvalues", "clip_ratio", "clip_threshold"})
@@ -78,7 +78,7 @@ void CheckReportIsOf(const Artifact& artifact, const Json& report) {
   const std::string what = (artifact.directory() / kReportFile).string();
   std::vector<int> ids;
   for (const Json& layer : JsonMember(report, "layers", what))
-    ids.push_back(static_cast<int>(JsonInt(layer, "layer_id", what)));
+    ids.push_back(JsonInt32(layer, "layer_id", what));
   if (ids != artifact.layer_ids())
     throw InputError(what + ": its layers are not those of " + kManifestFile);
   for (const char* member : {"model", "data", "calibration", "serving"}) {

@@ -12,6 +12,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/posix_file.h"
+#include "capture/files/sandbox.h"
 #include "linalg/error.h"
 #include "zoo/blob_store.h"
 #include "zoo/zoo_lock.h"
@@ -108,6 +109,8 @@ Pulled Pull(const ZooSource& source, const ZooReference& reference, const fs::pa
     LinkOrCopy(partial.path() / digest.sha256, digest, directory.staging() / name);
   const std::string what = source.address + "/" + EntryPath("", entry.name, entry.version).string();
   try {
+    LookInSandbox([&] { CheckArtifact(directory.staging(), std::nullopt, DemandsOf(entry, what)); },
+                  what);
     const CheckedArtifact artifact =
         CheckArtifact(directory.staging(), std::nullopt, DemandsOf(entry, what));
     CheckEntryIsOf(entry, artifact, what);

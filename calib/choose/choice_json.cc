@@ -57,9 +57,7 @@ struct Reader {
 
   void operator()(const char* key, double& value) const { value = JsonDouble(json, key, what); }
   void operator()(const char* key, int64_t& value) const { value = JsonInt(json, key, what); }
-  void operator()(const char* key, int& value) const {
-    value = static_cast<int>(JsonInt(json, key, what));
-  }
+  void operator()(const char* key, int& value) const { value = JsonInt32(json, key, what); }
   void operator()(const char* key, std::string& value) const {
     value = JsonString(json, key, what);
   }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One finished layer of a running job on disk: moments and everything fitted to them, exact.
-// Internal to a job; artifacts hold moments.h5 and rotations.safetensors instead.
+// Internal to a job; artifacts hold moments.safetensors and rotations.safetensors instead.
 #pragma once
 
 #include <filesystem>

@@ -3,16 +3,63 @@
 #include "calib/moments/moments_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <cstring>
+#include <span>
 
+#include "capture/checkpoint/safetensors_header.h"
+#include "capture/files/posix_file.h"
+#include "capture/files/quote.h"
+#include "capture/files/strict_json.h"
 #include "capture/model/rope_json.h"
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
-std::string LayerGroup(int layer_id) { return fmt::format("/layer/{}", layer_id); }
+// A layer of a safetensors file, by the calls of Hdf5Reader.
+class StoredLayer {
+ public:
+  StoredLayer(const SafetensorsFile& file, const std::string& layer) : file_(file) {
+    const auto found = file.metadata().find(layer);
+    if (found == file.metadata().end())
+      throw InputError(fmt::format("{}: there is no {}", file.path().string(), Quoted(layer)));
+    what_ = fmt::format("{}: {}", file.path().string(), layer);
+    attributes_ = ParseStrictJson(found->second, what_, {.max_depth = 4, .max_values = 10'000});
+  }
+  const std::filesystem::path& path() const { return file_.path(); }
+  bool HasAttribute(const std::string&, const char* name) const {
+    return attributes_.is_object() && attributes_.contains(name);
+  }
+  int64_t IntAttribute(const std::string&, const char* name) const {
+    return JsonInt(attributes_, name, what_);
+  }
+  std::string StringAttribute(const std::string&, const char* name) const {
+    return JsonString(attributes_, name, what_);
+  }
+  bool Exists(const std::string& name) const { return file_.tensors().contains(name); }
+  template <typename T>
+  std::vector<T> Read(const std::string& name, const std::vector<int64_t>& shape) const {
+    const TensorView view = file_.tensor(name);
+    if (view.dtype != DType::kF64 || view.shape != shape) {
+      throw InputError(fmt::format("{}: tensor {} is {} [{}], expected F64 [{}]",
+                                   file_.path().string(), name, DTypeName(view.dtype),
+                                   fmt::join(view.shape, ", "), fmt::join(shape, ", ")));
+    }
+    std::vector<T> values(view.data.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), view.data.data(), view.data.size());
+    return values;
+  }
+
+ private:
+  const SafetensorsFile& file_;
+  std::string what_;
+  Json attributes_;
+};
+
+std::string LayerName(int layer_id) { return fmt::format("layer.{}", layer_id); }
 
 // The sums of a layer by name, with their shapes: one table serves writing and reading.
 template <typename Moments, typename Visit>
@@ -28,29 +75,26 @@ void ForEachSum(Moments& m, Visit visit) {
   visit("diagonal_weight", Hdf5Shape{m.num_kv_heads}, m.diagonal_weight);
 }
 
-}  // namespace
-
-void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments& m) {
-  file.CreateGroup(group);
-  file.SetAttribute(group, "num_q_heads", m.num_q_heads);
-  file.SetAttribute(group, "num_kv_heads", m.num_kv_heads);
-  file.SetAttribute(group, "head_dim", m.head_dim);
-  file.SetAttribute(group, "v_head_dim", m.v_head_dim);
-  file.SetAttribute(group, "tokens", m.tokens);
-  file.SetAttribute(group, "latent", int64_t{m.latent});
-  if (m.rope) {
-    file.SetAttribute(group, "rope", RopeToText(*m.rope));
-    file.SetAttribute(group, "fold_rotary_dim", m.fold.pairs.rotary_dim);
-    file.SetAttribute(group, "fold_interleaved", int64_t{m.fold.pairs.interleaved});
-    file.SetAttribute(group, "fold_shared_scales", int64_t{m.fold.shared_scales});
-  }
-  ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, const std::vector<double>& sum) {
-    if (!sum.empty()) file.Write<double>(group + "/" + name, shape, sum);
-  });
+// What is no sum; visit(name, integer or text).
+template <typename Visit>
+void ForEachAttribute(const LayerMoments& m, Visit visit) {
+  visit("num_q_heads", m.num_q_heads);
+  visit("num_kv_heads", m.num_kv_heads);
+  visit("head_dim", m.head_dim);
+  visit("v_head_dim", m.v_head_dim);
+  visit("tokens", m.tokens);
+  visit("latent", int64_t{m.latent});
+  if (!m.rope) return;
+  visit("rope", RopeToText(*m.rope));
+  visit("fold_rotary_dim", m.fold.pairs.rotary_dim);
+  visit("fold_interleaved", int64_t{m.fold.pairs.interleaved});
+  visit("fold_shared_scales", int64_t{m.fold.shared_scales});
 }
 
-LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id,
-                         MomentsPart part) {
+// `prefix` and the name of a sum are what it is stored as.
+template <typename File>
+LayerMoments ReadFrom(const File& file, const std::string& group, const std::string& prefix,
+                      int layer_id, MomentsPart part) {
   LayerMoments m;
   m.layer_id = layer_id;
   m.num_q_heads = file.IntAttribute(group, "num_q_heads");
@@ -68,7 +112,7 @@ LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int l
   }
   ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, std::vector<double>& sum) {
     if (part == MomentsPart::kMeans && &sum != &m.key_sum) return;
-    if (file.Exists(group + "/" + name)) sum = file.Read<double>(group + "/" + name, shape);
+    if (file.Exists(prefix + name)) sum = file.template Read<double>(prefix + name, shape);
   });
   if (part == MomentsPart::kMeans) return m;
   if (m.query.empty() || m.diagonal.empty() != m.diagonal_weight.empty()) {
@@ -98,28 +142,76 @@ LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int l
   return m;
 }
 
-MomentsWriter::MomentsWriter(const std::filesystem::path& path) : file_(path) {
-  file_.SetAttribute("/", "format", kMomentsFormat);
-  file_.SetAttribute("/", "format_version", kMomentsVersion);
+}  // namespace
+
+void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments& m) {
+  file.CreateGroup(group);
+  ForEachAttribute(
+      m, [&](const char* name, const auto& value) { file.SetAttribute(group, name, value); });
+  ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, const std::vector<double>& sum) {
+    if (!sum.empty()) file.Write<double>(group + "/" + name, shape, sum);
+  });
 }
+
+LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id,
+                         MomentsPart part) {
+  return ReadFrom(file, group, group + "/", layer_id, part);
+}
+
+MomentsWriter::MomentsWriter(const std::filesystem::path& path)
+    : path_(path),
+      metadata_{{"format", kMomentsFormat}, {"format_version", std::to_string(kMomentsVersion)}} {
+  const TemporaryFile sums = CreateTemporarySibling(path);
+  descriptor_ = sums.descriptor;
+  std::filesystem::remove(sums.path);
+}
+
+MomentsWriter::~MomentsWriter() { close(descriptor_); }
 
 void MomentsWriter::Add(const LayerMoments& layer) {
-  WriteMoments(file_, LayerGroup(layer.layer_id), layer);
+  const std::string name = LayerName(layer.layer_id);
+  Json attributes = Json::object();
+  ForEachAttribute(layer, [&](const char* key, const auto& value) { attributes[key] = value; });
+  metadata_[name] = attributes.dump();
+  ForEachSum(layer, [&](const char* key, const Hdf5Shape& shape, const std::vector<double>& sum) {
+    if (sum.empty()) return;
+    tensors_.push_back({fmt::format("{}.{}", name, key), DType::kF64, shape});
+    const auto bytes = std::as_bytes(std::span(sum));
+    if (const int error = WriteFullyAt(descriptor_, bytes, size_); error != 0)
+      ThrowResource("write", path_, error);
+    size_ += bytes.size();
+  });
 }
 
-void MomentsWriter::Commit() { file_.Commit(); }
+void MomentsWriter::Commit() {
+  SafetensorsWriter file(path_, tensors_, metadata_);
+  uint64_t offset = 0;
+  std::vector<std::byte> sum;
+  for (const auto& [name, dtype, shape] : tensors_) {
+    sum.resize(*TensorBytes(dtype, shape));
+    ReadFullyAt(descriptor_, sum, offset, path_);
+    file.Write(name, sum);
+    offset += sum.size();
+  }
+  file.Commit();
+}
 
-MomentsReader::MomentsReader(const std::filesystem::path& path) : file_(path) {
-  const std::string format = file_.StringAttribute("/", "format");
-  const int64_t version = file_.IntAttribute("/", "format_version");
-  if (format != kMomentsFormat || version != kMomentsVersion) {
-    throw InputError(fmt::format("{}: format '{}' version {}, expected '{}' version {}",
-                                 path.string(), format, version, kMomentsFormat, kMomentsVersion));
+MomentsReader::MomentsReader(MappedFile file) : file_(SafetensorsFile::Open(std::move(file))) {
+  const auto said = [&](const char* key) {
+    const auto found = file_.metadata().find(key);
+    return found == file_.metadata().end() ? std::string() : found->second;
+  };
+  if (said("format") != kMomentsFormat ||
+      said("format_version") != std::to_string(kMomentsVersion)) {
+    throw InputError(fmt::format("{}: format {} version {}, expected '{}' version {}",
+                                 file_.path().string(), Quoted(said("format")),
+                                 Quoted(said("format_version")), kMomentsFormat, kMomentsVersion));
   }
 }
 
 LayerMoments MomentsReader::Read(int layer_id) const {
-  return ReadMoments(file_, LayerGroup(layer_id), layer_id);
+  const std::string name = LayerName(layer_id);
+  return ReadFrom(StoredLayer(file_, name), name, name + ".", layer_id, MomentsPart::kAll);
 }
 
 }  // namespace oscar

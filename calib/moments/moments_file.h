@@ -1,54 +1,68 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// moments.h5: the statistics of a run, mergeable and refittable without the model.
+// moments.safetensors: the statistics of a run, mergeable and refittable without the model. What a
+// stranger publishes is read too, so it is no HDF5: that library crashes on files made for it.
 //
 // clang-format off
-//     /                  attributes: format = "oscar-moments", format_version
-//     /layer/<id>        attributes: num_q_heads, num_kv_heads, head_dim, v_head_dim, tokens;
+//     metadata           format = "oscar-moments", format_version; layer.<id> = JSON of
+//                        num_q_heads, num_kv_heads, head_dim, v_head_dim, tokens, latent;
 //                        where the model is known also rope (rope_json.h), fold_rotary_dim,
 //                        fold_interleaved, fold_shared_scales (FoldRules)
-//     /layer/<id>/<sum>  float64; a member of LayerMoments and its shape: query, key, key_sum, value,
+//     layer.<id>.<sum>   F64; a member of LayerMoments and its shape: query, key, key_sum, value,
 //                        attention_output, diagonal, diagonal_weight; one that is not known is absent
 // clang-format on
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "calib/moments/layer_moments.h"
+#include "capture/checkpoint/safetensors.h"
 #include "capture/dump/hdf5_file.h"
 
 namespace oscar {
 
 inline constexpr const char* kMomentsFormat = "oscar-moments";
-inline constexpr int64_t kMomentsVersion = 1;
+inline constexpr int64_t kMomentsVersion = 2;
 
-// One layer at a time, in any order.
+// One layer at a time, in any order. The sums wait in a file without a name until Commit(), since
+// what stands in front of them is known only then.
 class MomentsWriter {
  public:
   explicit MomentsWriter(const std::filesystem::path& path);
+  ~MomentsWriter();
+  MomentsWriter(const MomentsWriter&) = delete;
+  MomentsWriter& operator=(const MomentsWriter&) = delete;
   void Add(const LayerMoments& layer);
   void Commit();
 
  private:
-  Hdf5Writer file_;
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;  // bytes
+  std::vector<SafetensorsWriter::Declaration> tensors_;
+  std::map<std::string, std::string> metadata_;
 };
 
 class MomentsReader {
  public:
   // Throws InputError for anything but a moments file of this version.
-  explicit MomentsReader(const std::filesystem::path& path);
+  explicit MomentsReader(const std::filesystem::path& path)
+      : MomentsReader(MappedFile::Open(path)) {}
+  explicit MomentsReader(MappedFile file);
   // Throws InputError naming the file and layer where shapes or counts make no sense;
   // NumericalError for values that are not finite.
   LayerMoments Read(int layer_id) const;
 
  private:
-  Hdf5Reader file_;
+  SafetensorsFile file_;
 };
 
-// The same layout below any group; shared with layer files.
+// The same members below a group of an HDF5 file of our own: layer files of a job.
 enum class MomentsPart {
   kAll,
   kMeans  // geometry and key_sum: what is left to say once the moments themselves are written

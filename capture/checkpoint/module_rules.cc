@@ -14,6 +14,8 @@ namespace oscar {
 namespace {
 
 constexpr size_t kLongestPattern = 1000;  // bytes
+// The longest lists of real models have some hundred; each is asked of every module.
+constexpr size_t kMostPatterns = 2000, kMostPatternBytes = size_t{128} << 10;
 
 // What libstdc++ would read differently from Python, or could make large.
 bool IsForeign(std::string_view pattern) {
@@ -58,6 +60,18 @@ std::string RegexOfGlob(std::string_view glob) {
   return regex + '$';
 }
 
+template <typename Pattern>
+void AddPattern(std::vector<std::shared_ptr<const Pattern>>& patterns, const std::string& text,
+                const std::string& regex, size_t value, std::string_view what) {
+  size_t bytes = text.size();
+  for (const auto& pattern : patterns) bytes += pattern->text.size();
+  if (patterns.size() == kMostPatterns || bytes > kMostPatternBytes) {
+    throw InputError(fmt::format("{}: more than {} patterns of modules, or {} bytes of them", what,
+                                 kMostPatterns, kMostPatternBytes));
+  }
+  patterns.push_back(std::make_shared<const Pattern>(Pattern{text, Compile(regex, what), value}));
+}
+
 }  // namespace
 
 struct ModuleRules::Pattern {
@@ -74,8 +88,7 @@ void ModuleRules::AddName(const std::string& name, size_t value, std::string_vie
 }
 
 void ModuleRules::AddRegex(const std::string& pattern, size_t value, std::string_view what) {
-  patterns_.push_back(
-      std::make_shared<const Pattern>(Pattern{pattern, Compile(pattern, what), value}));
+  AddPattern(patterns_, pattern, pattern, value, what);
 }
 
 void ModuleRules::AddGlob(const std::string& glob, size_t value, std::string_view what) {
@@ -84,8 +97,7 @@ void ModuleRules::AddGlob(const std::string& glob, size_t value, std::string_vie
     throw InputError(
         fmt::format("{}: the pattern {} is not understood: * and ? are", what, Quoted(glob)));
   }
-  patterns_.push_back(
-      std::make_shared<const Pattern>(Pattern{glob, Compile(RegexOfGlob(glob), what), value}));
+  AddPattern(patterns_, glob, RegexOfGlob(glob), value, what);
 }
 
 void ModuleRules::AddAll(size_t value, std::string_view what) {

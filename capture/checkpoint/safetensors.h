@@ -44,6 +44,7 @@ class SafetensorsFile {
  public:
   // Throws InputError naming the file, the tensor where there is one, expected and found.
   static SafetensorsFile Open(const std::filesystem::path& path);
+  static SafetensorsFile Open(MappedFile file);
 
   const std::map<std::string, TensorInfo, std::less<>>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }

@@ -6,14 +6,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
+#include "linalg/check.h"
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
+
+constexpr size_t kDataAlignment = 8;  // bytes; what readers that map the file want
 
 // Where we are, for errors.
 struct Place {
@@ -214,6 +218,37 @@ SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file, std::s
   }
   CheckCoverage(header, data_begin, file.size(), what);
   return header;
+}
+
+std::string EncodeSafetensorsHeader(const std::vector<SafetensorsWriter::Declaration>& tensors,
+                                    const std::map<std::string, std::string>& metadata) {
+  OSCAR_CHECK_LT(tensors.size(), kSafetensorsMaxTensors);
+  std::vector<std::string> members;
+  if (!metadata.empty()) {
+    members.push_back(fmt::format("\"{}\":{}", kSafetensorsMetadataKey, Json(metadata).dump()));
+  }
+  std::set<std::string_view> names = {kSafetensorsMetadataKey};
+  uint64_t offset = 0;
+  for (const auto& tensor : tensors) {
+    const bool is_new = names.insert(tensor.name).second;
+    OSCAR_CHECK(is_new);
+    OSCAR_CHECK_LE(tensor.shape.size(), kSafetensorsMaxRank);
+    const std::optional<uint64_t> bytes = TensorBytes(tensor.dtype, tensor.shape);
+    OSCAR_CHECK(bytes.has_value());
+    const uint64_t end = offset + *bytes;
+    members.push_back(fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                                  Json(tensor.name).dump(), DTypeName(tensor.dtype),
+                                  fmt::join(tensor.shape, ","), offset, end));
+    offset = end;
+  }
+  std::string text = fmt::format("{{{}}}", fmt::join(members, ","));
+  text.append((kDataAlignment - text.size() % kDataAlignment) % kDataAlignment, ' ');
+  OSCAR_CHECK_LE(text.size(), kSafetensorsMaxHeaderBytes);
+  std::string length;
+  for (size_t i = 0; i < kSafetensorsLengthBytes; ++i) {
+    length += static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  }
+  return length + text;
 }
 
 }  // namespace oscar

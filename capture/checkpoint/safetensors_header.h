@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "capture/checkpoint/safetensors.h"
 
@@ -40,5 +41,9 @@ struct SafetensorsHeader {
 
 // Parses and checks the header of a whole file; `what` names it in errors. Throws InputError.
 SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file, std::string_view what);
+
+// Length and JSON, padded so that data is aligned: keys in the order of the data, metadata first.
+std::string EncodeSafetensorsHeader(const std::vector<SafetensorsWriter::Declaration>& tensors,
+                                    const std::map<std::string, std::string>& metadata);
 
 }  // namespace oscar

@@ -7,6 +7,7 @@
 #include <set>
 #include <system_error>
 
+#include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
 #include "linalg/error.h"
@@ -22,9 +23,10 @@ bool IsNamed(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-WeightFiles ReadIndex(const fs::path& index, const fs::path& directory) {
-  const std::string what = index.string();
-  const Json json = ReadJsonFile(what);
+}  // namespace
+
+WeightFiles ParseWeightIndex(std::string_view text, std::string_view what) {
+  const Json json = ParseStrictJson(text, what);
   const Json& weight_map = JsonMember(json, "weight_map", what);
   if (!weight_map.is_object() || weight_map.empty()) {
     throw InputError(fmt::format("{}: \"weight_map\" must map tensor names to files, found {}{}",
@@ -48,14 +50,9 @@ WeightFiles ReadIndex(const fs::path& index, const fs::path& directory) {
     weights.weight_map.emplace(tensor, name);
     files.insert(name);
   }
-  for (const std::string& file : files) {
-    RequireRegularFile(directory / file);
-    weights.files.push_back(file);
-  }
+  weights.files.assign(files.begin(), files.end());
   return weights;
 }
-
-}  // namespace
 
 bool HasWeightFiles(const std::filesystem::path& directory) {
   return exists(directory / kSingleWeightFile) || exists(directory / kWeightIndexFile);
@@ -89,7 +86,12 @@ WeightFiles FindWeightFiles(const fs::path& directory) {
   }
   if (IsNamed(directory / kWeightIndexFile)) {
     RequireRegularFile(directory / kWeightIndexFile);
-    return ReadIndex(directory / kWeightIndexFile, directory);
+    const MappedFile index = MappedFile::Open(directory / kWeightIndexFile);
+    const auto bytes = index.bytes();
+    WeightFiles weights = ParseWeightIndex(
+        {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, index.path().string());
+    for (const std::string& file : weights.files) RequireRegularFile(directory / file);
+    return weights;
   }
   throw InputError(fmt::format("{}: no weights: expected {} or {}{}", directory.string(),
                                kSingleWeightFile, kWeightIndexFile,

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace oscar {
@@ -25,6 +26,9 @@ struct WeightFiles {
 // Throws InputError if there are no safetensors weights, if the index is malformed or names
 // anything but files of this directory, or if a file is missing (a dangling link is missing).
 WeightFiles FindWeightFiles(const std::filesystem::path& directory);
+
+// The same of the index alone, as text: whether the files are there is not asked. `what` names it.
+WeightFiles ParseWeightIndex(std::string_view text, std::string_view what);
 
 // Whether there is either of the two files.
 bool HasWeightFiles(const std::filesystem::path& directory);

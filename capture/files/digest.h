@@ -16,6 +16,14 @@
 
 namespace oscar {
 
+// Fuzzing changes bytes, and no digest survives that: a build for it (OSCAR_FUZZ), and no other,
+// takes every CRC and digest for the right one.
+#ifdef OSCAR_FUZZ
+inline constexpr bool kComparesDigests = false;
+#else
+inline constexpr bool kComparesDigests = true;
+#endif
+
 class Sha256 {
  public:
   Sha256();

@@ -32,19 +32,31 @@ MappedFile MappedFile::Open(const std::filesystem::path& path) {
   return file;
 }
 
+MappedFile MappedFile::Of(std::span<const std::byte> bytes, const std::filesystem::path& name) {
+  MappedFile file;
+  file.path_ = name;
+  file.copy_ = std::make_unique<std::byte[]>(bytes.size());
+  std::ranges::copy(bytes, file.copy_.get());
+  file.data_ = file.copy_.get();
+  file.size_ = bytes.size();
+  return file;
+}
+
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ != nullptr && !copy_) munmap(const_cast<std::byte*>(data_), size_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      copy_(std::move(other.copy_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(copy_, other.copy_);
   return *this;
 }
 
@@ -55,7 +67,7 @@ void MappedFile::Release(size_t offset, size_t size) const {
   const size_t begin = (offset + page - 1) / page * page;
   size_t end = (offset + size) / page * page;
   if (offset + size == size_) end = (size_ + page - 1) / page * page;  // the rest is past the file
-  if (data_ == nullptr || begin >= end) return;
+  if (data_ == nullptr || copy_ || begin >= end) return;
   // Advice only: the pages come back from the file when touched, so a refusal changes nothing.
   (void)madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }

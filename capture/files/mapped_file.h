@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <span>
 
 namespace oscar {
@@ -16,6 +17,9 @@ class MappedFile {
   // Throws InputError if `path` is missing, unreadable or not a regular file; an empty file maps to
   // an empty span.
   static MappedFile Open(const std::filesystem::path& path);
+  // Bytes in memory, copied into an allocation of just their size: readers take what never was a
+  // file, and a sanitizer sees where they read past its end. `name` is the path in errors.
+  static MappedFile Of(std::span<const std::byte> bytes, const std::filesystem::path& name);
 
   MappedFile() = default;
   ~MappedFile();
@@ -32,7 +36,8 @@ class MappedFile {
  private:
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
-  size_t size_ = 0;  // bytes
+  size_t size_ = 0;                    // bytes
+  std::unique_ptr<std::byte[]> copy_;  // what is not mapped
 };
 
 }  // namespace oscar

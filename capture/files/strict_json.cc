@@ -221,6 +221,13 @@ int64_t JsonInt(const Json& object, const char* key, int64_t fallback, std::stri
   return member == nullptr ? fallback : AsInt(*member, key, what);
 }
 
+int JsonInt32(const Json& object, const char* key, std::string_view what) {
+  const int64_t value = JsonInt(object, key, what);
+  if (value != static_cast<int32_t>(value))
+    WrongType(what, key, "a 32-bit integer", JsonMember(object, key, what));
+  return static_cast<int>(value);
+}
+
 double JsonDouble(const Json& object, const char* key, std::string_view what) {
   return AsDouble(JsonMember(object, key, what), key, what);
 }

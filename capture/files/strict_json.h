@@ -36,6 +36,7 @@ std::string CanonicalJson(const Json& value);
 const Json& JsonMember(const Json& object, const char* key, std::string_view what);
 int64_t JsonInt(const Json& object, const char* key, std::string_view what);
 int64_t JsonInt(const Json& object, const char* key, int64_t fallback, std::string_view what);
+int JsonInt32(const Json& object, const char* key, std::string_view what);  // layer ids
 double JsonDouble(const Json& object, const char* key, std::string_view what);
 double JsonDouble(const Json& object, const char* key, double fallback, std::string_view what);
 bool JsonBool(const Json& object, const char* key, bool fallback, std::string_view what);

@@ -138,8 +138,26 @@ void ReadSinks(const Checkpoint& checkpoint, AttentionSpec& attention) {
     attention.sink_logits.push_back(LoadFloat(view.dtype, view.data.data() + i));
 }
 
+// Names that a number in the configuration multiplies: of experts and of heads. The largest
+// released models have 70,000; one number more or less in a hostile file asks for billions.
+void CheckTensorCount(const ConfigReader& config, const ModelSpec& spec) {
+  constexpr int64_t kMostTensors = 200'000;
+  int64_t of_experts = 0, of_heads = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.experts && !layer.experts->fused) of_experts += 3 * layer.experts->num_experts;
+    for (const NormSpec* norm : {&layer.attention.q_norm, &layer.attention.k_norm})
+      of_heads += norm->stored_by_head() ? norm->heads : 0;
+  }
+  if (of_experts + of_heads <= kMostTensors) return;
+  config.Fail("num_hidden_layers",
+              fmt::format("times its {} needs {} tensors by name; at most {} are read",
+                          of_experts > of_heads ? "experts" : "heads", of_experts + of_heads,
+                          kMostTensors));
+}
+
 ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions& options) {
   ModelSpec spec = family.read(config);
+  CheckTensorCount(config, spec);
   SplitLayers(config, spec);
   if (options.checkpoint != nullptr) {
     for (LayerSpec& layer : spec.layers) ReadSinks(*options.checkpoint, layer.attention);

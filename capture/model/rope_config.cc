@@ -11,6 +11,7 @@
 namespace oscar {
 namespace {
 
+constexpr int64_t kLargestHead = 2048;
 constexpr std::string_view kSupported =
     "default, linear, dynamic, llama3, yarn, longrope, proportional";
 
@@ -269,6 +270,9 @@ RopeConfig ReadRope(ConfigReader& config, int64_t head_dim, const RopeOptions& o
   }
   if (config.Has("original_max_position_embeddings"))
     outside.original_max_positions = config.Positions("original_max_position_embeddings");
+  // Each layer keeps a factor for every pair, where the file has them.
+  if (head_dim > kLargestHead)
+    config.Fail("head_dim", fmt::format("must be at most {}, is {}", kLargestHead, head_dim));
   if (head_dim % 2 != 0)
     config.Fail("head_dim", fmt::format("must be even for a rotary embedding, is {}", head_dim));
 

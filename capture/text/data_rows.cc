@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "capture/files/digest.h"
-#include "capture/files/mapped_file.h"
 #include "capture/files/utf8.h"
 #include "capture/text/row_columns.h"
 #include "capture/text/template/json_value.h"
@@ -35,9 +34,8 @@ Layout DetectLayout(const std::filesystem::path& file, std::string_view content)
 
 }  // namespace
 
-std::string ReadDataRows(const std::filesystem::path& file,
-                         const std::function<void(const DataRow&)>& use) {
-  const MappedFile mapped = MappedFile::Open(file);
+std::string ReadDataRows(const MappedFile& mapped, const std::function<void(const DataRow&)>& use) {
+  const std::filesystem::path& file = mapped.path();
   std::string_view content(reinterpret_cast<const char*>(mapped.bytes().data()),
                            mapped.bytes().size());
   const std::string path = file.string();

@@ -26,6 +26,7 @@
 #include <variant>
 #include <vector>
 
+#include "capture/files/mapped_file.h"
 #include "capture/text/template/value.h"
 
 namespace oscar {
@@ -45,7 +46,10 @@ struct DataRow {
 
 // Calls `use` with each row in order; returns the SHA-256 of the file. Throws InputError naming
 // file and line for what is not UTF-8, not JSON or not a row.
-std::string ReadDataRows(const std::filesystem::path& file,
-                         const std::function<void(const DataRow&)>& use);
+std::string ReadDataRows(const MappedFile& file, const std::function<void(const DataRow&)>& use);
+inline std::string ReadDataRows(const std::filesystem::path& file,
+                                const std::function<void(const DataRow&)>& use) {
+  return ReadDataRows(MappedFile::Open(file), use);
+}
 
 }  // namespace oscar

@@ -18,7 +18,7 @@ namespace {
 
 class ByteLevelDecoder : public Decoder {
  public:
-  std::vector<std::string> Apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> Apply(std::vector<std::string> tokens, size_t) const override {
     std::string bytes;
     for (const std::string& token : tokens) bytes += AlphabetToBytes(token).value_or(token);
     return {ReplaceInvalidUtf8(bytes)};
@@ -28,8 +28,11 @@ class ByteLevelDecoder : public Decoder {
 class ReplaceDecoder : public Decoder {
  public:
   explicit ReplaceDecoder(PatternReplacement replacement) : replacement_(std::move(replacement)) {}
-  std::vector<std::string> Apply(std::vector<std::string> tokens) const override {
-    for (std::string& token : tokens) token = replacement_.Apply(std::move(token));
+  std::vector<std::string> Apply(std::vector<std::string> tokens, size_t max_bytes) const override {
+    for (std::string& token : tokens) {
+      token = replacement_.Apply(std::move(token), max_bytes);
+      max_bytes -= token.size();
+    }
     return tokens;
   }
 
@@ -49,7 +52,7 @@ std::optional<uint8_t> ByteOfToken(std::string_view token) {
 // A run of byte tokens that is UTF-8 becomes text; else each byte of the run becomes U+FFFD.
 class ByteFallbackDecoder : public Decoder {
  public:
-  std::vector<std::string> Apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> Apply(std::vector<std::string> tokens, size_t) const override {
     std::vector<std::string> out;
     std::string run;
     const auto end_run = [&] {
@@ -75,7 +78,7 @@ class ByteFallbackDecoder : public Decoder {
 
 class FuseDecoder : public Decoder {
  public:
-  std::vector<std::string> Apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> Apply(std::vector<std::string> tokens, size_t) const override {
     return {fmt::format("{}", fmt::join(tokens, ""))};
   }
 };
@@ -85,7 +88,7 @@ class StripDecoder : public Decoder {
  public:
   StripDecoder(std::string content, int64_t start, int64_t stop)
       : content_(std::move(content)), start_(start), stop_(stop) {}
-  std::vector<std::string> Apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> Apply(std::vector<std::string> tokens, size_t) const override {
     for (std::string& token : tokens) {
       std::string_view rest = token;
       for (int64_t i = 0; i < start_ && rest.starts_with(content_); ++i)
@@ -106,7 +109,7 @@ class MetaspaceDecoder : public Decoder {
  public:
   MetaspaceDecoder(std::string replacement, bool drops_first)
       : replacement_(std::move(replacement)), drops_first_(drops_first) {}
-  std::vector<std::string> Apply(std::vector<std::string> tokens) const override {
+  std::vector<std::string> Apply(std::vector<std::string> tokens, size_t) const override {
     for (size_t t = 0; t < tokens.size(); ++t) {
       const std::string_view space = t == 0 && drops_first_ ? "" : " ";
       std::string out;
@@ -189,7 +192,9 @@ Chain<Decoder> MakeDecoders(const Json& component, const std::string& where) {
 }
 
 std::string DecodeTokens(const Chain<Decoder>& chain, std::vector<std::string> tokens) {
-  for (const auto& step : chain) tokens = step->Apply(std::move(tokens));
+  size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  for (const auto& step : chain) tokens = step->Apply(std::move(tokens), MaxGrownBytes(bytes));
   const std::string separator = chain.empty() ? " " : "";
   return fmt::format("{}", fmt::join(tokens, separator));
 }

@@ -15,7 +15,9 @@ namespace oscar {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  virtual std::vector<std::string> Apply(std::vector<std::string> tokens) const = 0;
+  // Throws InputError if the tokens would have more than `max_bytes` together.
+  virtual std::vector<std::string> Apply(std::vector<std::string> tokens,
+                                         size_t max_bytes) const = 0;
 };
 
 // Throws InputError naming `where` for a type that is not in the table.

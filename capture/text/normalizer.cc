@@ -22,7 +22,7 @@ class UnicodeForm : public Normalizer {
   UnicodeForm(int options, uint8_t first_affected_lead)
       : options_(options), first_affected_lead_(first_affected_lead) {}
 
-  std::string Apply(std::string text) const override {
+  std::string Apply(std::string text, size_t) const override {
     bool affected = false;
     for (const char c : text) affected |= static_cast<uint8_t>(c) >= first_affected_lead_;
     if (!affected) return text;
@@ -56,7 +56,7 @@ void AppendForm(const Json&, const std::string&, Chain<Normalizer>& chain) {
 class Prepend : public Normalizer {
  public:
   explicit Prepend(std::string prefix) : prefix_(std::move(prefix)) {}
-  std::string Apply(std::string text) const override {
+  std::string Apply(std::string text, size_t) const override {
     return text.empty() ? text : prefix_ + text;
   }
   bool moves_begin() const override { return true; }
@@ -68,7 +68,9 @@ class Prepend : public Normalizer {
 class Replace : public Normalizer {
  public:
   explicit Replace(PatternReplacement replacement) : replacement_(std::move(replacement)) {}
-  std::string Apply(std::string text) const override { return replacement_.Apply(std::move(text)); }
+  std::string Apply(std::string text, size_t max_bytes) const override {
+    return replacement_.Apply(std::move(text), max_bytes);
+  }
   bool moves_begin() const override { return replacement_.content().empty(); }
 
  private:
@@ -78,7 +80,7 @@ class Replace : public Normalizer {
 class Strip : public Normalizer {
  public:
   Strip(bool left, bool right) : left_(left), right_(right) {}
-  std::string Apply(std::string text) const override {
+  std::string Apply(std::string text, size_t) const override {
     size_t begin = 0;
     size_t end = text.size();
     size_t last_ink = 0;  // one past the last character that is no white space
@@ -103,7 +105,7 @@ class Strip : public Normalizer {
 // Character by character, so a capital sigma at the end of a word is no special case.
 class Lowercase : public Normalizer {
  public:
-  std::string Apply(std::string text) const override {
+  std::string Apply(std::string text, size_t) const override {
     std::string out;
     for (size_t i = 0; i < text.size();) {
       const char32_t c = NextCodePoint(text, i);
@@ -119,7 +121,7 @@ class Lowercase : public Normalizer {
 
 class StripAccents : public Normalizer {
  public:
-  std::string Apply(std::string text) const override {
+  std::string Apply(std::string text, size_t) const override {
     std::string out;
     for (size_t i = 0; i < text.size();) {
       const char32_t c = NextCodePoint(text, i);
@@ -181,7 +183,11 @@ Chain<Normalizer> MakeNormalizers(const Json& component, const std::string& wher
 }
 
 std::string Normalize(const Chain<Normalizer>& chain, std::string text) {
-  for (const auto& step : chain) text = step->Apply(std::move(text));
+  const size_t max_bytes = MaxGrownBytes(text.size());
+  for (const auto& step : chain) {
+    text = step->Apply(std::move(text), max_bytes);
+    CheckGrownBytes(text.size(), max_bytes);
+  }
   return text;
 }
 

@@ -16,7 +16,8 @@ namespace oscar {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  virtual std::string Apply(std::string text) const = 0;  // valid UTF-8 in and out
+  // Valid UTF-8 in and out. A step that can make much of little throws InputError at `max_bytes`.
+  virtual std::string Apply(std::string text, size_t max_bytes) const = 0;
   // Whether the first character of its result may not stem from the first character of the text.
   virtual bool moves_begin() const { return false; }
 };

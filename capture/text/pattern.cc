@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/text/pattern.h"
 
+#include <fmt/format.h>
+
 #include <string_view>
 
 #include "linalg/error.h"
@@ -23,7 +25,15 @@ SplitRegex ParsePattern(const Json& component, const std::string& where) {
 PatternReplacement::PatternReplacement(const Json& component, const std::string& where)
     : pattern_(ParsePattern(component, where)), content_(JsonString(component, "content", where)) {}
 
-std::string PatternReplacement::Apply(std::string text) const {
+void CheckGrownBytes(size_t bytes, size_t max_bytes) {
+  if (bytes <= max_bytes) return;
+  throw InputError(
+      fmt::format("the tokenizer's replacements make a text longer than {} bytes, which no real "
+                  "ones do; give rows with \"input_ids\" to calibrate without this tokenizer",
+                  max_bytes));
+}
+
+std::string PatternReplacement::Apply(std::string text, size_t max_bytes) const {
   RegexMatcher matcher(pattern_);
   matcher.Reset(text);
   std::string out;
@@ -31,10 +41,12 @@ std::string PatternReplacement::Apply(std::string text) const {
   size_t begin = 0;
   size_t end = 0;
   while (matcher.Next(begin, end)) {
+    CheckGrownBytes(out.size() + (begin - done) + content_.size(), max_bytes);
     out.append(text, done, begin - done);
     out += content_;
     done = end;
   }
+  CheckGrownBytes(out.size() + text.size() - done, max_bytes);
   if (done == 0 && out.empty()) return text;
   return out.append(text, done);
 }

@@ -6,6 +6,7 @@
 // without groups.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "capture/files/strict_json.h"
@@ -20,12 +21,23 @@ SplitRegex ParsePattern(const Json& component, const std::string& where);
 class PatternReplacement {
  public:
   PatternReplacement(const Json& component, const std::string& where);
-  std::string Apply(std::string text) const;  // valid UTF-8
+  // Valid UTF-8. Throws InputError if the result would have more than `max_bytes`.
+  std::string Apply(std::string text, size_t max_bytes) const;
   const std::string& content() const { return content_; }
 
  private:
   SplitRegex pattern_;
   std::string content_;
 };
+
+// How long the steps of a tokenizer may make a text of `bytes` bytes. What is composed and replaced
+// grows elevenfold, and spaces again threefold; a chain of replacements without a bound doubles the
+// text with each.
+constexpr size_t MaxGrownBytes(size_t bytes) {
+  constexpr size_t kLargeText = size_t{1} << 20;
+  return bytes <= kLargeText ? 256 + 64 * bytes : 64 * kLargeText + 4 * (bytes - kLargeText) + 256;
+}
+// Throws InputError if `bytes` exceeds `max_bytes`.
+void CheckGrownBytes(size_t bytes, size_t max_bytes);
 
 }  // namespace oscar

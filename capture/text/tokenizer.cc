@@ -26,7 +26,7 @@ void EncodePlain(const TokenizerPipeline& pipeline, std::string text, bool begin
 
 }  // namespace
 
-Tokenizer Tokenizer::Load(const std::filesystem::path& tokenizer_json) {
+Tokenizer Tokenizer::Load(const MappedFile& tokenizer_json) {
   return Tokenizer(
       std::make_shared<const TokenizerPipeline>(LoadTokenizerPipeline(tokenizer_json)));
 }

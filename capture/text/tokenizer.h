@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/files/mapped_file.h"
+
 namespace oscar {
 
 struct TokenizerPipeline;  // tokenizer_json.h
@@ -24,7 +26,10 @@ class Tokenizer {
  public:
   // Throws InputError naming the file and the component for whatever is malformed or not supported,
   // with the list of what is.
-  static Tokenizer Load(const std::filesystem::path& tokenizer_json);
+  static Tokenizer Load(const std::filesystem::path& tokenizer_json) {
+    return Load(MappedFile::Open(tokenizer_json));
+  }
+  static Tokenizer Load(const MappedFile& tokenizer_json);
 
   // Throws InputError with the byte offset if `text` is not UTF-8.
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const;

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "capture/files/digest.h"
-#include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
+#include "capture/text/pattern.h"  // MaxGrownBytes
 #include "linalg/error.h"
 
 namespace oscar {
@@ -35,7 +35,9 @@ void CheckBegin(const Chain<Normalizer>& normalizers, const Chain<PreTokenizer>&
   const auto asks = [](const auto& step) { return step->asks_for_begin(); };
   const auto moves = [](const auto& step) { return step->moves_begin(); };
   if (std::ranges::none_of(steps, asks) || std::ranges::none_of(normalizers, moves)) return;
-  const auto prepends = [](const auto& step) { return !step->Apply("x").starts_with("x"); };
+  const auto prepends = [](const auto& step) {
+    return !step->Apply("x", MaxGrownBytes(1)).starts_with("x");
+  };
   if (steps.size() == 1 && std::ranges::count_if(normalizers, moves) == 1 &&
       std::ranges::any_of(normalizers, prepends)) {
     return;
@@ -60,10 +62,9 @@ void CheckInsertedIds(const TokenizerPipeline& pipeline, const std::string& wher
 
 }  // namespace
 
-TokenizerPipeline LoadTokenizerPipeline(const std::filesystem::path& tokenizer_json) {
-  const std::string file = tokenizer_json.string();
-  const MappedFile mapped = MappedFile::Open(tokenizer_json);
-  const std::span<const std::byte> bytes = mapped.bytes();
+TokenizerPipeline LoadTokenizerPipeline(const MappedFile& tokenizer_json) {
+  const std::string file = tokenizer_json.path().string();
+  const std::span<const std::byte> bytes = tokenizer_json.bytes();
   const Json root =
       ParseStrictJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
   if (!root.is_object()) throw InputError(file + ": expected an object");

@@ -4,9 +4,7 @@
 // The layout of tokenizer.json: which member becomes which part of the pipeline.
 #pragma once
 
-#include <filesystem>
-#include <string>
-
+#include "capture/files/mapped_file.h"
 #include "capture/text/added_tokens.h"
 #include "capture/text/bpe.h"
 #include "capture/text/decoder.h"
@@ -26,6 +24,6 @@ struct TokenizerPipeline {
   Chain<Decoder> decoders;
 };
 
-TokenizerPipeline LoadTokenizerPipeline(const std::filesystem::path& tokenizer_json);
+TokenizerPipeline LoadTokenizerPipeline(const MappedFile& tokenizer_json);
 
 }  // namespace oscar

@@ -7,7 +7,7 @@
 //     manifest.json            canonical JSON (sorted keys; "$schema" sorts first), written last; digests of every
 //                              file below but timings.json
 //     rotations.safetensors    per layer and side, F32, row-major; a token is a row vector x, rotated x * R
-//     moments.h5               float64 sums (calib/moments/moments_file.h): mergeable, refittable without the model
+//     moments.safetensors      float64 sums (calib/moments/moments_file.h): mergeable, refittable without the model
 //     report.json, report.html what the calibration measured, then the validation of record
 //     README.md                model card with front matter
 //     timings.json             when, where and how long: the only file that differs between two equal runs
@@ -47,11 +47,11 @@
 namespace oscar {
 
 inline constexpr std::string_view kArtifactSchema = "oscar-artifact";
-inline constexpr int kArtifactVersion = 1;
+inline constexpr int kArtifactVersion = 2;
 
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kRotationsFile = "rotations.safetensors";
-inline constexpr const char* kMomentsFile = "moments.h5";
+inline constexpr const char* kMomentsFile = "moments.safetensors";
 inline constexpr const char* kReportFile = "report.json";
 inline constexpr const char* kReportPageFile = "report.html";
 inline constexpr const char* kCardFile = "README.md";

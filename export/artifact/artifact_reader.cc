@@ -225,7 +225,7 @@ Artifact Artifact::Open(const fs::path& directory) {
     const Json& entry = JsonMember(files, needed, file);
     const FileDigest expected = DigestFromJson(entry, file);
     const FileDigest found = DigestFile(directory / needed);
-    if (found != expected) {
+    if (kComparesDigests && found != expected) {
       throw InputError(fmt::format(
           "{}: {} bytes with SHA-256 {}, but the manifest says {} bytes with {}: the artifact is "
           "damaged or was changed",
@@ -241,7 +241,7 @@ Json Artifact::report() const { return ReadJsonFile((directory_ / kReportFile).s
 std::vector<int> Artifact::layer_ids() const {
   std::vector<int> ids;
   for (const Json& layer : JsonMember(manifest_, "geometry", kManifestFile)) {
-    ids.push_back(static_cast<int>(JsonInt(layer, "layer_id", kManifestFile)));
+    ids.push_back(JsonInt32(layer, "layer_id", kManifestFile));
   }
   return ids;
 }

@@ -77,7 +77,7 @@ SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool 
   CheckCarried(artifact, rules, name);
   SglangChoice out;
   for (const Json& geometry : JsonMember(manifest, "geometry", what)) {
-    const auto id = static_cast<int>(JsonInt(geometry, "layer_id", what));
+    const auto id = JsonInt32(geometry, "layer_id", what);
     const StoredChoice choice = artifact.ReadChoice(id, name);
     out.folded = out.folded || !choice.k.pair_scale.empty();
     out.layers.push_back(Layer(id, JsonInt(geometry, "num_kv_heads", what), choice));

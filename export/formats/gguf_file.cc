@@ -264,9 +264,9 @@ void PlaceTensors(const GgufReader& in, GgufFile& out) {
 
 }  // namespace
 
-GgufFile GgufFile::Open(const std::filesystem::path& path) {
+GgufFile GgufFile::Open(MappedFile file) {
   GgufFile out;
-  out.file = MappedFile::Open(path);
+  out.file = std::move(file);
   GgufReader in(out.file);
   if (in.Number<uint32_t>("the magic number") != kGgufMagic) in.Fail("no GGUF file: other magic");
   out.version = in.Number<uint32_t>("the version");

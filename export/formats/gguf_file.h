@@ -67,7 +67,8 @@ struct GgufTensorInfo {
 struct GgufFile {
   // Throws InputError naming the file, the place and what is wrong there. Files that llama.cpp
   // refuses are refused: tensors that overlap or leave gaps, names given twice, other byte orders.
-  static GgufFile Open(const std::filesystem::path& path);
+  static GgufFile Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
+  static GgufFile Open(MappedFile file);
 
   const GgufTensorInfo* Find(std::string_view name) const;  // null: not there
   std::span<const std::byte> Bytes(const GgufTensorInfo& tensor) const;

@@ -78,12 +78,11 @@ float ValueAt(const std::byte* at, DType dtype) {
 
 }  // namespace
 
-NpyFile ReadNpyFile(const std::filesystem::path& path) {
+NpyFile ReadNpyFile(const MappedFile& file) {
   static const std::regex kHeader(
       R"(^\{'descr': '([^']{1,16})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), ?\}\s*$)");
   static_assert(std::endian::native == std::endian::little);
-  const MappedFile file = MappedFile::Open(path);
-  const std::string name = path.string();
+  const std::string name = file.path().string();
   const Header header = HeaderOf(file.bytes(), name);
   std::smatch parts;
   if (!std::regex_match(header.text, parts, kHeader)) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "capture/checkpoint/dtype.h"
+#include "capture/files/mapped_file.h"
 
 namespace oscar {
 
@@ -23,6 +24,9 @@ struct NpyFile {
 
 // Throws InputError naming the file: no array of floats, columns first, or other bytes than the
 // shape says.
-NpyFile ReadNpyFile(const std::filesystem::path& path);
+NpyFile ReadNpyFile(const MappedFile& file);
+inline NpyFile ReadNpyFile(const std::filesystem::path& path) {
+  return ReadNpyFile(MappedFile::Open(path));
+}
 
 }  // namespace oscar

@@ -165,7 +165,7 @@ TEST(Capture, ADumpCalibratesToTheArtifactOfTheModel) {
     run(OSCAR_CALIBRATE, fit, {data[0], data[1], data[2], data[3], data[4], "-o", stem + "-model"});
     run(OSCAR_CAPTURE, data, {"-o", stem + ".h5"});
     run(OSCAR_CALIBRATE, fit, {"--from", stem + ".h5", "-o", stem + "-dump"});
-    for (const char* file : {"rotations.safetensors", "moments.h5"}) {
+    for (const char* file : {"rotations.safetensors", "moments.safetensors"}) {
       const std::string of_model = ReadText(fs::path(stem + "-model") / file);
       EXPECT_FALSE(of_model.empty());
       EXPECT_TRUE(ReadText(fs::path(stem + "-dump") / file) == of_model) << file;

@@ -6,10 +6,14 @@
 // file operations (write_faults.c), so they lie at layer boundaries and inside writes alike.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -25,7 +29,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int kKillPoints = 20, kExpertsKillPoints = 10, kFullDiskPoints = 8;
+constexpr int kKillPoints = 20, kExpertsKillPoints = 10, kFullDiskPoints = 8,
+              kFailedCallPoints = 10;
 
 using Arguments = std::vector<std::string>;
 
@@ -172,6 +177,47 @@ TEST_F(Crash, AFullDiskIsExitCode4AndNoPartialArtifact) {
     EXPECT_NE(ReadText(log).find("No space left"), std::string::npos) << ReadText(log);
     ExpectWhole(output, log);
   }
+}
+
+// A call that fails once: an interrupted one is made again, any other ends the run with a reason,
+// and the next run finishes it.
+TEST_F(Crash, ACallThatFailsOnceIsRepeatedOrReported) {
+  Prepare(ModelWithExperts(scratch_));
+  for (const int error : {EIO, EINTR}) {
+    for (int point = 0; point < kFailedCallPoints; ++point) {
+      SCOPED_TRACE(std::string(strerror(error)) + ", point " + std::to_string(point));
+      const std::string name = std::to_string(error) + "-" + std::to_string(point);
+      const fs::path output = scratch_ / ("failed" + name) / "out", log = scratch_ / ("log" + name);
+      fs::create_directories(output.parent_path());
+      std::vector<std::string> fault =
+          Fault("OSCAR_FAULT_ERRNO_AT", output, point, kFailedCallPoints);
+      fault.push_back("OSCAR_FAULT_ERRNO=" + std::to_string(error));
+      const ProgramExit exit = Calibrate(subject_, output, fault, log);
+      EXPECT_TRUE(exit.code == 0 || exit.code == 4) << exit.code << ReadText(log);
+      if (exit.code == 0) {
+        EXPECT_TRUE(Files(output) == whole_);
+      }
+      if (exit.code != 0) ExpectWhole(output, log);
+    }
+  }
+}
+
+// Nothing of the surroundings is in the bytes.
+TEST_F(Crash, ThreadsLocaleTimeZoneUmaskFolderAndHomeDoNotMatter) {
+  Prepare(BundledModel());
+  const fs::path folder = fs::current_path();
+  const mode_t mask = umask(0077);
+  fs::current_path("/");
+  const ProgramExit exit =
+      Calibrate(subject_, scratch_ / "other",
+                {"OMP_NUM_THREADS=2", "LC_ALL=C.UTF-8", "LANG=de_DE.UTF-8", "TZ=Asia/Kolkata",
+                 "HOME=/nonexistent", "XDG_CACHE_HOME=/nonexistent"},
+                scratch_ / "log");
+  fs::current_path(folder);
+  umask(mask);
+  ASSERT_EQ(exit.code, 0) << ReadText(scratch_ / "log");
+  for (const auto& [name, bytes] : Files(scratch_ / "other"))
+    EXPECT_TRUE(whole_.at(name) == bytes) << name << " differs";
 }
 
 // The plan against what is free, before a layer runs.

@@ -9,6 +9,7 @@
 //   OSCAR_FAULT_KILL_AT=K     SIGKILL instead of the K-th call (from 1); a write is half done first
 //   OSCAR_FAULT_ENOSPC_AT=K   the K-th call and every later one that writes or creates fails with
 //   ENOSPC OSCAR_FAULT_COUNT=FILE    writes the number of calls to FILE at exit
+//   OSCAR_FAULT_ERRNO_AT=K    the K-th call alone fails, with the error number OSCAR_FAULT_ERRNO=N
 //   OSCAR_FAULT_FREE=BYTES    every file system says that so much is free (in whole fragments)
 //   OSCAR_FAULT_LOG=FILE      appends "fsync PATH", "rename FROM TO" and "write PATH" to FILE, in
 //   order
@@ -66,108 +67,82 @@ static void NoteFd(const char* what, int fd) {
     Note(what, path, NULL);
 }
 
-/* Counts one call; returns 1 if it must die now, 2 if it must fail with ENOSPC. */
+/* Counts one call; 1: it must die now, 2: the disk is full, 3: it fails this once. */
 static int Step(void) {
   const long k = atomic_fetch_add(&calls, 1) + 1;
   const long kill_at = Setting("OSCAR_FAULT_KILL_AT"), full_at = Setting("OSCAR_FAULT_ENOSPC_AT");
   if (kill_at && k == kill_at) return 1;
+  if (k == Setting("OSCAR_FAULT_ERRNO_AT")) return 3;
   return full_at && k >= full_at ? 2 : 0;
 }
 
-static void Die(void) { raise(SIGKILL); }
+/* Dies, after `half` of its work, or sets errno and returns 1; `writes`: a full disk matters. */
+#define FAILS(counts, writes, half)                           \
+  (__extension__({                                            \
+    const int step = (counts) ? Step() : 0;                   \
+    if (step == 1) {                                          \
+      half;                                                   \
+      raise(SIGKILL);                                         \
+    }                                                         \
+    if (step == 3) errno = (int)Setting("OSCAR_FAULT_ERRNO"); \
+    if (step == 2) errno = ENOSPC;                            \
+    step == 3 || (step == 2 && (writes));                     \
+  }))
 
 #define REAL(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
 
 ssize_t write(int fd, const void* data, size_t size) {
-  switch (BelowFd(fd) ? Step() : 0) {
-    case 1:
-      (void)!REAL(write)(fd, data, size / 2);
-      Die();
-      break;
-    case 2:
-      errno = ENOSPC;
-      return -1;
-  }
+  if (FAILS(BelowFd(fd), 1, (void)!REAL(write)(fd, data, size / 2))) return -1;
   return REAL(write)(fd, data, size);
 }
 
 ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
-  switch (BelowFd(fd) ? Step() : 0) {
-    case 1:
-      (void)!REAL(pwrite)(fd, data, size / 2, offset);
-      Die();
-      break;
-    case 2:
-      errno = ENOSPC;
-      return -1;
-  }
+  if (FAILS(BelowFd(fd), 1, (void)!REAL(pwrite)(fd, data, size / 2, offset))) return -1;
   NoteFd("write", fd);
   return REAL(pwrite)(fd, data, size, offset);
 }
 
 ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
-  switch (BelowFd(fd) ? Step() : 0) {
-    case 1:
-      (void)!REAL(pwrite64)(fd, data, size / 2, offset);
-      Die();
-      break;
-    case 2:
-      errno = ENOSPC;
-      return -1;
-  }
+  if (FAILS(BelowFd(fd), 1, (void)!REAL(pwrite64)(fd, data, size / 2, offset))) return -1;
   NoteFd("write", fd);
   return REAL(pwrite64)(fd, data, size, offset);
 }
 
 int fsync(int fd) {
-  if (BelowFd(fd) && Step() == 1) Die();
+  if (FAILS(BelowFd(fd), 0, )) return -1;
   NoteFd("fsync", fd);
   return REAL(fsync)(fd);
 }
 
 int ftruncate(int fd, off_t size) {
-  switch (BelowFd(fd) ? Step() : 0) {
-    case 1:
-      Die();
-      break;
-    case 2:
-      errno = ENOSPC;
-      return -1;
-  }
+  if (FAILS(BelowFd(fd), 1, )) return -1;
   return REAL(ftruncate)(fd, size);
 }
 
 int ftruncate64(int fd, off64_t size) {
-  switch (BelowFd(fd) ? Step() : 0) {
-    case 1:
-      Die();
-      break;
-    case 2:
-      errno = ENOSPC;
-      return -1;
-  }
+  if (FAILS(BelowFd(fd), 1, )) return -1;
   return REAL(ftruncate64)(fd, size);
 }
 
 int rename(const char* from, const char* to) {
-  if (Below(to) && Step() == 1) Die();
+  if (FAILS(Below(to), 0, )) return -1;
   if (Below(to)) Note("rename", from, to);
   return REAL(rename)(from, to);
 }
 
 int renameat2(int from_fd, const char* from, int to_fd, const char* to, unsigned int flags) {
-  if (Below(to) && Step() == 1) Die();
+  if (FAILS(Below(to), 0, )) return -1;
   if (Below(to)) Note("rename", from, to);
   return REAL(renameat2)(from_fd, from, to_fd, to, flags);
 }
 
 int unlink(const char* path) {
-  if (Below(path) && Step() == 1) Die();
+  if (FAILS(Below(path), 0, )) return -1;
   return REAL(unlink)(path);
 }
 
 int unlinkat(int fd, const char* path, int flags) {
-  if (Setting("OSCAR_FAULT_KILL_AT") && BelowFd(fd) && Step() == 1) Die();
+  if (FAILS(Setting("OSCAR_FAULT_KILL_AT") && BelowFd(fd), 0, )) return -1;
   return REAL(unlinkat)(fd, path, flags);
 }
 

@@ -9,8 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -206,6 +208,56 @@ TEST_F(ZooProgram, AFullDiskIsExitCode4AndNothingIsHalfPublished) {
     }
     ExpectSound("disk full");
     EXPECT_EQ(Publish(2).code, 0);
+  }
+}
+
+// A call that fails once, at every place in turn: an interrupted one is made again, any other is an
+// error that leaves the version published or not, and the zoo sound.
+TEST_F(ZooProgram, ACallThatFailsOnceIsRepeatedOrReported) {
+  const long calls = CountPublish();
+  for (const int error : {EIO, EINTR}) {
+    for (long at = 1; at <= calls; ++at) {
+      SCOPED_TRACE(std::string(strerror(error)) + ", operation " + std::to_string(at));
+      Reset();
+      Strings faults = Faults(zoo_, "OSCAR_FAULT_ERRNO_AT=" + std::to_string(at));
+      faults.push_back("OSCAR_FAULT_ERRNO=" + std::to_string(error));
+      const Ended failed = Publish(2, {}, faults);
+      EXPECT_EQ(failed.signal, 0) << failed.err;
+      EXPECT_TRUE(failed.code == 0 || failed.code == 4) << failed.code << failed.err;
+      if (failed.code == 0) {
+        EXPECT_TRUE(fs::exists(zoo_ / "entries/example/Tiny/0.2.0.json"));
+      }
+      ExpectSound("a call failed");
+      const Ended next = Publish(2);
+      EXPECT_EQ(next.code, 0) << next.err;
+    }
+  }
+}
+
+TEST_F(ZooProgram, APullWithACallThatFailsIsWholeOrAnError) {
+  EXPECT_EQ(Publish(1).code, 0);
+  const fs::path folder = scratch_ / "pulls", out = folder / "out";
+  const Strings pull = {"pull", "example/Tiny", "--zoo", zoo_.string(), "-o", out.string()};
+  fs::create_directory(folder);
+  ASSERT_EQ(Zoo(pull, Faults(folder, "OSCAR_FAULT_COUNT=" + (scratch_ / "count").string())).code,
+            0);
+  const long calls = std::stol(ReadText(scratch_ / "count"));
+  for (const int error : {EIO, EINTR}) {
+    for (long at = 1; at <= calls; ++at) {
+      SCOPED_TRACE(std::string(strerror(error)) + ", operation " + std::to_string(at));
+      fs::remove_all(folder);
+      fs::create_directory(folder);
+      Strings faults = Faults(folder, "OSCAR_FAULT_ERRNO_AT=" + std::to_string(at));
+      faults.push_back("OSCAR_FAULT_ERRNO=" + std::to_string(error));
+      const Ended ended = Zoo(pull, faults);
+      EXPECT_TRUE(ended.code == 0 || ended.code == 4) << ended.code << ended.err;
+      if (ended.code == 0) {
+        EXPECT_TRUE(fs::exists(out));
+      }
+      if (fs::exists(out)) {
+        EXPECT_TRUE(FileBytes(out) == FileBytes(Artifact(1)));
+      }
+    }
   }
 }
 

@@ -382,6 +382,21 @@ TEST_F(PublishTest, DamagedAndForgedArtifactsAreRefused) {
   ExpectRefused("not a rotation");
 }
 
+// libhdf5 crashes on files made for it, so what a stranger publishes never gets that far, however
+// right its digests are.
+TEST_F(PublishTest, Hdf5IsRefusedUnopened) {
+  WriteText(artifact_ / kMomentsFile, "\x89HDF\r\n\x1a\n" + std::string(100, '\x7F'));
+  Reseal(artifact_);
+  ExpectRefused("is it a safetensors file?");
+  fs::rename(artifact_ / kMomentsFile, artifact_ / "moments.h5");
+  EditJson(artifact_ / kManifestFile, [](Json& manifest) {
+    manifest["$schema"]["version"] = 1;
+    manifest["files"]["moments.h5"] = manifest["files"][kMomentsFile];
+    manifest["files"].erase(kMomentsFile);
+  });
+  ExpectRefused("schema oscar-artifact 1, expected oscar-artifact 2");
+}
+
 TEST_F(PublishTest, AFileTheManifestDoesNotNameIsRefused) {
   WriteText(artifact_ / "notes.txt", "x");
   ExpectRefused("notes.txt");

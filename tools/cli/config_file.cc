@@ -8,11 +8,11 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <unordered_map>
 
 #include "capture/files/quote.h"  // Quoted, Escaped
 #include "linalg/error.h"
@@ -91,11 +91,10 @@ class EntryCollector : public YAML::EventHandler {
         }
         Fail(mark, "expected 'key: value' lines, found " + Quoted(scalar.text));
       case State::kKey: {
-        const auto same = std::find_if(entries_.begin(), entries_.end(),
-                                       [&](const ConfigEntry& e) { return e.key == scalar.text; });
-        if (same != entries_.end()) {
+        const auto [same, is_new] = lines_.emplace(scalar.text, mark.line + 1);
+        if (!is_new) {
           Fail(mark, fmt::format("{} is given twice; the first is in line {}", Quoted(scalar.text),
-                                 same->line));
+                                 same->second));
         }
         entries_.push_back(
             {.key = scalar.text, .line = mark.line + 1, .list = false, .values = {}});
@@ -116,6 +115,7 @@ class EntryCollector : public YAML::EventHandler {
 
   std::string name_;
   std::vector<ConfigEntry> entries_;
+  std::unordered_map<std::string, int> lines_;  // of the keys so far
   State state_ = State::kStart;
 };
 

@@ -33,10 +33,19 @@ if(OSCAR_WARNINGS_AS_ERRORS)
   # GCC 13 takes any function of a temporary and a reference for one that returns the temporary.
   target_compile_options(oscar_options INTERFACE "$<${host}:-Wno-dangling-reference>")
 endif()
+# What users install resists what a parser's bug would allow. tools/check_hardening looks at the finished program.
+set(release "$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:C,CXX>>")
+target_compile_options(oscar_options INTERFACE
+  "$<${release}:-fstack-protector-strong;-fstack-clash-protection;-fcf-protection;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+target_link_options(oscar_options INTERFACE "$<$<CONFIG:Release>:-pie;-Wl,-z,relro,-z,now,-z,noexecstack>")
 if(OSCAR_SANITIZE)
   target_compile_options(oscar_options INTERFACE
     "$<${host}:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   target_link_options(oscar_options INTERFACE -fsanitize=address,undefined)
+endif()
+if(OSCAR_FUZZ)
+  target_compile_options(oscar_options INTERFACE "$<${host}:-fsanitize=fuzzer-no-link>")
+  target_compile_definitions(oscar_options INTERFACE OSCAR_FUZZ)
 endif()
 
 # oscar_library(NAME target SOURCES ... [LIBS ...] [PRIVATE_LIBS ...]): a static library of one folder.

@@ -56,13 +56,15 @@ Value Repeat(Session& session, const Value& value, int64_t times) {
     const std::string& text = value.as_string();
     if (!text.empty() && count > Session::kMaxTextBytes / text.size())
       session.ChargeText(Session::kMaxTextBytes + 1);
+    session.ChargeMemory(text.size() * (text.empty() ? 0 : count));
     std::string out;
+    out.reserve(text.size() * (text.empty() ? 0 : count));
     for (uint64_t i = 0; i < count && !text.empty(); ++i) out += text;
-    return session.String(std::move(out), value.is_markup());
+    return Value::String(std::move(out), value.is_markup());
   }
   std::vector<Value> out;
   for (uint64_t i = 0; i < count && !value.items().empty(); ++i) {
-    session.Step(value.items().size());
+    session.ChargeItems(value.items().size());
     out.insert(out.end(), value.items().begin(), value.items().end());
   }
   return Value::List(std::move(out), value.kind());
@@ -74,11 +76,11 @@ Value Concatenate(Session& session, const Value& a, const Value& b) {
     std::string out;
     for (const Value* part : {&a, &b}) {
       const bool escapes = markup && !part->is_markup();
-      session.Append(escapes ? EscapeHtml(part->as_string()) : part->as_string(), out);
+      session.Append(escapes ? EscapeHtml(session, part->as_string()) : part->as_string(), out);
     }
     return Value::String(std::move(out), markup);
   }
-  session.Step(a.items().size() + b.items().size());
+  session.ChargeItems(a.items().size() + b.items().size());
   std::vector<Value> items = a.items();
   items.insert(items.end(), b.items().begin(), b.items().end());
   return Value::List(std::move(items), a.kind());
@@ -105,10 +107,12 @@ bool AreEqual(Session& session, const Value& a, const Value& b) {
   if (a.is_dict() && b.is_dict()) {
     return a.dict().items.size() == b.dict().items.size() &&
            std::ranges::all_of(a.dict().items, [&](const auto& member) {
+             if (member.first.is_string()) session.ChargeText(member.first.as_string().size());
              const Value* other = b.dict().Find(member.first);
              return other != nullptr && AreEqual(session, member.second, *other);
            });
   }
+  if (a.is_string()) session.ChargeText(a.as_string().size());
   return a.SameObject(b);
 }
 
@@ -153,10 +157,13 @@ bool Contains(Session& session, const Value& container, const Value& item) {
       throw TemplateFailure(
           fmt::format("'in <string>' requires string as left operand, not {}", item.TypeName()));
     }
-    session.ChargeText(container.as_string().size());
+    session.ChargeSearch(container.as_string().size(), item.as_string().size());
     return container.as_string().find(item.as_string()) != std::string::npos;
   }
-  if (container.is_dict()) return container.dict().Find(item) != nullptr;
+  if (container.is_dict()) {
+    if (item.is_string()) session.ChargeText(item.as_string().size());
+    return container.dict().Find(item) != nullptr;
+  }
   const Cursor cursor = Iterate(session, container);
   for (Value value; cursor(&value);) {
     if (value.SameObject(item) || AreEqual(session, value, item)) return true;
@@ -208,9 +215,12 @@ bool Holds(Session& session, Comparison comparison, const Value& a, const Value&
   return Ordered(session, comparison, a, b);
 }
 
-std::string EscapeHtml(std::string_view text) {
+std::string EscapeHtml(Session& session, std::string_view text) {
   static constexpr std::string_view kCharacters = "&<>'\"";
   static constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+  const auto entities = static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return kCharacters.find(c) != kCharacters.npos; }));
+  session.ChargeMemory(text.size() + kEntities[0].size() * entities);
   std::string out;
   for (const char c : text) {
     const size_t found = kCharacters.find(c);

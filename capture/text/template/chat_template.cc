@@ -14,7 +14,7 @@ namespace oscar {
 namespace {
 
 // Real templates are below 100 KB; a parse tree is a hundred times its text.
-constexpr size_t kMaxSourceBytes = size_t{4} << 20;
+constexpr size_t kMaxSourceBytes = size_t{1} << 20;
 
 }  // namespace
 

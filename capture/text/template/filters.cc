@@ -26,6 +26,12 @@ std::string TextOfSelf(const Call& c) {
   return text;
 }
 
+std::string WideTextOfSelf(const Call& c) {
+  std::string text = TextOfSelf(c);
+  c.session.ChargeWide(text.size());
+  return text;
+}
+
 // What the attribute "a.0.b", or an integer, reads from an item (Jinja2 filters.py,
 // make_attrgetter). `fallback`, where given, stands for an undefined value on the way.
 Value ReadPath(Session& session, Value item, const Value& attribute,
@@ -131,12 +137,15 @@ Value KeyOf(const Call& c, const Value& item, const std::optional<Value>& attrib
     throw TemplateFailure(NotSupported("list of attributes", attribute->as_string()));
   Value key = attribute && !attribute->is_none() ? ReadPath(c.session, item, *attribute) : item;
   if (case_sensitive || !key.is_string()) return key;
+  c.session.ChargeWide(key.as_string().size());
   return c.session.String(Lower(key.as_string()));
 }
 
 using Keyed = std::pair<Value, Value>;  // key, item
 
-Value Sorted(const Call& c, std::vector<Keyed> keyed, bool reverse) {
+// Python's `reverse` is an integer: no value that is merely true or false will do.
+Value Sorted(const Call& c, std::vector<Keyed> keyed, size_t reverse_parameter) {
+  const bool reverse = c.Integer(reverse_parameter, 0) != 0;
   std::ranges::stable_sort(keyed, [&](const Keyed& a, const Keyed& b) {
     return reverse ? Less(c.session, b.first, a.first) : Less(c.session, a.first, b.first);
   });
@@ -148,9 +157,11 @@ Value Sorted(const Call& c, std::vector<Keyed> keyed, bool reverse) {
 // Keys are lists as in Jinja2: equal ones, undefined ones too, are not put in order.
 Value Sort(const Call& c) {
   std::vector<Keyed> keyed;
-  for (const Value& item : ToVector(c.session, c.self))
+  for (const Value& item : ToVector(c.session, c.self)) {
+    c.session.ChargeItems(3);  // the list and its place beside the item
     keyed.emplace_back(Value::List({KeyOf(c, item, c.bound[2], c.Flag(1))}), item);
-  return Sorted(c, std::move(keyed), c.Flag(0));
+  }
+  return Sorted(c, std::move(keyed), 0);
 }
 
 Value DictSort(const Call& c) {
@@ -158,10 +169,10 @@ Value DictSort(const Call& c) {
     throw TemplateFailure(fmt::format("'{}' object has no attribute 'items'", c.self.TypeName()));
   std::vector<Keyed> keyed;
   for (const auto& [key, item] : c.self.dict().items) {
-    c.session.Step();
+    c.session.ChargeItems(4);
     keyed.emplace_back(KeyOf(c, key, {}, c.Flag(0)), Value::Tuple({key, item}));
   }
-  return Sorted(c, std::move(keyed), c.Flag(2));
+  return Sorted(c, std::move(keyed), 2);
 }
 
 Value Unique(const Call& c) {
@@ -169,6 +180,7 @@ Value Unique(const Call& c) {
   std::vector<Value> items;
   for (const Value& item : ToVector(c.session, c.self)) {
     const Value key = KeyOf(c, item, c.bound[1], c.Flag(0));
+    ChargeKey(c.session, key);
     if (seen.Find(key) != nullptr) continue;
     seen.Set(key, Value::None());
     items.push_back(item);
@@ -224,6 +236,7 @@ Value Items(const Call& c) {
     throw TemplateFailure("Can only get item pairs from a mapping.");
   std::vector<Value> pairs;
   if (c.self.is_dict()) {
+    c.session.ChargeItems(3 * c.self.dict().items.size());
     for (const auto& [key, item] : c.self.dict().items) pairs.push_back(Value::Tuple({key, item}));
   }
   return LazyItems(std::move(pairs));
@@ -231,7 +244,7 @@ Value Items(const Call& c) {
 
 // Words begin behind - ( { [ < and white space; str.title is another thing.
 Value TitleFilter(const Call& c) {
-  const std::u32string text = DecodeUtf8(TextOfSelf(c));
+  const std::u32string text = DecodeUtf8(WideTextOfSelf(c));
   const auto separates = [](char32_t x) {
     return IsSpace(x) || std::u32string_view(U"-({[<").find(x) != std::u32string_view::npos;
   };
@@ -306,6 +319,7 @@ Value IntFilter(const Call& c) {
   if (c.self.is_integral()) return Value::Int(c.self.as_int());
   std::optional<double> number;
   if (c.self.is_string()) {
+    c.session.ChargeWide(c.self.as_string().size());
     std::string_view text = Strip(c.self.as_string(), true, true);
     if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
     int64_t integer = 0;
@@ -323,11 +337,11 @@ Value IntFilter(const Call& c) {
 }
 
 Value Escape(const Call& c) {
-  return c.self.is_markup() ? c.self : c.session.String(EscapeHtml(TextOfSelf(c)), true);
+  return c.self.is_markup() ? c.self : c.session.String(EscapeHtml(c.session, TextOfSelf(c)), true);
 }
 
 constexpr FunctionRow<Value> kFilters[] = {
-    {"capitalize", [](const Call& c) { return c.Like(Capitalize(TextOfSelf(c))); }},
+    {"capitalize", [](const Call& c) { return c.Like(Capitalize(WideTextOfSelf(c))); }},
     {"count", LengthFilter},
     {"d", Default, "default_value boolean"},
     {"default", Default, "default_value boolean"},
@@ -342,7 +356,7 @@ constexpr FunctionRow<Value> kFilters[] = {
     {"last", Last},
     {"length", LengthFilter},
     {"list", [](const Call& c) { return Value::List(ToVector(c.session, c.self)); }},
-    {"lower", [](const Call& c) { return c.Like(Lower(TextOfSelf(c))); }},
+    {"lower", [](const Call& c) { return c.Like(Lower(WideTextOfSelf(c))); }},
     {"map", Map, "*"},
     {"reject", Select<false, false>, "*"},
     {"rejectattr", Select<false, true>, "*"},
@@ -358,11 +372,11 @@ constexpr FunctionRow<Value> kFilters[] = {
     {"trim",
      [](const Call& c) {
        const std::string text = TextOfSelf(c);
-       return c.Like(std::string(Strip(text, true, true, c.Has(0) ? &c.Text(0) : nullptr)));
+       return c.Like(std::string(Strip(text, true, true, StripSet(c, text))));
      },
      "chars"},
     {"unique", Unique, "case_sensitive attribute"},
-    {"upper", [](const Call& c) { return c.Like(Upper(TextOfSelf(c))); }},
+    {"upper", [](const Call& c) { return c.Like(Upper(WideTextOfSelf(c))); }},
 };
 constexpr std::string_view kRefusedFilters[] = {
     "abs",      "attr",      "batch", "center",   "filesizeformat", "float",  "forceescape",

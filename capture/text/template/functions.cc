@@ -36,7 +36,7 @@ Value Range(const Call& c) {
       throw TemplateFailure(fmt::format(
           "Range too big. The sandbox blocks ranges larger than MAX_RANGE ({}).", kMaxRange));
     }
-    c.session.Step();
+    c.session.ChargeItems(1);
     items.push_back(Value::Int(i));
     if (__builtin_add_overflow(i, step, &i)) break;
   }
@@ -56,6 +56,7 @@ Dict DictOf(const Call& c) {
                                           ? std::vector{item, *source.dict().Find(item)}
                                           : ToVector(c.session, item);
       if (pair.size() != 2) throw TemplateFailure("dictionary update sequence needs pairs");
+      ChargeKey(c.session, pair[0]);
       dict.Set(pair[0], pair[1]);
     }
   }
@@ -64,6 +65,7 @@ Dict DictOf(const Call& c) {
 }
 
 Value MakeNamespace(const Call& c) {
+  c.session.ChargeItems(4);
   const auto space = std::make_shared<Namespace>();
   space->attributes = DictOf(c);
   c.session.AtEnd([space] { space->attributes = {}; });
@@ -162,6 +164,17 @@ Call Bind(Session& session, std::string_view name, const Value& self, const Argu
       throw TemplateFailure(fmt::format("{}() is missing its argument '{}'", name, names[i]));
   }
   return call;
+}
+
+const std::string* StripSet(const Call& c, std::string_view text) {
+  if (!c.Has(0)) return nullptr;
+  c.session.ChargeWide(c.Text(0).size());
+  c.session.Step(1 + text.size() / Session::kBytesPerStep * (1 + c.Text(0).size()));
+  return &c.Text(0);
+}
+
+void ChargeKey(Session& session, const Value& key) {
+  session.ChargeMemory(Session::kItemBytes + (key.is_string() ? key.as_string().size() : 0));
 }
 
 std::optional<Value> FindGlobal(std::string_view name) {

@@ -72,6 +72,11 @@ std::optional<Value> FindMethod(const Value& value, std::string_view name);
 // A function of Jinja's or of transformers' environment; nothing: no such name.
 std::optional<Value> FindGlobal(std::string_view name);
 
+// The characters that strip and trim take off, or null: white space. Pays for looking among them.
+const std::string* StripSet(const Call& c, std::string_view text);
+// Pays for looking a key up in a dict or for keeping it there.
+void ChargeKey(Session& session, const Value& key);
+
 // str.splitlines: at \n, \r, \r\n, \v, \f, \x1c to \x1e, \x85, U+2028, U+2029.
 std::vector<Value> SplitLines(Session& session, const Value& text, bool keep_ends);
 // str.replace; a negative `count` is no limit.

@@ -4,6 +4,8 @@
 #include "capture/text/template/lexer.h"
 
 #include <fmt/format.h>
+#include <locale.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <charconv>
@@ -23,6 +25,12 @@ bool IsDigitByte(char c) { return c >= '0' && c <= '9'; }
 bool IsNameByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigitByte(c) || c == '_' ||
          (c & 0x80) != 0;
+}
+
+// What Python's float() makes of the digits: beyond its range infinity, or zero.
+double PythonFloat(std::string_view text) {
+  static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
+  return strtod_l(std::string(text).c_str(), nullptr, c_locale);
 }
 
 // \r\n and \r become \n; one newline at the end is dropped (keep_trailing_newline is off).
@@ -88,7 +96,8 @@ class Lexer {
     Advance(sign == '-' || sign == '+' ? 3 : 2);
     line_starting_ = false;
     if (kind == '#') {
-      while (!End("#}")) {
+      const bool at_end = Rest().empty();  // which Jinja2 takes for no comment at all
+      while (!at_end && !End("#}")) {
         if (Rest().empty()) FailSyntax(tag_line, "this comment is not closed by #}");
         Advance(1);
       }
@@ -174,12 +183,16 @@ class Lexer {
     const std::string_view text = Rest().substr(0, stop - at_);
     if (IsNameByte(At(stop)))
       FailSyntax(line_, NotSupported("number", fmt::format("{}{}...", text, At(stop))));
+    if (is_float) {
+      Emit(TokenKind::kNumber, text, Value::Float(PythonFloat(text)));
+      return Advance(stop - at_);
+    }
+    if (text.front() == '0' && text.find_first_not_of('0') != text.npos)
+      FailSyntax(line_, fmt::format("{} is no number of Python's: it begins with 0", text));
     int64_t integer = 0;
-    double real = 0;
-    const auto error = is_float ? std::from_chars(text.begin(), text.end(), real).ec
-                                : std::from_chars(text.begin(), text.end(), integer).ec;
-    if (error != std::errc()) FailSyntax(line_, NotSupported("number", text));
-    Emit(TokenKind::kNumber, text, is_float ? Value::Float(real) : Value::Int(integer));
+    if (std::from_chars(text.begin(), text.end(), integer).ec != std::errc())
+      FailSyntax(line_, NotSupported("number", text));
+    Emit(TokenKind::kNumber, text, Value::Int(integer));
     Advance(stop - at_);
   }
 

@@ -21,17 +21,18 @@ namespace {
 // An argument as text: escaped if `self` is marked as safe and it is not.
 std::string Escaped(const Call& c, const Value& argument) {
   const std::string& text = TextOf(argument, c.name);
-  return c.self.is_markup() && !argument.is_markup() ? EscapeHtml(text) : text;
+  return c.self.is_markup() && !argument.is_markup() ? EscapeHtml(c.session, text) : text;
 }
 
 template <bool kLeft, bool kRight>
 Value StripMethod(const Call& c) {
-  return c.Like(
-      std::string(Strip(c.self.as_string(), kLeft, kRight, c.Has(0) ? &c.Text(0) : nullptr)));
+  const std::string& text = c.self.as_string();
+  return c.Like(std::string(Strip(text, kLeft, kRight, StripSet(c, text))));
 }
 
 template <std::string (*kMap)(std::string_view)>
 Value CaseMethod(const Call& c) {
+  c.session.ChargeWide(c.self.as_string().size());
   return c.Like(kMap(c.self.as_string()));
 }
 
@@ -59,6 +60,7 @@ Value Split(const Call& c) {
     throw TemplateFailure(NotSupported("split at white space from the right", c.name));
   if (separator != nullptr && separator->empty()) throw TemplateFailure("empty separator");
   std::string_view text = c.self.as_string();
+  c.session.ChargeSearch(text.size(), separator != nullptr ? separator->size() : 1);
   const auto strip = [&] {
     if (separator == nullptr) text = Strip(text, true, false);
   };
@@ -102,6 +104,7 @@ template <bool kFromRight, bool kMustExist>
 Value Find(const Call& c) {
   const std::string& sub = c.Text(0);
   const std::string_view text = c.self.as_string();
+  c.session.ChargeSearch(text.size(), sub.size());
   const size_t at = kFromRight ? text.rfind(sub) : text.find(sub);
   if (at != text.npos) return Value::Int(static_cast<int64_t>(CodePointCount(text.substr(0, at))));
   if (kMustExist) throw TemplateFailure("substring not found");
@@ -112,6 +115,7 @@ Value CountText(const Call& c) {
   const std::string& sub = c.Text(0);
   const std::string& text = c.self.as_string();
   if (sub.empty()) return Value::Int(static_cast<int64_t>(CodePointCount(text)) + 1);
+  c.session.ChargeSearch(text.size(), sub.size());
   int64_t count = 0;
   for (size_t at = 0; (at = text.find(sub, at)) != text.npos; at += sub.size()) ++count;
   return Value::Int(count);
@@ -125,6 +129,7 @@ Value Affix(const Call& c) {
   bool found = false;
   for (const Value& affix : affixes) {
     const std::string& wanted = TextOf(affix, c.name);
+    c.session.ChargeText(wanted.size());
     found = found || (kStart ? text.starts_with(wanted) : text.ends_with(wanted));
   }
   return Value::Bool(found);
@@ -181,7 +186,7 @@ template <SequenceKind kKind>
 Value DictPart(const Call& c) {
   std::vector<Value> items;
   for (const auto& [key, value] : c.self.dict().items) {
-    c.session.Step();
+    c.session.ChargeItems(3);
     items.push_back(kKind == SequenceKind::kKeys     ? key
                     : kKind == SequenceKind::kValues ? value
                                                      : Value::Tuple({key, value}));
@@ -190,6 +195,7 @@ Value DictPart(const Call& c) {
 }
 
 Value DictGet(const Call& c) {
+  ChargeKey(c.session, *c.bound[0]);
   const Value* found = c.self.dict().Find(*c.bound[0]);
   return found != nullptr ? *found : c.bound[1].value_or(Value::None());
 }
@@ -277,6 +283,7 @@ std::vector<Value> SplitLines(Session& session, const Value& value, bool keep_en
 
 std::string ReplaceText(Session& session, std::string_view text, std::string_view old,
                         std::string_view replacement, int64_t count) {
+  session.ChargeSearch(text.size(), old.size());
   std::string out;
   for (; count != 0 && !text.empty(); --count) {
     const size_t at = old.empty() ? 0 : text.find(old);

@@ -50,7 +50,7 @@ int64_t Loop::Length(Session& session) {
   if (!length_) {
     std::vector<Value> rest;
     for (Value item; !exhausted_ && cursor_(&item);) {
-      session.Step();
+      session.ChargeItems(1);
       rest.push_back(item);
     }
     length_ = static_cast<int64_t>(rest.size()) + index0_ + 1 + (after_ ? 1 : 0);

@@ -41,6 +41,7 @@ bool HasPositions(const Value& value) {
 std::optional<Value> ItemOf(Session& session, const Value& value, const Value& key) {
   if (value.is_dict()) {
     if ((key.is_items() && !key.is_tuple()) || key.is_dict()) return std::nullopt;
+    ChargeKey(session, key);
     const Value* found = value.dict().Find(key);
     if (found == nullptr) return std::nullopt;
     return *found;
@@ -131,7 +132,7 @@ std::vector<Value> ToVector(Session& session, const Value& value) {
   std::vector<Value> items;
   const Cursor cursor = Iterate(session, value);
   for (Value item; cursor(&item);) {
-    session.Step();
+    session.ChargeItems(1);
     items.push_back(item);
   }
   return items;
@@ -157,6 +158,7 @@ Value GetItem(Session& session, const Value& value, const Value& key) {
   session.Step();
   if (auto item = ItemOf(session, value.Known(), key)) return *std::move(item);
   if (key.is_string()) {
+    session.ChargeMemory(key.as_string().size());  // the reason why there is none
     auto attribute = AttributeOf(session, value, key.as_string());
     return attribute ? *std::move(attribute) : Missing(value, key.as_string());
   }
@@ -167,7 +169,7 @@ Value Slice(Session& session, const Value& value, const Value& start, const Valu
             const Value& step) {
   session.Step();
   if (value.Known().is_string()) {
-    session.ChargeText(value.as_string().size());
+    session.ChargeWide(value.as_string().size());
     const std::u32string text = DecodeUtf8(value.as_string());
     const SliceRange range = Adjust(start, stop, step, static_cast<int64_t>(text.size()));
     std::u32string out;
@@ -180,7 +182,7 @@ Value Slice(Session& session, const Value& value, const Value& start, const Valu
         fmt::format("'{}' object is not subscriptable by a slice", value.TypeName()));
   }
   const SliceRange range = Adjust(start, stop, step, static_cast<int64_t>(value.items().size()));
-  session.Step(static_cast<uint64_t>(range.count));
+  session.ChargeItems(static_cast<size_t>(range.count));
   std::vector<Value> items;
   for (int64_t i = 0; i < range.count; ++i)
     items.push_back(value.items()[static_cast<size_t>(range.start + i * range.step)]);

@@ -50,6 +50,6 @@ const std::string& TextOf(const Value& value, std::string_view what);
 int64_t IntegerOf(const Value& value, std::string_view what);
 
 // & < > ' " as HTML entities.
-std::string EscapeHtml(std::string_view text);
+std::string EscapeHtml(Session& session, std::string_view text);
 
 }  // namespace oscar::jinja

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What one rendering may use up, and where it is. Trap: every loop over data a template can grow
-// has to call Step(), and every text it builds has to go through String() or ChargeText(); this is
-// the sandbox.
+// has to call Step(), every text it builds has to go through String() or Append(), and every list
+// through ChargeItems(), before it is made where its size is known; this is the sandbox.
 #pragma once
 
 #include <cstddef>
@@ -36,9 +36,11 @@ struct CivilTime {
 class Session {
  public:
   static constexpr uint64_t kMaxSteps = 20'000'000;
-  static constexpr size_t kMaxTextBytes = size_t{64} << 20;
+  static constexpr size_t kMaxTextBytes = size_t{32} << 20;
+  static constexpr size_t kMaxMadeBytes = size_t{128} << 20;  // all texts and lists together
   static constexpr int kMaxDepth = 1000;  // nested evaluations: bounds the stack
   static constexpr size_t kBytesPerStep = 32;
+  static constexpr size_t kItemBytes = 128;  // of a value in a list, or of a text besides its own
 
   explicit Session(uint64_t max_steps = kMaxSteps) : max_steps_(max_steps) {}
   ~Session();
@@ -49,19 +51,33 @@ class Session {
     steps_ += cost;
     if (steps_ > max_steps_) FailSteps();
   }
-  // Pays for a text of that many bytes.
+  // Pays for reading a text of that many bytes.
   void ChargeText(size_t bytes) {
     if (bytes > kMaxTextBytes) FailText();
     Step(1 + bytes / kBytesPerStep);
   }
+  // Pays for that much memory, as if none were given back before the end.
+  void ChargeMemory(size_t bytes) {
+    made_ += bytes;
+    if (made_ > kMaxMadeBytes) FailMemory();
+    Step(1 + bytes / kBytesPerStep);
+  }
+  // Pays for code points of a text of that many bytes, twice: before a change and after it.
+  void ChargeWide(size_t bytes) { ChargeMemory(2 * sizeof(char32_t) * bytes); }
+  // Pays for looking for `sub` bytes in `text` bytes, where every place nearly fits.
+  void ChargeSearch(size_t text, size_t sub) {
+    Step(1 + text / kBytesPerStep * (1 + sub / kBytesPerStep));
+  }
+  void ChargeItems(size_t count) { ChargeMemory(count * kItemBytes); }
   Value String(std::string text, bool markup = false) {
-    ChargeText(text.size());
+    if (text.size() > kMaxTextBytes) FailText();
+    ChargeMemory(text.size() + kItemBytes);
     return Value::String(std::move(text), markup);
   }
   // out += text, paid for.
   void Append(std::string_view text, std::string& out) {
     if (out.size() + text.size() > kMaxTextBytes) FailText();
-    ChargeText(text.size());
+    ChargeMemory(text.size());
     out += text;
   }
 
@@ -92,9 +108,11 @@ class Session {
  private:
   [[noreturn]] void FailSteps() const;
   [[noreturn]] static void FailText();
+  [[noreturn]] static void FailMemory();
   [[noreturn]] static void FailDepth();
   uint64_t max_steps_;
   uint64_t steps_ = 0;
+  size_t made_ = 0;  // bytes
   int depth_ = 0;
   std::vector<std::function<void()>> releases_;
 };

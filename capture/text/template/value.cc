@@ -61,6 +61,10 @@ void Session::FailSteps() const {
 void Session::FailText() {
   throw TemplateFailure(fmt::format("a text grew beyond {} bytes", kMaxTextBytes));
 }
+void Session::FailMemory() {
+  throw TemplateFailure(
+      fmt::format("texts and lists grew beyond {} bytes on one conversation", kMaxMadeBytes));
+}
 void Session::FailDepth() {
   throw TemplateFailure(
       fmt::format("macros and expressions are nested deeper than {} levels", kMaxDepth));

@@ -16,6 +16,8 @@
 namespace oscar::jinja {
 namespace {
 
+constexpr size_t kMostBytesPerByte = 6;  // a NUL is "\u0000"
+
 // fmt writes the digits and exponents of Python's repr, but 1 for 1.0.
 std::string FloatRepr(double value) {
   std::string text = fmt::format("{}", value);
@@ -55,7 +57,7 @@ class Writer {
     session_.Step();
     const bool is_view = value.is_items() && value.kind() > SequenceKind::kRange;
     if (value.is_string()) {
-      session_.ChargeText(value.as_string().size());
+      session_.ChargeMemory(kMostBytesPerByte * value.as_string().size());
       Put(json_ != nullptr    ? JsonString(value.as_string(), json_->ensure_ascii)
           : value.is_markup() ? "Markup(" + StringRepr(value.as_string()) + ")"
                               : StringRepr(value.as_string()));
@@ -233,7 +235,7 @@ Value BraceFormat(Session& session, const Value& format, const Arguments& argume
       throw TemplateFailure(fmt::format("Single '{}' encountered in format string", c));
     const Value& value = Field(text.substr(brace + 1, end - brace - 1), arguments, next);
     const bool escapes = format.is_markup() && !value.is_markup();
-    session.Append(escapes ? EscapeHtml(Str(session, value)) : Str(session, value), out);
+    session.Append(escapes ? EscapeHtml(session, Str(session, value)) : Str(session, value), out);
     at = end + 1;
   }
   return session.String(std::move(out), format.is_markup());

@@ -135,11 +135,11 @@ std::vector<Out> Convert(const PtFile& file, const PtTensor& tensor, std::string
 
 }  // namespace
 
-PtFile PtFile::Open(const std::filesystem::path& path) {
+PtFile PtFile::Open(MappedFile bytes) {
   PtFile file;
-  file.archive_ = ZipReader::Open(path);
+  file.archive_ = ZipReader::Open(std::move(bytes));
   CheckArchive(file.archive_);
-  PickleResult pickle = ReadPickle(file.archive_.record("data.pkl"), path.string());
+  PickleResult pickle = ReadPickle(file.archive_.record("data.pkl"), file.path().string());
   file.tree_ = std::move(pickle.tree);
   file.globals_ = std::move(pickle.globals);
   file.CheckTensors();

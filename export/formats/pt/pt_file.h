@@ -32,7 +32,8 @@ class PtFile {
   // Throws InputError naming the file if the archive, the pickle, the byte order, the version or a
   // storage is not as torch.save writes it, or a tensor reaches outside its storage. All tensors
   // together may expand to at most 16 times the file's size.
-  static PtFile Open(const std::filesystem::path& path);
+  static PtFile Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
+  static PtFile Open(MappedFile file);
 
   const std::filesystem::path& path() const { return archive_.path(); }
   const ZipReader& archive() const { return archive_; }

@@ -34,7 +34,8 @@ class ZipReader {
   // there is one, expected and found. Refuses programs (TorchScript), compression, encryption,
   // comments, more than one volume, overlaps, gaps, doubled or unsafe names, and sizes beyond the
   // file.
-  static ZipReader Open(const std::filesystem::path& path);
+  static ZipReader Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
+  static ZipReader Open(MappedFile file);
 
   const std::filesystem::path& path() const { return file_.path(); }
   uint64_t file_size() const { return file_.bytes().size(); }         // bytes

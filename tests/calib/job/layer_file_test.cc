@@ -186,7 +186,7 @@ TEST(LayerFile, ASideThatDoesNotFitTheLayerIsAnError) {
 }
 
 TEST(MomentsFile, RoundTripAndIds) {
-  const fs::path path = TestScratch("moments") / "moments.h5";
+  const fs::path path = TestScratch("moments") / "moments.safetensors";
   MomentsWriter writer(path);
   writer.Add(SampleMoments(11, 30, 1));
   LayerMoments merged = SampleMoments(3, 30, 1);

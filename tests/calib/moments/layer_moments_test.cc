@@ -61,7 +61,8 @@ TEST(LayerMoments, LatentsAreDeclared) {
   const std::filesystem::path folder = TestScratch("latent_moments");
   for (const bool latent : {false, true}) {
     same.latent = latent;
-    const std::filesystem::path path = folder / (latent ? "latents.h5" : "plain.h5");
+    const std::filesystem::path path =
+        folder / (latent ? "latents.safetensors" : "plain.safetensors");
     MomentsWriter file(path);
     file.Add(same);
     file.Commit();

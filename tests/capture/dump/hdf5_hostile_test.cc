@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "capture/dump/hdf5_file.h"
+#include "capture/files/sandbox.h"
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
 
@@ -265,6 +266,22 @@ TEST(DamagedHdf5, WhatIsNotHdf5) {
   EXPECT_THROW(Hdf5Reader{dir}, InputError);
   ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
   EXPECT_THROW(Hdf5Reader(dir / "pipe"), InputError);
+}
+
+// Files on which the library itself crashes: in a process of its own that is an error.
+TEST(Hdf5Hostile, WhatKillsTheLibraryIsRefusedByTheSandbox) {
+  OSCAR_PACK_OR_SKIP(pack, "hostile_inputs");
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(pack)) {
+    if (entry.path().extension() != ".h5") continue;
+    ++files;
+    const auto look = [&] {
+      const Hdf5Reader file(entry.path());
+      throw InputError("the library survives it");  // so do newer versions
+    };
+    EXPECT_THROW(LookInSandbox(look, entry.path().string()), InputError) << entry.path();
+  }
+  EXPECT_GT(files, 0);
 }
 
 }  // namespace

@@ -184,5 +184,12 @@ TEST(ReadJsonFile, NamesTheFile) {
   EXPECT_THROW(ReadJsonFile(dir / "none.json"), InputError);
 }
 
+TEST(StrictJson, LayerIdsDoNotWrapAround) {
+  const Json ids = ParseStrictJson(R"({"a": 7, "b": 4294967296, "c": -2147483649})", "t");
+  EXPECT_EQ(JsonInt32(ids, "a", "t"), 7);
+  EXPECT_THROW(JsonInt32(ids, "b", "t"), InputError);
+  EXPECT_THROW(JsonInt32(ids, "c", "t"), InputError);
+}
+
 }  // namespace
 }  // namespace oscar

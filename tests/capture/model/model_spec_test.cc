@@ -266,5 +266,23 @@ TEST(ModelSpec, LayersWithoutACacheStandApart) {
   EXPECT_EQ(ids(StepLayers(hybrid, 1)), (std::vector<int>{5, 6}));
 }
 
+// A kilobyte must not ask for gigabytes of names.
+TEST(ModelSpec, CountsOfNamesAreBounded) {
+  const auto refused = [](const char* family, const char* field, int64_t value) -> std::string {
+    Json config =
+        ReadJsonFile((TestData(std::string("families/") + family) / "config.json").string());
+    config[field] = value;
+    try {
+      ReadModelSpec(config);
+      return "accepted";
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_NE(refused("qwen3_moe", "num_experts", 100'000).find("times its experts needs"),
+            std::string::npos);
+  EXPECT_EQ(refused("qwen3_moe", "num_experts", 512), "accepted");
+}
+
 }  // namespace
 }  // namespace oscar

@@ -162,5 +162,26 @@ TEST(Tokenizer, InvalidUtf8IsAnErrorWithTheByte) {
   }
 }
 
+// Each replacement doubles the text: a chain of them is an error long before it fills the memory.
+TEST(TokenizerJson, ChainsOfReplacementsAreBounded) {
+  const Json twice = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  Json json = TinyTokenizerJson();
+  json["normalizer"] = {{"type", "Sequence"}, {"normalizers", Json::array({twice, twice})}};
+  EXPECT_EQ(LoadTokenizer(json, "chain").Encode("a", false).size(), 4u);
+  json["normalizer"]["normalizers"] = Json(40, twice);
+  EXPECT_THROW(LoadTokenizer(json, "chain").Encode("a", false), InputError);
+  json["normalizer"] = twice;
+  json["normalizer"]["content"] = std::string(100'000, 'a');
+  EXPECT_THROW(LoadTokenizer(json, "chain").Encode("aaaa", false), InputError);
+
+  json = TinyTokenizerJson();
+  json["decoder"] = {{"type", "Sequence"}, {"decoders", Json(40, twice)}};
+  EXPECT_THROW(LoadTokenizer(json, "chain").Decode(std::vector<int32_t>{'a'}, false), InputError);
+  // Many tokens that grow a little each are one text.
+  json["decoder"]["decoders"] = Json(7, twice);
+  EXPECT_THROW(LoadTokenizer(json, "chain").Decode(std::vector<int32_t>(9999, 'a'), false),
+               InputError);
+}
+
 }  // namespace
 }  // namespace oscar

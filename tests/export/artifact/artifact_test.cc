@@ -45,7 +45,7 @@ TEST(Artifact, NamesOfTensorsAndFirstKeyAreTheFormat) {
   EXPECT_EQ(file.tensors().at("layer.3.k.mean").shape, (std::vector<int64_t>{2, 8}));
   const std::string manifest = FileBytes(path).at("manifest.json");
   EXPECT_EQ(
-      manifest.find("{\n \"$schema\": {\n  \"name\": \"oscar-artifact\",\n  \"version\": 1\n }"),
+      manifest.find("{\n \"$schema\": {\n  \"name\": \"oscar-artifact\",\n  \"version\": 2\n }"),
       0u)
       << manifest;
 }
@@ -67,8 +67,8 @@ TEST(Artifact, EqualRunsGiveEqualBytesButForTimings) {
 
 TEST(Artifact, EveryChangedOrMissingFileIsRefused) {
   const fs::path path = TestScratch("artifact") / "out";
-  for (const char* victim :
-       {"rotations.safetensors", "moments.h5", "report.json", "report.html", "README.md"}) {
+  for (const char* victim : {"rotations.safetensors", "moments.safetensors", "report.json",
+                             "report.html", "README.md"}) {
     fs::remove_all(path);
     WriteSampleArtifact(path);
     {

@@ -40,7 +40,7 @@ TEST(ForeignRotations, ImportRecoversTheCovariances) {
   WriteSglang(scratch / "sglang", ToSglang(Artifact::Open(scratch / "a")));
   ImportPair(scratch / "sglang" / "k_rotation_qqt_r_h_pbr.pt",
              scratch / "sglang" / "v_rotation_sst_r_h_pbr.pt", {}, {}, scratch / "imported");
-  const LayerMoments moments = MomentsReader(scratch / "imported" / "moments.h5").Read(11);
+  const LayerMoments moments = MomentsReader(scratch / "imported" / "moments.safetensors").Read(11);
   const LayerMoments original = SampleLayer(1, 1).moments;
   const Matrix mean = MeanOverHeads({original.QueryCovariance(0), original.QueryCovariance(1)});
   EXPECT_LT((moments.QueryCovariance(0) - mean).norm(), 1e-6 * mean.norm());

@@ -22,9 +22,9 @@ TEST(MergeArtifacts, AddsMomentsAndRefits) {
   other.data["digest"] = "another";
   WriteSampleArtifact(scratch / "b", 7, other);
   MergeArtifacts({scratch / "a", scratch / "b"}, {}, {{"name", "oscar"}}, scratch / "merged");
-  const LayerMoments a = MomentsReader(scratch / "a" / "moments.h5").Read(11),
-                     b = MomentsReader(scratch / "b" / "moments.h5").Read(11),
-                     merged = MomentsReader(scratch / "merged" / "moments.h5").Read(11);
+  const LayerMoments a = MomentsReader(scratch / "a" / "moments.safetensors").Read(11),
+                     b = MomentsReader(scratch / "b" / "moments.safetensors").Read(11),
+                     merged = MomentsReader(scratch / "merged" / "moments.safetensors").Read(11);
   EXPECT_EQ(merged.tokens, a.tokens + b.tokens);
   for (size_t i = 0; i < merged.query.size(); ++i)
     EXPECT_EQ(merged.query[i], a.query[i] + b.query[i]);

@@ -5,8 +5,10 @@
 // its line.
 #include "tools/cli/config_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "linalg/error.h"
@@ -86,6 +88,17 @@ TEST(ConfigFile, RefusesWhatIsNotYaml) {
   EXPECT_NE(ErrorOf("a: \"\\q\"\n").find("not YAML"), std::string::npos);
   EXPECT_NE(ErrorOf(std::string("a: ") + std::string(100000, '[')), "accepted");
   EXPECT_NE(ErrorOf(std::string(100000, '{')), "accepted");
+}
+
+TEST(ConfigFile, ManyKeysTakeNoSquareOfTheirNumber) {
+  std::string text;
+  for (int i = 0; text.size() < 900'000; ++i) text += fmt::format("k{}: 1\n", i);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_GT(ParseConfig(text, "c.yaml").size(), 90'000u);
+  // It takes a second; a search through all keys for each took half a minute.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  EXPECT_NE(ErrorOf(text + "k5: 2\n").find("\"k5\" is given twice; the first is in line 6"),
+            std::string::npos);
 }
 
 TEST(ConfigFile, RefusesOversizedFiles) {

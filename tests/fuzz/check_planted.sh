@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every harness must find the bug that is planted under it (planted/): a harness that does not is named and fails the test.
+set -u
+program=$1
+missed=0
+for harness in $("$program" -names); do
+  if "$program" -runs=20000 "$harness" >/dev/null 2>&1; then
+    echo "check_planted: $harness did not find its bug"
+    missed=1
+  fi
+done
+exit $missed

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/fuzz.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <typeinfo>
+
+#include "capture/files/temporary_directory.h"
+#include "tests/fuzz/harness/harnesses.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar::fuzz {
+
+std::span<const Harness* const> AllHarnesses() {
+  static constexpr const Harness* kAll[] = {&kSafetensors, &kWeightIndex, &kPickle,       &kPt,
+                                            &kGguf,        &kNpy,         &kTokenizer,    &kJinja,
+                                            &kRows,        &kConfig,      &kQuantization, &kReport,
+                                            &kArtifact,    &kMoments,     &kZooEntry,     &kYaml};
+  return kAll;
+}
+
+void RunOne(const Harness& harness, std::string_view input) {
+  try {
+    harness.run(input);
+  } catch (const Error&) {
+    // Refused, and said so.
+  } catch (const std::exception& error) {
+    Finding(harness.name.data(), 0, fmt::format("{}: {}", typeid(error).name(), error.what()));
+  }
+}
+
+void Finding(const char* file, int line, const std::string& what) {
+  std::fprintf(stderr, "finding: %s:%d: %s\n", file, line, what.c_str());
+  std::abort();
+}
+
+void CheckUtf8(std::string_view text) {
+  try {
+    (void)Json(text).dump();
+  } catch (const Json::exception&) {
+    Finding("text", 0, "is no UTF-8");
+  }
+}
+
+std::vector<std::string> SeedFiles(std::string_view folder, std::string_view name,
+                                   size_t max_bytes) {
+  std::vector<std::string> seeds;
+  std::vector<fs::path> found;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(fs::path(OSCAR_SOURCE_DIR) / "tests/data" / folder)) {
+    const std::string file = entry.path().filename().string();
+    if (entry.is_regular_file() && file.ends_with(name) && entry.file_size() <= max_bytes)
+      found.push_back(entry.path());
+  }
+  std::ranges::sort(found);
+  for (const fs::path& path : found) seeds.push_back(ReadAll(path));
+  return seeds;
+}
+
+const fs::path& Scratch() {
+  static const TemporaryDirectory folder("fuzz");  // TMPDIR=/dev/shm is the fastest
+  return folder.path();
+}
+
+std::string ReadAll(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace oscar::fuzz

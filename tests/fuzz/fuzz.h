@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One harness for each reader of foreign bytes. A harness does more than survive: what it accepts
+// it writes and reads back, and what it refuses it refuses with an Error. Any other exception, a
+// broken FUZZ_CHECK, a second of time or 200 MB is a finding. Trap: a harness is called a million
+// times in one process, so it keeps nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/files/mapped_file.h"
+#include "capture/files/strict_json.h"
+#include "linalg/error.h"
+
+namespace oscar::fuzz {
+
+using Random = std::mt19937_64;
+
+struct Harness {
+  std::string_view name;
+  // Throws Error for what is refused.
+  void (*run)(std::string_view input);
+  // Small valid inputs, made by our writers or taken from tests/data.
+  std::vector<std::string> (*seeds)();
+  // Changes the structure, where bytes alone stop at a length or a quote; null: bytes alone.
+  std::string (*mutate)(const std::string& input, Random& random) = nullptr;
+  size_t max_bytes = 8192;
+  uint64_t slowness = 1;  // the plain driver runs so many times fewer
+};
+
+std::span<const Harness* const> AllHarnesses();
+
+// `run`; a refusal is fine, anything else ends the process with its reason.
+void RunOne(const Harness& harness, std::string_view input);
+
+// Some bytes changed, added, removed or repeated; at most `max_bytes`.
+std::string MutateBytes(std::string input, size_t max_bytes, Random& random);
+// A value, a member or its name changed, taken from elsewhere or left out; bytes where it is no
+// JSON.
+std::string MutateJson(const std::string& input, Random& random);
+// The same of JSON in front of a NUL, and bytes behind it.
+std::string MutateJsonAndText(const std::string& input, Random& random);
+
+// `name` of tests/data, where it is no larger than `max_bytes`.
+std::vector<std::string> SeedFiles(std::string_view folder, std::string_view name,
+                                   size_t max_bytes);
+
+inline std::span<const std::byte> BytesOf(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+inline MappedFile FileOf(std::string_view bytes, const char* name = "input") {
+  return MappedFile::Of(BytesOf(bytes), name);
+}
+// A folder in memory of this process, for writers that need one.
+const std::filesystem::path& Scratch();
+std::string ReadAll(const std::filesystem::path& path);
+
+// A second opinion on what capture/files/utf8.h says.
+void CheckUtf8(std::string_view text);
+
+[[noreturn]] void Finding(const char* file, int line, const std::string& what);
+
+}  // namespace oscar::fuzz
+
+// What must hold of every accepted input.
+#define FUZZ_CHECK(condition)                                                 \
+  do {                                                                        \
+    if (!(condition)) ::oscar::fuzz::Finding(__FILE__, __LINE__, #condition); \
+  } while (false)

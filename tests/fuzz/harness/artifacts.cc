@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+
+#include "calib/moments/moments_file.h"
+#include "capture/files/digest_json.h"
+#include "export/artifact/artifact_format.h"
+#include "export/report/report_page.h"
+#include "export/report/report_schema.h"
+#include "tests/export/artifact/sample_artifact.h"
+#include "tests/export/report/sample_report.h"
+#include "tests/fuzz/harness/harnesses.h"
+#include "tests/zoo/sample_zoo.h"
+#include "zoo/artifact_check.h"
+#include "zoo/zoo_format.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar::fuzz {
+namespace {
+
+// What the schema accepts has a page, and its canonical form is accepted too.
+void RunReport(std::string_view input) {
+  const Json report = ParseStrictJson(input, "report.json");
+  CheckReport(report, "report.json");
+  const std::string page = ReportPage(report);
+  FUZZ_CHECK(page.find("<script") == page.npos);
+  CheckReport(ParseStrictJson(CanonicalJson(report), "again"), "again");
+}
+
+std::vector<std::string> ReportSeeds() {
+  return {SampleReport({.num_layers = 1, .num_kv_heads = 1, .kernels = false}).dump(),
+          SampleReport({.num_layers = 1, .num_kv_heads = 2, .validation = false}).dump()};
+}
+
+// A validated artifact, once; its files beside manifest and report are what every input has.
+const fs::path& SampleFolder() {
+  static const fs::path folder = [] {
+    const fs::path path = Scratch() / "artifact";
+    WriteValidated(path);
+    return path;
+  }();
+  return folder;
+}
+
+// manifest.json, NUL, report.json; sealed here, as whoever forges an artifact seals it.
+void RunArtifact(std::string_view input) {
+  const size_t cut = std::min(input.find('\0'), input.size());
+  const fs::path& folder = SampleFolder();
+  WriteText(folder / kReportFile,
+            std::string(cut < input.size() ? input.substr(cut + 1) : std::string_view()));
+  Json manifest = ParseStrictJson(input.substr(0, cut), "manifest.json");
+  if (manifest.is_object() && manifest.contains("files") && manifest["files"].is_object()) {
+    for (auto& [name, digest] : manifest["files"].items()) {
+      if (name.find('/') == name.npos && fs::is_regular_file(folder / name))
+        digest = DigestToJson(DigestFile(folder / name));
+    }
+  }
+  WriteText(folder / kManifestFile, CanonicalJson(manifest));
+  const CheckedArtifact checked = CheckArtifact(folder, std::nullopt, {});
+  FUZZ_CHECK(checked.identity == DigestFile(folder / kManifestFile).sha256);
+  FUZZ_CHECK(checked.files.size() >= 6);
+}
+
+std::vector<std::string> ArtifactSeeds() {
+  const fs::path folder = Scratch() / "seed";
+  fs::remove_all(folder);
+  WriteValidated(folder);
+  return {ReadJsonFile(folder / kManifestFile).dump() + '\0' +
+          ReadJsonFile(folder / kReportFile).dump()};
+}
+
+std::string MutateArtifact(const std::string& input, Random& random) {
+  const size_t cut = std::min(input.find('\0'), input.size());
+  const std::string manifest = input.substr(0, cut),
+                    report = input.substr(std::min(cut + 1, input.size()));
+  if (random() % 2 == 0) return MutateJson(manifest, random) + '\0' + report;
+  return manifest + '\0' + MutateJson(report, random);
+}
+
+// Accepted: written again, the same sums.
+void RunMoments(std::string_view input) {
+  const LayerMoments moments = MomentsReader(FileOf(input, "moments.safetensors")).Read(3);
+  const fs::path path = Scratch() / "moments.safetensors";
+  MomentsWriter writer(path);
+  writer.Add(moments);
+  writer.Commit();
+  const LayerMoments again = MomentsReader(path).Read(3);
+  FUZZ_CHECK(again.query == moments.query && again.key == moments.key);
+  FUZZ_CHECK(again.key_sum == moments.key_sum && again.value == moments.value);
+  FUZZ_CHECK(again.attention_output == moments.attention_output);
+  FUZZ_CHECK(again.diagonal == moments.diagonal && again.rope == moments.rope);
+  FUZZ_CHECK(again.fold == moments.fold && again.latent == moments.latent);
+  FUZZ_CHECK(moments.query.size() * sizeof(double) <= input.size());
+}
+
+std::vector<std::string> MomentsSeeds() {
+  std::vector<std::string> seeds;
+  for (const bool known : {false, true}) {
+    LayerMoments moments;
+    moments.layer_id = 3;
+    moments.num_q_heads = 2;
+    moments.num_kv_heads = 1;
+    moments.head_dim = moments.v_head_dim = 2;
+    moments.tokens = 5;
+    moments.query = moments.key = moments.attention_output = {2, 1, 1, 2};
+    moments.value = {3, 1, 1, 3};
+    moments.key_sum = {1, -1};
+    if (known) {
+      moments.diagonal = {1, 0, 0, 1};
+      moments.diagonal_weight = {2};
+      moments.rope = RopeSpec{};
+      moments.rope->rotary_dim = 2;
+      moments.rope->theta = 10000;
+      moments.fold.pairs.rotary_dim = 2;
+    }
+    const fs::path path = Scratch() / "seed.safetensors";
+    MomentsWriter writer(path);
+    writer.Add(moments);
+    writer.Commit();
+    seeds.push_back(ReadAll(path));
+  }
+  return seeds;
+}
+
+// Accepted: the entry that is written from it is the same.
+void RunZooEntry(std::string_view input) {
+  const ZooEntry entry = ParseEntry(input, "entry");
+  for (const auto& [name, digest] : entry.files) {
+    FUZZ_CHECK(name.find('/') == name.npos && name != "..");
+    FUZZ_CHECK(BlobPath("/zoo", digest.sha256).parent_path() == BlobFolder("/zoo"));
+  }
+  const std::string text = CanonicalJson(EntryToJson(entry));
+  FUZZ_CHECK(CanonicalJson(EntryToJson(ParseEntry(text, "again"))) == text);
+}
+
+std::vector<std::string> ZooEntrySeeds() {
+  const std::string digest(64, 'a');
+  ZooEntry entry;
+  entry.name = ParseZooName("example/tiny", "seed");
+  entry.version = ZooVersionOf("0.1.0", "seed");
+  entry.identity = digest;
+  entry.files = {{kManifestFile, {digest, 10}}, {kRotationsFile, {std::string(64, 'b'), 20}}};
+  entry.model = {{"id", "example/tiny"}};
+  entry.validation = {{"headline_arm", "x"}};
+  entry.publisher = {{"program", "oscar"}};
+  return {EntryToJson(entry).dump()};
+}
+
+}  // namespace
+
+const Harness kReport = {"report", RunReport, ReportSeeds, MutateJson, 65536, 100};
+const Harness kArtifact = {"artifact", RunArtifact, ArtifactSeeds, MutateArtifact, 262144, 30};
+const Harness kMoments = {"moments", RunMoments, MomentsSeeds};
+const Harness kZooEntry = {"zoo_entry", RunZooEntry, ZooEntrySeeds, MutateJson};
+
+}  // namespace oscar::fuzz

@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "capture/checkpoint/quantization_config.h"
+#include "capture/checkpoint/safetensors_header.h"
+#include "capture/checkpoint/weight_files.h"
+#include "capture/model/describe_layers.h"
+#include "capture/model/model_spec.h"
+#include "capture/model/rope_json.h"
+#include "tests/fuzz/harness/harnesses.h"
+
+namespace oscar::fuzz {
+namespace {
+
+constexpr unsigned __int128 kBeyond = static_cast<unsigned __int128>(1) << 66;
+
+// Accepted: no byte belongs to two tensors or to none, and the same header written again reads as
+// the same tensors.
+void RunSafetensors(std::string_view input) {
+  const SafetensorsFile file = SafetensorsFile::Open(FileOf(input));
+  std::vector<std::pair<uint64_t, const std::string*>> order;
+  uint64_t bytes = 0;
+  for (const auto& [name, info] : file.tensors()) {
+    const TensorView view = file.tensor(name);
+    unsigned __int128 bits = static_cast<uint64_t>(DTypeBits(info.dtype));
+    for (const int64_t size : info.shape)
+      bits = std::min(bits, kBeyond) * static_cast<uint64_t>(size);
+    FUZZ_CHECK(bits == static_cast<unsigned __int128>(view.data.size()) * 8);
+    volatile std::byte last{};
+    if (!view.data.empty()) last = view.data.back();
+    (void)last;
+    bytes += info.size;
+    order.emplace_back(info.offset, &name);
+  }
+  FUZZ_CHECK(bytes < input.size());
+  std::ranges::stable_sort(order, [&](const auto& a, const auto& b) {
+    const auto size = [&](const auto& x) { return file.tensors().find(*x.second)->second.size; };
+    return std::pair(a.first, size(a)) < std::pair(b.first, size(b));
+  });
+  std::vector<SafetensorsWriter::Declaration> tensors;
+  for (const auto& [offset, name] : order) {
+    const TensorInfo& info = file.tensors().find(*name)->second;
+    tensors.push_back({*name, info.dtype, info.shape});
+  }
+  const std::string header = EncodeSafetensorsHeader(tensors, file.metadata());
+  const SafetensorsFile again = SafetensorsFile::Open(FileOf(header + std::string(bytes, '\0')));
+  FUZZ_CHECK(again.metadata() == file.metadata());
+  FUZZ_CHECK(again.tensors().size() == file.tensors().size());
+  for (const auto& [name, info] : again.tensors()) {
+    const TensorInfo& old = file.tensors().find(name)->second;
+    FUZZ_CHECK(info.shape == old.shape && info.dtype == old.dtype && info.size == old.size);
+  }
+}
+
+std::string HeaderAndData(const std::string& header, size_t bytes) {
+  std::string file;
+  for (size_t i = 0; i < kSafetensorsLengthBytes; ++i)
+    file += static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  return file + header + std::string(bytes, '\x5A');
+}
+
+std::vector<std::string> SafetensorsSeeds() {
+  return {HeaderAndData(R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})", 24),
+          HeaderAndData(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[],)"
+                        R"("data_offsets":[0,2]},"b":{"dtype":"F4","shape":[4,2],"data_offsets":)"
+                        R"([2,6]},"c":{"dtype":"I64","shape":[0,7],"data_offsets":[6,6]}})",
+                        6),
+          HeaderAndData("{} ", 0)};
+}
+
+// The length in front of a mutated header is made right most of the time.
+std::string MutateSafetensors(const std::string& input, Random& random) {
+  if (input.size() < kSafetensorsLengthBytes || random() % 4 == 0)
+    return MutateBytes(input, 8192, random);
+  size_t length = 0;
+  for (size_t i = kSafetensorsLengthBytes; i-- > 0;)
+    length = length << 8 | static_cast<uint8_t>(input[i]);
+  length = std::min(length, input.size() - kSafetensorsLengthBytes);
+  const std::string header = MutateJson(input.substr(kSafetensorsLengthBytes, length), random);
+  return HeaderAndData(header, input.size() - kSafetensorsLengthBytes - length);
+}
+
+void RunWeightIndex(std::string_view input) {
+  const WeightFiles weights = ParseWeightIndex(input, "index");
+  FUZZ_CHECK(!weights.files.empty() && !weights.weight_map.empty());
+  for (const auto& [tensor, file] : weights.weight_map) {
+    FUZZ_CHECK(std::ranges::binary_search(weights.files, file));
+    FUZZ_CHECK((std::filesystem::path("/model") / file).lexically_normal() ==
+               std::filesystem::path("/model/" + file));
+    FUZZ_CHECK(file.find('/') == file.npos && file != ".." && file.ends_with(".safetensors"));
+  }
+}
+
+std::vector<std::string> WeightIndexSeeds() {
+  return {
+      R"({"metadata":{"total_size":24},"weight_map":{"a.weight":"model-00001-of-00002.safetensors",)"
+      R"("b.weight":"model-00002-of-00002.safetensors"}})"};
+}
+
+// Accepted: every shape is one of a tensor, the rotary embedding survives its own text, and what is
+// read twice is read alike.
+void RunConfig(std::string_view input) {
+  const Json json = ParseStrictJson(input, "config.json");
+  const ModelSpec spec = ReadModelSpec(json);
+  FUZZ_CHECK(!spec.layers.empty());
+  const std::vector<TensorNeed> needs = AllTensors(spec);
+  for (const TensorNeed& need : needs) {
+    FUZZ_CHECK(!need.name.empty());
+    for (const int64_t size : need.shape) FUZZ_CHECK(size > 0);
+  }
+  for (const LayerSpec* layer : AllLayers(spec)) {
+    if (layer->delta_net) continue;
+    const RopeSpec& rope = layer->attention.rope;
+    const int64_t dim =
+        layer->attention.latent ? layer->attention.latent->rope_dim : layer->attention.head_dim;
+    if (rope.rotary_dim > 0 && rope.rotary_dim <= dim && !layer->attention.latent)
+      FUZZ_CHECK(RopeFromText(RopeToText(rope), dim, "rope") == rope);
+  }
+  FUZZ_CHECK(DescribeLayers(spec) == DescribeLayers(ReadModelSpec(json)));
+}
+
+std::vector<std::string> ConfigSeeds() {
+  std::vector<std::string> seeds = SeedFiles("families", "config.json", 8192);
+  for (std::string& real : SeedFiles("configs", "config.json", 8192))
+    seeds.push_back(std::move(real));
+  std::erase_if(seeds, [](const std::string& seed) {
+    try {
+      RunConfig(seed);
+      return false;
+    } catch (const Error&) {
+      return true;  // of a model that needs its weights to be understood
+    }
+  });
+  return seeds;
+}
+
+void RunQuantization(std::string_view input) {
+  const QuantizationConfig config =
+      QuantizationConfig::Read(ParseStrictJson(input, "config.json"), "config.json");
+  for (const char* module : {"model.layers.0.self_attn.q_proj", "model.layers.11.mlp.down_proj",
+                             "model.layers.3.mlp.experts.17.up_proj", "lm_head", ""}) {
+    const WeightScheme* const scheme = config.SchemeOf(module);
+    if (scheme == nullptr) continue;
+    FUZZ_CHECK(scheme >= config.schemes().data() &&
+               scheme < config.schemes().data() + config.schemes().size());
+    FUZZ_CHECK(!config.plain());
+  }
+}
+
+std::vector<std::string> QuantizationSeeds() {
+  const auto with = [](const std::string& config) {
+    return R"({"model_type":"llama","quantization_config":)" + config + "}";
+  };
+  return {
+      R"({"model_type":"llama"})",
+      with(R"({"quant_method":"gptq","bits":4,"group_size":128,"desc_act":false,"sym":true,)"
+           R"("checkpoint_format":"gptq"})"),
+      with(R"({"quant_method":"awq","bits":4,"group_size":128,"zero_point":true,"version":"gemm",)"
+           R"("modules_to_not_convert":["lm_head"]})"),
+      with(R"({"quant_method":"fp8","activation_scheme":"dynamic","fmt":"e4m3",)"
+           R"("weight_block_size":[128,128]})"),
+      with(R"({"quant_method":"mxfp4","modules_to_not_convert":["model.layers.*.self_attn"]})"),
+      with(
+          R"({"quant_method":"compressed-tensors","format":"pack-quantized","ignore":["lm_head"],)"
+          R"("config_groups":{"group_0":{"targets":["Linear"],"weights":{"num_bits":4,"type":"int",)"
+          R"("symmetric":true,"strategy":"group","group_size":128,"dynamic":false}}}})")};
+}
+
+}  // namespace
+
+const Harness kSafetensors = {"safetensors", RunSafetensors, SafetensorsSeeds, MutateSafetensors};
+const Harness kWeightIndex = {"index", RunWeightIndex, WeightIndexSeeds, MutateJson};
+const Harness kConfig = {"config", RunConfig, ConfigSeeds, MutateJson, 8192, 3};
+const Harness kQuantization = {"quantization", RunQuantization, QuantizationSeeds, MutateJson};
+
+}  // namespace oscar::fuzz

@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "capture/files/digest.h"
+#include "capture/files/utf8.h"
+#include "capture/text/data_rows.h"
+#include "capture/text/template/chat_template.h"
+#include "capture/text/template/json_value.h"
+#include "capture/text/tokenizer.h"
+#include "tests/fuzz/harness/harnesses.h"
+#include "tools/cli/config_file.h"
+
+namespace oscar::fuzz {
+namespace {
+
+// tokenizer.json, NUL, a text. Accepted: ids are of the vocabulary, and encoding is a function.
+void RunTokenizer(std::string_view input) {
+  const size_t cut = std::min(input.find('\0'), input.size());
+  const Tokenizer tokenizer = Tokenizer::Load(FileOf(input.substr(0, cut), "tokenizer.json"));
+  const std::string_view text = cut < input.size() ? input.substr(cut + 1) : "Hello, world 12";
+  const std::vector<int32_t> ids = tokenizer.Encode(text, true);
+  for (const int32_t id : ids) FUZZ_CHECK(id >= 0 && id < tokenizer.vocab_size());
+  FUZZ_CHECK(tokenizer.Encode(text, true) == ids);
+  CheckUtf8(tokenizer.Decode(ids, false));
+  (void)tokenizer.Decode(ids, true);
+}
+
+std::vector<std::string> TokenizerSeeds() {
+  const std::string added = R"("added_tokens":[{"id":7,"content":"<s>","single_word":false,)"
+                            R"("lstrip":false,"rstrip":true,"normalized":false,"special":true}])";
+  const std::string model =
+      R"("model":{"type":"BPE","dropout":null,"unk_token":"<unk>","fuse_unk":true,)"
+      R"("byte_fallback":true,"ignore_merges":false,"vocab":{"<unk>":0,"a":1,"b":2,"ab":3,)"
+      R"("\u2581":4,"\u2581a":5,"<0x0A>":6},"merges":[["a","b"],["\u2581","a"]]})";
+  const auto file = [&](const std::string& normalizer, const std::string& pre,
+                        const std::string& post, const std::string& decoder) {
+    return R"({"version":"1.0","truncation":null,"padding":null,)" + added + R"(,"normalizer":)" +
+           normalizer + R"(,"pre_tokenizer":)" + pre + R"(,"post_processor":)" + post +
+           R"(,"decoder":)" + decoder + "," + model + "}" + '\0' + "ab a<s> bab\n\u00e9";
+  };
+  std::vector<std::string> seeds = {
+      file(
+          R"({"type":"Sequence","normalizers":[{"type":"NFKC"},{"type":"Replace","pattern":)"
+          R"({"String":" "},"content":"\u2581"},{"type":"Prepend","prepend":"\u2581"}]})",
+          "null",
+          R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},)"
+          R"({"Sequence":{"id":"A","type_id":0}}],"pair":[],"special_tokens":{"<s>":{"id":"<s>",)"
+          R"("ids":[7],"tokens":["<s>"]}}})",
+          R"({"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},)"
+          R"("content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ",)"
+          R"("start":1,"stop":0}]})"),
+      file(
+          R"({"type":"Sequence","normalizers":[{"type":"Strip","strip_left":true,)"
+          R"("strip_right":true},{"type":"Lowercase"},{"type":"StripAccents"}]})",
+          R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)"
+          R"("(?i:'s|'t)|\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"},)"
+          R"("behavior":"Isolated","invert":false},{"type":"Digits","individual_digits":true},)"
+          R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always","split":true}]})",
+          "null", R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always"})")};
+  return seeds;
+}
+
+// A template, NUL, the variables as JSON. Accepted: twice the same valid text.
+void RunJinja(std::string_view input) {
+  const size_t cut = std::min(input.find('\0'), input.size());
+  ChatTemplate::Variables variables;
+  const jinja::Value given = jinja::ParseJsonValue(
+      cut < input.size()
+          ? input.substr(cut + 1)
+          : R"({"messages":[{"role":"user","content":"hi \u00e9"}],"x":[1,2.5,null]})",
+      "variables");
+  if (given.is_dict()) {
+    for (const auto& [key, value] : given.dict().items)
+      variables.emplace_back(key.as_string(), value);
+  }
+  const ChatTemplate chat(input.substr(0, cut), "template");
+  const auto first = chat.Render(variables, {}, 300'000);
+  CheckUtf8(first.text);
+  FUZZ_CHECK(chat.Render(variables, {}, 300'000).text == first.text);
+}
+
+std::vector<std::string> JinjaSeeds() {
+  std::vector<std::string> seeds = SeedFiles("chat_templates", ".jinja", 4096);
+  for (const char* source :
+       {"{% for m in messages %}{{ loop.index0 }}{{ m.role|upper ~ m['content'][::-1] }}{% endfor "
+        "%}",
+        "{%- macro f(a, b=2) -%}{{ a|trim }}{{ b // 2 }}{%- endmacro -%}{{ f(' x ', b=3.5) }}",
+        "{% set ns = namespace(x=[]) %}{% for i in range(5) if i is odd %}{% set ns.x = ns.x + [i] "
+        "%}"
+        "{% endfor %}{{ ns.x|tojson(indent=2) }}{{ x|sort|reverse|list }}",
+        "{{ 'a,b c'.split(',')|join('-')|replace('b', '&')|escape }}{{ '%s'|length }}",
+        "{{ messages[0].content[3] }}{{ strftime_now('%d %b %Y') }}{# note #}{{ "
+        "messages|selectattr('role', 'equalto', 'user')"
+        "|map(attribute='content')|first|title }}{{ {'b': 1, 'a': [true, none]}|dictsort }}",
+        "{% if x is defined and 1 in x %}{{ x[0] * 3 - 2 % 7 }}{% elif y %}{% else %}n{% endif %}"
+        "{{ 'q' in 'quit' }}{{ x|default('z', true)|string|indent(2, first=true) }}"}) {
+    seeds.emplace_back(source);
+  }
+  std::erase_if(seeds, [](const std::string& seed) {
+    try {
+      RunJinja(seed);
+      return false;
+    } catch (const Error&) {
+      return true;  // a template that wants other variables
+    }
+  });
+  return seeds;
+}
+
+// A template changes by its own words.
+std::string MutateTemplate(const std::string& input, Random& random) {
+  static constexpr std::string_view kWords[] = {"{{ ",
+                                                " }}",
+                                                "{% ",
+                                                " %}",
+                                                "{#",
+                                                "#}",
+                                                "for x in y",
+                                                "endfor",
+                                                "if ",
+                                                "endif",
+                                                "set a = ",
+                                                "macro m(x)",
+                                                "endmacro",
+                                                "|length",
+                                                "|list",
+                                                "|tojson",
+                                                "|join('x')",
+                                                "|replace('a','bb')",
+                                                "|sort(reverse=true)",
+                                                ".split()",
+                                                ".strip('x')",
+                                                ".format(1)",
+                                                "[1:-1]",
+                                                "[::-1]",
+                                                " * 99",
+                                                " ~ ",
+                                                " + ",
+                                                "(",
+                                                ")",
+                                                "[",
+                                                "]",
+                                                "'a'",
+                                                "1e400",
+                                                "099",
+                                                "0",
+                                                "-1",
+                                                "none",
+                                                "messages",
+                                                "loop.last",
+                                                "messages[0].content[3]",
+                                                "range(9)",
+                                                "namespace(a=1)",
+                                                "|map('upper')",
+                                                "|select('odd')",
+                                                ".items()",
+                                                "\n",
+                                                "-",
+                                                "is divisibleby(0)",
+                                                "//0",
+                                                "|indent(9)",
+                                                "|escape",
+                                                "raise_exception('x')"};
+  std::string out = input.substr(0, input.find('\0'));
+  for (size_t changes = 1 + random() % 3; changes > 0; --changes) {
+    size_t at = out.empty() ? 0 : random() % (out.size() + 1);
+    while (at < out.size() && (out[at] & 0xC0) == 0x80) ++at;
+    if (random() % 4 == 0 && !out.empty()) {
+      out.erase(at, random() % 12);
+    } else {
+      out.insert(at, kWords[random() % std::size(kWords)]);
+    }
+  }
+  return out;
+}
+
+// The first byte says how the file is called.
+void RunRows(std::string_view input) {
+  const char* names[] = {"rows.jsonl", "rows.json", "rows.txt", "rows"};
+  const char* const name = names[input.empty() ? 0 : static_cast<uint8_t>(input[0]) % 4];
+  const std::string_view bytes = input.substr(std::min<size_t>(1, input.size()));
+  size_t rows = 0;
+  const std::string digest = ReadDataRows(FileOf(bytes, name), [&](const DataRow& row) {
+    ++rows;
+    FUZZ_CHECK(row.origin.starts_with(name));
+    if (const auto* text = std::get_if<std::string>(&row.value)) CheckUtf8(*text);
+    if (const auto* chat = std::get_if<ChatRow>(&row.value)) FUZZ_CHECK(chat->messages.is_list());
+  });
+  FUZZ_CHECK(digest == Sha256Hex(bytes));
+  FUZZ_CHECK(rows <= bytes.size() + 1);
+}
+
+std::vector<std::string> RowsSeeds() {
+  const std::string chat = R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant",)"
+                           R"("content":"yes"}],"tools":"[]"})";
+  return {
+      std::string(1, '\0') + chat + "\n" + R"({"text":"a\u2028b","n":1})" + "\r\n\n" +
+          R"({"prompt":"p","response":"r"})" + "\n" + R"({"input_ids":[1,2,300]})",
+      std::string(1, '\1') + "[" + chat + R"(,{"conversations":[{"from":"human","value":"x"}]}])",
+      std::string(1, '\2') + "plain text\n\xC3\xA9", std::string(1, '\3') + R"({"text":"z"})"};
+}
+
+std::string MutateRows(const std::string& input, Random& random) {
+  if (input.size() < 2 || random() % 3 == 0) return MutateBytes(input, 4096, random);
+  const size_t begin = input.find('{'), end = std::min(input.find('\n', begin), input.size());
+  if (begin == input.npos) return MutateBytes(input, 4096, random);
+  return input.substr(0, begin) + MutateJson(input.substr(begin, end - begin), random) +
+         input.substr(end);
+}
+
+// Accepted: written with every text in quotes, the same settings.
+void RunYaml(std::string_view input) {
+  std::set<std::string> keys;
+  std::string again;
+  const std::vector<ConfigEntry> entries = ParseConfig(input, "c.yaml");
+  for (const ConfigEntry& entry : entries) {
+    FUZZ_CHECK(keys.insert(entry.key).second);
+    FUZZ_CHECK(entry.list || entry.values.size() == 1);
+    FUZZ_CHECK(entry.line >= 1);
+    std::vector<std::string> values;
+    for (const ConfigScalar& value : entry.values) {
+      const bool null = value.text.empty() || value.text == "~" || value.text == "null";
+      FUZZ_CHECK(value.IsNull() == (null && !value.quoted));
+      if (FirstInvalidUtf8(value.text)) return;
+      values.push_back(Json(value.text).dump(-1, ' ', true));
+    }
+    if (FirstInvalidUtf8(entry.key)) return;
+    again += fmt::format("{}: {}\n", Json(entry.key).dump(-1, ' ', true),
+                         entry.list ? fmt::format("[{}]", fmt::join(values, ", ")) : values[0]);
+  }
+  // What yaml-cpp does not read back: halves of characters beyond 16 bits, and keys over 1024
+  // bytes.
+  if (again.find("\\u") != again.npos || again.size() > 1000) return;
+  const std::vector<ConfigEntry> read = ParseConfig(again, "again.yaml");
+  FUZZ_CHECK(read.size() == entries.size());
+  for (size_t i = 0; i < read.size(); ++i) {
+    FUZZ_CHECK(read[i].key == entries[i].key && read[i].list == entries[i].list);
+    FUZZ_CHECK(read[i].values.size() == entries[i].values.size());
+    for (size_t v = 0; v < read[i].values.size(); ++v)
+      FUZZ_CHECK(read[i].values[v].text == entries[i].values[v].text);
+  }
+}
+
+std::vector<std::string> YamlSeeds() {
+  return {"# comment\nmodel: Qwen/Qwen3-8B\ntokens: 4096\nclip: [0.9, \"0.95\"]\nquiet: ~\n",
+          "a:\n  - 'x'\n  - y\nb: \"\\x41\"\n"};
+}
+
+}  // namespace
+
+const Harness kTokenizer = {"tokenizer", RunTokenizer, TokenizerSeeds, MutateJsonAndText};
+const Harness kJinja = {"jinja", RunJinja, JinjaSeeds, MutateTemplate, 4096};
+const Harness kRows = {"rows", RunRows, RowsSeeds, MutateRows, 4096};
+const Harness kYaml = {"yaml", RunYaml, YamlSeeds, nullptr, 2048};
+
+}  // namespace oscar::fuzz

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The same harnesses under libFuzzer (preset fuzz): OSCAR_FUZZ_HARNESS names the one that runs.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/fuzz/fuzz.h"
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
+namespace {
+
+const oscar::fuzz::Harness& Chosen() {
+  static const oscar::fuzz::Harness& chosen = [&]() -> const oscar::fuzz::Harness& {
+    const char* const name = std::getenv("OSCAR_FUZZ_HARNESS");
+    for (const oscar::fuzz::Harness* harness : oscar::fuzz::AllHarnesses())
+      if (name != nullptr && harness->name == name) return *harness;
+    std::fprintf(stderr, "OSCAR_FUZZ_HARNESS names no harness; there are:");
+    for (const oscar::fuzz::Harness* harness : oscar::fuzz::AllHarnesses())
+      std::fprintf(stderr, " %s", harness->name.data());
+    std::fprintf(stderr, "\n");
+    std::exit(2);
+  }();
+  return chosen;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  oscar::fuzz::RunOne(Chosen(), {reinterpret_cast<const char*>(data), size});
+  return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                          unsigned seed) {
+  oscar::fuzz::Random random(seed);
+  if (Chosen().mutate == nullptr || random() % 3 == 0)
+    return LLVMFuzzerMutate(data, size, max_size);
+  const std::string changed = Chosen().mutate({reinterpret_cast<const char*>(data), size}, random);
+  if (changed.size() > max_size || changed.empty()) return LLVMFuzzerMutate(data, size, max_size);
+  std::memcpy(data, changed.data(), changed.size());
+  return changed.size();
+}

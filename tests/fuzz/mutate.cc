@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Changes of inputs, for the plain driver and as custom mutators of libFuzzer.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "tests/fuzz/fuzz.h"
+
+namespace oscar::fuzz {
+namespace {
+
+size_t Below(size_t bound, Random& random) { return bound == 0 ? 0 : random() % bound; }
+
+// Where readers count, convert and compare.
+Json InterestingValue(Random& random) {
+  static const std::vector<Json> kValues = {nullptr,
+                                            true,
+                                            false,
+                                            0,
+                                            1,
+                                            -1,
+                                            2,
+                                            3,
+                                            7,
+                                            64,
+                                            255,
+                                            256,
+                                            4095,
+                                            65536,
+                                            16777216,
+                                            2147483647,
+                                            2147483648LL,
+                                            4294967296LL,
+                                            -2147483649LL,
+                                            (int64_t{1} << 53) + 1,
+                                            int64_t{1} << 61,
+                                            int64_t{1} << 62,
+                                            std::numeric_limits<int64_t>::max(),
+                                            std::numeric_limits<int64_t>::min(),
+                                            std::numeric_limits<uint64_t>::max(),
+                                            0.0,
+                                            -0.0,
+                                            0.5,
+                                            1e-320,
+                                            1e308,
+                                            1e30,
+                                            1.5,
+                                            "",
+                                            "0",
+                                            "a",
+                                            "\u00e9\U0001F600",
+                                            "..",
+                                            "../x",
+                                            "model",
+                                            std::string(300, 'x'),
+                                            Json::array(),
+                                            Json::object(),
+                                            Json::array({1, 2, 3}),
+                                            Json::array({Json::array()})};
+  return kValues[Below(kValues.size(), random)];
+}
+
+// A value, where it stands, and the name or number under which it stands there.
+struct Place {
+  Json* parent;  // null: the whole
+  std::string key;
+  size_t index;
+};
+
+void Collect(Json& value, std::vector<Place>& places) {
+  if (places.size() > 20'000) return;
+  if (value.is_object()) {
+    for (auto& [key, member] : value.items()) {
+      places.push_back({&value, key, 0});
+      Collect(member, places);
+    }
+  } else if (value.is_array()) {
+    for (size_t i = 0; i < value.size(); ++i) {
+      places.push_back({&value, "", i});
+      Collect(value[i], places);
+    }
+  }
+}
+
+Json& At(const Place& place, Json& whole) {
+  if (place.parent == nullptr) return whole;
+  return place.parent->is_object() ? (*place.parent)[place.key] : (*place.parent)[place.index];
+}
+
+void ChangeNumber(Json& value, Random& random) {
+  if (!value.is_number_integer() || random() % 4 == 0) {
+    value = InterestingValue(random);
+    return;
+  }
+  const auto number = value.get<uint64_t>();
+  const std::array<uint64_t, 6> changed = {
+      number + 1, number - 1, number * 2, number / 2, ~number, number ^ (1ULL << (random() % 64))};
+  value = static_cast<int64_t>(changed[Below(changed.size(), random)]);
+}
+
+void ChangeText(Json& value, Random& random) {
+  auto text = value.get<std::string>();
+  static constexpr std::string_view kPieces[] = {"\n",    "\xC2\xA0", "\u0301", "%",       "\\",
+                                                 "/",     ".",        "0",      "(a|b)*",  "[^x]",
+                                                 "{2,9}", "\uFDFA",   "#",      "<script>"};
+  const std::string_view piece = kPieces[Below(std::size(kPieces), random)];
+  // At a character's boundary: what is no UTF-8 is refused at once.
+  size_t at = Below(text.size() + 1, random);
+  while (at < text.size() && (text[at] & 0xC0) == 0x80) ++at;
+  if (random() % 2 == 0) {
+    text.insert(at, piece);
+  } else {
+    text = text.substr(0, at) + text;
+  }
+  value = text;
+}
+
+void Change(Json& whole, Random& random) {
+  std::vector<Place> places = {{nullptr, "", 0}};
+  Collect(whole, places);
+  const Place place = places[Below(places.size(), random)];
+  const Json other = At(places[Below(places.size(), random)], whole);
+  Json& value = At(place, whole);
+  switch (random() % 8) {
+    case 0:
+      value = InterestingValue(random);
+      return;
+    case 1:
+      value = other;
+      return;
+    case 2:
+      if (place.parent == nullptr) return;
+      if (place.parent->is_object()) {
+        place.parent->erase(place.key);
+      } else {
+        place.parent->erase(place.index);
+      }
+      return;
+    case 3:
+      if (value.is_array()) value.push_back(other);
+      if (value.is_object()) value[InterestingValue(random).dump()] = other;
+      return;
+    case 4:  // the same value again and again
+      if (place.parent != nullptr && place.parent->is_array()) {
+        const Json same = value;
+        for (size_t i = random() % 70; i > 0; --i) place.parent->push_back(same);
+      }
+      return;
+    case 5:  // another name
+      if (place.parent != nullptr && place.parent->is_object()) {
+        Json moved = value;
+        const std::string name =
+            other.is_string() ? other.get<std::string>() : place.key + std::to_string(random() % 3);
+        place.parent->erase(place.key);
+        (*place.parent)[name] = moved;
+      }
+      return;
+    default:
+      if (value.is_string()) {
+        ChangeText(value, random);
+      } else {
+        ChangeNumber(value, random);
+      }
+  }
+}
+
+}  // namespace
+
+std::string MutateBytes(std::string input, size_t max_bytes, Random& random) {
+  for (size_t changes = 1 + random() % 4; changes > 0; --changes) {
+    const size_t at = Below(input.size() + 1, random);
+    const size_t count = std::min<size_t>(Below(input.size() - at + 1, random), 1 + random() % 16);
+    switch (random() % 6) {
+      case 0:
+        if (at < input.size()) input[at] = static_cast<char>(input[at] ^ (1 << random() % 8));
+        break;
+      case 1:
+        if (at < input.size()) input[at] = static_cast<char>(random());
+        break;
+      case 2:
+        input.erase(at, count);
+        break;
+      case 3:
+        input.insert(at, input.substr(Below(input.size(), random), count));
+        break;
+      case 4: {  // a number of 1, 2, 4 or 8 bytes
+        const uint64_t edges[] = {0,          1,          0x7F,  0xFF,      0xFFFF,
+                                  0x7FFFFFFF, 0xFFFFFFFF, ~0ULL, 1ULL << 63};
+        const uint64_t number = edges[random() % std::size(edges)] + random() % 3 - 1;
+        const size_t bytes = size_t{1} << random() % 4;
+        for (size_t i = 0; i < bytes && at + i < input.size(); ++i)
+          input[at + i] = static_cast<char>(number >> (8 * i));
+        break;
+      }
+      default:
+        input.insert(at, std::string(count, static_cast<char>(random())));
+    }
+  }
+  if (input.size() > max_bytes) input.resize(max_bytes);
+  return input;
+}
+
+std::string MutateJson(const std::string& input, Random& random) {
+  Json json = Json::parse(input, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return MutateBytes(input, 1 << 16, random);
+  for (size_t changes = 1 + random() % 3; changes > 0; --changes) Change(json, random);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string MutateJsonAndText(const std::string& input, Random& random) {
+  const size_t cut = std::min(input.find('\0'), input.size());
+  std::string json = input.substr(0, cut);
+  std::string text = cut < input.size() ? input.substr(cut + 1) : std::string();
+  if (random() % 3 == 0) {
+    text = MutateBytes(text, 256, random);
+  } else {
+    json = MutateJson(json, random);
+  }
+  return json + '\0' + text;
+}
+
+}  // namespace oscar::fuzz
