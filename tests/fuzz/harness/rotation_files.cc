@@ -58,7 +58,8 @@ std::vector<std::string> PickleSeeds() {
   const ZipReader archive = ZipReader::Open(FileOf(file));
   const auto bytes = archive.record("data.pkl");
   return {{reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-          "\x80\x02}q\0(X\1\0\0\0aq\1K\7X\1\0\0\0bq\2]q\3(G?\xF0\0\0\0\0\0\0N\x88" "eu."s};
+          "\x80\x02}q\0(X\1\0\0\0aq\1K\7X\1\0\0\0bq\2]q\3(G?\xF0\0\0\0\0\0\0N\x88"
+          "eu."s};
 }
 
 // Accepted: every tensor expands within its bound, and data without tensors is written and read
