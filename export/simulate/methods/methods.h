@@ -47,6 +47,7 @@ std::vector<CacheMethod> NsnQuantMethods();
 std::vector<CacheMethod> KvtcMethods();
 std::vector<CacheMethod> KvLincMethods();
 std::vector<CacheMethod> AquaKvMethods();
+std::vector<CacheMethod> HeadQMethods();
 
 // Null controls.
 CacheMethod IdentityControl();
