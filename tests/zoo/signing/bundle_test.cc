@@ -54,6 +54,14 @@ TEST(SigningKey, OtherKeysAreRefusedByName) {
   EXPECT_THROW(Certificate::FromPem(pem, "no certificate"), InputError);
 }
 
+TEST(SigningKey, AnEncryptedKeyTakesItsPassword) {
+  const std::string pem = NewKeyPem(), encrypted = EncryptedPem(pem, "secret");
+  EXPECT_EQ(PrivateKey::FromPem(encrypted, "secret", "k").public_key().id(),
+            KeyOf(pem).public_key().id());
+  EXPECT_THROW(PrivateKey::FromPem(encrypted, "Secret", "k"), InputError);
+  EXPECT_THROW(PrivateKey::FromPem(encrypted, "", "k"), InputError);  // and asks nobody
+}
+
 TEST(SignedBundle, IsOfTheKeyThatMadeIt) {
   const Signer signer = NewSigner();
   const SignedBundle bundle = ParseBundle(SignedBundleText("payload", signer), "b");

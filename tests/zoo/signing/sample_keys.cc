@@ -103,6 +103,14 @@ std::string PublicPem(const std::string& private_pem) {
   return PemOf([&](BIO* bio) { return PEM_write_bio_PUBKEY(bio, key.get()); });
 }
 
+std::string EncryptedPem(const std::string& private_pem, const std::string& password) {
+  const KeyPtr key = ReadKey(private_pem);
+  return PemOf([&](BIO* bio) {
+    return PEM_write_bio_PKCS8PrivateKey(bio, key.get(), EVP_aes_256_cbc(), password.c_str(),
+                                         static_cast<int>(password.size()), nullptr, nullptr);
+  });
+}
+
 PrivateKey KeyOf(const std::string& pem) { return PrivateKey::FromPem(pem, "", "a test key"); }
 Signer NewSigner() { return {KeyOf(NewKeyPem()), {}}; }
 

@@ -14,6 +14,7 @@ namespace oscar {
 // `type` as OpenSSL names it: EC with a curve, or ED25519.
 std::string NewKeyPem(const std::string& curve = "P-256", const std::string& type = "EC");
 std::string PublicPem(const std::string& private_pem);
+std::string EncryptedPem(const std::string& private_pem, const std::string& password);
 
 PrivateKey KeyOf(const std::string& pem);
 Signer NewSigner();  // with a bare key
