@@ -101,6 +101,7 @@ void AddServedOptions(OptionTable& table, ServedOptions* options) {
   ChoiceNames<unsigned> names = {{"any", 0}};
   for (const NamedRuntime& runtime : ServedRuntimes())
     names.emplace_back(runtime.name, runtime.runtime);
+  names.emplace_back("onnxruntime", kServedOnnx);  // as its project is called
   table.AddChoice(
       &options->runtime, names,
       {.name = "runtime",
@@ -119,7 +120,7 @@ CommandResult DoctorServed(const ServedOptions& options, bool json, CommandConte
   if (json) {
     Json judged = Json::array(), unread = Json::object();
     for (const ServedVerdict& verdict : verdicts) judged.push_back(VerdictJson(verdict));
-    for (const ServedProblem& problem : served.unread) unread[problem.file] = problem.why;
+    for (const ServedProblem& problem : served.unread) unread[Escaped(problem.file)] = problem.why;
     context.out << CanonicalJson({{"served", options.directory},
                                   {"model_type", served.model_type},
                                   {"layers", served.layers.size()},

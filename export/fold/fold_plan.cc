@@ -223,7 +223,10 @@ FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const 
                  {"artifact", artifact.identity()},
                  {"scales", source ? ScalesName(*source) : "none"},
                  {"layers", layers}};
-  if (options.values == FoldValues::kRotation) plan.record["values"] = "rotation";
+  if (options.values == FoldValues::kRotation) {
+    plan.record["values"] = "rotation";
+    plan.record["choice"] = plan.choice.empty() ? Json() : Json(plan.choice);
+  }
   return plan;
 }
 

@@ -291,6 +291,23 @@ std::string MeansNotNumbers(const ServedView& view) {
   });
 }
 
+std::string MeansUnrotated(const ServedView& view) {
+  return InGgufs(view, [&](const ServedGguf& gguf) -> std::string {
+    const auto said = gguf.content.entries.find("kv_mean_center.k_rot");
+    if (said == gguf.content.entries.end() || said->second != GgufValue(false)) return {};
+    for (const ServedLayer& layer : CachedLayers(view))
+      if (layer.head_dim % 64 == 0) return fmt::format("heads of {}", layer.head_dim);
+    return {};
+  });
+}
+
+std::string MeansRemark(const ServedView& view) {
+  return InGgufs(view, [](const ServedGguf& gguf) -> std::string {
+    const size_t layers = Means(gguf.content).size();
+    return layers == 0 ? "" : fmt::format("means of {} layers", layers);
+  });
+}
+
 std::string FilesOfOthers(const ServedView& view) {
   if (ReadsAnything(view)) return {};
   std::vector<std::string> what;

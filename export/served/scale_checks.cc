@@ -207,4 +207,8 @@ std::string ScalesTwice(const ServedView& view) {
   });
 }
 
+std::string ScalesByVariable(const ServedView& view) {
+  return NamingScales(view.loaded, [](const StoredScale&) { return true; });
+}
+
 }  // namespace oscar

@@ -24,7 +24,8 @@ std::string ScalesWithoutMethod(const ServedView&), ScalesBesideOtherMethod(cons
     ScalesNotFinite(const ServedView&), ScalesNotFloats(const ServedView&),
     ScalesOfOtherHeads(const ServedView&), ScalesPerHead(const ServedView&),
     ScalesOfOtherStrategy(const ServedView&), ScalesOutsideIndex(const ServedView&),
-    ScalesOnlyInIndex(const ServedView&), ScalesTwice(const ServedView&);
+    ScalesOnlyInIndex(const ServedView&), ScalesTwice(const ServedView&),
+    ScalesByVariable(const ServedView&);
 std::string RecipeWithoutScales(const ServedView&), RecipesDiffer(const ServedView&),
     RecipeOfOtherMethod(const ServedView&), RecipeReadAsFp8(const ServedView&),
     RecipeAsymmetric(const ServedView&), RecipeUnknown(const ServedView&),
@@ -44,6 +45,7 @@ std::string RotationOfOneSide(const ServedView&), RotationLayers(const ServedVie
     GgufNotOrthogonal(const ServedView&), MeansBasisUnsaid(const ServedView&),
     MeansOfOtherLayers(const ServedView&), MeansWidth(const ServedView&),
     MeansOfOtherModel(const ServedView&), MeansNotNumbers(const ServedView&),
+    MeansUnrotated(const ServedView&), MeansRemark(const ServedView&),
     FilesOfOthers(const ServedView&), BrokenFiles(const ServedView&);
 
 namespace {
@@ -143,6 +145,9 @@ constexpr std::array kChecks = {
                 "given twice with different values, of which the order of files decides "
                 "(TensorRT-LLM: the larger)",
                 "remove one", ScalesTwice},
+    ServedCheck{"scales-by-variable", kT, kRemark, "k_scale, v_scale",
+                "builds before its pull request 12938 load them only with TRTLLM_LOAD_KV_SCALES=1",
+                "", ScalesByVariable},
     // Recipes.
     ServedCheck{"recipe-without-scales", kV | kS | kT, kMisreads, "scales of a declared cache",
                 "the cache is quantized as declared, and no scale is there that it loads: 1.0 "
@@ -287,6 +292,15 @@ constexpr std::array kChecks = {
     ServedCheck{"means-not-numbers", kL, kMisreads, "values of kv_bar.blk.<i>.k",
                 "a mean is not a number, and neither is a key without it", kWriteMeans,
                 MeansNotNumbers},
+    ServedCheck{
+        "means-unrotated", kL, kRemark, "kv_mean_center.k_rot",
+        "keys of such heads are rotated unless LLAMA_ATTN_ROT_DISABLE=1 is set, and without "
+        "it these means are refused",
+        "", MeansUnrotated},
+    ServedCheck{"means-fork", kL, kRemark, "kv_bar.blk.<i>.k",
+                "by PrismML's fork with --kv-mean-center and keys of q4_0; llama.cpp itself has no "
+                "such flag",
+                "", MeansRemark},
     // Everything else.
     ServedCheck{"files-of-others", kV | kS | kO | kT | kL | kN, kIgnores, "everything",
                 "it reads nothing of what is here for a cache",
