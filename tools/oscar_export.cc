@@ -53,7 +53,8 @@ struct ExportOptions {
   bool inspect = false;
   bool list = false;
   bool folded = false;
-  std::string merge_into;
+  std::string merge_into, gguf;
+  bool copy = false, per_head = false;
   std::string model;
   FoldOptions fold;
 };
@@ -61,11 +62,8 @@ struct ExportOptions {
 OptionTable ExportTable(ExportOptions* options) {
   const ChoiceNames<Source> sources = {{"none", Source::kNone}, {"sglang", Source::kSglang}};
   ChoiceNames<Target> targets = {{"none", Target()}};
-  std::string written;  // by each target
-  for (const Exporter& exporter : AllExporters()) {
+  for (const Exporter& exporter : AllExporters())
     targets.emplace_back(exporter.name, Target{.exporter = &exporter});
-    written += fmt::format("{}: {}; ", exporter.name, exporter.help);
-  }
   targets.emplace_back("folded-checkpoint", Target{.folded_checkpoint = true});
   const ChoiceNames<Rotations> rotations = {
       {"auto", Rotations::kAuto}, {"chosen", Rotations::kChosen}, {"oscar", Rotations::kOscar}};
@@ -89,7 +87,7 @@ OptionTable ExportTable(ExportOptions* options) {
   table.AddChoice(
       &options->to, targets,
       {.name = "to",
-       .help = "runtime to write for; " + written +
+       .help = "runtime or format to write for (--list says what each is given); "
                "folded-checkpoint: a copy of --model that computes the same with keys that are "
                "easier to quantize in any runtime",
        .scope = OptionScope::kRun});
@@ -120,10 +118,26 @@ OptionTable ExportTable(ExportOptions* options) {
              .help = "of --to llamacpp: a model's GGUF; a copy of it with the rotations is written "
                      "under its name",
              .scope = OptionScope::kRun});
-  table.Add(&options->model,
-            {.name = "model",
-             .help = "of --to folded-checkpoint: directory of the model, or ORG/NAME[@REVISION] in "
-                     "the local Hugging Face cache",
+  table.Add(
+      &options->gguf,
+      {.name = "gguf",
+       .help = "of --to kv-mean-center: the model's GGUF, whose layers are compared and whose "
+               "SHA-256 goes into the file",
+       .scope = OptionScope::kRun});
+  table.Add(
+      &options->model,
+      {.name = "model",
+       .help = "of --to folded-checkpoint, kv-scales and modelopt: directory of the model, or "
+               "ORG/NAME[@REVISION] in the local Hugging Face cache",
+       .scope = OptionScope::kRun});
+  table.Add(&options->copy, {.name = "copy",
+                             .help = "of --to kv-scales and modelopt: the whole model with its "
+                                     "scales instead of files to lay over a copy",
+                             .scope = OptionScope::kRun});
+  table.Add(&options->per_head,
+            {.name = "per_head",
+             .help = "of --to kv-scales: a scale for each KV head, which vLLM's "
+                     "FlashAttention takes",
              .scope = OptionScope::kRun});
   table.Add(&options->fold.runtime,
             {.name = "for",
@@ -141,9 +155,12 @@ OptionTable ExportTable(ExportOptions* options) {
             {.name = "fold_values",
              .help = "fold balanced values into v_proj and o_proj too; calibrate the copy",
              .scope = OptionScope::kRun});
-  table.OnlyWith({"model", "for", "fold_scales", "fold_values"}, "to", "folded-checkpoint");
+  table.OnlyWith({"for", "fold_scales", "fold_values"}, "to", "folded-checkpoint");
+  table.OnlyWith({"model", "copy"}, "to");
+  table.OnlyWith({"per_head"}, "to", "kv-scales");
   table.OnlyWith({"folded", "rotations"}, "to");
   table.OnlyWith({"merge_into"}, "to", "llamacpp");
+  table.OnlyWith({"gguf"}, "to", "kv-mean-center");
   table.NotWith({"output", "to", "from"}, "inspect", "it writes nothing");
   table.NotWith({"input", "output", "to", "from", "inspect"}, "list", "it looks at nothing");
   table.Example(
@@ -156,6 +173,8 @@ OptionTable ExportTable(ExportOptions* options) {
   table.Example(
       "oscar-export Qwen3-8B-oscar --to llamacpp --merge-into Qwen3-8B-Q4_K_M.gguf -o merged",
       "a copy of a model's GGUF with rotations for llama.cpp");
+  table.Example("oscar-export Qwen3-8B-oscar --to kv-scales --model Qwen/Qwen3-8B -o scales",
+                "scales of an FP8 cache for vLLM and SGLang");
   table.Example("oscar-export --list", "what each runtime can be given");
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
   table.Example("oscar-export zoo/Qwen3-8B --from sglang -o imported",
@@ -184,13 +203,18 @@ CommandResult List(CommandContext& context) {
   std::string written;
   const auto yes = [](bool carried) { return carried ? "yes" : ""; };
   for (const Exporter& exporter : AllExporters()) {
+    written += fmt::format("{}: {}\n", exporter.name, exporter.help);
+    if (!exporter.carries.empty()) {
+      targets.push_back(
+          {{"to", exporter.name}, {"writes", exporter.help}, {"carries", exporter.carries}});
+      continue;
+    }
     const auto rules =
         std::ranges::find(AllConsumers(), exporter.name, &ConsumerRules::export_target);
     OSCAR_CHECK(rules != AllConsumers().end());
     table.AddRow({std::string(exporter.name), rules->per_head ? "per KV head" : "per layer",
                   yes(rules->key_mean), yes(rules->query_matrix),
                   std::string(ClipText(rules->clip)), yes(rules->latents)});
-    written += fmt::format("{}: {}\n", exporter.name, exporter.help);
     targets.push_back({{"to", exporter.name},
                        {"writes", exporter.help},
                        {"rotation_per_head", rules->per_head},
@@ -237,18 +261,28 @@ void Fold(const ExportOptions& options, Log& log) {
 
 void Write(const ExportOptions& options, const Exporter& exporter) {
   const Artifact artifact = Artifact::Open(options.input);
-  const bool takes_own = exporter.why_no_own_rotations.empty() || HoldsLatents(artifact);
+  const bool takes_own =
+      exporter.carries.empty() && (exporter.why_no_own_rotations.empty() || HoldsLatents(artifact));
   if (options.rotations == Rotations::kOscar && !takes_own) {
     throw UsageError(
         fmt::format("--rotations oscar: {} {}", exporter.name, exporter.why_no_own_rotations));
   }
   const bool chosen = !takes_own || options.rotations == Rotations::kChosen ||
                       (options.rotations == Rotations::kAuto && artifact.has_choices());
-  if (!options.merge_into.empty()) {
+  const fs::path model = exporter.needs_model ? ResolveModel(options.model).directory : fs::path();
+  if (options.copy) {
+    CheckSpace(options.output, Checkpoint::Open(model).total_bytes(), "the copy");
+  } else if (!options.merge_into.empty()) {
     CheckSpace(options.output, MappedFile::Open(options.merge_into).bytes().size(), "the copy");
   }
   WriteForRuntime(exporter, artifact,
-                  {.chosen = chosen, .folded = options.folded, .merge_into = options.merge_into},
+                  {.chosen = chosen,
+                   .folded = options.folded,
+                   .merge_into = options.merge_into,
+                   .model_gguf = options.gguf,
+                   .checkpoint = model,
+                   .whole_copy = options.copy,
+                   .per_head = options.per_head},
                   options.output);
 }
 
@@ -261,11 +295,23 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
   const bool fold = options.to.folded_checkpoint;
-  if (options.folded && (options.to.exporter == nullptr || options.rotations == Rotations::kOscar))
+  const bool no_choice =
+      fold || (options.to.exporter != nullptr && !options.to.exporter->carries.empty());
+  if (no_choice && options.rotations != Rotations::kAuto)
+    throw UsageError("--rotations is of what was chosen for a runtime");
+  if (options.folded &&
+      (options.to.exporter == nullptr || no_choice || options.rotations == Rotations::kOscar))
     throw UsageError("--folded is of what was chosen for a runtime");
-  if (fold && options.rotations != Rotations::kAuto)
-    throw UsageError("--rotations has no effect with --to folded-checkpoint");
-  if (fold && options.model.empty()) throw UsageError("--to folded-checkpoint needs --model");
+  const bool needs_model =
+      fold || (options.to.exporter != nullptr && options.to.exporter->needs_model);
+  if (needs_model && options.model.empty()) {
+    throw UsageError(fmt::format("--to {} needs --model",
+                                 fold ? "folded-checkpoint" : options.to.exporter->name));
+  }
+  if (!needs_model && !options.model.empty())
+    throw UsageError(fmt::format("--model has no effect with --to {}", options.to.exporter->name));
+  if (options.copy && (fold || !needs_model))
+    throw UsageError("--copy is of --to kv-scales and modelopt");
   CheckNewOutput(options.output);
   if (context.dry_run) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);

@@ -94,5 +94,16 @@ TEST(ConsumerPackages, GgufLoadsTheTensors) {
   }
 }
 
+TEST(ConsumerPackages, GgufLoadsTheKeyMeans) {
+  const fs::path scratch = TestScratch("consumers-means");
+  const Artifact artifact = Written(scratch / "a", Consumer::kLlamacpp);
+  WriteForRuntime(Named("kv-mean-center"), artifact, {}, scratch / "out");
+  const auto tensors = LoadedBy("gguf", scratch / "out" / "kv-mean-center-no-rotation.gguf");
+  if (tensors.empty()) GTEST_SKIP() << "no Python with gguf: tools/setup.sh --tests";
+  EXPECT_EQ(tensors.size(), 2U);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(tensors.at("kv_bar.blk." + std::to_string(i) + ".k"), Digest(artifact.KeyMean(i)));
+}
+
 }  // namespace
 }  // namespace oscar
