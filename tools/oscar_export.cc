@@ -20,6 +20,8 @@
 #include "export/fold/fold_plan.h"
 #include "export/formats/inspect.h"
 #include "export/runtimes/exporter.h"
+#include "export/runtimes/imports.h"
+#include "export/runtimes/kvpress_files.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "tools/artifact_text.h"
@@ -37,11 +39,12 @@ namespace {
 struct Target {
   const Exporter* exporter = nullptr;
   bool folded_checkpoint = false;
+  bool kvpress = false;  // of a dump
 
-  bool given() const { return exporter != nullptr || folded_checkpoint; }
+  bool given() const { return exporter != nullptr || folded_checkpoint || kvpress; }
   bool operator==(const Target&) const = default;
 };
-enum class Source { kNone, kSglang };
+enum class Source { kNone, kSglang, kPublished };
 enum class Rotations { kAuto, kChosen, kOscar };
 
 struct ExportOptions {
@@ -60,11 +63,13 @@ struct ExportOptions {
 };
 
 OptionTable ExportTable(ExportOptions* options) {
-  const ChoiceNames<Source> sources = {{"none", Source::kNone}, {"sglang", Source::kSglang}};
+  const ChoiceNames<Source> sources = {
+      {"none", Source::kNone}, {"sglang", Source::kSglang}, {"published", Source::kPublished}};
   ChoiceNames<Target> targets = {{"none", Target()}};
   for (const Exporter& exporter : AllExporters())
     targets.emplace_back(exporter.name, Target{.exporter = &exporter});
   targets.emplace_back("folded-checkpoint", Target{.folded_checkpoint = true});
+  targets.emplace_back("kvpress", Target{.kvpress = true});
   const ChoiceNames<Rotations> rotations = {
       {"auto", Rotations::kAuto}, {"chosen", Rotations::kChosen}, {"oscar", Rotations::kOscar}};
   const ChoiceNames<FoldScales> scales = {{"auto", FoldScales::kAuto},
@@ -77,7 +82,8 @@ OptionTable ExportTable(ExportOptions* options) {
   table.Add(&options->input,
             {.name = "input",
              .help = "an artifact; with --from: a directory with a K and a V file; with --inspect: "
-                     "a .pt or .safetensors file, a checkpoint or an artifact",
+                     "a .pt or .safetensors file, a checkpoint or an artifact; with --to kvpress: "
+                     "a dump of oscar-capture",
              .scope = OptionScope::kRun,
              .positional = true});
   table.Add(&options->output, {.name = "output",
@@ -103,8 +109,10 @@ OptionTable ExportTable(ExportOptions* options) {
                    .scope = OptionScope::kRun});
   table.AddChoice(&options->from, sources,
                   {.name = "from",
-                   .help = "runtime to import from; sglang: covariances are recovered from a "
-                           "shared pair, and the artifact can be refitted",
+                   .help = "what to import; sglang: covariances are recovered from a shared pair, "
+                           "and the artifact can be refitted; published: rotations, key means, "
+                           "moments, scales or recipes of any format that --list names, as they "
+                           "are and unverified; INPUT may be KEYS:VALUES, of which one may be none",
                    .scope = OptionScope::kRun});
   table.Add(&options->inspect, {.name = "inspect",
                                 .help = "print what the input holds, or refuse it with exit code 3",
@@ -179,6 +187,8 @@ OptionTable ExportTable(ExportOptions* options) {
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
   table.Example("oscar-export zoo/Qwen3-8B --from sglang -o imported",
                 "an artifact from a published pair");
+  table.Example("oscar-export kv-mean-center.gguf --from published -o imported",
+                "what somebody published, as it is, to be written for others");
   return table;
 }
 
@@ -226,14 +236,21 @@ CommandResult List(CommandContext& context) {
   context.out << table.ToString() << "\n"
               << written
               << "folded-checkpoint: a copy of the model, for any of them and for any other "
-                 "runtime\n";
+                 "runtime\n"
+              << "kvpress: of a dump, mean and covariance of queries before the rotary embedding, "
+                 "as its ExpectedAttentionStats\n"
+              << "\nWhat --from published reads:\n"
+              << ImportedKinds();
   return {.json = {{"targets", targets}}};
 }
 
 CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
   const bool artifact = Artifact::LooksLikeOne(options.input);
   const Json report = artifact ? InspectArtifact(options.input) : InspectFile(options.input);
-  context.out << (artifact ? ArtifactText(Artifact::Open(options.input)) : InspectText(report));
+  const bool imported = artifact && Artifact::OpenAny(options.input).imported();
+  context.out << (imported   ? ImportedText(Artifact::OpenAny(options.input))
+                  : artifact ? ArtifactText(Artifact::Open(options.input))
+                             : InspectText(report));
   return {.json = report};
 }
 
@@ -260,7 +277,7 @@ void Fold(const ExportOptions& options, Log& log) {
 }
 
 void Write(const ExportOptions& options, const Exporter& exporter) {
-  const Artifact artifact = Artifact::Open(options.input);
+  const Artifact artifact = Artifact::OpenAny(options.input);
   const bool takes_own =
       exporter.carries.empty() && (exporter.why_no_own_rotations.empty() || HoldsLatents(artifact));
   if (options.rotations == Rotations::kOscar && !takes_own) {
@@ -295,8 +312,8 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
   const bool fold = options.to.folded_checkpoint;
-  const bool no_choice =
-      fold || (options.to.exporter != nullptr && !options.to.exporter->carries.empty());
+  const bool no_choice = fold || options.to.kvpress ||
+                         (options.to.exporter != nullptr && !options.to.exporter->carries.empty());
   if (no_choice && options.rotations != Rotations::kAuto)
     throw UsageError("--rotations is of what was chosen for a runtime");
   if (options.folded &&
@@ -309,7 +326,7 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
                                  fold ? "folded-checkpoint" : options.to.exporter->name));
   }
   if (!needs_model && !options.model.empty())
-    throw UsageError(fmt::format("--model has no effect with --to {}", options.to.exporter->name));
+    throw UsageError("--model is of --to folded-checkpoint, kv-scales and modelopt");
   if (options.copy && (fold || !needs_model))
     throw UsageError("--copy is of --to kv-scales and modelopt");
   CheckNewOutput(options.output);
@@ -319,6 +336,10 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   }
   if (options.from == Source::kSglang) {
     Import(options);
+  } else if (options.from == Source::kPublished) {
+    ImportPublished(options.input, ProgramJson(), options.output);
+  } else if (options.to.kvpress) {
+    WriteKvpressStats(options.input, options.output);
   } else if (fold) {
     Fold(options, context.log);
   } else {

@@ -99,7 +99,7 @@ bool Artifact::LooksLikeOne(const fs::path& path) {
 }
 
 Artifact Artifact::Open(const fs::path& directory) {
-  Artifact artifact = OpenFiles(directory);
+  Artifact artifact = OpenAny(directory);
   if (artifact.imported()) {
     throw InputError(fmt::format(
         "{}: imported from published files: it holds what they hold, and nothing was measured; "
@@ -111,13 +111,13 @@ Artifact Artifact::Open(const fs::path& directory) {
 }
 
 Artifact Artifact::OpenImported(const fs::path& directory) {
-  Artifact artifact = OpenFiles(directory);
+  Artifact artifact = OpenAny(directory);
   if (!artifact.imported())
     throw InputError(directory.string() + ": is an artifact of our own, not an imported one");
   return artifact;
 }
 
-Artifact Artifact::OpenFiles(const fs::path& directory) {
+Artifact Artifact::OpenAny(const fs::path& directory) {
   Artifact artifact;
   artifact.directory_ = directory;
   const std::string file = (directory / kManifestFile).string();
@@ -160,6 +160,10 @@ std::vector<int> Artifact::layer_ids() const {
     ids.push_back(static_cast<int>(JsonInt(layer, "layer_id", kManifestFile)));
   }
   return ids;
+}
+
+bool Artifact::kv_heads_known() const {
+  return !imported() || JsonBool(manifest_.at("imported"), "kv_heads_known", true, kManifestFile);
 }
 
 bool Artifact::has_choices() const { return manifest_.contains("auto"); }
@@ -271,7 +275,7 @@ std::vector<float> Artifact::KeyMean(int layer_id) const { return OfLayer(layer_
 
 std::vector<double> Artifact::AbsMax(int layer_id, char side) const {
   if (imported()) {
-    const Json maxima = JsonMember(manifest_["imported"], "abs_max", kManifestFile)
+    const Json maxima = JsonMember(manifest_.at("imported"), "abs_max", kManifestFile)
                             .value(std::to_string(layer_id), Json::object())
                             .value(std::string(1, side), Json::array());
     std::vector<double> values;

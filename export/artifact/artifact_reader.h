@@ -46,6 +46,7 @@ class Artifact {
   // Throws InputError naming the file (and layer, side, head), expected and found.
   // Refuses what was imported, which has no moments and no report (imported_artifact.h).
   static Artifact Open(const std::filesystem::path& directory);
+  static Artifact OpenAny(const std::filesystem::path& directory);       // either
   static Artifact OpenImported(const std::filesystem::path& directory);  // that alone
   static bool LooksLikeOne(const std::filesystem::path& path);  // a directory with a manifest.json
 
@@ -55,6 +56,8 @@ class Artifact {
   Json report() const;
   std::vector<int> layer_ids() const;
   bool imported() const { return manifest_.contains("imported"); }
+  // Else every layer is said to have one, which stands for all.
+  bool kv_heads_known() const;
   bool has_choices() const;                       // made by oscar-calibrate --auto
   std::vector<std::string> choice_names() const;  // the headline's first
   // The manifest's record of a choice; the headline's is "auto". InputError where there is none.
@@ -78,7 +81,6 @@ class Artifact {
   StoredLayer ReadLayer(int layer_id) const;
 
  private:
-  static Artifact OpenFiles(const std::filesystem::path& directory);
   std::vector<float> OfLayer(int layer_id, char side, const char* name) const;
 
   std::filesystem::path directory_;

@@ -45,7 +45,7 @@ void AddSide(const RotationLayer& layer, char side, std::vector<NamedTensor>& te
   };
   const FloatTensorPtr clip = std::make_shared<const FloatTensor>(FloatTensor{{1}, {1.0F}});
   add("rotation", layer.rotation, 3);
-  add("query_rotation", side == 'k' ? layer.q_rotation : layer.o_rotation, 3);
+  add("query_rotation", layer.o_rotation ? layer.o_rotation : layer.q_rotation, 3);
   add("eigenvalues", layer.eigenvalues, 2);
   add("pair_scale", layer.pair_scale, 2);
   if (side == 'k') add("mean", layer.k_mean ? layer.k_mean : layer.mean, 2);

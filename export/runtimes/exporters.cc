@@ -18,7 +18,7 @@ using Write = void(const Artifact&, const ExportRequest&, const std::filesystem:
 Write WriteSglangFiles, WriteSglangOctFiles, WriteVllmFiles, WriteLlamacppFiles, WriteOnnxFiles,
     WriteMeanCenterFiles, WriteKvScalesFiles, WriteModelOptFiles, WriteSglangScalesFiles,
     WriteNvfp4MlaScalesFiles, WriteTrtllmFiles, WriteIkLlamaFiles, WriteKvtunerFiles,
-    WriteVllmSkipLayersFiles;
+    WriteVllmSkipLayersFiles, WriteOptrFiles, WriteUpstreamMomentsFiles, WriteSafetensorsFiles;
 
 constexpr std::string_view kNoLatents =
     "its layers have latent attention (MLA), which sglang-oct alone has a 2-bit cache for";
@@ -30,7 +30,7 @@ constexpr std::string_view kNoLatentBits =
     "its files";
 
 std::span<const Exporter> AllExporters() {
-  static constexpr std::array<Exporter, 14> kExporters = {{
+  static constexpr std::array<Exporter, 17> kExporters = {{
       {.name = "sglang",
        .help = "a pair of format 1, of OSCAR's own rotations one of format 2 per head too",
        .why_no_latents = "its layers have latent attention (MLA), and OSCAR's main tree has no "
@@ -109,6 +109,23 @@ std::span<const Exporter> AllExporters() {
        .carries = "one type, and the layers kept in 16 bits",
        .why_no_latents = kNoLatentBits,
        .write = WriteVllmSkipLayersFiles},
+      {.name = "optr",
+       .help = "a pair of format 2 and key means for OptR's runtime (arXiv 2608.02691)",
+       .carries = "OSCAR's rotation per KV head, and key means",
+       .why_no_latents = kNoLatents,
+       .write = WriteOptrFiles},
+      {.name = "upstream-moments",
+       .help = "oscar_moments_rank0.pt, what OSCAR's fit_oscar2_variants.py fits from",
+       .carries = "moments of queries, keys and values",
+       .why_no_latents = "its layers have latent attention (MLA), whose moments are no such file; "
+                         "sglang-oct writes their rotations",
+       .write = WriteUpstreamMomentsFiles},
+      {.name = "safetensors",
+       .help = "rotations with everything that belongs to them, of one side too, as "
+               "oscar-validate --rotation reads them",
+       .carries = "the headline choice: rotations, means, matrices that undo them, scales",
+       .of_latents = "the rotations of latents",
+       .write = WriteSafetensorsFiles},
   }};
   return kExporters;
 }

@@ -29,6 +29,8 @@ constexpr int64_t kTurnedMultiple = 64;  // of values of a head
 constexpr std::string_view kTurnedFile = "kv-mean-center.gguf",
                            kPlainFile = "kv-mean-center-no-rotation.gguf";
 
+enum class Basis { kPlain, kTurned, kTurnedAlready };
+
 struct LayerMeans {
   int64_t layer_id = 0, num_kv_heads = 0, head_dim = 0;
   std::vector<float> means;  // [num_kv_heads, head_dim], in the GGUF's order of values
@@ -36,6 +38,7 @@ struct LayerMeans {
 
 std::vector<LayerMeans> MeansOf(const Artifact& artifact) {
   std::vector<LayerMeans> layers;
+  // What was imported from such a file is in its order and its basis.
   const std::string model_type = ModelTypeOf(artifact);
   for (const Json& geometry : JsonMember(artifact.manifest(), "geometry", kManifestFile)) {
     LayerMeans layer{.layer_id = JsonInt(geometry, "layer_id", kManifestFile),
@@ -65,14 +68,15 @@ std::vector<float> Turned(const LayerMeans& layer) {
 }
 
 void WriteMeans(const std::filesystem::path& path, const std::vector<LayerMeans>& layers,
-                bool turned, const std::vector<GgufEntry>& identity) {
+                Basis basis, const std::vector<GgufEntry>& identity) {
   std::vector<GgufEntry> entries = {{"general.type", "kv-mean-center"},
                                     {"kv_mean_center.schema_version", uint32_t{1}},
-                                    {"kv_mean_center.k_rot", turned}};
+                                    {"kv_mean_center.k_rot", basis != Basis::kPlain}};
   entries.insert(entries.end(), identity.begin(), identity.end());
   std::vector<GgufTensor> tensors;
   for (const LayerMeans& layer : layers) {
-    FloatTensor means{{std::ssize(layer.means)}, turned ? Turned(layer) : layer.means};
+    FloatTensor means{{std::ssize(layer.means)},
+                      basis == Basis::kTurned ? Turned(layer) : layer.means};
     tensors.push_back({fmt::format("kv_bar.blk.{}.k", layer.layer_id),
                        std::make_shared<const FloatTensor>(std::move(means))});
   }
@@ -80,7 +84,8 @@ void WriteMeans(const std::filesystem::path& path, const std::vector<LayerMeans>
 }
 
 std::string MeanCenterLaunch(const std::string& model, const std::filesystem::path& gguf,
-                             const std::filesystem::path& output, bool turned, bool named) {
+                             const std::filesystem::path& output, bool turned, bool both,
+                             bool named) {
   std::string text = fmt::format(
       "#!/bin/sh\n"
       "# Starts llama.cpp with keys centred by the means in this directory, of {}.\n"
@@ -92,8 +97,7 @@ std::string MeanCenterLaunch(const std::string& model, const std::filesystem::pa
     text +=
         "# The files name no model (--gguf MODEL.gguf does), so nothing stops another from taking "
         "them.\n";
-  if (turned)
-    text += fmt::format("# With LLAMA_ATTN_ROT_DISABLE=1 it is {} instead.\n", kPlainFile);
+  if (both) text += fmt::format("# With LLAMA_ATTN_ROT_DISABLE=1 it is {} instead.\n", kPlainFile);
   return text +
          fmt::format(
              "{}llama-server -m {} -ctk q4_0 -ctv q4_0 -fa on --kv-mean-center {}\n",
@@ -112,18 +116,27 @@ void WriteMeanCenterFiles(const Artifact& artifact, const ExportRequest& request
   std::vector<GgufEntry> identity = {{"general.name", model + ", key means"},
                                      {"oscar.model_id", model},
                                      {"oscar.artifact_sha256", artifact.identity()}};
+  const Json imported = artifact.manifest().value("imported", Json::object());
+  const bool of_gguf = imported.value("from", "") == "kv-mean-center";  // heads in one row
   if (!request.model_gguf.empty()) {
-    CheckGgufModel(GgufFile::Open(request.model_gguf), artifact, /*all_layers=*/false);
+    if (!of_gguf)
+      CheckGgufModel(GgufFile::Open(request.model_gguf), artifact, /*all_layers=*/false);
     identity.emplace_back("kv_mean_center.model_sha256", DigestFile(request.model_gguf).sha256);
   }
-  const bool turned = std::ranges::all_of(
+  bool turned = std::ranges::all_of(
       layers, [](const LayerMeans& layer) { return layer.head_dim % kTurnedMultiple == 0; });
   AtomicDirectory directory(output);
-  WriteMeans(directory.staging() / kPlainFile, layers, false, identity);
-  if (turned) WriteMeans(directory.staging() / kTurnedFile, layers, true, identity);
-  WriteFileAtomically(
-      directory.staging() / "launch.txt",
-      MeanCenterLaunch(model, request.model_gguf, output, turned, !request.model_gguf.empty()));
+  if (of_gguf) {
+    turned = imported.value(Json::json_pointer("/header/k_rot"), Json()) == true;
+    WriteMeans(directory.staging() / (turned ? kTurnedFile : kPlainFile), layers,
+               turned ? Basis::kTurnedAlready : Basis::kPlain, identity);
+  } else {
+    WriteMeans(directory.staging() / kPlainFile, layers, Basis::kPlain, identity);
+    if (turned) WriteMeans(directory.staging() / kTurnedFile, layers, Basis::kTurned, identity);
+  }
+  WriteFileAtomically(directory.staging() / "launch.txt",
+                      MeanCenterLaunch(model, request.model_gguf, output, turned,
+                                       turned && !of_gguf, !request.model_gguf.empty()));
   directory.Commit();
 }
 
