@@ -61,6 +61,16 @@ std::string ValidationText(const Json& report) {
 
 }  // namespace
 
+std::string ImportedText(const Artifact& artifact) {
+  const Json& manifest = artifact.manifest();
+  std::string text = fmt::format("{}: imported, unverified, from files of {}\n",
+                                 artifact.directory().string(), Text(manifest, "/imported/from"));
+  for (const Json& file : manifest.at("data").at("files"))
+    text += fmt::format("  {}  SHA-256 {}\n", Text(file, "/name"), Text(file, "/sha256"));
+  return text + fmt::format("model {}, {} layers; tensors: --json\n", Text(manifest, "/model/id"),
+                            artifact.layer_ids().size());
+}
+
 std::string ArtifactText(const Artifact& artifact) {
   const Json& manifest = artifact.manifest();
   const Json report = artifact.report();

@@ -13,5 +13,6 @@ namespace oscar {
 // Whose it is, what it was fitted to, what it holds, how it is served and what was measured: a line
 // each.
 std::string ArtifactText(const Artifact& artifact);
+std::string ImportedText(const Artifact& artifact);  // of one that was imported
 
 }  // namespace oscar

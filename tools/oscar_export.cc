@@ -21,6 +21,8 @@
 #include "export/fold/fold_plan.h"
 #include "export/formats/inspect.h"
 #include "export/runtimes/exporter.h"
+#include "export/runtimes/imports.h"
+#include "export/runtimes/kvpress_files.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "tools/artifact_text.h"
@@ -41,11 +43,12 @@ enum class Copy { kNone, kFolded, kAbsorbed };
 struct Target {
   const Exporter* exporter = nullptr;
   Copy copy = Copy::kNone;
+  bool kvpress = false;  // of a dump
 
-  bool given() const { return exporter != nullptr || copy != Copy::kNone; }
+  bool given() const { return exporter != nullptr || copy != Copy::kNone || kvpress; }
   bool operator==(const Target&) const = default;
 };
-enum class Source { kNone, kSglang };
+enum class Source { kNone, kSglang, kPublished };
 enum class Rotations { kAuto, kChosen, kOscar };
 
 struct ExportOptions {
@@ -57,22 +60,21 @@ struct ExportOptions {
   bool inspect = false;
   bool list = false;
   bool folded = false;
-  std::string merge_into;
+  std::string merge_into, gguf;
+  bool copy = false, per_head = false, fold_values = false;
   std::string model, device = "auto";
-  bool fold_values = false;
   FoldOptions fold;
 };
 
 OptionTable ExportTable(ExportOptions* options) {
-  const ChoiceNames<Source> sources = {{"none", Source::kNone}, {"sglang", Source::kSglang}};
+  const ChoiceNames<Source> sources = {
+      {"none", Source::kNone}, {"sglang", Source::kSglang}, {"published", Source::kPublished}};
   ChoiceNames<Target> targets = {{"none", Target()}};
-  std::string written;  // by each target
-  for (const Exporter& exporter : AllExporters()) {
+  for (const Exporter& exporter : AllExporters())
     targets.emplace_back(exporter.name, Target{.exporter = &exporter});
-    written += fmt::format("{}: {}; ", exporter.name, exporter.help);
-  }
   targets.emplace_back("folded-checkpoint", Target{.copy = Copy::kFolded});
   targets.emplace_back("absorbed-checkpoint", Target{.copy = Copy::kAbsorbed});
+  targets.emplace_back("kvpress", Target{.kvpress = true});
   const ChoiceNames<Rotations> rotations = {
       {"auto", Rotations::kAuto}, {"chosen", Rotations::kChosen}, {"oscar", Rotations::kOscar}};
   const ChoiceNames<FoldScales> scales = {{"auto", FoldScales::kAuto},
@@ -85,7 +87,8 @@ OptionTable ExportTable(ExportOptions* options) {
   table.Add(&options->input,
             {.name = "input",
              .help = "an artifact; with --from: a directory with a K and a V file; with --inspect: "
-                     "a .pt or .safetensors file, a checkpoint or an artifact",
+                     "a .pt or .safetensors file, a checkpoint or an artifact; with --to kvpress: "
+                     "a dump of oscar-capture",
              .scope = OptionScope::kRun,
              .positional = true});
   table.Add(&options->output, {.name = "output",
@@ -95,7 +98,7 @@ OptionTable ExportTable(ExportOptions* options) {
   table.AddChoice(
       &options->to, targets,
       {.name = "to",
-       .help = "runtime to write for; " + written +
+       .help = "runtime or format to write for (--list says what each is given); "
                "folded-checkpoint: a copy of --model that computes the same with keys that are "
                "easier to quantize in any runtime; absorbed-checkpoint: one whose values are "
                "rotated, by its v_proj and back by its o_proj",
@@ -112,8 +115,10 @@ OptionTable ExportTable(ExportOptions* options) {
                    .scope = OptionScope::kRun});
   table.AddChoice(&options->from, sources,
                   {.name = "from",
-                   .help = "runtime to import from; sglang: covariances are recovered from a "
-                           "shared pair, and the artifact can be refitted",
+                   .help = "what to import; sglang: covariances are recovered from a shared pair, "
+                           "and the artifact can be refitted; published: rotations, key means, "
+                           "moments, scales or recipes of any format that --list names, as they "
+                           "are and unverified; INPUT may be KEYS:VALUES, of which one may be none",
                    .scope = OptionScope::kRun});
   table.Add(&options->inspect, {.name = "inspect",
                                 .help = "print what the input holds, or refuse it with exit code 3",
@@ -128,11 +133,26 @@ OptionTable ExportTable(ExportOptions* options) {
                      "under its name",
              .scope = OptionScope::kRun});
   table.Add(
+      &options->gguf,
+      {.name = "gguf",
+       .help = "of --to kv-mean-center: the model's GGUF, whose layers are compared and whose "
+               "SHA-256 goes into the file",
+       .scope = OptionScope::kRun});
+  table.Add(
       &options->model,
       {.name = "model",
-       .help = "of --to folded-checkpoint and absorbed-checkpoint: directory of the model, or "
-               "ORG/NAME[@REVISION] in the local Hugging Face cache",
+       .help = "of --to folded-checkpoint, absorbed-checkpoint, kv-scales and modelopt: directory "
+               "of the model, or ORG/NAME[@REVISION] in the local Hugging Face cache",
        .scope = OptionScope::kRun});
+  table.Add(&options->copy, {.name = "copy",
+                             .help = "of --to kv-scales and modelopt: the whole model with its "
+                                     "scales instead of files to lay over a copy",
+                             .scope = OptionScope::kRun});
+  table.Add(&options->per_head,
+            {.name = "per_head",
+             .help = "of --to kv-scales: a scale for each KV head, which vLLM's "
+                     "FlashAttention takes",
+             .scope = OptionScope::kRun});
   table.Add(
       &options->fold.runtime,
       {.name = "for",
@@ -159,10 +179,12 @@ OptionTable ExportTable(ExportOptions* options) {
              .scope = OptionScope::kRun});
   table.OnlyWith({"fold_values"}, "to", "folded-checkpoint");
   table.OnlyWith({"device"}, "to", "absorbed-checkpoint");
-  table.OnlyWith({"model", "for", "fold_scales"}, "to",
-                 {"folded-checkpoint", "absorbed-checkpoint"});
+  table.OnlyWith({"for", "fold_scales"}, "to", {"folded-checkpoint", "absorbed-checkpoint"});
+  table.OnlyWith({"model", "copy"}, "to");
+  table.OnlyWith({"per_head"}, "to", "kv-scales");
   table.OnlyWith({"folded", "rotations"}, "to");
   table.OnlyWith({"merge_into"}, "to", "llamacpp");
+  table.OnlyWith({"gguf"}, "to", "kv-mean-center");
   table.NotWith({"output", "to", "from"}, "inspect", "it writes nothing");
   table.NotWith({"input", "output", "to", "from", "inspect"}, "list", "it looks at nothing");
   table.Example(
@@ -178,10 +200,14 @@ OptionTable ExportTable(ExportOptions* options) {
   table.Example(
       "oscar-export Qwen3-8B-oscar --to llamacpp --merge-into Qwen3-8B-Q4_K_M.gguf -o merged",
       "a copy of a model's GGUF with rotations for llama.cpp");
+  table.Example("oscar-export Qwen3-8B-oscar --to kv-scales --model Qwen/Qwen3-8B -o scales",
+                "scales of an FP8 cache for vLLM and SGLang");
   table.Example("oscar-export --list", "what each runtime can be given");
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
   table.Example("oscar-export zoo/Qwen3-8B --from sglang -o imported",
                 "an artifact from a published pair");
+  table.Example("oscar-export kv-mean-center.gguf --from published -o imported",
+                "what somebody published, as it is, to be written for others");
   return table;
 }
 
@@ -206,13 +232,18 @@ CommandResult List(CommandContext& context) {
   std::string written;
   const auto yes = [](bool carried) { return carried ? "yes" : ""; };
   for (const Exporter& exporter : AllExporters()) {
+    written += fmt::format("{}: {}\n", exporter.name, exporter.help);
+    if (!exporter.carries.empty()) {
+      targets.push_back(
+          {{"to", exporter.name}, {"writes", exporter.help}, {"carries", exporter.carries}});
+      continue;
+    }
     const auto rules =
         std::ranges::find(AllConsumers(), exporter.name, &ConsumerRules::export_target);
     OSCAR_CHECK(rules != AllConsumers().end());
     table.AddRow({std::string(exporter.name), rules->per_head ? "per KV head" : "per layer",
                   yes(rules->key_mean), yes(rules->query_matrix),
                   std::string(ClipText(rules->clip)), yes(rules->latents)});
-    written += fmt::format("{}: {}\n", exporter.name, exporter.help);
     targets.push_back({{"to", exporter.name},
                        {"writes", exporter.help},
                        {"rotation_per_head", rules->per_head},
@@ -225,7 +256,11 @@ CommandResult List(CommandContext& context) {
               << written
               << "folded-checkpoint: a copy of the model, for any of them and for any other "
                  "runtime\nabsorbed-checkpoint: a copy of the model with the rotation of values in "
-                 "v_proj and o_proj, for any that stores keys as they are or rotates them itself\n";
+                 "v_proj and o_proj, for any that stores keys as they are or rotates them itself\n"
+              << "kvpress: of a dump, mean and covariance of queries before the rotary embedding, "
+                 "as its ExpectedAttentionStats\n"
+              << "\nWhat --from published reads:\n"
+              << ImportedKinds();
   return {.json = {{"targets", targets}}};
 }
 
@@ -233,7 +268,10 @@ CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
   EnterReadOnlySandbox();  // it reads strangers' files and writes to the terminal
   const bool artifact = Artifact::LooksLikeOne(options.input);
   const Json report = artifact ? InspectArtifact(options.input) : InspectFile(options.input);
-  context.out << (artifact ? ArtifactText(Artifact::Open(options.input)) : InspectText(report));
+  const bool imported = artifact && Artifact::OpenAny(options.input).imported();
+  context.out << (imported   ? ImportedText(Artifact::OpenAny(options.input))
+                  : artifact ? ArtifactText(Artifact::Open(options.input))
+                             : InspectText(report));
   return {.json = report};
 }
 
@@ -298,19 +336,29 @@ Json Fold(const ExportOptions& options, Log& log) {
 }
 
 void Write(const ExportOptions& options, const Exporter& exporter) {
-  const Artifact artifact = Artifact::Open(options.input);
-  const bool takes_own = exporter.why_no_own_rotations.empty() || HoldsLatents(artifact);
+  const Artifact artifact = Artifact::OpenAny(options.input);
+  const bool takes_own =
+      exporter.carries.empty() && (exporter.why_no_own_rotations.empty() || HoldsLatents(artifact));
   if (options.rotations == Rotations::kOscar && !takes_own) {
     throw UsageError(
         fmt::format("--rotations oscar: {} {}", exporter.name, exporter.why_no_own_rotations));
   }
   const bool chosen = !takes_own || options.rotations == Rotations::kChosen ||
                       (options.rotations == Rotations::kAuto && artifact.has_choices());
-  if (!options.merge_into.empty()) {
+  const fs::path model = exporter.needs_model ? ResolveModel(options.model).directory : fs::path();
+  if (options.copy) {
+    CheckSpace(options.output, Checkpoint::Open(model).total_bytes(), "the copy");
+  } else if (!options.merge_into.empty()) {
     CheckSpace(options.output, MappedFile::Open(options.merge_into).bytes().size(), "the copy");
   }
   WriteForRuntime(exporter, artifact,
-                  {.chosen = chosen, .folded = options.folded, .merge_into = options.merge_into},
+                  {.chosen = chosen,
+                   .folded = options.folded,
+                   .merge_into = options.merge_into,
+                   .model_gguf = options.gguf,
+                   .checkpoint = model,
+                   .whole_copy = options.copy,
+                   .per_head = options.per_head},
                   options.output);
 }
 
@@ -323,12 +371,27 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
   const bool fold = options.to.copy != Copy::kNone;
-  if (options.folded && (options.to.exporter == nullptr || options.rotations == Rotations::kOscar))
+  const bool no_choice = options.to.copy == Copy::kFolded || options.to.kvpress ||
+                         (options.to.exporter != nullptr && !options.to.exporter->carries.empty());
+  if (no_choice && options.rotations != Rotations::kAuto)
+    throw UsageError("--rotations is of what was chosen for a runtime");
+  if (options.folded &&
+      (options.to.exporter == nullptr || no_choice || options.rotations == Rotations::kOscar))
     throw UsageError("--folded is of what was chosen for a runtime");
-  if (options.to.copy == Copy::kFolded && options.rotations != Rotations::kAuto)
-    throw UsageError("--rotations has no effect with --to folded-checkpoint");
-  if (fold && options.model.empty())
-    throw UsageError("--to folded-checkpoint and absorbed-checkpoint need --model");
+  const bool needs_model =
+      fold || (options.to.exporter != nullptr && options.to.exporter->needs_model);
+  if (needs_model && options.model.empty()) {
+    throw UsageError(fmt::format(
+        "--to {} needs --model", options.to.copy == Copy::kFolded     ? "folded-checkpoint"
+                                 : options.to.copy == Copy::kAbsorbed ? "absorbed-checkpoint"
+                                                                      : options.to.exporter->name));
+  }
+  if (!needs_model && !options.model.empty()) {
+    throw UsageError(
+        "--model is of --to folded-checkpoint, absorbed-checkpoint, kv-scales and modelopt");
+  }
+  if (options.copy && (fold || !needs_model))
+    throw UsageError("--copy is of --to kv-scales and modelopt");
   CheckNewOutput(options.output);
   if (context.dry_run) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);
@@ -337,6 +400,10 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   Json json = Json::object();
   if (options.from == Source::kSglang) {
     Import(options);
+  } else if (options.from == Source::kPublished) {
+    ImportPublished(options.input, ProgramJson(), options.output);
+  } else if (options.to.kvpress) {
+    WriteKvpressStats(options.input, options.output);
   } else if (fold) {
     json = Fold(options, context.log);
   } else {

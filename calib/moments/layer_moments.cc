@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -34,6 +35,11 @@ void AddTo(std::vector<double>& sums, const std::vector<double>& other) {
     return;
   }
   for (size_t i = 0; i < sums.size(); ++i) sums[i] += other[i];
+}
+
+void MaxWith(std::vector<double>& maxima, const std::vector<double>& other) {
+  if (maxima.size() != other.size()) maxima.clear();
+  for (size_t i = 0; i < maxima.size(); ++i) maxima[i] = std::max(maxima[i], other[i]);
 }
 
 }  // namespace
@@ -81,6 +87,8 @@ void LayerMoments::Merge(const LayerMoments& other) {
   AddTo(key_sum, other.key_sum);
   AddTo(value, other.value);
   AddTo(attention_output, other.attention_output);
+  MaxWith(key_abs_max, other.key_abs_max);
+  MaxWith(value_abs_max, other.value_abs_max);
   diagonal.clear();
   diagonal_weight.clear();
   tokens += other.tokens;

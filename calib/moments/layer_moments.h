@@ -49,6 +49,9 @@ struct LayerMoments {
   std::vector<double>
       diagonal;  // [num_kv_heads, dv, dv] Σ w vᵀv, w = k C_Q kᵀ; empty after a merge
   std::vector<double> diagonal_weight;  // [num_kv_heads]         Σ w
+  // Of every token, also of those that nothing is fitted to: what static scales have to hold.
+  std::vector<double> key_abs_max;    // [num_kv_heads, d]   max |k|
+  std::vector<double> value_abs_max;  // [num_kv_heads, dv]  max |v|
 
   // Of the model, for fits without it. Not known of moments recovered from a rotation file, nor of
   // files that older versions wrote.

@@ -73,6 +73,8 @@ void ForEachSum(Moments& m, Visit visit) {
   visit("attention_output", values, m.attention_output);
   visit("diagonal", values, m.diagonal);
   visit("diagonal_weight", Hdf5Shape{m.num_kv_heads}, m.diagonal_weight);
+  visit("key_abs_max", Hdf5Shape{m.num_kv_heads, m.head_dim}, m.key_abs_max);
+  visit("value_abs_max", Hdf5Shape{m.num_kv_heads, m.v_head_dim}, m.value_abs_max);
 }
 
 // What is no sum; visit(name, integer or text).
@@ -111,7 +113,8 @@ LayerMoments ReadFrom(const File& file, const std::string& group, const std::str
                     m.v_head_dim, m.tokens));
   }
   ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, std::vector<double>& sum) {
-    if (part == MomentsPart::kMeans && &sum != &m.key_sum) return;
+    const bool of_means = &sum == &m.key_sum || &sum == &m.key_abs_max || &sum == &m.value_abs_max;
+    if (part == MomentsPart::kMeans && !of_means) return;
     if (file.Exists(prefix + name)) sum = file.template Read<double>(prefix + name, shape);
   });
   if (part == MomentsPart::kMeans) return m;

@@ -10,7 +10,8 @@
 //                        where the model is known also rope (rope_json.h), fold_rotary_dim,
 //                        fold_interleaved, fold_shared_scales (FoldRules)
 //     layer.<id>.<sum>   F64; a member of LayerMoments and its shape: query, key, key_sum, value,
-//                        attention_output, diagonal, diagonal_weight; one that is not known is absent
+//                        attention_output, diagonal, diagonal_weight; one that is not known is absent;
+//                        beside them the maxima key_abs_max and value_abs_max
 // clang-format on
 #pragma once
 
@@ -65,7 +66,7 @@ class MomentsReader {
 // The same members below a group of an HDF5 file of our own: layer files of a job.
 enum class MomentsPart {
   kAll,
-  kMeans  // geometry and key_sum: what is left to say once the moments themselves are written
+  kMeans  // geometry, key_sum and maxima: what is left to say once the moments are written
 };
 void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments& moments);
 LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id,

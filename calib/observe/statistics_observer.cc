@@ -106,6 +106,8 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
   AddRows(observed_.held_out, view, fit_rows, tokens);
   observed_.layer.keys.push_back(view.k.clone());
   observed_.layer.values.push_back(view.v.clone());
+  observed_.layer.key_abs_max.push_back(view.k.abs().amax(0));
+  observed_.layer.value_abs_max.push_back(view.v.abs().amax(0));
   if (view.q_pe.defined()) {
     observed_.layer.k_pe.push_back(view.k_pe.clone());
     if (!observed_.layer.w_uv.defined()) {
@@ -190,6 +192,8 @@ void LayerOnDevice::RecordStream(c10::Stream stream) const {
   for (const at::Tensor& rows : layer.keys) record(rows);
   for (const at::Tensor& rows : layer.values) record(rows);
   for (const at::Tensor& rows : layer.k_pe) record(rows);
+  for (const at::Tensor& maxima : layer.key_abs_max) record(maxima);
+  for (const at::Tensor& maxima : layer.value_abs_max) record(maxima);
   record(layer.w_uv);
   for (const at::Tensor& rows : layer.last_queries) record(rows);
   for (const HeldOutQueries& queries : layer.queries) {
@@ -224,6 +228,13 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
   finish(observed.fit, observed.layer.fit);
   finish(observed.held_out, observed.layer.held_out);
   finish(observed.first_half, observed.layer.first_half);
+  const auto maxima = [](const std::vector<at::Tensor>& sequences) {
+    return ToHost(at::stack(sequences).amax(0).to(at::kDouble));
+  };
+  observed.layer.fit.key_abs_max = observed.layer.held_out.key_abs_max =
+      maxima(observed.layer.key_abs_max);
+  observed.layer.fit.value_abs_max = observed.layer.held_out.value_abs_max =
+      maxima(observed.layer.value_abs_max);
   return std::move(observed.layer);
 }
 

@@ -41,6 +41,8 @@ struct ObservedLayer {
                     // expanded v_head_dim, rank]; else undefined
   std::vector<HeldOutQueries> queries;
   std::vector<at::Tensor> last_queries;  // per sequence, where they are kept
+  // Per sequence max |x| of its tokens, [num_kv_heads, d] and [num_kv_heads, dv] compute dtype.
+  std::vector<at::Tensor> key_abs_max, value_abs_max;
 };
 
 // Sums of one part of the split on the compute device; layout as in LayerMoments.

@@ -21,6 +21,8 @@
 //     layer.<i>.<s>.shared.rotation   [1, d, d]              one for all KV heads, with its own .eigenvalues,
 //                                                            .clip_ratio, .clip_threshold
 //     layer.<i>.k.mean                [num_kv_heads, d]      key mean
+//     layer.<i>.<s>.abs_max           [num_kv_heads, d]      largest |x| of all calibration tokens, as they are cached
+//                                                            (not rotated); absent from older artifacts
 // An artifact imported from a shared (v1) file has one "KV head" and no .shared tensors.
 //
 // What was chosen for the layer, for every consumer (calib/choose/choice.h); <c> is "auto", the headline's, or the

@@ -11,6 +11,7 @@
 
 #include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
+#include "export/artifact/choice_reader.h"
 #include "export/artifact/layer_record.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
@@ -19,25 +20,6 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-std::vector<float> Floats(const SafetensorsFile& file, const std::string& name,
-                          const std::vector<int64_t>& shape) {
-  const TensorView view = file.tensor(name);
-  if (view.dtype != DType::kF32 || view.shape != shape) {
-    throw InputError(fmt::format("{}: tensor {} is {} [{}], expected F32 [{}]",
-                                 file.path().string(), name, DTypeName(view.dtype),
-                                 fmt::join(view.shape, ", "), fmt::join(shape, ", ")));
-  }
-  std::vector<float> values(view.data.size() / sizeof(float));
-  std::memcpy(values.data(), view.data.data(), view.data.size());
-  return values;
-}
-
-std::vector<double> DoublesAt(const SafetensorsFile& file, const std::string& name,
-                              const std::vector<int64_t>& shape) {
-  const std::vector<float> values = Floats(file, name, shape);
-  return {values.begin(), values.end()};
-}
 
 void CheckOrthogonal(const StoredSide& side, const std::string& what) {
   using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -62,91 +44,12 @@ StoredSide ReadSide(const SafetensorsFile& file, int layer_id, char name, bool s
   if (shared && file.tensors().find(tensor("rotation")) == file.tensors().end()) return side;
   side.num_rotations = num_rotations;
   side.dim = dim;
-  side.rotation = DoublesAt(file, tensor("rotation"), {num_rotations, dim, dim});
-  side.eigenvalues = Floats(file, tensor("eigenvalues"), {num_rotations, dim});
-  side.clip_ratio = Floats(file, tensor("clip_ratio"), {1}).at(0);
+  side.rotation = StoredDoubles(file, tensor("rotation"), {num_rotations, dim, dim});
+  side.eigenvalues = StoredFloats(file, tensor("eigenvalues"), {num_rotations, dim});
+  side.clip_ratio = StoredFloats(file, tensor("clip_ratio"), {1}).at(0);
   CheckOrthogonal(side, fmt::format("{}: {}", file.path().string(), tensor("rotation")));
   return side;
 }
-
-// How far M^-1 M may be from I in float32; M is about as well conditioned as its shrinkage says.
-constexpr double kMaxInverseResidual = 1e-3;
-
-class ChoiceReader {
- public:
-  ChoiceReader(const SafetensorsFile& file, int layer_id, std::string choice, int64_t heads)
-      : file_(file), layer_id_(layer_id), choice_(std::move(choice)), heads_(heads) {}
-
-  CacheSide Side(char side, int64_t dim) const {
-    CacheSide read;
-    read.dim = dim;
-    const int64_t stored = Shape(side, "rotation").at(0);
-    read.num_rotations = stored == 1 ? 1 : heads_;
-    const std::vector<int64_t> matrices = {read.num_rotations, dim, dim};
-    read.rotation = Doubles(side, "rotation", matrices);
-    if (Has(side, "query_rotation"))
-      read.query_rotation = Doubles(side, "query_rotation", matrices);
-    if (Has(side, "pair_scale")) read.pair_scale = Doubles(side, "pair_scale", {heads_, dim});
-    if (Has(side, "mean")) read.mean = Doubles(side, "mean", {heads_, dim});
-    Check(read, side);
-    return read;
-  }
-  std::vector<double> Clip(char side) const {
-    const int64_t stored = Shape(side, "clip_ratio").at(0);
-    return Doubles(side, "clip_ratio", {stored == 1 ? 1 : heads_});
-  }
-
- private:
-  std::string Name(char side, const char* what) const {
-    return ChoiceTensorName(layer_id_, side, choice_, what);
-  }
-  bool Has(char side, const char* what) const { return file_.tensors().contains(Name(side, what)); }
-  std::vector<int64_t> Shape(char side, const char* what) const {
-    const std::vector<int64_t> shape = file_.tensor(Name(side, what)).shape;
-    if (shape.empty()) {
-      throw InputError(
-          fmt::format("{}: tensor {} has no shape", file_.path().string(), Name(side, what)));
-    }
-    return shape;
-  }
-  std::vector<double> Doubles(char side, const char* what,
-                              const std::vector<int64_t>& shape) const {
-    return DoublesAt(file_, Name(side, what), shape);
-  }
-
-  void Check(const CacheSide& side, char name) const {
-    using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-    const std::string what = fmt::format("{}: {}", file_.path().string(), Name(name, "rotation"));
-    for (int64_t i = 0; i < side.num_rotations; ++i) {
-      const auto at = static_cast<size_t>(i * side.dim * side.dim);
-      const auto matrix = [&](const std::vector<double>& values) {
-        return Matrix(Eigen::Map<const RowMajor>(values.data() + at, side.dim, side.dim));
-      };
-      const Matrix m = matrix(side.rotation);
-      const bool pair = !side.query_rotation.empty();
-      const double limit = pair ? kMaxInverseResidual : kMaxFloat32Orthogonality;
-      const Matrix product = (pair ? matrix(side.query_rotation) : m).transpose() * m;
-      const double residual =
-          (product - Matrix::Identity(side.dim, side.dim)).cwiseAbs().maxCoeff();
-      if (!(residual <= limit)) {
-        throw NumericalError(fmt::format(
-            "{}, matrix {}: {} is {:.3g}, expected at most {:.0e}", what, i,
-            pair ? "with its query_rotation max|M_qᵀM - I|" : "max|RᵀR - I|", residual, limit));
-      }
-    }
-    for (const double scale : side.pair_scale) {
-      if (!(scale > 0 && std::isfinite(scale))) {
-        throw NumericalError(fmt::format("{}: a value of {} is {}, expected a positive scale",
-                                         file_.path().string(), Name(name, "pair_scale"), scale));
-      }
-    }
-  }
-
-  const SafetensorsFile& file_;
-  int layer_id_;
-  std::string choice_;
-  int64_t heads_;
-};
 
 // How the scales of a choice are stored that are fitted to codes.
 MetadataType Metadata(const Json& layer, const StoredChoice& choice) {
@@ -204,6 +107,25 @@ bool Artifact::LooksLikeOne(const fs::path& path) {
 }
 
 Artifact Artifact::Open(const fs::path& directory) {
+  Artifact artifact = OpenAny(directory);
+  if (artifact.imported()) {
+    throw InputError(fmt::format(
+        "{}: imported from published files: it holds what they hold, and nothing was measured; "
+        "oscar-export writes it for runtimes, oscar-validate MODEL --rotation NAME=FILES measures "
+        "rotation files",
+        directory.string()));
+  }
+  return artifact;
+}
+
+Artifact Artifact::OpenImported(const fs::path& directory) {
+  Artifact artifact = OpenAny(directory);
+  if (!artifact.imported())
+    throw InputError(directory.string() + ": is an artifact of our own, not an imported one");
+  return artifact;
+}
+
+Artifact Artifact::OpenAny(const fs::path& directory) {
   Artifact artifact;
   artifact.directory_ = directory;
   const std::string file = (directory / kManifestFile).string();
@@ -222,6 +144,10 @@ Artifact Artifact::Open(const fs::path& directory) {
   }
   const Json& files = JsonMember(artifact.manifest_, "files", file);
   for (const char* needed : kNeeded) {
+    // What was imported has no moments and no report.
+    if (artifact.imported() && needed != std::string_view(kRotationsFile) &&
+        needed != std::string_view(kCardFile))
+      continue;
     const Json& entry = JsonMember(files, needed, file);
     const FileDigest expected = DigestFromJson(entry, file);
     const FileDigest found = DigestFile(directory / needed);
@@ -244,6 +170,10 @@ std::vector<int> Artifact::layer_ids() const {
     ids.push_back(JsonInt32(layer, "layer_id", kManifestFile));
   }
   return ids;
+}
+
+bool Artifact::kv_heads_known() const {
+  return !imported() || JsonBool(manifest_.at("imported"), "kv_heads_known", true, kManifestFile);
 }
 
 bool Artifact::has_choices() const { return manifest_.contains("auto"); }
@@ -309,14 +239,17 @@ StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
   const auto stored_with = [&](const char* key) {
     return ChoiceReader(
         rotations_, layer_id,
-        layer.contains(key) ? JsonString(layer, key, kManifestFile) : std::string(name), heads);
+        layer.contains(key) ? JsonString(layer, key, kManifestFile) : std::string(name), heads,
+        imported());
   };
-  const ChoiceReader own(rotations_, layer_id, std::string(name), heads);
+  const ChoiceReader own(rotations_, layer_id, std::string(name), heads, imported());
   const int64_t group = JsonInt(layer, "quant_group_size", kManifestFile);
   StoredChoice choice{.k = stored_with("k_of").Side('k', d),
                       .v = stored_with("v_of").Side('v', dv),
                       .k_codes = {Bits(layer, "k_bits", heads), own.Clip('k'), group},
                       .v_codes = {Bits(layer, "v_bits", heads), own.Clip('v'), group}};
+  choice.k_eigenvalues = own.Eigenvalues('k', choice.k);
+  choice.v_eigenvalues = own.Eigenvalues('v', choice.v);
   if (layer.contains("fitted_scales")) {
     const MetadataType metadata = Metadata(layer, choice);
     FitScales(/*of_keys=*/true, metadata, choice.k_codes);
@@ -329,6 +262,42 @@ StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
     }
   }
   return choice;
+}
+
+int64_t Artifact::NumKvHeads(int layer_id) const {
+  return JsonInt(LayerRecordOf(JsonMember(manifest_, "geometry", kManifestFile), layer_id,
+                               directory_.string()),
+                 "num_kv_heads", kManifestFile);
+}
+
+// [num_kv_heads, dim]; empty where the artifact has none.
+std::vector<float> Artifact::OfLayer(int layer_id, char side, const char* what) const {
+  const Json& geometry = LayerRecordOf(JsonMember(manifest_, "geometry", kManifestFile), layer_id,
+                                       directory_.string());
+  const std::string name = RotationTensorName(layer_id, side, false, what);
+  if (!rotations_.tensors().contains(name)) return {};
+  return StoredFloats(rotations_, name,
+                      {JsonInt(geometry, "num_kv_heads", kManifestFile),
+                       JsonInt(geometry, side == 'k' ? "head_dim" : "v_head_dim", kManifestFile)});
+}
+
+std::vector<float> Artifact::KeyMean(int layer_id) const { return OfLayer(layer_id, 'k', "mean"); }
+
+std::vector<double> Artifact::AbsMax(int layer_id, char side) const {
+  if (imported()) {
+    const Json maxima = JsonMember(manifest_.at("imported"), "abs_max", kManifestFile)
+                            .value(std::to_string(layer_id), Json::object())
+                            .value(std::string(1, side), Json::array());
+    std::vector<double> values;
+    for (const Json& value : maxima) {
+      if (!value.is_number())
+        throw InputError(fmt::format("{}: abs_max: {}", kManifestFile, value.dump()));
+      values.push_back(value.get<double>());
+    }
+    return values;
+  }
+  const std::vector<float> values = OfLayer(layer_id, side, "abs_max");
+  return {values.begin(), values.end()};
 }
 
 StoredLayer Artifact::ReadLayer(int layer_id) const {

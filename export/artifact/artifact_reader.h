@@ -25,10 +25,13 @@ struct StoredSide : CacheSide {    // of float32 numbers
   float clip_ratio = 0;
 };
 
-// What was chosen for a layer automatically.
+// What was chosen for a layer automatically. `query_rotation` of values is the matrix M^-T that
+// undoes theirs; files of others alone have one.
 struct StoredChoice {
-  CacheSide k, v;
+  CacheSide k, v;  // num_rotations 0: what was imported has none of that side
   AffineQuantizer k_codes, v_codes;
+  // Of imported files, [num_rotations, dim]; else empty: a StoredSide has those of ours.
+  std::vector<float> k_eigenvalues = {}, v_eigenvalues = {};
 };
 
 struct StoredLayer {
@@ -41,7 +44,10 @@ struct StoredLayer {
 class Artifact {
  public:
   // Throws InputError naming the file (and layer, side, head), expected and found.
+  // Refuses what was imported, which has no moments and no report (imported_artifact.h).
   static Artifact Open(const std::filesystem::path& directory);
+  static Artifact OpenAny(const std::filesystem::path& directory);       // either
+  static Artifact OpenImported(const std::filesystem::path& directory);  // that alone
   // Whether Open checks this file's digest: all that an artifact must have.
   static bool Checks(std::string_view file);
   static bool LooksLikeOne(const std::filesystem::path& path);  // a directory with a manifest.json
@@ -51,6 +57,9 @@ class Artifact {
   const std::filesystem::path& directory() const { return directory_; }
   Json report() const;
   std::vector<int> layer_ids() const;
+  bool imported() const { return manifest_.contains("imported"); }
+  // Else every layer is said to have one, which stands for all.
+  bool kv_heads_known() const;
   bool has_choices() const;                       // made by oscar-calibrate --auto
   std::vector<std::string> choice_names() const;  // the headline's first
   // The manifest's record of a choice; the headline's is "auto". InputError where there is none.
@@ -63,11 +72,19 @@ class Artifact {
   // Rotations that a layer's side ('k', 'v') is stored with: its own, or shared by all heads; 0:
   // none. Looks at shapes alone.
   int64_t NumRotations(int layer_id, char side, bool shared) const;
+  int64_t NumKvHeads(int layer_id) const;
+  // Means of keys as they are cached, [num_kv_heads, head_dim]; empty: not known.
+  std::vector<float> KeyMean(int layer_id) const;
+  // Largest |x| of a side ('k', 'v') in calibration, [num_kv_heads, dim]; empty: not known.
+  // float64, as scales of others may be no quotient of a float32.
+  std::vector<double> AbsMax(int layer_id, char side) const;
   // Reads one layer; throws NumericalError if a rotation is not orthogonal to float32 precision, or
   // if the matrices of keys and queries do not undo each other.
   StoredLayer ReadLayer(int layer_id) const;
 
  private:
+  std::vector<float> OfLayer(int layer_id, char side, const char* name) const;
+
   std::filesystem::path directory_;
   std::string identity_;
   Json manifest_;

@@ -8,6 +8,7 @@
 #include <future>
 #include <iterator>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,13 @@ void ForEachTensor(const LayerResult& layer, Visit visit) {
   }
   side('v', false, layer.v);
   side('v', true, layer.v_shared);
+  for (const auto& [name, maxima, dim] :
+       {std::tuple('k', &moments.key_abs_max, moments.head_dim),
+        std::tuple('v', &moments.value_abs_max, moments.v_head_dim)}) {
+    if (!maxima->empty())
+      visit(RotationTensorName(moments.layer_id, name, false, "abs_max"),
+            {moments.num_kv_heads, dim}, *maxima);
+  }
 }
 
 Json DigestsOf(const std::filesystem::path& directory, const std::vector<const char*>& files) {

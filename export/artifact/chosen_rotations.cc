@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -33,15 +34,62 @@ std::vector<int64_t> MatrixShape(const CacheSide& side) {
 // A ratio as it was given: the artifact stores float32.
 double Decimal(double ratio) { return std::round(ratio * 1e6) / 1e6; }
 
-SglangChoiceLayer Layer(int layer_id, int64_t num_kv_heads, const StoredChoice& choice) {
+// `heads_known`: else what was imported is of one head that stands for all. `one_per_head`: a
+// matrix of a layer with one head is one for each head, as in the layers beside it.
+SglangChoiceLayer Layer(int layer_id, int64_t num_kv_heads, bool heads_known, bool one_per_head,
+                        const StoredChoice& choice) {
+  const auto matrix_shape = [&](const CacheSide& side) {
+    std::vector<int64_t> shape = MatrixShape(side);
+    if (one_per_head && shape.size() == 2) shape.insert(shape.begin(), 1);
+    return shape;
+  };
+  const auto of_heads = [&](const CacheSide& side) {
+    std::vector<int64_t> shape = {num_kv_heads, side.dim};
+    if (!heads_known) shape.erase(shape.begin());
+    return shape;
+  };
+  const auto eigenvalues = [&](const CacheSide& side, const std::vector<float>& values) {
+    std::vector<int64_t> shape = matrix_shape(side);
+    shape.pop_back();
+    return Tensor(shape, {values.begin(), values.end()});
+  };
   return {.layer_id = layer_id,
-          .k = Tensor(MatrixShape(choice.k), choice.k.rotation),
-          .q = Tensor(MatrixShape(choice.k), choice.k.query_rotation),
-          .k_mean = Tensor({num_kv_heads, choice.k.dim}, choice.k.mean),
-          .v = Tensor(MatrixShape(choice.v), choice.v.rotation),
-          .num_kv_heads = num_kv_heads,
+          .k = Tensor(matrix_shape(choice.k), choice.k.rotation),
+          .q = Tensor(matrix_shape(choice.k), choice.k.query_rotation),
+          .k_mean = Tensor(of_heads(choice.k), choice.k.mean),
+          .v = Tensor(matrix_shape(choice.v), choice.v.rotation),
+          .num_kv_heads = heads_known ? num_kv_heads : 0,
           .k_clip = Decimal(choice.k_codes.clip.at(0)),
-          .v_clip = Decimal(choice.v_codes.clip.at(0))};
+          .v_clip = Decimal(choice.v_codes.clip.at(0)),
+          .k_pair_scale = Tensor(of_heads(choice.k), choice.k.pair_scale),
+          .o = Tensor(matrix_shape(choice.v), choice.v.query_rotation),
+          .k_eigenvalues = eigenvalues(choice.k, choice.k_eigenvalues),
+          .v_eigenvalues = eigenvalues(choice.v, choice.v_eigenvalues)};
+}
+
+// Imported files may hold one side; only plain safetensors carry that.
+void CheckSides(const Artifact& artifact, const SglangChoice& choice, Consumer consumer) {
+  const auto refuse = [&](std::string_view what) {
+    throw InputError(fmt::format("{}: was imported from files of {}, which {}",
+                                 artifact.directory().string(),
+                                 artifact.manifest().at("imported").value("from", "?"), what));
+  };
+  for (const SglangChoiceLayer& layer : choice.layers) {
+    if (!layer.k && !layer.v)
+      refuse(fmt::format("hold no rotations of layer {}; --list says what carries the rest",
+                         layer.layer_id));
+    if (consumer == Consumer::kAny) continue;
+    if (!layer.k || !layer.v)
+      refuse(
+          fmt::format("holds no rotations of {} (layer {}); import both sides as KEYS:VALUES, "
+                      "or write --to safetensors",
+                      layer.k ? "values" : "keys", layer.layer_id));
+    if (layer.o && consumer != Consumer::kSglangOct)
+      refuse(
+          fmt::format("have a matrix of its own that undoes values (layer {}); --to sglang-oct "
+                      "carries it",
+                      layer.layer_id));
+  }
 }
 
 // What every layer's recipe of keys begins with, or "mixed".
@@ -80,13 +128,15 @@ SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool 
     const auto id = JsonInt32(geometry, "layer_id", what);
     const StoredChoice choice = artifact.ReadChoice(id, name);
     out.folded = out.folded || !choice.k.pair_scale.empty();
-    out.layers.push_back(Layer(id, JsonInt(geometry, "num_kv_heads", what), choice));
+    out.layers.push_back(
+        Layer(id, JsonInt(geometry, "num_kv_heads", what), artifact.kv_heads_known(), choice));
     const int64_t group = choice.k_codes.quant_group_size;
-    out.serving.quant_group_size = group > 0 ? group : choice.k.dim;
+    out.serving.quant_group_size = group > 0 ? group : std::max(choice.k.dim, choice.v.dim);
     // Of all heads, as was checked, and of all layers where the runtime has one ratio.
     out.serving.k_clip_ratio = out.layers.back().k_clip;
     out.serving.v_clip_ratio = out.layers.back().v_clip;
   }
+  if (artifact.imported()) CheckSides(artifact, out, consumer);
   const Json& layers = JsonMember(artifact.Choice(name), "layers", what);
   const Json& serving = JsonMember(manifest, "serving", what);
   out.key_transform = KeyTransformOf(layers, what);
@@ -147,12 +197,14 @@ MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen) {
   const std::string name = chosen ? artifact.ChoiceFor(rules.name, /*folded=*/false) : "";
   if (chosen) CheckCarried(artifact, rules, name);
   for (const int id : artifact.layer_ids()) {
-    const StoredLayer layer = artifact.ReadLayer(id);
-    const int64_t rank = layer.k.dim;
+    int64_t rank = 0;
     if (!chosen) {
+      const StoredLayer layer = artifact.ReadLayer(id);
+      rank = layer.k.dim;
       out.layers.push_back({.layer_id = id, .rotation = Tensor({rank, rank}, layer.k.rotation)});
     } else {
       const StoredChoice choice = artifact.ReadChoice(id, name);
+      rank = choice.k.dim;
       if (choice.k_codes.clip.at(0) != 1) {
         throw InputError(fmt::format(
             "{}: choice \"{}\" has a clip ratio of {:g} in layer {}, and the pool of latents of {} "

@@ -69,6 +69,31 @@ LayerMoments Moments(const LayerCovariances& k, const LayerCovariances& v, Value
   return m;
 }
 
+// A rank's heads behind those of the ranks before it; `like`: its layer of the first rank.
+void AddHeads(const MomentLayer& rank, const MomentLayer& like, int64_t kv_heads, LayerMoments& m) {
+  if (rank.layer_id != like.layer_id || rank.head_dim != like.head_dim ||
+      rank.v_head_dim != like.v_head_dim || rank.count != like.count) {
+    throw InputError(fmt::format("layer {}: ranks of different runs", rank.layer_id));
+  }
+  const auto append = [](std::vector<double>& to, const std::vector<double>& from, double factor) {
+    for (const double value : from) to.push_back(value * factor);
+  };
+  m.num_kv_heads += rank.num_kv_heads;
+  const int64_t ratio = kv_heads > 0 ? m.num_q_heads / kv_heads : 0;
+  append(m.query, rank.m_q, static_cast<double>(m.tokens * ratio));  // a mean
+  append(m.key, rank.m_k, 1);
+  append(m.key_sum, rank.k_sum, 1);
+  append(m.diagonal, rank.s_v, 1);  // a mean: of weight 1
+  m.diagonal_weight.resize(static_cast<size_t>(m.num_kv_heads), 1.0);
+}
+
+// What the manifest says of a fit without tokens.
+Json FixedFit(const FitOptions& fit, const ClipOptions& clip) {
+  return {{"value_target", ValueTargetName(fit.value_target)},
+          {"composition", CompositionName(fit.composition)},
+          {"clip", {{"mode", "fixed"}, {"fixed_k", clip.fixed_k}, {"fixed_v", clip.fixed_v}}}};
+}
+
 Json FileJson(const fs::path& path) {
   Json json = DigestToJson(DigestFile(path));
   json["name"] = path.filename().string();
@@ -78,6 +103,10 @@ Json FileJson(const fs::path& path) {
 }  // namespace
 
 SglangExport ToSglang(const Artifact& artifact) {
+  if (artifact.imported()) {
+    throw InputError(artifact.directory().string() +
+                     ": was imported, and holds no rotations of OSCAR's own fit beside it");
+  }
   const Json& manifest = artifact.manifest();
   const Json& serving = manifest.at("serving");
   SglangExport out;
@@ -129,12 +158,8 @@ Json ImportPair(const fs::path& k_path, const fs::path& v_path, const Calibratio
   info.data = {{"name", "imported rotation files"},
                {"files", {FileJson(k_path), FileJson(v_path)}}};
   if (!pair.k.calibration.is_null()) info.data["calibration"] = pair.k.calibration;
-  info.calibration = {
-      {"value_target", ValueTargetName(target)},
-      {"composition", CompositionName(fit.composition)},
-      {"recovered_from", {{"k", pair.k.objective}, {"v", pair.v.objective}}},
-      {"clip",
-       {{"mode", "fixed"}, {"fixed_k", options.clip.fixed_k}, {"fixed_v", options.clip.fixed_v}}}};
+  info.calibration = FixedFit(fit, options.clip);
+  info.calibration["recovered_from"] = {{"k", pair.k.objective}, {"v", pair.v.objective}};
   info.program = program;
   info.serving = {{"quant_group_size", options.clip.quant_group_size},
                   {"sink_tokens", options.sink_tokens},
@@ -150,8 +175,66 @@ Json ImportPair(const fs::path& k_path, const fs::path& v_path, const Calibratio
                         }});
 }
 
+Json ImportMoments(const std::vector<fs::path>& paths, const Json& program,
+                   const fs::path& output) {
+  std::vector<RotationFile> ranks;
+  for (const fs::path& path : paths) ranks.push_back(OpenRotationFile(path));
+  const std::string first = paths.at(0).string();
+  const auto number = [](const RotationFile& rank, const char* key) {
+    return JsonInt(rank.calibration, key, rank.path.string());
+  };
+  std::ranges::sort(ranks, {}, [&](const RotationFile& rank) { return number(rank, "tp_rank"); });
+  const int64_t q_heads = number(ranks[0], "global_q_heads"),
+                kv_heads = number(ranks[0], "global_kv_heads");
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r].kind != RotationKind::kMoments ||
+        number(ranks[r], "tp_rank") != static_cast<int64_t>(r) ||
+        number(ranks[r], "tp_size") != std::ssize(ranks) ||
+        ranks[r].moments.size() != ranks[0].moments.size()) {
+      throw InputError(fmt::format("{}: {} files of moments, expected ranks 0 to {} of one run",
+                                   first, ranks.size(), number(ranks[0], "tp_size") - 1));
+    }
+  }
+  std::vector<LayerMoments> layers;
+  for (size_t i = 0; i < ranks[0].moments.size(); ++i) {
+    const MomentLayer& like = ranks[0].moments[i];
+    LayerMoments m;
+    m.layer_id = static_cast<int>(like.layer_id);
+    m.num_q_heads = q_heads;
+    m.head_dim = like.head_dim;
+    m.v_head_dim = like.v_head_dim;
+    m.tokens = like.count;
+    for (const RotationFile& rank : ranks) AddHeads(rank.moments[i], like, kv_heads, m);
+    if (kv_heads <= 0 || m.num_kv_heads != kv_heads || q_heads % kv_heads != 0) {
+      throw InputError(
+          fmt::format("{}: layer {} has {} KV heads and {} query heads, not {} and a "
+                      "multiple of them",
+                      first, m.layer_id, m.num_kv_heads, q_heads, kv_heads));
+    }
+    layers.push_back(std::move(m));
+  }
+  ArtifactInfo info;
+  info.model = {{"id", ranks[0].calibration.value("model_path", Json("unknown"))}};
+  if (!info.model["id"].is_string()) info.model["id"] = "unknown";
+  info.data = {{"name", "imported, unverified: moments of OSCAR's start-up calibrator"},
+               {"files", Json::array()},
+               {"calibration", ranks[0].calibration}};
+  for (const fs::path& path : paths) info.data["files"].push_back(FileJson(path));
+  const FitOptions fit{.value_target = ValueTarget::kDiagonal};
+  const CalibrationOptions options;
+  info.calibration = FixedFit(fit, options.clip);
+  info.program = program;
+  info.serving = {{"quant_group_size", options.clip.quant_group_size},
+                  {"sink_tokens", options.sink_tokens},
+                  {"recent_tokens", options.recent_tokens}};
+  info.timings = Json::object();
+  return WriteArtifact(output, info, {layers.size(), [&](size_t i) {
+                                        return RefitLayer(layers[i], fit, options.clip);
+                                      }});
+}
+
 Json InspectArtifact(const fs::path& directory) {
-  const Artifact artifact = Artifact::Open(directory);
+  const Artifact artifact = Artifact::OpenAny(directory);
   const SafetensorsFile rotations = SafetensorsFile::Open(directory / kRotationsFile);
   Json tensors = Json::object();
   uint64_t bytes = 0;
@@ -159,7 +242,13 @@ Json InspectArtifact(const fs::path& directory) {
     tensors[name] = {{"dtype", DTypeName(info.dtype)}, {"shape", info.shape}};
     bytes += info.size;
   }
-  for (int id : artifact.layer_ids()) artifact.ReadLayer(id);  // refuses what is not orthogonal
+  for (int id : artifact.layer_ids()) {  // refuses what is not orthogonal
+    if (!artifact.imported()) {
+      artifact.ReadLayer(id);
+    } else if (artifact.has_choices()) {
+      artifact.ReadChoice(id, kHeadlineChoice);
+    }
+  }
   return {{"format", "artifact"},
           {"file", directory.string()},
           {"bytes", bytes},

@@ -27,6 +27,12 @@ Json ImportPair(const std::filesystem::path& k_path, const std::filesystem::path
                 const CalibrationOptions& options, const Json& program,
                 const std::filesystem::path& output);
 
+// Writes an artifact from the moments of OSCAR's start-up calibrator, oscar_moments_rank<r>.pt of
+// every rank, with rotations fitted to them as ours are. Throws InputError where ranks are missing
+// or differ.
+Json ImportMoments(const std::vector<std::filesystem::path>& files, const Json& program,
+                   const std::filesystem::path& output);
+
 // What oscar-export --inspect shows of an artifact.
 Json InspectArtifact(const std::filesystem::path& directory);
 

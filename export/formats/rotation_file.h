@@ -59,7 +59,7 @@ struct RotationLayer {
 struct MomentLayer {
   int64_t layer_id = 0;
   int64_t count = 0;     // tokens
-  double q_scaling = 0;  // softmax scale
+  double q_scaling = 0;  // softmax scale; 0: not known
   int64_t num_kv_heads = 0, head_dim = 0, v_head_dim = 0;
   std::vector<double> m_q;    // [num_kv_heads, d, d], mean of q^T q
   std::vector<double> k_sum;  // [num_kv_heads, d]

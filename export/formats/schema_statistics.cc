@@ -98,10 +98,11 @@ RotationFile ReadMoments(const PtFile& file) {
         }
         const PtValue* scaling = entry.Find("q_scaling");
         const double* number = scaling ? scaling->If<double>() : nullptr;
-        if (number == nullptr || !std::isfinite(*number)) {
-          throw InputError(where + ": q_scaling should be a finite float");
+        const bool unknown = scaling != nullptr && scaling->If<PtNone>() != nullptr;
+        if (!unknown && (number == nullptr || !std::isfinite(*number))) {
+          throw InputError(where + ": q_scaling should be a finite float, or None");
         }
-        layer.q_scaling = *number;
+        if (!unknown) layer.q_scaling = *number;
         std::vector<int64_t> shape;
         layer.m_q = Values(file, entry, "M_q", where, {0, 0, 0}, &shape);
         const int64_t heads = layer.num_kv_heads = shape[0];

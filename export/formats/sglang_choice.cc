@@ -27,7 +27,8 @@ FloatTensorPtr NoMean(const SglangChoiceLayer& layer) {
 
 // What the layers have, somewhere.
 struct Fields {
-  bool k_per_head = false, v_per_head = false, q = false, k_mean = false;
+  bool k_per_head = false, v_per_head = false, q = false, k_mean = false, o = false;
+  bool k_eigenvalues = false, v_eigenvalues = false;  // everywhere
 };
 
 Fields FieldsOf(const SglangChoice& choice) {
@@ -35,7 +36,14 @@ Fields FieldsOf(const SglangChoice& choice) {
   return {any([](const SglangChoiceLayer& layer) { return IsPerHead(layer.k); }),
           any([](const SglangChoiceLayer& layer) { return IsPerHead(layer.v); }),
           any([](const SglangChoiceLayer& layer) { return layer.q != nullptr; }),
-          any([](const SglangChoiceLayer& layer) { return layer.k_mean != nullptr; })};
+          any([](const SglangChoiceLayer& layer) { return layer.k_mean != nullptr; }),
+          any([](const SglangChoiceLayer& layer) { return layer.o != nullptr; }),
+          std::ranges::all_of(
+              choice.layers,
+              [](const SglangChoiceLayer& layer) { return layer.k_eigenvalues != nullptr; }),
+          std::ranges::all_of(choice.layers, [](const SglangChoiceLayer& layer) {
+            return layer.v_eigenvalues != nullptr;
+          })};
 }
 
 void CheckVersion1(const SglangChoice& choice) {
@@ -43,7 +51,8 @@ void CheckVersion1(const SglangChoice& choice) {
     const char* extra = IsPerHead(layer.k) || IsPerHead(layer.v) ? "a rotation per KV head"
                         : layer.q != nullptr                     ? "a matrix of its own for queries"
                         : layer.k_mean != nullptr                ? "a key mean"
-                                                                 : nullptr;
+                        : layer.o != nullptr ? "a matrix of its own that undoes values"
+                                             : nullptr;
     if (extra == nullptr) continue;
     throw InputError(fmt::format(
         "layer {} has {}, which version 1 files cannot hold; expected one rotation per side",
@@ -71,6 +80,8 @@ SglangFile KeyFile(const SglangChoice& choice, const Fields& fields, bool v3) {
     const FloatTensorPtr rotation = matrices(layer.k);
     file.layers.push_back({layer.layer_id, {{"rotation", &RotationLayer::rotation, rotation}}});
     auto& tensors = file.layers.back().tensors;
+    if (fields.k_eigenvalues)
+      tensors.push_back({"eigenvalues", &RotationLayer::eigenvalues, layer.k_eigenvalues});
     if (fields.q) {
       tensors.push_back(
           {"q_rotation", &RotationLayer::q_rotation, layer.q ? matrices(layer.q) : rotation});
@@ -92,13 +103,21 @@ SglangFile ValueFile(const SglangChoice& choice, const Fields& fields, bool v3) 
                   .transform = {},
                   .calibration = choice.calibration,
                   .layers = {}};
-  // Orthogonal: o_rotation is absent, which the loader takes for the rotation.
-  if (v3) file.transform = {{"key", "oscar"}, {"centered", false}, {"orthogonal", true}};
+  // Where o_rotation is absent the loader takes the rotation for it.
+  if (v3) file.transform = {{"key", "oscar"}, {"centered", false}, {"orthogonal", !fields.o}};
   for (const SglangChoiceLayer& layer : choice.layers) {
+    const auto matrices = [&](const FloatTensorPtr& of) {
+      return fields.v_per_head ? MatrixPerHead(of, layer.num_kv_heads) : of;
+    };
     file.layers.push_back(
-        {layer.layer_id,
-         {{"rotation", &RotationLayer::rotation,
-           fields.v_per_head ? MatrixPerHead(layer.v, layer.num_kv_heads) : layer.v}}});
+        {layer.layer_id, {{"rotation", &RotationLayer::rotation, matrices(layer.v)}}});
+    auto& tensors = file.layers.back().tensors;
+    if (fields.v_eigenvalues)
+      tensors.push_back({"eigenvalues", &RotationLayer::eigenvalues, layer.v_eigenvalues});
+    if (fields.o) {
+      tensors.push_back(
+          {"o_rotation", &RotationLayer::o_rotation, matrices(layer.o ? layer.o : layer.v)});
+    }
   }
   return file;
 }
@@ -107,6 +126,11 @@ SglangFile ValueFile(const SglangChoice& choice, const Fields& fields, bool v3) 
 
 FloatTensorPtr MatrixPerHead(const FloatTensorPtr& matrices, int64_t num_kv_heads) {
   if (IsPerHead(matrices)) return matrices;
+  if (num_kv_heads == 0) {
+    throw InputError(
+        "how many KV heads the model has is not in a file with one matrix for all of them, and "
+        "these files have one for each; --to sglang and --to vllm write one for all");
+  }
   FloatTensor repeated{{num_kv_heads, matrices->shape[0], matrices->shape[1]}, {}};
   for (int64_t head = 0; head < num_kv_heads; ++head) {
     repeated.values.insert(repeated.values.end(), matrices->values.begin(), matrices->values.end());

@@ -26,13 +26,16 @@ namespace oscar {
 
 // Absent tensors are null.
 struct SglangChoiceLayer {
-  int64_t layer_id = 0;   // the checkpoint's own number
-  FloatTensorPtr k;       // [d, d] or [num_kv_heads, d, d]: stored is (k - k_mean) R
-  FloatTensorPtr q;       // shape of k: R^-T, for queries; null: R itself
-  FloatTensorPtr k_mean;  // [num_kv_heads, d]
-  FloatTensorPtr v;       // [d, d] or [num_kv_heads, d, d]
-  int64_t num_kv_heads = 0;
-  double k_clip = 1, v_clip = 1;  // ratios, where the runtime has one for each layer
+  int64_t layer_id = 0;              // the checkpoint's own number
+  FloatTensorPtr k;                  // [d, d] or [num_kv_heads, d, d]: stored is (k - k_mean) R
+  FloatTensorPtr q;                  // shape of k: R^-T, for queries; null: R itself
+  FloatTensorPtr k_mean;             // [num_kv_heads, d]
+  FloatTensorPtr v;                  // [d, d] or [num_kv_heads, d, d]
+  int64_t num_kv_heads = 0;          // 0: not known, of imported files with one matrix for all
+  double k_clip = 1, v_clip = 1;     // ratios, where the runtime has one for each layer
+  FloatTensorPtr k_pair_scale = {};  // [num_kv_heads, d], folded
+  FloatTensorPtr o = {};             // shape of v: R^-T, undoes values
+  FloatTensorPtr k_eigenvalues = {}, v_eigenvalues = {};  // of imported files
 };
 
 struct SglangChoice {
@@ -45,7 +48,8 @@ struct SglangChoice {
 
 enum class SglangVersion { kV1, kV3 };
 
-// [num_kv_heads, d, d] of either shape, one matrix repeated for each head.
+// [num_kv_heads, d, d] of either shape, one matrix repeated for each head. InputError where one is
+// to be repeated and nobody knows how often.
 FloatTensorPtr MatrixPerHead(const FloatTensorPtr& matrices, int64_t num_kv_heads);
 
 // Like WriteSglang. Throws InputError where version 1 cannot hold a layer.

@@ -17,11 +17,19 @@ struct ExportRequest {
   bool chosen = true;   // what was chosen for the runtime; else OSCAR's own rotations
   bool folded = false;  // the choice for a folded copy of the checkpoint
   std::filesystem::path merge_into = {};  // of llamacpp: a model's GGUF to copy; empty: none
+  std::filesystem::path model_gguf = {};  // of kv-mean-center: the model's; empty: not given
+  std::filesystem::path checkpoint = {};  // where `needs_model`: its directory
+  bool whole_copy = false;                // the checkpoint's files beside what is new
+  bool per_head = false;                  // of kv-scales: a scale for each KV head
 };
 
 struct Exporter {
-  std::string_view name;  // as --to says it; ConsumerRules::export_target of who loads the files
+  std::string_view name;  // as --to says it; ConsumerRules::export_target of who loads a choice
   std::string_view help;
+  // What of an artifact it writes, where that is no choice: "key means". Empty: what was chosen for
+  // its consumer.
+  std::string_view carries = {};
+  bool needs_model = false;  // writes what belongs to a checkpoint, which has to be at hand
   // Empty where it can; else why it cannot and what can, in words that follow the artifact's name.
   std::string_view why_no_latents = {};
   std::string_view why_no_own_rotations = {};  // OSCAR's, of a model without latents

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A new runtime: its writer in a file of its own beside this one, a declaration and a row here, and
-// its name as export_target in calib/consumers.cc.
+// where it loads a choice, its name as export_target in calib/consumers.cc.
 #include <fmt/format.h>
 
 #include <array>
@@ -15,13 +15,22 @@
 namespace oscar {
 
 using Write = void(const Artifact&, const ExportRequest&, const std::filesystem::path&);
-Write WriteSglangFiles, WriteSglangOctFiles, WriteVllmFiles, WriteLlamacppFiles, WriteOnnxFiles;
+Write WriteSglangFiles, WriteSglangOctFiles, WriteVllmFiles, WriteLlamacppFiles, WriteOnnxFiles,
+    WriteMeanCenterFiles, WriteKvScalesFiles, WriteModelOptFiles, WriteSglangScalesFiles,
+    WriteNvfp4MlaScalesFiles, WriteTrtllmFiles, WriteIkLlamaFiles, WriteKvtunerFiles,
+    WriteVllmSkipLayersFiles, WriteOptrFiles, WriteUpstreamMomentsFiles, WriteSafetensorsFiles;
 
 constexpr std::string_view kNoLatents =
     "its layers have latent attention (MLA), which sglang-oct alone has a 2-bit cache for";
+constexpr std::string_view kNoLatentScales =
+    "its layers have latent attention (MLA), whose cache has one scale for keys and values; "
+    "nvfp4-mla-scales writes those";
+constexpr std::string_view kNoLatentBits =
+    "its layers have latent attention (MLA), whose cache has one number of bits; sglang-oct writes "
+    "its files";
 
 std::span<const Exporter> AllExporters() {
-  static constexpr std::array<Exporter, 5> kExporters = {{
+  static constexpr std::array<Exporter, 17> kExporters = {{
       {.name = "sglang",
        .help = "a pair of format 1, of OSCAR's own rotations one of format 2 per head too",
        .why_no_latents = "its layers have latent attention (MLA), and OSCAR's main tree has no "
@@ -47,6 +56,76 @@ std::span<const Exporter> AllExporters() {
                "31726",
        .why_no_latents = kNoLatents,
        .write = WriteOnnxFiles},
+      {.name = "kv-mean-center",
+       .help = "key means as a GGUF for llama.cpp's --kv-mean-center (PrismML's fork), with and "
+               "without its Hadamard rotation of the cache",
+       .carries = "key means",
+       .why_no_latents = "its layers have latent attention (MLA), which llama.cpp does not centre; "
+                         "sglang-oct carries means of latents",
+       .write = WriteMeanCenterFiles},
+      {.name = "kv-scales",
+       .help = "k_scale and v_scale of an FP8 cache as a shard of --model with its index and "
+               "configuration, for vLLM and SGLang; with --copy the whole model with them",
+       .carries = "a scale per layer and side; with --per-head per KV head",
+       .needs_model = true,
+       .why_no_latents = kNoLatentScales,
+       .write = WriteKvScalesFiles},
+      {.name = "modelopt",
+       .help = "FP8 and NVFP4 layer by layer with their scales as ModelOpt's checkpoints say it "
+               "(kv_cache_schema_version 1), for TensorRT-LLM and vLLM; --copy as above",
+       .carries = "a type per layer, of keys and of values, and scales",
+       .needs_model = true,
+       .why_no_latents = kNoLatentScales,
+       .write = WriteModelOptFiles},
+      {.name = "sglang-scales",
+       .help = "factors of an FP8 cache for SGLang's --quantization-param-path",
+       .carries = "a scale per layer, of keys and values together",
+       .why_no_latents = kNoLatentScales,
+       .write = WriteSglangScalesFiles},
+      {.name = "nvfp4-mla-scales",
+       .help = "scales of an NVFP4 cache of latents for VLLM_NVFP4_MLA_SCALES_FILE "
+               "(local-inference-lab/vllm)",
+       .carries = "a scale per layer of latents",
+       .of_latents = "a scale for each layer's latents, of GLM-5.2 alone",
+       .write = WriteNvfp4MlaScalesFiles},
+      {.name = "trtllm",
+       .help = "types by layer for TensorRT-LLM's kv_cache_config.dtype (pull request 13695)",
+       .carries = "a type per layer, of keys and values together",
+       .why_no_latents = kNoLatentBits,
+       .write = WriteTrtllmFiles},
+      {.name = "ik-llama",
+       .help = "flags of ik_llama.cpp: types of the first, the last and the other layers",
+       .carries = "a type per side of the first, the last and the other layers",
+       .why_no_latents = kNoLatentBits,
+       .write = WriteIkLlamaFiles},
+      {.name = "kvtuner",
+       .help = "bits by layer as KVTuner's YAML",
+       .carries = "2, 4 or 8 bits per layer and side",
+       .why_no_latents = kNoLatentBits,
+       .write = WriteKvtunerFiles},
+      {.name = "vllm-skip-layers",
+       .help = "one type for vLLM's cache and the layers that need more "
+               "(--kv-cache-dtype-skip-layers)",
+       .carries = "one type, and the layers kept in 16 bits",
+       .why_no_latents = kNoLatentBits,
+       .write = WriteVllmSkipLayersFiles},
+      {.name = "optr",
+       .help = "a pair of format 2 and key means for OptR's runtime (arXiv 2608.02691)",
+       .carries = "OSCAR's rotation per KV head, and key means",
+       .why_no_latents = kNoLatents,
+       .write = WriteOptrFiles},
+      {.name = "upstream-moments",
+       .help = "oscar_moments_rank0.pt, what OSCAR's fit_oscar2_variants.py fits from",
+       .carries = "moments of queries, keys and values",
+       .why_no_latents = "its layers have latent attention (MLA), whose moments are no such file; "
+                         "sglang-oct writes their rotations",
+       .write = WriteUpstreamMomentsFiles},
+      {.name = "safetensors",
+       .help = "rotations with everything that belongs to them, of one side too, as "
+               "oscar-validate --rotation reads them",
+       .carries = "the headline choice: rotations, means, matrices that undo them, scales",
+       .of_latents = "the rotations of latents",
+       .write = WriteSafetensorsFiles},
   }};
   return kExporters;
 }

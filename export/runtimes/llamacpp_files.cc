@@ -10,11 +10,11 @@
 #include <optional>
 
 #include "capture/files/atomic_file.h"
-#include "capture/files/quote.h"
 #include "export/artifact/chosen_rotations.h"
 #include "export/formats/gguf_file.h"
 #include "export/formats/sglang_choice.h"
 #include "export/runtimes/exporter.h"
+#include "export/runtimes/gguf_model.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -23,11 +23,13 @@ namespace {
 constexpr int64_t kCacheBlock = 32;  // values of a block of q2_0
 constexpr std::string_view kRotationsName = "rotations.gguf";
 
-FloatTensorPtr Transposed(const FloatTensor& matrix) {  // [d, d]
+// [d, d]; row i of the matrix is of the value that stands at order[i] in the checkpoint's rows.
+FloatTensorPtr Transposed(const FloatTensor& matrix, const std::vector<int64_t>& order) {
   const auto d = static_cast<size_t>(matrix.shape.at(0));
   FloatTensor out{matrix.shape, std::vector<float>(d * d)};
   for (size_t i = 0; i < d; ++i)
-    for (size_t j = 0; j < d; ++j) out.values[j * d + i] = matrix.values[i * d + j];
+    for (size_t j = 0; j < d; ++j)
+      out.values[j * d + i] = matrix.values[static_cast<size_t>(order[i]) * d + j];
   return std::make_shared<const FloatTensor>(std::move(out));
 }
 
@@ -53,12 +55,14 @@ void CheckLlamacppCarries(const SglangChoice& choice, const std::string& artifac
   }
 }
 
-std::vector<GgufTensor> Tensors(const SglangChoice& choice) {
+std::vector<GgufTensor> Tensors(const SglangChoice& choice, std::string_view model_type) {
   std::vector<GgufTensor> tensors;
   for (const SglangChoiceLayer& layer : choice.layers) {
     const std::string name = fmt::format("blk.{}.attn_", layer.layer_id);
-    tensors.push_back({name + "k_rot.weight", Transposed(*layer.k)});
-    tensors.push_back({name + "v_rot.weight", Transposed(*layer.v)});
+    tensors.push_back({name + "k_rot.weight",
+                       Transposed(*layer.k, GgufKeyOrder(model_type, layer.k->shape.back()))});
+    tensors.push_back(
+        {name + "v_rot.weight", Transposed(*layer.v, SameOrder(layer.v->shape.back()))});
   }
   return tensors;
 }
@@ -76,61 +80,6 @@ std::vector<GgufEntry> Identity(const SglangChoice& choice, const Json& program)
           {"oscar.version", program.value("version", "unknown")},
           {"oscar.artifact_sha256", choice.calibration.value("artifact_sha256", "")},
           {"oscar.calibration", choice.calibration.dump()}};
-}
-
-// An integer of the model's header; nullopt: absent, or of each layer.
-std::optional<uint64_t> Count(const GgufFile& model, const std::string& key) {
-  const auto entry = model.entries.find(key);
-  if (entry == model.entries.end()) return std::nullopt;
-  if (const auto* count = std::get_if<uint64_t>(&entry->second)) return *count;
-  const auto* count = std::get_if<int64_t>(&entry->second);
-  return count != nullptr && *count >= 0 ? std::optional<uint64_t>(*count) : std::nullopt;
-}
-
-// Whether the rotations are of this model, as far as its header tells.
-void CheckModel(const GgufFile& model, const SglangChoice& choice) {
-  const std::string file = model.file.path().string();
-  const auto entry = model.entries.find("general.architecture");
-  const auto* name =
-      entry == model.entries.end() ? nullptr : std::get_if<std::string_view>(&entry->second);
-  if (name == nullptr) throw InputError(file + ": no general.architecture; is it a model?");
-  const std::string arch(*name);
-  const auto count = [&](std::string_view key) {
-    return Count(model, fmt::format("{}.{}", arch, key));
-  };
-  const auto differ = [&](std::string_view what, uint64_t of_model, uint64_t of_artifact) {
-    throw InputError(fmt::format("{}: {} {}, and the artifact's model {}; take the GGUF of {}",
-                                 file, Escaped(what), of_model, of_artifact,
-                                 LaunchModel(choice.calibration)));
-  };
-  if (Count(model, "split.count").value_or(1) > 1) {
-    throw InputError(
-        fmt::format("{}: part of a split model; join it with llama-gguf-split --merge", file));
-  }
-  const std::optional<uint64_t> blocks = count("block_count");
-  if (!blocks) throw InputError(fmt::format("{}: no {}.block_count", file, Escaped(arch)));
-  const uint64_t predicts = count("nextn_predict_layers").value_or(0);  // behind the others
-  if (*blocks != choice.layers.size() && *blocks != choice.layers.size() + predicts)
-    differ(arch + ".block_count is", *blocks, choice.layers.size());
-  const std::optional<uint64_t> width = count("embedding_length"),
-                                heads = count("attention.head_count");
-  std::optional<uint64_t> dim;  // where no key says
-  if (width && heads && *heads > 0) dim = *width / *heads;
-  for (const SglangChoiceLayer& layer : choice.layers) {
-    for (const bool keys : {true, false}) {
-      const std::string key = keys ? "attention.key_length" : "attention.value_length";
-      const auto here = static_cast<uint64_t>((keys ? layer.k : layer.v)->shape.back());
-      const std::optional<uint64_t> there = count(key), sliding = count(key + "_swa");
-      const std::optional<uint64_t> said = there ? there : dim;
-      if (!said) throw InputError(fmt::format("{}: no {}.{}", file, Escaped(arch), key));
-      if (here != *said && here != sliding)
-        differ(fmt::format("{}.{} (layer {}) is", arch, key, layer.layer_id), *said, here);
-    }
-    const std::optional<uint64_t> kv_heads = count("attention.head_count_kv");
-    if (kv_heads && *kv_heads != static_cast<uint64_t>(layer.num_kv_heads))
-      differ(arch + ".attention.head_count_kv is", *kv_heads,
-             static_cast<uint64_t>(layer.num_kv_heads));
-  }
 }
 
 std::string LlamacppLaunch(const SglangChoice& choice, const std::filesystem::path& model,
@@ -176,20 +125,21 @@ void WriteLlamacppFiles(const Artifact& artifact, const ExportRequest& request,
   std::optional<GgufFile> model;
   if (!request.merge_into.empty()) {
     model = GgufFile::Open(request.merge_into);
-    CheckModel(*model, choice);
+    CheckGgufModel(*model, artifact, /*all_layers=*/true);
   }
+  const std::string model_type = ModelTypeOf(artifact);
   AtomicDirectory directory(output);
   std::vector<GgufEntry> entries =
       Identity(choice, artifact.manifest().value("program", Json::object()));
   if (model) {
     AppendToGguf(*model, directory.staging() / request.merge_into.filename(), entries,
-                 Tensors(choice));
+                 Tensors(choice, model_type));
   } else {
     entries.insert(entries.begin(),
                    {{"general.type", "oscar-rotations"},
                     {"general.architecture", "oscar"},
                     {"general.name", LaunchModel(choice.calibration) + ", rotations"}});
-    WriteGguf(directory.staging() / kRotationsName, entries, Tensors(choice));
+    WriteGguf(directory.staging() / kRotationsName, entries, Tensors(choice, model_type));
   }
   WriteFileAtomically(
       directory.staging() / "launch.txt",

@@ -81,7 +81,8 @@ void ReadModelOptConfig(QuantizationFields& fields, QuantizationConfig& config) 
   }
   // Groups repeat what quant_algo and quantized_layers say, without the algorithm's name.
   fields.Ignore({"config_groups", "weights", "input_activations", "kv_cache_scheme",
-                 "kv_cache_quant_algo", "producer"});
+                 "kv_cache_quant_algo", "kv_cache_quantized_layers", "kv_cache_schema_version",
+                 "producer"});
   fields.Refuse("pre_quant_scale", "factors on activations");
   fields.Refuse("has_zero_point", "zero points");
   if (algorithm.empty() && fields.Find("config_groups") == nullptr) return;  // a cache alone

@@ -39,6 +39,18 @@ TEST(LayerMoments, MergeOfHalvesIsTheWhole) {
   EXPECT_LT((merged.KeyMean(0) - whole.KeyMean(0)).norm(), 1e-12);
 }
 
+TEST(LayerMoments, MaximaOfPartsAreTheLargerWhereBothAreKnown) {
+  LayerMoments a = SampleMoments(3, 40, 1), unknown = SampleMoments(3, 40, 3);
+  const LayerMoments first = a, second = SampleMoments(3, 40, 2);
+  a.Merge(second);
+  for (size_t i = 0; i < a.key_abs_max.size(); ++i)
+    EXPECT_EQ(a.key_abs_max[i], std::max(first.key_abs_max[i], second.key_abs_max[i]));
+  unknown.value_abs_max.clear();
+  a.Merge(unknown);
+  EXPECT_TRUE(a.value_abs_max.empty());
+  EXPECT_FALSE(a.key_abs_max.empty());
+}
+
 TEST(LayerMoments, MergedMomentsRefuseTheDiagonalTarget) {
   LayerMoments merged = SampleMoments(3, 40, 1);
   EXPECT_NO_THROW(merged.ValueCovariance(0, ValueTarget::kDiagonal));
@@ -58,6 +70,7 @@ TEST(LayerMoments, LatentsAreDeclared) {
   LayerMoments same = SampleMoments(3, 40, 1);
   same.v_head_dim = same.head_dim;
   same.value = same.attention_output = same.diagonal = same.key;
+  same.value_abs_max = same.key_abs_max;
   const std::filesystem::path folder = TestScratch("latent_moments");
   for (const bool latent : {false, true}) {
     same.latent = latent;

@@ -4,6 +4,8 @@
 // Moments of random heads, for tests that need a layer and no model.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "calib/moments/layer_moments.h"
@@ -28,6 +30,8 @@ inline LayerMoments SampleMoments(int layer_id, int64_t tokens, unsigned seed, i
   m.attention_output.assign(2 * v_size * v_size, 0);
   m.diagonal.assign(2 * v_size * v_size, 0);
   m.diagonal_weight.assign(2, 0);
+  m.key_abs_max.assign(2 * k_size, 0);
+  m.value_abs_max.assign(2 * v_size, 0);
   std::mt19937 random(seed);
   std::normal_distribution<double> normal(0.3, 1);
   const auto add = [&](std::vector<double>& sums, size_t head, const Vector& x, double weight = 1) {
@@ -54,6 +58,13 @@ inline LayerMoments SampleMoments(int layer_id, int64_t tokens, unsigned seed, i
       add(m.key, head, k);
       for (size_t i = 0; i < k_size; ++i)
         m.key_sum[head * k_size + i] += k[static_cast<Eigen::Index>(i)];
+      const auto widen = [&](std::vector<double>& maxima, const Vector& x) {
+        for (size_t i = 0, n = static_cast<size_t>(x.size()); i < n; ++i)
+          maxima[head * n + i] =
+              std::max(maxima[head * n + i], std::abs(x[static_cast<Eigen::Index>(i)]));
+      };
+      widen(m.key_abs_max, k);
+      widen(m.value_abs_max, v);
       add(m.value, head, v);
       add(m.diagonal, head, v, k.squaredNorm());
       m.diagonal_weight[head] += k.squaredNorm();

@@ -53,6 +53,8 @@ void ExpectOracle(const std::string& input, const std::string& oracle, int num_l
       EXPECT_LT(RelativeError(m.KeySecondMoment(head), HeadOf(oracle_heads("ktk"), head)), 1e-10);
       EXPECT_LT(RelativeError(m.ValueSecondMoment(head), HeadOf(oracle_heads("vtv"), head)), 1e-10);
     }
+    EXPECT_EQ(m.key_abs_max, Values(layer.k[0].abs().amax(0)));
+    EXPECT_EQ(m.value_abs_max, Values(layer.v[0].abs().amax(0)));
     for (ValueTarget target : {ValueTarget::kAttentionOutput, ValueTarget::kDiagonal}) {
       const LayerFit fit = FitLayer(m, {.value_target = target});
       for (const SideResult* side : {&fit.k, &fit.v, &fit.k_shared, &fit.v_shared}) {

@@ -4,7 +4,7 @@
 # Loads our files with the packages of those who load them, and says what they found: a line "NAME SHA-256" for each tensor, of its
 # values as they lie in memory. Exit code 77 where the package is not there.
 #
-#   check_consumers.py onnx|gguf FILE
+#   check_consumers.py onnx|gguf|safetensors|torch FILE
 import hashlib
 import sys
 
@@ -12,8 +12,12 @@ kind, path = sys.argv[1:]
 try:
     if kind == "onnx":
         import onnx
-    else:
+    elif kind == "gguf":
         import gguf
+    elif kind == "safetensors":
+        from safetensors.numpy import load_file
+    else:
+        import torch
 except ImportError:
     sys.exit(77)
 
@@ -30,6 +34,19 @@ def gguf_tensors():
         yield tensor.name, tensor.data
 
 
-for name, values in onnx_tensors() if kind == "onnx" else gguf_tensors():
-    assert values.dtype == "float32", (name, values.dtype)
+def safetensors_tensors():
+    yield from load_file(path).items()
+
+
+def torch_tensors():
+    for layer_id, layer in torch.load(path, weights_only=True)["layers"].items():
+        assert type(layer_id) is int, layer_id
+        for name, value in layer.items():
+            if isinstance(value, torch.Tensor):
+                yield f"{layer_id}.{name}", value.contiguous().numpy()
+
+
+tensors = {"onnx": onnx_tensors, "gguf": gguf_tensors, "safetensors": safetensors_tensors, "torch": torch_tensors}
+for name, values in tensors[kind]():
+    assert values.dtype == ("float64" if name.endswith(("M_q", "k_sum", "M_k", "S_v")) else "float32"), (name, values.dtype)
     print(name, hashlib.sha256(values.tobytes()).hexdigest())

@@ -94,5 +94,55 @@ TEST(ConsumerPackages, GgufLoadsTheTensors) {
   }
 }
 
+TEST(ConsumerPackages, GgufLoadsTheKeyMeans) {
+  const fs::path scratch = TestScratch("consumers-means");
+  const Artifact artifact = Written(scratch / "a", Consumer::kLlamacpp);
+  WriteForRuntime(Named("kv-mean-center"), artifact, {}, scratch / "out");
+  const auto tensors = LoadedBy("gguf", scratch / "out" / "kv-mean-center-no-rotation.gguf");
+  if (tensors.empty()) GTEST_SKIP() << "no Python with gguf: tools/setup.sh --tests";
+  EXPECT_EQ(tensors.size(), 2U);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(tensors.at("kv_bar.blk." + std::to_string(i) + ".k"), Digest(artifact.KeyMean(i)));
+}
+
+TEST(ConsumerPackages, SafetensorsLoadsScales) {
+  const fs::path scratch = TestScratch("consumers-scales");
+  const std::vector<SampleRecipe> recipes(4, SampleRecipes()[0]);
+  WriteChosenArtifact(scratch / "a", recipes, {.fold = false},
+                      [](int i) { return SampleMoments(i, 60, 4, 64, 64); });
+  const Artifact artifact = Artifact::Open(scratch / "a");
+  WriteForRuntime(Named("kv-scales"), artifact, {.checkpoint = TestData("tiny-qwen3")},
+                  scratch / "out");
+  const auto tensors = LoadedBy("safetensors", scratch / "out" / "model-kvscales.safetensors");
+  if (tensors.empty()) GTEST_SKIP() << "no Python with safetensors: tools/setup.sh --tests";
+  EXPECT_EQ(tensors.size(), 8U);
+  for (const char side : {'k', 'v'}) {
+    const std::vector<double> maxima = artifact.AbsMax(2, side);
+    const auto scale = static_cast<float>(std::ranges::max(maxima) / 448);
+    EXPECT_EQ(tensors.at(std::string("model.layers.2.self_attn.") + side + "_scale"),
+              Digest({scale}));
+  }
+}
+
+TEST(ConsumerPackages, TorchLoadsKeyMeansAndMoments) {
+  const fs::path scratch = TestScratch("consumers-torch");
+  const Artifact artifact = Written(scratch / "a", Consumer::kSglangOct);
+  WriteForRuntime(Named("optr"), artifact, {}, scratch / "optr");
+  WriteForRuntime(Named("upstream-moments"), artifact, {}, scratch / "moments");
+  const auto means = LoadedBy("torch", scratch / "optr" / "k_mean.pt");
+  if (means.empty()) GTEST_SKIP() << "no Python with torch";
+  EXPECT_EQ(means.size(), 2U);
+  const auto moments = LoadedBy("torch", scratch / "moments" / "oscar_moments_rank0.pt");
+  EXPECT_EQ(moments.size(), 8U);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(means.at(std::to_string(i) + ".mu"), Digest(artifact.KeyMean(i)));
+    const LayerMoments sums = SampleMoments(i, 60, 4 + static_cast<unsigned>(i), 64, 32);
+    EXPECT_EQ(moments.at(std::to_string(i) + ".M_k"),
+              Sha256Hex(std::as_bytes(std::span(sums.key))));
+    EXPECT_EQ(moments.at(std::to_string(i) + ".k_sum"),
+              Sha256Hex(std::as_bytes(std::span(sums.key_sum))));
+  }
+}
+
 }  // namespace
 }  // namespace oscar

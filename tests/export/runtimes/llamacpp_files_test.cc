@@ -120,6 +120,28 @@ TEST(LlamacppFiles, TurnKeysAndValuesAsChosen) {
     EXPECT_NE(launch.find(said), std::string::npos) << said << "\n" << launch;
 }
 
+// convert_hf_to_gguf.py, LlamaModel.permute: a head's rows (2, d / 2) become (d / 2, 2).
+TEST(LlamacppFiles, TurnKeysInTheOrderOfALlamasGguf) {
+  const fs::path scratch = TestScratch("llamacpp-llama");
+  Wide(scratch / "a");
+  Json manifest = ReadJsonFile((scratch / "a" / "manifest.json").string());
+  manifest["model"]["model_type"] = "llama";
+  std::ofstream(scratch / "a" / "manifest.json") << CanonicalJson(manifest);
+  const Artifact artifact = Artifact::Open(scratch / "a");
+  WriteForRuntime(Llamacpp(), artifact, {}, scratch / "out");
+  const ReadGguf file(ReadText(scratch / "out" / "rotations.gguf"));
+  const std::vector<float> key = Ramp(64);
+  std::vector<float> reordered;
+  for (size_t pair = 0; pair < 32; ++pair)
+    for (size_t half = 0; half < 2; ++half) reordered.push_back(key[half * 32 + pair]);
+  const std::vector<float> stored = MulMat(file, "blk.1.attn_k_rot.weight", reordered),
+                           expected = TimesRotation(
+                               key, artifact.ReadChoice(1, kHeadlineChoice).k.rotation);
+  for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(stored[i], expected[i], 1e-3);
+  EXPECT_EQ(MulMat(file, "blk.1.attn_v_rot.weight", Ramp(32)),
+            TimesRotation(Ramp(32), artifact.ReadChoice(1, kHeadlineChoice).v.rotation));
+}
+
 TEST(LlamacppFiles, TurnAsOscarsOwnDo) {
   const fs::path scratch = TestScratch("llamacpp-own");
   const Artifact artifact = Wide(scratch / "a");

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/artifact/imported_artifact.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "calib/consumers.h"
+#include "capture/checkpoint/safetensors.h"
+#include "capture/files/atomic_file.h"
+#include "capture/files/digest_json.h"
+#include "capture/files/quote.h"
+#include "export/artifact/artifact_format.h"
+#include "export/artifact/artifact_reader.h"
+#include "export/formats/sglang.h"  // SglangServing
+#include "linalg/error.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+struct NamedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+// [d] or [d, d] become one of a head.
+std::vector<int64_t> HeadsShape(const FloatTensor& tensor, size_t rank) {
+  std::vector<int64_t> shape = tensor.shape;
+  if (shape.size() < rank) shape.insert(shape.begin(), 1);
+  return shape;
+}
+
+void AddSide(const RotationLayer& layer, char side, std::vector<NamedTensor>& tensors) {
+  if (!layer.rotation) return;
+  const auto add = [&](const char* what, const FloatTensorPtr& tensor, size_t rank) {
+    if (!tensor) return;
+    tensors.push_back(
+        {ChoiceTensorName(static_cast<int>(layer.layer_id), side, kHeadlineChoice, what),
+         HeadsShape(*tensor, rank), tensor->values});
+  };
+  const FloatTensorPtr clip = std::make_shared<const FloatTensor>(FloatTensor{{1}, {1.0F}});
+  add("rotation", layer.rotation, 3);
+  add("query_rotation", layer.o_rotation ? layer.o_rotation : layer.q_rotation, 3);
+  add("eigenvalues", layer.eigenvalues, 2);
+  add("pair_scale", layer.pair_scale, 2);
+  if (side == 'k') add("mean", layer.k_mean ? layer.k_mean : layer.mean, 2);
+  add("clip_ratio", clip, 1);
+}
+
+Json LayerRecord(const ImportedLayer& layer) {
+  const auto bits = [](int given) { return given > 0 ? given : 2; };
+  return {{"layer_id", layer.layer_id},
+          {"keys", layer.k.rotation ? "imported" : "none"},
+          {"values", layer.v.rotation ? "imported" : "none"},
+          {"k_bits", bits(layer.k_bits)},
+          {"v_bits", bits(layer.v_bits)},
+          {"quant_group_size", 0}};
+}
+
+std::string Card(const ImportedFiles& imported) {
+  std::string text = fmt::format(
+      "---\ntags: [oscar, kv-cache]\n---\n\n# Imported, unverified\n\nThis directory holds what "
+      "published files of the format {} held, value by value. Nothing was measured: "
+      "`oscar-validate MODEL --rotation NAME=FILES` measures rotation files beside "
+      "OSCAR's.\n\n",
+      imported.from);
+  for (const fs::path& file : imported.files)
+    text += fmt::format("- {}\n", Escaped(file.filename().string()));
+  return text;
+}
+
+}  // namespace
+
+void WriteImported(const fs::path& output, const ImportedFiles& imported, const Json& program) {
+  if (imported.layers.empty()) throw InputError("no layers to import");
+  std::vector<NamedTensor> tensors;
+  Json geometry = Json::array(), choice = Json::array(), maxima = Json::object(),
+       latents = Json::array();
+  bool chosen = false, kv_heads_known = true;
+  for (const ImportedLayer& layer : imported.layers) {
+    const int id = static_cast<int>(layer.layer_id);
+    AddSide(layer.k, 'k', tensors);
+    AddSide(layer.v, 'v', tensors);
+    if (layer.key_mean) {
+      tensors.push_back({RotationTensorName(id, 'k', false, "mean"), HeadsShape(*layer.key_mean, 2),
+                         layer.key_mean->values});
+    }
+    for (const auto& [side, values] :
+         {std::pair("k", &layer.k_abs_max), std::pair("v", &layer.v_abs_max)})
+      if (!values->empty()) maxima[std::to_string(id)][side] = *values;
+    geometry.push_back({{"layer_id", id},
+                        {"num_kv_heads", std::max<int64_t>(layer.num_kv_heads, 1)},
+                        {"head_dim", layer.head_dim},
+                        {"v_head_dim", layer.v_head_dim}});
+    choice.push_back(LayerRecord(layer));
+    kv_heads_known = kv_heads_known && layer.num_kv_heads > 0;
+    chosen = chosen || layer.k.rotation || layer.v.rotation || layer.k_bits > 0 || layer.v_bits > 0;
+    if (imported.latents) latents.push_back(id);
+  }
+  Json files = Json::array(), runtimes = Json::array();
+  for (const fs::path& file : imported.files) {
+    Json digest = DigestToJson(DigestFile(file));
+    digest["name"] = file.filename().string();
+    files.push_back(std::move(digest));
+  }
+  for (const ConsumerRules& rules : AllConsumers()) {
+    if (imported.latents && !rules.latents) continue;
+    runtimes.push_back(
+        {{"runtime", rules.name}, {"fold_checkpoint", false}, {"choice", kHeadlineChoice}});
+  }
+  AtomicDirectory directory(output);
+  const fs::path& staging = directory.staging();
+  std::vector<SafetensorsWriter::Declaration> declared;
+  for (const NamedTensor& tensor : tensors)
+    declared.push_back({tensor.name, DType::kF32, tensor.shape});
+  SafetensorsWriter writer(staging / kRotationsFile, declared,
+                           {{"schema", fmt::format("{} {}", kArtifactSchema, kArtifactVersion)}});
+  for (const NamedTensor& tensor : tensors)
+    writer.Write(tensor.name, std::as_bytes(std::span(tensor.values)));
+  writer.Commit();
+  WriteFileAtomically(staging / kCardFile, Card(imported));
+  const SglangServing serving;
+  Json manifest = {{"$schema", {{"name", kArtifactSchema}, {"version", kArtifactVersion}}},
+                   {"imported",
+                    {{"from", imported.from},
+                     {"verified", false},
+                     {"kv_heads_known", kv_heads_known},
+                     {"header", imported.header},
+                     {"abs_max", maxima}}},
+                   {"geometry", geometry},
+                   {"model", {{"id", imported.model_id}}},
+                   {"data", {{"name", "imported, unverified"}, {"files", files}}},
+                   {"calibration", {{"latent_layers", latents}}},
+                   {"program", program},
+                   {"serving",
+                    {{"sink_tokens", serving.sink_tokens},
+                     {"recent_tokens", serving.recent_tokens},
+                     {"quant_group_size", 0},
+                     {"runtimes", runtimes}}}};
+  if (chosen) {
+    manifest["auto"] = {{"for", "any"}, {"fold_checkpoint", false}, {"layers", choice}};
+    manifest["choices"] = Json::object();
+  }
+  for (const char* file : {kRotationsFile, kCardFile})
+    manifest["files"][file] = DigestToJson(DigestFile(staging / file));
+  WriteFileAtomically(staging / kManifestFile, CanonicalJson(manifest));
+  const Artifact written = Artifact::OpenImported(staging);
+  for (const ImportedLayer& layer : imported.layers) {
+    if (layer.k.rotation || layer.v.rotation)
+      (void)written.ReadChoice(static_cast<int>(layer.layer_id), kHeadlineChoice);
+  }
+  directory.Commit();
+}
+
+}  // namespace oscar

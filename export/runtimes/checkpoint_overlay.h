@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors beside a checkpoint's: a shard of their own, an index that names it and all others, and
+// the configuration that makes a runtime look for them. Laid over a copy of the model's directory,
+// or that copy itself; the model's own files stay as they are.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "capture/checkpoint/checkpoint.h"
+#include "capture/files/strict_json.h"
+#include "capture/model/model_spec.h"
+#include "export/artifact/artifact_reader.h"
+
+namespace oscar {
+
+// "model.layers.3.self_attn", as the checkpoint calls the module that holds a layer's cache.
+// InputError where the model has no such layer with so many KV heads.
+std::string AttentionModule(const ModelSpec& spec, const Artifact& artifact, int layer_id);
+
+inline constexpr const char* kOverlayShard = "model-kvscales.safetensors";
+
+struct OverlayTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;  // float32
+};
+
+// Into the directory `to`. `changed`: files by name whose content is new ("config.json").
+// `whole_copy`: the model's other files too. InputError where the checkpoint has one of the
+// tensors.
+void WriteOverlay(const Checkpoint& checkpoint, const std::vector<OverlayTensor>& tensors,
+                  const std::map<std::string, Json>& changed, bool whole_copy,
+                  const std::filesystem::path& to);
+
+}  // namespace oscar

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What others publish, read into an artifact that is "imported, unverified"
+// (export/artifact/imported_artifact.h): rotation files of every kind, key means, moments, scales
+// and recipes. A file is known by its content.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// `files`: a file, a directory, or KEYS:VALUES, two rotation files of which one may be "none".
+// Moments become an artifact that can be refitted (ImportMoments). Throws InputError naming the
+// file for what is not known or does not hold.
+void ImportPublished(std::string_view files, const Json& program,
+                     const std::filesystem::path& output);
+
+// One line for each kind, for --list.
+std::string_view ImportedKinds();
+
+}  // namespace oscar

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/runtimes/kvpress_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "capture/checkpoint/safetensors.h"
+#include "capture/checkpoint/stored_values.h"
+#include "capture/dump/dump_reader.h"
+#include "capture/files/atomic_file.h"
+#include "capture/files/strict_json.h"
+#include "capture/model/rope_json.h"
+#include "export/formats/sglang.h"  // ShellWord
+#include "linalg/error.h"
+#include "linalg/matrix.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// Of one layer, sums over tokens in their order.
+struct QuerySums {
+  int64_t tokens = 0;
+  std::vector<Vector> sum;      // of heads
+  std::vector<Matrix> product;  // of heads, q^T q
+};
+
+// Back to where queries were before the rotary embedding. rows: [tokens, head_dim] of positions
+// from 0 on.
+void Unturn(const RopeSpec& rope, Rows& rows) {
+  const std::vector<double> frequencies = InverseFrequencies(rope, rows.rows());
+  for (Eigen::Index position = 0; position < rows.rows(); ++position) {
+    for (size_t i = 0; i < frequencies.size(); ++i) {
+      const RopePair pair = PairOf(rope, static_cast<int64_t>(i));
+      const double angle = static_cast<double>(position) * frequencies[i];
+      const double c = std::cos(angle) / rope.attention_factor,
+                   s = std::sin(angle) / rope.attention_factor;
+      double &first = rows(position, pair.first), &second = rows(position, pair.second);
+      const double turned = first;
+      first = c * turned + s * second;
+      second = c * second - s * turned;
+    }
+  }
+}
+
+// `read(first_token, bytes)` of whole tokens.
+template <typename Read>
+QuerySums SumsOf(const DumpLayer& layer, const std::vector<int64_t>& lengths,
+                 const std::string& where, const Read& read) {
+  if (!layer.facts) {
+    throw InputError(fmt::format(
+        "{}: layer {}: the dump does not say its rotary embedding; oscar-capture writes it", where,
+        layer.layer_id));
+  }
+  const RopeSpec rope = RopeFromText(layer.facts->rope, layer.head_dim, where);
+  const int64_t heads = layer.num_q_heads, d = layer.head_dim, width = DTypeBytes(layer.dtype);
+  QuerySums sums{.tokens = 0,
+                 .sum = std::vector<Vector>(static_cast<size_t>(heads), Vector::Zero(d)),
+                 .product = std::vector<Matrix>(static_cast<size_t>(heads), Matrix::Zero(d, d))};
+  int64_t first_token = 0;
+  for (const int64_t tokens : lengths) {
+    std::vector<std::byte> bytes(static_cast<size_t>(tokens * heads * d * width));
+    read(first_token, std::span(bytes));
+    first_token += tokens;
+    const int64_t kept = tokens - std::min(tokens, kKvpressSinks);
+    sums.tokens += kept;
+    for (int64_t head = 0; head < heads; ++head) {
+      Rows rows(tokens, d);
+      for (int64_t t = 0; t < tokens; ++t)
+        for (int64_t i = 0; i < d; ++i)
+          rows(t, i) = static_cast<double>(
+              LoadFloat(layer.dtype, bytes.data() + ((t * heads + head) * d + i) * width));
+      Unturn(rope, rows);
+      const auto counted = rows.bottomRows(kept);
+      sums.sum[static_cast<size_t>(head)] += counted.colwise().sum().transpose();
+      sums.product[static_cast<size_t>(head)] += counted.transpose() * counted;
+    }
+  }
+  return sums;
+}
+
+void AddStats(const QuerySums& sums, std::vector<float>& mean, std::vector<float>& covariance) {
+  const auto count = static_cast<double>(sums.tokens);
+  for (size_t head = 0; head < sums.sum.size(); ++head) {
+    const Vector mu = sums.sum[head] / count;
+    const Matrix cov = (sums.product[head] - count * mu * mu.transpose()) / (count - 1);
+    for (const double value : mu) mean.push_back(static_cast<float>(value));
+    for (Eigen::Index i = 0; i < cov.size(); ++i)  // symmetric
+      covariance.push_back(static_cast<float>(cov.data()[i]));
+  }
+}
+
+}  // namespace
+
+void WriteKvpressStats(const fs::path& dump, const fs::path& output) {
+  const DumpReader reader(dump);
+  const std::string where = dump.string();
+  std::map<int, QuerySums> layers;
+  const DumpLayer& first = reader.layers().at(0);
+  for (size_t i = 0; i < reader.layers().size(); ++i) {
+    const DumpLayer& layer = reader.layers()[i];
+    if (layer.latent() || layer.num_q_heads != first.num_q_heads ||
+        layer.head_dim != first.head_dim) {
+      throw InputError(fmt::format(
+          "{}: layer {} has {}, and kvpress has one tensor of all layers' heads", where,
+          layer.layer_id,
+          layer.latent()
+              ? "latent attention (MLA)"
+              : fmt::format("{} query heads of {}, layer {} {} of {}", layer.num_q_heads,
+                            layer.head_dim, first.layer_id, first.num_q_heads, first.head_dim)));
+    }
+    layers[layer.layer_id] = SumsOf(layer, reader.sequence_lengths(), where,
+                                    [&](int64_t token, std::span<std::byte> out) {
+                                      reader.ReadRows(i, DumpTensor::kQ, token, out);
+                                    });
+    for (size_t r = 0; r < layer.readers.size(); ++r) {
+      layers[layer.readers[r].layer_id] =
+          SumsOf(layer.Reader(layer.readers[r]), reader.sequence_lengths(), where,
+                 [&](int64_t token, std::span<std::byte> out) {
+                   reader.ReadReaderRows(i, r, DumpTensor::kQ, token, out);
+                 });
+    }
+  }
+  std::vector<float> mean, covariance;
+  for (const auto& [id, sums] : layers) {
+    if (static_cast<size_t>(id) * sums.sum.size() * static_cast<size_t>(first.head_dim) !=
+        mean.size()) {
+      throw InputError(fmt::format(
+          "{}: layer {} stands behind one that is not in the dump, and kvpress counts all layers",
+          where, id));
+    }
+    if (sums.tokens < 2)
+      throw InputError(
+          fmt::format("{}: {} tokens behind the first {} of each sequence, which is "
+                      "no covariance",
+                      where, sums.tokens, kKvpressSinks));
+    AddStats(sums, mean, covariance);
+  }
+  const auto num_layers = static_cast<int64_t>(layers.size());
+  AtomicDirectory directory(output);
+  SafetensorsWriter file(
+      directory.staging() / "model.safetensors",
+      {{"query_cov", DType::kF32, {num_layers, first.num_q_heads, first.head_dim, first.head_dim}},
+       {"query_mean", DType::kF32, {num_layers, first.num_q_heads, first.head_dim}}},
+      {{"format", "pt"}});
+  file.Write("query_cov", std::as_bytes(std::span(covariance)));
+  file.Write("query_mean", std::as_bytes(std::span(mean)));
+  file.Commit();
+  const std::string model = reader.origin().model;
+  WriteFileAtomically(directory.staging() / "config.json",
+                      CanonicalJson({{"num_layers", num_layers},
+                                     {"num_heads", first.num_q_heads},
+                                     {"head_dim", first.head_dim},
+                                     {"dataset_name", "oscar-dump"},
+                                     {"model_name", model},
+                                     {"num_samples", reader.sequence_lengths().size()},
+                                     {"sample_seq_len", reader.longest_sequence()},
+                                     {"n_sink", kKvpressSinks}}));
+  WriteFileAtomically(
+      directory.staging() / "launch.txt",
+      fmt::format("# kvpress, with the queries of {}: it drops keys, so nothing else of an\n"
+                  "# artifact has a part in it.\n"
+                  "from kvpress import ExpectedAttentionStatsPress\n"
+                  "press = ExpectedAttentionStatsPress(compression_ratio=0.5, "
+                  "stats_folder=\"{}\")\n",
+                  ShellWord(model), fs::absolute(output).string()));
+  directory.Commit();
+}
+
+}  // namespace oscar

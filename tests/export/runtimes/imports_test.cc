@@ -1,0 +1,255 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Published files into an artifact and out again: every value is the file's, bit for bit, whoever
+// wrote it. What the files hold is read here by the readers of the formats themselves.
+#include "export/runtimes/imports.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "capture/checkpoint/safetensors.h"
+#include "export/artifact/artifact_reader.h"
+#include "export/formats/given_rotations.h"
+#include "export/formats/rotation_pair.h"
+#include "export/formats/sglang_pair.h"
+#include "export/runtimes/cache_bits.h"
+#include "export/runtimes/cache_scales.h"
+#include "export/runtimes/exporter.h"
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+const Exporter& Named(std::string_view name) {
+  return *std::ranges::find(AllExporters(), name, &Exporter::name);
+}
+
+Artifact Imported(const std::string& files, const fs::path& scratch) {
+  fs::remove_all(scratch / "a");
+  ImportPublished(files, {{"name", "oscar"}}, scratch / "a");
+  return Artifact::OpenImported(scratch / "a");
+}
+
+void Export(std::string_view to, const Artifact& artifact, const fs::path& output) {
+  fs::remove_all(output);
+  WriteForRuntime(Named(to), artifact, {}, output);
+}
+
+void ExpectValues(const FloatTensorPtr& found, const FloatTensorPtr& given, const char* what) {
+  ASSERT_EQ(found != nullptr, given != nullptr) << what;
+  if (given) {
+    EXPECT_EQ(found->values, given->values) << what;
+  }
+}
+
+void ExpectSameLayers(const std::optional<RotationFile>& found,
+                      const std::optional<RotationFile>& given) {
+  ASSERT_EQ(found.has_value(), given.has_value());
+  if (!given) return;
+  ASSERT_EQ(found->layers.size(), given->layers.size());
+  for (const RotationLayer& layer : given->layers) {
+    const auto same = std::ranges::find(found->layers, layer.layer_id, &RotationLayer::layer_id);
+    ASSERT_NE(same, found->layers.end()) << layer.layer_id;
+    ExpectValues(same->rotation, layer.rotation, "rotation");
+    ExpectValues(same->q_rotation, layer.q_rotation, "q_rotation");
+    ExpectValues(same->o_rotation, layer.o_rotation, "o_rotation");
+    ExpectValues(same->k_mean ? same->k_mean : same->mean, layer.k_mean ? layer.k_mean : layer.mean,
+                 "mean");
+  }
+}
+
+// In as `files` say and out as plain safetensors.
+void ExpectThrough(const std::string& files, const std::string& name) {
+  SCOPED_TRACE(files);
+  const fs::path scratch = TestScratch("imports-" + name);
+  const GivenRotations given = ReadGivenRotations(files);
+  const Artifact artifact = Imported(files, scratch);
+  EXPECT_EQ(artifact.manifest().at("imported").at("verified"), false);
+  Export("safetensors", artifact, scratch / "out");
+  const GivenRotations out =
+      ReadGivenRotations((scratch / "out" / "rotations.safetensors").string());
+  ExpectSameLayers(out.k, given.k);
+  if (fs::is_directory(files) && IsMlaFolder(files)) return;  // stored once
+  ExpectSameLayers(out.v, given.v);
+}
+
+// The same through the files of a server.
+void ExpectPairThrough(const fs::path& directory, std::string_view to, const std::string& name) {
+  SCOPED_TRACE(directory.string());
+  const fs::path scratch = TestScratch("imports-pair-" + name);
+  Export(to, Imported(directory.string(), scratch), scratch / "out");
+  const auto given = FindRotationPair(directory).value(),
+             out = FindRotationPair(scratch / "out").value();
+  const RotationPair a = OpenRotationPair(given.first, given.second),
+                     b = OpenRotationPair(out.first, out.second);
+  ExpectSameLayers(b.k, a.k);
+  ExpectSameLayers(b.v, a.v);
+  const auto eigenvalues = [](const RotationFile& file) {
+    std::vector<float> all;
+    for (const RotationLayer& layer : file.layers)
+      if (layer.eigenvalues)
+        all.insert(all.end(), layer.eigenvalues->values.begin(), layer.eigenvalues->values.end());
+    return all;
+  };
+  EXPECT_EQ(eigenvalues(b.k), eigenvalues(a.k));
+  EXPECT_EQ(eigenvalues(b.v), eigenvalues(a.v));
+}
+
+void ExpectMeansThrough(const fs::path& file) {
+  const fs::path scratch = TestScratch("imports-means");
+  Export("optr", Imported(file.string(), scratch), scratch / "out");
+  const RotationFile given = OpenRotationFile(file),
+                     out = OpenRotationFile(scratch / "out" / "k_mean.pt");
+  ASSERT_EQ(out.layers.size(), given.layers.size());
+  for (size_t i = 0; i < out.layers.size(); ++i)
+    EXPECT_TRUE(SameBits(out.layers[i].k_mean, given.layers[i].k_mean));
+}
+
+void ExpectMomentsThrough(const fs::path& file) {
+  const fs::path scratch = TestScratch("imports-moments");
+  ImportPublished(file.string(), {{"name", "oscar"}}, scratch / "a");
+  const Artifact artifact = Artifact::Open(scratch / "a");
+  Export("upstream-moments", artifact, scratch / "out");
+  const RotationFile given = OpenRotationFile(file),
+                     out = OpenRotationFile(scratch / "out" / "oscar_moments_rank0.pt");
+  ASSERT_EQ(out.moments.size(), given.moments.size());
+  for (size_t i = 0; i < out.moments.size(); ++i) {
+    EXPECT_EQ(out.moments[i].m_q, given.moments[i].m_q);
+    EXPECT_EQ(out.moments[i].m_k, given.moments[i].m_k);
+    EXPECT_EQ(out.moments[i].k_sum, given.moments[i].k_sum);
+    EXPECT_EQ(out.moments[i].s_v, given.moments[i].s_v);
+    EXPECT_EQ(out.moments[i].count, given.moments[i].count);
+  }
+}
+
+TEST(Imports, OfTheBundledFilesComeOutAsTheyWentIn) {
+  const fs::path files = TestData("upstream") / "synthetic";
+  ExpectThrough((files / "v3-oscar2-center").string(), "center");
+  ExpectThrough((files / "v2-perhead-k24-v16").string(), "v2");
+  ExpectThrough((files / "vllm-flat-dict" / "k_rotation.pt").string() + ":none", "flat");
+  ExpectThrough((files / "vllm-stacked" / "k_rotation.pt").string() + ":none", "stacked");
+  ExpectPairThrough(files / "v1-startup-calibrator", "sglang", "v1");
+  ExpectPairThrough(files / "v1-startup-calibrator", "vllm", "v1-vllm");
+  ExpectPairThrough(files / "v3-oscar2-center", "sglang-oct", "v3");
+  ExpectPairThrough(files / "v2-perhead-k24-v16", "optr", "v2-optr");
+  ExpectMeansThrough(files / "optr-k-mean" / "k_mean.pt");
+}
+
+TEST(Imports, OfEveryPublishedFileComeOutAsTheyWentIn) {
+  OSCAR_PACK_OR_SKIP(pack, "upstream");
+  for (const char* root : {".", "synthetic"}) {
+    for (const auto& entry : fs::directory_iterator(pack / root)) {
+      const std::string name = entry.path().filename().string();
+      if (name == "hostile" || name == "synthetic" || !entry.is_directory()) continue;
+      if (name == "optr-k-mean") {
+        ExpectMeansThrough(entry.path() / "k_mean.pt");
+      } else if (name == "moments") {
+        ExpectMomentsThrough(entry.path() / "oscar_moments_rank0.pt");
+      } else if (name.starts_with("vllm")) {
+        ExpectThrough((entry.path() / "k_rotation.pt").string() + ":none", name);
+      } else {
+        ExpectThrough(entry.path().string(), name);
+        if (!name.starts_with("mla")) ExpectPairThrough(entry.path(), "sglang-oct", name);
+      }
+    }
+  }
+}
+
+TEST(Imports, OfLatentsAreADirectoryAgain) {
+  OSCAR_PACK_OR_SKIP(pack, "upstream");
+  for (const char* name : {"mla-bare", "mla-joint"}) {
+    const fs::path scratch = TestScratch("imports-latents"), given = pack / "synthetic" / name;
+    Export("sglang-oct", Imported(given.string(), scratch), scratch / "out");
+    ExpectSameLayers(OpenMlaFolder(scratch / "out"), OpenMlaFolder(given));
+  }
+}
+
+TEST(Imports, AreNoArtifactThatOthersTake) {
+  const fs::path scratch = TestScratch("imports-strict");
+  Imported((TestData("upstream") / "synthetic" / "v3-oscar2-center").string(), scratch);
+  EXPECT_THROW(Artifact::Open(scratch / "a"), InputError);
+}
+
+TEST(Imports, SayWhatARuntimeCannotCarry) {
+  const fs::path files = TestData("upstream") / "synthetic", scratch = TestScratch("imports-lost");
+  const auto refusal = [&](const std::string& from, std::string_view to) -> std::string {
+    const Artifact artifact = Imported(from, scratch);
+    try {
+      Export(to, artifact, scratch / "out");
+    } catch (const InputError& error) {
+      EXPECT_FALSE(fs::exists(scratch / "out"));
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refusal((files / "v3-oscar2-center").string(), "sglang").find("key means"),
+            std::string::npos);
+  const std::string keys = (files / "vllm-flat-dict" / "k_rotation.pt").string() + ":none";
+  EXPECT_NE(refusal(keys, "vllm").find("holds no rotations of values"), std::string::npos);
+  // How many KV heads there are is not in a file with one matrix for all.
+  EXPECT_NE(refusal((files / "v1-startup-calibrator").string(), "onnx").find("KV heads"),
+            std::string::npos);
+  EXPECT_THROW(Imported((files / "vllm-flat-dict" / "k_rotation.pt").string(), scratch),
+               InputError);  // of which side?
+  EXPECT_THROW(Imported(TestData("tiny-qwen3").string() + "/config.json", scratch), InputError);
+}
+
+TEST(Imports, OfScalesAndRecipesAreWhatTheWritersWrote) {
+  const fs::path scratch = TestScratch("imports-scales");
+  const auto put = [&](const char* name, std::string_view text) {
+    std::ofstream(scratch / name, std::ios::binary) << text;
+    return (scratch / name).string();
+  };
+  // A factor that is no quotient of a float32 by 448.
+  const std::string json =
+      put("scales.json",
+          R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"0":0.1,"1":1.7}}}})");
+  const Artifact scales = Imported(json, scratch);
+  EXPECT_EQ(ScaleOf(MaximaOf(scales).at(0).k, kLargestE4m3), 0.1F);
+  Export("sglang-scales", scales, scratch / "out");
+  const Json out = ReadJsonFile((scratch / "out" / "kv_cache_scales_tp1.json").string());
+  EXPECT_EQ(out.at("kv_cache").at("scaling_factor").at("0").at("1").get<float>(), 1.7F);
+
+  const float scale = 0.0123F;
+  SafetensorsWriter shard(scratch / "s.safetensors",
+                          {{"model.layers.0.self_attn.k_scale", DType::kF32, {1}},
+                           {"model.layers.0.self_attn.v_scale", DType::kF32, {}}});
+  for (const char* name : {"model.layers.0.self_attn.k_scale", "model.layers.0.self_attn.v_scale"})
+    shard.Write(name, std::as_bytes(std::span(&scale, 1)));
+  shard.Commit();
+  const Artifact tensors = Imported((scratch / "s.safetensors").string(), scratch);
+  EXPECT_EQ(ScaleOf(MaximaOf(tensors).at(0).v, kLargestE4m3), scale);
+
+  const std::string map = "kv_cache_config:\n  dtype: \"0-1:fp8,2:nvfp4,3:auto\"\n";
+  const Artifact trt = Imported(put("t.yaml", map), scratch);
+  Export("trtllm", trt, scratch / "trt");
+  EXPECT_EQ(ReadText(scratch / "trt" / "extra_llm_api_options.yaml"), map);
+  const std::string bits =
+      "0:\n  nbits_key: 8\n  nbits_value: 4\n1:\n  nbits_key: 2\n  nbits_value: 2\n";
+  const Artifact tuned = Imported(put("k.yaml", bits), scratch);
+  EXPECT_EQ(BitsOf(tuned).at(0).v, 4);
+  Export("kvtuner", tuned, scratch / "kvt");
+  EXPECT_EQ(ReadText(scratch / "kvt" / "kvtuner.yaml"), bits);
+
+  for (const char* broken :
+       {"0:\n  nbits_key: 99\n", "nbits_key: 2\n", "  dtype: \"0-99999999:fp8\"\n",
+        "  dtype: \"3-1:fp8\"\n", "  dtype: \"0:int7\"\n", "a: b\n", ""})
+    EXPECT_THROW(Imported(put("b.yaml", broken), scratch), InputError) << broken;
+  for (const char* broken :
+       {R"({"kv_cache":{"dtype":"int8","scaling_factor":{"0":{"0":1}}}})",
+        R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{}}})",
+        R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"0":0}}}})",
+        R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"x":1}}}})",
+        R"({"kv_cache":3})",
+        R"({"quantization":{"kv_cache_schema_version":2,)"
+        R"("kv_cache_quantized_layers":{}}})"})
+    EXPECT_THROW(Imported(put("b.json", broken), scratch), InputError) << broken;
+}
+
+}  // namespace
+}  // namespace oscar

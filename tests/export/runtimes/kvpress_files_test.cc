@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queries that are turned here, as complex numbers, dumped, and turned back by what is tested: the
+// statistics are those of the queries before, as collect_queries of kvpress takes them (its first
+// four tokens left out, the covariance by N - 1).
+#include "export/runtimes/kvpress_files.h"
+
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <cstring>
+#include <random>
+
+#include "capture/checkpoint/safetensors.h"
+#include "capture/dump/dump_writer.h"
+#include "capture/files/strict_json.h"
+#include "capture/model/rope_json.h"
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kHeads = 4, kDim = 8;
+const std::vector<int64_t> kLengths = {9, 5, 12};
+
+RopeSpec Rope(RopeLayout layout) {
+  return {.theta = 100, .rotary_dim = 6, .layout = layout, .attention_factor = 1.25};
+}
+
+// q[layer][token][head][i] before and after the rotary embedding.
+struct Queries {
+  std::vector<std::vector<double>> before, after;
+
+  Queries(int layers, const RopeSpec& rope) {
+    std::mt19937 random(7);
+    std::normal_distribution<double> normal(0.4, 2);
+    for (int layer = 0; layer < layers; ++layer) {
+      before.emplace_back();
+      after.emplace_back();
+      for (const int64_t tokens : kLengths)
+        for (int64_t t = 0; t < tokens; ++t)
+          for (int64_t head = 0; head < kHeads; ++head) {
+            std::vector<double> q(kDim);
+            for (double& value : q) value = normal(random);
+            before.back().insert(before.back().end(), q.begin(), q.end());
+            for (int64_t i = 0; i < 3; ++i) {
+              const bool half = rope.layout == RopeLayout::kHalf;
+              double &a = q[static_cast<size_t>(half ? i : 2 * i)],
+                     &b = q[static_cast<size_t>(half ? i + 3 : 2 * i + 1)];
+              const double angle =
+                  static_cast<double>(t) * std::pow(100.0, -static_cast<double>(i) / 3);
+              const std::complex<double> turned =
+                  std::complex<double>(a, b) * std::polar(1.25, angle);
+              a = turned.real();
+              b = turned.imag();
+            }
+            after.back().insert(after.back().end(), q.begin(), q.end());
+          }
+    }
+  }
+};
+
+void WriteDump(const fs::path& path, const Queries& queries, const RopeSpec& rope,
+               int first_layer = 0) {
+  std::vector<std::vector<int32_t>> sequences;
+  for (const int64_t tokens : kLengths) sequences.emplace_back(static_cast<size_t>(tokens), 1);
+  DumpWriter writer(path, sequences, {});
+  for (size_t i = 0; i < queries.after.size(); ++i) {
+    const DumpLayer layer{.layer_id = first_layer + static_cast<int>(i),
+                          .num_q_heads = kHeads,
+                          .num_kv_heads = 2,
+                          .head_dim = kDim,
+                          .v_head_dim = kDim,
+                          .scale = 0.25,
+                          .window = {},
+                          .facts = DumpModelFacts{.rope = RopeToText(rope), .not_foldable = ""}};
+    writer.BeginLayer(layer);
+    for (const DumpTensor tensor : kDumpTensors) {
+      size_t at = 0;
+      for (size_t s = 0; s < kLengths.size(); ++s) {
+        std::vector<float> values(
+            static_cast<size_t>(kLengths[s] * layer.heads(tensor) * layer.dim(tensor)), 1.0F);
+        if (tensor == DumpTensor::kQ)
+          for (float& value : values) value = static_cast<float>(queries.after[i][at++]);
+        writer.WriteSequence(tensor, static_cast<int64_t>(s), std::as_bytes(std::span(values)));
+      }
+    }
+    writer.EndLayer();
+  }
+  writer.Commit({.format = {},
+                 .model = "org/model@abc",
+                 .model_digest = "m",
+                 .tokenizer_digest = "t",
+                 .data_digest = "d",
+                 .tool_version = "v"});
+}
+
+std::vector<float> Values(const SafetensorsFile& file, const char* name) {
+  const TensorView view = file.tensor(name);
+  std::vector<float> values(view.data.size() / sizeof(float));
+  std::memcpy(values.data(), view.data.data(), view.data.size());
+  return values;
+}
+
+TEST(KvpressFiles, AreOfQueriesBeforeTheRotaryEmbedding) {
+  for (const RopeLayout layout : {RopeLayout::kHalf, RopeLayout::kInterleaved}) {
+    const fs::path scratch = TestScratch("kvpress");
+    const Queries queries(2, Rope(layout));
+    WriteDump(scratch / "d.h5", queries, Rope(layout));
+    WriteKvpressStats(scratch / "d.h5", scratch / "out");
+    const SafetensorsFile file = SafetensorsFile::Open(scratch / "out" / "model.safetensors");
+    EXPECT_EQ(file.tensor("query_mean").shape, (std::vector<int64_t>{2, kHeads, kDim}));
+    EXPECT_EQ(file.tensor("query_cov").shape, (std::vector<int64_t>{2, kHeads, kDim, kDim}));
+    const std::vector<float> mean = Values(file, "query_mean"), cov = Values(file, "query_cov");
+    for (int64_t layer = 0; layer < 2; ++layer)
+      for (int64_t head = 0; head < kHeads; ++head) {
+        std::vector<const double*> kept;
+        int64_t token = 0;
+        for (const int64_t tokens : kLengths)
+          for (int64_t t = 0; t < tokens; ++t, ++token)
+            if (t >= 4)
+              kept.push_back(queries.before[static_cast<size_t>(layer)].data() +
+                             (token * kHeads + head) * kDim);
+        const auto count = static_cast<double>(kept.size());
+        double mu[kDim] = {};
+        for (const double* q : kept)
+          for (int64_t i = 0; i < kDim; ++i) mu[i] += q[i] / count;
+        const int64_t at = layer * kHeads + head;
+        for (int64_t i = 0; i < kDim; ++i) {
+          EXPECT_NEAR(mean[static_cast<size_t>(at * kDim + i)], mu[i], 1e-5);
+          for (int64_t j = 0; j < kDim; ++j) {
+            double sum = 0;
+            for (const double* q : kept) sum += (q[i] - mu[i]) * (q[j] - mu[j]);
+            EXPECT_NEAR(cov[static_cast<size_t>((at * kDim + i) * kDim + j)], sum / (count - 1),
+                        1e-4);
+          }
+        }
+      }
+    const Json config = ReadJsonFile((scratch / "out" / "config.json").string());
+    EXPECT_EQ(config.at("num_layers"), 2);
+    EXPECT_EQ(config.at("num_heads"), kHeads);
+    EXPECT_EQ(config.at("head_dim"), kDim);
+    EXPECT_EQ(config.at("n_sink"), 4);
+  }
+}
+
+TEST(KvpressFiles, CountEveryLayer) {
+  const fs::path scratch = TestScratch("kvpress-layers");
+  const RopeSpec rope = Rope(RopeLayout::kHalf);
+  WriteDump(scratch / "d.h5", Queries(2, rope), rope, 1);
+  EXPECT_THROW(WriteKvpressStats(scratch / "d.h5", scratch / "out"), InputError);
+  EXPECT_FALSE(fs::exists(scratch / "out"));
+}
+
+}  // namespace
+}  // namespace oscar
