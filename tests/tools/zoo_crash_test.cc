@@ -334,7 +334,9 @@ TEST_F(ZooProgram, AFullDiskDuringAPullIsExitCode4AndTheNextGoesOn) {
     fs::create_directory(folder);
     const Ended full = Zoo(pull, Faults(folder, "OSCAR_FAULT_ENOSPC_AT=" + std::to_string(at)));
     EXPECT_EQ(full.code == 4, !fs::exists(out)) << at << full.err;
-    if (!fs::exists(out)) EXPECT_EQ(Zoo(pull).code, 0);
+    if (!fs::exists(out)) {
+      EXPECT_EQ(Zoo(pull).code, 0);
+    }
     EXPECT_TRUE(FileBytes(out) == FileBytes(Artifact(1))) << at;
   }
 }

@@ -344,7 +344,7 @@ TEST_F(FormsTest, SearchAsksForAllThatIsGiven) {
   EXPECT_EQ(count({.max_kl = 0.01}), 1u);
 }
 
-TEST_F(FormsTest, AnArtifactDoesNotDifferFromItselfAndTheAnglesAreSymmetric) {
+TEST_F(FormsTest, AnArtifactDoesNotDifferFromItselfAndDoesFromAnother) {
   const fs::path a = scratch_ / "1", b = scratch_ / "2";
   for (const SideDiff& side : DiffArtifacts(a, "a", a, "a").sides) {
     EXPECT_LT(side.max_angle, 0.05);  // acos near 1, of float32 rotations
@@ -355,8 +355,9 @@ TEST_F(FormsTest, AnArtifactDoesNotDifferFromItselfAndTheAnglesAreSymmetric) {
   for (size_t i = 0; i < ab.sides.size(); ++i) {
     EXPECT_GT(ab.sides[i].spectrum, 0);
     EXPECT_NEAR(ab.sides[i].spectrum, ba.sides[i].spectrum, 1e-12);
-    if (ab.sides[i].leading == ba.sides[i].leading)
-      EXPECT_NEAR(ab.sides[i].mean_angle, ba.sides[i].mean_angle, 45);
+    EXPECT_GT(ab.sides[i].max_angle, 1);  // other draws
+    EXPECT_LE(ab.sides[i].max_angle, 90 + 1e-9);
+    EXPECT_LE(ab.sides[i].mean_angle, ab.sides[i].max_angle);
     EXPECT_EQ(ab.sides[i].clip_a, ba.sides[i].clip_b);
   }
   EXPECT_FALSE(ab.metrics.empty());
