@@ -31,8 +31,8 @@ std::vector<Fitting> FindFitting(const ZooIndex& index, const ModelDigests& mode
 
 // What people look for; empty members ask nothing.
 struct SearchQuery {
-  std::string text;  // in the name or the base model's id, upper or lower case
-  std::string base;  // digest of the base model's config.json, or its first digits
+  std::string text = {};  // in the name or the base model's id, upper or lower case
+  std::string base = {};  // digest of the base model's config.json, or its first digits
   std::string method = {}, runtime = {};
   std::optional<double> max_bits = {}, max_kl = {};
   bool yanked = false;  // those too
