@@ -264,7 +264,7 @@ class ModelDoctor {
     ConfigDoctor doctor(config_, what, result_.has_weights ? &*checkpoint_ : nullptr);
     result_.spec = doctor.Read(result_.reasons);
     if (!result_.spec) return;
-    if (!result_.spec->layers.empty()) {
+    if (!result_.spec->layers.empty() && quantization_.method() != "mxfp4") {  // of experts alone
       std::string_view module = result_.spec->layers.front().attention.o.weight;
       module = module.substr(0, module.rfind('.'));
       if (const WeightScheme* scheme = quantization_.SchemeOf(module))
