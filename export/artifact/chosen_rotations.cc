@@ -128,8 +128,10 @@ SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool 
     const auto id = JsonInt32(geometry, "layer_id", what);
     const StoredChoice choice = artifact.ReadChoice(id, name);
     out.folded = out.folded || !choice.k.pair_scale.empty();
+    const int64_t heads = JsonInt(geometry, "num_kv_heads", what);
+    const bool known = artifact.kv_heads_known();
     out.layers.push_back(
-        Layer(id, JsonInt(geometry, "num_kv_heads", what), artifact.kv_heads_known(), choice));
+        Layer(id, heads, known, artifact.imported() && known && heads == 1, choice));
     const int64_t group = choice.k_codes.quant_group_size;
     out.serving.quant_group_size = group > 0 ? group : std::max(choice.k.dim, choice.v.dim);
     // Of all heads, as was checked, and of all layers where the runtime has one ratio.
