@@ -28,6 +28,7 @@ class Mirrorer {
         waiting_(waiting),
         parts_(zoo.path() / "staging" / ".parts") {
     MakeFolders(zoo.path(), parts_);
+    lock_.emplace(parts_ / "lock", LockKind::kExclusive, waiting);  // a part has one writer
   }
 
   void Version(const IndexRow& row) {
@@ -118,6 +119,7 @@ class Mirrorer {
   const FetchOptions& options_;
   const std::function<void()>& waiting_;
   fs::path parts_;
+  std::optional<FileLock> lock_;
   Mirrored out_;
 };
 

@@ -101,6 +101,7 @@ ZooIndex IndexOf(const fs::path& layout, const std::map<std::string, FileDigest>
       manifest = ReadJsonFile(blob.string());
     index.rows.push_back(RowOf(entry, manifest));
   }
+  SortRows(&index);
   return index;
 }
 

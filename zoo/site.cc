@@ -11,9 +11,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <fstream>
 #include <span>
 
 #include "capture/files/atomic_file.h"
+#include "capture/files/posix_file.h"
 #include "export/artifact/artifact_format.h"
 #include "export/report/html.h"
 #include "export/report/page_shell.h"
@@ -303,9 +306,11 @@ Site WriteSite(const Zoo& zoo, const fs::path& output, const SiteOptions& option
   AtomicDirectory directory(
       output, there ? AtomicDirectory::Target::kReplace : AtomicDirectory::Target::kNew);
   const auto write = [&](const std::string& file, const std::string& text) {
-    AtomicFile page(directory.staging() / file);
-    page.Write(text);
-    page.Commit();
+    const fs::path path = directory.staging() / file;  // flushed with the directory
+    std::ofstream page(path, std::ios::binary);
+    page << text;
+    page.close();
+    if (!page) ThrowResource("write", path, errno);
   };
   std::vector<std::span<const IndexRow>> models;
   ForEachModel(index, [&](std::span<const IndexRow> rows) { models.push_back(rows); });

@@ -130,7 +130,7 @@ ZooIndex ParseIndex(std::string_view text, std::string_view what) {
   ZooIndex index;
   index.rows.reserve(rows.size());
   for (const Json& row : rows) index.rows.push_back(ParseRow(row, what));
-  std::sort(index.rows.begin(), index.rows.end(), Before);
+  SortRows(&index);
   const auto twice = std::adjacent_find(index.rows.begin(), index.rows.end(),
                                         [](const IndexRow& a, const IndexRow& b) {
                                           return a.name == b.name && a.version == b.version;
@@ -139,6 +139,8 @@ ZooIndex ParseIndex(std::string_view text, std::string_view what) {
     throw InputError(fmt::format("{}: {} is there twice", what, twice->text()));
   return index;
 }
+
+void SortRows(ZooIndex* index) { std::sort(index->rows.begin(), index->rows.end(), Before); }
 
 std::string WeightsDigest(const Json& weights_sample) {
   if (!weights_sample.is_object() || weights_sample.empty()) return "";

@@ -53,6 +53,8 @@ ZooIndex ParseIndex(std::string_view text, std::string_view what);  // throws In
 // The row of an entry. `manifest` may be null: what only it knows is then left out.
 IndexRow RowOf(const ZooEntry& entry, const Json& manifest);
 
+void SortRows(ZooIndex* index);  // into the order that FindRow relies on
+
 // One digest of a model's "weights_sample"; "" for none.
 std::string WeightsDigest(const Json& weights_sample);
 

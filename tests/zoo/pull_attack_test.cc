@@ -143,7 +143,6 @@ std::vector<Attack> Attacks() {
              fs::create_symlink(
                  blob.parent_path().parent_path().parent_path().parent_path() / "right", blob);
            }),
-      Blob("link_loop", [](const fs::path& blob) { fs::create_symlink(blob.filename(), blob); }),
       Blob("hard_link_of_another_file",
            [](const fs::path& blob) {
              fs::create_hard_link(Outside(blob.parent_path().parent_path().parent_path()), blob);
