@@ -59,7 +59,8 @@ CommandResult List(CommandContext& context) {
   std::string written;
   const auto yes = [](bool carried) { return carried ? "yes" : ""; };
   for (const Exporter& exporter : AllExporters()) {
-    written += fmt::format("{}: {}\n", exporter.name, exporter.help);
+    written += fmt::format("{}: {}{}{}\n", exporter.name, exporter.help,
+                           exporter.carries.empty() ? "" : "; carries ", exporter.carries);
     if (!exporter.carries.empty()) {
       targets.push_back(
           {{"to", exporter.name}, {"writes", exporter.help}, {"carries", exporter.carries}});
