@@ -27,6 +27,7 @@ std::set<std::string> TensorNames(const Json& geometry, const std::vector<std::s
   for (const Json& layer : geometry) {
     const auto id = JsonInt32(layer, "layer_id", what);
     for (const char side : {'k', 'v'}) {
+      names.insert(RotationTensorName(id, side, false, "abs_max"));
       for (const bool shared : {false, true}) {
         for (const char* name : {"rotation", "eigenvalues", "clip_ratio", "clip_threshold"})
           names.insert(RotationTensorName(id, side, shared, name));

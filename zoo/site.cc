@@ -275,9 +275,10 @@ std::string IndexPage(const ZooIndex& index, const SiteOptions& options) {
       "<div id=\"filter\" hidden><label for=\"q\">Show models with</label>"
       "<input id=\"q\" type=\"search\" autocomplete=\"off\"><output></output></div>\n";
   const std::string header = fmt::format(
-      "<h1>{}</h1>\n<p class=\"lead\">{} models, {} versions of rotations for 2-bit KV caches. "
+      "<h1>{}</h1>\n<p class=\"lead\">{} model{}, {} version{} of rotations for 2-bit KV caches. "
       "<a href=\"feed.xml\">Feed of changes</a></p>\n",
-      Html(options.title), rows.size(), index.rows.size());
+      Html(options.title), rows.size(), rows.size() == 1 ? "" : "s", index.rows.size(),
+      index.rows.size() == 1 ? "" : "s");
   const std::string use = fmt::format(
       "<pre><code>oscar-zoo for MODEL --zoo {0}\noscar-zoo pull {0}/ORG/MODEL"
       "</code></pre>\n",

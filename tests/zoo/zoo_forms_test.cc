@@ -4,8 +4,6 @@
 // The index, the other forms of a zoo, what keepers do (yank, gc, mirror), what searchers do, and
 // the pages.
 #include <gtest/gtest.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <set>
 
