@@ -58,6 +58,7 @@ constexpr std::string_view
     kWriteScales =
         "oscar-export ARTIFACT --to kv-scales --model MODEL writes them as it loads them",
     kCalibrate = "oscar-calibrate MODEL, then oscar-export ARTIFACT --to kv-scales --model MODEL",
+    kWriteRecipe = "oscar-export ARTIFACT --to modelopt --model MODEL",
     kWriteParam = "oscar-export ARTIFACT --to sglang-scales writes the file anew",
     kWriteMeans = "oscar-export ARTIFACT --to kv-mean-center writes the file anew",
     kWriteGenai = "onnxruntime-genai's kv_cache_calibration writes the file anew",
@@ -179,14 +180,12 @@ constexpr std::array kChecks = {
         "MODEL",
         RecipePerLayer},
     ServedCheck{"recipe-schema", kV | kS | kT, kIgnores, "kv_cache_schema_version",
-                "types by layer are of kv_cache_schema_version 1",
-                "oscar-export ARTIFACT --to modelopt", RecipeSchema},
+                "types by layer are of kv_cache_schema_version 1", kWriteRecipe, RecipeSchema},
     ServedCheck{"recipe-layers", kV | kS | kT, kIgnores, "names in kv_cache_quantized_layers",
-                "the model has no such attention module", "oscar-export ARTIFACT --to modelopt",
-                RecipeOfOtherLayers},
+                "the model has no such attention module", kWriteRecipe, RecipeOfOtherLayers},
     ServedCheck{"recipe-mixed-of-nothing", kV | kS | kT, kIgnores, "kv_cache_quantized_layers",
-                "MIXED_PRECISION says that layers differ, and no layer is named",
-                "oscar-export ARTIFACT --to modelopt", RecipeMixedOfNothing},
+                "MIXED_PRECISION says that layers differ, and no layer is named", kWriteRecipe,
+                RecipeMixedOfNothing},
     // Files of scales.
     ServedCheck{"param-type", kS, kIgnores, "kv_cache.dtype of --quantization-param-path",
                 "only \"float8_e4m3fn\" is taken; else every factor becomes 1.0 with a line in the "
@@ -216,8 +215,8 @@ constexpr std::array kChecks = {
     ServedCheck{"broken-json", kS | kN | kV, kIgnores, "JSON files",
                 "cannot be read; SGLang logs it and takes 1.0", "write it anew", BrokenJson},
     ServedCheck{"outer-scale-inert", kV, kIgnores, "VLLM_NVFP4_MLA_SCALES_FILE",
-                "these are scales of latents (MLA) of 512, which this model has not",
-                "oscar-export ARTIFACT --to modelopt", OuterScaleInert},
+                "these are scales of latents (MLA) of 512, which this model has not", kWriteRecipe,
+                OuterScaleInert},
     ServedCheck{"outer-scale-schema", kV, kRefuses, "VLLM_NVFP4_MLA_SCALES_FILE",
                 "nvfp4_ds_mla_outer_scale_v1 has num_layers 78, latent_dim 512, denominator 2688 "
                 "and 78 positive scales",

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <set>
 
+#include "export/runtimes/exporter.h"
 #include "linalg/error.h"
 #include "tests/export/served/broken_directories.h"
 #include "tests/support/test_data.h"
@@ -126,6 +127,21 @@ TEST(Served, FindsNothingWhereNothingIsWrong) {
     }
   }
   EXPECT_GE(number, 10U);
+}
+
+// What it says to run instead is there to be run.
+TEST(Served, RemediesNameExportersThatThereAre) {
+  for (const ServedCheck& check : ServedChecks()) {
+    const std::string remedy(check.remedy);
+    constexpr std::string_view kTo = "--to ";
+    for (size_t at = remedy.find(kTo); at != remedy.npos; at = remedy.find(kTo, at + 1)) {
+      const size_t begin = at + kTo.size();
+      const std::string name = remedy.substr(begin, remedy.find_first_of(" ,", begin) - begin);
+      if (name == "the") continue;  // "the runtime's name"
+      EXPECT_NE(std::ranges::find(AllExporters(), name, &Exporter::name), AllExporters().end())
+          << check.name << ": " << remedy;
+    }
+  }
 }
 
 // Without a runtime, those are judged that read anything of what is there.
