@@ -77,6 +77,7 @@ std::string WhyValuesNotFoldable(const AttentionSpec& a) {
 }
 
 std::string WhyNotFoldable(const AttentionSpec& a) {
+  if (a.not_foldable) return *a.not_foldable;  // of a dump, which has no norms to look at
   if (std::string why = WhyValuesNotFoldable(a); !why.empty()) return why;
   for (const LinearSpec* linear : {&a.q, &a.k, &a.v}) {
     if (!linear->whole()) return "its projections are parts of one stored tensor";
