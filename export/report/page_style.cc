@@ -127,6 +127,8 @@ figure,.tile,tr,.verdict{break-inside:avoid}
 table{font-size:7pt}th,td{padding:.15rem .25rem}
 thead th{font-size:6.5pt;min-width:0}th:first-child{position:static;min-width:0}th .name,td.heat{min-width:0}
 td small,th small{font-size:6pt}.tag{font-size:6pt}
+table:has(th:nth-child(13)){font-size:5.6pt}table:has(th:nth-child(13)) :is(th,td){padding:.1rem .12rem}
+table:has(th:nth-child(13)) :is(thead th,small,.tag){font-size:5.2pt}
 .tiles{grid-template-columns:repeat(4,1fr)}
 details::details-content{content-visibility:visible;display:block;height:auto}}
 )css";
