@@ -259,8 +259,10 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
   const MemoryPlan memory = SourceMemory(input);
   const FitBytes fit =
       FitMemory(layers, input.lengths(), input.dtype, input.device.type(), input.options);
+  // Among ranks a layer also stands in the buffers that it travels by.
+  const uint64_t travelling = input.ranks.lengths.empty() ? 0 : fit.kept;
   const uint64_t observed =
-      memory.device_peak + fit.kept + HeldBytes(input, fit) +
+      memory.device_peak + fit.kept + travelling + HeldBytes(input, fit) +
       (fit.observing > memory.temporaries ? fit.observing - memory.temporaries : uint64_t{0});
   if (input.run.fits_beside > 0) {
     const uint64_t beside =
