@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -59,11 +60,18 @@ c10::intrusive_ptr<c10d::Backend> MakeGloo(const c10::intrusive_ptr<c10d::Store>
       c10::make_intrusive<c10d::PrefixStore>(name, store), place.rank, place.size, options);
 }
 
-// What c10d says when a peer or the store is gone.
+// In a handler, of what c10d threw: a peer or the store is gone, or it is a failure of another
+// kind.
 [[noreturn]] void Lost(const std::string& what, const std::exception& error) {
   std::string text = error.what();
   text.erase(std::min(text.find('\n'), text.size()));
-  throw LostRank(fmt::format("{}: {}", what, text));
+  std::string lower = text;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* sign : {"connection", "socket", "timed out", "timeout", "broken pipe", "nccl",
+                           "unreachable", "network", "closed by peer", "store"}) {
+    if (lower.find(sign) != std::string::npos) throw LostRank(fmt::format("{}: {}", what, text));
+  }
+  throw;
 }
 
 // Waits for others meanwhile.
@@ -230,7 +238,7 @@ at::Tensor RankGroup::AllGather(const at::Tensor& own) {
   std::vector<int64_t> shape = own.sizes().vec();
   shape.insert(shape.begin(), size());
   at::Tensor all = at::empty(shape, own.options());
-  at::Tensor input = own.contiguous();
+  at::Tensor input = own.contiguous().unsqueeze(0);  // as Gloo wants it
   Talk(watch_.get(), "a rank is lost",
        [&] { impl_->tensors->_allgather_base(all, input)->wait(); });
   return all;

@@ -24,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
 constexpr std::chrono::seconds kSuspected{3};  // of silence, where a peer has lost somebody
+constexpr std::chrono::seconds kAllHeard{10};  // after which it was the network, not a rank
 constexpr std::chrono::seconds kLeaving{2};    // at most, until all others have left
 
 constexpr const char* kEnd = "end";
@@ -281,7 +282,8 @@ void RankWatch::AwaitEnd(const std::string& symptom) {
   BeginWait();
   try {
     impl_->words.set(kSuspicion, "");
-    std::this_thread::sleep_for(impl_->timeout + std::chrono::seconds(5));
+    std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(impl_->timeout, kAllHeard) +
+                                std::chrono::seconds(5));
   } catch (const std::exception&) {
     std::this_thread::sleep_for(kSuspected);  // the thread says it
   }
