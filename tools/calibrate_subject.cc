@@ -172,6 +172,15 @@ Places PlacesOf(const CalibrateOptions& options) {
   return places;
 }
 
+void RemoveStaging(const fs::path& output) {
+  const fs::path parent = output.has_parent_path() ? output.parent_path() : fs::path(".");
+  const std::string prefix = output.filename().string() + ".tmp-";
+  if (!fs::exists(parent)) return;
+  for (const auto& entry : fs::directory_iterator(parent)) {
+    if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
+  }
+}
+
 ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning) {
   DataArguments data = options.data;
   data.chat_for_prompts = options.self.tokens > 0;

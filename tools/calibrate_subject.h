@@ -63,5 +63,7 @@ struct Places {
 // The output is named after the model or the dump, where no name is given. Throws if it cannot be
 // made there, or something is there that no unfinished run has put there.
 Places PlacesOf(const CalibrateOptions& options);
+// What a killed run has left of an output that it was making.
+void RemoveStaging(const std::filesystem::path& output);
 
 }  // namespace oscar

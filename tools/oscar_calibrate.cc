@@ -98,15 +98,6 @@ bool AlreadyPublished(const fs::path& output, const JobDirectory& job, size_t nu
   return fs::exists(output) && job.finished_layers() == num_layers;
 }
 
-void RemoveStaging(const fs::path& output) {
-  const fs::path parent = output.has_parent_path() ? output.parent_path() : fs::path(".");
-  const std::string prefix = output.filename().string() + ".tmp-";
-  if (!fs::exists(parent)) return;
-  for (const auto& entry : fs::directory_iterator(parent)) {
-    if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
-  }
-}
-
 // What there is to do, known and checked; nothing has been done.
 struct Opened {
   std::shared_ptr<const ModelInput> model;  // null: a dump
