@@ -182,8 +182,7 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   std::cout.flush();
-  std::_Exit(codes[0] != 0 || first_failed < 0 ? codes[0]
-                                               : codes[static_cast<size_t>(first_failed)]);
+  std::_Exit(codes[0]);  // of rank 0, which speaks for all
 }
 
 }  // namespace

@@ -40,6 +40,20 @@ std::map<std::string, std::string> Files(const fs::path& directory) {
 
 class Ranks : public testing::Test {
  protected:
+  // Four layers, so that three ranks commit before the last one.
+  static Arguments Bundled() {
+    return {TestData("tiny-qwen3/config.json").parent_path(),
+            "--tokens",
+            "8000",
+            "--max-sequence",
+            "2500",
+            "--error-rows",
+            "8",
+            "--no-auto",
+            "--clip",
+            "fixed"};
+  }
+
   // Documents of many lengths, for models without a tokenizer: five pieces that run together.
   Arguments Model(const std::string& name) const {
     const fs::path data = scratch_ / "ids.jsonl";
@@ -140,7 +154,9 @@ bool Contains(const std::string& text, const std::string& part) {
 class Faults : public Ranks {
  protected:
   Arguments Subject(const fs::path& output, const Arguments& more = {}) const {
-    Arguments all = Model("qwen3_moe");
+    return SubjectOf(Bundled(), output, more);
+  }
+  Arguments SubjectOf(Arguments all, const fs::path& output, const Arguments& more = {}) const {
     for (const char* argument : {"--device", "cpu", "--rank-timeout", "10", "-o"})
       all.emplace_back(argument);
     all.push_back(output);
@@ -209,14 +225,15 @@ TEST_F(Faults, ARunThatIsAskedToStopCommitsAndGoesOn) {
 
 TEST_F(Faults, ARankThatSeesOtherDataIsNamed) {
   const Port port(false);
-  Arguments other = Subject(scratch_ / "out");
+  const Arguments same = SubjectOf(Model("qwen3_moe"), scratch_ / "out");
+  Arguments other = same;
   const fs::path changed = scratch_ / "changed.jsonl";
   std::string ids = ReadText(scratch_ / "ids.jsonl");
   ids[ids.find('3')] = '4';
   std::ofstream(changed) << ids;
   other[2] = changed;
-  const pid_t first = StartProgram(OSCAR_CALIBRATE, Subject(scratch_ / "out"),
-                                   Place(0, 2, port.number()), scratch_ / "log0");
+  const pid_t first =
+      StartProgram(OSCAR_CALIBRATE, same, Place(0, 2, port.number()), scratch_ / "log0");
   const ProgramExit second = RunProgram(OSCAR_CALIBRATE, other, Place(1, 2, port.number()));
   const ProgramExit exit = WaitForProgram(first, scratch_ / "log0");
   EXPECT_EQ(exit.code, 3) << exit.all();
