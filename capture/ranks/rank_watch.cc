@@ -23,6 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
+constexpr double kComputed = 0.005;            // seconds of a processor that are a step forward
 constexpr std::chrono::seconds kSuspected{3};  // of silence, where a peer has lost somebody
 constexpr std::chrono::seconds kAllHeard{10};  // after which it was the network, not a rank
 constexpr std::chrono::seconds kLeaving{2};    // at most, until all others have left
@@ -38,10 +39,14 @@ std::string HostName() {
   return name;
 }
 
-double CpuSeconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+// Of this process, but for this thread.
+double CpuSecondsOfOthers() {
+  const auto seconds = [](clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  return seconds(CLOCK_PROCESS_CPUTIME_ID) - seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // What one rank says of itself: "<beat> <steps> <waits> <done> <host> <where>".
@@ -140,21 +145,24 @@ void RankWatch::EndWait() {
   --impl_->waits;
 }
 
-// A rank gets on where its main thread says so, or where it computes.
+// A rank gets on where its main thread says so, or where it computes, however slowly: on a machine
+// that is busy with other things it may be given little.
 void RankWatch::Impl::Run() {
   int64_t told = 0;
-  double cpu = CpuSeconds();
+  double cpu = CpuSecondsOfOthers();
   try {
     while (true) {
       Beat beat;
       {
         std::unique_lock lock(mutex);
         changed.wait_for(lock, kBeat, [&] { return done; });
-        const double now = CpuSeconds();
         const int64_t at = ticks;
-        if (at != std::exchange(told, at) ||
-            now - std::exchange(cpu, now) > 0.1 * std::chrono::duration<double>(kBeat).count())
+        const double now = CpuSecondsOfOthers();
+        if (at != told || now - cpu > kComputed) {
           ++own.steps;
+          told = at;
+          cpu = now;
+        }
         ++own.beat;
         own.waits = waits > 0;
         own.done = done;
