@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "capture/model/layer_weights.h"
-#include "capture/model/token_layout.h"  // RowRange
 #include "capture/model/weight_loader.h"
 
 namespace oscar {
@@ -53,8 +52,7 @@ class PerLayerInputs {
   PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
                  const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
                  const WeightTarget& target, PerLayerWeights weights);
-  // Computed for `rows` one after the other, which are all; none given: at once.  // [T_total, dim]
-  at::Tensor Of(int layer_id, const std::vector<RowRange>& rows = {}) const;
+  at::Tensor Of(int layer_id) const;  // [T_total, dim]
 
  private:
   const Checkpoint& checkpoint_;

@@ -228,12 +228,11 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
     return static_cast<int>(DescribeFailure(error).exit_code);
   }
 
-  Log log(console, common.log_format, common.quiet || console.only_errors);
+  Log log(console, common.log_format, common.quiet);
   Progress progress(&log);
   const std::string notice = "stopping after this layer; once more to stop at once";
   const StopSignal stop(
-      console.follows ? ""
-      : common.log_format == LogFormat::kJson
+      common.log_format == LogFormat::kJson
           ? LogLineJson(LogLevel::kInfo, "stopping", notice, Json::object(), console.utc()) + "\n"
           : "\n" + notice + "\n");
   hint.clear();
