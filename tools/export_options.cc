@@ -146,6 +146,8 @@ OptionTable ExportTable(ExportOptions* options) {
                 "an artifact from a published pair");
   table.Example("oscar-export kv-mean-center.gguf --from published -o imported",
                 "what somebody published, as it is, to be written for others");
+  table.ShowFirst({"output", "to", "folded", "rotations", "from", "inspect", "list", "merge_into",
+                   "model", "for"});
   return table;
 }
 

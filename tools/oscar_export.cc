@@ -201,8 +201,10 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   const bool fold = options.to.copy != Copy::kNone;
   const bool no_choice = options.to.copy == Copy::kFolded || options.to.kvpress ||
                          (options.to.exporter != nullptr && !options.to.exporter->carries.empty());
-  if (no_choice && options.rotations != Rotations::kAuto)
-    throw UsageError("--rotations is of what was chosen for a runtime");
+  if (no_choice && options.rotations != Rotations::kAuto) {
+    throw UsageError(
+        "--rotations has no effect with this --to: it is of what was chosen for a runtime");
+  }
   if (options.folded &&
       (options.to.exporter == nullptr || no_choice || options.rotations == Rotations::kOscar))
     throw UsageError("--folded is of what was chosen for a runtime");
@@ -216,7 +218,8 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   }
   if (!needs_model && !options.model.empty()) {
     throw UsageError(
-        "--model is of --to folded-checkpoint, absorbed-checkpoint, kv-scales and modelopt");
+        "--model has no effect with this --to: it is of folded-checkpoint, absorbed-checkpoint, "
+        "kv-scales and modelopt");
   }
   if (options.copy && (fold || !needs_model))
     throw UsageError("--copy is of --to kv-scales and modelopt");

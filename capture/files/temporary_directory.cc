@@ -14,8 +14,10 @@
 namespace oscar {
 
 TemporaryDirectory::TemporaryDirectory(std::string_view purpose) {
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / fmt::format("oscar-{}-XXXXXX", purpose)).string();
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (error) ThrowResource("find the folder of temporary files", "TMPDIR", error.value());
+  std::string pattern = (folder / fmt::format("oscar-{}-XXXXXX", purpose)).string();
   if (mkdtemp(pattern.data()) == nullptr) ThrowResource("create directory", pattern, errno);
   path_ = pattern;
 }
