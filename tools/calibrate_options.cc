@@ -190,6 +190,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                "already",
        .scope = OptionScope::kRun});
   AddAllowOptions(table, &options->model);
+  AddRankOptions(table, &options->ranks);
   table.Add(&options->restart, {.name = "restart",
                                 .help = "discard the state of an unfinished run",
                                 .scope = OptionScope::kRun,
@@ -207,6 +208,8 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       "length_buckets", "chat_template", "template_var", "date", "self_generate", "show_samples"};
   table.NotWith({"model", "allow_unknown_config", "read"}, "from", "the dump stands for the model");
   table.NotWith(data, "from", "the dump holds its data");
+  table.NotWith({"gpus", "ranks"}, "from", "the documents of a dump are not shared out");
+  table.NotWith({"gpus", "ranks"}, "merge", "it is the work of one process");
   table.NotWith(
       {"model", "from", "allow_unknown_config", "read", "max_vram", "restart", "device", "dtype"},
       "merge", "it works from the moments of artifacts alone");

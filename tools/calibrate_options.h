@@ -13,6 +13,7 @@
 #include "tools/cli/option_table.h"
 #include "tools/dump_input.h"
 #include "tools/model_input.h"
+#include "tools/rank_job.h"
 #include "tools/self_generate.h"
 
 namespace oscar {
@@ -28,6 +29,7 @@ struct CalibrateOptions {
   bool restart = false;
   double max_vram = 0;  // GB; 0: what is free
   ReadMode read = ReadMode::kAuto;
+  RankOptions ranks;
   CalibrationOptions calibration = {
       .automatic = {.enabled = true, .consumer = Consumer::kSglangOct, .fold = false}};
 };

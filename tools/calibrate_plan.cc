@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "capture/model/describe_layers.h"
 #include "capture/model/device.h"
 #include "tools/cli/progress.h"  // Duration
+#include "tools/cli/text_table.h"
 
 namespace oscar {
 namespace {
@@ -23,7 +26,7 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
   const ModelSource* model = input.model();
   return {{"layers", input.source->layers().size()},
           {"expert_bytes", model == nullptr ? 0 : model->loop().options().expert_bytes},
-          {"documents", input.source->sequence_lengths().size()},
+          {"documents", input.lengths().size()},
           {"tokens", input.num_tokens()},
           {input.model() == nullptr ? "dump_read_bytes" : "weights_read_bytes", plan.bytes_read},
           {"token_chunk", model == nullptr ? 0 : model->loop().options().token_chunk},
@@ -48,7 +51,7 @@ std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& pl
       "disk, running     {}\n"
       "disk, artifact    {}\n"
       "expected time     about {}{}, and no less than the reading of the {}\n",
-      input.num_tokens(), input.source->sequence_lengths().size(), DescribeDevice(input.device),
+      input.num_tokens(), input.lengths().size(), DescribeDevice(input.device),
       ComputeDTypeName(input.dtype), dump ? "dump to read" : "weights to read",
       Bytes(plan.bytes_read), plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device),
       Bytes(plan.peak_host), Bytes(plan.disk_while_running), Bytes(plan.disk_artifact),
@@ -67,6 +70,58 @@ std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan)
       DescribeLayers(input.model() == nullptr ? geometries : input.model()->loop().spec());
   return fmt::format("layers            {}\n{}", fmt::join(layers, "\n                  "),
                      PlanNumbers(input, plan));
+}
+
+std::vector<RankPlan> PlansOfRanks(const std::function<CalibrationInput(int ranks)>& largest_of,
+                                   const CalibrationInput& whole, const CalibrationPlan& one,
+                                   int ranks, int nodes) {
+  std::vector<RankPlan> plans = {{.most_tokens = whole.num_tokens(),
+                                  .read_per_node = one.bytes_read,
+                                  .peak_device = one.peak_device,
+                                  .peak_host = one.peak_host,
+                                  .seconds = one.seconds,
+                                  .efficiency = 1}};
+  const int of_a_node = (ranks + nodes - 1) / nodes;
+  for (int count = 2;; count = std::min(2 * count, ranks)) {
+    plans.push_back(PlanRanks(largest_of(count), whole, one, (count + of_a_node - 1) / of_a_node));
+    if (count == ranks) return plans;
+  }
+}
+
+Json RankPlanJson(const std::vector<RankPlan>& plans) {
+  Json rows = Json::array();
+  for (const RankPlan& plan : plans) {
+    rows.push_back({{"ranks", plan.ranks},
+                    {"machines", plan.nodes},
+                    {"most_tokens", plan.most_tokens},
+                    {"read_per_machine_bytes", plan.read_per_node},
+                    {"exchanged_bytes", plan.exchanged},
+                    {"network_bytes", plan.network},
+                    {"peak_device_bytes", plan.peak_device},
+                    {"peak_host_bytes", plan.peak_host},
+                    {"seconds", plan.seconds},
+                    {"efficiency", plan.efficiency}});
+  }
+  return rows;
+}
+
+std::string RankPlanText(const std::vector<RankPlan>& plans) {
+  const bool gpu = !plans.empty() && plans.front().peak_device > 0;
+  TextTable table({">ranks", ">machines", ">tokens, most", ">read by a machine", ">between ranks",
+                   ">on the network", gpu ? ">GPU memory of a rank" : ">memory of a rank", ">time",
+                   ">efficiency"});
+  for (const RankPlan& plan : plans) {
+    table.AddRow({fmt::format("{}", plan.ranks), fmt::format("{}", plan.nodes),
+                  fmt::format("{}", plan.most_tokens), Bytes(plan.read_per_node),
+                  Bytes(plan.exchanged), Bytes(plan.network),
+                  Bytes(gpu ? plan.peak_device : plan.peak_host), Duration(plan.seconds),
+                  fmt::format("{:.0f} %", 100 * plan.efficiency)});
+  }
+  return "\n" + table.ToString() +
+         fmt::format(
+             "times are of devices such as this one; between ranks {:g} GB/s on a machine and {:g} "
+             "between machines are assumed, and reading is not in them\n",
+             kBytesPerSecondInside / 1e9, kBytesPerSecondBetween / 1e9);
 }
 
 }  // namespace oscar

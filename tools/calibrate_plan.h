@@ -4,9 +4,12 @@
 // The plan of a calibration (calib/run/plan.h) for people and for logs.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "calib/run/plan.h"
+#include "calib/run/rank_plan.h"
 #include "capture/files/strict_json.h"
 
 namespace oscar {
@@ -15,5 +18,13 @@ namespace oscar {
 std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& plan);
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan);
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan);
+
+// Of 1, 2, 4 and so on ranks, up to those asked for on so many machines; `largest_of` makes the
+// input of the one with the most tokens.
+std::vector<RankPlan> PlansOfRanks(const std::function<CalibrationInput(int ranks)>& largest_of,
+                                   const CalibrationInput& whole, const CalibrationPlan& one,
+                                   int ranks, int nodes);
+Json RankPlanJson(const std::vector<RankPlan>& plans);
+std::string RankPlanText(const std::vector<RankPlan>& plans);
 
 }  // namespace oscar

@@ -10,6 +10,8 @@
 #include "calib/run/plan.h"
 #include "calib/run/provenance.h"
 #include "capture/files/atomic_file.h"
+#include "capture/files/mapped_file.h"
+#include "capture/files/temporary_directory.h"
 #include "capture/model/device.h"
 #include "linalg/error.h"
 #include "tools/cli/output_path.h"
@@ -56,20 +58,61 @@ uint64_t OwnTextLimit(const CalibrateOptions& options, const SelfGeneration& mod
 
 }  // namespace
 
-Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened) {
-  const auto [device, dtype] = MachineOf(options, *opened);
-  const auto make = [&, on = device, in = dtype](LoopOptions loop, const RunOptions& run) {
-    loop.read = options.read;
-    return CalibrationInput{
-        .source = std::make_shared<ModelSource>(opened->checkpoint, opened->spec,
-                                                opened->Sequences(), on, in, loop),
-        .device = on,
-        .dtype = in,
-        .options = options.calibration,
-        .run = run};
-  };
+namespace {
+
+// What one of some ranks runs of a model and its data, all of it where there is one rank; `rank`:
+// -1 the one with the most tokens.
+CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& opened, int rank,
+                         int ranks, RankGroup* group, LoopOptions loop, const RunOptions& run) {
+  const auto [device, dtype] = MachineOf(options, opened);
+  std::vector<std::vector<int32_t>> sequences = opened.Sequences();
+  CalibrationInput input{
+      .device = device, .dtype = dtype, .options = options.calibration, .run = run};
+  if (ranks > 1) {
+    input.ranks.group = group;
+    for (const auto& sequence : sequences) input.ranks.lengths.push_back(std::ssize(sequence));
+    input.ranks.shares = ShareOut(opened.spec, input.ranks.lengths, loop.token_chunk, ranks);
+    const std::vector<RankShare>& shares = input.ranks.shares;
+    const RankShare& share = rank < 0
+                                 ? *std::ranges::max_element(shares, {}, &RankShare::num_tokens)
+                                 : shares[static_cast<size_t>(rank)];
+    const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(share.first_sequence);
+    sequences = {first, first + static_cast<std::ptrdiff_t>(share.num_sequences)};
+  }
+  loop.read = options.read;
+  loop.ranks = group;
+  input.source = std::make_shared<ModelSource>(opened.checkpoint, opened.spec, std::move(sequences),
+                                               device, dtype, loop);
+  return input;
+}
+
+}  // namespace
+
+CalibrationInput LargestOfRanks(const CalibrateOptions& options,
+                                const std::shared_ptr<const ModelInput>& opened, int ranks) {
+  const at::Device device = MachineOf(options, *opened).device;
+  return FitIntoMemory(DeviceLimit(options, device),
+                       [&](const LoopOptions& loop, const RunOptions& run) {
+                         return InputOf(options, *opened, -1, ranks, nullptr, loop, run);
+                       });
+}
+
+Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
+                RankGroup* group) {
+  const int ranks = group == nullptr ? 1 : group->size();
+  uint64_t limit = DeviceLimit(options, MachineOf(options, *opened).device);
+  if (group != nullptr) limit = LeastOfRanks(*group, "memory", limit);
+  // All ranks run as the one with the most tokens must.
+  CalibrationInput input =
+      FitIntoMemory(limit, [&](const LoopOptions& loop, const RunOptions& run) {
+        return InputOf(options, *opened, -1, ranks, group, loop, run);
+      });
+  if (group != nullptr) {
+    input = InputOf(options, *opened, group->rank(), ranks, group, input.model()->loop().options(),
+                    input.run);
+  }
   return {
-      .input = FitIntoMemory(DeviceLimit(options, device), make),
+      .input = std::move(input),
       .data = DescribeData(opened->data),
       .fingerprint = [=] { return FingerprintModel(opened->location, opened->checkpoint); },
       .describe = [=] { return DescribeModel(opened->location, opened->spec, opened->checkpoint); },
@@ -112,6 +155,14 @@ void CheckArguments(const CalibrateOptions& options) {
   if (options.read != ReadMode::kAuto) throw UsageError("--read has no effect on a CPU");
 }
 
+void CheckRanks(const CalibrateOptions& options, int ranks) {
+  const char* const alone = !options.dump.from.empty() ? "--from"
+                            : options.show_samples > 0 ? "--show-samples"
+                                                       : nullptr;
+  if (alone != nullptr)
+    throw UsageError(fmt::format("{} is for one rank, and {} were started", alone, ranks));
+}
+
 Places PlacesOf(const CalibrateOptions& options) {
   Places places;
   places.output =
@@ -119,6 +170,15 @@ Places PlacesOf(const CalibrateOptions& options) {
   places.job = places.output.string() + ".job";
   if (!fs::exists(places.job)) CheckNewOutput(places.output, /*makes_folders=*/true);
   return places;
+}
+
+void RemoveStaging(const fs::path& output) {
+  const fs::path parent = output.has_parent_path() ? output.parent_path() : fs::path(".");
+  const std::string prefix = output.filename().string() + ".tmp-";
+  if (!fs::exists(parent)) return;
+  for (const auto& entry : fs::directory_iterator(parent)) {
+    if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
+  }
 }
 
 ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning) {
@@ -151,13 +211,26 @@ void CheckCalibrationOfOwnText(const CalibrateOptions& options,
   CheckSpace(PlacesOf(options).output, PlanCalibration(input).disk_while_running, "the run");
 }
 
-OwnText WriteOwnText(const CalibrateOptions& options, CommandContext& context, ModelInput& opened) {
+OwnText WriteOwnText(const CalibrateOptions& options, RankGroup* group, CommandContext& context,
+                     ModelInput& opened) {
   if (options.self.tokens == 0) return {};
+  constexpr int kTag = 1 << 24;  // no layer's
+  const SelfGeneration model = OwnTextOf(options, opened);
+  if (group != nullptr && group->rank() != 0) {
+    const TemporaryDirectory directory("words");
+    WriteFileAtomically(directory.path() / kSelfGeneratedFile, group->ReceiveBytes(0, kTag));
+    SelfGenerate(model, directory.path(), OwnTextLimit(options, model), context, &opened);
+    return {};
+  }
   JobLock lock(PlacesOf(options).job);
   if (options.restart) lock.DiscardJob();
   RememberOptions(lock.path(), context.config);
-  const SelfGeneration model = OwnTextOf(options, opened);
   SelfGenerate(model, lock.path(), OwnTextLimit(options, model), context, &opened);
+  for (int rank = 1; group != nullptr && rank < group->size(); ++rank) {
+    const MappedFile file = MappedFile::Open(lock.path() / kSelfGeneratedFile);
+    const auto* bytes = reinterpret_cast<const char*>(file.bytes().data());
+    group->SendBytes({bytes, file.bytes().size()}, rank, kTag);
+  }
   return {"", std::move(lock)};
 }
 

@@ -22,6 +22,9 @@ namespace oscar {
 // Throws UsageError for arguments that do not go together; not of --merge.
 void CheckArguments(const CalibrateOptions& options);
 
+// And of options that are for one rank alone.
+void CheckRanks(const CalibrateOptions& options, int ranks);
+
 struct Subject {
   CalibrationInput input;
   Json data;                          // for the manifest
@@ -29,7 +32,12 @@ struct Subject {
   std::function<Json()> describe;     // reads every file once: meant to run beside the work
   std::shared_ptr<ReadTurns> turns = std::make_shared<ReadTurns>();  // of `describe`
 };
-Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened);
+// `group`: this process among several (JobRanks), which all make the same call; or null.
+Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
+                RankGroup* group = nullptr);
+// Of the rank with the most tokens of `ranks`, for a plan alone.
+CalibrationInput LargestOfRanks(const CalibrateOptions& options,
+                                const std::shared_ptr<const ModelInput>& opened, int ranks);
 Subject OfDump(const CalibrateOptions& options, Log& log);
 
 ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning);
@@ -45,7 +53,9 @@ std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& open
 // What the calibration would throw at a text as long as it is meant to be: data, options, disk.
 void CheckCalibrationOfOwnText(const CalibrateOptions& options,
                                const std::shared_ptr<ModelInput>& opened);
-OwnText WriteOwnText(const CalibrateOptions& options, CommandContext& context, ModelInput& opened);
+// Among ranks rank 0 writes it, and the others are given what it has kept.
+OwnText WriteOwnText(const CalibrateOptions& options, RankGroup* group, CommandContext& context,
+                     ModelInput& opened);
 
 struct Places {
   std::filesystem::path output, job;
@@ -53,5 +63,7 @@ struct Places {
 // The output is named after the model or the dump, where no name is given. Throws if it cannot be
 // made there, or something is there that no unfinished run has put there.
 Places PlacesOf(const CalibrateOptions& options);
+// What a killed run has left of an output that it was making.
+void RemoveStaging(const std::filesystem::path& output);
 
 }  // namespace oscar

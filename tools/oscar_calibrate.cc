@@ -98,17 +98,9 @@ bool AlreadyPublished(const fs::path& output, const JobDirectory& job, size_t nu
   return fs::exists(output) && job.finished_layers() == num_layers;
 }
 
-void RemoveStaging(const fs::path& output) {
-  const fs::path parent = output.has_parent_path() ? output.parent_path() : fs::path(".");
-  const std::string prefix = output.filename().string() + ".tmp-";
-  if (!fs::exists(parent)) return;
-  for (const auto& entry : fs::directory_iterator(parent)) {
-    if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
-  }
-}
-
 // What there is to do, known and checked; nothing has been done.
 struct Opened {
+  std::shared_ptr<const ModelInput> model;  // null: a dump
   Subject subject;
   OwnText own_text;
   HeldOutSplit split;
@@ -118,8 +110,8 @@ struct Opened {
 };
 
 // Nothing where all that was asked for are samples, which are shown then.
-std::optional<Opened> Open(const CalibrateOptions& options, CommandContext& context,
-                           PhaseTimes& times) {
+std::optional<Opened> Open(const CalibrateOptions& options, RankGroup* group,
+                           CommandContext& context, PhaseTimes& times) {
   const auto time = times.Measure("model and data opened");
   const std::future<void> starting = StartGpu(options.model.device);
   Opened opened;
@@ -128,14 +120,17 @@ std::optional<Opened> Open(const CalibrateOptions& options, CommandContext& cont
   } else {
     const auto model =
         std::make_shared<ModelInput>(OpenForCalibration(options, context.log, context.dry_run));
-    if (!context.dry_run && options.show_samples == 0) CheckCalibrationOfOwnText(options, model);
-    opened.own_text =
-        context.dry_run ? PlanOwnText(options, *model) : WriteOwnText(options, context, *model);
+    const bool has_job = group == nullptr || group->rank() == 0;
+    if (!context.dry_run && options.show_samples == 0 && has_job)
+      CheckCalibrationOfOwnText(options, model);
+    opened.own_text = context.dry_run ? PlanOwnText(options, *model)
+                                      : WriteOwnText(options, group, context, *model);
     if (options.show_samples > 0) {
       context.out << ShowSamples(model->data, model->tokenizer_or_null(), options.show_samples);
       return std::nullopt;
     }
-    opened.subject = OfModel(options, model);
+    opened.subject = OfModel(options, model, group);
+    opened.model = model;
   }
   opened.split = CheckCalibration(opened.input());
   return opened;
@@ -150,14 +145,17 @@ CalibrationPlan Plan(const Opened& opened, CommandContext& context) {
   return PlanCalibration(input);
 }
 
+Json FingerprintOf(const Opened& opened) {
+  return Fingerprint(opened.subject.fingerprint(), opened.subject.data, opened.input(),
+                     opened.split, ThisBuild().version);
+}
+
 // The job of this run, new or half done.
-JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places& places) {
+JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places& places,
+                   const Json& fingerprint) {
   std::optional<JobLock>& lock = opened.own_text.lock;
   const bool restart = options.restart && !lock;
-  return JobDirectory(lock ? std::move(*lock) : JobLock(places.job),
-                      Fingerprint(opened.subject.fingerprint(), opened.subject.data, opened.input(),
-                                  opened.split, ThisBuild().version),
-                      restart);
+  return JobDirectory(lock ? std::move(*lock) : JobLock(places.job), fingerprint, restart);
 }
 
 void CheckPlace(const Places& places, const JobDirectory& job, size_t num_layers,
@@ -198,9 +196,9 @@ ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, c
     RunCalibration(input, job, hooks);
   }
   context.progress.End();
-  if (const ModelSource* model = input.model()) {
+  if (input.model() != nullptr) {
     const auto time = times.Measure("loss of the text");
-    if (const std::optional<TextLoss> loss = MeasureTextLoss(*model)) {
+    if (const std::optional<TextLoss> loss = LossOfText(input)) {
       context.log.Info(
           "text_loss", loss->Text(),
           {{"mean", loss->mean}, {"tokens", loss->tokens}, {"implausible", loss->implausible()}});
@@ -243,20 +241,45 @@ int64_t UnixTime() {
       .count();
 }
 
-CommandResult Run(const CalibrateOptions& options, const Places& places, CommandContext& context) {
+// The part of a rank that is not rank 0, which has the job and makes the artifact.
+CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, CommandContext& context) {
+  PhaseTimes times;
+  const std::optional<Opened> opened = Open(options, &group, context, times);
+  CheckSameOnAllRanks(group, FingerprintOf(*opened));
+  CalibrationHooks hooks;
+  hooks.stop_requested = [&] { return context.stop.requested(); };
+  RunCalibrationOfRank(opened->input(), hooks);
+  (void)LossOfText(opened->input());
+  return {};
+}
+
+CommandResult Run(const CalibrateOptions& options, const Places& places, RankGroup* group,
+                  CommandContext& context) {
   const auto started = Clock::now();
   PhaseTimes times;
-  std::optional<Opened> opened = Open(options, context, times);
+  std::optional<Opened> opened = Open(options, group, context, times);
   if (!opened) return {};
   const CalibrationPlan plan = Plan(*opened, context);
   const CalibrationInput& input = opened->input();
   if (context.dry_run) {
     context.log.Info("plan", "nothing is made: --dry-run", PlanJson(input, plan));
     context.out << PlanText(input, plan) << opened->own_text.plan;
-    return {.json = PlanJson(input, plan)};
+    Json json = PlanJson(input, plan);
+    const int ranks = RanksAskedFor(options.ranks, options.model.device);
+    if (ranks > 1) {
+      CheckRanks(options, ranks);
+      const std::vector<RankPlan> plans =
+          PlansOfRanks([&](int count) { return LargestOfRanks(options, opened->model, count); },
+                       input, plan, ranks, static_cast<int>(options.ranks.nodes));
+      context.out << RankPlanText(plans);
+      json["ranks"] = RankPlanJson(plans);
+    }
+    return {.json = json};
   }
   CheckSpace(places.output, plan.disk_while_running, "the run");
-  JobDirectory job = JobOf(options, *opened, places);
+  const Json fingerprint = FingerprintOf(*opened);
+  if (group != nullptr) CheckSameOnAllRanks(*group, fingerprint);
+  JobDirectory job = JobOf(options, *opened, places, fingerprint);
   RememberOptions(places.job, context.config);
   times.Add("before loop", SecondsSince(started));
   if (AlreadyPublished(places.output, job, opened->num_layers())) {
@@ -275,7 +298,9 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, Command
   ArtifactDraft draft = RunLayers(options, *opened, places, job, context, times);
   if (PlansByNextToken(input)) {
     const auto time = times.Measure("bits by the next token");
-    PlanByNextToken(input, opened->split, job, draft, context);
+    // On this rank alone, with all of the text.
+    PlanByNextToken(group == nullptr ? input : OfModel(options, opened->model).input, opened->split,
+                    job, draft, context);
   }
   ArtifactInfo info = InfoOf(options, *opened, context);
   info.model = DigestsOf(model_json, context, times);
@@ -314,16 +339,27 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, Command
 CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context) {
   if (!options.merge.empty()) return Merge(options, context);
   CheckArguments(options);
+  if (options.ranks.nodes > 1 && !context.dry_run)
+    throw UsageError("--nodes is for a plan: give --dry-run with it");
   const bool makes = !context.dry_run && (options.show_samples == 0 || options.self.tokens > 0);
-  const Places places = makes ? PlacesOf(options) : Places();
-  if (options.dump.from.empty()) {
-    if (const std::string hint = ZooHint(options.model.model); !hint.empty())
-      context.log.Info("zoo", hint);
-  }
+  const std::unique_ptr<RankGroup> group =
+      makes ? JoinRanks(options.ranks, options.model.device, context) : nullptr;
   try {
-    return Run(options, places, context);
-  } catch (const OtherRun& error) {
-    RefuseOtherRun(places.job, context.config, error);
+    if (group) CheckRanks(options, group->size());
+    if (group && group->rank() != 0) return RunRank(options, *group, context);
+    const Places places = makes ? PlacesOf(options) : Places();
+    if (options.dump.from.empty()) {
+      if (const std::string hint = ZooHint(options.model.model); !hint.empty())
+        context.log.Info("zoo", hint);
+    }
+    try {
+      return Run(options, places, group.get(), context);
+    } catch (const OtherRun& error) {
+      RefuseOtherRun(places.job, context.config, error);
+    }
+  } catch (const std::exception&) {
+    if (group) EndJob(*group);
+    throw;
   }
 }
 
@@ -340,6 +376,7 @@ PlannedRun PlanOfModel(const CalibrateOptions& options, Log& log) {
 }  // namespace oscar
 
 int main(int argc, char** argv) {
+  const oscar::Console console = oscar::EnterJob();
   oscar::CalibrateOptions options;
   oscar::DoctorOptions doctor;
   const oscar::OptionTable table = oscar::CalibrateTable(&options);
@@ -350,7 +387,9 @@ int main(int argc, char** argv) {
        .summary = table.summary(),
        .verbs = {oscar::DoctorVerb(&doctor, {argv + verb, argv + argc}, oscar::PlanOfModel)},
        .notes = "",
-       .without_verb = oscar::Verb{table, [&](oscar::CommandContext& context) {
+       .without_verb = oscar::Verb{table,
+                                   [&](oscar::CommandContext& context) {
                                      return oscar::Calibrate(options, context);
-                                   }}});
+                                   }}},
+      console);
 }

@@ -34,11 +34,12 @@ KlTerms TermsOfKl(const LogAndScores& own, const LogAndScores& other) {
   return {near, x.clamp_min_(0)};
 }
 
+at::Tensor SumOf(const KlTerms& terms) { return terms.near.sum(-1).add(terms.far.sum(-1)); }
+
 }  // namespace
 
 at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other) {
-  const KlTerms terms = TermsOfKl(own, other);
-  return terms.near.sum(-1).add(terms.far.sum(-1));
+  return SumOf(TermsOfKl(own, other));
 }
 
 at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks) {
@@ -79,14 +80,14 @@ at::Tensor RowComparison::Queries(const at::Tensor& queries) const {
       .reshape({spec_.num_kv_heads, -1, queries.size(2)});
 }
 
-// Scaled logits [num_kv_heads, gqa_ratio, rows, tokens].
+// Scaled logits [num_kv_heads, gqa_ratio, rows, tokens], those of hidden tokens kHiddenLogit.
 at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
   at::Tensor logits = queries.bmm(keys.transpose(1, 2))
                           .mul_(spec_.scale)
                           .view({keys.size(0), -1, hidden_.size(0), keys.size(1)});
   if (position_logits_.defined()) logits.add_(position_logits_);
   SoftCap(spec_.softcap, logits);
-  return logits;
+  return logits.masked_fill_(hidden_, kHiddenLogit);
 }
 
 // |o|^2 of outputs [num_kv_heads, gqa_ratio, ..., dv], after their map.
@@ -102,7 +103,7 @@ at::Tensor RowComparison::OutputEnergy(const at::Tensor& outputs) const {
 
 // Log scores of the tokens and, where the layer has sinks, of its sink behind them.
 at::Tensor RowComparison::LogScores(const at::Tensor& logits) const {
-  return WithSinks(logits.masked_fill(hidden_, kHiddenLogit), sinks_).log_softmax(-1);
+  return WithSinks(logits, sinks_).log_softmax(-1);
 }
 
 void RowComparison::SetRows(const QueryRows& rows) {
@@ -157,14 +158,16 @@ RowComparison::ExactMasks RowComparison::MasksOf(const ExactSides& exact) const 
 }
 
 std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
-                                              std::span<const ExactSides> exact) const {
+                                              std::span<const ExactSides> exact,
+                                              std::optional<size_t> apart) const {
   std::vector<ExactMasks> masks;
   for (const ExactSides& sides : exact) masks.push_back(MasksOf(sides));
-  return Compare(stored, own_queries, masks);
+  return Compare(stored, own_queries, masks, apart);
 }
 
 std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
-                                              std::span<const ExactMasks> exact) const {
+                                              std::span<const ExactMasks> exact,
+                                              std::optional<size_t> apart) const {
   const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
   const at::Tensor logits = Logits(queries, stored.k_stored);
   at::Tensor exact_logits = logits_;
@@ -174,56 +177,45 @@ std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::
   std::vector<RowErrors> errors;
   for (const ExactMasks& masks : exact) {
     errors.push_back(Errors(masks.k.defined() ? at::where(masks.k, exact_logits, logits) : logits,
-                            masks.v, stored));
+                            masks.v, stored, apart == errors.size()));
   }
   return errors;
 }
 
-DistanceErrors RowComparison::ByDistance(const Prepared& stored, const at::Tensor& own_queries,
-                                         const ExactSides& exact) const {
-  const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
-  at::Tensor logits = Logits(queries, stored.k_stored);
-  if (const at::Tensor mask = MasksOf(exact).k; mask.defined()) {
-    const bool as_reference = !own_queries.defined() && !stored.k.defined();
-    logits = at::where(
-        mask, as_reference ? logits_ : Logits(queries, stored.k.defined() ? stored.k : k_), logits);
-  }
-  const at::Tensor log_other = LogScores(logits);
-  const auto [near, far] = TermsOfKl({log_p_, p_}, {log_other, log_other.exp()});
-  const at::Tensor terms = near.add(far);
+DistanceErrors RowComparison::ByDistance(const at::Tensor& kl_of_tokens) const {
+  const int64_t tokens = k_.size(1);
   const at::Tensor positions = positions_.to(k_.device());
-  const at::Tensor distance =
-      positions.unsqueeze(1) - at::arange(k_.size(1), positions.options());  // [rows, tokens]
-  const int64_t farthest = positions_.numel() == 0 ? 0 : positions_.max().item<int64_t>();
-  std::vector<int64_t> shape = terms.sizes().vec();
+  // Column d has the key at distance d; those behind a row's first key are ahead of it, and add
+  // nothing.
+  const at::Tensor keys =
+      positions.unsqueeze(1).sub(at::arange(tokens, positions.options())).remainder_(tokens);
+  std::vector<int64_t> shape = kl_of_tokens.sizes().vec();
   shape.back() = kDistanceBuckets + 1;
-  const auto float64 = terms.options().dtype(at::kDouble);
-  DistanceErrors errors = {at::zeros(shape, float64), at::zeros(shape, float64)};
-  for (int bucket = 0; bucket < kDistanceBuckets && DistanceFrom(bucket) <= farthest; ++bucket) {
-    at::Tensor outside = distance.lt(DistanceFrom(bucket));
-    if (bucket + 1 < kDistanceBuckets)
-      outside = outside.logical_or(distance.ge(DistanceFrom(bucket + 1)));
-    const auto sum = [&](const at::Tensor& of_keys) {
-      return OfTokens(of_keys).masked_fill(outside, 0).sum(-1, false, at::kDouble);
-    };
-    errors.mass.select(-1, bucket).copy_(sum(p_));
-    errors.kl.select(-1, bucket).copy_(sum(terms));
-  }
-  if (sinks_.defined()) {
-    errors.mass.select(-1, kDistanceBuckets).copy_(p_.select(-1, -1));
-    errors.kl.select(-1, kDistanceBuckets).copy_(terms.select(-1, -1));
-  }
-  return errors;
+  const auto buckets = [&](const at::Tensor& of_keys) {
+    const at::Tensor sums = at::zeros(shape, of_keys.options().dtype(at::kDouble));
+    const at::Tensor own = OfTokens(of_keys);
+    const at::Tensor by_distance = own.gather(-1, keys.expand_as(own));
+    for (int bucket = 0; bucket < kDistanceBuckets && DistanceFrom(bucket) < tokens; ++bucket) {
+      const bool last = bucket + 1 == kDistanceBuckets;
+      const int64_t end = last ? tokens : std::min(tokens, DistanceFrom(bucket + 1));
+      sums.select(-1, bucket)
+          .copy_(by_distance.slice(-1, DistanceFrom(bucket), end).sum(-1, false, at::kDouble));
+    }
+    if (sinks_.defined()) sums.select(-1, kDistanceBuckets).copy_(of_keys.select(-1, -1));
+    return sums;
+  };
+  return {buckets(p_), buckets(kl_of_tokens)};
 }
 
 RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exact_values,
-                                const Prepared& stored) const {
+                                const Prepared& stored, bool apart) const {
   const at::Tensor log_other = LogScores(logits);
   const at::Tensor p_other = log_other.exp();
   RowErrors errors;
-  errors.kl = KlOfRows({log_p_, p_}, {log_other, p_other});
-  if (detail_ == RowDetail::kAll)
-    errors.logit_error_sq = logits.sub(logits_).masked_fill_(hidden_, 0).square_().sum(-1);
+  const KlTerms terms = TermsOfKl({log_p_, p_}, {log_other, p_other});
+  errors.kl = SumOf(terms);
+  if (apart) errors.by_distance = ByDistance(terms.near.add(terms.far));
+  if (detail_ == RowDetail::kAll) errors.logit_error_sq = logits.sub(logits_).square_().sum(-1);
 
   const at::Tensor scores = OfTokens(p_other);
   const int64_t dim = v_.size(2), all = stored.exact_minus_stored.size(2);

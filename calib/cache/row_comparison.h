@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,15 +33,28 @@ struct StoredCache {
   at::Tensor k = {}, v = {};
 };
 
+// Distances from a query to a key, by powers of two: bucket b holds those from DistanceFrom(b) up
+// to DistanceFrom(b + 1), 0 to 63, 64 to 127, ..., 32768 and beyond.
+inline constexpr int kDistanceBuckets = 11;
+constexpr int64_t DistanceFrom(int bucket) { return bucket == 0 ? 0 : int64_t{64} << (bucket - 1); }
+
+// Where a row's keys stand that its attention is of, and its KL: float64, [num_kv_heads, gqa_ratio,
+// rows, kDistanceBuckets + 1], the last what the layer's attention sinks take.
+struct DistanceErrors {
+  at::Tensor mass;  // sum of the reference's scores
+  at::Tensor kl;    // sum of p log(p / p^) - p + p^; over all buckets the row's KL
+};
+
 // Per query row and head, [num_kv_heads, gqa_ratio, rows] of the measuring type; what values have a
 // part in has one more dimension behind where several caches share their keys.
 struct RowErrors {
   at::Tensor kl;               // nats
   at::Tensor output_error_sq;  // |P^ V^ - P V|^2
   // With RowDetail::kAll only:
-  at::Tensor k_term_sq;       // |(P^ - P) V|^2: what wrong scores do
-  at::Tensor v_term_sq;       // |P^ (V^ - V)|^2: what wrong values do
-  at::Tensor logit_error_sq;  // sum over visible keys of (scaled logit^ - logit)^2
+  at::Tensor k_term_sq;             // |(P^ - P) V|^2: what wrong scores do
+  at::Tensor v_term_sq;             // |P^ (V^ - V)|^2: what wrong values do
+  at::Tensor logit_error_sq;        // sum over visible keys of (scaled logit^ - logit)^2
+  DistanceErrors by_distance = {};  // where it was asked for
 };
 
 // What the reference's own attention has, with which errors are compared.
@@ -53,18 +67,6 @@ struct ReferenceRows {
 enum class RowDetail {
   kKlAndOutput,  // a third of the time
   kAll
-};
-
-// Distances from a query to a key, by powers of two: bucket b holds those from DistanceFrom(b) up
-// to DistanceFrom(b + 1), 0 to 63, 64 to 127, ..., 32768 and beyond.
-inline constexpr int kDistanceBuckets = 11;
-constexpr int64_t DistanceFrom(int bucket) { return bucket == 0 ? 0 : int64_t{64} << (bucket - 1); }
-
-// Where a row's keys stand that its attention is of, and its KL: float64, [num_kv_heads, gqa_ratio,
-// rows, kDistanceBuckets + 1], the last what the layer's attention sinks take.
-struct DistanceErrors {
-  at::Tensor mass;  // sum of the reference's scores
-  at::Tensor kl;    // sum of p log(p / p^) - p + p^; over all buckets the row's KL
 };
 
 struct LogAndScores {
@@ -128,14 +130,14 @@ class RowComparison {
   ExactMasks MasksOf(const ExactSides& exact) const;
 
   // `own_queries` [rows, num_q_heads, d] of the arm, undefined: the reference's. One result for
-  // each way to keep tokens exact; logits are computed once for all of them.
+  // each way to keep tokens exact; logits are computed once for all of them. `apart`: that of them
+  // whose KL is taken apart by distance.
   std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
-                                 std::span<const ExactMasks> exact) const;
+                                 std::span<const ExactMasks> exact,
+                                 std::optional<size_t> apart = {}) const;
   std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
-                                 std::span<const ExactSides> exact) const;
-  // The same cache's KL taken apart; logits are computed again.
-  DistanceErrors ByDistance(const Prepared& stored, const at::Tensor& own_queries,
-                            const ExactSides& exact) const;
+                                 std::span<const ExactSides> exact,
+                                 std::optional<size_t> apart = {}) const;
 
  private:
   at::Tensor Heads(const at::Tensor& rows) const;
@@ -144,8 +146,10 @@ class RowComparison {
   at::Tensor LogScores(const at::Tensor& logits) const;
   at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, k_.size(1)); }
   at::Tensor OutputEnergy(const at::Tensor& outputs) const;
-  RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact_values,
-                   const Prepared& stored) const;
+  RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact_values, const Prepared& stored,
+                   bool apart) const;
+  // [num_kv_heads, gqa_ratio, rows, tokens]
+  DistanceErrors ByDistance(const at::Tensor& kl_of_tokens) const;
 
   const AttentionSpec& spec_;
   at::ScalarType dtype_;

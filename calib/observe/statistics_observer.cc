@@ -3,8 +3,10 @@
 #include "calib/observe/statistics_observer.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -22,14 +24,10 @@ constexpr int64_t kSweepTokens = 4096;  // of keys and values alone, across docu
 // sees.
 at::Tensor RowsOfKvHeads(const at::Tensor& x, int64_t num_kv_heads) {
   const int64_t tokens = x.size(0), ratio = x.size(1) / num_kv_heads, dim = x.size(2);
-  return x.to(at::kDouble)
-      .view({tokens, num_kv_heads, ratio, dim})
-      .permute({1, 0, 2, 3})
-      .reshape({num_kv_heads, tokens * ratio, dim});
-}
-
-void AddProduct(at::Tensor& sum, const at::Tensor& rows) {
-  sum.baddbmm_(rows.transpose(1, 2), rows);
+  const at::Tensor rows =
+      at::empty({num_kv_heads, tokens, ratio, dim}, x.options().dtype(at::kDouble));
+  rows.copy_(x.view({tokens, num_kv_heads, ratio, dim}).permute({1, 0, 2, 3}));  // in one kernel
+  return rows.view({num_kv_heads, tokens * ratio, dim});
 }
 
 std::vector<double> ToHost(const at::Tensor& tensor) {
@@ -48,66 +46,96 @@ FoldRules FoldRulesOf(const AttentionSpec& attention) {
 
 }  // namespace
 
-StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries)
+HalfPoint HalfPointOf(const HeldOutSplit& split) {
+  const int64_t half =
+      std::accumulate(split.fit_rows.begin(), split.fit_rows.end(), int64_t{0}) / 2;
+  HalfPoint point;
+  for (size_t i = 0; i < split.fit_rows.size(); ++i) {
+    for (int64_t to = 0; to < split.fit_rows[i];) {
+      const int64_t from = to;
+      to = std::min(to + kChunkTokens, split.fit_rows[i]);
+      point.tokens += to - from;
+      if (point.tokens < half) continue;
+      point.document = static_cast<int64_t>(i);
+      point.rows = to;
+      return point;
+    }
+  }
+  return point;
+}
+
+at::Tensor KeptRows(int64_t tokens, int64_t fit_rows, int64_t error_rows, at::Device device) {
+  const int64_t held_out_rows = tokens - fit_rows, kept = std::min(held_out_rows, error_rows);
+  // Row j of kept: the last row of the j-th of `kept` equal stretches.
+  return at::arange(1, kept + 1, at::dtype(at::kLong).device(device))
+      .mul_(held_out_rows)
+      .div_(kept, "floor")
+      .add_(fit_rows - 1);
+}
+
+StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries,
+                                       int64_t first_sequence)
     : split_(std::move(split)),
       error_rows_(error_rows),
       last_queries_(last_queries),
-      half_tokens_(std::accumulate(split_.fit_rows.begin(), split_.fit_rows.end(), int64_t{0}) /
-                   2) {}
+      first_sequence_(first_sequence),
+      fit_tokens_(std::accumulate(split_.fit_rows.begin(), split_.fit_rows.end(), int64_t{0})),
+      half_(HalfPointOf(split_)) {}
 
 void StatisticsObserver::OnLayerBegin(const LayerSpec&) { observed_ = {}; }
 
-void StatisticsObserver::AddRows(DeviceSums& sums, const AttentionView& view, int64_t begin,
-                                 int64_t end) {
-  const int64_t num_kv_heads = view.k.size(1), d = view.k.size(2), dv = view.v.size(2);
-  if (!sums.query.defined()) {
-    const auto options = view.q.options().dtype(at::kDouble);
-    sums.query = at::zeros({num_kv_heads, d, d}, options);
-    sums.key = at::zeros({num_kv_heads, d, d}, options);
-    sums.key_sum = at::zeros({num_kv_heads, d}, options);
-    sums.value = at::zeros({num_kv_heads, dv, dv}, options);
-    sums.attention_output = at::zeros({num_kv_heads, dv, dv}, options);
-  }
-  for (int64_t from = begin; from < end; from += kChunkTokens) {
-    const int64_t to = std::min(end, from + kChunkTokens);
-    AddQueries(sums, view, from, to);
-    AddProduct(sums.value, RowsOfKvHeads(view.v.slice(0, from, to), num_kv_heads));
-    const at::Tensor keys = RowsOfKvHeads(view.k.slice(0, from, to), num_kv_heads);
-    AddProduct(sums.key, keys);
-    sums.key_sum.add_(keys.sum(1));
-    if (&sums == &observed_.fit) KeepHalf(sums.tokens + to - begin);
-  }
-  sums.tokens += end - begin;
-}
-
-void StatisticsObserver::AddQueries(DeviceSums& sums, const AttentionView& view, int64_t from,
-                                    int64_t to) const {
-  const int64_t num_kv_heads = view.k.size(1);
-  AddProduct(sums.query, RowsOfKvHeads(view.q.slice(0, from, to), num_kv_heads));
-  AddProduct(sums.attention_output, RowsOfKvHeads(view.attn_out.slice(0, from, to), num_kv_heads));
-}
-
-// A copy of the sums that stand in `fit` once they hold half of its tokens.
-void StatisticsObserver::KeepHalf(int64_t tokens) {
-  DeviceSums& half = observed_.first_half;
-  if (half.tokens > 0 || tokens < half_tokens_) return;
-  half.tokens = tokens;
-  half.query = observed_.fit.query.clone();
-  half.key = observed_.fit.key.clone();
-  half.key_sum = observed_.fit.key_sum.clone();
-  half.attention_output = observed_.fit.attention_output.clone();
+// Of one document; of a reader its queries and outputs alone.
+void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, bool of_reader) const {
+  const SumsLayout layout{view.k.size(1), view.k.size(2), view.v.size(2)};
+  const int64_t heads = layout.num_kv_heads, d = layout.d, dv = layout.dv;
+  const int64_t document = first_sequence_ + view.sequence, tokens = view.q.size(0);
+  const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(document));
+  const auto sum_of = [&](int64_t begin, int64_t end) {
+    at::Tensor all;
+    if (begin == end) return all;
+    all = at::empty({of_reader ? layout.of_queries() : layout.of_all()},
+                    view.q.options().dtype(at::kDouble));
+    const auto part = [&](int64_t first, at::IntArrayRef shape) {
+      return all.narrow(0, first, c10::multiply_integers(shape)).view(shape);
+    };
+    const auto add = [&](const at::Tensor& x, int64_t from, int64_t to, int64_t first,
+                         int64_t dim) {
+      const at::Tensor rows = RowsOfKvHeads(x.slice(0, from, to), heads);
+      at::Tensor sum = part(first, {heads, dim, dim});
+      at::baddbmm_out(sum, sum, rows.transpose(1, 2), rows, /*beta=*/from == begin ? 0 : 1);
+      return rows;
+    };
+    for (int64_t from = begin, to = 0; from < end; from = to) {
+      to = std::min(end, from + kChunkTokens);
+      add(view.q, from, to, 0, d);
+      add(view.attn_out, from, to, heads * d * d, dv);
+      if (!of_reader) {
+        const at::Tensor keys = add(view.k, from, to, layout.of_queries(), d);
+        add(view.v, from, to, layout.of_queries() + heads * d * d, dv);
+        at::Tensor sum = part(2 * layout.of_queries(), {heads, d});
+        from == begin ? at::sum_out(sum, keys, 1) : sum.add_(keys.sum(1));
+      }
+      if (begin == 0 && document == half_.document && to == half_.rows) {
+        sums.first_half = sums.fit;
+        sums.first_half.Add(document, to == end ? all : all.clone());
+      }
+    }
+    return all;
+  };
+  sums.fit.Add(document, sum_of(0, fit_rows));
+  sums.held_out.Add(document, sum_of(fit_rows, tokens));
 }
 
 void StatisticsObserver::OnAttention(const AttentionView& view) {
   const int64_t tokens = view.q.size(0);
-  const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(view.sequence));
+  const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(first_sequence_ + view.sequence));
   OSCAR_CHECK_EQ(view.sequence, static_cast<int64_t>(observed_.layer.keys.size()));
-  AddRows(observed_.fit, view, 0, fit_rows);
-  AddRows(observed_.held_out, view, fit_rows, tokens);
+  AddRows(observed_.sums, view, /*of_reader=*/false);
+  observed_.fit_tokens = fit_tokens_;
+  observed_.held_out_tokens = split_.held_out_tokens;
+  observed_.half_tokens = half_.tokens;
   observed_.layer.keys.push_back(view.k.clone());
   observed_.layer.values.push_back(view.v.clone());
-  observed_.layer.key_abs_max.push_back(view.k.abs().amax(0));
-  observed_.layer.value_abs_max.push_back(view.v.abs().amax(0));
   if (view.q_pe.defined()) {
     observed_.layer.k_pe.push_back(view.k_pe.clone());
     if (!observed_.layer.w_uv.defined()) {
@@ -120,55 +148,28 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
     observed_.layer.last_queries.push_back(view.q.slice(0, first).clone());
   }
 
-  const int64_t held_out_rows = tokens - fit_rows;
-  if (held_out_rows == 0) return;
-  const int64_t kept = std::min(held_out_rows, error_rows_);
-  // Row j of kept: the last row of the j-th of `kept` equal stretches.
-  const at::Tensor rows = at::arange(1, kept + 1, view.q.options().dtype(at::kLong))
-                              .mul_(held_out_rows)
-                              .div_(kept, "floor")
-                              .add_(fit_rows - 1);
+  if (fit_rows == tokens) return;
+  const at::Tensor rows = KeptRows(tokens, fit_rows, error_rows_, view.q.device());
   observed_.layer.queries.push_back(
-      {view.sequence, rows, view.q.index_select(0, rows),
+      {first_sequence_ + view.sequence, rows, view.q.index_select(0, rows),
        view.q_pe.defined() ? view.q_pe.index_select(0, rows) : at::Tensor()});
 }
 
 void StatisticsObserver::Hold(size_t layer_index) {
   if (const auto [held, is_new] = held_.try_emplace(layer_index); is_new)
-    held->second.layer = TakeOnDevice();
+    held->second = TakeOnDevice();
 }
 
-// In the steps of AddRows, so that the same tokens go into the first half.
 void StatisticsObserver::OnSharedAttention(const AttentionView& view) {
   Hold(view.layer_index);  // the layer that was observed last, if it is not held yet
-  HeldLayer& held = held_.at(view.layer_index);
-  if (view.sequence == 0) {
-    ++held.readers;
-    held.fit_tokens = 0;
-  }
-  const int64_t tokens = view.q.size(0);
-  const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(view.sequence));
-  for (int64_t from = 0, to = 0; from < tokens; from = to) {
-    to = std::min(from + kChunkTokens, from < fit_rows ? fit_rows : tokens);
-    AddQueries(from < fit_rows ? held.layer.fit : held.layer.held_out, view, from, to);
-    if (from >= fit_rows) continue;
-    held.fit_tokens += to - from;
-    if (held.fit_tokens <= held.layer.first_half.tokens)
-      AddQueries(held.layer.first_half, view, from, to);
-  }
+  std::vector<LayerSums>& readers = held_.at(view.layer_index).readers;
+  if (view.sequence == 0) readers.emplace_back();
+  AddRows(readers.back(), view, /*of_reader=*/true);
 }
 
 LayerOnDevice StatisticsObserver::TakeOnDevice(size_t layer_index) {
   auto node = held_.extract(layer_index);
-  if (node.empty()) return TakeOnDevice();
-  HeldLayer& held = node.mapped();
-  if (held.readers == 0) return std::move(held.layer);
-  for (DeviceSums* sums : {&held.layer.fit, &held.layer.held_out, &held.layer.first_half}) {
-    if (!sums->query.defined()) continue;
-    sums->query.div_(held.readers + 1);
-    sums->attention_output.div_(held.readers + 1);
-  }
-  return std::move(held.layer);
+  return node.empty() ? TakeOnDevice() : std::move(node.mapped());
 }
 
 uint64_t ObservingMemory(const LayerSpec& layer) {
@@ -182,18 +183,15 @@ void LayerOnDevice::RecordStream(c10::Stream stream) const {
   const auto record = [&](const at::Tensor& tensor) {
     if (tensor.defined()) tensor.record_stream(stream);
   };
-  for (const DeviceSums* sums : {&fit, &held_out, &first_half}) {
-    record(sums->query);
-    record(sums->key);
-    record(sums->key_sum);
-    record(sums->value);
-    record(sums->attention_output);
-  }
+  const auto record_all = [&](const LayerSums& of) {
+    for (const DocumentSums* some : {&of.fit, &of.held_out, &of.first_half})
+      for (const DocumentSums::Node& node : some->nodes()) record(node.sum);
+  };
+  record_all(sums);
+  for (const LayerSums& reader : readers) record_all(reader);
   for (const at::Tensor& rows : layer.keys) record(rows);
   for (const at::Tensor& rows : layer.values) record(rows);
   for (const at::Tensor& rows : layer.k_pe) record(rows);
-  for (const at::Tensor& maxima : layer.key_abs_max) record(maxima);
-  for (const at::Tensor& maxima : layer.value_abs_max) record(maxima);
   record(layer.w_uv);
   for (const at::Tensor& rows : layer.last_queries) record(rows);
   for (const HeldOutQueries& queries : layer.queries) {
@@ -204,37 +202,55 @@ void LayerOnDevice::RecordStream(c10::Stream stream) const {
 }
 
 ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
-  const auto to_host = [](const at::Tensor& sum) {
-    return sum.defined() ? ToHost(sum) : std::vector<double>();
-  };
-  const auto finish = [&](const DeviceSums& sums, LayerMoments& moments) {
+  const AttentionSpec& a = spec.attention;
+  const SumsLayout layout{a.num_kv_heads, a.head_dim, a.v_head_dim};
+  const int64_t heads = layout.num_kv_heads, d = layout.d, dv = layout.dv;
+  const auto finish = [&](DocumentSums LayerSums::*part, int64_t tokens, LayerMoments& moments) {
     moments.layer_id = spec.layer_id;
     moments.num_q_heads = spec.attention.num_q_heads;
-    moments.num_kv_heads = spec.attention.num_kv_heads;
-    moments.head_dim = spec.attention.head_dim;
-    moments.v_head_dim = spec.attention.v_head_dim;
-    moments.tokens = sums.tokens;
+    moments.num_kv_heads = heads;
+    moments.head_dim = d;
+    moments.v_head_dim = dv;
+    moments.tokens = tokens;
     moments.latent = spec.attention.latent.has_value();
     if (!spec.attention.latent) {  // whose rows have no positions
       moments.rope = spec.attention.rope;
       moments.fold = FoldRulesOf(spec.attention);
     }
-    moments.query = to_host(sums.query);
-    moments.key = to_host(sums.key);
-    moments.key_sum = to_host(sums.key_sum);
-    moments.value = to_host(sums.value);
-    moments.attention_output = to_host(sums.attention_output);
+    at::Tensor total = (observed.sums.*part).Total();
+    if (!total.defined()) return;
+    if (!observed.readers.empty()) {  // means over all layers that read
+      total = total.clone();
+      const at::Tensor of_queries = total.narrow(0, 0, layout.of_queries());
+      for (const LayerSums& reader : observed.readers) of_queries.add_((reader.*part).Total());
+      of_queries.div_(static_cast<double>(observed.readers.size() + 1));
+    }
+    const std::vector<double> sums = ToHost(total);
+    auto next = sums.begin();
+    const auto take = [&](int64_t count) {
+      const auto begin = std::exchange(next, next + count);
+      return std::vector<double>(begin, next);
+    };
+    moments.query = take(heads * d * d);
+    moments.attention_output = take(heads * dv * dv);
+    moments.key = take(heads * d * d);
+    moments.value = take(heads * dv * dv);
+    moments.key_sum = take(heads * d);
   };
-  finish(observed.fit, observed.layer.fit);
-  finish(observed.held_out, observed.layer.held_out);
-  finish(observed.first_half, observed.layer.first_half);
+  finish(&LayerSums::fit, observed.fit_tokens, observed.layer.fit);
+  finish(&LayerSums::held_out, observed.held_out_tokens, observed.layer.held_out);
+  finish(&LayerSums::first_half, observed.half_tokens, observed.layer.first_half);
+  observed.layer.first_half.value.clear();
   const auto maxima = [](const std::vector<at::Tensor>& sequences) {
-    return ToHost(at::stack(sequences).amax(0).to(at::kDouble));
+    std::vector<at::Tensor> of_each;
+    for (const at::Tensor& rows : sequences)
+      of_each.push_back(at::linalg_vector_norm(rows, std::numeric_limits<double>::infinity(), {0}));
+    return ToHost(at::stack(of_each).amax(0).to(at::kDouble));
   };
   observed.layer.fit.key_abs_max = observed.layer.held_out.key_abs_max =
-      maxima(observed.layer.key_abs_max);
+      maxima(observed.layer.keys);
   observed.layer.fit.value_abs_max = observed.layer.held_out.value_abs_max =
-      maxima(observed.layer.value_abs_max);
+      maxima(observed.layer.values);
   return std::move(observed.layer);
 }
 

@@ -3,8 +3,9 @@
 //
 // Streams one layer's attention into float64 sums on the compute device and keeps what the layer's
 // fit needs afterwards: keys and values of all tokens, and sampled queries of the held-out rows. No
-// host synchronization until its sums are read back. Trap: sums are taken in token chunks of fixed
-// size, in sequence order; changing either changes the last bits of an artifact.
+// host synchronization until its sums are read back. Trap: a document's sums are taken in token
+// chunks of fixed size, those of documents added as DocumentSums has it; changing either changes
+// the last bits of an artifact.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,6 +18,7 @@
 
 #include "calib/held_out.h"
 #include "calib/moments/layer_moments.h"
+#include "calib/observe/document_sums.h"
 #include "capture/model/layer_loop.h"
 
 namespace oscar {
@@ -41,24 +43,44 @@ struct ObservedLayer {
                     // expanded v_head_dim, rank]; else undefined
   std::vector<HeldOutQueries> queries;
   std::vector<at::Tensor> last_queries;  // per sequence, where they are kept
-  // Per sequence max |x| of its tokens, [num_kv_heads, d] and [num_kv_heads, dv] compute dtype.
-  std::vector<at::Tensor> key_abs_max, value_abs_max;
 };
 
-// Sums of one part of the split on the compute device; layout as in LayerMoments.
-struct DeviceSums {
-  at::Tensor query, key, key_sum, value, attention_output;
-  int64_t tokens = 0;
+// The sums of a document, one float64 tensor: [num_kv_heads, d, d] query, [num_kv_heads, dv, dv]
+// attention output (all that a reader of another layer adds), then the same shapes of key and
+// value, and [num_kv_heads, d] keys.
+struct SumsLayout {
+  int64_t num_kv_heads = 0, d = 0, dv = 0;
+
+  int64_t of_queries() const { return num_kv_heads * (d * d + dv * dv); }
+  int64_t of_all() const { return 2 * of_queries() + num_kv_heads * d; }
+};
+
+// The point in the tokens that are fitted to, at the end of a chunk, behind half of them.
+struct HalfPoint {
+  int64_t document = -1;  // none: nothing is fitted to
+  int64_t rows = 0;       // of that document
+  int64_t tokens = 0;     // up to there
+};
+HalfPoint HalfPointOf(const HeldOutSplit& split);
+
+struct LayerSums {
+  DocumentSums fit, held_out;
+  DocumentSums first_half;  // of `fit`, up to the half point
 };
 
 // A layer whose sums have not been read back: the work behind it may still be running.
 struct LayerOnDevice {
-  DeviceSums fit, held_out, first_half;
+  LayerSums sums;
+  std::vector<LayerSums> readers;  // of_queries() of layers that read this one's keys and values
+  int64_t fit_tokens = 0, held_out_tokens = 0, half_tokens = 0;
   ObservedLayer layer;  // all but its moments
 
   // It will be read, and dropped, by the thread of another stream.
   void RecordStream(c10::Stream stream) const;
 };
+
+// Positions of the query rows that are kept of one sequence, ascending.  // [n] int64, on `device`
+at::Tensor KeptRows(int64_t tokens, int64_t fit_rows, int64_t error_rows, at::Device device);
 
 // Bytes of float64 temporaries that the observer holds at a time.
 uint64_t ObservingMemory(const LayerSpec& layer);
@@ -69,8 +91,10 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec);
 class StatisticsObserver : public LayerObserver {
  public:
   // `error_rows`: query rows kept per sequence with held-out rows, evenly spaced, the last row
-  // among them. `last_queries`: of every sequence, for refinement.
-  StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries = 0);
+  // among them. `last_queries`: of every sequence, for refinement. The sequences that are seen
+  // begin with number `first_sequence` of those that `split` is of.
+  StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries = 0,
+                     int64_t first_sequence = 0);
 
   void OnLayerBegin(const LayerSpec& layer) override;
   void OnAttention(const AttentionView& view) override;
@@ -88,21 +112,13 @@ class StatisticsObserver : public LayerObserver {
   void Hold(size_t layer_index);
 
  private:
-  struct HeldLayer {
-    LayerOnDevice layer;
-    int64_t readers = 0;     // besides itself
-    int64_t fit_tokens = 0;  // of the last of them, so far
-  };
-  void AddQueries(DeviceSums& sums, const AttentionView& view, int64_t from, int64_t to) const;
-  void AddRows(DeviceSums& sums, const AttentionView& view, int64_t begin, int64_t end);
-
-  void KeepHalf(int64_t tokens);
+  void AddRows(LayerSums& sums, const AttentionView& view, bool of_reader) const;
 
   HeldOutSplit split_;
-  int64_t error_rows_, last_queries_;
-  int64_t half_tokens_;  // of those that are fitted to
+  int64_t error_rows_, last_queries_, first_sequence_, fit_tokens_;
+  HalfPoint half_;
   LayerOnDevice observed_;
-  std::map<size_t, HeldLayer> held_;  // by layer index
+  std::map<size_t, LayerOnDevice> held_;  // by layer index
 };
 
 // Σ w vᵀv and Σ w with w = k C_Q kᵀ over rows [0, rows[i]) of each sequence, into

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "capture/model/decoder_layer.h"
@@ -30,35 +33,6 @@ bool ReadsEarlierLayers(const ModelSpec& spec) {
   return std::ranges::any_of(spec.uncached, [&](const LayerSpec& layer) {
     return layer.attention.shared_kv && *layer.attention.shared_kv != spec.layers.back().layer_id;
   });
-}
-
-// Beginnings of sequences, and their rows of the hidden states.
-struct TextSample {
-  std::vector<std::vector<int32_t>> sequences;
-  std::vector<at::Tensor> rows;          // each [length, hidden_size]
-  std::vector<int64_t> predicting, ids;  // rows of all of them, and the tokens that follow
-};
-
-TextSample TakeSample(const ModelSource& model) {
-  TextSample sample;
-  const auto& sequences = model.sequences();
-  const size_t step = std::max<size_t>(1, sequences.size() / kSequencesSampled);
-  int64_t first_token = 0, first_row = 0;
-  for (size_t s = 0; s < sequences.size(); ++s) {
-    const std::vector<int32_t>& all = sequences[s];
-    const int64_t length = std::min(kTokensOfEach, std::ssize(all));
-    if (s % step == 0 && sample.sequences.size() < kSequencesSampled && length > 1) {
-      sample.sequences.emplace_back(all.begin(), all.begin() + length);
-      sample.rows.push_back(model.hidden().narrow(0, first_token, length));
-      for (int64_t i = 0; i + 1 < length; ++i) {
-        sample.predicting.push_back(first_row + i);
-        sample.ids.push_back(all[static_cast<size_t>(i + 1)]);
-      }
-      first_row += length;
-    }
-    first_token += std::ssize(all);
-  }
-  return sample;
 }
 
 // -log softmax of the token that follows, over blocks of the vocabulary.
@@ -110,24 +84,63 @@ std::string TextLoss::Text() const {
   return text;
 }
 
+std::vector<TextBeginning> TextSampleOf(const std::vector<int64_t>& lengths) {
+  std::vector<TextBeginning> sample;
+  const size_t step = std::max<size_t>(1, lengths.size() / kSequencesSampled);
+  for (size_t s = 0; s < lengths.size() && sample.size() < kSequencesSampled; s += step)
+    if (lengths[s] > 1) sample.push_back({s, std::min(kTokensOfEach, lengths[s])});
+  return sample;
+}
+
+TextRows RowsOf(const ModelSource& model, size_t own, int64_t tokens) {
+  const std::vector<int64_t>& lengths = model.sequence_lengths();
+  const auto before = lengths.begin() + static_cast<std::ptrdiff_t>(own);
+  const int64_t first_token = std::accumulate(lengths.begin(), before, int64_t{0});
+  const std::vector<int32_t>& ids = model.sequences()[own];
+  return {{ids.begin(), ids.begin() + tokens}, model.hidden().narrow(0, first_token, tokens)};
+}
+
+bool HasTextLoss(const ModelSource& model) {
+  return model.hidden().defined() && !ReadsEarlierLayers(model.loop().spec());
+}
+
 std::optional<TextLoss> MeasureTextLoss(const ModelSource& model) {
+  if (!HasTextLoss(model)) return std::nullopt;
+  std::vector<TextRows> sample;
+  for (const TextBeginning& beginning : TextSampleOf(model.sequence_lengths()))
+    sample.push_back(RowsOf(model, beginning.sequence, beginning.tokens));
+  return MeasureTextLoss(model, std::move(sample));
+}
+
+std::optional<TextLoss> MeasureTextLoss(const ModelSource& model, std::vector<TextRows> sample) {
+  if (sample.empty()) return std::nullopt;
   const LayerLoop& loop = model.loop();
-  if (!model.hidden().defined() || ReadsEarlierLayers(loop.spec())) return std::nullopt;
-  const TextSample sample = TakeSample(model);
-  if (sample.ids.empty()) return std::nullopt;
   LoopOptions options = loop.options();
   options.need_final_hidden = true;
   options.shared_queries = false;
-  ModelSource rest(loop.checkpoint(), loop.spec(), sample.sequences, loop.device(), loop.dtype(),
-                   options);
-  rest.Restore(at::cat(sample.rows));
+  options.ranks = nullptr;
+  std::vector<std::vector<int32_t>> sequences;
+  std::vector<at::Tensor> hidden;
+  std::vector<int64_t> predicting, ids;  // rows of all of them, and the tokens that follow
+  int64_t first_row = 0;
+  for (const TextRows& rows : sample) {
+    sequences.push_back(rows.ids);
+    hidden.push_back(rows.hidden);
+    for (size_t i = 0; i + 1 < rows.ids.size(); ++i) {
+      predicting.push_back(first_row + static_cast<int64_t>(i));
+      ids.push_back(rows.ids[i + 1]);
+    }
+    first_row += std::ssize(rows.ids);
+  }
+  ModelSource rest(loop.checkpoint(), loop.spec(), sequences, loop.device(), loop.dtype(), options);
+  rest.Restore(at::cat(hidden));
   NoObserver observer;
   rest.Run(loop.spec().layers.size() - 1, observer, [](size_t) { return true; });
-  const at::Tensor rows = at::tensor(sample.predicting, at::kLong).to(loop.device());
+  const at::Tensor rows = at::tensor(predicting, at::kLong).to(loop.device());
   const at::Tensor losses = Losses(loop, rest.hidden().index_select(0, rows),
-                                   at::tensor(sample.ids, at::kLong).to(loop.device()));
+                                   at::tensor(ids, at::kLong).to(loop.device()));
   return TextLoss{.mean = losses.to(at::kDouble).mean().item<double>(),
-                  .tokens = std::ssize(sample.ids),
+                  .tokens = std::ssize(ids),
                   .vocab_size = loop.spec().vocab_size};
 }
 

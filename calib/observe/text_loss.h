@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "capture/model/attention_source.h"
 
@@ -27,9 +28,25 @@ struct TextLoss {
   std::string Text() const;
 };
 
-// Of beginnings of a few sequences. Nothing where a run left no hidden states (all its layers were
-// resumed), where no sequence has two tokens, or where layers behind the last read keys and values
-// of one before it.
+// The beginning of one of the sequences that are looked at.
+struct TextBeginning {
+  size_t sequence = 0;
+  int64_t tokens = 0;
+};
+std::vector<TextBeginning> TextSampleOf(const std::vector<int64_t>& lengths);
+// Its tokens, and their hidden states in `model`, of which it is sequence number `own`.
+struct TextRows {
+  std::vector<int32_t> ids;
+  at::Tensor hidden;  // [tokens, hidden_size]
+};
+TextRows RowsOf(const ModelSource& model, size_t own, int64_t tokens);
+
+// Whether hidden states of a run that is done are those that the loss starts with. Not where it
+// left none (all its layers were resumed), and not where layers behind the last one read keys and
+// values of one before it.
+bool HasTextLoss(const ModelSource& model);
+std::optional<TextLoss> MeasureTextLoss(const ModelSource& model, std::vector<TextRows> sample);
+// Of all sequences of `model`.
 std::optional<TextLoss> MeasureTextLoss(const ModelSource& model);
 
 }  // namespace oscar

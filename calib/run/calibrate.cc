@@ -9,25 +9,35 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "calib/choose/layer_plan.h"
 #include "calib/observe/statistics_observer.h"
 #include "calib/run/hidden_file.h"
+#include "calib/run/layer_exchange.h"
 #include "calib/run/layer_pipeline.h"
 #include "calib/search/refine_choice.h"
+#include "capture/ranks/rank_group.h"
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
-// Continues where the job stands: a model needs the hidden states the job kept.
-void Resume(const CalibrationInput& input, const JobDirectory& job) {
-  const auto saved = job.HiddenPath();
+// Continues where the job stands: a model needs the hidden states the job kept. `job`: null on a
+// rank that has none.
+void Resume(const CalibrationInput& input, const JobDirectory* job, const LayerExchange* exchange) {
   ModelSource* const model = input.model();
-  if (!saved || model == nullptr) return;
-  model->Restore(
-      ReadHidden(*saved, {input.num_tokens(), model->loop().spec().hidden_size}, input.dtype));
+  if (model == nullptr) return;
+  at::Tensor hidden;
+  if (job != nullptr) {
+    const auto saved = job->HiddenPath();
+    if (!saved) return;
+    hidden =
+        ReadHidden(*saved, {input.num_tokens(), model->loop().spec().hidden_size}, input.dtype);
+  }
+  model->Restore(exchange == nullptr ? hidden : exchange->ScatterHidden(hidden));
 }
 
 // What the option table cannot check alone: it does not know the model.
@@ -96,9 +106,14 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
 
 ModelSource* CalibrationInput::model() const { return dynamic_cast<ModelSource*>(source.get()); }
 
+const RankShare& JobRanks::own() const { return shares.at(static_cast<size_t>(group->rank())); }
+
+const std::vector<int64_t>& CalibrationInput::lengths() const {
+  return ranks.lengths.empty() ? source->sequence_lengths() : ranks.lengths;
+}
+
 int64_t CalibrationInput::num_tokens() const {
-  const std::vector<int64_t>& lengths = source->sequence_lengths();
-  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  return std::accumulate(lengths().begin(), lengths().end(), int64_t{0});
 }
 
 LoopOptions CalibrationLoopOptions() {
@@ -139,7 +154,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
     }
   }
   CheckAutomatic(input.source->layers(), input.options);
-  HeldOutSplit split = SplitOf(input.source->sequence_lengths(), input.options);
+  HeldOutSplit split = SplitOf(input.lengths(), input.options);
   if (input.options.clip.mode == ClipMode::kSearch && split.held_out_tokens == 0) {
     throw InputError("no tokens are held out, so clip ratios cannot be searched",
                      Remedy::kHoldOutMore);
@@ -151,61 +166,140 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
   return split;
 }
 
+namespace {
+
 // Passes on what is not a statistic.
 class ReportingObserver : public StatisticsObserver {
  public:
   ReportingObserver(const HeldOutSplit& split, int64_t error_rows, int64_t last_queries,
-                    const CalibrationHooks& hooks)
-      : StatisticsObserver(split, error_rows, last_queries), hooks_(hooks) {}
+                    int64_t first_sequence, const CalibrationHooks& hooks, RankGroup* group)
+      : StatisticsObserver(split, error_rows, last_queries, first_sequence),
+        hooks_(hooks),
+        watch_(group == nullptr ? nullptr : &group->watch()) {}
   void OnExperts(const LayerSpec& layer, const std::vector<int64_t>& tokens) override {
     if (hooks_.on_experts) hooks_.on_experts(layer, tokens);
+  }
+  void OnLayerBegin(const LayerSpec& layer) override {
+    if (watch_ != nullptr) watch_->At(fmt::format("layer {}", layer.layer_id));
+    StatisticsObserver::OnLayerBegin(layer);
+  }
+  void OnAttention(const AttentionView& view) override {
+    if (watch_ != nullptr) watch_->Tick();
+    StatisticsObserver::OnAttention(view);
   }
 
  private:
   const CalibrationHooks& hooks_;
+  RankWatch* const watch_;
 };
 
-void RunCalibration(const CalibrationInput& input, JobDirectory& job,
-                    const CalibrationHooks& hooks) {
+// The layer that the job begins with, on all ranks.
+size_t FirstLayer(const JobDirectory* job, const LayerExchange* exchange) {
+  const std::string key = "first layer";
+  if (exchange == nullptr) return job->finished_layers();
+  if (job != nullptr) exchange->group().Set(key, std::to_string(job->finished_layers()));
+  return std::stoul(exchange->group().Get(key));
+}
+
+void RunLayers(const CalibrationInput& input, JobDirectory* job, const CalibrationHooks& hooks) {
   const HeldOutSplit split = CheckCalibration(input);
   const size_t num_layers = input.source->layers().size();
-  if (job.finished_layers() >= num_layers) return;
-  Resume(input, job);
+  const JobRanks& ranks = input.ranks;
+  std::optional<LayerExchange> of_ranks;
+  if (ranks.group != nullptr) of_ranks.emplace(input, split);
+  const LayerExchange* const exchange = of_ranks ? &*of_ranks : nullptr;
+  const size_t first_layer = FirstLayer(job, exchange);
+  if (first_layer >= num_layers) return;
+  if (first_layer > 0) Resume(input, job, exchange);
 
   PhaseTimes unused;
   PhaseTimes& times = hooks.times == nullptr ? unused : *hooks.times;
   const AutoOptions& automatic = input.options.automatic;
   const bool refines = automatic.enabled && automatic.refine > 0;
-  ReportingObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0, hooks);
-  LayerPipeline pipeline(input, split, job, hooks, times);
+  const auto first_sequence =
+      exchange == nullptr ? 0 : static_cast<int64_t>(ranks.own().first_sequence);
+  ReportingObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0,
+                             first_sequence, hooks, ranks.group);
+  LayerPipeline pipeline(input, split, job, exchange, hooks, times);
   const auto stop_requested = [&] { return hooks.stop_requested && hooks.stop_requested(); };
   // Layers from here on are complete when the last one is, and so are fitted then.
   const size_t first_held = input.source->first_shared_layer();
   using Commit = LayerPipeline::Commit;
   bool stopped = false;
   auto begin = PhaseTimes::Clock::now();
-  input.source->Run(job.finished_layers(), observer, [&](size_t index) {
+  input.source->Run(first_layer, observer, [&](size_t index) {
     const bool last = index + 1 == num_layers;
     times.Add("layers launched",
               std::chrono::duration<double>(PhaseTimes::Clock::now() - begin).count());
     stopped = !last && stop_requested();
+    Commit commit = Commit::kIfDue;
+    if (exchange != nullptr) {
+      const auto agreed = exchange->Agree(index, {stopped, pipeline.IsCommitDue()});
+      stopped = agreed.stop && !last;
+      if (!input.device.is_cpu()) commit = agreed.commit ? Commit::kNow : Commit::kNever;
+    }
     if (index < first_held) {
       const bool now = stopped || index + 1 == first_held;
-      pipeline.Put(index, observer.TakeOnDevice(index), now ? Commit::kNow : Commit::kIfDue);
+      pipeline.Put(index, observer.TakeOnDevice(index), now ? Commit::kNow : commit);
     } else {
       observer.Hold(index);
     }
     for (size_t held = first_held; last && held < num_layers; ++held)
       pipeline.Put(held, observer.TakeOnDevice(held), Commit::kNever);
-    if (!stopped && !last && pipeline.all_committed()) stopped = stop_requested();
+    if (exchange == nullptr && !stopped && !last && pipeline.all_committed())
+      stopped = stop_requested();
     begin = PhaseTimes::Clock::now();
     return !stopped;
   });
   pipeline.Finish();
-  if (stopped) {
-    throw Interrupted(fmt::format("stopped after {} of {} layers; the work so far is in {}",
-                                  job.finished_layers(), num_layers, job.path().string()));
+  if (!stopped) return;
+  if (job == nullptr) throw Interrupted("stopped with all ranks");
+  throw Interrupted(fmt::format("stopped after {} of {} layers; the work so far is in {}",
+                                job->finished_layers(), num_layers, job->path().string()));
+}
+
+}  // namespace
+
+void RunCalibration(const CalibrationInput& input, JobDirectory& job,
+                    const CalibrationHooks& hooks) {
+  RunLayers(input, &job, hooks);
+}
+
+void RunCalibrationOfRank(const CalibrationInput& input, const CalibrationHooks& hooks) {
+  RunLayers(input, nullptr, hooks);
+}
+
+std::optional<TextLoss> LossOfText(const CalibrationInput& input) {
+  const ModelSource* const model = input.model();
+  if (model == nullptr || !HasTextLoss(*model)) return std::nullopt;
+  RankGroup* const group = input.ranks.group;
+  if (group == nullptr) return MeasureTextLoss(*model);
+  std::vector<TextRows> sample;
+  for (const auto& [sequence, tokens] : TextSampleOf(input.lengths())) {
+    int rank = group->size() - 1;
+    while (input.ranks.shares[static_cast<size_t>(rank)].first_sequence > sequence) --rank;
+    const size_t first = input.ranks.shares[static_cast<size_t>(rank)].first_sequence;
+    if (rank == group->rank()) {
+      const TextRows rows = RowsOf(*model, sequence - first, tokens);
+      if (rank == 0) {
+        sample.push_back(rows);
+      } else {
+        group->Send(at::tensor(rows.ids, at::kInt).to(input.device), 0);
+        group->Send(rows.hidden, 0);
+      }
+    } else if (group->rank() == 0) {
+      const at::Tensor ids = at::empty({tokens}, at::dtype(at::kInt).device(input.device));
+      const at::Tensor hidden =
+          at::empty({tokens, model->hidden().size(1)}, model->hidden().options());
+      group->Receive(ids, rank)();
+      group->Receive(hidden, rank)();
+      const at::Tensor host = ids.cpu();
+      const auto* begin = host.const_data_ptr<int32_t>();
+      sample.push_back({{begin, begin + tokens}, hidden});
+    }
   }
+  if (group->rank() != 0) return std::nullopt;
+  return MeasureTextLoss(*model, std::move(sample));
 }
 
 }  // namespace oscar

@@ -8,17 +8,22 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "calib/held_out.h"
 #include "calib/job/job_directory.h"
 #include "calib/job/layer_result.h"
+#include "calib/observe/text_loss.h"
 #include "calib/options.h"
 #include "calib/phase_times.h"
+#include "calib/run/rank_share.h"
 #include "capture/model/attention_source.h"
 
 namespace oscar {
+
+class RankGroup;  // capture/ranks/rank_group.h
 
 // How a calibration runs on a GPU. Nothing here changes a result; on a CPU a layer is fitted and
 // committed before the next one begins.
@@ -32,16 +37,28 @@ struct RunOptions {
   double commit_seconds = 10;
 };
 
+// This process as one of several (RankGroup) that run one calibration. Each runs its documents;
+// layer by layer one of them, by turns, is given what all observed, and fits; rank 0 has the job.
+struct JobRanks {
+  RankGroup* group = nullptr;         // null: one process, or a plan of more
+  std::vector<int64_t> lengths = {};  // of all sequences, in tokens; of one process none
+  std::vector<RankShare> shares = {};
+
+  const RankShare& own() const;  // of `shares`
+};
+
 struct CalibrationInput {
-  std::shared_ptr<AttentionSource> source;  // computing on `device` in `dtype`
+  std::shared_ptr<AttentionSource> source = nullptr;  // computing on `device` in `dtype`
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
-  CalibrationOptions options;
+  CalibrationOptions options = {};
   RunOptions run = {};
+  JobRanks ranks = {};
 
   // `source` if a model runs, whose hidden states a resumed run needs; null if it is a dump.
   ModelSource* model() const;
-  int64_t num_tokens() const;
+  const std::vector<int64_t>& lengths() const;  // of all sequences, whoever runs them
+  int64_t num_tokens() const;                   // of these
 };
 
 // What a model must compute for a calibration: everything up to the last queries of a cache.
@@ -76,5 +93,12 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input);
 // stop.
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks);
+
+// The same on a rank that is not rank 0, which calls RunCalibration. Of the hooks on_layer is never
+// called, and stop_requested asks all ranks to stop.
+void RunCalibrationOfRank(const CalibrationInput& input, const CalibrationHooks& hooks);
+
+// MeasureTextLoss after a run, over the sequences of all ranks, which all call it; rank 0 is told.
+std::optional<TextLoss> LossOfText(const CalibrationInput& input);
 
 }  // namespace oscar

@@ -12,12 +12,16 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "calib/job/layer_file.h"
 #include "calib/run/hidden_file.h"
 #include "calib/run/process_layer.h"
 #include "capture/checkpoint/weight_storage.h"
+#include "capture/files/atomic_file.h"
+#include "capture/files/mapped_file.h"
+#include "capture/files/temporary_directory.h"
 #include "capture/model/layer_weights.h"
 
 namespace oscar {
@@ -55,6 +59,22 @@ constexpr uint64_t kWeightsPerHidden = 20;
 // Results that wait for the disk, while it takes hidden states.
 constexpr size_t kUnwritten = 8;
 
+// A result on its way to rank 0: its file.
+std::string FileOf(const LayerResult& result) {
+  const TemporaryDirectory directory("layer");
+  const std::filesystem::path path = directory.path() / "layer.h5";
+  WriteLayerFile(path, result);
+  const MappedFile file = MappedFile::Open(path);
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+LayerResult ResultOf(const std::string& bytes) {
+  const TemporaryDirectory directory("layer");
+  const std::filesystem::path path = directory.path() / "layer.h5";
+  WriteFileAtomically(path, bytes);
+  return ReadLayerFile(path);
+}
+
 template <typename T>
 bool IsReady(const std::shared_future<T>& future) {
   return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
@@ -65,6 +85,7 @@ bool IsReady(const std::shared_future<T>& future) {
 struct LayerPipeline::Layer {
   size_t index = 0;
   LayerOnDevice observed;
+  std::function<LayerOnDevice()> gather;  // among ranks, where it is fitted, instead of `observed`
   bool commit = false;
   at::Tensor hidden;                   // to be written at the commit; undefined: none is
   std::optional<c10::Event> launched;  // everything above
@@ -72,8 +93,9 @@ struct LayerPipeline::Layer {
 };
 
 LayerPipeline::LayerPipeline(const CalibrationInput& input, const HeldOutSplit& split,
-                             JobDirectory& job, const CalibrationHooks& hooks, PhaseTimes& times)
-    : input_(input), split_(split), job_(job), hooks_(hooks), times_(times) {
+                             JobDirectory* job, const LayerExchange* exchange,
+                             const CalibrationHooks& hooks, PhaseTimes& times)
+    : input_(input), split_(split), job_(job), exchange_(exchange), hooks_(hooks), times_(times) {
   if (input.device.is_cpu()) return;
   const c10::impl::VirtualGuardImpl device(input.device.type());
   for (int i = 0; i < input.run.fits_beside; ++i)
@@ -84,34 +106,54 @@ LayerPipeline::~LayerPipeline() {
   if (written_.valid()) written_.wait();
 }
 
+bool LayerPipeline::FitsHere(size_t index) const {
+  return exchange_ == nullptr || exchange_->OwnerOf(index) == exchange_->group().rank();
+}
+
+bool LayerPipeline::IsCommit(size_t index, Commit commit) const {
+  if (commit == Commit::kNow || index + 1 == input_.source->layers().size()) return true;
+  if (commit == Commit::kNever) return false;
+  if (exchange_ != nullptr && streams_.empty())
+    return exchange_->OwnerOf(index) + 1 == exchange_->group().size();  // the round is complete
+  return input_.device.is_cpu() || IsCommitDue();
+}
+
 void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
   const auto layer = std::make_shared<Layer>();
   layer->index = index;
-  layer->observed = std::move(observed);
+  const size_t ranks = exchange_ == nullptr ? 1 : static_cast<size_t>(exchange_->group().size());
   while (!fitting_.empty() &&
-         (fitting_.size() >= streams_.size() || IsReady(fitting_.front().fitted)))
+         (fitting_.size() >= ranks * streams_.size() || IsReady(fitting_.front().fitted)))
     Collect();
   const bool last = index + 1 == input_.source->layers().size();
   read_since_commit_ += BytesRead(input_, index);
-  layer->commit = commit == Commit::kNow || last ||
-                  (commit == Commit::kIfDue && (input_.device.is_cpu() || IsCommitDue()));
+  layer->commit = IsCommit(index, commit);
   if (layer->commit) {
     last_commit_ = Clock::now();
     read_since_commit_ = 0;
   }
-  if (const ModelSource* model = input_.model(); layer->commit && !last && model != nullptr)
-    layer->hidden = KeepHidden(model->hidden());
+  if (!streams_.empty()) observed.RecordStream(streams_[index % streams_.size()]);
+  if (exchange_ == nullptr) {
+    layer->observed = std::move(observed);
+  } else {
+    layer->gather = exchange_->Gather(index, std::move(observed));
+  }
+  if (const ModelSource* model = input_.model(); layer->commit && !last && model != nullptr) {
+    layer->hidden = exchange_ == nullptr ? KeepHidden(model->hidden())
+                                         : exchange_->GatherHidden(model->hidden());
+  }
   if (streams_.empty()) {
-    Fit(layer, std::nullopt);
-    Write(*layer);
-    Report(*layer);
+    round_.push_back(layer);
+    if (exchange_ == nullptr || layer->commit ||
+        exchange_->OwnerOf(index) + 1 == exchange_->group().size())
+      FinishRound();
     return;
   }
+  if (job_ == nullptr && !FitsHere(index)) return;
   const c10::Stream stream = streams_[index % streams_.size()];
   layer->launched.emplace(input_.device.type());
   layer->launched->record(
       c10::impl::VirtualGuardImpl(input_.device.type()).getStream(input_.device));
-  layer->observed.RecordStream(stream);
   std::shared_future<std::shared_ptr<Layer>> fitted =
       std::async(std::launch::async, [this, layer, stream] { return Fit(layer, stream); }).share();
   // Lets go of what it has waited for: a future keeps its function, and so would the whole chain.
@@ -123,6 +165,18 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
   written_ = std::async(std::launch::async, write).share();
   if (layer->hidden.defined()) hidden_written_ = written_;
   fitting_.push_back({fitted, written_});
+}
+
+// What this rank fits before what it waits for.
+void LayerPipeline::FinishRound() {
+  const std::vector<std::shared_ptr<Layer>> round = std::exchange(round_, {});
+  for (const std::shared_ptr<Layer>& layer : round)
+    if (FitsHere(layer->index)) Fit(layer, std::nullopt);
+  for (const std::shared_ptr<Layer>& layer : round) {
+    if (job_ != nullptr && !FitsHere(layer->index)) Fit(layer, std::nullopt);
+    if (job_ != nullptr || FitsHere(layer->index)) Write(*layer);
+    if (job_ != nullptr) Report(*layer);
+  }
 }
 
 bool LayerPipeline::IsCommitDue() const {
@@ -147,6 +201,12 @@ at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
 
 std::shared_ptr<LayerPipeline::Layer> LayerPipeline::Fit(const std::shared_ptr<Layer>& layer,
                                                          std::optional<c10::Stream> stream) {
+  if (!FitsHere(layer->index)) {  // at rank 0
+    const auto time = times_.Measure("results awaited");
+    layer->result = ResultOf(exchange_->group().ReceiveBytes(exchange_->OwnerOf(layer->index),
+                                                             static_cast<int>(layer->index)));
+    return layer;
+  }
   std::optional<c10::StreamGuard> guard;
   const LayerSpec& spec = input_.source->layers()[layer->index];
   ObservedLayer observed;
@@ -159,6 +219,7 @@ std::shared_ptr<LayerPipeline::Layer> LayerPipeline::Fit(const std::shared_ptr<L
     } else {
       malloc_trim(0);  // what attention freed, so that its peak and that of the fit do not add up
     }
+    if (layer->gather) layer->observed = std::exchange(layer->gather, {})();
     observed = ReadBack(std::move(layer->observed), spec);
   }
   layer->result = ProcessLayer(std::move(observed), spec, split_, input_.options, times_);
@@ -167,11 +228,15 @@ std::shared_ptr<LayerPipeline::Layer> LayerPipeline::Fit(const std::shared_ptr<L
 }
 
 void LayerPipeline::Write(const Layer& layer) {
+  if (job_ == nullptr) {
+    exchange_->group().SendBytes(FileOf(layer.result), 0, static_cast<int>(layer.index));
+    return;
+  }
   {
     const auto time = times_.Measure("layer file");
     const int layer_id = input_.source->layers()[layer.index].layer_id;
-    job_.AddLayer([&](const std::filesystem::path& path) { WriteLayerFile(path, layer.result); },
-                  {{"layer", layer_id}, {"seconds", SecondsSince(last_write_)}});
+    job_->AddLayer([&](const std::filesystem::path& path) { WriteLayerFile(path, layer.result); },
+                   {{"layer", layer_id}, {"seconds", SecondsSince(last_write_)}});
   }
   last_write_ = Clock::now();
   if (!layer.commit) return;
@@ -179,7 +244,7 @@ void LayerPipeline::Write(const Layer& layer) {
   std::function<void(const std::filesystem::path&)> write_hidden;
   if (layer.hidden.defined())
     write_hidden = [&](const std::filesystem::path& path) { WriteHidden(path, layer.hidden); };
-  job_.Commit(write_hidden);
+  job_->Commit(write_hidden);
 }
 
 void LayerPipeline::Report(const Layer& layer) {
@@ -206,6 +271,7 @@ void LayerPipeline::Collect() {
 }
 
 void LayerPipeline::Finish() {
+  FinishRound();
   while (!fitting_.empty()) Collect();
   for (; !collected_.empty(); collected_.pop_front()) collected_.front().get();
   if (written_.valid()) std::exchange(written_, {}).get();

@@ -23,14 +23,16 @@
 
 #include "calib/observe/statistics_observer.h"
 #include "calib/run/calibrate.h"
+#include "calib/run/layer_exchange.h"
 
 namespace oscar {
 
 class LayerPipeline {
  public:
-  // Keeps references to all of them.
-  LayerPipeline(const CalibrationInput& input, const HeldOutSplit& split, JobDirectory& job,
-                const CalibrationHooks& hooks, PhaseTimes& times);
+  // Keeps references to all of them. `job`: null on ranks that have none. `exchange`: null where
+  // there is one rank.
+  LayerPipeline(const CalibrationInput& input, const HeldOutSplit& split, JobDirectory* job,
+                const LayerExchange* exchange, const CalibrationHooks& hooks, PhaseTimes& times);
   ~LayerPipeline();  // waits for what is under way
 
   // Whether the hidden states that leave a layer go to disk with it, so that a run can resume
@@ -42,7 +44,10 @@ class LayerPipeline {
   void Finish();  // the same for all
 
   // Whether a run that stops here loses nothing. Not while a thread works on a layer.
-  bool all_committed() const { return fitting_.empty() && !written_.valid(); }
+  bool all_committed() const { return fitting_.empty() && round_.empty() && !written_.valid(); }
+  // Whether hidden states should go to disk with the next layer that may take them there, and that
+  // takes no waiting.
+  bool IsCommitDue() const;
 
  private:
   struct Layer;
@@ -55,13 +60,17 @@ class LayerPipeline {
                              std::optional<c10::Stream> stream);
   void Write(const Layer& layer);  // in order, one at a time
   void Report(const Layer& layer);
-  void Collect();            // the oldest layer that is being fitted
-  bool IsCommitDue() const;  // and may be had without waiting
+  void Collect();  // the oldest layer that is being fitted
+  bool IsCommit(size_t index, Commit commit) const;
+  bool FitsHere(size_t index) const;
+  void FinishRound();
   at::Tensor KeepHidden(const at::Tensor& hidden);
 
   const CalibrationInput& input_;
   const HeldOutSplit& split_;
-  JobDirectory& job_;
+  JobDirectory* const job_;
+  const LayerExchange* const exchange_;
+  std::vector<std::shared_ptr<Layer>> round_;  // gathered, but not fitted
   const CalibrationHooks& hooks_;
   PhaseTimes& times_;
   std::vector<c10::Stream> streams_;  // of the fits, by turns; none: a layer is fitted at once

@@ -181,7 +181,7 @@ MemoryPlan DumpMemory(const DumpSource& dump, at::ScalarType dtype, at::DeviceTy
 MemoryPlan SourceMemory(const CalibrationInput& input) {
   const std::vector<int64_t>& lengths = input.source->sequence_lengths();
   if (const ModelSource* model = input.model()) {
-    return PlanMemory(model->loop().spec(), model->loop().checkpoint(), input.num_tokens(),
+    return PlanMemory(model->loop().spec(), model->loop().checkpoint(), model->num_tokens(),
                       *std::max_element(lengths.begin(), lengths.end()), input.dtype,
                       input.device.type(), model->loop().options());
   }
@@ -202,6 +202,16 @@ bool HasExperts(const CalibrationInput& input) {
 }
 
 }  // namespace
+
+double DocumentWork(const ModelSpec& spec, int64_t tokens) {
+  constexpr double kFloat64 = 4;  // of the model's, on any device
+  double sum = 0;
+  for (const LayerSpec* layer : AllLayers(spec)) {
+    const Work work = LayerWork(*layer, spec.hidden_size, {tokens});
+    sum += work.model + kFloat64 * work.statistics;
+  }
+  return sum;
+}
 
 CalibrationInput FitIntoMemory(
     uint64_t limit,
@@ -247,10 +257,12 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
   if (input.device.is_cpu()) return 0;
   const std::vector<LayerSpec>& layers = input.source->layers();
   const MemoryPlan memory = SourceMemory(input);
-  const FitBytes fit = FitMemory(layers, input.source->sequence_lengths(), input.dtype,
-                                 input.device.type(), input.options);
+  const FitBytes fit =
+      FitMemory(layers, input.lengths(), input.dtype, input.device.type(), input.options);
+  // Among ranks a layer also stands in the buffers that it travels by.
+  const uint64_t travelling = input.ranks.lengths.empty() ? 0 : fit.kept;
   const uint64_t observed =
-      memory.device_peak + fit.kept + HeldBytes(input, fit) +
+      memory.device_peak + fit.kept + travelling + HeldBytes(input, fit) +
       (fit.observing > memory.temporaries ? fit.observing - memory.temporaries : uint64_t{0});
   if (input.run.fits_beside > 0) {
     const uint64_t beside =
@@ -262,7 +274,7 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
 }
 
 CalibrationPlan PlanCalibration(const CalibrationInput& input) {
-  const std::vector<int64_t>& lengths = input.source->sequence_lengths();
+  const std::vector<int64_t>& lengths = input.lengths();
   const std::vector<LayerSpec>& layers = input.source->layers();
   const MemoryPlan memory = SourceMemory(input);
   const FitBytes fit = FitMemory(layers, lengths, input.dtype, input.device.type(), input.options);
@@ -310,7 +322,10 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
       work.model += LayerWork(layer, hidden_size, lengths).model;
   }
   plan.disk_artifact = layer_files + 4 * rotations;
-  plan.disk_while_running = layer_files + 8 * rotations + 2 * memory.hidden + plan.disk_artifact;
+  const uint64_t hidden = memory.hidden / static_cast<uint64_t>(std::max<int64_t>(
+                                              1, input.model() ? input.model()->num_tokens() : 1));
+  plan.disk_while_running = layer_files + 8 * rotations + plan.disk_artifact +
+                            2 * hidden * static_cast<uint64_t>(input.num_tokens());
   const double float64_rate = MeasuredRate(input.device, at::kDouble);
   plan.auto_seconds = choice.multiply_adds > 0
                           ? choice.multiply_adds / MeasuredRate(input.device, at::kFloat) +

@@ -26,6 +26,10 @@ struct CalibrationPlan {
 // Runs two short matrix products on the device to know its speed.
 CalibrationPlan PlanCalibration(const CalibrationInput& input);
 
+// What one document costs the loop, attention and statistics included, in multiply-adds of the
+// model.
+double DocumentWork(const ModelSpec& spec, int64_t tokens);
+
 // As CalibrationPlan::peak_device, without the measurement.
 uint64_t PlanDeviceMemory(const CalibrationInput& input);
 

@@ -20,7 +20,6 @@ namespace oscar {
 namespace {
 
 constexpr int kFileVersion = 1;
-constexpr const char* kFileName = "self_generated.json";
 
 int64_t PromptTokens(const Document& prompt) { return std::ssize(prompt.ids); }
 
@@ -33,7 +32,7 @@ int64_t RoomFor(const SelfGeneration& model, const Document& prompt) {
 class Written {
  public:
   Written(fs::path job, const Json& key)
-      : job_(std::move(job)), file_(job_ / kFileName), key_(key) {
+      : job_(std::move(job)), file_(job_ / kSelfGeneratedFile), key_(key) {
     const std::string what = file_.string();
     if (!fs::exists(file_)) {
       CheckNoOtherRun();

@@ -29,6 +29,8 @@ struct SelfGenerationOptions {
   bool stream = false;  // where the weights do not fit: read them again for every token
 };
 
+inline constexpr const char* kSelfGeneratedFile = "self_generated.json";  // of a job
+
 // A model and what it continues.
 struct SelfGeneration {
   const Checkpoint& checkpoint;

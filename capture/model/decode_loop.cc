@@ -52,7 +52,7 @@ void DecodeLoop::LoadLayers() {
   for (const LayerSpec* layer : layers_) {
     ResidentLayer& loaded = resident_.emplace_back(ResidentLayer{stream.Next(), {}});
     if (!layer->experts) continue;
-    for (size_t run = 0; run < stream.NumRuns(*layer); ++run)
+    for (size_t run = 0; run < stream.Runs(*layer).size(); ++run)
       loaded.experts.push_back(stream.NextExperts());
   }
 }
@@ -181,11 +181,12 @@ void DecodeLoop::RunLayers(Rows& rows, const std::optional<PerLayerInputs>& inpu
     if (!layer.experts) continue;
     weights.DropMixer();
     ExpertsPass pass(layer, weights, spec_.rms_norm_eps, options_.token_chunk,
-                     std::span(&rows.hidden, 1));
+                     std::span(&rows.hidden, 1),
+                     {ChunksOf({{0, rows.hidden.size(0)}}, options_.token_chunk)});
     if (stream) {
-      for (size_t run = 0; run < stream->NumRuns(layer); ++run) pass.Add(stream->NextExperts());
+      for (const ExpertRun& run : stream->Runs(layer)) pass.Add(run, stream->NextExperts());
     } else {
-      for (const ExpertWeights& run : resident_[i].experts) pass.Add(run);
+      for (const ExpertWeights& experts : resident_[i].experts) pass.Add(experts.run, experts);
     }
     pass.Finish([&](size_t, int64_t begin, int64_t count) { return PartOf(own, begin, count); });
   }

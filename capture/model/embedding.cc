@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/model/embedding.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -91,11 +92,19 @@ PerLayerInputs::PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& sp
       weights_(std::move(weights)) {}
 
 // transformers 5, Gemma4TextModel.project_per_layer_inputs, one layer of it.
-at::Tensor PerLayerInputs::Of(int layer_id) const {
+at::Tensor PerLayerInputs::Of(int layer_id, const std::vector<RowRange>& rows_at_once) const {
   const PerLayerInputsSpec& inputs = *spec_.per_layer_inputs;
   const ColumnRange own{layer_id * inputs.dim, inputs.dim};
   const at::Tensor weight = weights_.projection.weight.narrow(0, own.first, own.count);
-  at::Tensor projected = at::linear(embedded_, weight);
+  at::Tensor projected;
+  if (rows_at_once.empty()) {
+    projected = at::linear(embedded_, weight);
+  } else {
+    std::vector<at::Tensor> parts;
+    for (const RowRange& part : rows_at_once)
+      parts.push_back(at::linear(embedded_.narrow(0, part.first, part.count), weight));
+    projected = at::cat(parts);
+  }
   Scale(projected, inputs.projection_scale, false);
   at::Tensor rows = GatherRows(checkpoint_, inputs.table, ids_, target_, own);
   Scale(rows, inputs.table_scale, true);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "capture/model/layer_weights.h"
+#include "capture/model/token_layout.h"  // RowRange
 #include "capture/model/weight_loader.h"
 
 namespace oscar {
@@ -52,7 +53,8 @@ class PerLayerInputs {
   PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
                  const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
                  const WeightTarget& target, PerLayerWeights weights);
-  at::Tensor Of(int layer_id) const;  // [T_total, dim]
+  // Computed for `rows` one after the other, which are all; none given: at once.  // [T_total, dim]
+  at::Tensor Of(int layer_id, const std::vector<RowRange>& rows = {}) const;
 
  private:
   const Checkpoint& checkpoint_;

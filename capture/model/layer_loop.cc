@@ -15,6 +15,7 @@
 #include "capture/model/layer_weights.h"
 #include "capture/model/output_head.h"
 #include "capture/model/token_layout.h"
+#include "capture/ranks/rank_group.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -117,7 +118,9 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
                                            .shared_queries = options_.shared_queries,
                                            .prefetch = options_.prefetch,
                                            .read = options_.read,
-                                           .expert_bytes = options_.expert_bytes};
+                                           .expert_bytes = options_.expert_bytes,
+                                           .rank = options_.ranks ? options_.ranks->rank() : 0,
+                                           .ranks = options_.ranks ? options_.ranks->size() : 1};
   WeightStream stream(checkpoint_, spec_, {device_, dtype_}, stream_options);
   const std::vector<const LayerSpec*> layers = LayersToRun(spec_, stream_options);
   size_t index = first_layer;

@@ -20,6 +20,8 @@
 
 namespace oscar {
 
+class RankGroup;  // capture/ranks/rank_group.h
+
 // One sequence in one layer; contiguous tensors on the compute device in the compute dtype. An
 // observer that keeps one of these tensors keeps its memory: their storage is not used again.
 struct AttentionView {
@@ -87,6 +89,9 @@ struct LoopOptions {
   // Of the sequences that Run is given; must outlive the loop. Needed by models whose layers see
   // token ids (ModelSpec::per_layer_inputs); ModelSource sets it.
   const std::vector<std::vector<int32_t>>* token_ids = nullptr;
+  // Runs that have other sequences each, layer by layer together: they share out experts. One
+  // stream then. Must outlive the loop.
+  RankGroup* ranks = nullptr;
 };
 
 class LayerLoop {

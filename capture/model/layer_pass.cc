@@ -65,8 +65,12 @@ void LayerPass::RunLayer(const LayerSpec& layer, size_t layer_index, LayerWeight
                          WeightStream& weight_stream, const std::vector<Span>& spans) {
   const bool seen = layer.has_cache();
   if (seen) observer_.OnLayerBegin(loop_.seen_layers()[layer_index]);
-  const at::Tensor inputs =
-      layer.per_layer_input ? inputs_.value().Of(layer.layer_id) : at::Tensor();
+  at::Tensor inputs;
+  if (layer.per_layer_input) {
+    std::vector<RowRange> rows;
+    for (const Span& span : spans) rows.push_back({span.first_token, span.num_tokens});
+    inputs = inputs_.value().Of(layer.layer_id, rows);
+  }
   for (const Span& span : spans) {
     for (size_t s = 0; s < streams_.size(); ++s) {
       const int64_t first_row = span.first_token - (s == 0 ? 0 : lead_tokens_);
@@ -80,17 +84,29 @@ void LayerPass::RunLayer(const LayerSpec& layer, size_t layer_index, LayerWeight
     }
   }
   if (layer.experts && !weights.attention_only)
-    RunExperts(layer, std::move(weights), weight_stream, inputs);
+    RunExperts(layer, std::move(weights), weight_stream, spans, inputs);
   if (seen) observer_.OnLayerEnd(loop_.seen_layers()[layer_index]);
 }
 
 void LayerPass::RunExperts(const LayerSpec& layer, LayerWeights weights,
-                           WeightStream& weight_stream, const at::Tensor& inputs) {
+                           WeightStream& weight_stream, const std::vector<Span>& spans,
+                           const at::Tensor& inputs) {
   weights.DropMixer();
-  ExpertsPass pass(layer, weights, spec_.rms_norm_eps, loop_.options().token_chunk, streams_);
+  const int64_t token_chunk = loop_.options().token_chunk;
+  std::vector<std::vector<RowRange>> chunks;
+  for (size_t s = 0; s < streams_.size(); ++s) {
+    std::vector<RowRange> rows;
+    for (const Span& span : spans) {
+      const int64_t first_row = span.first_token - (s == 0 ? 0 : lead_tokens_);
+      if (first_row >= 0 && first_row < streams_[s].size(0))
+        rows.push_back({first_row, span.num_tokens});
+    }
+    chunks.push_back(ChunksOf(rows, token_chunk));
+  }
+  ExpertsPass pass(layer, weights, spec_.rms_norm_eps, token_chunk, streams_, std::move(chunks),
+                   loop_.options().ranks);
   observer_.OnExperts(layer, pass.TokensPerExpert());
-  for (size_t run = 0; run < weight_stream.NumRuns(layer); ++run)
-    pass.Add(weight_stream.NextExperts());
+  for (const ExpertRun& run : weight_stream.Runs(layer)) pass.Add(run, weight_stream.NextExperts());
   pass.Finish([&](size_t stream, int64_t first_row, int64_t num_rows) {
     const int64_t token = first_row + (stream == 0 ? 0 : lead_tokens_);
     return inputs.defined() ? inputs.narrow(0, token, num_rows) : at::Tensor();

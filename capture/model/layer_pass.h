@@ -57,7 +57,7 @@ class LayerPass {
   void RunDeltaNet(const LayerSpec& layer, const LayerWeights& weights, const Span& span,
                    size_t stream, int64_t first_row, const at::Tensor& inputs);
   void RunExperts(const LayerSpec& layer, LayerWeights weights, WeightStream& weight_stream,
-                  const at::Tensor& inputs);
+                  const std::vector<Span>& spans, const at::Tensor& inputs);
   Tensors Project(const LayerSpec& layer, const LayerWeights& weights, const Span& span,
                   size_t stream, int64_t first_row) const;
   std::pair<at::Tensor, at::Tensor> Absorbed(const LayerSpec& layer, const at::Tensor& kv_b,

@@ -156,7 +156,8 @@ WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
     const bool attention_only = options.last_attention_only && layer == layers.back();
     parts_.push_back({layer, attention_only, std::nullopt});
     if (!layer->experts || attention_only) continue;
-    for (const ExpertRun& run : Runs(*layer)) parts_.push_back({layer, false, run});
+    for (const ExpertRun& run : Runs(*layer))
+      parts_.push_back({layer, false, SliceOfRun(run, options.rank, options.ranks)});
   }
   if (options_.prefetch) Start();
 }
@@ -165,12 +166,15 @@ WeightStream::~WeightStream() {
   if (loading_.valid()) loading_.wait();
 }
 
-std::vector<ExpertRun> WeightStream::Runs(const LayerSpec& layer) const {
-  return SplitExperts(*layer.experts, static_cast<int64_t>(c10::elementSize(target_.dtype)),
-                      options_.expert_bytes);
+ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks) {
+  const int64_t begin = run.count * rank / ranks, end = run.count * (rank + 1) / ranks;
+  return {run.first + begin, end - begin};
 }
 
-size_t WeightStream::NumRuns(const LayerSpec& layer) const { return Runs(layer).size(); }
+std::vector<ExpertRun> WeightStream::Runs(const LayerSpec& layer) const {
+  return SplitExperts(*layer.experts, static_cast<int64_t>(c10::elementSize(target_.dtype)),
+                      options_.expert_bytes * options_.ranks);
+}
 
 WeightStream::Loaded WeightStream::Take() {
   if (!options_.prefetch) Start();
@@ -204,6 +208,7 @@ void WeightStream::Start() {
   loading_ = std::async(std::launch::async, [this, &part, previous_done]() -> Loaded {
     if (previous_done) previous_done->synchronize();
     if (!part.run) return {LoadLayer(loader_, *part.layer, part.attention_only), {}};
+    if (part.run->count == 0) return {{}, {*part.run, {}, {}, {}}};
     Loaded loaded{{}, LoadExperts(loader_, *part.layer->experts, *part.run)};
     loader_.Finish();
     return loaded;

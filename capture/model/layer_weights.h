@@ -66,6 +66,9 @@ LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attent
 
 NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm);
 
+// What rank `rank` of `ranks` takes of a run: slices ascend with the ranks, and some may be empty.
+ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks);
+
 struct WeightStreamOptions {
   size_t first_layer = 0;  // layer index; its step begins with that layer's uncached ones
   bool last_attention_only = false;
@@ -73,6 +76,8 @@ struct WeightStreamOptions {
   bool prefetch = true;         // false: one layer in memory instead of two
   ReadMode read = ReadMode::kAuto;
   int64_t expert_bytes = int64_t{1} << 31;  // of a run of experts, in the compute dtype
+  // Experts are shared out among ranks: of each run, which is so much longer, one reads its slice.
+  int rank = 0, ranks = 1;
 };
 
 // What runs from that layer index on, uncached layers included; with `last_attention_only` to the
@@ -92,9 +97,9 @@ class WeightStream {
   // handed out before must have been dropped (of a layer with experts: its mixer) and its last
   // kernel been launched. Throws what the loading threw.
   LayerWeights Next();
-  // The next run of experts of the layer handed out last, of which there are NumRuns.
+  // The next run of experts, or this rank's slice of it, of the layer handed out last.
   ExpertWeights NextExperts();
-  size_t NumRuns(const LayerSpec& layer) const;
+  std::vector<ExpertRun> Runs(const LayerSpec& layer) const;
 
  private:
   struct Part {
@@ -106,7 +111,6 @@ class WeightStream {
     LayerWeights layer;
     ExpertWeights experts;
   };
-  std::vector<ExpertRun> Runs(const LayerSpec& layer) const;
   void Start();  // loading next_
   Loaded Take();
 

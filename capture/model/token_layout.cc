@@ -24,6 +24,15 @@ std::vector<Span> MakeSpans(const std::vector<int64_t>& sequence_lengths, int64_
   return spans;
 }
 
+std::vector<RowRange> ChunksOf(const std::vector<RowRange>& rows, int64_t token_chunk) {
+  std::vector<RowRange> chunks;
+  for (const RowRange& range : rows) {
+    for (int64_t begin = 0; begin < range.count; begin += token_chunk)
+      chunks.push_back({range.first + begin, std::min(token_chunk, range.count - begin)});
+  }
+  return chunks;
+}
+
 // Ministral3's get_llama_4_attn_scale: float32, cast at the end.
 at::Tensor QueryScale(const AttentionSpec& attention, const at::Tensor& positions) {
   const at::Tensor periods = positions.to(at::kFloat)

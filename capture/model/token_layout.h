@@ -25,6 +25,12 @@ struct Span {
 };
 std::vector<Span> MakeSpans(const std::vector<int64_t>& sequence_lengths, int64_t token_chunk);
 
+struct RowRange {
+  int64_t first = 0, count = 0;
+};
+// The same in pieces of at most `token_chunk` rows.
+std::vector<RowRange> ChunksOf(const std::vector<RowRange>& rows, int64_t token_chunk);
+
 // Factor on queries at `positions` [n] int32 or int64, for layers that have one (position_beta).
 // // [n, 1, 1] float32
 at::Tensor QueryScale(const AttentionSpec& attention, const at::Tensor& positions);

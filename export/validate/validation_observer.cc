@@ -297,13 +297,15 @@ void ValidationObserver::MeasureRows(const AttentionSpec& spec, const Streams& r
       for (size_t i = 0; i < batch.size(); ++i) {
         const at::Tensor& own = batch[i].queries;
         const at::Tensor own_queries = own.defined() ? own.slice(0, begin, end) : own;
+        std::optional<size_t> apart;
+        for (const auto& [arm, index] : batch[i].results)
+          if (options_.by_distance != 0 && arm == &local_[options_.by_distance]) apart = index;
         const std::vector<RowErrors> errors =
-            comparison.Compare(prepared[i], own_queries, batch[i].exact);
+            comparison.Compare(prepared[i], own_queries, batch[i].exact, apart);
         for (const auto& [arm, index] : batch[i].results) {
           arm->AddRows(errors[index], comparison.reference(), weight);
-          if (options_.by_distance == 0 || arm != &local_[options_.by_distance]) continue;
-          arm->AddDistances(comparison.ByDistance(prepared[i], own_queries, batch[i].exact[index]),
-                            weight);
+          if (apart && arm == &local_[options_.by_distance])
+            arm->AddDistances(errors[index].by_distance, weight);
         }
       }
     }

@@ -228,11 +228,12 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
     return static_cast<int>(DescribeFailure(error).exit_code);
   }
 
-  Log log(console, common.log_format, common.quiet);
+  Log log(console, common.log_format, common.quiet || console.only_errors);
   Progress progress(&log);
   const std::string notice = "stopping after this layer; once more to stop at once";
   const StopSignal stop(
-      common.log_format == LogFormat::kJson
+      console.follows ? ""
+      : common.log_format == LogFormat::kJson
           ? LogLineJson(LogLevel::kInfo, "stopping", notice, Json::object(), console.utc()) + "\n"
           : "\n" + notice + "\n");
   hint.clear();

@@ -18,6 +18,8 @@ struct Console {
   std::ostream* err = nullptr;  // progress, log, errors
   bool live = false;            // err is a terminal that can erase its line
   bool color = false;           // of err
+  bool follows = false;         // another process of the job says that a signal has come
+  bool only_errors = false;     // and everything else, but for errors
   std::function<int()> err_columns = [] { return 80; };  // asked anew for every live line
   int out_columns = 80;                                  // for the help
   std::function<double()> seconds;                       // steady clock, any origin

@@ -6,7 +6,7 @@
 #
 # Looks in: CMAKE_PREFIX_PATH, variable or environment (a LibTorch folder, or torch.utils.cmake_prefix_path), then .deps
 # (what tools/setup.sh installs).
-# Gives: LibTorch::LibTorch, LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA, LibTorch_CUDA_INCLUDE_DIR (headers of the CUDA runtime,
+# Gives: LibTorch::LibTorch, LibTorch_C10D (whether it has c10d with Gloo), LibTorch_NCCL_INCLUDE_DIR, LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA, LibTorch_CUDA_INCLUDE_DIR (headers of the CUDA runtime,
 # with which its own CUDA headers can be included: the wheel's neighbours, or the toolkit).
 file(GLOB _libtorch_deps ${PROJECT_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/torch)
 set(_libtorch_hints)
@@ -22,6 +22,14 @@ foreach(lib c10 torch_cpu torch c10_cuda torch_cuda)
 endforeach()
 file(GLOB _libtorch_runtimes ${LibTorch_ROOT}/../nvidia/*/include)
 find_path(LibTorch_CUDA_INCLUDE_DIR cuda_runtime_api.h HINTS ${_libtorch_runtimes} PATHS /usr/local/cuda/include NO_DEFAULT_PATH)
+find_path(LibTorch_NCCL_INCLUDE_DIR nccl.h HINTS ${_libtorch_runtimes} PATHS /usr/local/cuda/include NO_DEFAULT_PATH)
+if(NOT DEFINED LibTorch_C10D AND EXISTS "${LibTorch_INCLUDE_DIR}/torch/csrc/distributed/c10d/ProcessGroupGloo.hpp")
+  execute_process(COMMAND sh -c "${CMAKE_NM} -D --defined-only ${LibTorch_torch_cpu_LIBRARY} | grep -c 'c10d16ProcessGroupGlooC1E'"
+                  OUTPUT_VARIABLE _libtorch_gloo OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(_libtorch_gloo GREATER 0)
+    set(LibTorch_C10D yes CACHE INTERNAL "LibTorch has c10d with Gloo")
+  endif()
+endif()
 set(LibTorch_VERSION "unknown")
 foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)  # since 2.9, before
   if(EXISTS "${LibTorch_INCLUDE_DIR}/${header}")

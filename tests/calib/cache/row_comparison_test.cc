@@ -89,8 +89,9 @@ std::pair<DistanceErrors, at::Tensor> ByDistance(const RowCase& c) {
   RowComparison comparison(spec, c.k, c.v, at::kDouble);
   comparison.SetRows({at::arange(c.dims.tokens), c.q});
   const RowComparison::Prepared stored = comparison.Prepare(c.stored);
-  return {comparison.ByDistance(stored, c.own_queries, c.exact),
-          comparison.Compare(stored, c.own_queries, std::span(&c.exact, 1))[0].kl};
+  const RowErrors errors =
+      comparison.Compare(stored, c.own_queries, std::span(&c.exact, 1), /*apart=*/0)[0];
+  return {errors.by_distance, errors.kl};
 }
 
 void ExpectDistancesAddUp(const RowCase& c) {

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a calibration by several ranks will read, send, hold and take, from shapes and from the plan
+// of one rank: arithmetic divided as the documents allow, fits by layers, and what travels at rates
+// that are assumed, not measured.
+#pragma once
+
+#include "calib/run/plan.h"
+
+namespace oscar {
+
+inline constexpr double kBytesPerSecondInside = 50e9;     // of one rank, on a machine
+inline constexpr double kBytesPerSecondBetween = 12.5e9;  // of one machine, on the network
+
+struct RankPlan {
+  int ranks = 1, nodes = 1;
+  int64_t most_tokens = 0;     // of one rank
+  uint64_t read_per_node = 0;  // bytes of weights; each once: experts of its ranks, the rest whole
+  uint64_t exchanged = 0;      // bytes between ranks, all together
+  uint64_t network = 0;        // of these, between machines
+  uint64_t peak_device = 0, peak_host = 0;  // bytes of a rank, at most
+  double seconds = 0;
+  double efficiency = 0;  // of one rank's time over that of all
+};
+
+// `largest`: the input of the rank with the most tokens, its lengths those of all; `whole` and
+// `one`: of one rank that runs everything, and its plan.
+RankPlan PlanRanks(const CalibrationInput& largest, const CalibrationInput& whole,
+                   const CalibrationPlan& one, int nodes);
+
+}  // namespace oscar

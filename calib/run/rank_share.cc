@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/run/rank_share.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "calib/run/plan.h"  // DocumentWork
+#include "capture/model/token_layout.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// How many spans each of `ranks` takes in a row, one at least, so that none has more than `most` to
+// do; nothing where that cannot be.
+std::vector<size_t> Fill(const std::vector<double>& work, double most, size_t ranks) {
+  std::vector<size_t> counts;
+  size_t next = 0;
+  while (counts.size() < ranks) {
+    const size_t others = ranks - counts.size() - 1;  // that need one each
+    const size_t begin = next;
+    double sum = 0;
+    while (next + others < work.size() && sum + work[next] <= most) sum += work[next++];
+    if (next == begin) return {};
+    counts.push_back(next - begin);
+  }
+  return next == work.size() ? counts : std::vector<size_t>();
+}
+
+}  // namespace
+
+std::vector<RankShare> ShareOut(const ModelSpec& spec, const std::vector<int64_t>& lengths,
+                                int64_t token_chunk, int ranks) {
+  const std::vector<Span> spans = MakeSpans(lengths, token_chunk);
+  const auto count = static_cast<size_t>(ranks);
+  if (spans.size() < count) {
+    throw UsageError(
+        fmt::format("{} ranks were asked for, and the data makes {} pieces of up to {} tokens that "
+                    "run together "
+                    "(a document is never divided): give at most so many ranks, or more --tokens",
+                    ranks, spans.size(), token_chunk));
+  }
+  std::vector<double> work;  // of each span
+  for (const Span& span : spans) {
+    double sum = 0;
+    for (size_t i = 0; i < span.num_sequences; ++i)
+      sum += DocumentWork(spec, lengths[span.first_sequence + i]);
+    work.push_back(sum);
+  }
+  double enough = std::accumulate(work.begin(), work.end(), 0.0), too_little = 0;
+  for (int step = 0; step < 50; ++step) {
+    const double middle = (too_little + enough) / 2;
+    (Fill(work, middle, count).empty() ? too_little : enough) = middle;
+  }
+  std::vector<RankShare> shares;
+  size_t next = 0;
+  for (const size_t of_rank : Fill(work, enough, count)) {
+    RankShare share{.first_sequence = spans[next].first_sequence,
+                    .first_token = spans[next].first_token};
+    for (const size_t end = next + of_rank; next < end; ++next) {
+      share.num_sequences += spans[next].num_sequences;
+      share.num_tokens += spans[next].num_tokens;
+      share.work += work[next];
+    }
+    shares.push_back(share);
+  }
+  OSCAR_CHECK_EQ(shares.size(), count);
+  return shares;
+}
+
+}  // namespace oscar

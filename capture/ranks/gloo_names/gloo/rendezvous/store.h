@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The names of Gloo that LibTorch's ProcessGroupGloo.hpp mentions. The torch wheel has Gloo inside
+// and leaves its headers out; nobody here makes, copies or calls one of these. Where Gloo's own
+// headers are installed they are found first.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace gloo {
+
+class Context {
+ public:
+  void setTimeout(std::chrono::milliseconds timeout);
+};
+
+namespace transport {
+class Device;
+class UnboundBuffer;
+}  // namespace transport
+
+namespace rendezvous {
+class Store {
+ public:
+  virtual ~Store();
+  virtual void set(const std::string& key, const std::vector<char>& value) = 0;
+  virtual std::vector<char> get(const std::string& key) = 0;
+  virtual void wait(const std::vector<std::string>& keys) = 0;
+  virtual void wait(const std::vector<std::string>& keys,
+                    const std::chrono::milliseconds& timeout) = 0;
+};
+}  // namespace rendezvous
+
+}  // namespace gloo

@@ -1,0 +1,324 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/ranks/rank_group.h"
+
+#ifdef OSCAR_C10D
+#define USE_C10D_GLOO
+#include <ATen/ATen.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "capture/ranks/nccl_backend.h"
+#endif
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+
+#ifdef OSCAR_C10D
+
+namespace {
+
+// Who hangs is found out by RankWatch, so nothing that waits for others gives up by itself.
+constexpr std::chrono::hours kPatience{24 * 30};
+
+std::string HostName() {
+  char name[256] = "?";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+std::vector<uint8_t> BytesOf(std::string_view text) { return {text.begin(), text.end()}; }
+std::string TextOf(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+c10::intrusive_ptr<c10d::Backend> MakeGloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                           const RankPlace& place, const std::string& name) {
+  auto options = c10d::ProcessGroupGloo::Options::create(kPatience);
+  const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
+  options->devices.push_back(
+      interface != nullptr ? c10d::ProcessGroupGloo::createDeviceForInterface(interface, false)
+      : place.local_size == place.size
+          ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1", false)
+          : c10d::ProcessGroupGloo::createDefaultDevice(false));
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(
+      c10::make_intrusive<c10d::PrefixStore>(name, store), place.rank, place.size, options);
+}
+
+// In a handler, of what c10d threw: a peer or the store is gone, or it is a failure of another
+// kind.
+[[noreturn]] void Lost(const std::string& what, const std::exception& error) {
+  std::string text = error.what();
+  text.erase(std::min(text.find('\n'), text.size()));
+  std::string lower = text;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* sign : {"connection", "socket", "timed out", "timeout", "broken pipe", "nccl",
+                           "unreachable", "network", "closed by peer", "store"}) {
+    if (lower.find(sign) != std::string::npos) throw LostRank(fmt::format("{}: {}", what, text));
+  }
+  throw;
+}
+
+// Waits for others meanwhile.
+template <typename Function>
+auto Talk(RankWatch* watch, const std::string& what, const Function& function) {
+  struct Waiting {
+    explicit Waiting(RankWatch* of) : watch(of) {
+      if (watch != nullptr) watch->BeginWait();
+    }
+    ~Waiting() {
+      if (watch != nullptr) watch->EndWait();
+    }
+    RankWatch* watch;
+  };
+  const Waiting waiting(watch);
+  try {
+    return function();
+  } catch (const std::exception& error) {
+    Lost(what, error);
+  }
+}
+
+}  // namespace
+
+struct RankGroup::Impl {
+  c10::intrusive_ptr<c10d::Store> store;
+  c10::intrusive_ptr<c10d::Backend> tensors, bytes;
+  bool on_cpu = true;
+  std::map<int, int> sent, received;  // tensors, by rank: their tags
+  std::mutex issuing;                 // of bytes
+};
+
+std::string RankGroup::Missing(at::DeviceType device) {
+  return device == at::kCPU || HasNccl() ? "" : "LibTorch's NCCL, or the headers of CUDA and NCCL";
+}
+
+RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
+    : place_(place), impl_(std::make_unique<Impl>()) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(place.port);
+  options.isServer = place.rank == 0 && !place.has_store;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  try {
+    impl_->store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
+  } catch (const std::exception& error) {
+    std::string text = error.what();
+    text.erase(std::min(text.find('\n'), text.size()));
+    if (options.isServer) {
+      throw ResourceError(fmt::format(
+          "rank 0 cannot open port {} of {}, where the other ranks would look for it: {}; set "
+          "MASTER_PORT to a free one",
+          place.port, place.address, text));
+    }
+    throw ResourceError(
+        fmt::format("rank {} on {} cannot reach rank 0 at {} port {} within {} s: {}", place.rank,
+                    HostName(), place.address, place.port, timeout.count() / 1000, text));
+  }
+  if (place.has_store) {  // which several runs may use, one after the other
+    const char* const run = std::getenv("TORCHELASTIC_RESTART_COUNT");
+    impl_->store = c10::make_intrusive<c10d::PrefixStore>(
+        fmt::format("oscar/{}", run == nullptr ? "0" : run), impl_->store);
+  }
+  Join(timeout);
+  impl_->bytes = Talk(nullptr, "the ranks cannot reach each other",
+                      [&] { return MakeGloo(impl_->store, place_, "bytes"); });
+}
+
+RankGroup::~RankGroup() { watch_.reset(); }
+
+void RankGroup::Join(std::chrono::milliseconds timeout) {
+  const auto told = [](int size) { return fmt::format("{} ranks", size); };
+  const auto key = [](int rank) { return fmt::format("here/{}", rank); };
+  impl_->store->set(key(rank()), BytesOf(told(size())));
+  if (rank() == 0) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    for (int r = 1; r < size(); ++r) {
+      while (!impl_->store->check({key(r)})) {
+        if (std::chrono::steady_clock::now() > deadline) {
+          std::string missing;
+          for (int k = 1; k < size(); ++k)
+            if (!impl_->store->check({key(k)})) missing += fmt::format(" {}", k);
+          throw ResourceError(fmt::format("of {} ranks these did not come within {} s:{}", size(),
+                                          timeout.count() / 1000, missing));
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+      const std::string says = TextOf(impl_->store->get(key(r)));
+      if (says != told(size())) {
+        impl_->store->set("all", BytesOf(told(size())));
+        throw UsageError(fmt::format("rank {} was started as one of {}, rank 0 as one of {}", r,
+                                     says, told(size())));
+      }
+    }
+    impl_->store->set("all", BytesOf(told(size())));
+  } else {
+    try {
+      impl_->store->wait({"all"}, timeout + std::chrono::seconds(2));
+    } catch (const std::exception&) {
+      throw ResourceError(fmt::format("rank {}: not all of {} ranks came within {} s", rank(),
+                                      size(), timeout.count() / 1000));
+    }
+    if (const std::string all = TextOf(impl_->store->get("all")); all != told(size())) {
+      throw UsageError(fmt::format("rank {} was started as one of {}, rank 0 as one of {}", rank(),
+                                   told(size()), all));
+    }
+  }
+  impl_->store->setTimeout(kPatience);
+}
+
+void RankGroup::StartWatch(std::chrono::milliseconds timeout,
+                           std::function<void(const RankWatch::End&)> report) {
+  const c10::intrusive_ptr<c10d::Store> store = impl_->store->clone();
+  store->setTimeout(timeout);
+  watch_ = std::make_unique<RankWatch>(
+      place_, timeout,
+      RankWatch::Words{[store](const std::string& key, const std::string& value) {
+                         store->set(key, BytesOf(value));
+                       },
+                       [store](const std::string& key) {
+                         return store->check({key}) ? std::optional(TextOf(store->get(key)))
+                                                    : std::nullopt;
+                       }},
+      std::move(report));
+}
+
+void RankGroup::Set(const std::string& key, std::string_view value) const {
+  Talk(watch_.get(), "rank 0 is lost", [&] { impl_->store->set(key, BytesOf(value)); });
+}
+
+std::string RankGroup::Get(const std::string& key) const {
+  return Talk(watch_.get(), "rank 0 is lost", [&] { return TextOf(impl_->store->get(key)); });
+}
+
+bool RankGroup::Has(const std::string& key) const {
+  return Talk(watch_.get(), "rank 0 is lost", [&] { return impl_->store->check({key}); });
+}
+
+void RankGroup::OpenChannel(at::Device device) {
+  impl_->on_cpu = device.is_cpu();
+  impl_->tensors = impl_->on_cpu ? MakeGloo(impl_->store, place_, "tensors")
+                                 : MakeNcclBackend(impl_->store, place_.rank, place_.size);
+}
+
+void RankGroup::Send(const at::Tensor& tensor, int to) {
+  Talk(watch_.get(), fmt::format("rank {} is lost", to), [&] {
+    std::vector<at::Tensor> sent = {tensor.contiguous()};
+    const auto work = impl_->tensors->send(sent, to, impl_->sent[to]++);
+    if (impl_->on_cpu) work->wait();
+  });
+}
+
+std::function<void()> RankGroup::Receive(const at::Tensor& tensor, int from) {
+  OSCAR_CHECK(tensor.is_contiguous());
+  std::vector<at::Tensor> received = {tensor};
+  const auto what = fmt::format("rank {} is lost", from);
+  const auto work = Talk(watch_.get(), what, [&] {
+    return impl_->tensors->recv(received, from, impl_->received[from]++);
+  });
+  return [this, work, what] { Talk(watch_.get(), what, [&] { work->wait(); }); };
+}
+
+at::Tensor RankGroup::AllGather(const at::Tensor& own) {
+  std::vector<int64_t> shape = own.sizes().vec();
+  shape.insert(shape.begin(), size());
+  at::Tensor all = at::empty(shape, own.options());
+  at::Tensor input = own.contiguous().unsqueeze(0);  // as Gloo wants it
+  Talk(watch_.get(), "a rank is lost",
+       [&] { impl_->tensors->_allgather_base(all, input)->wait(); });
+  return all;
+}
+
+at::Tensor RankGroup::AllToAll(const at::Tensor& rows, std::vector<int64_t> sent,
+                               std::vector<int64_t> received) {
+  std::vector<int64_t> shape = rows.sizes().vec();
+  shape[0] = std::accumulate(received.begin(), received.end(), int64_t{0});
+  at::Tensor all = at::empty(shape, rows.options());
+  at::Tensor input = rows.contiguous();
+  Talk(watch_.get(), "a rank is lost",
+       [&] { impl_->tensors->alltoall_base(all, input, received, sent)->wait(); });
+  return all;
+}
+
+void RankGroup::SendBytes(std::string_view bytes, int to, int tag) {
+  Talk(watch_.get(), fmt::format("rank {} is lost", to), [&] {
+    std::vector<at::Tensor> size = {at::full({1}, std::ssize(bytes), at::kLong)};
+    std::vector<at::Tensor> content = {at::empty({std::ssize(bytes)}, at::kByte)};
+    std::memcpy(content[0].mutable_data_ptr(), bytes.data(), bytes.size());
+    c10::intrusive_ptr<c10d::Work> first, second;
+    {
+      const std::lock_guard lock(impl_->issuing);
+      first = impl_->bytes->send(size, to, 2 * tag);
+      second = impl_->bytes->send(content, to, 2 * tag + 1);
+    }
+    first->wait();
+    second->wait();
+  });
+}
+
+std::string RankGroup::ReceiveBytes(int from, int tag) {
+  return Talk(watch_.get(), fmt::format("rank {} is lost", from), [&] {
+    const auto receive = [&](const at::Tensor& tensor, int with) {
+      std::vector<at::Tensor> to = {tensor};
+      c10::intrusive_ptr<c10d::Work> work;
+      {
+        const std::lock_guard lock(impl_->issuing);
+        work = impl_->bytes->recv(to, from, with);
+      }
+      work->wait();
+    };
+    const at::Tensor size = at::empty({1}, at::kLong);
+    receive(size, 2 * tag);
+    std::string bytes(static_cast<size_t>(size.item<int64_t>()), '\0');
+    receive(at::from_blob(bytes.data(), {std::ssize(bytes)}, at::kByte), 2 * tag + 1);
+    return bytes;
+  });
+}
+
+#else
+
+struct RankGroup::Impl {};
+
+std::string RankGroup::Missing(at::DeviceType) { return "LibTorch's c10d with Gloo"; }
+RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds) : place_(place) {
+  throw ResourceError(
+      fmt::format("this is rank {} of {}, and oscar was built with a LibTorch that lacks c10d with "
+                  "Gloo; run one "
+                  "rank, or build with the pinned torch wheel",
+                  place.rank, place.size));
+}
+RankGroup::~RankGroup() = default;
+void RankGroup::StartWatch(std::chrono::milliseconds, std::function<void(const RankWatch::End&)>) {
+  OSCAR_CHECK(false);
+}
+void RankGroup::Set(const std::string&, std::string_view) const { OSCAR_CHECK(false); }
+std::string RankGroup::Get(const std::string&) const { OSCAR_CHECK(false); }
+bool RankGroup::Has(const std::string&) const { OSCAR_CHECK(false); }
+void RankGroup::OpenChannel(at::Device) { OSCAR_CHECK(false); }
+void RankGroup::Send(const at::Tensor&, int) { OSCAR_CHECK(false); }
+std::function<void()> RankGroup::Receive(const at::Tensor&, int) { OSCAR_CHECK(false); }
+at::Tensor RankGroup::AllGather(const at::Tensor&) { OSCAR_CHECK(false); }
+at::Tensor RankGroup::AllToAll(const at::Tensor&, std::vector<int64_t>, std::vector<int64_t>) {
+  OSCAR_CHECK(false);
+}
+void RankGroup::SendBytes(std::string_view, int, int) { OSCAR_CHECK(false); }
+std::string RankGroup::ReceiveBytes(int, int) { OSCAR_CHECK(false); }
+
+#endif
+
+}  // namespace oscar

@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One calibration by several processes that talk over the loopback address leaves the job files of
+// one process, byte for byte, with any kind of layer. Trap: processes are forked before anything
+// here computes.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+
+#include "calib/run/calibrate.h"
+#include "capture/ranks/rank_group.h"
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kTokenChunk = 256;
+
+struct Case {
+  std::string family;
+  bool chooses = true;       // --auto
+  int64_t refine = 0;        // steps
+  int64_t expert_bytes = 1;  // an expert at a time
+};
+
+std::vector<std::vector<int32_t>> Texts() {
+  std::minstd_rand random(5);
+  std::vector<std::vector<int32_t>> texts;
+  for (const size_t length : {90, 250, 101, 60, 31, 200, 160, 16, 240, 120, 130, 77, 33}) {
+    texts.emplace_back(length);
+    for (int32_t& id : texts.back()) id = static_cast<int32_t>(random() % 32);
+  }
+  return texts;
+}
+
+CalibrationInput InputOf(const Case& of, const ModelSpec& spec, const Checkpoint& checkpoint,
+                         RankGroup* group) {
+  CalibrationInput input{.device = at::kCPU, .dtype = at::kFloat, .options = {}};
+  std::vector<std::vector<int32_t>> texts = Texts();
+  LoopOptions loop = CalibrationLoopOptions();
+  loop.expert_bytes = of.expert_bytes;
+  loop.token_chunk = kTokenChunk;
+  loop.ranks = group;
+  if (group != nullptr) {
+    input.ranks.group = group;
+    for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
+    input.ranks.shares = ShareOut(spec, input.ranks.lengths, kTokenChunk, group->size());
+    const RankShare& own = input.ranks.own();
+    const auto first = texts.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
+    texts = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
+  }
+  input.source = std::make_shared<ModelSource>(checkpoint, spec, texts, at::kCPU, at::kFloat, loop);
+  input.options.min_tokens = 1;
+  input.options.error_rows = 7;
+  input.options.sink_tokens = input.options.recent_tokens = 8;
+  input.options.automatic.enabled = of.chooses;
+  input.options.automatic.consumer = Consumer::kAny;
+  input.options.automatic.refine = of.refine;
+  return input;
+}
+
+// One rank of `size`, in its own process: its exit code.
+int RunRank(const Case& of, const fs::path& job, int rank, int size, int port, bool stop) {
+  const ModelSpec spec =
+      ReadModelSpec(TestData("families/" + of.family + "/config.json").parent_path());
+  const Checkpoint checkpoint =
+      Checkpoint::Open(TestData("families/" + of.family + "/config.json").parent_path());
+  std::optional<RankGroup> group;
+  if (size > 1) {
+    group.emplace(RankPlace{rank, size, rank, size, "127.0.0.1", port, false, "test"},
+                  std::chrono::seconds(60));
+    group->StartWatch(std::chrono::seconds(60), [](const RankWatch::End& end) {
+      fprintf(stderr, "%s\n", end.message.c_str());
+    });
+    group->OpenChannel(at::kCPU);
+  }
+  const CalibrationInput input = InputOf(of, spec, checkpoint, group ? &*group : nullptr);
+  CalibrationHooks hooks;
+  hooks.on_experts = [&](const LayerSpec& layer, const std::vector<int64_t>& tokens) {
+    if (rank != 0) return;
+    std::ofstream(job.string() + ".experts", std::ios::app)
+        << layer.layer_id << ' ' << Json(tokens).dump() << '\n';
+  };
+  hooks.stop_requested = [&] { return stop && rank == size - 1; };
+  try {
+    if (rank == 0) {
+      JobDirectory directory(job, {}, false);
+      RunCalibration(input, directory, hooks);
+    } else {
+      RunCalibrationOfRank(input, hooks);
+    }
+    const std::optional<TextLoss> loss = LossOfText(input);
+    if (loss)
+      std::ofstream(job.string() + ".loss") << fmt::format("{:a} {}", loss->mean, loss->tokens);
+  } catch (const Interrupted&) {
+    return 130;
+  } catch (const std::exception& error) {
+    fprintf(stderr, "rank %d: %s\n", rank, error.what());
+    return 1;
+  }
+  return 0;
+}
+
+// Exit codes of all ranks.
+std::vector<int> RunAll(const Case& of, const fs::path& job, int size, bool stop = false) {
+  static int port = 21000 + getpid() % 20000;
+  ++port;
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const int code = RunRank(of, job, rank, size, port, stop);
+      fflush(stderr);
+      _exit(code);
+    }
+    ranks.push_back(child);
+  }
+  std::vector<int> codes;
+  for (const pid_t child : ranks) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  }
+  return codes;
+}
+
+// What a job leaves, but for times.
+std::map<std::string, std::string> Files(const fs::path& job) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(job)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("layer_")) files[name] = ReadText(entry.path());
+  }
+  for (const char* beside : {".loss", ".experts"}) files[beside] = ReadText(job.string() + beside);
+  return files;
+}
+
+void ExpectSame(const Case& of, const std::vector<int>& sizes) {
+  const fs::path scratch = TestScratch("ranks_" + of.family + std::to_string(of.refine));
+  ASSERT_EQ(RunAll(of, scratch / "one", 1), std::vector<int>{0});
+  const auto expected = Files(scratch / "one");
+  ASSERT_GT(expected.size(), 2U);
+  for (const int size : sizes) {
+    const fs::path job = scratch / fmt::format("of{}", size);
+    ASSERT_EQ(RunAll(of, job, size), std::vector<int>(static_cast<size_t>(size), 0)) << of.family;
+    const auto files = Files(job);
+    ASSERT_EQ(files.size(), expected.size());
+    for (const auto& [name, bytes] : expected)
+      EXPECT_TRUE(files.at(name) == bytes) << of.family << ", " << size << " ranks: " << name;
+  }
+}
+
+TEST(RanksCalibration, OfDenseLayersLeavesTheBytesOfOne) {
+  ExpectSame({.family = "llama-yarn"}, {2, 3, 4, 5});
+}
+TEST(RanksCalibration, WithRefinementLeavesTheBytesOfOne) {
+  ExpectSame({.family = "llama-linear", .refine = 2}, {2});
+}
+TEST(RanksCalibration, OfExpertsLeavesTheBytesOfOne) {
+  ExpectSame({.family = "qwen3_moe"}, {2, 3, 4});
+  ExpectSame({.family = "gpt_oss", .expert_bytes = 1 << 20}, {3});
+}
+TEST(RanksCalibration, OfLatentLayersLeavesTheBytesOfOne) {
+  ExpectSame({.family = "deepseek_v3"}, {2, 4});
+}
+TEST(RanksCalibration, OfLayersThatShareACacheLeavesTheBytesOfOne) {
+  ExpectSame({.family = "gemma4_text-ple"}, {2, 3});
+}
+TEST(RanksCalibration, OfLinearAttentionLeavesTheBytesOfOne) {
+  ExpectSame({.family = "qwen3_next"}, {3});
+}
+
+TEST(RanksCalibration, ThatWasStoppedGoesOnWithAnotherNumberOfRanks) {
+  const fs::path scratch = TestScratch("ranks_resume");
+  const Case of{.family = "qwen3_moe"};
+  ASSERT_EQ(RunAll(of, scratch / "one", 1), std::vector<int>{0});
+  ASSERT_EQ(RunAll(of, scratch / "some", 2, /*stop=*/true), (std::vector<int>{130, 130}));
+  const size_t done = Files(scratch / "some").size();
+  ASSERT_GT(done, 2U);
+  ASSERT_LT(done, Files(scratch / "one").size());
+  ASSERT_EQ(RunAll(of, scratch / "some", 3), (std::vector<int>{0, 0, 0}));
+  auto expected = Files(scratch / "one"), files = Files(scratch / "some");
+  expected.erase(".experts");  // of the layer that was run again
+  files.erase(".experts");
+  EXPECT_TRUE(files == expected);
+}
+
+}  // namespace
+}  // namespace oscar
