@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "calib/cache/cache_kernels.h"
 #include "linalg/affine_group.h"
 #include "linalg/affine_metadata.h"
 #include "linalg/check.h"
@@ -137,6 +139,8 @@ at::Tensor Clamped(const at::Tensor& rows, const at::Tensor& thresholds) {
 
 at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
                            const AffineFormat& format) {
+  if (std::optional<at::Tensor> read = AffineRoundTripInOneKernel(rows, thresholds, format))
+    return *std::move(read);
   const at::Tensor x = Grouped(rows, format.quant_group_size),
                    clipped = Grouped(Clamped(rows, thresholds), format.quant_group_size);
   const auto [rounds, fitted, stored] = FitGroups(x, clipped, format);

@@ -19,35 +19,7 @@ at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
       {scores.size(0), scores.size(1), scores.size(2), values.size(2)});
 }
 
-// What each token adds to the KL, p log(p / p^) - p + p^ and so never below 0: the sum of both.
-struct KlTerms {
-  at::Tensor near, far;
-};
-
-KlTerms TermsOfKl(const LogAndScores& own, const LogAndScores& other) {
-  // e^x overflows where a cache is far off. Up to x = kFar the sum is as it stands; beyond, what
-  // p e^x is more than p e^kFar comes from p^, and p (x - kFar) < p^ e^-kFar is nothing.
-  constexpr double kFar = 40;
-  at::Tensor x = other.log.sub(own.log).clamp_max_(kFar);
-  const at::Tensor near = x.expm1().sub_(x).mul_(own.scores);
-  at::sub_out(x, other.scores, own.scores, std::exp(kFar));
-  return {near, x.clamp_min_(0)};
-}
-
-at::Tensor SumOf(const KlTerms& terms) { return terms.near.sum(-1).add(terms.far.sum(-1)); }
-
 }  // namespace
-
-at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other) {
-  return SumOf(TermsOfKl(own, other));
-}
-
-at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks) {
-  if (!sinks.defined()) return of_tokens;
-  std::vector<int64_t> column = of_tokens.sizes().vec();
-  column.back() = 1;
-  return at::cat({of_tokens, sinks.to(of_tokens.scalar_type()).expand(column)}, -1);
-}
 
 at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
                          const AttentionSpec& spec) {
@@ -101,11 +73,6 @@ at::Tensor RowComparison::OutputEnergy(const at::Tensor& outputs) const {
       .view(shape.slice(0, shape.size() - 1));
 }
 
-// Log scores of the tokens and, where the layer has sinks, of its sink behind them.
-at::Tensor RowComparison::LogScores(const at::Tensor& logits) const {
-  return WithSinks(logits, sinks_).log_softmax(-1);
-}
-
 void RowComparison::SetRows(const QueryRows& rows) {
   const at::Tensor positions = rows.positions.to(k_.device(), /*non_blocking=*/true);
   const at::Tensor age = positions.unsqueeze(1) - at::arange(k_.size(1), positions.options());
@@ -121,13 +88,13 @@ void RowComparison::SetRows(const QueryRows& rows) {
                            .mul_(spec_.scale)
                            .view({spec_.num_kv_heads, -1, hidden_.size(0), k_.size(1)});
   }
-  logits_ = Logits(queries_, k_);
-  log_p_ = LogScores(logits_);
-  p_ = log_p_.exp();
-  output_ = Weighted(OfTokens(p_), v_);
+  own_.logits = Logits(queries_, k_);
+  own_.p.log = WithSinks(own_.logits, sinks_).log_softmax(-1);
+  own_.p.scores = own_.p.log.exp();
+  output_ = Weighted(OfTokens(own_.p.scores), v_);
   reference_.output_sq = OutputEnergy(output_);
   if (detail_ == RowDetail::kAll)
-    reference_.logit_sq = logits_.masked_fill(hidden_, 0).square_().sum(-1);
+    reference_.logit_sq = own_.logits.masked_fill(hidden_, 0).square_().sum(-1);
 }
 
 RowComparison::Prepared RowComparison::Prepare(const StoredCache& stored) const {
@@ -170,7 +137,7 @@ std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::
                                               std::optional<size_t> apart) const {
   const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
   const at::Tensor logits = Logits(queries, stored.k_stored);
-  at::Tensor exact_logits = logits_;
+  at::Tensor exact_logits = own_.logits;
   const auto exact_keys = [](const ExactMasks& masks) { return masks.k.defined(); };
   if ((own_queries.defined() || stored.k.defined()) && std::ranges::any_of(exact, exact_keys))
     exact_logits = Logits(queries, stored.k.defined() ? stored.k : k_);
@@ -204,20 +171,20 @@ DistanceErrors RowComparison::ByDistance(const at::Tensor& kl_of_tokens) const {
     if (sinks_.defined()) sums.select(-1, kDistanceBuckets).copy_(of_keys.select(-1, -1));
     return sums;
   };
-  return {buckets(p_), buckets(kl_of_tokens)};
+  return {buckets(own_.p.scores), buckets(kl_of_tokens)};
 }
 
 RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exact_values,
                                 const Prepared& stored, bool apart) const {
-  const at::Tensor log_other = LogScores(logits);
-  const at::Tensor p_other = log_other.exp();
+  const LogitComparison compared = CompareLogits(
+      own_, logits, sinks_,
+      {.scores = true, .kl_terms = apart, .logit_errors = detail_ == RowDetail::kAll});
   RowErrors errors;
-  const KlTerms terms = TermsOfKl({log_p_, p_}, {log_other, p_other});
-  errors.kl = SumOf(terms);
-  if (apart) errors.by_distance = ByDistance(terms.near.add(terms.far));
-  if (detail_ == RowDetail::kAll) errors.logit_error_sq = logits.sub(logits_).square_().sum(-1);
+  errors.kl = compared.kl;
+  errors.logit_error_sq = compared.logit_errors_sq;
+  if (apart) errors.by_distance = ByDistance(compared.kl_terms);
 
-  const at::Tensor scores = OfTokens(p_other);
+  const at::Tensor scores = OfTokens(compared.scores);
   const int64_t dim = v_.size(2), all = stored.exact_minus_stored.size(2);
   const at::Tensor sums = Weighted(scores, stored.values);  // both in one product
   at::Tensor output = sums.narrow(-1, 0, all);

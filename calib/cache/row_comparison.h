@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "calib/cache/exact_tokens.h"
+#include "calib/cache/logit_comparison.h"
 #include "capture/model/model_spec.h"
 
 namespace oscar {
@@ -68,22 +69,6 @@ enum class RowDetail {
   kKlAndOutput,  // a third of the time
   kAll
 };
-
-struct LogAndScores {
-  at::Tensor log, scores;  // [..., tokens], scores = exp(log)
-};
-
-// KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p:
-// never negative, free of cancellation, exactly 0 where nothing differs, and finite wherever the
-// logits are, those of hidden tokens being kHiddenLogit.
-at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other);
-
-// Of a token that a row does not see: its score is 0 all the same, and differences are no NaN.
-inline constexpr double kHiddenLogit = -1e30;
-
-// `of_tokens` [..., tokens] and one more column, what `sinks` holds for it (broadcast); the same
-// tensor where there are none.
-at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks);
 
 // Rows without one visible quantized key have no error: bool [rows].
 at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
@@ -143,7 +128,6 @@ class RowComparison {
   at::Tensor Heads(const at::Tensor& rows) const;
   at::Tensor Queries(const at::Tensor& queries) const;
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
-  at::Tensor LogScores(const at::Tensor& logits) const;
   at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, k_.size(1)); }
   at::Tensor OutputEnergy(const at::Tensor& outputs) const;
   RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact_values, const Prepared& stored,
@@ -161,8 +145,8 @@ class RowComparison {
   at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, tokens], where there is k_pe
   at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
   at::Tensor hidden_;           // [rows, tokens] bool
-  at::Tensor log_p_, p_;        // where the layer has sinks, one more column behind the tokens
-  at::Tensor queries_, logits_, output_;
+  ReferenceLogits own_;
+  at::Tensor queries_, output_;
   ReferenceRows reference_;
 };
 

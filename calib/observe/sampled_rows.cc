@@ -8,8 +8,7 @@
 #include <cmath>
 
 #include "calib/cache/exact_tokens.h"
-#include "calib/cache/row_comparison.h"  // KlOfRows, WithSinks
-#include "capture/model/attention.h"     // SoftCap, SinkLogits
+#include "capture/model/attention.h"  // SoftCap, SinkLogits
 #include "linalg/check.h"
 
 namespace oscar {
@@ -116,21 +115,21 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
                            .mul_(scale_)
                            .unflatten(-2, {int64_t{-1}, shape.rows});
   }
-  log_p_ = LogScores(Logits(queries_, keys_));
-  p_with_sinks_ = log_p_.exp();
-  p_ = p_with_sinks_.narrow(-1, 0, shape.tokens);
+  own_.log = LogScores(Logits(queries_, keys_));
+  own_.scores = own_.log.exp();
+  p_ = own_.scores.narrow(-1, 0, shape.tokens);
   quantized_scores_ = (exact_[0].defined() ? p_.masked_fill(exact_[0], 0) : p_).flatten(2, 3);
   output_energies_ = OutputEnergies(at::matmul(p_.flatten(2, 3), values_).unsqueeze(0));
   output_sums_ = ByTurns(output_energies_);
 }
 
-// [..., sequences, num_kv_heads, gqa_ratio, rows, tokens], scaled
+// [..., sequences, num_kv_heads, gqa_ratio, rows, tokens], scaled, of hidden tokens kHiddenLogit
 at::Tensor SampledRows::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
   at::Tensor logits =
       at::matmul(queries, keys.transpose(-1, -2)).mul_(scale_).unflatten(-2, {-1, hidden_.size(3)});
   if (position_logits_.defined()) logits.add_(position_logits_);
   SoftCap(softcap_, logits);
-  return logits;
+  return logits.masked_fill_(hidden_, kHiddenLogit);
 }
 
 // |o|^2 after the map, of outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
@@ -145,7 +144,7 @@ at::Tensor SampledRows::OutputSums(const at::Tensor& outputs) const {
 }
 
 at::Tensor SampledRows::LogScores(const at::Tensor& logits) const {
-  return WithSinks(logits.masked_fill(hidden_, kHiddenLogit), sinks_).log_softmax(-1);
+  return WithSinks(logits, sinks_).log_softmax(-1);
 }
 
 // [caches, sequences, num_kv_heads, gqa_ratio, rows] -> [caches, num_kv_heads, 2]
@@ -163,8 +162,7 @@ std::vector<at::Tensor> SampledRows::KlSums(const Keys& keys, std::span<const si
       if (!exact_logits.defined()) exact_logits = Logits(keys.queries, keys.exact);
       read = at::where(exact_[w], exact_logits, logits);
     }
-    const at::Tensor log_read = LogScores(read);
-    sums.push_back(ByTurns(KlOfRows({log_p_, p_with_sinks_}, {log_read, log_read.exp()})));
+    sums.push_back(ByTurns(CompareLogits({own_}, read, sinks_, {}).kl));
   }
   return sums;
 }

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "calib/cache/logit_comparison.h"
 #include "capture/model/model_spec.h"
 #include "linalg/cache_windows.h"  // CacheWindows
 
@@ -76,8 +77,8 @@ class SampledRows {
   at::Tensor position_logits_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], or undefined
   at::Tensor hidden_;           // [sequences, 1, 1, rows, tokens] bool
   std::vector<at::Tensor> exact_;  // the same for each of the windows; undefined: no token is
-  at::Tensor log_p_, p_;           // [sequences, num_kv_heads, gqa_ratio, rows, tokens]
-  at::Tensor p_with_sinks_;  // with one more column where the layer has sinks: theirs (log_p_ too)
+  LogAndScores own_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], of sinks a column more
+  at::Tensor p_;      // without it
   at::Tensor quantized_scores_;  // [sequences, num_kv_heads, gqa_ratio * rows, tokens]
   at::Tensor turns_;             // [sequences * rows, 2] float64, 0 or 1
   at::Tensor output_energies_;   // |P V|^2: [1, sequences, num_kv_heads, gqa_ratio, rows]

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "calib/cache/affine_tensor.h"
-#include "calib/cache/row_comparison.h"  // WithSinks
-#include "capture/model/attention.h"     // SinkLogits
+#include "calib/cache/logit_comparison.h"  // WithSinks
+#include "capture/model/attention.h"       // SinkLogits
 
 namespace oscar {
 namespace {

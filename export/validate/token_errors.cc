@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "calib/cache/row_comparison.h"  // KlOfRows
+#include "calib/cache/logit_comparison.h"  // KlOfRows
 #include "export/evaluate/position_buckets.h"
 #include "export/validate/piece_sums.h"
 

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What has one kernel for tensors on a GPU, where the CUDA toolkit was there to build it; nothing
+// elsewhere, and the caller does the same as many operations on tensors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "calib/cache/logit_comparison.h"
+#include "linalg/affine_codec.h"
+
+namespace oscar {
+
+// AffineRoundTrip of affine_tensor.h, bit for bit.
+std::optional<at::Tensor> AffineRoundTripInOneKernel(const at::Tensor& rows,
+                                                     const at::Tensor& thresholds,
+                                                     const AffineFormat& format);
+
+std::optional<LogitComparison> CompareLogitsInOneKernel(const ReferenceLogits& own,
+                                                        const at::Tensor& logits,
+                                                        const at::Tensor& sinks,
+                                                        const LogitParts& parts);
+
+}  // namespace oscar

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The affine round trip of calib/cache/affine_tensor.h in one kernel, fitted scales and all, where
+// as tensors it is 15 to 140: the same roundings in the same order, so the same bits.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "linalg/affine_codec.h"
+
+namespace oscar {
+
+inline constexpr int64_t kMaxKernelGroup = 512;  // values per scale that the kernel holds
+
+// Device pointers of float32 or float64.
+template <typename T>
+struct AffineRoundTripArguments {
+  const T* rows;  // [num_rows, dim]
+  T* read;        // the same
+  int64_t num_rows, dim;
+  // Of value i of row r: [r * threshold_row + i * threshold_column]; null: nothing is clipped.
+  const T* thresholds = nullptr;
+  int64_t threshold_row = 0, threshold_column = 0;
+};
+
+// format.quant_group_size divides dim and is at most kMaxKernelGroup.
+template <typename T>
+cudaError_t LaunchAffineRoundTrip(const AffineRoundTripArguments<T>& arguments,
+                                  const AffineFormat& format, cudaStream_t stream);
+
+}  // namespace oscar

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/cache/logit_comparison.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "calib/cache/cache_kernels.h"
+
+namespace oscar {
+namespace {
+
+// What each token adds to the KL, p log(p / p^) - p + p^ and so never below 0: the sum of both.
+struct KlTerms {
+  at::Tensor near, far;
+};
+
+KlTerms TermsOfKl(const LogAndScores& own, const LogAndScores& other) {
+  // e^x overflows where a cache is far off. Up to x = kFar the sum is as it stands; beyond, what
+  // p e^x is more than p e^kFar comes from p^, and p (x - kFar) < p^ e^-kFar is nothing.
+  constexpr double kFar = 40;
+  at::Tensor x = other.log.sub(own.log).clamp_max_(kFar);
+  const at::Tensor near = x.expm1().sub_(x).mul_(own.scores);
+  at::sub_out(x, other.scores, own.scores, std::exp(kFar));
+  return {near, x.clamp_min_(0)};
+}
+
+at::Tensor SumOf(const KlTerms& terms) { return terms.near.sum(-1).add(terms.far.sum(-1)); }
+
+}  // namespace
+
+at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks) {
+  if (!sinks.defined()) return of_tokens;
+  std::vector<int64_t> column = of_tokens.sizes().vec();
+  column.back() = 1;
+  return at::cat({of_tokens, sinks.to(of_tokens.scalar_type()).expand(column)}, -1);
+}
+
+at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other) {
+  return SumOf(TermsOfKl(own, other));
+}
+
+LogitComparison CompareLogits(const ReferenceLogits& own, const at::Tensor& logits,
+                              const at::Tensor& sinks, const LogitParts& parts) {
+  if (std::optional<LogitComparison> compared = CompareLogitsInOneKernel(own, logits, sinks, parts))
+    return *std::move(compared);
+  LogAndScores other = {WithSinks(logits, sinks).log_softmax(-1), {}};
+  other.scores = other.log.exp();
+  const KlTerms terms = TermsOfKl(own.p, other);
+  LogitComparison result{.kl = SumOf(terms)};
+  if (parts.scores) result.scores = std::move(other.scores);
+  if (parts.kl_terms) result.kl_terms = terms.near.add(terms.far);
+  if (parts.logit_errors) result.logit_errors_sq = logits.sub(own.logits).square_().sum(-1);
+  return result;
+}
+
+}  // namespace oscar
