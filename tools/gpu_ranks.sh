@@ -2,70 +2,131 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Several GPUs of one machine against one: the same bytes, and how much sooner. A synthetic model of Qwen3-8B's shapes at 120,000
-# tokens and the models in .gpu/models, with 1, 2, 4 ... GPUs; a mixture of experts where its gigabytes are given.
+# Several GPUs of one machine against one: the same bytes, how much sooner, what the plan said, what was read. A synthetic model of
+# Qwen3-8B's shapes at 120,000 tokens, a mixture of experts, the bundled model and those in .gpu/models, with 1, 2, 4 ... GPUs. Ends
+# within OSCAR_GPU_LIMIT seconds (570): what does not fit is said to be left out.
 #
 #   tools/gpu_ranks.sh [PROGRAMS [SCRATCH [GIGABYTES_OF_EXPERTS]]]     folder of oscar-calibrate; default build/dev/tools
 set -uo pipefail
-cd "$(dirname "$0")/.."
-programs=${1:-build/dev/tools} scratch=${2:-$(mktemp -d)} experts=${3:-0}
-gpus=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+cd "$(dirname "$0")/.." || exit
+calibrate=${1:-build/dev/tools}/oscar-calibrate scratch=${2:-$(mktemp -d)} experts=${3:-16}
+limit=${OSCAR_GPU_LIMIT:-570} failed=0
+# What each run is given; OSCAR_RANKS=N tries the script on a machine without GPUs.
+gpus=${OSCAR_RANKS:-$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)}
+of_ranks=--gpus device=cuda
+[ -z "${OSCAR_RANKS:-}" ] || of_ranks=--ranks device=cpu
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null
+nvidia-smi topo -m 2>/dev/null | head -8
 mkdir -p "$scratch"
-failed=0
 
-bytes() { (cd "$1" && find . -type f ! -name timings.json | sort | xargs sha256sum | sha256sum | cut -c1-16); }
-
-calibrate() { # NAME MODEL OPTIONS...
-  local name=$1 model=$2 n start seconds whole='' digest first=''
+left() { echo $((limit > SECONDS + 1 ? limit - SECONDS : 1)); }
+enough() { # SECONDS WHAT
+  [ "$(left)" -ge "$1" ] && return
+  echo "$2: left out, $(left) s are left"
+  return 1
+}
+bytes() { (cd "$1" 2>/dev/null && find . -type f ! -name timings.json | sort | xargs sha256sum | sha256sum | cut -c1-16); }
+fail() { echo "$1 FAILED"; tail -5 "$scratch/log"; failed=1; }
+# Runs a calibration in $scratch/NAME; $scratch/log has what it printed and what its processes read, $scratch/seconds how long.
+try() { # NAME MODEL OPTIONS...
+  local out=$scratch/$1 model=$2 start code
   shift 2
+  rm -rf "$out" "$out.job"
+  start=$(date +%s.%N)
+  # shellcheck disable=SC2016
+  timeout -k 5 "$(left)" bash -c '"$@"; code=$?; grep -E "^(rchar|read_bytes)" /proc/$$/io; exit $code' io \
+    "$calibrate" "$model" --device $device "$@" -o "$out" >"$scratch/log" 2>&1
+  code=$?
+  python3 -c "import time; print(f'{time.time() - $start:.2f}')" >"$scratch/seconds"
+  return $code
+}
+ranks() { [ "$1" -eq 1 ] || echo "$of_ranks $1"; }
+number() { python3 -c "import json; t = json.load(open('$scratch/$1/timings.json')); print(f'{t[\"$2\"]:.2f}')"; }
+
+compare() { # NAME MODEL OPTIONS...
+  local name=$1 model=$2 n first='' whole='' loop='' digest
+  shift 2
+  "$calibrate" "$model" --device $device "$@" --dry-run $of_ranks "$gpus" 2>/dev/null | grep -A9 '^ranks ' | sed 's/^/    plan: /'
+  try "$name-warm" "$model" "$@" || fail "$name: warming up" # page cache, compiled kernels
+  rm -rf "$scratch/$name-warm"
   for ((n = 1; n <= gpus; n *= 2)); do
-    local out="$scratch/$name-$n" more=()
-    [ "$n" -gt 1 ] && more=(--gpus "$n")
-    rm -rf "$out" "$out.job"
-    [ "$n" -eq 1 ] && "$programs/oscar-calibrate" "$model" "$@" -o "$out-warm" >"$scratch/log" 2>&1 # page cache, compiled kernels
-    rm -rf "$out-warm" "$out-warm.job"
-    start=$(date +%s.%N)
-    if ! "$programs/oscar-calibrate" "$model" "$@" ${more[@]+"${more[@]}"} -o "$out" >"$scratch/log" 2>&1; then
-      echo "$name: $n ranks FAILED"; tail -5 "$scratch/log"; failed=1; continue
-    fi
-    seconds=$(python3 -c "import time; print(f'{time.time() - $start:.2f}')")
-    digest=$(bytes "$out")
-    whole=${whole:-$seconds} first=${first:-$digest}
+    enough 20 "$name, $n ranks" || return
+    # shellcheck disable=SC2046
+    try "$name-$n" "$model" "$@" $(ranks $n) || { fail "$name, $n ranks"; continue; }
+    digest=$(bytes "$scratch/$name-$n") first=${first:-$digest}
+    whole=${whole:-$(cat "$scratch/seconds")} loop=${loop:-$(number "$name-$n" loop_seconds)}
     [ "$digest" = "$first" ] || failed=1
-    echo "$name: $n ranks, $seconds s, x $(python3 -c "print(f'{$whole / $seconds:.2f}')"), bytes $digest $([ "$digest" = "$first" ] && echo same || echo DIFFER)"
+    echo "$name: $n ranks, $(cat "$scratch/seconds") s in all (x $(python3 -c "print(f'{$whole / $(cat "$scratch/seconds"):.2f}')"))," \
+      "$(number "$name-$n" loop_seconds) s of layers (x $(python3 -c "print(f'{$loop / max($(number "$name-$n" loop_seconds), 0.001):.2f}')"))," \
+      "bytes $digest $([ "$digest" = "$first" ] && echo same || echo DIFFER)"
     python3 -c "
-import json; t = json.load(open('$out/timings.json')); print('   ', {k: round(v, 2) for k, v in sorted(t['phases'].items(), key=lambda p: -p[1])[:8]})"
+import json; t = json.load(open('$scratch/$name-$n/timings.json')); print('   ', {k: round(v, 2) for k, v in sorted(t['phases'].items(), key=lambda p: -p[1])[:12]})"
   done
 }
 
-for model in tests/data/tiny-qwen3 .gpu/models/*; do
-  [ -d "$model" ] && calibrate "$(basename "$model")" "$model" --tokens 30000
-done
-[ -d "$scratch/8b" ] || python3 tools/bench/make_synthetic_model.py "$scratch/8b" --shards 8 >/dev/null
-calibrate 8b "$scratch/8b" --tokens 120000 --max-sequence 4096
-if [ "$experts" -gt 0 ]; then
-  [ -d "$scratch/moe" ] || python3 tools/bench/make_synthetic_model.py "$scratch/moe" --family qwen3_moe --gigabytes "$experts" >/dev/null
-  for ((n = 1; n <= gpus; n *= 2)); do # what the disk gave, counted by the kernel
-    before=$(awk '{ s += $6 } END { print s }' /sys/block/*/stat)
-    sync; echo 3 >/proc/sys/vm/drop_caches 2>/dev/null || echo "the page cache cannot be dropped here"
-    rm -rf "$scratch/moe-read"*
-    more=(); [ "$n" -gt 1 ] && more=(--gpus "$n")
-    "$programs/oscar-calibrate" "$scratch/moe" --read direct --tokens 60000 ${more[@]+"${more[@]}"} -o "$scratch/moe-read" >"$scratch/log" 2>&1 ||
-      { echo "moe: $n ranks FAILED"; tail -5 "$scratch/log"; failed=1; }
-    after=$(awk '{ s += $6 } END { print s }' /sys/block/*/stat)
-    echo "moe: $n ranks read $(python3 -c "print(f'{($after - $before) * 512 / 1e9:.1f}')") GB of $(du -sBG "$scratch/moe" | cut -f1) on disk, bytes $(bytes "$scratch/moe-read")"
+# Waits for a layer of the run in $scratch/log.
+await_layer() { # LAYER LAUNCHER
+  while kill -0 "$2" 2>/dev/null && ! grep -q "^layer $1:" "$scratch/log"; do sleep 0.1; done
+}
+
+compare tiny tests/data/tiny-qwen3 --tokens 30000
+big=${OSCAR_BIG:-$scratch/8b}
+[ -d "$big" ] || python3 tools/bench/make_synthetic_model.py "$big" --shards 8 >/dev/null
+echo "synthetic model made after $SECONDS s"
+compare 8b "$big" --tokens 120000 --max-sequence 4096
+
+# Who is killed ends all, who is asked to stop commits, and any number of ranks goes on.
+if enough 90 "killed, stopped and resumed"; then
+  few=(--device "$device" --tokens 40000 --max-sequence 4096 --no-auto --rank-timeout 10 -o "$scratch/ended")
+  rm -rf "$scratch/ended" "$scratch/ended.job"
+  for how in KILL TERM; do
+    : >"$scratch/log"
+    "$calibrate" "$big" "${few[@]}" $of_ranks 2 >"$scratch/log" 2>&1 &
+    launcher=$!
+    await_layer "$([ $how = KILL ] && echo 1 || echo 2)" $launcher
+    victims=$(cat /proc/$launcher/task/$launcher/children 2>/dev/null)
+    start=$(date +%s)
+    if [ $how = KILL ]; then kill -9 "$(echo "$victims" | awk '{ print $2 }')"; else kill -TERM $launcher; fi
+    wait $launcher
+    echo "$how: exit $? after $(($(date +%s) - start)) s: $(grep -E 'error|resume' "$scratch/log" | head -1)"
+    for victim in $victims; do kill -0 "$victim" 2>/dev/null && echo "process $victim is left" && failed=1; done
   done
+  if [ -d "$scratch/ended.job" ]; then
+    "$calibrate" "$big" "${few[@]}" >"$scratch/log" 2>&1 || fail "resumed by one"
+    grep -m1 resuming "$scratch/log"
+  fi
+  try ended-whole "$big" --tokens 40000 --max-sequence 4096 --no-auto || fail "the whole"
+  if [ "$(bytes "$scratch/ended")" = "$(bytes "$scratch/ended-whole")" ]; then echo "resumed by one: same"; else fail "resumed by one, other bytes:"; fi
 fi
-# Who is killed ends all, and any number of ranks goes on.
-"$programs/oscar-calibrate" "$scratch/8b" --tokens 60000 --gpus 2 --rank-timeout 10 -o "$scratch/killed" >"$scratch/log" 2>&1 &
-launcher=$!
-sleep 6
-kill -9 "$(pgrep -P $launcher | tail -1)"
-start=$(date +%s)
-wait $launcher
-echo "killed: exit $? after $(($(date +%s) - start)) s: $(grep error "$scratch/log" | head -1)"
-"$programs/oscar-calibrate" "$scratch/8b" --tokens 60000 -o "$scratch/killed" >/dev/null 2>&1 &&
-  "$programs/oscar-calibrate" "$scratch/8b" --tokens 60000 -o "$scratch/whole" >/dev/null 2>&1 &&
-  echo "resumed by one: $([ "$(bytes "$scratch/killed")" = "$(bytes "$scratch/whole")" ] && echo same || echo DIFFER)"
+
+# What the disk gave to all processes, counted by the kernel: past the page cache, and through it when it is cold.
+if [ "$experts" -gt 0 ] && enough 120 "experts"; then
+  moe=${OSCAR_MOE:-$scratch/moe}
+  [ -d "$moe" ] || python3 tools/bench/make_synthetic_model.py "$moe" --family qwen3_moe --gigabytes "$experts" --shards 8 >/dev/null
+  first=''
+  for read in direct cached; do
+    how=(--read "$read")
+    [ $device = cuda ] || how=()
+    for ((n = 1; n <= gpus; n *= 2)); do
+      enough 30 "experts read $read by $n ranks" || break 2
+      sync
+      { echo 3 >/proc/sys/vm/drop_caches; } 2>/dev/null || echo "the page cache cannot be dropped here"
+      before=$(awk '{ s += $6 } END { print s }' /sys/block/*/stat 2>/dev/null)
+      # shellcheck disable=SC2046
+      try moe-read "$moe" "${how[@]}" --tokens 60000 $(ranks $n) || fail "experts, $n ranks"
+      after=$(awk '{ s += $6 } END { print s }' /sys/block/*/stat 2>/dev/null)
+      digest=$(bytes "$scratch/moe-read") first=${first:-$digest}
+      [ "$digest" = "$first" ] || failed=1
+      echo "experts: $n ranks, $read, $(cat "$scratch/seconds") s; $(du -sB1000000 "$moe" | cut -f1) MB on disk;" \
+        "disks gave $(python3 -c "print(round((${after:-0} - ${before:-0}) * 512e-6))") MB; $(grep -E '^(rchar|read_bytes)' "$scratch/log" | tr '\n' ' ')" \
+        "bytes $digest $([ "$digest" = "$first" ] && echo same || echo DIFFER)"
+    done
+  done
+  "$calibrate" "$moe" --device $device --tokens 60000 --dry-run $of_ranks "$gpus" 2>/dev/null | grep -A9 '^ranks ' | sed 's/^/    plan: /'
+fi
+
+for model in .gpu/models/*; do
+  [ -d "$model" ] && enough 60 "$model" && compare "$(basename "$model")" "$model" --tokens 30000
+done
+echo "$SECONDS s; failed: $failed"
 exit $failed

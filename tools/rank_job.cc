@@ -146,6 +146,10 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
   _exit(127);
 }
 
+// They end by themselves: rank 0 when the others have, after a failure of one that ended within
+// seconds, of one that was killed when it is missed. This is for those that cannot.
+constexpr std::chrono::seconds kBehindRank0{1}, kBehindExit{3}, kBehindSignal{4};
+
 // Ends this process with the exit code of the ranks.
 [[noreturn]] void RunRanks(int size, const RankOptions& options, const StopSignal& stop) {
   using Clock = std::chrono::steady_clock;
@@ -154,9 +158,11 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < size; ++rank) ranks.push_back(StartRank(rank, size, port, arguments));
   std::vector<int> codes(ranks.size(), -1);  // -1: runs
-  int first_failed = -1;
-  bool told = false;
-  Clock::time_point failed_at;
+  bool told = false, killed = false, lost = false;
+  std::optional<Clock::time_point> deadline;
+  const auto end_by = [&](Clock::time_point time) {
+    deadline = std::min(deadline.value_or(time), time);
+  };
   while (std::ranges::count(codes, -1) > 0) {
     if (stop.requested() && !std::exchange(told, true))
       for (size_t r = 0; r < ranks.size(); ++r)
@@ -165,17 +171,23 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
       int status = 0;
       if (codes[r] != -1 || waitpid(ranks[r], &status, WNOHANG) != ranks[r]) continue;
       codes[r] = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::kResources);
-      if (r == 0 && WIFSIGNALED(status)) {
+      if (r == 0 && WIFSIGNALED(status) && !killed) {
         std::cerr << fmt::format("error: rank 0 was killed by signal {} ({})\n", WTERMSIG(status),
                                  strsignal(WTERMSIG(status)));
       }
-      if (codes[r] == 0 || first_failed >= 0) continue;
-      first_failed = static_cast<int>(r);
-      failed_at = Clock::now();
+      if (r == 0) {
+        end_by(Clock::now() + kBehindRank0);
+      } else if (WIFSIGNALED(status)) {
+        lost = true;
+        end_by(Clock::now() + kBehindSignal +
+               std::chrono::milliseconds(static_cast<int64_t>(1000 * options.rank_timeout)));
+      } else if (codes[r] != 0) {
+        end_by(Clock::now() + kBehindExit);
+      }
     }
-    // They end by themselves; this is for those that cannot.
-    if (first_failed >= 0 &&
-        Clock::now() - failed_at > std::chrono::duration<double>(options.rank_timeout + 4)) {
+    if (deadline && Clock::now() > *deadline && !std::exchange(killed, true)) {
+      if (lost && codes[0] == -1)
+        std::cerr << "error: a rank was killed, and rank 0 could not end the others\n";
       for (size_t r = 0; r < ranks.size(); ++r)
         if (codes[r] == -1) kill(ranks[r], SIGKILL);
     }

@@ -2,11 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/model/layer_loop.h"
 
+#include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "capture/model/device.h"
 #include "capture/model/embedding.h"
@@ -51,6 +56,45 @@ std::vector<Span> MakeSpansBetween(const std::vector<int64_t>& lengths,
     first_token = cut;
   }
   return spans;
+}
+
+// Of all bits, in a number that a change of some of them changes.  // [1] int64
+at::Tensor SumOfWords(const std::vector<at::Tensor>& tensors, at::Device device) {
+  at::Tensor sum = at::zeros({1}, at::dtype(at::kLong).device(device));
+  for (const at::Tensor& tensor : tensors) {
+    const bool half = tensor.element_size() == 2;
+    const at::Tensor words = tensor.contiguous().view(half ? at::kShort : at::kInt);
+    sum += words.sum(at::kLong);
+  }
+  return sum;
+}
+
+// Starts to compare what each rank has loaded of a layer; InputError from what is returned where
+// it is not the same. Not of experts, which one rank alone reads.
+std::function<void()> CompareWeights(RankGroup& ranks, const LayerSpec& layer,
+                                     std::vector<at::Tensor> loaded, at::Device device) {
+  const at::Tensor sums = ranks.AllGather(SumOfWords(loaded, device));
+  const at::Tensor host =
+      at::empty(sums.sizes(), at::dtype(at::kLong).pinned_memory(!device.is_cpu()));
+  host.copy_(sums, /*non_blocking=*/true);
+  std::shared_ptr<c10::Event> there;
+  if (!device.is_cpu()) {
+    there = std::make_shared<c10::Event>(device.type());
+    there->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  }
+  return [&ranks, id = layer.layer_id, host, there] {
+    if (there) there->synchronize();
+    const auto* const of_rank = host.const_data_ptr<int64_t>();
+    for (int rank = 1; rank < ranks.size(); ++rank) {
+      if (of_rank[rank] == of_rank[0]) continue;
+      if (ranks.rank() != 0) (void)ranks.Get("never");  // rank 0 sees it too, and ends the job
+      throw InputError(
+          fmt::format("rank {} has loaded other weights of layer {} than rank 0: a file of the "
+                      "model is damaged on one of their machines, or its memory is; compare the "
+                      "files' digests (sha256sum)",
+                      rank, id));
+    }
+  };
 }
 
 }  // namespace
@@ -125,7 +169,14 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
   const std::vector<const LayerSpec*> layers = LayersToRun(spec_, stream_options);
   size_t index = first_layer;
   for (size_t i = 0; i < layers.size(); ++i) {
-    pass.RunLayer(*layers[i], index, stream.Next(), stream, spans);
+    LayerWeights weights = stream.Next();
+    std::function<void()> check_same;
+    if (options_.ranks != nullptr) {
+      check_same =
+          CompareWeights(*options_.ranks, *layers[i], std::exchange(weights.loaded, {}), device_);
+    }
+    pass.RunLayer(*layers[i], index, std::move(weights), stream, spans);
+    if (check_same) check_same();  // before anything of this layer is kept
     const bool step_done =
         i + 1 == layers.size() ||
         (layers[i + 1]->has_cache() && layers[i + 1]->layer_id > spec_.layers[index].layer_id);

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "linalg/check.h"
 
@@ -159,6 +160,7 @@ WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
     for (const ExpertRun& run : Runs(*layer))
       parts_.push_back({layer, false, SliceOfRun(run, options.rank, options.ranks)});
   }
+  if (options_.ranks > 1) loader_.RememberIn(&loaded_);
   if (options_.prefetch) Start();
 }
 
@@ -179,6 +181,7 @@ std::vector<ExpertRun> WeightStream::Runs(const LayerSpec& layer) const {
 WeightStream::Loaded WeightStream::Take() {
   if (!options_.prefetch) Start();
   Loaded part = loading_.get();
+  part.layer.loaded = std::exchange(loaded_, {});
   ++next_;
   if (options_.prefetch) Start();
   return part;

@@ -58,6 +58,9 @@ struct LayerWeights {
   // Lets go of what is behind the layer once its tokens are mixed: attention or linear attention.
   void DropMixer();
 
+  // Among ranks, all that was loaded of them, for a comparison.
+  std::vector<at::Tensor> loaded;
+
   bool attention_only = false;  // nothing behind the attention was asked for
 };
 
@@ -118,7 +121,8 @@ class WeightStream {
   WeightStreamOptions options_;
   std::vector<Part> parts_;
   size_t next_ = 0;      // in parts_
-  WeightLoader loader_;  // used by the loading thread while loading_ is valid
+  WeightLoader loader_;  // used by the loading thread while loading_ is valid, and so is
+  std::vector<at::Tensor> loaded_;
   std::future<Loaded> loading_;
 };
 

@@ -186,7 +186,9 @@ at::Tensor WeightLoader::Load(const std::string& name, int64_t first, int64_t co
 }
 
 at::Tensor WeightLoader::LoadAs(const std::string& name, at::ScalarType dtype) {
-  return Read(FindWeightStorage(checkpoint_, name), dtype);
+  const at::Tensor tensor = Read(FindWeightStorage(checkpoint_, name), dtype);
+  if (loaded_ != nullptr) loaded_->push_back(tensor);
+  return tensor;
 }
 
 at::Tensor WeightLoader::Read(const WeightStorage& storage, at::ScalarType dtype) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/weight_storage.h"
@@ -49,6 +50,8 @@ class WeightLoader {
   at::Tensor Load(const std::string& name, int64_t first, int64_t count);
   // In another type than the compute dtype.
   at::Tensor LoadAs(const std::string& name, at::ScalarType dtype);
+  // From here on whatever is loaded is also put there.
+  void RememberIn(std::vector<at::Tensor>* loaded) { loaded_ = loaded; }
   // Everything asked for so far is there. InputError where a file cannot be read.
   void Finish();
 
@@ -63,6 +66,7 @@ class WeightLoader {
 
   const Checkpoint& checkpoint_;
   WeightTarget target_;
+  std::vector<at::Tensor>* loaded_ = nullptr;
   std::unique_ptr<Uploader> uploader_;  // null on the CPU
 };
 

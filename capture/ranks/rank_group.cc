@@ -37,6 +37,7 @@ namespace {
 
 // Who hangs is found out by RankWatch, so nothing that waits for others gives up by itself.
 constexpr std::chrono::hours kPatience{24 * 30};
+constexpr std::chrono::seconds kReading{3};  // at most, until another rank has read a word
 
 std::string HostName() {
   char name[256] = "?";
@@ -58,6 +59,16 @@ c10::intrusive_ptr<c10d::Backend> MakeGloo(const c10::intrusive_ptr<c10d::Store>
           : c10d::ProcessGroupGloo::createDefaultDevice(false));
   return c10::make_intrusive<c10d::ProcessGroupGloo>(
       c10::make_intrusive<c10d::PrefixStore>(name, store), place.rank, place.size, options);
+}
+
+// Whether it is said by then.
+bool AwaitKey(c10d::Store& store, const std::string& key,
+              std::chrono::steady_clock::time_point deadline) {
+  while (!store.check({key})) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
 }
 
 // In a handler, of what c10d threw: a peer or the store is gone, or it is a failure of another
@@ -114,7 +125,8 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
   options.port = static_cast<uint16_t>(place.port);
   options.isServer = place.rank == 0 && !place.has_store;
   options.waitWorkers = false;
-  options.timeout = timeout;
+  // c10d tries once more when it has waited so long.
+  options.timeout = std::max<std::chrono::milliseconds>(timeout / 2, std::chrono::seconds(1));
   try {
     impl_->store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
   } catch (const std::exception& error) {
@@ -135,6 +147,7 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
     impl_->store = c10::make_intrusive<c10d::PrefixStore>(
         fmt::format("oscar/{}", run == nullptr ? "0" : run), impl_->store);
   }
+  impl_->store->setTimeout(timeout);
   Join(timeout);
   impl_->bytes = Talk(nullptr, "the ranks cannot reach each other",
                       [&] { return MakeGloo(impl_->store, place_, "bytes"); });
@@ -145,38 +158,44 @@ RankGroup::~RankGroup() { watch_.reset(); }
 void RankGroup::Join(std::chrono::milliseconds timeout) {
   const auto told = [](int size) { return fmt::format("{} ranks", size); };
   const auto key = [](int rank) { return fmt::format("here/{}", rank); };
-  impl_->store->set(key(rank()), BytesOf(told(size())));
+  const std::string own = told(size());
   if (rank() == 0) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     for (int r = 1; r < size(); ++r) {
-      while (!impl_->store->check({key(r)})) {
-        if (std::chrono::steady_clock::now() > deadline) {
-          std::string missing;
-          for (int k = 1; k < size(); ++k)
-            if (!impl_->store->check({key(k)})) missing += fmt::format(" {}", k);
-          throw ResourceError(fmt::format("of {} ranks these did not come within {} s:{}", size(),
-                                          timeout.count() / 1000, missing));
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (!AwaitKey(*impl_->store, key(r), deadline)) {
+        std::string missing;
+        for (int k = 1; k < size(); ++k)
+          if (!impl_->store->check({key(k)})) missing += fmt::format(" {}", k);
+        throw ResourceError(fmt::format("of {} ranks these did not come within {} s:{}", size(),
+                                        timeout.count() / 1000, missing));
       }
       const std::string says = TextOf(impl_->store->get(key(r)));
-      if (says != told(size())) {
-        impl_->store->set("all", BytesOf(told(size())));
-        throw UsageError(fmt::format("rank {} was started as one of {}, rank 0 as one of {}", r,
-                                     says, told(size())));
+      if (says == own) continue;
+      impl_->store->set("all", BytesOf(own));
+      // The words stand here: who counts otherwise has to read them first.
+      AwaitKey(*impl_->store, fmt::format("read/{}", r),
+               std::chrono::steady_clock::now() + kReading);
+      throw UsageError(
+          fmt::format("rank {} was started as one of {}, rank 0 as one of {}", r, says, own));
+    }
+    impl_->store->set("all", BytesOf(own));
+  } else {
+    std::string all;
+    try {
+      impl_->store->set(key(rank()), BytesOf(own));
+      impl_->store->wait({"all"}, timeout + std::chrono::seconds(2));
+      all = TextOf(impl_->store->get("all"));
+      impl_->store->set(fmt::format("read/{}", rank()), BytesOf("1"));
+    } catch (const std::exception&) {
+      if (all.empty()) {
+        throw ResourceError(
+            fmt::format("rank {}: not all of {} ranks came within {} s, or rank 0 has ended",
+                        rank(), size(), timeout.count() / 1000));
       }
     }
-    impl_->store->set("all", BytesOf(told(size())));
-  } else {
-    try {
-      impl_->store->wait({"all"}, timeout + std::chrono::seconds(2));
-    } catch (const std::exception&) {
-      throw ResourceError(fmt::format("rank {}: not all of {} ranks came within {} s", rank(),
-                                      size(), timeout.count() / 1000));
-    }
-    if (const std::string all = TextOf(impl_->store->get("all")); all != told(size())) {
-      throw UsageError(fmt::format("rank {} was started as one of {}, rank 0 as one of {}", rank(),
-                                   told(size()), all));
+    if (all != own) {
+      throw UsageError(
+          fmt::format("rank {} was started as one of {}, rank 0 as one of {}", rank(), own, all));
     }
   }
   impl_->store->setTimeout(kPatience);

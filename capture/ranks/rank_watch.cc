@@ -23,13 +23,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
-constexpr double kComputed = 0.005;            // seconds of a processor that are a step forward
-constexpr std::chrono::seconds kSuspected{3};  // of silence, where a peer has lost somebody
-constexpr std::chrono::seconds kAllHeard{10};  // after which it was the network, not a rank
-constexpr std::chrono::seconds kLeaving{2};    // at most, until all others have left
+constexpr double kComputed = 0.005;             // seconds of a processor that are a step forward
+constexpr std::chrono::seconds kSuspected{3};   // of silence, where a peer has lost somebody
+constexpr std::chrono::seconds kAllHeard{10};   // after which it was the network, not a rank
+constexpr std::chrono::seconds kLeaving{2};     // at most, until all others have left
+constexpr std::chrono::seconds kFinishing{5};   // the same where none has failed
+constexpr std::chrono::milliseconds kLook{20};  // between two looks at a word
 
 constexpr const char* kEnd = "end";
 constexpr const char* kSuspicion = "suspicion";
+constexpr const char* kFinished = "finished";
 std::string BeatKey(int rank) { return fmt::format("beat/{}", rank); }
 std::string LeftKey(int rank) { return fmt::format("left/{}", rank); }
 
@@ -85,20 +88,23 @@ struct RankWatch::Impl {
   std::condition_variable changed;
   Beat own;
   int waits = 0;
-  bool done = false;
+  bool done = false;  // this rank has nothing left to do, and is not judged
+  bool over = false, joined = false;
+  Clock::time_point answered = Clock::now();  // by where the words stand
   std::atomic<int64_t> ticks = 0;
 
   std::vector<Seen> seen;
-  std::thread thread;
+  std::thread thread, guard;
 
   void Run();
+  void Guard();
   void Judge();
   void CheckRank(int rank, bool suspected);
   std::string NameOf(int rank, const Beat& beat) const;
   void Say(const End& end) {
     words.set(kEnd, fmt::format("{}\n{}", static_cast<int>(end.exit_code), end.message));
   }
-  void AwaitOthers(bool have_failed) const;
+  void AwaitOthers(std::chrono::seconds patience) const;
   [[noreturn]] void Leave(ExitCode code) const { _exit(static_cast<int>(code)); }
 };
 
@@ -113,17 +119,36 @@ RankWatch::RankWatch(const RankPlace& place, std::chrono::milliseconds timeout, 
   impl_->own.where = "the start";
   impl_->seen.resize(static_cast<size_t>(place.size));
   impl_->thread = std::thread([this] { impl_->Run(); });
+  if (place.rank != 0) impl_->guard = std::thread([this] { impl_->Guard(); });
 }
 
-// The words of all stand at rank 0.
+// The words of all stand at rank 0, which is the last to go; until it has finished, the others see
+// that it does.
 RankWatch::~RankWatch() {
-  if (impl_->place.rank == 0 && !impl_->done) impl_->AwaitOthers(/*have_failed=*/false);
-  {
+  const auto tell = [&](bool Impl::*what) {
     const std::lock_guard lock(impl_->mutex);
-    impl_->done = true;
+    (*impl_).*what = true;
+    impl_->changed.notify_all();
+  };
+  if (impl_->place.rank != 0) {
+    tell(&Impl::done);
+    try {
+      while (!impl_->words.find(kFinished)) std::this_thread::sleep_for(kLook);
+      impl_->words.set(LeftKey(impl_->place.rank), "");
+    } catch (const std::exception&) {  // the thread sees it too, and leaves
+      std::this_thread::sleep_for(kSuspected);
+    }
+  } else if (!impl_->over) {
+    try {
+      impl_->words.set(kFinished, "");
+      impl_->AwaitOthers(kFinishing);
+    } catch (const std::exception&) {  // of the launcher: nobody waits any more
+    }
   }
-  impl_->changed.notify_all();
+  tell(&Impl::over);
   impl_->thread.join();
+  tell(&Impl::joined);
+  if (impl_->guard.joinable()) impl_->guard.join();
 }
 
 void RankWatch::At(const std::string& where) {
@@ -153,9 +178,11 @@ void RankWatch::Impl::Run() {
   try {
     while (true) {
       Beat beat;
+      bool last = false;
       {
         std::unique_lock lock(mutex);
-        changed.wait_for(lock, kBeat, [&] { return done; });
+        changed.wait_for(lock, kBeat, [&] { return over; });
+        last = over;
         const int64_t at = ticks;
         const double now = CpuSecondsOfOthers();
         if (at != told || now - cpu > kComputed) {
@@ -163,19 +190,20 @@ void RankWatch::Impl::Run() {
           told = at;
           cpu = now;
         }
+        answered = Clock::now();
         ++own.beat;
         own.waits = waits > 0;
         own.done = done;
         beat = own;
       }
       words.set(BeatKey(place.rank), beat.Text());
-      if (beat.done) return;
+      if (last) return;
       if (const auto end = words.find(kEnd)) {
         const size_t line = end->find('\n');
         const auto code = static_cast<ExitCode>(std::atoi(end->c_str()));
         if (place.rank == 0) {
           report({code, end->substr(line + 1)});
-          AwaitOthers(/*have_failed=*/true);
+          AwaitOthers(kLeaving);
         } else {
           words.set(LeftKey(place.rank), "");
         }
@@ -186,14 +214,31 @@ void RankWatch::Impl::Run() {
   } catch (const std::exception&) {
     {
       const std::lock_guard lock(mutex);
-      if (done) return;
+      if (over) return;
     }
-    // Who started us sees what has become of rank 0.
-    if (place.launcher != "oscar" && place.rank != 0) {
+    // Who started us sees what has become of rank 0; of the others one says it.
+    if (place.launcher != "oscar" && place.rank == 1) {
       report(
           {ExitCode::kResources, fmt::format("rank 0 at {} port {} is lost: it was killed, or its "
                                              "machine is gone",
                                              place.address, place.port)});
+    }
+    Leave(ExitCode::kResources);
+  }
+}
+
+// c10d waits for an answer without limit, so a rank 0 that is stopped would stop this rank's watch.
+void RankWatch::Impl::Guard() {
+  std::unique_lock lock(mutex);
+  while (!changed.wait_for(lock, kBeat, [&] { return joined; })) {
+    const auto silent = Clock::now() - answered;
+    if (silent <= timeout) continue;
+    if (place.rank == 1) {
+      report({ExitCode::kResources,
+              fmt::format("rank 0 at {} port {} has given no answer for {} s: it was stopped, or "
+                          "its machine is gone",
+                          place.address, place.port,
+                          std::chrono::duration_cast<std::chrono::seconds>(silent).count())});
     }
     Leave(ExitCode::kResources);
   }
@@ -225,6 +270,7 @@ void RankWatch::Impl::CheckRank(int rank, bool suspected) {
   };
   const std::string who = NameOf(rank, of_rank.last);
   End end;
+  bool hears = false;
   const auto silent = now - of_rank.heard;
   const auto limit = suspected ? std::min<std::chrono::milliseconds>(timeout, kSuspected) : timeout;
   if (silent > limit) {
@@ -233,6 +279,7 @@ void RankWatch::Impl::CheckRank(int rank, bool suspected) {
         "machine is gone",
         who, seconds(silent));
   } else if (now - of_rank.got_on > timeout) {
+    hears = true;
     end.message = fmt::format(
         "{} makes no progress for {} s (--rank-timeout), and the others wait "
         "for it",
@@ -241,7 +288,7 @@ void RankWatch::Impl::CheckRank(int rank, bool suspected) {
     return;
   }
   Say(end);
-  if (place.rank == 0) return;  // and reads it next
+  if (place.rank == 0 || hears) return;  // rank 0 reads it next, and reports
   report(end);
   Leave(end.exit_code);
 }
@@ -251,16 +298,11 @@ std::string RankWatch::Impl::NameOf(int rank, const Beat& beat) const {
                      beat.where.empty() ? "the start" : beat.where);
 }
 
-void RankWatch::Impl::AwaitOthers(bool have_failed) const {
+void RankWatch::Impl::AwaitOthers(std::chrono::seconds patience) const {
   const Clock::time_point begin = Clock::now();
-  const auto gone = [&](int rank) {
-    if (have_failed && words.find(LeftKey(rank))) return true;
-    const auto beat = words.find(BeatKey(rank));
-    return beat && Beat::Of(*beat).done;
-  };
   for (int rank = 1; rank < place.size; ++rank) {
-    while (Clock::now() - begin < kLeaving && !gone(rank))
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (Clock::now() - begin < patience && !words.find(LeftKey(rank)))
+      std::this_thread::sleep_for(kLook);
   }
 }
 
@@ -270,12 +312,12 @@ void RankWatch::Fail(ExitCode exit_code, const std::string& cause) {
   {
     const std::lock_guard lock(impl.mutex);
     who = impl.NameOf(impl.place.rank, impl.own);
-    if (impl.place.rank == 0) impl.done = true;  // what it will read is its own
+    if (impl.place.rank == 0) impl.over = true;  // what it will read is its own
   }
   try {
     impl.Say({exit_code, fmt::format("{}: {}", who.substr(0, who.size() - 1), cause)});
     if (impl.place.rank == 0) {
-      impl.AwaitOthers(/*have_failed=*/true);
+      impl.AwaitOthers(kLeaving);
       return;
     }
     impl.words.set(LeftKey(impl.place.rank), "");

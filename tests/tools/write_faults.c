@@ -6,7 +6,13 @@
 // OSCAR_FAULT_DIR count, so that logs and libraries do not shift the points.
 //
 //   OSCAR_FAULT_DIR=PATH      files below PATH count
+//   OSCAR_FAULT_MATCH=TEXT    only those whose path has TEXT in it
+//   OSCAR_FAULT_OPENS=1       and their being opened, to read or to write
+//   OSCAR_FAULT_RANK=R        only in the process whose RANK is R
 //   OSCAR_FAULT_KILL_AT=K     SIGKILL instead of the K-th call (from 1); a write is half done first
+//   OSCAR_FAULT_STRUCK=FILE   makes FILE then
+//   OSCAR_FAULT_SIGNAL=N      that signal instead
+//   OSCAR_FAULT_SLEEP=N       N seconds of sleep instead
 //   OSCAR_FAULT_ENOSPC_AT=K   the K-th call and every later one that writes or creates fails with
 //   ENOSPC OSCAR_FAULT_COUNT=FILE    writes the number of calls to FILE at exit
 //   OSCAR_FAULT_ERRNO_AT=K    the K-th call alone fails, with the error number OSCAR_FAULT_ERRNO=N
@@ -34,9 +40,16 @@ static long Setting(const char* name) {
   return text ? atol(text) : 0;
 }
 
+static int OfThisRank(void) {
+  const char *rank = getenv("OSCAR_FAULT_RANK"), *own = getenv("RANK");
+  return !rank || (own && strcmp(rank, own) == 0);
+}
+
 static int Below(const char* path) {
   const char* directory = getenv("OSCAR_FAULT_DIR");
-  return directory && path && strncmp(path, directory, strlen(directory)) == 0;
+  const char* match = getenv("OSCAR_FAULT_MATCH");
+  return OfThisRank() && directory && path && strncmp(path, directory, strlen(directory)) == 0 &&
+         (!match || strstr(path, match));
 }
 
 static int FdPath(int fd, char* path, size_t size) {
@@ -67,13 +80,31 @@ static void NoteFd(const char* what, int fd) {
     Note(what, path, NULL);
 }
 
-/* Counts one call; 1: it must die now, 2: the disk is full, 3: it fails this once. */
+static void Struck(void) {
+  const char* path = getenv("OSCAR_FAULT_STRUCK");
+  FILE* file = path ? fopen(path, "w") : NULL;
+  if (file) fclose(file);
+}
+
+/* Counts one call; 1: now it is struck, 2: the disk is full, 3: it fails this once. */
 static int Step(void) {
   const long k = atomic_fetch_add(&calls, 1) + 1;
   const long kill_at = Setting("OSCAR_FAULT_KILL_AT"), full_at = Setting("OSCAR_FAULT_ENOSPC_AT");
   if (kill_at && k == kill_at) return 1;
   if (k == Setting("OSCAR_FAULT_ERRNO_AT")) return 3;
-  return full_at && k >= full_at ? 2 : 0;
+  if (!full_at || k < full_at) return 0;
+  if (k == full_at) Struck();
+  return 2;
+}
+
+static void Strike(void) {
+  Struck();
+  const long sleep_for = Setting("OSCAR_FAULT_SLEEP"), number = Setting("OSCAR_FAULT_SIGNAL");
+  if (sleep_for) {
+    sleep((unsigned)sleep_for);
+  } else {
+    raise(number ? (int)number : SIGKILL);
+  }
 }
 
 /* Dies, after `half` of its work, or sets errno and returns 1; `writes`: a full disk matters. */
@@ -82,7 +113,7 @@ static int Step(void) {
     const int step = (counts) ? Step() : 0;                   \
     if (step == 1) {                                          \
       half;                                                   \
-      raise(SIGKILL);                                         \
+      Strike();                                               \
     }                                                         \
     if (step == 3) errno = (int)Setting("OSCAR_FAULT_ERRNO"); \
     if (step == 2) errno = ENOSPC;                            \
@@ -106,6 +137,17 @@ ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
   if (FAILS(BelowFd(fd), 1, (void)!REAL(pwrite64)(fd, data, size / 2, offset))) return -1;
   NoteFd("write", fd);
   return REAL(pwrite64)(fd, data, size, offset);
+}
+
+static int Opens(const char* path) { return getenv("OSCAR_FAULT_OPENS") && Below(path); }
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  if (FAILS(Opens(path), 0, )) return -1;
+  return REAL(open)(path, flags, mode);
 }
 
 int fsync(int fd) {
@@ -155,7 +197,7 @@ int statvfs(const char* path, struct statvfs* found) {
 
 __attribute__((destructor)) static void Report(void) {
   const char* path = getenv("OSCAR_FAULT_COUNT");
-  if (!path) return;
+  if (!path || !OfThisRank()) return;
   FILE* file = fopen(path, "w");
   if (!file) return;
   fprintf(file, "%ld\n", atomic_load(&calls));
