@@ -5,9 +5,18 @@
 // rename nothing.
 #include "tools/calibrate_options.h"
 
+#include <fmt/format.h>
+
+#include "calib/choose/cache_types.h"
+#include "linalg/error.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
+namespace {
+
+constexpr double kMostCodeBits = 8;
+
+}  // namespace
 
 void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   CalibrationOptions& calibration = options->calibration;
@@ -64,14 +73,17 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
             {.name = "auto",
              .help = "choose transforms, clip ratios and bits per layer by their attention-KL and "
                      "output error on held-out tokens; without: OSCAR's rotations alone"});
-  ChoiceNames<Consumer> consumers;
+  ChoiceNames<ForRuntime> runtimes;
   for (const ConsumerRules& rules : AllConsumers())
-    consumers.emplace_back(std::string(rules.name), rules.consumer);
+    runtimes.emplace_back(std::string(rules.name), ForRuntime{rules.consumer});
+  for (const TypedRuntime& typed : TypedRuntimes())
+    runtimes.emplace_back(std::string(typed.name), ForRuntime{Consumer::kAny, typed.name});
   table.AddChoice(
-      &automatic.consumer, consumers,
+      &options->runtime, runtimes,
       {.name = "for",
        .help = "the runtime whose choice is searched in depth, measured and judged; all "
-               "others get one too",
+               "others get one too; modelopt, trtllm, vllm-skip-layers, kvtuner: types of 8 and 4 "
+               "bits layer by layer within --bits, by what each costs the next token",
        .main = true});
   table.Add(
       &automatic.fold,
@@ -84,9 +96,10 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       {.name = "bits",
        .help = "mean bits stored per element of keys and values: codes, and a 16-bit scale and "
                "zero for each quantization group; they go to the layers and sides where "
-               "they lower the error most; 2: codes of 2 bits, whatever those take",
+               "they lower the error most; 2: codes of 2 bits, whatever those take; of types "
+               "(--for modelopt and such) up to 16",
        .min = 2,
-       .max = 8,
+       .max = 16,
        .main = true});
   const auto scopes = ChoiceNames<bool>{{"layer", false}, {"head", true}};
   table.AddChoice(&automatic.head_bits, scopes,
@@ -223,6 +236,28 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   table.OnlyWith({"bits_of"}, "bits");
   table.OnlyWith({"clip_k", "clip_v"}, "clip", "fixed");
   table.OnlyWith({"clip_candidates"}, "clip", "search");
+}
+
+CalibrateOptions Resolved(CalibrateOptions options) {
+  AutoOptions& automatic = options.calibration.automatic;
+  automatic.consumer = options.runtime.consumer;
+  const std::string_view types = options.runtime.types;
+  if (types.empty()) {
+    if (automatic.bits > kMostCodeBits)
+      throw UsageError(fmt::format("--bits: at most {:g} of codes", kMostCodeBits));
+    return options;
+  }
+  if (automatic.bits == 2)
+    throw UsageError(fmt::format("--for {} needs --bits: how many per value, scales included", types));
+  if (automatic.effort == SearchEffort::kQuick) {
+    throw UsageError(fmt::format(
+        "--effort quick measures nothing that types for {} could be shared out by", types));
+  }
+  if (!options.dump.from.empty())
+    throw UsageError(fmt::format("--for {} needs the model: a dump has no next token", types));
+  automatic.types = {types, automatic.bits};
+  automatic.bits = 2;
+  return options;
 }
 
 OptionTable CalibrateTable(CalibrateOptions* options) {

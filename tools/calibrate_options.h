@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "calib/options.h"
@@ -17,6 +18,14 @@
 #include "tools/self_generate.h"
 
 namespace oscar {
+
+// --for: who loads a choice, or what stores types by layer (calib/choose/cache_types.h).
+struct ForRuntime {
+  Consumer consumer = Consumer::kSglangOct;
+  std::string_view types = {};
+
+  bool operator==(const ForRuntime&) const = default;
+};
 
 struct CalibrateOptions {
   ModelArguments model;            // none with --merge and --from
@@ -30,9 +39,14 @@ struct CalibrateOptions {
   double max_vram = 0;  // GB; 0: what is free
   ReadMode read = ReadMode::kAuto;
   RankOptions ranks;
+  ForRuntime runtime;
   CalibrationOptions calibration = {
       .automatic = {.enabled = true, .consumer = Consumer::kSglangOct, .fold = false}};
 };
+
+// With --for in the calibration's options: of types `any` has the headline, and --bits are theirs.
+// Throws UsageError where the two do not go together.
+CalibrateOptions Resolved(CalibrateOptions options);
 
 void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options);
 OptionTable CalibrateTable(CalibrateOptions* options);

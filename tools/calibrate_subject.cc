@@ -14,6 +14,7 @@
 #include "capture/files/temporary_directory.h"
 #include "capture/model/device.h"
 #include "linalg/error.h"
+#include "tools/cache_type_plan.h"
 #include "tools/cli/output_path.h"
 #include "tools/job_options.h"
 
@@ -111,6 +112,7 @@ Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const Mod
     input = InputOf(options, *opened, group->rank(), ranks, group, input.model()->loop().options(),
                     input.run);
   }
+  CheckCacheTypes(input);
   return {
       .input = std::move(input),
       .data = DescribeData(opened->data),

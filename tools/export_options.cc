@@ -91,6 +91,14 @@ OptionTable ExportTable(ExportOptions* options) {
              .help = "of --to kv-scales: a scale for each KV head, which vLLM's "
                      "FlashAttention takes",
              .scope = OptionScope::kRun});
+  table.Add(&options->bits,
+            {.name = "bits",
+             .help = "of --to modelopt, trtllm, vllm-skip-layers and kvtuner: another budget than "
+                     "oscar-calibrate's, bits per value with scales; needs no model, because the "
+                     "artifact holds what every type costs; 0: as calibrated",
+             .scope = OptionScope::kRun,
+             .min = 0,
+             .max = 16});
   table.Add(
       &options->fold.runtime,
       {.name = "for",
@@ -120,6 +128,7 @@ OptionTable ExportTable(ExportOptions* options) {
   table.OnlyWith({"for", "fold_scales"}, "to", {"folded-checkpoint", "absorbed-checkpoint"});
   table.OnlyWith({"model", "copy"}, "to");
   table.OnlyWith({"per_head"}, "to", "kv-scales");
+  table.OnlyWith({"bits"}, "to", {"modelopt", "trtllm", "vllm-skip-layers", "kvtuner"});
   table.OnlyWith({"folded", "rotations"}, "to");
   table.OnlyWith({"merge_into"}, "to", "llamacpp");
   table.OnlyWith({"gguf"}, "to", "kv-mean-center");

@@ -37,6 +37,7 @@ struct ExportOptions {
   bool folded = false;
   std::string merge_into, gguf;
   bool copy = false, per_head = false, fold_values = false;
+  double bits = 0;
   std::string model, device = "auto";
   FoldOptions fold;
 };

@@ -11,26 +11,11 @@
 #include "calib/job/layer_file.h"
 #include "export/artifact/choice_plans.h"
 #include "export/report/sensitive_sides.h"
-#include "export/validate/next_token_cost.h"
 
 namespace oscar {
 namespace {
 
 constexpr int64_t kLeastTokens = 1024, kMostOfText = 4096;
-
-// What a pass is over, `tokens` in all: text that was held out, whole where it was held out whole.
-std::vector<std::vector<int32_t>> HeldOutText(const ModelSource& model, const HeldOutSplit& split,
-                                              int64_t tokens) {
-  std::vector<std::vector<int32_t>> texts;
-  const std::vector<std::vector<int32_t>>& sequences = model.sequences();
-  for (size_t i = 0; i < sequences.size() && tokens > 1; ++i) {
-    const int64_t length = std::min({std::ssize(sequences[i]), kMostOfText, tokens});
-    if (split.fit_rows[i] >= length || length < 2) continue;
-    texts.emplace_back(sequences[i].begin(), sequences[i].begin() + length);
-    tokens -= length;
-  }
-  return texts;
-}
 
 size_t NumTrials(const std::vector<AutoChoice>& choices) {
   const auto measured = [](const SideOption& option) { return option.head_bits.empty(); };
@@ -40,12 +25,6 @@ size_t NumTrials(const std::vector<AutoChoice>& choices) {
     if (!choice.latent()) trials += std::ranges::count_if(choice.v_options, measured);
   }
   return static_cast<size_t>(trials);
-}
-
-// A trial runs on half of the layers: all of them together over twice the calibration's tokens.
-int64_t TokensOf(const CalibrationInput& input, size_t trials) {
-  const int64_t effort = input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1;
-  return std::max(kLeastTokens, 4 * effort * input.num_tokens() / static_cast<int64_t>(trials));
 }
 
 // Sides that cost a tenth or more of what all sides together cost at 2 bits, each by itself, and
@@ -80,6 +59,30 @@ Json CostJson(BitPrice price, const NextTokenCost& cost) {
 
 }  // namespace
 
+std::vector<std::vector<int32_t>> HeldOutText(const ModelSource& model, const HeldOutSplit& split,
+                                              int64_t tokens) {
+  std::vector<std::vector<int32_t>> texts;
+  const std::vector<std::vector<int32_t>>& sequences = model.sequences();
+  for (size_t i = 0; i < sequences.size() && tokens > 1; ++i) {
+    const int64_t length = std::min({std::ssize(sequences[i]), kMostOfText, tokens});
+    if (split.fit_rows[i] >= length || length < 2) continue;
+    texts.emplace_back(sequences[i].begin(), sequences[i].begin() + length);
+    tokens -= length;
+  }
+  return texts;
+}
+
+int64_t TokensOfPass(const CalibrationInput& input, size_t trials) {
+  const int64_t effort = input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1;
+  return std::max(kLeastTokens, 4 * effort * input.num_tokens() / static_cast<int64_t>(trials));
+}
+
+int64_t NumTokens(const NextTokenRun& run) {
+  return std::accumulate(
+      run.sequences.begin(), run.sequences.end(), int64_t{0},
+      [](int64_t sum, const auto& sequence) { return sum + std::ssize(sequence); });
+}
+
 bool PlansByNextToken(const CalibrationInput& input) {
   const AutoOptions& automatic = input.options.automatic;
   if (!automatic.enabled || input.model() == nullptr) return false;
@@ -98,7 +101,7 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
                    .spec = model.loop().spec(),
                    .device = input.device,
                    .dtype = input.dtype,
-                   .sequences = HeldOutText(model, split, TokensOf(input, NumTrials(choices))),
+                   .sequences = HeldOutText(model, split, TokensOfPass(input, NumTrials(choices))),
                    .windows = windows,
                    .choice = [&](size_t layer) {
                      return ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans).automatic;
@@ -131,9 +134,7 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
     if (whole[i].damage() < whole[best].damage()) best = i;
     compared.push_back(CostJson(prices[i], whole[i]));
   }
-  const int64_t tokens =
-      std::accumulate(run.sequences.begin(), run.sequences.end(), int64_t{0},
-                      [](int64_t sum, const auto& sequence) { return sum + std::ssize(sequence); });
+  const int64_t tokens = NumTokens(run);
   const Json why = {{"sensitive", SensitiveSides(choices, input.source->layers())},
                     {"price", BitPriceName(prices[best])},
                     {"tokens", tokens},

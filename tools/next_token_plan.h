@@ -6,16 +6,27 @@
 // model over held-out text of the calibration.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "calib/held_out.h"
 #include "calib/job/job_directory.h"
 #include "calib/run/calibrate.h"
 #include "export/artifact/artifact_writer.h"
+#include "export/validate/next_token_cost.h"
 #include "tools/cli/command.h"
 
 namespace oscar {
 
 // Whether a run of these options is to do so, once its layers are done.
 bool PlansByNextToken(const CalibrationInput& input);
+
+// What passes are over, `tokens` in all: text that was held out, whole where it was held out whole.
+std::vector<std::vector<int32_t>> HeldOutText(const ModelSource& model, const HeldOutSplit& split,
+                                              int64_t tokens);
+// A trial runs on half of the layers: all of them together over twice the calibration's tokens.
+int64_t TokensOfPass(const CalibrationInput& input, size_t trials);
+int64_t NumTokens(const NextTokenRun& run);
 
 // Decides the draft's headline. Throws Interrupted, with the layers kept.
 void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,

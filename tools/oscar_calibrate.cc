@@ -23,6 +23,7 @@
 #include "export/artifact/artifact_writer.h"
 #include "export/artifact/merge_artifacts.h"
 #include "linalg/error.h"
+#include "tools/cache_type_plan.h"
 #include "tools/calibrate_options.h"
 #include "tools/calibrate_plan.h"
 #include "tools/calibrate_subject.h"
@@ -297,13 +298,16 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, RankGro
   ResetPeakMemory(input.device);
   const size_t resumed_at = job.finished_layers();
   ArtifactDraft draft = RunLayers(options, *opened, places, job, context, times);
-  if (PlansByNextToken(input)) {
+  Json cache_types;
+  if (PlansByNextToken(input) || PlansCacheTypes(input)) {
     const auto time = times.Measure("bits by the next token");
     // On this rank alone, with all of the text.
-    PlanByNextToken(group == nullptr ? input : OfModel(options, opened->model).input, opened->split,
-                    job, draft, context);
+    const CalibrationInput all = group == nullptr ? input : OfModel(options, opened->model).input;
+    if (PlansByNextToken(all)) PlanByNextToken(all, opened->split, job, draft, context);
+    if (PlansCacheTypes(all)) cache_types = PlanCacheTypes(all, opened->split, job, context);
   }
   ArtifactInfo info = InfoOf(options, *opened, context);
+  if (!cache_types.is_null()) info.serving["cache_types"] = cache_types;
   info.model = DigestsOf(model_json, context, times);
   const DeviceMemory memory = QueryMemory(input.device);
   info.timings = {{"layers", job.timings()},
@@ -364,7 +368,8 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   }
 }
 
-PlannedRun PlanOfModel(const CalibrateOptions& options, Log& log) {
+PlannedRun PlanOfModel(const CalibrateOptions& given, Log& log) {
+  const CalibrateOptions options = Resolved(given);
   const auto opened =
       std::make_shared<ModelInput>(OpenForCalibration(options, log, /*planning=*/true));
   const std::string own_text = PrognosisOfOwnText(options, *opened);
@@ -390,7 +395,7 @@ int main(int argc, char** argv) {
        .notes = "",
        .without_verb = oscar::Verb{table,
                                    [&](oscar::CommandContext& context) {
-                                     return oscar::Calibrate(options, context);
+                                     return oscar::Calibrate(oscar::Resolved(options), context);
                                    }}},
       console);
 }

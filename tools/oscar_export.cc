@@ -186,7 +186,8 @@ void Write(const ExportOptions& options, const Exporter& exporter) {
                    .model_gguf = options.gguf,
                    .checkpoint = model,
                    .whole_copy = options.copy,
-                   .per_head = options.per_head},
+                   .per_head = options.per_head,
+                   .bits = options.bits},
                   options.output);
 }
 

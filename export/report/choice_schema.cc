@@ -85,6 +85,35 @@ void CheckPricedWindows(const Spot& spot) {
               {"kl", CheckNonNegative}});
 }
 
+void CheckTypePlan(const Spot& spot) {
+  Open(spot, {{"by", CheckText},
+              {"bits", CheckNonNegative},
+              {"bits_stored", CheckNonNegative},
+              {"token_kl", CheckNonNegative},
+              {"token_kl_p99", CheckNonNegative}});
+}
+
+void CheckTypeCost(const Spot& spot) {
+  Open(spot, {{"type", CheckText},
+              {"token_kl", CheckNonNegative},
+              {"token_kl_p99", CheckNonNegative},
+              {"attention_kl", CheckNonNegative},
+              {"output_error", CheckNonNegative}});
+}
+
+void CheckTypedLayer(const Spot& spot) {
+  Open(spot, {{"layer_id", CheckCount},
+              {"num_kv_heads", CheckCount},
+              {"head_dim", CheckCount},
+              {"v_head_dim", CheckCount},
+              {"k", ArrayOf<CheckTypeCost>},
+              {"v", ArrayOf<CheckTypeCost>}});
+}
+
+void CheckLayerTypes(const Spot& spot) {
+  Open(spot, {{"layer_id", CheckCount}, {"k", CheckText}, {"v", CheckText}});
+}
+
 }  // namespace
 
 void CheckLayerChoice(const Spot& spot) {
@@ -128,6 +157,18 @@ void CheckServedRuntime(const Spot& spot) {
               {"kl", CheckNonNegative},
               {"hadamard_kl", CheckNonNegative},
               {"output_error", CheckNonNegative}});
+}
+
+void CheckCacheTypes(const Spot& spot) {
+  Open(spot, {{"for", CheckText},
+              {"bits", CheckNonNegative},
+              {"bits_stored", CheckNonNegative},
+              {"tokens", CheckCount},
+              {"price", CheckText},
+              {"layers", ArrayOf<CheckLayerTypes>},
+              {"costs", ArrayOf<CheckTypedLayer>},
+              {"plans", ArrayOf<CheckTypePlan>},
+              {"curve", ArrayOf<CheckTypePlan>}});
 }
 
 }  // namespace oscar

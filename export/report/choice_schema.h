@@ -13,5 +13,6 @@ namespace oscar {
 void CheckLayerChoice(const Spot& spot);
 void CheckServingChoice(const Spot& spot);
 void CheckServedRuntime(const Spot& spot);
+void CheckCacheTypes(const Spot& spot);
 
 }  // namespace oscar

@@ -30,6 +30,7 @@ constexpr Section kSections[] = {
     {"kernels", "Kernels", "Kernels on this model", KernelsSection},
     {"layer-error", "Calibration", "Calibration: error by layer", LayerErrorSection},
     {"choice", "Choice", "Calibration: automatic choice", ChoiceSection},
+    {"cache-types", "Types", "Calibration: types of 8 and 4 bits", CacheTypesSection},
     {"clip", "Clipping", "Calibration: clipping", ClipSection},
     {"spectra", "Importance", "Calibration: importance", SpectraSection},
     {"layers", "Invariants", "Calibration: invariants", LayersSection},

@@ -105,6 +105,7 @@ void CheckServing(const Spot& spot) {
               {"recent_tokens", CheckCount, kOptional},
               {"quant_group_size", CheckCount, kOptional},
               {"auto", CheckServingChoice, kOptional},
+              {"cache_types", CheckCacheTypes, kOptional},
               {"runtimes", ArrayOf<CheckServedRuntime>, kOptional}});
 }
 

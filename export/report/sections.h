@@ -25,6 +25,7 @@ std::string MemorySection(const Record& report);
 std::string KernelsSection(const Record& report);
 std::string LayerErrorSection(const Record& report);
 std::string ChoiceSection(const Record& report);
+std::string CacheTypesSection(const Record& report);
 std::string ClipSection(const Record& report);
 std::string SpectraSection(const Record& report);
 std::string LayersSection(const Record& report);

@@ -5,12 +5,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "export/artifact/artifact_format.h"
+#include "export/artifact/cache_type_record.h"
 #include "export/artifact/layer_record.h"
 #include "linalg/error.h"
 
 namespace oscar {
+
+namespace {
+
+bool EqualWidths(const Artifact& artifact, int64_t layer_id) {
+  const Json& geometry = LayerRecordOf(JsonMember(artifact.manifest(), "geometry", kManifestFile),
+                                       static_cast<int>(layer_id), kManifestFile);
+  return JsonInt(geometry, "head_dim", kManifestFile) ==
+         JsonInt(geometry, "v_head_dim", kManifestFile);
+}
 
 std::vector<LayerBits> BitsOf(const Artifact& artifact) {
   std::vector<LayerBits> layers;
@@ -27,15 +38,35 @@ std::vector<LayerBits> BitsOf(const Artifact& artifact) {
   };
   for (const Json& layer : JsonMember(artifact.Choice(), "layers", kManifestFile)) {
     const int64_t id = JsonInt(layer, "layer_id", kManifestFile);
-    const Json& geometry = LayerRecordOf(JsonMember(artifact.manifest(), "geometry", kManifestFile),
-                                         static_cast<int>(id), kManifestFile);
     layers.push_back({.layer_id = id,
                       .k = most(layer, "k_bits"),
                       .v = most(layer, "v_bits"),
-                      .equal_widths = JsonInt(geometry, "head_dim", kManifestFile) ==
-                                      JsonInt(geometry, "v_head_dim", kManifestFile)});
+                      .equal_widths = EqualWidths(artifact, id)});
   }
   return layers;
+}
+
+}  // namespace
+
+BitsByLayer BitsFor(const Artifact& artifact, std::string_view exporter, double bits) {
+  const std::optional<CacheTypeRecord> record = CacheTypesOf(artifact);
+  const auto types = record ? TypesFor(*record, exporter, bits) : std::nullopt;
+  if (bits != 0 && !types) {
+    throw InputError(fmt::format(
+        "{}: does not know what the types of {} cost, so no budget can be shared out; "
+        "oscar-calibrate --for {} --bits B measures it",
+        artifact.directory().string(), exporter, exporter));
+  }
+  if (!types) return {BitsOf(artifact)};
+  BitsByLayer of_types{.layers = {}, .typed = true};
+  for (size_t i = 0; i < types->size(); ++i) {
+    const int64_t id = record->layers[i].layer_id;
+    of_types.layers.push_back({.layer_id = id,
+                               .k = CodeBits((*types)[i].k),
+                               .v = CodeBits((*types)[i].v),
+                               .equal_widths = EqualWidths(artifact, id)});
+  }
+  return of_types;
 }
 
 std::string RangesText(const std::vector<int64_t>& numbers) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact's bits by layer and side as types that caches have: the smallest type of at least so
-// many bits. What a layer is stored in is a matter of the runtime; how many bits it needs is the
+// An artifact's bits by layer and side as types that caches have: those that were decided as types,
+// or the smallest of at least so many bits. What a layer is stored in is a matter of the runtime; how many bits it needs is the
 // artifact's.
 #pragma once
 
@@ -23,8 +23,13 @@ struct LayerBits {
   bool equal_widths = true;  // of heads of keys and of values
 };
 
-// Of the headline choice. InputError where there is none.
-std::vector<LayerBits> BitsOf(const Artifact& artifact);
+struct BitsByLayer {
+  std::vector<LayerBits> layers;
+  bool typed = false;  // decided as types of this runtime (export/artifact/cache_type_record.h)
+};
+// Of the types that were decided for an exporter, at `bits` per value if that is not 0; where the
+// artifact holds none, of the headline choice. InputError where there is neither.
+BitsByLayer BitsFor(const Artifact& artifact, std::string_view exporter, double bits);
 
 // "0-3,7": numbers in ascending order.
 std::string RangesText(const std::vector<int64_t>& numbers);

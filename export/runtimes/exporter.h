@@ -21,6 +21,7 @@ struct ExportRequest {
   std::filesystem::path checkpoint = {};  // where `needs_model`: its directory
   bool whole_copy = false;                // the checkpoint's files beside what is new
   bool per_head = false;                  // of kv-scales: a scale for each KV head
+  double bits = 0;  // of TypedRuntimes(): per value, another budget than the artifact's; 0: its own
 };
 
 struct Exporter {

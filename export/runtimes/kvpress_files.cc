@@ -5,18 +5,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <span>
 #include <vector>
 
 #include "capture/checkpoint/safetensors.h"
-#include "capture/checkpoint/stored_values.h"
 #include "capture/dump/dump_reader.h"
 #include "capture/files/atomic_file.h"
 #include "capture/files/strict_json.h"
-#include "capture/model/rope_json.h"
 #include "export/formats/sglang.h"  // ShellWord
+#include "export/runtimes/dump_rows.h"
 #include "linalg/error.h"
 #include "linalg/matrix.h"
 
@@ -25,8 +23,6 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
 // Of one layer, sums over tokens in their order.
 struct QuerySums {
   int64_t tokens = 0;
@@ -34,34 +30,11 @@ struct QuerySums {
   std::vector<Matrix> product;  // of heads, q^T q
 };
 
-// Back to where queries were before the rotary embedding. rows: [tokens, head_dim] of positions
-// from 0 on.
-void Unturn(const RopeSpec& rope, Rows& rows) {
-  const std::vector<double> frequencies = InverseFrequencies(rope, rows.rows());
-  for (Eigen::Index position = 0; position < rows.rows(); ++position) {
-    for (size_t i = 0; i < frequencies.size(); ++i) {
-      const RopePair pair = PairOf(rope, static_cast<int64_t>(i));
-      const double angle = static_cast<double>(position) * frequencies[i];
-      const double c = std::cos(angle) / rope.attention_factor,
-                   s = std::sin(angle) / rope.attention_factor;
-      double &first = rows(position, pair.first), &second = rows(position, pair.second);
-      const double turned = first;
-      first = c * turned + s * second;
-      second = c * second - s * turned;
-    }
-  }
-}
-
 // `read(first_token, bytes)` of whole tokens.
 template <typename Read>
 QuerySums SumsOf(const DumpLayer& layer, const std::vector<int64_t>& lengths,
                  const std::string& where, const Read& read) {
-  if (!layer.facts) {
-    throw InputError(fmt::format(
-        "{}: layer {}: the dump does not say its rotary embedding; oscar-capture writes it", where,
-        layer.layer_id));
-  }
-  const RopeSpec rope = RopeFromText(layer.facts->rope, layer.head_dim, where);
+  const RopeSpec rope = RopeOf(layer, where);
   const int64_t heads = layer.num_q_heads, d = layer.head_dim, width = DTypeBytes(layer.dtype);
   QuerySums sums{.tokens = 0,
                  .sum = std::vector<Vector>(static_cast<size_t>(heads), Vector::Zero(d)),
@@ -73,13 +46,10 @@ QuerySums SumsOf(const DumpLayer& layer, const std::vector<int64_t>& lengths,
     first_token += tokens;
     const int64_t kept = tokens - std::min(tokens, kKvpressSinks);
     sums.tokens += kept;
+    const DumpRows all = RowsOf(layer, bytes, heads * d);
     for (int64_t head = 0; head < heads; ++head) {
-      Rows rows(tokens, d);
-      for (int64_t t = 0; t < tokens; ++t)
-        for (int64_t i = 0; i < d; ++i)
-          rows(t, i) = static_cast<double>(
-              LoadFloat(layer.dtype, bytes.data() + ((t * heads + head) * d + i) * width));
-      Unturn(rope, rows);
+      DumpRows rows = all.middleCols(head * d, d);
+      TurnBack(rope, rows);
       const auto counted = rows.bottomRows(kept);
       sums.sum[static_cast<size_t>(head)] += counted.colwise().sum().transpose();
       sums.product[static_cast<size_t>(head)] += counted.transpose() * counted;

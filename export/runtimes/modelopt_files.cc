@@ -60,7 +60,8 @@ void WriteModelOptFiles(const Artifact& artifact, const ExportRequest& request,
   std::vector<OverlayTensor> tensors;
   Json layers = Json::object();
   std::set<std::string_view> algorithms;
-  for (const LayerBits& layer : BitsOf(artifact)) {
+  const auto [of_layers, typed] = BitsFor(artifact, "modelopt", request.bits);
+  for (const LayerBits& layer : of_layers) {
     const std::string_view algorithm = AlgorithmOf(layer);
     algorithms.insert(algorithm);
     if (algorithm.empty()) continue;
@@ -98,11 +99,13 @@ void WriteModelOptFiles(const Artifact& artifact, const ExportRequest& request,
           "#!/bin/sh\n"
           "# Starts TensorRT-LLM with a cache of {} layer by layer, of {}.\n"
           "# {}: a copy of the model with the files of this directory.\n"
-          "# Bits below 4 are stored in 4 (NVFP4); keys and values as they are: no rotations, no\n"
-          "# means, no windows. vLLM takes it with pull requests 56155 and 56156, which are open.\n"
+          "# {} Keys and values as they are: no rotations,\n"
+          "# no means, no windows. vLLM takes it with pull requests 56155 and 56156, which are open.\n"
           "trtllm-serve {}\n"
           "# vLLM: vllm serve {} --kv-cache-dtype auto\n",
           algorithm, ShellWord(model), request.whole_copy ? "It has" : "MODEL_WITH_SCALES",
+          typed ? "Types are shared out by what each costs the next token."
+                : "Bits below 4 are stored in 4 (NVFP4).",
           request.whole_copy ? ShellWord(fs::absolute(output).string()) : "MODEL_WITH_SCALES",
           request.whole_copy ? ShellWord(fs::absolute(output).string()) : "MODEL_WITH_SCALES"));
   directory.Commit();

@@ -37,16 +37,20 @@ constexpr std::array<CacheType, 4> kIkTypes = {
 
 // One file and how to use it.
 void WriteRecipe(const std::filesystem::path& output, std::string_view name, std::string_view text,
-                 const Artifact& artifact, std::string_view server, std::string_view command) {
+                 const Artifact& artifact, bool typed, std::string_view server,
+                 std::string_view command) {
   AtomicDirectory directory(output);
   if (!name.empty()) WriteFileAtomically(directory.staging() / name, text);
   WriteFileAtomically(
       directory.staging() / "launch.txt",
       fmt::format("#!/bin/sh\n"
                   "# Starts {} with the bits by layer that were chosen for {}.\n"
-                  "# Keys and values are stored as they are, each in the smallest type of so many\n"
-                  "# bits: no rotations, no means, no clip ratios, no windows.\n{}",
-                  server, ShellWord(LaunchModel(artifact.manifest())), command));
+                  "# Keys and values are stored as they are, {}:\n"
+                  "# no rotations, no means, no clip ratios, no windows.\n{}",
+                  server, ShellWord(LaunchModel(artifact.manifest())),
+                  typed ? "in types shared out by what each costs the next token"
+                        : "each in the smallest type of so many bits",
+                  command));
   directory.Commit();
 }
 
@@ -84,9 +88,9 @@ std::string IkFlags(std::string_view side, const Ends& ends) {
 
 }  // namespace
 
-void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest&,
+void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest& request,
                       const std::filesystem::path& output) {
-  const std::vector<LayerBits> layers = BitsOf(artifact);
+  const auto [layers, typed] = BitsFor(artifact, "trtllm", request.bits);
   std::string map;
   for (size_t begin = 0, end = 0; begin < layers.size(); begin = end) {
     const auto type = [&](size_t i) {
@@ -101,7 +105,7 @@ void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest&,
   }
   WriteRecipe(
       output, "extra_llm_api_options.yaml", fmt::format("kv_cache_config:\n  dtype: \"{}\"\n", map),
-      artifact, "TensorRT-LLM",
+      artifact, typed, "TensorRT-LLM",
       fmt::format(
           "# A layer has one type for both sides, the wider; scales of FP8 and NVFP4 "
           "are the checkpoint's\n# (--to modelopt writes them). The map is of pull "
@@ -115,7 +119,7 @@ void WriteIkLlamaFiles(const Artifact& artifact, const ExportRequest&,
                        const std::filesystem::path& output) {
   std::vector<std::string_view> k, v;
   const std::string what = artifact.directory().string();
-  for (const LayerBits& layer : BitsOf(artifact)) {
+  for (const LayerBits& layer : BitsFor(artifact, "ik-llama", 0).layers) {
     if (layer.layer_id != std::ssize(k)) {
       throw InputError(fmt::format(
           "{}: layer {} stands where layer {} should, and ik_llama.cpp counts all; --to kvtuner "
@@ -127,14 +131,15 @@ void WriteIkLlamaFiles(const Artifact& artifact, const ExportRequest&,
   }
   const std::string flags =
       IkFlags("k", EndsOf(k, what + ", keys")) + " " + IkFlags("v", EndsOf(v, what + ", values"));
-  WriteRecipe(output, "", "", artifact, "ik_llama.cpp",
+  WriteRecipe(output, "", "", artifact, false, "ik_llama.cpp",
               fmt::format("# The flags are of pull request 1599, which is merged.\n"
                           "llama-server -m MODEL.gguf -fa on {}\n",
                           flags));
 }
 
-void WriteKvtunerFiles(const Artifact& artifact, const ExportRequest&,
+void WriteKvtunerFiles(const Artifact& artifact, const ExportRequest& request,
                        const std::filesystem::path& output) {
+  const auto [layers, typed] = BitsFor(artifact, "kvtuner", request.bits);
   std::string yaml;
   const auto power = [&](int64_t layer_id, int bits) {
     for (const int known : {2, 4, 8})
@@ -144,31 +149,34 @@ void WriteKvtunerFiles(const Artifact& artifact, const ExportRequest&,
         "vllm-skip-layers leaves layers out",
         artifact.directory().string(), layer_id));
   };
-  for (const LayerBits& layer : BitsOf(artifact)) {
+  for (const LayerBits& layer : layers) {
     yaml += fmt::format("{}:\n  nbits_key: {}\n  nbits_value: {}\n", layer.layer_id,
                         power(layer.layer_id, layer.k), power(layer.layer_id, layer.v));
   }
-  WriteRecipe(output, "kvtuner.yaml", yaml, artifact, "KVTuner's evaluation",
+  WriteRecipe(output, "kvtuner.yaml", yaml, artifact, typed, "KVTuner's evaluation",
               fmt::format("# Its model arguments: per_layer_quant=True,per_layer_config_path={}\n",
                           std::filesystem::absolute(output / "kvtuner.yaml").string()));
 }
 
-void WriteVllmSkipLayersFiles(const Artifact& artifact, const ExportRequest&,
+void WriteVllmSkipLayersFiles(const Artifact& artifact, const ExportRequest& request,
                               const std::filesystem::path& output) {
-  const std::vector<LayerBits> layers = BitsOf(artifact);
+  const BitsByLayer of_layers = BitsFor(artifact, "vllm-skip-layers", request.bits);
+  const std::vector<LayerBits>& layers = of_layers.layers;
   const auto most = [](const LayerBits& layer) { return std::max(layer.k, layer.v); };
   // The type that most layers fit into; what needs more keeps 16 bits.
   const auto within = [&](int bits) {
     return std::ranges::count_if(layers,
                                  [&](const LayerBits& layer) { return most(layer) <= bits; });
   };
-  const bool narrow = 2 * within(4) > std::ssize(layers);
+  // Decided types are one and 16 bits.
+  const bool narrow = of_layers.typed ? within(4) > 0 : 2 * within(4) > std::ssize(layers);
   const int bits = narrow ? 4 : 8;
   std::string skipped;
   for (const LayerBits& layer : layers)
     if (most(layer) > bits) skipped += fmt::format(" {}", layer.layer_id);
-  WriteRecipe(output, "", "", artifact, "vLLM",
-              fmt::format("# The layers listed keep 16 bits.\n"
+  WriteRecipe(output, "", "", artifact, of_layers.typed, "vLLM",
+              fmt::format("# The layers listed keep 16 bits. Scales are the checkpoint's (--to "
+                          "kv-scales writes\n# them); without they are 1.\n"
                           "vllm serve {} --kv-cache-dtype {}{}{}\n",
                           ShellWord(LaunchModel(artifact.manifest())), narrow ? "nvfp4" : "fp8",
                           skipped.empty() ? "" : " --kv-cache-dtype-skip-layers", skipped));

@@ -8,8 +8,10 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
+#include "calib/cache/row_comparison.h"
 #include "capture/model/output_head.h"
 #include "export/evaluate/bootstrap.h"
 #include "export/simulate/methods/chosen_cache.h"
@@ -20,6 +22,8 @@
 
 namespace oscar {
 namespace {
+
+constexpr int64_t kAttentionRows = 32;  // of a sequence
 
 // The trials that have begun, as streams behind the exact one.
 class TrialObserver : public LayerObserver {
@@ -35,24 +39,66 @@ class TrialObserver : public LayerObserver {
     const CacheTrial& trial = trials_[streams_[view.stream - 1]];
     if (view.layer_index < trial.first_layer) return false;
     const TrialSides sides = trial.sides(view.layer_index);
-    if (sides.k == nullptr && sides.v == nullptr) return false;
+    if (sides.exact()) return false;
     const LayerCache& cache = CacheOf(view, sides);
-    AttendCached(view, cache, cache.store({view.k, view.v}), masks_);
+    const AttendedRows read = AttendCached(view, cache, cache.store({view.k, view.v}), masks_);
+    if (trial.attention != nullptr && view.layer_index == trial.first_layer)
+      AddAttention(view, read.stored, streams_[view.stream - 1]);
     return true;
+  }
+  // Into the trials that ask for them.
+  void FinishAttention() {
+    for (const auto& [trial, sums] : attention_) {
+      trials_[trial].attention->kl = sums.kl / sums.rows;
+      trials_[trial].attention->output_error =
+          sums.output > 0 ? std::sqrt(sums.error / sums.output) : 0;
+    }
   }
   void OnAttention(const AttentionView& /*view*/) override {}
   void OnLayerEnd(const LayerSpec&) override { masks_.Clear(); }
 
  private:
-  using Sides = std::pair<const SideOption*, const SideOption*>;
+  struct AttentionSums {
+    double kl = 0, error = 0, output = 0, rows = 0;
+  };
+
+  // Rows evenly from the second half of the sequence.
+  void AddAttention(const AttentionView& view, const CacheSides& stored, size_t trial) {
+    const int64_t tokens = view.q.size(0), first = tokens / 2;
+    const at::Tensor positions =
+        at::arange(first, tokens, std::max<int64_t>(1, (tokens - first) / kAttentionRows), at::kLong);
+    RowComparison comparison(view.layer.attention, view.k, view.v, at::kFloat,
+                             RowDetail::kKlAndOutput);
+    comparison.SetRows({positions, view.q.index_select(0, positions.to(view.q.device()))});
+    const RowComparison::Prepared prepared = comparison.Prepare({stored.k, stored.v});
+    const RowComparison::ExactMasks none[] = {{}};
+    const RowErrors errors = comparison.Compare(prepared, {}, none).at(0);
+    const auto sum = [](const at::Tensor& x) { return x.sum(at::kDouble).item<double>(); };
+    AttentionSums& sums = attention_[trial];
+    sums.kl += sum(errors.kl);
+    sums.error += sum(errors.output_error_sq);
+    sums.output += sum(comparison.reference().output_sq);
+    sums.rows += static_cast<double>(errors.kl.numel());
+  }
 
   // One for all trials that store a layer alike.
   const LayerCache& CacheOf(const AttentionView& view, const TrialSides& sides) {
-    if (caches_.empty() || view.layer_index != layer_) choice_ = run_.choice(view.layer_index);
+    const bool typed = sides.types != LayerTypes();
+    if (!typed && (!choice_layer_ || view.layer_index != *choice_layer_)) {
+      choice_ = run_.choice(view.layer_index);
+      choice_layer_ = view.layer_index;
+    }
     if (view.layer_index != layer_) caches_.clear();
     layer_ = view.layer_index;
-    const auto [found, is_new] = caches_.try_emplace(Sides(sides.k, sides.v));
+    const auto [found, is_new] = caches_.try_emplace(sides);
     if (!is_new) return found->second;
+    if (typed) {
+      const RotatedSides written = TypedSides(sides.types, run_.largest(view.layer_index));
+      found->second.store = [written](const CacheSides& rows) {
+        return CachedRows{.quantized = {RoundTrip(written.k, rows.k), RoundTrip(written.v, rows.v)}};
+      };
+      return found->second;
+    }
     const auto codes = [&](const SideOption* option, bool keys) {
       return option == nullptr ? AffineQuantizer{.bits = {0}} : choice_.Quantizer(*option, keys);
     };
@@ -69,8 +115,10 @@ class TrialObserver : public LayerObserver {
   std::span<const CacheTrial> trials_;
   std::vector<size_t> streams_;
   size_t layer_ = 0;
+  std::optional<size_t> choice_layer_;  // that choice_ is of
   AutoChoice choice_;
-  std::map<Sides, LayerCache> caches_;
+  std::map<TrialSides, LayerCache> caches_;
+  std::map<size_t, AttentionSums> attention_;  // by trial
   MixedMasks masks_;
 };
 
@@ -128,6 +176,7 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
       throw Interrupted("stopped while the next token was measured; the layers are kept");
     layer = end;
   }
+  observer.FinishAttention();
   const OutputHead head(run.checkpoint, run.spec, {run.device, run.dtype});
   const int64_t inside = run.windows.sink + run.windows.recent;
   const std::vector<ScoredToken> tokens = ScoredTokens(run.sequences, 0, inside + 1);
@@ -200,6 +249,48 @@ std::vector<NextTokenCost> MeasureWhole(const NextTokenRun& run,
                         return TrialSides{&choices[layer].k_option(), &choices[layer].v_option()};
                       }});
   }
+  return MeasureNextToken(run, trials);
+}
+
+void PriceTypes(const NextTokenRun& run, std::span<const CacheType> types,
+                std::vector<TypedLayer>& layers) {
+  struct Priced {
+    TypeCost* cost;
+    AttentionCost attention;
+  };
+  std::vector<CacheTrial> trials;
+  std::vector<Priced> priced;  // by each trial
+  for (TypedLayer& layer : layers) {
+    layer.k.assign(types.size(), {});
+    layer.v = layer.k;
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (const bool keys : {true, false}) {
+      for (size_t t = 0; t < types.size(); ++t) {
+        TypeCost& cost = (keys ? layers[i].k : layers[i].v)[t];
+        cost.type = types[t];
+        const LayerTypes stored = keys ? LayerTypes{.k = types[t]} : LayerTypes{.v = types[t]};
+        trials.push_back({i, [i, stored](size_t index) {
+                            return index == i ? TrialSides{.types = stored} : TrialSides{};
+                          }});
+        priced.push_back({&cost, {}});
+      }
+    }
+  }
+  for (size_t i = 0; i < trials.size(); ++i) trials[i].attention = &priced[i].attention;
+  const std::vector<NextTokenCost> costs = MeasureNextToken(run, trials);
+  for (size_t i = 0; i < costs.size(); ++i) {
+    priced[i].cost->token = costs[i];
+    priced[i].cost->attention_kl = priced[i].attention.kl;
+    priced[i].cost->output_error = priced[i].attention.output_error;
+  }
+}
+
+std::vector<NextTokenCost> MeasureTypes(const NextTokenRun& run,
+                                        std::span<const std::vector<LayerTypes>> plans) {
+  std::vector<CacheTrial> trials;
+  for (const std::vector<LayerTypes>& plan : plans)
+    trials.push_back({0, [&plan](size_t layer) { return TrialSides{.types = plan[layer]}; }});
   return MeasureNextToken(run, trials);
 }
 

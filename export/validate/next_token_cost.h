@@ -6,27 +6,42 @@
 // layer's weights are read once for all trials.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
+#include "calib/choose/cache_types.h"
 #include "calib/choose/choice.h"
 #include "capture/model/layer_loop.h"
+#include "export/simulate/typed_cache.h"  // LargestMagnitudes
 #include "linalg/cache_windows.h"
 
 namespace oscar {
 
-// Bits and clip ratios of a layer's sides in a trial: options of its choice; null: exact.
+// How a layer's sides are stored in a trial: bits and clip ratios of its choice (null: exact), or
+// rows as they are in types, with calibrated scales.
 struct TrialSides {
   const SideOption* k = nullptr;
   const SideOption* v = nullptr;
+  LayerTypes types = {};
+
+  bool exact() const { return k == nullptr && v == nullptr && types == LayerTypes(); }
+  auto operator<=>(const TrialSides&) const = default;
+};
+
+// What a trial does to the attention of its first layer, over sampled rows that see many tokens.
+struct AttentionCost {
+  double kl = 0;            // nats
+  double output_error = 0;  // relative
 };
 
 struct CacheTrial {
   size_t first_layer = 0;  // exact before it
   std::function<TrialSides(size_t layer_index)> sides;
+  AttentionCost* attention = nullptr;  // measured where it is given
 };
 
 struct NextTokenRun {
@@ -38,6 +53,7 @@ struct NextTokenRun {
   CacheWindows windows;
   // The choice of a layer with its matrices; layers come in order.
   std::function<AutoChoice(size_t layer_index)> choice;
+  std::function<LargestMagnitudes(size_t layer_index)> largest = {};  // of trials with types
   std::function<void(size_t layers_done)> on_layer = {};
   std::function<bool()> stop_requested = {};
 };
@@ -55,5 +71,13 @@ void PriceOptions(const NextTokenRun& run, std::vector<AutoChoice>& choices);
 // The cost of whole caches: bits of both sides of every layer, as planned choices have them.
 std::vector<NextTokenCost> MeasureWhole(const NextTokenRun& run,
                                         std::span<const std::vector<AutoChoice>> planned);
+
+// Of every layer each side alone in each of the types: sets `k` and `v` of layers.
+void PriceTypes(const NextTokenRun& run, std::span<const CacheType> types,
+                std::vector<TypedLayer>& layers);
+
+// The cost of whole caches of types, [plans][layers].
+std::vector<NextTokenCost> MeasureTypes(const NextTokenRun& run,
+                                        std::span<const std::vector<LayerTypes>> plans);
 
 }  // namespace oscar

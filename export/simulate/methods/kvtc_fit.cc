@@ -5,11 +5,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "export/simulate/codecs/affine_family_tensor.h"
@@ -17,6 +14,7 @@
 #include "linalg/check.h"
 #include "linalg/eigh.h"
 #include "linalg/error.h"
+#include "linalg/group_allocation.h"
 
 namespace oscar {
 namespace {
@@ -93,55 +91,21 @@ at::Tensor KvtcGroupRoundTrip(const at::Tensor& components, KvtcType type) {
 std::vector<KvtcGroup> AllocateKvtcBits(
     std::span<const double> energies,
     const std::function<double(int64_t begin, const KvtcGroup& group)>& error, int64_t budget) {
-  constexpr int64_t kUnit = 2;  // bits: what every group costs is a multiple
-  const auto components = static_cast<int64_t>(energies.size());
-  const int64_t units = budget / kUnit;
-  std::vector<KvtcGroup> options;
-  for (const int64_t size : kKvtcGroupSizes)
-    for (const KvtcType type : kKvtcTypes)
-      if (size <= components) options.push_back({size, type});
-  // Least error of the first `end` components at `spent` units, and the group that ends there.
-  struct State {
-    double error = std::numeric_limits<double>::infinity();
-    int option = -1;
-  };
-  std::vector<State> states(static_cast<size_t>((components + 1) * (units + 1)));
-  const auto state = [&](int64_t end, int64_t spent) -> State& {
-    return states[static_cast<size_t>(end * (units + 1) + spent)];
-  };
-  state(0, 0).error = 0;
-  for (int64_t end = 1; end <= components; ++end) {
-    for (size_t i = 0; i < options.size(); ++i) {
-      const int64_t begin = end - options[i].size, cost = KvtcGroupBits(options[i]) / kUnit;
-      if (begin < 0 || cost > units) continue;
-      const double own = error(begin, options[i]);
-      for (int64_t spent = cost; spent <= units; ++spent) {
-        const double sum = state(begin, spent - cost).error + own;
-        if (sum < state(end, spent).error) state(end, spent) = {sum, static_cast<int>(i)};
-      }
-    }
-  }
-  // The shortest of equals.
-  double tail = std::accumulate(energies.begin(), energies.end(), 0.0),
-         least = std::numeric_limits<double>::infinity();
-  int64_t best_end = 0, best_spent = 0;
-  for (int64_t end = 0; end <= components; ++end) {
-    if (end > 0) tail -= energies[static_cast<size_t>(end - 1)];
-    for (int64_t spent = 0; spent <= units; ++spent) {
-      if (state(end, spent).error + tail >= least) continue;
-      least = state(end, spent).error + tail;
-      best_end = end;
-      best_spent = spent;
-    }
-  }
   std::vector<KvtcGroup> groups;
-  for (int64_t end = best_end, spent = best_spent; end > 0;) {
-    groups.push_back(options[static_cast<size_t>(state(end, spent).option)]);
-    end -= groups.back().size;
-    spent -= KvtcGroupBits(groups.back()) / kUnit;
+  std::vector<GroupOption> options;
+  for (const int64_t size : kKvtcGroupSizes) {
+    for (const KvtcType type : kKvtcTypes) {
+      if (size > std::ssize(energies)) continue;
+      groups.push_back({size, type});
+      options.push_back({size, KvtcGroupBits(groups.back())});
+    }
   }
-  std::ranges::reverse(groups);
-  return groups;
+  std::vector<KvtcGroup> allocated;
+  for (const size_t option :
+       AllocateGroups(options, energies,
+                      [&](int64_t begin, size_t i) { return error(begin, groups[i]); }, budget))
+    allocated.push_back(groups[option]);
+  return allocated;
 }
 
 KvtcSide FitKvtc(const std::vector<at::Tensor>& sequences, const KvtcOptions& options,

@@ -21,7 +21,7 @@ constexpr Rows kFamilies[] = {
     OscarRefits,     LloydMaxMethods, WriterMethods,   TurboQuantMethods, KvQuantMethods,
     RotateKvMethods, OptrMethods,     Nvfp4Methods,    SquatMethods,      TrellisMethods,
     BlockGtqMethods, OctopusMethods,  VecInferMethods, NsnQuantMethods,   KvtcMethods,
-    KvLincMethods,   AquaKvMethods,   HeadQMethods,
+    KvLincMethods,   AquaKvMethods,   HeadQMethods,    CacheTypeMethods,
 };
 
 std::vector<CacheMethod> AllMethods() {

@@ -38,6 +38,7 @@ std::vector<CacheMethod> OscarRefits();
 std::vector<CacheMethod> LloydMaxMethods();
 std::vector<CacheMethod> TurboQuantMethods();
 std::vector<CacheMethod> Nvfp4Methods();
+std::vector<CacheMethod> CacheTypeMethods();
 std::vector<CacheMethod> SquatMethods();
 std::vector<CacheMethod> TrellisMethods();
 std::vector<CacheMethod> BlockGtqMethods();

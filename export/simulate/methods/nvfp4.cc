@@ -10,10 +10,10 @@
 #include <algorithm>
 
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/codecs/float4_tensor.h"
-#include "export/simulate/codecs/float8_tensor.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
+#include "export/simulate/typed_cache.h"
+#include "linalg/float4.h"
 
 namespace oscar {
 namespace {
@@ -39,18 +39,6 @@ float LargestMagnitude(const std::vector<at::Tensor>& sequences) {
   return largest;
 }
 
-RotatedQuantizer Side(const std::vector<at::Tensor>& rows, bool float8, bool calibrated) {
-  const float largest = calibrated ? LargestMagnitude(rows) : 0;
-  if (float8) {
-    const float scale = calibrated ? Float8Scale(largest, Float8Type::kE4M3) : 1;
-    return {.codec = [scale](const at::Tensor& x) {
-      return Float8RoundTrip(x, at::full({}, scale, x.options()), Float8Type::kE4M3);
-    }};
-  }
-  const float scale = calibrated ? Nvfp4Scale(largest) : 1;
-  return {.codec = [scale](const at::Tensor& x) { return Nvfp4RoundTrip(x, scale); }};
-}
-
 CacheMethod Method(const Nvfp4Row& row) {
   const AffineSide float8{.bits = 8, .metadata_bits = 0, .actual_metadata_bits = 0},
       float4{.bits = 4,
@@ -60,8 +48,11 @@ CacheMethod Method(const Nvfp4Row& row) {
   CacheMethod method = TokenMethod(
       row.name, row.description,
       [row](const MethodContext& context, size_t) -> RotatedSides {
-        const CalibrationRows none, &rows = row.calibrated ? context.rows() : none;
-        return {Side(rows.k, row.float8_keys, row.calibrated), Side(rows.v, false, row.calibrated)};
+        const LayerTypes types{row.float8_keys ? CacheType::kFp8 : CacheType::kNvfp4,
+                               CacheType::kNvfp4};
+        if (!row.calibrated) return TypedSides(types, {});
+        const CalibrationRows& rows = context.rows();
+        return TypedSides(types, {LargestMagnitude(rows.k), LargestMagnitude(rows.v)});
       },
       AffineCost(row.float8_keys ? float8 : float4, float4));
   method.needs_rows = row.calibrated;

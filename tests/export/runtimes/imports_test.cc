@@ -232,7 +232,7 @@ TEST(Imports, OfScalesAndRecipesAreWhatTheWritersWrote) {
   const std::string bits =
       "0:\n  nbits_key: 8\n  nbits_value: 4\n1:\n  nbits_key: 2\n  nbits_value: 2\n";
   const Artifact tuned = Imported(put("k.yaml", bits), scratch);
-  EXPECT_EQ(BitsOf(tuned).at(0).v, 4);
+  EXPECT_EQ(BitsFor(tuned, "kvtuner", 0).layers.at(0).v, 4);
   Export("kvtuner", tuned, scratch / "kvt");
   EXPECT_EQ(ReadText(scratch / "kvt" / "kvtuner.yaml"), bits);
 

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -80,6 +81,41 @@ TEST(RowCodecs, Float8) {
                    });
       }
     }
+  }
+}
+
+// Every number of a type, the middles between neighbours and the floats around those, what saturates
+// and what underflows: LibTorch's casts give the codes of the scalar reference.
+TEST(RowCodecs, Float8CastsOfLibTorchAreTheScalarCodes) {
+  for (const Float8Type type : {Float8Type::kE4M3, Float8Type::kE5M2}) {
+    const float max = Float8Max(type);
+    std::vector<float> values = {0, max, 1e-30F, std::numeric_limits<float>::denorm_min()};
+    for (uint8_t code = 0; code < EncodeFloat8(max, type); ++code) {
+      const float low = DecodeFloat8(code, type),
+                  high = DecodeFloat8(static_cast<uint8_t>(code + 1), type),
+                  middle = low + (high - low) / 2;
+      for (const float value : {low, middle}) {
+        values.insert(values.end(), {value, std::nextafter(value, 0.F), std::nextafter(value, max)});
+      }
+    }
+    at::manual_seed(5);
+    const at::Tensor random =
+        at::randn({20000}).mul(at::rand({20000}).mul(40).sub(24).exp2()).clamp(-max, max);
+    values.insert(values.end(), random.const_data_ptr<float>(),
+                  random.const_data_ptr<float>() + random.numel());
+    const size_t count = values.size();
+    for (size_t i = 0; i < count; ++i) values.push_back(-values[i]);
+    const at::Tensor codes =
+        at::tensor(values).to(type == Float8Type::kE4M3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2)
+            .view(at::kByte);
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(codes.const_data_ptr<uint8_t>()[i], EncodeFloat8(values[i], type))
+          << values[i] << " as " << (type == Float8Type::kE4M3 ? "E4M3" : "E5M2");
+    }
+    // The tensor codec saturates where the cast alone gives no number.
+    const at::Tensor beyond = at::tensor({max * 1.5F, -max * 4, 3e38F});
+    EXPECT_TRUE(Float8RoundTrip(beyond, at::ones({1}), type)
+                    .equal(at::tensor({max, -max, max})));
   }
 }
 

@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/choose/cache_types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
+
+#include "calib/choose/bit_allocation.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+#include "linalg/float4.h"  // kNvfp4Values
+
+namespace oscar {
+namespace {
+
+using enum CacheType;
+
+constexpr double kBudgetSlack = 1e-9;  // bits per value
+
+constexpr struct {
+  CacheType type;
+  std::string_view name;
+  int bits;
+} kTypeTable[] = {{kInt2, "int2", 2},   {kInt4, "int4", 4}, {kInt8, "int8", 8},
+                  {kNvfp4, "nvfp4", 4}, {kFp8, "fp8", 8},   {kBf16, "bf16", 16}};
+
+const auto& TypeRow(CacheType type) {
+  return *std::ranges::find_if(kTypeTable, [&](const auto& row) { return row.type == type; });
+}
+
+std::vector<LayerTypes> AllPairs(std::initializer_list<CacheType> types) {
+  std::vector<LayerTypes> pairs;
+  for (const CacheType k : types)
+    for (const CacheType v : types) pairs.push_back({k, v});
+  return pairs;
+}
+
+const TypeCost* CostOfType(const std::vector<TypeCost>& costs, CacheType type) {
+  const auto found = std::ranges::find(costs, type, &TypeCost::type);
+  return found == costs.end() ? nullptr : &*found;
+}
+
+// Keys' type that the price of values' errors is taken from: the one that errs most.
+const TypeCost& WorstKeys(const TypedLayer& layer) {
+  return *std::ranges::max_element(layer.k, {}, &TypeCost::attention_kl);
+}
+
+double DamageOf(const TypedLayer& layer, const LayerTypes& types, BitPrice price) {
+  if (price == BitPrice::kUniform) return std::exp2(-2 * layer.Bits(types));
+  const auto side = [&](const std::vector<TypeCost>& costs, CacheType type, bool keys) {
+    if (type == kBf16) return 0.0;
+    const TypeCost* cost = CostOfType(costs, type);
+    OSCAR_CHECK(cost != nullptr);
+    if (price == BitPrice::kNextToken) return cost->token.damage();
+    if (keys) return cost->attention_kl;
+    const TypeCost& worst = WorstKeys(layer);
+    return ValueDamage(cost->output_error, worst.attention_kl, worst.output_error);
+  };
+  return side(layer.k, types.k, true) + side(layer.v, types.v, false);
+}
+
+double Values(const TypedLayer& layer) {
+  return static_cast<double>(layer.num_kv_heads * (layer.head_dim + layer.v_head_dim));
+}
+
+// The pairs that a layer may have, ascending bits, each better than those before it.
+struct LayerPairs {
+  std::vector<LayerTypes> types;
+  BitPart part;
+};
+
+LayerPairs PairsOf(const TypedRuntime& runtime, const std::vector<LayerTypes>& pairs,
+                   const TypedLayer& layer, BitPrice price) {
+  LayerPairs of_layer{{}, {.elements = Values(layer), .points = {}}};
+  std::vector<std::pair<BitPoint, LayerTypes>> points;
+  for (const LayerTypes& types : pairs) {
+    if (types.k != types.v && runtime.mixed_equal_widths && layer.head_dim != layer.v_head_dim)
+      continue;
+    // Uniform bits are for all values alike.
+    const double weight = price == BitPrice::kUniform ? of_layer.part.elements : 1;
+    points.push_back({{layer.Bits(types), weight * DamageOf(layer, types, price)}, types});
+  }
+  std::ranges::stable_sort(points, [](const auto& a, const auto& b) {
+    if (a.first.bits != b.first.bits) return a.first.bits < b.first.bits;
+    return a.first.damage < b.first.damage;
+  });
+  for (const auto& [point, types] : points) {
+    if (!of_layer.types.empty() && point.damage >= of_layer.part.points.back().damage) continue;
+    of_layer.types.push_back(types);
+    of_layer.part.points.push_back(point);
+  }
+  return of_layer;
+}
+
+TypePlan PlanPairs(const TypedRuntime& runtime, const std::vector<LayerTypes>& pairs,
+                   std::span<const TypedLayer> layers, double bits, BitPrice price) {
+  std::vector<LayerPairs> of_layers;
+  std::vector<BitPart> parts;
+  double values = 0;
+  for (const TypedLayer& layer : layers) {
+    of_layers.push_back(PairsOf(runtime, pairs, layer, price));
+    parts.push_back(of_layers.back().part);
+    values += Values(layer);
+  }
+  const std::vector<double> allocated = AllocateBits(parts, bits * values);
+  TypePlan plan;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto at = std::ranges::find(parts[i].points, allocated[i], &BitPoint::bits);
+    plan.layers.push_back(of_layers[i].types[static_cast<size_t>(at - parts[i].points.begin())]);
+    plan.stored_bits += parts[i].elements * at->bits / values;
+    plan.damage += at->damage;
+  }
+  return plan;
+}
+
+// Where all quantized layers have one type: the pairs of each beside 16 bits; else all.
+std::vector<std::vector<LayerTypes>> PairSets(const TypedRuntime& runtime) {
+  if (!runtime.one_type) return {runtime.pairs};
+  std::vector<std::vector<LayerTypes>> sets;
+  for (const LayerTypes& types : runtime.pairs)
+    if (types != LayerTypes()) sets.push_back({types, {}});
+  return sets;
+}
+
+void AddCosts(Json& json, const std::vector<TypeCost>& costs) {
+  for (const TypeCost& cost : costs) {
+    json.push_back({{"type", CacheTypeName(cost.type)},
+                    {"token_kl", cost.token.mean},
+                    {"token_kl_p99", cost.token.p99},
+                    {"attention_kl", cost.attention_kl},
+                    {"output_error", cost.output_error}});
+  }
+}
+
+std::vector<TypeCost> CostsFromJson(const Json& json, std::string_view what) {
+  if (!json.is_array()) throw InputError(fmt::format("{}: costs of types: no list", what));
+  std::vector<TypeCost> costs;
+  for (const Json& cost : json) {
+    TypeCost& read = costs.emplace_back();
+    try {
+      read.type = CacheTypeFromName(JsonString(cost, "type", what));
+    } catch (const UsageError& unknown) {  // a name that nobody typed
+      throw InputError(fmt::format("{}: {}", what, unknown.what()));
+    }
+    read.token = {JsonDouble(cost, "token_kl", what), JsonDouble(cost, "token_kl_p99", what)};
+    read.attention_kl = JsonDouble(cost, "attention_kl", what);
+    read.output_error = JsonDouble(cost, "output_error", what);
+  }
+  return costs;
+}
+
+}  // namespace
+
+std::string_view CacheTypeName(CacheType type) { return TypeRow(type).name; }
+
+CacheType CacheTypeFromName(std::string_view name) {
+  std::string names;
+  for (const auto& row : kTypeTable) {
+    if (row.name == name) return row.type;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+  }
+  throw UsageError(fmt::format("'{}' is no type of a cache; there are {}", name, names));
+}
+
+int CodeBits(CacheType type) { return TypeRow(type).bits; }
+
+double StoredBits(CacheType type, int64_t dim) {
+  const double bits = CodeBits(type);
+  if (type == kNvfp4) return bits + 8.0 / kNvfp4Values;
+  if (type == kFp8 || type == kBf16) return bits;
+  return bits + 32.0 / static_cast<double>(dim);
+}
+
+const std::vector<TypedRuntime>& TypedRuntimes() {
+  static const std::vector<LayerTypes> same = {{kNvfp4, kNvfp4}, {kFp8, kFp8}, {}};
+  static const std::vector<TypedRuntime> runtimes = {
+      {"modelopt", {{kNvfp4, kNvfp4}, {kFp8, kNvfp4}, {kFp8, kFp8}, {}}},
+      {"trtllm", same},
+      {.name = "vllm-skip-layers", .pairs = same, .one_type = true},
+      {.name = "kvtuner", .pairs = AllPairs({kInt2, kInt4, kInt8}), .mixed_equal_widths = false},
+  };
+  return runtimes;
+}
+
+const TypedRuntime* FindTypedRuntime(std::string_view name) {
+  const auto found = std::ranges::find(TypedRuntimes(), name, &TypedRuntime::name);
+  return found == TypedRuntimes().end() ? nullptr : &*found;
+}
+
+std::vector<CacheType> QuantizedTypes(const TypedRuntime& runtime) {
+  std::vector<CacheType> types;
+  for (const auto& row : kTypeTable) {
+    const auto stores = [&](const LayerTypes& pair) {
+      return pair.k == row.type || pair.v == row.type;
+    };
+    if (row.type != kBf16 && std::ranges::any_of(runtime.pairs, stores)) types.push_back(row.type);
+  }
+  return types;
+}
+
+double TypedLayer::Bits(const LayerTypes& types) const {
+  return (StoredBits(types.k, head_dim) * static_cast<double>(head_dim) +
+          StoredBits(types.v, v_head_dim) * static_cast<double>(v_head_dim)) /
+         static_cast<double>(head_dim + v_head_dim);
+}
+
+double LeastBits(const TypedRuntime& runtime, std::span<const TypedLayer> layers) {
+  double least = CodeBits(kBf16);
+  for (const auto& pairs : PairSets(runtime))
+    least = std::min(least, PlanPairs(runtime, pairs, layers, 0, BitPrice::kUniform).stored_bits);
+  return least;
+}
+
+TypePlan PlanTypes(const TypedRuntime& runtime, std::span<const TypedLayer> layers, double bits,
+                   BitPrice price) {
+  std::optional<TypePlan> best;
+  for (const auto& pairs : PairSets(runtime)) {
+    TypePlan plan = PlanPairs(runtime, pairs, layers, bits, price);
+    if (plan.stored_bits > bits + kBudgetSlack) continue;
+    if (!best || plan.damage < best->damage) best = std::move(plan);
+  }
+  OSCAR_CHECK(best);
+  return *std::move(best);
+}
+
+Json TypedLayersToJson(std::span<const TypedLayer> layers) {
+  Json json = Json::array();
+  for (const TypedLayer& layer : layers) {
+    json.push_back({{"layer_id", layer.layer_id},
+                    {"num_kv_heads", layer.num_kv_heads},
+                    {"head_dim", layer.head_dim},
+                    {"v_head_dim", layer.v_head_dim},
+                    {"k", Json::array()},
+                    {"v", Json::array()}});
+    AddCosts(json.back()["k"], layer.k);
+    AddCosts(json.back()["v"], layer.v);
+  }
+  return json;
+}
+
+std::vector<TypedLayer> TypedLayersFromJson(const Json& json, std::string_view what) {
+  if (!json.is_array() || json.empty())
+    throw InputError(fmt::format("{}: costs of types: no list of layers", what));
+  std::vector<TypedLayer> layers;
+  for (const Json& layer : json) {
+    const auto count = [&](const char* key) {
+      constexpr int64_t kMost = 1 << 20;
+      const int64_t value = JsonInt(layer, key, what);
+      if (value > 0 && value <= kMost) return value;
+      throw InputError(fmt::format("{}: costs of types: {} is {}", what, key, value));
+    };
+    layers.push_back({.layer_id = JsonInt(layer, "layer_id", what),
+                      .num_kv_heads = count("num_kv_heads"),
+                      .head_dim = count("head_dim"),
+                      .v_head_dim = count("v_head_dim"),
+                      .k = CostsFromJson(JsonMember(layer, "k", what), what),
+                      .v = CostsFromJson(JsonMember(layer, "v", what), what)});
+  }
+  return layers;
+}
+
+bool Knows(std::span<const TypedLayer> layers, const TypedRuntime& runtime) {
+  const std::vector<CacheType> types = QuantizedTypes(runtime);
+  return std::ranges::all_of(layers, [&](const TypedLayer& layer) {
+    return std::ranges::all_of(types, [&](CacheType type) {
+      return CostOfType(layer.k, type) != nullptr && CostOfType(layer.v, type) != nullptr;
+    });
+  });
+}
+
+}  // namespace oscar

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Types that runtimes store whole caches in, rows as they are: which of them go to which layer
+// under a budget of stored bits, by what each costs the next token where it alone is not 16 bits.
+// Names are stored in artifacts.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "calib/choose/choice.h"  // NextTokenCost
+#include "calib/consumers.h"      // BitPrice
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// Whole numbers have a 16-bit scale and zero for each row of a head.
+enum class CacheType { kInt2, kInt4, kInt8, kNvfp4, kFp8, kBf16 };
+std::string_view CacheTypeName(CacheType type);
+CacheType CacheTypeFromName(std::string_view name);  // throws UsageError listing the names
+int CodeBits(CacheType type);
+double StoredBits(CacheType type, int64_t dim);  // per value of a head of `dim`, scales included
+
+struct LayerTypes {
+  CacheType k = CacheType::kBf16, v = CacheType::kBf16;
+
+  auto operator<=>(const LayerTypes&) const = default;
+};
+
+// What a runtime can store a layer in: oscar-calibrate --for, oscar-export --to.
+struct TypedRuntime {
+  std::string_view name;
+  std::vector<LayerTypes> pairs;
+  bool one_type = false;           // of all layers that are not in 16 bits
+  bool mixed_equal_widths = true;  // sides of two types need heads of equal widths
+};
+const std::vector<TypedRuntime>& TypedRuntimes();
+const TypedRuntime* FindTypedRuntime(std::string_view name);  // null: none
+std::vector<CacheType> QuantizedTypes(const TypedRuntime& runtime);
+
+// What one side of one layer costs in a type, everything else exact.
+struct TypeCost {
+  CacheType type = CacheType::kFp8;
+  NextTokenCost token;
+  double attention_kl = 0;  // nats, over sampled rows; of values 0
+  double output_error = 0;  // relative, of the layer's attention
+};
+struct TypedLayer {
+  int64_t layer_id = 0;
+  int64_t num_kv_heads = 0, head_dim = 0, v_head_dim = 0;
+  std::vector<TypeCost> k, v;
+
+  double Bits(const LayerTypes& types) const;  // per value of both sides, stored
+};
+
+struct TypePlan {
+  std::vector<LayerTypes> layers;
+  double stored_bits = 0;  // mean over all values, at most the budget
+  double damage = 0;       // at the price it was made by; 16 bits cost nothing
+};
+
+// Bits per value that the cheapest plan takes.
+double LeastBits(const TypedRuntime& runtime, std::span<const TypedLayer> layers);
+// Types within `bits` per value, which are at least LeastBits. Costs of all types that the runtime
+// stores must be known.
+TypePlan PlanTypes(const TypedRuntime& runtime, std::span<const TypedLayer> layers, double bits,
+                   BitPrice price);
+
+Json TypedLayersToJson(std::span<const TypedLayer> layers);
+std::vector<TypedLayer> TypedLayersFromJson(const Json& json, std::string_view what);
+bool Knows(std::span<const TypedLayer> layers, const TypedRuntime& runtime);
+
+}  // namespace oscar

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Types of a runtime's cache by layer: budget against KL of the next token, the ways to share a
+// budget out, and what was decided.
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "export/report/html.h"
+#include "export/report/line_chart.h"
+#include "export/report/sections.h"
+#include "export/report/svg.h"
+
+namespace oscar {
+namespace {
+
+std::string Curve(const Record& types) {
+  LineChart chart;
+  chart.id = "cache-types-curve";
+  chart.title = "Budget against KL";
+  chart.description = "KL of the next token against stored bits per value, logarithmic y axis.";
+  chart.x_label = "stored bits per value";
+  chart.y_label = "KL of the next token, nats";
+  chart.y_floor = 1e-8;
+  ChartSeries series{"shared out by the next token", "c1 strong", {}};
+  series.dots = true;
+  double before = 0;
+  for (const Record& point : types["curve"].Items()) {
+    const double bits = point["bits_stored"].Number();
+    if (bits > before) series.points.push_back({bits, point["token_kl"].Number()});
+    before = bits;
+  }
+  chart.series.push_back(std::move(series));
+  return RenderLineChart(chart);
+}
+
+}  // namespace
+
+std::string CacheTypesSection(const Record& report) {
+  if (!report["serving"].Has("cache_types")) return {};
+  const Record types = report["serving"]["cache_types"];
+  std::vector<TableRow> plans, layers;
+  for (const Record& plan : types["plans"].Items()) {
+    const bool decided = plan["by"].Text() == types["price"].Text();
+    plans.push_back({{Html(plan["by"].Text()), Value(plan["bits_stored"], Format::kBits),
+                      Value(plan["token_kl"], Format::kError),
+                      Value(plan["token_kl_p99"], Format::kError)},
+                     decided ? "headline" : ""});
+  }
+  for (const Record& layer : types["layers"].Items()) {
+    layers.push_back({{Value(layer["layer_id"], Format::kCount), Html(layer["k"].Text()),
+                       Html(layer["v"].Text())},
+                      "",
+                      {"", "text", "text"}});
+  }
+  return fmt::format(
+             "<p>For <code>{}</code>, within {} bits per value, scales included: types of keys and "
+             "values by layer, by what each costs the next token on {} held-out tokens where "
+             "everything else is exact.</p>\n",
+             Html(types["for"].Text()), Value(types["bits"], Format::kBits),
+             Value(types["tokens"], Format::kCount)) +
+         FigureRow(Curve(types)) +
+         Table("Shared out by", {"by", "bits stored", "KL of the next token", "worst hundredth"},
+               plans) +
+         fmt::format("<details><summary>Types of all layers</summary>\n{}</details>\n",
+                     Table("Types by layer", {"layer", "keys", "values"}, layers));
+}
+
+}  // namespace oscar

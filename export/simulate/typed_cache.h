@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A layer's cache in the types of calib/choose/cache_types.h, rows as they are and every token
+// quantized: what runtimes of 8- and 4-bit caches read.
+#pragma once
+
+#include "calib/choose/cache_types.h"
+#include "export/simulate/rotated_quantizer.h"
+
+namespace oscar {
+
+// `largest`: the magnitude that a static scale maps onto the type's largest number; 0: a scale of
+// 1, which is what runtimes take where a checkpoint brings none. Whole numbers have none.
+RotatedQuantizer TypedSide(CacheType type, float largest);
+
+// Both sides, with calibrated scales.
+struct LargestMagnitudes {
+  float k = 0, v = 0;
+};
+RotatedSides TypedSides(const LayerTypes& types, const LargestMagnitudes& largest);
+
+}  // namespace oscar

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Types of a runtime's cache by layer, shared out by what each costs the next token: every type on
+// every side of every layer alone, then whole caches, by passes of the model over held-out text.
+#pragma once
+
+#include "calib/held_out.h"
+#include "calib/job/job_directory.h"
+#include "calib/run/calibrate.h"
+#include "capture/files/strict_json.h"
+#include "tools/cli/command.h"
+
+namespace oscar {
+
+inline bool PlansCacheTypes(const CalibrationInput& input) {
+  return !input.options.automatic.types.runtime.empty();
+}
+
+// Throws UsageError where the runtime of options.automatic.types cannot store such layers, or not
+// in so few bits.
+void CheckCacheTypes(const CalibrationInput& input);
+
+// report.json's serving.cache_types (export/artifact/cache_type_record.h). Once all layers are
+// done; throws Interrupted, with the layers kept.
+Json PlanCacheTypes(const CalibrationInput& input, const HeldOutSplit& split,
+                    const JobDirectory& job, CommandContext& context);
+
+}  // namespace oscar
