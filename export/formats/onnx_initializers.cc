@@ -101,7 +101,7 @@ constexpr int64_t kMostHeads = 1 << 16, kMostDim = 1 << 14;
 // The fields of a message in file order, inside bytes that nobody vouches for.
 class MessageReader {
  public:
-  MessageReader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+  MessageReader(std::string_view message, const std::string& file) : bytes_(message), file_(file) {}
 
   // The next field; of numbers `value`, of what has a length `bytes`. False at the end.
   bool Next() {
@@ -178,7 +178,8 @@ struct RawTensor {
 RawTensor ReadRawTensor(std::string_view message, const std::string& file) {
   RawTensor tensor;
   for (MessageReader reader(message, file); reader.Next();) {
-    if (reader.field == 1 && reader.bytes.empty()) tensor.shape.push_back(static_cast<int64_t>(reader.value));
+    if (reader.field == 1 && reader.bytes.empty())
+      tensor.shape.push_back(static_cast<int64_t>(reader.value));
     if (reader.field == 1) {  // packed
       for (std::string_view packed = reader.bytes; !packed.empty();) {
         uint64_t dim = 0;
@@ -203,7 +204,8 @@ FloatTensorPtr RotationOf(const RawTensor& tensor, const std::string& where) {
   constexpr uint64_t kFloat = 1;
   const std::vector<int64_t>& shape = tensor.shape;
   if (tensor.type != kFloat) {
-    throw InputError(fmt::format("{}: type {} of TensorProto, expected 1, FLOAT", where, tensor.type));
+    throw InputError(
+        fmt::format("{}: type {} of TensorProto, expected 1, FLOAT", where, tensor.type));
   }
   if (shape.size() != 3 || shape[0] < 1 || shape[0] > kMostHeads || shape[1] < 1 ||
       shape[1] > kMostDim || shape[1] != shape[2]) {
@@ -211,9 +213,10 @@ FloatTensorPtr RotationOf(const RawTensor& tensor, const std::string& where) {
   }
   const auto count = static_cast<size_t>(shape[0] * shape[1] * shape[2]);
   if (tensor.raw.size() != count * sizeof(float)) {
-    throw InputError(fmt::format("{}: {} bytes of values, expected {}; values of an external file "
-                                 "are not read",
-                                 where, tensor.raw.size(), count * sizeof(float)));
+    throw InputError(
+        fmt::format("{}: {} bytes of values, expected {}; values of an external file "
+                    "are not read",
+                    where, tensor.raw.size(), count * sizeof(float)));
   }
   FloatTensor values{shape, std::vector<float>(count)};
   std::memcpy(values.values.data(), tensor.raw.data(), tensor.raw.size());
