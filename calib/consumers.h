@@ -77,12 +77,6 @@ struct AutoOptions {
   int64_t context = 0;   // tokens; keys are fitted to positions up to it; 0: DefaultContext
   int64_t refine = 0;    // steps of rotation refinement; 0: none
   SearchEffort effort = SearchEffort::kNormal;
-  // Beside the choices: types of this runtime's cache by layer (choose/cache_types.h), within so
-  // many bits per value. No name: none.
-  struct {
-    std::string_view runtime;
-    double bits = 0;
-  } types = {};
   BitPrice price = BitPrice::kAttention;  // decided by what the next token says, where it is asked
 };
 

@@ -5,6 +5,8 @@
 // every side of every layer alone, then whole caches, by passes of the model over held-out text.
 #pragma once
 
+#include <string_view>
+
 #include "calib/held_out.h"
 #include "calib/job/job_directory.h"
 #include "calib/run/calibrate.h"
@@ -13,17 +15,18 @@
 
 namespace oscar {
 
-inline bool PlansCacheTypes(const CalibrationInput& input) {
-  return !input.options.automatic.types.runtime.empty();
-}
+// Types of this runtime's cache by layer, within so many bits per value. No name: none.
+struct CacheTypesWanted {
+  std::string_view runtime;
+  double bits = 0;
+};
 
-// Throws UsageError where the runtime of options.automatic.types cannot store such layers, or not
-// in so few bits.
-void CheckCacheTypes(const CalibrationInput& input);
+// Throws UsageError where the runtime cannot store such layers, or not in so few bits.
+void CheckCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input);
 
 // report.json's serving.cache_types (export/artifact/cache_type_record.h). Once all layers are
 // done; throws Interrupted, with the layers kept.
-Json PlanCacheTypes(const CalibrationInput& input, const HeldOutSplit& split,
-                    const JobDirectory& job, CommandContext& context);
+Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input,
+                    const HeldOutSplit& split, const JobDirectory& job, CommandContext& context);
 
 }  // namespace oscar

@@ -248,14 +248,15 @@ CalibrateOptions Resolved(CalibrateOptions options) {
     return options;
   }
   if (automatic.bits == 2)
-    throw UsageError(fmt::format("--for {} needs --bits: how many per value, scales included", types));
+    throw UsageError(
+        fmt::format("--for {} needs --bits: how many per value, scales included", types));
   if (automatic.effort == SearchEffort::kQuick) {
     throw UsageError(fmt::format(
         "--effort quick measures nothing that types for {} could be shared out by", types));
   }
   if (!options.dump.from.empty())
     throw UsageError(fmt::format("--for {} needs the model: a dump has no next token", types));
-  automatic.types = {types, automatic.bits};
+  options.types = {types, automatic.bits};
   automatic.bits = 2;
   return options;
 }

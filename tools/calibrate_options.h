@@ -11,6 +11,7 @@
 
 #include "calib/options.h"
 #include "capture/files/block_reader.h"  // ReadMode
+#include "tools/cache_type_plan.h"
 #include "tools/cli/option_table.h"
 #include "tools/dump_input.h"
 #include "tools/model_input.h"
@@ -40,6 +41,7 @@ struct CalibrateOptions {
   ReadMode read = ReadMode::kAuto;
   RankOptions ranks;
   ForRuntime runtime;
+  CacheTypesWanted types;  // set by Resolved()
   CalibrationOptions calibration = {
       .automatic = {.enabled = true, .consumer = Consumer::kSglangOct, .fold = false}};
 };

@@ -112,7 +112,7 @@ Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const Mod
     input = InputOf(options, *opened, group->rank(), ranks, group, input.model()->loop().options(),
                     input.run);
   }
-  CheckCacheTypes(input);
+  CheckCacheTypes(options.types, input);
   return {
       .input = std::move(input),
       .data = DescribeData(opened->data),

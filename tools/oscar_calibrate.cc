@@ -23,7 +23,6 @@
 #include "export/artifact/artifact_writer.h"
 #include "export/artifact/merge_artifacts.h"
 #include "linalg/error.h"
-#include "tools/cache_type_plan.h"
 #include "tools/calibrate_options.h"
 #include "tools/calibrate_plan.h"
 #include "tools/calibrate_subject.h"
@@ -299,12 +298,13 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, RankGro
   const size_t resumed_at = job.finished_layers();
   ArtifactDraft draft = RunLayers(options, *opened, places, job, context, times);
   Json cache_types;
-  if (PlansByNextToken(input) || PlansCacheTypes(input)) {
+  const bool typed = !options.types.runtime.empty();
+  if (PlansByNextToken(input) || typed) {
     const auto time = times.Measure("bits by the next token");
     // On this rank alone, with all of the text.
     const CalibrationInput all = group == nullptr ? input : OfModel(options, opened->model).input;
     if (PlansByNextToken(all)) PlanByNextToken(all, opened->split, job, draft, context);
-    if (PlansCacheTypes(all)) cache_types = PlanCacheTypes(all, opened->split, job, context);
+    if (typed) cache_types = PlanCacheTypes(options.types, all, opened->split, job, context);
   }
   ArtifactInfo info = InfoOf(options, *opened, context);
   if (!cache_types.is_null()) info.serving["cache_types"] = cache_types;

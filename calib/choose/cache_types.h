@@ -52,7 +52,7 @@ struct TypeCost {
 struct TypedLayer {
   int64_t layer_id = 0;
   int64_t num_kv_heads = 0, head_dim = 0, v_head_dim = 0;
-  std::vector<TypeCost> k, v;
+  std::vector<TypeCost> k = {}, v = {};
 
   double Bits(const LayerTypes& types) const;  // per value of both sides, stored
 };

@@ -11,23 +11,28 @@
 #include "export/formats/sglang_choice.h"
 #include "export/runtimes/exporter.h"
 
+namespace fs = std::filesystem;
+
 namespace oscar {
 namespace {
 
-constexpr std::string_view kGuide =
-    R"(R_K and R_V of {model}, for GroupQueryAttention as onnxruntime's pull request 31726 has it, which is open.
-The initializers of rotations.onnx are [num_kv_heads, head_dim, head_dim], float32, used as x * R on
-row vectors after the rotary embedding. Layer i's node takes
-
-    R_K = model.layers.i.attn.R_K, R_V = model.layers.i.attn.R_V
-    k_quant_type = v_quant_type = "PER_GROUP", kv_cache_bit_width = 2
-
-Clip ratios by layer, group, windows and what each rotation was fitted to are JSON in the file's
-metadata "oscar". Into a model:
-
-    import onnx
-    rotations = onnx.load("rotations.onnx")
-    model.graph.initializer.extend(rotations.graph.initializer)
+constexpr std::string_view kLaunch =
+    R"(#!/bin/sh
+# Puts R_K and R_V of {model} into an ONNX model, for GroupQueryAttention as onnxruntime's pull
+# request 31726 has it, which is open: sh launch.txt MODEL.onnx OUT.onnx
+# The initializers are [num_kv_heads, head_dim, head_dim], float32, used as x * R on row vectors
+# after the rotary embedding. The node of layer i takes the inputs
+#     R_K = model.layers.i.attn.R_K, R_V = model.layers.i.attn.R_V
+# and the attributes k_quant_type = v_quant_type = "PER_GROUP", kv_cache_bit_width = 2, as released
+# exporters do not set them. Clip ratios by layer, group, windows and what each rotation was fitted
+# to are JSON in the file's metadata "oscar".
+python3 - "$1" "$2" <<'END'
+import sys
+import onnx
+model, rotations = onnx.load(sys.argv[1]), onnx.load({file})
+model.graph.initializer.extend(rotations.graph.initializer)
+onnx.save(model, sys.argv[2])
+END
 )";
 
 }  // namespace
@@ -56,9 +61,11 @@ void WriteOnnxFiles(const Artifact& artifact, const ExportRequest& request,
   AtomicDirectory directory(output);
   WriteOnnxInitializers(directory.staging() / "rotations.onnx", "oscar_rotations", initializers,
                         {{"oscar", settings.dump()}});
+  const std::string file = fs::absolute(output / "rotations.onnx").string();
   WriteFileAtomically(
-      directory.staging() / "README.txt",
-      fmt::format(fmt::runtime(kGuide), fmt::arg("model", LaunchModel(choice.calibration))));
+      directory.staging() / "launch.txt",
+      fmt::format(fmt::runtime(kLaunch), fmt::arg("model", LaunchModel(choice.calibration)),
+                  fmt::arg("file", Json(file).dump())));
   directory.Commit();
 }
 

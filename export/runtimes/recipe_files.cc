@@ -19,20 +19,20 @@
 namespace oscar {
 namespace {
 
-struct CacheType {
+struct NamedType {
   int bits;
   std::string_view name;
 };
 
 // The smallest that holds so many bits; the last holds all.
 template <size_t N>
-std::string_view TypeFor(int bits, const std::array<CacheType, N>& types) {
-  return std::ranges::find_if(types, [&](const CacheType& type) { return type.bits >= bits; })
+std::string_view TypeFor(int bits, const std::array<NamedType, N>& types) {
+  return std::ranges::find_if(types, [&](const NamedType& type) { return type.bits >= bits; })
       ->name;
 }
 
-constexpr std::array<CacheType, 3> kFloatTypes = {{{4, "nvfp4"}, {8, "fp8"}, {16, "auto"}}};
-constexpr std::array<CacheType, 4> kIkTypes = {
+constexpr std::array<NamedType, 3> kFloatTypes = {{{4, "nvfp4"}, {8, "fp8"}, {16, "auto"}}};
+constexpr std::array<NamedType, 4> kIkTypes = {
     {{4, "q4_0"}, {6, "q6_0"}, {8, "q8_0"}, {16, "f16"}}};
 
 // One file and how to use it.
@@ -41,16 +41,15 @@ void WriteRecipe(const std::filesystem::path& output, std::string_view name, std
                  std::string_view command) {
   AtomicDirectory directory(output);
   if (!name.empty()) WriteFileAtomically(directory.staging() / name, text);
-  WriteFileAtomically(
-      directory.staging() / "launch.txt",
-      fmt::format("#!/bin/sh\n"
-                  "# Starts {} with the bits by layer that were chosen for {}.\n"
-                  "# Keys and values are stored as they are, {}:\n"
-                  "# no rotations, no means, no clip ratios, no windows.\n{}",
-                  server, ShellWord(LaunchModel(artifact.manifest())),
-                  typed ? "in types shared out by what each costs the next token"
-                        : "each in the smallest type of so many bits",
-                  command));
+  WriteFileAtomically(directory.staging() / "launch.txt",
+                      fmt::format("#!/bin/sh\n"
+                                  "# Starts {} with the bits by layer that were chosen for {}.\n"
+                                  "# Keys and values are stored as they are, {}:\n"
+                                  "# no rotations, no means, no clip ratios, no windows.\n{}",
+                                  server, ShellWord(LaunchModel(artifact.manifest())),
+                                  typed ? "in types shared out by what each costs the next token"
+                                        : "each in the smallest type of so many bits",
+                                  command));
   directory.Commit();
 }
 

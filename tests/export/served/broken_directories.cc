@@ -148,6 +148,8 @@ std::vector<BrokenDirectory> BrokenDirectories() {
        })},
       {"param-values", kServedSglang,
        OfParam([](Json& j) { j["kv_cache"]["scaling_factor"]["0"]["1"] = -0.5; })},
+      {"param-family", kServedSglang,
+       Changed(ParamSample(), [](ServedSample& s) { s.config["model_type"] = "qwen3_5_text"; })},
       {"broken-json", kServedSglang,
        Changed(ParamSample(),
                [](ServedSample& s) { s.texts["kv_cache_scales.json"] = "{\"kv_cache\": {"; })},
@@ -171,6 +173,13 @@ std::vector<BrokenDirectory> BrokenDirectories() {
             [](const fs::path& directory) { fs::remove(directory / "v_rotation_auto.pt"); })},
       {"rotation-layers", kServedVllm, Pair(Rotations({0, 1, 2}))},
       {"rotation-shape", kServedSglang, Pair(Rotations(AllServedLayers(), 2))},
+      {"rotation-per-head", kServedVllm, Pair(PerHead(), SglangVersion::kV3)},
+      {"rotation-broken", kServedSglang,
+       Pair(Rotations(AllServedLayers()), SglangVersion::kV1,
+            [](const fs::path& directory) {
+              const fs::path file = directory / "k_rotation_auto.pt";
+              fs::resize_file(file, fs::file_size(file) / 2);
+            })},
       {"rotation-fields-unread", kServedSglang, Pair(Centred(), SglangVersion::kV3)},
       {"rotation-absorbed-twice", kServedSglangOct,
        Pair(Rotations(AllServedLayers()), SglangVersion::kV1,

@@ -67,6 +67,18 @@ inline std::vector<SglangChoiceLayer> Centred() {
   return layers;
 }
 
+inline std::vector<SglangChoiceLayer> TurningKeysAlone() {
+  std::vector<SglangChoiceLayer> layers;
+  for (const int64_t id : AllServedLayers())
+    layers.push_back(ServedRotation(id, kServedDim, /*values=*/false));
+  return layers;
+}
+inline std::vector<SglangChoiceLayer> PerHead() {
+  std::vector<SglangChoiceLayer> layers = Rotations(AllServedLayers());
+  for (SglangChoiceLayer& layer : layers) layer.k = MatrixPerHead(layer.k, kServedHeads);
+  return layers;
+}
+
 inline Make Gguf(const std::function<void(ServedGgufSample&)>& change,
                  ServedGgufSample sample = GgufModel(), const char* name = "model.gguf") {
   change(sample);

@@ -103,6 +103,41 @@ TEST(NextTokenCost, SidesArePricedAlone) {
   EXPECT_NE(costs[0].mean, costs[1].mean);
 }
 
+// Of types: a whole cache against a validation of the method that stores so, and sides alone.
+TEST(NextTokenCost, OfTypesIsWhatAValidationSays) {
+  const TinyModel model;
+  NextTokenRun run = RunOf(model);
+  run.windows = {};
+  run.largest = [](size_t) { return LargestMagnitudes(); };  // scales of 1
+  const size_t layers = model.spec.layers.size();
+  const LayerTypes low{CacheType::kNvfp4, CacheType::kNvfp4};
+  std::vector<std::vector<LayerTypes>> plans(2, std::vector<LayerTypes>(layers, low));
+  plans[1].assign(layers, LayerTypes());
+  const std::vector<NextTokenCost> costs = MeasureTypes(run, plans);
+  EXPECT_EQ(costs[1].mean, 0);
+  ValidationOptions options = QuickOptions({"nvfp4"});
+  options.score_from = 1;
+  const Json validation = ValidateTiny(TinyArtifact(), options, at::kCPU, 256, model);
+  const Json& kl = ArmOf(validation, "nvfp4").at("text").at("token_kl");
+  EXPECT_NEAR(costs[0].mean / kl.at("mean").get<double>(), 1, 0.02);
+
+  std::vector<TypedLayer> priced(layers);
+  for (TypedLayer& layer : priced) layer.num_kv_heads = layer.head_dim = layer.v_head_dim = 1;
+  const CacheType types[] = {CacheType::kNvfp4, CacheType::kFp8};
+  PriceTypes(run, types, priced);
+  double sum = 0;
+  for (const TypedLayer& layer : priced) {
+    for (const auto* side : {&layer.k, &layer.v}) {
+      EXPECT_GT(side->at(0).token.mean, side->at(1).token.mean);
+      EXPECT_GT(side->at(0).output_error, side->at(1).output_error);
+      sum += side->at(0).token.mean;
+    }
+    EXPECT_GT(layer.k[0].attention_kl, layer.k[1].attention_kl);
+    EXPECT_EQ(layer.v[0].attention_kl, 0);  // values move no score
+  }
+  EXPECT_NEAR(sum / costs[0].mean, 1, 0.5);  // about additive
+}
+
 TEST(NextTokenCost, StopsWhereItIsAsked) {
   const TinyModel model;
   NextTokenRun run = RunOf(model);

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real programs with types of 8 and 4 bits by layer: measured, written for runtimes, served.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "capture/files/strict_json.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+std::string Model() { return TestData("tiny-qwen3/config.json").parent_path().string(); }
+
+ProgramExit Calibrate(const fs::path& path, std::vector<std::string> flags) {
+  std::vector<std::string> arguments = {Model(),    "-o",   path.string(),  "--device", "cpu",
+                                        "--tokens", "3000", "--error-rows", "8"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return RunProgram(OSCAR_CALIBRATE, arguments);
+}
+
+TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
+  const fs::path scratch = TestScratch("cache_types"), artifact = scratch / "artifact";
+  const ProgramExit made = Calibrate(artifact, {"--for", "modelopt", "--bits", "6"});
+  ASSERT_EQ(made.code, 0) << made.all();
+  const Json report = ReadJsonFile((artifact / "report.json").string());
+  const Json& types = report.at("serving").at("cache_types");
+  EXPECT_EQ(types.at("for"), "modelopt");
+  EXPECT_LE(types.at("bits_stored"), 6);
+  ASSERT_EQ(types.at("plans").size(), 3u);
+  EXPECT_GE(types.at("curve").size(), 5u);
+  for (const Json& layer : types.at("costs")) {
+    for (const char* side : {"k", "v"}) {
+      ASSERT_EQ(layer.at(side).size(), 2u);
+      for (const Json& cost : layer.at(side)) {
+        EXPECT_GT(cost.at("token_kl"), 0);
+        EXPECT_EQ(cost.at("attention_kl") > 0, side == std::string("k"));
+      }
+      EXPECT_GT(layer.at(side).at(0).at("token_kl"), layer.at(side).at(1).at("token_kl"));
+    }
+  }
+  // The curve falls, from end to end.
+  EXPECT_GT(types.at("curve").front().at("token_kl"), types.at("curve").back().at("token_kl"));
+
+  const auto write = [&](const char* to, std::vector<std::string> flags) {
+    std::vector<std::string> arguments = {artifact.string(), "--to", to, "-o",
+                                          (scratch / to).string()};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return RunProgram(OSCAR_EXPORT, arguments);
+  };
+  ASSERT_EQ(write("modelopt", {"--model", Model()}).code, 0);
+  const Json config = ReadJsonFile((scratch / "modelopt" / "hf_quant_config.json").string());
+  const Json& layers = config.at("quantization").at("kv_cache_quantized_layers");
+  for (const Json& layer : types.at("layers")) {
+    const std::string name =
+        "model.layers." + std::to_string(layer.at("layer_id").get<int>()) + ".self_attn";
+    const std::string algorithm = layer.at("k") == "bf16"    ? ""
+                                  : layer.at("v") == "fp8"   ? "FP8"
+                                  : layer.at("k") == "nvfp4" ? "NVFP4"
+                                                             : "FP8_K_NVFP4_V";
+    EXPECT_EQ(layers.contains(name), !algorithm.empty());
+    if (algorithm.empty()) continue;
+    EXPECT_EQ(layers.at(name).at("quant_algo"), algorithm);
+  }
+  // Another runtime of these types, another budget, without the model.
+  ASSERT_EQ(write("trtllm", {"--bits", "4.5"}).code, 0);
+  EXPECT_NE(ReadText(scratch / "trtllm" / "extra_llm_api_options.yaml").find("\"0-3:nvfp4\""),
+            std::string::npos);
+  EXPECT_EQ(write("vllm-skip-layers", {"--bits", "3"}).code, 2);
+  EXPECT_EQ(write("kvtuner", {"--bits", "5"}).code, 3);  // what INT costs was not measured
+
+  // What is served, between the two types it is made of.
+  const ProgramExit served = RunProgram(OSCAR_VALIDATE, {artifact.string(),
+                                                         "--model",
+                                                         Model(),
+                                                         "--device",
+                                                         "cpu",
+                                                         "--rows",
+                                                         "16",
+                                                         "--bootstrap",
+                                                         "20",
+                                                         "--sequences",
+                                                         "1",
+                                                         "--length",
+                                                         "512",
+                                                         "--needle-lengths",
+                                                         "512",
+                                                         "--needle-tasks",
+                                                         "single_1",
+                                                         "--self-generate",
+                                                         "0",
+                                                         "-o",
+                                                         (scratch / "validation").string(),
+                                                         "--arms",
+                                                         "nvfp4_calibrated",
+                                                         "cache_types",
+                                                         "fp8_e4m3_calibrated"});
+  ASSERT_LE(served.code, 1) << served.all();
+  const Json arms =
+      ReadJsonFile((scratch / "validation" / "report.json").string()).at("validation").at("arms");
+  const auto kl = [&](const char* name) {
+    const auto arm =
+        std::ranges::find_if(arms, [&](const Json& a) { return a.at("name") == name; });
+    return arm->at("text").at("token_kl").at("mean").get<double>();
+  };
+  EXPECT_LT(kl("cache_types"), kl("nvfp4_calibrated"));
+  EXPECT_GT(kl("cache_types"), kl("fp8_e4m3_calibrated"));
+}
+
+TEST(CacheTypesProgram, WhatCannotBeIsRefusedFirst) {
+  const fs::path scratch = TestScratch("cache_types_refused");
+  for (const auto& [flags, why] :
+       std::initializer_list<std::pair<std::vector<std::string>, const char*>>{
+           {{"--for", "modelopt"}, "needs --bits"},
+           {{"--for", "modelopt", "--bits", "4"}, "4.5 bits per value at least"},
+           {{"--for", "trtllm", "--bits", "6", "--effort", "quick"}, "--effort quick"},
+           {{"--for", "any", "--bits", "12"}, "at most 8"}}) {
+    const ProgramExit refused = Calibrate(scratch / "a", flags);
+    EXPECT_EQ(refused.code, 2) << refused.all();
+    EXPECT_NE(refused.all().find(why), std::string::npos) << refused.all();
+    EXPECT_FALSE(fs::exists(scratch / "a"));
+  }
+}
+
+}  // namespace
+}  // namespace oscar
