@@ -298,8 +298,7 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, RankGro
   const size_t resumed_at = job.finished_layers();
   ArtifactDraft draft = RunLayers(options, *opened, places, job, context, times);
   Json cache_types;
-  const bool typed = !options.types.runtime.empty();
-  if (PlansByNextToken(input) || typed) {
+  if (const bool typed = !options.types.runtime.empty(); typed || PlansByNextToken(input)) {
     const auto time = times.Measure("bits by the next token");
     // On this rank alone, with all of the text.
     const CalibrationInput all = group == nullptr ? input : OfModel(options, opened->model).input;
