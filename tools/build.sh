@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Set-up, configure, build: the one build tree (preset dev, build/dev) that demo.sh and test.sh share. Arguments are targets;
-# none means everything.
+# none means everything. OSCAR_CUDA_ARCHITECTURES in the environment is what a fresh tree compiles kernels for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools/setup.sh
 # A tree that somebody works in keeps what it was configured with.
 fresh=()
-[ -f build/dev/CMakeCache.txt ] || fresh=(-DOSCAR_UNITY_BUILD=ON)
+[ -f build/dev/CMakeCache.txt ] ||
+  fresh=(-DOSCAR_UNITY_BUILD=ON ${OSCAR_CUDA_ARCHITECTURES:+"-DOSCAR_CUDA_ARCHITECTURES=$OSCAR_CUDA_ARCHITECTURES"})
 cmake --preset dev "${fresh[@]}"
 
 # A unit that includes LibTorch's headers takes up to 2 GB to compile.
