@@ -67,8 +67,8 @@ void CheckCacheTypes(const CalibrationInput& input) {
   }
   const double least = LeastBits(runtime, LayersWithoutCosts(input.source->layers()));
   if (bits >= least) return;
-  throw UsageError(fmt::format("--bits {:g}: {} stores {:g} bits per value at least, scales included",
-                               bits, name, least));
+  throw UsageError(fmt::format(
+      "--bits {:g}: {} stores {:g} bits per value at least, scales included", bits, name, least));
 }
 
 Json PlanCacheTypes(const CalibrationInput& input, const HeldOutSplit& split,
@@ -109,8 +109,10 @@ Json PlanCacheTypes(const CalibrationInput& input, const HeldOutSplit& split,
     measured.push_back({price, bits, PlanTypes(runtime, layers, bits, price), {}});
   const size_t plans = measured.size();
   for (const double budget : CurveBits(LeastBits(runtime, layers), bits)) {
-    measured.push_back({BitPrice::kNextToken, budget,
-                        PlanTypes(runtime, layers, budget, BitPrice::kNextToken), {}});
+    measured.push_back({BitPrice::kNextToken,
+                        budget,
+                        PlanTypes(runtime, layers, budget, BitPrice::kNextToken),
+                        {}});
   }
   std::vector<std::vector<LayerTypes>> whole;
   for (const auto& one : measured) whole.push_back(one.plan.layers);
@@ -122,8 +124,8 @@ Json PlanCacheTypes(const CalibrationInput& input, const HeldOutSplit& split,
   CacheTypeRecord record{.runtime = std::string(name), .bits = bits, .tokens = NumTokens(run)};
   record.plans.assign(measured.begin(), measured.begin() + static_cast<std::ptrdiff_t>(plans));
   record.curve.assign(measured.begin() + static_cast<std::ptrdiff_t>(plans), measured.end());
-  const auto best = std::ranges::min_element(
-      record.plans, {}, [](const auto& plan) { return plan.cost.damage(); });
+  const auto best = std::ranges::min_element(record.plans, {},
+                                             [](const auto& plan) { return plan.cost.damage(); });
   record.price = best->price;
   record.types = best->plan.layers;
   record.stored_bits = best->plan.stored_bits;

@@ -248,7 +248,8 @@ CalibrateOptions Resolved(CalibrateOptions options) {
     return options;
   }
   if (automatic.bits == 2)
-    throw UsageError(fmt::format("--for {} needs --bits: how many per value, scales included", types));
+    throw UsageError(
+        fmt::format("--for {} needs --bits: how many per value, scales included", types));
   if (automatic.effort == SearchEffort::kQuick) {
     throw UsageError(fmt::format(
         "--effort quick measures nothing that types for {} could be shared out by", types));

@@ -28,9 +28,9 @@ struct CacheTypeRecord {
   double bits = 0, stored_bits = 0;  // per value: asked for, taken
   int64_t tokens = 0;                // of the text that costs were measured on
   BitPrice price = BitPrice::kNextToken;
-  std::vector<LayerTypes> types;         // as decided
-  std::vector<TypedLayer> layers = {};   // the same layers' costs
-  std::vector<Measured> plans = {};      // at `bits`; what was read has no types here
+  std::vector<LayerTypes> types;        // as decided
+  std::vector<TypedLayer> layers = {};  // the same layers' costs
+  std::vector<Measured> plans = {};     // at `bits`; what was read has no types here
   std::vector<Measured> curve = {};
 };
 Json CacheTypeRecordToJson(const CacheTypeRecord& record);

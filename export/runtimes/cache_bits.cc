@@ -52,10 +52,10 @@ BitsByLayer BitsFor(const Artifact& artifact, std::string_view exporter, double 
   const std::optional<CacheTypeRecord> record = CacheTypesOf(artifact);
   const auto types = record ? TypesFor(*record, exporter, bits) : std::nullopt;
   if (bits != 0 && !types) {
-    throw InputError(fmt::format(
-        "{}: does not know what the types of {} cost, so no budget can be shared out; "
-        "oscar-calibrate --for {} --bits B measures it",
-        artifact.directory().string(), exporter, exporter));
+    throw InputError(
+        fmt::format("{}: does not know what the types of {} cost, so no budget can be shared out; "
+                    "oscar-calibrate --for {} --bits B measures it",
+                    artifact.directory().string(), exporter, exporter));
   }
   if (!types) return {BitsOf(artifact)};
   BitsByLayer of_types{.layers = {}, .typed = true};

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An artifact's bits by layer and side as types that caches have: those that were decided as types,
-// or the smallest of at least so many bits. What a layer is stored in is a matter of the runtime; how many bits it needs is the
-// artifact's.
+// or the smallest of at least so many bits. What a layer is stored in is a matter of the runtime;
+// how many bits it needs is the artifact's.
 #pragma once
 
 #include <cstdint>

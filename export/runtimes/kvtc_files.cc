@@ -141,8 +141,8 @@ Components FitComponents(const DumpRows& rows, const std::string& what) {
   Components fitted{rows.colwise().mean(), {}};
   const DumpRows centred = rows.rowwise() - fitted.mean;
   const bool by_rows = centred.rows() < centred.cols();
-  const Matrix products = by_rows ? Matrix(centred * centred.transpose())
-                                  : Matrix(centred.transpose() * centred);
+  const Matrix products =
+      by_rows ? Matrix(centred * centred.transpose()) : Matrix(centred.transpose() * centred);
   const Eigenbasis eigen = SymmetricEigenbasis(products, what);
   const Eigen::Index n = eigen.eigenvalues.size();
   Eigen::Index rank = 0;
@@ -236,10 +236,11 @@ void CheckLayers(const DumpReader& reader, const KvtcWorkers& workers) {
     }
     if (layer.layer_id != static_cast<int>(i) || layer.num_kv_heads != first.num_kv_heads ||
         layer.head_dim != first.head_dim || layer.v_head_dim != first.v_head_dim) {
-      refuse(fmt::format("layer {} has {} KV heads of {} and {} values, and stands where layer {} of "
-                         "{} heads of {} and {} should: KVTC takes all layers of one shape",
-                         layer.layer_id, layer.num_kv_heads, layer.head_dim, layer.v_head_dim, i,
-                         first.num_kv_heads, first.head_dim, first.v_head_dim));
+      refuse(
+          fmt::format("layer {} has {} KV heads of {} and {} values, and stands where layer {} of "
+                      "{} heads of {} and {} should: KVTC takes all layers of one shape",
+                      layer.layer_id, layer.num_kv_heads, layer.head_dim, layer.v_head_dim, i,
+                      first.num_kv_heads, first.head_dim, first.v_head_dim));
     }
   }
   if (first.num_kv_heads % workers.tp != 0 || std::ssize(reader.layers()) % workers.pp != 0) {
@@ -275,8 +276,8 @@ void WriteKvtc(const fs::path& dump, const KvtcWorkers& workers, const fs::path&
       }
       for (int64_t tp = 0; tp < workers.tp; ++tp) {
         const std::string worker = fmt::format("tp_{}_pp_{}", tp, pp);
-        const std::string what = fmt::format("{}: {} of worker {}", reader.name(),
-                                             keys ? "keys" : "values", worker);
+        const std::string what =
+            fmt::format("{}: {} of worker {}", reader.name(), keys ? "keys" : "values", worker);
         sides.emplace_back(worker, SideOf(of_tp[static_cast<size_t>(tp)], what));
       }
     }
@@ -286,14 +287,15 @@ void WriteKvtc(const fs::path& dump, const KvtcWorkers& workers, const fs::path&
   WritePt(directory.staging() / "kvtc.pt", file, "kvtc");
   WriteFileAtomically(
       directory.staging() / "launch.txt",
-      fmt::format("#!/bin/sh\n"
-                  "# KVTC of {} for the fork jfckm/sglang-kvtc, which stores pages so on the host; the\n"
-                  "# cache of the device stays in 16 bits, so nothing else of an artifact has a part in\n"
-                  "# it. Ratios that the file holds: 4, 8, 16, 32; {} by {} workers. The fork reads\n"
-                  "# the file's path, and a ratio for keys and for values, from its own arguments:\n"
-                  "#   {}\n",
-                  ShellWord(reader.origin().model), workers.tp, workers.pp,
-                  ShellWord(fs::absolute(output / "kvtc.pt").string())));
+      fmt::format(
+          "#!/bin/sh\n"
+          "# KVTC of {} for the fork jfckm/sglang-kvtc, which stores pages so on the host; the\n"
+          "# cache of the device stays in 16 bits, so nothing else of an artifact has a part in\n"
+          "# it. Ratios that the file holds: 4, 8, 16, 32; {} by {} workers. The fork reads\n"
+          "# the file's path, and a ratio for keys and for values, from its own arguments:\n"
+          "#   {}\n",
+          ShellWord(reader.origin().model), workers.tp, workers.pp,
+          ShellWord(fs::absolute(output / "kvtc.pt").string())));
   directory.Commit();
 }
 

@@ -100,7 +100,8 @@ void WriteModelOptFiles(const Artifact& artifact, const ExportRequest& request,
           "# Starts TensorRT-LLM with a cache of {} layer by layer, of {}.\n"
           "# {}: a copy of the model with the files of this directory.\n"
           "# {} Keys and values as they are: no rotations,\n"
-          "# no means, no windows. vLLM takes it with pull requests 56155 and 56156, which are open.\n"
+          "# no means, no windows. vLLM takes it with pull requests 56155 and 56156, which are "
+          "open.\n"
           "trtllm-serve {}\n"
           "# vLLM: vllm serve {} --kv-cache-dtype auto\n",
           algorithm, ShellWord(model), request.whole_copy ? "It has" : "MODEL_WITH_SCALES",

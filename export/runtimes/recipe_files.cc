@@ -41,16 +41,15 @@ void WriteRecipe(const std::filesystem::path& output, std::string_view name, std
                  std::string_view command) {
   AtomicDirectory directory(output);
   if (!name.empty()) WriteFileAtomically(directory.staging() / name, text);
-  WriteFileAtomically(
-      directory.staging() / "launch.txt",
-      fmt::format("#!/bin/sh\n"
-                  "# Starts {} with the bits by layer that were chosen for {}.\n"
-                  "# Keys and values are stored as they are, {}:\n"
-                  "# no rotations, no means, no clip ratios, no windows.\n{}",
-                  server, ShellWord(LaunchModel(artifact.manifest())),
-                  typed ? "in types shared out by what each costs the next token"
-                        : "each in the smallest type of so many bits",
-                  command));
+  WriteFileAtomically(directory.staging() / "launch.txt",
+                      fmt::format("#!/bin/sh\n"
+                                  "# Starts {} with the bits by layer that were chosen for {}.\n"
+                                  "# Keys and values are stored as they are, {}:\n"
+                                  "# no rotations, no means, no clip ratios, no windows.\n{}",
+                                  server, ShellWord(LaunchModel(artifact.manifest())),
+                                  typed ? "in types shared out by what each costs the next token"
+                                        : "each in the smallest type of so many bits",
+                                  command));
   directory.Commit();
 }
 

@@ -65,8 +65,8 @@ class TrialObserver : public LayerObserver {
   // Rows evenly from the second half of the sequence.
   void AddAttention(const AttentionView& view, const CacheSides& stored, size_t trial) {
     const int64_t tokens = view.q.size(0), first = tokens / 2;
-    const at::Tensor positions =
-        at::arange(first, tokens, std::max<int64_t>(1, (tokens - first) / kAttentionRows), at::kLong);
+    const at::Tensor positions = at::arange(
+        first, tokens, std::max<int64_t>(1, (tokens - first) / kAttentionRows), at::kLong);
     RowComparison comparison(view.layer.attention, view.k, view.v, at::kFloat,
                              RowDetail::kKlAndOutput);
     comparison.SetRows({positions, view.q.index_select(0, positions.to(view.q.device()))});
@@ -95,7 +95,8 @@ class TrialObserver : public LayerObserver {
     if (typed) {
       const RotatedSides written = TypedSides(sides.types, run_.largest(view.layer_index));
       found->second.store = [written](const CacheSides& rows) {
-        return CachedRows{.quantized = {RoundTrip(written.k, rows.k), RoundTrip(written.v, rows.v)}};
+        return CachedRows{
+            .quantized = {RoundTrip(written.k, rows.k), RoundTrip(written.v, rows.v)}};
       };
       return found->second;
     }

@@ -44,10 +44,10 @@ std::string CacheTypesSection(const Record& report) {
   std::vector<TableRow> plans, layers;
   for (const Record& plan : types["plans"].Items()) {
     const bool decided = plan["by"].Text() == types["price"].Text();
-    plans.push_back({{Html(plan["by"].Text()), Value(plan["bits_stored"], Format::kBits),
-                      Value(plan["token_kl"], Format::kError),
-                      Value(plan["token_kl_p99"], Format::kError)},
-                     decided ? "headline" : ""});
+    plans.push_back(
+        {{Html(plan["by"].Text()), Value(plan["bits_stored"], Format::kBits),
+          Value(plan["token_kl"], Format::kError), Value(plan["token_kl_p99"], Format::kError)},
+         decided ? "headline" : ""});
   }
   for (const Record& layer : types["layers"].Items()) {
     layers.push_back({{Value(layer["layer_id"], Format::kCount), Html(layer["k"].Text()),

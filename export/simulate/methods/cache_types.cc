@@ -64,13 +64,12 @@ CacheMethod Method(std::string_view name, std::string_view description,
 }  // namespace
 
 std::vector<CacheMethod> CacheTypeMethods() {
-  return {
-      Method("cache_types", "types by layer as decided for a runtime of 8 and 4 bits", {}),
-      Method("cache_types_next_token", "the same budget by the KL of the next token",
-             BitPrice::kNextToken),
-      Method("cache_types_attention", "the same budget by attention-KL", BitPrice::kAttention),
-      Method("cache_types_uniform", "the same budget, all layers alike as far as it goes",
-             BitPrice::kUniform)};
+  return {Method("cache_types", "types by layer as decided for a runtime of 8 and 4 bits", {}),
+          Method("cache_types_next_token", "the same budget by the KL of the next token",
+                 BitPrice::kNextToken),
+          Method("cache_types_attention", "the same budget by attention-KL", BitPrice::kAttention),
+          Method("cache_types_uniform", "the same budget, all layers alike as far as it goes",
+                 BitPrice::kUniform)};
 }
 
 }  // namespace oscar

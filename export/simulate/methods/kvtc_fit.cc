@@ -101,9 +101,9 @@ std::vector<KvtcGroup> AllocateKvtcBits(
     }
   }
   std::vector<KvtcGroup> allocated;
-  for (const size_t option :
-       AllocateGroups(options, energies,
-                      [&](int64_t begin, size_t i) { return error(begin, groups[i]); }, budget))
+  for (const size_t option : AllocateGroups(
+           options, energies, [&](int64_t begin, size_t i) { return error(begin, groups[i]); },
+           budget))
     allocated.push_back(groups[option]);
   return allocated;
 }

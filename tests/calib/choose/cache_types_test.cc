@@ -96,8 +96,8 @@ TEST(CacheTypes, BitsGoToTheLayerThatCosts) {
   std::vector<TypedLayer> layers = Layers(1, 3);
   for (TypeCost& cost : layers[1].k) cost.token.mean *= 1e4;
   // Two layers of NVFP4 and one of FP8 keys.
-  const TypePlan plan =
-      PlanTypes(*FindTypedRuntime("modelopt"), layers, (4.5 + 4.5 + 6.25) / 3, BitPrice::kNextToken);
+  const TypePlan plan = PlanTypes(*FindTypedRuntime("modelopt"), layers, (4.5 + 4.5 + 6.25) / 3,
+                                  BitPrice::kNextToken);
   const LayerTypes low{kNvfp4, kNvfp4}, mixed{kFp8, kNvfp4};
   EXPECT_EQ(plan.layers, (std::vector<LayerTypes>{low, mixed, low}));
   // Alike as far as the budget goes.
@@ -142,13 +142,13 @@ TEST(CacheTypes, CostsComeBackFromTheArtifact) {
   std::erase_if(some[1].v, [](const TypeCost& cost) { return cost.type == kInt8; });
   EXPECT_FALSE(Knows(some, *FindTypedRuntime("kvtuner")));
   EXPECT_TRUE(Knows(some, *FindTypedRuntime("modelopt")));
-  for (const auto& [pointer, bad] : std::initializer_list<std::pair<const char*, Json>>{
-           {"/0/head_dim", -1},
-           {"/0/num_kv_heads", 1e18},
-           {"/1/k", "none"},
-           {"/1/k/0/type", "fp9"},
-           {"/2/v/1/token_kl", "a"},
-           {"/2/layer_id", nullptr}}) {
+  for (const auto& [pointer, bad] :
+       std::initializer_list<std::pair<const char*, Json>>{{"/0/head_dim", -1},
+                                                           {"/0/num_kv_heads", 1e18},
+                                                           {"/1/k", "none"},
+                                                           {"/1/k/0/type", "fp9"},
+                                                           {"/2/v/1/token_kl", "a"},
+                                                           {"/2/layer_id", nullptr}}) {
     Json broken = TypedLayersToJson(layers);
     broken[Json::json_pointer(pointer)] = bad;
     EXPECT_THROW(TypedLayersFromJson(broken, "test"), InputError) << pointer;

@@ -174,7 +174,8 @@ TEST(OnnxFiles, BrokenOnesAreRefused) {
     std::ofstream(file, std::ios::binary) << bytes;
     return ReadOnnxRotations(file);
   };
-  WriteOnnxInitializers(file, "g", {{"x.layers.7.attn.R_K", tensor}, {"other", tensor}}, {{"a", "b"}});
+  WriteOnnxInitializers(file, "g", {{"x.layers.7.attn.R_K", tensor}, {"other", tensor}},
+                        {{"a", "b"}});
   const std::string good = ReadText(file);
   const OnnxRotations sound = read(good);
   ASSERT_EQ(sound.layers.size(), 1U);

@@ -84,8 +84,8 @@ TEST(RowCodecs, Float8) {
   }
 }
 
-// Every number of a type, the middles between neighbours and the floats around those, what saturates
-// and what underflows: LibTorch's casts give the codes of the scalar reference.
+// Every number of a type, the middles between neighbours and the floats around those, what
+// saturates and what underflows: LibTorch's casts give the codes of the scalar reference.
 TEST(RowCodecs, Float8CastsOfLibTorchAreTheScalarCodes) {
   for (const Float8Type type : {Float8Type::kE4M3, Float8Type::kE5M2}) {
     const float max = Float8Max(type);
@@ -95,7 +95,8 @@ TEST(RowCodecs, Float8CastsOfLibTorchAreTheScalarCodes) {
                   high = DecodeFloat8(static_cast<uint8_t>(code + 1), type),
                   middle = low + (high - low) / 2;
       for (const float value : {low, middle}) {
-        values.insert(values.end(), {value, std::nextafter(value, 0.F), std::nextafter(value, max)});
+        values.insert(values.end(),
+                      {value, std::nextafter(value, 0.F), std::nextafter(value, max)});
       }
     }
     at::manual_seed(5);
@@ -106,7 +107,8 @@ TEST(RowCodecs, Float8CastsOfLibTorchAreTheScalarCodes) {
     const size_t count = values.size();
     for (size_t i = 0; i < count; ++i) values.push_back(-values[i]);
     const at::Tensor codes =
-        at::tensor(values).to(type == Float8Type::kE4M3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2)
+        at::tensor(values)
+            .to(type == Float8Type::kE4M3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2)
             .view(at::kByte);
     for (size_t i = 0; i < values.size(); ++i) {
       ASSERT_EQ(codes.const_data_ptr<uint8_t>()[i], EncodeFloat8(values[i], type))
@@ -114,8 +116,7 @@ TEST(RowCodecs, Float8CastsOfLibTorchAreTheScalarCodes) {
     }
     // The tensor codec saturates where the cast alone gives no number.
     const at::Tensor beyond = at::tensor({max * 1.5F, -max * 4, 3e38F});
-    EXPECT_TRUE(Float8RoundTrip(beyond, at::ones({1}), type)
-                    .equal(at::tensor({max, -max, max})));
+    EXPECT_TRUE(Float8RoundTrip(beyond, at::ones({1}), type).equal(at::tensor({max, -max, max})));
   }
 }
 
