@@ -47,6 +47,7 @@ std::string SettingsText(const CalibrationOptions& options) {
 
 struct Prognosis {
   std::vector<Fact> facts;
+  std::string of_ranks;  // a table; or empty
   Json plan;
 };
 
@@ -72,7 +73,7 @@ void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input
 void Plan(const CalibrateOptions& options, const PlanFunction& plan, Log& log, Diagnosis& diagnosis,
           Prognosis& prognosis) {
   try {
-    const auto [input, numbers, self_generation] = plan(options, log);
+    const auto [input, numbers, self_generation, ranks] = plan(options, log);
     prognosis.facts.emplace_back("settings", SettingsText(options.calibration));
     const std::string text = PlanNumbers(input, numbers) + self_generation;
     for (size_t at = 0; at < text.size();) {
@@ -84,6 +85,10 @@ void Plan(const CalibrateOptions& options, const PlanFunction& plan, Log& log, D
       at = end + 1;
     }
     prognosis.plan = PlanJson(input, numbers);
+    if (!ranks.empty()) {
+      prognosis.of_ranks = RankPlanText(ranks);
+      prognosis.plan["ranks"] = RankPlanJson(ranks);
+    }
     CheckMachine(options, input, numbers, diagnosis.missing);
   } catch (const ResourceError& error) {
     diagnosis.missing.push_back(DescribeFailure(error).message);
@@ -204,6 +209,7 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
   PrintFacts(diagnosis.facts, out);
   if (!prognosis.facts.empty()) out << "\nWhat will happen:\n";
   PrintFacts(prognosis.facts, out);
+  out << prognosis.of_ranks;
   PrintList("What is missing:", diagnosis.missing, out);
   PrintList("It cannot be calibrated, because:", diagnosis.reasons, out);
   if (!next.empty()) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calib/run/plan.h"
+#include "calib/run/rank_plan.h"
 #include "tools/calibrate_options.h"
 #include "tools/cli/verbs.h"
 #include "tools/served_doctor.h"
@@ -32,6 +33,7 @@ struct PlannedRun {
   CalibrationInput input;
   CalibrationPlan plan;
   std::string self_generation;  // lines of what the model's own text takes; or empty
+  std::vector<RankPlan> ranks;  // where several were asked for
 };
 using PlanFunction = std::function<PlannedRun(const CalibrateOptions& options, Log& log)>;
 

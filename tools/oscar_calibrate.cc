@@ -253,6 +253,24 @@ CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, Command
   return {};
 }
 
+// Nothing where one is asked for.
+std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
+                                   const std::shared_ptr<const ModelInput>& model,
+                                   const CalibrationInput& whole, const CalibrationPlan& one) {
+  const int ranks = RanksAskedFor(options.ranks, options.model.device);
+  if (ranks == 1) {
+    if (options.ranks.nodes > 1)
+      throw UsageError("--nodes is of a plan for several ranks: give --ranks N with it");
+    return {};
+  }
+  CheckRanks(options, ranks);
+  if (options.ranks.nodes > ranks)
+    throw UsageError(fmt::format("--nodes {}: each runs a rank at least, and --ranks is {}",
+                                 options.ranks.nodes, ranks));
+  return PlansOfRanks([&](int count) { return LargestOfRanks(options, model, count); }, whole, one,
+                      ranks, static_cast<int>(options.ranks.nodes));
+}
+
 CommandResult Run(const CalibrateOptions& options, const Places& places, RankGroup* group,
                   CommandContext& context) {
   const auto started = Clock::now();
@@ -265,14 +283,10 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, RankGro
     context.log.Info("plan", "nothing is made: --dry-run", PlanJson(input, plan));
     context.out << PlanText(input, plan) << opened->own_text.plan;
     Json json = PlanJson(input, plan);
-    const int ranks = RanksAskedFor(options.ranks, options.model.device);
-    if (ranks > 1) {
-      CheckRanks(options, ranks);
-      const std::vector<RankPlan> plans =
-          PlansOfRanks([&](int count) { return LargestOfRanks(options, opened->model, count); },
-                       input, plan, ranks, static_cast<int>(options.ranks.nodes));
-      context.out << RankPlanText(plans);
-      json["ranks"] = RankPlanJson(plans);
+    const std::vector<RankPlan> ranks = PlanAllRanks(options, opened->model, input, plan);
+    if (!ranks.empty()) {
+      context.out << RankPlanText(ranks);
+      json["ranks"] = RankPlanJson(ranks);
     }
     return {.json = json};
   }
@@ -374,7 +388,8 @@ PlannedRun PlanOfModel(const CalibrateOptions& given, Log& log) {
   const std::string own_text = PrognosisOfOwnText(options, *opened);
   const CalibrationInput input = OfModel(options, opened).input;
   CheckCalibration(input);
-  return {input, PlanCalibration(input), own_text};
+  const CalibrationPlan plan = PlanCalibration(input);
+  return {input, plan, own_text, PlanAllRanks(options, opened, input, plan)};
 }
 
 }  // namespace

@@ -182,7 +182,11 @@ void LayerPipeline::FinishRound() {
 bool LayerPipeline::IsCommitDue() const {
   if (hidden_written_.valid() && !IsReady(hidden_written_)) return false;
   const ModelSource* const model = input_.model();
-  const uint64_t hidden = model == nullptr ? 0 : model->hidden().nbytes();
+  // Of all ranks.
+  const uint64_t hidden = model == nullptr ? 0
+                                           : model->hidden().nbytes() /
+                                                 static_cast<uint64_t>(model->num_tokens()) *
+                                                 static_cast<uint64_t>(input_.num_tokens());
   return read_since_commit_ >= kWeightsPerHidden * hidden ||
          SecondsSince(last_commit_) >= input_.run.commit_seconds;
 }

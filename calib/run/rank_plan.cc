@@ -29,6 +29,17 @@ uint64_t WeightBytes(const CalibrationInput& whole, bool with_experts) {
       .weights_read;
 }
 
+// How much of what experts take is not shared by all tokens: that is divided among ranks.
+double RoutedPart(const ModelSpec& spec) {
+  double routed = 0, shared = 0;
+  for (const LayerSpec* layer : AllLayers(spec)) {
+    if (!layer->experts) continue;
+    routed += static_cast<double>(layer->experts->num_experts * layer->experts->intermediate_size);
+    shared += static_cast<double>(layer->experts->shared_size);
+  }
+  return routed > 0 ? routed / (routed + shared) : 0;
+}
+
 // Bytes that one rank would hand to itself, of all layers: keys and values, sums, expert's inputs
 // and outputs, hidden states of the commits.
 double BytesToExchange(const CalibrationInput& whole, int ranks, double seconds) {
@@ -69,7 +80,9 @@ RankPlan PlanRanks(const CalibrationInput& largest, const CalibrationInput& whol
     most = std::max(most, share.work);
   }
   const uint64_t weights = WeightBytes(whole, true), dense = WeightBytes(whole, false);
-  plan.read_per_node = dense + static_cast<uint64_t>(static_cast<double>(weights - dense) / nodes);
+  const double routed =
+      static_cast<double>(weights - dense) * RoutedPart(whole.model()->loop().spec());
+  plan.read_per_node = weights - static_cast<uint64_t>(routed * (nodes - 1) / nodes);
   const CalibrationPlan of_largest = PlanCalibration(largest);
   plan.peak_device = of_largest.peak_device;
   plan.peak_host = of_largest.peak_host;

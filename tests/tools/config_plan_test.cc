@@ -62,6 +62,44 @@ TEST(ConfigPlan, ConfigurationAloneIsEnough) {
   }
 }
 
+// Of 235B: 94 layers of 128 experts of 3 x 4096 x 1536 values in two bytes, and what else a layer
+// has (q and o of 4096 x 8192, k and v of 4096 x 512, the router), which each machine reads whole.
+TEST(ConfigPlan, OfRanks) {
+  const ProgramExit result =
+      RunProgram(OSCAR_CALIBRATE, {TestData("configs/Qwen3-235B-A22B").string(), "--no-auto",
+                                   "--device", "cpu", "--dry-run", "--ranks", "8", "--nodes", "4"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const double experts = 93.0 * 128 * 3 * 4096 * 1536 * 2 / 1e9,
+               others = 94.0 * 2 * 4096 * (2 * 8192 + 2 * 512 + 128) / 1e9;
+  struct Row {
+    int ranks, machines;
+    int64_t tokens;
+  };
+  for (const Row& row : {Row{1, 1, 30000}, Row{2, 1, 16384}, Row{4, 2, 8192}, Row{8, 4, 4096}}) {
+    std::smatch found;
+    const std::regex line("\n +" + std::to_string(row.ranks) + " +" + std::to_string(row.machines) +
+                          " +" + std::to_string(row.tokens) +
+                          " +([0-9.]+) GB +([0-9.]+) ([GM])B +([0-9.]+) ([GM])B +[0-9.]+ GB "
+                          ".* ([0-9]+) %");
+    ASSERT_TRUE(std::regex_search(result.out, found, line)) << result.out;
+    EXPECT_NEAR(std::stod(found[1]), others + experts / row.machines, 2);
+    const double between = std::stod(found[2]), network = std::stod(found[4]);
+    // A token's row goes to eight experts and back, in float32, where they are not its own rank's.
+    const double travels = 94.0 * 30000 * 8 * 2 * 4096 * 4 * (row.ranks - 1) / row.ranks / 1e9;
+    EXPECT_NEAR(between, travels, 0.06 * travels + 0.1);
+    const double others_of_all = row.ranks - row.ranks / row.machines;
+    EXPECT_NEAR(network, row.ranks == 1 ? 0 : between * others_of_all / (row.ranks - 1),
+                0.01 * between);
+    EXPECT_GE(std::stoi(found[6]), 50);
+    EXPECT_LE(std::stoi(found[6]), 100);
+  }
+  const ProgramExit few =
+      RunProgram(OSCAR_CALIBRATE, {TestData("configs/Qwen3-235B-A22B").string(), "--device", "cpu",
+                                   "--dry-run", "--ranks", "2", "--nodes", "4"});
+  EXPECT_EQ(few.code, 2);
+  EXPECT_NE(few.err.find("--nodes 4: each runs a rank at least"), std::string::npos) << few.err;
+}
+
 // Only a plan does without weights.
 TEST(ConfigPlan, ARunNeedsWeights) {
   const ProgramExit result = RunProgram(
