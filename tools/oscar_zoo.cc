@@ -18,9 +18,9 @@
 #include "tools/zoo_options.h"
 #include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
-#include "zoo/lint.h"
-#include "zoo/verify.h"
-#include "zoo/zoo.h"
+#include "zoo/keep/verify.h"
+#include "zoo/lint/lint.h"
+#include "zoo/store/zoo.h"
 
 namespace fs = std::filesystem;
 

@@ -6,8 +6,8 @@
 
 #include "export/evaluate/gate.h"
 #include "linalg/error.h"
-#include "zoo/zoo_name.h"
-#include "zoo/zoo_source.h"
+#include "zoo/source/zoo_source.h"
+#include "zoo/store/zoo_name.h"
 
 namespace oscar {
 namespace {
@@ -297,7 +297,7 @@ OptionTable LintTable(ZooOptions* options) {
   AddJson(options, &table);
   table.Example("oscar-zoo lint OSCAR-RotationZoo",
                 "exit code 1 if there is an error; "
-                "zoo/lint_codes.md explains the codes");
+                "zoo/lint/lint_codes.md explains the codes");
   return table;
 }
 

@@ -12,7 +12,7 @@
 
 #include "linalg/error.h"
 #include "tools/cli/option_table.h"
-#include "zoo/fitting.h"
+#include "zoo/show/fitting.h"
 
 namespace oscar {
 

@@ -13,7 +13,7 @@
 #include "tools/cli/text_table.h"
 #include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
-#include "zoo/pull.h"
+#include "zoo/source/pull.h"
 
 namespace fs = std::filesystem;
 

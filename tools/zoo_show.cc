@@ -10,9 +10,9 @@
 #include "linalg/error.h"
 #include "tools/cli/text_table.h"
 #include "tools/zoo_verbs.h"
-#include "zoo/entry_diff.h"
-#include "zoo/pull.h"
-#include "zoo/site.h"
+#include "zoo/show/entry_diff.h"
+#include "zoo/show/site.h"
+#include "zoo/source/pull.h"
 
 namespace fs = std::filesystem;
 

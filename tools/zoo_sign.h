@@ -13,7 +13,7 @@
 #include "tools/cli/command.h"
 #include "tools/trust_file.h"
 #include "tools/zoo_options.h"
-#include "zoo/zoo.h"
+#include "zoo/store/zoo.h"
 
 namespace oscar {
 

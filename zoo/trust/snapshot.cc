@@ -7,7 +7,7 @@
 #include "capture/files/atomic_file.h"
 #include "capture/files/quote.h"
 #include "linalg/error.h"
-#include "zoo/yank.h"
+#include "zoo/store/yank.h"
 
 namespace oscar {
 namespace {

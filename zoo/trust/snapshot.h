@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "zoo/signing/bundle.h"
-#include "zoo/zoo.h"
+#include "zoo/store/zoo.h"
 
 namespace oscar {
 

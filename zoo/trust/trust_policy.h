@@ -15,8 +15,8 @@
 
 #include "linalg/error.h"
 #include "zoo/signing/signing_key.h"
+#include "zoo/store/zoo_format.h"
 #include "zoo/trust/snapshot.h"
-#include "zoo/zoo_format.h"
 
 namespace oscar {
 

@@ -1,0 +1,335 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names of a zoo are plain (NamePartProblem) and safe in paths and links; all other text is
+// anybody's and goes through Html().
+#include "zoo/show/site.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <span>
+
+#include "capture/files/atomic_file.h"
+#include "capture/files/posix_file.h"
+#include "export/artifact/artifact_format.h"
+#include "export/report/html.h"
+#include "export/report/page_shell.h"
+#include "export/report/report_page.h"
+#include "linalg/error.h"
+#include "linalg/parallel_for.h"
+#include "zoo/store/blob_store.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr size_t kFeedEntries = 50;
+constexpr JsonLimits kReportLimits{
+    .max_depth = 32, .max_bytes = size_t{64} << 20, .max_values = 5'000'000};
+constexpr const char* kSiteMark = "feed.xml";
+
+constexpr std::string_view kStyle = R"css(
+pre{background:var(--soft);border:1px solid var(--faint);border-radius:.5rem;padding:.75rem .9rem;overflow-x:auto;font-size:.9rem}
+pre code{font-size:1em;white-space:pre-wrap;overflow-wrap:anywhere}
+a{color:var(--s0)}
+#filter{margin:1rem 0;display:flex;flex-wrap:wrap;gap:.5rem .75rem;align-items:center}
+#filter[hidden]{display:none}
+#filter input{font:inherit;color:inherit;background:var(--bg);border:1px solid var(--sn);border-radius:.35rem;padding:.35rem .6rem;min-width:min(22rem,100%)}
+thead button{font:inherit;color:inherit;background:none;border:0;padding:0;cursor:pointer;text-align:inherit;text-decoration:underline dotted}
+[aria-sort=ascending] button::after{content:" ↑"}[aria-sort=descending] button::after{content:" ↓"}
+button:focus-visible,a:focus-visible,input:focus-visible{outline:2px solid var(--s0);outline-offset:2px}
+td.text,th{overflow-wrap:anywhere}
+.badge{display:inline-block;width:auto;height:20px;vertical-align:middle}
+.badge text{fill:#fff!important}
+)css";
+
+constexpr std::string_view kScript =
+    "(()=>{const t=document.querySelector('#models table');if(!t)return;"
+    "const b=t.tBodies[0],rows=[...b.rows],heads=[...t.tHead.rows[0].cells];"
+    "const key=(r,i)=>{const c=r.cells[i],d=c.querySelector('data'),s=c.textContent.trim();"
+    "return d?+d.value:s==='–'?Infinity:s.toLowerCase()};"
+    "heads.forEach((h,i)=>{const n=document.createElement('button');n.type='button';"
+    "n.textContent=h.textContent;h.textContent='';h.append(n);n.onclick=()=>{"
+    "const up=h.getAttribute('aria-sort')!=='ascending';"
+    "heads.forEach(o=>o.removeAttribute('aria-sort'));"
+    "h.setAttribute('aria-sort',up?'ascending':'descending');"
+    "rows.sort((x,y)=>{const a=key(x,i),c=key(y,i);return(a<c?-1:a>c?1:0)*(up?1:-1)});"
+    "b.append(...rows)}});"
+    "const f=document.querySelector('#filter');f.hidden=false;"
+    "const q=f.querySelector('input'),n=f.querySelector('output');"
+    "const go=()=>{const w=q.value.toLowerCase().split(/\\s+/);let k=0;"
+    "for(const r of rows){const s=r.textContent.toLowerCase(),o=w.every(x=>s.includes(x));"
+    "r.hidden=!o;k+=o}n.textContent=k+' of '+rows.length};q.oninput=go;go()})();";
+
+// How a page's policy names its script.
+std::string ScriptHash() {
+  std::array<unsigned char, 32> digest{};
+  std::array<unsigned char, 48> text{};
+  EVP_Digest(kScript.data(), kScript.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
+  const int size = EVP_EncodeBlock(text.data(), digest.data(), static_cast<int>(digest.size()));
+  return "sha256-" + std::string(text.begin(), text.begin() + size);
+}
+
+std::string Date(int64_t unix_seconds) {
+  if (unix_seconds <= 0 || unix_seconds > 253'402'300'799) return "–";
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(unix_seconds)));
+}
+
+std::string Number(const std::optional<double>& value, Format format) {
+  if (!value) return "–";
+  return fmt::format("<data value=\"{}\">{}</data>", Json(*value).dump(),
+                     FormatNumber(*value, format));
+}
+
+std::string GateCell(const IndexRow& row) {
+  return row.gate.empty() ? "ungated" : "<span class=\"pass\">passed</span>";
+}
+
+std::string Runtimes(const IndexRow& row) {
+  std::string text;
+  for (const std::string& runtime : row.runtimes) text += (text.empty() ? "" : ", ") + runtime;
+  return text.empty() ? "–" : Html(text);
+}
+
+// The version that a name stands for: the highest that was not taken back, else the highest.
+const IndexRow& Headline(std::span<const IndexRow> rows) {
+  for (size_t i = rows.size(); i-- > 0;)
+    if (rows[i].yanked.empty()) return rows[i];
+  return rows.back();
+}
+
+// Calls visit(rows of one name) for every name, in order.
+template <typename Visit>
+void ForEachModel(const ZooIndex& index, Visit visit) {
+  const std::span<const IndexRow> all(index.rows);
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    while (end < all.size() && all[end].name == all[begin].name) ++end;
+    visit(all.subspan(begin, end - begin));
+  }
+}
+
+std::string PageOf(const ZooName& name) { return "models/" + name.text() + "/index.html"; }
+
+std::string VersionsTable(std::span<const IndexRow> rows) {
+  std::vector<TableRow> table;
+  for (size_t i = rows.size(); i-- > 0;) {
+    const IndexRow& row = rows[i];
+    const std::string state = row.yanked.empty() ? "" : "yanked: " + Html(row.yanked);
+    table.push_back({{row.version.text(), Number(row.kl, Format::kError),
+                      Number(row.ppl_ratio, Format::kPerplexity), Number(row.bits, Format::kBits),
+                      GateCell(row), Date(row.published_at),
+                      "<code>" + row.identity.substr(0, 16) + "…</code>", state},
+                     row.yanked.empty() ? "" : "null",
+                     {"", "", "", "", "", "", "", "text"}});
+  }
+  return Table("versions",
+               {"version", "KL", "ppl ratio", "bits", "gate", "published", "identity", ""}, table);
+}
+
+std::string Facts(const std::vector<std::pair<std::string, std::string>>& facts) {
+  std::string html = "<dl>\n";
+  for (const auto& [name, value] : facts)
+    if (!value.empty()) html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, value);
+  return html + "</dl>\n";
+}
+
+std::string Digest(const std::string& sha256) {
+  return sha256.empty() ? "" : "<code>" + Html(sha256) + "</code>";
+}
+
+std::string FilesTable(const ZooEntry& entry) {
+  std::vector<TableRow> rows;
+  for (const auto& [name, digest] : entry.files) {
+    rows.push_back({{Html(name),
+                     fmt::format("<data value=\"{}\">{}</data>", digest.size,
+                                 FormatNumber(static_cast<double>(digest.size), Format::kCount)),
+                     "<code>" + digest.sha256.substr(0, 16) + "…</code>"},
+                    ""});
+  }
+  return Table("files", {"file", "bytes", "SHA-256"}, rows);
+}
+
+// The report of an entry, made anew from the record: the page that a publisher wrote is not shown.
+std::vector<PageSection> Report(const Zoo& zoo, const ZooEntry& entry) {
+  const FileDigest& digest = entry.files.at(kReportFile);
+  const fs::path blob = BlobPath(zoo.path(), digest.sha256);
+  if (const std::string problem = ContentProblem(blob, digest); !problem.empty())
+    throw InputError(fmt::format("{}: {}", blob.string(), problem));
+  return ReportSections(
+      ParseStrictJson(ReadSmallFile(blob, kReportLimits.max_bytes), blob.string(), kReportLimits));
+}
+
+std::string ModelPage(const Zoo& zoo, std::span<const IndexRow> rows, const SiteOptions& options,
+                      std::string* problem) {
+  const IndexRow& row = Headline(rows);
+  const std::string pull =
+      fmt::format("oscar-zoo pull {}/{}@sha256:{}", options.url.empty() ? "ZOO" : Html(options.url),
+                  row.name.text(), row.identity);
+  std::string header = fmt::format(
+      "<p class=\"over\"><a href=\"../../../index.html\">{}</a></p>\n<h1>{}</h1>\n"
+      "<p class=\"lead\">Rotations for a 2-bit KV cache of {}. {}</p>\n<p>{}</p>\n",
+      Html(options.title), Html(row.name.text()), Html(row.model),
+      row.yanked.empty() ? "" : "Every version was yanked.", BadgeSvg(row));
+  std::vector<PageSection> sections;
+  sections.push_back({"use", "Use it", "Use it",
+                      fmt::format("<pre><code>{}</code></pre>\n", pull) +
+                          Note("The digest stands for every byte of this version; <code>oscar-zoo "
+                               "verify</code> checks a whole zoo, and with <code>--trust</code> "
+                               "whose signatures it has.")});
+  sections.push_back({"versions", "Versions", "Versions", VersionsTable(rows)});
+  std::vector<PageSection> report;
+  try {
+    const ZooEntry entry = zoo.Read(row.name, row.version);
+    sections.push_back({"base", "Base model", "Base model",
+                        Facts({{"model", Html(row.model)},
+                               {"revision", Html(row.revision)},
+                               {"config.json", Digest(row.config_sha256)},
+                               {"weights, sampled", Digest(row.weights_sha256)},
+                               {"runtimes", Runtimes(row)}})});
+    sections.push_back({"files", "Files", "Files of " + row.version.text(), FilesTable(entry)});
+    report = Report(zoo, entry);
+  } catch (const InputError& error) {
+    *problem = row.text() + ": " + error.what();
+    sections.push_back({"report", "Report", "Report",
+                        Note("The report of this version cannot be shown: it is damaged.")});
+  }
+  sections.insert(sections.end(), report.begin(), report.end());
+  return RenderPage(
+      row.name.text(), header, sections,
+      fmt::format("{}@{} · identity {}", row.name.text(), row.version.text(), row.identity),
+      {.kind = options.title, .style = kStyle});
+}
+
+}  // namespace
+
+std::string BadgeSvg(const IndexRow& row) {
+  const std::string left = "oscar " + row.version.text();
+  std::string right = row.yanked.empty() ? (row.gate.empty() ? "ungated" : "passed") : "yanked";
+  if (row.yanked.empty() && row.kl) right = "KL " + FormatNumber(*row.kl, Format::kError);
+  if (row.yanked.empty() && row.bits)
+    right += " · " + FormatNumber(*row.bits, Format::kBits) + " bits";
+  const auto width = [](const std::string& text) { return 14 + 7 * CountCharacters(text); };
+  const size_t a = width(left), b = width(right);
+  const char* color = !row.yanked.empty() ? "#b03a0c" : row.gate.empty() ? "#59636e" : "#0a6b52";
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"badge\" width=\"{0}\" height=\"20\" "
+      "viewBox=\"0 0 {0} 20\" role=\"img\" aria-label=\"{1}: {2}\">"
+      "<rect width=\"{3}\" height=\"20\" fill=\"#3d444d\"/>"
+      "<rect x=\"{3}\" width=\"{4}\" height=\"20\" fill=\"{5}\"/>"
+      "<g fill=\"#fff\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\" "
+      "text-anchor=\"middle\"><text x=\"{6}\" y=\"14\">{1}</text><text x=\"{7}\" y=\"14\">{2}"
+      "</text></g></svg>",
+      a + b, Html(left), Html(right), a, b, color, a / 2, a + b / 2);
+}
+
+std::string AtomFeed(const ZooIndex& index, const SiteOptions& options) {
+  std::vector<const IndexRow*> rows;
+  for (const IndexRow& row : index.rows) rows.push_back(&row);
+  std::ranges::stable_sort(
+      rows, [](const IndexRow* a, const IndexRow* b) { return a->published_at > b->published_at; });
+  rows.resize(std::min(rows.size(), kFeedEntries));
+  const auto time = [](int64_t unix_seconds) {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                       fmt::gmtime(static_cast<std::time_t>(
+                           std::clamp<int64_t>(unix_seconds, 0, 253'402'300'799))));
+  };
+  std::string feed = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"
+      "<feed xmlns=\"http://www.w3.org/2005/Atom\">\n<title>{}</title>\n<id>{}</id>\n"
+      "<updated>{}</updated>\n<author><name>{}</name></author>\n",
+      Html(options.title), options.url.empty() ? "urn:oscar-zoo" : Html(options.url),
+      time(rows.empty() ? 0 : rows[0]->published_at), Html(options.title));
+  for (const IndexRow* row : rows) {
+    feed += fmt::format(
+        "<entry><title>{}{}</title><id>urn:oscar-zoo:{}:{}</id><link href=\"{}\"/>"
+        "<updated>{}</updated><summary>{}</summary></entry>\n",
+        row->text(), row->yanked.empty() ? "" : " yanked", row->text(),
+        row->yanked.empty() ? row->identity : row->identity + ":yanked", PageOf(row->name),
+        time(row->published_at),
+        row->yanked.empty() ? fmt::format("for {}, identity {}", Html(row->model), row->identity)
+                            : "taken back: " + Html(row->yanked));
+  }
+  return feed + "</feed>\n";
+}
+
+std::string IndexPage(const ZooIndex& index, const SiteOptions& options) {
+  std::vector<TableRow> rows;
+  ForEachModel(index, [&](std::span<const IndexRow> versions) {
+    const IndexRow& row = Headline(versions);
+    rows.push_back(
+        {{fmt::format("<a class=\"name\" href=\"{}\">{}</a>", PageOf(row.name), row.name.text()),
+          Html(row.model), row.version.text() + (row.yanked.empty() ? "" : " (yanked)"),
+          Number(row.kl, Format::kError), Number(row.ppl_ratio, Format::kPerplexity),
+          Number(row.bits, Format::kBits), GateCell(row), Runtimes(row), Date(row.published_at)},
+         row.yanked.empty() ? "" : "null",
+         {"", "text", "", "", "", "", "", "text", ""}});
+  });
+  const std::string filter =
+      "<div id=\"filter\" hidden><label for=\"q\">Show models with</label>"
+      "<input id=\"q\" type=\"search\" autocomplete=\"off\"><output></output></div>\n";
+  const std::string header = fmt::format(
+      "<h1>{}</h1>\n<p class=\"lead\">{} model{}, {} version{} of rotations for 2-bit KV caches. "
+      "<a href=\"feed.xml\">Feed of changes</a></p>\n",
+      Html(options.title), rows.size(), rows.size() == 1 ? "" : "s", index.rows.size(),
+      index.rows.size() == 1 ? "" : "s");
+  const std::string use = fmt::format(
+      "<pre><code>oscar-zoo for MODEL --zoo {0}\noscar-zoo pull {0}/ORG/MODEL"
+      "</code></pre>\n",
+      options.url.empty() ? "ZOO" : Html(options.url));
+  const std::string table = Table(
+      "models",
+      {"name", "base model", "version", "KL", "ppl ratio", "bits", "gate", "runtimes", "published"},
+      rows);
+  const std::string hash = ScriptHash();
+  return RenderPage(
+      "models", header,
+      {{"models", "Models", "Models", filter + table},
+       {"use", "Use", "Use",
+        use + Note("The first finds what was made from a checkpoint that you have, by digests.")}},
+      "KL: attention-KL in nats against the model's own cache, as the report of record measured "
+      "it.",
+      {.kind = options.title, .style = kStyle, .script = kScript, .script_hash = hash});
+}
+
+Site WriteSite(const Zoo& zoo, const fs::path& output, const SiteOptions& options) {
+  const bool there = fs::exists(fs::symlink_status(output));
+  if (there && !fs::exists(output / kSiteMark)) {
+    throw InputError(output.string() + ": exists and is no site of a zoo; choose another name");
+  }
+  const ZooIndex index = CurrentIndex(zoo);
+  AtomicDirectory directory(
+      output, there ? AtomicDirectory::Target::kReplace : AtomicDirectory::Target::kNew);
+  const auto write = [&](const std::string& file, const std::string& text) {
+    const fs::path path = directory.staging() / file;  // flushed with the directory
+    std::ofstream page(path, std::ios::binary);
+    page << text;
+    page.close();
+    if (!page) ThrowResource("write", path, errno);
+  };
+  std::vector<std::span<const IndexRow>> models;
+  ForEachModel(index, [&](std::span<const IndexRow> rows) { models.push_back(rows); });
+  for (const auto& rows : models)
+    fs::create_directories(directory.staging() / "models" / rows[0].name.text());
+  std::vector<std::string> problems(models.size());
+  ParallelFor(std::ssize(models), [&](int64_t i) {
+    const auto& rows = models[static_cast<size_t>(i)];
+    write(PageOf(rows[0].name), ModelPage(zoo, rows, options, &problems[static_cast<size_t>(i)]));
+    write("models/" + rows[0].name.text() + "/badge.svg", BadgeSvg(Headline(rows)));
+  });
+  write("index.html", IndexPage(index, options));
+  write(kSiteMark, AtomFeed(index, options));
+  directory.Commit();
+  Site site{models.size(), index.rows.size(), index.problems};
+  for (const std::string& problem : problems)
+    if (!problem.empty()) site.problems.push_back(problem);
+  return site;
+}
+
+}  // namespace oscar

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A zoo as pages for people: plain files that any server serves and that open from the disk. No
+// page asks for anything besides itself, and all are readable without script.
+//
+//     index.html                        every model; sortable and filterable where scripts run
+//     models/<ORG>/<MODEL>/index.html   versions, the command that pulls it, and its report
+//     models/<ORG>/<MODEL>/badge.svg    for other people's pages
+//     feed.xml                          what was published and yanked lately (Atom, RFC 4287)
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "zoo/store/zoo_index.h"
+
+namespace oscar {
+
+struct SiteOptions {
+  std::string url;  // where the zoo will be, for pull lines: https://zoo.example.org
+  std::string title = "oscar zoo";
+};
+
+struct Site {
+  size_t models = 0, versions = 0;
+  std::vector<std::string> problems;  // models whose report cannot be shown, and why
+};
+
+// Writes the directory `output`, which must not exist or be such a site, which is then replaced by
+// one rename. Throws InputError, ResourceError.
+Site WriteSite(const Zoo& zoo, const std::filesystem::path& output, const SiteOptions& options);
+
+// Parts, for tests. `rows`: the versions of one name, ascending.
+std::string BadgeSvg(const IndexRow& row);
+std::string AtomFeed(const ZooIndex& index, const SiteOptions& options);
+std::string IndexPage(const ZooIndex& index, const SiteOptions& options);
+
+}  // namespace oscar
