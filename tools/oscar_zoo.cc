@@ -80,6 +80,8 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   } else if (!options.data.empty() || options.device != ZooOptions().device) {
     throw UsageError("--data and --device are of --model: give it too");
   }
+  // Measuring starts a program, and what is believed is written down.
+  if (!remeasure && !trust) EnterReadOnlySandbox();
   const Verified verified = Verify(zoo, reference, remeasure);
   // Signatures are judged of what is sound: what its digests contradict is altered.
   std::vector<VersionVerdict> verdicts;

@@ -26,19 +26,14 @@ std::set<std::string> TensorNames(const Json& geometry, const std::vector<std::s
   std::set<std::string> names;
   for (const Json& layer : geometry) {
     const auto id = JsonInt32(layer, "layer_id", what);
-    for (const char side : {'k', 'v'}) {
-      names.insert(RotationTensorName(id, side, false, "abs_max"));
-      for (const bool shared : {false, true}) {
-        for (const char* name : {"rotation", "eigenvalues", "clip_ratio", "clip_threshold"})
-          names.insert(RotationTensorName(id, side, shared, name));
+    for (const ArtifactTensor& tensor : kArtifactTensors) {
+      for (const char side : tensor.sides) {
+        if (tensor.own) names.insert(RotationTensorName(id, side, false, tensor.name));
+        if (tensor.shared) names.insert(RotationTensorName(id, side, true, tensor.name));
+        if (!tensor.of_choice) continue;
+        for (const std::string& choice : choices)
+          names.insert(ChoiceTensorName(id, side, choice, tensor.name));
       }
-    }
-    names.insert(RotationTensorName(id, 'k', false, "mean"));
-    for (const std::string& choice : choices) {
-      for (const char* name : {"rotation", "query_rotation", "pair_scale", "mean", "clip_ratio"})
-        names.insert(ChoiceTensorName(id, 'k', choice, name));
-      for (const char* name : {"rotation", "clip_ratio"})
-        names.insert(ChoiceTensorName(id, 'v', choice, name));
     }
   }
   return names;
@@ -52,21 +47,21 @@ void CheckClip(const StoredSide& side, int layer_id, std::string_view which) {
 }
 
 // Only what the manifest names is published; anything else would be lost on the way.
-std::map<std::string, FileDigest> FilesOf(const Artifact& artifact) {
+std::map<std::string, FileDigest> FilesOf(const Artifact& artifact, Digests digests) {
   const fs::path& directory = artifact.directory();
   const std::string manifest = (directory / kManifestFile).string();
   std::map<std::string, FileDigest> files =
       ParseFileDigests(JsonMember(artifact.manifest(), "files", manifest), manifest);
+  const ArtifactFiles& there = artifact.files();
   for (const auto& [name, digest] : files) {
-    if (Artifact::Checks(name)) continue;  // when it was opened
-    if (const std::string problem = ContentProblem(directory / name, digest); !problem.empty())
+    if (digests == Digests::kCompared || Artifact::Checks(name)) continue;  // when it was opened
+    if (const std::string problem = ContentProblem(there.path(name), digest); !problem.empty())
       throw InputError(fmt::format("{}: {}", (directory / name).string(), problem));
   }
-  files[kManifestFile] = DigestFile(directory / kManifestFile);
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    const std::string name = entry.path().filename().string();
+  files[kManifestFile] = DigestFile(there.path(kManifestFile));
+  for (const std::string& name : there.names()) {
     if (name == kTimingsFile) {
-      files[name] = DigestFile(entry.path());
+      files[name] = DigestFile(there.path(name));
     } else if (files.count(name) == 0) {
       throw InputError(fmt::format("{}: {} is not named in {}; move it away", directory.string(),
                                    Quoted(name), kManifestFile));
@@ -95,7 +90,8 @@ void CheckReportIsOf(const Artifact& artifact, const Json& report) {
 }
 
 // What the report says of each layer's rotations is what is stored.
-void CheckReportSides(const Artifact& artifact, const Json& report) {
+void CheckReportSides(const Artifact& artifact, const std::vector<StoredLayer>& stored_layers,
+                      const Json& report) {
   const std::string what = (artifact.directory() / kReportFile).string();
   const Json& layers = JsonMember(report, "layers", what);
   const Json& geometry = JsonMember(artifact.manifest(), "geometry", what);
@@ -108,7 +104,7 @@ void CheckReportSides(const Artifact& artifact, const Json& report) {
     };
     for (const char* key : {"num_q_heads", "num_kv_heads", "head_dim", "v_head_dim", "tokens"})
       expect(key, JsonDouble(layers.at(i), key, what), JsonDouble(geometry.at(i), key, what));
-    const StoredLayer stored = artifact.ReadLayer(artifact.layer_ids().at(i));
+    const StoredLayer& stored = stored_layers.at(i);
     const Json& sides = JsonMember(layers.at(i), "sides", what);
     for (const auto& [name, side] :
          {std::pair("k", &stored.k), std::pair("v", &stored.v),
@@ -167,17 +163,18 @@ void CheckTensorsFinite(const fs::path& rotations, const Json& geometry,
   }
 }
 
-void CheckLayers(const Artifact& artifact) {
+std::vector<StoredLayer> CheckLayers(const Artifact& artifact) {
   const std::vector<int> ids = artifact.layer_ids();
   const std::string where = artifact.directory().string();
   if (ids.empty()) throw InputError(where + ": has no layers");
   std::optional<bool> shared;
+  std::vector<StoredLayer> layers;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || (i > 0 && ids[i] <= ids[i - 1])) {
       throw InputError(fmt::format("{}: layer ids are not ascending from 0: {} stands after {}",
                                    where, ids[i], i > 0 ? ids[i - 1] : -1));
     }
-    const StoredLayer layer = artifact.ReadLayer(ids[i]);
+    StoredLayer layer = artifact.ReadLayer(ids[i]);
     const bool k_shared = layer.k_shared.num_rotations > 0;
     if (k_shared != (layer.v_shared.num_rotations > 0))
       throw InputError(fmt::format("{}: layer {} has a shared {} rotation without its partner",
@@ -192,7 +189,12 @@ void CheckLayers(const Artifact& artifact) {
     CheckClip(layer.v_shared, ids[i], "shared V");
     for (const std::string& choice : artifact.choice_names())
       (void)artifact.ReadChoice(ids[i], choice);  // which checks it
+    layer.automatic.reset();
+    for (StoredSide* side : {&layer.k, &layer.v, &layer.k_shared, &layer.v_shared})
+      side->rotation = {};
+    layers.push_back(std::move(layer));
   }
+  return layers;
 }
 
 void CheckGeometry(const Artifact& artifact, const ModelGeometry& model) {
@@ -225,28 +227,34 @@ void CheckGeometry(const Artifact& artifact, const ModelGeometry& model) {
   }
 }
 
-CheckedArtifact CheckArtifact(const fs::path& directory, const std::optional<ModelGeometry>& model,
-                              const ValidationDemands& demands) {
-  const Artifact artifact = Artifact::Open(directory);
+CheckedArtifact CheckArtifact(const ArtifactFiles& files, const std::optional<ModelGeometry>& model,
+                              const ValidationDemands& demands, Digests digests) {
+  const Artifact artifact = Artifact::Open(files, digests);
+  const fs::path& directory = files.directory;
   CheckedArtifact out;
   out.identity = artifact.identity();
   out.manifest = artifact.manifest();
-  out.files = FilesOf(artifact);
+  out.files = FilesOf(artifact, digests);
   if (out.files.at(kManifestFile).sha256 != out.identity)
     throw InputError((directory / kManifestFile).string() + ": changed while it was read");
   if (!JsonMember(out.manifest, "model", kManifestFile).is_object())
     throw InputError((directory / kManifestFile).string() + ": 'model' is not an object");
-  CheckTensorsFinite(directory / kRotationsFile,
+  CheckTensorsFinite(files.path(kRotationsFile),
                      JsonMember(out.manifest, "geometry", kManifestFile), artifact.choice_names());
-  CheckLayers(artifact);
+  const std::vector<StoredLayer> layers = CheckLayers(artifact);
   CheckRotationsFitMoments(artifact);
   if (model) CheckGeometry(artifact, *model);
   const Json report = artifact.report();
   CheckReportIsOf(artifact, report);
-  CheckReportSides(artifact, report);
+  CheckReportSides(artifact, layers, report);
   out.validation = CheckValidation(report, out.manifest, out.files.at(kRotationsFile), demands,
                                    (directory / kReportFile).string());
   return out;
+}
+
+CheckedArtifact CheckArtifact(const fs::path& directory, const std::optional<ModelGeometry>& model,
+                              const ValidationDemands& demands) {
+  return CheckArtifact(ArtifactFiles{directory}, model, demands);
 }
 
 }  // namespace oscar

@@ -36,6 +36,10 @@ struct CheckedArtifact {
 // foreign file, a file the manifest does not name, a tensor that is not finite, missing or unknown,
 // a rotation that is not orthogonal, K without V, a layer list or geometry unlike the report's or
 // the model's.
+CheckedArtifact CheckArtifact(const ArtifactFiles& files,
+                              const std::optional<ModelGeometry>& model = std::nullopt,
+                              const ValidationDemands& demands = {},
+                              Digests digests = Digests::kCompare);
 CheckedArtifact CheckArtifact(const std::filesystem::path& directory,
                               const std::optional<ModelGeometry>& model = std::nullopt,
                               const ValidationDemands& demands = {});
@@ -43,7 +47,8 @@ CheckedArtifact CheckArtifact(const std::filesystem::path& directory,
 // The parts. Each throws InputError as above.
 void CheckTensorsFinite(const std::filesystem::path& rotations, const Json& geometry,
                         const std::vector<std::string>& choices);
-void CheckLayers(const Artifact& artifact);
+std::vector<StoredLayer> CheckLayers(
+    const Artifact& artifact);  // which are returned without matrices
 void CheckGeometry(const Artifact& artifact, const ModelGeometry& model);
 
 std::string ConfigDigest(const Json& manifest);  // model.config.sha256, or ""

@@ -79,9 +79,9 @@ class Mirrorer {
       throw InputError("the entry is not in canonical form");
     Publisher publisher(zoo_, entry.name, waiting_);
     FetchBlobs(source_, entry, BlobFolder(zoo_.path()), parts_, options_, &out_.counts);
-    const LinkedEntry linked(zoo_.path(), entry);
     CheckEntryIsOf(
-        entry, CheckArtifact(linked.directory(), std::nullopt, DemandsOf(entry, "entry")), "entry");
+        entry, CheckArtifact(FilesOfEntry(zoo_, entry), std::nullopt, DemandsOf(entry, "entry")),
+        "entry");
     publisher.PublishEntry(entry);
     publisher.AdvanceLatest();
     out_.added.push_back(row.text());

@@ -13,6 +13,8 @@
 #include "zoo/source/pull.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/linked_entry.h"
+#include "zoo/store/yank.h"
+#include "zoo/store/zoo_index.h"
 
 namespace fs = std::filesystem;
 
@@ -29,7 +31,7 @@ class Verifier {
     ++out_.entries;
     const std::string where = Relative(EntryPath(zoo_.path(), name, version));
     Guarded(where, [&] {
-      noted_.push_back({where, zoo_.Read(name, version), {}});
+      noted_.push_back({where, zoo_.Read(name, version), {}, {}});
       for (const auto& [file, digest] : noted_.back().entry.files) NoteBlob(digest);
     });
   }
@@ -46,10 +48,11 @@ class Verifier {
       }
       if (!noted.problems.empty()) return;
       try {
-        const LinkedEntry linked(zoo_.path(), noted.entry);
         const CheckedArtifact artifact =
-            CheckArtifact(linked.directory(), ModelOf(), DemandsOf(noted.entry, noted.where));
+            CheckArtifact(FilesOfEntry(zoo_, noted.entry), ModelOf(),
+                          DemandsOf(noted.entry, noted.where), Digests::kCompared);
         CheckEntryIsOf(noted.entry, artifact, noted.where);
+        noted.row = RowOf(noted.entry, artifact.manifest);
       } catch (const InputError& error) {
         noted.problems.push_back(error.what());
       }
@@ -57,6 +60,7 @@ class Verifier {
     for (const Noted& noted : noted_) {
       for (const std::string& problem : noted.problems)
         out_.problems.push_back({noted.where, problem});
+      rows_.emplace(noted.entry.name.text() + "@" + noted.entry.version.text(), noted.row);
       if (remeasure_ && noted.problems.empty()) {
         Guarded(noted.where, [&] {
           MeasureAgain(LinkedEntry(zoo_.path(), noted.entry).directory(), noted.where);
@@ -86,6 +90,35 @@ class Verifier {
     });
   }
 
+  // index.json against the entries that were looked at. A publisher may be between the two.
+  void Index() {
+    const fs::path file = zoo_.path() / kIndexFile;
+    if (!fs::exists(fs::symlink_status(file))) return Lags("is not there yet");
+    Guarded(kIndexFile, [&] {
+      const ZooIndex index =
+          ParseIndex(ReadSmallFile(file, kIndexJsonLimits.max_bytes), file.string());
+      for (const IndexRow& listed : index.rows) {
+        const auto own = rows_.find(listed.text());
+        if (own == rows_.end()) {
+          if (!fs::exists(EntryPath(zoo_.path(), listed.name, listed.version)))
+            out_.problems.push_back({kIndexFile, "lists " + listed.text() + ", which is not here"});
+          continue;
+        }
+        if (own->second) {
+          IndexRow expected = *own->second;
+          expected.yanked = listed.yanked;
+          if (listed != expected)
+            out_.problems.push_back(
+                {kIndexFile, "says other things of " + listed.text() + " than its entry"});
+          if (listed.yanked != YankReason(zoo_, listed.name, listed.version))
+            Lags("does not say whether " + listed.text() + " is yanked, and why");
+        }
+        rows_.erase(own);
+      }
+      for (const auto& [version, row] : rows_) Lags("does not list " + version);
+    });
+  }
+
   void Names() {
     std::map<std::string, ZooName> folded;
     for (const ZooName& name : zoo_.Names()) {
@@ -99,6 +132,7 @@ class Verifier {
     }
     CheckEntries();
     for (const ZooName& name : zoo_.Names()) Latest(name);
+    Index();
     for (const std::string& stranger : zoo_.Strangers())
       out_.notes.push_back({stranger, "is no part of the zoo"});
   }
@@ -166,6 +200,10 @@ class Verifier {
     unchecked_.clear();
   }
 
+  void Lags(const std::string& what) {
+    out_.notes.push_back({kIndexFile, what + "; the next publish writes it"});
+  }
+
   template <typename Check>
   void Guarded(const std::string& where, Check check) {
     try {
@@ -183,11 +221,13 @@ class Verifier {
     std::string where;
     ZooEntry entry;
     std::vector<std::string> problems;
+    std::optional<IndexRow> row;  // where it is sound
   };
   const Zoo& zoo_;
   const std::optional<Remeasure>& remeasure_;
   Verified out_;
   std::vector<Noted> noted_;
+  std::map<std::string, std::optional<IndexRow>> rows_;            // of the entries, by NAME@X.Y.Z
   std::map<std::pair<std::string, uint64_t>, std::string> blobs_;  // problems by digest and size
   std::vector<FileDigest> unchecked_;
 };

@@ -72,7 +72,7 @@ class Linter {
     if (Zoo::LooksLikeOne(path)) return ZooEntries(Zoo::Open(path), std::nullopt);
     if (Artifact::LooksLikeOne(path)) {
       ++report_.files;
-      return LintArtifact(path, path, options_, &sink_);
+      return LintArtifact({path}, options_, &sink_);
     }
     std::vector<fs::path> files, folders;
     for (const auto& entry : fs::directory_iterator(path)) {
@@ -116,8 +116,7 @@ class Linter {
         const std::string where = shown.lexically_relative(zoo.path()).string();
         if (std::find(unsound.begin(), unsound.end(), where) != unsound.end()) continue;
         ++report_.files;
-        const LinkedEntry linked(zoo.path(), zoo.Read(name, version));
-        LintArtifact(linked.directory(), shown, options_, &sink_);
+        LintArtifact(FilesOfEntry(zoo, zoo.Read(name, version)), options_, &sink_);
       }
     }
   }

@@ -57,7 +57,7 @@ class ArtifactLint {
   ArtifactLint(const Artifact& artifact, const fs::path& shown, LintSink* sink)
       : artifact_(artifact),
         shown_(shown),
-        rotations_(SafetensorsFile::Open(artifact.directory() / kRotationsFile)),
+        rotations_(SafetensorsFile::Open(artifact.files().path(kRotationsFile))),
         layers_(GeometryOf(artifact.manifest())),
         sink_(sink) {}
 
@@ -188,15 +188,6 @@ class ArtifactLint {
   LintSink* sink_;
 };
 
-// Messages of a folder of links name what it stands for.
-std::string Shown(std::string text, const fs::path& directory, const fs::path& shown) {
-  const std::string from = directory.string(), to = shown.string();
-  if (from == to) return text;
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 void LintValidation(const ValidationCheck& validation, const LintPlace& place, LintSink* sink) {
   for (const ValidationProblem& problem : validation.problems)
     sink->Add(problem.code, place, problem.text);
@@ -204,28 +195,28 @@ void LintValidation(const ValidationCheck& validation, const LintPlace& place, L
 
 }  // namespace
 
-void LintArtifact(const fs::path& directory, const fs::path& shown, const LintOptions& options,
-                  LintSink* sink) {
+void LintArtifact(const ArtifactFiles& files, const LintOptions& options, LintSink* sink) {
+  const fs::path& shown = files.directory;
   const LintPlace place{shown, {}, {}, ""};
   const size_t before = sink->errors_of(shown);
   try {
-    const Artifact artifact = Artifact::Open(directory);
+    const Artifact artifact = Artifact::Open(files);
     ArtifactLint lint(artifact, shown, sink);
     lint.Tensors();
     lint.Layers(options);
     if (sink->errors_of(shown) > before) return;  // what follows needs sound rotations
     lint.HeadsAgree(artifact.report());
-    LintValidation(CheckArtifact(directory).validation, place, sink);
+    LintValidation(CheckArtifact(files).validation, place, sink);
   } catch (const Error& error) {
     if (error.exit_code() == ExitCode::kResources) throw;
-    sink->Add("artifact-damaged", place, Shown(error.what(), directory, shown));
+    sink->Add("artifact-damaged", place, error.what());
     return;
   }
   if (!options.model) return;
   try {
-    CheckGeometry(Artifact::Open(directory), *options.model);
+    CheckGeometry(Artifact::Open(files), *options.model);
   } catch (const InputError& error) {
-    sink->Add("model-mismatch", place, Shown(error.what(), directory, shown));
+    sink->Add("model-mismatch", place, error.what());
   }
 }
 

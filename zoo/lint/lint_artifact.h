@@ -6,8 +6,6 @@
 // findings name the entry.
 #pragma once
 
-#include <filesystem>
-
 #include "zoo/lint/lint.h"
 #include "zoo/lint/lint_measure.h"
 
@@ -19,8 +17,7 @@ namespace oscar {
 inline constexpr double kMinHeadAgreement = 0.1;
 inline constexpr double kMaxSharedKlFactor = 1.25;
 
-// `shown`: the path that findings name.
-void LintArtifact(const std::filesystem::path& directory, const std::filesystem::path& shown,
-                  const LintOptions& options, LintSink* sink);
+// Findings name its directory.
+void LintArtifact(const ArtifactFiles& files, const LintOptions& options, LintSink* sink);
 
 }  // namespace oscar

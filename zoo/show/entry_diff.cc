@@ -28,8 +28,8 @@ constexpr double kDegrees = 180 / std::numbers::pi;
 // Eigenvectors [d, d], eigenvalues ascending, of a head's rotation.
 Matrix EigenvectorsOf(const StoredSide& side, int64_t head, Composition composition) {
   const auto d = static_cast<Eigen::Index>(side.dim);
-  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const Matrix r = Eigen::Map<const RowMajor>(side.rotation.data() + head * d * d, d, d);
+  using DoubleRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Matrix r = Eigen::Map<const DoubleRows>(side.rotation.data() + head * d * d, d, d);
   return RecoverEigenvectors(r, composition);
 }
 
@@ -48,6 +48,17 @@ Eigen::Index Leading(const Vector& spectrum) {
   return count;
 }
 
+// The largest principal angle between the spans of two orthonormal bases [d, k], in radians: by its
+// sine where it is small, as a cosine near 1 says little (Björck and Golub 1973, section 2).
+double LargestAngle(const Matrix& a, const Matrix& b) {
+  const Matrix cosines = a.transpose() * b;
+  const double cosine = Eigen::JacobiSVD<Matrix>(cosines).singularValues().minCoeff();
+  if (cosine < std::numbers::sqrt2 / 2) return std::acos(cosine);
+  return std::asin(std::min(1.0, Eigen::JacobiSVD<Matrix>(b - a * cosines).singularValues()[0]));
+}
+
+}  // namespace
+
 SideDiff DiffSide(int layer_id, char name, const StoredSide& a, const StoredSide& b,
                   Composition composition_a, Composition composition_b) {
   if (a.num_rotations != b.num_rotations || a.dim != b.dim) {
@@ -60,10 +71,9 @@ SideDiff DiffSide(int layer_id, char name, const StoredSide& a, const StoredSide
   for (int64_t head = 0; head < a.num_rotations; ++head) {
     const Vector spectrum_a = SpectrumOf(a, head), spectrum_b = SpectrumOf(b, head);
     const Eigen::Index leading = Leading(spectrum_a);
-    const Matrix cosines = EigenvectorsOf(a, head, composition_a).rightCols(leading).transpose() *
-                           EigenvectorsOf(b, head, composition_b).rightCols(leading);
-    const double smallest = Eigen::JacobiSVD<Matrix>(cosines).singularValues().minCoeff();
-    const double angle = std::acos(std::min(1.0, smallest)) * kDegrees;
+    const double angle = LargestAngle(EigenvectorsOf(a, head, composition_a).rightCols(leading),
+                                      EigenvectorsOf(b, head, composition_b).rightCols(leading)) *
+                         kDegrees;
     if (head == 0 || angle > out.max_angle) {
       out.max_angle = angle;
       out.leading = leading;
@@ -74,6 +84,8 @@ SideDiff DiffSide(int layer_id, char name, const StoredSide& a, const StoredSide
   }
   return out;
 }
+
+namespace {
 
 Composition CompositionOf(const Artifact& artifact) {
   const Json::json_pointer at("/calibration/composition");

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "capture/files/strict_json.h"
+#include "export/artifact/artifact_reader.h"
+#include "linalg/rotation.h"  // Composition
 
 namespace oscar {
 
@@ -41,6 +43,10 @@ struct ArtifactDiff {
 // no eigenvectors.
 ArtifactDiff DiffArtifacts(const std::filesystem::path& a, const std::string& name_a,
                            const std::filesystem::path& b, const std::string& name_b);
+
+// A part, for tests: one side of one layer.
+SideDiff DiffSide(int layer_id, char name, const StoredSide& a, const StoredSide& b,
+                  Composition composition_a, Composition composition_b);
 
 Json DiffToJson(const ArtifactDiff& diff);
 std::string DiffPage(const ArtifactDiff& diff);  // one HTML file

@@ -8,11 +8,14 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <fstream>
+#include <map>
 #include <span>
 
 #include "capture/files/atomic_file.h"
@@ -23,7 +26,9 @@
 #include "export/report/report_page.h"
 #include "linalg/error.h"
 #include "linalg/parallel_for.h"
+#include "zoo/signing/bundle.h"
 #include "zoo/store/blob_store.h"
+#include "zoo/trust/signature_store.h"
 
 namespace fs = std::filesystem;
 
@@ -34,6 +39,7 @@ constexpr size_t kFeedEntries = 50;
 constexpr JsonLimits kReportLimits{
     .max_depth = 32, .max_bytes = size_t{64} << 20, .max_values = 5'000'000};
 constexpr const char* kSiteMark = "feed.xml";
+constexpr const char* kPagesFile = "pages.json";
 
 constexpr std::string_view kStyle = R"css(
 pre{background:var(--soft);border:1px solid var(--faint);border-radius:.5rem;padding:.75rem .9rem;overflow-x:auto;font-size:.9rem}
@@ -117,20 +123,45 @@ void ForEachModel(const ZooIndex& index, Visit visit) {
 
 std::string PageOf(const ZooName& name) { return "models/" + name.text() + "/index.html"; }
 
-std::string VersionsTable(std::span<const IndexRow> rows) {
+// What the signatures of a version say of themselves.
+std::string Claimed(const Zoo& zoo, const IndexRow& row) {
+  std::string text;
+  try {
+    for (const std::string& bundle : ReadSignatures(zoo, row.name, row.version)) {
+      const SignedBundle parsed = ParseBundle(bundle, row.text());
+      const std::vector<std::string> names =
+          parsed.chain.empty() ? std::vector<std::string>{} : parsed.chain.front().names();
+      text += text.empty() ? "not checked: " : ", ";
+      text += names.empty() ? "key " + parsed.key_hint.substr(0, 16) : names.front();
+    }
+  } catch (const InputError&) {
+    return "a signature that cannot be read";
+  }
+  return text;
+}
+
+std::string SignedBy(const Zoo& zoo, const IndexRow& row, const SiteOptions& options) {
+  return options.signed_by ? options.signed_by(row) : Claimed(zoo, row);
+}
+
+std::string VersionsTable(std::span<const IndexRow> rows,
+                          const std::vector<std::string>& signed_by) {
   std::vector<TableRow> table;
   for (size_t i = rows.size(); i-- > 0;) {
     const IndexRow& row = rows[i];
     const std::string state = row.yanked.empty() ? "" : "yanked: " + Html(row.yanked);
-    table.push_back({{row.version.text(), Number(row.kl, Format::kError),
-                      Number(row.ppl_ratio, Format::kPerplexity), Number(row.bits, Format::kBits),
-                      GateCell(row), Date(row.published_at),
-                      "<code>" + row.identity.substr(0, 16) + "…</code>", state},
-                     row.yanked.empty() ? "" : "null",
-                     {"", "", "", "", "", "", "", "text"}});
+    table.push_back(
+        {{row.version.text(), Number(row.kl, Format::kError),
+          Number(row.ppl_ratio, Format::kPerplexity), Number(row.bits, Format::kBits),
+          GateCell(row), Date(row.published_at), "<code>" + row.identity.substr(0, 16) + "…</code>",
+          signed_by[i].empty() ? "nobody" : Html(signed_by[i]), state},
+         row.yanked.empty() ? "" : "null",
+         {"", "", "", "", "", "", "", "text", "text"}});
   }
-  return Table("versions",
-               {"version", "KL", "ppl ratio", "bits", "gate", "published", "identity", ""}, table);
+  return Table(
+      "versions",
+      {"version", "KL", "ppl ratio", "bits", "gate", "published", "identity", "signed by", ""},
+      table);
 }
 
 std::string Facts(const std::vector<std::pair<std::string, std::string>>& facts) {
@@ -156,18 +187,72 @@ std::string FilesTable(const ZooEntry& entry) {
   return Table("files", {"file", "bytes", "SHA-256"}, rows);
 }
 
-// The report of an entry, made anew from the record: the page that a publisher wrote is not shown.
-std::vector<PageSection> Report(const Zoo& zoo, const ZooEntry& entry) {
+// The record that an entry names, whole.
+fs::path SoundReport(const Zoo& zoo, const ZooEntry& entry) {
   const FileDigest& digest = entry.files.at(kReportFile);
   const fs::path blob = BlobPath(zoo.path(), digest.sha256);
   if (const std::string problem = ContentProblem(blob, digest); !problem.empty())
     throw InputError(fmt::format("{}: {}", blob.string(), problem));
-  return ReportSections(
-      ParseStrictJson(ReadSmallFile(blob, kReportLimits.max_bytes), blob.string(), kReportLimits));
+  return blob;
 }
 
-std::string ModelPage(const Zoo& zoo, std::span<const IndexRow> rows, const SiteOptions& options,
+// The report of an entry, made anew from the record: the page that a publisher wrote is not shown.
+std::vector<PageSection> Report(const fs::path& record) {
+  return ReportSections(ParseStrictJson(ReadSmallFile(record, kReportLimits.max_bytes),
+                                        record.string(), kReportLimits));
+}
+
+// Everything that a model's page is made from.
+struct ModelSubject {
+  std::span<const IndexRow> rows;
+  std::vector<std::string> signed_by = {};  // of each row
+  std::optional<ZooEntry> entry = {};       // of the headline; none: damaged
+  fs::path record = {};
+  std::string problem = {};
+};
+
+ModelSubject Look(const Zoo& zoo, std::span<const IndexRow> rows, const SiteOptions& options) {
+  ModelSubject subject{.rows = rows};
+  for (const IndexRow& row : rows) subject.signed_by.push_back(SignedBy(zoo, row, options));
+  const IndexRow& row = Headline(rows);
+  try {
+    const ZooEntry entry = zoo.Read(row.name, row.version);
+    subject.record = SoundReport(zoo, entry);
+    subject.entry = entry;
+  } catch (const InputError& error) {
+    subject.problem = row.text() + ": " + error.what();
+  }
+  return subject;
+}
+
+// Two pages with the same key are the same.
+std::string PageKey(const ModelSubject& subject, const SiteOptions& options) {
+  Json rows = IndexToJson({{subject.rows.begin(), subject.rows.end()}, {}});
+  return Sha256Hex(CanonicalJson({{"made_by", options.made_by},
+                                  {"title", options.title},
+                                  {"url", options.url},
+                                  {"style", kStyle},
+                                  {"rows", std::move(rows)},
+                                  {"entry", EntryToJson(*subject.entry)},
+                                  {"signed_by", subject.signed_by}}));
+}
+
+// The keys of a site's pages by ORG/MODEL; none where they cannot be read.
+std::map<std::string, std::string> ReadPageKeys(const fs::path& site) {
+  std::map<std::string, std::string> keys;
+  try {
+    const Json json = ReadJsonFile((site / kPagesFile).string());
+    for (const auto& [name, key] : JsonMember(json, "pages", kPagesFile).items())
+      if (key.is_string()) keys[name] = key.get<std::string>();
+  } catch (const InputError&) {
+    return {};
+  }
+  return keys;
+}
+
+std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
                       std::string* problem) {
+  const std::span<const IndexRow> rows = subject.rows;
   const IndexRow& row = Headline(rows);
   const std::string pull =
       fmt::format("oscar-zoo pull {}/{}@sha256:{}", options.url.empty() ? "ZOO" : Html(options.url),
@@ -183,10 +268,12 @@ std::string ModelPage(const Zoo& zoo, std::span<const IndexRow> rows, const Site
                           Note("The digest stands for every byte of this version; <code>oscar-zoo "
                                "verify</code> checks a whole zoo, and with <code>--trust</code> "
                                "whose signatures it has.")});
-  sections.push_back({"versions", "Versions", "Versions", VersionsTable(rows)});
+  sections.push_back({"versions", "Versions", "Versions", VersionsTable(rows, subject.signed_by)});
   std::vector<PageSection> report;
+  *problem = subject.problem;
   try {
-    const ZooEntry entry = zoo.Read(row.name, row.version);
+    if (!subject.problem.empty()) throw InputError(subject.problem);
+    const ZooEntry& entry = *subject.entry;
     sections.push_back({"base", "Base model", "Base model",
                         Facts({{"model", Html(row.model)},
                                {"revision", Html(row.revision)},
@@ -194,9 +281,9 @@ std::string ModelPage(const Zoo& zoo, std::span<const IndexRow> rows, const Site
                                {"weights, sampled", Digest(row.weights_sha256)},
                                {"runtimes", Runtimes(row)}})});
     sections.push_back({"files", "Files", "Files of " + row.version.text(), FilesTable(entry)});
-    report = Report(zoo, entry);
+    report = Report(subject.record);
   } catch (const InputError& error) {
-    *problem = row.text() + ": " + error.what();
+    if (problem->empty()) *problem = row.text() + ": " + error.what();
     sections.push_back({"report", "Report", "Report",
                         Note("The report of this version cannot be shown: it is damaged.")});
   }
@@ -317,16 +404,34 @@ Site WriteSite(const Zoo& zoo, const fs::path& output, const SiteOptions& option
   ForEachModel(index, [&](std::span<const IndexRow> rows) { models.push_back(rows); });
   for (const auto& rows : models)
     fs::create_directories(directory.staging() / "models" / rows[0].name.text());
-  std::vector<std::string> problems(models.size());
-  ParallelFor(std::ssize(models), [&](int64_t i) {
-    const auto& rows = models[static_cast<size_t>(i)];
-    write(PageOf(rows[0].name), ModelPage(zoo, rows, options, &problems[static_cast<size_t>(i)]));
-    write("models/" + rows[0].name.text() + "/badge.svg", BadgeSvg(Headline(rows)));
+  const std::map<std::string, std::string> old_keys =
+      there ? ReadPageKeys(output) : std::map<std::string, std::string>();
+  std::vector<std::string> problems(models.size()), keys(models.size());
+  std::atomic<size_t> kept = 0;
+  ParallelFor(std::ssize(models), [&](int64_t index_of_model) {
+    const auto i = static_cast<size_t>(index_of_model);
+    const ModelSubject subject = Look(zoo, models[i], options);
+    const std::string name = models[i][0].name.text(), page = PageOf(models[i][0].name);
+    if (subject.entry) keys[i] = PageKey(subject, options);
+    const auto old = old_keys.find(name);
+    if (old != old_keys.end() && old->second == keys[i] &&
+        fs::is_regular_file(fs::symlink_status(output / page)) &&
+        link((output / page).c_str(), (directory.staging() / page).c_str()) == 0) {
+      ++kept;
+    } else {
+      write(page, ModelPage(subject, options, &problems[i]));
+    }
+    if (!problems[i].empty()) keys[i].clear();
+    write("models/" + name + "/badge.svg", BadgeSvg(Headline(models[i])));
   });
+  Json pages = Json::object();
+  for (size_t i = 0; i < models.size(); ++i)
+    if (!keys[i].empty()) pages[models[i][0].name.text()] = keys[i];
+  write(kPagesFile, CanonicalJson({{"pages", std::move(pages)}}));
   write("index.html", IndexPage(index, options));
   write(kSiteMark, AtomFeed(index, options));
-  directory.Commit();
-  Site site{models.size(), index.rows.size(), index.problems};
+  directory.Commit(AtomicDirectory::Flush::kNothing);
+  Site site{models.size(), index.rows.size(), kept.load(), index.problems};
   for (const std::string& problem : problems)
     if (!problem.empty()) site.problems.push_back(problem);
   return site;

@@ -10,6 +10,13 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 
+ArtifactFiles FilesOfEntry(const Zoo& zoo, const ZooEntry& entry) {
+  ArtifactFiles files{EntryPath(zoo.path(), entry.name, entry.version)};
+  for (const auto& [name, digest] : entry.files)
+    files.elsewhere[name] = BlobPath(zoo.path(), digest.sha256);
+  return files;
+}
+
 LinkedEntry::LinkedEntry(const fs::path& zoo, const ZooEntry& entry) : directory_("zoo") {
   for (const auto& [name, digest] : entry.files) {
     std::error_code error;

@@ -1,16 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An entry as a directory without copying it: a temporary folder of links to its blobs, for checks
-// that read an artifact. Trap: the blobs' digests must have been checked before anything is parsed.
+// An entry as an artifact without copying it: its blobs where they lie, or, for other programs, a
+// temporary folder of links to them. Trap: the blobs' digests must have been checked before
+// anything is parsed.
 #pragma once
 
 #include <filesystem>
 
 #include "capture/files/temporary_directory.h"
-#include "zoo/store/zoo_format.h"
+#include "export/artifact/artifact_reader.h"
+#include "zoo/store/zoo.h"
 
 namespace oscar {
+
+// Messages name the entry's own file.
+ArtifactFiles FilesOfEntry(const Zoo& zoo, const ZooEntry& entry);
 
 class LinkedEntry {
  public:

@@ -32,7 +32,9 @@ std::vector<fs::directory_entry> List(const fs::path& directory) {
   }
   if (error && error != std::errc::no_such_file_or_directory)
     throw InputError(fmt::format("{}: {}", directory.string(), error.message()));
-  std::sort(out.begin(), out.end());
+  std::ranges::sort(out, {}, [](const fs::directory_entry& entry) -> const std::string& {
+    return entry.path().native();
+  });
   return out;
 }
 
@@ -127,6 +129,19 @@ Zoo Zoo::Open(const fs::path& path) {
   Zoo zoo;
   zoo.path_ = path;
   return zoo;
+}
+
+std::vector<ZooFolder> Zoo::Folders() const {
+  std::vector<ZooFolder> folders;
+  ForEachName(
+      path_,
+      [&](const ZooName& name, const fs::directory_entry& folder) {
+        std::error_code error;  // removed meanwhile: as good as new
+        const auto changed = folder.last_write_time(error);
+        folders.push_back({name, error ? fs::file_time_type::max() : changed});
+      },
+      [](const fs::directory_entry&) {});
+  return folders;
 }
 
 std::vector<std::pair<ZooName, std::vector<ZooVersion>>> Zoo::Contents() const {

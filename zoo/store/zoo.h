@@ -19,6 +19,12 @@ namespace oscar {
 // earlier call was cut off). Throws InputError, ResourceError.
 void InitZoo(const std::filesystem::path& path);
 
+// The folder of a name's entries, and when a version was last added.
+struct ZooFolder {
+  ZooName name;
+  std::filesystem::file_time_type changed;
+};
+
 class Zoo {
  public:
   static bool LooksLikeOne(const std::filesystem::path& path);  // a directory with a zoo.json
@@ -27,6 +33,7 @@ class Zoo {
 
   const std::filesystem::path& path() const { return path_; }
 
+  std::vector<ZooFolder> Folders() const;  // sorted by name; some may hold no version
   // Every name that has a version, sorted, with its versions, ascending.
   std::vector<std::pair<ZooName, std::vector<ZooVersion>>> Contents() const;
   std::vector<ZooName> Names() const;

@@ -3,9 +3,13 @@
 #include "zoo/store/zoo_index.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <iterator>
 #include <map>
 #include <span>
 #include <tuple>
@@ -14,6 +18,7 @@
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"
+#include "linalg/parallel_for.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/yank.h"
 #include "zoo/store/zoo_lock.h"
@@ -87,13 +92,18 @@ bool Before(const IndexRow& a, const IndexRow& b) {
   return std::tie(a.name, a.version) < std::tie(b.name, b.version);
 }
 
-// The rows that were written last; none where there is no index or a damaged one, which is only a
-// copy of the entries.
-std::vector<IndexRow> StoredRows(const fs::path& zoo) {
+// The rows that were written last, and as of when; none where there is no index or a damaged one,
+// which is only a copy of the entries.
+struct StoredIndex {
+  std::vector<IndexRow> rows = {};
+  fs::file_time_type as_of = fs::file_time_type::min();
+};
+StoredIndex ReadStoredIndex(const fs::path& zoo) {
   const fs::path file = zoo / kIndexFile;
   if (!fs::exists(fs::symlink_status(file))) return {};
   try {
-    return ParseIndex(ReadSmallFile(file, kIndexJsonLimits.max_bytes), file.string()).rows;
+    const fs::file_time_type as_of = fs::last_write_time(file);
+    return {ParseIndex(ReadSmallFile(file, kIndexJsonLimits.max_bytes), file.string()).rows, as_of};
   } catch (const InputError&) {
     return {};
   }
@@ -117,7 +127,17 @@ Json IndexToJson(const ZooIndex& index) {
 }
 
 ZooIndex ParseIndex(std::string_view text, std::string_view what) {
-  const Json json = ParseStrictJson(text, what, kIndexJsonLimits);
+  ZooIndex index;
+  std::optional<InputError> first_problem;  // told after the schema, which may explain it
+  const JsonRows entries{"entries", [&](Json&& row) {
+                           if (first_problem) return;
+                           try {
+                             index.rows.push_back(ParseRow(row, what));
+                           } catch (const InputError& error) {
+                             first_problem = error;
+                           }
+                         }};
+  const Json json = ParseStrictJson(text, what, kIndexJsonLimits, &entries);
   const Json& schema = JsonMember(json, "$schema", what);
   if (JsonString(schema, "name", what) != kIndexSchema ||
       JsonInt(schema, "version", what) != kZooVersion) {
@@ -125,11 +145,9 @@ ZooIndex ParseIndex(std::string_view text, std::string_view what) {
                                  what, Quoted(JsonString(schema, "name", what)),
                                  JsonInt(schema, "version", what), kIndexSchema, kZooVersion));
   }
-  const Json& rows = JsonMember(json, "entries", what);
-  if (!rows.is_array()) throw InputError(fmt::format("{}: 'entries' is no list", what));
-  ZooIndex index;
-  index.rows.reserve(rows.size());
-  for (const Json& row : rows) index.rows.push_back(ParseRow(row, what));
+  if (first_problem) throw InputError(*first_problem);
+  if (const Json& rest = JsonMember(json, "entries", what); !rest.is_array() || !rest.empty())
+    throw InputError(fmt::format("{}: 'entries' is no list of objects", what));
   SortRows(&index);
   const auto twice = std::adjacent_find(index.rows.begin(), index.rows.end(),
                                         [](const IndexRow& a, const IndexRow& b) {
@@ -140,7 +158,9 @@ ZooIndex ParseIndex(std::string_view text, std::string_view what) {
   return index;
 }
 
-void SortRows(ZooIndex* index) { std::sort(index->rows.begin(), index->rows.end(), Before); }
+void SortRows(ZooIndex* index) {
+  if (!std::ranges::is_sorted(index->rows, Before)) std::ranges::sort(index->rows, Before);
+}
 
 std::string WeightsDigest(const Json& weights_sample) {
   if (!weights_sample.is_object() || weights_sample.empty()) return "";
@@ -175,20 +195,33 @@ IndexRow RowOf(const ZooEntry& entry, const Json& manifest) {
   return row;
 }
 
-ZooIndex CurrentIndex(const Zoo& zoo) {
-  std::vector<IndexRow> stored = StoredRows(zoo.path());
+ZooIndex CurrentIndex(const Zoo& zoo, IndexTrust trust) {
+  StoredIndex stored;
+  std::vector<ZooFolder> folders;  // in the order of the rows
+  ParallelFor(2, [&](int64_t part) {
+    if (part == 0) {
+      stored = ReadStoredIndex(zoo.path());
+    } else {
+      folders = zoo.Folders();
+    }
+  });
   ZooIndex index;
-  for (const auto& [name, versions] : zoo.Contents()) {
-    for (const ZooVersion& version : versions) {
-      IndexRow wanted{.name = name, .version = version};
-      const auto found = std::lower_bound(stored.begin(), stored.end(), wanted, Before);
+  index.rows.reserve(stored.rows.size());
+  auto at = stored.rows.begin();
+  for (const ZooFolder& folder : folders) {
+    const auto begin = std::find_if(at, stored.rows.end(),
+                                    [&](const IndexRow& row) { return row.name >= folder.name; });
+    at = std::find_if(begin, stored.rows.end(),
+                      [&](const IndexRow& row) { return row.name != folder.name; });
+    if (trust == IndexTrust::kOfUnchanged && folder.changed < stored.as_of) {
+      std::move(begin, at, std::back_inserter(index.rows));
+      continue;
+    }
+    for (const ZooVersion& version : zoo.Versions(folder.name)) {
+      const auto found =
+          std::find_if(begin, at, [&](const IndexRow& row) { return row.version == version; });
       try {
-        if (found != stored.end() && found->name == name && found->version == version) {
-          index.rows.push_back(std::move(*found));
-          *found = std::move(wanted);  // keeps the order
-        } else {
-          index.rows.push_back(ReadRow(zoo, name, version));
-        }
+        index.rows.push_back(found != at ? *found : ReadRow(zoo, folder.name, version));
       } catch (const InputError& error) {
         index.problems.push_back(error.what());
       }
@@ -207,20 +240,21 @@ void UpdateIndex(const Zoo& zoo) {
   MakeFolders(zoo.path(), staging);
   const FileLock lock(IndexLockFile(zoo.path()), LockKind::kExclusive, nullptr);
   if (lock.held()) RemoveUnfinished(staging);
-  const std::string text = CanonicalJson(IndexToJson(CurrentIndex(zoo)));
-  if (fs::is_regular_file(fs::symlink_status(file)) && fs::file_size(file) == text.size() &&
-      ReadSmallFile(file, text.size()) == text)
-    return;
   const TemporaryFile temporary = CreateTemporarySibling(staging / kIndexFile);
-  const int error = WriteFullyAt(temporary.descriptor, std::as_bytes(std::span(text)), 0);
-  if (error != 0) {
-    close(temporary.descriptor);
-    unlink(temporary.path.c_str());
-    ThrowResource("write", temporary.path, error);
-  }
+  bool open = true;
   try {
+    struct stat made {};
+    fstat(temporary.descriptor, &made);
+    const std::string text = CanonicalJson(IndexToJson(CurrentIndex(zoo, IndexTrust::kOfNothing)));
+    int error = WriteFullyAt(temporary.descriptor, std::as_bytes(std::span(text)), 0);
+    // Dated before the entries were looked at: what came meanwhile is newer than it.
+    const std::array<timespec, 2> before = {made.st_mtim, made.st_mtim};
+    if (error == 0 && futimens(temporary.descriptor, before.data()) != 0) error = errno;
+    if (error != 0) ThrowResource("write", temporary.path, error);
+    open = false;
     PublishTemporary(temporary, file);
   } catch (...) {
+    if (open) close(temporary.descriptor);
     unlink(temporary.path.c_str());
     throw;
   }
@@ -228,8 +262,8 @@ void UpdateIndex(const Zoo& zoo) {
 
 const IndexRow* FindRow(const ZooIndex& index, const ZooReference& reference) {
   const IndexRow* best = nullptr;
-  for (const IndexRow& row : index.rows) {
-    if (row.name != reference.name) continue;
+  for (const IndexRow& row :
+       std::ranges::equal_range(index.rows, reference.name, {}, &IndexRow::name)) {
     if (reference.version    ? row.version == *reference.version
         : reference.identity ? row.identity == *reference.identity
                              : row.yanked.empty())

@@ -40,6 +40,7 @@ struct IndexRow {
   std::string yanked = {};                                   // reason; empty: it stands
 
   std::string text() const { return name.text() + "@" + version.text(); }
+  bool operator==(const IndexRow&) const = default;
 };
 
 struct ZooIndex {
@@ -58,8 +59,12 @@ void SortRows(ZooIndex* index);  // into the order that FindRow relies on
 // One digest of a model's "weights_sample"; "" for none.
 std::string WeightsDigest(const Json& weights_sample);
 
+// Whether rows of the index stand for the folders of names that have not changed since it was made
+// (it is dated to when the entries were listed), so that these need not be opened.
+enum class IndexTrust { kOfUnchanged, kOfNothing };
+
 // What a zoo on this disk has now: rows of its index that are still so, and the rest read anew.
-ZooIndex CurrentIndex(const Zoo& zoo);
+ZooIndex CurrentIndex(const Zoo& zoo, IndexTrust trust = IndexTrust::kOfUnchanged);
 // Brings index.json up to date. Throws ResourceError.
 void UpdateIndex(const Zoo& zoo);
 

@@ -74,6 +74,7 @@ struct TrustQuestion {
   std::span<const std::string> bundles;  // texts of the version's signatures, of anybody
   bool latest = false;                   // asked for as the latest, not by its version
   const SnapshotCheck& snapshot;         // of the zoo, under the same policy
+  std::string_view yanked = {};          // why, as the zoo says; "": it says that it stands
 };
 
 struct TrustVerdict {

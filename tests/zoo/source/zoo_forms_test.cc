@@ -346,7 +346,7 @@ TEST_F(FormsTest, SearchAsksForAllThatIsGiven) {
 TEST_F(FormsTest, AnArtifactDoesNotDifferFromItselfAndDoesFromAnother) {
   const fs::path a = scratch_ / "1", b = scratch_ / "2";
   for (const SideDiff& side : DiffArtifacts(a, "a", a, "a").sides) {
-    EXPECT_LT(side.max_angle, 0.05);  // acos near 1, of float32 rotations
+    EXPECT_LT(side.max_angle, 1e-4);  // of float32 rotations
     EXPECT_EQ(side.spectrum, 0);
   }
   const ArtifactDiff ab = DiffArtifacts(a, "a", b, "b"), ba = DiffArtifacts(b, "b", a, "a");
