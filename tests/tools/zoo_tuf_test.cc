@@ -107,7 +107,7 @@ class TufAttack : public testing::Test {
 TEST_F(TufAttack, ArbitraryInstallation) {
   PublishTo(served_, 3, "0.3.0", {"mallory"});
   SnapshotOf(served_, "mallory", Now());
-  ExpectRefused(11, "which the policy does not name");
+  ExpectRefused(11, "signed with the key");
   ExpectBelieved();
 }
 
@@ -189,8 +189,6 @@ TEST_F(TufAttack, Rollback) {
   fs::remove(Served("entries/example/Tiny/0.2.0.json"));
   fs::remove(Served("entries/example/Tiny/latest.json"));
   EditJson(Served("index.json"), [](Json& index) { index["entries"].erase(1); });
-  WriteText(Served("entries/example/Tiny/latest.json"), "");
-  fs::remove(Served("entries/example/Tiny/latest.json"));
   SnapshotOf(served_, "keeper", Now() - kDaySeconds / 2);  // what it listed before 0.2.0
   ExpectRefused(14, "0.2.0 was seen before");
   // The list itself may not go back either.
@@ -225,7 +223,7 @@ TEST_F(TufAttack, VulnerabilityToKeyCompromise) {
   ExpectRefused(12, "a version never changes");
   Policy("keys: [carol.pub]");
   Mirror();
-  ExpectRefused(11, "which the policy does not name");
+  ExpectRefused(11, "signed with the key");
 }
 
 TEST_F(TufAttack, WrongSoftwareInstallation) {
@@ -243,7 +241,7 @@ TEST_F(TufAttack, WrongSoftwareInstallation) {
            [](Json& entry) { entry["name"] = "example/Tiny"; });
   fs::remove_all(Served("signatures/example/Tiny/0.2.0"));
   fs::copy(Served("signatures/example/Other/0.2.0"), Served("signatures/example/Tiny/0.2.0"));
-  ExpectRefused(12, "the signature is of example/Other@0.2.0");
+  ExpectRefused(12, "the signature is of \"example/Other@0.2.0\"");
   ExpectBelieved();
 }
 

@@ -3,8 +3,10 @@
 #include "zoo/store/zoo.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
@@ -136,9 +138,9 @@ std::vector<ZooFolder> Zoo::Folders() const {
   ForEachName(
       path_,
       [&](const ZooName& name, const fs::directory_entry& folder) {
-        std::error_code error;  // removed meanwhile: as good as new
-        const auto changed = folder.last_write_time(error);
-        folders.push_back({name, error ? fs::file_time_type::max() : changed});
+        struct stat status {};
+        const bool there = lstat(folder.path().c_str(), &status) == 0;
+        folders.push_back({name, there ? Nanoseconds(status.st_mtim) : INT64_MAX});
       },
       [](const fs::directory_entry&) {});
   return folders;

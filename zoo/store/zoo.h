@@ -5,6 +5,8 @@
 // but two calls may see different zoos.
 #pragma once
 
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,10 +21,14 @@ namespace oscar {
 // earlier call was cut off). Throws InputError, ResourceError.
 void InitZoo(const std::filesystem::path& path);
 
+inline int64_t Nanoseconds(const timespec& time) {
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
 // The folder of a name's entries, and when a version was last added.
 struct ZooFolder {
   ZooName name;
-  std::filesystem::file_time_type changed;
+  int64_t changed_ns = 0;  // nanoseconds since 1970, by the clock of the disk
 };
 
 class Zoo {

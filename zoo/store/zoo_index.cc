@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <span>
@@ -93,17 +94,23 @@ bool Before(const IndexRow& a, const IndexRow& b) {
 }
 
 // The rows that were written last, and as of when; none where there is no index or a damaged one,
-// which is only a copy of the entries.
+// which is only a copy of the entries. UpdateIndex dates the file back; one that bears the date of
+// its own writing was not made by it, or is a copy, and says nothing of when.
 struct StoredIndex {
   std::vector<IndexRow> rows = {};
-  fs::file_time_type as_of = fs::file_time_type::min();
+  int64_t as_of_ns = INT64_MIN;
 };
 StoredIndex ReadStoredIndex(const fs::path& zoo) {
   const fs::path file = zoo / kIndexFile;
   if (!fs::exists(fs::symlink_status(file))) return {};
   try {
-    const fs::file_time_type as_of = fs::last_write_time(file);
-    return {ParseIndex(ReadSmallFile(file, kIndexJsonLimits.max_bytes), file.string()).rows, as_of};
+    StoredIndex stored;
+    struct stat status {};
+    if (lstat(file.c_str(), &status) == 0 &&
+        Nanoseconds(status.st_mtim) < Nanoseconds(status.st_ctim))
+      stored.as_of_ns = Nanoseconds(status.st_mtim);
+    stored.rows = ParseIndex(ReadSmallFile(file, kIndexJsonLimits.max_bytes), file.string()).rows;
+    return stored;
   } catch (const InputError&) {
     return {};
   }
@@ -213,7 +220,7 @@ ZooIndex CurrentIndex(const Zoo& zoo, IndexTrust trust) {
                                     [&](const IndexRow& row) { return row.name >= folder.name; });
     at = std::find_if(begin, stored.rows.end(),
                       [&](const IndexRow& row) { return row.name != folder.name; });
-    if (trust == IndexTrust::kOfUnchanged && folder.changed < stored.as_of) {
+    if (trust == IndexTrust::kOfUnchanged && folder.changed_ns < stored.as_of_ns) {
       std::move(begin, at, std::back_inserter(index.rows));
       continue;
     }

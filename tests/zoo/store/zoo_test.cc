@@ -16,6 +16,7 @@
 #include "zoo/keep/verify.h"
 #include "zoo/source/pull.h"
 #include "zoo/store/blob_store.h"
+#include "zoo/store/zoo_index.h"
 
 namespace fs = std::filesystem;
 
@@ -163,9 +164,36 @@ TEST_F(ZooTest, ThePointerMustNameAnEntryButMayLag) {
   EXPECT_EQ(zoo_.Resolve({kTinyName, {}}).text(), "0.2.0");
 }
 
+TEST_F(ZooTest, AnIndexThatSaysOtherThingsThanTheEntriesIsFound) {
+  const fs::path index = zoo_.path() / kIndexFile;
+  const std::string right = ReadText(index);
+  const auto edit = [&](const std::function<void(Json&)>& change) {
+    WriteText(index, right);
+    EditJson(index, change);
+  };
+  edit([&](Json& json) { json["entries"][0]["identity"] = second_.identity; });
+  ExpectProblem("index.json: says other things of example/Tiny@0.1.0 than its entry");
+  edit([](Json& json) { json["entries"][1]["kl"] = 0.0; });
+  ExpectProblem("index.json: says other things of example/Tiny@0.2.0 than its entry");
+  edit([](Json& json) { json["entries"][1]["version"] = "0.3.0"; });
+  ExpectProblem("index.json: lists example/Tiny@0.3.0, which is not here");
+  edit([](Json& json) { json["entries"][1].erase("identity"); });
+  ExpectProblem("\"identity\" is missing");
+  // What a publisher who was cut off leaves is said and is no defect.
+  edit([](Json& json) { json["entries"].erase(1); });
+  EXPECT_TRUE(Problems().empty());
+  EXPECT_EQ(Verify(zoo_, std::nullopt).notes.size(), 1u);
+  edit([](Json& json) { json["entries"][1]["yanked"] = "never"; });
+  EXPECT_EQ(Verify(zoo_, std::nullopt).notes.size(), 1u);
+  fs::remove(index);
+  EXPECT_TRUE(Problems().empty());
+}
+
 TEST_F(ZooTest, BlobsThatNobodyNamesAreReportedButNoDefect) {
   fs::remove(Entry(second_));
   fs::remove(EntryFolder(zoo_.path(), kTinyName) / kLatestFile);
+  ExpectProblem("index.json: lists example/Tiny@0.2.0, which is not here");
+  UpdateIndex(zoo_);
   const Verified verified = Verify(zoo_, std::nullopt);
   EXPECT_TRUE(verified.problems.empty());
   EXPECT_GE(verified.unreferenced.size(), 4u);
