@@ -3,7 +3,7 @@
 //
 // oscar-zoo: a versioned store of artifacts. Loads no LibTorch; what it measures again (verify
 // --model), oscar-validate measures. The JSON objects of --json are
-// described in zoo/README.md; their members are not renamed.
+// described in zoo/json_output.md; their members are not renamed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

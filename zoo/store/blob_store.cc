@@ -25,14 +25,14 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;  // bytes
 
-class Descriptor {
+class ScopedDescriptor {
  public:
-  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
-  ~Descriptor() {
+  explicit ScopedDescriptor(int descriptor) : descriptor_(descriptor) {}
+  ~ScopedDescriptor() {
     if (descriptor_ >= 0) close(descriptor_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  ScopedDescriptor(const ScopedDescriptor&) = delete;
+  ScopedDescriptor& operator=(const ScopedDescriptor&) = delete;
   int get() const { return descriptor_; }
   int release() { return std::exchange(descriptor_, -1); }
 
@@ -58,7 +58,7 @@ std::string Stream(const fs::path& path, const FileDigest& expected, const Sink&
   if (stat(path.c_str(), &status) != 0) return std::generic_category().message(errno);
   if (!S_ISREG(status.st_mode)) return "is not a regular file";
   uint64_t size = 0;
-  const Descriptor file(OpenRegular(path, &size));
+  const ScopedDescriptor file(OpenRegular(path, &size));
   if (size != expected.size) return fmt::format("{} bytes, expected {}", size, expected.size);
   Sha256 digest;
   std::vector<std::byte> buffer(static_cast<size_t>(std::min<uint64_t>(kPiece, size + 1)));
@@ -89,7 +89,7 @@ std::string CopyTo(const fs::path& source, const FileDigest& expected, int descr
   return problem;
 }
 
-void CloseWritten(Descriptor* file, const fs::path& path) {
+void CloseWritten(ScopedDescriptor* file, const fs::path& path) {
   if (close(file->release()) != 0 && errno != EINTR) ThrowResource("close", path, errno);
 }
 
@@ -115,7 +115,7 @@ std::string ContentProblem(const fs::path& file, const FileDigest& expected) {
 }
 
 void CopyChecked(const fs::path& source, const FileDigest& expected, const fs::path& target) {
-  Descriptor file(open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  ScopedDescriptor file(open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.get() < 0) ThrowResource("create", target, errno);
   Unfinished unfinished(target);
   if (const std::string problem = CopyTo(source, expected, file.get(), target); !problem.empty())
@@ -129,7 +129,7 @@ bool AddBlob(const fs::path& zoo, const fs::path& staging, const fs::path& sourc
   const fs::path blob = BlobPath(zoo, expected.sha256);
   if (ContentProblem(blob, expected).empty()) return false;
   const TemporaryFile temporary = CreateTemporarySibling(staging / "blob");
-  Descriptor file(temporary.descriptor);
+  ScopedDescriptor file(temporary.descriptor);
   Unfinished unfinished(temporary.path);
   if (const std::string problem = CopyTo(source, expected, file.get(), temporary.path);
       !problem.empty()) {
@@ -164,7 +164,7 @@ BlobListing ListBlobs(const fs::path& zoo) {
 
 std::string ReadSmallFile(const fs::path& path, size_t max_bytes) {
   uint64_t size = 0;
-  const Descriptor file(OpenRegular(path, &size));
+  const ScopedDescriptor file(OpenRegular(path, &size));
   if (size > max_bytes) {
     throw InputError(
         fmt::format("{}: {} bytes, at most {} are read", path.string(), size, max_bytes));
