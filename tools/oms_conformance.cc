@@ -8,8 +8,8 @@
 #include "linalg/error.h"
 #include "tools/cli/verbs.h"
 #include "tools/signing_input.h"
-#include "zoo/blob_store.h"
 #include "zoo/signing/model_files.h"
+#include "zoo/store/blob_store.h"
 
 namespace oscar {
 namespace {

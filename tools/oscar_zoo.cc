@@ -3,7 +3,7 @@
 //
 // oscar-zoo: a versioned store of artifacts. Loads no LibTorch; what it measures again (verify
 // --model), oscar-validate measures. The JSON objects of --json are
-// described in zoo/README.md; their members are not renamed.
+// described in zoo/json_output.md; their members are not renamed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,9 +18,9 @@
 #include "tools/zoo_options.h"
 #include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
-#include "zoo/lint.h"
-#include "zoo/verify.h"
-#include "zoo/zoo.h"
+#include "zoo/keep/verify.h"
+#include "zoo/lint/lint.h"
+#include "zoo/store/zoo.h"
 
 namespace fs = std::filesystem;
 
@@ -80,6 +80,8 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   } else if (!options.data.empty() || options.device != ZooOptions().device) {
     throw UsageError("--data and --device are of --model: give it too");
   }
+  // Measuring starts a program, and what is believed is written down.
+  if (!remeasure && !trust) EnterReadOnlySandbox();
   const Verified verified = Verify(zoo, reference, remeasure);
   // Signatures are judged of what is sound: what its digests contradict is altered.
   std::vector<VersionVerdict> verdicts;

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "zoo/blob_store.h"
 #include "zoo/signing/model_statement.h"
+#include "zoo/store/blob_store.h"
 
 namespace fs = std::filesystem;
 

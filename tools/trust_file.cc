@@ -16,7 +16,7 @@
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"
 #include "tools/signing_input.h"
-#include "zoo/blob_store.h"
+#include "zoo/store/blob_store.h"
 
 namespace fs = std::filesystem;
 

@@ -8,7 +8,7 @@
 #include "linalg/error.h"
 #include "tools/cli/text_table.h"
 #include "tools/zoo_verbs.h"
-#include "zoo/fitting.h"
+#include "zoo/show/fitting.h"
 
 namespace oscar {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "capture/checkpoint/model_location.h"
 #include "linalg/error.h"
-#include "zoo/fitting.h"
-#include "zoo/zoo_source.h"
+#include "zoo/show/fitting.h"
+#include "zoo/source/zoo_source.h"
 
 namespace oscar {
 

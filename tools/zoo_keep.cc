@@ -6,9 +6,9 @@
 
 #include "linalg/error.h"
 #include "tools/zoo_verbs.h"
-#include "zoo/gc.h"
-#include "zoo/mirror.h"
-#include "zoo/yank.h"
+#include "zoo/keep/gc.h"
+#include "zoo/keep/mirror.h"
+#include "zoo/store/yank.h"
 
 namespace oscar {
 namespace {

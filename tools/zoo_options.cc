@@ -6,8 +6,8 @@
 
 #include "export/evaluate/gate.h"
 #include "linalg/error.h"
-#include "zoo/zoo_name.h"
-#include "zoo/zoo_source.h"
+#include "zoo/source/zoo_source.h"
+#include "zoo/store/zoo_name.h"
 
 namespace oscar {
 namespace {
@@ -38,7 +38,14 @@ void AddSigner(ZooOptions* options, OptionTable* table) {
   AddFiles(&options->chain, "chain", "--certificate: those between it and the root", table);
 }
 
-// Whom to trust.
+void AddDirectory(ZooOptions* options, const char* help, OptionTable* table) {
+  table->Add(&options->directory,
+             {.name = "directory", .help = help, .unit = "dir", .scope = kRun});
+  AddFiles(&options->ignored, "ignore", "--directory: a path in it that is not part of it", table);
+}
+
+}  // namespace
+
 void AddTrust(ZooOptions* options, OptionTable* table) {
   AddFile(&options->trust, "trust",
           "policy that says whose signatures are asked for; where it is not given, the "
@@ -52,14 +59,6 @@ void AddTrust(ZooOptions* options, OptionTable* table) {
                                   .unit = "name",
                                   .scope = kRun});
 }
-
-void AddDirectory(ZooOptions* options, const char* help, OptionTable* table) {
-  table->Add(&options->directory,
-             {.name = "directory", .help = help, .unit = "dir", .scope = kRun});
-  AddFiles(&options->ignored, "ignore", "--directory: a path in it that is not part of it", table);
-}
-
-}  // namespace
 
 void AddZoo(ZooOptions* options, OptionTable* table) {
   table->Add(&options->zoo, {.name = "zoo",
@@ -297,7 +296,7 @@ OptionTable LintTable(ZooOptions* options) {
   AddJson(options, &table);
   table.Example("oscar-zoo lint OSCAR-RotationZoo",
                 "exit code 1 if there is an error; "
-                "zoo/lint_codes.md explains the codes");
+                "zoo/lint/lint_codes.md explains the codes");
   return table;
 }
 

@@ -12,7 +12,7 @@
 
 #include "linalg/error.h"
 #include "tools/cli/option_table.h"
-#include "zoo/fitting.h"
+#include "zoo/show/fitting.h"
 
 namespace oscar {
 
@@ -57,6 +57,7 @@ OptionTable DiffTable(ZooOptions* options);
 OptionTable SiteTable(ZooOptions* options);
 
 // What several tables have.
+void AddTrust(ZooOptions* options, OptionTable* table);  // whom to trust
 void AddZoo(ZooOptions* options, OptionTable* table);
 void AddSource(ZooOptions* options, OptionTable* table);  // of verbs that read a zoo anywhere
 void AddJson(ZooOptions* options, OptionTable* table);

@@ -9,7 +9,7 @@
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
 #include "tools/zoo_verbs.h"
-#include "zoo/publish.h"
+#include "zoo/keep/publish.h"
 
 namespace fs = std::filesystem;
 

@@ -13,7 +13,7 @@
 #include "tools/cli/text_table.h"
 #include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
-#include "zoo/pull.h"
+#include "zoo/source/pull.h"
 
 namespace fs = std::filesystem;
 
@@ -81,10 +81,10 @@ std::string InfoText(const FetchedEntry& fetched, bool latest, const Json& versi
   return facts + "\n" + files.ToString();
 }
 
-SignatureTexts FetchSignatureTexts(const ZooSource& source, const ZooEntry& entry,
+SignatureTexts FetchSignatureTexts(const ZooSource& source, const FetchedEntry& fetched,
                                    const TransferOptions& transfer) {
-  return {FetchSignatures(source, entry.name, entry.version, transfer),
-          ReadSource(source, kSnapshotFile, kMaxSnapshotBytes, transfer)};
+  return {FetchSignatures(source, fetched.entry.name, fetched.entry.version, transfer),
+          ReadSource(source, kSnapshotFile, kMaxSnapshotBytes, transfer), fetched.yanked};
 }
 
 // The zoo on this disk whose blobs need not be fetched: OSCAR_ZOO, where it is one.
@@ -175,7 +175,7 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   if (const auto trust = TrustOf(options)) {
     const bool latest = !reference.version && !reference.identity;
     fetch.judge = [&, trust, latest](const FetchedEntry& fetched) {
-      DemandTrust(*trust, fetched.entry, FetchSignatureTexts(source, fetched.entry, fetch.transfer),
+      DemandTrust(*trust, fetched.entry, FetchSignatureTexts(source, fetched, fetch.transfer),
                   latest, &context.log);
     };
   }

@@ -4,15 +4,19 @@
 // oscar-zoo diff and site: versions side by side, and a zoo as pages.
 #include <fmt/format.h>
 
+#include <map>
+
 #include "capture/files/atomic_file.h"
 #include "capture/files/temporary_directory.h"
 #include "export/artifact/artifact_reader.h"
 #include "linalg/error.h"
+#include "tools/cli/build_info.h"
 #include "tools/cli/text_table.h"
+#include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
-#include "zoo/entry_diff.h"
-#include "zoo/pull.h"
-#include "zoo/site.h"
+#include "zoo/show/entry_diff.h"
+#include "zoo/show/site.h"
+#include "zoo/source/pull.h"
 
 namespace fs = std::filesystem;
 
@@ -101,6 +105,7 @@ OptionTable SiteTable(ZooOptions* options) {
                             .scope = kShowScope});
   table.Add(&options->title,
             {.name = "title", .help = "heading of the pages", .unit = "text", .scope = kShowScope});
+  AddTrust(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo site /srv/www --zoo /srv/zoo --url https://zoo.example.org",
                 "no page asks for anything besides itself");
@@ -110,7 +115,24 @@ OptionTable SiteTable(ZooOptions* options) {
 CommandResult SiteVerb(const ZooOptions& options, CommandContext& context) {
   const Zoo zoo = Zoo::Open(ZooPath(options));
   if (context.dry_run) throw UsageError("site has no --dry-run");
-  const Site site = WriteSite(zoo, options.output, {.url = options.url, .title = options.title});
+  const BuildInfo build = ThisBuild();
+  SiteOptions pages{.url = options.url,
+                    .title = options.title,
+                    .made_by = build.version + " " + build.git_commit};
+  std::map<std::string, std::string> judged;
+  if (const auto trust = TrustOf(options)) {
+    for (const VersionVerdict& one : JudgeVersions(*trust, zoo, std::nullopt)) {
+      std::string& text = judged[one.name.text() + "@" + one.version.text()];
+      for (const std::string& signer : one.verdict.signers)
+        text += (text.empty() ? "" : ", ") + signer;
+      text = one.verdict.word() + (text.empty() ? "" : ": ") + text;
+    }
+    pages.signed_by = [&judged](const IndexRow& row) {
+      const auto found = judged.find(row.text());  // none: published meanwhile
+      return found == judged.end() ? "" : found->second;
+    };
+  }
+  const Site site = WriteSite(zoo, options.output, pages);
   const ExitCode exit_code = site.problems.empty() ? ExitCode::kDone : ExitCode::kInput;
   if (options.json) {
     PrintJson(context, "site",
@@ -118,11 +140,13 @@ CommandResult SiteVerb(const ZooOptions& options, CommandContext& context) {
                {"output", options.output},
                {"models", site.models},
                {"versions", site.versions},
+               {"kept", site.kept},
                {"problems", site.problems}});
     return {exit_code, ""};
   }
   for (const std::string& problem : site.problems) context.log.Error("damaged", problem);
-  context.out << fmt::format("{} models, {} versions\n", site.models, site.versions);
+  context.out << fmt::format("{} models, {} versions{}\n", site.models, site.versions,
+                             site.kept == 0 ? "" : fmt::format(", {} pages as before", site.kept));
   return {exit_code, options.output + "/index.html"};
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "tools/signing_input.h"
+#include "zoo/store/yank.h"
 #include "zoo/trust/signature_store.h"
 #include "zoo/trust/snapshot.h"
 
@@ -52,10 +53,14 @@ class Court {
         before_(MemoryToJson(memory_)),
         snapshot_(CheckSnapshot(trust.policy, memory_, snapshot_text, NowUnix())) {}
 
-  TrustVerdict Of(const ZooEntry& entry, std::span<const std::string> bundles, bool latest) {
-    TrustVerdict verdict =
-        Judge(trust_.policy, memory_,
-              {.entry = entry, .bundles = bundles, .latest = latest, .snapshot = snapshot_});
+  TrustVerdict Of(const ZooEntry& entry, std::span<const std::string> bundles, bool latest,
+                  std::string_view yanked) {
+    TrustVerdict verdict = Judge(trust_.policy, memory_,
+                                 {.entry = entry,
+                                  .bundles = bundles,
+                                  .latest = latest,
+                                  .snapshot = snapshot_,
+                                  .yanked = yanked});
     if (verdict.trusted()) {
       memory_.Remember(entry);
       if (snapshot_.snapshot) memory_.Remember(*snapshot_.snapshot, snapshot_.signer);
@@ -175,14 +180,10 @@ std::optional<TrustFile> TrustOf(const ZooOptions& options) {
   return ReadTrustFile(file);
 }
 
-SignatureTexts ReadSignatureTexts(const Zoo& zoo, const ZooEntry& entry) {
-  return {ReadSignatures(zoo, entry.name, entry.version), ReadSnapshotFile(zoo)};
-}
-
 TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const SignatureTexts& texts,
                          bool latest, Log* log) {
   Court court(trust, texts.snapshot);
-  TrustVerdict verdict = court.Of(entry, texts.bundles, latest);
+  TrustVerdict verdict = court.Of(entry, texts.bundles, latest, texts.yanked);
   court.Save();
   const std::string text = verdict.word() + ": " + verdict.problem;
   if (verdict.refused()) throw TrustError(verdict.code, text);
@@ -195,9 +196,9 @@ std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo
   std::vector<VersionVerdict> verdicts;
   Court court(trust, ReadSnapshotFile(zoo));
   const auto judge = [&](const ZooName& name, const ZooVersion& version, bool latest) {
-    verdicts.push_back(
-        {name, version,
-         court.Of(zoo.Read(name, version), ReadSignatures(zoo, name, version), latest)});
+    verdicts.push_back({name, version,
+                        court.Of(zoo.Read(name, version), ReadSignatures(zoo, name, version),
+                                 latest, YankReason(zoo, name, version))});
   };
   const auto judge_all = [&](const ZooName& name) {
     const ZooVersion latest = zoo.Resolve({name, std::nullopt});

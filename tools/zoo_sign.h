@@ -13,7 +13,7 @@
 #include "tools/cli/command.h"
 #include "tools/trust_file.h"
 #include "tools/zoo_options.h"
-#include "zoo/zoo.h"
+#include "zoo/store/zoo.h"
 
 namespace oscar {
 
@@ -30,8 +30,8 @@ std::optional<TrustFile> TrustOf(const ZooOptions& options);
 struct SignatureTexts {
   std::vector<std::string> bundles;
   std::optional<std::string> snapshot;
+  std::string yanked = {};  // why, as the zoo says
 };
-SignatureTexts ReadSignatureTexts(const Zoo& zoo, const ZooEntry& entry);
 
 // Judges a version, and remembers it if it is believed. `latest`: it was not asked for by its
 // number. Throws TrustError for what is refused; says UNSIGNED or UNTRUSTED under `warn`.

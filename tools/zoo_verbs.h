@@ -10,8 +10,8 @@
 
 #include "tools/cli/command.h"
 #include "tools/zoo_options.h"
-#include "zoo/artifact_check.h"
-#include "zoo/fetch.h"
+#include "zoo/check/artifact_check.h"
+#include "zoo/source/fetch.h"
 
 namespace oscar {
 

@@ -104,10 +104,10 @@ AtomicDirectory::~AtomicDirectory() {
   if (!committed_) std::filesystem::remove_all(staging_, ignored);
 }
 
-void AtomicDirectory::Commit() {
+void AtomicDirectory::Commit(Flush flush) {
   OSCAR_CHECK(!committed_);
   try {
-    SyncTree(staging_);
+    if (flush == Flush::kAll) SyncTree(staging_);
   } catch (const std::filesystem::filesystem_error& error) {
     ThrowResource("flush to disk", staging_, error.code().value());
   }

@@ -52,8 +52,9 @@ class AtomicDirectory {
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
   const std::filesystem::path& staging() const { return staging_; }
+  enum class Flush { kAll, kNothing };  // kNothing: of what is made again after a power cut
   // fsyncs every file and directory inside, renames, fsyncs the parent.
-  void Commit();
+  void Commit(Flush flush = Flush::kAll);
 
  private:
   std::filesystem::path path_, staging_;

@@ -55,8 +55,9 @@ struct CountingIterator {
 // Builds the document; every callback returns true, refusals are thrown.
 class Builder {
  public:
-  Builder(std::string_view what, const JsonLimits& limits, const size_t* consumed)
-      : what_(what), limits_(limits), consumed_(consumed) {}
+  Builder(std::string_view what, const JsonLimits& limits, const JsonRows* rows,
+          const size_t* consumed)
+      : what_(what), limits_(limits), rows_(rows), consumed_(consumed) {}
 
   Json Take() { return std::move(root_); }
 
@@ -76,7 +77,9 @@ class Builder {
   bool end_array() { return Close(); }
 
   bool key(std::string& name) {
-    if (open_.back()->contains(name)) {
+    // Canonical JSON gives keys in order: then a look at the last one is enough.
+    const auto& members = open_.back()->get_ref<const Json::object_t&>();
+    if (!members.empty() && !(members.rbegin()->first < name) && members.contains(name)) {
       Refuse(what_, *consumed_, fmt::format("key {} is given twice in one object", Quoted(name)));
     }
     key_ = std::move(name);
@@ -103,7 +106,8 @@ class Builder {
       parent.push_back(std::move(value));
       return &parent.back();
     }
-    return &(parent[key_] = std::move(value));
+    auto& members = parent.get_ref<Json::object_t&>();
+    return &members.emplace_hint(members.end(), std::move(key_), std::move(value))->second;
   }
   bool Put(Json&& value) {
     Attach(std::move(value));
@@ -113,17 +117,27 @@ class Builder {
     if (open_.size() >= limits_.max_depth) {
       Refuse(what_, *consumed_, fmt::format("nested deeper than {} levels", limits_.max_depth));
     }
+    const bool of_rows = rows_ != nullptr && open_.size() == 1 && container.is_array() &&
+                         open_.front()->is_object() && key_ == rows_->key;
     open_.push_back(Attach(std::move(container)));
+    if (of_rows) of_rows_ = open_.back();
     return true;
   }
   bool Close() {
+    if (open_.back() == of_rows_) of_rows_ = nullptr;
     open_.pop_back();
+    if (of_rows_ == nullptr || open_.back() != of_rows_) return true;
+    auto& kept = of_rows_->get_ref<Json::array_t&>();
+    rows_->row(std::move(kept.back()));
+    kept.pop_back();
     return true;
   }
 
   std::string_view what_;
   const JsonLimits& limits_;
-  const size_t* consumed_;  // bytes read by the lexer
+  const JsonRows* rows_;
+  Json* of_rows_ = nullptr;  // the open array whose elements are handed on
+  const size_t* consumed_;   // bytes read by the lexer
   Json root_;
   std::vector<Json*> open_;  // the containers around the current value; stable while they are open
   std::string key_;          // of the member to come
@@ -175,7 +189,8 @@ void CheckFinite(const Json& value) {
 
 }  // namespace
 
-Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits) {
+Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits,
+                     const JsonRows* rows) {
   if (text.size() > limits.max_bytes) {
     throw InputError(fmt::format("{}: {} bytes of JSON, at most {} are read", what, text.size(),
                                  limits.max_bytes));
@@ -183,7 +198,7 @@ Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLim
   if (text.starts_with("\xEF\xBB\xBF")) Refuse(what, 0, "a byte order mark");
   if (const size_t nul = text.find('\0'); nul != text.npos) Refuse(what, nul, "a NUL byte");
   size_t consumed = 0;
-  Builder builder(what, limits, &consumed);
+  Builder builder(what, limits, rows, &consumed);
   const CountingIterator begin{text.data(), &consumed};
   const CountingIterator end{text.data() + text.size(), &consumed};
   const bool complete = Json::sax_parse(begin, end, &builder);

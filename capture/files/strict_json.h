@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -23,8 +24,16 @@ struct JsonLimits {
   size_t max_values = 20'000'000;  // containers, members and elements: bounds the memory
 };
 
+// The objects in the array of this name, a member of the document's object, are given to `row` one
+// after another and not kept: a list of ten thousand rows need not be a tree of all of them.
+struct JsonRows {
+  std::string_view key;
+  std::function<void(Json&& row)> row;
+};
+
 // `what` names the source in errors, for example the file's path.
-Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits = {});
+Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits = {},
+                     const JsonRows* rows = nullptr);
 Json ReadJsonFile(const std::string& path, const JsonLimits& limits = {});
 
 // Canonical form of documents we write: sorted keys, one space of indent, newline at the end.

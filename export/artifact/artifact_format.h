@@ -59,6 +59,21 @@ inline constexpr const char* kReportPageFile = "report.html";
 inline constexpr const char* kCardFile = "README.md";
 inline constexpr const char* kTimingsFile = "timings.json";
 
+// The tensors of rotations.safetensors as above, for whoever must know all that may be there.
+struct ArtifactTensor {
+  std::string_view name, sides;
+  bool own, shared,
+      of_choice;  // layer.<i>.<s>.name, layer.<i>.<s>.shared.name, layer.<i>.<s>.<c>.name
+};
+inline constexpr ArtifactTensor kArtifactTensors[] = {{"rotation", "kv", true, true, true},
+                                                      {"eigenvalues", "kv", true, true, false},
+                                                      {"clip_ratio", "kv", true, true, true},
+                                                      {"clip_threshold", "kv", true, true, false},
+                                                      {"mean", "k", true, false, true},
+                                                      {"abs_max", "kv", true, false, false},
+                                                      {"query_rotation", "k", false, false, true},
+                                                      {"pair_scale", "k", false, false, true}};
+
 // Name of a tensor of rotations.safetensors: side 'k' or 'v', name "rotation", "eigenvalues", ...
 inline std::string RotationTensorName(int layer_id, char side, bool shared, std::string_view name) {
   return "layer." + std::to_string(layer_id) + "." + side + (shared ? ".shared." : ".") +

@@ -106,14 +106,28 @@ bool Artifact::LooksLikeOne(const fs::path& path) {
   return fs::is_directory(path) && fs::exists(path / kManifestFile);
 }
 
-Artifact Artifact::Open(const fs::path& directory) {
-  Artifact artifact = OpenAny(directory);
+fs::path ArtifactFiles::path(const std::string& file) const {
+  const auto found = elsewhere.find(file);
+  return found == elsewhere.end() ? directory / file : found->second;
+}
+
+std::vector<std::string> ArtifactFiles::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, path] : elsewhere) names.push_back(name);
+  if (!names.empty()) return names;
+  for (const auto& entry : fs::directory_iterator(directory))
+    names.push_back(entry.path().filename().string());
+  return names;
+}
+
+Artifact Artifact::Open(const ArtifactFiles& files, Digests digests) {
+  Artifact artifact = OpenAny(files, digests);
   if (artifact.imported()) {
     throw InputError(fmt::format(
         "{}: imported from published files: it holds what they hold, and nothing was measured; "
         "oscar-export writes it for runtimes, oscar-validate MODEL --rotation NAME=FILES measures "
         "rotation files",
-        directory.string()));
+        files.directory.string()));
   }
   return artifact;
 }
@@ -125,13 +139,19 @@ Artifact Artifact::OpenImported(const fs::path& directory) {
   return artifact;
 }
 
+Artifact Artifact::Open(const fs::path& directory) { return Open(ArtifactFiles{directory}); }
+
 Artifact Artifact::OpenAny(const fs::path& directory) {
+  return OpenAny(ArtifactFiles{directory}, Digests::kCompare);
+}
+
+Artifact Artifact::OpenAny(const ArtifactFiles& from, Digests digests) {
   Artifact artifact;
-  artifact.directory_ = directory;
-  const std::string file = (directory / kManifestFile).string();
+  artifact.files_ = from;
+  const std::string file = from.path(kManifestFile).string();
   if (!fs::exists(file)) {
     throw InputError(fmt::format("{}: no {}: not an artifact, or one whose writing was cut off",
-                                 directory.string(), kManifestFile));
+                                 from.directory.string(), kManifestFile));
   }
   artifact.manifest_ = ReadJsonFile(file);
   artifact.identity_ = DigestFile(file).sha256;
@@ -150,19 +170,20 @@ Artifact Artifact::OpenAny(const fs::path& directory) {
       continue;
     const Json& entry = JsonMember(files, needed, file);
     const FileDigest expected = DigestFromJson(entry, file);
-    const FileDigest found = DigestFile(directory / needed);
+    if (digests == Digests::kCompared) continue;
+    const FileDigest found = DigestFile(from.path(needed));
     if (kComparesDigests && found != expected) {
       throw InputError(fmt::format(
           "{}: {} bytes with SHA-256 {}, but the manifest says {} bytes with {}: the artifact is "
           "damaged or was changed",
-          (directory / needed).string(), found.size, found.sha256, expected.size, expected.sha256));
+          from.path(needed).string(), found.size, found.sha256, expected.size, expected.sha256));
     }
   }
-  artifact.rotations_ = SafetensorsFile::Open(directory / kRotationsFile);
+  artifact.rotations_ = SafetensorsFile::Open(from.path(kRotationsFile));
   return artifact;
 }
 
-Json Artifact::report() const { return ReadJsonFile((directory_ / kReportFile).string()); }
+Json Artifact::report() const { return ReadJsonFile(files_.path(kReportFile).string()); }
 
 std::vector<int> Artifact::layer_ids() const {
   std::vector<int> ids;
@@ -196,7 +217,7 @@ std::vector<std::string> Artifact::choice_names() const {
 const Json& Artifact::Choice(std::string_view name) const {
   if (!has_choices()) {
     throw InputError(fmt::format("{}: holds no automatic choice; make one with oscar-calibrate",
-                                 directory_.string()));
+                                 directory().string()));
   }
   if (name == kHeadlineChoice) return JsonMember(manifest_, "auto", kManifestFile);
   return JsonMember(JsonMember(manifest_, "choices", kManifestFile), std::string(name).c_str(),
@@ -219,10 +240,10 @@ std::string Artifact::ChoiceFor(std::string_view runtime, bool folded) const {
   if (std::string name = FindChoice(runtime, folded); !name.empty()) return name;
   if (FindChoice(runtime, !folded).empty()) {
     throw InputError(fmt::format("{}: {} has no 2-bit cache for this model's attention",
-                                 directory_.string(), runtime));
+                                 directory().string(), runtime));
   }
   throw InputError(
-      fmt::format("{}: what was chosen for {} {}", directory_.string(), runtime,
+      fmt::format("{}: what was chosen for {} {}", directory().string(), runtime,
                   folded ? "folds nothing into the checkpoint" : "fits a folded checkpoint alone"),
       folded ? Remedy::kNotFolded : Remedy::kFolded);
 }
@@ -266,14 +287,14 @@ StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
 
 int64_t Artifact::NumKvHeads(int layer_id) const {
   return JsonInt(LayerRecordOf(JsonMember(manifest_, "geometry", kManifestFile), layer_id,
-                               directory_.string()),
+                               directory().string()),
                  "num_kv_heads", kManifestFile);
 }
 
 // [num_kv_heads, dim]; empty where the artifact has none.
 std::vector<float> Artifact::OfLayer(int layer_id, char side, const char* what) const {
   const Json& geometry = LayerRecordOf(JsonMember(manifest_, "geometry", kManifestFile), layer_id,
-                                       directory_.string());
+                                       directory().string());
   const std::string name = RotationTensorName(layer_id, side, false, what);
   if (!rotations_.tensors().contains(name)) return {};
   return StoredFloats(rotations_, name,
@@ -302,7 +323,7 @@ std::vector<double> Artifact::AbsMax(int layer_id, char side) const {
 
 StoredLayer Artifact::ReadLayer(int layer_id) const {
   const Json& geometry = LayerRecordOf(JsonMember(manifest_, "geometry", kManifestFile), layer_id,
-                                       directory_.string());
+                                       directory().string());
   const int64_t heads = JsonInt(geometry, "num_kv_heads", kManifestFile);
   const int64_t d = JsonInt(geometry, "head_dim", kManifestFile),
                 dv = JsonInt(geometry, "v_head_dim", kManifestFile);

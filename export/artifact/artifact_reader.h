@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "calib/choose/choice.h"  // CacheSide
@@ -41,11 +43,24 @@ struct StoredLayer {
   std::optional<StoredChoice> automatic;  // the headline's
 };
 
+// Whether Open compares files with the manifest's digests, or its caller did just now.
+enum class Digests { kCompare, kCompared };
+
+// An artifact's files: a directory; or by name wherever they lie, and `directory` is for messages.
+struct ArtifactFiles {
+  std::filesystem::path directory;
+  std::map<std::string, std::filesystem::path> elsewhere = {};
+
+  std::filesystem::path path(const std::string& file) const;
+  std::vector<std::string> names() const;  // of all that are there
+};
+
 class Artifact {
  public:
   // Throws InputError naming the file (and layer, side, head), expected and found.
   // Refuses what was imported, which has no moments and no report (imported_artifact.h).
   static Artifact Open(const std::filesystem::path& directory);
+  static Artifact Open(const ArtifactFiles& files, Digests digests = Digests::kCompare);
   static Artifact OpenAny(const std::filesystem::path& directory);       // either
   static Artifact OpenImported(const std::filesystem::path& directory);  // that alone
   // Whether Open checks this file's digest: all that an artifact must have.
@@ -54,7 +69,8 @@ class Artifact {
 
   const Json& manifest() const { return manifest_; }
   const std::string& identity() const { return identity_; }  // SHA-256 of manifest.json
-  const std::filesystem::path& directory() const { return directory_; }
+  const std::filesystem::path& directory() const { return files_.directory; }
+  const ArtifactFiles& files() const { return files_; }
   Json report() const;
   std::vector<int> layer_ids() const;
   bool imported() const { return manifest_.contains("imported"); }
@@ -83,9 +99,10 @@ class Artifact {
   StoredLayer ReadLayer(int layer_id) const;
 
  private:
+  static Artifact OpenAny(const ArtifactFiles& files, Digests digests);
   std::vector<float> OfLayer(int layer_id, char side, const char* name) const;
 
-  std::filesystem::path directory_;
+  ArtifactFiles files_;
   std::string identity_;
   Json manifest_;
   SafetensorsFile rotations_;

@@ -87,7 +87,7 @@ MomentCheck CheckRotationsFitMoments(const Artifact& artifact) {
   const Composition composition =
       CompositionFromName(JsonString(calibration, "composition", manifest));
   const ValueTarget target = ValueTargetFromName(JsonString(calibration, "value_target", manifest));
-  const MomentsReader moments_file(artifact.directory() / kMomentsFile);
+  const MomentsReader moments_file(artifact.files().path(kMomentsFile));
   Checker checker(artifact, composition);
   for (const int layer_id : artifact.layer_ids()) {
     const StoredLayer layer = artifact.ReadLayer(layer_id);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "tests/export/artifact/sample_artifact.h"
@@ -192,7 +193,7 @@ TEST_F(ZooSigning, ADirectoryIsSignedAndVerified) {
   EXPECT_EQ(zoo(verify).code, 12);
 }
 
-TEST_F(ZooSigning, KilledOrWithoutSpaceAtAnyStepNothingIsHalfSigned) {
+TEST_F(ZooSigning, KilledOrFailingAtAnyStepNothingIsHalfSigned) {
   ASSERT_EQ(Sign("example/Tiny@0.1.0", "alice").code, 0);
   const fs::path fresh = scratch_ / "fresh";
   fs::copy(zoo_, fresh, fs::copy_options::recursive);
@@ -204,13 +205,15 @@ TEST_F(ZooSigning, KilledOrWithoutSpaceAtAnyStepNothingIsHalfSigned) {
   const long calls = std::stol(ReadText(scratch_ / "count"));
   ASSERT_GT(calls, 6);
   Policy("rules: {\"*\": {keys: [alice.pub, bob.pub], signatures: 2}}\n");
-  for (const char* fault : {"OSCAR_FAULT_KILL_AT=", "OSCAR_FAULT_ENOSPC_AT="}) {
+  for (const char* fault :
+       {"OSCAR_FAULT_KILL_AT=", "OSCAR_FAULT_ENOSPC_AT=", "OSCAR_FAULT_ERRNO_AT="}) {
     for (long at = 1; at <= calls; ++at) {
       SCOPED_TRACE(fault + std::to_string(at));
       fs::remove_all(zoo_);
       fs::copy(fresh, zoo_, fs::copy_options::recursive);
-      const ProgramExit ended =
-          Sign("example/Tiny@0.1.0", "bob", faults(fault + std::to_string(at)));
+      Strings environment = faults(fault + std::to_string(at));
+      environment.push_back("OSCAR_FAULT_ERRNO=" + std::to_string(EIO));
+      const ProgramExit ended = Sign("example/Tiny@0.1.0", "bob", environment);
       EXPECT_TRUE(ended.signal == SIGKILL || ended.code == 4 || ended.code == 0) << ended.all();
       // What was signed before is, and the zoo is sound.
       EXPECT_EQ(Run({"verify", "example/Tiny@0.1.0", "--public-key", File("alice.pub")}).code, 0);

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A static web server that misbehaves: http://127.0.0.1:PORT/FAULT/... serves the folder with that fault done to blobs (or to every
-# file where the fault is written "FAULT!"). Prints its port; appends "METHOD PATH RANGE AUTHORIZATION" of every request to the log.
+# file where the fault is written "FAULT!"). Prints its port; appends "METHOD PATH RANGE HOST HEADERS" of
+# every request to the log: all its headers, so that a token shows wherever it is sent. Listens at 127.0.0.1 and 127.0.0.2.
 # fault_server.py FOLDER LOG [CERTIFICATE KEY]
 import gzip
 import http.server
@@ -45,7 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with LOCK:
             COUNTS[self.path] = count = COUNTS.get(self.path, 0) + 1
             with open(LOG, "a", encoding="utf-8") as log:
-                log.write(f"{self.command} {self.path} {self.headers.get('Range', '-')} {self.headers.get('Authorization', '-')}\n")
+                log.write(f"{self.command} {self.path} {self.headers.get('Range', '-')} {self.headers.get('Host')} {self.headers.items()}\n")
         if fault.endswith("!"):
             fault = fault[:-1]
         elif not path.startswith("blobs/"):
@@ -154,5 +155,7 @@ if len(sys.argv) > 3:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(sys.argv[3], sys.argv[4])
     server.socket = context.wrap_socket(server.socket, server_side=True)
+else:
+    threading.Thread(target=Server(("127.0.0.2", server.server_port), Handler).serve_forever, daemon=True).start()
 print(server.server_port, flush=True)
 server.serve_forever()

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "capture/files/strict_json.h"
-#include "zoo/zoo.h"
+#include "zoo/store/zoo.h"
 
 namespace oscar {
 

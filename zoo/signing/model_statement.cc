@@ -11,7 +11,7 @@
 #include "capture/files/strict_json.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
-#include "zoo/zoo_format.h"
+#include "zoo/store/zoo_format.h"
 
 namespace oscar {
 namespace {

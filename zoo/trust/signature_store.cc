@@ -9,9 +9,9 @@
 
 #include "capture/files/atomic_file.h"
 #include "linalg/error.h"
-#include "zoo/blob_store.h"
-#include "zoo/publisher.h"
 #include "zoo/signing/model_statement.h"
+#include "zoo/store/blob_store.h"
+#include "zoo/store/publisher.h"
 
 namespace fs = std::filesystem;
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "zoo/signing/bundle.h"
-#include "zoo/zoo.h"
+#include "zoo/store/zoo.h"
 
 namespace oscar {
 

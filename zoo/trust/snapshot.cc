@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "capture/files/atomic_file.h"
 #include "capture/files/quote.h"
 #include "linalg/error.h"
-#include "zoo/yank.h"
+#include "zoo/store/yank.h"
 
 namespace oscar {
 namespace {
@@ -22,10 +24,14 @@ Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix) 
   Snapshot snapshot{created_unix, expires_unix, {}};
   for (const ZooName& name : zoo.Names()) {
     for (const ZooVersion& version : zoo.Versions(name)) {
-      // What was yanked is not vouched for, so that a mirror can neither hide a version by a yank
-      // of its own nor offer one that was taken back.
-      if (YankReason(zoo, name, version).empty())
-        snapshot.entries[name.text()][version] = zoo.Read(name, version).identity;
+      // Listed apart, so that a mirror can neither hide a version by a yank of its own nor offer
+      // one that was taken back as if it stood.
+      const std::string identity = zoo.Read(name, version).identity;
+      if (const std::string reason = YankReason(zoo, name, version); reason.empty()) {
+        snapshot.entries[name.text()][version] = identity;
+      } else {
+        snapshot.yanked[name.text() + "@" + version.text()] = {identity, reason};
+      }
     }
   }
   return snapshot;
@@ -38,13 +44,34 @@ std::string SnapshotText(const Snapshot& snapshot) {
       subjects.push_back(
           {{"name", name + "@" + version.text()}, {"digest", {{"sha256", identity}}}});
   }
-  return CanonicalJson(
-      {{"_type", "https://in-toto.io/Statement/v1"},
-       {"subject", subjects},
-       {"predicateType", kSnapshotPredicate},
-       {"predicate",
-        {{"created_at_unix", snapshot.created_unix}, {"expires_at_unix", snapshot.expires_unix}}}});
+  Json predicate = {{"created_at_unix", snapshot.created_unix},
+                    {"expires_at_unix", snapshot.expires_unix},
+                    {"yanked", Json::object()}};
+  for (const auto& [version, yank] : snapshot.yanked)
+    predicate["yanked"][version] = {{"identity", yank.identity}, {"reason", yank.reason}};
+  return CanonicalJson({{"_type", "https://in-toto.io/Statement/v1"},
+                        {"subject", subjects},
+                        {"predicateType", kSnapshotPredicate},
+                        {"predicate", predicate}});
 }
+
+namespace {
+
+struct ListedVersion {
+  std::string name;
+  ZooVersion version;
+};
+ListedVersion ParseListed(const std::string& text, const std::string& identity,
+                          std::string_view what) {
+  const size_t at = std::min(text.find('@'), text.size());
+  const auto version =
+      ParseZooVersion(std::string_view(text).substr(std::min(at + 1, text.size())));
+  if (!ZooNameProblem(text.substr(0, at)).empty() || !version || !IsSha256Hex(identity))
+    throw InputError(fmt::format("{}: {} is no version of a zoo", what, Quoted(text)));
+  return {text.substr(0, at), *version};
+}
+
+}  // namespace
 
 Snapshot ParseSnapshot(std::string_view payload, std::string_view what) {
   const Json json = ParseStrictJson(payload, what, kSnapshotLimits);
@@ -62,13 +89,21 @@ Snapshot ParseSnapshot(std::string_view payload, std::string_view what) {
   for (const Json& subject : subjects) {
     const std::string name = JsonString(subject, "name", what);
     const std::string identity = JsonString(JsonMember(subject, "digest", what), "sha256", what);
-    const size_t at = std::min(name.find('@'), name.size());
-    const auto version =
-        ParseZooVersion(std::string_view(name).substr(std::min(at + 1, name.size())));
-    if (!ZooNameProblem(name.substr(0, at)).empty() || !version || !IsSha256Hex(identity))
-      throw InputError(fmt::format("{}: {} is no version of a zoo", what, Quoted(name)));
-    if (!snapshot.entries[name.substr(0, at)].emplace(*version, identity).second)
+    const ListedVersion listed = ParseListed(name, identity, what);
+    if (!snapshot.entries[listed.name].emplace(listed.version, identity).second)
       throw InputError(fmt::format("{}: {} is listed twice", what, Quoted(name)));
+  }
+  if (!predicate.contains("yanked")) return snapshot;  // of older programs
+  const Json& yanked = JsonMember(predicate, "yanked", what);
+  if (!yanked.is_object()) throw InputError(fmt::format("{}: 'yanked' is no object", what));
+  for (const auto& [name, yank] : yanked.items()) {
+    const Snapshot::Yanked read = {JsonString(yank, "identity", what),
+                                   JsonString(yank, "reason", what)};
+    const ListedVersion listed = ParseListed(name, read.identity, what);
+    const auto standing = snapshot.entries.find(listed.name);
+    if (standing != snapshot.entries.end() && standing->second.contains(listed.version))
+      throw InputError(fmt::format("{}: {} stands and is yanked", what, Quoted(name)));
+    snapshot.yanked[name] = read;
   }
   return snapshot;
 }

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a zoo held at a time, signed with a date of expiry, so that a mirror can hide no version for
-// longer. The file kSnapshotFile is a bundle whose payload is an in-toto Statement v1: one subject
-// NAME@X.Y.Z per version with its identity, and the two dates.
+// longer, nor that one was taken back. The file kSnapshotFile is a bundle whose payload is an
+// in-toto Statement v1: one subject NAME@X.Y.Z per version that stands, with its identity; the two
+// dates; and those that were yanked, {"NAME@X.Y.Z": {"identity", "reason"}}.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,18 @@
 #include <string_view>
 
 #include "zoo/signing/bundle.h"
-#include "zoo/zoo.h"
+#include "zoo/store/zoo.h"
 
 namespace oscar {
 
 struct Snapshot {
   int64_t created_unix = 0, expires_unix = 0;  // seconds
-  // Identities by version by ORG/MODEL.
+  // Identities by version by ORG/MODEL, of what stands.
   std::map<std::string, std::map<ZooVersion, std::string>> entries;
+  struct Yanked {
+    std::string identity, reason;
+  };
+  std::map<std::string, Yanked> yanked = {};  // by NAME@X.Y.Z
 };
 
 Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix);

@@ -83,13 +83,22 @@ void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuest
 // That a snapshot that holds lists this version.
 void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   const ZooEntry& entry = question.entry;
+  const auto expect = [&](const std::string& listed) {
+    if (listed == entry.identity) return;
+    RefuseSnapshot(ExitCode::kAltered, fmt::format("lists {} with the identity {}, not {}",
+                                                   NameAt(entry), listed, entry.identity));
+  };
+  if (const auto yank = snapshot.yanked.find(NameAt(entry)); yank != snapshot.yanked.end()) {
+    expect(yank->second.identity);
+    if (!question.yanked.empty()) return;  // who named it is told
+    RefuseSnapshot(ExitCode::kTooOld,
+                   fmt::format("says that {} was taken back, which the zoo does not say: {}",
+                               NameAt(entry), Escaped(yank->second.reason)));
+  }
   const auto versions = snapshot.entries.find(entry.name.text());
   if (versions == snapshot.entries.end() || !versions->second.contains(entry.version))
     RefuseSnapshot(ExitCode::kUnsigned, fmt::format("does not list {}", NameAt(entry)));
-  if (const std::string& listed = versions->second.at(entry.version); listed != entry.identity) {
-    RefuseSnapshot(ExitCode::kAltered, fmt::format("lists {} with the identity {}, not {}",
-                                                   NameAt(entry), listed, entry.identity));
-  }
+  expect(versions->second.at(entry.version));
   if (const ZooVersion& highest = versions->second.rbegin()->first;
       question.latest && highest > entry.version) {
     RefuseSnapshot(ExitCode::kTooOld,

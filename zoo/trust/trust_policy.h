@@ -15,8 +15,8 @@
 
 #include "linalg/error.h"
 #include "zoo/signing/signing_key.h"
+#include "zoo/store/zoo_format.h"
 #include "zoo/trust/snapshot.h"
-#include "zoo/zoo_format.h"
 
 namespace oscar {
 
@@ -74,6 +74,7 @@ struct TrustQuestion {
   std::span<const std::string> bundles;  // texts of the version's signatures, of anybody
   bool latest = false;                   // asked for as the latest, not by its version
   const SnapshotCheck& snapshot;         // of the zoo, under the same policy
+  std::string_view yanked = {};          // why, as the zoo says; "": it says that it stands
 };
 
 struct TrustVerdict {

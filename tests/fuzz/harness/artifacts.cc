@@ -11,8 +11,8 @@
 #include "tests/export/report/sample_report.h"
 #include "tests/fuzz/harness/harnesses.h"
 #include "tests/zoo/sample_zoo.h"
-#include "zoo/artifact_check.h"
-#include "zoo/zoo_format.h"
+#include "zoo/check/artifact_check.h"
+#include "zoo/store/zoo_format.h"
 
 namespace fs = std::filesystem;
 

@@ -20,7 +20,7 @@
 #include "export/formats/pt/pt_file.h"
 #include "export/report/report_schema.h"
 #include "tools/cli/config_file.h"
-#include "zoo/zoo_name.h"
+#include "zoo/store/zoo_name.h"
 
 namespace oscar {
 

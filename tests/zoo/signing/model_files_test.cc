@@ -14,7 +14,7 @@
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"
-#include "zoo/blob_store.h"
+#include "zoo/store/blob_store.h"
 
 namespace fs = std::filesystem;
 

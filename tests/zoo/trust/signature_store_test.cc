@@ -10,10 +10,10 @@
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"
-#include "zoo/publish.h"
+#include "zoo/keep/publish.h"
+#include "zoo/keep/verify.h"
 #include "zoo/signing/model_files.h"
 #include "zoo/trust/trust_policy.h"
-#include "zoo/verify.h"
 
 namespace fs = std::filesystem;
 

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything a zoo checks of an artifact, from its files alone: digests, every rotation, the
+// geometry, the report. Publishing, verifying and pulling all come through here. What the
+// manifest or the report says was measured is not taken for a measurement.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "capture/model/model_spec.h"
+#include "export/artifact/artifact_reader.h"
+#include "zoo/check/validation_check.h"
+#include "zoo/store/zoo_format.h"
+
+namespace oscar {
+
+// A model directory: its config as a specification, and the digest of config.json.
+struct ModelGeometry {
+  ModelSpec spec;
+  std::string config_sha256;
+};
+ModelGeometry ReadModelGeometry(const std::filesystem::path& model_directory);
+
+struct CheckedArtifact {
+  std::string identity;
+  std::map<std::string, FileDigest> files;  // manifest.json and what it names; timings.json if
+                                            // there is one
+  Json manifest;
+  ValidationCheck validation;  // its problems are for the caller to act on
+};
+
+// Throws InputError naming the file (and layer, side, head), expected and found: a damaged or
+// foreign file, a file the manifest does not name, a tensor that is not finite, missing or unknown,
+// a rotation that is not orthogonal, K without V, a layer list or geometry unlike the report's or
+// the model's.
+CheckedArtifact CheckArtifact(const ArtifactFiles& files,
+                              const std::optional<ModelGeometry>& model = std::nullopt,
+                              const ValidationDemands& demands = {},
+                              Digests digests = Digests::kCompare);
+CheckedArtifact CheckArtifact(const std::filesystem::path& directory,
+                              const std::optional<ModelGeometry>& model = std::nullopt,
+                              const ValidationDemands& demands = {});
+
+// The parts. Each throws InputError as above.
+void CheckTensorsFinite(const std::filesystem::path& rotations, const Json& geometry,
+                        const std::vector<std::string>& choices);
+std::vector<StoredLayer> CheckLayers(
+    const Artifact& artifact);  // which are returned without matrices
+void CheckGeometry(const Artifact& artifact, const ModelGeometry& model);
+
+std::string ConfigDigest(const Json& manifest);  // model.config.sha256, or ""
+
+}  // namespace oscar

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "zoo/check/remeasure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "capture/files/quote.h"
+#include "export/evaluate/gate.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr size_t kMaxLines = 8;        // of differences that are printed
+constexpr double kSameMachine = 1e-6;  // of a number
+constexpr double kOtherMachine = 0.05, kFraction = 0.05, kNothing = 1e-4;
+
+const Json* ArmOf(const Json& validation, const std::string& name) {
+  for (const Json& arm : validation.at("arms"))
+    if (arm.at("name") == name) return &arm;
+  return nullptr;
+}
+
+class Comparison {
+ public:
+  std::vector<std::string> Finish() {
+    const size_t more = lines_.size() - std::min(lines_.size(), kMaxLines);
+    if (more == 0) return std::move(lines_);
+    lines_.resize(kMaxLines);
+    lines_.push_back(fmt::format("and {} more", more));
+    return std::move(lines_);
+  }
+
+  void Differs(const std::string& where, const Json& recorded, const Json& again) {
+    lines_.push_back(fmt::format("{}: recorded {}, measured again {}", Escaped(where),
+                                 Escaped(recorded.dump(), 100), Escaped(again.dump(), 100)));
+  }
+
+  // Every number below `recorded`, and that nothing is there in one alone.
+  void All(const std::string& where, const Json& recorded, const Json& again) {
+    if (recorded.is_number() && again.is_number()) {
+      const double a = recorded, b = again;
+      if (std::abs(a - b) > kSameMachine * std::max(std::abs(a), std::abs(b)))
+        Differs(where, recorded, again);
+    } else if (recorded.is_structured() && recorded.type() == again.type() &&
+               recorded.size() == again.size()) {
+      const Json a = recorded.flatten(), b = again.flatten();
+      for (const auto& [path, value] : a.items()) {
+        if (!b.contains(path)) {
+          Differs(where + path, value, nullptr);
+        } else if (value.is_primitive()) {
+          All(where + path, value, b.at(path));
+        }
+      }
+    } else if (recorded != again) {
+      Differs(where, recorded.is_structured() ? Json(recorded.type_name()) : recorded,
+              again.is_structured() ? Json(again.type_name()) : again);
+    }
+  }
+
+  void GateMetricsOf(const std::string& where, const Json& recorded, const Json& again) {
+    for (const GateMetric& metric : GateMetrics()) {
+      // Another machine goes on otherwise from its last bits.
+      if (metric.member.starts_with("reasoning.")) continue;
+      std::string path = "/" + std::string(metric.member);
+      std::ranges::replace(path, '.', '/');
+      const Json::json_pointer at(path);
+      if (!recorded.contains(at) && !again.contains(at)) continue;
+      const Json a = recorded.value(at, Json()), b = again.value(at, Json());
+      if (!a.is_number() || !b.is_number() || !Close(metric.name, a.get<double>(), b.get<double>()))
+        Differs(where + "." + std::string(metric.member), a, b);
+    }
+  }
+
+ private:
+  static bool Close(std::string_view metric, double a, double b) {
+    if (metric == "needle" || metric == "tool_call" || metric == "top1_agreement")
+      return std::abs(a - b) <= kFraction;
+    if (metric == "ppl_ratio") a -= 1, b -= 1;
+    const double slack = kOtherMachine * std::max(std::abs(a), std::abs(b));
+    return std::abs(a - b) <= std::max(slack, metric == "ppl_ratio" ? 10 * kNothing : kNothing);
+  }
+
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+Json RecordedConfiguration(const Json& validation, std::string_view what) {
+  const Json& settings = JsonMember(validation, "settings", what);
+  Json configuration = JsonMember(settings, "configuration", what);
+  if (!configuration.is_object())
+    throw InputError(fmt::format("{}: 'configuration' is not an object", what));
+  configuration["arms"] = JsonMember(settings, "arms", what);
+  configuration["methods"] = Json::array();
+  configuration["headline_arm"] = JsonString(validation, "headline_arm", what);
+  for (const char* member : {"sink_tokens", "recent_tokens", "quant_group_size"})
+    configuration[member] = JsonInt(settings, member, what);
+  configuration["dtype"] = JsonString(settings, "compute_dtype", what);
+  for (const char* left_out : {"gate", "kernels", "allow_other_model"})
+    configuration.erase(left_out);
+  return configuration;
+}
+
+std::vector<std::string> CompareValidations(const Json& recorded, const Json& again) {
+  Comparison comparison;
+  const auto member = [](const Json& validation, const char* pointer) {
+    return validation.value(Json::json_pointer(pointer), Json());
+  };
+  for (const char* pointer : {"/data/digest", "/data/tokens", "/headline_arm", "/settings/seed",
+                              "/settings/score_from", "/settings/rows_per_sequence"}) {
+    if (member(recorded, pointer) == member(again, pointer)) continue;
+    comparison.Differs(pointer, member(recorded, pointer), member(again, pointer));
+    return comparison.Finish();  // numbers of other text or rows say nothing
+  }
+  const bool same_machine = member(recorded, "/machine") == member(again, "/machine") &&
+                            member(recorded, "/program") == member(again, "/program");
+  for (const Json& arm : recorded.at("arms")) {
+    const std::string name = arm.at("name");
+    const Json* other = ArmOf(again, name);
+    if (other == nullptr) {
+      comparison.Differs("arm " + name, "there", nullptr);
+    } else if (same_machine) {
+      comparison.All("arm " + name, arm, *other);
+    } else {
+      comparison.GateMetricsOf("arm " + name, arm, *other);
+    }
+  }
+  return comparison.Finish();
+}
+
+}  // namespace oscar

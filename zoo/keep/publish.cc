@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "zoo/keep/publish.h"
+
+#include <fmt/format.h>
+
+#include "capture/files/quote.h"
+#include "export/artifact/artifact_format.h"
+#include "linalg/error.h"
+#include "zoo/source/fetch.h"
+#include "zoo/source/model_repository.h"
+#include "zoo/source/oci_layout.h"
+#include "zoo/store/blob_store.h"
+#include "zoo/store/publisher.h"
+#include "zoo/store/zoo_index.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+ZooName NameFor(const PublishOptions& options, const Json& manifest) {
+  if (options.name) return *options.name;
+  const std::string id =
+      JsonString(JsonMember(manifest, "model", kManifestFile), "id", "", kManifestFile);
+  if (const std::string problem = ZooNameProblem(id); !problem.empty())
+    throw UsageError(fmt::format("no name is given, and the artifact's model id {}", problem));
+  return ParseZooName(id, kManifestFile);
+}
+
+// A major version is of one base model: consumers of 1.x may take 1.y.
+void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
+  const std::string ours = ConfigDigest({{"model", entry.model}}),
+                    theirs = ConfigDigest({{"model", before.model}});
+  if (ours.empty() || theirs.empty() || ours == theirs) return;
+  throw InputError(fmt::format(
+      "{}@{} is of a model whose config.json has SHA-256 {}, this artifact of one with {}; publish "
+      "it under a new major version ({}.0.0) or another name",
+      before.name.text(), before.version.text(), theirs, ours, before.version.major + 1));
+}
+
+[[noreturn]] void FailTaken(const ZooEntry& entry, const ZooEntry& taken) {
+  throw InputError(fmt::format("{}@{} exists already, {}; versions never change: give a higher one",
+                               entry.name.text(), entry.version.text(),
+                               taken.identity == entry.identity
+                                   ? "with this very artifact"
+                                   : fmt::format("another artifact ({}) than this one ({})",
+                                                 taken.identity, entry.identity)));
+}
+
+// Chooses the version and compares with the versions that are there, ascending. True if the
+// artifact is there already and no version was asked for.
+bool PlaceVersion(const std::vector<ZooVersion>& versions,
+                  const std::function<ZooEntry(const ZooVersion&)>& read,
+                  const PublishOptions& options, ZooEntry* entry) {
+  if (options.version) {
+    entry->version = *options.version;
+  } else if (versions.empty()) {
+    entry->version = {0, 1, 0};
+  } else {
+    for (const ZooVersion& version : versions) {
+      const ZooEntry known = read(version);
+      if (known.identity != entry->identity) continue;
+      *entry = known;
+      return true;
+    }
+    entry->version = versions.back().NextMinor();
+  }
+  for (const ZooVersion& version : versions) {
+    if (version == entry->version) FailTaken(*entry, read(version));
+    if (version.major == entry->version.major) CheckSameModel(*entry, read(version));
+  }
+  return false;
+}
+
+bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry) {
+  return PlaceVersion(
+      zoo.Versions(entry->name),
+      [&](const ZooVersion& version) { return zoo.Read(entry->name, version); }, options, entry);
+}
+
+// The artifact as the entry that it would be, but for the version.
+Published CheckForPublishing(const fs::path& artifact, const std::optional<ModelGeometry>& model,
+                             const PublishOptions& options) {
+  const CheckedArtifact checked = CheckArtifact(artifact, model, options.demands);
+  Published out;
+  out.gates = checked.validation.gates;
+  out.entry = {.name = NameFor(options, checked.manifest),
+               .version = {},
+               .identity = checked.identity,
+               .files = checked.files,
+               .model = checked.manifest.at("model"),
+               .validation = checked.validation.summary,
+               .publisher = options.publisher};
+  for (const ValidationProblem& problem : checked.validation.problems)
+    out.problems.push_back(problem.text);
+  // Read back as others will read it, while nothing is written yet.
+  ParseEntry(CanonicalJson(EntryToJson(out.entry)), "the new entry");
+  return out;
+}
+
+}  // namespace
+
+Published Publish(const Zoo& zoo, const fs::path& artifact,
+                  const std::optional<ModelGeometry>& model, const PublishOptions& options) {
+  Published out = CheckForPublishing(artifact, model, options);
+  if (!out.problems.empty() || options.dry_run) {
+    if (out.problems.empty()) out.already = PlaceVersion(zoo, options, &out.entry);
+    return out;
+  }
+  Publisher publisher(zoo, out.entry.name, options.waiting);
+  out.already = PlaceVersion(zoo, options, &out.entry);
+  if (!out.already) {
+    for (const auto& [name, digest] : out.entry.files) {
+      if (!AddBlob(zoo.path(), publisher.staging(), artifact / name, digest)) continue;
+      ++out.new_blobs;
+      out.new_bytes += digest.size;
+    }
+    if (!publisher.PublishEntry(out.entry))
+      FailTaken(out.entry, zoo.Read(out.entry.name, out.entry.version));
+  }
+  out.latest = publisher.AdvanceLatest().version;
+  try {
+    UpdateIndex(zoo);
+  } catch (
+      const Error& error) {  // a copy of what the entries say; whoever publishes next writes it
+    out.index_problem = error.what();
+  }
+  return out;
+}
+
+Published PublishTo(const std::string& form, const fs::path& artifact,
+                    const std::optional<ModelGeometry>& model, const PublishOptions& options,
+                    std::string* image) {
+  Published out = CheckForPublishing(artifact, model, options);
+  if (!out.problems.empty()) return out;
+  const bool layout = form.starts_with("oci:");
+  const fs::path directory = form.substr(form.find(':') + 1);
+  std::vector<ZooVersion> versions;
+  ZooSource source;
+  if (layout && fs::exists(directory)) {
+    source = OpenSource(form);
+    for (const IndexRow& row : source.index().rows)
+      if (row.name == out.entry.name) versions.push_back(row.version);
+  }
+  out.already = PlaceVersion(
+      versions,
+      [&](const ZooVersion& version) {
+        return FetchEntry(source, {out.entry.name, version}, {}).entry;
+      },
+      options, &out.entry);
+  out.latest = out.entry.version;
+  if (options.dry_run || out.already) return out;
+  const std::string text = CanonicalJson(EntryToJson(out.entry));
+  const auto file_of = [&](const std::string& name) { return artifact / name; };
+  if (layout) {
+    *image = AddToOciLayout(out.entry, text, file_of, directory);
+  } else {
+    WriteRepository(out.entry, text, file_of, directory);
+  }
+  return out;
+}
+
+}  // namespace oscar

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is wrong with rotations, whoever made them: artifacts, zoos, and upstream's bare files.
+// Every finding has a stable code (lint_codes.md). A reader stops at the first defect; lint
+// goes on where that is safe, and falls back on the reader's verdict where it is not, so that what
+// a reader refuses is never clean.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zoo/check/artifact_check.h"
+
+namespace oscar {
+
+enum class Severity { kError, kWarning, kNote };
+std::string_view SeverityName(Severity severity);  // "error", "warning", "note"
+
+// A row of lint_codes.md. A code never changes its meaning and is never used again.
+struct LintRule {
+  std::string_view code;  // "OZ001"
+  std::string_view name;  // "unreadable"
+  Severity severity;
+  std::string_view meaning;
+};
+std::span<const LintRule> LintRules();
+const LintRule& LintRuleNamed(std::string_view name);  // a name that is not there is our bug
+
+struct LintPlace {
+  std::filesystem::path file;
+  std::optional<int64_t> layer_id, head;
+  std::string side = {};  // "k", "v", "k_shared", "v_shared", or ""
+};
+
+struct LintFinding {
+  const LintRule* rule = nullptr;
+  LintPlace place;
+  std::string found, expected;  // either may be empty
+};
+
+struct LintOptions {
+  std::optional<ModelGeometry> model;  // what layers and heads are held against
+};
+
+struct LintReport {
+  size_t files = 0;  // looked at
+  std::vector<LintFinding> findings;
+  bool has_errors() const;
+};
+
+// Looks at files, artifacts, zoos, entries of zoos, and folders of any of these. Throws InputError
+// if a path is not there, or nothing in it is known to hold rotations.
+LintReport Lint(const std::vector<std::filesystem::path>& paths, const LintOptions& options);
+
+Json LintToJson(const LintReport& report);
+std::string LintLine(const LintFinding& finding);  // "error OZ013 file: layer 3, v, head 1: ..."
+
+}  // namespace oscar

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lint of upstream's .pt files: each by itself, then those of a folder against each other. A
+// file's side stands in its name alone; a bare matrix does not say what it is.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "export/formats/rotation_file.h"
+#include "zoo/lint/lint.h"
+#include "zoo/lint/lint_measure.h"
+
+namespace oscar {
+
+struct PtFacts {
+  std::filesystem::path path;
+  char side = 0;                     // 'k' or 'v' by name, else by objective; 0: neither says
+  std::optional<RotationFile> file;  // nothing if the strict reader refuses it
+
+  bool mla() const;        // a layer of a latent cache
+  bool rotations() const;  // of K or V heads: what comes in pairs
+  bool per_head() const;
+  std::vector<int64_t> ids() const;  // ascending
+};
+
+// Everything that one file shows.
+PtFacts LintPtFile(const std::filesystem::path& path, LintSink* sink);
+
+// The files of one folder: pairs, groupings, layers against the model. `complete`: all that the
+// folder has are given, so a partner that is not among them is not there.
+void LintPtFolder(const std::vector<PtFacts>& files, bool complete, const LintOptions& options,
+                  LintSink* sink);
+
+// Layers and dimensions of one side against the model, or for gaps where there is none.
+// `dims`: layer id to (KV heads or 0 for shared, head dimension).
+struct LayerShape {
+  int64_t layer_id = 0;
+  int64_t num_kv_heads = 0;  // 0: shared
+  int64_t dim = 0;
+};
+void LintLayers(const std::vector<LayerShape>& layers, char side, const LintPlace& place,
+                const LintOptions& options, LintSink* sink);
+
+}  // namespace oscar

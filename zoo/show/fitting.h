@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which versions of a zoo were made from a checkpoint that is at hand, by digests and never by
+// name.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "zoo/store/zoo_index.h"
+
+namespace oscar {
+
+struct ModelDigests {
+  std::string config_sha256;
+  std::string weights_sha256;  // WeightsDigest; empty where the weights are not there
+};
+// Reads config.json and a few pages of each weight file. Throws InputError.
+ModelDigests DigestsOfModel(const std::filesystem::path& model_directory);
+
+struct Fitting {
+  const IndexRow* row;
+  bool weights_known;  // both sides have a sample, and they are equal
+};
+
+// Versions that stand, best first: known weights before unknown, gated before ungated, then the
+// smaller KL, fewer bits, the higher version. Rows point into `index`.
+std::vector<Fitting> FindFitting(const ZooIndex& index, const ModelDigests& model);
+
+// What people look for; empty members ask nothing.
+struct SearchQuery {
+  std::string text = {};  // in the name or the base model's id, upper or lower case
+  std::string base = {};  // digest of the base model's config.json, or its first digits
+  std::string method = {}, runtime = {};
+  std::optional<double> max_bits = {}, max_kl = {};
+  bool yanked = false;  // those too
+};
+// The smallest KL first.
+std::vector<const IndexRow*> Search(const ZooIndex& index, const SearchQuery& query);
+
+}  // namespace oscar

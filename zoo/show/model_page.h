@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page of one model in a zoo's site, and the cells that it shares with the index.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "export/report/html.h"  // Format
+#include "zoo/show/site.h"
+#include "zoo/store/zoo.h"
+
+namespace oscar {
+
+// Everything that a model's page is made from.
+struct ModelSubject {
+  std::span<const IndexRow> rows;           // versions, ascending
+  std::vector<std::string> signed_by = {};  // of each row
+  std::optional<ZooEntry> entry = {};       // of the headline; none: damaged
+  std::filesystem::path record = {};        // its report
+  std::string problem = {};
+};
+ModelSubject LookAtModel(const Zoo& zoo, std::span<const IndexRow> rows,
+                         const SiteOptions& options);
+
+// Two pages with the same key are the same.
+std::string PageKey(const ModelSubject& subject, const SiteOptions& options);
+
+// `problem`: why its report cannot be shown, if so.
+std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
+                      std::string* problem);
+
+// The version that a name stands for: the highest that was not taken back, else the highest.
+const IndexRow& Headline(std::span<const IndexRow> rows);
+
+std::string PageOf(const ZooName& name);  // its place in the site
+std::string_view SiteStyle();             // css, besides the report's
+
+// Cells, html.
+std::string DateCell(int64_t unix_seconds);
+std::string NumberCell(const std::optional<double>& value, Format format);
+std::string GateCell(const IndexRow& row);
+std::string RuntimesCell(const IndexRow& row);
+
+}  // namespace oscar

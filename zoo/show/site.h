@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A zoo as pages for people: plain files that any server serves and that open from the disk. No
+// page asks for anything besides itself, and all are readable without script.
+//
+//     index.html                        every model; sortable and filterable where scripts run
+//     models/<ORG>/<MODEL>/index.html   versions, the command that pulls it, and its report
+//     models/<ORG>/<MODEL>/badge.svg    for other people's pages
+//     feed.xml                          what was published and yanked lately (Atom, RFC 4287)
+//     pages.json                        what each model's page was made from: made anew over
+//     itself,
+//                                       a site keeps the pages of models that are as they were
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "zoo/store/zoo_index.h"
+
+namespace oscar {
+
+struct SiteOptions {
+  std::string url;  // where the zoo will be, for pull lines: https://zoo.example.org
+  std::string title = "oscar zoo";
+  std::string made_by = {};  // the program; pages that another one made are not kept
+  // Who signed a version, as text; "": nobody. Where it is not given: what its signatures say of
+  // themselves, which nobody has checked.
+  std::function<std::string(const IndexRow&)> signed_by = {};
+};
+
+struct Site {
+  size_t models = 0, versions = 0;
+  size_t kept = 0;                    // pages of models, from the site that was there
+  std::vector<std::string> problems;  // models whose report cannot be shown, and why
+};
+
+// Writes the directory `output`, which must not exist or be such a site, which is then replaced by
+// one rename. Not flushed to the disk: a site is made again. Throws InputError, ResourceError.
+Site WriteSite(const Zoo& zoo, const std::filesystem::path& output, const SiteOptions& options);
+
+// Parts, for tests. `rows`: the versions of one name, ascending.
+std::string BadgeSvg(const IndexRow& row);
+std::string AtomFeed(const ZooIndex& index, const SiteOptions& options);
+std::string IndexPage(const ZooIndex& index, const SiteOptions& options);
+
+}  // namespace oscar

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "zoo/source/pull.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "capture/files/atomic_file.h"
+#include "capture/files/posix_file.h"
+#include "capture/files/sandbox.h"
+#include "linalg/error.h"
+#include "zoo/store/blob_store.h"
+#include "zoo/store/zoo_lock.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+// That everything in `said` is so in `found`. A later program may find more.
+bool SaysTheSame(const Json& said, const Json& found) {
+  if (!said.is_object() || !found.is_object()) return said == found;
+  for (const auto& [key, value] : said.items()) {
+    if (found.contains(key) && !SaysTheSame(value, found.at(key))) return false;
+  }
+  return true;
+}
+
+// OUTPUT.partial. Held by one pull at a time; two of different entries may follow each other in it.
+class PartialPull {
+ public:
+  explicit PartialPull(const fs::path& output) : path_(output.string() + ".partial") {
+    if (mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST)
+      ThrowResource("create directory", path_, errno);
+    if (!fs::is_directory(fs::symlink_status(path_)))
+      throw InputError(path_.string() + ": is no directory; move it away");
+    lock_.emplace(path_ / "lock", LockKind::kExclusive, [&] {
+      throw InputError(path_.string() + ": another pull is at work on it; wait for its end");
+    });
+  }
+
+  const fs::path& path() const { return path_; }
+
+  // What pulls have made there and nothing else: the name may have been somebody's folder.
+  void Remove(const ZooEntry& entry) {
+    for (const auto& [name, digest] : entry.files)
+      for (const char* suffix : {"", ".part", ".copy"})
+        unlink((path_ / (digest.sha256 + suffix)).c_str());
+    unlink((path_ / "lock").c_str());
+    rmdir(path_.c_str());
+  }
+
+ private:
+  fs::path path_;
+  std::optional<FileLock> lock_;
+};
+
+// A second name where the file system has those.
+void LinkOrCopy(const fs::path& blob, const FileDigest& digest, const fs::path& target) {
+  if (link(blob.c_str(), target.c_str()) == 0) return;
+  if (errno != EPERM && errno != ENOTSUP && errno != ENOSYS && errno != EMLINK)
+    ThrowResource("link", target, errno);
+  CopyChecked(blob, digest, target);
+}
+
+}  // namespace
+
+ValidationDemands DemandsOf(const ZooEntry& entry, std::string_view what) {
+  const Json& validation = entry.validation;
+  if (!validation.contains("gate")) return {.ungated = true};
+  return {.gate = JsonString(JsonMember(validation, "gate", what), "text", what)};
+}
+
+void CheckEntryIsOf(const ZooEntry& entry, const CheckedArtifact& artifact, std::string_view what) {
+  if (entry.identity != artifact.identity) {
+    throw InputError(fmt::format("{}: identity {}, but its manifest has {}", what, entry.identity,
+                                 artifact.identity));
+  }
+  if (entry.files != artifact.files)
+    throw InputError(fmt::format("{}: names other files than its manifest does", what));
+  if (entry.model != artifact.manifest.at("model"))
+    throw InputError(fmt::format("{}: 'model' is not that of its manifest", what));
+  if (!SaysTheSame(entry.validation, artifact.validation.summary))
+    throw InputError(fmt::format("{}: 'validation' is not that of its report", what));
+  if (!artifact.validation.problems.empty()) {
+    throw InputError(
+        fmt::format("{}: may not be in a zoo: {}", what, artifact.validation.problems[0].text));
+  }
+}
+
+Pulled Pull(const ZooSource& source, const ZooReference& reference, const fs::path& output,
+            const FetchOptions& options) {
+  if (fs::exists(fs::symlink_status(output)))
+    throw InputError(output.string() + ": exists already; choose another name");
+  FetchedEntry fetched = FetchEntry(source, reference, options.transfer);
+  if (options.judge) options.judge(fetched);
+  Pulled pulled{std::move(fetched.entry), fetched.yanked, {}};
+  const ZooEntry& entry = pulled.entry;
+  PartialPull partial(output);
+  FetchBlobs(source, entry, partial.path(), partial.path(), options, &pulled.counts);
+
+  AtomicDirectory directory(output);
+  for (const auto& [name, digest] : entry.files)
+    LinkOrCopy(partial.path() / digest.sha256, digest, directory.staging() / name);
+  const std::string what = source.address + "/" + EntryPath("", entry.name, entry.version).string();
+  try {
+    LookInSandbox([&] { CheckArtifact(directory.staging(), std::nullopt, DemandsOf(entry, what)); },
+                  what);
+    const CheckedArtifact artifact =
+        CheckArtifact(directory.staging(), std::nullopt, DemandsOf(entry, what));
+    CheckEntryIsOf(entry, artifact, what);
+  } catch (const InputError&) {
+    partial.Remove(entry);  // it is what the entry names, and no artifact: nothing to go on with
+    throw;
+  }
+  directory.Commit();
+  partial.Remove(entry);
+  return pulled;
+}
+
+}  // namespace oscar

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// index.json: every version of a zoo in one file, with what people search for, because a static
+// server lists no directory. Made from the entries and manifests, and only a copy of what they say:
+// it may lag behind them, and what is pulled is checked against the entry. On a zoo's own disk
+// CurrentIndex adds what it lacks.
+//
+//     {"$schema": {"name": "oscar-zoo-index", "version": 1}, "entries": [ROW, ...]}   sorted by
+//     name and version
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zoo/store/zoo.h"
+
+namespace oscar {
+
+inline constexpr std::string_view kIndexSchema = "oscar-zoo-index";
+inline constexpr JsonLimits kIndexJsonLimits{
+    .max_depth = 16, .max_bytes = size_t{64} << 20, .max_values = 5'000'000};
+
+// One version.
+struct IndexRow {
+  ZooName name = {};
+  ZooVersion version = {};
+  std::string identity = {};              // SHA-256 of the artifact's manifest
+  uint64_t bytes = 0;                     // of all files
+  std::string model = {}, revision = {};  // the base model's id
+  std::string config_sha256 = {};         // of its config.json; empty where the manifest has none
+  std::string weights_sha256 = {};        // WeightsDigest; empty where there is no sample
+  std::string method = {};                // the headline arm's name
+  std::string gate = {};                  // text of the gate that it passed; empty: ungated
+  std::optional<double> kl = {}, ppl_ratio = {}, bits = {};  // the headline's; bits per element
+  std::vector<std::string> runtimes = {};                    // that have a choice of their own
+  int64_t published_at = 0;                                  // Unix seconds
+  std::string yanked = {};                                   // reason; empty: it stands
+
+  std::string text() const { return name.text() + "@" + version.text(); }
+  bool operator==(const IndexRow&) const = default;
+};
+
+struct ZooIndex {
+  std::vector<IndexRow> rows;         // sorted by name, then version
+  std::vector<std::string> problems;  // entries that could not be read
+};
+
+Json IndexToJson(const ZooIndex& index);
+ZooIndex ParseIndex(std::string_view text, std::string_view what);  // throws InputError
+
+// The row of an entry. `manifest` may be null: what only it knows is then left out.
+IndexRow RowOf(const ZooEntry& entry, const Json& manifest);
+
+void SortRows(ZooIndex* index);  // into the order that FindRow relies on
+
+// One digest of a model's "weights_sample"; "" for none.
+std::string WeightsDigest(const Json& weights_sample);
+
+// Whether rows of the index stand for the folders of names that have not changed since it was made
+// (it is dated to when the entries were listed), so that these need not be opened.
+enum class IndexTrust { kOfUnchanged, kOfNothing };
+
+// What a zoo on this disk has now: rows of its index that are still so, and the rest read anew.
+ZooIndex CurrentIndex(const Zoo& zoo, IndexTrust trust = IndexTrust::kOfUnchanged);
+// Brings index.json up to date. Throws ResourceError.
+void UpdateIndex(const Zoo& zoo);
+
+// The row that a reference means, the highest version that stands where it says none. Null if there
+// is none.
+const IndexRow* FindRow(const ZooIndex& index, const ZooReference& reference);
+
+}  // namespace oscar
