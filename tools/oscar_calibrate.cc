@@ -254,24 +254,6 @@ CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, Command
   return {};
 }
 
-// Nothing where one is asked for.
-std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
-                                   const std::shared_ptr<const ModelInput>& model,
-                                   const CalibrationInput& whole, const CalibrationPlan& one) {
-  const int ranks = RanksAskedFor(options.ranks, options.model.device);
-  if (ranks == 1) {
-    if (options.ranks.nodes > 1)
-      throw UsageError("--nodes is of a plan for several ranks: give --ranks N with it");
-    return {};
-  }
-  CheckRanks(options, ranks);
-  if (options.ranks.nodes > ranks)
-    throw UsageError(fmt::format("--nodes {}: each runs a rank at least, and --ranks is {}",
-                                 options.ranks.nodes, ranks));
-  return PlansOfRanks([&](int count) { return LargestOfRanks(options, model, count); }, whole, one,
-                      ranks, static_cast<int>(options.ranks.nodes));
-}
-
 CommandResult Run(const CalibrateOptions& options, const Places& places, RankGroup* group,
                   CommandContext& context) {
   const auto started = Clock::now();
