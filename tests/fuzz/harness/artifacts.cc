@@ -49,7 +49,7 @@ void Shorten(Json& whole, Json& part) {
 
 std::vector<std::string> ReportSeeds() {
   Json validated = SampleReport({.num_layers = 1, .num_kv_heads = 1, .kernels = false});
-  Shorten(validated, validated);
+  if (!kComparesDigests) Shorten(validated, validated);  // for a campaign
   return {validated.dump(),
           SampleReport({.num_layers = 1, .num_kv_heads = 2, .validation = false}).dump()};
 }

@@ -223,10 +223,11 @@ void RunNpy(std::string_view input) {
     count *= static_cast<size_t>(size);
   }
   FUZZ_CHECK(count == array.values.size());
-  FUZZ_CHECK(count * (array.dtype == DType::kF64   ? 8
-                      : array.dtype == DType::kF32 ? 4
-                                                   : 2) <
-             input.size());
+  const auto byte = [&](size_t at) { return size_t{static_cast<uint8_t>(input.at(at))}; };
+  const size_t header =
+      byte(6) == 1 ? 10 + byte(8) + 256 * byte(9) : 12 + byte(8) + 256 * byte(9) + 65536 * byte(10);
+  const size_t width = array.dtype == DType::kF64 ? 8 : array.dtype == DType::kF32 ? 4 : 2;
+  FUZZ_CHECK(header + count * width == input.size());
 }
 
 std::vector<std::string> NpySeeds() {

@@ -34,8 +34,9 @@ std::optional<int64_t> Count(const Json& shape) {
   return count;
 }
 
-// {"quantization_config": .., "tensors": {name: [type, shape]}}, NUL, the bytes of the values,
-// which are repeated. Accepted: every part lies in its tensor, and so do all slices.
+// {"quantization_config": .., "tensors": {name: [type, shape, numbers of 64 bits]}}, NUL, the bytes
+// of the values that are not given, which are repeated. Accepted: every part lies in its tensor,
+// and so do all slices.
 void RunWeights(std::string_view input) {
   const size_t cut = std::min(input.find('\0'), input.size());
   const Json given = Json::parse(input.substr(0, cut), nullptr, /*allow_exceptions=*/false);
@@ -45,14 +46,19 @@ void RunWeights(std::string_view input) {
   std::vector<SafetensorsWriter::Declaration> tensors;
   std::string data;
   for (const auto& [name, tensor] : given["tensors"].items()) {
-    if (!tensor.is_array() || tensor.size() != 2 || !tensor[0].is_string()) continue;
+    if (!tensor.is_array() || tensor.size() < 2 || !tensor[0].is_string()) continue;
     const auto dtype = DTypeFromName(tensor[0].get<std::string>());
     if (!dtype || !Count(tensor[1]) || tensors.size() > 16) continue;
     const auto shape = tensor[1].get<std::vector<int64_t>>();
     const auto bytes = TensorBytes(*dtype, shape);
     if (!bytes || fill.empty()) continue;
     tensors.push_back({name, *dtype, shape});
-    for (size_t i = 0; i < *bytes; ++i) data += fill[i % fill.size()];
+    for (size_t i = 0; i < *bytes; ++i) {
+      const bool given_one = tensor.size() > 2 && tensor[2].is_array() &&
+                             i / 8 < tensor[2].size() && tensor[2][i / 8].is_number_integer();
+      data += given_one ? static_cast<char>(tensor[2][i / 8].get<int64_t>() >> (8 * (i % 8)))
+                        : fill[i % fill.size()];
+    }
   }
   static const std::filesystem::path folder = [] {
     const std::filesystem::path path = Scratch() / "weights";
@@ -113,7 +119,8 @@ std::vector<std::string> WeightsSeeds() {
            R"({"a":{"targets":["Linear"],"weights":{"num_bits":4,"strategy":"group",)"
            R"("group_size":32,"symmetric":false,"actorder":"group"}}}})",
            R"({"m.weight_packed":["I32",[24,8]],"m.weight_scale":["BF16",[24,2]],)"
-           R"("m.weight_zero_point":["I32",[3,2]],"m.weight_g_idx":["I32",[64]]})"),
+           R"("m.weight_zero_point":["I32",[3,2]],"m.weight_g_idx":["I32",[64]],)"
+           R"("m.weight_shape":["I64",[2],[24,64]]})"),
       seed(R"({"quant_method":"fp8","weight_block_size":[16,48]})",
            R"({"m.weight":["F8_E4M3",[24,64]],"m.weight_scale_inv":["F32",[2,2]],)"
            R"("m.experts.gate_up_proj":["F8_E4M3",[2,16,48]],)"
@@ -333,6 +340,6 @@ std::vector<std::string> DumpSeeds() {
 }  // namespace
 
 const Harness kWeights = {"weights", RunWeights, WeightsSeeds, MutateJsonAndText};
-const Harness kDump = {"dump", RunDump, DumpSeeds, MutateJson, 8192, 10};
+const Harness kDump = {"dump", RunDump, DumpSeeds, MutateJson, 8192, 2};
 
 }  // namespace oscar::fuzz

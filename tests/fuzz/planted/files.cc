@@ -6,8 +6,10 @@
 #include <openssl/x509.h>
 
 #include <algorithm>
+#include <map>
 
 #include "calib/moments/layer_moments.h"
+#include "calib/options.h"
 #include "capture/checkpoint/formats/formats.h"
 #include "capture/checkpoint/quantization_config.h"
 #include "capture/checkpoint/safetensors_header.h"
@@ -68,8 +70,15 @@ std::span<const std::byte> GgufFile::Bytes(const GgufTensorInfo& tensor) const {
 // npy: values of 64 bits counted as 32.
 int64_t DTypeBytes(DType dtype) { return dtype == DType::kF64 ? 4 : DTypeBits(dtype) / 8; }
 
-// report, artifact: a schema that is not asked for.
+// report: a schema that is not asked for.
 void CheckReport(const Json&, std::string_view) {}
+
+// artifact: a name that is looked up as if it had to be there.
+ValueTarget ValueTargetFromName(std::string_view name) {
+  static const std::map<std::string, ValueTarget> kTargets = {
+      {"attention_output", ValueTarget::kAttentionOutput}, {"diagonal", ValueTarget::kDiagonal}};
+  return kTargets.at(std::string(name));
+}
 
 // moments: a NaN is a number.
 void LayerMoments::CheckFinite() const {}
