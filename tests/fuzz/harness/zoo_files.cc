@@ -5,9 +5,9 @@
 #include "tests/fuzz/harness/harnesses.h"
 #include "zoo/signing/bundle.h"
 #include "zoo/signing/model_statement.h"
+#include "zoo/store/zoo_index.h"
 #include "zoo/trust/snapshot.h"
 #include "zoo/trust/trust_policy.h"
-#include "zoo/zoo_index.h"
 
 namespace oscar::fuzz {
 namespace {
