@@ -23,7 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
-constexpr double kComputed = 0.005;             // seconds of a processor that are a step forward
+constexpr double kComputed = 0.005;  // seconds of a processor in a beat that are a step forward;
+                                     // threads that wait for others take a tenth of that
 constexpr std::chrono::seconds kSuspected{3};   // of silence, where a peer has lost somebody
 constexpr std::chrono::seconds kAllHeard{10};   // after which it was the network, not a rank
 constexpr std::chrono::seconds kLeaving{2};     // at most, until all others have left
@@ -185,11 +186,9 @@ void RankWatch::Impl::Run() {
         last = over;
         const int64_t at = ticks;
         const double now = CpuSecondsOfOthers();
-        if (at != told || now - cpu > kComputed) {
-          ++own.steps;
-          told = at;
-          cpu = now;
-        }
+        if (at != told || now - cpu > kComputed) ++own.steps;
+        told = at;
+        cpu = now;
         answered = Clock::now();
         ++own.beat;
         own.waits = waits > 0;
