@@ -15,6 +15,7 @@
 #include "capture/model/device.h"
 #include "linalg/error.h"
 #include "tools/cache_type_plan.h"
+#include "tools/calibrate_plan.h"
 #include "tools/cli/output_path.h"
 #include "tools/job_options.h"
 
@@ -87,8 +88,7 @@ CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& open
   return input;
 }
 
-}  // namespace
-
+// Of the rank with the most tokens of `ranks`, for a plan alone.
 CalibrationInput LargestOfRanks(const CalibrateOptions& options,
                                 const std::shared_ptr<const ModelInput>& opened, int ranks) {
   const at::Device device = MachineOf(options, *opened).device;
@@ -96,6 +96,25 @@ CalibrationInput LargestOfRanks(const CalibrateOptions& options,
                        [&](const LoopOptions& loop, const RunOptions& run) {
                          return InputOf(options, *opened, -1, ranks, nullptr, loop, run);
                        });
+}
+
+}  // namespace
+
+std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
+                                   const std::shared_ptr<const ModelInput>& opened,
+                                   const CalibrationInput& whole, const CalibrationPlan& one) {
+  const int ranks = RanksAskedFor(options.ranks, options.model.device);
+  if (ranks == 1) {
+    if (options.ranks.nodes > 1)
+      throw UsageError("--nodes is of a plan for several ranks: give --ranks N with it");
+    return {};
+  }
+  CheckRanks(options, ranks);
+  if (options.ranks.nodes > ranks)
+    throw UsageError(fmt::format("--nodes {}: each runs a rank at least, and --ranks is {}",
+                                 options.ranks.nodes, ranks));
+  return PlansOfRanks([&](int count) { return LargestOfRanks(options, opened, count); }, whole, one,
+                      ranks, static_cast<int>(options.ranks.nodes));
 }
 
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,

@@ -11,9 +11,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "calib/job/job_directory.h"
 #include "calib/run/calibrate.h"
+#include "calib/run/rank_plan.h"
 #include "tools/calibrate_options.h"
 #include "tools/cli/command.h"
 
@@ -35,9 +37,10 @@ struct Subject {
 // `group`: this process among several (JobRanks), which all make the same call; or null.
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
                 RankGroup* group = nullptr);
-// Of the rank with the most tokens of `ranks`, for a plan alone.
-CalibrationInput LargestOfRanks(const CalibrateOptions& options,
-                                const std::shared_ptr<const ModelInput>& opened, int ranks);
+// Of as many ranks as are asked for, and fewer; nothing where that is one. `whole`, `one`: of one.
+std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
+                                   const std::shared_ptr<const ModelInput>& opened,
+                                   const CalibrationInput& whole, const CalibrationPlan& one);
 Subject OfDump(const CalibrateOptions& options, Log& log);
 
 ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning);

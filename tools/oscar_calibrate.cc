@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // oscar-calibrate: a model, or a dump of one, in; verified rotation artifact out.
+// Longer than 400 lines because the order of a run stands here, from opening to publishing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -251,24 +252,6 @@ CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, Command
   RunCalibrationOfRank(opened->input(), hooks);
   (void)LossOfText(opened->input());
   return {};
-}
-
-// Nothing where one is asked for.
-std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
-                                   const std::shared_ptr<const ModelInput>& model,
-                                   const CalibrationInput& whole, const CalibrationPlan& one) {
-  const int ranks = RanksAskedFor(options.ranks, options.model.device);
-  if (ranks == 1) {
-    if (options.ranks.nodes > 1)
-      throw UsageError("--nodes is of a plan for several ranks: give --ranks N with it");
-    return {};
-  }
-  CheckRanks(options, ranks);
-  if (options.ranks.nodes > ranks)
-    throw UsageError(fmt::format("--nodes {}: each runs a rank at least, and --ranks is {}",
-                                 options.ranks.nodes, ranks));
-  return PlansOfRanks([&](int count) { return LargestOfRanks(options, model, count); }, whole, one,
-                      ranks, static_cast<int>(options.ranks.nodes));
 }
 
 CommandResult Run(const CalibrateOptions& options, const Places& places, RankGroup* group,

@@ -175,7 +175,9 @@ Json ChoicePlans::ServingChoice() const {
                        {"rows_beyond", rows},
                        {"kl", plan.window_scores[i]}});
   }
-  const auto any = [&](auto property) { return std::ranges::any_of(choices, property); };
+  const auto any = [&, &all = choices](auto property) {
+    return std::ranges::any_of(all, property);
+  };
   Json serving = {
       {"for", RulesOf(options.consumer).name},
       {"bits", options.bits},

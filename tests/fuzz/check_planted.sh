@@ -2,12 +2,17 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every harness must find the bug that is planted under it (planted/): a harness that does not is named and fails the test.
+# Every harness must find the bug that is planted under it (planted/) by mutation: no seed shows it, and 20000 mutated inputs do.
+# A harness of which that does not hold is named and fails the test.
 set -u
 program=$1
 missed=0
 for harness in $("$program" -names); do
-  if "$program" -runs=20000 "$harness" >/dev/null 2>&1; then
+  if ! "$program" -runs=0 -stored=no "$harness" >/dev/null 2>&1; then
+    echo "check_planted: $harness fails on its seeds, which proves nothing about mutation"
+    missed=1
+  fi
+  if "$program" -runs=20000 -stored=no "$harness" >/dev/null 2>&1; then
     echo "check_planted: $harness did not find its bug"
     missed=1
   fi

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/fuzz.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,10 +21,10 @@ namespace fs = std::filesystem;
 namespace oscar::fuzz {
 
 std::span<const Harness* const> AllHarnesses() {
-  static constexpr const Harness* kAll[] = {&kSafetensors, &kWeightIndex, &kPickle,       &kPt,
-                                            &kGguf,        &kNpy,         &kTokenizer,    &kJinja,
-                                            &kRows,        &kConfig,      &kQuantization, &kReport,
-                                            &kArtifact,    &kMoments,     &kZooEntry,     &kYaml};
+  static constexpr const Harness* kAll[] = {
+      &kSafetensors, &kWeightIndex, &kPickle, &kPt,           &kGguf,    &kNpy,      &kTokenizer,
+      &kJinja,       &kRows,        &kConfig, &kQuantization, &kReport,  &kArtifact, &kMoments,
+      &kZooEntry,    &kYaml,        &kBundle, &kZooJson,      &kWeights, &kDump};
   return kAll;
 }
 
@@ -67,6 +69,12 @@ std::vector<std::string> SeedFiles(std::string_view folder, std::string_view nam
 const fs::path& Scratch() {
   static const TemporaryDirectory folder("fuzz");  // TMPDIR=/dev/shm is the fastest
   return folder.path();
+}
+
+void WriteAll(const fs::path& path, std::string_view bytes) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0 || write(file, bytes.data(), bytes.size()) != std::ssize(bytes) || close(file) != 0)
+    Finding("scratch", 0, "cannot write " + path.string());
 }
 
 std::string ReadAll(const fs::path& path) {

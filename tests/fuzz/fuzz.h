@@ -62,6 +62,7 @@ inline MappedFile FileOf(std::string_view bytes, const char* name = "input") {
 // A folder in memory of this process, for writers that need one.
 const std::filesystem::path& Scratch();
 std::string ReadAll(const std::filesystem::path& path);
+void WriteAll(const std::filesystem::path& path, std::string_view bytes);
 
 // A second opinion on what capture/files/utf8.h says.
 void CheckUtf8(std::string_view text);

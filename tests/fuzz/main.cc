@@ -4,7 +4,7 @@
 // The plain driver, for any compiler: seeds, the stored inputs of corpus/, and a number of mutated
 // ones that depends on the arguments alone. With -seeds=DIRECTORY it writes the seeds for
 // libFuzzer.
-//   oscar_fuzz [-runs=N] [-seed=S] [-seeds=DIRECTORY] [HARNESS]...
+//   oscar_fuzz [-runs=N] [-seed=S] [-stored=no] [-seeds=DIRECTORY] [HARNESS]...
 // Trap: the memory limit counts operator new; a sanitizer has its own.
 #include <fmt/format.h>
 #include <malloc.h>
@@ -74,11 +74,11 @@ void Keep(const std::string& input) {
   if (path != nullptr) std::ofstream(path, std::ios::binary | std::ios::trunc) << input;
 }
 
-void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed) {
+void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed, bool with_stored) {
   std::vector<std::string> inputs = harness.seeds();
   const fs::path stored = fs::path(OSCAR_SOURCE_DIR) / "tests/fuzz/corpus" / harness.name;
   std::vector<fs::path> files;
-  if (fs::exists(stored))
+  if (with_stored && fs::exists(stored))
     for (const auto& entry : fs::directory_iterator(stored)) files.push_back(entry.path());
   std::ranges::sort(files);
   size_t refused_seeds = 0;
@@ -117,6 +117,7 @@ void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed) {
 int main(int argc, char** argv) {
   using namespace oscar::fuzz;
   uint64_t runs = 0, seed = 1;
+  bool with_stored = true;
   fs::path seeds;
   std::vector<std::string> names;
   for (int i = 1; i < argc; ++i) {
@@ -125,6 +126,8 @@ int main(int argc, char** argv) {
       runs = std::stoull(argument.substr(6));
     } else if (argument.starts_with("-seed=")) {
       seed = std::stoull(argument.substr(6));
+    } else if (argument == "-stored=no") {
+      with_stored = false;
     } else if (argument == "-names") {
       for (const Harness* harness : AllHarnesses()) std::puts(harness->name.data());
       return 0;
@@ -138,7 +141,7 @@ int main(int argc, char** argv) {
     const auto named = std::ranges::find(names, harness->name);
     if (!names.empty() && named == names.end()) continue;
     if (seeds.empty()) {
-      RunHarness(*harness, runs, seed);
+      RunHarness(*harness, runs, seed, with_stored);
       continue;
     }
     const fs::path folder = seeds / harness->name;

@@ -16,10 +16,10 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-std::string Model() { return TestData("tiny-qwen3/config.json").parent_path().string(); }
+std::string Tiny() { return TestData("tiny-qwen3/config.json").parent_path().string(); }
 
 ProgramExit Calibrate(const fs::path& path, std::vector<std::string> flags) {
-  std::vector<std::string> arguments = {Model(),    "-o",   path.string(),  "--device", "cpu",
+  std::vector<std::string> arguments = {Tiny(),     "-o",   path.string(),  "--device", "cpu",
                                         "--tokens", "3000", "--error-rows", "8"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   return RunProgram(OSCAR_CALIBRATE, arguments);
@@ -54,7 +54,7 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return RunProgram(OSCAR_EXPORT, arguments);
   };
-  ASSERT_EQ(write("modelopt", {"--model", Model()}).code, 0);
+  ASSERT_EQ(write("modelopt", {"--model", Tiny()}).code, 0);
   const Json config = ReadJsonFile((scratch / "modelopt" / "hf_quant_config.json").string());
   const Json& layers = config.at("quantization").at("kv_cache_quantized_layers");
   for (const Json& layer : types.at("layers")) {
@@ -78,7 +78,7 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
   // What is served, between the two types it is made of.
   const ProgramExit served = RunProgram(OSCAR_VALIDATE, {artifact.string(),
                                                          "--model",
-                                                         Model(),
+                                                         Tiny(),
                                                          "--device",
                                                          "cpu",
                                                          "--rows",

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int kKillPoints = 20, kExpertsKillPoints = 10, kFullDiskPoints = 8,
+constexpr int kKillPoints = 10, kExpertsKillPoints = 10, kFullDiskPoints = 8,
               kFailedCallPoints = 10;
 
 using Arguments = std::vector<std::string>;

@@ -146,7 +146,7 @@ ModelStatement ParseStatement(std::string_view payload, std::string_view what) {
     if (statement.files.emplace(name, digest).first->second != digest)
       throw InputError(fmt::format("{}: {} is named twice", what, Quoted(name)));
   }
-  Expect(expected_root, root.FinishHex(), "the root digest", what);
+  if (kComparesDigests) Expect(expected_root, root.FinishHex(), "the root digest", what);
   return statement;
 }
 

@@ -146,8 +146,9 @@ Call Bind(Session& session, std::string_view name, const Value& self, const Argu
   call.bound.assign(given.positional.begin(), given.positional.end());
   call.bound.resize(names.size());
   for (const auto& [key, value] : given.named) {
-    const auto found = std::ranges::find_if(
-        names, [&](std::string_view known) { return known == key || known == "-" + key; });
+    const auto found = std::ranges::find_if(names, [&, &key = key](std::string_view known) {
+      return known == key || known == "-" + key;
+    });
     if (found == names.end()) {
       throw TemplateFailure(fmt::format("{}() got an unexpected keyword argument '{}'", name, key));
     }

@@ -97,7 +97,7 @@ Json Options(int layer, int heads, bool mixed, int seed) {
                  {"curve", Json::array()}};
     return json;
   };
-  Json options = {option(2, 0.03)};
+  Json options = Json::array({option(2, 0.03)});
   if (!mixed) return options;
   options.push_back(option(3, 0.01));
   for (int head = 0; head < heads; ++head)

@@ -328,7 +328,7 @@ Json Validation(const SampleReportOptions& options, const std::string& model) {
   if (options.kernels) validation["kernels"] = SampleKernels(options);
   if (options.gate) {
     const double limit = options.gate_passes ? 0.05 : 0.03;
-    Json checks = {Check("kl", 0.0351, limit)};
+    Json checks = Json::array({Check("kl", 0.0351, limit)});
     if (options.end_to_end) {
       checks.push_back(Check("ppl_ratio", 2.4715 / kReferencePerplexity, 1.02));
     } else if (!options.gate_passes) {

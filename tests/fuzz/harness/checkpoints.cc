@@ -165,7 +165,13 @@ std::vector<std::string> QuantizationSeeds() {
       with(
           R"({"quant_method":"compressed-tensors","format":"pack-quantized","ignore":["lm_head"],)"
           R"("config_groups":{"group_0":{"targets":["Linear"],"weights":{"num_bits":4,"type":"int",)"
-          R"("symmetric":true,"strategy":"group","group_size":128,"dynamic":false}}}})")};
+          R"("symmetric":true,"strategy":"group","group_size":128,"dynamic":false}}}})"),
+      with(
+          R"({"quant_method":"compressed-tensors","format":"mixed-precision","config_groups":{)"
+          R"("a":{"targets":["Linear"],"format":"pack-quantized","weights":{"num_bits":4,)"
+          R"("type":"int","symmetric":true,"strategy":"channel"}},"b":{"targets":["re:.*nothing"],)"
+          R"("format":"pack-quantized","weights":{"num_bits":8,"type":"int","symmetric":true,)"
+          R"("strategy":"channel"}}}})")};
 }
 
 }  // namespace

@@ -16,5 +16,9 @@ extern const Harness kTokenizer, kJinja, kRows, kYaml;
 extern const Harness kPickle, kPt, kGguf, kNpy;
 // artifacts.cc: what a zoo holds
 extern const Harness kReport, kArtifact, kMoments, kZooEntry;
+// zoo_files.cc: its other files, and signatures
+extern const Harness kBundle, kZooJson;
+// stored_values.cc: packed weights; dumps of attention
+extern const Harness kWeights, kDump;
 
 }  // namespace oscar::fuzz

@@ -162,6 +162,59 @@ std::vector<std::string> GgufSeeds() {
   return {ReadAll(path)};
 }
 
+// A file made anew: bytes alone seldom change an alignment, a type and the offsets together.
+std::string MutateGguf(const std::string& input, Random& random) {
+  if (random() % 4 != 0) return MutateBytes(input, 8192, random);
+  std::string out;
+  const auto number = [&](uint64_t value, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  };
+  const auto text = [&](const std::string& value) {
+    number(value.size(), 8);
+    out += value;
+  };
+  const uint64_t tensors = random() % 4, entries = random() % 4;
+  const uint64_t alignment = uint64_t{1} << random() % 9;
+  number(kGgufMagic, 4);
+  number(2 + random() % 2, 4);
+  number(tensors, 8);
+  number(entries + 1, 8);
+  text(std::string(kGgufAlignmentKey));
+  number(kUint32, 4);
+  number(alignment, 4);
+  for (uint64_t i = 0; i < entries; ++i) {
+    text("k" + std::to_string(i));
+    const auto type = static_cast<uint32_t>(random() % (kFloat64 + 1));
+    number(type, 4);
+    if (type == kString) {
+      text(std::string(random() % 9, 'v'));
+    } else if (type == kArray) {
+      number(kUint16, 4);
+      number(3, 8);
+      number(random(), 6);
+    } else {
+      static constexpr size_t kBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+      number(type == kBool ? random() % 2 : random(), kBytes[type]);
+    }
+  }
+  std::string data;
+  for (uint64_t i = 0; i < tensors; ++i) {
+    text("t" + std::to_string(i));
+    const uint64_t columns = 32 * (1 + random() % 3), rows = 1 + random() % 3;
+    const bool packed = random() % 2 == 0;  // Q8_0: 34 bytes of 32 values
+    number(2, 4);
+    number(columns, 8);
+    number(rows, 8);
+    number(packed ? 8 : random() % 2, 4);
+    const uint32_t type = static_cast<uint8_t>(out[out.size() - 4]);
+    number(data.size(), 8);
+    data.append(columns * rows * (type == 8 ? 34 : type == 1 ? 64 : 128) / 32, 'd');
+    data.resize(GgufPadded(data.size(), alignment), '\0');
+  }
+  out.resize(GgufPadded(out.size(), alignment), '\0');
+  return out + data;
+}
+
 void RunNpy(std::string_view input) {
   const NpyFile array = ReadNpyFile(FileOf(input, "a.npy"));
   size_t count = 1;
@@ -170,10 +223,11 @@ void RunNpy(std::string_view input) {
     count *= static_cast<size_t>(size);
   }
   FUZZ_CHECK(count == array.values.size());
-  FUZZ_CHECK(count * (array.dtype == DType::kF64   ? 8
-                      : array.dtype == DType::kF32 ? 4
-                                                   : 2) <
-             input.size());
+  const auto byte = [&](size_t at) { return size_t{static_cast<uint8_t>(input.at(at))}; };
+  const size_t header =
+      byte(6) == 1 ? 10 + byte(8) + 256 * byte(9) : 12 + byte(8) + 256 * byte(9) + 65536 * byte(10);
+  const size_t width = array.dtype == DType::kF64 ? 8 : array.dtype == DType::kF32 ? 4 : 2;
+  FUZZ_CHECK(header + count * width == input.size());
 }
 
 std::vector<std::string> NpySeeds() {
@@ -185,14 +239,33 @@ std::vector<std::string> NpySeeds() {
     return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header +
            std::string(bytes, '\x3C');
   };
-  return {file("<f4", "2, 3", 24), file("<f2", "5,", 10), file("<f8", "1, 2, 2", 32)};
+  return {file("<f4", "2, 3", 24), file("<f4", "1, 2, 2", 16), file("<f4", "4,", 16)};
+}
+
+// One type or number of the header for another.
+std::string MutateNpy(const std::string& input, Random& random) {
+  static constexpr std::string_view kPieces[] = {
+      "<f2", "<f4", "<f8", ">f4", "<i4",       "True", "False", "0",    "1",   "2",
+      "3",   "4",   "6",   "12",  "999999999", ", ",   ",",     "\x01", "\x02"};
+  std::string out = input;
+  const std::string_view old = kPieces[random() % std::size(kPieces)];
+  const size_t at = out.find(old, random() % 3 == 0 ? random() % (out.size() + 1) : 0);
+  if (at == out.npos || random() % 4 == 0) return MutateBytes(input, 1024, random);
+  out.replace(at, old.size(), kPieces[random() % std::size(kPieces)]);
+  // Padded as numpy pads, so that what follows stays where it is.
+  const size_t brace = out.find('}');
+  if (out.size() > input.size() && brace != out.npos)
+    out.erase(std::min(brace + 1, out.size()), out.size() - input.size());
+  else if (brace != out.npos)
+    out.insert(brace + 1, input.size() - out.size(), ' ');
+  return out;
 }
 
 }  // namespace
 
 const Harness kPickle = {"pickle", RunPickle, PickleSeeds};
 const Harness kPt = {"pt", RunPt, PtSeeds, MutatePt, kPtBytes};
-const Harness kGguf = {"gguf", RunGguf, GgufSeeds};
-const Harness kNpy = {"npy", RunNpy, NpySeeds, nullptr, 1024};
+const Harness kGguf = {"gguf", RunGguf, GgufSeeds, MutateGguf};
+const Harness kNpy = {"npy", RunNpy, NpySeeds, MutateNpy, 1024};
 
 }  // namespace oscar::fuzz

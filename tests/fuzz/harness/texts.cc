@@ -94,7 +94,7 @@ std::vector<std::string> JinjaSeeds() {
         "%}"
         "{% endfor %}{{ ns.x|tojson(indent=2) }}{{ x|sort|reverse|list }}",
         "{{ 'a,b c'.split(',')|join('-')|replace('b', '&')|escape }}{{ '%s'|length }}",
-        "{{ messages[0].content[3] }}{{ strftime_now('%d %b %Y') }}{# note #}{{ "
+        "{{ messages[0].content[1] }}{{ strftime_now('%d %b %Y') }}{# note #}{{ "
         "messages|selectattr('role', 'equalto', 'user')"
         "|map(attribute='content')|first|title }}{{ {'b': 1, 'a': [true, none]}|dictsort }}",
         "{% if x is defined and 1 in x %}{{ x[0] * 3 - 2 % 7 }}{% elif y %}{% else %}n{% endif %}"
