@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "calib/cache/cuda/affine_round_trip.h"
-#include "calib/cache/cuda/logit_comparison.h"
+#include "calib/cache/cuda/logit_kernel.h"
 #include "linalg/check.h"
 
 namespace oscar {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// schema.md as tables. A new member is one row here and one there; a test holds the two together.
+// What a report may hold, as tables; schema.md lists them as ReportMembers() writes them, and says
+// what members mean.
 #include "export/report/report_schema.h"
 
 #include <fmt/format.h>
@@ -252,7 +253,31 @@ void CheckValidation(const Spot& spot) {
   if (spot.value.contains("gate")) must_be_an_arm(spot.Member("gate").Member("arm"));
 }
 
+void CheckName(const Spot& spot) { Closed(spot, {{"name", CheckText}, {"version", CheckCount}}); }
+
+void CheckDocument(const Spot& spot) {
+  Closed(spot, {{"$schema", CheckName},
+                {"model", CheckModel},
+                {"data", CheckCalibrationData},
+                {"calibration", CheckAnyObject},
+                {"serving", CheckServing},
+                {"summary", CheckSummary},
+                {"layers", ArrayOf<CheckLayer>},
+                {"validation", CheckValidation, kOptional}});
+}
+
 }  // namespace
+
+std::string ReportMembers() {
+  std::string text;
+  for (const Outline::Line& line : OutlineOf(CheckDocument).lines) {
+    const auto depth = static_cast<size_t>(std::ranges::count(line.pointer, '/')) - 1;
+    const std::string name = line.pointer.substr(line.pointer.rfind('/') + 1);
+    text += fmt::format("{}- `{}`{}: {}\n", std::string(2 * depth, ' '), name,
+                        line.optional ? " (opt)" : "", line.type);
+  }
+  return text;
+}
 
 void CheckReport(const Json& report, std::string_view what) {
   const Spot root{report, "", what};
@@ -263,21 +288,14 @@ void CheckReport(const Json& report, std::string_view what) {
                     what, kReportSchema, kReportVersion));
   }
   const Spot schema = root.Member("$schema");
-  Closed(schema, {{"name", CheckText}, {"version", CheckCount}});
+  CheckName(schema);
   const auto version = schema.value.at("version").get<uint64_t>();
   if (version < 1 || version > kReportVersion) {
     schema.Member("version").Refuse(
         fmt::format("this program reads versions 1 to {}, found {}: try a newer oscar",
                     kReportVersion, version));
   }
-  Closed(root, {{"$schema", CheckAnything},
-                {"model", CheckModel},
-                {"data", CheckCalibrationData},
-                {"calibration", CheckAnyObject},
-                {"serving", CheckServing},
-                {"summary", CheckSummary},
-                {"layers", ArrayOf<CheckLayer>},
-                {"validation", CheckValidation, kOptional}});
+  CheckDocument(root);
   if (version < 2 && report.contains("validation"))
     root.Member("validation").Refuse("version 1 has no such member; version 2 does");
 }

@@ -6,6 +6,7 @@
 // comes back from a zoo, from a mirror, from an editor.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "capture/files/strict_json.h"
@@ -22,5 +23,9 @@ inline constexpr int kReportVersion = 3;
 // headline arm that is not among the arms, a matrix that does not fit its layers, a gate whose
 // verdict is not that of its checks.
 void CheckReport(const Json& report, std::string_view what);
+
+// Every member as CheckReport knows it, the list that schema.md holds: name, whether it may be
+// missing, type; below them their own members.
+std::string ReportMembers();
 
 }  // namespace oscar

@@ -26,6 +26,51 @@ std::string Shown(const Json& value) {
   spot.Refuse(fmt::format("expected {}, found {}", expected, Shown(spot.value)));
 }
 
+struct EndOfOutline {};
+
+// Of the member whose line is the last one.
+void Outlined(const Spot& spot, std::string_view type) {
+  if (spot.outline == nullptr) return;
+  spot.outline->lines.back().type += type;
+  throw EndOfOutline{};
+}
+
+// Adds to the last line what `check` is of, and below it its members, once.
+void OutlineCheck(const Spot& at, SpotCheck check) {
+  Outline& outline = *at.outline;
+  if (const auto known = outline.objects.find(check); known != outline.objects.end()) {
+    outline.lines.back().type += fmt::format("object as `{}`", known->second);
+    return;
+  }
+  const size_t before = outline.lines.size();
+  try {
+    check(at);
+  } catch (const EndOfOutline&) {
+  }
+  if (outline.lines.size() > before) outline.objects.emplace(check, at.pointer);
+}
+
+// One more level of the same member: of elements, or of values.
+void OutlineInner(const Spot& spot, SpotCheck check, std::string_view type,
+                  std::string_view pointer) {
+  if (spot.outline == nullptr) return;
+  spot.outline->lines.back().type += type;
+  OutlineCheck({spot.value, spot.pointer + std::string(pointer), spot.what, spot.outline}, check);
+  throw EndOfOutline{};
+}
+
+void OutlineMembers(const Spot& spot, std::span<const MemberRule> rules, Unknown unknown) {
+  Outline& outline = *spot.outline;
+  if (!outline.lines.empty())
+    outline.lines.back().type += unknown == Unknown::kAllowed ? "open object" : "object";
+  for (const MemberRule& rule : rules) {
+    const std::string pointer = spot.pointer + "/" + rule.name;
+    outline.lines.push_back({pointer, rule.presence == MemberRule::kOptional, ""});
+    OutlineCheck({spot.value, pointer, spot.what, spot.outline}, rule.check);
+  }
+  throw EndOfOutline{};
+}
+
 double FiniteNumber(const Spot& spot, std::string_view expected) {
   if (!spot.value.is_number()) Expected(spot, expected);
   const double number = spot.value.get<double>();
@@ -46,7 +91,18 @@ void Spot::Refuse(const std::string& why) const {
       fmt::format("{}: {}: {}", what, pointer.empty() ? "the document" : Escaped(pointer), why));
 }
 
+Outline OutlineOf(SpotCheck document) {
+  static const Json kNothing;
+  Outline outline;
+  try {
+    document({kNothing, "", "", &outline});
+  } catch (const EndOfOutline&) {
+  }
+  return outline;
+}
+
 void CheckObject(const Spot& spot, std::span<const MemberRule> rules, Unknown unknown) {
+  if (spot.outline != nullptr) OutlineMembers(spot, rules, unknown);
   if (!spot.value.is_object()) Expected(spot, "an object");
   for (const MemberRule& rule : rules) {
     if (spot.value.contains(rule.name)) {
@@ -68,15 +124,21 @@ void CheckObject(const Spot& spot, std::span<const MemberRule> rules, Unknown un
   }
 }
 
-void CheckNumber(const Spot& spot) { FiniteNumber(spot, "a finite number"); }
+void CheckNumber(const Spot& spot) {
+  Outlined(spot, "number");
+  FiniteNumber(spot, "a finite number");
+}
 void CheckNonNegative(const Spot& spot) {
+  Outlined(spot, "number >= 0");
   if (FiniteNumber(spot, "a number >= 0") < 0) Expected(spot, "a number >= 0");
 }
 void CheckFraction(const Spot& spot) {
+  Outlined(spot, "fraction");
   const double number = FiniteNumber(spot, "a number from 0 to 1");
   if (number < 0 || number > 1) Expected(spot, "a number from 0 to 1");
 }
 void CheckCount(const Spot& spot) {
+  Outlined(spot, "count");
   // An integer above 2^53 is not a count that anybody made, and no double could show it.
   constexpr uint64_t kLargest = uint64_t{1} << 53;
   const bool is_count = spot.value.is_number_unsigned()
@@ -86,12 +148,15 @@ void CheckCount(const Spot& spot) {
   if (!is_count) Expected(spot, "a count (an integer >= 0)");
 }
 void CheckBool(const Spot& spot) {
+  Outlined(spot, "bool");
   if (!spot.value.is_boolean()) Expected(spot, "true or false");
 }
 void CheckText(const Spot& spot) {
+  Outlined(spot, "text");
   if (!spot.value.is_string()) Expected(spot, "text");
 }
 void CheckAnything(const Spot& spot) {
+  Outlined(spot, "anything");
   if (spot.value.is_number()) CheckNumber(spot);
   if (spot.value.is_array()) CheckElements(spot, CheckAnything);
   if (spot.value.is_object()) CheckValues(spot, CheckAnything);
@@ -99,6 +164,7 @@ void CheckAnything(const Spot& spot) {
 void CheckAnyObject(const Spot& spot) { CheckObject(spot, {}, Unknown::kAllowed); }
 
 void CheckInterval(const Spot& spot) {
+  Outlined(spot, "interval");
   CheckElements(spot, CheckNumber);
   if (spot.value.size() != 2) Expected(spot, "two numbers, [lo, hi]");
   if (spot.value[0].get<double>() > spot.value[1].get<double>()) {
@@ -108,11 +174,13 @@ void CheckInterval(const Spot& spot) {
 }
 
 void CheckElements(const Spot& spot, SpotCheck check) {
+  OutlineInner(spot, check, "list of ", "[]");
   if (!spot.value.is_array()) Expected(spot, "an array");
   for (size_t i = 0; i < spot.value.size(); ++i) check(spot.Element(i));
 }
 
 void CheckValues(const Spot& spot, SpotCheck check) {
+  OutlineInner(spot, check, "by name, ", "/*");
   if (!spot.value.is_object()) Expected(spot, "an object");
   for (const auto& [key, value] : spot.value.items()) check(spot.Member(key));
 }

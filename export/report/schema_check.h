@@ -1,23 +1,30 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A schema as tables of members, and the walk that checks a document against them. Only
-// report_schema.cc uses it.
+// A schema as tables of members, and two walks over them: one checks a document, the other writes
+// down what the tables say, for schema.md. Only report_schema.cc uses it.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "capture/files/strict_json.h"
 
 namespace oscar {
+
+struct Outline;
 
 // A value of the document and where it stands.
 struct Spot {
   const Json& value;
   std::string pointer;    // RFC 6901
   std::string_view what;  // the document, for messages
+  // The tables are written down there instead: there is no value, and the first check of a member
+  // ends its function.
+  Outline* outline = nullptr;
 
   Spot Member(std::string_view key) const;
   Spot Element(size_t index) const;
@@ -25,6 +32,18 @@ struct Spot {
 };
 
 using SpotCheck = void (*)(const Spot&);
+
+// What tables say, a line for each member in their order.
+struct Outline {
+  struct Line {
+    std::string pointer;  // elements of a list as "[]", values by free names as "*"
+    bool optional;
+    std::string type;
+  };
+  std::vector<Line> lines;
+  std::map<SpotCheck, std::string> objects;  // where each was written down
+};
+Outline OutlineOf(SpotCheck document);
 
 struct MemberRule {
   const char* name;

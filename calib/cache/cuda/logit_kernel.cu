@@ -5,7 +5,7 @@
 // exponentials, once more for what is asked. Sums are a thread's in T, a block's in float64.
 #include <cmath>
 
-#include "calib/cache/cuda/logit_comparison.h"
+#include "calib/cache/cuda/logit_kernel.h"
 
 namespace oscar {
 namespace {
