@@ -23,6 +23,7 @@
 
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
+#include "tests/tools/artifact_bytes.h"
 
 namespace fs = std::filesystem;
 
@@ -78,16 +79,6 @@ ProgramExit Calibrate(const Arguments& subject, const fs::path& output,
   return exit;
 }
 
-std::map<std::string, std::string> Files(const fs::path& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file() || entry.path().filename() == "timings.json") continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[fs::relative(entry.path(), directory)] = {std::istreambuf_iterator<char>(file), {}};
-  }
-  return files;
-}
-
 class Crash : public testing::Test {
  protected:
   // An uninterrupted run.
@@ -99,7 +90,7 @@ class Crash : public testing::Test {
          "OSCAR_FAULT_COUNT=" + (scratch_ / "count").string()},
         scratch_ / "log");
     ASSERT_EQ(exit.code, 0) << ReadText(scratch_ / "log");
-    whole_ = Files(scratch_ / "work" / "whole");
+    whole_ = ArtifactBytes(scratch_ / "work" / "whole");
     calls_ = std::stol(ReadText(scratch_ / "count"));
     ASSERT_EQ(whole_.size(), 6u);
   }
@@ -114,7 +105,7 @@ class Crash : public testing::Test {
   void ExpectWhole(const fs::path& output, const fs::path& log) const {
     const ProgramExit exit = Calibrate(subject_, output, {}, log);
     ASSERT_EQ(exit.code, 0) << ReadText(log);
-    const auto files = Files(output);
+    const auto files = ArtifactBytes(output);
     ASSERT_EQ(files.size(), whole_.size());
     for (const auto& [name, bytes] : whole_)
       EXPECT_TRUE(files.at(name) == bytes) << name << " differs";
@@ -137,7 +128,7 @@ class Crash : public testing::Test {
           Calibrate(subject_, output, Fault("OSCAR_FAULT_KILL_AT", output, point, points), log);
       EXPECT_EQ(exit.signal, SIGKILL) << ReadText(log);
       if (fs::exists(output)) {
-        EXPECT_EQ(Files(output).size(), whole_.size()) << "a partial artifact";
+        EXPECT_EQ(ArtifactBytes(output).size(), whole_.size()) << "a partial artifact";
       }
       ExpectWhole(output, log);
     }
@@ -170,7 +161,7 @@ TEST_F(Crash, AFullDiskIsExitCode4AndNoPartialArtifact) {
         subject_, output, Fault("OSCAR_FAULT_ENOSPC_AT", output, point, kFullDiskPoints), log);
     if (fs::exists(output)) {  // the last calls only clear up
       EXPECT_EQ(exit.code, 0) << ReadText(log);
-      EXPECT_EQ(Files(output).size(), whole_.size());
+      EXPECT_EQ(ArtifactBytes(output).size(), whole_.size());
       continue;
     }
     EXPECT_EQ(exit.code, 4) << ReadText(log);
@@ -195,7 +186,7 @@ TEST_F(Crash, ACallThatFailsOnceIsRepeatedOrReported) {
       const ProgramExit exit = Calibrate(subject_, output, fault, log);
       EXPECT_TRUE(exit.code == 0 || exit.code == 4) << exit.code << ReadText(log);
       if (exit.code == 0) {
-        EXPECT_TRUE(Files(output) == whole_);
+        EXPECT_TRUE(ArtifactBytes(output) == whole_);
       }
       if (exit.code != 0) ExpectWhole(output, log);
     }
@@ -215,7 +206,7 @@ TEST_F(Crash, LocaleTimeZoneUmaskFolderAndHomeDoNotMatter) {
   fs::current_path(folder);
   umask(mask);
   ASSERT_EQ(exit.code, 0) << ReadText(scratch_ / "log");
-  for (const auto& [name, bytes] : Files(scratch_ / "other"))
+  for (const auto& [name, bytes] : ArtifactBytes(scratch_ / "other"))
     EXPECT_TRUE(whole_.at(name) == bytes) << name << " differs";
 }
 
@@ -226,7 +217,7 @@ TEST_F(Crash, ThreadsDoNotChangeRotationsAndMoments) {
     const fs::path output = scratch_ / threads;
     const ProgramExit exit = Calibrate(subject_, output, {threads}, scratch_ / "log");
     ASSERT_EQ(exit.code, 0) << ReadText(scratch_ / "log");
-    const auto files = Files(output);
+    const auto files = ArtifactBytes(output);
     for (const char* name : {"rotations.safetensors", "moments.safetensors"})
       EXPECT_TRUE(whole_.at(name) == files.at(name)) << threads << ": " << name;
   }

@@ -22,6 +22,7 @@
 
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
+#include "tests/tools/artifact_bytes.h"
 
 namespace fs = std::filesystem;
 
@@ -29,16 +30,6 @@ namespace oscar {
 namespace {
 
 using Arguments = std::vector<std::string>;
-
-std::map<std::string, std::string> Files(const fs::path& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file() || entry.path().filename() == "timings.json") continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[fs::relative(entry.path(), directory)] = {std::istreambuf_iterator<char>(file), {}};
-  }
-  return files;
-}
 
 class Ranks : public testing::Test {
  protected:
@@ -92,13 +83,13 @@ class Ranks : public testing::Test {
     const fs::path one = scratch_ / "one";
     const ProgramExit exit = Calibrate(subject, {}, one);
     ASSERT_EQ(exit.code, 0) << exit.all();
-    const auto expected = Files(one);
+    const auto expected = ArtifactBytes(one);
     ASSERT_EQ(expected.size(), 6U);
     for (const int count : ranks) {
       const fs::path output = scratch_ / ("of" + std::to_string(count));
       const ProgramExit of_ranks = Calibrate(subject, {"--ranks", std::to_string(count)}, output);
       ASSERT_EQ(of_ranks.code, 0) << of_ranks.all();
-      for (const auto& [name, bytes] : Files(output))
+      for (const auto& [name, bytes] : ArtifactBytes(output))
         EXPECT_TRUE(bytes == expected.at(name)) << count << " ranks: " << name << " differs";
     }
   }
@@ -240,10 +231,10 @@ class Faults : public Ranks {
     if (whole_.empty()) {
       const ProgramExit one = Calibrate(model_, {}, scratch_ / "whole");
       ASSERT_EQ(one.code, 0) << one.all();
-      whole_ = Files(scratch_ / "whole");
+      whole_ = ArtifactBytes(scratch_ / "whole");
     }
     ASSERT_EQ(exit.code, 0) << exit.all();
-    EXPECT_TRUE(Files(output) == whole_);
+    EXPECT_TRUE(ArtifactBytes(output) == whole_);
     EXPECT_FALSE(fs::exists(output.string() + ".job"));
   }
   void ExpectGoesOn(const fs::path& output, int ranks) {
@@ -341,12 +332,12 @@ TEST_F(Faults, AJobThatWasPublishedIsClearedUp) {
   const Struck run = Start(job, {"OSCAR_FAULT_KILL_AT=" + std::to_string(last)});
   const ProgramExit exit = End(run);
   EXPECT_EQ(exit.code, 4) << exit.all();
-  EXPECT_TRUE(Files(run.output()) == Files(output));
+  EXPECT_TRUE(ArtifactBytes(run.output()) == ArtifactBytes(output));
   // What is left of the job may no longer tell that it was done.
   const ProgramExit again =
       RunProgram(OSCAR_CALIBRATE, RunOf(model_, run.output(), {"--ranks", "2"}));
   EXPECT_TRUE(again.code == 0 || Contains(again.err, "exists already")) << again.all();
-  EXPECT_TRUE(Files(run.output()) == Files(output));
+  EXPECT_TRUE(ArtifactBytes(run.output()) == ArtifactBytes(output));
 }
 
 // Two ranks of other launchers, which differ in something.
