@@ -15,6 +15,7 @@
 #include "capture/files/atomic_file.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
+#include "export/formats/layer_of_name.h"
 #include "export/formats/rotation_checks.h"
 #include "linalg/error.h"
 
@@ -160,15 +161,6 @@ class MessageReader {
   size_t at_ = 0;
 };
 
-// The layer that a name like "model.layers.3.attn.R_K" or "/layers.3/attn/R_K" is of.
-std::optional<int64_t> LayerOfName(std::string_view name) {
-  constexpr std::string_view kLayers = "layers.";
-  const size_t at = name.find(kLayers);
-  if (at == name.npos) return {};
-  name.remove_prefix(at + kLayers.size());
-  return ParseLayerId(name.substr(0, name.find_first_of("./")));
-}
-
 struct RawTensor {
   std::string_view name, raw;
   std::vector<int64_t> shape;
@@ -236,7 +228,8 @@ OnnxRotations ReadOnnxRotations(const std::filesystem::path& path) {
     const bool keys = tensor.name.ends_with("R_K");
     if (!keys && !tensor.name.ends_with("R_V")) return;
     const std::string where = fmt::format("{}: {}", file, Escaped(tensor.name));
-    const auto layer = LayerOfName(tensor.name);
+    // As "model.layers.3.attn.R_K" or "/layers.3/attn/R_K".
+    const auto layer = LayerOfName(tensor.name, "./");
     if (!layer) throw InputError(where + ": does not say its layer, expected layers.<i>");
     auto& [k, v] = read.layers[*layer];
     FloatTensorPtr& side = keys ? k : v;

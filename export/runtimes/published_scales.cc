@@ -13,6 +13,7 @@
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
+#include "export/formats/layer_of_name.h"
 #include "export/runtimes/cache_bits.h"
 #include "export/runtimes/cache_scales.h"
 #include "linalg/error.h"
@@ -44,15 +45,6 @@ int64_t LayerIn(std::string_view text, const std::string& where) {
   const auto id = ParseLayerId(text);
   if (!id) throw InputError(fmt::format("{}: {} is no layer", where, Quoted(text)));
   return *id;
-}
-
-// The number behind "layers." of a module or tensor.
-std::optional<int64_t> LayerOfName(std::string_view name) {
-  constexpr std::string_view kMark = "layers.";
-  const size_t at = name.find(kMark);
-  if (at == name.npos) return {};
-  name.remove_prefix(at + kMark.size());
-  return ParseLayerId(name.substr(0, name.find('.')));
 }
 
 // ModelOpt's names of what a layer's sides are stored in.
