@@ -30,7 +30,7 @@ OptionTable ExportTable(ExportOptions* options) {
       {.name = "input",
        .help = "an artifact; with --from: a directory with a K and a V file; with --inspect: "
                "a .pt or .safetensors file, a checkpoint or an artifact; with --to kvpress and "
-               "kvtc: a dump of oscar-capture",
+               "kvtc: a dump of oscar-capture, or what was imported from their files",
        .scope = OptionScope::kRun,
        .positional = true});
   table.Add(&options->output, {.name = "output",
@@ -121,8 +121,8 @@ OptionTable ExportTable(ExportOptions* options) {
        .scope = OptionScope::kRun});
   table.Add(&options->device,
             {.name = "device",
-             .help = "of --to absorbed-checkpoint: what computes the logits of model and copy: "
-                     "auto, cpu, cuda or cuda:N",
+             .help = "of --to folded-checkpoint and absorbed-checkpoint: what computes the logits "
+                     "of model and copy: auto, cpu, cuda or cuda:N",
              .scope = OptionScope::kRun});
   table.AddChoice(&options->fold.scales, scales,
                   {.name = "fold_scales",
@@ -137,8 +137,8 @@ OptionTable ExportTable(ExportOptions* options) {
              .help = "fold balanced values into v_proj and o_proj too; calibrate the copy",
              .scope = OptionScope::kRun});
   table.OnlyWith({"fold_values"}, "to", "folded-checkpoint");
-  table.OnlyWith({"device"}, "to", "absorbed-checkpoint");
-  table.OnlyWith({"for", "fold_scales"}, "to", {"folded-checkpoint", "absorbed-checkpoint"});
+  table.OnlyWith({"device", "for", "fold_scales"}, "to",
+                 {"folded-checkpoint", "absorbed-checkpoint"});
   table.OnlyWith({"model", "copy"}, "to");
   table.OnlyWith({"per_head"}, "to", "kv-scales");
   table.OnlyWith({"tp", "pp"}, "to", "kvtc");

@@ -112,29 +112,30 @@ void Import(const ExportOptions& options) {
   ImportPair(files->first, files->second, {}, ProgramJson(), options.output);
 }
 
-// A copy that does not compute what the model does is not published.
+// A copy that does not compute what the model does is not published: `exact`, to the last bit.
 Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, const ModelSpec& spec,
-                 const fs::path& copy, Log& log) {
+                 bool exact, const fs::path& copy, Log& log) {
   const LogitsAgreement found = CompareLogits(checkpoint.directory(), copy, spec, options.device);
   const DType stored = checkpoint.info(spec.layers.front().attention.o.weight).dtype;
-  const double allowed = AllowedByRounding(stored, spec.layers.size());
+  const double allowed = exact ? 0 : AllowedByRounding(stored, spec.layers.size());
+  const std::string why =
+      exact ? "every scale is a power of two, which explains nothing"
+            : fmt::format("rounding its weights to {} explains {:.2g}", DTypeName(stored), allowed);
+  if ((exact ? found.worst : found.middle) > allowed) {
+    throw NumericalError(
+        fmt::format("the copy does not compute what {} does: {}; {}; nothing was written",
+                    checkpoint.directory().string(), found.Text(), why));
+  }
   const Json json = {{"tokens", found.tokens},
                      {"median_difference", found.middle},
                      {"largest_difference", found.worst},
                      {"allowed_difference", allowed},
                      {"same_next_token", found.same_next}};
-  if (found.middle > allowed) {
-    throw NumericalError(fmt::format(
-        "the copy does not compute what {} does: {}; rounding its weights to {} explains {:.2g}; "
-        "nothing was written",
-        checkpoint.directory().string(), found.Text(), DTypeName(stored), allowed));
-  }
-  log.Info(
-      "absorbed",
-      fmt::format("absorbed: {}; rounding to {} explains {:.2g}. A runtime of the copy gets no "
-                  "rotation of values, or the identity",
-                  found.Text(), DTypeName(stored), allowed),
-      json);
+  log.Info("logits",
+           exact ? fmt::format("the copy's logits are the model's, bit for bit, on {} tokens",
+                               found.tokens)
+                 : fmt::format("the copy's logits: {}; {}", found.Text(), why),
+           json);
   return json;
 }
 
@@ -150,20 +151,16 @@ Json Fold(const ExportOptions& options, Log& log) {
   fold.chosen = options.rotations != Rotations::kOscar;
   const FoldPlan plan = PlanFold(Artifact::Open(options.input), checkpoint, spec, fold);
   CheckSpace(options.output, checkpoint.total_bytes(), "the copy");
-  Json logits;
-  const CheckCopy check = [&](const fs::path& copy) {
-    logits = CheckLogits(options, checkpoint, spec, copy, log);
-  };
-  WriteFoldedCheckpoint(checkpoint, spec, plan.layers, plan.record, options.output,
-                        absorbs ? check : CheckCopy());
-  if (absorbs) return {{"choice", plan.choice}, {"logits", logits}};
-  log.Info("folded",
-           plan.exact
-               ? "folded: every scale is a power of two; the copy's logits are the model's, bit "
-                 "for bit"
-               : "folded: not every scale is a power of two; the copy's logits differ from the "
-                 "model's by the rounding of its weights (--fold-scales power_of_two: by nothing)");
-  return Json::object();
+  Json json;
+  WriteFoldedCheckpoint(
+      checkpoint, spec, plan.layers, plan.record, options.output, [&](const fs::path& copy) {
+        json["logits"] = CheckLogits(options, checkpoint, spec, plan.exact, copy, log);
+      });
+  if (absorbs) {
+    json["choice"] = plan.choice;
+    log.Info("absorbed", "a runtime of the copy gets no rotation of values, or the identity");
+  }
+  return json;
 }
 
 void Write(const ExportOptions& options, const Exporter& exporter) {
@@ -237,6 +234,10 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
     Import(options);
   } else if (options.from == Source::kPublished) {
     ImportPublished(options.input, ProgramJson(), options.output);
+  } else if (options.to.of_dump != OfDump::kNone && Artifact::LooksLikeOne(options.input)) {
+    const Artifact artifact = Artifact::OpenAny(options.input);
+    options.to.of_dump == OfDump::kKvpress ? WriteImportedKvpressStats(artifact, options.output)
+                                           : WriteImportedKvtc(artifact, options.output);
   } else if (options.to.of_dump == OfDump::kKvpress) {
     WriteKvpressStats(options.input, options.output);
   } else if (options.to.of_dump == OfDump::kKvtc) {

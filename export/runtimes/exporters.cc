@@ -132,10 +132,12 @@ std::span<const Exporter> AllExporters() {
 
 void WriteForRuntime(const Exporter& exporter, const Artifact& artifact,
                      const ExportRequest& request, const std::filesystem::path& output) {
+  const auto refuse = [&](std::string_view why) {
+    throw InputError(fmt::format("{}: {}", artifact.directory().string(), why));
+  };
+  if (artifact.layer_ids().empty())
+    refuse("imported statistics of no layer; they go out as what they came from alone");
   if (HoldsLatents(artifact)) {
-    const auto refuse = [&](std::string_view why) {
-      throw InputError(fmt::format("{}: {}", artifact.directory().string(), why));
-    };
     if (!exporter.why_no_latents.empty()) refuse(exporter.why_no_latents);
     if (request.folded)
       refuse(

@@ -14,8 +14,11 @@
 #include "export/artifact/imported_artifact.h"
 #include "export/formats/gguf_file.h"
 #include "export/formats/given_rotations.h"
+#include "export/formats/kvtc_file.h"
 #include "export/formats/onnx_initializers.h"
 #include "export/formats/rotation_checks.h"
+#include "export/runtimes/kvpress_files.h"
+#include "export/runtimes/kvtc_files.h"
 #include "export/runtimes/published_scales.h"
 #include "linalg/error.h"
 
@@ -222,6 +225,15 @@ std::vector<fs::path> MomentFiles(const fs::path& path) {
   return files;
 }
 
+// Statistics that are not by layers.
+std::optional<ImportedFiles> ReadStatistics(const fs::path& path) {
+  if (fs::is_directory(path)) return ImportedKvpressStats(path);
+  if (path.extension() != ".pt") return {};
+  const PtFile file = PtFile::Open(path);
+  if (!MatchesKvtc(file.root())) return {};
+  return ImportedKvtc(file);
+}
+
 ImportedFiles ReadPublished(std::string_view files) {
   const fs::path path(files);
   if (!fs::exists(path)) return FromRotations(ReadGivenRotations(files), false);
@@ -245,11 +257,16 @@ std::string_view ImportedKinds() {
          "moments: oscar_moments_rank<r>.pt, or a directory of all ranks'\n"
          "scales: .safetensors or a checkpoint's directory with k_scale and v_scale, .json of "
          "SGLang, .json of NVFP4 latents\n"
-         "recipes: hf_quant_config.json, .yaml of KVTuner and of TensorRT-LLM\n";
+         "recipes: hf_quant_config.json, .yaml of KVTuner and of TensorRT-LLM\n"
+         "statistics: .pt of KVTC, a directory of kvpress's ExpectedAttentionStats\n";
 }
 
 void ImportPublished(std::string_view files, const Json& program, const fs::path& output) {
   if (fs::exists(fs::path(files))) {
+    if (const auto statistics = ReadStatistics(fs::path(files))) {
+      WriteImported(output, *statistics, program);
+      return;
+    }
     if (const std::vector<fs::path> moments = MomentFiles(files); !moments.empty()) {
       ImportMoments(moments, program, output);
       return;

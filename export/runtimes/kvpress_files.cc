@@ -3,6 +3,7 @@
 #include "export/runtimes/kvpress_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -13,6 +14,8 @@
 #include "capture/dump/dump_reader.h"
 #include "capture/files/atomic_file.h"
 #include "capture/files/strict_json.h"
+#include "export/artifact/choice_reader.h"  // StoredFloats
+#include "export/formats/rotation_checks.h"
 #include "export/formats/sglang.h"  // ShellWord
 #include "export/runtimes/dump_rows.h"
 #include "linalg/error.h"
@@ -69,6 +72,50 @@ void AddStats(const QuerySums& sums, std::vector<float>& mean, std::vector<float
   }
 }
 
+constexpr const char* kImported = "kvpress";
+constexpr const char *kMean = "query_mean", *kCovariance = "query_cov";
+constexpr const char *kStatsFile = "model.safetensors", *kStatsConfig = "config.json";
+
+// `config` as the class writes it.
+void WriteFiles(const FloatTensor& mean, const FloatTensor& covariance, const Json& config,
+                const fs::path& output) {
+  AtomicDirectory directory(output);
+  SafetensorsWriter file(
+      directory.staging() / kStatsFile,
+      {{kCovariance, DType::kF32, covariance.shape}, {kMean, DType::kF32, mean.shape}},
+      {{"format", "pt"}});
+  file.Write(kCovariance, std::as_bytes(std::span(covariance.values)));
+  file.Write(kMean, std::as_bytes(std::span(mean.values)));
+  file.Commit();
+  WriteFileAtomically(directory.staging() / kStatsConfig, CanonicalJson(config));
+  WriteFileAtomically(
+      directory.staging() / "launch.txt",
+      fmt::format("# kvpress, with the queries of {}: it drops keys, so nothing else of an\n"
+                  "# artifact has a part in it.\n"
+                  "from kvpress import ExpectedAttentionStatsPress\n"
+                  "press = ExpectedAttentionStatsPress(compression_ratio=0.5, "
+                  "stats_folder=\"{}\")\n",
+                  ShellWord(config.value("model_name", "unknown")), fs::absolute(output).string()));
+  directory.Commit();
+}
+
+// As the class makes its two tensors from its configuration.
+void CheckShapes(const FloatTensor& mean, const FloatTensor& covariance, const Json& config,
+                 const std::string& where) {
+  const auto size = [&](const char* name) { return JsonInt(config, name, where); };
+  std::vector<int64_t> expected = {size("num_layers"), size("num_heads"), size("head_dim")};
+  const bool fits = mean.shape == expected && !mean.values.empty();
+  expected.push_back(expected.back());
+  if (!fits || covariance.shape != expected) {
+    throw InputError(fmt::format("{}: {} is [{}] and {} [{}], expected [{}] of the last by {}",
+                                 where, kMean, fmt::join(mean.shape, ", "), kCovariance,
+                                 fmt::join(covariance.shape, ", "), fmt::join(expected, ", "),
+                                 kStatsConfig));
+  }
+  CheckFinite(mean, fmt::format("{}: {}", where, kMean));
+  CheckFinite(covariance, fmt::format("{}: {}", where, kCovariance));
+}
+
 }  // namespace
 
 void WriteKvpressStats(const fs::path& dump, const fs::path& output) {
@@ -116,34 +163,47 @@ void WriteKvpressStats(const fs::path& dump, const fs::path& output) {
     AddStats(sums, mean, covariance);
   }
   const auto num_layers = static_cast<int64_t>(layers.size());
-  AtomicDirectory directory(output);
-  SafetensorsWriter file(
-      directory.staging() / "model.safetensors",
-      {{"query_cov", DType::kF32, {num_layers, first.num_q_heads, first.head_dim, first.head_dim}},
-       {"query_mean", DType::kF32, {num_layers, first.num_q_heads, first.head_dim}}},
-      {{"format", "pt"}});
-  file.Write("query_cov", std::as_bytes(std::span(covariance)));
-  file.Write("query_mean", std::as_bytes(std::span(mean)));
-  file.Commit();
-  const std::string model = reader.origin().model;
-  WriteFileAtomically(directory.staging() / "config.json",
-                      CanonicalJson({{"num_layers", num_layers},
-                                     {"num_heads", first.num_q_heads},
-                                     {"head_dim", first.head_dim},
-                                     {"dataset_name", "oscar-dump"},
-                                     {"model_name", model},
-                                     {"num_samples", reader.sequence_lengths().size()},
-                                     {"sample_seq_len", reader.longest_sequence()},
-                                     {"n_sink", kKvpressSinks}}));
-  WriteFileAtomically(
-      directory.staging() / "launch.txt",
-      fmt::format("# kvpress, with the queries of {}: it drops keys, so nothing else of an\n"
-                  "# artifact has a part in it.\n"
-                  "from kvpress import ExpectedAttentionStatsPress\n"
-                  "press = ExpectedAttentionStatsPress(compression_ratio=0.5, "
-                  "stats_folder=\"{}\")\n",
-                  ShellWord(model), fs::absolute(output).string()));
-  directory.Commit();
+  const std::vector<int64_t> shape = {num_layers, first.num_q_heads, first.head_dim,
+                                      first.head_dim};
+  WriteFiles({{shape.begin(), shape.end() - 1}, std::move(mean)}, {shape, std::move(covariance)},
+             {{"num_layers", num_layers},
+              {"num_heads", first.num_q_heads},
+              {"head_dim", first.head_dim},
+              {"dataset_name", "oscar-dump"},
+              {"model_name", reader.origin().model},
+              {"num_samples", reader.sequence_lengths().size()},
+              {"sample_seq_len", reader.longest_sequence()},
+              {"n_sink", kKvpressSinks}},
+             output);
+}
+
+std::optional<ImportedFiles> ImportedKvpressStats(const fs::path& directory) {
+  const fs::path stats = directory / kStatsFile, config = directory / kStatsConfig;
+  if (!fs::exists(stats) || !fs::exists(config)) return {};
+  const SafetensorsFile file = SafetensorsFile::Open(stats);
+  if (!file.tensors().contains(kMean) || !file.tensors().contains(kCovariance)) return {};
+  const auto read = [&](const char* name) {
+    const std::vector<int64_t>& shape = file.tensor(name).shape;
+    return FloatTensor{shape, StoredFloats(file, name, shape)};
+  };
+  ImportedFiles out{.from = kImported, .files = {config, stats}};
+  out.header = ReadJsonFile(config.string());
+  const FloatTensor mean = read(kMean), covariance = read(kCovariance);
+  CheckShapes(mean, covariance, out.header, directory.string());
+  if (const auto name = out.header.find("model_name");
+      name != out.header.end() && name->is_string())
+    out.model_id = *name;
+  out.tensors = {{kMean, std::make_shared<const FloatTensor>(mean)},
+                 {kCovariance, std::make_shared<const FloatTensor>(covariance)}};
+  return out;
+}
+
+void WriteImportedKvpressStats(const Artifact& artifact, const fs::path& output) {
+  const Json& config = artifact.ImportedHeader(kImported);
+  const FloatTensorPtr mean = artifact.ImportedTensor(kMean),
+                       covariance = artifact.ImportedTensor(kCovariance);
+  CheckShapes(*mean, *covariance, config, artifact.directory().string());
+  WriteFiles(*mean, *covariance, config, output);
 }
 
 }  // namespace oscar

@@ -10,6 +10,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+
+#include "export/artifact/artifact_reader.h"
+#include "export/artifact/imported_artifact.h"
 
 namespace oscar {
 
@@ -19,5 +23,11 @@ inline constexpr int64_t kKvpressSinks = 4;  // first tokens of a sequence that 
 // [num_layers, num_heads, head_dim, head_dim], config.json and launch.txt. Throws InputError where
 // layers are missing or differ, and for latent attention.
 void WriteKvpressStats(const std::filesystem::path& dump, const std::filesystem::path& output);
+
+// A directory as somebody published it, and out again with the same values. Nothing for a directory
+// without query_mean and query_cov. Throw InputError where the two do not fit each other or
+// config.json, and for artifacts that hold none.
+std::optional<ImportedFiles> ImportedKvpressStats(const std::filesystem::path& directory);
+void WriteImportedKvpressStats(const Artifact& artifact, const std::filesystem::path& output);
 
 }  // namespace oscar

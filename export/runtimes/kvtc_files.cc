@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "capture/files/atomic_file.h"
-#include "export/formats/pt/pt_writer.h"
+#include "capture/files/strict_json.h"
+#include "export/formats/kvtc_file.h"
 #include "export/formats/sglang.h"  // ShellWord
 #include "export/runtimes/dump_rows.h"
 #include "linalg/eigh.h"
@@ -177,14 +178,14 @@ class GroupErrors {
     energies_.assign(energies.begin(), energies.end());
   }
 
-  // [[components, type], ...] of a budget in bits.
-  PtOutList Schema(int64_t budget) const {
-    PtOutList schema;
+  // Of a budget in bits.
+  std::vector<KvtcGroup> Schema(int64_t budget) const {
+    std::vector<KvtcGroup> schema;
     const auto error = [&](int64_t begin, size_t option) {
       return errors_[option][static_cast<size_t>(begin)];
     };
     for (const size_t option : AllocateGroups(options_, energies_, error, budget))
-      schema.emplace_back(PtOutList{options_[option].size, types_[option]});
+      schema.push_back({options_[option].size, types_[option]});
     return schema;
   }
 
@@ -204,7 +205,7 @@ FloatTensorPtr Floats(const auto& matrix, std::vector<int64_t> shape) {
 }
 
 // `rows` [tokens, p] of one worker.
-PtOutDict SideOf(const DumpRows& rows, const std::string& what) {
+KvtcSide SideOf(const DumpRows& rows, const std::string& what) {
   const Eigen::Index held_out = rows.rows() / kAllocationStep, fitted = rows.rows() - held_out;
   DumpRows fit(fitted, rows.cols()), judge(held_out, rows.cols());
   for (Eigen::Index row = 0, to_fit = 0, to_judge = 0; row < rows.rows(); ++row) {
@@ -212,15 +213,15 @@ PtOutDict SideOf(const DumpRows& rows, const std::string& what) {
     (judges ? judge.row(to_judge++) : fit.row(to_fit++)) = rows.row(row);
   }
   const Components components = FitComponents(fit, what);
-  const FloatTensorPtr basis =
-      Floats(components.basis, {components.basis.rows(), components.basis.cols()});
   const GroupErrors errors((judge.rowwise() - components.mean) * components.basis);
-  PtOutDict quant;
+  KvtcSide side{Floats(components.mean, {rows.cols()}),
+                Floats(components.basis, {components.basis.rows(), components.basis.cols()}),
+                {}};
   for (const int64_t ratio : kRatios) {
-    PtOutList schema = errors.Schema(16 * rows.cols() / ratio);
-    if (!schema.empty()) quant.emplace_back(std::to_string(ratio), std::move(schema));
+    std::vector<KvtcGroup> schema = errors.Schema(16 * rows.cols() / ratio);
+    if (!schema.empty()) side.quant.emplace(std::to_string(ratio), std::move(schema));
   }
-  return {{"mu", Floats(components.mean, {rows.cols()})}, {"basis", basis}, {"quant", quant}};
+  return side;
 }
 
 void CheckLayers(const DumpReader& reader, const KvtcWorkers& workers) {
@@ -249,7 +250,70 @@ void CheckLayers(const DumpReader& reader, const KvtcWorkers& workers) {
   }
 }
 
+void WriteFiles(const KvtcFile& file, const std::string& what, const fs::path& output) {
+  AtomicDirectory directory(output);
+  WriteKvtcFile(directory.staging() / "kvtc.pt", file);
+  WriteFileAtomically(
+      directory.staging() / "launch.txt",
+      fmt::format(
+          "#!/bin/sh\n"
+          "# KVTC of {} for the fork jfckm/sglang-kvtc, which stores pages so on the host; the\n"
+          "# cache of the device stays in 16 bits, so nothing else of an artifact has a part in\n"
+          "# it; {} workers. The fork reads the file's path, and a ratio for keys and for values,\n"
+          "# from its own arguments:\n"
+          "#   {}\n",
+          ShellWord(what), file.keys.size(), ShellWord(fs::absolute(output / "kvtc.pt").string())));
+  directory.Commit();
+}
+
+constexpr const char* kImported = "kvtc";
+
+std::string TensorName(std::string_view side, const std::string& worker, const char* what) {
+  return fmt::format("{}.{}.{}", side, worker, what);
+}
+
 }  // namespace
+
+ImportedFiles ImportedKvtc(const PtFile& file) {
+  const KvtcFile read = ReadKvtcFile(file);
+  ImportedFiles out{.from = kImported, .files = {file.path()}};
+  for (const auto& [name, side] : {std::pair("keys", &read.keys), {"values", &read.values}}) {
+    for (const auto& [worker, params] : *side) {
+      out.tensors.emplace(TensorName(name, worker, "mu"), params.mu);
+      out.tensors.emplace(TensorName(name, worker, "basis"), params.basis);
+      Json& quant = out.header[name][worker] = Json::object();
+      for (const auto& [ratio, groups] : params.quant) {
+        quant[ratio] = Json::array();
+        for (const auto& [components, type] : groups)
+          quant[ratio].push_back(Json::array({components, type}));
+      }
+    }
+  }
+  return out;
+}
+
+void WriteImportedKvtc(const Artifact& artifact, const fs::path& output) {
+  const Json& header = artifact.ImportedHeader(kImported);
+  KvtcFile file;
+  for (const auto& [name, side] : {std::pair("keys", &file.keys), {"values", &file.values}}) {
+    for (const auto& [worker, ratios] : JsonMember(header, name, kManifestFile).items()) {
+      KvtcSide& params = (*side)[worker];
+      params.mu = artifact.ImportedTensor(TensorName(name, worker, "mu"));
+      params.basis = artifact.ImportedTensor(TensorName(name, worker, "basis"));
+      for (const auto& [ratio, groups] : ratios.items()) {
+        const std::string where = fmt::format("{}: {} of {}", kManifestFile, name, worker);
+        for (const Json& group : groups) {
+          if (!group.is_array() || group.size() != 2 || !group[0].is_number_integer() ||
+              !group[1].is_string())
+            throw InputError(where + ": expected [components, type]");
+          params.quant[ratio].push_back({group[0].get<int64_t>(), group[1].get<std::string>()});
+        }
+        CheckKvtcGroups(params.quant[ratio], params.basis->shape.back(), where);
+      }
+    }
+  }
+  WriteFiles(file, "published components", output);
+}
 
 void WriteKvtc(const fs::path& dump, const KvtcWorkers& workers, const fs::path& output) {
   const DumpReader reader(dump);
@@ -257,12 +321,12 @@ void WriteKvtc(const fs::path& dump, const KvtcWorkers& workers, const fs::path&
   const std::vector<std::vector<int64_t>> tokens =
       TokensOf(reader.sequence_lengths(), reader.name());
   const int64_t layers = std::ssize(reader.layers()) / workers.pp;
-  PtOutDict file = {{"version", "v3-worker-quant"}};
+  KvtcFile file;
   for (const bool keys : {true, false}) {
     const DumpLayer& first = reader.layers()[0];
     const int64_t heads = first.num_kv_heads / workers.tp,
                   width = heads * (keys ? first.head_dim : first.v_head_dim);
-    PtOutDict sides;
+    std::map<std::string, KvtcSide>& sides = keys ? file.keys : file.values;
     for (int64_t pp = 0; pp < workers.pp; ++pp) {
       std::vector<DumpRows> of_tp(static_cast<size_t>(workers.tp));
       for (int64_t layer = 0; layer < layers; ++layer) {
@@ -278,25 +342,11 @@ void WriteKvtc(const fs::path& dump, const KvtcWorkers& workers, const fs::path&
         const std::string worker = fmt::format("tp_{}_pp_{}", tp, pp);
         const std::string what =
             fmt::format("{}: {} of worker {}", reader.name(), keys ? "keys" : "values", worker);
-        sides.emplace_back(worker, SideOf(of_tp[static_cast<size_t>(tp)], what));
+        sides.emplace(worker, SideOf(of_tp[static_cast<size_t>(tp)], what));
       }
     }
-    file.emplace_back(keys ? "keys" : "values", std::move(sides));
   }
-  AtomicDirectory directory(output);
-  WritePt(directory.staging() / "kvtc.pt", file, "kvtc");
-  WriteFileAtomically(
-      directory.staging() / "launch.txt",
-      fmt::format(
-          "#!/bin/sh\n"
-          "# KVTC of {} for the fork jfckm/sglang-kvtc, which stores pages so on the host; the\n"
-          "# cache of the device stays in 16 bits, so nothing else of an artifact has a part in\n"
-          "# it. Ratios that the file holds: 4, 8, 16, 32; {} by {} workers. The fork reads\n"
-          "# the file's path, and a ratio for keys and for values, from its own arguments:\n"
-          "#   {}\n",
-          ShellWord(reader.origin().model), workers.tp, workers.pp,
-          ShellWord(fs::absolute(output / "kvtc.pt").string())));
-  directory.Commit();
+  WriteFiles(file, reader.origin().model, output);
 }
 
 }  // namespace oscar

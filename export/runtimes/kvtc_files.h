@@ -1,23 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVTC's calibration (arXiv 2511.01815) for the SGLang fork jfckm/sglang-kvtc, out of a dump: per
-// worker and side a mean, principal components of all its layers' and heads' channels together
-// (keys before the rotary embedding), and for each ratio the groups of components and their types.
-// Artifacts hold moments of single KV heads, which is something else: components across layers need
-// the tokens themselves.
-//
-//   kvtc.pt  {"version": "v3-worker-quant",
-//             "keys" | "values": {"tp_<i>_pp_<j>": {
-//                "mu": [p] f32, "basis": [p, rank] f32, x ~ mu + ((x - mu) basis) basis^T
-//                "quant": {"<ratio>": [[components, "float32"|"bfloat16"|"int8"|"int4"], ...]}}}}
-//
-// p = layers heads head_dim of the worker, in this order. Components behind the last group have no
-// bits. Source: python/sglang/srt/mem_cache/kvtc_quant.py of the fork (KVTCArtifactLoader).
+// KVTC's file (kvtc_file.h) out of a dump, or out of an artifact that it was imported to. Artifacts
+// of our own hold moments of single KV heads, which is something else: components across layers
+// need the tokens themselves.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+
+#include "export/artifact/artifact_reader.h"
+#include "export/artifact/imported_artifact.h"
+#include "export/formats/pt/pt_file.h"
 
 namespace oscar {
 
@@ -31,5 +25,10 @@ struct KvtcWorkers {
 // missing or differ, workers that do not divide them, and dumps with too few tokens.
 void WriteKvtc(const std::filesystem::path& dump, const KvtcWorkers& workers,
                const std::filesystem::path& output);
+
+// A file as somebody published it, and out again with the same values. Throw InputError for files
+// that its loader would not load, and for artifacts that hold none.
+ImportedFiles ImportedKvtc(const PtFile& file);
+void WriteImportedKvtc(const Artifact& artifact, const std::filesystem::path& output);
 
 }  // namespace oscar

@@ -483,7 +483,7 @@ TEST(ExportProgram, FlagsThatWouldDoNothingAreRefused) {
            {"--inspect", "--rotations", "oscar"},
            {"--inspect", "--folded"},
            {"--inspect", "-o", "x"},
-           {"--to", "folded-checkpoint", "--model", Model(), "--device", "cpu", "-o", "x"},
+           {"--to", "sglang", "--device", "cpu", "-o", "x"},
            {"--to", "absorbed-checkpoint", "--model", Model(), "--fold-values", "-o", "x"},
            {"--to", "folded-checkpoint", "--model", Model(), "--rotations", "oscar", "-o", "x"}}) {
     ProgramStrings arguments = {artifact};
@@ -521,6 +521,22 @@ TEST(ExportProgram, AnAbsorbedCopyIsComparedBeforeItIsDone) {
   const ProgramExit no_model =
       RunProgram(OSCAR_EXPORT, {Calibrated().string(), "--to", "absorbed-checkpoint", "-o", "x"});
   EXPECT_EQ(no_model.code, 2) << no_model.all();
+}
+
+TEST(ExportProgram, AFoldedCopyIsComparedToo) {
+  const fs::path scratch = TestScratch("folded_program");
+  const auto run = [&](const char* scales, const fs::path& to) {
+    const ProgramExit done = RunProgram(
+        OSCAR_EXPORT, {Calibrated().string(), "--to", "folded-checkpoint", "--model", Model(),
+                       "--device", "cpu", "--fold-scales", scales, "-o", to.string(), "--json"});
+    EXPECT_EQ(done.code, 0) << done.all();
+    return Json::parse(done.out).at("logits");
+  };
+  const Json exact = run("power_of_two", scratch / "pow2"), rounded = run("exact", scratch / "any");
+  EXPECT_EQ(exact.at("largest_difference"), 0);
+  EXPECT_EQ(exact.at("allowed_difference"), 0);
+  EXPECT_GT(rounded.at("median_difference"), 0);
+  EXPECT_LT(rounded.at("median_difference"), rounded.at("allowed_difference"));
 }
 
 // A run of minutes would end in an error, or in a gate that nothing can pass.

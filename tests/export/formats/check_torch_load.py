@@ -87,12 +87,18 @@ def check_dump(directory):
     return layers
 
 
+def plain(value):
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return value.tolist() if isinstance(value, torch.Tensor) else value
+
+
 def main():
     if sys.argv[1] == "--dump":  # a directory of upstream's server
         print(check_dump(pathlib.Path(sys.argv[2])))
     elif sys.argv[1] == "--value":  # a file of any value: its repr, with tensors as nested lists
         data = torch.load(sys.argv[2], weights_only=True)
-        print(repr({k: v.tolist() if isinstance(v, torch.Tensor) else v for k, v in data.items()}))
+        print(repr(plain(data)))
     else:
         print(json.dumps({path: check_file(path) for path in sys.argv[1:]}))
 

@@ -14,8 +14,11 @@
 
 #include "capture/checkpoint/safetensors.h"
 #include "capture/dump/dump_writer.h"
+#include "capture/files/atomic_file.h"
 #include "capture/files/strict_json.h"
 #include "capture/model/rope_json.h"
+#include "export/runtimes/imports.h"
+#include "export/runtimes/kvtc_files.h"
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
 
@@ -154,6 +157,26 @@ TEST(KvpressFiles, CountEveryLayer) {
   WriteDump(scratch / "d.h5", Queries(2, rope), rope, 1);
   EXPECT_THROW(WriteKvpressStats(scratch / "d.h5", scratch / "out"), InputError);
   EXPECT_FALSE(fs::exists(scratch / "out"));
+}
+
+TEST(KvpressFiles, ComeInAndGoOutAgainEqual) {
+  const fs::path scratch = TestScratch("kvpress-import");
+  const RopeSpec rope = Rope(RopeLayout::kHalf);
+  WriteDump(scratch / "d.h5", Queries(2, rope), rope);
+  WriteKvpressStats(scratch / "d.h5", scratch / "out");
+  ImportPublished((scratch / "out").string(), Json::object(), scratch / "a");
+  const Artifact artifact = Artifact::OpenImported(scratch / "a");
+  WriteImportedKvpressStats(artifact, scratch / "again");
+  for (const char* file : {"model.safetensors", "config.json"})
+    EXPECT_EQ(ReadText(scratch / "again" / file), ReadText(scratch / "out" / file)) << file;
+  EXPECT_THROW(WriteImportedKvtc(artifact, scratch / "no"), InputError);
+
+  Json config = ReadJsonFile((scratch / "out" / "config.json").string());
+  config["num_heads"] = 3;
+  WriteFileAtomically(scratch / "out" / "config.json", config.dump());
+  EXPECT_THROW(ImportPublished((scratch / "out").string(), Json::object(), scratch / "b"),
+               InputError);
+  EXPECT_FALSE(fs::exists(scratch / "b"));
 }
 
 }  // namespace

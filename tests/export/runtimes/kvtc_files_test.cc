@@ -13,8 +13,12 @@
 
 #include "capture/dump/dump_writer.h"
 #include "capture/model/rope_json.h"
-#include "export/formats/pt/pt_file.h"
+#include "export/formats/kvtc_file.h"
+#include "export/runtimes/exporter.h"
+#include "export/runtimes/imports.h"
+#include "export/runtimes/kvpress_files.h"
 #include "linalg/error.h"
+#include "tests/export/formats/torch_python.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -201,6 +205,62 @@ TEST(KvtcFiles, WorkersDivideHeadsAndLayers) {
   WriteCaches(scratch / "short.h5", caches, {150, 140});
   EXPECT_THROW(WriteKvtc(scratch / "short.h5", {}, scratch / "no"), InputError);
   EXPECT_FALSE(fs::exists(scratch / "no"));
+}
+
+TEST(KvtcFiles, ComeInAndGoOutAgainEqual) {
+  const fs::path scratch = TestScratch("kvtc-import");
+  const Caches caches;
+  WriteCaches(scratch / "d.h5", caches, kLengths);
+  WriteKvtc(scratch / "d.h5", {.tp = 2}, scratch / "out");
+  ImportPublished((scratch / "out" / "kvtc.pt").string(), Json::object(), scratch / "a");
+  const Artifact artifact = Artifact::OpenImported(scratch / "a");
+  WriteImportedKvtc(artifact, scratch / "again");
+  EXPECT_EQ(ReadText(scratch / "again" / "kvtc.pt"), ReadText(scratch / "out" / "kvtc.pt"));
+  EXPECT_THROW(WriteImportedKvpressStats(artifact, scratch / "no"), InputError);
+  for (const Exporter& exporter : AllExporters())  // nothing of it is by layers
+    EXPECT_THROW(WriteForRuntime(exporter, artifact, {}, scratch / "no"), Error) << exporter.name;
+  EXPECT_FALSE(fs::exists(scratch / "no"));
+}
+
+TEST(KvtcFiles, ThatTheLoaderWouldNotLoadAreRefused) {
+  const fs::path scratch = TestScratch("kvtc-refused");
+  const auto floats = [](std::vector<int64_t> shape, size_t count) {
+    return std::make_shared<const FloatTensor>(
+        FloatTensor{std::move(shape), std::vector<float>(count, 0.5F)});
+  };
+  const auto refused = [&](const KvtcSide& side) {
+    WriteKvtcFile(scratch / "k.pt",
+                  {.keys = {{"tp_0_pp_0", side}}, .values = {{"tp_0_pp_0", side}}});
+    try {
+      ReadKvtcFile(PtFile::Open(scratch / "k.pt"));
+    } catch (const InputError&) {
+      return true;
+    }
+    return false;
+  };
+  const KvtcSide sound{floats({16}, 16), floats({16, 8}, 128), {{"4", {{8, "int4"}}}}};
+  EXPECT_FALSE(refused(sound));
+  EXPECT_TRUE(refused({floats({15}, 15), sound.basis, sound.quant}));
+  EXPECT_TRUE(refused({sound.mu, floats({16}, 16), sound.quant}));
+  EXPECT_TRUE(refused({sound.mu, sound.basis, {{"4", {{7, "int4"}}}}}));
+  EXPECT_TRUE(refused({sound.mu, sound.basis, {{"4", {{8, "int3"}}}}}));
+  EXPECT_TRUE(refused({sound.mu, sound.basis, {{"4", {{8, "int8"}, {1, "int8"}}}}}));
+  EXPECT_TRUE(refused({sound.mu, sound.basis, {{"4", {{0, "int8"}}}}}));
+}
+
+// What the fork does first: torch.load of nothing but weights.
+TEST(KvtcFiles, LoadInTorch) {
+  const fs::path scratch = TestScratch("kvtc-torch");
+  const auto floats = [](std::vector<int64_t> shape, std::vector<float> values) {
+    return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
+  };
+  const KvtcSide side{floats({2}, {0.5F, -2}), floats({2, 1}, {1, 0}), {{"4", {{1, "int8"}}}}};
+  WriteKvtcFile(scratch / "k.pt", {.keys = {{"tp_0_pp_0", side}}, .values = {{"tp_0_pp_0", side}}});
+  OSCAR_TORCH_OR_SKIP(loaded, "--value " + (scratch / "k.pt").string());
+  const std::string of_side =
+      "{'tp_0_pp_0': {'mu': [0.5, -2.0], 'basis': [[1.0], [0.0]], 'quant': {'4': [[1, 'int8']]}}}";
+  EXPECT_EQ(loaded,
+            "{'version': 'v3-worker-quant', 'keys': " + of_side + ", 'values': " + of_side + "}\n");
 }
 
 }  // namespace
