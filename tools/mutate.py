@@ -2,21 +2,28 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# mutate.py [--build DIR] [--count N] [--seed S] [--area A] [--log FILE] [FILE]...: do the tests notice? Changes one operator, index,
+# mutate.py [--build DIR] [--count N] [--seed S] [--area A] [--jobs N] [--seconds S] [--log FILE] [FILE]...: do the tests notice? Changes one operator, index,
 # constant or transpose of the numeric core at a time, compiles that one file, links it in front of the finished objects of its
 # test program and runs that. A mutant that no test kills is printed. Needs the test programs built; changes no file of the tree.
 # A header is changed in a folder of its own, and what is compiled is the test that includes it.
 # Trap: the linker takes the first definition, and -fPIC keeps the other objects' calls to it open.
 import argparse
+import concurrent.futures
+import functools
+import glob
+import importlib.util
 import os
 import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
-TORCH = ".deps/python/lib/python3.11/site-packages/torch/include"
+LINKER = "-fuse-ld=lld" if shutil.which("ld.lld") else ""
 # Where mutants are made, the target whose tests must kill them, and which of these.
 AREAS = {
     "linalg": ("linalg", "oscar_linalg_tests", "*"),
@@ -50,6 +57,14 @@ def mutants(path):
                 changed = code[:match.start()] + match.expand(new) + code[match.end():]
                 if changed != code:
                     yield number, line, changed
+
+
+@functools.cache
+def torch_headers(root):
+    """Those that setup.sh unpacked, else those of this Python's torch."""
+    own = glob.glob(os.path.join(root, ".deps/python/lib/python3*/site-packages/torch/include"))
+    found = importlib.util.find_spec("torch")
+    return own[0] if own or not found else os.path.join(os.path.dirname(found.origin), "include")
 
 
 def test_of(root, header):
@@ -93,8 +108,8 @@ class Workshop:
         os.makedirs(os.path.dirname(mutated), exist_ok=True)
         with open(mutated, "w", encoding="utf-8") as file:
             file.write(source)
-        torch = os.path.join(self.root, TORCH)
-        command = ["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-ffp-contract=off", "-I" + overlay, "-I" + self.root,
+        torch = torch_headers(self.root)
+        command = ["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-D_GLIBCXX_ASSERTIONS", "-ffp-contract=off", "-I" + overlay, "-I" + self.root,
                    "-isystem", "/usr/include/eigen3", "-isystem", "/usr/include/hdf5/serial", "-idirafter", torch,
                    "-idirafter", torch + "/torch/csrc/api/include", "-DFMT_SHARED", f'-DOSCAR_PYTHON="{sys.executable}"', "-c", compiled_file, "-o", object_file]
         compiled = run(command, 600)
@@ -104,13 +119,13 @@ class Workshop:
             return "does not compile"
         if target not in self.links:
             self.links[target] = link_command(self.build, target)
-        options = f" -fuse-ld=lld {shlex.quote(object_file)} -Wl,--allow-multiple-definition -o {shlex.quote(program)}"
+        options = f" {LINKER} {shlex.quote(object_file)} -Wl,--allow-multiple-definition -o {shlex.quote(program)}"
         link = re.sub(r"( -o )(\S+)", lambda m: options, self.links[target], count=1)
         # In front of all objects.
         link = re.sub(r"(c\+\+ )", lambda m: m.group(1) + shlex.quote(object_file) + " ", link.replace(shlex.quote(object_file) + " ", "", 1), count=1)
         if run(link, 600, shell=True, cwd=self.build) != 0:
             return "does not link"
-        result = run([program, "--gtest_brief=1", "--gtest_fail_fast", "--gtest_filter=" + tests], 240, cwd=self.scratch,
+        result = run([program, "--gtest_brief=1", "--gtest_fail_fast", "--gtest_filter=" + tests], 120, cwd=self.scratch,
                      env=dict(os.environ, OMP_NUM_THREADS="1"))
         return "SURVIVED" if result == 0 else "killed"
 
@@ -120,6 +135,8 @@ def main():
     parser.add_argument("--build", default="build/dev")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="none begins after so many")
     parser.add_argument("--area", choices=sorted(AREAS), action="append")
     parser.add_argument("--log", help="a line for each mutant")
     parser.add_argument("files", nargs="*")
@@ -136,21 +153,36 @@ def main():
             if name.endswith(".cc") or (name.endswith(".h") and test_of(root, path)):
                 candidates += [(path, target, tests, *mutant) for mutant in mutants(os.path.join(root, path))]
     random.Random(arguments.seed).shuffle(candidates)
-    counts = {}
-    with tempfile.TemporaryDirectory() as scratch, open(arguments.log or os.devnull, "a", encoding="utf-8") as log:
+    counts, lock, waiting = {}, threading.Lock(), iter(candidates)
+    until = time.monotonic() + arguments.seconds
+
+    def work(scratch, log):
         workshop = Workshop(root, build, scratch)
-        for path, target, tests, number, old, new in candidates:
-            if counts.get("killed", 0) + counts.get("SURVIVED", 0) >= arguments.count:
-                break
+        while True:
+            with lock:
+                candidate = next(waiting, None)
+                judged = counts.get("killed", 0) + counts.get("SURVIVED", 0)
+            if candidate is None or judged >= arguments.count or time.monotonic() > until:
+                return
+            path, target, tests, number, old, new = candidate
             with open(os.path.join(root, path), encoding="utf-8") as file:
                 lines = file.read().split("\n")
             lines[number] = new
             result = workshop.verdict(path, target, tests, "\n".join(lines))
-            counts[result] = counts.get(result, 0) + 1
-            log.write(f"{result}\t{path}:{number + 1}\t{old.strip()}\t{new.strip()}\n")
-            log.flush()
-            if result == "SURVIVED":
-                print(f"{path}:{number + 1}: survived:\n  - {old.strip()}\n  + {new.strip()}", flush=True)
+            with lock:
+                counts[result] = counts.get(result, 0) + 1
+                log.write(f"{result}\t{path}:{number + 1}\t{old.strip()}\t{new.strip()}\n")
+                log.flush()
+                if result == "SURVIVED":
+                    print(f"{path}:{number + 1}: survived:\n  - {old.strip()}\n  + {new.strip()}", flush=True)
+
+    with tempfile.TemporaryDirectory() as scratch, open(arguments.log or os.devnull, "a", encoding="utf-8") as log, \
+         concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        folders = [os.path.join(scratch, str(job)) for job in range(arguments.jobs)]
+        for folder in folders:
+            os.mkdir(folder)
+        for done in [pool.submit(work, folder, log) for folder in folders]:
+            done.result()
     print(", ".join(f"{count} {result}" for result, count in sorted(counts.items())) + f"; of {len(candidates)} possible mutants")
     sys.exit(1 if counts.get("SURVIVED") else 0)
 

@@ -123,7 +123,7 @@ TEST_F(CalibrationMemory, IsAsPlannedAndDoesNotGrowWithLayers) {
 // arms after it; for a consumer that takes one clip ratio these are 16 caches.
 TEST_F(CalibrationMemory, CountsTheAutomaticSearch) {
   WriteData(scratch_ / "data.jsonl", 4, 3000);
-  const fs::path model = Model(SyntheticConfig(2, 512, 1024, 16, 4, 64, 500));
+  const fs::path model = Model(SyntheticConfig(1, 512, 1024, 16, 4, 64, 500));
   const Json without = PlanOf(model, "--no-auto");
   EXPECT_EQ(without.at("auto_seconds"), 0);
   PeakAsIn(without, model, "--no-auto");
