@@ -37,6 +37,9 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
           {"disk_while_running_bytes", plan.disk_while_running},
           {"disk_artifact_bytes", plan.disk_artifact},
           {"seconds", plan.seconds},
+          {"model_seconds", plan.model_seconds},
+          {"statistics_seconds", plan.statistics_seconds},
+          {"fit_seconds", plan.fit_seconds},
           {"auto_seconds", plan.auto_seconds}};
 }
 

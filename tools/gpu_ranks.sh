@@ -7,6 +7,9 @@
 # within OSCAR_GPU_LIMIT seconds (570): what does not fit is said to be left out.
 #
 #   tools/gpu_ranks.sh [PROGRAMS [SCRATCH [GIGABYTES_OF_EXPERTS]]]     folder of oscar-calibrate; default build/dev/tools
+#
+# With OSCAR_SPEED=1 it runs the model of Qwen3-8B's shapes alone, with 1 and 2 GPUs, once out of a cold page cache and twice out of a warm
+# one, and says for every rank where its seconds went; timings.json of each run is left in OUT, where that is set.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 calibrate=${1:-build/dev/tools}/oscar-calibrate scratch=${2:-$(mktemp -d)} experts=${3:-16}
@@ -43,6 +46,57 @@ try() { # NAME MODEL OPTIONS...
 ranks() { [ "$1" -eq 1 ] || echo "$of_ranks $1"; }
 number() { python3 -c "import json; t = json.load(open('$scratch/$1/timings.json')); print(f'{t[\"$2\"]:.2f}')"; }
 
+# Every rank's phases, its longest first, and what it read.
+phases() { # NAME
+  python3 - "$scratch/$1/timings.json" <<'END'
+import json, sys
+t = json.load(open(sys.argv[1]))
+for rank, of in enumerate([t] + t.get('other_ranks', [])):
+    longest = sorted(of['phases'].items(), key=lambda phase: -phase[1])[:24]
+    print(f"    rank {rank}: {of['weight_bytes_read'] / 1e9:.2f} GB read,", ', '.join(f'{name} {seconds:.2f}' for name, seconds in longest))
+END
+}
+# Out of the page cache, as far as anybody may.
+forget() { # DIRECTORY
+  sync
+  { echo 3 >/proc/sys/vm/drop_caches; } 2>/dev/null
+  python3 - "$1" <<'END'
+import os, sys
+for name in os.listdir(sys.argv[1]):
+    fd = os.open(os.path.join(sys.argv[1], name), os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+END
+}
+times() { # NAME RANKS SECONDS_OF_ONE LAYERS_OF_ONE
+  echo "$1: $2 ranks, $(cat "$scratch/seconds") s in all (x $(python3 -c "print(f'{$3 / $(cat "$scratch/seconds"):.2f}')"))," \
+    "$(number "$1" loop_seconds) s of layers (x $(python3 -c "print(f'{$4 / max($(number "$1" loop_seconds), 0.001):.2f}')"))"
+}
+
+speed() { # MODEL OPTIONS...
+  local model=$1 n how name digest first='' whole loop
+  shift
+  "$calibrate" "$model" --device $device "$@" --dry-run $of_ranks 2 2>/dev/null | grep -E -A9 '^ranks |time' | sed 's/^/    plan: /'
+  for how in cold warm again; do
+    whole='' loop=''
+    for n in 1 2; do
+      name=speed-$how-$n
+      enough 20 "$name" || return
+      [ $how != cold ] || forget "$model"
+      # shellcheck disable=SC2046
+      try "$name" "$model" "$@" $(ranks $n) || { fail "$name"; continue; }
+      digest=$(bytes "$scratch/$name") first=${first:-$digest}
+      [ "$digest" = "$first" ] || failed=1
+      whole=${whole:-$(cat "$scratch/seconds")} loop=${loop:-$(number "$name" loop_seconds)}
+      times "$name" $n "$whole" "$loop"
+      echo "    bytes $digest $([ "$digest" = "$first" ] && echo same || echo DIFFER)"
+      phases "$name"
+      [ -z "${OUT:-}" ] || cp "$scratch/$name/timings.json" "$OUT/$name.json"
+      rm -rf "${scratch:?}/$name"
+    done
+  done
+}
+
 compare() { # NAME MODEL OPTIONS...
   local name=$1 model=$2 n first='' whole='' loop='' digest
   shift 2
@@ -56,11 +110,9 @@ compare() { # NAME MODEL OPTIONS...
     digest=$(bytes "$scratch/$name-$n") first=${first:-$digest}
     whole=${whole:-$(cat "$scratch/seconds")} loop=${loop:-$(number "$name-$n" loop_seconds)}
     [ "$digest" = "$first" ] || failed=1
-    echo "$name: $n ranks, $(cat "$scratch/seconds") s in all (x $(python3 -c "print(f'{$whole / $(cat "$scratch/seconds"):.2f}')"))," \
-      "$(number "$name-$n" loop_seconds) s of layers (x $(python3 -c "print(f'{$loop / max($(number "$name-$n" loop_seconds), 0.001):.2f}')"))," \
-      "bytes $digest $([ "$digest" = "$first" ] && echo same || echo DIFFER)"
-    python3 -c "
-import json; t = json.load(open('$scratch/$name-$n/timings.json')); print('   ', {k: round(v, 2) for k, v in sorted(t['phases'].items(), key=lambda p: -p[1])[:12]})"
+    times "$name-$n" $n "$whole" "$loop"
+    echo "    bytes $digest $([ "$digest" = "$first" ] && echo same || echo DIFFER)"
+    phases "$name-$n"
   done
 }
 
@@ -69,7 +121,7 @@ await_layer() { # LAYER LAUNCHER
   while kill -0 "$2" 2>/dev/null && ! grep -q "^layer $1:" "$scratch/log"; do sleep 0.1; done
 }
 
-compare tiny tests/data/tiny-qwen3 --tokens 30000
+[ -n "${OSCAR_SPEED:-}" ] || compare tiny tests/data/tiny-qwen3 --tokens 30000
 big=${OSCAR_BIG:-$scratch/8b}
 [ -d "$big" ] || python3 tools/bench/make_synthetic_model.py "$big" --shards 8 >/dev/null
 echo "synthetic model made after $SECONDS s"
@@ -80,6 +132,11 @@ random.seed(0)
 for _ in range(30):
     print(json.dumps({"input_ids": [random.randrange(4096) for _ in range(4000)]}))
 END
+if [ -n "${OSCAR_SPEED:-}" ]; then
+  speed "$big" --data "$scratch/ids.jsonl" --tokens "${OSCAR_TOKENS:-120000}"
+  echo "$SECONDS s; failed: $failed"
+  exit $failed
+fi
 compare 8b "$big" --data "$scratch/ids.jsonl" --tokens 120000
 
 # Who is killed ends all, who is asked to stop commits, and any number of ranks goes on.

@@ -174,7 +174,8 @@ void CheckPlace(const Places& places, const JobDirectory& job, size_t num_layers
 
 // All layers that the job lacks. What the artifact will say of each, those from before included.
 ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, const Places& places,
-                        JobDirectory& job, CommandContext& context, PhaseTimes& times) {
+                        JobDirectory& job, CommandContext& context, PhaseTimes& times,
+                        uint64_t* weights_read) {
   const CalibrationInput& input = opened.input();
   ArtifactDraft draft(places.output, options.calibration.automatic);
   for (size_t index = 0; index < job.finished_layers(); ++index)
@@ -188,6 +189,7 @@ ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, c
     draft.Add(layer.result);
     context.progress.StepDone(LayerLine(layer), LayerEvent(layer, draft.last_report()));
   };
+  hooks.on_weights_read = [&](uint64_t bytes) { *weights_read = bytes; };
   hooks.on_experts = [&](const LayerSpec& layer, const std::vector<int64_t>& tokens) {
     context.log.Info("experts", ExpertsLine(layer, tokens),
                      {{"layer_id", layer.layer_id}, {"tokens_per_expert", tokens}});
@@ -242,15 +244,28 @@ int64_t UnixTime() {
       .count();
 }
 
+// What one of several ranks did.
+Json WorkOfRank(uint64_t weights_read, const PhaseTimes& times) {
+  return {{"weight_bytes_read", weights_read}, {"phases", times.seconds()}};
+}
+std::string WorkKey(int rank) { return fmt::format("work/{}", rank); }
+
 // The part of a rank that is not rank 0, which has the job and makes the artifact.
 CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, CommandContext& context) {
   PhaseTimes times;
   const std::optional<Opened> opened = Open(options, &group, context, times);
   CheckSameOnAllRanks(group, FingerprintOf(*opened));
+  uint64_t weights_read = 0;
   CalibrationHooks hooks;
+  hooks.times = &times;
   hooks.stop_requested = [&] { return context.stop.requested(); };
-  RunCalibrationOfRank(opened->input(), hooks);
+  hooks.on_weights_read = [&](uint64_t bytes) { weights_read = bytes; };
+  {
+    const auto time = times.Measure("loop");
+    RunCalibrationOfRank(opened->input(), hooks);
+  }
   (void)LossOfText(opened->input());
+  group.Set(WorkKey(group.rank()), WorkOfRank(weights_read, times).dump());
   return {};
 }
 
@@ -293,7 +308,8 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, RankGro
   const ReadTurns::Closing closing(*opened->subject.turns);
   ResetPeakMemory(input.device);
   const size_t resumed_at = job.finished_layers();
-  ArtifactDraft draft = RunLayers(options, *opened, places, job, context, times);
+  uint64_t weights_read = 0;
+  ArtifactDraft draft = RunLayers(options, *opened, places, job, context, times, &weights_read);
   Json cache_types;
   if (const bool typed = !options.types.runtime.empty(); typed || PlansByNextToken(input)) {
     const auto time = times.Measure("bits by the next token");
@@ -311,8 +327,11 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, RankGro
                   {"total_seconds", SecondsSince(started)},
                   {"peak_memory_bytes", memory.peak},
                   {"resumed_at_layer", resumed_at},
+                  {"weight_bytes_read", weights_read},
                   {"phases", times.seconds()},
                   {"finished_at_unix", UnixTime()}};
+  for (int rank = 1; group != nullptr && rank < group->size(); ++rank)
+    info.timings["other_ranks"].push_back(Json::parse(group->Get(WorkKey(rank))));
   const auto publishing = Clock::now();
   const LayerSource layers = {opened->num_layers(), [&](size_t index) {
                                 return ReadLayerFile(job.LayerPath(index), MomentsPart::kMeans);

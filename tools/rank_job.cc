@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -72,11 +73,31 @@ void TakeOwnGpu(const RankPlace& place) {
     setenv(name, all[local].c_str(), 1);
 }
 
+// As the driver lists them, without being started, which takes a good part of a second; 0 where it
+// may not be all of them that can be used.
+int GpusListed() {
+  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) return 0;
+  std::error_code error;
+  int gpus = 0;
+  for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error))
+    gpus += gpu.is_directory(error) ? 1 : 0;
+  return gpus;
+}
+
 }  // namespace
 
 int RanksAskedFor(const RankOptions& options, const std::string& device) {
   if (options.ranks > 0) return static_cast<int>(options.ranks);
   if (options.gpus.empty()) return 1;
+  if (device == "cpu") throw UsageError("--gpus goes with GPUs, and --device is cpu");
+  int asked = 0;
+  if (options.gpus != "all") {
+    const char* const end = options.gpus.data() + options.gpus.size();
+    const auto [at, error] = std::from_chars(options.gpus.data(), end, asked);
+    if (error != std::errc() || at != end || asked < 1)
+      throw UsageError(fmt::format("--gpus '{}': expected a number, or all", options.gpus));
+    if (asked <= GpusListed()) return asked;
+  }
   int gpus = 0;
   while (gpus < 64) {
     try {
@@ -86,16 +107,10 @@ int RanksAskedFor(const RankOptions& options, const std::string& device) {
       break;
     }
   }
-  if (device == "cpu") throw UsageError("--gpus goes with GPUs, and --device is cpu");
   if (options.gpus == "all") {
     if (gpus == 0) throw ResourceError("--gpus all: LibTorch sees no GPU here");
     return gpus;
   }
-  int asked = 0;
-  const char* const end = options.gpus.data() + options.gpus.size();
-  const auto [at, error] = std::from_chars(options.gpus.data(), end, asked);
-  if (error != std::errc() || at != end || asked < 1)
-    throw UsageError(fmt::format("--gpus '{}': expected a number, or all", options.gpus));
   if (asked > gpus)
     throw ResourceError(fmt::format("--gpus {}: LibTorch sees {} here", asked, gpus));
   return asked;
@@ -199,7 +214,7 @@ constexpr std::chrono::seconds kBehindRank0{1}, kBehindExit{3}, kBehindSignal{4}
 
 }  // namespace
 
-void AddRankOptions(OptionTable& table, RankOptions* options) {
+void AddRankOptions(OptionTable& table, RankOptions* options, bool plans) {
   table.Add(
       &options->gpus,
       {.name = "gpus",
@@ -215,11 +230,13 @@ void AddRankOptions(OptionTable& table, RankOptions* options) {
        .min = 0,
        .max = 64,
        .scope = OptionScope::kRun});
-  table.Add(&options->nodes, {.name = "nodes",
-                              .help = "with --dry-run: plan the ranks on so many machines",
-                              .min = 1,
-                              .max = 64,
-                              .scope = OptionScope::kRun});
+  if (plans) {
+    table.Add(&options->nodes, {.name = "nodes",
+                                .help = "with --dry-run: plan the ranks on so many machines",
+                                .min = 1,
+                                .max = 64,
+                                .scope = OptionScope::kRun});
+  }
   table.Add(&options->rank_timeout,
             {.name = "rank_timeout",
              .help = "after how long a rank that does not come, or makes no progress, ends the run",
@@ -252,7 +269,7 @@ Console EnterJob() {
 }
 
 std::unique_ptr<RankGroup> JoinRanks(const RankOptions& options, const std::string& device,
-                                     CommandContext& context) {
+                                     CommandContext& context, bool tensors) {
   const std::optional<RankPlace> place = PlaceInJob(ProcessEnvironment());
   if (!place) {
     const int count = RanksAskedFor(options, device);
@@ -274,7 +291,7 @@ std::unique_ptr<RankGroup> JoinRanks(const RankOptions& options, const std::stri
     log.Error("failed", end.message, {{"exit_code", static_cast<int>(end.exit_code)}});
   });
   try {
-    group->OpenChannel(on);
+    if (tensors) group->OpenChannel(on);
   } catch (const std::exception&) {
     EndJob(*group);
     throw;
@@ -319,6 +336,17 @@ uint64_t LeastOfRanks(const RankGroup& group, const std::string& name, uint64_t 
   for (int rank = 0; rank < group.size(); ++rank)
     own = std::min<uint64_t>(own, std::stoull(group.Get(fmt::format("{}/{}", name, rank))));
   return own;
+}
+
+bool AgreeToStop(const RankGroup& group, size_t layer_index, bool own) {
+  const std::string key = fmt::format("stops/{}", layer_index);
+  if (group.rank() != 0) {
+    if (own) group.Set("stop", "1");
+    return group.Get(key) == "1";
+  }
+  const bool stop = own || group.Has("stop");
+  group.Set(key, stop ? "1" : "0");
+  return stop;
 }
 
 }  // namespace oscar

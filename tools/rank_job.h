@@ -21,7 +21,8 @@ struct RankOptions {
   int64_t nodes = 1;          // machines that a plan has them on
   double rank_timeout = 300;  // seconds
 };
-void AddRankOptions(OptionTable& table, RankOptions* options);
+// `plans`: whether the command plans for ranks on several machines.
+void AddRankOptions(OptionTable& table, RankOptions* options, bool plans = true);
 
 // First thing in main(): gives each rank of a machine a GPU of its own, and the console of a rank
 // that is not rank 0, which speaks for all, if it has to.
@@ -32,8 +33,9 @@ int RanksAskedFor(const RankOptions& options, const std::string& device);
 
 // This process among the ranks of its job; null: it is alone, or has nothing to make. Where ranks
 // are asked for that nobody has started, starts them and ends this process with their exit code.
+// `tensors`: whether they will send any to each other.
 std::unique_ptr<RankGroup> JoinRanks(const RankOptions& options, const std::string& device,
-                                     CommandContext& context);
+                                     CommandContext& context, bool tensors = true);
 
 // In a handler, of what ends this rank: ends all others with the same exit code. Comes back where
 // the caller is to say why: on rank 0, and of Interrupted.
@@ -45,5 +47,8 @@ void CheckSameOnAllRanks(const RankGroup& group, const Json& own);
 
 // The smallest of the ranks' values.
 uint64_t LeastOfRanks(const RankGroup& group, const std::string& name, uint64_t own);
+
+// All ranks, behind each layer: whether one of them wants to stop there.
+bool AgreeToStop(const RankGroup& group, size_t layer_index, bool own);
 
 }  // namespace oscar

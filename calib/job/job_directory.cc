@@ -27,6 +27,8 @@ namespace {
 constexpr const char* kStateFile = "state.json";
 constexpr int kStateVersion = 1;
 
+fs::path RemovedFrom(const fs::path& path) { return path.string() + ".tmp-removed"; }
+
 int LockJob(const fs::path& path) {
   const fs::path file = path / "lock";
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -114,6 +116,7 @@ void CheckSameRun(const fs::path& job, const Json& was, const Json& now) {
 
 JobLock::JobLock(fs::path path) : path_(std::move(path)) {
   std::error_code error;
+  fs::remove_all(RemovedFrom(path_), error);
   fs::create_directories(path_, error);
   if (error)
     throw ResourceError(
@@ -222,9 +225,13 @@ void JobDirectory::Commit(const Write& write_hidden) {
   fs::remove(used, ignored);
 }
 
+// A removal that is killed leaves something that is no job, and that the next one here clears up.
 void JobDirectory::Remove() {
-  std::error_code ignored;
-  fs::remove_all(path(), ignored);
+  std::error_code error, ignored;
+  const fs::path removed = RemovedFrom(path());
+  fs::remove_all(removed, ignored);
+  fs::rename(path(), removed, error);
+  fs::remove_all(error ? path() : removed, ignored);
 }
 
 }  // namespace oscar

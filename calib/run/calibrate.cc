@@ -172,13 +172,19 @@ namespace {
 class ReportingObserver : public StatisticsObserver {
  public:
   ReportingObserver(const HeldOutSplit& split, int64_t error_rows, int64_t last_queries,
-                    int64_t first_sequence, const CalibrationHooks& hooks, RankGroup* group)
+                    int64_t first_sequence, const CalibrationHooks& hooks, PhaseTimes& times,
+                    RankGroup* group)
       : StatisticsObserver(split, error_rows, last_queries, first_sequence),
         hooks_(hooks),
+        times_(times),
         watch_(group == nullptr ? nullptr : &group->watch()) {}
   void OnExperts(const LayerSpec& layer, const std::vector<int64_t>& tokens) override {
     if (hooks_.on_experts) hooks_.on_experts(layer, tokens);
   }
+  void OnWeightsRead(uint64_t bytes) override {
+    if (hooks_.on_weights_read) hooks_.on_weights_read(bytes);
+  }
+  void OnWait(std::string_view what, double seconds) override { times_.Add(what, seconds); }
   void OnLayerBegin(const LayerSpec& layer) override {
     if (watch_ != nullptr) watch_->At(fmt::format("layer {}", layer.layer_id));
     StatisticsObserver::OnLayerBegin(layer);
@@ -190,6 +196,7 @@ class ReportingObserver : public StatisticsObserver {
 
  private:
   const CalibrationHooks& hooks_;
+  PhaseTimes& times_;
   RankWatch* const watch_;
 };
 
@@ -219,7 +226,7 @@ void RunLayers(const CalibrationInput& input, JobDirectory* job, const Calibrati
   const auto first_sequence =
       exchange == nullptr ? 0 : static_cast<int64_t>(ranks.own().first_sequence);
   ReportingObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0,
-                             first_sequence, hooks, ranks.group);
+                             first_sequence, hooks, times, ranks.group);
   LayerPipeline pipeline(input, split, job, exchange, hooks, times);
   const auto stop_requested = [&] { return hooks.stop_requested && hooks.stop_requested(); };
   // Layers from here on are complete when the last one is, and so are fitted then.
@@ -234,6 +241,7 @@ void RunLayers(const CalibrationInput& input, JobDirectory* job, const Calibrati
     stopped = !last && stop_requested();
     Commit commit = Commit::kIfDue;
     if (exchange != nullptr) {
+      const auto time = times.Measure("rank 0 awaited");
       const auto agreed = exchange->Agree(index, {stopped, pipeline.IsCommitDue()});
       stopped = agreed.stop && !last;
       if (!input.device.is_cpu()) commit = agreed.commit ? Commit::kNow : Commit::kNever;

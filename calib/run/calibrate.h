@@ -32,8 +32,9 @@ struct RunOptions {
   // takes what a fit takes. Their eigenvectors are found on the host's cores, between what each has
   // to ask of the GPU. 0: the loop waits for the fit.
   int fits_beside = 6;
-  // Longest time between two commits, but for the layers that are still being fitted. Where hidden
-  // states are few beside weights it is made sooner: a killed run loses little.
+  // Longest time between two commits, but for the layers that are still being fitted, and for half
+  // of that before the end. Where hidden states are few beside weights it is made sooner: a killed
+  // run loses little.
   double commit_seconds = 10;
 };
 
@@ -79,7 +80,9 @@ struct CalibrationHooks {
   // How many tokens chose each expert of a layer that has experts, with a cache or without.
   std::function<void(const LayerSpec&, const std::vector<int64_t>&)> on_experts;
   std::function<bool()> stop_requested;  // asked at layer boundaries
-  PhaseTimes* times = nullptr;           // adds to it; null: measures nothing
+  // Of a model that has run to its end: bytes of weights that this process has read.
+  std::function<void(uint64_t)> on_weights_read;
+  PhaseTimes* times = nullptr;  // adds to it; null: measures nothing
 };
 
 // Throws UsageError for options that contradict each other, whatever the model.

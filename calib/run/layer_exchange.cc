@@ -201,12 +201,9 @@ std::function<LayerOnDevice()> LayerExchange::Gather(size_t layer_index, LayerOn
   };
 }
 
-at::Tensor LayerExchange::GatherHidden(const at::Tensor& own) const {
+void LayerExchange::GatherHidden(const at::Tensor& own, const at::Tensor& all) const {
   const int64_t row_bytes = own.size(1) * static_cast<int64_t>(own.element_size());
   const int64_t step = std::max<int64_t>(1, kHiddenBytes / row_bytes);
-  at::Tensor all;
-  if (group().rank() == 0)
-    all = at::empty({input_.num_tokens(), own.size(1)}, own.options().device(at::kCPU));
   for (int rank = 0; rank < group().size(); ++rank) {
     const RankShare& share = input_.ranks.shares[static_cast<size_t>(rank)];
     for (int64_t row = 0; row < share.num_tokens; row += step) {
@@ -215,13 +212,12 @@ at::Tensor LayerExchange::GatherHidden(const at::Tensor& own) const {
         at::Tensor part =
             rank == 0 ? own.narrow(0, row, count) : at::empty({count, own.size(1)}, own.options());
         if (rank != 0) group().Receive(part, rank)();
-        all.narrow(0, share.first_token + row, count).copy_(part);
+        all.narrow(0, share.first_token + row, count).copy_(part, /*non_blocking=*/true);
       } else if (group().rank() == rank) {
         group().Send(own.narrow(0, row, count), 0);
       }
     }
   }
-  return all;
 }
 
 at::Tensor LayerExchange::ScatterHidden(const at::Tensor& all) const {

@@ -35,8 +35,9 @@ class LayerExchange {
   // others did, on a GPU on the stream of the caller, and puts all together; elsewhere it is empty.
   std::function<LayerOnDevice()> Gather(size_t layer_index, LayerOnDevice own) const;
 
-  // Of all documents, on the host of rank 0; undefined elsewhere.
-  at::Tensor GatherHidden(const at::Tensor& own) const;
+  // Of all documents, into `all` on the host of rank 0, which nobody else needs. On a GPU they have
+  // come when the current stream has.
+  void GatherHidden(const at::Tensor& own, const at::Tensor& all) const;
   // From rank 0, which has all of them on its host, those of this rank.
   at::Tensor ScatterHidden(const at::Tensor& all) const;
 

@@ -8,7 +8,9 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,7 +21,6 @@
 #include "calib/run/hidden_file.h"
 #include "calib/run/process_layer.h"
 #include "capture/checkpoint/weight_storage.h"
-#include "capture/files/atomic_file.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/temporary_directory.h"
 #include "capture/model/layer_weights.h"
@@ -71,7 +72,7 @@ std::string FileOf(const LayerResult& result) {
 LayerResult ResultOf(const std::string& bytes) {
   const TemporaryDirectory directory("layer");
   const std::filesystem::path path = directory.path() / "layer.h5";
-  WriteFileAtomically(path, bytes);
+  std::ofstream(path, std::ios::binary) << bytes;
   return ReadLayerFile(path);
 }
 
@@ -121,9 +122,12 @@ bool LayerPipeline::IsCommit(size_t index, Commit commit) const {
 void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
   const auto layer = std::make_shared<Layer>();
   layer->index = index;
+  next_layer_ = index + 1;
+  ++put_;
   const size_t ranks = exchange_ == nullptr ? 1 : static_cast<size_t>(exchange_->group().size());
-  while (!fitting_.empty() &&
-         (fitting_.size() >= ranks * streams_.size() || IsReady(fitting_.front().fitted)))
+  // Rank 0 also waits for what others fit.
+  const size_t most = (job_ == nullptr ? 1 : ranks) * streams_.size();
+  while (!fitting_.empty() && (fitting_.size() >= most || IsReady(fitting_.front().fitted)))
     Collect();
   const bool last = index + 1 == input_.source->layers().size();
   read_since_commit_ += BytesRead(input_, index);
@@ -132,15 +136,17 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
     last_commit_ = Clock::now();
     read_since_commit_ = 0;
   }
-  if (!streams_.empty()) observed.RecordStream(streams_[index % streams_.size()]);
+  const auto stream_of_layer = [&] { return streams_[index / ranks % streams_.size()]; };
+  if (!streams_.empty()) observed.RecordStream(stream_of_layer());
   if (exchange_ == nullptr) {
     layer->observed = std::move(observed);
   } else {
+    const auto time = times_.Measure("layer to its owner");
     layer->gather = exchange_->Gather(index, std::move(observed));
   }
   if (const ModelSource* model = input_.model(); layer->commit && !last && model != nullptr) {
-    layer->hidden = exchange_ == nullptr ? KeepHidden(model->hidden())
-                                         : exchange_->GatherHidden(model->hidden());
+    const auto time = times_.Measure("hidden states to the host");
+    layer->hidden = KeepHidden(model->hidden());
   }
   if (streams_.empty()) {
     round_.push_back(layer);
@@ -150,7 +156,7 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
     return;
   }
   if (job_ == nullptr && !FitsHere(index)) return;
-  const c10::Stream stream = streams_[index % streams_.size()];
+  const c10::Stream stream = stream_of_layer();
   layer->launched.emplace(input_.device.type());
   layer->launched->record(
       c10::impl::VirtualGuardImpl(input_.device.type()).getStream(input_.device));
@@ -187,19 +193,31 @@ bool LayerPipeline::IsCommitDue() const {
                                            : model->hidden().nbytes() /
                                                  static_cast<uint64_t>(model->num_tokens()) *
                                                  static_cast<uint64_t>(input_.num_tokens());
-  return read_since_commit_ >= kWeightsPerHidden * hidden ||
-         SecondsSince(last_commit_) >= input_.run.commit_seconds;
+  if (read_since_commit_ >= kWeightsPerHidden * hidden) return true;
+  // Not shortly before the end, which would wait for the disk.
+  const double of_each = SecondsSince(begin_) / static_cast<double>(std::max<size_t>(put_, 1));
+  const double end = of_each * static_cast<double>(input_.source->layers().size() - next_layer_);
+  return SecondsSince(last_commit_) >= input_.run.commit_seconds &&
+         end >= input_.run.commit_seconds / 2;
 }
 
-// Beside the next layer, which changes them in place, hidden states must be a copy.
+// Beside the next layer, which changes them in place, hidden states must be a copy. Of all ranks,
+// at rank 0.
 at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
-  if (streams_.empty()) return hidden;
-  if (hidden_written_.valid()) hidden_written_.wait();
-  if (!host_hidden_.defined()) {
-    host_hidden_ = at::empty(hidden.sizes(),
-                             at::TensorOptions().dtype(hidden.scalar_type()).pinned_memory(true));
+  if (streams_.empty() && exchange_ == nullptr) return hidden;
+  if (job_ != nullptr) {
+    if (hidden_written_.valid()) hidden_written_.wait();
+    if (!host_hidden_.defined()) {
+      host_hidden_ = at::empty(
+          {input_.num_tokens(), hidden.size(1)},
+          at::TensorOptions().dtype(hidden.scalar_type()).pinned_memory(!input_.device.is_cpu()));
+    }
   }
-  host_hidden_.copy_(hidden, /*non_blocking=*/true);
+  if (exchange_ == nullptr) {
+    host_hidden_.copy_(hidden, /*non_blocking=*/true);
+  } else {
+    exchange_->GatherHidden(hidden, host_hidden_);
+  }
   return host_hidden_;
 }
 
@@ -245,6 +263,7 @@ void LayerPipeline::Write(const Layer& layer) {
   last_write_ = Clock::now();
   if (!layer.commit) return;
   const auto time = times_.Measure("commit");
+  if (layer.launched) layer.launched->synchronize();  // hidden states are there
   std::function<void(const std::filesystem::path&)> write_hidden;
   if (layer.hidden.defined())
     write_hidden = [&](const std::filesystem::path& path) { WriteHidden(path, layer.hidden); };

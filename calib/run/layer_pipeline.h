@@ -76,6 +76,8 @@ class LayerPipeline {
   std::vector<c10::Stream> streams_;  // of the fits, by turns; none: a layer is fitted at once
   Clock::time_point last_commit_ = Clock::now(), last_report_ = Clock::now(),
                     last_write_ = Clock::now();
+  Clock::time_point begin_ = Clock::now();
+  size_t put_ = 0, next_layer_ = 0;
   uint64_t read_since_commit_ = 0;  // bytes of weights
   at::Tensor host_hidden_;          // pinned, where hidden states wait to be written
   std::shared_future<void> hidden_written_;

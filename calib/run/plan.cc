@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 #include "calib/observe/statistics_observer.h"
+#include "calib/run/device_rates.h"
 #include "calib/run/process_layer.h"
 #include "calib/search/attention_error.h"
 #include "calib/search/clip_search.h"
@@ -75,39 +75,39 @@ Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<in
   return work;
 }
 
-// Multiply-adds per second of a square product, from a fraction of a second of it.
-double MeasuredRate(at::Device device, at::ScalarType dtype) {
-  const at::Tensor a = at::ones({1024, 1024}, at::TensorOptions().device(device).dtype(dtype));
-  at::Tensor product = a.matmul(a);
-  (void)product[0][0].item<double>();
-  const auto start = std::chrono::steady_clock::now();
-  double seconds = 0;
-  int64_t products = 0;
-  while (seconds < 0.03) {
-    product = a.matmul(a);
-    (void)product[0][0].item<double>();
-    ++products;
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+// What a layer's fit takes beside its automatic choice: clip ratios are searched on held-out rows,
+// errors measured of every arm, thresholds found over all tokens.
+AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
+                   const HeldOutSplit& split, const CalibrationOptions& options) {
+  constexpr double kSides = 2, kRowPasses = 14, kScorePasses = 6, kSortPasses = 30;
+  const AttentionSpec& a = layer.attention;
+  const auto q = static_cast<double>(a.num_q_heads), kv = static_cast<double>(a.num_kv_heads);
+  const auto d = static_cast<double>(a.head_dim), dv = static_cast<double>(a.v_head_dim);
+  const double dims = d + dv, squares = d * d + dv * dv;
+  const ChoiceArms more = ChoiceArmsOf(options.automatic);
+  const auto arms = static_cast<double>(kNumArms + more.points),
+             keys = static_cast<double>(kNumArms + more.keys);
+  AutoCost cost;
+  double tokens = 0, held_out = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const auto length = static_cast<double>(lengths[i]);
+    tokens += length;
+    const int64_t rows = std::min(lengths[i] - split.fit_rows[i], options.error_rows);
+    if (rows < 1) continue;
+    held_out += static_cast<double>(lengths[i] - split.fit_rows[i]);
+    const double scores = q * static_cast<double>(rows) * length;
+    cost.multiply_adds +=
+        (keys + 1) * scores * d + (arms + 1) * scores * dv + keys * kv * length * squares;
+    cost.elements += (arms + 1) * kScorePasses * scores + keys * kRowPasses * kv * length * dims;
   }
-  return static_cast<double>(products) * 1024.0 * 1024.0 * 1024.0 / seconds;
-}
-
-// Elements per second that are read and written by functions of one number each.
-double MeasuredElementRate(at::Device device) {
-  at::Tensor x = at::ones({int64_t{1} << 20}, at::TensorOptions().device(device));
-  const auto pass = [&] { x.mul_(0.5f).exp_(); };
-  pass();
-  (void)x[0].item<float>();
-  const auto start = std::chrono::steady_clock::now();
-  double seconds = 0;
-  int64_t passes = 0;
-  while (seconds < 0.02) {
-    pass();
-    (void)x[0].item<float>();
-    passes += 2;
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  cost.multiply_adds += kSides * tokens * kv * squares;
+  cost.elements += kSides * kSortPasses * tokens * kv * dims;
+  if (options.clip.mode == ClipMode::kSearch) {
+    const auto candidates = static_cast<double>(options.clip.candidates.size());
+    cost.multiply_adds += kSides * (candidates + 1) * held_out * kv * squares;
+    cost.elements += kSides * (kSortPasses + candidates * kRowPasses) * held_out * kv * dims;
   }
-  return static_cast<double>(passes * x.numel()) / seconds;
+  return cost;
 }
 
 // Bytes that a layer's calibration adds to the loop.
@@ -295,7 +295,7 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
 
   uint64_t layer_files = 0, rotations = 0;
   Work work;
-  AutoCost choice;
+  AutoCost choice, fits;
   const HeldOutSplit split = SplitOf(lengths, input.options);
   const int64_t hidden_size =
       input.model() == nullptr ? 0 : input.model()->loop().spec().hidden_size;
@@ -314,6 +314,9 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
     choice.multiply_adds += of_layer.multiply_adds;
     choice.elements += of_layer.elements;
     choice.eigen_flops += of_layer.eigen_flops;
+    const AutoCost of_fit = CostOfFit(layer, lengths, split, input.options);
+    fits.multiply_adds += of_fit.multiply_adds;
+    fits.elements += of_fit.elements;
     // Keys and values, and the queries' matrix.
     if (of_layer.bytes > 0) rotations += kv * (2 * dd + vv);
   }
@@ -326,14 +329,20 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
                                               1, input.model() ? input.model()->num_tokens() : 1));
   plan.disk_while_running = layer_files + 8 * rotations + plan.disk_artifact +
                             2 * hidden * static_cast<uint64_t>(input.num_tokens());
-  const double float64_rate = MeasuredRate(input.device, at::kDouble);
-  plan.auto_seconds = choice.multiply_adds > 0
-                          ? choice.multiply_adds / MeasuredRate(input.device, at::kFloat) +
-                                choice.elements / MeasuredElementRate(input.device) +
-                                choice.eigen_flops / MeasuredRate(at::kCPU, at::kDouble)
-                          : 0;
-  plan.seconds = work.model / MeasuredRate(input.device, input.dtype) +
-                 work.statistics / float64_rate + plan.auto_seconds;
+  const DeviceRates rates = MeasureRates(input.device, input.dtype);
+  const auto seconds_of = [&](const AutoCost& cost) {
+    return cost.multiply_adds / rates.scores + cost.elements / rates.elements;
+  };
+  plan.model_seconds = work.model / rates.model;
+  plan.statistics_seconds = work.statistics / rates.statistics;
+  plan.fit_seconds = seconds_of(fits);
+  const double eigen = choice.eigen_flops > 0 ? choice.eigen_flops / MeasureHostRate() : 0;
+  const double beside = plan.model_seconds + plan.statistics_seconds + plan.fit_seconds;
+  // The host finds eigenvectors beside what a GPU does.
+  plan.auto_seconds = seconds_of(choice);
+  plan.auto_seconds = input.device.is_cpu() ? plan.auto_seconds + eigen
+                                            : std::max(plan.auto_seconds, eigen - beside);
+  plan.seconds = beside + plan.auto_seconds;
   return plan;
 }
 

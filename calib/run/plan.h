@@ -19,11 +19,12 @@ struct CalibrationPlan {
   uint64_t peak_host = 0;           // bytes, the process and its libraries included
   uint64_t disk_while_running = 0;  // bytes of the job directory and the artifact at their largest
   uint64_t disk_artifact = 0;       // bytes
-  double seconds = 0;               // of arithmetic; reading may take longer
-  double auto_seconds = 0;          // of these, for automatic choices
+  double seconds = 0;               // of the layers' arithmetic; reading may take longer
+  // Of these: the model, its statistics, and of every layer the fit and automatic choices.
+  double model_seconds = 0, statistics_seconds = 0, fit_seconds = 0, auto_seconds = 0;
 };
 
-// Runs two short matrix products on the device to know its speed.
+// Measures the device for a fraction of a second (device_rates.h).
 CalibrationPlan PlanCalibration(const CalibrationInput& input);
 
 // What one document costs the loop, attention and statistics included, in multiply-adds of the

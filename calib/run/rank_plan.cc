@@ -88,8 +88,9 @@ RankPlan PlanRanks(const CalibrationInput& largest, const CalibrationInput& whol
   plan.peak_host = of_largest.peak_host;
 
   const auto layers = static_cast<double>(whole.source->layers().size());
-  const double arithmetic = (one.seconds - one.auto_seconds) * most / all +
-                            one.auto_seconds * std::ceil(layers / ranks) / layers;
+  const double arithmetic =
+      (one.model_seconds + one.statistics_seconds) * most / all +
+      (one.fit_seconds + one.auto_seconds) * std::ceil(layers / ranks) / layers;
   const double exchanged = BytesToExchange(whole, plan.ranks, arithmetic) * (ranks - 1) / ranks;
   const double between = ranks > 1 ? (ranks - ranks / nodes) / (ranks - 1) : 0;
   plan.exchanged = static_cast<uint64_t>(exchanged);

@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <numeric>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "capture/model/device.h"
@@ -163,24 +165,36 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
                                            .prefetch = options_.prefetch,
                                            .read = options_.read,
                                            .expert_bytes = options_.expert_bytes,
-                                           .rank = options_.ranks ? options_.ranks->rank() : 0,
-                                           .ranks = options_.ranks ? options_.ranks->size() : 1};
+                                           .group = options_.ranks};
   WeightStream stream(checkpoint_, spec_, {device_, dtype_}, stream_options);
   const std::vector<const LayerSpec*> layers = LayersToRun(spec_, stream_options);
+  const auto wait = [&](std::string_view what, const auto& function) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto result = function();
+    observer.OnWait(
+        what, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    return result;
+  };
   size_t index = first_layer;
   for (size_t i = 0; i < layers.size(); ++i) {
-    LayerWeights weights = stream.Next();
+    LayerWeights weights = wait("weights awaited", [&] { return stream.Next(); });
     std::function<void()> check_same;
     if (options_.ranks != nullptr) {
       check_same =
           CompareWeights(*options_.ranks, *layers[i], std::exchange(weights.loaded, {}), device_);
     }
     pass.RunLayer(*layers[i], index, std::move(weights), stream, spans);
-    if (check_same) check_same();  // before anything of this layer is kept
+    if (check_same) {  // before anything of this layer is kept
+      wait("ranks awaited", [&] {
+        check_same();
+        return true;
+      });
+    }
     const bool step_done =
         i + 1 == layers.size() ||
         (layers[i + 1]->has_cache() && layers[i + 1]->layer_id > spec_.layers[index].layer_id);
     if (!step_done) continue;
+    if (i + 1 == layers.size()) observer.OnWeightsRead(stream.bytes_read());
     if (!after_layer(index)) return;
     ++index;
   }

@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "capture/files/block_reader.h"  // ReadMode
@@ -60,6 +61,10 @@ class LayerObserver {
   // not.
   virtual void OnExperts(const LayerSpec& /*layer*/, const std::vector<int64_t>& /*tokens*/) {}
   virtual void OnLayerEnd(const LayerSpec& /*layer*/) {}
+  // Behind the last layer: what this process has read of them, as stored.
+  virtual void OnWeightsRead(uint64_t /*bytes*/) {}
+  // How long the loop has waited on the host, and for what.
+  virtual void OnWait(std::string_view /*what*/, double /*seconds*/) {}
 };
 
 struct LoopOptions {

@@ -5,12 +5,18 @@
 #include <ATen/ops/linear.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "linalg/check.h"
+#include "linalg/error.h"
 
 namespace oscar {
 namespace {
@@ -149,6 +155,24 @@ std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
   return layers;
 }
 
+namespace {
+
+// The same where two processes of a machine have opened the very same files.
+std::string OpenedFiles(const Checkpoint& checkpoint) {
+  std::string all;
+  for (const std::string& file : checkpoint.files()) {
+    const std::filesystem::path path = checkpoint.directory() / file;
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0)
+      throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+    all += fmt::format("{} {} {} {} {}.{}\n", file, status.st_dev, status.st_ino, status.st_size,
+                       status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  }
+  return all;
+}
+
+}  // namespace
+
 WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const WeightTarget& target, const WeightStreamOptions& options)
     : target_(target), options_(options), loader_(checkpoint, target, options.read) {
@@ -158,9 +182,12 @@ WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
     parts_.push_back({layer, attention_only, std::nullopt});
     if (!layer->experts || attention_only) continue;
     for (const ExpertRun& run : Runs(*layer))
-      parts_.push_back({layer, false, SliceOfRun(run, options.rank, options.ranks)});
+      parts_.push_back({layer, false, SliceOfRun(run, options.rank(), options.ranks())});
   }
-  if (options_.ranks > 1) loader_.RememberIn(&loaded_);
+  if (options_.group != nullptr) {
+    loader_.RememberIn(&loaded_);
+    readers_ = options_.group->ReadersOf(OpenedFiles(checkpoint));
+  }
   if (options_.prefetch) Start();
 }
 
@@ -175,7 +202,7 @@ ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks) {
 
 std::vector<ExpertRun> WeightStream::Runs(const LayerSpec& layer) const {
   return SplitExperts(*layer.experts, static_cast<int64_t>(c10::elementSize(target_.dtype)),
-                      options_.expert_bytes * options_.ranks);
+                      options_.expert_bytes * options_.ranks());
 }
 
 WeightStream::Loaded WeightStream::Take() {
@@ -210,7 +237,11 @@ void WeightStream::Start() {
   }
   loading_ = std::async(std::launch::async, [this, &part, previous_done]() -> Loaded {
     if (previous_done) previous_done->synchronize();
-    if (!part.run) return {LoadLayer(loader_, *part.layer, part.attention_only), {}};
+    if (!part.run) {
+      if (readers_.count > 1)
+        loader_.ShareReading(*options_.group, readers_, part.layer->layer_id % readers_.count);
+      return {LoadLayer(loader_, *part.layer, part.attention_only), {}};
+    }
     if (part.run->count == 0) return {{}, {*part.run, {}, {}, {}}};
     Loaded loaded{{}, LoadExperts(loader_, *part.layer->experts, *part.run)};
     loader_.Finish();

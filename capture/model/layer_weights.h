@@ -21,6 +21,7 @@
 #include "capture/model/linear_weights.h"
 #include "capture/model/model_spec.h"
 #include "capture/model/weight_loader.h"
+#include "capture/ranks/rank_group.h"
 
 namespace oscar {
 
@@ -80,7 +81,11 @@ struct WeightStreamOptions {
   ReadMode read = ReadMode::kAuto;
   int64_t expert_bytes = int64_t{1} << 31;  // of a run of experts, in the compute dtype
   // Experts are shared out among ranks: of each run, which is so much longer, one reads its slice.
-  int rank = 0, ranks = 1;
+  // The rest of a layer is read by one rank of a machine, by turns.
+  RankGroup* group = nullptr;
+
+  int rank() const { return group == nullptr ? 0 : group->rank(); }
+  int ranks() const { return group == nullptr ? 1 : group->size(); }
 };
 
 // What runs from that layer index on, uncached layers included; with `last_attention_only` to the
@@ -103,6 +108,8 @@ class WeightStream {
   // The next run of experts, or this rank's slice of it, of the layer handed out last.
   ExpertWeights NextExperts();
   std::vector<ExpertRun> Runs(const LayerSpec& layer) const;
+  // From disk, by this process, once the last part has been handed out.
+  uint64_t bytes_read() const { return loader_.bytes_read(); }
 
  private:
   struct Part {
@@ -119,6 +126,7 @@ class WeightStream {
 
   WeightTarget target_;
   WeightStreamOptions options_;
+  RankGroup::Readers readers_;
   std::vector<Part> parts_;
   size_t next_ = 0;      // in parts_
   WeightLoader loader_;  // used by the loading thread while loading_ is valid, and so is

@@ -74,11 +74,16 @@ class WeightLoader::Uploader : public PieceSink {
     while (copied_.size() < kPinnedBytes / kPinnedBlockBytes) copied_.emplace_back(device.type());
   }
 
-  at::Tensor Ask(const WeightStorage& storage, at::ScalarType dtype) {
+  // In the memory of the stream that fills it.
+  at::Tensor Empty(at::IntArrayRef shape, at::ScalarType dtype) const {
     const c10::StreamGuard guard(stream_);
-    at::Tensor result =
-        at::empty(storage.shape, at::TensorOptions().dtype(dtype).device(stream_.device()));
+    at::Tensor result = at::empty(shape, at::TensorOptions().dtype(dtype).device(stream_.device()));
     result.record_stream(compute_stream_);
+    return result;
+  }
+
+  at::Tensor Ask(const WeightStorage& storage, at::ScalarType dtype) {
+    at::Tensor result = Empty(storage.shape, dtype);
     for (size_t part = 0; part < storage.parts.size(); ++part) {
       const WeightPart& stored = storage.parts[part];
       const size_t file = checkpoint_.file_index(stored.name);
@@ -140,7 +145,12 @@ class WeightLoader::Uploader : public PieceSink {
     stream_.synchronize();
   }
 
-  const BlockReader& reader() const { return reader_; }
+  // What has been asked for, to or from other ranks.
+  void Share(RankGroup& ranks, const std::vector<at::Tensor>& tensors, int reader) {
+    const c10::StreamGuard guard(stream_);
+    ranks.ShareRead(tensors, reader);
+    stream_.synchronize();
+  }
 
  private:
   static std::vector<std::filesystem::path> Paths(const Checkpoint& checkpoint) {
@@ -191,8 +201,22 @@ at::Tensor WeightLoader::LoadAs(const std::string& name, at::ScalarType dtype) {
   return tensor;
 }
 
+void WeightLoader::ShareReading(RankGroup& ranks, const RankGroup::Readers& readers, int reader) {
+  sharing_ = {&ranks, reader, readers.place == reader};
+}
+
 at::Tensor WeightLoader::Read(const WeightStorage& storage, at::ScalarType dtype) {
+  if (!sharing_) return ReadHere(storage, dtype);
+  const at::Tensor tensor = sharing_->reads ? ReadHere(storage, dtype)
+                            : uploader_     ? uploader_->Empty(storage.shape, dtype)
+                                            : at::empty(storage.shape, dtype);
+  sharing_->tensors.push_back(tensor);
+  return tensor;
+}
+
+at::Tensor WeightLoader::ReadHere(const WeightStorage& storage, at::ScalarType dtype) {
   CheckGroupIndex(checkpoint_, storage);
+  bytes_read_ += storage.bytes();
   if (uploader_) return uploader_->Ask(storage, dtype);
   std::vector<at::Tensor> parts;
   for (const WeightPart& part : storage.parts) {
@@ -209,14 +233,13 @@ at::Tensor WeightLoader::Read(const WeightStorage& storage, at::ScalarType dtype
 
 void WeightLoader::Finish() {
   if (uploader_) uploader_->Finish();
-}
-
-uint64_t WeightLoader::direct_bytes() const {
-  return uploader_ ? uploader_->reader().direct_bytes() : 0;
-}
-
-uint64_t WeightLoader::cached_bytes() const {
-  return uploader_ ? uploader_->reader().cached_bytes() : 0;
+  if (!sharing_) return;
+  const Sharing shared = *std::exchange(sharing_, std::nullopt);
+  if (uploader_) {
+    uploader_->Share(*shared.ranks, shared.tensors, shared.reader);
+  } else {
+    shared.ranks->ShareRead(shared.tensors, shared.reader);
+  }
 }
 
 }  // namespace oscar

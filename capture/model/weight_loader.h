@@ -13,12 +13,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/weight_storage.h"
 #include "capture/files/block_reader.h"
+#include "capture/ranks/rank_group.h"
 
 namespace oscar {
 
@@ -52,21 +54,32 @@ class WeightLoader {
   at::Tensor LoadAs(const std::string& name, at::ScalarType dtype);
   // From here on whatever is loaded is also put there.
   void RememberIn(std::vector<at::Tensor>* loaded) { loaded_ = loaded; }
+  // What is asked for up to the next Finish() is read by one of the ranks of this machine, who all
+  // ask for the same, and reaches the others from there.
+  void ShareReading(RankGroup& ranks, const RankGroup::Readers& readers, int reader);
   // Everything asked for so far is there. InputError where a file cannot be read.
   void Finish();
 
-  // Bytes read to a GPU so far: past the page cache, and from it.
-  uint64_t direct_bytes() const;
-  uint64_t cached_bytes() const;
+  uint64_t bytes_read() const { return bytes_read_; }  // by this process, as stored
 
  private:
   class Uploader;
+  // Of one part, by several ranks.
+  struct Sharing {
+    RankGroup* ranks = nullptr;
+    int reader = 0;
+    bool reads = true;
+    std::vector<at::Tensor> tensors = {};
+  };
 
   at::Tensor Read(const WeightStorage& storage, at::ScalarType dtype);
+  at::Tensor ReadHere(const WeightStorage& storage, at::ScalarType dtype);
 
   const Checkpoint& checkpoint_;
   WeightTarget target_;
   std::vector<at::Tensor>* loaded_ = nullptr;
+  std::optional<Sharing> sharing_;
+  uint64_t bytes_read_ = 0;
   std::unique_ptr<Uploader> uploader_;  // null on the CPU
 };
 

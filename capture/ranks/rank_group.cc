@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than 400 lines because all of c10d stands behind one interface, and so does its absence.
 #include "capture/ranks/rank_group.h"
 
 #ifdef OSCAR_C10D
@@ -20,6 +22,8 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <future>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -49,7 +53,8 @@ std::vector<uint8_t> BytesOf(std::string_view text) { return {text.begin(), text
 std::string TextOf(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
 c10::intrusive_ptr<c10d::Backend> MakeGloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                           const RankPlace& place, const std::string& name) {
+                                           const RankPlace& place, const std::string& name,
+                                           int rank, int size) {
   auto options = c10d::ProcessGroupGloo::Options::create(kPatience);
   const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
   options->devices.push_back(
@@ -58,7 +63,14 @@ c10::intrusive_ptr<c10d::Backend> MakeGloo(const c10::intrusive_ptr<c10d::Store>
           ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1", false)
           : c10d::ProcessGroupGloo::createDefaultDevice(false));
   return c10::make_intrusive<c10d::ProcessGroupGloo>(
-      c10::make_intrusive<c10d::PrefixStore>(name, store), place.rank, place.size, options);
+      c10::make_intrusive<c10d::PrefixStore>(name, store), rank, size, options);
+}
+
+// The same on all ranks of a running machine, in whatever container, and nowhere else.
+std::string MachineId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  return std::getline(file, id) ? id : HostName();
 }
 
 // Whether it is said by then.
@@ -109,11 +121,43 @@ auto Talk(RankWatch* watch, const std::string& what, const Function& function) {
 
 struct RankGroup::Impl {
   c10::intrusive_ptr<c10d::Store> store;
-  c10::intrusive_ptr<c10d::Backend> tensors, bytes;
+  c10::intrusive_ptr<c10d::Backend> tensors, bytes, weights;
+  std::vector<int> machine;  // ranks of this one
   bool on_cpu = true;
   std::map<int, int> sent, received;  // tensors, by rank: their tags
   std::mutex issuing;                 // of bytes
+  std::shared_future<void> ready;     // the channel of tensors; null: it is
+
+  c10d::Backend& Tensors() const {
+    if (ready.valid()) ready.get();
+    return *tensors;
+  }
+  // A piece of its own on a GPU: by the communicator of all, where every pair of ranks would
+  // otherwise make another.
+  template <typename Function>
+  c10::intrusive_ptr<c10d::Work> Pairwise(const Function& function) const {
+    c10d::Backend& channel = Tensors();
+    if (on_cpu) return function(channel);
+    channel.startCoalescing();
+    function(channel);
+    return channel.endCoalescing();
+  }
 };
+
+namespace {
+
+// A communicator of NCCL is made, and its kernels are loaded, by the first calls, which takes
+// seconds.
+void WarmUpChannel(c10d::Backend& channel, int size, at::Device device) {
+  const at::Tensor own = at::zeros({size, 1}, at::dtype(at::kInt).device(device));
+  at::Tensor all = at::empty_like(own), row = own.narrow(0, 0, 1), copy = own.clone();
+  std::vector<int64_t> one_each(static_cast<size_t>(size), 1);
+  channel._allgather_base(all, row)->wait();
+  channel.alltoall_base(all, copy, one_each, one_each)->wait();
+  (void)all.cpu();
+}
+
+}  // namespace
 
 std::string RankGroup::Missing(at::DeviceType device) {
   return device == at::kCPU || HasNccl() ? "" : "LibTorch's NCCL, or the headers of CUDA and NCCL";
@@ -150,10 +194,14 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
   impl_->store->setTimeout(timeout);
   Join(timeout);
   impl_->bytes = Talk(nullptr, "the ranks cannot reach each other",
-                      [&] { return MakeGloo(impl_->store, place_, "bytes"); });
+                      [&] { return MakeGloo(impl_->store, place_, "bytes", rank(), size()); });
 }
 
-RankGroup::~RankGroup() { watch_.reset(); }
+RankGroup::~RankGroup() {
+  watch_.reset();
+  // A channel that is not made yet may wait for ranks that have left; its thread keeps it.
+  if (impl_->ready.valid()) impl_->ready.wait_for(std::chrono::seconds(1));
+}
 
 void RankGroup::Join(std::chrono::milliseconds timeout) {
   const auto told = [](int size) { return fmt::format("{} ranks", size); };
@@ -231,14 +279,72 @@ bool RankGroup::Has(const std::string& key) const {
 
 void RankGroup::OpenChannel(at::Device device) {
   impl_->on_cpu = device.is_cpu();
-  impl_->tensors = impl_->on_cpu ? MakeGloo(impl_->store, place_, "tensors")
-                                 : MakeNcclBackend(impl_->store, place_.rank, place_.size);
+  const auto key = [](int rank) { return fmt::format("machine/{}", rank); };
+  const std::string here = MachineId();
+  Set(key(rank()), here);
+  for (int r = 0; r < size(); ++r)
+    if (Get(key(r)) == here) impl_->machine.push_back(r);
+  const auto own = std::ranges::find(impl_->machine, rank()) - impl_->machine.begin();
+  const auto place = static_cast<int>(own);
+  const auto count = static_cast<int>(impl_->machine.size());
+  const std::string weights = fmt::format("weights/{}", impl_->machine.front());
+  if (impl_->on_cpu) {
+    impl_->tensors = MakeGloo(impl_->store, place_, "tensors", rank(), size());
+    if (count > 1) impl_->weights = MakeGloo(impl_->store, place_, weights, place, count);
+    return;
+  }
+  impl_->tensors = MakeNcclBackend(impl_->store, rank(), size());
+  if (count > 1) {
+    impl_->weights = MakeNcclBackend(c10::make_intrusive<c10d::PrefixStore>(weights, impl_->store),
+                                     place, count);
+  }
+  std::packaged_task<void()> warm_up(
+      [tensors = impl_->tensors, weights = impl_->weights, device, size = size(), count] {
+        try {
+          WarmUpChannel(*tensors, size, device);
+          if (weights) WarmUpChannel(*weights, count, device);
+        } catch (const std::exception& error) {
+          Lost("the ranks cannot reach each other", error);
+        }
+      });
+  impl_->ready = warm_up.get_future().share();
+  std::thread(std::move(warm_up)).detach();
+}
+
+RankGroup::Readers RankGroup::ReadersOf(const std::string& files) const {
+  const auto key = [](int rank) { return fmt::format("files/{}", rank); };
+  Set(key(rank()), files);
+  Readers readers{0, 0};
+  for (const int r : impl_->machine) {
+    if (Get(key(r)) != files) return {};
+    if (r == rank()) readers.place = readers.count;
+    ++readers.count;
+  }
+  return readers;
+}
+
+void RankGroup::ShareRead(const std::vector<at::Tensor>& tensors, int reader) {
+  Talk(watch_.get(), "a rank of this machine is lost", [&] {
+    if (impl_->ready.valid()) impl_->ready.get();
+    c10d::BroadcastOptions options;
+    options.rootRank = reader;
+    c10::intrusive_ptr<c10d::Work> last;
+    for (const at::Tensor& tensor : tensors) {
+      if (tensor.numel() == 0) continue;
+      OSCAR_CHECK(tensor.is_contiguous());
+      std::vector<at::Tensor> bytes = {tensor.view({-1}).view(at::kByte)};
+      last = impl_->weights->broadcast(bytes, options);
+      if (impl_->on_cpu) last->wait();
+    }
+    if (last) last->wait();
+  });
 }
 
 void RankGroup::Send(const at::Tensor& tensor, int to) {
   Talk(watch_.get(), fmt::format("rank {} is lost", to), [&] {
     std::vector<at::Tensor> sent = {tensor.contiguous()};
-    const auto work = impl_->tensors->send(sent, to, impl_->sent[to]++);
+    const auto work = impl_->Pairwise(
+        [&](c10d::Backend& channel) { return channel.send(sent, to, impl_->sent[to]++); });
     if (impl_->on_cpu) work->wait();
   });
 }
@@ -248,7 +354,9 @@ std::function<void()> RankGroup::Receive(const at::Tensor& tensor, int from) {
   std::vector<at::Tensor> received = {tensor};
   const auto what = fmt::format("rank {} is lost", from);
   const auto work = Talk(watch_.get(), what, [&] {
-    return impl_->tensors->recv(received, from, impl_->received[from]++);
+    return impl_->Pairwise([&](c10d::Backend& channel) {
+      return channel.recv(received, from, impl_->received[from]++);
+    });
   });
   return [this, work, what] { Talk(watch_.get(), what, [&] { work->wait(); }); };
 }
@@ -259,7 +367,7 @@ at::Tensor RankGroup::AllGather(const at::Tensor& own) {
   at::Tensor all = at::empty(shape, own.options());
   at::Tensor input = own.contiguous().unsqueeze(0);  // as Gloo wants it
   Talk(watch_.get(), "a rank is lost",
-       [&] { impl_->tensors->_allgather_base(all, input)->wait(); });
+       [&] { impl_->Tensors()._allgather_base(all, input)->wait(); });
   return all;
 }
 
@@ -270,7 +378,7 @@ at::Tensor RankGroup::AllToAll(const at::Tensor& rows, std::vector<int64_t> sent
   at::Tensor all = at::empty(shape, rows.options());
   at::Tensor input = rows.contiguous();
   Talk(watch_.get(), "a rank is lost",
-       [&] { impl_->tensors->alltoall_base(all, input, received, sent)->wait(); });
+       [&] { impl_->Tensors().alltoall_base(all, input, received, sent)->wait(); });
   return all;
 }
 
@@ -335,6 +443,8 @@ at::Tensor RankGroup::AllGather(const at::Tensor&) { OSCAR_CHECK(false); }
 at::Tensor RankGroup::AllToAll(const at::Tensor&, std::vector<int64_t>, std::vector<int64_t>) {
   OSCAR_CHECK(false);
 }
+RankGroup::Readers RankGroup::ReadersOf(const std::string&) const { OSCAR_CHECK(false); }
+void RankGroup::ShareRead(const std::vector<at::Tensor>&, int) { OSCAR_CHECK(false); }
 void RankGroup::SendBytes(std::string_view, int, int) { OSCAR_CHECK(false); }
 std::string RankGroup::ReceiveBytes(int, int) { OSCAR_CHECK(false); }
 

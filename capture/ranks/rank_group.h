@@ -4,7 +4,8 @@
 // The processes (ranks) of one job and what they say to each other, by LibTorch's c10d: words
 // through a store that stands at rank 0 (TCPStore), tensors by NCCL between GPUs and Gloo between
 // CPUs. Trap: tensors go by one channel; both sides must make the same calls in the same order,
-// from one thread. Bytes have a channel of their own, where tags tell them apart.
+// from one thread. Bytes have a channel of their own, where tags tell them apart, and so have the
+// weights that ranks of one machine read for each other, beside the first.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -54,7 +55,7 @@ class RankGroup {
   std::string Get(const std::string& key) const;
   bool Has(const std::string& key) const;
 
-  // Before the first tensor.
+  // Before the first tensor, on all ranks. On a GPU it is made beside what the caller does next.
   void OpenChannel(at::Device device);
   // The tensor may be dropped. On a CPU it has been sent.
   void Send(const at::Tensor& tensor, int to);
@@ -65,6 +66,16 @@ class RankGroup {
   // Rows of a matrix: the first sent[0] go to rank 0, and so on; received[r] come from rank r.
   at::Tensor AllToAll(const at::Tensor& rows, std::vector<int64_t> sent,
                       std::vector<int64_t> received);
+
+  // Ranks of this machine that have opened the very same `files`, in order, and this one's place
+  // among them: what one of them reads need not be read by the others. All ranks ask.
+  struct Readers {
+    int place = 0, count = 1;
+  };
+  Readers ReadersOf(const std::string& files) const;
+  // From the reader at that place to the others, from one thread of each, in the same order; on a
+  // GPU on the current stream.
+  void ShareRead(const std::vector<at::Tensor>& tensors, int reader);
 
   // From any thread.
   void SendBytes(std::string_view bytes, int to, int tag);

@@ -123,6 +123,18 @@ TEST(JobDirectory, DamagedFilesAreRefused) {
   }
 }
 
+TEST(JobDirectory, WhatAKilledRemovalLeavesIsNoJob) {
+  const fs::path path = TestScratch("job") / "out.job", removed = path.string() + ".tmp-removed";
+  JobDirectory job(path, kRun, false);
+  job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {});
+  job.Remove();
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_FALSE(fs::exists(removed));
+  fs::create_directories(removed / "half");
+  EXPECT_EQ(JobDirectory(path, kRun, false).finished_layers(), 0u);
+  EXPECT_FALSE(fs::exists(removed)) << "the next job clears up";
+}
+
 TEST(JobDirectory, TwoProcessesCannotShareIt) {
   const fs::path path = TestScratch("job") / "out.job";
   JobDirectory job(path, kRun, false);

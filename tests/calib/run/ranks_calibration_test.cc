@@ -95,6 +95,9 @@ int RunRank(const Case& of, const fs::path& job, int rank, int size, int port, b
         << layer.layer_id << ' ' << Json(tokens).dump() << '\n';
   };
   hooks.stop_requested = [&] { return stop && rank == size - 1; };
+  hooks.on_weights_read = [&](uint64_t bytes) {
+    std::ofstream(fmt::format("{}.read{}", job.string(), rank)) << bytes;
+  };
   try {
     if (rank == 0) {
       JobDirectory directory(job, {}, false);
@@ -148,6 +151,14 @@ std::map<std::string, std::string> Files(const fs::path& job) {
   return files;
 }
 
+// Of weights, by all ranks, from disk.
+uint64_t BytesRead(const fs::path& job, int size) {
+  uint64_t bytes = 0;
+  for (int rank = 0; rank < size; ++rank)
+    bytes += std::stoull(ReadText(fmt::format("{}.read{}", job.string(), rank)));
+  return bytes;
+}
+
 void ExpectSame(const Case& of, const std::vector<int>& sizes) {
   const fs::path scratch = TestScratch("ranks_" + of.family + std::to_string(of.refine));
   ASSERT_EQ(RunAll(of, scratch / "one", 1), std::vector<int>{0});
@@ -157,6 +168,7 @@ void ExpectSame(const Case& of, const std::vector<int>& sizes) {
     const fs::path job = scratch / fmt::format("of{}", size);
     ASSERT_EQ(RunAll(of, job, size), std::vector<int>(static_cast<size_t>(size), 0)) << of.family;
     const auto files = Files(job);
+    EXPECT_EQ(BytesRead(job, size), BytesRead(scratch / "one", 1)) << "once on a machine";
     ASSERT_EQ(files.size(), expected.size());
     for (const auto& [name, bytes] : expected)
       EXPECT_TRUE(files.at(name) == bytes) << of.family << ", " << size << " ranks: " << name;
