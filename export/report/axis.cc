@@ -104,6 +104,15 @@ std::string TickText(double value, bool binary) {
 }
 
 std::string Coordinate(double value) {
+  // As below, where the tenth is plain: charts are made of these.
+  const double tenths = std::abs(value) * 10, nearest = std::nearbyint(tenths);
+  if (tenths < 1e6 && std::abs(tenths - nearest) < 0.499) {
+    const auto whole = static_cast<int>(nearest);
+    std::string text = value < 0 && whole != 0 ? "-" : "";
+    text += fmt::format_int(whole / 10).str();
+    if (whole % 10 != 0) text.append({'.', static_cast<char>('0' + whole % 10)});
+    return text;
+  }
   std::string text = fmt::format("{:.1f}", value);
   if (text.ends_with(".0")) text.resize(text.size() - 2);
   return text == "-0" ? "0" : text;

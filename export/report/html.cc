@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/report/html.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace oscar {
@@ -27,6 +29,11 @@ bool StartsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 
 }  // namespace
 
 std::string Html(std::string_view text) {
+  const auto plain = [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '&' && c != '<' && c != '>' && c != '"' &&
+           c != '\'' && c != 0x7F;
+  };
+  if (std::ranges::all_of(text, plain)) return std::string(text);
   std::string out;
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -90,13 +97,14 @@ std::string FormatNumber(double value, Format format) {
 }
 
 std::string DataAttributes(const Record& number) {
-  return fmt::format("data-path=\"{}\" data-value=\"{}\"", Html(number.pointer()),
+  return fmt::format(FMT_COMPILE("data-path=\"{}\" data-value=\"{}\""), Html(number.pointer()),
                      number.json().dump());
 }
 
 std::string Value(const Record& number, Format format) {
-  return fmt::format("<data value=\"{}\" data-path=\"{}\">{}</data>", number.json().dump(),
-                     Html(number.pointer()), FormatNumber(number.Number(), format));
+  return fmt::format(FMT_COMPILE("<data value=\"{}\" data-path=\"{}\">{}</data>"),
+                     number.json().dump(), Html(number.pointer()),
+                     FormatNumber(number.Number(), format));
 }
 
 std::string Interval(const Record& interval, Format format, std::string_view between) {
@@ -116,8 +124,8 @@ std::string Table(std::string_view label, const std::vector<std::string>& header
       const std::string css = i < row.cell_css.size() && !row.cell_css[i].empty()
                                   ? fmt::format(" class=\"{}\"", row.cell_css[i])
                                   : "";
-      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", css, row.cells[i])
-                     : fmt::format("<td{}>{}</td>", css, row.cells[i]);
+      html += i == 0 ? fmt::format(FMT_COMPILE("<th scope=\"row\"{}>{}</th>"), css, row.cells[i])
+                     : fmt::format(FMT_COMPILE("<td{}>{}</td>"), css, row.cells[i]);
     }
     html += "</tr>\n";
   }

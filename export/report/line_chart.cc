@@ -5,6 +5,7 @@
 // small), so the room left for it is that of the largest size.
 #include "export/report/line_chart.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +33,9 @@ std::string Polyline(const LineChart& chart, const ChartSeries& series, const Ax
   for (const ChartPoint& point : series.points) {
     if (!Drawable(chart, point)) continue;
     const std::string px = Coordinate(x(point.x)), py = Coordinate(y(point.y));
-    points += fmt::format("{}{},{}", points.empty() ? "" : " ", px, py);
-    if (series.dots) dots += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\"/>", px, py);
+    points.append(points.empty() ? "" : " ").append(px).append(1, ',').append(py);
+    if (series.dots)
+      dots += fmt::format(FMT_COMPILE("<circle cx=\"{}\" cy=\"{}\" r=\"3\"/>"), px, py);
   }
   if (points.empty()) return {};
   const std::string data = series.pointer.empty()

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/report/record.h"
 
+#include <fmt/format.h>
+
 #include "linalg/check.h"
 
 namespace oscar {
@@ -21,21 +23,30 @@ std::string PointerToken(std::string_view key) {
 }
 
 bool Record::Has(std::string_view key) const {
-  return value_->is_object() && value_->contains(std::string(key));
+  return value_->is_object() && value_->contains(key);
 }
 
 Record Record::operator[](std::string_view key) const {
-  OSCAR_CHECK(Has(key));
-  return {value_->at(std::string(key)), pointer_ + "/" + PointerToken(key)};
+  OSCAR_CHECK(value_->is_object());
+  const auto member = value_->find(key);
+  OSCAR_CHECK(member != value_->end());
+  return Below(*member, key.find_first_of("~/") == key.npos ? key : PointerToken(key));
 }
 
 Record Record::operator[](size_t index) const {
   OSCAR_CHECK_LT(index, value_->size());
-  return {value_->at(index), pointer_ + "/" + std::to_string(index)};
+  return Below((*value_)[index], fmt::format_int(index).str());
+}
+
+Record Record::Below(const Json& value, std::string_view token) const {
+  std::string pointer;
+  pointer.reserve(pointer_.size() + 1 + token.size());
+  return {value, std::move(pointer.append(pointer_).append(1, '/').append(token))};
 }
 
 std::vector<Record> Record::Items() const {
   std::vector<Record> items;
+  items.reserve(value_->size());
   for (size_t i = 0; i < value_->size(); ++i) items.push_back((*this)[i]);
   return items;
 }
@@ -43,7 +54,8 @@ std::vector<Record> Record::Items() const {
 std::vector<std::pair<std::string, Record>> Record::Members() const {
   std::vector<std::pair<std::string, Record>> members;
   if (!value_->is_object()) return members;
-  for (const auto& [key, value] : value_->items()) members.emplace_back(key, (*this)[key]);
+  for (const auto& [key, value] : value_->get_ref<const Json::object_t&>())
+    members.emplace_back(key, (*this)[key]);
   return members;
 }
 

@@ -44,6 +44,7 @@ class Record {
 
  private:
   Record(const Json& value, std::string pointer) : value_(&value), pointer_(std::move(pointer)) {}
+  Record Below(const Json& value, std::string_view token) const;
 
   const Json* value_;
   std::string pointer_;

@@ -266,6 +266,27 @@ void CheckDocument(const Spot& spot) {
                 {"validation", CheckValidation, kOptional}});
 }
 
+void CheckRoot(const Spot& root) {
+  const Json& report = root.value;
+  if (!report.is_object() || !report.contains("$schema") || !report.at("$schema").is_object() ||
+      report.at("$schema").value("name", Json()) != Json(std::string(kReportSchema))) {
+    throw InputError(
+        fmt::format("{}: not a report: expected \"$schema\": {{\"name\": \"{}\", \"version\": {}}}",
+                    root.what, kReportSchema, kReportVersion));
+  }
+  const Spot schema = root.Member("$schema");
+  CheckName(schema);
+  const auto version = schema.value.at("version").get<uint64_t>();
+  if (version < 1 || version > kReportVersion) {
+    schema.Member("version").Refuse(
+        fmt::format("this program reads versions 1 to {}, found {}: try a newer oscar",
+                    kReportVersion, version));
+  }
+  CheckDocument(root);
+  if (version < 2 && report.contains("validation"))
+    root.Member("validation").Refuse("version 1 has no such member; version 2 does");
+}
+
 }  // namespace
 
 std::string ReportMembers() {
@@ -280,24 +301,11 @@ std::string ReportMembers() {
 }
 
 void CheckReport(const Json& report, std::string_view what) {
-  const Spot root{report, "", what};
-  if (!report.is_object() || !report.contains("$schema") || !report.at("$schema").is_object() ||
-      report.at("$schema").value("name", Json()) != Json(std::string(kReportSchema))) {
-    throw InputError(
-        fmt::format("{}: not a report: expected \"$schema\": {{\"name\": \"{}\", \"version\": {}}}",
-                    what, kReportSchema, kReportVersion));
+  try {
+    return CheckRoot({report, "", what, nullptr, /*traced=*/false});
+  } catch (const InputError&) {
   }
-  const Spot schema = root.Member("$schema");
-  CheckName(schema);
-  const auto version = schema.value.at("version").get<uint64_t>();
-  if (version < 1 || version > kReportVersion) {
-    schema.Member("version").Refuse(
-        fmt::format("this program reads versions 1 to {}, found {}: try a newer oscar",
-                    kReportVersion, version));
-  }
-  CheckDocument(root);
-  if (version < 2 && report.contains("validation"))
-    root.Member("validation").Refuse("version 1 has no such member; version 2 does");
+  CheckRoot({report, "", what});  // throws again, and says where
 }
 
 }  // namespace oscar

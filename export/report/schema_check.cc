@@ -64,11 +64,32 @@ void OutlineMembers(const Spot& spot, std::span<const MemberRule> rules, Unknown
   if (!outline.lines.empty())
     outline.lines.back().type += unknown == Unknown::kAllowed ? "open object" : "object";
   for (const MemberRule& rule : rules) {
-    const std::string pointer = spot.pointer + "/" + rule.name;
+    const std::string pointer = spot.pointer + "/" + std::string(rule.name);
     outline.lines.push_back({pointer, rule.presence == MemberRule::kOptional, ""});
     OutlineCheck({spot.value, pointer, spot.what, spot.outline}, rule.check);
   }
   throw EndOfOutline{};
+}
+
+// As CheckObject, which says what is wrong and looks in the order of the rules for it.
+void CheckMembers(const Spot& spot, std::span<const MemberRule> rules, Unknown unknown) {
+  const auto required = [](const MemberRule& rule) {
+    return rule.presence == MemberRule::kRequired;
+  };
+  auto missing = std::ranges::count_if(rules, required);
+  for (const auto& [key, value] : spot.value.get_ref<const Json::object_t&>()) {
+    const auto rule = std::ranges::find(rules, std::string_view(key), &MemberRule::name);
+    const Spot member = {value, "", spot.what, nullptr, /*traced=*/false};
+    if (rule != rules.end()) {
+      missing -= required(*rule) ? 1 : 0;
+      rule->check(member);
+    } else if (unknown == Unknown::kAllowed) {
+      CheckAnything(member);
+    } else {
+      spot.Refuse("unknown member");
+    }
+  }
+  if (missing != 0) spot.Refuse("a member is missing");
 }
 
 double FiniteNumber(const Spot& spot, std::string_view expected) {
@@ -81,10 +102,11 @@ double FiniteNumber(const Spot& spot, std::string_view expected) {
 }  // namespace
 
 Spot Spot::Member(std::string_view key) const {
-  return {value.at(std::string(key)), pointer + "/" + PointerToken(key), what};
+  return {value.at(key), traced ? pointer + "/" + PointerToken(key) : "", what, nullptr, traced};
 }
 Spot Spot::Element(size_t index) const {
-  return {value.at(index), pointer + "/" + std::to_string(index), what};
+  return {value.at(index), traced ? pointer + "/" + std::to_string(index) : "", what, nullptr,
+          traced};
 }
 void Spot::Refuse(const std::string& why) const {
   throw InputError(
@@ -104,6 +126,7 @@ Outline OutlineOf(SpotCheck document) {
 void CheckObject(const Spot& spot, std::span<const MemberRule> rules, Unknown unknown) {
   if (spot.outline != nullptr) OutlineMembers(spot, rules, unknown);
   if (!spot.value.is_object()) Expected(spot, "an object");
+  if (!spot.traced) return CheckMembers(spot, rules, unknown);
   for (const MemberRule& rule : rules) {
     if (spot.value.contains(rule.name)) {
       rule.check(spot.Member(rule.name));

@@ -25,6 +25,7 @@ struct Spot {
   // The tables are written down there instead: there is no value, and the first check of a member
   // ends its function.
   Outline* outline = nullptr;
+  bool traced = true;  // else the pointer is not kept: what is refused is looked at once more
 
   Spot Member(std::string_view key) const;
   Spot Element(size_t index) const;
@@ -46,7 +47,7 @@ struct Outline {
 Outline OutlineOf(SpotCheck document);
 
 struct MemberRule {
-  const char* name;
+  std::string_view name;
   SpotCheck check;
   enum Presence { kRequired, kOptional } presence = kRequired;
 };

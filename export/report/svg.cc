@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/report/svg.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include "export/report/axis.h"
@@ -11,8 +12,9 @@ namespace oscar {
 
 std::string SvgText(double x, double y, std::string_view css, std::string_view text) {
   const bool is_label = css.find("label") != css.npos;
-  return fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>", Coordinate(x), Coordinate(y),
-                     css, is_label ? HtmlCut(text, kMaxLabelCharacters) : Html(text));
+  return fmt::format(FMT_COMPILE("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>"), Coordinate(x),
+                     Coordinate(y), css,
+                     is_label ? HtmlCut(text, kMaxLabelCharacters) : Html(text));
 }
 
 std::string Figure(const FigureInfo& info, double width, double height, std::string_view svg_body) {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <limits>
@@ -116,6 +117,94 @@ TEST(StrictJson, DamagedMessagesStayReadable) {
   const std::string message = Refusal("[\"" + std::string(100'000, 'a') + "\" \x1b");
   EXPECT_LT(message.size(), 600u);
   EXPECT_EQ(message.find('\x1b'), message.npos);
+}
+
+// A text that `Json::parse` reads otherwise, or takes where it is refused, or the other way round.
+std::string ReadsOtherwise(const std::string& text) {
+  const Json expected = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  try {
+    const Json json = ParseStrictJson(text, "source");
+    return json.type() == expected.type() && json.dump() == expected.dump() ? "" : text;
+  } catch (const InputError&) {
+    return expected.is_discarded() ? "" : text;
+  }
+}
+
+TEST(StrictJson, ReadsNumbersAndTextAsNlohmannDoes) {
+  for (const char* text : {"0",
+                           "-0",
+                           "-0.0",
+                           "01",
+                           "-",
+                           "-a",
+                           "1.",
+                           ".5",
+                           "1.5",
+                           "1e5",
+                           "1E+05",
+                           "1e",
+                           "1e-",
+                           "+1",
+                           "18446744073709551615",
+                           "18446744073709551616",
+                           "-9223372036854775808",
+                           "-9223372036854775809",
+                           "1e308",
+                           "1e309",
+                           "-1e999",
+                           "1e-400",
+                           "4.9e-324",
+                           "2.5e-324",
+                           "0.1000000000000000055511151231257827021181583404541015625",
+                           "123456789012345678901e-5",
+                           "1.7976931348623158e308",
+                           "1.7976931348623159e308",
+                           "\"\\u00e9\\ud83d\\ude00\"",
+                           "\"\\ud83d\"",
+                           "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+                           "\"\\a\"",
+                           "\"\\",
+                           "\"é😀\"",
+                           "\"\x7f\"",
+                           "\"\xC3\"",
+                           "\"a\tb\"",
+                           "{,\"a\":1}",
+                           "{\"a\":1,,}",
+                           "[,1]",
+                           "[1 2]",
+                           "{\"a\" 1}",
+                           "{\"a\":}",
+                           "[}",
+                           "{]",
+                           "[1}",
+                           "{\"a\":1]",
+                           "]",
+                           "tru",
+                           "truex",
+                           "nullnull",
+                           "[true,false,null]",
+                           "1 "})
+    EXPECT_EQ(ReadsOtherwise(text), "");
+}
+
+RC_GTEST_PROP(StrictJson, ReadsDamagedTextAsNlohmannDoes, ()) {
+  std::string text = Json({{"a", {1, -2, 2.5, 1e300, true, nullptr}},
+                           {"b\n\"", {{"c", "é\\"}, {"d", Json::object()}}},
+                           {"e", Json::array()}})
+                         .dump(*rc::gen::inRange(-1, 2));
+  for (int changes = *rc::gen::inRange(1, 4); changes > 0; --changes) {
+    const auto at = static_cast<size_t>(*rc::gen::inRange<int>(0, static_cast<int>(text.size())));
+    text[at] = *rc::gen::elementOf("{}[]:,\"\\0123456789.eE+-truefalsn u\n\xC3\x80"s);
+  }
+  RC_ASSERT(ReadsOtherwise(text) == "" || Refusal(text).find("given twice") != text.npos);
+}
+
+TEST(StrictJson, GivesEachRowOnceWhereALaterOneIsReadSlowly) {
+  std::vector<int> rows;
+  const JsonRows each{"rows", [&](Json&& row) { rows.push_back(row.at("n").get<int>()); }};
+  ParseStrictJson("{\"rows\":[{\"n\":1},{\"n\":2},{\"n\":3,\"t\":\"\\u00e9\"},{\"n\":4}]}",
+                  "source", {}, &each);
+  EXPECT_EQ(rows, (std::vector<int>{1, 2, 3, 4}));
 }
 
 TEST(TypedAccess, TakesOnlyTheTypeAskedFor) {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +14,18 @@
 
 namespace oscar {
 namespace {
+
+TEST(Coordinate, IsTheTenthThatPrintfRoundsTo) {
+  for (const double unit : {1.0, 1e-3, 0.1 + 1e-9, 0.05, 1234.5678, 1e5, 1e300}) {
+    for (int i = -2000; i <= 2000; ++i) {
+      std::string text = fmt::format("{:.1f}", i * unit);
+      if (text.ends_with(".0")) text.resize(text.size() - 2);
+      EXPECT_EQ(Coordinate(i * unit), text == "-0" ? "0" : text);
+    }
+  }
+  EXPECT_EQ(Coordinate(-0.04), "0");
+  EXPECT_EQ(Coordinate(std::nan("")), "nan");
+}
 
 TEST(Axis, PutsEqualFactorsAtEqualDistancesOnALogScale) {
   const Axis axis{Scale::kLog, 0.01, 1, 100, 300};

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Opens the pages of a zoo's site in headless Chromium, as a person does: site_check.py CHROMIUM_CHECK DIRECTORY, CHROMIUM_CHECK
-# being the reports' chromium_check.py, which drives the browser. Every index.html at 360 and 1440 px, light and dark, with script and
+# being the reports' chromium_check.py, which drives the browser. Every page below the directory at 360 and 1440 px, light and dark, with script and
 # without: nothing overflows, every text has a contrast of at least 4.5 to what lies under it (WCAG 2.1, 1.4.3), Tab reaches every
 # control and shows where it is, no request leaves the page. Exit 77: no Chromium here.
 import importlib.util
@@ -116,7 +116,7 @@ def check_table(browser, where):
 
 
 def check_page(browser, reports, path):
-    problems = []
+    problems, lowest = [], 99
     for script in (True, False):
         browser.call("Emulation.setScriptExecutionDisabled", value=not script)
         browser.media("light")
@@ -134,9 +134,9 @@ def check_page(browser, reports, path):
                 where = f"{width} px, {scheme}, {'with' if script else 'without'} script"
                 browser.size(width)
                 problems += reports.check_layout(json.loads(browser.evaluate(reports.LAYOUT)), where)
-                if script or width == WIDTHS[0]:
-                    contrast = json.loads(browser.evaluate(CONTRAST))
-                    problems += [f"{where}: contrast {text}" for text in contrast["bad"]]
+                contrast = json.loads(browser.evaluate(CONTRAST))
+                problems += [f"{where}: contrast {text}" for text in contrast["bad"]]
+                lowest = min(lowest, contrast["lowest"])
                 problems += check_keyboard(browser, where)
         if script and browser.evaluate("!!document.querySelector('#filter')"):
             problems += check_table(browser, "with script")
@@ -145,7 +145,7 @@ def check_page(browser, reports, path):
                 problems.append(f"console: {json.dumps(event['params'])[:300]}")
             if event["method"] == "Network.requestWillBeSent" and event["params"]["request"]["url"] != "file://" + path:
                 problems.append(f"the page asked for {event['params']['request']['url'][:100]}")
-    print(f"{path}: {rows} rows, {contrast['count']} texts, lowest contrast {contrast['lowest']:.2f}, {len(problems)} problems")
+    print(f"{path}: {rows} rows, {contrast['count']} texts, lowest contrast {lowest:.2f}, {len(problems)} problems")
     return [f"{path}: {problem}" for problem in problems]
 
 
@@ -161,9 +161,9 @@ def main():
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = reports.Browser(program, profile)
         for folder, _, names in sorted(os.walk(os.path.realpath(sys.argv[2]))):
-            if "index.html" in names:
+            for name in sorted(name for name in names if name.endswith(".html")):
                 pages += 1
-                problems += check_page(browser, reports, os.path.join(folder, "index.html"))
+                problems += check_page(browser, reports, os.path.join(folder, name))
         browser.close()
     for problem in problems or ([] if pages else ["no pages"]):
         print(problem)

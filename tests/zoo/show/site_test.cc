@@ -15,6 +15,7 @@
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"
 #include "zoo/keep/publish.h"
+#include "zoo/show/entry_diff.h"
 #include "zoo/store/yank.h"
 #include "zoo/trust/signature_store.h"
 
@@ -95,6 +96,10 @@ TEST_F(SiteTest, InABrowser) {
   Yank(zoo_, entries_[1].name, entries_[1].version, "a wrong <template>", nullptr);
   options_.title = "A <b>zoo</b> with a title that is longer than a narrow screen is wide";
   Make();
+  // Every other kind of page that is made from a zoo: what a publisher's own report is, and a
+  // comparison.
+  fs::copy(scratch_ / "a/report.html", site_ / "report.html");
+  WriteText(site_ / "diff.html", DiffPage(DiffArtifacts(scratch_ / "a", "a", scratch_ / "a", "b")));
   const auto look = [&] {
     return RunProgram(OSCAR_PYTHON, {OSCAR_SITE_SCRIPT, OSCAR_CHROMIUM_SCRIPT, site_.string()});
   };
@@ -104,7 +109,7 @@ TEST_F(SiteTest, InABrowser) {
   // The check turns red.
   const fs::path index = site_ / "index.html";
   const std::string page = ReadText(index);
-  fs::remove_all(site_ / "models");
+  for (const char* other : {"models", "report.html", "diff.html"}) fs::remove_all(site_ / other);
   const auto expect = [&](const std::string& from, const std::string& to,
                           const std::string& words) {
     std::string wrong = page;

@@ -27,43 +27,54 @@ namespace {
 struct Attack {
   std::string name;
   std::function<void(const fs::path& zoo, Json& entry)> prepare;
+  std::string words;  // of the check that is meant: behind many stands another, with other words
 };
 
 // What lies in the zoo under `digest` is not looked at; `outside` is a file that must not be read
 // or written.
 fs::path Outside(const fs::path& zoo) { return zoo.parent_path() / "outside"; }
 
-Attack FileName(const std::string& name, const std::string& file) {
-  return {"file_" + name, [=](const fs::path&, Json& entry) {
-            entry["files"][file] = entry["files"][kReportFile];
-          }};
+Attack FileName(const std::string& name, const std::string& file,
+                const std::string& words = "0.1.0.json: file ") {
+  return {"file_" + name,
+          [=](const fs::path&, Json& entry) { entry["files"][file] = entry["files"][kReportFile]; },
+          words};
 }
-Attack Digest(const std::string& name, const Json& digest) {
+Attack Digest(const std::string& name, const Json& digest,
+              const std::string& words = "expected a SHA-256") {
   return {"digest_" + name,
-          [=](const fs::path&, Json& entry) { entry["files"][kReportFile]["sha256"] = digest; }};
+          [=](const fs::path&, Json& entry) { entry["files"][kReportFile]["sha256"] = digest; },
+          words};
 }
-Attack Size(const std::string& name, const Json& size) {
+Attack Size(const std::string& name, const Json& size, const std::string& words) {
   return {"size_" + name,
-          [=](const fs::path&, Json& entry) { entry["files"][kReportFile]["size"] = size; }};
+          [=](const fs::path&, Json& entry) { entry["files"][kReportFile]["size"] = size; }, words};
 }
-Attack Member(const std::string& name, const char* member, const Json& value) {
-  return {name, [=](const fs::path&, Json& entry) { entry[member] = value; }};
+Attack Member(const std::string& name, const char* member, const Json& value,
+              const std::string& words) {
+  return {name, [=](const fs::path&, Json& entry) { entry[member] = value; }, words};
 }
 // The blob of report.json is something else.
-Attack Blob(const std::string& name, const std::function<void(const fs::path& blob)>& make) {
-  return {"blob_" + name, [=](const fs::path& zoo, Json& entry) {
+Attack Blob(const std::string& name, const std::string& words,
+            const std::function<void(const fs::path& blob)>& make) {
+  return {"blob_" + name,
+          [=](const fs::path& zoo, Json& entry) {
             const fs::path blob =
                 BlobPath(zoo, entry["files"][kReportFile]["sha256"].get<std::string>());
             fs::copy(blob, zoo.parent_path() / "right");
             fs::remove(blob);
             make(blob);
-          }};
+          },
+          words};
 }
-Attack Latest(const std::string& name, const char* member, const Json& value) {
-  return {"latest_" + name, [=](const fs::path& zoo, Json&) {
+Attack Latest(const std::string& name, const char* member, const Json& value,
+              const std::string& words) {
+  return {"latest_" + name,
+          [=](const fs::path& zoo, Json&) {
             EditJson(zoo / "entries/example/Tiny/latest.json",
                      [&](Json& latest) { latest[member] = value; });
-          }};
+          },
+          words};
 }
 
 std::vector<Attack> Attacks() {
@@ -89,7 +100,7 @@ std::vector<Attack> Attacks() {
       FileName("device_nul", "NUL"),
       FileName("device_con", "con.json"),
       FileName("device_com", "COM1.txt"),
-      FileName("case_fold", "REPORT.json"),
+      FileName("case_fold", "REPORT.json", "but for upper and lower case"),
       FileName("cyrillic", "r\u0435port.json"),
       FileName("full_width_slash", "a\uFF0Fb"),
       FileName("division_slash", "..\u2215outside"),
@@ -100,7 +111,7 @@ std::vector<Attack> Attacks() {
       FileName("long_s", "\u017Fecret"),
       FileName("percent", "%2e%2e%2foutside"),
       FileName("too_long", std::string(97, 'a')),
-      FileName("one_too_many_in_the_manifest", "extra.json"),
+      FileName("one_too_many_in_the_manifest", "extra.json", "is not named in manifest.json"),
       Digest("path", "../../../outside"),
       Digest("absolute", "/etc/passwd"),
       Digest("upper_case", std::string(64, 'A')),
@@ -108,60 +119,72 @@ std::vector<Attack> Attacks() {
       Digest("long", std::string(65, 'a')),
       Digest("prefix", "sha256:" + std::string(57, 'a')),
       Digest("nul", std::string(63, 'a') + '\0'),
-      Digest("number", 7),
-      Digest("of_nothing_there", std::string(64, 'a')),
-      Size("negative", -1),
-      Size("beyond_all", int64_t{1} << 60),
-      Size("wraps", 18446744073709551615ULL),
-      Size("fraction", 1.5),
-      Size("text", "1"),
-      Size("too_large", 1'000'000'000),
-      Size("too_small", 1),
-      Size("zero", 0),
-      Member("name_of_another", "name", "example/Other"),
-      Member("name_path", "name", "../outside"),
-      Member("version_of_another", "version", "0.2.0"),
-      Member("version_path", "version", "../../outside"),
-      Member("identity_of_another", "identity", std::string(64, 'a')),
-      Member("later_format", "$schema", {{"name", "oscar-zoo-entry"}, {"version", 2}}),
-      Member("unknown_member", "run", "rm -rf /"),
-      Member("another_model", "model", {{"id", "example/Other"}}),
+      Digest("number", 7, "must be a string"),
+      Digest("of_nothing_there", std::string(64, 'a'), "the source does not have it"),
+      Size("negative", -1, "below 0"),
+      Size("beyond_all", int64_t{1} << 60, "beyond 1 PiB"),
+      Size("wraps", 18446744073709551615ULL, "a 64-bit integer"),
+      Size("fraction", 1.5, "a 64-bit integer"),
+      Size("text", "1", "a 64-bit integer"),
+      Size("too_large", 1'000'000'000, "bytes, expected 1000000000"),
+      Size("too_small", 1, "bytes, expected 1"),
+      Size("zero", 0, "of what came, expected"),
+      Member("name_of_another", "name", "example/Other", "says it is example/Other@0.1.0"),
+      Member("name_path", "name", "../outside", "is not ORG/MODEL"),
+      Member("version_of_another", "version", "0.2.0", "says it is example/Tiny@0.2.0"),
+      Member("version_path", "version", "../../outside", "is no version"),
+      Member("identity_of_another", "identity", std::string(64, 'a'), "is not the digest of"),
+      Member("later_format", "$schema", {{"name", "oscar-zoo-entry"}, {"version", 2}},
+             "a newer oscar may read it"),
+      Member("unknown_member", "run", "rm -rf /", "unknown member"),
+      Member("another_model", "model", {{"id", "example/Other"}},
+             "'model' is not that of its manifest"),
       Member("better_numbers", "validation",
              {{"headline_arm", "oscar_per_head+clip+windows"},
               {"source", "model"},
-              {"metrics", {{"kl", 0.0}}}}),
-      Latest("name", "name", "../outside"),
-      Latest("other_name", "name", "example/Other"),
-      Latest("version", "version", "../../outside"),
-      Latest("identity", "identity", "x"),
-      Blob("link_out",
+              {"metrics", {{"kl", 0.0}}}},
+             "'validation' is not that of its report"),
+      Latest("name", "name", "../outside", "latest.json: is of"),
+      Latest("other_name", "name", "example/Other", "latest.json: is of"),
+      Latest("version", "version", "../../outside", "latest.json: \"../../outside\" is no version"),
+      Latest("identity", "identity", "x", "expected a SHA-256"),
+      Blob("link_out", "is a link that leads out of the zoo",
            [](const fs::path& blob) {
              fs::create_symlink(Outside(blob.parent_path().parent_path().parent_path()), blob);
            }),
-      Blob("right_bytes_by_a_link_out",
+      Blob("right_bytes_by_a_link_out", "is a link that leads out of the zoo",
            [](const fs::path& blob) {
              fs::create_symlink(
                  blob.parent_path().parent_path().parent_path().parent_path() / "right", blob);
            }),
-      Blob("hard_link_of_another_file",
+      Blob("hard_link_of_another_file", "8 bytes, expected",
            [](const fs::path& blob) {
              fs::create_hard_link(Outside(blob.parent_path().parent_path().parent_path()), blob);
            }),
-      Blob("folder", [](const fs::path& blob) { fs::create_directory(blob); }),
-      Blob("pipe", [](const fs::path& blob) { mkfifo(blob.c_str(), 0666); }),
-      Blob("device", [](const fs::path& blob) { fs::create_symlink("/dev/zero", blob); }),
+      Blob("folder", "is not a regular file",
+           [](const fs::path& blob) { fs::create_directory(blob); }),
+      Blob("pipe", "is not a regular file",
+           [](const fs::path& blob) { mkfifo(blob.c_str(), 0666); }),
+      Blob("device", "is a link that leads out of the zoo",
+           [](const fs::path& blob) { fs::create_symlink("/dev/zero", blob); }),
   };
-  attacks.push_back({"too_many_files", [](const fs::path&, Json& entry) {
+  attacks.push_back({"too_many_files",
+                     [](const fs::path&, Json& entry) {
                        for (int i = 0; i < 64; ++i)
                          entry["files"]["f" + std::to_string(i)] = entry["files"][kReportFile];
-                     }});
-  attacks.push_back(
-      {"no_manifest", [](const fs::path&, Json& entry) { entry["files"].erase(kManifestFile); }});
+                     },
+                     "files, at most"});
+  attacks.push_back({"no_manifest",
+                     [](const fs::path&, Json& entry) { entry["files"].erase(kManifestFile); },
+                     "names no manifest.json"});
   attacks.push_back({"a_file_is_left_out",
-                     [](const fs::path&, Json& entry) { entry["files"].erase(kReportFile); }});
-  attacks.push_back({"files_change_places", [](const fs::path&, Json& entry) {
+                     [](const fs::path&, Json& entry) { entry["files"].erase(kReportFile); },
+                     "cannot open"});
+  attacks.push_back({"files_change_places",
+                     [](const fs::path&, Json& entry) {
                        std::swap(entry["files"][kReportFile], entry["files"][kCardFile]);
-                     }});
+                     },
+                     "but the manifest says"});
   return attacks;
 }
 
@@ -178,7 +201,13 @@ class PullAttack : public testing::TestWithParam<Attack> {
   void ExpectRefused() {
     const auto before = TreeBytesBut("out");
     const ZooName name{"example", "Tiny"};
-    EXPECT_THROW(Pull(OpenSource(zoo_.path()), {name}, scratch_ / "out"), InputError);
+    try {
+      Pull(OpenSource(zoo_.path()), {name}, scratch_ / "out");
+      ADD_FAILURE() << "taken";
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(GetParam().words), std::string::npos)
+          << error.what();
+    }
     EXPECT_FALSE(fs::exists(scratch_ / "out"));
     EXPECT_TRUE(TreeBytesBut("out") == before);
     EXPECT_FALSE(fs::exists("/tmp/outside"));
@@ -219,40 +248,49 @@ void Replace(const fs::path& zoo, const std::string& text) {
 INSTANTIATE_TEST_SUITE_P(
     Texts, PullAttackText,
     testing::Values(
-        Attack{"empty", [](const fs::path& zoo, Json&) { Replace(zoo, ""); }},
+        Attack{"empty", [](const fs::path& zoo, Json&) { Replace(zoo, ""); },
+               "not acceptable as JSON at byte 1"},
         Attack{"a_key_twice",
                [](const fs::path& zoo, Json& entry) {
                  Replace(zoo, "{\"name\": \"example/Other\", " + entry.dump().substr(1));
-               }},
+               },
+               "is given twice"},
         Attack{"nested_without_end",
-               [](const fs::path& zoo, Json&) { Replace(zoo, std::string(100'000, '[')); }},
+               [](const fs::path& zoo, Json&) { Replace(zoo, std::string(100'000, '[')); },
+               "nested deeper"},
         Attack{"too_long",
                [](const fs::path& zoo, Json& entry) {
                  Replace(zoo, entry.dump() + std::string(2 << 20, ' '));
-               }},
+               },
+               "bytes are read"},
         Attack{"too_many_values",
                [](const fs::path& zoo, Json& entry) {
                  for (int i = 0; i < 20'000; ++i) entry["model"]["x"].push_back(i);
                  Replace(zoo, entry.dump());
-               }},
-        Attack{"not_utf8", [](const fs::path& zoo, Json&) { Replace(zoo, "{\"\xff\": 1}"); }},
+               },
+               "more than 10000 values"},
+        Attack{"not_utf8", [](const fs::path& zoo, Json&) { Replace(zoo, "{\"\xff\": 1}"); },
+               "ill-formed UTF-8"},
         Attack{"link_out",
                [](const fs::path& zoo, Json& entry) {
                  WriteText(Outside(zoo), entry.dump());
                  fs::remove(zoo / "entries/example/Tiny/0.1.0.json");
                  fs::create_symlink(Outside(zoo), zoo / "entries/example/Tiny/0.1.0.json");
-               }},
+               },
+               "is a link that leads out of the zoo"},
         Attack{"folder_link_out",
                [](const fs::path& zoo, Json&) {
                  fs::rename(zoo / "entries/example", zoo.parent_path() / "example");
                  fs::create_directory_symlink(zoo.parent_path() / "example",
                                               zoo / "entries/example");
-               }},
+               },
+               "is a link that leads out of the zoo"},
         Attack{"yank_of_another",
                [](const fs::path& zoo, Json&) {
                  fs::create_directories(zoo / "yanked/example/Tiny");
                  WriteText(zoo / "yanked/example/Tiny/0.1.0.json", "{\"reason\": \"x\"}");
-               }}),
+               },
+               "is no yank of"}),
     [](const auto& attack) { return attack.param.name; });
 
 }  // namespace
