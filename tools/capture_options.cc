@@ -51,6 +51,7 @@ OptionTable CaptureTable(CaptureOptions* options) {
   table.Group("Running");
   AddMachineOptions(table, &options->model);
   AddAllowOptions(table, &options->model);
+  AddRankOptions(table, &options->ranks, /*plans=*/false);
 
   table.OnlyWith({"score_rows"}, "scores", "rows");
   table.OnlyWith({"deflate"}, "format", "hdf5");

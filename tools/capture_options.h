@@ -10,6 +10,7 @@
 
 #include "tools/cli/option_table.h"
 #include "tools/model_input.h"
+#include "tools/rank_job.h"
 
 namespace oscar {
 
@@ -24,6 +25,7 @@ struct CaptureOptions {
   int64_t score_rows = 64;            // of each sequence
   bool logits = false;
   int64_t deflate = 0;
+  RankOptions ranks;
 };
 
 OptionTable CaptureTable(CaptureOptions* options);

@@ -18,6 +18,7 @@
 #include "calib/observe/text_loss.h"
 #include "calib/run/calibrate.h"
 #include "calib/run/provenance.h"
+#include "capture/checkpoint/weights_sample.h"
 #include "capture/model/device.h"
 #include "capture/text/samples.h"
 #include "export/artifact/artifact_reader.h"
@@ -250,11 +251,35 @@ Json WorkOfRank(uint64_t weights_read, const PhaseTimes& times) {
 }
 std::string WorkKey(int rank) { return fmt::format("work/{}", rank); }
 
+// Experts and embeddings are loaded by one rank alone, so that nothing is compared in passing: who
+// reads other files than rank 0 takes their digests too, beside the work.
+std::vector<int> DigestingRanks(const RankGroup& group, const ModelInput& model) {
+  return FirstReaders(group, OpenedFiles(model.checkpoint.directory(), model.checkpoint.files()));
+}
+std::string DigestsKey(int rank) { return fmt::format("digests/{}", rank); }
+
+void CompareDigests(const RankGroup& group, const std::vector<int>& ranks, const Json& own) {
+  for (const int rank : ranks) {
+    if (rank == 0) continue;
+    const Json other = Json::parse(group.Get(DigestsKey(rank)));
+    for (const auto& [file, digest] : own.items()) {
+      if (other.value(file, Json()) == digest) continue;
+      throw InputError(fmt::format("rank {} has read another {} than rank 0: SHA-256 {}, here {}",
+                                   rank, file, other.value(file, Json()).dump(), digest.dump()));
+    }
+  }
+}
+
 // The part of a rank that is not rank 0, which has the job and makes the artifact.
 CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, CommandContext& context) {
   PhaseTimes times;
   const std::optional<Opened> opened = Open(options, &group, context, times);
   CheckSameOnAllRanks(group, FingerprintOf(*opened));
+  const std::vector<int> digesting = DigestingRanks(group, *opened->model);
+  std::future<Json> model_json;
+  if (std::ranges::find(digesting, group.rank()) != digesting.end())
+    model_json = std::async(std::launch::async, opened->subject.describe);
+  const ReadTurns::Closing closing(*opened->subject.turns);
   uint64_t weights_read = 0;
   CalibrationHooks hooks;
   hooks.times = &times;
@@ -265,6 +290,8 @@ CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, Command
     RunCalibrationOfRank(opened->input(), hooks);
   }
   (void)LossOfText(opened->input());
+  if (model_json.valid())
+    group.Set(DigestsKey(group.rank()), model_json.get().at("weights").dump());
   group.Set(WorkKey(group.rank()), WorkOfRank(weights_read, times).dump());
   return {};
 }
@@ -290,7 +317,11 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, RankGro
   }
   CheckSpace(places.output, plan.disk_while_running, "the run");
   const Json fingerprint = FingerprintOf(*opened);
-  if (group != nullptr) CheckSameOnAllRanks(*group, fingerprint);
+  std::vector<int> digesting;
+  if (group != nullptr) {
+    CheckSameOnAllRanks(*group, fingerprint);
+    digesting = DigestingRanks(*group, *opened->model);
+  }
   JobDirectory job = JobOf(options, *opened, places, fingerprint);
   RememberOptions(places.job, context.config);
   times.Add("before loop", SecondsSince(started));
@@ -321,6 +352,7 @@ CommandResult Run(const CalibrateOptions& options, const Places& places, RankGro
   ArtifactInfo info = InfoOf(options, *opened, context);
   if (!cache_types.is_null()) info.serving["cache_types"] = cache_types;
   info.model = DigestsOf(model_json, context, times);
+  if (group != nullptr) CompareDigests(*group, digesting, info.model.at("weights"));
   const DeviceMemory memory = QueryMemory(input.device);
   info.timings = {{"layers", job.timings()},
                   {"loop_seconds", times.seconds().at("loop")},

@@ -13,7 +13,9 @@
 
 #include "calib/run/calibrate.h"
 #include "calib/run/provenance.h"
+#include "calib/run/rank_share.h"
 #include "capture/dump/dump_format.h"
+#include "capture/dump/dump_reader.h"
 #include "capture/files/digest.h"
 #include "capture/model/device.h"
 #include "capture/model/dump_observer.h"
@@ -23,6 +25,7 @@
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output_path.h"
+#include "tools/rank_job.h"
 
 namespace fs = std::filesystem;
 
@@ -141,7 +144,7 @@ DumpOrigin OriginOf(const ModelInput& input, const Json& model) {
 }
 
 void RunLayers(const CaptureOptions& options, ModelSource& source, const Target& target,
-               CommandContext& context) {
+               const RankGroup* group, CommandContext& context) {
   const size_t num_layers = source.layers().size();
   DumpWriter* const scores =
       target.hdf5 && !target.hdf5->options().score_rows.empty() ? target.hdf5.get() : nullptr;
@@ -156,7 +159,9 @@ void RunLayers(const CaptureOptions& options, ModelSource& source, const Target&
         fmt::format("layer {}: {} tokens, {:.2f} s", layer.layer_id, source.num_tokens(), seconds),
         {{"layer_id", layer.layer_id}, {"tokens", source.num_tokens()}, {"seconds", seconds}});
     started = Clock::now();
-    stopped = context.stop.requested() && (index + 1 < num_layers || options.logits);
+    stopped = context.stop.requested();
+    if (group != nullptr) stopped = AgreeToStop(*group, index, stopped);
+    stopped = stopped && (index + 1 < num_layers || options.logits);
     return !stopped;
   });
   context.progress.End();
@@ -168,9 +173,51 @@ void RunLayers(const CaptureOptions& options, ModelSource& source, const Target&
   }
 }
 
-CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
-  CheckArguments(options);
+// What one of several ranks writes: of its sequences, beside the dump of all.
+fs::path PartOf(const fs::path& output, int rank) {
+  fs::path part = output;
+  part.replace_filename(
+      fmt::format("{}.rank{}{}", output.stem().string(), rank, output.extension().string()));
+  return part;
+}
+
+// The dump of all sequences, whose values stand in what the ranks have written.
+void WriteWhole(const CaptureOptions& options, const ModelInput& input,
+                const std::vector<RankShare>& shares, const DumpOrigin& origin) {
+  const std::vector<std::vector<int32_t>> sequences = input.Sequences();
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : sequences) lengths.push_back(std::ssize(sequence));
+  DumpWriterOptions how{.score_rows = ScoreRows(options, lengths),
+                        .logits_width = options.logits ? input.spec.vocab_size : 0};
+  for (size_t rank = 0; rank < shares.size(); ++rank) {
+    const auto first = lengths.begin() + static_cast<std::ptrdiff_t>(shares[rank].first_sequence);
+    const std::vector<int64_t> own(first,
+                                   first + static_cast<std::ptrdiff_t>(shares[rank].num_sequences));
+    how.parts.push_back({.file = PartOf(options.output, static_cast<int>(rank)).filename().string(),
+                         .tokens = shares[rank].num_tokens,
+                         .score_rows = std::ssize(ScoreRows(options, own)),
+                         .longest_sequence = *std::ranges::max_element(own)});
+  }
+  DumpWriter writer(options.output, sequences, how);
+  const DumpReader first(PartOf(options.output, 0));
+  for (const DumpLayer& layer : first.layers()) {
+    writer.BeginLayer(layer);
+    for (const CacheReader& reader : layer.readers) writer.BeginReader(layer, reader);
+  }
+  writer.Commit(origin);
+}
+
+CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
+                            CommandContext& context) {
+  CheckArguments(given);
+  CaptureOptions options = given;
   if (!context.dry_run) CheckNewOutput(options.output);
+  if (group != nullptr) {
+    if (options.format == CaptureFormat::kUpstream)
+      throw UsageError("--format upstream is for one rank");
+    options.output = PartOf(given.output, group->rank()).string();
+    CheckNewOutput(options.output);
+  }
   const at::Device device = ParseDevice(options.model.device);
   const auto started = Clock::now();
   const ModelInput input = OpenModelInput(options.model, options.data, context.log);
@@ -179,7 +226,22 @@ CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
   LoopOptions loop = CalibrationLoopOptions();  // so that a fit of the dump is that of the model
   loop.show_expanded_heads = true;
   loop.need_final_hidden = options.logits;
-  ModelSource source(input.checkpoint, input.spec, input.Sequences(), device, dtype, loop);
+  loop.ranks = group;
+  std::vector<std::vector<int32_t>> sequences = input.Sequences();
+  std::vector<RankShare> shares;
+  if (group != nullptr) {
+    CheckSameOnAllRanks(*group, {{"model", FingerprintModel(input.location, input.checkpoint)},
+                                 {"data", input.data.digest},
+                                 {"options", context.config},
+                                 {"version", ThisBuild().version}});
+    std::vector<int64_t> lengths;
+    for (const auto& sequence : sequences) lengths.push_back(std::ssize(sequence));
+    shares = ShareOut(input.spec, lengths, loop.token_chunk, group->size());
+    const RankShare& own = shares[static_cast<size_t>(group->rank())];
+    const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
+    sequences = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
+  }
+  ModelSource source(input.checkpoint, input.spec, std::move(sequences), device, dtype, loop);
 
   std::vector<int64_t> score_rows = ScoreRows(options, source.sequence_lengths());
   const Sizes sizes =
@@ -210,32 +272,60 @@ CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
     CheckSpace(options.output, static_cast<uint64_t>(sizes.total()), "the dump");
 
   const Target target = OpenTarget(options, source, std::move(score_rows));
-  // The weight digests are taken beside the work: the files are read anyway.
+  // The weight digests are taken beside the work: the files are read anyway. Rank 0 takes them.
+  const std::string key = "model";
   auto model_json = std::async(std::launch::async, [&] {
-    return DescribeModel(input.location, input.spec, input.checkpoint);
+    return group == nullptr || group->rank() == 0
+               ? DescribeModel(input.location, input.spec, input.checkpoint)
+               : Json();
   });
   const ReadTurns::Closing closing(*input.checkpoint.turns());
-  RunLayers(options, source, target, context);
-  const Json model = model_json.get();
+  RunLayers(options, source, target, group, context);
+  Json model = model_json.get();
+  if (group != nullptr && group->rank() == 0) group->Set(key, model.dump());
+  if (model.is_null()) model = Json::parse(group->Get(key));
   if (target.hdf5) {
     if (options.logits) DumpLogits(source, *target.hdf5);
     target.hdf5->Commit(OriginOf(input, model));
   } else {
     target.upstream->Commit();
   }
+  if (group != nullptr) {
+    const auto written = [](int rank) { return fmt::format("written/{}", rank); };
+    group->Set(written(group->rank()), "");
+    if (group->rank() != 0) return {};
+    for (int rank = 1; rank < group->size(); ++rank) (void)group->Get(written(rank));
+    WriteWhole(given, input, shares, OriginOf(input, model));
+  }
   const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
   context.log.Info("done", fmt::format("{:.1f} s", seconds), {{"seconds", seconds}});
-  return {ExitCode::kDone, options.output, plan};
+  return {ExitCode::kDone, given.output, plan};
+}
+
+CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
+  const std::unique_ptr<RankGroup> group =
+      context.dry_run || options.model.model.empty()
+          ? nullptr
+          : JoinRanks(options.ranks, options.model.device, context);
+  try {
+    return CaptureAsRank(options, group.get(), context);
+  } catch (const std::exception&) {
+    if (group) EndJob(*group);
+    throw;
+  }
 }
 
 }  // namespace
 }  // namespace oscar
 
 int main(int argc, char** argv) {
+  const oscar::Console console = oscar::EnterJob();
   oscar::CaptureOptions options;
-  return oscar::RunCommand(argc, argv, oscar::CaptureTable(&options),
-                           [&](oscar::CommandContext& context) {
-                             while (options.output.ends_with('/')) options.output.pop_back();
-                             return oscar::Capture(options, context);
-                           });
+  return oscar::RunCommand(
+      argc, argv, oscar::CaptureTable(&options),
+      [&](oscar::CommandContext& context) {
+        while (options.output.ends_with('/')) options.output.pop_back();
+        return oscar::Capture(options, context);
+      },
+      console);
 }

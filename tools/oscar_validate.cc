@@ -39,6 +39,7 @@
 #include "tools/job_options.h"
 #include "tools/kernel_check.h"
 #include "tools/own_words.h"
+#include "tools/rank_job.h"
 #include "tools/runtime_arms.h"
 #include "tools/validate_input.h"
 #include "tools/validation_table.h"
@@ -248,10 +249,12 @@ std::string ShowNeedles(const char* kind, const std::vector<NeedleSample>& needl
   return text;
 }
 
-// Half done work of a validation: beside what it will make.
+// Half done work of a validation: beside what it will make. Each rank has its own.
 fs::path JobOf(const ValidateOptions& options) {
   const fs::path output = options.output.empty() ? options.artifact : options.output;
-  return fs::path((output / "").parent_path().string() + ".validation.job");
+  const auto [rank, ranks] = options.validation.share;
+  return fs::path((output / "").parent_path().string() + ".validation" +
+                  (rank == 0 ? std::string() : fmt::format(".rank{}", rank)) + ".job");
 }
 
 OwnWordsRequest OwnWordsOf(const ValidateOptions& options, const ValidationInput& input,
@@ -328,7 +331,8 @@ int64_t HalfOfLongest(const std::vector<std::vector<int32_t>>& texts) {
 
 // Nothing where there is nothing to validate: samples or the plan were printed.
 std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& artifact,
-                            std::future<MomentCheck> checked, CommandContext& context) {
+                            std::future<MomentCheck> checked, const RankGroup* group,
+                            CommandContext& context) {
   const std::future<void> starting = StartGpu(options.model.device);
   const ValidationInput input = OpenValidationInput(options, artifact, context.log);
   checked.get();
@@ -355,6 +359,13 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
     return std::nullopt;
   }
   if (options.replace) CheckReplace(artifact, PlannedFacts(options, artifact, input));
+  if (group != nullptr) {
+    CheckSameOnAllRanks(*group, {{"artifact", artifact.identity()},
+                                 {"model", FingerprintModel(model.location, model.checkpoint)},
+                                 {"data", model.data.digest},
+                                 {"options", context.config},
+                                 {"version", ThisBuild().version}});
+  }
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(device, dtype));
@@ -380,6 +391,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
              {"data", {{"digest", model.data.digest}, {"self_generated", own_words.description}}},
              {"options", context.config},
              {"device", DescribeDevice(device)},
+             {"ranks", options.validation.share.ranks},
              {"version", ThisBuild().version}},
         /*restart=*/false);
   } catch (const OtherRun& other) {
@@ -431,7 +443,9 @@ const Json& HeadlineArmOf(const Json& validation) {
   throw UsageError("the headline arm is not among the arms");
 }
 
-CommandResult Validate(ValidateOptions options, CommandContext& context) {
+constexpr int kReportTag = 1;  // of what ranks send to rank 0
+
+CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandContext& context) {
   if (std::ranges::count(options.methods, "help") +
       std::ranges::count(options.validation.arms, "help")) {
     context.out << RenderMethods();
@@ -489,10 +503,20 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   methods.quant_group_size = or_own(options.quant_group_size, serving.quant_group_size);
   if (!options.dump.from.empty()) checked.get();
   std::optional<Json> made = options.dump.from.empty()
-                                 ? OnModel(options, artifact, std::move(checked), context)
+                                 ? OnModel(options, artifact, std::move(checked), group, context)
                                  : OnDump(options, artifact, context);
   context.progress.End();
   if (!made) return {};
+  if (group != nullptr) {
+    if (group->rank() != 0) {
+      group->SendBytes(made->dump(), 0, kReportTag);
+      return {};
+    }
+    std::vector<Json> of_ranks = {std::move(*made)};
+    for (int rank = 1; rank < group->size(); ++rank)
+      of_ranks.push_back(Json::parse(group->ReceiveBytes(rank, kReportTag)));
+    made = MergeArms(std::move(of_ranks));
+  }
   Json& validation = *made;
   validation["rotations"] = artifact.manifest().at("files").at(kRotationsFile);
   validation["program"] = ProgramJson();
@@ -522,12 +546,30 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   return result;
 }
 
+CommandResult Validate(ValidateOptions options, CommandContext& context) {
+  const bool makes = !context.dry_run && options.combine.empty() && options.show_samples == 0 &&
+                     !options.artifact.empty();
+  if (!makes) return ValidateAsRank(std::move(options), nullptr, context);
+  const std::unique_ptr<RankGroup> group =
+      JoinRanks(options.ranks, options.model.device, context, /*tensors=*/false);
+  if (!group) return ValidateAsRank(std::move(options), nullptr, context);
+  try {
+    if (options.kernels) throw UsageError("--kernels is for one rank");
+    options.validation.share = {group->rank(), group->size()};
+    return ValidateAsRank(std::move(options), group.get(), context);
+  } catch (const std::exception&) {
+    EndJob(*group);
+    throw;
+  }
+}
+
 }  // namespace
 }  // namespace oscar
 
 int main(int argc, char** argv) {
+  const oscar::Console console = oscar::EnterJob();
   oscar::ValidateOptions options;
   return oscar::RunCommand(
       argc, argv, oscar::ValidateTable(&options),
-      [&](oscar::CommandContext& context) { return oscar::Validate(options, context); });
+      [&](oscar::CommandContext& context) { return oscar::Validate(options, context); }, console);
 }

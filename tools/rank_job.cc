@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -336,6 +337,16 @@ uint64_t LeastOfRanks(const RankGroup& group, const std::string& name, uint64_t 
   for (int rank = 0; rank < group.size(); ++rank)
     own = std::min<uint64_t>(own, std::stoull(group.Get(fmt::format("{}/{}", name, rank))));
   return own;
+}
+
+std::vector<int> FirstReaders(const RankGroup& group, const std::string& opened) {
+  const auto key = [](int rank) { return fmt::format("opened/{}", rank); };
+  group.Set(key(group.rank()), opened);
+  std::set<std::string> known;
+  std::vector<int> first;
+  for (int rank = 0; rank < group.size(); ++rank)
+    if (known.insert(group.Get(key(rank))).second) first.push_back(rank);
+  return first;
 }
 
 bool AgreeToStop(const RankGroup& group, size_t layer_index, bool own) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "capture/ranks/rank_group.h"
 #include "tools/cli/command.h"
@@ -47,6 +48,10 @@ void CheckSameOnAllRanks(const RankGroup& group, const Json& own);
 
 // The smallest of the ranks' values.
 uint64_t LeastOfRanks(const RankGroup& group, const std::string& name, uint64_t own);
+
+// Ranks that are the first to have opened the files they have (OpenedFiles), rank 0 among them: one
+// where all read the same, one of each machine or copy otherwise.
+std::vector<int> FirstReaders(const RankGroup& group, const std::string& opened);
 
 // All ranks, behind each layer: whether one of them wants to stop there.
 bool AgreeToStop(const RankGroup& group, size_t layer_index, bool own);

@@ -79,6 +79,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
                                     "--combine those of all reports, and no page without --output",
                             .scope = OptionScope::kRun});
 
+  AddRankOptions(table, &options->ranks, /*plans=*/false);
   table.Group("Held-out text");
   table.Add(&options->data,
             {.name = "data",

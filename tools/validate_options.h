@@ -16,13 +16,15 @@
 #include "tools/model_input.h"
 #include "tools/own_arms.h"
 #include "tools/own_words.h"
+#include "tools/rank_job.h"
 
 namespace oscar {
 
 struct ValidateOptions {
   std::string artifact;
   ModelArguments model;
-  DumpArguments dump;                // instead of the model
+  DumpArguments dump;  // instead of the model
+  RankOptions ranks;
   std::string output;                // empty: into the artifact if it is of record, else beside it
   bool replace = false;              // the validation of record that is there
   std::vector<std::string> combine;  // reports to put on one page; nothing is validated then

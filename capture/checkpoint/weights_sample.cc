@@ -3,13 +3,19 @@
 #include "capture/checkpoint/weights_sample.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <span>
 
 #include "capture/files/digest.h"
 #include "capture/files/posix_file.h"
+#include "linalg/error.h"
 
 namespace fs = std::filesystem;
 
@@ -45,6 +51,21 @@ Json SampleWeightFiles(const fs::path& directory, const std::vector<std::string>
   Json samples = Json::object();
   for (const std::string& name : files) samples[name] = SampleFile(directory / name);
   return samples;
+}
+
+std::string OpenedFiles(const fs::path& directory, const std::vector<std::string>& files) {
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");  // of the machine, in any container
+  std::string all;
+  std::getline(boot, all);
+  for (const std::string& name : files) {
+    const fs::path path = directory / name;
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0)
+      throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+    all += fmt::format("\n{} {} {} {} {}.{}", name, status.st_dev, status.st_ino, status.st_size,
+                       status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  }
+  return all;
 }
 
 }  // namespace oscar

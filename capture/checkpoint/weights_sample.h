@@ -19,4 +19,8 @@ Json SampleFile(const std::filesystem::path& path);  // {"size", "sample_sha256"
 Json SampleWeightFiles(const std::filesystem::path& directory,
                        const std::vector<std::string>& files);
 
+// The same in two processes that have opened the very same files, on one running machine.
+std::string OpenedFiles(const std::filesystem::path& directory,
+                        const std::vector<std::string>& files);
+
 }  // namespace oscar

@@ -31,6 +31,9 @@
 //                     that q and k have been through), qk_norm (0 or 1), not_foldable (why scales
 //                     cannot go into the weights of this layer; "": they can)
 //
+// Of a dump by several ranks all datasets but ids, offsets, score_rows and sinks are virtual: rows
+// of the same datasets of files beside it, each a dump of some of the sequences.
+//
 // q, k, v, attn_out, c_kv, k_pe, kv_b have one type per layer: float32, float16, or bfloat16 as
 // uint16 with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores come
 // together or not at all; logits are optional. Trap: an attribute or dataset added here without a

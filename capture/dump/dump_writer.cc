@@ -53,7 +53,7 @@ DumpWriter::DumpWriter(const std::filesystem::path& path,
   file_.Write<int64_t>(kSequenceOffsets, {static_cast<int64_t>(offsets_.size())}, offsets_);
   file_.CreateGroup(kLayers);
   if (options_.logits_width > 0) {
-    file_.Declare(kLogits, Hdf5Type::kFloat32, {offsets_.back(), options_.logits_width}, stored);
+    Declare(kLogits, Hdf5Type::kFloat32, {offsets_.back(), options_.logits_width}, Rows::kTokens);
   }
 }
 
@@ -62,15 +62,14 @@ void DumpWriter::BeginLayer(const DumpLayer& layer) {
   layer_ = layer;
   const int id = layer.layer_id;
   group_ = LayerPath(id);
-  const Hdf5DatasetOptions stored{options_.deflate_level};
   const int64_t tokens = offsets_.back();
   for (const DumpTensor tensor : layer.tensors()) Declare(layer, tensor);
   if (!options_.score_rows.empty()) {
     const auto rows = static_cast<int64_t>(options_.score_rows.size());
     file_.Write<int64_t>(LayerPath(id, kScoreRows), {rows}, options_.score_rows);
-    file_.Declare(LayerPath(id, kLse), Hdf5Type::kFloat32, {tokens, layer.num_q_heads}, stored);
-    file_.Declare(LayerPath(id, kScores), Hdf5Type::kFloat32, {rows, layer.num_q_heads, longest_},
-                  stored);
+    Declare(LayerPath(id, kLse), Hdf5Type::kFloat32, {tokens, layer.num_q_heads}, Rows::kTokens);
+    Declare(LayerPath(id, kScores), Hdf5Type::kFloat32, {rows, layer.num_q_heads, longest_},
+            Rows::kScoreRows);
   }
   if (!layer.sinks.empty())
     file_.Write<float>(LayerPath(id, kSinks), {layer.num_q_heads}, layer.sinks);
@@ -78,7 +77,7 @@ void DumpWriter::BeginLayer(const DumpLayer& layer) {
   file_.SetAttribute(group, kKind, layer.latent() ? kKindMla : kKindGqa);
   if (layer.latent()) {
     const std::string kv_b = LayerPath(id, kKvB);
-    file_.Declare(kv_b, StoredType(layer.dtype), layer.kv_b_shape(), stored);
+    Declare(kv_b, StoredType(layer.dtype), layer.kv_b_shape(), Rows::kWhole);
     if (layer.dtype == DType::kBF16) file_.SetAttribute(kv_b, kDtype, kDtypeBf16);
     file_.SetAttribute(group, kLatentRank, layer.latent_rank);
     file_.SetAttribute(group, kRopeDim, layer.rope_dim);
@@ -103,9 +102,28 @@ void DumpWriter::BeginReader(const DumpLayer& source, const CacheReader& reader)
 
 void DumpWriter::Declare(const DumpLayer& layer, DumpTensor tensor) {
   const std::string name = InGroup(DumpTensorName(tensor));
-  file_.Declare(name, StoredType(layer.dtype), layer.shape(tensor, offsets_.back()),
-                {options_.deflate_level});
+  Declare(name, StoredType(layer.dtype), layer.shape(tensor, offsets_.back()), Rows::kTokens);
   if (layer.dtype == DType::kBF16) file_.SetAttribute(name, kDtype, kDtypeBf16);
+}
+
+void DumpWriter::Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,
+                         Rows rows) {
+  if (options_.parts.empty()) {
+    file_.Declare(dataset, type, shape, {options_.deflate_level});
+    return;
+  }
+  std::vector<Hdf5Writer::Source> sources;
+  for (const DumpPart& part : options_.parts) {
+    Hdf5Shape of_part = shape;
+    if (rows == Rows::kTokens) of_part[0] = part.tokens;
+    if (rows == Rows::kScoreRows) {
+      of_part[0] = part.score_rows;
+      of_part.back() = part.longest_sequence;
+    }
+    sources.push_back({part.file, of_part});
+    if (rows == Rows::kWhole) break;
+  }
+  file_.DeclareVirtual(dataset, type, shape, sources);
 }
 
 std::string DumpWriter::InGroup(std::string_view dataset) const {

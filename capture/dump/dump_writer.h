@@ -17,10 +17,19 @@
 
 namespace oscar {
 
+// A dump of some of the sequences, in a row, that stands beside the one that is written.
+struct DumpPart {
+  std::string file;  // its name
+  int64_t tokens = 0, score_rows = 0, longest_sequence = 0;
+};
+
 struct DumpWriterOptions {
   int deflate_level = 0;            // 0 to 9
   std::vector<int64_t> score_rows;  // token indices, ascending; empty: neither scores nor lse
   int64_t logits_width = 0;         // vocabulary; 0: no logits
+  // Not empty: nothing is to be written but what BeginLayer and BeginReader say of each layer; all
+  // values are read out of these (HDF5's virtual datasets).
+  std::vector<DumpPart> parts = {};
 };
 
 // Failures to write are ResourceErrors; wrong use is OSCAR_CHECK.
@@ -54,6 +63,9 @@ class DumpWriter : public DumpSink {
 
  private:
   void Declare(const DumpLayer& layer, DumpTensor tensor);
+  // Of tokens, of score rows, or the same in each part.
+  enum class Rows { kTokens, kScoreRows, kWhole };
+  void Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape, Rows rows);
   void WriteRows(std::string_view dataset, int64_t first_row, std::span<const std::byte> values);
   std::string InGroup(std::string_view dataset) const;
 

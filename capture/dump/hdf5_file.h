@@ -84,6 +84,16 @@ class Hdf5Writer {
   void Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,
                const Hdf5DatasetOptions& options = {});
 
+  // A dataset whose rows are those of the same dataset of other files, one after another; files are
+  // named as they stand beside this one, and shapes may be smaller behind the first dimension,
+  // where zeros are read.
+  struct Source {
+    std::string file;
+    Hdf5Shape shape;
+  };
+  void DeclareVirtual(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,
+                      const std::vector<Source>& sources);
+
   // `values` are whole rows of the first dimension, [first_row, first_row + rows). Every row must
   // be written exactly once; with its last row a dataset leaves memory.
   template <typename T>
@@ -118,6 +128,7 @@ struct Hdf5DatasetInfo {
 // InputErrors naming file and object.
 class Hdf5Reader {
  public:
+  // Where it reads other files (DeclareVirtual), those are looked at as closely.
   explicit Hdf5Reader(const std::filesystem::path& path);
   ~Hdf5Reader();
   Hdf5Reader(Hdf5Reader&&) noexcept;
@@ -154,6 +165,8 @@ class Hdf5Reader {
 
  private:
   struct State;
+  Hdf5Reader(const std::filesystem::path& path, bool reads_others);
+  void CheckSources() const;
   size_t CheckedCount(std::string_view dataset, Hdf5Type type, const Hdf5Shape& expected) const;
   void ReadRaw(std::string_view dataset, int64_t first_row, void* out, size_t count) const;
   std::unique_ptr<State> state_;

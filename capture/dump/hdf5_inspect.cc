@@ -6,6 +6,7 @@
 
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "capture/files/quote.h"
 #include "linalg/error.h"
@@ -36,7 +37,7 @@ class Inspector {
         entry.is_group = true;
         break;
       case H5I_DATASET:
-        entry.info = CheckDataset(object, path);
+        entry.info = CheckDataset(object, path, entry.sources);
         break;
       default:
         Refuse(path, "is neither a group nor a dataset");
@@ -82,7 +83,9 @@ class Inspector {
     }
   }
 
-  Hdf5DatasetInfo CheckDataset(hid_t dataset, const std::string& path) const {
+  using Sources = std::vector<std::pair<std::string, Hdf5DatasetInfo>>;
+
+  Hdf5DatasetInfo CheckDataset(hid_t dataset, const std::string& path, Sources& sources) const {
     Hdf5DatasetInfo info;
     const Hdf5Handle type(H5Dget_type(dataset));
     Require(type.valid(), path, "read the element type");
@@ -113,8 +116,60 @@ class Inspector {
       empty = empty || dim == 0;
       info.shape.push_back(static_cast<int64_t>(dim));
     }
-    CheckStorage(dataset, path, shape, empty ? 0 : static_cast<uint64_t>(bytes));
+    if (!CheckSources(dataset, path, info, sources))
+      CheckStorage(dataset, path, shape, empty ? 0 : static_cast<uint64_t>(bytes));
     return info;
+  }
+
+  // Whether it is virtual, which Hdf5Writer::DeclareVirtual makes; any other way is refused.
+  bool CheckSources(hid_t dataset, const std::string& path, const Hdf5DatasetInfo& info,
+                    Sources& sources) const {
+    constexpr size_t kMaxSources = 4096;
+    const Hdf5Handle creation(H5Dget_create_plist(dataset));
+    Require(creation.valid(), path, "read the storage layout");
+    if (H5Pget_layout(creation.get()) != H5D_VIRTUAL) return false;
+    size_t count = 0;
+    Require(H5Pget_virtual_count(creation.get(), &count) >= 0, path, "count the sources");
+    if (count > kMaxSources) Refuse(path, "virtual, of too many sources");
+    const auto name_of = [&](auto get, size_t i) {
+      std::array<char, 1024> buffer;
+      const ssize_t length = get(creation.get(), i, buffer.data(), buffer.size());
+      Require(length >= 0 && static_cast<size_t>(length) < buffer.size(), path, "name a source");
+      return std::string(buffer.data(), static_cast<size_t>(length));
+    };
+    const size_t rank = info.shape.size();
+    int64_t rows = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string file = name_of(H5Pget_virtual_filename, i);
+      if (file.empty() || file == "." || file == ".." || file.find_first_of("/%") != file.npos)
+        Refuse(path, fmt::format("virtual, of {}: not a file beside this one", Quoted(file)));
+      if (name_of(H5Pget_virtual_dsetname, i) != path)
+        Refuse(path, fmt::format("virtual, of another dataset of {}", Quoted(file)));
+      const Hdf5Handle to(H5Pget_virtual_vspace(creation.get(), i)),
+          from(H5Pget_virtual_srcspace(creation.get(), i));
+      std::array<hsize_t, kHdf5MaxRank> first{}, last{};
+      Require(H5Sget_simple_extent_ndims(to.get()) == static_cast<int>(rank) &&
+                  H5Sget_select_bounds(to.get(), first.data(), last.data()) >= 0,
+              path, "read where a source stands");
+      Hdf5DatasetInfo of_source{info.type, {}};
+      hssize_t values = 1;
+      bool fits = true;
+      for (size_t d = 0; d < rank && fits; ++d) {
+        fits = first[d] == (d == 0 ? static_cast<hsize_t>(rows) : 0) && last[d] >= first[d] &&
+               last[d] < static_cast<hsize_t>(info.shape[d]);
+        of_source.shape.push_back(static_cast<int64_t>(last[d] - first[d] + 1));
+        values *= of_source.shape.back();
+      }
+      // All of the source, whose shape its own file has to say.
+      if (!fits || H5Sget_select_npoints(to.get()) != values ||
+          H5Sget_select_type(from.get()) != H5S_SEL_ALL)
+        Refuse(path, "virtual, but not of rows one after another");
+      rows += of_source.shape[0];
+      sources.emplace_back(file, std::move(of_source));
+    }
+    if (rows != info.shape[0])
+      Refuse(path, fmt::format("virtual, of {} rows, and has {}", rows, info.shape[0]));
+    return true;
   }
 
   // `bytes` is what the shape says; the file must hold them.

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
 #include <limits>
+#include <map>
 
 #include "capture/dump/hdf5_file.h"
 #include "capture/dump/hdf5_inspect.h"
@@ -89,7 +91,12 @@ struct Hdf5Reader::State {
   }
 };
 
-Hdf5Reader::Hdf5Reader(const std::filesystem::path& path) : state_(std::make_unique<State>()) {
+Hdf5Reader::Hdf5Reader(const std::filesystem::path& path) : Hdf5Reader(path, true) {
+  CheckSources();
+}
+
+Hdf5Reader::Hdf5Reader(const std::filesystem::path& path, bool reads_others)
+    : state_(std::make_unique<State>()) {
   constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
   uint64_t size = 0;
   const int descriptor = OpenRegular(path, &size);  // not a pipe, which HDF5 would wait for
@@ -115,6 +122,33 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& path) : state_(std::make_uni
     state_->Refuse("/", fmt::format("the file has {} bytes, its superblock says {}", size, end));
   }
   state_->objects = InspectHdf5(state_->hdf5.get(), size, path.string());
+  for (const auto& [name, object] : state_->objects)
+    if (!reads_others && !object.sources.empty()) state_->Refuse(name, "virtual, of a virtual one");
+}
+
+// HDF5 would read zeros where a source, or one of its values, is missing.
+void Hdf5Reader::CheckSources() const {
+  std::map<std::string, Hdf5Reader> sources;
+  for (const auto& [name, object] : state_->objects) {
+    for (const auto& [file, expected] : object.sources) {
+      const auto found = sources.find(file);
+      const Hdf5Reader& source =
+          found != sources.end()
+              ? found->second
+              : sources
+                    .emplace(file,
+                             Hdf5Reader(std::filesystem::path(state_->path).replace_filename(file),
+                                        /*reads_others=*/false))
+                    .first->second;
+      const Hdf5DatasetInfo& info = source.dataset(name);
+      if (info.type != expected.type || info.shape != expected.shape) {
+        source.state_->Refuse(
+            name, fmt::format("{} [{}], and {} reads {} [{}] of it", Hdf5TypeName(info.type),
+                              fmt::join(info.shape, ", "), state_->path.string(),
+                              Hdf5TypeName(expected.type), fmt::join(expected.shape, ", ")));
+      }
+    }
+  }
 }
 
 Hdf5Reader::~Hdf5Reader() = default;

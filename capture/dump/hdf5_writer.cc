@@ -222,6 +222,40 @@ void Hdf5Writer::Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shap
   OSCAR_CHECK(is_new);
 }
 
+void Hdf5Writer::DeclareVirtual(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,
+                                const std::vector<Source>& sources) {
+  const Hdf5Lock lock;
+  const std::string name = NormalizedHdf5Path(dataset);
+  state_->MakeGroups(NormalizedHdf5Path(name.substr(0, name.rfind('/'))));
+  State::Dataset made;
+  made.type = type;
+  made.shape.assign(shape.begin(), shape.end());
+  const int rank = static_cast<int>(shape.size());
+  const Hdf5Handle space(H5Screate_simple(rank, made.shape.data(), nullptr));
+  const Hdf5Handle creation(H5Pcreate(H5P_DATASET_CREATE));
+  bool ready = space.valid() && H5Pset_obj_track_times(creation.get(), false) >= 0;
+  std::vector<hsize_t> start(shape.size(), 0);
+  for (const auto& [file, of_file] : sources) {
+    const std::vector<hsize_t> extent(of_file.begin(), of_file.end());
+    OSCAR_CHECK_EQ(extent.size(), made.shape.size());
+    const Hdf5Handle source(H5Screate_simple(rank, extent.data(), nullptr));
+    ready =
+        ready &&
+        H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, extent.data(),
+                            nullptr) >= 0 &&
+        H5Pset_virtual(creation.get(), space.get(), file.c_str(), name.c_str(), source.get()) >= 0;
+    start[0] += extent[0];
+  }
+  OSCAR_CHECK_EQ(start[0], made.shape[0]);
+  ready = ready && H5Sselect_all(space.get()) >= 0;
+  state_->Require(ready, "prepare dataset", name);
+  made.handle = Hdf5Handle(H5Dcreate2(state_->hdf5.get(), name.c_str(), Hdf5FileType(type),
+                                      space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT));
+  state_->Require(made.handle.valid(), "create dataset", name);
+  made.rows_written = made.shape[0];
+  OSCAR_CHECK(state_->datasets.emplace(name, std::move(made)).second);
+}
+
 void Hdf5Writer::WriteRaw(std::string_view dataset, Hdf5Type type, int64_t first_row,
                           const void* values, size_t count) {
   const Hdf5Lock lock;

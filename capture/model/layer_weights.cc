@@ -5,18 +5,13 @@
 #include <ATen/ops/linear.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "capture/checkpoint/weights_sample.h"
 #include "linalg/check.h"
-#include "linalg/error.h"
 
 namespace oscar {
 namespace {
@@ -155,24 +150,6 @@ std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
   return layers;
 }
 
-namespace {
-
-// The same where two processes of a machine have opened the very same files.
-std::string OpenedFiles(const Checkpoint& checkpoint) {
-  std::string all;
-  for (const std::string& file : checkpoint.files()) {
-    const std::filesystem::path path = checkpoint.directory() / file;
-    struct stat status {};
-    if (stat(path.c_str(), &status) != 0)
-      throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
-    all += fmt::format("{} {} {} {} {}.{}\n", file, status.st_dev, status.st_ino, status.st_size,
-                       status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
-  }
-  return all;
-}
-
-}  // namespace
-
 WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const WeightTarget& target, const WeightStreamOptions& options)
     : target_(target), options_(options), loader_(checkpoint, target, options.read) {
@@ -186,7 +163,7 @@ WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
   }
   if (options_.group != nullptr) {
     loader_.RememberIn(&loaded_);
-    readers_ = options_.group->ReadersOf(OpenedFiles(checkpoint));
+    readers_ = options_.group->ReadersOf(OpenedFiles(checkpoint.directory(), checkpoint.files()));
   }
   if (options_.prefetch) Start();
 }

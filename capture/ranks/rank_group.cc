@@ -358,6 +358,7 @@ std::function<void()> RankGroup::Receive(const at::Tensor& tensor, int from) {
       return channel.recv(received, from, impl_->received[from]++);
     });
   });
+  OSCAR_CHECK(work);
   return [this, work, what] { Talk(watch_.get(), what, [&] { work->wait(); }); };
 }
 

@@ -58,8 +58,18 @@ std::string ClipRatios(const Arm& arm, const MethodContext::Options& options) {
   return fmt::format("keys {:g}, values {:g}", options.k_clip, options.v_clip);
 }
 
+// Where it is not: 0, the exact model's.
 size_t IndexOf(const std::vector<Arm>& arms, std::string_view name) {
-  return static_cast<size_t>(std::ranges::find(arms, name, &Arm::name) - arms.begin());
+  const auto found = std::ranges::find(arms, name, &Arm::name);
+  return found == arms.end() ? 0 : static_cast<size_t>(found - arms.begin());
+}
+
+void CheckGradientsAreTaken(const std::vector<Arm>& arms) {
+  const auto takes = [](const Arm& arm) { return arm.method->takes_gradients; };
+  if (std::ranges::any_of(arms, takes)) return;
+  throw UsageError(
+      "--fisher: no arm's method weighs calibration text by gradients; KVQuant's k-means levels "
+      "(kvquant_nuq2, ...) do");
 }
 
 // What is the same for a model and a dump.
@@ -74,13 +84,13 @@ class Validation {
         arms_(ParseArms(options.arms, context_, has_rows)),
         rows_(RowsToMeasure(measured_lengths, options)),
         headline_(HeadlineArm(arms_, OwnArms(artifact.report()), options.headline_arm).name),
+        recall_(RecallArms(arms_, headline_, options.needle_arms, options.arms)),
+        places_(TakeShare()),
         observer_(context_, arms_, rows_,
                   {.measure_dtype = options.measure_in_float32 ? at::kFloat : at::kDouble,
                    .end_to_end = end_to_end,
                    .by_distance = IndexOf(arms_, headline_)}),
-        started_(Clock::now()) {
-    recall_ = RecallArms(arms_, headline_, options.needle_arms, options.arms);
-  }
+        started_(Clock::now()) {}
 
   MethodContext& context() { return context_; }
   ValidationObserver& observer() { return observer_; }
@@ -148,18 +158,35 @@ class Validation {
         {"source", source}, {"settings", settings}, {"headline_arm", headline_}, {"arms", arms}};
     if (Json by_distance = observer_.ByDistance(); !by_distance.is_null())
       report["by_distance"] = std::move(by_distance);
+    if (options_.share.ranks > 1) report[kArmPlaces] = places_;
     return report;
   }
 
  private:
+  // Leaves the arms of this process. Where they stand among all of them.
+  std::vector<size_t> TakeShare() {
+    if (options_.fisher) CheckGradientsAreTaken(arms_);
+    std::vector<size_t> places = ShareOfArms(options_.share, arms_.size(), recall_);
+    std::vector<Arm> own;
+    std::vector<size_t> recall;
+    for (const size_t arm : places) {
+      if (std::ranges::find(recall_, arm) != recall_.end()) recall.push_back(own.size());
+      own.push_back(arms_[arm]);
+    }
+    arms_ = std::move(own);
+    recall_ = std::move(recall);
+    return places;
+  }
+
   const ValidationOptions& options_;
   const ValidationHooks& hooks_;
   MethodContext context_;
   std::vector<Arm> arms_;
   MeasuredRows rows_;
   std::string headline_;
+  std::vector<size_t> recall_;  // in arms_
+  std::vector<size_t> places_;  // of arms_ among those of all processes
   ValidationObserver observer_;
-  std::vector<size_t> recall_;
   Clock::time_point started_;
   bool stopped_ = false;
 };
@@ -194,14 +221,6 @@ class ObserverPair : public LayerObserver {
   const ValidationHooks& hooks_;
   size_t calls_, done_ = 0;
 };
-
-void CheckGradientsAreTaken(const std::vector<Arm>& arms) {
-  const auto takes = [](const Arm& arm) { return arm.method->takes_gradients; };
-  if (std::ranges::any_of(arms, takes)) return;
-  throw UsageError(
-      "--fisher: no arm's method weighs calibration text by gradients; KVQuant's k-means levels "
-      "(kvquant_nuq2, ...) do");
-}
 
 std::vector<int64_t> LengthsOf(const std::vector<std::vector<int32_t>>& sequences) {
   std::vector<int64_t> lengths;
@@ -263,10 +282,8 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   if (NeedsRows(validation.arms())) sequences = data.calibration;
   const std::vector<int64_t> calibration_lengths = LengthsOf(sequences);
   std::vector<CacheGradients> gradients;
-  if (options.fisher) {
-    CheckGradientsAreTaken(validation.arms());
+  if (options.fisher && !sequences.empty())
     gradients = LossGradients(checkpoint, spec, device, sequences);
-  }
   const int64_t calibration_tokens = Sum(calibration_lengths);
   sequences.insert(sequences.end(), evaluated.begin(), evaluated.end());
   std::vector<int64_t> stream_tokens(validation.observer().num_streams(), needles_begin);

@@ -19,11 +19,13 @@
 #include "export/evaluate/needle.h"
 #include "export/simulate/cache_method.h"
 #include "export/validate/arm.h"
+#include "export/validate/arm_share.h"
 
 namespace oscar {
 
 struct ValidationOptions {
   std::vector<std::string> arms;         // see ParseArms
+  ArmsOfRank share;                      // of these
   std::string headline_arm;              // empty: the artifact's own; see HeadlineArm
   std::vector<std::string> needle_arms;  // see RecallArms
   MethodContext::Options methods;

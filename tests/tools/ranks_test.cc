@@ -340,6 +340,78 @@ TEST_F(Faults, AJobThatWasPublishedIsClearedUp) {
   EXPECT_TRUE(ArtifactBytes(run.output()) == ArtifactBytes(output));
 }
 
+// Arms are shared out; what all ranks measure is what one does.
+TEST_F(Ranks, AValidationBySeveralHasTheReportOfOne) {
+  const fs::path artifact = scratch_ / "artifact";
+  const ProgramExit made = Calibrate(Bundled(), {}, artifact);
+  ASSERT_EQ(made.code, 0) << made.all();
+  const auto report = [&](const Arguments& more) {
+    Arguments arguments = {artifact,
+                           "--model",
+                           Bundled().front(),
+                           "--device",
+                           "cpu",
+                           "--sequences",
+                           "2",
+                           "--length",
+                           "300",
+                           "--needle-samples",
+                           "1",
+                           "--needle-tasks",
+                           "single_1",
+                           "--needle-lengths",
+                           "400",
+                           "--arms",
+                           "naive",
+                           "hadamard",
+                           "oscar_per_head",
+                           "-o",
+                           scratch_ / ("report" + std::to_string(more.size()))};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramExit exit = RunProgram(OSCAR_VALIDATE, arguments);
+    EXPECT_EQ(exit.code, 0) << exit.all();
+    return ReadText(scratch_ / ("report" + std::to_string(more.size())) / "report.json");
+  };
+  const std::string one = report({});
+  ASSERT_FALSE(one.empty());
+  EXPECT_TRUE(report({"--ranks", "2"}) == one);
+  const ProgramExit many = RunProgram(
+      OSCAR_VALIDATE, {artifact, "--model", Bundled().front(), "--device", "cpu", "--local-only",
+                       "--arms", "naive", "--ranks", "2", "-o", scratch_ / "none"});
+  EXPECT_EQ(many.code, 2) << many.all();
+  EXPECT_TRUE(Contains(many.err, "1 arms beside the exact model's")) << many.err;
+}
+
+// Each writes its sequences, and over them stands a dump of all.
+TEST_F(Ranks, ACaptureBySeveralIsReadAsThatOfOne) {
+  std::string rotations;
+  for (const char* ranks : {"1", "2"}) {
+    const fs::path dump = scratch_ / (std::string("dump") + ranks + ".h5"),
+                   artifact = scratch_ / (std::string("fitted") + ranks);
+    Arguments arguments = {Bundled().front(),
+                           "--tokens",
+                           "4000",
+                           "--max-sequence",
+                           "1500",
+                           "--scores",
+                           "none",
+                           "-o",
+                           dump};
+    for (const char* argument : {"--device", "cpu", "--ranks", ranks})
+      arguments.emplace_back(argument);
+    const ProgramExit captured = RunProgram(OSCAR_CAPTURE, arguments);
+    ASSERT_EQ(captured.code, 0) << captured.all();
+    EXPECT_EQ(fs::exists(scratch_ / "dump2.rank1.h5"), std::string(ranks) == "2");
+    const ProgramExit fitted = RunProgram(
+        OSCAR_CALIBRATE, {"--from", dump, "--device", "cpu", "--no-auto", "--clip", "fixed",
+                          "--error-rows", "8", "--min-tokens", "1", "-o", artifact});
+    ASSERT_EQ(fitted.code, 0) << fitted.all();
+    const std::string bytes = ReadText(artifact / "rotations.safetensors");
+    EXPECT_TRUE(rotations.empty() || bytes == rotations);
+    rotations = bytes;
+  }
+}
+
 // Two ranks of other launchers, which differ in something.
 class Apart : public Faults {
  protected:
@@ -370,20 +442,22 @@ TEST_F(Apart, ARankThatSeesOtherDataIsNamed) {
   EXPECT_EQ(exits.rank1.err, "");
 }
 
-// In one byte, which no sample of the file holds.
-TEST_F(Apart, ARankWithDamagedWeightsIsNamed) {
-  const fs::path copy = scratch_ / "copy" / "tiny-qwen3";
+// The bundled model with a byte changed that no sample of the file holds.
+fs::path Damaged(const fs::path& scratch, int64_t at) {
+  const fs::path copy = scratch / "copy" / "tiny-qwen3";
   fs::create_directories(copy.parent_path());
   fs::copy(TestData("tiny-qwen3/config.json").parent_path(), copy, fs::copy_options::recursive);
-  constexpr int64_t kOfLayer2 = 7360000;  // in model.safetensors
   std::fstream file(copy / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(kOfLayer2);
+  file.seekg(at);
   const char byte = static_cast<char>(file.get() ^ 1);
-  file.seekp(kOfLayer2);
+  file.seekp(at);
   file.put(byte);
-  file.close();
+  return copy;
+}
+
+TEST_F(Apart, ARankWithDamagedWeightsIsNamed) {
   Arguments damaged = Bundled();
-  damaged[0] = copy;
+  damaged[0] = Damaged(scratch_, 7360000);  // of layer 2
   const Exits exits =
       RunApart(RunOf(Bundled(), scratch_ / "out"), RunOf(damaged, scratch_ / "out"));
   EXPECT_EQ(exits.rank0.code, 3) << exits.rank0.all();
@@ -393,6 +467,19 @@ TEST_F(Apart, ARankWithDamagedWeightsIsNamed) {
   EXPECT_EQ(exits.rank1.err, "");
   model_ = Bundled();
   ExpectGoesOn(scratch_ / "out", 2);
+}
+
+// Each rank reads rows of its own.
+TEST_F(Apart, ARankWithDamagedEmbeddingsIsNamed) {
+  Arguments damaged = Bundled();
+  damaged[0] = Damaged(scratch_, 38057 * 60 + 20000);
+  const Exits exits =
+      RunApart(RunOf(Bundled(), scratch_ / "out"), RunOf(damaged, scratch_ / "out"));
+  EXPECT_EQ(exits.rank0.code, 3) << exits.rank0.all();
+  EXPECT_EQ(exits.rank1.code, 3) << exits.rank1.all();
+  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 has read another model.safetensors"))
+      << exits.rank0.err;
+  EXPECT_FALSE(fs::exists(scratch_ / "out"));
 }
 
 TEST_F(Apart, RanksThatAreCountedDifferentlyAreRefused) {

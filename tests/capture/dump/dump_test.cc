@@ -169,13 +169,82 @@ TEST(Dump, WithoutCommitThereIsNoFile) {
   EXPECT_TRUE(fs::is_empty(path.parent_path()));
 }
 
+// Of the first two sequences, of the third, and of both together.
+void WriteInParts(const SampleDump& sample, const fs::path& path) {
+  const auto part_name = [](int part) { return fmt::format("part{}.h5", part); };
+  DumpWriterOptions whole{.score_rows = sample.score_rows};
+  for (int part = 0; part < 2; ++part) {
+    const int64_t first = part == 0 ? 0 : 2, count = part == 0 ? 2 : 1;
+    const auto begin = sample.sequences.begin() + first;
+    const std::vector<std::vector<int32_t>> own(begin, begin + count);
+    const std::vector<int64_t> rows =
+        part == 0 ? std::vector<int64_t>{2, 3, 4} : std::vector<int64_t>{1, 2};
+    const int64_t tokens = part == 0 ? 5 : 3, longest = part == 0 ? 4 : 3;
+    DumpWriter writer(path.parent_path() / part_name(part), own, {.score_rows = rows});
+    for (int index = 0; index < sample.num_layers; ++index) {
+      const DumpLayer layer = sample.Layer(index);
+      writer.BeginLayer(layer);
+      for (const DumpTensor tensor : kDumpTensors) {
+        const std::vector<std::byte> all = sample.Values(index, tensor);
+        auto at = static_cast<size_t>((part == 0 ? 0 : 5) * layer.row_bytes(tensor));
+        for (int64_t s = 0; s < count; ++s) {
+          const size_t bytes =
+              own[static_cast<size_t>(s)].size() * static_cast<size_t>(layer.row_bytes(tensor));
+          writer.WriteSequence(tensor, s, std::span(all).subspan(at, bytes));
+          at += bytes;
+        }
+      }
+      writer.EndLayer();
+      writer.WriteLse(0, std::vector<float>(static_cast<size_t>(tokens * 4), 0.5f));
+      writer.WriteScores(0,
+                         std::vector<float>(rows.size() * 4 * static_cast<size_t>(longest), 0.25f));
+    }
+    writer.Commit(sample.Origin());
+    whole.parts.push_back({part_name(part), tokens, std::ssize(rows), longest});
+  }
+  DumpWriter writer(path, sample.sequences, whole);
+  for (int index = 0; index < sample.num_layers; ++index) writer.BeginLayer(sample.Layer(index));
+  writer.Commit(sample.Origin());
+}
+
+TEST(Dump, OfPartsReadsAsOne) {
+  const fs::path path = TestScratch("dump-parts") / "d.h5";
+  SampleDump sample;
+  sample.dtype = DType::kBF16;
+  WriteInParts(sample, path);
+  const DumpReader dump(path);
+  EXPECT_EQ(dump.sequence_lengths(), (std::vector<int64_t>{4, 1, 3}));
+  EXPECT_EQ(dump.score_rows(), sample.score_rows);
+  for (int index = 0; index < sample.num_layers; ++index) {
+    for (const DumpTensor tensor : kDumpTensors) {
+      std::vector<std::byte> read(sample.Values(index, tensor).size());
+      dump.ReadRows(static_cast<size_t>(index), tensor, 0, read);
+      EXPECT_TRUE(read == sample.Values(index, tensor)) << DumpTensorName(tensor);
+    }
+  }
+}
+
+TEST(Dump, OfPartsIsRefusedWithoutOneOfThem) {
+  const fs::path path = TestScratch("dump-parts-refused") / "d.h5",
+                 part = path.parent_path() / "part1.h5";
+  const SampleDump sample;
+  WriteInParts(sample, path);
+  fs::rename(part, path.parent_path() / "away");
+  EXPECT_THROW(DumpReader{path}, Error);
+  SampleDump other;  // more rows
+  other.Write(part);
+  EXPECT_THROW(DumpReader{path}, InputError);
+  fs::copy_file(path, part, fs::copy_options::overwrite_existing);  // itself
+  EXPECT_THROW(DumpReader{path}, InputError);
+}
+
 TEST(Dump, H5pyReadsIt) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     const fs::path path = TestScratch("dump-h5py") / "d.h5";
     SampleDump sample;
     sample.dtype = dtype;
     sample.deflate_level = dtype == DType::kF16 ? 1 : 0;
-    sample.Write(path);
+    dtype == DType::kBF16 ? WriteInParts(sample, path) : sample.Write(path);
     // The sanitizers' preloaded runtime does not belong into Python.
     const std::string command = std::string("env -u LD_PRELOAD '") + OSCAR_PYTHON + "' '" +
                                 OSCAR_H5PY_SCRIPT + "' '" + path.string() + "' " +
