@@ -145,12 +145,7 @@ class WeightLoader::Uploader : public PieceSink {
     stream_.synchronize();
   }
 
-  // What has been asked for, to or from other ranks.
-  void Share(RankGroup& ranks, const std::vector<at::Tensor>& tensors, int reader) {
-    const c10::StreamGuard guard(stream_);
-    ranks.ShareRead(tensors, reader);
-    stream_.synchronize();
-  }
+  const BlockReader& reader() const { return reader_; }
 
  private:
   static std::vector<std::filesystem::path> Paths(const Checkpoint& checkpoint) {
@@ -207,9 +202,8 @@ void WeightLoader::ShareReading(RankGroup& ranks, const RankGroup::Readers& read
 
 at::Tensor WeightLoader::Read(const WeightStorage& storage, at::ScalarType dtype) {
   if (!sharing_) return ReadHere(storage, dtype);
-  const at::Tensor tensor = sharing_->reads ? ReadHere(storage, dtype)
-                            : uploader_     ? uploader_->Empty(storage.shape, dtype)
-                                            : at::empty(storage.shape, dtype);
+  const at::Tensor tensor =
+      sharing_->reads ? ReadHere(storage, dtype) : at::empty(storage.shape, dtype);
   sharing_->tensors.push_back(tensor);
   return tensor;
 }
@@ -231,15 +225,19 @@ at::Tensor WeightLoader::ReadHere(const WeightStorage& storage, at::ScalarType d
   return result;
 }
 
+uint64_t WeightLoader::direct_bytes() const {
+  return uploader_ ? uploader_->reader().direct_bytes() : 0;
+}
+
+uint64_t WeightLoader::cached_bytes() const {
+  return uploader_ ? uploader_->reader().cached_bytes() : 0;
+}
+
 void WeightLoader::Finish() {
   if (uploader_) uploader_->Finish();
   if (!sharing_) return;
   const Sharing shared = *std::exchange(sharing_, std::nullopt);
-  if (uploader_) {
-    uploader_->Share(*shared.ranks, shared.tensors, shared.reader);
-  } else {
-    shared.ranks->ShareRead(shared.tensors, shared.reader);
-  }
+  shared.ranks->ShareRead(shared.tensors, shared.reader);
 }
 
 }  // namespace oscar

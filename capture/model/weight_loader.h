@@ -61,6 +61,9 @@ class WeightLoader {
   void Finish();
 
   uint64_t bytes_read() const { return bytes_read_; }  // by this process, as stored
+  // Of them, to a GPU: past the page cache, and through it.
+  uint64_t direct_bytes() const;
+  uint64_t cached_bytes() const;
 
  private:
   class Uploader;

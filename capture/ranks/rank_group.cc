@@ -287,31 +287,32 @@ void RankGroup::OpenChannel(at::Device device) {
   const auto own = std::ranges::find(impl_->machine, rank()) - impl_->machine.begin();
   const auto place = static_cast<int>(own);
   const auto count = static_cast<int>(impl_->machine.size());
-  const std::string weights = fmt::format("weights/{}", impl_->machine.front());
   if (impl_->on_cpu) {
     impl_->tensors = MakeGloo(impl_->store, place_, "tensors", rank(), size());
-    if (count > 1) impl_->weights = MakeGloo(impl_->store, place_, weights, place, count);
+    if (count > 1) {
+      impl_->weights = MakeGloo(impl_->store, place_,
+                                fmt::format("weights/{}", impl_->machine.front()), place, count);
+    }
     return;
   }
   impl_->tensors = MakeNcclBackend(impl_->store, rank(), size());
-  if (count > 1) {
-    impl_->weights = MakeNcclBackend(c10::make_intrusive<c10d::PrefixStore>(weights, impl_->store),
-                                     place, count);
-  }
-  std::packaged_task<void()> warm_up(
-      [tensors = impl_->tensors, weights = impl_->weights, device, size = size(), count] {
-        try {
-          WarmUpChannel(*tensors, size, device);
-          if (weights) WarmUpChannel(*weights, count, device);
-        } catch (const std::exception& error) {
-          Lost("the ranks cannot reach each other", error);
-        }
-      });
+  std::packaged_task<void()> warm_up([tensors = impl_->tensors, device, size = size()] {
+    try {
+      WarmUpChannel(*tensors, size, device);
+    } catch (const std::exception& error) {
+      Lost("the ranks cannot reach each other", error);
+    }
+  });
   impl_->ready = warm_up.get_future().share();
   std::thread(std::move(warm_up)).detach();
 }
 
+// Trap: on GPUs each reads for itself, out of one page cache. A second communicator beside the
+// first hung there: its kernels hold the device while they wait for another rank, which waits for
+// the first's, where a kernel that is loaded for the first time waits for the device. What is to
+// reach other GPUs has to go by the one channel, in its order.
 RankGroup::Readers RankGroup::ReadersOf(const std::string& files) const {
+  if (!impl_->on_cpu) return {};
   const auto key = [](int rank) { return fmt::format("files/{}", rank); };
   Set(key(rank()), files);
   Readers readers{0, 0};
@@ -325,18 +326,14 @@ RankGroup::Readers RankGroup::ReadersOf(const std::string& files) const {
 
 void RankGroup::ShareRead(const std::vector<at::Tensor>& tensors, int reader) {
   Talk(watch_.get(), "a rank of this machine is lost", [&] {
-    if (impl_->ready.valid()) impl_->ready.get();
     c10d::BroadcastOptions options;
     options.rootRank = reader;
-    c10::intrusive_ptr<c10d::Work> last;
     for (const at::Tensor& tensor : tensors) {
       if (tensor.numel() == 0) continue;
       OSCAR_CHECK(tensor.is_contiguous());
       std::vector<at::Tensor> bytes = {tensor.view({-1}).view(at::kByte)};
-      last = impl_->weights->broadcast(bytes, options);
-      if (impl_->on_cpu) last->wait();
+      impl_->weights->broadcast(bytes, options)->wait();
     }
-    if (last) last->wait();
   });
 }
 

@@ -73,8 +73,7 @@ class RankGroup {
     int place = 0, count = 1;
   };
   Readers ReadersOf(const std::string& files) const;
-  // From the reader at that place to the others, from one thread of each, in the same order; on a
-  // GPU on the current stream.
+  // From the reader at that place to the others, from one thread of each, in the same order.
   void ShareRead(const std::vector<at::Tensor>& tensors, int reader);
 
   // From any thread.
