@@ -42,6 +42,7 @@ namespace {
 // Who hangs is found out by RankWatch, so nothing that waits for others gives up by itself.
 constexpr std::chrono::hours kPatience{24 * 30};
 constexpr std::chrono::seconds kReading{3};  // at most, until another rank has read a word
+constexpr const char* kNobodyThere = "the ranks cannot reach each other";
 
 std::string HostName() {
   char name[256] = "?";
@@ -193,7 +194,7 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
   }
   impl_->store->setTimeout(timeout);
   Join(timeout);
-  impl_->bytes = Talk(nullptr, "the ranks cannot reach each other",
+  impl_->bytes = Talk(nullptr, kNobodyThere,
                       [&] { return MakeGloo(impl_->store, place_, "bytes", rank(), size()); });
 }
 
@@ -288,11 +289,12 @@ void RankGroup::OpenChannel(at::Device device) {
   const auto place = static_cast<int>(own);
   const auto count = static_cast<int>(impl_->machine.size());
   if (impl_->on_cpu) {
-    impl_->tensors = MakeGloo(impl_->store, place_, "tensors", rank(), size());
-    if (count > 1) {
+    Talk(watch_.get(), kNobodyThere, [&] {
+      impl_->tensors = MakeGloo(impl_->store, place_, "tensors", rank(), size());
+      if (count == 1) return;
       impl_->weights = MakeGloo(impl_->store, place_,
                                 fmt::format("weights/{}", impl_->machine.front()), place, count);
-    }
+    });
     return;
   }
   impl_->tensors = MakeNcclBackend(impl_->store, rank(), size());
@@ -300,7 +302,7 @@ void RankGroup::OpenChannel(at::Device device) {
     try {
       WarmUpChannel(*tensors, size, device);
     } catch (const std::exception& error) {
-      Lost("the ranks cannot reach each other", error);
+      Lost(kNobodyThere, error);
     }
   });
   impl_->ready = warm_up.get_future().share();

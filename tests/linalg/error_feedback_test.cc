@@ -7,6 +7,7 @@
 #include <Eigen/LU>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "linalg/error.h"
@@ -123,6 +124,27 @@ TEST(ScalarFeedback, CostsTheReaderLess) {
     }
     EXPECT_LT(cost, 0.75 * plain_cost) << ratio;
   }
+}
+
+// Errors are those of a group's own scale: fed back within the wider group alone, it reads as it
+// would without the other.
+TEST(ScalarFeedback, ReadsEachGroupByItsOwnScale) {
+  constexpr int64_t kGroup = kDim / 2;
+  const Matrix factor = FeedbackFactor(RandomCovariance(kGroup, 4), 0.2, "test");
+  std::vector<double> of_group(kGroup * kGroup), of_row(kDim * kDim);
+  for (int64_t i = 0; i < kGroup; ++i) {
+    for (int64_t j = 0; j < kGroup; ++j) {
+      of_group[static_cast<size_t>(i * kGroup + j)] = factor(i, j);
+      of_row[static_cast<size_t>((kGroup + i) * kDim + kGroup + j)] = factor(i, j);
+    }
+  }
+  const AffineFormat format{.bits = 2, .quant_group_size = kGroup};
+  std::vector<double> x = RandomRows(1, kDim, 8), y(kDim), alone(kGroup);
+  for (size_t i = kGroup; i < kDim; ++i) x[i] *= 50;
+  QuantizeDequantizeWithFeedback<double>(x, format, {}, of_row, y);
+  QuantizeDequantizeWithFeedback<double>(std::span<const double>(x).last(kGroup), format, {},
+                                         of_group, alone);
+  EXPECT_EQ(std::vector<double>(y.begin() + kGroup, y.end()), alone);
 }
 
 }  // namespace

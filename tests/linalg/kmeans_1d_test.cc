@@ -68,6 +68,24 @@ TEST(KMeans1d, IterationsLowerTheDistortion) {
   EXPECT_LT(last, 0.05);
 }
 
+TEST(KMeans1d, AnIterationIsLloyds) {
+  const Floats x = SortedNormal(500, 6);
+  for (const int64_t iterations : {0, 1, 2}) {
+    const Floats before = KMeans1d(x, {}, {4, iterations, 5}),
+                 after = KMeans1d(x, {}, {4, iterations + 1, 5});
+    double sum[4] = {}, count[4] = {};
+    for (const float value : x) {
+      size_t nearest = 0;
+      for (size_t c = 1; c < 4; ++c)
+        if (std::abs(value - before[c]) < std::abs(value - before[nearest])) nearest = c;
+      sum[nearest] += value;
+      ++count[nearest];
+    }
+    for (size_t c = 0; c < 4; ++c) EXPECT_NEAR(after[c], sum[c] / count[c], 1e-6) << iterations;
+    EXPECT_NE(after, before);
+  }
+}
+
 TEST(KMeans1d, WeightsAreRepetitions) {
   const Floats x = {0, 1, 2, 7, 9}, weights = {3, 1, 2, 1, 4};
   Floats repeated;

@@ -42,6 +42,8 @@ TEST(PercentileClip, IndexAtTheEnds) {
   EXPECT_EQ(ClipIndex(1e-9, 128), 0);
   EXPECT_EQ(ClipIndex(1, 128), 127);
   EXPECT_EQ(ClipIndex(1e300, 128), 127);
+  for (int64_t dim = 1; dim < 300; ++dim)
+    EXPECT_EQ(ClipIndex(std::nextafter(1.0, 0.0), dim), dim - 1);
   EXPECT_THROW(ClipIndex(NAN, 128), UsageError);
 }
 

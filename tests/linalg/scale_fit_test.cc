@@ -71,6 +71,25 @@ TEST(ScaleFit, UnbiasedRowsKeepTheirLengthAlongThemselvesAndTheirMean) {
   }
 }
 
+// By sums of its own, of values as they are: the codes of the range, and the line through them.
+TEST(ScaleFit, TheFirstFitIsLeastSquares) {
+  for (const int bits : {2, 3, 4}) {
+    for (uint64_t seed = 1; seed < 20; ++seed) {
+      const Row x = Offset(64, seed);
+      const AffineGroup<double> range = FitAffine<double>(x, MaxCode(bits));
+      const AffineGroup<double> fitted =
+          FitScale<double>(x, range, bits, ScaleFit::kUnbiased).rounds;
+      Row codes;
+      for (const double value : x) codes.push_back(AffineCode(value, range, MaxCode(bits)));
+      const double bound = HalfAStep(x, bits), spread = Covariance(codes, codes);
+      double reach = 0;
+      for (const double code : codes) reach += std::abs(code - MeanOf(codes));
+      EXPECT_NEAR(fitted.scale, Covariance(codes, x) / spread, bound * reach / spread) << bits;
+      EXPECT_NEAR((MeanOf(codes) - fitted.zero) * fitted.scale, MeanOf(x), bound) << bits;
+    }
+  }
+}
+
 // Rounded once more, rows are nearer to themselves than either, and less biased than from their
 // range.
 TEST(ScaleFit, RoundingOnceMoreTradesBiasForError) {
