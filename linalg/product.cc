@@ -8,7 +8,10 @@
 namespace oscar {
 namespace {
 
-Matrix ByBlas(bool transpose, const Matrix& a, const Matrix& b) {
+Matrix ByBlas(bool transpose, MatrixRef a, MatrixRef b) {
+  // A block of a larger matrix is no matrix by itself.
+  if (a.outerStride() != a.rows()) return ByBlas(transpose, Matrix(a), b);
+  if (b.outerStride() != b.rows()) return ByBlas(transpose, a, Matrix(b));
   const Eigen::Index rows = transpose ? a.cols() : a.rows();
   OSCAR_CHECK_EQ(transpose ? a.rows() : a.cols(), b.rows());
   Matrix c(rows, b.cols());

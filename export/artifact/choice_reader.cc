@@ -11,6 +11,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/formats/rotation_file.h"  // kMaxFloat32FileOrthogonality
 #include "linalg/error.h"
+#include "linalg/product.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
@@ -109,7 +110,7 @@ void ChoiceReader::Check(const CacheSide& side, char name) const {
     const double limit = pair        ? kMaxInverseResidual
                          : imported_ ? kMaxFloat32FileOrthogonality
                                      : kMaxFloat32Orthogonality;
-    const Matrix product = (pair ? matrix(side.query_rotation) : m).transpose() * m;
+    const Matrix product = TransposedProduct(pair ? matrix(side.query_rotation) : m, m);
     const double residual = (product - Matrix::Identity(side.dim, side.dim)).cwiseAbs().maxCoeff();
     if (!(residual <= limit)) {
       throw NumericalError(fmt::format(

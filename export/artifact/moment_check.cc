@@ -13,6 +13,7 @@
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"
 #include "linalg/parallel_for.h"
+#include "linalg/product.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
@@ -28,7 +29,7 @@ Matrix RotationOf(const StoredSide& side, int64_t index) {
 double Residual(const Matrix& u, const Matrix& covariance, const StoredSide& side, int64_t index) {
   const Eigen::Map<const Eigen::VectorXf> eigenvalues(side.eigenvalues.data() + index * side.dim,
                                                       side.dim);
-  Matrix difference = u.transpose() * covariance * u;
+  Matrix difference = TransposedProduct(u, Product(covariance, u));
   difference.diagonal() -= eigenvalues.cast<double>();
   const double largest = std::max(static_cast<double>(eigenvalues.cwiseAbs().maxCoeff()),
                                   covariance.diagonal().cwiseAbs().maxCoeff());

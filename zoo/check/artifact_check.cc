@@ -188,7 +188,8 @@ std::vector<StoredLayer> CheckLayers(const Artifact& artifact) {
     CheckClip(layer.k_shared, ids[i], "shared K");
     CheckClip(layer.v_shared, ids[i], "shared V");
     for (const std::string& choice : artifact.choice_names())
-      (void)artifact.ReadChoice(ids[i], choice);  // which checks it
+      if (choice != kHeadlineChoice)  // which ReadLayer has read
+        (void)artifact.ReadChoice(ids[i], choice);
     layer.automatic.reset();
     for (StoredSide* side : {&layer.k, &layer.v, &layer.k_shared, &layer.v_shared})
       side->rotation = {};
