@@ -11,15 +11,18 @@
 #include <complex>
 #include <cstring>
 #include <random>
+#include <span>
 
 #include "capture/checkpoint/safetensors.h"
 #include "capture/dump/dump_writer.h"
 #include "capture/files/atomic_file.h"
+#include "capture/files/digest.h"
 #include "capture/files/strict_json.h"
 #include "capture/model/rope_json.h"
 #include "export/runtimes/imports.h"
 #include "export/runtimes/kvtc_files.h"
 #include "linalg/error.h"
+#include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -177,6 +180,27 @@ TEST(KvpressFiles, ComeInAndGoOutAgainEqual) {
   EXPECT_THROW(ImportPublished((scratch / "out").string(), Json::object(), scratch / "b"),
                InputError);
   EXPECT_FALSE(fs::exists(scratch / "b"));
+}
+
+// Its class brings transformers and datasets with it, so tools/setup.sh does not install it; where
+// somebody has put it into .deps/consumers, it judges.
+TEST(KvpressFiles, LoadInKvpress) {
+  const fs::path scratch = TestScratch("kvpress-package");
+  const RopeSpec rope = Rope(RopeLayout::kHalf);
+  WriteDump(scratch / "d.h5", Queries(2, rope), rope);
+  WriteKvpressStats(scratch / "d.h5", scratch / "out");
+  const ProgramExit exit =
+      RunProgram("/usr/bin/env",
+                 {"-u", "LD_PRELOAD", std::string("PYTHONPATH=") + OSCAR_CONSUMERS, OSCAR_PYTHON,
+                  OSCAR_CONSUMERS_SCRIPT, "kvpress", (scratch / "out").string()});
+  if (exit.code == 77 || exit.code == 127) GTEST_SKIP() << "no Python with kvpress";
+  ASSERT_EQ(exit.code, 0) << exit.err;
+  const SafetensorsFile file = SafetensorsFile::Open(scratch / "out" / "model.safetensors");
+  for (const char* name : {"query_mean", "query_cov"}) {
+    const std::vector<float> values = Values(file, name);
+    const std::string line = name + (" " + Sha256Hex(std::as_bytes(std::span(values))));
+    EXPECT_NE(exit.out.find(line), std::string::npos) << line << "\n" << exit.out;
+  }
 }
 
 }  // namespace
