@@ -310,9 +310,9 @@ void RankGroup::OpenChannel(at::Device device) {
 }
 
 // Trap: on GPUs each reads for itself, out of one page cache. A second communicator beside the
-// first hung there: its kernels hold the device while they wait for another rank, which waits for
-// the first's, where a kernel that is loaded for the first time waits for the device. What is to
-// reach other GPUs has to go by the one channel, in its order.
+// first hung there, out of cold files, most likely because its kernels hold the device while they
+// wait for another rank, and a kernel that is loaded for the first time waits for the device. What
+// is to reach other GPUs has to go by the one channel, in its order.
 RankGroup::Readers RankGroup::ReadersOf(const std::string& files) const {
   if (!impl_->on_cpu) return {};
   const auto key = [](int rank) { return fmt::format("files/{}", rank); };
