@@ -74,16 +74,11 @@ class WeightLoader::Uploader : public PieceSink {
     while (copied_.size() < kPinnedBytes / kPinnedBlockBytes) copied_.emplace_back(device.type());
   }
 
-  // In the memory of the stream that fills it.
-  at::Tensor Empty(at::IntArrayRef shape, at::ScalarType dtype) const {
-    const c10::StreamGuard guard(stream_);
-    at::Tensor result = at::empty(shape, at::TensorOptions().dtype(dtype).device(stream_.device()));
-    result.record_stream(compute_stream_);
-    return result;
-  }
-
   at::Tensor Ask(const WeightStorage& storage, at::ScalarType dtype) {
-    at::Tensor result = Empty(storage.shape, dtype);
+    const c10::StreamGuard guard(stream_);
+    at::Tensor result =
+        at::empty(storage.shape, at::TensorOptions().dtype(dtype).device(stream_.device()));
+    result.record_stream(compute_stream_);
     for (size_t part = 0; part < storage.parts.size(); ++part) {
       const WeightPart& stored = storage.parts[part];
       const size_t file = checkpoint_.file_index(stored.name);

@@ -55,7 +55,7 @@ class WeightLoader {
   // From here on whatever is loaded is also put there.
   void RememberIn(std::vector<at::Tensor>* loaded) { loaded_ = loaded; }
   // What is asked for up to the next Finish() is read by one of the ranks of this machine, who all
-  // ask for the same, and reaches the others from there.
+  // ask for the same, and reaches the others from there. Of CPUs alone: RankGroup::ReadersOf.
   void ShareReading(RankGroup& ranks, const RankGroup::Readers& readers, int reader);
   // Everything asked for so far is there. InputError where a file cannot be read.
   void Finish();

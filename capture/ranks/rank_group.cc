@@ -123,7 +123,7 @@ auto Talk(RankWatch* watch, const std::string& what, const Function& function) {
 struct RankGroup::Impl {
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::Backend> tensors, bytes, weights;
-  std::vector<int> machine;  // ranks of this one
+  std::vector<int> machine;  // ranks of this one; of CPUs
   bool on_cpu = true;
   std::map<int, int> sent, received;  // tensors, by rank: their tags
   std::mutex issuing;                 // of bytes
@@ -280,20 +280,19 @@ bool RankGroup::Has(const std::string& key) const {
 
 void RankGroup::OpenChannel(at::Device device) {
   impl_->on_cpu = device.is_cpu();
-  const auto key = [](int rank) { return fmt::format("machine/{}", rank); };
-  const std::string here = MachineId();
-  Set(key(rank()), here);
-  for (int r = 0; r < size(); ++r)
-    if (Get(key(r)) == here) impl_->machine.push_back(r);
-  const auto own = std::ranges::find(impl_->machine, rank()) - impl_->machine.begin();
-  const auto place = static_cast<int>(own);
-  const auto count = static_cast<int>(impl_->machine.size());
   if (impl_->on_cpu) {
+    const auto key = [](int rank) { return fmt::format("machine/{}", rank); };
+    const std::string here = MachineId();
+    Set(key(rank()), here);
+    for (int r = 0; r < size(); ++r)
+      if (Get(key(r)) == here) impl_->machine.push_back(r);
+    const auto place = std::ranges::find(impl_->machine, rank()) - impl_->machine.begin();
     Talk(watch_.get(), kNobodyThere, [&] {
       impl_->tensors = MakeGloo(impl_->store, place_, "tensors", rank(), size());
-      if (count == 1) return;
-      impl_->weights = MakeGloo(impl_->store, place_,
-                                fmt::format("weights/{}", impl_->machine.front()), place, count);
+      if (impl_->machine.size() == 1) return;
+      impl_->weights =
+          MakeGloo(impl_->store, place_, fmt::format("weights/{}", impl_->machine.front()),
+                   static_cast<int>(place), static_cast<int>(impl_->machine.size()));
     });
     return;
   }

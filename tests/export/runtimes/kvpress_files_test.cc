@@ -105,6 +105,15 @@ void WriteDump(const fs::path& path, const Queries& queries, const RopeSpec& rop
                  .tool_version = "v"});
 }
 
+// Statistics of two layers' queries.
+fs::path WrittenStats(const std::string& scratch) {
+  const fs::path folder = TestScratch(scratch);
+  const RopeSpec rope = Rope(RopeLayout::kHalf);
+  WriteDump(folder / "d.h5", Queries(2, rope), rope);
+  WriteKvpressStats(folder / "d.h5", folder / "out");
+  return folder;
+}
+
 std::vector<float> Values(const SafetensorsFile& file, const char* name) {
   const TensorView view = file.tensor(name);
   std::vector<float> values(view.data.size() / sizeof(float));
@@ -163,10 +172,7 @@ TEST(KvpressFiles, CountEveryLayer) {
 }
 
 TEST(KvpressFiles, ComeInAndGoOutAgainEqual) {
-  const fs::path scratch = TestScratch("kvpress-import");
-  const RopeSpec rope = Rope(RopeLayout::kHalf);
-  WriteDump(scratch / "d.h5", Queries(2, rope), rope);
-  WriteKvpressStats(scratch / "d.h5", scratch / "out");
+  const fs::path scratch = WrittenStats("kvpress-import");
   ImportPublished((scratch / "out").string(), Json::object(), scratch / "a");
   const Artifact artifact = Artifact::OpenImported(scratch / "a");
   WriteImportedKvpressStats(artifact, scratch / "again");
@@ -185,10 +191,7 @@ TEST(KvpressFiles, ComeInAndGoOutAgainEqual) {
 // Its class brings transformers and datasets with it, so tools/setup.sh does not install it; where
 // somebody has put it into .deps/consumers, it judges.
 TEST(KvpressFiles, LoadInKvpress) {
-  const fs::path scratch = TestScratch("kvpress-package");
-  const RopeSpec rope = Rope(RopeLayout::kHalf);
-  WriteDump(scratch / "d.h5", Queries(2, rope), rope);
-  WriteKvpressStats(scratch / "d.h5", scratch / "out");
+  const fs::path scratch = WrittenStats("kvpress-package");
   const ProgramExit exit =
       RunProgram("/usr/bin/env",
                  {"-u", "LD_PRELOAD", std::string("PYTHONPATH=") + OSCAR_CONSUMERS, OSCAR_PYTHON,
