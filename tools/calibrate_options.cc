@@ -198,9 +198,8 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       ChoiceNames<ReadMode>{
           {"auto", ReadMode::kAuto}, {"direct", ReadMode::kDirect}, {"cached", ReadMode::kCached}},
       {.name = "read",
-       .help = "how weights reach a GPU: past the page cache (direct) or through it (cached); "
-               "auto: through it if half of the free memory holds them all, else what is there "
-               "already",
+       .help = "how weights reach a GPU: past the page cache (direct) or through it (cached, and "
+               "auto), where the digests of their files are taken of the same bytes",
        .scope = OptionScope::kRun});
   AddAllowOptions(table, &options->model);
   AddRankOptions(table, &options->ranks);

@@ -7,6 +7,8 @@
 // where the arm departs. Stop tokens do not stop: every continuation is as long.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <vector>

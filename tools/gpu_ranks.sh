@@ -133,7 +133,7 @@ for _ in range(30):
     print(json.dumps({"input_ids": [random.randrange(4096) for _ in range(4000)]}))
 END
 if [ -n "${OSCAR_SPEED:-}" ]; then
-  speed "$big" --data "$scratch/ids.jsonl" --tokens "${OSCAR_TOKENS:-120000}"
+  speed "$big" --rank-timeout 25 --data "$scratch/ids.jsonl" --tokens "${OSCAR_TOKENS:-120000}"
   echo "$SECONDS s; failed: $failed"
   exit $failed
 fi

@@ -63,9 +63,9 @@ own_libtorch() {
 
 wanted_torch() { sed -n 's/^torch==//p' tools/requirements-libtorch.txt; }
 
-# Succeeds if the pinned torch can be imported.
+# Succeeds if the pinned torch can be imported, and compiled against.
 wheel_works() {
-  [ -x .deps/python/bin/python ] &&
+  [ -x .deps/python/bin/python ] && compgen -G '.deps/python/lib/python3*/site-packages/nvidia/cu13/include/nv/target' >/dev/null &&
     .deps/python/bin/python -c "import sys, torch; sys.exit(torch.__version__.split('+')[0] != '$(wanted_torch)')" \
       >/dev/null 2>&1
 }

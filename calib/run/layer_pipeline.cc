@@ -125,10 +125,8 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
   next_layer_ = index + 1;
   ++put_;
   const size_t ranks = exchange_ == nullptr ? 1 : static_cast<size_t>(exchange_->group().size());
-  // Rank 0 also waits for what others fit.
-  const size_t most = (job_ == nullptr ? 1 : ranks) * streams_.size();
-  while (!fitting_.empty() && (fitting_.size() >= most || IsReady(fitting_.front().fitted)))
-    Collect();
+  if (!streams_.empty()) AwaitFits(streams_.size());
+  while (!fitting_.empty() && IsReady(fitting_.front().fitted)) Collect();
   const bool last = index + 1 == input_.source->layers().size();
   read_since_commit_ += BytesRead(input_, index);
   layer->commit = IsCommit(index, commit);
@@ -170,7 +168,7 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
   };
   written_ = std::async(std::launch::async, write).share();
   if (layer->hidden.defined()) hidden_written_ = written_;
-  fitting_.push_back({fitted, written_});
+  fitting_.push_back({index, fitted, written_});
 }
 
 // What this rank fits before what it waits for.
@@ -206,8 +204,9 @@ bool LayerPipeline::IsCommitDue() const {
 at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
   if (streams_.empty() && exchange_ == nullptr) return hidden;
   if (job_ != nullptr) {
-    if (hidden_written_.valid()) hidden_written_.wait();
-    if (!host_hidden_.defined()) {
+    // What waits to be written waits for other ranks' fits, too, and a layer at which the run is to
+    // stop for none of that.
+    if (!host_hidden_.defined() || (hidden_written_.valid() && !IsReady(hidden_written_))) {
       host_hidden_ = at::empty(
           {input_.num_tokens(), hidden.size(1)},
           at::TensorOptions().dtype(hidden.scalar_type()).pinned_memory(!input_.device.is_cpu()));
@@ -278,6 +277,15 @@ void LayerPipeline::Report(const Layer& layer) {
   last_report_ = Clock::now();
 }
 
+void LayerPipeline::AwaitFits(size_t most) {
+  const auto unfinished = [&](const Pending& layer) {
+    return FitsHere(layer.index) && !IsReady(layer.fitted);
+  };
+  const auto time = times_.Measure("fit awaited");
+  while (std::ranges::count_if(fitting_, unfinished) >= static_cast<std::ptrdiff_t>(most))
+    std::ranges::find_if(fitting_, unfinished)->fitted.wait();
+}
+
 void LayerPipeline::Collect() {
   const Pending oldest = fitting_.front();
   fitting_.pop_front();
@@ -287,7 +295,10 @@ void LayerPipeline::Collect() {
   }
   {
     const auto time = times_.Measure("layer file awaited");
-    for (; collected_.size() >= kUnwritten; collected_.pop_front()) collected_.front().get();
+    const size_t most = exchange_ == nullptr ? kUnwritten : SIZE_MAX;
+    for (; collected_.size() >= most || (!collected_.empty() && IsReady(collected_.front()));
+         collected_.pop_front())
+      collected_.front().get();
   }
   collected_.push_back(oldest.written);
   Report(*oldest.fitted.get());

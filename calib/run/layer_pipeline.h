@@ -6,7 +6,8 @@
 // own while the loop is in the next ones, and written by another thread as soon as it is fitted. On
 // a CPU all of it is done at once, because everything would want the same cores. A layer that
 // is being fitted keeps its keys and values; Put() waits where there are too many, or too many
-// wait for the disk.
+// wait for the disk. Trap: among ranks Put() waits for nothing that another rank has to do
+// (capture/ranks/rank_group.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -52,6 +53,7 @@ class LayerPipeline {
  private:
   struct Layer;
   struct Pending {
+    size_t index;
     std::shared_future<std::shared_ptr<Layer>> fitted;
     std::shared_future<void> written;  // and all before
   };
@@ -60,6 +62,8 @@ class LayerPipeline {
                              std::optional<c10::Stream> stream);
   void Write(const Layer& layer);  // in order, one at a time
   void Report(const Layer& layer);
+  // Until less than `most` layers are being fitted here.
+  void AwaitFits(size_t most);
   void Collect();  // the oldest layer that is being fitted
   bool IsCommit(size_t index, Commit commit) const;
   bool FitsHere(size_t index) const;
@@ -79,7 +83,7 @@ class LayerPipeline {
   Clock::time_point begin_ = Clock::now();
   size_t put_ = 0, next_layer_ = 0;
   uint64_t read_since_commit_ = 0;  // bytes of weights
-  at::Tensor host_hidden_;          // pinned, where hidden states wait to be written
+  at::Tensor host_hidden_;          // pinned, of hidden_written_
   std::shared_future<void> hidden_written_;
   std::deque<Pending> fitting_;                     // in order
   std::shared_future<void> written_;                // of the last that was put

@@ -26,7 +26,7 @@ namespace {
 // Of a checkpoint's files at once: each is about 2 GB/s, and the calibration needs the other cores.
 constexpr int kDigestThreads = 4;
 
-Json FileJson(const fs::path& path, const std::function<void()>& before_read = nullptr) {
+Json FileJson(const fs::path& path, const std::function<void(uint64_t)>& before_read = nullptr) {
   return DigestToJson(DigestFile(path, before_read));
 }
 
@@ -79,8 +79,13 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
       std::ssize(files),
       [&](int64_t i) {
         const auto file = static_cast<size_t>(i);
-        digests[file] = FileJson(checkpoint.directory() / files[file],
-                                 [&] { checkpoint.turns()->WaitForTurn(); });
+        const fs::path path = checkpoint.directory() / files[file];
+        const auto size = static_cast<double>(std::max<uint64_t>(1, fs::file_size(path)));
+        digests[file] = FileJson(path, [&](uint64_t at) {
+          const double within = std::min(1.0, static_cast<double>(at) / size);
+          checkpoint.turns()->WaitForTurn((static_cast<double>(i) + within) /
+                                          static_cast<double>(files.size()));
+        });
       },
       kDigestThreads);
   for (size_t i = 0; i < files.size(); ++i) model["weights"][files[i]] = digests[i];

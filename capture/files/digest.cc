@@ -58,7 +58,8 @@ std::string Sha256Hex(std::span<const std::byte> bytes) {
 
 std::string Sha256Hex(std::string_view text) { return Sha256Hex(std::as_bytes(std::span(text))); }
 
-FileDigest DigestFile(const std::filesystem::path& path, const std::function<void()>& before_read) {
+FileDigest DigestFile(const std::filesystem::path& path,
+                      const std::function<void(uint64_t)>& before_read) {
   uint64_t size_at_open = 0;
   const int descriptor = OpenRegular(path, &size_at_open);
   const struct Closing {
@@ -69,7 +70,7 @@ FileDigest DigestFile(const std::filesystem::path& path, const std::function<voi
   FileDigest digest;
   std::vector<std::byte> buffer(size_t{1} << 20);
   while (true) {
-    if (before_read) before_read();
+    if (before_read) before_read(digest.size);
     const ssize_t count = read(descriptor, buffer.data(), buffer.size());
     if (count == 0) break;
     if (count < 0 && errno == EINTR) continue;

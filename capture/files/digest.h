@@ -48,9 +48,9 @@ struct FileDigest {
   bool operator==(const FileDigest&) const = default;
 };
 
-// Reads the file once, in pieces of a MiB, and calls `before_read` before each: it may wait
-// (ReadTurns) or throw. Throws InputError if the file cannot be read.
+// Reads the file once, in pieces of a MiB, and calls `before_read`(where it begins, in bytes)
+// before each: it may wait (ReadTurns) or throw. Throws InputError if the file cannot be read.
 FileDigest DigestFile(const std::filesystem::path& path,
-                      const std::function<void()>& before_read = nullptr);
+                      const std::function<void(uint64_t)>& before_read = nullptr);
 
 }  // namespace oscar

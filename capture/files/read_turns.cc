@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/files/read_turns.h"
 
+#include <algorithm>
+
 #include "linalg/error.h"
 
 namespace oscar {
@@ -26,10 +28,23 @@ ReadTurns::Urgent::~Urgent() {
   turns_.changed_.notify_all();
 }
 
-void ReadTurns::WaitForTurn() {
+void ReadTurns::SetLead(double share) {
+  const std::scoped_lock lock(mutex_);
+  lead_ = share;
+}
+
+void ReadTurns::Reach(double share) {
+  {
+    const std::scoped_lock lock(mutex_);
+    reached_ = std::max(reached_, share);
+  }
+  changed_.notify_all();
+}
+
+void ReadTurns::WaitForTurn(double share) {
   std::unique_lock lock(mutex_);
   while (!closed_) {
-    if (urgent_ > 0) {
+    if (urgent_ > 0 || share > reached_ + lead_) {
       changed_.wait(lock);
       continue;
     }

@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "linalg/check.h"
 #include "linalg/error.h"
@@ -48,12 +50,25 @@ uint64_t ProcBytes(const char* file, const std::string& key) {
   return 0;
 }
 
+// Of the machine and of the control groups that this process is in, of either version (cgroups(7)).
 uint64_t HostMemoryLimit() {
-  const uint64_t machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                           static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-  std::ifstream cgroup("/sys/fs/cgroup/memory.max");
-  uint64_t limit = 0;
-  return cgroup >> limit ? std::min(limit, machine) : machine;  // the file says "max" for none
+  std::vector<std::string> files = {"/sys/fs/cgroup/memory.max"};  // of a container
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // number:controllers:path
+    const size_t controllers = line.find(':') + 1, path = line.find(':', controllers) + 1;
+    if (controllers == 0 || path == 0) continue;
+    const std::string names = line.substr(controllers, path - controllers - 1);
+    if (names.empty()) files.push_back("/sys/fs/cgroup" + line.substr(path) + "/memory.max");
+    if (names == "memory")
+      files.push_back("/sys/fs/cgroup/memory" + line.substr(path) + "/memory.limit_in_bytes");
+  }
+  uint64_t least = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                   static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  for (const std::string& file : files) {
+    uint64_t limit = 0;  // the file says "max" for none
+    if (std::ifstream(file) >> limit) least = std::min(least, limit);
+  }
+  return least;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "capture/checkpoint/weights_sample.h"
+#include "capture/model/device.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -48,6 +49,16 @@ XieluWeights LoadXielu(LayerLoader& parts, const MlpSpec& mlp) {
   const XieluSpec& xielu = mlp.xielu;
   return {parts.Load(xielu.alpha_p), parts.Load(xielu.alpha_n), parts.Load(xielu.beta),
           parts.Load(xielu.eps)};
+}
+
+}  // namespace
+
+namespace {
+
+// What the page cache does not hold whole is digested behind what is loaded, in files that are
+// about in the order of the layers.
+double LeadOf(const Checkpoint& checkpoint) {
+  return checkpoint.total_bytes() <= AvailableHostBytes() / 2 ? 1 : 0;
 }
 
 }  // namespace
@@ -152,7 +163,11 @@ std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
 
 WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const WeightTarget& target, const WeightStreamOptions& options)
-    : target_(target), options_(options), loader_(checkpoint, target, options.read) {
+    : target_(target),
+      options_(options),
+      turns_(checkpoint.turns()),
+      num_layers_(static_cast<double>(AllLayers(spec).size())),
+      loader_(checkpoint, target, options.read) {
   const std::vector<const LayerSpec*> layers = LayersToRun(spec, options);
   for (const LayerSpec* layer : layers) {
     const bool attention_only = options.last_attention_only && layer == layers.back();
@@ -165,11 +180,13 @@ WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
     loader_.RememberIn(&loaded_);
     readers_ = options_.group->ReadersOf(OpenedFiles(checkpoint.directory(), checkpoint.files()));
   }
+  checkpoint.turns()->SetLead(LeadOf(checkpoint));
   if (options_.prefetch) Start();
 }
 
 WeightStream::~WeightStream() {
   if (loading_.valid()) loading_.wait();
+  turns_->Reach(1);
 }
 
 ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks) {
@@ -185,6 +202,8 @@ std::vector<ExpertRun> WeightStream::Runs(const LayerSpec& layer) const {
 WeightStream::Loaded WeightStream::Take() {
   if (!options_.prefetch) Start();
   Loaded part = loading_.get();
+  if (const auto shared = loader_.TakeShared(); !shared.empty())
+    options_.group->Share(shared, readers_);
   part.layer.loaded = std::exchange(loaded_, {});
   ++next_;
   if (options_.prefetch) Start();
@@ -204,6 +223,10 @@ ExpertWeights WeightStream::NextExperts() {
 void WeightStream::Start() {
   if (next_ >= parts_.size()) return;
   const Part& part = parts_[next_];
+  const double within = part.run ? static_cast<double>(part.run->first) /
+                                       static_cast<double>(part.layer->experts->num_experts)
+                                 : 0;
+  turns_->Reach((part.layer->layer_id + within) / num_layers_);
   // The device may be far behind. What it has been told so far ends the use of the part before;
   // waiting for that keeps a third part from being allocated.
   std::shared_ptr<c10::Event> previous_done;
@@ -214,11 +237,8 @@ void WeightStream::Start() {
   }
   loading_ = std::async(std::launch::async, [this, &part, previous_done]() -> Loaded {
     if (previous_done) previous_done->synchronize();
-    if (!part.run) {
-      if (readers_.count > 1)
-        loader_.ShareReading(*options_.group, readers_, part.layer->layer_id % readers_.count);
-      return {LoadLayer(loader_, *part.layer, part.attention_only), {}};
-    }
+    loader_.ShareReading(options_.rank(), part.run ? std::vector<int>() : readers_);
+    if (!part.run) return {LoadLayer(loader_, *part.layer, part.attention_only), {}};
     if (part.run->count == 0) return {{}, {*part.run, {}, {}, {}}};
     Loaded loaded{{}, LoadExperts(loader_, *part.layer->experts, *part.run)};
     loader_.Finish();

@@ -81,7 +81,8 @@ struct WeightStreamOptions {
   ReadMode read = ReadMode::kAuto;
   int64_t expert_bytes = int64_t{1} << 31;  // of a run of experts, in the compute dtype
   // Experts are shared out among ranks: of each run, which is so much longer, one reads its slice.
-  // The rest of a layer is read by one rank of a machine, by turns.
+  // The rest of a layer is read once a machine, each rank its part, and shared when it is handed
+  // out.
   RankGroup* group = nullptr;
 
   int rank() const { return group == nullptr ? 0 : group->rank(); }
@@ -126,7 +127,9 @@ class WeightStream {
 
   WeightTarget target_;
   WeightStreamOptions options_;
-  RankGroup::Readers readers_;
+  std::shared_ptr<ReadTurns> turns_;
+  double num_layers_;
+  std::vector<int> readers_;  // ranks that read for each other
   std::vector<Part> parts_;
   size_t next_ = 0;      // in parts_
   WeightLoader loader_;  // used by the loading thread while loading_ is valid, and so is

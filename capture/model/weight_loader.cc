@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -25,14 +26,14 @@ using Bytes = std::span<const std::byte>;
 
 // Small steps, which LibTorch does not spread over threads: the other cores belong to the layer
 // that computes meanwhile.
-at::Tensor OnCpu(Bytes data, at::IntArrayRef shape, at::ScalarType stored, at::ScalarType dtype) {
+void OnCpu(Bytes data, at::ScalarType stored, const at::Tensor& result) {
   constexpr int64_t kStep = 16384;  // values
-  const at::Tensor result = at::empty(shape, dtype), flat = result.view({-1});
+  const at::Tensor flat = result.view({-1});
   const size_t value_bytes = c10::elementSize(stored);
   OSCAR_CHECK_EQ(static_cast<size_t>(flat.numel()) * value_bytes, data.size());
-  if (stored == dtype) {
+  if (stored == result.scalar_type()) {
     if (!data.empty()) std::memcpy(result.data_ptr(), data.data(), data.size());
-    return result;
+    return;
   }
   const at::Tensor step = at::empty({kStep}, stored);
   for (int64_t begin = 0; begin < flat.numel(); begin += kStep) {
@@ -42,15 +43,11 @@ at::Tensor OnCpu(Bytes data, at::IntArrayRef shape, at::ScalarType stored, at::S
                 static_cast<size_t>(count) * value_bytes);
     flat.narrow(0, begin, count).copy_(step.narrow(0, 0, count));
   }
-  return result;
 }
 
-// Where a checkpoint fits into memory well, the page cache is the better way for all of it: its
-// digests are taken of the same bytes at the same time, and the next run finds them there.
-ReadMode WayTo(const Checkpoint& checkpoint, ReadMode read) {
-  const bool fits = checkpoint.total_bytes() <= AvailableHostBytes() / 2;
-  return read == ReadMode::kAuto && fits ? ReadMode::kCached : read;
-}
+// Through the page cache, unless told otherwise: digests are taken of the same bytes, and the disk
+// gives them once.
+ReadMode WayTo(ReadMode read) { return read == ReadMode::kAuto ? ReadMode::kCached : read; }
 
 }  // namespace
 
@@ -66,7 +63,7 @@ class WeightLoader::Uploader : public PieceSink {
         stream_(implementation_.getStreamFromGlobalPool(device)),
         pinned_(
             at::empty({kPinnedBytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))),
-        way_(WayTo(checkpoint, read)),
+        way_(WayTo(read)),
         reader_(Paths(checkpoint),
                 {static_cast<std::byte*>(pinned_.mutable_data_ptr()), pinned_.nbytes()},
                 static_cast<size_t>(kPinnedBlockBytes), way_) {
@@ -74,11 +71,15 @@ class WeightLoader::Uploader : public PieceSink {
     while (copied_.size() < kPinnedBytes / kPinnedBlockBytes) copied_.emplace_back(device.type());
   }
 
-  at::Tensor Ask(const WeightStorage& storage, at::ScalarType dtype) {
+  at::Tensor Allocate(const WeightStorage& storage, at::ScalarType dtype) const {
     const c10::StreamGuard guard(stream_);
     at::Tensor result =
         at::empty(storage.shape, at::TensorOptions().dtype(dtype).device(stream_.device()));
     result.record_stream(compute_stream_);
+    return result;
+  }
+
+  void Ask(const WeightStorage& storage, const at::Tensor& result) {
     for (size_t part = 0; part < storage.parts.size(); ++part) {
       const WeightPart& stored = storage.parts[part];
       const size_t file = checkpoint_.file_index(stored.name);
@@ -87,7 +88,6 @@ class WeightLoader::Uploader : public PieceSink {
     }
     wanted_.push_back({result, storage, storage.bytes(), {}});
     wanted_.back().raw.resize(storage.parts.size());
-    return result;
   }
 
   void Take(const FilePiece& piece) override {
@@ -191,33 +191,47 @@ at::Tensor WeightLoader::LoadAs(const std::string& name, at::ScalarType dtype) {
   return tensor;
 }
 
-void WeightLoader::ShareReading(RankGroup& ranks, const RankGroup::Readers& readers, int reader) {
-  sharing_ = {&ranks, reader, readers.place == reader};
-}
-
 at::Tensor WeightLoader::Read(const WeightStorage& storage, at::ScalarType dtype) {
-  if (!sharing_) return ReadHere(storage, dtype);
   const at::Tensor tensor =
-      sharing_->reads ? ReadHere(storage, dtype) : at::empty(storage.shape, dtype);
-  sharing_->tensors.push_back(tensor);
+      uploader_ ? uploader_->Allocate(storage, dtype) : at::empty(storage.shape, dtype);
+  if (readers_.size() > 1) {
+    asked_.push_back({tensor, storage});
+  } else {
+    ReadInto(storage, tensor);
+  }
   return tensor;
 }
 
-at::Tensor WeightLoader::ReadHere(const WeightStorage& storage, at::ScalarType dtype) {
+void WeightLoader::ReadInto(const WeightStorage& storage, const at::Tensor& tensor) {
   CheckGroupIndex(checkpoint_, storage);
   bytes_read_ += storage.bytes();
-  if (uploader_) return uploader_->Ask(storage, dtype);
+  if (uploader_) {
+    uploader_->Ask(storage, tensor);
+    return;
+  }
   std::vector<at::Tensor> parts;
   for (const WeightPart& part : storage.parts) {
     const Bytes data = checkpoint_.tensor(part.name).data.subspan(part.begin, part.size);
     const at::ScalarType stored = PartScalarType(part.dtype, part.name);
-    parts.push_back(OnCpu(data, part.shape, stored, storage.plain() ? dtype : stored));
+    parts.push_back(storage.plain() ? tensor : at::empty(part.shape, stored));
+    OnCpu(data, stored, parts.back());
     checkpoint_.Release(part.name);
   }
-  if (storage.plain()) return parts[0];
-  const at::Tensor result = at::empty(storage.shape, dtype);
-  Dequantize(storage, parts, result);
-  return result;
+  if (!storage.plain()) Dequantize(storage, parts, tensor);
+}
+
+// The largest first, each by who has the least to read.
+void WeightLoader::ReadOwnPart() {
+  std::ranges::stable_sort(asked_, std::greater(),
+                           [](const Asked& asked) { return asked.storage.bytes(); });
+  std::vector<uint64_t> bytes(readers_.size(), 0);
+  for (const auto& [tensor, storage] : std::exchange(asked_, {})) {
+    const auto least = std::ranges::min_element(bytes);
+    *least += storage.bytes();
+    const int reader = readers_[static_cast<size_t>(least - bytes.begin())];
+    if (reader == rank_) ReadInto(storage, tensor);
+    if (tensor.numel() > 0) shared_.push_back({tensor, reader});
+  }
 }
 
 uint64_t WeightLoader::direct_bytes() const {
@@ -229,10 +243,8 @@ uint64_t WeightLoader::cached_bytes() const {
 }
 
 void WeightLoader::Finish() {
+  ReadOwnPart();
   if (uploader_) uploader_->Finish();
-  if (!sharing_) return;
-  const Sharing shared = *std::exchange(sharing_, std::nullopt);
-  shared.ranks->ShareRead(shared.tensors, shared.reader);
 }
 
 }  // namespace oscar

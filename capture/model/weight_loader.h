@@ -13,8 +13,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/checkpoint/checkpoint.h"
@@ -38,7 +38,7 @@ inline constexpr int64_t kPinnedBytes = 32 * kPinnedBlockBytes;
 class WeightLoader {
  public:
   // What it loads will be used on the stream of `target.device` that is current here. `read` kAuto:
-  // through the page cache if half of the available memory holds the checkpoint, else by block.
+  // through the page cache.
   WeightLoader(const Checkpoint& checkpoint, const WeightTarget& target,
                ReadMode read = ReadMode::kAuto);
   ~WeightLoader();
@@ -54,9 +54,14 @@ class WeightLoader {
   at::Tensor LoadAs(const std::string& name, at::ScalarType dtype);
   // From here on whatever is loaded is also put there.
   void RememberIn(std::vector<at::Tensor>* loaded) { loaded_ = loaded; }
-  // What is asked for up to the next Finish() is read by one of the ranks of this machine, who all
-  // ask for the same, and reaches the others from there. Of CPUs alone: RankGroup::ReadersOf.
-  void ShareReading(RankGroup& ranks, const RankGroup::Readers& readers, int reader);
+  // From here on `readers`, of whom this rank is one, ask for the same, and at Finish() each tensor
+  // is read by one of them, which TakeShared() names: the others have it from there
+  // (RankGroup::Share). None: each reads for itself.
+  void ShareReading(int rank, const std::vector<int>& readers) {
+    rank_ = rank;
+    readers_ = readers;
+  }
+  std::vector<RankGroup::SharedTensor> TakeShared() { return std::exchange(shared_, {}); }
   // Everything asked for so far is there. InputError where a file cannot be read.
   void Finish();
 
@@ -67,21 +72,21 @@ class WeightLoader {
 
  private:
   class Uploader;
-  // Of one part, by several ranks.
-  struct Sharing {
-    RankGroup* ranks = nullptr;
-    int reader = 0;
-    bool reads = true;
-    std::vector<at::Tensor> tensors = {};
+  struct Asked {
+    at::Tensor tensor;
+    WeightStorage storage;
   };
-
   at::Tensor Read(const WeightStorage& storage, at::ScalarType dtype);
-  at::Tensor ReadHere(const WeightStorage& storage, at::ScalarType dtype);
+  void ReadInto(const WeightStorage& storage, const at::Tensor& tensor);
+  void ReadOwnPart();
 
   const Checkpoint& checkpoint_;
   WeightTarget target_;
   std::vector<at::Tensor>* loaded_ = nullptr;
-  std::optional<Sharing> sharing_;
+  int rank_ = 0;
+  std::vector<int> readers_;
+  std::vector<Asked> asked_;  // of all readers
+  std::vector<RankGroup::SharedTensor> shared_;
   uint64_t bytes_read_ = 0;
   std::unique_ptr<Uploader> uploader_;  // null on the CPU
 };

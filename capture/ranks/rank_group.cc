@@ -120,10 +120,11 @@ auto Talk(RankWatch* watch, const std::string& what, const Function& function) {
 
 }  // namespace
 
+using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
+
 struct RankGroup::Impl {
   c10::intrusive_ptr<c10d::Store> store;
-  c10::intrusive_ptr<c10d::Backend> tensors, bytes, weights;
-  std::vector<int> machine;  // ranks of this one; of CPUs
+  c10::intrusive_ptr<c10d::Backend> tensors, bytes;
   bool on_cpu = true;
   std::map<int, int> sent, received;  // tensors, by rank: their tags
   std::mutex issuing;                 // of bytes
@@ -133,15 +134,16 @@ struct RankGroup::Impl {
     if (ready.valid()) ready.get();
     return *tensors;
   }
-  // A piece of its own on a GPU: by the communicator of all, where every pair of ranks would
-  // otherwise make another.
+  // What function(channel, works) sends and receives, all at once. On a GPU by the communicator of
+  // all, where every pair of ranks would otherwise make another.
   template <typename Function>
-  c10::intrusive_ptr<c10d::Work> Pairwise(const Function& function) const {
+  Works Pairwise(const Function& function) const {
     c10d::Backend& channel = Tensors();
-    if (on_cpu) return function(channel);
-    channel.startCoalescing();
-    function(channel);
-    return channel.endCoalescing();
+    Works works;
+    if (!on_cpu) channel.startCoalescing();
+    function(channel, works);
+    if (!on_cpu) works = {channel.endCoalescing()};
+    return works;
   }
 };
 
@@ -281,19 +283,8 @@ bool RankGroup::Has(const std::string& key) const {
 void RankGroup::OpenChannel(at::Device device) {
   impl_->on_cpu = device.is_cpu();
   if (impl_->on_cpu) {
-    const auto key = [](int rank) { return fmt::format("machine/{}", rank); };
-    const std::string here = MachineId();
-    Set(key(rank()), here);
-    for (int r = 0; r < size(); ++r)
-      if (Get(key(r)) == here) impl_->machine.push_back(r);
-    const auto place = std::ranges::find(impl_->machine, rank()) - impl_->machine.begin();
-    Talk(watch_.get(), kNobodyThere, [&] {
-      impl_->tensors = MakeGloo(impl_->store, place_, "tensors", rank(), size());
-      if (impl_->machine.size() == 1) return;
-      impl_->weights =
-          MakeGloo(impl_->store, place_, fmt::format("weights/{}", impl_->machine.front()),
-                   static_cast<int>(place), static_cast<int>(impl_->machine.size()));
-    });
+    Talk(watch_.get(), kNobodyThere,
+         [&] { impl_->tensors = MakeGloo(impl_->store, place_, "tensors", rank(), size()); });
     return;
   }
   impl_->tensors = MakeNcclBackend(impl_->store, rank(), size());
@@ -308,42 +299,39 @@ void RankGroup::OpenChannel(at::Device device) {
   std::thread(std::move(warm_up)).detach();
 }
 
-// Trap: on GPUs each reads for itself, out of one page cache. A second communicator beside the
-// first hung there, out of cold files, most likely because its kernels hold the device while they
-// wait for another rank, and a kernel that is loaded for the first time waits for the device. What
-// is to reach other GPUs has to go by the one channel, in its order.
-RankGroup::Readers RankGroup::ReadersOf(const std::string& files) const {
-  if (!impl_->on_cpu) return {};
+std::vector<int> RankGroup::ReadersOf(const std::string& files) const {
   const auto key = [](int rank) { return fmt::format("files/{}", rank); };
-  Set(key(rank()), files);
-  Readers readers{0, 0};
-  for (const int r : impl_->machine) {
-    if (Get(key(r)) != files) return {};
-    if (r == rank()) readers.place = readers.count;
-    ++readers.count;
-  }
+  const std::string own = MachineId() + '\n' + files;
+  Set(key(rank()), own);
+  std::vector<int> readers;
+  for (int r = 0; r < size(); ++r)
+    if (Get(key(r)) == own) readers.push_back(r);
   return readers;
 }
 
-void RankGroup::ShareRead(const std::vector<at::Tensor>& tensors, int reader) {
+void RankGroup::Share(const std::vector<SharedTensor>& tensors, const std::vector<int>& readers) {
   Talk(watch_.get(), "a rank of this machine is lost", [&] {
-    c10d::BroadcastOptions options;
-    options.rootRank = reader;
-    for (const at::Tensor& tensor : tensors) {
-      if (tensor.numel() == 0) continue;
-      OSCAR_CHECK(tensor.is_contiguous());
-      std::vector<at::Tensor> bytes = {tensor.view({-1}).view(at::kByte)};
-      impl_->weights->broadcast(bytes, options)->wait();
-    }
+    const auto share = [&](c10d::Backend& channel, Works& works) {
+      for (const auto& [tensor, owner] : tensors) {
+        OSCAR_CHECK(tensor.is_contiguous());
+        std::vector<at::Tensor> bytes = {tensor.view({-1}).view(at::kByte)};
+        if (owner != rank()) works.push_back(channel.recv(bytes, owner, impl_->received[owner]++));
+        for (const int to : readers)
+          if (owner == rank() && to != owner)
+            works.push_back(channel.send(bytes, to, impl_->sent[to]++));
+      }
+    };
+    for (const auto& work : impl_->Pairwise(share)) work->wait();
   });
 }
 
 void RankGroup::Send(const at::Tensor& tensor, int to) {
   Talk(watch_.get(), fmt::format("rank {} is lost", to), [&] {
     std::vector<at::Tensor> sent = {tensor.contiguous()};
-    const auto work = impl_->Pairwise(
-        [&](c10d::Backend& channel) { return channel.send(sent, to, impl_->sent[to]++); });
-    if (impl_->on_cpu) work->wait();
+    const Works works = impl_->Pairwise([&](c10d::Backend& channel, Works& all) {
+      all.push_back(channel.send(sent, to, impl_->sent[to]++));
+    });
+    if (impl_->on_cpu) works[0]->wait();
   });
 }
 
@@ -352,9 +340,9 @@ std::function<void()> RankGroup::Receive(const at::Tensor& tensor, int from) {
   std::vector<at::Tensor> received = {tensor};
   const auto what = fmt::format("rank {} is lost", from);
   const auto work = Talk(watch_.get(), what, [&] {
-    return impl_->Pairwise([&](c10d::Backend& channel) {
-      return channel.recv(received, from, impl_->received[from]++);
-    });
+    return impl_->Pairwise([&](c10d::Backend& channel, Works& all) {
+      all.push_back(channel.recv(received, from, impl_->received[from]++));
+    })[0];
   });
   OSCAR_CHECK(work);
   return [this, work, what] { Talk(watch_.get(), what, [&] { work->wait(); }); };
@@ -442,8 +430,10 @@ at::Tensor RankGroup::AllGather(const at::Tensor&) { OSCAR_CHECK(false); }
 at::Tensor RankGroup::AllToAll(const at::Tensor&, std::vector<int64_t>, std::vector<int64_t>) {
   OSCAR_CHECK(false);
 }
-RankGroup::Readers RankGroup::ReadersOf(const std::string&) const { OSCAR_CHECK(false); }
-void RankGroup::ShareRead(const std::vector<at::Tensor>&, int) { OSCAR_CHECK(false); }
+std::vector<int> RankGroup::ReadersOf(const std::string&) const { OSCAR_CHECK(false); }
+void RankGroup::Share(const std::vector<SharedTensor>&, const std::vector<int>&) {
+  OSCAR_CHECK(false);
+}
 void RankGroup::SendBytes(std::string_view, int, int) { OSCAR_CHECK(false); }
 std::string RankGroup::ReceiveBytes(int, int) { OSCAR_CHECK(false); }
 

@@ -4,8 +4,10 @@
 // The processes (ranks) of one job and what they say to each other, by LibTorch's c10d: words
 // through a store that stands at rank 0 (TCPStore), tensors by NCCL between GPUs and Gloo between
 // CPUs. Trap: tensors go by one channel; both sides must make the same calls in the same order,
-// from one thread. Bytes have a channel of their own, where tags tell them apart, and so have the
-// weights that ranks of one machine read for each other, beside the first.
+// from one thread. Bytes have a channel of their own, where tags tell them apart. Trap: that
+// thread must wait for no other rank's threads but their same one. On a GPU what it has sent runs
+// until it is received, and a kernel that is loaded for the first time, by any thread, waits for
+// it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -67,14 +69,16 @@ class RankGroup {
   at::Tensor AllToAll(const at::Tensor& rows, std::vector<int64_t> sent,
                       std::vector<int64_t> received);
 
-  // Ranks of this machine that have opened the very same `files`, in order, and this one's place
-  // among them: what one of them reads need not be read by the others. All ranks ask.
-  struct Readers {
-    int place = 0, count = 1;
+  // Ranks of this machine that have opened the very same `files`, in order, with this one: what one
+  // of them reads need not be read by the others. All ranks ask.
+  std::vector<int> ReadersOf(const std::string& files) const;
+  // From who has it to all others of `readers`, who call this with the same list; what comes has
+  // come as Receive says.
+  struct SharedTensor {
+    at::Tensor tensor;  // contiguous
+    int owner = 0;
   };
-  Readers ReadersOf(const std::string& files) const;
-  // From the reader at that place to the others, from one thread of each, in the same order.
-  void ShareRead(const std::vector<at::Tensor>& tensors, int reader);
+  void Share(const std::vector<SharedTensor>& tensors, const std::vector<int>& readers);
 
   // From any thread.
   void SendBytes(std::string_view bytes, int to, int tag);

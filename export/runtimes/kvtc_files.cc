@@ -13,6 +13,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/strict_json.h"
+#include "export/artifact/artifact_format.h"
 #include "export/formats/kvtc_file.h"
 #include "export/formats/sglang.h"  // ShellWord
 #include "export/runtimes/dump_rows.h"

@@ -6,7 +6,7 @@
 #
 # Looks in: CMAKE_PREFIX_PATH, variable or environment (a LibTorch folder, or torch.utils.cmake_prefix_path), then .deps
 # (what tools/setup.sh installs).
-# Gives: LibTorch::LibTorch, LibTorch_C10D (whether it has c10d with Gloo), LibTorch_NCCL_INCLUDE_DIR, LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA, LibTorch_CUDA_INCLUDE_DIR (headers of the CUDA runtime,
+# Gives: LibTorch::LibTorch, LibTorch_C10D (whether it has c10d with Gloo), LibTorch_NCCL_OPTIONS (to compile against its NCCL; unset: it has none), LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA, LibTorch_CUDA_INCLUDE_DIR (headers of the CUDA runtime,
 # with which its own CUDA headers can be included: the wheel's neighbours, or the toolkit).
 file(GLOB _libtorch_deps ${PROJECT_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/torch)
 set(_libtorch_hints)
@@ -21,7 +21,9 @@ foreach(lib c10 torch_cpu torch c10_cuda torch_cuda)
   find_library(LibTorch_${lib}_LIBRARY ${lib} HINTS ${LibTorch_ROOT}/lib NO_DEFAULT_PATH)
 endforeach()
 file(GLOB _libtorch_runtimes ${LibTorch_ROOT}/../nvidia/*/include)
-find_path(LibTorch_CUDA_INCLUDE_DIR cuda_runtime_api.h HINTS ${_libtorch_runtimes} PATHS /usr/local/cuda/include NO_DEFAULT_PATH)
+# The wheels' runtime headers include some of two other packages.
+find_path(LibTorch_CUDA_INCLUDE_DIR crt/host_config.h HINTS ${_libtorch_runtimes} PATHS /usr/local/cuda/include NO_DEFAULT_PATH)
+find_path(LibTorch_CCCL_INCLUDE_DIR nv/target HINTS ${LibTorch_CUDA_INCLUDE_DIR} PATH_SUFFIXES cccl NO_DEFAULT_PATH)
 find_path(LibTorch_NCCL_INCLUDE_DIR nccl.h HINTS ${_libtorch_runtimes} PATHS /usr/local/cuda/include NO_DEFAULT_PATH)
 if(NOT DEFINED LibTorch_C10D AND EXISTS "${LibTorch_INCLUDE_DIR}/torch/csrc/distributed/c10d/ProcessGroupGloo.hpp")
   execute_process(COMMAND sh -c "${CMAKE_NM} -D --defined-only ${LibTorch_torch_cpu_LIBRARY} | grep -c 'c10d16ProcessGroupGlooC1E'"
@@ -60,6 +62,9 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   if(LibTorch_torch_cuda_LIBRARY AND LibTorch_c10_cuda_LIBRARY)
     # Nothing of ours names a symbol of torch_cuda: it registers its kernels when loaded, so the linker must not drop it.
     set(LibTorch_CUDA yes)
+    if(LibTorch_CUDA_INCLUDE_DIR AND LibTorch_CCCL_INCLUDE_DIR AND LibTorch_NCCL_INCLUDE_DIR)
+      set(LibTorch_NCCL_OPTIONS -idirafter${LibTorch_CUDA_INCLUDE_DIR} -idirafter${LibTorch_CCCL_INCLUDE_DIR} -idirafter${LibTorch_NCCL_INCLUDE_DIR})
+    endif()
     list(APPEND _libtorch_link -Wl,--push-state,--no-as-needed ${LibTorch_c10_cuda_LIBRARY} ${LibTorch_torch_cuda_LIBRARY}
          -Wl,--pop-state)
   endif()

@@ -5,7 +5,7 @@ message(STATUS "  LibTorch ${LibTorch_VERSION} at ${LibTorch_ROOT} (CUDA librari
 set(_ranks "one (LibTorch has no c10d with Gloo)")
 if(LibTorch_C10D)
   set(_ranks "many, on CPUs (for GPUs LibTorch's NCCL or the headers of CUDA and NCCL are missing)")
-  if(LibTorch_CUDA AND LibTorch_CUDA_INCLUDE_DIR AND LibTorch_NCCL_INCLUDE_DIR)
+  if(LibTorch_NCCL_OPTIONS)
     set(_ranks "many, on CPUs by Gloo and on GPUs by NCCL")
   endif()
 endif()

@@ -18,6 +18,7 @@
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/eigh.h"
+#include "linalg/error.h"
 
 namespace oscar {
 namespace {

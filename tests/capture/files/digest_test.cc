@@ -56,7 +56,7 @@ TEST(ReadTurns, TheBackgroundWaitsForUrgentReadsAndEndsWhenNobodyWantsIt) {
   ReadTurns turns;
   std::atomic<int> pieces = 0;
   const auto digest = [&] {
-    return DigestFile(dir / "large", [&] {
+    return DigestFile(dir / "large", [&](uint64_t) {
       turns.WaitForTurn();
       ++pieces;
     });
@@ -76,6 +76,18 @@ TEST(ReadTurns, TheBackgroundWaitsForUrgentReadsAndEndsWhenNobodyWantsIt) {
   { const ReadTurns::Closing closing(turns); }
   EXPECT_THROW(abandoned.get(), Interrupted);
   EXPECT_EQ(pieces, 4);
+}
+
+TEST(ReadTurns, TheBackgroundStaysCloseToTheComputation) {
+  ReadTurns turns;
+  turns.WaitForTurn(1);
+  turns.SetLead(0.25);
+  turns.WaitForTurn(0.25);
+  auto ahead = std::async(std::launch::async, [&] { turns.WaitForTurn(0.75); });
+  turns.Reach(0.4);
+  EXPECT_EQ(ahead.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  turns.Reach(0.5);
+  ahead.get();
 }
 
 }  // namespace
