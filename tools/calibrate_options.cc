@@ -7,7 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "calib/choose/cache_types.h"
+#include "calib/run/shard_directory.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
 
@@ -15,6 +19,18 @@ namespace oscar {
 namespace {
 
 constexpr double kMostCodeBits = 8;
+
+// Of --merge. A path that is not there is neither, which its reader will say.
+bool AreShards(const Json& paths) {
+  return std::ranges::any_of(
+      paths, [](const Json& path) { return ShardSet::LooksLikeOne(path.get<std::string>()); });
+}
+
+bool AreArtifacts(const Json& paths) {
+  return !paths.empty() && !AreShards(paths) && std::ranges::all_of(paths, [](const Json& path) {
+    return std::filesystem::exists(path.get<std::string>());
+  });
+}
 
 }  // namespace
 
@@ -208,12 +224,20 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                                 .scope = OptionScope::kRun,
                                 .only_once = true,
                                 .main = true});
-  table.Add(&options->merge, {.name = "merge",
-                              .help = "instead of running a model: add up the moments of these "
-                                      "artifacts and fit again (one artifact: refit)",
-                              .scope = OptionScope::kRun,
-                              .main = true,
-                              .path = true});
+  table.Add(&options->shard,
+            {.name = "shard",
+             .help = "I/N, as 2/8: run the documents of that one of N jobs alone, which need no "
+                     "network between them, into OUTPUT.shard-I-of-N; --merge makes the artifact",
+             .scope = OptionScope::kRun,
+             .main = true});
+  table.Add(&options->merge,
+            {.name = "merge",
+             .help = "instead of running a model: add up the moments of these artifacts and fit "
+                     "again (one artifact: refit), or with MODEL and its options fit to what all "
+                     "its shards have observed, with the result of one run",
+             .scope = OptionScope::kRun,
+             .main = true,
+             .path = true});
 
   const std::vector<std::string> data = {
       "data",           "tokens",        "max_sequence", "pack", "separator",     "data_weights",
@@ -222,13 +246,22 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   table.NotWith(data, "from", "the dump holds its data");
   table.NotWith({"gpus", "ranks"}, "from", "the documents of a dump are not shared out");
   table.NotWith({"gpus", "ranks"}, "merge", "it is the work of one process");
-  table.NotWith(
+  table.NotWith({"gpus", "ranks"}, "shard", "it is the work of one process");
+  table.NotWith({"from"}, "shard", "the documents of a dump are not shared out");
+  table.NotWith({"show_samples"}, "shard");
+  table.NotWith({"self_generate"}, "shard",
+                "each shard would write that text again; give it to all of them as --data");
+  table.NotWith({"merge"}, "shard", "a shard is merged when it is there");
+  table.NotWhere({"from", "show_samples", "self_generate"}, "merge", AreShards,
+                 "shards hold what they ran on");
+  table.NotWhere(
       {"model", "from", "allow_unknown_config", "read", "max_vram", "restart", "device", "dtype"},
-      "merge", "it works from the moments of artifacts alone");
-  table.NotWith(data, "merge", "it works from the moments of artifacts alone");
-  table.NotWith(
+      "merge", AreArtifacts, "it works from the moments of artifacts alone");
+  table.NotWhere(data, "merge", AreArtifacts, "it works from the moments of artifacts alone");
+  table.NotWhere(
       {"for", "fold", "bits", "bits_of", "clip_of", "context", "refine", "effort", "windows"},
-      "merge", "the automatic choices are those of the artifact of most tokens, fitted again");
+      "merge", AreArtifacts,
+      "the automatic choices are those of the artifact of most tokens, fitted again");
   table.OnlyWith(
       {"for", "fold", "bits", "bits_of", "clip_of", "context", "refine", "effort", "windows"},
       "auto");
@@ -277,6 +310,9 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
                 "fits from what oscar-capture wrote, without the model");
   table.Example("oscar-calibrate --merge part1 part2 -o merged",
                 "adds up two runs on different data");
+  table.Example("oscar-calibrate ./model -o out --shard 2/8", "an eighth of a run, in any order");
+  table.Example("oscar-calibrate ./model -o out --merge out.shard-*",
+                "and the artifact of all eighths");
   return table;
 }
 

@@ -31,7 +31,8 @@ struct ForRuntime {
 struct CalibrateOptions {
   ModelArguments model;            // none with --merge and --from
   std::string output;              // empty: named after the model
-  std::vector<std::string> merge;  // artifacts
+  std::vector<std::string> merge;  // artifacts, or all shards of a run
+  std::string shard;               // "2/8"; empty: all documents
   DataArguments data;
   SelfGenerateArguments self;
   DumpArguments dump;

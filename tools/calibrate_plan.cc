@@ -20,15 +20,24 @@ std::string Bytes(uint64_t bytes) {
                              : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
+// What is read.
+std::string NameOfRead(const CalibrationInput& input) {
+  return input.shards != nullptr ? "shards" : input.model() == nullptr ? "dump" : "weights";
+}
+
+size_t OwnDocuments(const CalibrationInput& input) {
+  return input.ranks.shard ? input.ranks.own().num_sequences : input.lengths().size();
+}
+
 }  // namespace
 
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
   const ModelSource* model = input.model();
   return {{"layers", input.source->layers().size()},
           {"expert_bytes", model == nullptr ? 0 : model->loop().options().expert_bytes},
-          {"documents", input.lengths().size()},
-          {"tokens", input.num_tokens()},
-          {input.model() == nullptr ? "dump_read_bytes" : "weights_read_bytes", plan.bytes_read},
+          {"documents", OwnDocuments(input)},
+          {"tokens", input.job_tokens()},
+          {NameOfRead(input) + "_read_bytes", plan.bytes_read},
           {"token_chunk", model == nullptr ? 0 : model->loop().options().token_chunk},
           {"prefetch", model != nullptr && model->loop().options().prefetch},
           {"fits_beside", input.device.is_cpu() ? 0 : input.run.fits_beside},
@@ -44,7 +53,7 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
 }
 
 std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& plan) {
-  const bool dump = input.model() == nullptr;
+  const std::string read = NameOfRead(input);
   return fmt::format(
       "tokens            {} in {} documents\n"
       "device            {}, {}\n"
@@ -52,17 +61,17 @@ std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& pl
       "peak GPU memory   {}\n"
       "peak host memory  {}\n"
       "disk, running     {}\n"
-      "disk, artifact    {}\n"
+      "disk, {:<12}{}\n"
       "expected time     about {}{}, and no less than the reading of the {}\n",
-      input.num_tokens(), input.lengths().size(), DescribeDevice(input.device),
-      ComputeDTypeName(input.dtype), dump ? "dump to read" : "weights to read",
-      Bytes(plan.bytes_read), plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device),
-      Bytes(plan.peak_host), Bytes(plan.disk_while_running), Bytes(plan.disk_artifact),
-      Duration(plan.seconds),
+      input.job_tokens(), OwnDocuments(input), DescribeDevice(input.device),
+      ComputeDTypeName(input.dtype), read + " to read", Bytes(plan.bytes_read),
+      plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device), Bytes(plan.peak_host),
+      Bytes(plan.disk_while_running), input.ranks.shard ? "shard" : "artifact",
+      Bytes(plan.disk_artifact), Duration(plan.seconds),
       plan.auto_seconds > 0 ? fmt::format(" ({:.0f} % of it for automatic choices)",
                                           100 * plan.auto_seconds / plan.seconds)
                             : std::string(),
-      dump ? "dump" : "weights");
+      read);
 }
 
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan) {

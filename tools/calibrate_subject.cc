@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "calib/run/plan.h"
@@ -58,44 +59,62 @@ uint64_t OwnTextLimit(const CalibrateOptions& options, const SelfGeneration& mod
   return SelfGenerationLimit(model.device, DeviceLimit(options, model.device));
 }
 
-}  // namespace
+// Which of a run's documents a process runs: all of them, or those of a rank or of a shard; `own`:
+// none is the one with the most tokens.
+struct Documents {
+  int count = 1;  // of ranks or shards
+  std::optional<size_t> own = {};
+  bool shard = false;
+  RankGroup* group = nullptr;  // of a rank
+};
 
-namespace {
-
-// What one of some ranks runs of a model and its data, all of it where there is one rank; `rank`:
-// -1 the one with the most tokens.
-CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& opened, int rank,
-                         int ranks, RankGroup* group, LoopOptions loop, const RunOptions& run) {
+CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& opened,
+                         const Documents& documents, LoopOptions loop, const RunOptions& run) {
   const auto [device, dtype] = MachineOf(options, opened);
   std::vector<std::vector<int32_t>> sequences = opened.Sequences();
   CalibrationInput input{
       .device = device, .dtype = dtype, .options = options.calibration, .run = run};
-  if (ranks > 1) {
-    input.ranks.group = group;
+  if (documents.count > 1 || documents.shard) {
+    input.ranks.group = documents.group;
     for (const auto& sequence : sequences) input.ranks.lengths.push_back(std::ssize(sequence));
-    input.ranks.shares = ShareOut(opened.spec, input.ranks.lengths, loop.token_chunk, ranks);
+    input.ranks.shares =
+        ShareOut(opened.spec, input.ranks.lengths, loop.token_chunk, documents.count,
+                 /*apart=*/documents.shard);
     const std::vector<RankShare>& shares = input.ranks.shares;
-    const RankShare& share = rank < 0
-                                 ? *std::ranges::max_element(shares, {}, &RankShare::num_tokens)
-                                 : shares[static_cast<size_t>(rank)];
-    const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(share.first_sequence);
-    sequences = {first, first + static_cast<std::ptrdiff_t>(share.num_sequences)};
+    const auto largest = std::ranges::max_element(shares, {}, &RankShare::num_tokens);
+    const size_t own = documents.own.value_or(static_cast<size_t>(largest - shares.begin()));
+    if (documents.shard) input.ranks.shard = own;
+    loop.tokens_before = shares[own].first_token;
+    loop.tokens_of_all = input.num_tokens();
+    const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(shares[own].first_sequence);
+    sequences = {first, first + static_cast<std::ptrdiff_t>(shares[own].num_sequences)};
   }
   loop.read = options.read;
-  loop.ranks = group;
+  loop.ranks = documents.group;
   input.source = std::make_shared<ModelSource>(opened.checkpoint, opened.spec, std::move(sequences),
                                                device, dtype, loop);
   return input;
 }
 
-// Of the rank with the most tokens of `ranks`, for a plan alone.
-CalibrationInput LargestOfRanks(const CalibrateOptions& options,
-                                const std::shared_ptr<const ModelInput>& opened, int ranks) {
-  const at::Device device = MachineOf(options, *opened).device;
-  return FitIntoMemory(DeviceLimit(options, device),
-                       [&](const LoopOptions& loop, const RunOptions& run) {
-                         return InputOf(options, *opened, -1, ranks, nullptr, loop, run);
-                       });
+// That of the process with the most tokens, so that all run as it must.
+CalibrationInput LargestOf(const CalibrateOptions& options, const ModelInput& opened,
+                           Documents documents, uint64_t limit) {
+  documents.own.reset();
+  return FitIntoMemory(limit, [&](const LoopOptions& loop, const RunOptions& run) {
+    return InputOf(options, opened, documents, loop, run);
+  });
+}
+
+// A model that shards have run; what is left of it runs as they did.
+CalibrationInput InputOfShards(const CalibrateOptions& options, const ModelInput& opened,
+                               const std::shared_ptr<const ShardSet>& shards, uint64_t limit) {
+  return FitIntoMemory(limit, [&](LoopOptions loop, const RunOptions& run) {
+    loop.token_chunk = shards->token_chunk();
+    loop.query_chunk = shards->query_chunk();
+    CalibrationInput input = InputOf(options, opened, {}, loop, run);
+    input.shards = shards;
+    return input;
+  });
 }
 
 }  // namespace
@@ -113,24 +132,27 @@ std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
   if (options.ranks.nodes > ranks)
     throw UsageError(fmt::format("--nodes {}: each runs a rank at least, and --ranks is {}",
                                  options.ranks.nodes, ranks));
-  return PlansOfRanks([&](int count) { return LargestOfRanks(options, opened, count); }, whole, one,
-                      ranks, static_cast<int>(options.ranks.nodes));
+  const uint64_t limit = DeviceLimit(options, MachineOf(options, *opened).device);
+  return PlansOfRanks(
+      [&](int count) { return LargestOf(options, *opened, {.count = count}, limit); }, whole, one,
+      ranks, static_cast<int>(options.ranks.nodes));
 }
 
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
-                RankGroup* group) {
-  const int ranks = group == nullptr ? 1 : group->size();
+                RankGroup* group, const std::shared_ptr<const ShardSet>& shards) {
   uint64_t limit = DeviceLimit(options, MachineOf(options, *opened).device);
-  if (group != nullptr) limit = LeastOfRanks(*group, "memory", limit);
-  // All ranks run as the one with the most tokens must.
-  CalibrationInput input =
-      FitIntoMemory(limit, [&](const LoopOptions& loop, const RunOptions& run) {
-        return InputOf(options, *opened, -1, ranks, group, loop, run);
-      });
+  Documents documents;
   if (group != nullptr) {
-    input = InputOf(options, *opened, group->rank(), ranks, group, input.model()->loop().options(),
-                    input.run);
+    limit = LeastOfRanks(*group, "memory", limit);
+    documents = {.count = group->size(), .own = static_cast<size_t>(group->rank()), .group = group};
+  } else if (const std::optional<ShardPlace> shard = ShardOf(options)) {
+    documents = {
+        .count = shard->count, .own = static_cast<size_t>(shard->number - 1), .shard = true};
   }
+  CalibrationInput input = shards != nullptr ? InputOfShards(options, *opened, shards, limit)
+                                             : LargestOf(options, *opened, documents, limit);
+  if (documents.own)
+    input = InputOf(options, *opened, documents, input.model()->loop().options(), input.run);
   CheckCacheTypes(options.types, input);
   return {
       .input = std::move(input),
@@ -178,18 +200,46 @@ void CheckArguments(const CalibrateOptions& options) {
 
 void CheckRanks(const CalibrateOptions& options, int ranks) {
   const char* const alone = !options.dump.from.empty() ? "--from"
+                            : !options.shard.empty()   ? "--shard"
+                            : !options.merge.empty()   ? "--merge"
                             : options.show_samples > 0 ? "--show-samples"
                                                        : nullptr;
   if (alone != nullptr)
     throw UsageError(fmt::format("{} is for one rank, and {} were started", alone, ranks));
 }
 
+std::optional<ShardPlace> ShardOf(const CalibrateOptions& options) {
+  if (options.shard.empty()) return std::nullopt;
+  ShardPlace place;
+  const char* const end = options.shard.data() + options.shard.size();
+  auto read = std::from_chars(options.shard.data(), end, place.number);
+  const bool divided = read.ec == std::errc() && read.ptr != end && *read.ptr == '/';
+  if (divided) read = std::from_chars(read.ptr + 1, end, place.count);
+  if (!divided || read.ec != std::errc() || read.ptr != end || place.number < 1 ||
+      place.number > place.count || place.count > kMostShards) {
+    throw UsageError(fmt::format("--shard '{}': expected I/N, from 1/N to N/N, N up to {}",
+                                 options.shard, kMostShards));
+  }
+  return place;
+}
+
+std::shared_ptr<const ShardSet> ShardsToMerge(const CalibrateOptions& options) {
+  const std::vector<fs::path> paths(options.merge.begin(), options.merge.end());
+  if (std::ranges::none_of(paths, ShardSet::LooksLikeOne)) return nullptr;
+  return std::make_shared<ShardSet>(ShardSet::Open(paths));
+}
+
 Places PlacesOf(const CalibrateOptions& options) {
   Places places;
   places.output =
       options.output.empty() ? fs::path(NameOf(options) + "-oscar") : fs::path(options.output);
+  if (const std::optional<ShardPlace> shard = ShardOf(options)) {
+    if (!places.output.has_filename()) places.output = places.output.parent_path();
+    places.output += fmt::format(".shard-{}-of-{}", shard->number, shard->count);
+  }
   places.job = places.output.string() + ".job";
-  if (!fs::exists(places.job)) CheckNewOutput(places.output, /*makes_folders=*/true);
+  if (!fs::exists(places.job) && !ShardSet::LooksLikeOne(places.output))
+    CheckNewOutput(places.output, /*makes_folders=*/true);
   return places;
 }
 

@@ -16,6 +16,7 @@
 #include "calib/job/job_directory.h"
 #include "calib/run/calibrate.h"
 #include "calib/run/rank_plan.h"
+#include "calib/run/shard_directory.h"
 #include "tools/calibrate_options.h"
 #include "tools/cli/command.h"
 
@@ -27,6 +28,11 @@ void CheckArguments(const CalibrateOptions& options);
 // And of options that are for one rank alone.
 void CheckRanks(const CalibrateOptions& options, int ranks);
 
+// --shard; nothing where all documents are to be run.
+std::optional<ShardPlace> ShardOf(const CalibrateOptions& options);
+// --merge, where it is of shards; else null.
+std::shared_ptr<const ShardSet> ShardsToMerge(const CalibrateOptions& options);
+
 struct Subject {
   CalibrationInput input;
   Json data;                          // for the manifest
@@ -34,9 +40,11 @@ struct Subject {
   std::function<Json()> describe;     // reads every file once: meant to run beside the work
   std::shared_ptr<ReadTurns> turns = std::make_shared<ReadTurns>();  // of `describe`
 };
-// `group`: this process among several (JobRanks), which all make the same call; or null.
+// `group`: this process among several (JobRanks), which all make the same call; or null. `shards`:
+// that have run the model; or null.
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
-                RankGroup* group = nullptr);
+                RankGroup* group = nullptr,
+                const std::shared_ptr<const ShardSet>& shards = nullptr);
 // Of as many ranks as are asked for, and fewer; nothing where that is one. `whole`, `one`: of one.
 std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
                                    const std::shared_ptr<const ModelInput>& opened,
@@ -63,8 +71,9 @@ OwnText WriteOwnText(const CalibrateOptions& options, RankGroup* group, CommandC
 struct Places {
   std::filesystem::path output, job;
 };
-// The output is named after the model or the dump, where no name is given. Throws if it cannot be
-// made there, or something is there that no unfinished run has put there.
+// The output is named after the model or the dump, where no name is given; that of a shard also
+// after its number, and it may be there. Throws if it cannot be made there, or something is there
+// that no unfinished run has put there.
 Places PlacesOf(const CalibrateOptions& options);
 // What a killed run has left of an output that it was making.
 void RemoveStaging(const std::filesystem::path& output);

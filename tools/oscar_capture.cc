@@ -240,6 +240,8 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
     const RankShare& own = shares[static_cast<size_t>(group->rank())];
     const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
     sequences = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
+    loop.tokens_before = own.first_token;
+    loop.tokens_of_all = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   }
   ModelSource source(input.checkpoint, input.spec, std::move(sequences), device, dtype, loop);
 

@@ -25,12 +25,13 @@ namespace oscar {
 namespace {
 
 constexpr const char* kStateFile = "state.json";
+constexpr const char* kLockFile = "lock";
 constexpr int kStateVersion = 1;
 
 fs::path RemovedFrom(const fs::path& path) { return path.string() + ".tmp-removed"; }
 
 int LockJob(const fs::path& path) {
-  const fs::path file = path / "lock";
+  const fs::path file = path / kLockFile;
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0)
     throw ResourceError(fmt::format("{}: cannot create: {}", file.string(), std::strerror(errno)));
@@ -94,11 +95,9 @@ std::vector<std::string> JsonDifferences(const Json& was, const Json& now) {
   return differences;
 }
 
-void CheckSameRun(const fs::path& job, const Json& was, const Json& now) {
-  const std::vector<std::string> differences = JsonDifferences(was, now);
-  if (differences.empty()) return;
+std::string ReadableDifferences(const Json& was, const Json& now) {
   std::string list;
-  for (const std::string& line : differences) {
+  for (const std::string& line : JsonDifferences(was, now)) {
     std::string said = line;
     if (!IsReadable(line)) {  // of digests
       const std::string field = line.substr(0, line.find(':'));
@@ -108,6 +107,12 @@ void CheckSameRun(const fs::path& job, const Json& was, const Json& now) {
     }
     if (list.find(said) == std::string::npos) list += "\n  " + said;
   }
+  return list;
+}
+
+void CheckSameRun(const fs::path& job, const Json& was, const Json& now) {
+  const std::string list = ReadableDifferences(was, now);
+  if (list.empty()) return;
   throw OtherRun(fmt::format("{}: holds an unfinished run that differs from this one:{}\ncontinue "
                              "that one with its own options",
                              job.string(), list),
@@ -139,12 +144,21 @@ JobLock::~JobLock() {
 
 void JobLock::DiscardJob() const {
   for (const auto& entry : fs::directory_iterator(path_)) {
-    if (entry.path().filename() != "lock") fs::remove_all(entry.path());
+    if (entry.path().filename() != kLockFile) fs::remove_all(entry.path());
   }
 }
 
-JobDirectory::JobDirectory(JobLock lock, const Json& fingerprint, bool restart)
-    : lock_(std::move(lock)) {
+std::string LayerFileName(size_t layer_index, std::string_view extension) {
+  return fmt::format("layer_{:05}.{}", layer_index, extension);
+}
+
+std::string HiddenFileName(size_t layer_index) {
+  return fmt::format("hidden_{:05}.safetensors", layer_index);
+}
+
+JobDirectory::JobDirectory(JobLock lock, const Json& fingerprint, bool restart,
+                           std::string_view extension)
+    : lock_(std::move(lock)), extension_(extension) {
   if (restart) lock_.DiscardJob();
   RemoveStrays();
   const fs::path file = path() / kFingerprintFile;
@@ -159,11 +173,11 @@ JobDirectory::JobDirectory(JobLock lock, const Json& fingerprint, bool restart)
 bool JobDirectory::HasLayers(const JobLock& lock) { return fs::exists(lock.path() / kStateFile); }
 
 fs::path JobDirectory::LayerPath(size_t layer_index) const {
-  return path() / fmt::format("layer_{:05}.h5", layer_index);
+  return path() / LayerFileName(layer_index, extension_);
 }
 
 fs::path JobDirectory::HiddenFile(size_t layer_index) const {
-  return path() / fmt::format("hidden_{:05}.safetensors", layer_index);
+  return path() / HiddenFileName(layer_index);
 }
 
 std::optional<fs::path> JobDirectory::HiddenPath() const {
@@ -190,16 +204,23 @@ void JobDirectory::ReadState() {
   }
   finished_ = layers_.size();
   for (const Json& timing : JsonMember(state, "timings", what)) timings_.push_back(timing);
-  if (state.contains("hidden")) {  // absent after the last layer
+  if (state.contains("hidden")) {
     hidden_ = DigestFromJson(JsonMember(state, "hidden", what), what);
     CheckFile(HiddenFile(layers_.size()), *hidden_);
   }
 }
 
+Json JobDirectory::FileDigests() const {
+  Json digests = {{"layers", Json::array()}};
+  for (const FileDigest& layer : layers_) digests["layers"].push_back(DigestToJson(layer));
+  if (hidden_) digests["hidden"] = DigestToJson(*hidden_);
+  return digests;
+}
+
 void JobDirectory::WriteState() const {
-  Json state = {{"version", kStateVersion}, {"layers", Json::array()}, {"timings", timings_}};
-  for (const FileDigest& layer : layers_) state["layers"].push_back(DigestToJson(layer));
-  if (hidden_) state["hidden"] = DigestToJson(*hidden_);
+  Json state = FileDigests();
+  state["version"] = kStateVersion;
+  state["timings"] = timings_;
   WriteFileAtomically(path() / kStateFile, CanonicalJson(state));
 }
 
@@ -223,6 +244,13 @@ void JobDirectory::Commit(const Write& write_hidden) {
   WriteState();
   std::error_code ignored;  // a hidden-states file that outlives its use costs space, nothing else
   fs::remove(used, ignored);
+}
+
+void JobDirectory::MoveTo(const fs::path& path) {
+  PublishDirectory(this->path(), path);
+  std::error_code ignored;  // they say nothing any more
+  for (const char* file : {kStateFile, kFingerprintFile, kLockFile})
+    fs::remove(path / file, ignored);
 }
 
 // A removal that is killed leaves something that is no job, and that the next one here clears up.

@@ -9,7 +9,7 @@
 //     <job>/self_generated.json           texts the model wrote for itself, before anything else (self_generation.h)
 //     <job>/fingerprint.json              what the run is: model, data, options, program; another run is refused,
 //                                         with the differences
-//     <job>/layer_00000.h5 ...            one immutable file per finished layer (layer_file.h)
+//     <job>/layer_00000.h5 ...            one immutable file per finished layer (layer_file.h; of a shard .safetensors)
 //     <job>/hidden_00003.safetensors      hidden states entering layer 3 (by index)
 //     <job>/state.json                    the commit point: finished layers, digests and sizes of the files above
 // clang-format on
@@ -23,6 +23,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capture/files/digest.h"
@@ -32,6 +33,8 @@
 namespace oscar {
 
 inline constexpr const char* kFingerprintFile = "fingerprint.json";  // of a job
+std::string LayerFileName(size_t layer_index, std::string_view extension);
+std::string HiddenFileName(size_t layer_index);
 
 // The right to work in a job's directory, which it makes if need be: one process has it.
 class JobLock {
@@ -54,8 +57,10 @@ class JobDirectory {
  public:
   // Opens the job at its path, or starts one. Throws OtherRun if a job with another fingerprint is
   // there; InputError if its files do not have the digests it recorded;
-  // ResourceError if another process works in it. `restart` discards what is there.
-  JobDirectory(JobLock lock, const Json& fingerprint, bool restart);
+  // ResourceError if another process works in it. `restart` discards what is there. `extension`: of
+  // its layers' files.
+  JobDirectory(JobLock lock, const Json& fingerprint, bool restart,
+               std::string_view extension = "h5");
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
 
@@ -74,15 +79,21 @@ class JobDirectory {
   // from the next Commit() on. `timing` is kept for timings.json and never affects the artifact.
   void AddLayer(const Write& write_layer, const Json& timing);
   // All layers added are finished. `write_hidden` writes the hidden states entering the next one to
-  // the path it is given, or is empty after the last layer.
+  // the path it is given, or is empty where none are needed, as after the last layer.
   void Commit(const Write& write_hidden);
   void CommitLayer(const Write& write_layer, const Write& write_hidden, const Json& timing) {
     AddLayer(write_layer, timing);
     Commit(write_hidden);
   }
 
+  // Digests and sizes: {"layers": [...], "hidden": ...}, without the latter where there is none.
+  Json FileDigests() const;
+
   // Removes the job from disk.
   void Remove();
+  // Its directory becomes `path`, which is new, with what others wrote into it and without its own
+  // records.
+  void MoveTo(const std::filesystem::path& path);
 
  private:
   std::filesystem::path HiddenFile(size_t layer_index) const;
@@ -91,6 +102,7 @@ class JobDirectory {
   void RemoveStrays() const;
 
   JobLock lock_;
+  std::string extension_;
   std::vector<FileDigest> layers_;  // added
   size_t finished_ = 0;             // of them
   std::optional<FileDigest> hidden_;
@@ -99,8 +111,10 @@ class JobDirectory {
 
 // The differing fields of two JSON values, one line each: "data.digest: was A, now B".
 std::vector<std::string> JsonDifferences(const Json& was, const Json& now);
-// The job at a path is of another run. The message lists the differing fields: values where people
-// can read them, and of a digest that it has changed.
+// The same on lines of their own: values where people can read them, and of a digest that what it
+// is of has changed.
+std::string ReadableDifferences(const Json& was, const Json& now);
+// The job at a path is of another run. The message lists the differing fields.
 struct OtherRun : InputError {
   using InputError::InputError;
 };

@@ -15,9 +15,10 @@
 
 #include "calib/choose/layer_plan.h"
 #include "calib/observe/statistics_observer.h"
-#include "calib/run/hidden_file.h"
 #include "calib/run/layer_exchange.h"
 #include "calib/run/layer_pipeline.h"
+#include "calib/run/shard_directory.h"
+#include "calib/run/tensor_file.h"
 #include "calib/search/refine_choice.h"
 #include "capture/ranks/rank_group.h"
 #include "linalg/error.h"
@@ -28,14 +29,14 @@ namespace {
 // Continues where the job stands: a model needs the hidden states the job kept. `job`: null on a
 // rank that has none.
 void Resume(const CalibrationInput& input, const JobDirectory* job, const LayerExchange* exchange) {
-  ModelSource* const model = input.model();
+  ModelSource* const model = input.running_model();
   if (model == nullptr) return;
   at::Tensor hidden;
   if (job != nullptr) {
     const auto saved = job->HiddenPath();
     if (!saved) return;
-    hidden =
-        ReadHidden(*saved, {input.num_tokens(), model->loop().spec().hidden_size}, input.dtype);
+    hidden = at::empty({input.job_tokens(), model->loop().spec().hidden_size}, input.dtype);
+    ReadTensors(*saved, {{"hidden", hidden}}, Remedy::kStartOver);
   }
   model->Restore(exchange == nullptr ? hidden : exchange->ScatterHidden(hidden));
 }
@@ -106,7 +107,9 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
 
 ModelSource* CalibrationInput::model() const { return dynamic_cast<ModelSource*>(source.get()); }
 
-const RankShare& JobRanks::own() const { return shares.at(static_cast<size_t>(group->rank())); }
+const RankShare& JobRanks::own() const {
+  return shares.at(shard ? *shard : static_cast<size_t>(group->rank()));
+}
 
 const std::vector<int64_t>& CalibrationInput::lengths() const {
   return ranks.lengths.empty() ? source->sequence_lengths() : ranks.lengths;
@@ -114,6 +117,10 @@ const std::vector<int64_t>& CalibrationInput::lengths() const {
 
 int64_t CalibrationInput::num_tokens() const {
   return std::accumulate(lengths().begin(), lengths().end(), int64_t{0});
+}
+
+int64_t CalibrationInput::job_tokens() const {
+  return ranks.shard ? ranks.own().num_tokens : num_tokens();
 }
 
 LoopOptions CalibrationLoopOptions() {
@@ -208,6 +215,11 @@ size_t FirstLayer(const JobDirectory* job, const LayerExchange* exchange) {
   return std::stoul(exchange->group().Get(key));
 }
 
+[[noreturn]] void ThrowStopped(const JobDirectory& job, size_t num_layers) {
+  throw Interrupted(fmt::format("stopped after {} of {} layers; the work so far is in {}",
+                                job.finished_layers(), num_layers, job.path().string()));
+}
+
 void RunLayers(const CalibrationInput& input, JobDirectory* job, const CalibrationHooks& hooks) {
   const HeldOutSplit split = CheckCalibration(input);
   const size_t num_layers = input.source->layers().size();
@@ -224,7 +236,7 @@ void RunLayers(const CalibrationInput& input, JobDirectory* job, const Calibrati
   const AutoOptions& automatic = input.options.automatic;
   const bool refines = automatic.enabled && automatic.refine > 0;
   const auto first_sequence =
-      exchange == nullptr ? 0 : static_cast<int64_t>(ranks.own().first_sequence);
+      exchange == nullptr && !ranks.shard ? 0 : static_cast<int64_t>(ranks.own().first_sequence);
   ReportingObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0,
                              first_sequence, hooks, times, ranks.group);
   LayerPipeline pipeline(input, split, job, exchange, hooks, times);
@@ -262,15 +274,39 @@ void RunLayers(const CalibrationInput& input, JobDirectory* job, const Calibrati
   pipeline.Finish();
   if (!stopped) return;
   if (job == nullptr) throw Interrupted("stopped with all ranks");
-  throw Interrupted(fmt::format("stopped after {} of {} layers; the work so far is in {}",
-                                job->finished_layers(), num_layers, job->path().string()));
+  ThrowStopped(*job, num_layers);
+}
+
+// What shards have observed instead of a model that runs.
+void FitShards(const CalibrationInput& input, JobDirectory& job, const CalibrationHooks& hooks) {
+  const HeldOutSplit split = CheckCalibration(input);
+  const size_t num_layers = input.source->layers().size();
+  PhaseTimes unused;
+  PhaseTimes& times = hooks.times == nullptr ? unused : *hooks.times;
+  LayerPipeline pipeline(input, split, &job, nullptr, hooks, times);
+  bool stopped = false;
+  for (size_t index = job.finished_layers(); index < num_layers && !stopped; ++index) {
+    LayerOnDevice observed;
+    {
+      const auto time = times.Measure("shards read");
+      observed = input.shards->ReadLayer(input, split, index);
+    }
+    pipeline.Put(index, std::move(observed), LayerPipeline::Commit::kNow);
+    stopped = index + 1 < num_layers && hooks.stop_requested && hooks.stop_requested();
+  }
+  pipeline.Finish();
+  if (stopped) ThrowStopped(job, num_layers);
 }
 
 }  // namespace
 
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks) {
-  RunLayers(input, &job, hooks);
+  if (input.shards != nullptr) {
+    FitShards(input, job, hooks);
+  } else {
+    RunLayers(input, &job, hooks);
+  }
 }
 
 void RunCalibrationOfRank(const CalibrationInput& input, const CalibrationHooks& hooks) {
@@ -279,13 +315,15 @@ void RunCalibrationOfRank(const CalibrationInput& input, const CalibrationHooks&
 
 std::optional<TextLoss> LossOfText(const CalibrationInput& input) {
   const ModelSource* const model = input.model();
-  if (model == nullptr || !HasTextLoss(*model)) return std::nullopt;
+  if (model == nullptr || input.ranks.shard) return std::nullopt;
+  if (input.shards != nullptr) return MeasureTextLoss(*model, input.shards->ReadTextRows(input));
+  if (!HasTextLoss(*model)) return std::nullopt;
   RankGroup* const group = input.ranks.group;
   if (group == nullptr) return MeasureTextLoss(*model);
   std::vector<TextRows> sample;
   for (const auto& [sequence, tokens] : TextSampleOf(input.lengths())) {
-    int rank = group->size() - 1;
-    while (input.ranks.shares[static_cast<size_t>(rank)].first_sequence > sequence) --rank;
+    int rank = 0;
+    while (!input.ranks.shares[static_cast<size_t>(rank)].Has(sequence)) ++rank;
     const size_t first = input.ranks.shares[static_cast<size_t>(rank)].first_sequence;
     if (rank == group->rank()) {
       const TextRows rows = RowsOf(*model, sequence - first, tokens);

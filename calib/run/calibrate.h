@@ -24,6 +24,7 @@
 namespace oscar {
 
 class RankGroup;  // capture/ranks/rank_group.h
+class ShardSet;   // calib/run/shard_directory.h
 
 // How a calibration runs on a GPU. Nothing here changes a result; on a CPU a layer is fitted and
 // committed before the next one begins.
@@ -38,12 +39,14 @@ struct RunOptions {
   double commit_seconds = 10;
 };
 
-// This process as one of several (RankGroup) that run one calibration. Each runs its documents;
-// layer by layer one of them, by turns, is given what all observed, and fits; rank 0 has the job.
+// This process as one of several that run one calibration, each its documents. Ranks (RankGroup)
+// are given layer by layer, by turns, what all observed, and fit; rank 0 has the job. A shard knows
+// nothing of the others, fits nothing, and keeps what it observed (shard_directory.h).
 struct JobRanks {
-  RankGroup* group = nullptr;         // null: one process, or a plan of more
+  RankGroup* group = nullptr;         // null: one process, a shard, or a plan of more
   std::vector<int64_t> lengths = {};  // of all sequences, in tokens; of one process none
   std::vector<RankShare> shares = {};
+  std::optional<size_t> shard = {};  // which of `shares` this process is
 
   const RankShare& own() const;  // of `shares`
 };
@@ -55,11 +58,15 @@ struct CalibrationInput {
   CalibrationOptions options = {};
   RunOptions run = {};
   JobRanks ranks = {};
+  std::shared_ptr<const ShardSet> shards = nullptr;  // that have run the model; else null
 
-  // `source` if a model runs, whose hidden states a resumed run needs; null if it is a dump.
+  // `source` if it is a model; null if it is a dump.
   ModelSource* model() const;
+  // The same where it runs here, so that a resumed run needs its hidden states.
+  ModelSource* running_model() const { return shards == nullptr ? model() : nullptr; }
   const std::vector<int64_t>& lengths() const;  // of all sequences, whoever runs them
   int64_t num_tokens() const;                   // of these
+  int64_t job_tokens() const;  // of those that a job here holds: a shard has its own alone
 };
 
 // What a model must compute for a calibration: everything up to the last queries of a cache.
@@ -70,9 +77,9 @@ struct LayerProgress {
   size_t layer_index = 0;
   size_t num_layers = 0;
   int64_t tokens = 0;
-  double seconds = 0;       // since the layer before
-  uint64_t bytes_read = 0;  // of this layer on disk: weights, or queries, keys and values
-  const LayerResult& result;
+  double seconds = 0;         // since the layer before
+  uint64_t bytes_read = 0;    // of this layer on disk: weights, or queries, keys and values
+  const LayerResult& result;  // of a shard nothing but its number
 };
 
 struct CalibrationHooks {
@@ -92,8 +99,8 @@ void CheckOptions(const CalibrationOptions& options);
 // options.min_tokens, or a clip search has nothing held out to search on.
 HeldOutSplit CheckCalibration(const CalibrationInput& input);
 
-// Finishes every layer of `job`. Throws Interrupted, with the job on disk, if the hook asked to
-// stop.
+// Finishes every layer of `job`; of a shard, the file of every layer. Throws Interrupted, with the
+// job on disk, if the hook asked to stop.
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks);
 
@@ -102,6 +109,7 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
 void RunCalibrationOfRank(const CalibrationInput& input, const CalibrationHooks& hooks);
 
 // MeasureTextLoss after a run, over the sequences of all ranks, which all call it; rank 0 is told.
+// Nothing of a shard.
 std::optional<TextLoss> LossOfText(const CalibrationInput& input);
 
 }  // namespace oscar

@@ -48,9 +48,6 @@ class LayerExchange {
   Verdict Agree(size_t layer_index, const Verdict& own) const;
 
  private:
-  // As large as what that rank has of the layer.
-  LayerOnDevice EmptyOf(const LayerSpec& spec, const LayerOnDevice& own, int rank) const;
-
   const CalibrationInput& input_;
   const HeldOutSplit& split_;
 };

@@ -18,8 +18,9 @@
 #include <utility>
 
 #include "calib/job/layer_file.h"
-#include "calib/run/hidden_file.h"
 #include "calib/run/process_layer.h"
+#include "calib/run/shard_directory.h"
+#include "calib/run/tensor_file.h"
 #include "capture/checkpoint/weight_storage.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/temporary_directory.h"
@@ -31,7 +32,9 @@ namespace {
 // Of one layer and those without a cache that run with it, from disk.
 uint64_t BytesRead(const CalibrationInput& input, size_t layer_index) {
   uint64_t bytes = 0;
-  if (const ModelSource* model = input.model()) {
+  if (input.shards != nullptr) {
+    bytes = input.shards->LayerBytes(layer_index);
+  } else if (const ModelSource* model = input.model()) {
     const LayerLoop& loop = model->loop();
     const std::vector<const LayerSpec*> layers =
         LayersToRun(loop.spec(), {.first_layer = layer_index,
@@ -91,6 +94,7 @@ struct LayerPipeline::Layer {
   at::Tensor hidden;                   // to be written at the commit; undefined: none is
   std::optional<c10::Event> launched;  // everything above
   LayerResult result;
+  std::vector<NamedTensor> kept;  // of a shard, on the host, beside a result that has its number
 };
 
 LayerPipeline::LayerPipeline(const CalibrationInput& input, const HeldOutSplit& split,
@@ -142,9 +146,13 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
     const auto time = times_.Measure("layer to its owner");
     layer->gather = exchange_->Gather(index, std::move(observed));
   }
-  if (const ModelSource* model = input_.model(); layer->commit && !last && model != nullptr) {
+  if (const ModelSource* model = input_.running_model(); layer->commit && model != nullptr) {
     const auto time = times_.Measure("hidden states to the host");
-    layer->hidden = KeepHidden(model->hidden());
+    if (!last) {
+      layer->hidden = KeepHidden(model->hidden());
+    } else if (input_.ranks.shard) {
+      layer->hidden = TextHiddenOf(input_);
+    }
   }
   if (streams_.empty()) {
     round_.push_back(layer);
@@ -185,12 +193,12 @@ void LayerPipeline::FinishRound() {
 
 bool LayerPipeline::IsCommitDue() const {
   if (hidden_written_.valid() && !IsReady(hidden_written_)) return false;
-  const ModelSource* const model = input_.model();
+  const ModelSource* const model = input_.running_model();
   // Of all ranks.
   const uint64_t hidden = model == nullptr ? 0
                                            : model->hidden().nbytes() /
                                                  static_cast<uint64_t>(model->num_tokens()) *
-                                                 static_cast<uint64_t>(input_.num_tokens());
+                                                 static_cast<uint64_t>(input_.job_tokens());
   if (read_since_commit_ >= kWeightsPerHidden * hidden) return true;
   // Not shortly before the end, which would wait for the disk.
   const double of_each = SecondsSince(begin_) / static_cast<double>(std::max<size_t>(put_, 1));
@@ -208,7 +216,7 @@ at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
     // stop for none of that.
     if (!host_hidden_.defined() || (hidden_written_.valid() && !IsReady(hidden_written_))) {
       host_hidden_ = at::empty(
-          {input_.num_tokens(), hidden.size(1)},
+          {input_.job_tokens(), hidden.size(1)},
           at::TensorOptions().dtype(hidden.scalar_type()).pinned_memory(!input_.device.is_cpu()));
     }
   }
@@ -241,6 +249,12 @@ std::shared_ptr<LayerPipeline::Layer> LayerPipeline::Fit(const std::shared_ptr<L
       malloc_trim(0);  // what attention freed, so that its peak and that of the fit do not add up
     }
     if (layer->gather) layer->observed = std::exchange(layer->gather, {})();
+    if (input_.ranks.shard) {
+      for (auto& [name, tensor] : TensorsOfShard(std::exchange(layer->observed, {})))
+        layer->kept.push_back({std::move(name), tensor.cpu()});
+      layer->result.moments.layer_id = spec.layer_id;
+      return layer;
+    }
     observed = ReadBack(std::move(layer->observed), spec);
   }
   layer->result = ProcessLayer(std::move(observed), spec, split_, input_.options, times_);
@@ -256,8 +270,14 @@ void LayerPipeline::Write(const Layer& layer) {
   {
     const auto time = times_.Measure("layer file");
     const int layer_id = input_.source->layers()[layer.index].layer_id;
-    job_->AddLayer([&](const std::filesystem::path& path) { WriteLayerFile(path, layer.result); },
-                   {{"layer", layer_id}, {"seconds", SecondsSince(last_write_)}});
+    const auto write = [&](const std::filesystem::path& path) {
+      if (input_.ranks.shard) {
+        WriteTensors(path, layer.kept);
+      } else {
+        WriteLayerFile(path, layer.result);
+      }
+    };
+    job_->AddLayer(write, {{"layer", layer_id}, {"seconds", SecondsSince(last_write_)}});
   }
   last_write_ = Clock::now();
   if (!layer.commit) return;
@@ -265,13 +285,15 @@ void LayerPipeline::Write(const Layer& layer) {
   if (layer.launched) layer.launched->synchronize();  // hidden states are there
   std::function<void(const std::filesystem::path&)> write_hidden;
   if (layer.hidden.defined())
-    write_hidden = [&](const std::filesystem::path& path) { WriteHidden(path, layer.hidden); };
+    write_hidden = [&](const std::filesystem::path& path) {
+      WriteTensors(path, {{"hidden", layer.hidden}});
+    };
   job_->Commit(write_hidden);
 }
 
 void LayerPipeline::Report(const Layer& layer) {
   if (hooks_.on_layer) {
-    hooks_.on_layer({layer.index, input_.source->layers().size(), input_.num_tokens(),
+    hooks_.on_layer({layer.index, input_.source->layers().size(), input_.job_tokens(),
                      SecondsSince(last_report_), BytesRead(input_, layer.index), layer.result});
   }
   last_report_ = Clock::now();

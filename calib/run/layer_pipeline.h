@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What happens to a layer after the loop has been through it: its sums become a result, the result
-// a file, the file part of the job. On a GPU a layer is fitted by a thread and on a stream of its
-// own while the loop is in the next ones, and written by another thread as soon as it is fitted. On
-// a CPU all of it is done at once, because everything would want the same cores. A layer that
-// is being fitted keeps its keys and values; Put() waits where there are too many, or too many
-// wait for the disk. Trap: among ranks Put() waits for nothing that another rank has to do
-// (capture/ranks/rank_group.h).
+// a file, the file part of the job; of a shard they become a file as they are. On a GPU a layer is
+// fitted by a thread and on a stream of its own while the loop is in the next ones, and written by
+// another thread as soon as it is fitted. On a CPU all of it is done at once, because everything
+// would want the same cores. A layer that is being fitted keeps its keys and values; Put() waits
+// where there are too many, or too many wait for the disk. Trap: among ranks Put() waits for nothing
+// that another rank has to do (capture/ranks/rank_group.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -10,7 +10,9 @@
 
 #include "calib/observe/statistics_observer.h"
 #include "calib/run/device_rates.h"
+#include "calib/run/layer_parts.h"
 #include "calib/run/process_layer.h"
+#include "calib/run/shard_directory.h"
 #include "calib/search/attention_error.h"
 #include "calib/search/clip_search.h"
 #include "calib/search/search_cost.h"
@@ -110,6 +112,12 @@ AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
   return cost;
 }
 
+// Of the documents whose keys and values this process has of a layer: all that it fits, and a
+// shard, which fits none, its own.
+const std::vector<int64_t>& KeptLengths(const CalibrationInput& input) {
+  return input.ranks.shard ? input.source->sequence_lengths() : input.lengths();
+}
+
 // Bytes that a layer's calibration adds to the loop.
 struct FitBytes {
   uint64_t kept =
@@ -119,9 +127,12 @@ struct FitBytes {
   uint64_t observing = 0;  // float64 copies of one chunk of queries, while the loop is in attention
 };
 
-FitBytes FitMemory(const std::vector<LayerSpec>& layers,
-                   const std::vector<int64_t>& sequence_lengths, at::ScalarType dtype,
-                   at::DeviceType device, const CalibrationOptions& options) {
+FitBytes FitMemory(const CalibrationInput& input) {
+  const std::vector<LayerSpec>& layers = input.source->layers();
+  const std::vector<int64_t>& sequence_lengths = KeptLengths(input);
+  const at::ScalarType dtype = input.dtype;
+  const at::DeviceType device = input.device.type();
+  const CalibrationOptions& options = input.options;
   const auto tokens = static_cast<uint64_t>(
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
   const auto element = static_cast<uint64_t>(at::elementSize(dtype));
@@ -132,6 +143,9 @@ FitBytes FitMemory(const std::vector<LayerSpec>& layers,
     const auto kv = static_cast<uint64_t>(a.num_kv_heads),
                dim = static_cast<uint64_t>(std::max(a.head_dim, a.v_head_dim));
     const uint64_t kept = tokens * kv * static_cast<uint64_t>(a.head_dim + a.v_head_dim) * element;
+    peak.kept = std::max(peak.kept, kept);
+    peak.observing = std::max(peak.observing, ObservingMemory(layer));
+    if (input.ranks.shard) continue;
     // Static thresholds: |x R| of all tokens in float32, and the copy kthvalue works on with its
     // index buffer; on a GPU up to half of them with indices, and the longest document on its way.
     const uint64_t thresholds = tokens * kv * dim * (device == at::kCPU ? 4 + 4 + 8 : 4 + 6 + 8);
@@ -150,8 +164,6 @@ FitBytes FitMemory(const std::vector<LayerSpec>& layers,
         errors = std::max(errors, AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms,
                                                        ChoiceArmsOf(options.automatic), device));
     }
-    peak.kept = std::max(peak.kept, kept);
-    peak.observing = std::max(peak.observing, ObservingMemory(layer));
     const AutoCost choice = CostOfChoice(layer, sequence_lengths, split, options, device);
     peak.host = std::max(peak.host, choice.host_bytes);
     peak.temporaries = std::max({peak.temporaries, thresholds, search, errors, choice.bytes});
@@ -179,6 +191,11 @@ MemoryPlan DumpMemory(const DumpSource& dump, at::ScalarType dtype, at::DeviceTy
 }
 
 MemoryPlan SourceMemory(const CalibrationInput& input) {
+  if (input.shards != nullptr) {  // have been in memory instead
+    MemoryPlan plan;
+    plan.host_peak = plan.program = ResidentBytes();
+    return plan;
+  }
   const std::vector<int64_t>& lengths = input.source->sequence_lengths();
   if (const ModelSource* model = input.model()) {
     return PlanMemory(model->loop().spec(), model->loop().checkpoint(), model->num_tokens(),
@@ -191,6 +208,7 @@ MemoryPlan SourceMemory(const CalibrationInput& input) {
 
 // Of layers that wait for the queries of others.
 uint64_t HeldBytes(const CalibrationInput& input, const FitBytes& fit) {
+  if (input.shards != nullptr) return 0;
   return fit.kept * (input.source->layers().size() - input.source->first_shared_layer());
 }
 
@@ -257,10 +275,9 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
   if (input.device.is_cpu()) return 0;
   const std::vector<LayerSpec>& layers = input.source->layers();
   const MemoryPlan memory = SourceMemory(input);
-  const FitBytes fit =
-      FitMemory(layers, input.lengths(), input.dtype, input.device.type(), input.options);
+  const FitBytes fit = FitMemory(input);
   // Among ranks a layer also stands in the buffers that it travels by.
-  const uint64_t travelling = input.ranks.lengths.empty() ? 0 : fit.kept;
+  const uint64_t travelling = input.ranks.lengths.empty() || input.ranks.shard ? 0 : fit.kept;
   const uint64_t observed =
       memory.device_peak + fit.kept + travelling + HeldBytes(input, fit) +
       (fit.observing > memory.temporaries ? fit.observing - memory.temporaries : uint64_t{0});
@@ -274,10 +291,12 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
 }
 
 CalibrationPlan PlanCalibration(const CalibrationInput& input) {
-  const std::vector<int64_t>& lengths = input.lengths();
+  const std::vector<int64_t>& lengths = KeptLengths(input);
   const std::vector<LayerSpec>& layers = input.source->layers();
   const MemoryPlan memory = SourceMemory(input);
-  const FitBytes fit = FitMemory(layers, lengths, input.dtype, input.device.type(), input.options);
+  const FitBytes fit = FitMemory(input);
+  const ModelSource* const model = input.running_model();
+  const bool runs = input.shards == nullptr, fits_layers = !input.ranks.shard;
 
   CalibrationPlan plan;
   plan.bytes_read = memory.weights_read;
@@ -296,19 +315,27 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   uint64_t layer_files = 0, rotations = 0;
   Work work;
   AutoCost choice, fits;
-  const HeldOutSplit split = SplitOf(lengths, input.options);
-  const int64_t hidden_size =
-      input.model() == nullptr ? 0 : input.model()->loop().spec().hidden_size;
-  for (const LayerSpec& layer : layers) {
+  const HeldOutSplit split = SplitOf(input.lengths(), input.options);
+  const int64_t hidden_size = model == nullptr ? 0 : model->loop().spec().hidden_size;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerSpec& layer = layers[i];
+    if (runs) {
+      const Work layer_work = LayerWork(layer, hidden_size, lengths);
+      work.model += layer_work.model;
+      work.statistics += layer_work.statistics;
+    } else {
+      plan.bytes_read += input.shards->LayerBytes(i);
+    }
+    if (!fits_layers) {
+      layer_files += PartBytes(input, split, i, input.ranks.own());
+      continue;
+    }
     const AttentionSpec& a = layer.attention;
     const auto kv = static_cast<uint64_t>(a.num_kv_heads);
     const auto dd = static_cast<uint64_t>(a.head_dim * a.head_dim),
                vv = static_cast<uint64_t>(a.v_head_dim * a.v_head_dim);
     layer_files += 8 * kv * (2 * dd + 3 * vv);
     rotations += (kv + 1) * (dd + vv);
-    const Work layer_work = LayerWork(layer, hidden_size, lengths);
-    work.model += layer_work.model;
-    work.statistics += layer_work.statistics;
     const AutoCost of_layer =
         CostOfChoice(layer, lengths, split, input.options, input.device.type());
     choice.multiply_adds += of_layer.multiply_adds;
@@ -320,15 +347,16 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
     // Keys and values, and the queries' matrix.
     if (of_layer.bytes > 0) rotations += kv * (2 * dd + vv);
   }
-  if (input.model() != nullptr) {
-    for (const LayerSpec& layer : input.model()->loop().spec().uncached)
+  if (model != nullptr) {
+    for (const LayerSpec& layer : model->loop().spec().uncached)
       work.model += LayerWork(layer, hidden_size, lengths).model;
   }
   plan.disk_artifact = layer_files + 4 * rotations;
-  const uint64_t hidden = memory.hidden / static_cast<uint64_t>(std::max<int64_t>(
-                                              1, input.model() ? input.model()->num_tokens() : 1));
-  plan.disk_while_running = layer_files + 8 * rotations + plan.disk_artifact +
-                            2 * hidden * static_cast<uint64_t>(input.num_tokens());
+  const uint64_t hidden =
+      memory.hidden / static_cast<uint64_t>(std::max<int64_t>(1, model ? model->num_tokens() : 1));
+  // A shard's files are those of its job.
+  plan.disk_while_running = (fits_layers ? layer_files + 8 * rotations : 0) + plan.disk_artifact +
+                            2 * hidden * static_cast<uint64_t>(input.job_tokens());
   const DeviceRates rates = MeasureRates(input.device, input.dtype);
   const auto seconds_of = [&](const AutoCost& cost) {
     return cost.multiply_adds / rates.scores + cost.elements / rates.elements;

@@ -31,18 +31,37 @@ std::vector<size_t> Fill(const std::vector<double>& work, double most, size_t ra
   return next == work.size() ? counts : std::vector<size_t>();
 }
 
+// Spans of one stretch as one.
+std::vector<Span> Stretches(const std::vector<Span>& spans, int64_t token_chunk) {
+  std::vector<Span> stretches;
+  for (const Span& span : spans) {
+    if (stretches.empty() || StretchOf(stretches.back().first_token, token_chunk) !=
+                                 StretchOf(span.first_token, token_chunk)) {
+      stretches.push_back(span);
+      continue;
+    }
+    stretches.back().num_sequences += span.num_sequences;
+    stretches.back().num_tokens += span.num_tokens;
+  }
+  return stretches;
+}
+
 }  // namespace
 
 std::vector<RankShare> ShareOut(const ModelSpec& spec, const std::vector<int64_t>& lengths,
-                                int64_t token_chunk, int ranks) {
-  const std::vector<Span> spans = MakeSpans(lengths, token_chunk);
+                                int64_t token_chunk, int ranks, bool apart) {
+  const std::vector<const LayerSpec*> layers = AllLayers(spec);
+  const bool experts = std::ranges::any_of(
+      layers, [](const LayerSpec* layer) { return layer->experts.has_value(); });
+  std::vector<Span> spans = MakeSpans(lengths, token_chunk);
+  if (apart && experts) spans = Stretches(spans, token_chunk);
   const auto count = static_cast<size_t>(ranks);
   if (spans.size() < count) {
-    throw UsageError(
-        fmt::format("{} ranks were asked for, and the data makes {} pieces of up to {} tokens that "
-                    "run together "
-                    "(a document is never divided): give at most so many ranks, or more --tokens",
-                    ranks, spans.size(), token_chunk));
+    throw UsageError(fmt::format(
+        "{} ranks or shards were asked for, and the data makes {} pieces of up to {} "
+        "tokens that run together (a document is never divided): give at most so many, "
+        "or more --tokens",
+        ranks, spans.size(), apart && experts ? kChunksOfStretch * token_chunk : token_chunk));
   }
   std::vector<double> work;  // of each span
   for (const Span& span : spans) {

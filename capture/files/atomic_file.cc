@@ -117,14 +117,18 @@ void AtomicDirectory::Commit(Flush flush) {
     SyncPath(ParentOf(path_));
     return;  // the destructor removes what stood there before
   }
-  const int error = RenameNoReplace(staging_, path_);
+  PublishDirectory(staging_, path_);
+  committed_ = true;
+}
+
+void PublishDirectory(const std::filesystem::path& from, const std::filesystem::path& path) {
+  const int error = RenameNoReplace(from, path);
   if (error == EEXIST || error == ENOTEMPTY || error == ENOTDIR) {
     throw InputError(fmt::format("{} was made by someone else meanwhile and is never overwritten",
-                                 path_.string()));
+                                 path.string()));
   }
-  if (error != 0) ThrowResource("rename the finished directory to", path_, error);
-  committed_ = true;
-  SyncPath(ParentOf(path_));
+  if (error != 0) ThrowResource("rename the finished directory to", path, error);
+  SyncPath(ParentOf(path));
 }
 
 void SyncPath(const std::filesystem::path& path) {

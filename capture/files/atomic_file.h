@@ -62,6 +62,10 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
+// Renames a directory, whose files have been flushed, to `path` on the same file system. Throws
+// InputError if something is there.
+void PublishDirectory(const std::filesystem::path& from, const std::filesystem::path& path);
+
 // fsync of a file or directory by path.
 void SyncPath(const std::filesystem::path& path);
 

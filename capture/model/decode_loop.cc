@@ -182,7 +182,7 @@ void DecodeLoop::RunLayers(Rows& rows, const std::optional<PerLayerInputs>& inpu
     weights.DropMixer();
     ExpertsPass pass(layer, weights, spec_.rms_norm_eps, options_.token_chunk,
                      std::span(&rows.hidden, 1),
-                     {ChunksOf({{0, rows.hidden.size(0)}}, options_.token_chunk)});
+                     {{ChunksOf({{0, rows.hidden.size(0)}}, options_.token_chunk)}});
     if (stream) {
       for (const ExpertRun& run : stream->Runs(layer)) pass.Add(run, stream->NextExperts());
     } else {

@@ -7,7 +7,7 @@
 // the size of the hidden states, for each stream, while it lives. Among ranks experts stay where
 // they were read and tokens travel: whoever has an expert runs it on the tokens of all ranks, in
 // the steps in which one rank would, and a token adds up what comes back in the order of the
-// experts.
+// experts. Tokens of one stretch (token_layout.h) alone share steps.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,12 +28,15 @@ class RankGroup;
 
 class ExpertsPass {
  public:
+  // Rows of a stream that go through everything but experts together, in a row.
+  using Stretch = std::vector<RowRange>;
+
   // Keeps references to all. `streams`: hidden states [T_stream, hidden_size] behind the layer's
-  // attention; they are left alone until Finish. `chunks`: the rows of each stream that go through
-  // everything but experts together. Waits for the device once per stream. With `ranks` there is
-  // one stream, of this rank's tokens, and all ranks make the same calls.
+  // attention; they are left alone until Finish. `stretches`: of each stream. Waits for the device
+  // once per stretch. With `ranks` there is one stream, of this rank's tokens, with all stretches
+  // of the run, and all ranks make the same calls.
   ExpertsPass(const LayerSpec& layer, const LayerWeights& weights, double eps, int64_t token_chunk,
-              std::span<at::Tensor> streams, std::vector<std::vector<RowRange>> chunks,
+              std::span<at::Tensor> streams, std::vector<std::vector<Stretch>> stretches,
               RankGroup* ranks = nullptr);
 
   // A run, of which `experts` are this rank's slice.
@@ -52,7 +55,8 @@ class ExpertsPass {
 
  private:
   at::Tensor Input(const at::Tensor& hidden) const;  // what experts see of rows of hidden states
-  void AddOfAllRanks(const ExpertRun& run, const ExpertWeights& experts);
+  TokensByExpert Route(const at::Tensor& stream, const Stretch& stretch) const;
+  void AddOfAllRanks(const ExpertRun& run, const ExpertWeights& experts, size_t stretch);
 
   const LayerSpec& layer_;
   const LayerWeights& weights_;
@@ -60,11 +64,12 @@ class ExpertsPass {
   int64_t token_chunk_;
   std::span<at::Tensor> streams_;
   bool beside_mlp_;  // the layer has both
-  std::vector<std::vector<RowRange>> chunks_;
+  std::vector<std::vector<Stretch>> stretches_;
   RankGroup* ranks_;
-  std::vector<TokensByExpert> orders_;        // of each stream
-  std::vector<std::vector<int64_t>> counts_;  // [ranks, num_experts] tokens
-  std::vector<at::Tensor> sums_;              // [T_stream, hidden_size]
+  std::vector<std::vector<TokensByExpert>> orders_;  // of each stream's stretches
+  // Of the first stream, by stretch.  // [stretches][ranks, num_experts] tokens
+  std::vector<std::vector<std::vector<int64_t>>> counts_;
+  std::vector<at::Tensor> sums_;  // [T_stream, hidden_size]
 };
 
 }  // namespace oscar

@@ -97,6 +97,9 @@ struct LoopOptions {
   // Runs that have other sequences each, layer by layer together: they share out experts. One
   // stream then. Must outlive the loop.
   RankGroup* ranks = nullptr;
+  // Where others run the other sequences of a run, as ranks or by themselves: tokens of all, and of
+  // those before these (StretchOf).
+  int64_t tokens_before = 0, tokens_of_all = 0;
 };
 
 class LayerLoop {

@@ -92,19 +92,27 @@ void LayerPass::RunExperts(const LayerSpec& layer, LayerWeights weights,
                            WeightStream& weight_stream, const std::vector<Span>& spans,
                            const at::Tensor& inputs) {
   weights.DropMixer();
-  const int64_t token_chunk = loop_.options().token_chunk;
-  std::vector<std::vector<RowRange>> chunks;
+  const LoopOptions& options = loop_.options();
+  const int64_t token_chunk = options.token_chunk;
+  std::vector<std::vector<ExpertsPass::Stretch>> stretches;
   for (size_t s = 0; s < streams_.size(); ++s) {
-    std::vector<RowRange> rows;
+    std::map<int64_t, std::vector<RowRange>> rows;  // by stretch
+    if (options.ranks != nullptr) {
+      OSCAR_CHECK(options.tokens_of_all > 0);
+      for (int64_t i = StretchOf(options.tokens_of_all - 1, token_chunk); i >= 0; --i) rows[i] = {};
+    }
     for (const Span& span : spans) {
       const int64_t first_row = span.first_token - (s == 0 ? 0 : lead_tokens_);
-      if (first_row >= 0 && first_row < streams_[s].size(0))
-        rows.push_back({first_row, span.num_tokens});
+      if (first_row < 0 || first_row >= streams_[s].size(0)) continue;
+      rows[StretchOf(options.tokens_before + span.first_token, token_chunk)].push_back(
+          {first_row, span.num_tokens});
     }
-    chunks.push_back(ChunksOf(rows, token_chunk));
+    stretches.emplace_back();
+    for (const auto& [number, of_stretch] : rows)
+      stretches.back().push_back(ChunksOf(of_stretch, token_chunk));
   }
-  ExpertsPass pass(layer, weights, spec_.rms_norm_eps, token_chunk, streams_, std::move(chunks),
-                   loop_.options().ranks);
+  ExpertsPass pass(layer, weights, spec_.rms_norm_eps, token_chunk, streams_, std::move(stretches),
+                   options.ranks);
   observer_.OnExperts(layer, pass.TokensPerExpert());
   for (const ExpertRun& run : weight_stream.Runs(layer)) pass.Add(run, weight_stream.NextExperts());
   pass.Finish([&](size_t stream, int64_t first_row, int64_t num_rows) {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "calib/run/hidden_file.h"
+#include "calib/run/tensor_file.h"
 
 namespace oscar {
 namespace {
@@ -24,8 +24,8 @@ size_t ValidationJob::Resume(std::span<at::Tensor> streams) {
   for (; added_ < job_->finished_layers(); ++added_) observer_.ReadLayer(job_->LayerPath(added_));
   int64_t rows = 0, next = 0;
   for (const at::Tensor& stream : streams) rows += stream.size(0);
-  const at::Tensor all =
-      ReadHidden(job_->HiddenPath().value(), {rows, streams[0].size(1)}, streams[0].scalar_type());
+  const at::Tensor all = at::empty({rows, streams[0].size(1)}, streams[0].scalar_type());
+  ReadTensors(job_->HiddenPath().value(), {{"hidden", all}}, Remedy::kStartOver);
   for (at::Tensor& stream : streams) {  // they stand after each other
     stream.copy_(all.narrow(0, next, stream.size(0)));
     next += stream.size(0);
@@ -53,7 +53,7 @@ void ValidationJob::AfterLayer(size_t layer_index, std::span<const at::Tensor> s
   job_->Commit([&](const std::filesystem::path& path) {
     std::vector<at::Tensor> host;  // on a GPU there may be no room for them twice
     for (const at::Tensor& stream : streams) host.push_back(stream.cpu());
-    WriteHidden(path, at::cat(host));
+    WriteTensors(path, {{"hidden", at::cat(host)}});
   });
   kept_ = Clock::now();
 }

@@ -4,10 +4,12 @@
 # configs/NAME.yaml is what `oscar-NAME --print-config` prints (below its licence header), and reads back as itself.
 # Every other file of configs/ names its program in its header ("For oscar-NAME:") and says nothing that this program does not take over.
 # Usage: configs_test.py CONFIGS PROGRAM...
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 
 def check(program, sample):
@@ -39,6 +41,48 @@ def check_recipe(programs, recipe):
             sys.exit(f"{recipe}: {program} does not resolve it to {line!r}")
 
 
+# Slurm as far as the script for arrays sees it: jobs run one after another, at once.
+SBATCH = """#!/bin/bash
+array=
+while [[ $1 == --* ]]; do
+  [[ $1 == --array=* ]] && array=${1#*=}
+  shift
+done
+if [ -z "$array" ]; then
+  SLURM_JOB_ID=8 exec bash "$@"
+fi
+for ((i = ${array%-*}; i <= ${array#*-}; ++i)); do
+  SLURM_JOB_ID=7 SLURM_ARRAY_TASK_ID=$i bash "$@" >&2 || exit
+done
+echo 7
+"""
+
+
+def check_array(script, calibrate, model):
+    with tempfile.TemporaryDirectory() as folder:
+        def run(**more):
+            variables = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "SHARDS": "2", "OUTPUT": f"{folder}/out", **more}
+            return subprocess.run(
+                [script, model, "--device", "cpu", "--tokens", "5000", "--max-sequence", "1500", "--no-auto", "--clip", "fixed"],
+                capture_output=True, text=True, env=variables, check=False)
+
+        scontrol = f"#!/bin/bash\necho \"$@\" > {folder}/requeued\n"
+        for name, text in (("sbatch", SBATCH), ("srun", "#!/bin/bash\nexec \"$@\"\n"), ("scontrol", scontrol)):
+            path = pathlib.Path(folder, name)
+            path.write_text(text, encoding="utf-8")
+            path.chmod(0o755)
+        stopped = pathlib.Path(folder, "oscar-calibrate")
+        stopped.write_text("#!/bin/bash\nexit 130\n", encoding="utf-8")
+        stopped.chmod(0o755)
+        if run(SLURM_JOB_ID="9", SLURM_ARRAY_TASK_ID="1").returncode != 130 or pathlib.Path(folder, "requeued").read_text() != "requeue 9\n":
+            sys.exit(f"{script}: a job that was stopped is not requeued")
+        stopped.unlink()
+        stopped.symlink_to(calibrate)
+        made = run()
+        if made.returncode != 0 or not pathlib.Path(folder, "out", "manifest.json").exists():
+            sys.exit(f"{script}: exit {made.returncode}: {made.stderr}")
+
+
 programs = {pathlib.Path(path).name: path for path in sys.argv[2:]}
 samples = {pathlib.Path(sys.argv[1], name.removeprefix("oscar-") + ".yaml"): path for name, path in programs.items()}
 for sample, path in samples.items():
@@ -51,3 +95,5 @@ if calibrate is not None:
     for recipe in pathlib.Path(sys.argv[1], "models").glob("*.yaml"):
         if recipe.stem not in re.findall(r"\w+", tables):
             sys.exit(f"{recipe}: no model_type of that name")
+    configs = pathlib.Path(sys.argv[1]).resolve()
+    check_array(configs / "cluster" / "slurm_array.sh", pathlib.Path(calibrate).resolve(), configs.parent / "tests" / "data" / "tiny-qwen3")

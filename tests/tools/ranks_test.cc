@@ -23,6 +23,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 #include "tests/tools/artifact_bytes.h"
+#include "tests/tools/small_runs.h"
 
 namespace fs = std::filesystem;
 
@@ -33,42 +34,9 @@ using Arguments = std::vector<std::string>;
 
 class Ranks : public testing::Test {
  protected:
-  static Arguments Bundled() {
-    return {TestData("tiny-qwen3/config.json").parent_path(),
-            "--tokens",
-            "5000",
-            "--max-sequence",
-            "1500",
-            "--error-rows",
-            "8",
-            "--no-auto",
-            "--clip",
-            "fixed"};
-  }
-
-  // Documents of many lengths, for models without a tokenizer: five pieces that run together.
+  static Arguments Bundled() { return BundledRun(); }
   Arguments Model(const std::string& name, int documents = 42) const {
-    const fs::path data = scratch_ / "ids.jsonl";
-    std::ofstream file(data);
-    for (int document = 0; document < documents; ++document) {
-      file << R"({"input_ids": [)";
-      for (int i = 0; i < 200 + document % 9 * 7; ++i)
-        file << (i > 0 ? ", " : "") << (i * i + 7 * document + i / 9) % 64;
-      file << "]}\n";
-    }
-    return {TestData("families/" + name + "/config.json").parent_path(),
-            "--data",
-            data,
-            "--quant-group-size",
-            "0",
-            "--sink-tokens",
-            "8",
-            "--recent-tokens",
-            "8",
-            "--min-tokens",
-            "1",
-            "--error-rows",
-            "8"};
+    return FamilyRun(name, scratch_, documents);
   }
 
   ProgramExit Calibrate(Arguments arguments, const Arguments& more, const fs::path& output,

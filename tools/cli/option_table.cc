@@ -160,9 +160,17 @@ void OptionTable::NotWith(const std::vector<std::string>& names, const std::stri
   for (const std::string& name : names) effects_.push_back({name, key, value, /*with=*/false, why});
 }
 
+void OptionTable::NotWhere(const std::vector<std::string>& names, const std::string& key,
+                           std::function<bool(const Json&)> holds, const std::string& why) {
+  for (const std::string& name : names)
+    effects_.push_back({name, key, {}, /*with=*/false, why, holds});
+}
+
 void OptionTable::CheckEffects() const {
-  const auto is_set = [](const Option& option, const Json& wanted) {
+  const auto is_set = [](const Option& option, const Effect& effect) {
     const Json value = option.get();
+    if (effect.holds) return effect.holds(value);
+    const Json& wanted = effect.value;
     if (wanted.is_array()) return std::ranges::find(wanted, value) != wanted.end();
     if (!wanted.is_null()) return value == wanted;
     return option.is_switch() ? value == true : value != option.default_value;
@@ -174,7 +182,7 @@ void OptionTable::CheckEffects() const {
     const bool given = option.source == OptionSource::kFlag ||
                        (option.source == OptionSource::kFile && value != option.default_value);
     const Option& other = Get(effect.key);
-    if (!given || is_set(other, effect.value) == effect.with) continue;
+    if (!given || is_set(other, effect) == effect.with) continue;
     const std::string flag = option.flag(), off = "--no-" + other.flag().substr(2);
     const std::string why = effect.why.empty() ? "" : ": " + effect.why;
     const std::string wanted =

@@ -6,6 +6,7 @@
 // come from it. Trap: the table points into the struct; use both or neither.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,6 +82,9 @@ class OptionTable {
   // They have none where `key` has a value, or this one; `why` ends the sentence.
   void NotWith(const std::vector<std::string>& names, const std::string& key,
                const std::string& why = "", Json value = {});
+  // Nor where that holds of its value.
+  void NotWhere(const std::vector<std::string>& names, const std::string& key,
+                std::function<bool(const Json&)> holds, const std::string& why);
   // Throws UsageError for a flag, or a key of the file whose value is not the default, that would
   // do nothing.
   void CheckEffects() const;
@@ -97,6 +101,7 @@ class OptionTable {
     Json value;
     bool with;  // only with, or not with
     std::string why;
+    std::function<bool(const Json&)> holds = {};  // instead of `value`
   };
   void Insert(OptionSpec spec, ValueType type, std::function<Json()> get,
               std::function<void(const Json&)> set);

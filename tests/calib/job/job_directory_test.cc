@@ -135,6 +135,22 @@ TEST(JobDirectory, WhatAKilledRemovalLeavesIsNoJob) {
   EXPECT_FALSE(fs::exists(removed)) << "the next job clears up";
 }
 
+TEST(JobDirectory, BecomesADirectoryOfItsFiles) {
+  const fs::path scratch = TestScratch("job"), path = scratch / "out.job", moved = scratch / "out";
+  JobDirectory job(path, kRun, false, "bin");
+  job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {});
+  EXPECT_EQ(job.LayerPath(0).filename(), "layer_00000.bin");
+  EXPECT_EQ(job.FileDigests().at("layers").at(0).at("size"), 7);
+  EXPECT_EQ(job.FileDigests().at("hidden").at("size"), 8);
+  fs::create_directory(moved);
+  EXPECT_THROW(job.MoveTo(moved), InputError);
+  fs::remove(moved);
+  job.MoveTo(moved);
+  EXPECT_FALSE(fs::exists(path));
+  const auto count = std::distance(fs::directory_iterator(moved), fs::directory_iterator());
+  EXPECT_EQ(count, 2) << "what says where a run stands is gone";
+}
+
 TEST(JobDirectory, TwoProcessesCannotShareIt) {
   const fs::path path = TestScratch("job") / "out.job";
   JobDirectory job(path, kRun, false);

@@ -27,13 +27,12 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int64_t kTokenChunk = 256;
-
 struct Case {
   std::string family;
   bool chooses = true;       // --auto
   int64_t refine = 0;        // steps
   int64_t expert_bytes = 1;  // an expert at a time
+  int64_t token_chunk = 256;
 };
 
 std::vector<std::vector<int32_t>> Texts() {
@@ -52,13 +51,15 @@ CalibrationInput InputOf(const Case& of, const ModelSpec& spec, const Checkpoint
   std::vector<std::vector<int32_t>> texts = Texts();
   LoopOptions loop = CalibrationLoopOptions();
   loop.expert_bytes = of.expert_bytes;
-  loop.token_chunk = kTokenChunk;
+  loop.token_chunk = of.token_chunk;
   loop.ranks = group;
   if (group != nullptr) {
     input.ranks.group = group;
     for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
-    input.ranks.shares = ShareOut(spec, input.ranks.lengths, kTokenChunk, group->size());
+    input.ranks.shares = ShareOut(spec, input.ranks.lengths, of.token_chunk, group->size());
     const RankShare& own = input.ranks.own();
+    loop.tokens_before = own.first_token;
+    loop.tokens_of_all = input.num_tokens();
     const auto first = texts.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
     texts = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
   }
@@ -184,6 +185,7 @@ TEST(RanksCalibration, WithRefinementLeavesTheBytesOfOne) {
 TEST(RanksCalibration, OfExpertsLeavesTheBytesOfOne) {
   ExpectSame({.family = "qwen3_moe"}, {2, 3, 4});
   ExpectSame({.family = "gpt_oss", .expert_bytes = 1 << 20}, {3});
+  ExpectSame({.family = "qwen3_moe", .token_chunk = 16}, {3});  // of some stretches
 }
 TEST(RanksCalibration, OfLatentLayersLeavesTheBytesOfOne) {
   ExpectSame({.family = "deepseek_v3"}, {2, 4});

@@ -205,6 +205,9 @@ TEST(OptionTable, AFlagThatWouldDoNothingIsRefused) {
             "--taste has no effect with --no-paper-filter");
   EXPECT_EQ(ErrorOf("", {"b", "--jars", "j", "--merge", "x"}),
             "--jars has no effect with --merge: the earlier brews have their beans");
+  EXPECT_EQ(ErrorOf("", {"b", "--port", "8080", "--merge", "x", "y"}), "accepted");
+  EXPECT_EQ(ErrorOf("", {"b", "--port", "8080", "--merge", "x", "y", "z"}),
+            "--port has no effect with --merge: they are too many");
   EXPECT_EQ(ErrorOf("", {"b", "--weights", "1"}), "--weights has no effect without --spice");
   EXPECT_EQ(ErrorOf("", {"b", "--weights", "1", "--spice", "x", "--heat", "90", "--method", "press",
                          "--taste", "1"}),

@@ -89,6 +89,8 @@ inline OptionTable BrewTable(BrewOptions* o) {
   table.OnlyWith({"taste"}, "paper_filter");
   table.OnlyWith({"weights"}, "spice");
   table.NotWith({"jars"}, "merge", "the earlier brews have their beans");
+  table.NotWhere(
+      {"port"}, "merge", [](const Json& brews) { return brews.size() > 2; }, "they are too many");
   table.Example("oscar-brew arabica -n 4", "Four cups");
   return table;
 }

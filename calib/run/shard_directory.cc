@@ -1,0 +1,274 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/run/shard_directory.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "calib/run/layer_parts.h"
+#include "capture/files/atomic_file.h"
+#include "capture/files/digest_json.h"
+#include "linalg/error.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+constexpr const char* kShardFile = "shard.json";
+constexpr int kShardVersion = 1;
+
+Json ReadShard(const fs::path& path) {
+  const std::string what = (path / kShardFile).string();
+  Json shard = ReadJsonFile(what);
+  if (JsonInt(shard, "version", what) != kShardVersion)
+    throw InputError(what + ": written by another version of oscar; make the shard again");
+  return shard;
+}
+
+ShardPlace PlaceOf(const Json& shard, const std::string& what) {
+  const ShardPlace place{JsonInt32(shard, "shard", what), JsonInt32(shard, "shards", what)};
+  if (place.number < 1 || place.number > place.count || place.count > kMostShards)
+    throw InputError(fmt::format("{}: there is no {}", what, place.Name()));
+  return place;
+}
+
+void CheckFile(const fs::path& path, const FileDigest& expected) {
+  if (fs::exists(path) && DigestFile(path) == expected) return;
+  throw InputError(
+      fmt::format("{}: damaged or missing: {} says {} bytes with SHA-256 {}; make this shard again",
+                  path.string(), kShardFile, expected.size, expected.sha256));
+}
+
+void CheckSize(const fs::path& path, const FileDigest& expected) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  if (!error && size == expected.size) return;
+  throw InputError(fmt::format("{}: {}, and {} says {} bytes; make this shard again", path.string(),
+                               error ? "missing" : fmt::format("has {} bytes", size), kShardFile,
+                               expected.size));
+}
+
+at::Tensor EmptyExpansion(const CalibrationInput& input, size_t layer_index) {
+  const AttentionSpec& a = input.model()->loop().spec().layers[layer_index].attention;
+  if (!a.latent) return {};
+  return at::empty({a.num_q_heads, a.v_head_dim, a.latent->rank},
+                   at::dtype(input.dtype).device(input.device));
+}
+
+}  // namespace
+
+std::string ShardPlace::Name() const { return fmt::format("shard {} of {}", number, count); }
+
+std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part) {
+  std::vector<NamedTensor> tensors = TensorsOf(part);
+  if (part.layer.w_uv.defined()) tensors.push_back({"w_uv", part.layer.w_uv});
+  return tensors;
+}
+
+at::Tensor TextHiddenOf(const CalibrationInput& input) {
+  const ModelSource& model = *input.model();
+  const RankShare& own = input.ranks.own();
+  std::vector<at::Tensor> rows;
+  if (!HasTextLoss(model)) return {};
+  for (const auto& [sequence, tokens] : TextSampleOf(input.lengths())) {
+    if (own.Has(sequence))
+      rows.push_back(RowsOf(model, sequence - own.first_sequence, tokens).hidden);
+  }
+  return rows.empty() ? at::Tensor() : at::cat(rows).cpu();
+}
+
+void PublishShard(JobDirectory& job, const ShardPlace& place, const RankShare& share,
+                  const Json& run, const Json& weights, const Json& timings, const fs::path& path) {
+  Json shard = job.FileDigests();
+  shard["version"] = kShardVersion;
+  shard["shard"] = place.number;
+  shard["shards"] = place.count;
+  shard["documents"] = {{"first", share.first_sequence},
+                        {"count", share.num_sequences},
+                        {"first_token", share.first_token},
+                        {"tokens", share.num_tokens}};
+  shard["run"] = run;
+  shard["weights"] = weights;
+  shard["timings"] = timings;
+  WriteFileAtomically(job.path() / kShardFile, CanonicalJson(shard));
+  job.MoveTo(path);
+}
+
+bool IsShardOf(const fs::path& path, const ShardPlace& place, const Json& run) {
+  if (!fs::exists(path)) return false;
+  if (ShardSet::LooksLikeOne(path)) {
+    const Json shard = ReadShard(path);
+    const ShardPlace found = PlaceOf(shard, path.string());
+    if (found.number == place.number && found.count == place.count && shard.at("run") == run)
+      return true;
+  }
+  throw InputError(
+      fmt::format("{}: exists already, and is not {} of this run; remove it, or give "
+                  "another -o",
+                  path.string(), place.Name()));
+}
+
+bool ShardSet::LooksLikeOne(const fs::path& path) { return fs::exists(path / kShardFile); }
+
+ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
+  ShardSet set;
+  for (const fs::path& path : directories) {
+    if (!LooksLikeOne(path)) {
+      const bool job = fs::exists(path / kFingerprintFile);
+      throw InputError(
+          fmt::format("{}: {}", path.string(),
+                      job ? "not finished: run that shard again, which goes on"
+                          : fmt::format("no shard of a calibration: it has no {}", kShardFile)));
+    }
+    Shard shard{.path = path, .place = {}, .document = ReadShard(path), .layers = {}};
+    const std::string what = (path / kShardFile).string();
+    shard.place = PlaceOf(shard.document, what);
+    for (const Json& layer : JsonMember(shard.document, "layers", what)) {
+      shard.layers.push_back(DigestFromJson(layer, what));
+      CheckSize(path / LayerFileName(shard.layers.size() - 1, kShardLayers), shard.layers.back());
+    }
+    set.shards_.push_back(std::move(shard));
+  }
+  std::ranges::stable_sort(set.shards_, {}, [](const Shard& shard) { return shard.place.number; });
+  const int count = set.first().place.count;
+  std::vector<int> missing;
+  auto next = set.shards_.begin();
+  for (int number = 1; next != set.shards_.end() || number <= count; ++number) {
+    if (next == set.shards_.end() || (next->place.count == count && next->place.number > number)) {
+      missing.push_back(number);
+      continue;
+    }
+    if (next->place.count != count) {
+      throw InputError(fmt::format("{} is {}, and {} is {}: they are of different runs",
+                                   set.first().path.string(), set.first().place.Name(),
+                                   next->path.string(), next->place.Name()));
+    }
+    if (next->place.number < number) {
+      throw InputError(fmt::format("{} is there twice: {} and {}", next->place.Name(),
+                                   std::prev(next)->path.string(), next->path.string()));
+    }
+    ++next;
+  }
+  if (!missing.empty()) {
+    throw InputError(fmt::format("shard{} {} of {} {} missing", missing.size() > 1 ? "s" : "",
+                                 fmt::join(missing, ", "), count,
+                                 missing.size() > 1 ? "are" : "is"));
+  }
+  for (const Shard& shard : set.shards_) {
+    const std::string what = (shard.path / kShardFile).string();
+    const Json& documents = JsonMember(shard.document, "documents", what);
+    const auto number = [&](const char* key) { return JsonInt(documents, key, what); };
+    set.shares_.push_back({.first_sequence = static_cast<size_t>(number("first")),
+                           .num_sequences = static_cast<size_t>(number("count")),
+                           .first_token = number("first_token"),
+                           .num_tokens = number("tokens")});
+  }
+  return set;
+}
+
+int64_t ShardSet::token_chunk() const {
+  return JsonInt(first().document.at("run").at("machine"), "token_chunk", first().path.string());
+}
+
+int64_t ShardSet::query_chunk() const {
+  return JsonInt(first().document.at("run").at("machine"), "query_chunk", first().path.string());
+}
+
+Json ShardSet::timings() const {
+  Json all = Json::array();
+  for (const Shard& shard : shards_) all.push_back(shard.document.at("timings"));
+  return all;
+}
+
+void ShardSet::CheckRun(const Json& run, size_t num_layers,
+                        const std::vector<int64_t>& lengths) const {
+  for (const Shard& shard : shards_) {
+    const std::string differences = ReadableDifferences(shard.document.at("run"), run);
+    if (differences.empty()) continue;
+    throw InputError(
+        fmt::format("{} is of another run than the one asked for (was: the shard's, now: what is "
+                    "asked for):{}\ngive --merge the options that all its shards had",
+                    shard.path.string(), differences));
+  }
+  size_t sequence = 0;
+  int64_t token = 0;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const RankShare& share = shares_[i];
+    bool fits = shards_[i].layers.size() == num_layers && share.first_sequence == sequence &&
+                share.first_token == token && share.num_sequences <= lengths.size() - sequence;
+    for (size_t n = 0; fits && n < share.num_sequences; ++n) token += lengths[sequence++];
+    fits = fits && token == share.first_token + share.num_tokens &&
+           (i + 1 < shards_.size() || sequence == lengths.size());
+    if (!fits) {
+      throw InputError(
+          fmt::format("{}: its documents or layers are not those of {}; make this "
+                      "shard again",
+                      (shards_[i].path / kShardFile).string(), shards_[i].place.Name()));
+    }
+  }
+}
+
+void ShardSet::CheckWeights(const Json& weights) const {
+  for (const Shard& shard : shards_) {
+    const Json& read = JsonMember(shard.document, "weights", shard.path.string());
+    for (const auto& [file, digest] : weights.items()) {
+      if (read.value(file, Json()) == digest) continue;
+      throw InputError(fmt::format("{} has read another {}: SHA-256 {}, here {}",
+                                   shard.path.string(), file, read.value(file, Json()).dump(),
+                                   digest.dump()));
+    }
+  }
+}
+
+LayerOnDevice ShardSet::ReadLayer(const CalibrationInput& input, const HeldOutSplit& split,
+                                  size_t layer_index) const {
+  std::vector<LayerOnDevice> parts;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const fs::path file = shards_[i].path / LayerFileName(layer_index, kShardLayers);
+    CheckFile(file, shards_[i].layers[layer_index]);
+    parts.push_back(EmptyPart(input, split, layer_index, shares_[i]));
+    parts.back().layer.w_uv = EmptyExpansion(input, layer_index);
+    ReadTensors(file, TensorsOfShard(parts.back()));
+  }
+  return Together(std::move(parts), shares_, split);
+}
+
+uint64_t ShardSet::LayerBytes(size_t layer_index) const {
+  uint64_t bytes = 0;
+  for (const Shard& shard : shards_) bytes += shard.layers[layer_index].size;
+  return bytes;
+}
+
+std::vector<TextRows> ShardSet::ReadTextRows(const CalibrationInput& input) const {
+  const ModelSource& model = *input.model();
+  const std::vector<TextBeginning> sample = TextSampleOf(input.lengths());
+  std::vector<TextRows> rows;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const Shard& shard = shards_[i];
+    if (!shard.document.contains("hidden")) continue;
+    int64_t tokens = 0;
+    for (const TextBeginning& part : sample)
+      if (shares_[i].Has(part.sequence)) tokens += part.tokens;
+    const fs::path file = shard.path / HiddenFileName(shard.layers.size());
+    CheckFile(file, DigestFromJson(shard.document.at("hidden"), file.string()));
+    const at::Tensor hidden = at::empty({tokens, model.loop().spec().hidden_size},
+                                        at::dtype(input.dtype).device(input.device));
+    ReadTensors(file, {{"hidden", hidden}});
+    int64_t row = 0;
+    for (const TextBeginning& part : sample) {
+      if (!shares_[i].Has(part.sequence)) continue;
+      const std::vector<int32_t>& ids = model.sequences()[part.sequence];
+      rows.push_back(
+          {{ids.begin(), ids.begin() + part.tokens}, hidden.narrow(0, row, part.tokens)});
+      row += part.tokens;
+    }
+  }
+  return rows;
+}
+
+}  // namespace oscar

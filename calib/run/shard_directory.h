@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A shard: what one of several processes without a network between them leaves of a calibration,
+// whose documents it has run, so that another one puts all of them together (layer_parts.h):
+//
+// clang-format off
+//     <shard>/layer_00000.safetensors ...   TensorsOf every layer by index; w_uv of latent attention
+//     <shard>/hidden_00004.safetensors      of a model of 4 layers: hidden states that the loss of its text starts with
+//     <shard>/shard.json                    which shard of how many of what run; its documents; digests of those files, and
+//                                           of the weights that it has read
+// clang-format on
+//
+// While it runs it is a job (JobDirectory) with the same files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "calib/job/job_directory.h"
+#include "calib/observe/statistics_observer.h"
+#include "calib/run/calibrate.h"
+#include "calib/run/tensor_file.h"
+
+namespace oscar {
+
+inline constexpr const char* kShardLayers = "safetensors";  // extension of the layers' files
+
+inline constexpr int kMostShards = 10000;
+struct ShardPlace {
+  int number = 1, count = 1;  // from 1 on
+
+  std::string Name() const;  // "shard 2 of 3"
+};
+
+// What a layer's file holds. `part` may be empty memory: then the names, types and shapes.
+std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part);
+
+// Hidden states entering the last layer of what the text's loss is measured on and this shard has,
+// one document after another; undefined: there is nothing. // [tokens, hidden_size]
+at::Tensor TextHiddenOf(const CalibrationInput& input);
+
+// A finished job as a shard at `path`. `run`: Fingerprint; `weights`: of DescribeModel.
+void PublishShard(JobDirectory& job, const ShardPlace& place, const RankShare& share,
+                  const Json& run, const Json& weights, const Json& timings,
+                  const std::filesystem::path& path);
+
+// Whether a directory is a shard, and `place` of the calibration `run`. InputError where it is
+// something else.
+bool IsShardOf(const std::filesystem::path& path, const ShardPlace& place, const Json& run);
+
+// All shards of a calibration.
+class ShardSet {
+ public:
+  static bool LooksLikeOne(const std::filesystem::path& path);
+  // In any order. Throws InputError that names a shard that is missing or is there twice, is of
+  // another number of shards, or lacks a file. Compares nothing with the run they are for.
+  static ShardSet Open(const std::vector<std::filesystem::path>& directories);
+
+  const std::vector<RankShare>& shares() const { return shares_; }
+  int64_t token_chunk() const;  // that the model ran with
+  int64_t query_chunk() const;
+  Json timings() const;  // of each
+
+  // InputError naming a shard of other model, data, options, machine or program, with what differs.
+  void CheckRun(const Json& run, size_t num_layers, const std::vector<int64_t>& lengths) const;
+  // InputError naming a shard that has read other weights; `weights`: of DescribeModel.
+  void CheckWeights(const Json& weights) const;
+
+  // All of them, on the device of `input`. InputError naming a damaged file.
+  LayerOnDevice ReadLayer(const CalibrationInput& input, const HeldOutSplit& split,
+                          size_t layer_index) const;
+  uint64_t LayerBytes(size_t layer_index) const;
+  // Of TextSampleOf; nothing where shards have none.
+  std::vector<TextRows> ReadTextRows(const CalibrationInput& input) const;
+
+ private:
+  struct Shard {
+    std::filesystem::path path;
+    ShardPlace place;
+    Json document;  // shard.json
+    std::vector<FileDigest> layers;
+  };
+  const Shard& first() const { return shards_.front(); }
+
+  std::vector<Shard> shards_;  // by number
+  std::vector<RankShare> shares_;
+};
+
+}  // namespace oscar

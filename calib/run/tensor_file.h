@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors of a run on disk by name, exact bytes in their types: the hidden states that a resumed
+// run continues from, and what a shard leaves of a layer.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "linalg/error.h"
+
+namespace oscar {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+// The tensor's bytes, a view where it is contiguous.  // [nbytes] uint8
+at::Tensor BytesOf(const at::Tensor& tensor);
+
+void WriteTensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);
+
+// Fills them, contiguous and on any device. Throws InputError with `remedy` unless the file holds
+// tensors of these names, types and shapes and no others.
+void ReadTensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                 Remedy remedy = Remedy::kNone);
+
+}  // namespace oscar

@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shards of a calibration, run one after another and put together, leave the layers' files and the
+// loss of one process, byte for byte, with any kind of layer.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+
+#include "calib/run/calibrate.h"
+#include "calib/run/plan.h"
+#include "calib/run/shard_directory.h"
+#include "linalg/error.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+struct Case {
+  std::string family;
+  int64_t token_chunk = 256;
+  int64_t refine = 0;  // steps
+  bool chooses = true;
+};
+
+std::vector<std::vector<int32_t>> Texts() {
+  std::minstd_rand random(5);
+  std::vector<std::vector<int32_t>> texts;
+  for (const size_t length : {90, 250, 101, 60, 31, 200, 160, 16, 240, 120, 130, 77, 33}) {
+    texts.emplace_back(length);
+    for (int32_t& id : texts.back()) id = static_cast<int32_t>(random() % 32);
+  }
+  return texts;
+}
+
+class ShardCalibration : public testing::Test {
+ protected:
+  void Open(const Case& of) {
+    of_ = of;
+    const fs::path model = TestData("families/" + of.family + "/config.json").parent_path();
+    spec_ = ReadModelSpec(model);
+    checkpoint_.emplace(Checkpoint::Open(model));
+  }
+
+  // Of all documents; with `count`, of shard number `own` of so many.
+  CalibrationInput InputOf(int count = 0, size_t own = 0) const {
+    CalibrationInput input{.device = at::kCPU, .dtype = at::kFloat, .options = {}};
+    std::vector<std::vector<int32_t>> texts = Texts();
+    LoopOptions loop = CalibrationLoopOptions();
+    loop.token_chunk = of_.token_chunk;
+    if (count > 0) {
+      for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
+      input.ranks.shares = ShareOut(spec_, input.ranks.lengths, of_.token_chunk, count, true);
+      input.ranks.shard = own;
+      const RankShare& share = input.ranks.own();
+      const auto first = texts.begin() + static_cast<std::ptrdiff_t>(share.first_sequence);
+      texts = {first, first + static_cast<std::ptrdiff_t>(share.num_sequences)};
+      loop.tokens_before = share.first_token;
+      loop.tokens_of_all = input.num_tokens();
+    }
+    input.source =
+        std::make_shared<ModelSource>(*checkpoint_, spec_, texts, at::kCPU, at::kFloat, loop);
+    input.options.min_tokens = 1;
+    input.options.error_rows = 7;
+    input.options.sink_tokens = input.options.recent_tokens = 8;
+    input.options.automatic.consumer = Consumer::kAny;
+    input.options.automatic.enabled = of_.chooses;
+    input.options.automatic.refine = of_.refine;
+    return input;
+  }
+
+  // The files of the layers, and the loss of the text.
+  using Results = std::map<std::string, std::string>;
+  Results Run(const CalibrationInput& input, const std::string& name) const {
+    JobDirectory job(scratch_ / name, {}, false);
+    RunCalibration(input, job, {});
+    Results results;
+    for (size_t i = 0; i < job.finished_layers(); ++i)
+      results[LayerFileName(i, "h5")] = ReadText(job.LayerPath(i));
+    if (const auto loss = LossOfText(input))
+      results["loss"] = fmt::format("{:a} {}", loss->mean, loss->tokens);
+    return results;
+  }
+
+  // Stops behind each layer and goes on where `stops`.
+  fs::path MakeShard(int count, size_t own, bool stops = false) const {
+    const ShardPlace place{static_cast<int>(own) + 1, count};
+    const fs::path path = scratch_ / place.Name();
+    while (true) {
+      const CalibrationInput input = InputOf(count, own);
+      JobDirectory job(fs::path(path.string() + ".job"), place.Name(), false, kShardLayers);
+      CalibrationHooks hooks;
+      hooks.stop_requested = [&] { return stops; };
+      try {
+        RunCalibration(input, job, hooks);
+      } catch (const Interrupted&) {
+        continue;
+      }
+      EXPECT_FALSE(LossOfText(input).has_value());
+      PublishShard(job, place, input.ranks.own(), RunJson(), {{"weights", "digest"}}, {}, path);
+      return path;
+    }
+  }
+  Json RunJson() const {
+    return {{"machine", {{"token_chunk", of_.token_chunk}, {"query_chunk", 512}}}};
+  }
+
+  Results Merge(const std::vector<fs::path>& shards, const std::string& name) const {
+    CalibrationInput input = InputOf();
+    input.shards = std::make_shared<ShardSet>(ShardSet::Open(shards));
+    input.shards->CheckRun(RunJson(), input.source->layers().size(), input.lengths());
+    return Run(input, name);
+  }
+
+  void ExpectSame(const Case& of, const std::vector<int>& counts, bool stops = false) {
+    Open(of);
+    const Results one = Run(InputOf(), "one");
+    ASSERT_GT(one.size(), 1U);
+    for (const int count : counts) {
+      std::vector<fs::path> shards;
+      for (size_t own = 0; own < static_cast<size_t>(count); ++own)
+        shards.insert(shards.begin(), MakeShard(count, own, stops));
+      const Results merged = Merge(shards, fmt::format("of{}", count));
+      ASSERT_EQ(merged.size(), one.size());
+      for (const auto& [name, bytes] : one)
+        EXPECT_TRUE(merged.at(name) == bytes) << of.family << ", " << count << ": " << name;
+    }
+  }
+
+  fs::path scratch_ = TestScratch("shards");
+  Case of_;
+  ModelSpec spec_;
+  std::optional<Checkpoint> checkpoint_;
+};
+
+TEST_F(ShardCalibration, OfDenseLayersLeavesTheBytesOfOne) {
+  ExpectSame({.family = "llama-yarn"}, {1, 4});
+}
+TEST_F(ShardCalibration, WithRefinementLeavesTheBytesOfOne) {
+  ExpectSame({.family = "llama-linear", .refine = 2}, {2});
+}
+TEST_F(ShardCalibration, OfLatentLayersLeavesTheBytesOfOne) {
+  ExpectSame({.family = "deepseek_v3", .token_chunk = 16}, {3});
+}
+TEST_F(ShardCalibration, OfLayersThatShareACacheLeavesTheBytesOfOne) {
+  ExpectSame({.family = "gemma4_text-ple"}, {3});
+}
+// Whose experts take tokens of all documents of a stretch together, of 256 here.
+TEST_F(ShardCalibration, OfExpertsLeavesTheBytesOfOne) {
+  ExpectSame({.family = "qwen3_moe", .token_chunk = 16}, {4});
+}
+TEST_F(ShardCalibration, ThatIsStoppedBehindEveryLayerLeavesTheBytesOfOne) {
+  ExpectSame({.family = "llama-yarn"}, {2}, /*stops=*/true);
+}
+
+TEST_F(ShardCalibration, OfExpertsIsOfWholeStretches) {
+  Open({.family = "qwen3_moe", .token_chunk = 64});  // two
+  EXPECT_EQ(InputOf(2, 0).ranks.shares.size(), 2U);
+  EXPECT_THROW(InputOf(3, 0), UsageError);
+  Open({.family = "llama-yarn", .token_chunk = 64});
+  EXPECT_EQ(InputOf(3, 0).ranks.shares.size(), 3U);
+}
+
+TEST_F(ShardCalibration, IsAsLargeAsPlanned) {
+  Open({.family = "exaone4"});
+  const CalibrationPlan plan = PlanCalibration(InputOf(2, 1));
+  uint64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(MakeShard(2, 1))) bytes += entry.file_size();
+  EXPECT_NEAR(static_cast<double>(bytes) / static_cast<double>(plan.disk_artifact), 1, 0.2);
+}
+
+class ShardRefusals : public ShardCalibration {
+ protected:
+  ShardRefusals() { Open({.family = "llama-yarn", .chooses = false}); }
+
+  // "": it is not refused.
+  std::string Refusal(const std::function<void()>& function) const {
+    try {
+      function();
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  std::string RefusalOf(const std::vector<fs::path>& shards) const {
+    return Refusal([&] { ShardSet::Open(shards); });
+  }
+  void ExpectContains(const std::string& text, const std::string& part) const {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+};
+
+TEST_F(ShardRefusals, NameTheShardThatIsMissingTwiceThereOrForeign) {
+  const fs::path a = MakeShard(3, 0), b = MakeShard(3, 1), c = MakeShard(3, 2);
+  EXPECT_EQ(RefusalOf({c, a, b}), "");
+  EXPECT_EQ(RefusalOf({a, b}), "shard 3 of 3 is missing");
+  EXPECT_EQ(RefusalOf({c}), "shards 1, 2 of 3 are missing");
+  const fs::path copy = scratch_ / "copy";
+  fs::copy(b, copy);
+  EXPECT_EQ(RefusalOf({a, copy, b, c}),
+            "shard 2 of 3 is there twice: " + copy.string() + " and " + b.string());
+  EXPECT_EQ(RefusalOf({b, copy, c}),
+            "shard 2 of 3 is there twice: " + b.string() + " and " + copy.string());
+  const fs::path whole = MakeShard(1, 0);
+  ExpectContains(RefusalOf({a, b, c, whole}), "they are of different runs");
+  ExpectContains(RefusalOf({a, b, scratch_ / "nothing"}), "nothing: no shard of a calibration");
+  JobDirectory unfinished(fs::path(c.string() + ".job"), {}, false, kShardLayers);
+  ExpectContains(RefusalOf({a, b, unfinished.path()}), ".job: not finished: run that shard again");
+
+  Json other = RunJson();
+  other["options"] = {{"bits", 3}};
+  const auto check = [&](const Json& run, size_t layers) {
+    const std::vector<int64_t> lengths = InputOf().lengths();
+    return Refusal([&] { ShardSet::Open({a, b, c}).CheckRun(run, layers, lengths); });
+  };
+  const size_t layers = spec_.layers.size();
+  EXPECT_EQ(check(RunJson(), layers), "");
+  ExpectContains(check(other, layers), a.string() + " is of another run than the one asked for");
+  ExpectContains(check(other, layers), "options.bits: was absent, now 3");
+  ExpectContains(check(RunJson(), layers + 1), "its documents or layers are not those of shard 1");
+  EXPECT_EQ(Refusal([&] { ShardSet::Open({a, b, c}).CheckWeights({{"weights", "digest"}}); }), "");
+  ExpectContains(Refusal([&] {
+                   ShardSet::Open({a, b, c}).CheckWeights({{"weights", "another"}});
+                 }),
+                 a.string() + " has read another weights");
+}
+
+TEST_F(ShardRefusals, NameTheFileThatIsDamaged) {
+  const std::vector<fs::path> shards = {MakeShard(2, 0), MakeShard(2, 1)};
+  const auto refusal = [&] { return Refusal([&] { Merge(shards, "merged"); }); };
+  const auto with = [&](const fs::path& file, const std::string& bytes) {
+    const std::string whole = ReadText(file);
+    std::ofstream(file, std::ios::binary) << bytes;
+    const std::string said = refusal();
+    std::ofstream(file, std::ios::binary) << whole;
+    return said;
+  };
+  const auto changed = [](std::string bytes) {
+    bytes[bytes.size() / 2] ^= 1;
+    return bytes;
+  };
+  const fs::path layer = shards[1] / LayerFileName(1, kShardLayers),
+                 hidden = shards[1] / HiddenFileName(spec_.layers.size());
+  ExpectContains(with(layer, changed(ReadText(layer))), layer.string() + ": damaged");
+  ExpectContains(with(layer, "x"), layer.string() + ": has 1 bytes");
+  ExpectContains(with(hidden, changed(ReadText(hidden))), hidden.string() + ": damaged");
+  const std::string bytes = ReadText(layer);
+  fs::remove(layer);
+  ExpectContains(refusal(), layer.string() + ": missing");
+  std::ofstream(layer, std::ios::binary) << bytes;
+  EXPECT_EQ(refusal(), "");  // goes on
+}
+
+}  // namespace
+}  // namespace oscar

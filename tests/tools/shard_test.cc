@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real oscar-calibrate as jobs of an array that know nothing of each other: whatever their
+// number, and whatever becomes of one of them, what they leave makes the artifact of one run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+#include "tests/tools/artifact_bytes.h"
+#include "tests/tools/small_runs.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class Shards : public testing::Test {
+ protected:
+  // Four layers in a second, of three pieces that run together.
+  Arguments Small() const {
+    Arguments model = FamilyRun("exaone4", scratch_, 24);
+    model.insert(model.end(), {"--no-auto", "--clip", "fixed"});
+    return model;
+  }
+
+  fs::path output() const { return scratch_ / "out"; }
+  fs::path PathOf(int number, int count) const {
+    return output().string() + ".shard-" + std::to_string(number) + "-of-" + std::to_string(count);
+  }
+
+  ProgramExit Run(Arguments arguments, const Arguments& more,
+                  const Arguments& environment = {}) const {
+    for (const char* argument : {"--device", "cpu"}) arguments.emplace_back(argument);
+    if (std::ranges::find(more, "-o") == more.end())
+      arguments.insert(arguments.end(), {"-o", output()});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunProgram(OSCAR_CALIBRATE, arguments, environment);
+  }
+  ProgramExit RunShard(const Arguments& subject, int number, int count,
+                       const Arguments& environment = {}) const {
+    return Run(subject, {"--shard", std::to_string(number) + "/" + std::to_string(count)},
+               environment);
+  }
+  std::vector<fs::path> MakeShards(const Arguments& subject, int count) const {
+    std::vector<fs::path> paths;
+    for (int number = count; number >= 1; --number) {
+      const ProgramExit exit = RunShard(subject, number, count);
+      EXPECT_EQ(exit.code, 0) << exit.all();
+      paths.push_back(PathOf(number, count));
+    }
+    return paths;
+  }
+  ProgramExit Merge(const Arguments& subject, const std::vector<fs::path>& shards,
+                    const Arguments& environment = {}) const {
+    Arguments more = {"--merge"};
+    more.insert(more.end(), shards.begin(), shards.end());
+    return Run(subject, more, environment);
+  }
+  void ExpectRefused(const Arguments& subject, const std::vector<fs::path>& shards,
+                     const std::string& said) const {
+    const ProgramExit exit = Merge(subject, shards);
+    EXPECT_EQ(exit.code, 3) << exit.all();
+    EXPECT_TRUE(Contains(exit.err, said)) << exit.err;
+    EXPECT_FALSE(fs::exists(output()));
+  }
+  static Arguments KilledAt(const std::string& file) {
+    return {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_DIR=/", "OSCAR_FAULT_MATCH=" + file,
+            "OSCAR_FAULT_KILL_AT=1"};
+  }
+
+  std::map<std::string, std::string> BytesOfOne(const Arguments& subject) const {
+    const ProgramExit exit = Run(subject, {"-o", scratch_ / "one"});
+    EXPECT_EQ(exit.code, 0) << exit.all();
+    return exit.code == 0 ? ArtifactBytes(scratch_ / "one") : std::map<std::string, std::string>();
+  }
+  void ExpectWhole(const ProgramExit& exit,
+                   const std::map<std::string, std::string>& expected) const {
+    ASSERT_EQ(exit.code, 0) << exit.all();
+    const auto files = ArtifactBytes(output());
+    ASSERT_EQ(files.size(), expected.size());
+    for (const auto& [name, bytes] : files)
+      EXPECT_TRUE(bytes == expected.at(name)) << name << " differs";
+    EXPECT_FALSE(fs::exists(output().string() + ".job"));
+  }
+  void ExpectSameBytes(const Arguments& subject, int count) const {
+    const auto expected = BytesOfOne(subject);
+    ASSERT_EQ(expected.size(), 6U);
+    ExpectWhole(Merge(subject, MakeShards(subject, count)), expected);
+  }
+
+  fs::path scratch_ = TestScratch("shards");
+};
+
+TEST_F(Shards, OfTheBundledModelMakeTheBytesOfOneUnlessOneReadOtherWeights) {
+  const fs::path copy = scratch_ / "copy" / "tiny-qwen3";
+  fs::create_directories(copy.parent_path());
+  fs::copy(TestData("tiny-qwen3/config.json").parent_path(), copy, fs::copy_options::recursive);
+  const Arguments model = {copy,           "--tokens", "2600",      "--max-sequence", "600",
+                           "--error-rows", "8",        "--no-auto", "--clip",         "fixed"};
+  ExpectSameBytes(model, 2);
+  fs::remove_all(output());
+  fs::remove_all(PathOf(2, 2));
+  // Beyond what a sample of the files sees.
+  std::fstream file(copy / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(7360000);
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(7360000);
+  file.put(byte);
+  file.close();
+  ASSERT_EQ(RunShard(model, 2, 2).code, 0);
+  ExpectRefused(model, {PathOf(1, 2), PathOf(2, 2)},
+                PathOf(1, 2).string() + " has read another model.safetensors");
+}
+// Experts take tokens of 32768 together, and documents are shared out in such pieces.
+TEST_F(Shards, OfAMixtureOfExpertsWithLatentAttentionMakeTheBytesOfOne) {
+  Arguments model = FamilyRun("deepseek_v3", scratch_, 160);
+  model.insert(model.end(), {"--tokens", "40000", "--no-auto", "--clip", "fixed"});
+  ExpectSameBytes(model, 2);
+}
+TEST_F(Shards, LeaveBitsByTheNextTokenToTheMerge) {
+  Arguments model = FamilyRun("exaone4", scratch_, 12);
+  model.insert(model.end(), {"--for", "any", "--bits", "7"});
+  ExpectSameBytes(model, 2);
+}
+
+// Shards in a file of a layer, in hidden states and before they are published, and their merge.
+TEST_F(Shards, ThatAreKilledGoOn) {
+  const Arguments model = Small();
+  Arguments other = model;
+  other.insert(other.end(), {"--held-out", "0.2"});
+  const auto expected = BytesOfOne(model);
+  ASSERT_EQ(RunShard(model, 1, 2).code, 0);
+  const fs::path path = PathOf(2, 2);
+  for (const char* file : {"2-of-2.job/layer_00000", "2-of-2.job/hidden_00002", "job/shard.json"}) {
+    const ProgramExit exit = RunShard(model, 2, 2, KilledAt(file));
+    EXPECT_EQ(exit.signal, SIGKILL) << file << exit.all();
+  }
+  const ProgramExit done = RunShard(model, 2, 2);
+  EXPECT_TRUE(Contains(done.err, "resuming: 4 of 4")) << done.all();
+  EXPECT_FALSE(fs::exists(path.string() + ".job"));
+  const auto made = fs::last_write_time(path / "shard.json");
+  const ProgramExit again = RunShard(model, 2, 2);
+  EXPECT_EQ(again.code, 0) << again.all();
+  EXPECT_TRUE(Contains(again.err, "shard 2 of 2 is there already")) << again.err;
+  EXPECT_EQ(fs::last_write_time(path / "shard.json"), made);
+  const ProgramExit refused = RunShard(other, 2, 2);
+  EXPECT_EQ(refused.code, 3) << refused.all();
+  EXPECT_TRUE(Contains(refused.err, "is not shard 2 of 2 of this run")) << refused.err;
+
+  const std::vector<fs::path> shards = {path, PathOf(1, 2)};
+  ExpectRefused(model, {path}, "shard 1 of 2 is missing");
+  ExpectRefused(other, shards, "options.held_out.share: was 0.1, now 0.2");
+  const ProgramExit killed = Merge(model, shards, KilledAt("out.job/layer_00001"));
+  EXPECT_EQ(killed.signal, SIGKILL) << killed.all();
+  // What it has left is no job of a model that runs.
+  const ProgramExit one = Run(model, {});
+  EXPECT_EQ(one.code, 3) << one.all();
+  EXPECT_TRUE(Contains(one.err, "shards: was 2, now absent")) << one.err;
+  const ProgramExit exit = Merge(model, shards);
+  EXPECT_TRUE(Contains(exit.err, "resuming: 1 of 4")) << exit.err;
+  ExpectWhole(exit, expected);
+}
+
+TEST_F(Shards, ThatCannotBeAreRefused) {
+  const Arguments model = Small();
+  const auto refused = [&](const Arguments& more, const std::string& said) {
+    const ProgramExit exit = Run(model, more);
+    EXPECT_EQ(exit.code, 2) << exit.all();
+    EXPECT_TRUE(Contains(exit.err, said)) << exit.err;
+  };
+  for (const char* shard : {"4/3", "1/3x"}) refused({"--shard", shard}, "expected I/N");
+  refused({"--shard", "1/90"}, "the data makes 3 pieces");
+  const ProgramExit plan = Run(model, {"--shard", "1/3", "--dry-run"});
+  EXPECT_TRUE(plan.code == 0 && Contains(plan.out, "disk, shard")) << plan.all();
+  EXPECT_FALSE(fs::exists(PathOf(1, 3)));
+  refused({"--shard", "1/2", "--self-generate", "100"}, "give it to all of them as --data");
+  refused({"--shard", "1/2", "--ranks", "2"}, "it is the work of one process");
+  std::ofstream(scratch_ / "shard.json") << "{}";
+  refused({"--merge", scratch_, "--self-generate", "100"}, "shards hold what they ran on");
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments of calibrations that take a second or two.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+
+inline ProgramStrings BundledRun() {
+  return {TestData("tiny-qwen3/config.json").parent_path(),
+          "--tokens",
+          "5000",
+          "--max-sequence",
+          "1500",
+          "--error-rows",
+          "8",
+          "--no-auto",
+          "--clip",
+          "fixed"};
+}
+
+// Documents of many lengths, for models without a tokenizer: 42 make five pieces that run together.
+inline ProgramStrings FamilyRun(const std::string& name, const std::filesystem::path& scratch,
+                                int documents = 42) {
+  const std::filesystem::path data = scratch / "ids.jsonl";
+  std::ofstream file(data);
+  for (int document = 0; document < documents; ++document) {
+    file << R"({"input_ids": [)";
+    for (int i = 0; i < 200 + document % 9 * 7; ++i)
+      file << (i > 0 ? ", " : "") << (i * i + 7 * document + i / 9) % 64;
+    file << "]}\n";
+  }
+  return {TestData("families/" + name + "/config.json").parent_path(),
+          "--data",
+          data,
+          "--quant-group-size",
+          "0",
+          "--sink-tokens",
+          "8",
+          "--recent-tokens",
+          "8",
+          "--min-tokens",
+          "1",
+          "--error-rows",
+          "8"};
+}
+
+}  // namespace oscar
