@@ -163,7 +163,6 @@ TEST_F(Shards, ThatAreKilledGoOn) {
   EXPECT_TRUE(Contains(refused.err, "is not shard 2 of 2 of this run")) << refused.err;
 
   const std::vector<fs::path> shards = {path, PathOf(1, 2)};
-  ExpectRefused(model, {path}, "shard 1 of 2 is missing");
   ExpectRefused(other, shards, "options.held_out.share: was 0.1, now 0.2");
   const ProgramExit killed = Merge(model, shards, KilledAt("out.job/layer_00001"));
   EXPECT_EQ(killed.signal, SIGKILL) << killed.all();
@@ -183,7 +182,7 @@ TEST_F(Shards, ThatCannotBeAreRefused) {
     EXPECT_EQ(exit.code, 2) << exit.all();
     EXPECT_TRUE(Contains(exit.err, said)) << exit.err;
   };
-  for (const char* shard : {"4/3", "1/3x"}) refused({"--shard", shard}, "expected I/N");
+  refused({"--shard", "4/3"}, "expected I/N, from 1/N to N/N");
   refused({"--shard", "1/90"}, "the data makes 3 pieces");
   const ProgramExit plan = Run(model, {"--shard", "1/3", "--dry-run"});
   EXPECT_TRUE(plan.code == 0 && Contains(plan.out, "disk, shard")) << plan.all();

@@ -4,6 +4,7 @@
 // Shards of a calibration, run one after another and put together, leave the layers' files and the
 // loss of one process, byte for byte, with any kind of layer.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -44,6 +45,9 @@ std::vector<std::vector<int32_t>> Texts() {
 
 class ShardCalibration : public testing::Test {
  protected:
+  // The tests of the program have more threads.
+  ShardCalibration() { at::set_num_threads(1); }
+
   void Open(const Case& of) {
     of_ = of;
     const fs::path model = TestData("families/" + of.family + "/config.json").parent_path();
