@@ -108,9 +108,13 @@ std::string Coordinate(double value) {
   const double tenths = std::abs(value) * 10, nearest = std::nearbyint(tenths);
   if (tenths < 1e6 && std::abs(tenths - nearest) < 0.499) {
     const auto whole = static_cast<int>(nearest);
-    std::string text = value < 0 && whole != 0 ? "-" : "";
-    text += fmt::format_int(whole / 10).str();
-    if (whole % 10 != 0) text.append({'.', static_cast<char>('0' + whole % 10)});
+    const fmt::format_int units(value < 0 ? -(whole / 10) : whole / 10);
+    std::string text(value < 0 && whole != 0 && whole < 10 ? "-" : "");
+    text.append(units.data(), units.size());
+    if (whole % 10 != 0) {
+      text += '.';
+      text += static_cast<char>('0' + whole % 10);
+    }
     return text;
   }
   std::string text = fmt::format("{:.1f}", value);

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 
 namespace oscar {
 namespace {
@@ -23,18 +25,19 @@ std::string GroupThousands(const std::string& digits) {
   return out;
 }
 
-// Whether a byte begins a UTF-8 character.
-bool StartsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+// Bytes that stand for themselves.
+constexpr std::array<bool, 256> kPlain = [] {
+  std::array<bool, 256> plain{};
+  for (size_t byte = 0x20; byte < plain.size(); ++byte)
+    plain[byte] = std::string_view("&<>\"'\x7F").find(static_cast<char>(byte)) == std::string::npos;
+  return plain;
+}();
 
-}  // namespace
-
-std::string Html(std::string_view text) {
-  const auto plain = [](char c) {
-    return static_cast<unsigned char>(c) >= 0x20 && c != '&' && c != '<' && c != '>' && c != '"' &&
-           c != '\'' && c != 0x7F;
-  };
-  if (std::ranges::all_of(text, plain)) return std::string(text);
-  std::string out;
+void AppendHtml(std::string_view text, std::string& out) {
+  if (std::ranges::all_of(text, [](char c) { return kPlain[static_cast<unsigned char>(c)]; })) {
+    out += text;
+    return;
+  }
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '&') {
@@ -55,7 +58,25 @@ std::string Html(std::string_view text) {
       out += c;
     }
   }
-  return out;
+}
+
+// A number as dump() writes it, which makes room for any document first.
+std::string Exact(const Json& number) {
+  if (number.is_number_unsigned()) return fmt::format_int(number.get<uint64_t>()).str();
+  if (!number.is_number_float()) return number.dump();
+  std::array<char, 64> text;
+  return {text.data(), nlohmann::detail::to_chars(text.begin(), text.end(), number.get<double>())};
+}
+
+// Whether a byte begins a UTF-8 character.
+bool StartsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+}  // namespace
+
+std::string Html(std::string_view text) {
+  std::string html;
+  AppendHtml(text, html);
+  return html;
 }
 
 size_t CountCharacters(std::string_view utf8) {
@@ -79,32 +100,37 @@ std::string FormatNumber(double value, Format format) {
   switch (format) {
     case Format::kError:
       if (value == 0) return "0";
-      if (size < 1e-3) return fmt::format("{:.1e}", value);
-      if (size < 0.01) return fmt::format("{:.5f}", value);
-      return size < 100 ? fmt::format("{:.4f}", value) : fmt::format("{:.4g}", value);
+      if (size < 1e-3) return fmt::format(FMT_COMPILE("{:.1e}"), value);
+      if (size < 0.01) return fmt::format(FMT_COMPILE("{:.5f}"), value);
+      return size < 100 ? fmt::format(FMT_COMPILE("{:.4f}"), value)
+                        : fmt::format(FMT_COMPILE("{:.4g}"), value);
     case Format::kPerplexity:
-      return size < 1000 ? fmt::format("{:.4f}", value) : fmt::format("{:.5g}", value);
+      return size < 1000 ? fmt::format(FMT_COMPILE("{:.4f}"), value)
+                         : fmt::format(FMT_COMPILE("{:.5g}"), value);
     case Format::kPercent:
-      return fmt::format("{:.1f}{}%", value * 100, kThinSpace);
+      return fmt::format(FMT_COMPILE("{:.1f}{}%"), value * 100, kThinSpace);
     case Format::kBits:
-      return fmt::format("{:.2f}", value);
+      return fmt::format(FMT_COMPILE("{:.2f}"), value);
     case Format::kCount:
-      return GroupThousands(fmt::format("{:.0f}", value));
+      return GroupThousands(fmt::format(FMT_COMPILE("{:.0f}"), value));
     case Format::kInvariant:
-      return value == 0 ? "0" : fmt::format("{:.1e}", value);
+      return value == 0 ? "0" : fmt::format(FMT_COMPILE("{:.1e}"), value);
   }
   return {};
 }
 
 std::string DataAttributes(const Record& number) {
-  return fmt::format(FMT_COMPILE("data-path=\"{}\" data-value=\"{}\""), Html(number.pointer()),
-                     number.json().dump());
+  std::string html = "data-path=\"";
+  AppendHtml(number.pointer(), html);
+  return html.append("\" data-value=\"").append(Exact(number.json())).append("\"");
 }
 
 std::string Value(const Record& number, Format format) {
-  return fmt::format(FMT_COMPILE("<data value=\"{}\" data-path=\"{}\">{}</data>"),
-                     number.json().dump(), Html(number.pointer()),
-                     FormatNumber(number.Number(), format));
+  std::string html = "<data value=\"";
+  html.reserve(192);
+  html.append(Exact(number.json())).append("\" data-path=\"");
+  AppendHtml(number.pointer(), html);
+  return html.append("\">").append(FormatNumber(number.Number(), format)).append("</data>");
 }
 
 std::string Interval(const Record& interval, Format format, std::string_view between) {
@@ -116,16 +142,20 @@ std::string Table(std::string_view label, const std::vector<std::string>& header
   std::string html = fmt::format(
       "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n<thead><tr>",
       Html(label));
-  for (const std::string& cell : header_html) html += "<th scope=\"col\">" + cell + "</th>";
+  for (const std::string& cell : header_html)
+    html.append("<th scope=\"col\">").append(cell).append("</th>");
   html += "</tr></thead>\n<tbody>\n";
+  const auto with_class = [&](const std::string& css) {
+    if (!css.empty()) html.append(" class=\"").append(css).append("\"");
+    html += '>';
+  };
   for (const TableRow& row : rows) {
-    html += row.css.empty() ? "<tr>" : fmt::format("<tr class=\"{}\">", row.css);
+    html += "<tr";
+    with_class(row.css);
     for (size_t i = 0; i < row.cells.size(); ++i) {
-      const std::string css = i < row.cell_css.size() && !row.cell_css[i].empty()
-                                  ? fmt::format(" class=\"{}\"", row.cell_css[i])
-                                  : "";
-      html += i == 0 ? fmt::format(FMT_COMPILE("<th scope=\"row\"{}>{}</th>"), css, row.cells[i])
-                     : fmt::format(FMT_COMPILE("<td{}>{}</td>"), css, row.cells[i]);
+      html += i == 0 ? "<th scope=\"row\"" : "<td";
+      with_class(i < row.cell_css.size() ? row.cell_css[i] : "");
+      html.append(row.cells[i]).append(i == 0 ? "</th>" : "</td>");
     }
     html += "</tr>\n";
   }

@@ -30,18 +30,42 @@ Record Record::operator[](std::string_view key) const {
   OSCAR_CHECK(value_->is_object());
   const auto member = value_->find(key);
   OSCAR_CHECK(member != value_->end());
-  return Below(*member, key.find_first_of("~/") == key.npos ? key : PointerToken(key));
+  return Below(*member, {.key = &member.key()}, true);
 }
 
 Record Record::operator[](size_t index) const {
   OSCAR_CHECK_LT(index, value_->size());
-  return Below((*value_)[index], fmt::format_int(index).str());
+  return Below((*value_)[index], {.index = index}, false);
 }
 
-Record Record::Below(const Json& value, std::string_view token) const {
-  std::string pointer;
-  pointer.reserve(pointer_.size() + 1 + token.size());
-  return {value, std::move(pointer.append(pointer_).append(1, '/').append(token))};
+Record Record::Below(const Json& value, Step step, bool is_key) const {
+  Record below = *this;
+  below.value_ = &value;
+  if (num_steps_ == steps_.size()) {
+    below.prefix_ = pointer();
+    below.num_steps_ = below.keys_ = 0;
+  }
+  below.keys_ |= uint32_t{is_key} << below.num_steps_;
+  below.steps_[below.num_steps_++] = step;
+  return below;
+}
+
+std::string Record::pointer() const {
+  std::string pointer = prefix_;
+  pointer.reserve(64);
+  for (size_t i = 0; i < num_steps_; ++i) {
+    const Step& step = steps_[i];
+    pointer += '/';
+    if ((keys_ >> i & 1) == 0) {
+      const fmt::format_int index(step.index);
+      pointer.append(index.data(), index.size());
+    } else if (step.key->find_first_of("~/") == std::string::npos) {
+      pointer += *step.key;
+    } else {
+      pointer += PointerToken(*step.key);
+    }
+  }
+  return pointer;
 }
 
 std::vector<Record> Record::Items() const {
@@ -55,7 +79,7 @@ std::vector<std::pair<std::string, Record>> Record::Members() const {
   std::vector<std::pair<std::string, Record>> members;
   if (!value_->is_object()) return members;
   for (const auto& [key, value] : value_->get_ref<const Json::object_t&>())
-    members.emplace_back(key, (*this)[key]);
+    members.emplace_back(key, Below(value, {.key = &key}, true));
   return members;
 }
 

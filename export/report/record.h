@@ -6,6 +6,9 @@
 // hold the page against the record.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,14 +43,21 @@ class Record {
   bool IsNumber(std::string_view key) const;  // a member that is a number
 
   const Json& json() const { return *value_; }
-  const std::string& pointer() const { return pointer_; }
+  std::string pointer() const;
 
  private:
-  Record(const Json& value, std::string pointer) : value_(&value), pointer_(std::move(pointer)) {}
-  Record Below(const Json& value, std::string_view token) const;
+  // Of the pointer, which is written only where it is asked for: most values are read, not shown.
+  union Step {
+    const std::string* key;  // the document's
+    size_t index;
+  };
+  Record Below(const Json& value, Step step, bool is_key) const;
 
   const Json* value_;
-  std::string pointer_;
+  std::string prefix_;  // of the pointer, where it has more steps than there is room for
+  std::array<Step, 10> steps_ = {};
+  uint32_t num_steps_ = 0;
+  uint32_t keys_ = 0;  // a bit for each step that is one
 };
 
 }  // namespace oscar

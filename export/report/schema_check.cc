@@ -105,8 +105,7 @@ Spot Spot::Member(std::string_view key) const {
   return {value.at(key), traced ? pointer + "/" + PointerToken(key) : "", what, nullptr, traced};
 }
 Spot Spot::Element(size_t index) const {
-  return {value.at(index), traced ? pointer + "/" + std::to_string(index) : "", what, nullptr,
-          traced};
+  return {value[index], traced ? pointer + "/" + std::to_string(index) : "", what, nullptr, traced};
 }
 void Spot::Refuse(const std::string& why) const {
   throw InputError(

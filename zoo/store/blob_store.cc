@@ -162,6 +162,21 @@ BlobListing ListBlobs(const fs::path& zoo) {
   return listing;
 }
 
+std::string ReadChecked(const fs::path& file, const FileDigest& expected, size_t max_bytes) {
+  if (expected.size > max_bytes) {
+    throw InputError(
+        fmt::format("{}: {} bytes, at most {} are read", file.string(), expected.size, max_bytes));
+  }
+  std::string text;
+  text.reserve(expected.size);
+  const std::string problem =
+      Stream(file, expected, [&](std::span<const std::byte> piece, uint64_t) {
+        text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      });
+  if (!problem.empty()) throw InputError(fmt::format("{}: {}", file.string(), problem));
+  return text;
+}
+
 std::string ReadSmallFile(const fs::path& path, size_t max_bytes) {
   uint64_t size = 0;
   const ScopedDescriptor file(OpenRegular(path, &size));

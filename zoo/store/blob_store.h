@@ -35,6 +35,10 @@ struct BlobListing {
 };
 BlobListing ListBlobs(const std::filesystem::path& zoo);
 
+// The content of a file that ContentProblem finds sound, read once. Throws InputError.
+std::string ReadChecked(const std::filesystem::path& file, const FileDigest& expected,
+                        size_t max_bytes);
+
 // A file of at most `max_bytes`. Throws InputError.
 std::string ReadSmallFile(const std::filesystem::path& path, size_t max_bytes);
 
