@@ -25,9 +25,9 @@ struct Span {
 };
 std::vector<Span> MakeSpans(const std::vector<int64_t>& sequence_lengths, int64_t token_chunk);
 
-// Which experts a layer has see tokens by stretches of the run, of so many token chunks: whole
-// spans that begin in one. So who runs whole stretches has experts take the very steps that they
-// take where everything runs; and to be read again for each costs experts nothing.
+// The experts of a layer take tokens by stretches of the run, of so many token chunks: whole spans
+// that begin in one. So who runs whole stretches has experts take the very steps that they take
+// where everything runs.
 inline constexpr int64_t kChunksOfStretch = 16;
 inline int64_t StretchOf(int64_t first_token, int64_t token_chunk) {
   return first_token / (kChunksOfStretch * token_chunk);
