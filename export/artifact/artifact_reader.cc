@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "capture/files/digest_json.h"
+#include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/choice_reader.h"
 #include "export/artifact/layer_record.h"
@@ -322,13 +323,21 @@ std::vector<float> Artifact::KeyMean(int layer_id) const { return OfLayer(layer_
 
 std::vector<double> Artifact::AbsMax(int layer_id, char side) const {
   if (imported()) {
-    const Json maxima = JsonMember(manifest_.at("imported"), "abs_max", kManifestFile)
-                            .value(std::to_string(layer_id), Json::object())
-                            .value(std::string(1, side), Json::array());
+    const std::string what = files_.path(kManifestFile).string();
+    const auto refuse = [&](std::string_view expected, const Json& found) {
+      throw InputError(fmt::format("{}: abs_max of layer {}: expected {}, found {}", what, layer_id,
+                                   expected, Escaped(found.dump(), 80)));
+    };
+    const Json* maxima = &JsonMember(manifest_.at("imported"), "abs_max", what);
+    for (const std::string& key : {std::to_string(layer_id), std::string(1, side)}) {
+      if (!maxima->is_object()) refuse("an object", *maxima);
+      if (!maxima->contains(key)) return {};
+      maxima = &maxima->at(key);
+    }
+    if (!maxima->is_array()) refuse("a list", *maxima);
     std::vector<double> values;
-    for (const Json& value : maxima) {
-      if (!value.is_number())
-        throw InputError(fmt::format("{}: abs_max: {}", kManifestFile, value.dump()));
+    for (const Json& value : *maxima) {
+      if (!value.is_number()) refuse("numbers", value);
       values.push_back(value.get<double>());
     }
     return values;

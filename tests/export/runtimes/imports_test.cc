@@ -199,6 +199,37 @@ TEST(Imports, SayWhatARuntimeCannotCarry) {
   EXPECT_THROW(Imported(TestData("tiny-qwen3").string() + "/config.json", scratch), InputError);
 }
 
+TEST(Imports, OfScalesInAManifestThatNobodyWroteSoAreRefused) {
+  const fs::path scratch = TestScratch("imports-maxima");
+  std::ofstream(scratch / "scales.json")
+      << R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"0":0.1,"1":1.7}}}})";
+  Imported((scratch / "scales.json").string(), scratch);
+  const fs::path file = scratch / "a" / "manifest.json";
+  const Json manifest = ReadJsonFile(file.string());
+  const auto maxima_with = [&](const char* pointer, const Json& value) {
+    Json edited = manifest;
+    edited[Json::json_pointer(std::string("/imported/abs_max") + pointer)] = value;
+    std::ofstream(file) << CanonicalJson(edited);
+    return Artifact::OpenImported(scratch / "a").AbsMax(0, 'k');
+  };
+  EXPECT_TRUE(maxima_with("", Json::object()).empty());
+  EXPECT_TRUE(maxima_with("/0", Json::object()).empty());
+  EXPECT_EQ(maxima_with("/0/k", {0.5}), std::vector<double>{0.5});
+  const std::pair<const char*, Json> wrong[] = {
+      {"", 7},       {"", Json::array()}, {"/0", "k"},          {"/0", 7},      {"/0", nullptr},
+      {"/0/k", 0.1}, {"/0/k", {}},        {"/0/k", {{"0", 1}}}, {"/0/k", {"1"}}};
+  for (const auto& [pointer, value] : wrong) {
+    try {
+      maxima_with(pointer, value);
+      ADD_FAILURE() << "taken: " << pointer << " " << value;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(file.string() + ": abs_max of layer 0"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST(Imports, OfScalesAndRecipesAreWhatTheWritersWrote) {
   const fs::path scratch = TestScratch("imports-scales");
   const auto put = [&](const char* name, std::string_view text) {

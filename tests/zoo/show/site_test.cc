@@ -10,6 +10,8 @@
 
 #include <cstdlib>
 
+#include "export/report/comparison.h"
+#include "tests/export/report/sample_report.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
@@ -96,20 +98,26 @@ TEST_F(SiteTest, InABrowser) {
   Yank(zoo_, entries_[1].name, entries_[1].version, "a wrong <template>", nullptr);
   options_.title = "A <b>zoo</b> with a title that is longer than a narrow screen is wide";
   Make();
-  // Every other kind of page that is made from a zoo: what a publisher's own report is, and a
-  // comparison.
+  // Every other kind of page: what a publisher's own report is, a comparison of two artifacts, and
+  // one of the reports of several models, whose settings differ.
   fs::copy(scratch_ / "a/report.html", site_ / "report.html");
+  Json other = SampleReport({.num_layers = 4, .max_length = 1024});
+  other["validation"]["model"]["id"] = "example/other-model-with-a-long-name";
+  other["validation"]["settings"]["seed"] = 7;
+  WriteText(site_ / "comparison.html",
+            ComparisonPage(CombineReports({{"a", SampleReport()}, {"b", other}})));
   WriteText(site_ / "diff.html", DiffPage(DiffArtifacts(scratch_ / "a", "a", scratch_ / "a", "b")));
   const auto look = [&] {
     return RunProgram(OSCAR_PYTHON, {OSCAR_SITE_SCRIPT, OSCAR_CHROMIUM_SCRIPT, site_.string()});
   };
-  const ProgramExit sound = look();
-  if (sound.code == 77) GTEST_SKIP() << sound.all();
-  EXPECT_EQ(sound.code, 0) << sound.all();
+  const ProgramExit whole = look();
+  if (whole.code == 77) GTEST_SKIP() << whole.all();
+  EXPECT_EQ(whole.code, 0) << whole.all();
   // The check turns red.
   const fs::path index = site_ / "index.html";
   const std::string page = ReadText(index);
-  for (const char* other : {"models", "report.html", "diff.html"}) fs::remove_all(site_ / other);
+  for (const char* sound : {"models", "report.html", "diff.html", "comparison.html"})
+    fs::remove_all(site_ / sound);
   const auto expect = [&](const std::string& from, const std::string& to,
                           const std::string& words) {
     std::string wrong = page;
