@@ -155,6 +155,15 @@ class Builder {
   size_t values_ = 0;
 };
 
+// Whether there may be a number "-0", of which simdjson makes 0.
+bool HasMinusZero(std::string_view text) {
+  for (size_t at = text.find("-0"); at != text.npos; at = text.find("-0", at + 2)) {
+    const std::string_view next = text.substr(at + 2, 1);
+    if (next.empty() || std::string_view(",]} \t\r\n").find(next) != next.npos) return true;
+  }
+  return false;
+}
+
 // The tree of what simdjson has read.
 class Tree {
  public:
@@ -294,7 +303,8 @@ Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLim
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   Json tree;
-  if (parser.parse(text.data(), text.size()).get(root) == simdjson::SUCCESS &&
+  if (!HasMinusZero(text) &&
+      parser.parse(text.data(), text.size()).get(root) == simdjson::SUCCESS &&
       Tree(limits, rows, &rows_given).Build(root, tree))
     return tree;
   if (const size_t nul = text.find('\0'); nul != text.npos) Refuse(what, nul, "a NUL byte");

@@ -7,6 +7,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,15 +120,34 @@ int RunRank(const Case& of, const fs::path& job, int rank, int size, int port, b
   return 0;
 }
 
+// One that nobody has, and no client is given.
+int FreePort() {
+  static int port = 21000 + getpid() % 10000;
+  while (true) {
+    ++port;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    const bool free = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    close(fd);
+    if (free) return port;
+  }
+}
+
 // Exit codes of all ranks.
 std::vector<int> RunAll(const Case& of, const fs::path& job, int size, bool stop = false) {
-  static int port = 21000 + getpid() % 20000;
-  ++port;
+  const int port = FreePort();
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < size; ++rank) {
     const pid_t child = fork();
     if (child == 0) {
-      const int code = RunRank(of, job, rank, size, port, stop);
+      int code = 1;
+      try {
+        code = RunRank(of, job, rank, size, port, stop);
+      } catch (const std::exception& error) {
+        fprintf(stderr, "rank %d: %s\n", rank, error.what());
+      }
       fflush(stderr);
       _exit(code);
     }

@@ -124,10 +124,7 @@ std::string ReadsOtherwise(const std::string& text) {
   const Json expected = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   try {
     const Json json = ParseStrictJson(text, "source");
-    // "-0" is a zero, whether its type has a sign or not.
-    const bool same_type = json.type() == expected.type() ||
-                           (json.is_number_integer() && expected.is_number_integer());
-    return same_type && json.dump() == expected.dump() ? "" : text;
+    return json.type() == expected.type() && json.dump() == expected.dump() ? "" : text;
   } catch (const InputError&) {
     return expected.is_discarded() ? "" : text;
   }
