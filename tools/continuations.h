@@ -7,12 +7,11 @@
 // where the arm departs. Stop tokens do not stop: every continuation is as long.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <vector>
 
+#include "capture/model/device.h"
 #include "tools/cli/command.h"
 #include "tools/model_input.h"
 

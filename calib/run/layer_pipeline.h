@@ -6,8 +6,8 @@
 // fitted by a thread and on a stream of its own while the loop is in the next ones, and written by
 // another thread as soon as it is fitted. On a CPU all of it is done at once, because everything
 // would want the same cores. A layer that is being fitted keeps its keys and values; Put() waits
-// where there are too many, or too many wait for the disk. Trap: among ranks Put() waits for nothing
-// that another rank has to do (capture/ranks/rank_group.h).
+// where there are too many, or too many wait for the disk. Trap: among ranks Put() waits for
+// nothing that another rank has to do (capture/ranks/rank_group.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
