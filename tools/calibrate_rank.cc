@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "calib/run/provenance.h"
 #include "capture/checkpoint/weights_sample.h"
-#include "linalg/error.h"
 
 namespace oscar {
 namespace {
@@ -27,12 +27,8 @@ std::vector<int> DigestingRanks(const RankGroup& group, const ModelInput& model)
 void CompareDigests(const RankGroup& group, const std::vector<int>& ranks, const Json& own) {
   for (const int rank : ranks) {
     if (rank == 0) continue;
-    const Json other = Json::parse(group.Get(DigestsKey(rank)));
-    for (const auto& [file, digest] : own.items()) {
-      if (other.value(file, Json()) == digest) continue;
-      throw InputError(fmt::format("rank {} has read another {} than rank 0: SHA-256 {}, here {}",
-                                   rank, file, other.value(file, Json()).dump(), digest.dump()));
-    }
+    CheckSameWeights(fmt::format("rank {}", rank), Json::parse(group.Get(DigestsKey(rank))),
+                     " than rank 0", own);
   }
 }
 

@@ -97,6 +97,16 @@ std::string ModelDigest(const Json& model) {
   return Sha256Hex(CanonicalJson(files));
 }
 
+void CheckSameWeights(std::string_view who, const Json& read, std::string_view than,
+                      const Json& own) {
+  for (const auto& [file, digest] : own.items()) {
+    const Json found = read.value(file, Json());
+    if (found == digest) continue;
+    throw InputError(fmt::format("{} has read another {}{}: SHA-256 {}, here {}", who, file, than,
+                                 found.dump(), digest.dump()));
+  }
+}
+
 Json SampleWeights(const Checkpoint& checkpoint) {
   return SampleWeightFiles(checkpoint.directory(), checkpoint.files());
 }

@@ -30,6 +30,11 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
 // dump records as model_digest. Equal for equal files, wherever they lie.
 std::string ModelDigest(const Json& model);
 
+// Of DescribeModel's "weights", what `who` has read against what this process has: InputError
+// naming the first file that differs. `than`: whose these are, or nothing.
+void CheckSameWeights(std::string_view who, const Json& read, std::string_view than,
+                      const Json& own);
+
 // The same members as far as a dump knows them, and "dump": its format, digest and size, and what
 // it says of model, tokenizer and data. Reads every file of the dump once.
 Json DescribeDump(const std::filesystem::path& path, const AttentionDump& dump);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "calib/run/layer_parts.h"
+#include "calib/run/provenance.h"
 #include "capture/files/atomic_file.h"
 #include "capture/files/digest_json.h"
 #include "linalg/error.h"
@@ -27,7 +28,19 @@ Json ReadShard(const fs::path& path) {
   Json shard = ReadJsonFile(what);
   if (JsonInt(shard, "version", what) != kShardVersion)
     throw InputError(what + ": written by another version of oscar; make the shard again");
+  for (const char* member : {"run", "weights"}) {
+    if (!JsonMember(shard, member, what).is_object())
+      throw InputError(fmt::format("{}: {}: expected an object", what, member));
+  }
   return shard;
+}
+
+// Tokens that the model ran with at a time.
+int64_t ChunkOf(const Json& shard, const char* key) {
+  const int64_t chunk =
+      JsonInt(JsonMember(shard.at("run"), "machine", kShardFile), key, kShardFile);
+  if (chunk < 1) throw InputError(fmt::format("{}: {} is {}", kShardFile, key, chunk));
+  return chunk;
 }
 
 ShardPlace PlaceOf(const Json& shard, const std::string& what) {
@@ -171,17 +184,13 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
   return set;
 }
 
-int64_t ShardSet::token_chunk() const {
-  return JsonInt(first().document.at("run").at("machine"), "token_chunk", first().path.string());
-}
+int64_t ShardSet::token_chunk() const { return ChunkOf(first().document, "token_chunk"); }
 
-int64_t ShardSet::query_chunk() const {
-  return JsonInt(first().document.at("run").at("machine"), "query_chunk", first().path.string());
-}
+int64_t ShardSet::query_chunk() const { return ChunkOf(first().document, "query_chunk"); }
 
 Json ShardSet::timings() const {
   Json all = Json::array();
-  for (const Shard& shard : shards_) all.push_back(shard.document.at("timings"));
+  for (const Shard& shard : shards_) all.push_back(shard.document.value("timings", Json()));
   return all;
 }
 
@@ -215,13 +224,8 @@ void ShardSet::CheckRun(const Json& run, size_t num_layers,
 
 void ShardSet::CheckWeights(const Json& weights) const {
   for (const Shard& shard : shards_) {
-    const Json& read = JsonMember(shard.document, "weights", shard.path.string());
-    for (const auto& [file, digest] : weights.items()) {
-      if (read.value(file, Json()) == digest) continue;
-      throw InputError(fmt::format("{} has read another {}: SHA-256 {}, here {}",
-                                   shard.path.string(), file, read.value(file, Json()).dump(),
-                                   digest.dump()));
-    }
+    const std::string path = shard.path.string();
+    CheckSameWeights(path, JsonMember(shard.document, "weights", path), "", weights);
   }
 }
 

@@ -67,7 +67,7 @@ class ExpertsPass {
   std::vector<std::vector<Stretch>> stretches_;
   RankGroup* ranks_;
   std::vector<std::vector<TokensByExpert>> orders_;  // of each stream's stretches
-  // Of the first stream, by stretch.  // [stretches][ranks, num_experts] tokens
+  // Tokens of the first stream: [stretches][ranks, num_experts].
   std::vector<std::vector<std::vector<int64_t>>> counts_;
   std::vector<at::Tensor> sums_;  // [T_stream, hidden_size]
 };

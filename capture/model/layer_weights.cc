@@ -180,7 +180,7 @@ WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
     loader_.RememberIn(&loaded_);
     readers_ = options_.group->ReadersOf(OpenedFiles(checkpoint.directory(), checkpoint.files()));
   }
-  checkpoint.turns()->SetLead(LeadOf(checkpoint));
+  turns_->SetLead(LeadOf(checkpoint));
   if (options_.prefetch) Start();
 }
 

@@ -17,11 +17,11 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <random>
 
 #include "calib/run/calibrate.h"
 #include "capture/ranks/rank_group.h"
 #include "linalg/error.h"
+#include "tests/calib/run/short_texts.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -37,20 +37,10 @@ struct Case {
   int64_t token_chunk = 256;
 };
 
-std::vector<std::vector<int32_t>> Texts() {
-  std::minstd_rand random(5);
-  std::vector<std::vector<int32_t>> texts;
-  for (const size_t length : {90, 250, 101, 60, 31, 200, 160, 16, 240, 120, 130, 77, 33}) {
-    texts.emplace_back(length);
-    for (int32_t& id : texts.back()) id = static_cast<int32_t>(random() % 32);
-  }
-  return texts;
-}
-
 CalibrationInput InputOf(const Case& of, const ModelSpec& spec, const Checkpoint& checkpoint,
                          RankGroup* group) {
   CalibrationInput input{.device = at::kCPU, .dtype = at::kFloat, .options = {}};
-  std::vector<std::vector<int32_t>> texts = Texts();
+  std::vector<std::vector<int32_t>> texts = ShortTexts();
   LoopOptions loop = CalibrationLoopOptions();
   loop.expert_bytes = of.expert_bytes;
   loop.token_chunk = of.token_chunk;

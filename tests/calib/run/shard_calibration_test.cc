@@ -13,12 +13,12 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 
 #include "calib/run/calibrate.h"
 #include "calib/run/plan.h"
 #include "calib/run/shard_directory.h"
 #include "linalg/error.h"
+#include "tests/calib/run/short_texts.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -32,16 +32,6 @@ struct Case {
   int64_t refine = 0;  // steps
   bool chooses = true;
 };
-
-std::vector<std::vector<int32_t>> Texts() {
-  std::minstd_rand random(5);
-  std::vector<std::vector<int32_t>> texts;
-  for (const size_t length : {90, 250, 101, 60, 31, 200, 160, 16, 240, 120, 130, 77, 33}) {
-    texts.emplace_back(length);
-    for (int32_t& id : texts.back()) id = static_cast<int32_t>(random() % 32);
-  }
-  return texts;
-}
 
 class ShardCalibration : public testing::Test {
  protected:
@@ -58,7 +48,7 @@ class ShardCalibration : public testing::Test {
   // Of all documents; with `count`, of shard number `own` of so many.
   CalibrationInput InputOf(int count = 0, size_t own = 0) const {
     CalibrationInput input{.device = at::kCPU, .dtype = at::kFloat, .options = {}};
-    std::vector<std::vector<int32_t>> texts = Texts();
+    std::vector<std::vector<int32_t>> texts = ShortTexts();
     LoopOptions loop = CalibrationLoopOptions();
     loop.token_chunk = of_.token_chunk;
     if (count > 0) {
@@ -257,6 +247,15 @@ TEST_F(ShardRefusals, NameTheFileThatIsDamaged) {
   ExpectContains(with(layer, changed(ReadText(layer))), layer.string() + ": damaged");
   ExpectContains(with(layer, "x"), layer.string() + ": has 1 bytes");
   ExpectContains(with(hidden, changed(ReadText(hidden))), hidden.string() + ": damaged");
+  const fs::path document = shards[1] / "shard.json";
+  for (const char* member : {"run", "weights"}) {
+    Json json = ReadJsonFile(document.string());
+    json[member] = 1;
+    ExpectContains(with(document, json.dump()),
+                   fmt::format("shard.json: {}: expected an object", member));
+    json.erase(member);
+    ExpectContains(with(document, json.dump()), member);
+  }
   const std::string bytes = ReadText(layer);
   fs::remove(layer);
   ExpectContains(refusal(), layer.string() + ": missing");
