@@ -22,11 +22,14 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <future>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -52,6 +55,14 @@ std::string HostName() {
 
 std::vector<uint8_t> BytesOf(std::string_view text) { return {text.begin(), text.end()}; }
 std::string TextOf(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+// Of this process.
+std::set<pid_t> Threads() {
+  std::set<pid_t> threads;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+    threads.insert(std::stoi(entry.path().filename()));
+  return threads;
+}
 
 c10::intrusive_ptr<c10d::Backend> MakeGloo(const c10::intrusive_ptr<c10d::Store>& store,
                                            const RankPlace& place, const std::string& name,
@@ -124,6 +135,7 @@ using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 
 struct RankGroup::Impl {
   c10::intrusive_ptr<c10d::Store> store;
+  std::vector<pid_t> servers;  // threads of it that answer all ranks
   c10::intrusive_ptr<c10d::Backend> tensors, bytes;
   bool on_cpu = true;
   std::map<int, int> sent, received;  // tensors, by rank: their tags
@@ -174,8 +186,10 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
   options.waitWorkers = false;
   // c10d tries once more when it has waited so long.
   options.timeout = std::max<std::chrono::milliseconds>(timeout / 2, std::chrono::seconds(1));
+  const std::set<pid_t> before = Threads();
   try {
     impl_->store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
+    std::ranges::set_difference(Threads(), before, std::back_inserter(impl_->servers));
   } catch (const std::exception& error) {
     std::string text = error.what();
     text.erase(std::min(text.find('\n'), text.size()));
@@ -264,7 +278,8 @@ void RankGroup::StartWatch(std::chrono::milliseconds timeout,
                        [store](const std::string& key) {
                          return store->check({key}) ? std::optional(TextOf(store->get(key)))
                                                     : std::nullopt;
-                       }},
+                       },
+                       impl_->servers},
       std::move(report));
 }
 

@@ -23,8 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
-constexpr double kComputed = 0.005;  // seconds of a processor in a beat that are a step forward;
-                                     // threads that wait for others take a tenth of that
+constexpr double kComputed = 0.02;  // of a processor's time in a beat is a step forward; threads
+                                    // that wait for others take a tenth of that
 constexpr std::chrono::seconds kSuspected{3};   // of silence, where a peer has lost somebody
 constexpr std::chrono::seconds kAllHeard{10};   // after which it was the network, not a rank
 constexpr std::chrono::seconds kLeaving{2};     // at most, until all others have left
@@ -43,14 +43,24 @@ std::string HostName() {
   return name;
 }
 
-// Of this process, but for this thread.
-double CpuSecondsOfOthers() {
-  const auto seconds = [](clockid_t clock) {
-    timespec time{};
-    clock_gettime(clock, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  return seconds(CLOCK_PROCESS_CPUTIME_ID) - seconds(CLOCK_THREAD_CPUTIME_ID);
+double ProcessorSeconds(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// By the number that the kernel gives a thread (clock_getcpuclockid of a process, but for one).
+clockid_t ClockOf(pid_t thread) {
+  constexpr int kOfAThread = 4, kScheduled = 2;
+  return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kOfAThread | kScheduled);
+}
+
+// What this process computes: without this thread, and those that answer other ranks.
+double ComputedSeconds(const std::vector<pid_t>& servers) {
+  double seconds =
+      ProcessorSeconds(CLOCK_PROCESS_CPUTIME_ID) - ProcessorSeconds(CLOCK_THREAD_CPUTIME_ID);
+  for (const pid_t server : servers) seconds -= ProcessorSeconds(ClockOf(server));
+  return seconds;
 }
 
 // What one rank says of itself: "<beat> <steps> <waits> <done> <host> <where>".
@@ -175,7 +185,8 @@ void RankWatch::EndWait() {
 // that is busy with other things it may be given little.
 void RankWatch::Impl::Run() {
   int64_t told = 0;
-  double cpu = CpuSecondsOfOthers();
+  double cpu = ComputedSeconds(words.servers);
+  Clock::time_point then = Clock::now();
   try {
     while (true) {
       Beat beat;
@@ -185,11 +196,13 @@ void RankWatch::Impl::Run() {
         changed.wait_for(lock, kBeat, [&] { return over; });
         last = over;
         const int64_t at = ticks;
-        const double now = CpuSecondsOfOthers();
-        if (at != told || now - cpu > kComputed) ++own.steps;
+        const double now = ComputedSeconds(words.servers);
+        answered = Clock::now();
+        const std::chrono::duration<double> passed = answered - then;
+        if (at != told || now - cpu > kComputed * passed.count()) ++own.steps;
         told = at;
         cpu = now;
-        answered = Clock::now();
+        then = answered;
         ++own.beat;
         own.waits = waits > 0;
         own.done = done;

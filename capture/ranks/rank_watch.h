@@ -7,11 +7,14 @@
 // _exit: what is on disk must be whole at any time, as it must be for a killed run.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "capture/ranks/rank_place.h"
 #include "linalg/error.h"
@@ -24,6 +27,7 @@ class RankWatch {
   struct Words {
     std::function<void(const std::string& key, const std::string& value)> set;
     std::function<std::optional<std::string>(const std::string& key)> find;
+    std::vector<pid_t> servers;  // threads of this process that keep them for all
   };
   struct End {
     ExitCode exit_code = ExitCode::kResources;

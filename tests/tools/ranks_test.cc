@@ -15,6 +15,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <map>
 #include <string>
@@ -216,8 +217,11 @@ class Faults : public Ranks {
                  const std::array<std::string, 2>& says) {
     std::vector<Struck> runs;
     for (const Place& place : places) runs.push_back(Start(place, what));
+    std::vector<std::future<ProgramExit>> ends;  // each is timed by itself
+    for (const Struck& run : runs)
+      ends.push_back(std::async(std::launch::async, [&run] { return End(run); }));
     std::vector<ProgramExit> exits;
-    for (const Struck& run : runs) exits.push_back(End(run));
+    for (std::future<ProgramExit>& end : ends) exits.push_back(end.get());
     for (size_t i = 0; i < runs.size(); ++i) {
       const Place& place = runs[i].place;
       SCOPED_TRACE(std::string(place.when) + ", rank " + std::to_string(place.rank));
