@@ -8,7 +8,6 @@
 #include "capture/files/strict_json.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <cmath>
 #include <cstddef>
@@ -16,6 +15,7 @@
 #include <limits>
 #include <utility>
 
+#include "capture/files/json_text.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
 #include "linalg/check.h"
@@ -23,6 +23,8 @@
 
 namespace oscar {
 namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 [[noreturn]] void Refuse(std::string_view what, size_t offset, const std::string& why) {
   throw InputError(fmt::format("{}: not acceptable as JSON at byte {}: {}", what, offset, why));
@@ -171,39 +173,38 @@ class Tree {
       : limits_(limits), rows_(rows), rows_given_(rows_given) {}
 
   // False where a limit or a key that is given twice forbids it: the other parser says which.
-  bool Build(const simdjson::dom::element& from, Json& to, size_t depth = 0) {
-    using Type = simdjson::dom::element_type;
+  bool Build(const JsonElement& from, Json& to, size_t depth = 0) {
     if (++values_ > limits_.max_values) return false;
     switch (from.type()) {
-      case Type::OBJECT:
+      case JsonType::OBJECT:
         return depth < limits_.max_depth && Object(from.get_object().value_unsafe(), to, depth + 1);
-      case Type::ARRAY:
+      case JsonType::ARRAY:
         return depth < limits_.max_depth && Array(from.get_array().value_unsafe(), to, depth + 1);
-      case Type::STRING:
+      case JsonType::STRING:
         to = std::string(from.get_string().value_unsafe());
         return true;
-      case Type::INT64: {
+      case JsonType::INT64: {
         const int64_t value = from.get_int64().value_unsafe();
         to = value < 0 ? Json(value) : Json(static_cast<uint64_t>(value));
         return true;
       }
-      case Type::UINT64:
+      case JsonType::UINT64:
         to = from.get_uint64().value_unsafe();
         return true;
-      case Type::DOUBLE:
+      case JsonType::DOUBLE:
         to = from.get_double().value_unsafe();
         return true;
-      case Type::BOOL:
+      case JsonType::BOOL:
         to = from.get_bool().value_unsafe();
         return true;
-      case Type::NULL_VALUE:
+      case JsonType::NULL_VALUE:
         return true;
     }
     return false;
   }
 
  private:
-  bool Object(const simdjson::dom::object& from, Json& to, size_t depth) {
+  bool Object(const JsonMembers& from, Json& to, size_t depth) {
     to = Json::object();
     auto& members = to.get_ref<Json::object_t&>();
     for (const auto& [name, value] : from) {
@@ -216,19 +217,19 @@ class Tree {
     }
     return true;
   }
-  bool Array(const simdjson::dom::array& from, Json& to, size_t depth) {
+  bool Array(const JsonElements& from, Json& to, size_t depth) {
     if (from.size() > limits_.max_values - values_) return false;
     to = Json::array();
     auto& elements = to.get_ref<Json::array_t&>();
     elements.reserve(from.size());
-    for (const simdjson::dom::element value : from)
+    for (const JsonElement value : from)
       if (!Build(value, elements.emplace_back(), depth)) return false;
     return true;
   }
-  bool Rows(const simdjson::dom::array& from, Json& to) {
+  bool Rows(const JsonElements& from, Json& to) {
     if (++values_ > limits_.max_values || limits_.max_depth < 2) return false;
     to = Json::array();
-    for (const simdjson::dom::element value : from) {
+    for (const JsonElement value : from) {
       Json row;
       if (!Build(value, row, 2)) return false;
       if (row.is_structured()) {
@@ -292,20 +293,23 @@ void CheckFinite(const Json& value) {
 
 }  // namespace
 
+bool ReadBySimdjson(std::string_view text, simdjson::dom::parser& parser, JsonElement& root) {
+  return !text.starts_with(kByteOrderMark) && !HasMinusZero(text) &&
+         parser.parse(text.data(), text.size()).get(root) == simdjson::SUCCESS;
+}
+
 Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits,
                      const JsonRows* rows) {
   if (text.size() > limits.max_bytes) {
     throw InputError(fmt::format("{}: {} bytes of JSON, at most {} are read", what, text.size(),
                                  limits.max_bytes));
   }
-  if (text.starts_with("\xEF\xBB\xBF")) Refuse(what, 0, "a byte order mark");
+  if (text.starts_with(kByteOrderMark)) Refuse(what, 0, "a byte order mark");
   size_t consumed = 0, rows_given = 0;
   simdjson::dom::parser parser;
-  simdjson::dom::element root;
+  JsonElement root;
   Json tree;
-  if (!HasMinusZero(text) &&
-      parser.parse(text.data(), text.size()).get(root) == simdjson::SUCCESS &&
-      Tree(limits, rows, &rows_given).Build(root, tree))
+  if (ReadBySimdjson(text, parser, root) && Tree(limits, rows, &rows_given).Build(root, tree))
     return tree;
   if (const size_t nul = text.find('\0'); nul != text.npos) Refuse(what, nul, "a NUL byte");
   Builder builder(what, limits, rows, &consumed, &rows_given);

@@ -187,20 +187,18 @@ void CheckArm(const Spot& spot) {
 
 // Losses of simulated runtimes are the differences of the arms' own numbers.
 void CheckLosses(const Spot& arms) {
-  for (size_t i = 0; i < arms.value.size(); ++i) {
-    const Json& arm = arms.value[i];
-    if (!arm.contains("ideal")) continue;
-    const Spot ideal = arms.Element(i).Member("ideal");
-    const auto other = std::find_if(arms.value.begin(), arms.value.end(), [&](const Json& a) {
-      return a.at("name") == ideal.value.at("arm");
-    });
-    if (other == arms.value.end() || *other == arm) {
-      ideal.Member("arm").Refuse(fmt::format("no other arm is named {}",
-                                             Quoted(ideal.value.at("arm").get<std::string>())));
-    }
-    if (const Json expected = RuntimeLoss(arm, *other); ideal.value != expected) {
-      ideal.Refuse(fmt::format("says {}, the arms say {}", ideal.value.dump(), expected.dump()));
-    }
+  const std::vector<Spot> all = arms.Elements();
+  for (const Spot& arm : all) {
+    if (!arm.Has("ideal")) continue;
+    const Spot ideal = arm.Member("ideal");
+    const std::string name = ideal.Member("arm").Text();
+    const auto other = std::ranges::find_if(
+        all, [&](const Spot& spot) { return spot.Member("name").Text() == name; });
+    if (other == all.end() || &*other == &arm)
+      ideal.Member("arm").Refuse(fmt::format("no other arm is named {}", Quoted(name)));
+    const Json says = ToJson(ideal.value);
+    if (const Json expected = RuntimeLoss(arm.value, other->value); says != expected)
+      ideal.Refuse(fmt::format("says {}, the arms say {}", says.dump(), expected.dump()));
   }
 }
 

@@ -130,10 +130,13 @@ void CheckLayerChoice(const Spot& spot) {
               {"refined", CheckBool},
               {"scores", ArrayOf<CheckScore>}});
   for (const auto& [bits, options] : {std::pair("k_bits", "k_options"), {"v_bits", "v_options"}}) {
-    const Json& chosen = spot.value.at(bits);
-    if (std::ranges::none_of(spot.value.at(options),
-                             [&](const Json& option) { return option.at("bits") == chosen; })) {
-      spot.Member(bits).Refuse(fmt::format("none of \"{}\" has {} bits", options, chosen.dump()));
+    const Spot chosen = spot.Member(bits);
+    const std::vector<Spot> all = spot.Member(options).Elements();
+    if (std::ranges::none_of(all, [&](const Spot& option) {
+          return option.Member("bits").Number() == chosen.Number();
+        })) {
+      chosen.Refuse(
+          fmt::format("none of \"{}\" has {} bits", options, ToJson(chosen.value).dump()));
     }
   }
 }

@@ -177,7 +177,8 @@ Json CombineReports(const std::vector<NamedReport>& reports) {
 }
 
 std::string ComparisonPage(const Json& comparison) {
-  const Record record(comparison);
+  const JsonText text(comparison, "comparison");
+  const Record record(text.root());
   const std::vector<Model> models = Models(record);
   const std::vector<std::string> names = ArmNames(models);
   std::string tables;

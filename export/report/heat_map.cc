@@ -24,8 +24,7 @@ std::string Cell(const Record& value, const Record& layer_id, size_t head, int s
       "<rect class=\"h{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {}><title>layer {}, KV "
       "head {}: {}</title></rect>",
       step, Coordinate(x), Coordinate(y), Coordinate(width), Coordinate(height),
-      DataAttributes(value), layer_id.json().dump(), head,
-      FormatNumber(value.Number(), Format::kError));
+      DataAttributes(value), layer_id.Text(), head, FormatNumber(value.Number(), Format::kError));
 }
 
 std::string Key(double lo, double hi, double y) {
@@ -74,7 +73,7 @@ std::string RenderHeatMap(const HeatMap& map) {
   for (size_t i = 0; i < layers; ++i) {
     const double x = kHeatLeft + width * static_cast<double>(i);
     if (i % stride == 0)
-      svg += SvgText(x + width / 2, bottom + 14, "axis middle", map.columns[i].json().dump());
+      svg += SvgText(x + width / 2, bottom + 14, "axis middle", map.columns[i].Text());
     const Record layer = map.values[i];
     for (size_t head = 0; head < layer.size(); ++head) {
       const double y = kHeatTop + height * static_cast<double>(head);

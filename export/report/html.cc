@@ -60,14 +60,6 @@ void AppendHtml(std::string_view text, std::string& out) {
   }
 }
 
-// A number as dump() writes it, which makes room for any document first.
-std::string Exact(const Json& number) {
-  if (number.is_number_unsigned()) return fmt::format_int(number.get<uint64_t>()).str();
-  if (!number.is_number_float()) return number.dump();
-  std::array<char, 64> text;
-  return {text.data(), nlohmann::detail::to_chars(text.begin(), text.end(), number.get<double>())};
-}
-
 // Whether a byte begins a UTF-8 character.
 bool StartsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
@@ -122,13 +114,13 @@ std::string FormatNumber(double value, Format format) {
 std::string DataAttributes(const Record& number) {
   std::string html = "data-path=\"";
   AppendHtml(number.pointer(), html);
-  return html.append("\" data-value=\"").append(Exact(number.json())).append("\"");
+  return html.append("\" data-value=\"").append(number.Text()).append("\"");
 }
 
 std::string Value(const Record& number, Format format) {
   std::string html = "<data value=\"";
   html.reserve(192);
-  html.append(Exact(number.json())).append("\" data-path=\"");
+  html.append(number.Text()).append("\" data-path=\"");
   AppendHtml(number.pointer(), html);
   return html.append("\">").append(FormatNumber(number.Number(), format)).append("</data>");
 }

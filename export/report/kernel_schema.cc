@@ -62,30 +62,28 @@ void CheckKernels(const Spot& spot) {
                                           {"passed", CheckBool},
                                           {"layers", ArrayOf<CheckKernelLayer>}};
   CheckObject(spot, kRules, Unknown::kRefused);
-  if (const std::string rotations = spot.value.at("rotations");
+  if (const std::string rotations = spot.Member("rotations").Text();
       rotations != "per_head" && rotations != "shared") {
     spot.Member("rotations")
         .Refuse(
             fmt::format("expected \"per_head\" or \"shared\", found {}", Quoted(rotations, 40)));
   }
+  std::vector<Spot> heads;
+  for (const Spot& layer : spot.Member("layers").Elements())
+    std::ranges::move(layer.Member("heads").Elements(), std::back_inserter(heads));
   uint64_t differing = 0;
   for (const char* count : kCounts) {
     uint64_t sum = 0;
-    for (const Json& layer : spot.value.at("layers")) {
-      for (const Json& head : layer.at("heads")) sum += head.at(count).get<uint64_t>();
-    }
-    const auto total = spot.value.at(count).get<uint64_t>();
+    for (const Spot& head : heads) sum += head.Member(count).Count();
+    const uint64_t total = spot.Member(count).Count();
     if (sum != total)
       spot.Member(count).Refuse(fmt::format("says {}, the heads add up to {}", total, sum));
     if (std::string_view(count) != "codes") differing += total;
   }
   double worst = 0;
-  for (const Json& layer : spot.value.at("layers")) {
-    for (const Json& head : layer.at("heads"))
-      worst = std::max(worst, head.at("kernel_error").get<double>());
-  }
-  const bool holds = differing == 0 && worst <= spot.value.at("kernel_error_limit").get<double>();
-  if (spot.value.at("passed").get<bool>() != holds) {
+  for (const Spot& head : heads) worst = std::max(worst, head.Member("kernel_error").Number());
+  const bool holds = differing == 0 && worst <= spot.Member("kernel_error_limit").Number();
+  if (spot.Member("passed").True() != holds) {
     spot.Member("passed").Refuse(
         fmt::format("says {}, but {} values differ and the largest kernel error is {}", !holds,
                     differing, Json(worst).dump()));

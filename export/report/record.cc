@@ -23,29 +23,31 @@ std::string PointerToken(std::string_view key) {
 }
 
 bool Record::Has(std::string_view key) const {
-  return value_->is_object() && value_->contains(key);
+  return value_.is_object() && FindMember(value_, key).has_value();
 }
 
 Record Record::operator[](std::string_view key) const {
-  OSCAR_CHECK(value_->is_object());
-  const auto member = value_->find(key);
-  OSCAR_CHECK(member != value_->end());
-  return Below(*member, {.key = &member.key()}, true);
+  for (const auto& [name, member] : MembersOf(value_))
+    if (name == key) return Member(name, member);
+  OSCAR_CHECK(false);
 }
 
 Record Record::operator[](size_t index) const {
-  OSCAR_CHECK_LT(index, value_->size());
-  return Below((*value_)[index], {.index = index}, false);
+  OSCAR_CHECK_LT(index, size());
+  return Element(index, ElementsOf(value_).at(index).value());
 }
 
-Record Record::Below(const Json& value, Step step, bool is_key) const {
+size_t Record::size() const {
+  return value_.is_array() ? ElementsOf(value_).size() : MembersOf(value_).size();
+}
+
+Record Record::Below(const JsonElement& value, Step step) const {
   Record below = *this;
-  below.value_ = &value;
+  below.value_ = value;
   if (num_steps_ == steps_.size()) {
     below.prefix_ = pointer();
-    below.num_steps_ = below.keys_ = 0;
+    below.num_steps_ = 0;
   }
-  below.keys_ |= uint32_t{is_key} << below.num_steps_;
   below.steps_[below.num_steps_++] = step;
   return below;
 }
@@ -56,35 +58,46 @@ std::string Record::pointer() const {
   for (size_t i = 0; i < num_steps_; ++i) {
     const Step& step = steps_[i];
     pointer += '/';
-    if ((keys_ >> i & 1) == 0) {
-      const fmt::format_int index(step.index);
+    if (step.key == nullptr) {
+      const fmt::format_int index(step.size);
       pointer.append(index.data(), index.size());
-    } else if (step.key->find_first_of("~/") == std::string::npos) {
-      pointer += *step.key;
-    } else {
-      pointer += PointerToken(*step.key);
+      continue;
     }
+    const std::string_view key(step.key, step.size);
+    const bool plain = key.find('~') == key.npos && key.find('/') == key.npos;
+    plain ? pointer += key : pointer += PointerToken(key);
   }
   return pointer;
 }
 
 std::vector<Record> Record::Items() const {
   std::vector<Record> items;
-  items.reserve(value_->size());
-  for (size_t i = 0; i < value_->size(); ++i) items.push_back((*this)[i]);
+  items.reserve(size());
+  for (const JsonElement element : ElementsOf(value_))
+    items.push_back(Element(items.size(), element));
   return items;
 }
 
 std::vector<std::pair<std::string, Record>> Record::Members() const {
   std::vector<std::pair<std::string, Record>> members;
-  if (!value_->is_object()) return members;
-  for (const auto& [key, value] : value_->get_ref<const Json::object_t&>())
-    members.emplace_back(key, Below(value, {.key = &key}, true));
+  if (!value_.is_object()) return members;
+  for (const auto& [key, value] : MembersOf(value_)) members.emplace_back(key, Member(key, value));
   return members;
 }
 
 std::string Record::Text() const {
-  return value_->is_string() ? value_->get<std::string>() : value_->dump();
+  switch (value_.type()) {
+    case JsonType::STRING:
+      return std::string(value_.get_string().value_unsafe());
+    case JsonType::INT64:
+      return fmt::format_int(value_.get_int64().value_unsafe()).str();
+    case JsonType::DOUBLE: {  // as dump() writes it, which makes room for any document first
+      std::array<char, 64> text;
+      return {text.data(), nlohmann::detail::to_chars(text.begin(), text.end(), Number())};
+    }
+    default:
+      return simdjson::minify(value_);
+  }
 }
 
 std::string Record::TextOr(std::string_view key, std::string_view fallback) const {
@@ -92,12 +105,11 @@ std::string Record::TextOr(std::string_view key, std::string_view fallback) cons
 }
 
 bool Record::IsText(std::string_view key) const {
-  return Has(key) && (*this)[key].json().is_string() && !(*this)[key].json().empty() &&
-         !(*this)[key].Text().empty();
+  return Has(key) && (*this)[key].IsString() && !(*this)[key].Text().empty();
 }
 
 bool Record::IsNumber(std::string_view key) const {
-  return Has(key) && (*this)[key].json().is_number();
+  return Has(key) && (*this)[key].value_.is_number();
 }
 
 }  // namespace oscar

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "capture/files/strict_json.h"
+#include "capture/files/json_text.h"
 
 namespace oscar {
 
@@ -25,39 +25,46 @@ std::string PointerToken(std::string_view key);
 // schema requires and that is not there is our bug.
 class Record {
  public:
-  explicit Record(const Json& document) : value_(&document) {}
+  explicit Record(const JsonElement& document) : value_(document) {}
 
   bool Has(std::string_view key) const;
   Record operator[](std::string_view key) const;
   Record operator[](size_t index) const;
-  size_t size() const { return value_->size(); }
+  size_t size() const;                                          // of an array or object
   std::vector<Record> Items() const;                            // of an array
   std::vector<std::pair<std::string, Record>> Members() const;  // of an object, sorted by key
 
-  double Number() const { return value_->get<double>(); }
-  bool True() const { return value_->is_boolean() && value_->get<bool>(); }
-  // Strings as they are, anything else as JSON. Untrusted: never into a page without Html().
+  double Number() const { return value_.get_double().value(); }
+  bool True() const { return value_.is_bool() && value_.get_bool().value_unsafe(); }
+  bool IsObject() const { return value_.is_object(); }
+  bool IsString() const { return value_.is_string(); }
+  // Strings as they are, numbers as the record has them, anything else as JSON. Untrusted: never
+  // into a page without Html().
   std::string Text() const;
   std::string TextOr(std::string_view key, std::string_view fallback) const;
   bool IsText(std::string_view key) const;    // a member that is a non-empty string
   bool IsNumber(std::string_view key) const;  // a member that is a number
 
-  const Json& json() const { return *value_; }
   std::string pointer() const;
 
  private:
   // Of the pointer, which is written only where it is asked for: most values are read, not shown.
-  union Step {
-    const std::string* key;  // the document's
-    size_t index;
+  struct Step {
+    const char* key;  // the document's; null: an element
+    size_t size;      // of the key, or the element's index
   };
-  Record Below(const Json& value, Step step, bool is_key) const;
+  Record Below(const JsonElement& value, Step step) const;
+  Record Member(std::string_view key, const JsonElement& value) const {
+    return Below(value, {key.data(), key.size()});
+  }
+  Record Element(size_t index, const JsonElement& value) const {
+    return Below(value, {nullptr, index});
+  }
 
-  const Json* value_;
+  JsonElement value_;
   std::string prefix_;  // of the pointer, where it has more steps than there is room for
-  std::array<Step, 10> steps_ = {};
-  uint32_t num_steps_ = 0;
-  uint32_t keys_ = 0;  // a bit for each step that is one
+  std::array<Step, 8> steps_;
+  size_t num_steps_ = 0;
 };
 
 }  // namespace oscar

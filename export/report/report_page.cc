@@ -39,7 +39,7 @@ constexpr Section kSections[] = {
 
 }  // namespace
 
-std::vector<PageSection> ReportSections(const Json& report) {
+std::vector<PageSection> ReportSections(const JsonElement& report) {
   CheckReport(report, "report");
   const Record record(report);
   std::vector<PageSection> sections;
@@ -49,8 +49,9 @@ std::vector<PageSection> ReportSections(const Json& report) {
 }
 
 std::string ReportPage(const Json& report) {
-  const std::vector<PageSection> sections = ReportSections(report);
-  const Record record(report);
+  const JsonText text(report, "report");
+  const std::vector<PageSection> sections = ReportSections(text.root());
+  const Record record(text.root());
   return RenderPage(
       record["model"].TextOr("id", "unknown model"), VerdictSection(record), sections,
       fmt::format("Schema {} version {}. Every number is printed from report.json; its exact value "

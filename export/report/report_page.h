@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/files/strict_json.h"
+#include "capture/files/json_text.h"
 #include "export/report/page_shell.h"
 
 namespace oscar {
@@ -18,6 +18,6 @@ namespace oscar {
 std::string ReportPage(const Json& report);
 
 // The same sections, to stand on another page. Throws like ReportPage.
-std::vector<PageSection> ReportSections(const Json& report);
+std::vector<PageSection> ReportSections(const JsonElement& report);
 
 }  // namespace oscar

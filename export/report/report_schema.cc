@@ -38,7 +38,7 @@ void CheckSide(const Spot& spot) {
                 {"importance_max_over_mean", CheckNonNegative},
                 {"spectrum", ArrayOf<CheckNumber>, kOptional},
                 {"spectrum_ranks", ArrayOf<CheckCount>, kOptional}});
-  if (spot.value.contains("spectrum") != spot.value.contains("spectrum_ranks"))
+  if (spot.Has("spectrum") != spot.Has("spectrum_ranks"))
     spot.Refuse("\"spectrum\" and \"spectrum_ranks\" stand together or not at all");
   CheckSameSize(spot, "spectrum", "spectrum_ranks");
 }
@@ -73,13 +73,16 @@ void CheckLayer(const Spot& spot) {
                 {"arms", MapOf<CheckLayerArm>},
                 {"clip_candidates", ArrayOf<CheckNumber>, kOptional},
                 {"auto", CheckLayerChoice, kOptional}});
-  for (const auto& [name, side] : spot.value.at("sides").items()) {
-    const size_t points = side.contains("clip_error") ? side.at("clip_error").size() : 0;
-    const size_t candidates =
-        spot.value.contains("clip_candidates") ? spot.value.at("clip_candidates").size() : 0;
-    if (points != 0 && points != candidates) {
-      spot.Member("sides").Member(name).Refuse(fmt::format(
-          "{} values of \"clip_error\" for {} \"clip_candidates\"", points, candidates));
+  const auto size_of = [](const Spot& of, std::string_view list) {
+    return of.Has(list) ? ElementsOf(of.Member(list).value).size() : 0;
+  };
+  const Spot sides = spot.Member("sides");
+  const size_t candidates = size_of(spot, "clip_candidates");
+  for (const auto& [name, value] : MembersOf(sides.value)) {
+    const Spot side = sides.Member(name);
+    if (const size_t points = size_of(side, "clip_error"); points != 0 && points != candidates) {
+      side.Refuse(fmt::format("{} values of \"clip_error\" for {} \"clip_candidates\"", points,
+                              candidates));
     }
   }
 }
@@ -120,24 +123,25 @@ void CheckGateCheck(const Spot& spot) {
                 {"value", CheckNumber, kOptional},
                 {"reason", CheckText, kOptional},
                 {"passed", CheckBool}});
-  if (spot.value.contains("value") == spot.value.contains("reason"))
+  if (spot.Has("value") == spot.Has("reason"))
     spot.Refuse("a check has either a \"value\" or a \"reason\" why there is none");
-  const std::string op = spot.value.at("op");
-  const double limit = spot.value.at("limit");
+  const std::string op = spot.Member("op").Text();
+  const double limit = spot.Member("limit").Number();
   bool holds = false;
   if (op != "<" && op != "<=" && op != ">" && op != ">=")
     spot.Member("op").Refuse(fmt::format("expected one of < <= > >=, found {}", Quoted(op, 20)));
-  if (spot.value.contains("value")) {
-    const double value = spot.value.at("value");
+  if (spot.Has("value")) {
+    const double value = spot.Member("value").Number();
     holds = op == "<"    ? value < limit
             : op == "<=" ? value <= limit
             : op == ">"  ? value > limit
                          : value >= limit;
   }
-  if (spot.value.at("passed").get<bool>() != holds) {
+  if (spot.Member("passed").True() != holds) {
+    const Json check = ToJson(spot.value);
     spot.Member("passed").Refuse(fmt::format("says {}, but whether {} {} {} is {}", !holds,
-                                             spot.value.value("value", Json("nothing")).dump(), op,
-                                             spot.value.at("limit").dump(), holds));
+                                             check.value("value", Json("nothing")).dump(), op,
+                                             check.at("limit").dump(), holds));
   }
 }
 
@@ -146,11 +150,11 @@ void CheckGate(const Spot& spot) {
                 {"arm", CheckText},
                 {"passed", CheckBool},
                 {"checks", ArrayOf<CheckGateCheck>}});
-  const Json& checks = spot.value.at("checks");
-  const bool all = std::all_of(checks.begin(), checks.end(),
-                               [](const Json& check) { return check.at("passed").get<bool>(); });
+  const std::vector<Spot> checks = spot.Member("checks").Elements();
+  const bool all =
+      std::ranges::all_of(checks, [](const Spot& check) { return check.Member("passed").True(); });
   if (checks.empty()) spot.Member("checks").Refuse("a gate without checks");
-  if (spot.value.at("passed").get<bool>() != all)
+  if (spot.Member("passed").True() != all)
     spot.Member("passed").Refuse(fmt::format("says {}, its checks say {}", !all, all));
 }
 
@@ -190,9 +194,9 @@ void CheckVerdictText(const Spot& spot) {
   Closed(spot,
          {{"member", CheckText}, {"perplexity_ratio", CheckNonNegative}, {"reason", CheckText}});
   const Spot member = spot.Member("member");
-  if (member.value != "text" && member.value != "own_words")
-    member.Refuse(R"(expected "text" or "own_words")");
-  if (member.value == "own_words" && spot.value.at("perplexity_ratio") <= kForeignText)
+  const std::string text = member.Text();
+  if (text != "text" && text != "own_words") member.Refuse(R"(expected "text" or "own_words")");
+  if (text == "own_words" && spot.Member("perplexity_ratio").Number() <= kForeignText)
     member.Refuse("the text is not foreign to the model, so that the verdict rests on it");
 }
 void CheckRecallTask(const Spot& spot) {
@@ -234,23 +238,23 @@ void CheckValidation(const Spot& spot) {
                 {"gate", CheckGate, kOptional},
                 {"kernels", CheckKernels, kOptional},
                 {"arms", CheckArms}});
-  if (const std::string source = spot.value.at("source"); source != "model" && source != "dump") {
+  if (const std::string source = spot.Member("source").Text();
+      source != "model" && source != "dump") {
     spot.Member("source").Refuse(
         fmt::format("expected \"model\" or \"dump\", found {}", Quoted(source, 40)));
   }
   std::set<std::string> names;
-  const Spot arms = spot.Member("arms");
-  for (size_t i = 0; i < arms.value.size(); ++i) {
-    const Spot name = arms.Element(i).Member("name");
-    if (!names.insert(name.value.get<std::string>()).second)
-      name.Refuse(fmt::format("a second arm named {}", Quoted(name.value.get<std::string>())));
+  for (const Spot& arm : spot.Member("arms").Elements()) {
+    const Spot name = arm.Member("name");
+    if (!names.insert(name.Text()).second)
+      name.Refuse(fmt::format("a second arm named {}", Quoted(name.Text())));
   }
   const auto must_be_an_arm = [&](const Spot& name) {
-    if (!names.contains(name.value.get<std::string>()))
-      name.Refuse(fmt::format("no arm is named {}", Quoted(name.value.get<std::string>())));
+    if (!names.contains(name.Text()))
+      name.Refuse(fmt::format("no arm is named {}", Quoted(name.Text())));
   };
   must_be_an_arm(spot.Member("headline_arm"));
-  if (spot.value.contains("gate")) must_be_an_arm(spot.Member("gate").Member("arm"));
+  if (spot.Has("gate")) must_be_an_arm(spot.Member("gate").Member("arm"));
 }
 
 void CheckName(const Spot& spot) { Closed(spot, {{"name", CheckText}, {"version", CheckCount}}); }
@@ -267,23 +271,27 @@ void CheckDocument(const Spot& spot) {
 }
 
 void CheckRoot(const Spot& root) {
-  const Json& report = root.value;
-  if (!report.is_object() || !report.contains("$schema") || !report.at("$schema").is_object() ||
-      report.at("$schema").value("name", Json()) != Json(std::string(kReportSchema))) {
+  const auto is_report = [&] {
+    if (!root.value.is_object() || !root.Has("$schema")) return false;
+    const Spot schema = root.Member("$schema");
+    return schema.value.is_object() && schema.Has("name") &&
+           schema.Member("name").value.is_string() && schema.Member("name").Text() == kReportSchema;
+  };
+  if (!is_report()) {
     throw InputError(
         fmt::format("{}: not a report: expected \"$schema\": {{\"name\": \"{}\", \"version\": {}}}",
                     root.what, kReportSchema, kReportVersion));
   }
   const Spot schema = root.Member("$schema");
   CheckName(schema);
-  const auto version = schema.value.at("version").get<uint64_t>();
+  const uint64_t version = schema.Member("version").Count();
   if (version < 1 || version > kReportVersion) {
     schema.Member("version").Refuse(
         fmt::format("this program reads versions 1 to {}, found {}: try a newer oscar",
                     kReportVersion, version));
   }
   CheckDocument(root);
-  if (version < 2 && report.contains("validation"))
+  if (version < 2 && root.Has("validation"))
     root.Member("validation").Refuse("version 1 has no such member; version 2 does");
 }
 
@@ -301,6 +309,10 @@ std::string ReportMembers() {
 }
 
 void CheckReport(const Json& report, std::string_view what) {
+  CheckReport(JsonText(report, what).root(), what);
+}
+
+void CheckReport(const JsonElement& report, std::string_view what) {
   try {
     return CheckRoot({report, "", what, nullptr, /*traced=*/false});
   } catch (const InputError&) {

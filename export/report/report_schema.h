@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "capture/files/strict_json.h"
+#include "capture/files/json_text.h"
 
 namespace oscar {
 
@@ -22,6 +22,7 @@ inline constexpr int kReportVersion = 3;
 // wrong type, not finite, out of its range, or at odds with another: an interval upside down, a
 // headline arm that is not among the arms, a matrix that does not fit its layers, a gate whose
 // verdict is not that of its checks.
+void CheckReport(const JsonElement& report, std::string_view what);
 void CheckReport(const Json& report, std::string_view what);
 
 // Every member as CheckReport knows it, the list that schema.md holds: name, whether it may be

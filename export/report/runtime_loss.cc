@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/report/runtime_loss.h"
 
+#include <optional>
+
 namespace oscar {
 namespace {
 
@@ -19,16 +21,33 @@ constexpr LossMember kMembers[] = {
     {"needle", "/needle/accuracy"},
 };
 
+std::optional<double> NumberAt(const Json& arm, const char* pointer) {
+  const Json::json_pointer at(pointer);
+  return arm.contains(at) ? std::optional(arm.at(at).get<double>()) : std::nullopt;
+}
+std::optional<double> NumberAt(const JsonElement& arm, const char* pointer) {
+  double number = 0;
+  const bool there = arm.at_pointer(pointer).get(number) == simdjson::SUCCESS;
+  return there ? std::optional(number) : std::nullopt;
+}
+
+template <typename Arm>
+Json LossOf(const Arm& runtime_arm, const Arm& ideal_arm, Json loss) {
+  for (const LossMember& member : kMembers) {
+    const std::optional<double> runtime = NumberAt(runtime_arm, member.member),
+                                ideal = NumberAt(ideal_arm, member.member);
+    if (runtime && ideal) loss[member.name] = *runtime - *ideal;
+  }
+  return loss;
+}
+
 }  // namespace
 
 Json RuntimeLoss(const Json& runtime_arm, const Json& ideal_arm) {
-  Json loss = {{"arm", ideal_arm.at("name")}};
-  for (const LossMember& member : kMembers) {
-    const Json::json_pointer at(member.member);
-    if (!runtime_arm.contains(at) || !ideal_arm.contains(at)) continue;
-    loss[member.name] = runtime_arm.at(at).get<double>() - ideal_arm.at(at).get<double>();
-  }
-  return loss;
+  return LossOf(runtime_arm, ideal_arm, {{"arm", ideal_arm.at("name")}});
+}
+Json RuntimeLoss(const JsonElement& runtime_arm, const JsonElement& ideal_arm) {
+  return LossOf(runtime_arm, ideal_arm, {{"arm", ideal_arm["name"].get_string().value()}});
 }
 
 }  // namespace oscar

@@ -9,17 +9,17 @@
 
 #include "capture/files/quote.h"
 #include "export/report/record.h"
+#include "linalg/check.h"
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
-std::string Shown(const Json& value) {
-  if (value.is_structured() || value.is_string()) {
-    return value.is_string() ? "the text " + Quoted(value.get<std::string>(), 60)
-                             : fmt::format("an {}", value.type_name());
-  }
-  return value.dump();
+std::string Shown(const JsonElement& value) {
+  if (value.is_string())
+    return "the text " + Quoted(std::string(value.get_string().value_unsafe()), 60);
+  if (value.is_array()) return "an array";
+  return value.is_object() ? "an object" : ToJson(value).dump();
 }
 
 [[noreturn]] void Expected(const Spot& spot, std::string_view expected) {
@@ -77,8 +77,8 @@ void CheckMembers(const Spot& spot, std::span<const MemberRule> rules, Unknown u
     return rule.presence == MemberRule::kRequired;
   };
   auto missing = std::ranges::count_if(rules, required);
-  for (const auto& [key, value] : spot.value.get_ref<const Json::object_t&>()) {
-    const auto rule = std::ranges::find(rules, std::string_view(key), &MemberRule::name);
+  for (const auto& [key, value] : MembersOf(spot.value)) {
+    const auto rule = std::ranges::find(rules, key, &MemberRule::name);
     const Spot member = {value, "", spot.what, nullptr, /*traced=*/false};
     if (rule != rules.end()) {
       missing -= required(*rule) ? 1 : 0;
@@ -94,7 +94,7 @@ void CheckMembers(const Spot& spot, std::span<const MemberRule> rules, Unknown u
 
 double FiniteNumber(const Spot& spot, std::string_view expected) {
   if (!spot.value.is_number()) Expected(spot, expected);
-  const double number = spot.value.get<double>();
+  const double number = spot.Number();
   if (!std::isfinite(number)) spot.Refuse(fmt::format("expected {}, found NaN or Inf", expected));
   return number;
 }
@@ -102,10 +102,17 @@ double FiniteNumber(const Spot& spot, std::string_view expected) {
 }  // namespace
 
 Spot Spot::Member(std::string_view key) const {
-  return {value.at(key), traced ? pointer + "/" + PointerToken(key) : "", what, nullptr, traced};
+  const std::optional<JsonElement> member = FindMember(value, key);
+  OSCAR_CHECK(member.has_value());
+  return {*member, traced ? pointer + "/" + PointerToken(key) : "", what, nullptr, traced};
 }
-Spot Spot::Element(size_t index) const {
-  return {value[index], traced ? pointer + "/" + std::to_string(index) : "", what, nullptr, traced};
+std::vector<Spot> Spot::Elements() const {
+  std::vector<Spot> spots;
+  for (const JsonElement element : ElementsOf(value)) {
+    spots.push_back({element, traced ? pointer + "/" + std::to_string(spots.size()) : "", what,
+                     nullptr, traced});
+  }
+  return spots;
 }
 void Spot::Refuse(const std::string& why) const {
   throw InputError(
@@ -113,10 +120,9 @@ void Spot::Refuse(const std::string& why) const {
 }
 
 Outline OutlineOf(SpotCheck document) {
-  static const Json kNothing;
   Outline outline;
   try {
-    document({kNothing, "", "", &outline});
+    document({JsonElement(), "", "", &outline});
   } catch (const EndOfOutline&) {
   }
   return outline;
@@ -127,13 +133,13 @@ void CheckObject(const Spot& spot, std::span<const MemberRule> rules, Unknown un
   if (!spot.value.is_object()) Expected(spot, "an object");
   if (!spot.traced) return CheckMembers(spot, rules, unknown);
   for (const MemberRule& rule : rules) {
-    if (spot.value.contains(rule.name)) {
+    if (spot.Has(rule.name)) {
       rule.check(spot.Member(rule.name));
     } else if (rule.presence == MemberRule::kRequired) {
       spot.Refuse(fmt::format("member \"{}\" is missing", rule.name));
     }
   }
-  for (const auto& [key, value] : spot.value.items()) {
+  for (const auto& [key, value] : MembersOf(spot.value)) {
     const auto is_known = [&key = key](const MemberRule& rule) { return key == rule.name; };
     if (std::any_of(rules.begin(), rules.end(), is_known)) continue;
     if (unknown == Unknown::kAllowed) {
@@ -142,7 +148,8 @@ void CheckObject(const Spot& spot, std::span<const MemberRule> rules, Unknown un
     }
     std::string known;
     for (const MemberRule& rule : rules) known += fmt::format(" {}", rule.name);
-    spot.Refuse(fmt::format("unknown member {}; known:{} (schema.md)", Quoted(key), known));
+    spot.Refuse(
+        fmt::format("unknown member {}; known:{} (schema.md)", Quoted(std::string(key)), known));
   }
 }
 
@@ -163,15 +170,15 @@ void CheckCount(const Spot& spot) {
   Outlined(spot, "count");
   // An integer above 2^53 is not a count that anybody made, and no double could show it.
   constexpr uint64_t kLargest = uint64_t{1} << 53;
-  const bool is_count = spot.value.is_number_unsigned()
-                            ? spot.value.get<uint64_t>() <= kLargest
-                            : spot.value.is_number_integer() && spot.value.get<int64_t>() >= 0 &&
-                                  spot.value.get<int64_t>() <= static_cast<int64_t>(kLargest);
+  uint64_t count = 0;
+  const bool is_count = spot.value.type() != JsonType::DOUBLE &&
+                        spot.value.get_uint64().get(count) == simdjson::SUCCESS &&
+                        count <= kLargest;
   if (!is_count) Expected(spot, "a count (an integer >= 0)");
 }
 void CheckBool(const Spot& spot) {
   Outlined(spot, "bool");
-  if (!spot.value.is_boolean()) Expected(spot, "true or false");
+  if (!spot.value.is_bool()) Expected(spot, "true or false");
 }
 void CheckText(const Spot& spot) {
   Outlined(spot, "text");
@@ -188,28 +195,35 @@ void CheckAnyObject(const Spot& spot) { CheckObject(spot, {}, Unknown::kAllowed)
 void CheckInterval(const Spot& spot) {
   Outlined(spot, "interval");
   CheckElements(spot, CheckNumber);
-  if (spot.value.size() != 2) Expected(spot, "two numbers, [lo, hi]");
-  if (spot.value[0].get<double>() > spot.value[1].get<double>()) {
+  const std::vector<Spot> ends = spot.Elements();
+  if (ends.size() != 2) Expected(spot, "two numbers, [lo, hi]");
+  if (ends[0].Number() > ends[1].Number()) {
     spot.Refuse(fmt::format("an interval whose lower end {} lies above its upper end {}",
-                            spot.value[0].dump(), spot.value[1].dump()));
+                            Shown(ends[0].value), Shown(ends[1].value)));
   }
 }
 
 void CheckElements(const Spot& spot, SpotCheck check) {
   OutlineInner(spot, check, "list of ", "[]");
   if (!spot.value.is_array()) Expected(spot, "an array");
-  for (size_t i = 0; i < spot.value.size(); ++i) check(spot.Element(i));
+  if (spot.traced) {
+    for (const Spot& element : spot.Elements()) check(element);
+    return;
+  }
+  for (const JsonElement element : ElementsOf(spot.value))
+    check({element, "", spot.what, nullptr, false});
 }
 
 void CheckValues(const Spot& spot, SpotCheck check) {
   OutlineInner(spot, check, "by name, ", "/*");
   if (!spot.value.is_object()) Expected(spot, "an object");
-  for (const auto& [key, value] : spot.value.items()) check(spot.Member(key));
+  for (const auto& [key, value] : MembersOf(spot.value)) check(spot.Member(key));
 }
 
 void CheckSameSize(const Spot& spot, const char* a, const char* b) {
-  if (!spot.value.contains(a) || !spot.value.contains(b)) return;
-  const size_t size_a = spot.value.at(a).size(), size_b = spot.value.at(b).size();
+  if (!spot.Has(a) || !spot.Has(b)) return;
+  const size_t size_a = ElementsOf(spot.Member(a).value).size(),
+               size_b = ElementsOf(spot.Member(b).value).size();
   if (size_a != size_b) {
     spot.Refuse(fmt::format("\"{}\" has {} values and \"{}\" has {}", a, size_a, b, size_b));
   }

@@ -5,13 +5,14 @@
 // down what the tables say, for schema.md. Only report_schema.cc uses it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "capture/files/strict_json.h"
+#include "capture/files/json_text.h"
 
 namespace oscar {
 
@@ -19,7 +20,7 @@ struct Outline;
 
 // A value of the document and where it stands.
 struct Spot {
-  const Json& value;
+  JsonElement value;
   std::string pointer;    // RFC 6901
   std::string_view what;  // the document, for messages
   // The tables are written down there instead: there is no value, and the first check of a member
@@ -27,9 +28,16 @@ struct Spot {
   Outline* outline = nullptr;
   bool traced = true;  // else the pointer is not kept: what is refused is looked at once more
 
+  bool Has(std::string_view key) const { return FindMember(value, key).has_value(); }
   Spot Member(std::string_view key) const;
-  Spot Element(size_t index) const;
+  std::vector<Spot> Elements() const;
   [[noreturn]] void Refuse(const std::string& why) const;  // InputError
+
+  // Of a value that was checked.
+  double Number() const { return value.get_double().value(); }
+  uint64_t Count() const { return value.get_uint64().value(); }
+  bool True() const { return value.get_bool().value(); }
+  std::string Text() const { return std::string(value.get_string().value()); }
 };
 
 using SpotCheck = void (*)(const Spot&);

@@ -74,13 +74,17 @@ std::string Against(Order order, std::string_view what) {
 
 }  // namespace
 
+std::string VerdictMember(const Record& validation) {
+  return validation.Has("verdict_text") ? validation["verdict_text"]["member"].Text() : "text";
+}
+
 Verdict VerdictOf(const Record& validation) {
   const std::vector<Record> arms = validation["arms"].Items();
   const std::string name = validation["headline_arm"].Text();
   const auto headline =
       std::ranges::find_if(arms, [&](const Record& arm) { return arm["name"].Text() == name; });
   OSCAR_CHECK(headline != arms.end());  // CheckReport
-  std::string member = VerdictMember(validation.json());
+  std::string member = VerdictMember(validation);
   if (!headline->Has(member)) member.clear();
   const Measured ours = KlOf(*headline, member);
   const auto method_is = [](const Record& arm, std::string_view method) {

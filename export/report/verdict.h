@@ -17,7 +17,10 @@ struct Verdict {
   std::string notice;  // empty where there was no text
 };
 
-// `validation`: the member of a checked report. Plain text; names of arms in it are untrusted.
+// "text" or "own_words", which the verdict rests on. `validation`: the member of a checked report.
+std::string VerdictMember(const Record& validation);
+
+// Plain text; names of arms in it are untrusted.
 Verdict VerdictOf(const Record& validation);
 
 }  // namespace oscar

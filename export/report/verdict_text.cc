@@ -25,13 +25,10 @@ Json VerdictText(const Json& exact_arm, bool builtin) {
                              foreign ? ": it is not what this model is for" : "")}};
 }
 
-std::string VerdictMember(const Json& validation) {
-  const auto found = validation.find("verdict_text");
-  return found == validation.end() ? "text" : JsonString(*found, "member", "verdict_text");
-}
-
 Json ArmOfVerdict(const Json& validation, Json arm) {
-  const std::string member = VerdictMember(validation);
+  const auto found = validation.find("verdict_text");
+  const std::string member =
+      found == validation.end() ? "text" : JsonString(*found, "member", "verdict_text");
   if (member != "text" && arm.contains(member)) arm["text"] = arm.at(member);
   return arm;
 }

@@ -21,8 +21,6 @@ inline constexpr double kForeignText = 3;
 // the verdict is about, however foreign.
 Json VerdictText(const Json& exact_arm, bool builtin);
 
-// The member of an arm that the verdict rests on: "text" where the validation does not say.
-std::string VerdictMember(const Json& validation);
 // An arm as the verdict and its gate see it: "text" is what it does on that text.
 Json ArmOfVerdict(const Json& validation, Json arm);
 

@@ -105,20 +105,6 @@ std::string FilesTable(const ZooEntry& entry) {
   return Table("files", {"file", "bytes", "SHA-256"}, rows);
 }
 
-// Empties a tree that a parser's limit of depth has seen, in half of the time: nlohmann's
-// destructor first moves every value onto a stack, so that none is too deep for it.
-void Discard(Json& tree) {
-  if (tree.is_object()) {
-    auto& members = tree.get_ref<Json::object_t&>();
-    for (auto& [key, value] : members) Discard(value);
-    members.clear();
-  } else if (tree.is_array()) {
-    auto& elements = tree.get_ref<Json::array_t&>();
-    for (Json& value : elements) Discard(value);
-    elements.clear();
-  }
-}
-
 }  // namespace
 
 std::string_view SiteStyle() { return kStyle; }
@@ -211,9 +197,8 @@ std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
                                {"runtimes", RuntimesCell(row)}})});
     sections.push_back({"files", "Files", "Files of " + row.version.text(), FilesTable(entry)});
     // Made anew from the record: the page that a publisher wrote is not shown.
-    Json report = ParseStrictJson(subject.record_text, subject.record.string(), kReportLimits);
-    std::ranges::move(ReportSections(report), std::back_inserter(sections));
-    Discard(report);
+    const JsonText report(subject.record_text, subject.record.string(), kReportLimits);
+    std::ranges::move(ReportSections(report.root()), std::back_inserter(sections));
   } catch (const InputError& error) {
     if (problem->empty()) *problem = row.text() + ": " + error.what();
     sections.push_back({"report", "Report", "Report",

@@ -27,7 +27,7 @@ std::string Numbers(const Record& list, Format format) {
 Record ChosenOption(const Record& choice, const char* bits, const char* options) {
   const std::vector<Record> all = choice[options].Items();
   size_t chosen = 0;
-  while (all.at(chosen)["bits"].json() != choice[bits].json()) ++chosen;
+  while (all.at(chosen)["bits"].Number() != choice[bits].Number()) ++chosen;
   return all[chosen];
 }
 

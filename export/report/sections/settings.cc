@@ -15,14 +15,13 @@ constexpr size_t kMaxRows = 400;         // of one list: a model may have hundre
 constexpr size_t kMaxCharacters = 2000;  // of one value
 
 std::string Shown(const Record& value) {
-  if (value.json().is_string()) return HtmlCut(value.Text(), kMaxCharacters);
+  if (value.IsString()) return HtmlCut(value.Text(), kMaxCharacters);
   return fmt::format("<code>{}</code>", HtmlCut(value.Text(), kMaxCharacters));
 }
 
 // A file digest on one line.
 bool IsDigest(const Record& value) {
-  return value.json().is_object() && value.size() == 2 && value.IsText("sha256") &&
-         value.IsNumber("size");
+  return value.IsObject() && value.size() == 2 && value.IsText("sha256") && value.IsNumber("size");
 }
 
 void AddRows(const std::string& name, const Record& value, size_t& rows, std::string& html) {
@@ -31,7 +30,7 @@ void AddRows(const std::string& name, const Record& value, size_t& rows, std::st
     ++rows;
   }
   if (rows > kMaxRows) return;
-  if (value.json().is_object() && value.size() > 0 && !IsDigest(value)) {
+  if (value.IsObject() && value.size() > 0 && !IsDigest(value)) {
     for (const auto& [key, member] : value.Members())
       AddRows(name.empty() ? key : name + "." + key, member, rows, html);
     return;

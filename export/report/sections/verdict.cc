@@ -100,7 +100,7 @@ std::string Validated(const Record& validation) {
   const Record kl = arm["local"]["kl"], bits = arm["bits_per_element"];
   std::string tiles = Tile("Attention-KL, nats", Value(kl["mean"], Format::kError),
                            IntervalText(kl, "interval", Format::kError));
-  const std::string on = VerdictMember(validation.json());
+  const std::string on = VerdictMember(validation);
   if (arm.Has(on)) {
     const Record text = arm[on];
     std::string small = IntervalText(text, "ppl_ratio_interval", Format::kPerplexity);

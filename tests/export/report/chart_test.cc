@@ -125,7 +125,8 @@ TEST(ParetoFront, IsWhatNothingBeats) {
 
 TEST(ScatterChart, NamesTheFrontAloneAndLeavesOutWhatHasNoPlace) {
   const Json numbers = {2.0, 3.0, 4.0, 0.5, 0.1, 0.2, 0.0};
-  const Record record(numbers);
+  const JsonText text(numbers, "numbers");
+  const Record record(text.root());
   ScatterChart chart;
   chart.id = "scatter";
   const auto add = [&](size_t x, size_t y, const char* name, bool counts) {

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/files/json_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "capture/files/quote.h"
+#include "linalg/check.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// Within the limits, and every object's keys in order, as canonical JSON has them: then none is
+// given twice.
+bool IsPlain(const JsonElement& value, const JsonLimits& limits, size_t depth, size_t& values) {
+  if (++values > limits.max_values) return false;
+  if (value.is_array()) {
+    if (depth == limits.max_depth) return false;
+    for (const JsonElement element : ElementsOf(value))
+      if (!IsPlain(element, limits, depth + 1, values)) return false;
+  } else if (value.is_object()) {
+    if (depth == limits.max_depth) return false;
+    std::optional<std::string_view> last;
+    for (const auto& [key, member] : MembersOf(value)) {
+      if (last && !(*last < key)) return false;
+      last = key;
+      if (!IsPlain(member, limits, depth + 1, values)) return false;
+    }
+  }
+  return true;
+}
+
+std::optional<Json::json_pointer> PlaceOfNonFinite(const Json& value,
+                                                   const Json::json_pointer& at) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) return at;
+  if (!value.is_structured()) return std::nullopt;
+  for (const auto& [key, child] : value.items()) {
+    const auto below = value.is_array() ? at / std::stoul(key) : at / key;
+    if (auto place = PlaceOfNonFinite(child, below)) return place;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+JsonText::JsonText(std::string_view text, std::string_view what, const JsonLimits& limits) {
+  size_t values = 0;
+  if (text.size() > limits.max_bytes || !ReadBySimdjson(text, parser_, root_) ||
+      !IsPlain(root_, limits, 0, values))
+    Take(ParseStrictJson(text, what, limits));
+}
+
+JsonText::JsonText(const Json& value, std::string_view what) {
+  if (const auto at = PlaceOfNonFinite(value, Json::json_pointer())) {
+    throw InputError(fmt::format("{}: {}: expected a finite number, found NaN or Inf", what,
+                                 Escaped(at->to_string())));
+  }
+  Take(value);
+}
+
+void JsonText::Take(const Json& value) {
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const bool read = ReadBySimdjson(text, parser_, root_);
+  OSCAR_CHECK(read);
+}
+
+JsonElements ElementsOf(const JsonElement& array) {
+  OSCAR_CHECK(array.is_array());
+  return array.get_array().value_unsafe();
+}
+JsonMembers MembersOf(const JsonElement& object) {
+  OSCAR_CHECK(object.is_object());
+  return object.get_object().value_unsafe();
+}
+std::optional<JsonElement> FindMember(const JsonElement& object, std::string_view key) {
+  for (const auto& [name, value] : MembersOf(object))
+    if (name == key) return value;
+  return std::nullopt;
+}
+
+Json ToJson(const JsonElement& value) {
+  return ParseStrictJson(simdjson::minify(value), "a part of a document");
+}
+
+}  // namespace oscar
