@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "export/report/axis.h"
 #include "export/report/html.h"
@@ -48,10 +49,11 @@ int HeatStep(double value, double lo, double hi) {
 }
 
 std::string RenderHeatMap(const HeatMap& map) {
-  const size_t layers = map.values.size();
+  const std::vector<Record> values = map.values.Items(), columns = map.columns.Items();
+  const size_t layers = values.size();
   Range range(Scale::kLog);
   size_t heads = 0;
-  for (const Record& layer : map.values.Items()) {
+  for (const Record& layer : values) {
     heads = std::max(heads, layer.size());
     for (const Record& value : layer.Items()) range.Add(value.Number());
   }
@@ -73,12 +75,12 @@ std::string RenderHeatMap(const HeatMap& map) {
   for (size_t i = 0; i < layers; ++i) {
     const double x = kHeatLeft + width * static_cast<double>(i);
     if (i % stride == 0)
-      svg += SvgText(x + width / 2, bottom + 14, "axis middle", map.columns[i].Text());
-    const Record layer = map.values[i];
+      svg += SvgText(x + width / 2, bottom + 14, "axis middle", columns[i].Text());
+    const std::vector<Record> layer = values[i].Items();
     for (size_t head = 0; head < layer.size(); ++head) {
       const double y = kHeatTop + height * static_cast<double>(head);
       const int step = HeatStep(layer[head].Number(), lo, hi);
-      svg += Cell(layer[head], map.columns[i], head, step, x, y, width - gap, height - gap);
+      svg += Cell(layer[head], columns[i], head, step, x, y, width - gap, height - gap);
       if (width >= kRoomForNumber) {
         svg += SvgText(x + (width - gap) / 2, y + height / 2 + 4,
                        step <= 4 ? "cell middle" : "cell dense middle",

@@ -29,9 +29,9 @@ class Record {
 
   bool Has(std::string_view key) const;
   Record operator[](std::string_view key) const;
-  Record operator[](size_t index) const;
-  size_t size() const;                                          // of an array or object
-  std::vector<Record> Items() const;                            // of an array
+  Record operator[](size_t index) const;  // counts from the first: Items() for more than one
+  size_t size() const;                    // of an array or object
+  std::vector<Record> Items() const;      // of an array
   std::vector<std::pair<std::string, Record>> Members() const;  // of an object, sorted by key
 
   double Number() const { return value_.get_double().value(); }

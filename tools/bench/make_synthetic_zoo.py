@@ -4,7 +4,7 @@
 #
 # A zoo of many versions for timing: every name is a copy of the one version that ZOO holds. With --distinct no two artifacts share
 # a blob: one number in the low bits of each binary file and one of the report differ, and all digests are made again, so that
-# `oscar-zoo verify` finds it sound; else all share the blobs of the first.
+# `oscar-zoo verify` finds it sound; else all share the blobs of the first. It has no index.json before something is published to it.
 #
 #   tools/bench/make_synthetic_zoo.py ZOO OUT [--entries 10000] [--distinct]
 import argparse

@@ -40,8 +40,8 @@ target_compile_options(oscar_options INTERFACE
 target_link_options(oscar_options INTERFACE "$<$<CONFIG:Release>:-pie;-Wl,-z,relro,-z,now,-z,noexecstack>")
 if(OSCAR_SANITIZE)
   target_compile_options(oscar_options INTERFACE
-    "$<${host}:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
-  target_link_options(oscar_options INTERFACE -fsanitize=address,undefined)
+    "$<${host}:-fsanitize=${OSCAR_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
+  target_link_options(oscar_options INTERFACE -fsanitize=${OSCAR_SANITIZE})
 endif()
 if(OSCAR_FUZZ)
   target_compile_options(oscar_options INTERFACE "$<${host}:-fsanitize=fuzzer-no-link>")

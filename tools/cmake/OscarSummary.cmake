@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
-message(STATUS "oscar ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, sanitizers ${OSCAR_SANITIZE}")
+message(STATUS "oscar ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, sanitizers \"${OSCAR_SANITIZE}\"")
 message(STATUS "  LibTorch ${LibTorch_VERSION} at ${LibTorch_ROOT} (CUDA libraries: ${LibTorch_CUDA})")
 set(_ranks "one (LibTorch has no c10d with Gloo)")
 if(LibTorch_C10D)

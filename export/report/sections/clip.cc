@@ -5,6 +5,8 @@
 // on a slope.
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "export/report/arm_look.h"
 #include "export/report/html.h"
 #include "export/report/line_chart.h"
@@ -26,12 +28,13 @@ std::string Curves(const Record& report, const char* side, const char* serving, 
   for (size_t i = 0; i < layers.size(); ++i) {
     const Record layer_side = layers[i]["sides"][side];
     if (!layer_side.Has("clip_error")) continue;
-    const Record errors = layer_side["clip_error"], ratios = layers[i]["clip_candidates"];
+    const std::vector<Record> errors = layer_side["clip_error"].Items(),
+                              ratios = layers[i]["clip_candidates"].Items();
     const bool named = i == 0 || i + 1 == layers.size();
     ChartSeries series{named ? "layer " + layers[i]["layer_id"].Text() : "",
                        DepthCss(i, layers.size()) + (layers.size() > 16 ? " quiet" : ""),
                        {},
-                       errors.pointer()};
+                       layer_side["clip_error"].pointer()};
     for (size_t c = 0; c < errors.size(); ++c) {
       series.points.push_back({ratios[c].Number(), errors[c].Number()});
       if (ratios[c].Number() == layer_side["clip_ratio"].Number())

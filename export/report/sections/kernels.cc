@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <vector>
 
 #include "export/report/html.h"
 #include "export/report/sections.h"
@@ -18,8 +19,8 @@ constexpr const char* kDifferences[] = {"differing_codes", "differing_metadata",
                                         "differing_simulated"};
 
 // Of the head with the largest value; red above `limit`.
-std::string Largest(const Record& heads, const char* key, double limit) {
-  if (heads.size() == 0) return "";
+std::string Largest(const std::vector<Record>& heads, const char* key, double limit) {
+  if (heads.empty()) return "";
   size_t worst = 0;
   for (size_t i = 1; i < heads.size(); ++i) {
     if (heads[i][key].Number() > heads[worst][key].Number()) worst = i;
@@ -30,7 +31,7 @@ std::string Largest(const Record& heads, const char* key, double limit) {
 }
 
 // The heads that store something else than they should, or "0".
-std::string Differences(const Record& heads, const char* key) {
+std::string Differences(const std::vector<Record>& heads, const char* key) {
   std::string html;
   for (size_t i = 0; i < heads.size(); ++i) {
     if (heads[i][key].Number() == 0) continue;
@@ -66,7 +67,7 @@ std::string KernelsSection(const Record& report) {
   const double limit = kernels["kernel_error_limit"].Number();
   std::vector<TableRow> rows;
   for (const Record& layer : kernels["layers"].Items()) {
-    const Record heads = layer["heads"];
+    const std::vector<Record> heads = layer["heads"].Items();
     TableRow row{{Value(layer["layer_id"], Format::kCount)}, ""};
     for (const char* key : kDifferences) row.cells.push_back(Differences(heads, key));
     row.cells.push_back(Largest(heads, "kernel_error", limit));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "export/report/arm_look.h"
 #include "export/report/html.h"
@@ -30,12 +31,13 @@ std::string Spectra(const Record& report, const char* side, const char* title) {
   for (size_t i = 0; i < layers.size(); ++i) {
     const Record layer_side = layers[i]["sides"][side];
     if (!layer_side.Has("spectrum")) continue;
-    const Record spectrum = layer_side["spectrum"], ranks = layer_side["spectrum_ranks"];
+    const std::vector<Record> spectrum = layer_side["spectrum"].Items(),
+                              ranks = layer_side["spectrum_ranks"].Items();
     const bool named = i == 0 || i + 1 == layers.size();
     ChartSeries series{named ? "layer " + layers[i]["layer_id"].Text() : "",
                        DepthCss(i, layers.size()) + (layers.size() > 16 ? " quiet" : ""),
                        {},
-                       spectrum.pointer()};
+                       layer_side["spectrum"].pointer()};
     for (size_t r = 0; r < spectrum.size(); ++r) {
       series.points.push_back({ranks[r].Number(), spectrum[r].Number()});
       largest = std::max(largest, spectrum[r].Number());

@@ -10,8 +10,10 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "capture/files/atomic_file.h"
+#include "capture/files/json_text.h"
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
 
@@ -20,14 +22,21 @@ namespace {
 
 using namespace std::string_literals;
 
-// The message of the refusal, "" if the text is accepted.
-std::string Refusal(std::string_view text, const JsonLimits& limits = {}) {
+// What a reader makes of a text, or the message with which it is refused.
+template <typename Read>
+std::pair<std::string, std::string> MadeOf(const Read& read) {
   try {
-    ParseStrictJson(text, "source", limits);
-    return "";
+    return {read().dump(), ""};
   } catch (const InputError& error) {
-    return error.what();
+    return {"", error.what()};
   }
+}
+
+// The message of the refusal, "" if the text is accepted; both readers make the same of it.
+std::string Refusal(std::string_view text, const JsonLimits& limits = {}) {
+  const auto tree = MadeOf([&] { return ParseStrictJson(text, "source", limits); });
+  EXPECT_EQ(tree, MadeOf([&] { return ToJson(JsonText(text, "source", limits).root()); })) << text;
+  return tree.second;
 }
 
 TEST(StrictJson, ParsesEveryKindOfValue) {
@@ -183,8 +192,10 @@ TEST(StrictJson, ReadsNumbersAndTextAsNlohmannDoes) {
                            "truex",
                            "nullnull",
                            "[true,false,null]",
-                           "1 "})
+                           "1 "}) {
     EXPECT_EQ(ReadsOtherwise(text), "");
+    Refusal(text);
+  }
 }
 
 RC_GTEST_PROP(StrictJson, ReadsDamagedTextAsNlohmannDoes, ()) {
@@ -197,6 +208,24 @@ RC_GTEST_PROP(StrictJson, ReadsDamagedTextAsNlohmannDoes, ()) {
     text[at] = *rc::gen::elementOf("{}[]:,\"\\0123456789.eE+-truefalsn u\n\xC3\x80"s);
   }
   RC_ASSERT(ReadsOtherwise(text) == "" || Refusal(text).find("given twice") != text.npos);
+}
+
+TEST(JsonText, HasItsKeysInOrder) {
+  const JsonText text("{\"b\":{\"z\":1,\"y\":-0},\"a\":[18446744073709551615]}", "source");
+  EXPECT_EQ(simdjson::minify(text.root()),
+            "{\"a\":[18446744073709551615],\"b\":{\"y\":-0.0,\"z\":1}}");
+  EXPECT_FALSE(FindMember(text.root(), "c"));
+  EXPECT_EQ(ToJson(*FindMember(text.root(), "a")).dump(), "[18446744073709551615]");
+}
+
+TEST(JsonText, NamesTheNumberThatIsNotFinite) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const auto refusal = [](const Json& value) {
+    return MadeOf([&] { return ToJson(JsonText(value, "source").root()); }).second;
+  };
+  EXPECT_EQ(refusal({{"a/b", {1.0, kInf}}}),
+            "source: /a~1b/1: expected a finite number, found NaN or Inf");
+  EXPECT_EQ(refusal({{"a", {1.0, "\xC3"}}}), "");  // not UTF-8, and shown all the same
 }
 
 TEST(StrictJson, GivesEachRowOnceWhereALaterOneIsReadSlowly) {
