@@ -110,10 +110,15 @@ TEST(ScalarFeedback, CostsTheReaderLess) {
     for (uint64_t seed = 10; seed < 40; ++seed) {
       const std::vector<double> x = RandomRows(1, kDim, seed);
       std::vector<double> plain(kDim), fed(kDim), unfed(kDim);
+      for (const MetadataType type :
+           {MetadataType::kByte, MetadataType::kBFloat16, MetadataType::kFloat32}) {
+        const AffineFormat typed{2, 32, type};
+        QuantizeDequantizeAffineRow<double>(x, typed, clip, plain);
+        QuantizeDequantizeWithFeedback<double>(x, typed, clip, none, unfed);
+        EXPECT_EQ(plain, unfed);
+      }
       QuantizeDequantizeAffineRow<double>(x, format, clip, plain);
       QuantizeDequantizeWithFeedback<double>(x, format, clip, row_major, fed);
-      QuantizeDequantizeWithFeedback<double>(x, format, clip, none, unfed);
-      EXPECT_EQ(plain, unfed);
       const auto error = [&](const std::vector<double>& y) {
         const Vector e =
             Eigen::Map<const Vector>(x.data(), kDim) - Eigen::Map<const Vector>(y.data(), kDim);
