@@ -13,6 +13,7 @@
 #include "export/artifact/artifact_reader.h"
 #include "export/formats/given_rotations.h"
 #include "export/formats/rotation_pair.h"
+#include "export/formats/sglang_choice.h"
 #include "export/formats/sglang_pair.h"
 #include "export/runtimes/cache_bits.h"
 #include "export/runtimes/cache_scales.h"
@@ -191,6 +192,20 @@ TEST(Imports, SayWhatARuntimeCannotCarry) {
             std::string::npos);
   const std::string keys = (files / "vllm-flat-dict" / "k_rotation.pt").string() + ":none";
   EXPECT_NE(refusal(keys, "vllm").find("holds no rotations of values"), std::string::npos);
+  const auto tensor = [](std::vector<int64_t> shape, std::vector<float> values) {
+    return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
+  };
+  SglangChoice wide;
+  wide.key_transform = "balanced";
+  wide.layers = {{.layer_id = 0,
+                  .k = tensor({1, 2, 2}, {2, 0, 0, 2}),
+                  .q = tensor({1, 2, 2}, {.5F, 0, 0, .5F}),
+                  .k_mean = {},
+                  .v = tensor({2, 2}, {0, 1, 1, 0}),
+                  .num_kv_heads = 1}};
+  WriteSglangChoice(scratch / "wide", wide, SglangVersion::kV3);
+  EXPECT_NE(refusal((scratch / "wide").string(), "optr").find("a matrix that is not orthogonal"),
+            std::string::npos);
   // How many KV heads there are is not in a file with one matrix for all.
   EXPECT_NE(refusal((files / "v1-startup-calibrator").string(), "onnx").find("KV heads"),
             std::string::npos);

@@ -199,6 +199,15 @@ TEST(OnnxFiles, BrokenOnesAreRefused) {
     WriteOnnxInitializers(file, "g", {{name, std::make_shared<const FloatTensor>(other)}}, {});
     return ReadText(file);
   };
+  const FloatTensor one{{1, 1, 1}, {1}};
+  WriteOnnxInitializers(file, "g", {{"layers.0.R_K", std::make_shared<const FloatTensor>(one)}},
+                        {});
+  EXPECT_EQ(ReadOnnxRotations(file).layers.at(0).first->shape, one.shape);
+  // So many heads that their values seem to take no bytes.
+  const FloatTensor many{{int64_t{1} << 62, 2, 2}, {}};
+  WriteOnnxInitializers(file, "g", {{"layers.0.R_K", std::make_shared<const FloatTensor>(many)}},
+                        {});
+  EXPECT_THROW(ReadOnnxRotations(file), InputError);
   EXPECT_THROW(read(written("layers.0.R_K", {4, 4})), InputError);
   EXPECT_THROW(read(written("layers.0.R_K", {2, 4, 2})), InputError);
   EXPECT_THROW(read(written("layers.x.R_K", {1, 4, 4})), InputError);
