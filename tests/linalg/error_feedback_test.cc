@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/LU>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -69,6 +70,12 @@ TEST(PackFeedbackFactor, HasEveryIntegerAndTheSumsOfColumns) {
   wrong = factor;
   wrong(0, 1) += packed.unit / 2;
   EXPECT_THROW(PackFeedbackFactor(wrong), NumericalError);
+}
+
+TEST(PackFeedbackFactor, OfNothingIsZeros) {
+  const PackedFeedback packed = PackFeedbackFactor(Matrix::Zero(8, 8));
+  EXPECT_EQ(packed.unit, 1);
+  EXPECT_EQ(std::ranges::count(packed.columns, 0), std::ssize(packed.columns));
 }
 
 // Rows that the plain codec refuses are refused, and constant rows read as it reads them.

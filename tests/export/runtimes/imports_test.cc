@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "capture/checkpoint/safetensors.h"
@@ -260,6 +261,28 @@ TEST(Imports, OfScalesAndRecipesAreWhatTheWritersWrote) {
   Export("sglang-scales", scales, scratch / "out");
   const Json out = ReadJsonFile((scratch / "out" / "kv_cache_scales_tp1.json").string());
   EXPECT_EQ(out.at("kv_cache").at("scaling_factor").at("0").at("1").get<float>(), 1.7F);
+
+  // The reader takes the 78 layers of its model; a draft layer behind them keeps 1.
+  Json latents = {{"format", "nvfp4_ds_mla_outer_scale_v1"},
+                  {"num_layers", 80},
+                  {"latent_dim", 512},
+                  {"denominator", 2688},
+                  {"scales", Json::array()}};
+  for (int i = 0; i < 80; ++i) latents["scales"].push_back(std::ldexp(1 + i, -10));
+  Export("nvfp4-mla-scales", Imported(put("mla.json", latents.dump()), scratch), scratch / "mla");
+  const Json mla = ReadJsonFile((scratch / "mla" / "nvfp4_mla_scales.json").string());
+  ASSERT_EQ(mla.at("scales").size(), 78U);
+  ASSERT_EQ(mla.at("max_abs").size(), 78U);
+  for (size_t i = 0; i < 78; ++i) {
+    EXPECT_EQ(mla.at("scales")[i], latents["scales"][i]);
+    EXPECT_EQ(mla.at("max_abs")[i], latents["scales"][i].get<double>() * 2688);
+  }
+  latents["scales"].erase(77);
+  latents["scales"].erase(77);
+  latents["scales"].erase(77);
+  EXPECT_THROW(Export("nvfp4-mla-scales", Imported(put("mla.json", latents.dump()), scratch),
+                      scratch / "mla"),
+               InputError);
 
   const float scale = 0.0123F;
   SafetensorsWriter shard(scratch / "s.safetensors",
