@@ -175,6 +175,8 @@ TEST(KvpressFiles, ComeInAndGoOutAgainEqual) {
   const fs::path scratch = WrittenStats("kvpress-import");
   ImportPublished((scratch / "out").string(), Json::object(), scratch / "a");
   const Artifact artifact = Artifact::OpenImported(scratch / "a");
+  EXPECT_EQ(artifact.manifest().at("model").at("id"),
+            ReadJsonFile((scratch / "out" / "config.json").string()).at("model_name"));
   WriteImportedKvpressStats(artifact, scratch / "again");
   for (const char* file : {"model.safetensors", "config.json"})
     EXPECT_EQ(ReadText(scratch / "again" / file), ReadText(scratch / "out" / file)) << file;
