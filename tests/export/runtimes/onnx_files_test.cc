@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 
+#include "capture/files/atomic_file.h"
 #include "capture/files/strict_json.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/formats/onnx_initializers.h"
@@ -17,6 +18,7 @@
 #include "linalg/error.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -142,6 +144,29 @@ TEST(OnnxFiles, HoldOscarsOwn) {
   }
   EXPECT_EQ(Metadata(model).at("calibration").at("value_target"), own.value_target);
   EXPECT_EQ(Metadata(model).at("layers").at("11").at("v_clip_ratio"), own.serving.v_clip_ratio);
+}
+
+// launch.txt with a stand-in for onnx whose models are lines of names.
+TEST(OnnxFiles, TheScriptAddsThemToACopyOfTheModel) {
+  const fs::path scratch = TestScratch("onnx-script");
+  WriteSampleArtifact(scratch / "a");
+  WriteForRuntime(Onnx(), Artifact::Open(scratch / "a"), {.chosen = false}, scratch / "out");
+  WriteFileAtomically(scratch / "onnx.py",
+                      "from types import SimpleNamespace as Of\n"
+                      "def load(path):\n"
+                      "  text = open(path, 'rb').read()\n"
+                      "  names = [b'R'] if path.endswith('/rotations.onnx') else text.split()\n"
+                      "  return Of(graph=Of(initializer=names))\n"
+                      "def save(model, path):\n"
+                      "  open(path, 'wb').write(b' '.join(model.graph.initializer))\n");
+  WriteFileAtomically(scratch / "model.onnx", "W B");
+  const ProgramExit exit = RunProgram(
+      "/usr/bin/env", {"-u", "LD_PRELOAD", "PYTHONPATH=" + scratch.string(), "sh",
+                       (scratch / "out" / "launch.txt").string(), (scratch / "model.onnx").string(),
+                       (scratch / "merged.onnx").string()});
+  ASSERT_EQ(exit.code, 0) << exit.err;
+  EXPECT_EQ(ReadText(scratch / "merged.onnx"), "W B R");
+  EXPECT_EQ(ReadText(scratch / "model.onnx"), "W B");
 }
 
 // What was written comes in and goes out again, bit for bit.
