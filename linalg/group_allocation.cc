@@ -23,7 +23,7 @@ std::vector<size_t> AllocateGroups(std::span<const GroupOption> options,
   // Least error of the first `end` components at `spent` units, and the option that ends there.
   const auto count = static_cast<size_t>((components + 1) * (units + 1));
   std::vector<double> errors(count, std::numeric_limits<double>::infinity());
-  std::vector<int8_t> last(count, -1);
+  std::vector<int8_t> last(count);
   const auto at = [&](int64_t end, int64_t spent) {
     return static_cast<size_t>(end * (units + 1) + spent);
   };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "linalg/check.h"
 #include "linalg/error.h"
@@ -104,13 +105,13 @@ std::vector<double> Start(std::span<const float> x, const Prefix& sums,
   std::vector<double> centers;
   for (int64_t i = 0; i < options.clusters; ++i) {
     std::vector<double> best;
-    double least = 0;
+    double least = std::numeric_limits<double>::infinity();
     for (int trial = 0; trial < trials; ++trial) {
       std::vector<double> with = centers;
       const double center = Draw(x, sums, centers, random.Uniform());
       with.insert(std::upper_bound(with.begin(), with.end(), center), center);
       const double distortion = TotalDistortion(x, sums, with);
-      if (best.empty() || distortion < least) {
+      if (distortion < least) {
         least = distortion;
         best = std::move(with);
       }

@@ -62,7 +62,7 @@ Matrix Permuted(const Matrix& m) {
   const std::vector<int64_t> columns = BitReversalPermutation(m.cols());
   Matrix permuted(m.rows(), m.cols());
   for (Eigen::Index j = 0; j < m.cols(); ++j)
-    permuted.col(j) = m.col(columns[static_cast<size_t>(j)]).array() + 0.0;
+    permuted.col(j) = m.col(columns[static_cast<size_t>(j)]);
   return permuted;
 }
 

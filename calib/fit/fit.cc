@@ -50,7 +50,7 @@ Solution Solve(const Problem& problem, Composition composition) {
 SideResult Gather(std::span<const std::optional<Solution>> solutions) {
   SideResult side;
   side.dim = solutions.front()->rotation.matrix().rows();
-  side.min_relative_gap = 1;
+  side.min_relative_gap = solutions.front()->basis.min_relative_gap;
   for (const std::optional<Solution>& solution : solutions) {
     const Eigenbasis& basis = solution->basis;
     AppendRotation(solution->rotation, side);

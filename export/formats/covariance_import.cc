@@ -23,11 +23,9 @@ constexpr std::string_view kMethods[] = {"qqt_sst", "ktk_vtv",         "qqt", "k
 
 Composition ObjectiveComposition(std::string_view objective) {
   for (const std::string_view method : kMethods) {
-    if (!objective.starts_with(method) || objective.size() <= method.size() + 1 ||
-        objective[method.size()] != '_') {
-      continue;
-    }
-    const std::string_view name = objective.substr(method.size() + 1);
+    const std::string prefix = fmt::format("{}_", method);
+    if (!objective.starts_with(prefix)) continue;
+    const std::string_view name = objective.substr(prefix.size());
     for (const Composition composition : AllCompositions()) {
       if (CompositionName(composition) == name) return composition;
     }

@@ -20,7 +20,7 @@ namespace {
 
 // What the layers have, somewhere: the reader takes a field on every layer or on none.
 struct FolderFields {
-  bool q_rotation = false, mean = false;
+  bool q_rotation, mean;
   bool bare() const { return !q_rotation && !mean; }
 };
 

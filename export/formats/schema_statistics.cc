@@ -47,7 +47,7 @@ void CheckSymmetric(const std::vector<double>& values, int64_t heads, int64_t si
   for (const double v : values) largest = std::max(largest, std::abs(v));
   for (int64_t h = 0; h < heads; ++h) {
     const double* matrix = values.data() + h * size * size;
-    for (int64_t i = 0; i < size; ++i) {
+    for (int64_t i = 1; i < size; ++i) {
       for (int64_t j = 0; j < i; ++j) {
         asymmetry = std::max(asymmetry, std::abs(matrix[i * size + j] - matrix[j * size + i]));
       }

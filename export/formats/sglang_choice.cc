@@ -27,8 +27,8 @@ FloatTensorPtr NoMean(const SglangChoiceLayer& layer) {
 
 // What the layers have, somewhere.
 struct Fields {
-  bool k_per_head = false, v_per_head = false, q = false, k_mean = false, o = false;
-  bool k_eigenvalues = false, v_eigenvalues = false;  // everywhere
+  bool k_per_head, v_per_head, q, k_mean, o;
+  bool k_eigenvalues, v_eigenvalues;  // everywhere
 };
 
 Fields FieldsOf(const SglangChoice& choice) {

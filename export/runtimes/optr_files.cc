@@ -92,10 +92,8 @@ void WriteOptrMeans(const fs::path& path, const std::vector<OptrLayer>& layers) 
                     {PtKey("layers"), std::move(entries)}},
           path.stem().string());
   const RotationFile read = OpenRotationFile(path);
-  bool same = read.layers.size() == layers.size();
-  for (size_t i = 0; same && i < layers.size(); ++i)
-    same = SameBits(read.layers[i].k_mean, layers[i].mean);
-  if (!same) {
+  if (!std::ranges::equal(read.layers, layers, SameBits, &RotationLayer::k_mean,
+                          &OptrLayer::mean)) {
     throw ResourceError(
         fmt::format("{}: read back differs from what was written; check the disk", path.string()));
   }

@@ -62,11 +62,9 @@ struct Ends {
 Ends EndsOf(const std::vector<std::string_view>& types, const std::string& what) {
   Ends ends{.first = types.front(), .middle = types[types.size() / 2], .last = types.back()};
   const size_t count = types.size();
-  while (ends.num_first < count && ends.first != ends.middle && types[ends.num_first] == ends.first)
-    ++ends.num_first;
-  while (ends.num_last < count && ends.last != ends.middle &&
-         types[count - 1 - ends.num_last] == ends.last)
-    ++ends.num_last;
+  // At the middle one both end.
+  while (ends.first != ends.middle && types[ends.num_first] == ends.first) ++ends.num_first;
+  while (ends.last != ends.middle && types[count - 1 - ends.num_last] == ends.last) ++ends.num_last;
   for (size_t i = ends.num_first; i + ends.num_last < count; ++i) {
     if (types[i] == ends.middle) continue;
     throw InputError(fmt::format(

@@ -131,6 +131,17 @@ TEST(AffineCodec, BytesHoldScaleAndZero) {
   }
 }
 
+// The middle of 2 bits is 1.5, and a step 1 / 32 of a code.
+TEST(AffineCodec, AByteZeroIsWithin127StepsOfTheMiddle) {
+  const auto zero = [](double value) {
+    return StoredAffine<double>({1, value}, MetadataType::kByte, 2).zero;
+  };
+  EXPECT_EQ(zero(1.5), 1.5);
+  EXPECT_EQ(zero(0.04), 0.03125);
+  EXPECT_EQ(zero(-100), 1.5 - 127 / 32.0);
+  EXPECT_EQ(zero(100), 1.5 + 127 / 32.0);
+}
+
 // A group far from 0 keeps what it can: its range holds 0.
 TEST(AffineCodec, AGroupFarFromZeroStaysThere) {
   Floats x(16, 100), y(16);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/LU>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -71,6 +72,12 @@ TEST(PackFeedbackFactor, HasEveryIntegerAndTheSumsOfColumns) {
   EXPECT_THROW(PackFeedbackFactor(wrong), NumericalError);
 }
 
+TEST(PackFeedbackFactor, OfNothingIsZeros) {
+  const PackedFeedback packed = PackFeedbackFactor(Matrix::Zero(8, 8));
+  EXPECT_EQ(packed.unit, 1);
+  EXPECT_EQ(std::ranges::count(packed.columns, 0), std::ssize(packed.columns));
+}
+
 // Rows that the plain codec refuses are refused, and constant rows read as it reads them.
 TEST(ScalarFeedback, TreatsRowsThatBreakCodecsAsThePlainCodec) {
   const Matrix factor = FeedbackFactor(RandomCovariance(kDim, 3), 0.2, "test");
@@ -110,10 +117,15 @@ TEST(ScalarFeedback, CostsTheReaderLess) {
     for (uint64_t seed = 10; seed < 40; ++seed) {
       const std::vector<double> x = RandomRows(1, kDim, seed);
       std::vector<double> plain(kDim), fed(kDim), unfed(kDim);
+      for (const MetadataType type :
+           {MetadataType::kByte, MetadataType::kBFloat16, MetadataType::kFloat32}) {
+        const AffineFormat typed{2, 32, type};
+        QuantizeDequantizeAffineRow<double>(x, typed, clip, plain);
+        QuantizeDequantizeWithFeedback<double>(x, typed, clip, none, unfed);
+        EXPECT_EQ(plain, unfed);
+      }
       QuantizeDequantizeAffineRow<double>(x, format, clip, plain);
       QuantizeDequantizeWithFeedback<double>(x, format, clip, row_major, fed);
-      QuantizeDequantizeWithFeedback<double>(x, format, clip, none, unfed);
-      EXPECT_EQ(plain, unfed);
       const auto error = [&](const std::vector<double>& y) {
         const Vector e =
             Eigen::Map<const Vector>(x.data(), kDim) - Eigen::Map<const Vector>(y.data(), kDim);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "linalg/error.h"
+#include "linalg/splitmix64.h"
 #include "tests/linalg/random_values.h"
 
 namespace oscar {
@@ -127,6 +128,30 @@ TEST(KMeans1d, IsAFunctionOfItsSeed) {
   const Floats x = SortedNormal(1000, 4);
   EXPECT_EQ(KMeans1d(x, {}, {16, 3, 1}), KMeans1d(x, {}, {16, 3, 1}));
   EXPECT_NE(KMeans1d(x, {}, {16, 3, 1}), KMeans1d(x, {}, {16, 3, 2}));
+  EXPECT_EQ(KMeans1d(x, {}, {16, 3}), KMeans1d(x, {}, {16, 3, 0}));
+}
+
+// Without an iteration what comes back is the start: for one cluster the better of two draws.
+TEST(KMeans1d, StartsFromTheBetterOfTwoDraws) {
+  const Floats x = {0, 1, 2, 3, 5, 8, 13, 21, 34, 55};
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SplitMix64 random(seed);
+    const Floats first = {x[static_cast<size_t>(random.Uniform() * 10)]},
+                 second = {x[static_cast<size_t>(random.Uniform() * 10)]};
+    const bool better = KMeansDistortion(x, {}, second) < KMeansDistortion(x, {}, first);
+    EXPECT_EQ(KMeans1d(x, {}, {1, 0, seed}), better ? second : first) << seed;
+  }
+}
+
+// In proportion to the squared distance: a value that is a centre is not drawn again.
+TEST(KMeans1d, AsManyClustersAsValuesStartFromAllOfThem) {
+  const Floats x = {1, 2, 4, 5, 9, 11, 12, 18, 20, 29, 31, 32, 40, 47, 53, 60};
+  for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(KMeans1d(x, {}, {16, 0, seed}), x) << seed;
+}
+
+TEST(KMeans1d, WeightsBelowOneCount) {
+  EXPECT_EQ(KMeans1d(Floats{0, 1, 10, 11}, Floats(4, 0.25F), {.clusters = 2}),
+            (Floats{0.5F, 10.5F}));
 }
 
 TEST(KMeans1d, FewerValuesThanClusters) {

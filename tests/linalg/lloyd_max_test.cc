@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -206,6 +207,15 @@ TEST(LloydMaxCodec, LlamaCppsBlocks) {
   EXPECT_EQ(numbers[7], 10);
   EXPECT_EQ(codes[126], 2);
   EXPECT_FLOAT_EQ(y[127], 10 - sigma * 0.4528F);
+}
+
+TEST(LloydMaxCodec, LlamaCppsGroupsDivideTheRow) {
+  const std::vector<std::array<int64_t, 3>> cases = {{256, 128, 32}, {192, 192, 32}, {80, 80, 80}};
+  for (const auto& [dim, mean, scale] : cases) {
+    const LloydMaxGroups groups = LloydMaxGroupsOf(LloydMaxForm::kLlamaCpp, dim);
+    EXPECT_EQ(groups.mean, mean);
+    EXPECT_EQ(groups.scale, scale);
+  }
 }
 
 TEST(LloydMaxCodec, ConstantRowsComeBack) {

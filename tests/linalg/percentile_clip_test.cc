@@ -83,6 +83,9 @@ TEST(PercentileClip, BisectTakesLog2Steps) {
   const float threshold = ClipThresholdBisect<float>(ramp, 0.96);
   EXPECT_EQ(std::fmod(threshold, 127.0F / 128), 0);
   EXPECT_EQ(threshold, 122 * (127.0F / 128));  // 121.03: the smallest multiple that is >= 121
+  std::vector<float> one(64, 0);
+  one[9] = 1;  // alone above every middle
+  EXPECT_EQ(ClipThresholdBisect<float>(one, 0.9), 0x1p-6F);
 }
 
 TEST(PercentileClip, ShortRowsAreSortedByBothMethods) {

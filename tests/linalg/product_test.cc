@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <vector>
 
 #include "linalg/parallel_for.h"
@@ -28,6 +29,16 @@ TEST(Product, IsTheProduct) {
               1e-15 * size);
   }
   EXPECT_EQ(Product(Matrix(3, 0), Matrix(0, 2)), Matrix::Zero(3, 2));
+}
+
+TEST(ParallelFor, BeginsNothingBehindAFailure) {
+  int calls = 0;
+  const auto body = [&](int64_t index) {
+    ++calls;
+    if (index == 2) throw std::runtime_error("third");
+  };
+  EXPECT_THROW(ParallelFor(100, body, 1), std::runtime_error);
+  EXPECT_EQ(calls, 3);
 }
 
 TEST(Product, ThreadsGetTheSameBytes) {

@@ -100,6 +100,8 @@ TEST(Rotation, EigenvectorsComeBackOutOfEveryCompositionThatHoldsThem) {
     }
   }
   EXPECT_THROW(RecoverEigenvectors(Matrix::Zero(3, 4), Composition::kRH), NumericalError);
+  EXPECT_THROW(RecoverEigenvectors(Matrix(0, 0), Composition::kPlain), NumericalError);
+  EXPECT_EQ(RecoverEigenvectors(Matrix::Ones(1, 1), Composition::kPlain), Matrix::Ones(1, 1));
 }
 
 // A first factor is taken as it stands, and a permutation is no product: to the last bit what

@@ -54,6 +54,8 @@ TEST(KeyTransformKind, NamesComeBack) {
     EXPECT_EQ(KeyTransformFromName(KeyTransformName(kind)), kind);
   EXPECT_EQ(KeyTransformName(KeyTransformKind::kPairScaled), "pair_scaled");
   EXPECT_THROW(KeyTransformFromName("hadamard"), UsageError);
+  EXPECT_EQ(KeyRecipe{.kind = KeyTransformKind::kPairScaled}.Name(),
+            "pair_scaled shared r_h_pbr");  // folded, so that it says nothing of it
 }
 
 TEST(TransformFit, OscarIsTheRotationOfTheHeadsOwnQueries) {

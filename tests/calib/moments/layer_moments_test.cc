@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -130,6 +131,27 @@ TEST(Fit, FlattensImportanceOfEveryHeadAndOfTheirMean) {
   }
   EXPECT_EQ(fit.k.num_rotations, 2);
   EXPECT_EQ(fit.k_shared.num_rotations, 1);
+}
+
+// Keys and values of a latent are one thing: what both read, each by its own size.
+TEST(Fit, OfLatentsBothSidesAreOfTheJointCovariance) {
+  LayerMoments m = SampleMoments(0, 200, 3, 8, 8);
+  m.latent = true;
+  const LayerFit fit = FitLayer(m, {});
+  EXPECT_EQ(fit.k.rotation, fit.v.rotation);
+  EXPECT_EQ(fit.k.eigenvalues, fit.v.eigenvalues);
+  const LayerMoments joint = JointMoments(m, ValueTarget::kAttentionOutput);
+  for (const int64_t head : {0, 1}) {
+    const Matrix expected = JointCovariance(m.QueryCovariance(head),
+                                            m.ValueCovariance(head, ValueTarget::kAttentionOutput));
+    EXPECT_NEAR(expected.trace(), 2, 1e-12);
+    EXPECT_LT((joint.QueryCovariance(head) - expected).norm(), 1e-12);
+    for (const ValueTarget target : {ValueTarget::kAttentionOutput, ValueTarget::kDiagonal})
+      EXPECT_LT((joint.ValueCovariance(head, target) - expected).norm(), 1e-12);
+    const double sum = std::accumulate(fit.k.eigenvalues.begin() + head * 8,
+                                       fit.k.eigenvalues.begin() + (head + 1) * 8, 0.0);
+    EXPECT_NEAR(sum, 2, 1e-12);
+  }
 }
 
 TEST(Fit, TheSharedRotationBelongsToTheMeanOfTheHeads) {

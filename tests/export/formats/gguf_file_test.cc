@@ -65,6 +65,19 @@ TEST(GgufFile, ReadsWhatTheFormatSays) {
   }
 }
 
+TEST(GgufFile, ReadsWhatIsAtTheLimits) {
+  RawGguf model;
+  model.alignment = 1 << 20;
+  model.entries = {RawEntry("general.alignment", 1U << 20)};
+  const std::string name(63, 'x');
+  model.infos = {RawInfo(name, {1, 2, 1, 3}, 0, 0)};
+  model.data = std::string(24, '\0');
+  const GgufFile file = GgufFile::Open(Put(TestScratch("gguf-limits") / "m.gguf", model.Bytes()));
+  EXPECT_EQ(file.alignment, 1U << 20);
+  ASSERT_NE(file.Find(name), nullptr);
+  EXPECT_EQ(file.Find(name)->dims, (std::vector<uint64_t>{1, 2, 1, 3}));
+}
+
 TEST(GgufFile, RefusesEveryPrefix) {
   const fs::path scratch = TestScratch("gguf-prefix");
   const std::string bytes = SmallModel().Bytes();
@@ -128,6 +141,8 @@ TEST(GgufFile, SaysWhatIsWrong) {
   entry(RawEntry("x", 8, RawNumber(kHuge)), "a value of 18446744073709551615 bytes");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(6) + RawNumber(kHuge / 4 + 2)), "the file ends");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(8) + RawNumber(kHuge / 8 + 2)), "the file ends");
+  entry(RawEntry("x", 9, RawNumber<uint32_t>(8) + RawNumber<uint64_t>(300)),
+        "an array of 300 strings, and the file ends");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(9) + RawNumber(kHuge)), "an array of type 9");
   for (const uint32_t alignment : {0U, 24U, 1U << 21, ~0U})
     entry(RawEntry("general.alignment", alignment), "general.alignment");
@@ -146,6 +161,7 @@ TEST(GgufFile, SaysWhatIsWrong) {
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 0); }, "expected 32");
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 64); }, "expected 32");
   last(RawInfo("d", {5}, 1, 96), "no known size");          // within the one before it
+  last(RawInfo("d", {5}, 1, 128), "no known size");         // nothing is left for it
   last(RawInfo("d", {5}, 1, 161), "the file ends behind");  // not aligned
   last(RawInfo("d", {5}, 1, kHuge - 31), "no known size");
   changed([&](RawGguf& model) { model.data += std::string(30, 'x'); }, "belong to none");

@@ -99,6 +99,13 @@ TEST(NpyFile, RefusesWhatIsNoArrayOfFloats) {
   };
   const std::vector<float> turns = Turns<float>(3);
   EXPECT_TRUE(Has(refusal("not numpy at all"), "numpy.save"));
+  EXPECT_TRUE(Has(refusal(std::string("\x93NUMPY\x01\x00\x02\x00{}", 12)), "header \"{}\""));
+  EXPECT_TRUE(Has(refusal(std::string("\x93NUMPY\x01\x00\x00\x00{", 11)), "numpy.save"));
+  for (const char version : {'\0', '\4'}) {
+    std::string bytes = NpyBytes<float>("<f4", "3, 2, 2", turns);
+    bytes[6] = version;
+    EXPECT_TRUE(Has(refusal(bytes), ".npy version"));
+  }
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<i4", "3, 2, 2", turns)), "<i4"));
   EXPECT_TRUE(Has(refusal(NpyBytes<float>(">f4", "3, 2, 2", turns)), "little-endian"));
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", "3, 2, 2", turns, "True")), "ascontiguousarray"));
@@ -154,7 +161,8 @@ TEST(GivenRotations, TensorsMayBringQueriesMeansAndScales) {
   EXPECT_EQ(layer.k_mean->values, (std::vector<float>{1, 2}));
   EXPECT_EQ(layer.pair_scale->shape, (std::vector<int64_t>{3, 2}));
   EXPECT_EQ(given.v->layers.at(0).rotation->values[2], -1);
-  EXPECT_TRUE(Has(DescribeRotations(*given.k), "undone by their inverses"));
+  EXPECT_TRUE(Has(DescribeRotations(*given.k), "undone by their inverses to 0, keys centred"));
+  EXPECT_TRUE(Has(DescribeRotations(*given.v), "orthogonal to 0"));
 
   const auto refusal = [&](const std::string& name, const FloatTensor& tensor) {
     std::map<std::string, FloatTensor> changed = tensors;

@@ -9,7 +9,9 @@
 #include <fstream>
 
 #include "capture/checkpoint/safetensors.h"
+#include "export/formats/pt/pt_writer.h"
 #include "linalg/error.h"
+#include "tests/export/formats/float_tensor.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -97,6 +99,18 @@ TEST(Inspect, TextOfARotationFileShowsLayersAndMeasures) {
         "max|R Rt - I|", "sha256 7bdfd6205a828ff9"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
+}
+
+// A tensor that is none of the format's is listed, whatever it is called.
+TEST(Inspect, OnlyRotationsAreMeasuredAsRotations) {
+  const auto path = TestScratch("inspect-spare") / "layer_0.pt";
+  WritePt(path,
+          PtOutDict{{PtKey("rotation"), MakeTensor({2, 2}, {0, 1, -1, 0})},
+                    {PtKey("spare_rotation"), MakeTensor({2, 3}, {1, 2, 3, 4, 5, 6})}},
+          "x");
+  const Json entry = InspectFile(path).at("entry");
+  EXPECT_EQ(entry.at("rotation").at("max_abs_RRt_minus_I"), 0);
+  EXPECT_FALSE(entry.at("spare_rotation").contains("max_abs_RRt_minus_I"));
 }
 
 TEST(Inspect, AnythingElseIsRefusedWithAListOfFormats) {

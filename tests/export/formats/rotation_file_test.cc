@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "export/formats/pt/pt_writer.h"
+#include "export/formats/rotation_checks.h"
 #include "export/formats/rotation_pair.h"
 #include "linalg/error.h"
 #include "tests/export/formats/float_tensor.h"
@@ -68,6 +69,7 @@ TEST_F(RotationFileTest, KindsAreToldByContent) {
   const RotationFile mla = Read(PtOutDict{{PtKey("rotation"), Turn(0.1)}}, "layer_12.pt");
   EXPECT_EQ(mla.kind, RotationKind::kMlaLayer);
   EXPECT_EQ(mla.layers[0].layer_id, 12);
+  EXPECT_EQ(Read(Turn(0.1), "layer_x.pt").layers[0].layer_id, 0);
 }
 
 TEST_F(RotationFileTest, StackedTensorsBecomeLayersInOrder) {
@@ -117,6 +119,84 @@ TEST_F(RotationFileTest, AStretchNeedsItsInverse) {
   EXPECT_THROW(Read(file(entry)), NumericalError);
 }
 
+// max of |R| |Q|^T, which a residual is measured by: [[1, s], [0, 1]] and its inverse transposed.
+TEST(InverseError, KnowsTheSizeOfWhatIsSummed) {
+  double scale = 0;
+  EXPECT_EQ(InverseError({1, 2, false}, {1, 100, 0, 1}, {1, 0, -100, 1}, &scale), 0);
+  EXPECT_EQ(scale, 200);
+}
+
+// A mean of q^T q of 2 heads of 3, sums of keys, values of 2; every number another one.
+PtOutDict Moments() {
+  return {{PtKey("count"), int64_t{5}},
+          {PtKey("q_scaling"), 0.5},
+          {PtKey("M_q"), MakeTensor({2, 3, 3}, {4, 1, 2, 1, 5, 3, 2, 3, 6,  //
+                                                9, .1F, .2F, .1F, 8, .3F, .2F, .3F, 7})},
+          {PtKey("k_sum"), MakeTensor({2, 3}, {1, 2, 3, 4, 5, 6})},
+          {PtKey("M_k"), MakeTensor({2, 3, 3}, {40, 10, 20, 10, 50, 30, 20, 30, 60,  //
+                                                90, 1, 2, 1, 80, 3, 2, 3, 70})},
+          {PtKey("S_v"), MakeTensor({2, 2, 2}, {2, .5F, .5F, 3, 4, .25F, .25F, 5})}};
+}
+
+TEST_F(RotationFileTest, MomentsAreReadAsTheyAre) {
+  const auto file = [](const PtOutDict& layer, int64_t version = 2) {
+    return PtOutDict{{PtKey("format_version"), version},
+                     {PtKey("tokens"), int64_t{5}},
+                     {PtKey("layers"), PtOutDict{{int64_t{7}, layer}}}};
+  };
+  const RotationFile read = Read(file(Moments()));
+  EXPECT_EQ(read.kind, RotationKind::kMoments);
+  EXPECT_EQ(read.format_version, 2);
+  EXPECT_EQ(read.calibration.at("tokens"), 5);
+  const MomentLayer& layer = read.moments.at(0);
+  EXPECT_EQ(layer.layer_id, 7);
+  EXPECT_EQ(layer.num_kv_heads, 2);
+  EXPECT_EQ(layer.head_dim, 3);
+  EXPECT_EQ(layer.v_head_dim, 2);
+  EXPECT_EQ(layer.count, 5);
+  EXPECT_EQ(layer.q_scaling, 0.5);
+  EXPECT_EQ(layer.m_q[1], 1);
+  EXPECT_EQ(layer.m_k[9], 90);
+  EXPECT_EQ(layer.k_sum, (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(layer.s_v[7], 5);
+
+  const auto refused = [&](const char* key, const PtOut& value) {
+    PtOutDict changed = Moments();
+    for (auto& [name, field] : changed)
+      if (PtKeyText(name) == key) field = value;
+    try {
+      Read(file(changed));
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused("q_scaling", PtNone{}));
+  EXPECT_TRUE(refused("q_scaling", int64_t{1}));
+  EXPECT_TRUE(refused("count", int64_t{0}));
+  EXPECT_TRUE(refused("k_sum", MakeTensor({2, 4}, std::vector<float>(8, 1))));
+  EXPECT_TRUE(refused("k_sum", MakeTensor({6}, std::vector<float>(6, 1))));
+  EXPECT_TRUE(refused("M_q", MakeTensor({2, 2, 3}, std::vector<float>(12, 1))));
+  EXPECT_TRUE(refused("S_v", MakeTensor({2, 2, 1}, std::vector<float>(4, 1))));
+  EXPECT_TRUE(refused("S_v", MakeTensor({2, 2, 2}, {2, 1, 1, 3, 4, .25F, .26F, 5})));
+  EXPECT_TRUE(refused("S_v", MakeTensor({2, 2, 2}, {2, .26F, .25F, 3, 4, 1, 1, 5})));
+  EXPECT_THROW(Read(file(Moments(), 3)), InputError);
+}
+
+TEST_F(RotationFileTest, KeyMeansAreRowsOfValues) {
+  const auto file = [](const FloatTensorPtr& mu) {
+    return PtOutDict{
+        {PtKey("format_version"), int64_t{1}},
+        {PtKey("layers"),
+         PtOutDict{{int64_t{2}, PtOutDict{{PtKey("layer_id"), int64_t{2}}, {PtKey("mu"), mu}}}}}};
+  };
+  const RotationFile read = Read(file(MakeTensor({2, 3}, {1, 2, 3, 4, 5, 6})));
+  EXPECT_EQ(read.kind, RotationKind::kKMean);
+  EXPECT_EQ(read.layers.at(0).k_mean->values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_THROW(Read(file(MakeTensor({2, 0}, {}))), InputError);
+  EXPECT_THROW(Read(file(MakeTensor({1, 2, 1}, {1, 2}))), InputError);
+}
+
 TEST_F(RotationFileTest, ManyLayersOfOneTensorAreMeasuredOnce) {
   const int64_t d = 256;
   std::vector<float> eye(static_cast<size_t>(d * d), 0);
@@ -153,6 +233,22 @@ TEST_F(PairTest, SidesMayNotBeSwapped) {
   EXPECT_THROW(Open(file("sst_r_h_pbr"), file("qqt_r_h_pbr")), InputError);
   EXPECT_THROW(Open(file("hadamard"), file("identity-k")), InputError);
   EXPECT_THROW(Open(file("oscar2_v_pre_wo"), file("oscar2_v_pre_wo")), InputError);
+}
+
+TEST_F(PairTest, FieldsOfOneSideAreNotInTheOther) {
+  const auto file = [&](const char* key, const FloatTensorPtr& value) {
+    PtOutDict layer = Layer(0, Turn(0.1));
+    if (value) layer.emplace_back(PtKey(key), value);
+    return PtOutDict{{PtKey("format_version"), int64_t{3}},
+                     {PtKey("layers"), PtOutDict{{int64_t{0}, layer}}}};
+  };
+  const PtOut plain = file("", nullptr), mean = file("k_mean", MakeTensor({2}, {1, 2})),
+              query = file("q_rotation", Turn(0.1)), output = file("o_rotation", Turn(0.1));
+  EXPECT_NO_THROW(Open(mean, output));
+  EXPECT_NO_THROW(Open(query, plain));
+  EXPECT_THROW(Open(plain, mean), InputError);
+  EXPECT_THROW(Open(plain, query), InputError);
+  EXPECT_THROW(Open(output, plain), InputError);
 }
 
 TEST_F(PairTest, OrderMayDifferButLayersMayNot) {

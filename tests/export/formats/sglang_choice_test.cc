@@ -12,7 +12,9 @@
 #include <span>
 
 #include "capture/files/digest.h"
+#include "export/formats/mla_folder.h"
 #include "export/formats/rotation_pair.h"
+#include "export/formats/sglang_pair.h"
 #include "linalg/error.h"
 #include "tests/export/formats/float_tensor.h"
 #include "tests/export/formats/torch_python.h"
@@ -124,6 +126,51 @@ TEST(SglangChoice, Version1IsOneRotationPerLayerAndRefusesTheRest) {
     EXPECT_FALSE(std::filesystem::exists(scratch / "no"));
   }
   EXPECT_THROW(WriteSglangChoice(scratch / "no", Choice({}), SglangVersion::kV3), InputError);
+}
+
+// A disk that gives back something else is told apart: here what is asked for was never written.
+TEST(SglangPair, WhatIsReadBackIsCompared) {
+  const auto file = [](const char* name, FloatTensorPtr RotationLayer::*read) {
+    return SglangFile{.name = name,
+                      .objective = "hadamard",
+                      .source_grouping = "layer",
+                      .value_target = {},
+                      .transform = {},
+                      .calibration = {},
+                      .layers = {{0, {{"rotation", read, kTurn}}}}};
+  };
+  const auto scratch = TestScratch("sglang-read-back");
+  const SglangFile k = file("k_rotation.pt", &RotationLayer::rotation),
+                   v = file("v_rotation.pt", &RotationLayer::rotation);
+  EXPECT_NO_THROW(WriteSglangPair(scratch, k, v));
+  EXPECT_THROW(WriteSglangPair(scratch, k, file("v_rotation.pt", &RotationLayer::mean)),
+               ResourceError);
+}
+
+// A field of one layer is filled in on the others, and one of none is on none.
+TEST(MlaFolder, HasAFieldOnEveryLayerOrOnNone) {
+  const auto scratch = TestScratch("mla-folder");
+  const FloatTensorPtr wide = MakeTensor({2, 2}, {2, 0, 0, .5F}),
+                       narrow = MakeTensor({2, 2}, {.5F, 0, 0, 2});
+  const auto written = [&](const char* name, std::vector<MlaFolderLayer> layers) {
+    MlaFolder folder;
+    folder.layers = std::move(layers);
+    WriteMlaFolder(scratch / name, folder);
+    return OpenMlaFolder(scratch / name);
+  };
+  const RotationFile bare = written("bare", {{0, kTurn}, {1, kFlip}});
+  EXPECT_EQ(bare.layers.at(1).rotation->values, kFlip->values);
+  EXPECT_EQ(bare.layers.at(1).q_rotation, nullptr);
+  EXPECT_TRUE(bare.transform.is_null());
+  const RotationFile joint = written("joint", {{0, kTurn}, {1, wide, narrow}});
+  EXPECT_EQ(joint.layers.at(0).q_rotation->values, kTurn->values);
+  EXPECT_EQ(joint.layers.at(1).q_rotation->values, narrow->values);
+  EXPECT_EQ(joint.layers.at(1).mean, nullptr);
+  EXPECT_EQ(joint.transform.at("orthogonal"), false);
+  const RotationFile mean = written("mean", {{0, kTurn}, {1, kFlip, {}, MakeTensor({2}, {3, 4})}});
+  EXPECT_EQ(mean.layers.at(0).mean->values, (std::vector<float>{0, 0}));
+  EXPECT_EQ(mean.layers.at(1).mean->values, (std::vector<float>{3, 4}));
+  EXPECT_EQ(mean.layers.at(1).q_rotation, nullptr);
 }
 
 TEST(SglangChoice, NothingIsPublishedWhereQueriesDoNotUndoKeys) {

@@ -196,6 +196,28 @@ TEST(CovarianceImport, ExportedFilesGiveTheirCovariancesBack) {
   }
 }
 
+// Eigenvalues of each head, or the same of all.
+TEST(CovarianceImport, HeadsHaveTheirOwn) {
+  RotationFile file;
+  file.objective = "qqt_plain";
+  RotationLayer layer;
+  layer.rotation =
+      std::make_shared<const FloatTensor>(FloatTensor{{2, 2, 2}, {1, 0, 0, 1, 0, 1, 1, 0}});
+  const auto diagonals = [&](const FloatTensor& eigenvalues) {
+    layer.eigenvalues = std::make_shared<const FloatTensor>(eigenvalues);
+    file.layers = {layer};
+    std::vector<double> all;
+    const LayerCovariances recovered = RecoverCovariances(file).at(0);
+    for (const Matrix& c : recovered.covariances) {
+      EXPECT_EQ(c(0, 1), 0);
+      all.insert(all.end(), {c(0, 0), c(1, 1)});
+    }
+    return all;
+  };
+  EXPECT_EQ(diagonals({{2}, {3, 5}}), (std::vector<double>{3, 5, 5, 3}));
+  EXPECT_EQ(diagonals({{2, 2}, {3, 5, 7, 9}}), (std::vector<double>{3, 5, 9, 7}));
+}
+
 TEST(CovarianceImport, PublishedFilesRefitToThemselves) {
   OSCAR_PACK_OR_SKIP(path, "upstream/qwen3-4b-thinking-2507");
   const RotationFile file = OpenRotationFile(path / "k_rotation_qqt_r_h_pbr.pt");

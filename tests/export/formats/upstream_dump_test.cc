@@ -90,7 +90,7 @@ TEST(UpstreamDump, TheOptionsDecideWhatTheDirectoryDoesNotSay) {
 TEST(UpstreamDump, LongSequencesGetChunksOfTheirOwn) {
   SampleDump sample;
   sample.num_layers = 1;
-  const std::vector<int64_t> lengths = {5000, 4000, 9000, 10};
+  const std::vector<int64_t> lengths = {5000, 4000, 9000, 1, kUpstreamChunkTokens};
   const fs::path path = TestScratch("upstream-chunks") / "dump";
   DumpLayer layer = sample.Layer(0);
   layer.num_q_heads = layer.num_kv_heads = layer.head_dim = layer.v_head_dim = 1;
@@ -107,11 +107,11 @@ TEST(UpstreamDump, LongSequencesGetChunksOfTheirOwn) {
     writer.EndLayer();
     writer.Commit();
   }
-  EXPECT_TRUE(fs::exists(path / "layer_3/q/4.pt"));
-  EXPECT_FALSE(fs::exists(path / "layer_3/q/5.pt"));
+  EXPECT_TRUE(fs::exists(path / "layer_3/q/5.pt"));
+  EXPECT_FALSE(fs::exists(path / "layer_3/q/6.pt"));
   const UpstreamDump dump(path, {});
   EXPECT_EQ(dump.sequence_lengths(), lengths);
-  std::vector<float> found(18010);
+  std::vector<float> found(18001 + kUpstreamChunkTokens);
   dump.ReadRows(0, DumpTensor::kV, 0, std::as_writable_bytes(std::span(found)));
   for (size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], static_cast<float>(i));
 }
@@ -159,6 +159,7 @@ void ExpectRefused(const char* reason, const std::function<void(const fs::path&)
   } catch (const InputError& error) {
     refusal = error.what();
   }
+  EXPECT_EQ(refusal.empty(), reason[0] == '\0') << refusal;
   EXPECT_NE(refusal.find(reason), refusal.npos) << "expected: " << reason << "\nfound: " << refusal;
 }
 
@@ -235,6 +236,16 @@ TEST(UpstreamDump, GeometryThatDoesNotFitIsRefused) {
         }
       }
       Put(path / "layer_3" / side / "1.pt", DType::kF32, {8, 2, dim}, values);
+    }
+  });
+}
+
+// Heads are compared with each other, and no head with the next token's.
+TEST(UpstreamDump, TokensMayBeEqual) {
+  ExpectRefused("", [](const fs::path& path) {
+    for (const auto& [side, dim] : {std::pair("k", 3), std::pair("v", 2)}) {
+      const std::vector<float> values(static_cast<size_t>(8 * dim), 2);
+      Put(path / "layer_3" / side / "1.pt", DType::kF32, {8, 1, dim}, values);
     }
   });
 }

@@ -168,6 +168,7 @@ TEST(SglangScales, AreTheServersSchema) {
   const fs::path scratch = TestScratch("sglang-scales");
   const Artifact artifact = Tiny(scratch / "a");
   WriteForRuntime(Named("sglang-scales"), artifact, {}, scratch / "out");
+  EXPECT_NE(Said(scratch / "out").find("/kv_cache_scales_tp1.json\n"), std::string::npos);
   for (const int ranks : {1, 2, 4, 8}) {
     const Json cache =
         ReadJsonFile(

@@ -7,12 +7,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "capture/checkpoint/safetensors.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/formats/given_rotations.h"
+#include "export/formats/pt/pt_writer.h"
 #include "export/formats/rotation_pair.h"
+#include "export/formats/sglang_choice.h"
 #include "export/formats/sglang_pair.h"
 #include "export/runtimes/cache_bits.h"
 #include "export/runtimes/cache_scales.h"
@@ -191,11 +194,37 @@ TEST(Imports, SayWhatARuntimeCannotCarry) {
             std::string::npos);
   const std::string keys = (files / "vllm-flat-dict" / "k_rotation.pt").string() + ":none";
   EXPECT_NE(refusal(keys, "vllm").find("holds no rotations of values"), std::string::npos);
+  const auto tensor = [](std::vector<int64_t> shape, std::vector<float> values) {
+    return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
+  };
+  SglangChoice wide;
+  wide.key_transform = "balanced";
+  wide.layers = {{.layer_id = 0,
+                  .k = tensor({1, 2, 2}, {2, 0, 0, 2}),
+                  .q = tensor({1, 2, 2}, {.5F, 0, 0, .5F}),
+                  .k_mean = {},
+                  .v = tensor({2, 2}, {0, 1, 1, 0}),
+                  .num_kv_heads = 1}};
+  WriteSglangChoice(scratch / "wide", wide, SglangVersion::kV3);
+  EXPECT_NE(refusal((scratch / "wide").string(), "optr").find("a matrix that is not orthogonal"),
+            std::string::npos);
   // How many KV heads there are is not in a file with one matrix for all.
   EXPECT_NE(refusal((files / "v1-startup-calibrator").string(), "onnx").find("KV heads"),
             std::string::npos);
-  EXPECT_THROW(Imported((files / "vllm-flat-dict" / "k_rotation.pt").string(), scratch),
-               InputError);  // of which side?
+  const auto not_imported = [&](const fs::path& file) -> std::string {
+    try {
+      Imported(file.string(), scratch);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(not_imported(files / "vllm-flat-dict" / "k_rotation.pt")
+                .find("does not say whether it turns keys or values"),
+            std::string::npos);
+  WritePt(scratch / "layer_0.pt", tensor({2, 2}, {0, 1, -1, 0}), "layer_0");
+  EXPECT_NE(not_imported(scratch / "layer_0.pt").find("one layer of a latent cache"),
+            std::string::npos);
   EXPECT_THROW(Imported(TestData("tiny-qwen3").string() + "/config.json", scratch), InputError);
 }
 
@@ -245,6 +274,28 @@ TEST(Imports, OfScalesAndRecipesAreWhatTheWritersWrote) {
   Export("sglang-scales", scales, scratch / "out");
   const Json out = ReadJsonFile((scratch / "out" / "kv_cache_scales_tp1.json").string());
   EXPECT_EQ(out.at("kv_cache").at("scaling_factor").at("0").at("1").get<float>(), 1.7F);
+
+  // The reader takes the 78 layers of its model; a draft layer behind them keeps 1.
+  Json latents = {{"format", "nvfp4_ds_mla_outer_scale_v1"},
+                  {"num_layers", 80},
+                  {"latent_dim", 512},
+                  {"denominator", 2688},
+                  {"scales", Json::array()}};
+  for (int i = 0; i < 80; ++i) latents["scales"].push_back(std::ldexp(1 + i, -10));
+  Export("nvfp4-mla-scales", Imported(put("mla.json", latents.dump()), scratch), scratch / "mla");
+  const Json mla = ReadJsonFile((scratch / "mla" / "nvfp4_mla_scales.json").string());
+  ASSERT_EQ(mla.at("scales").size(), 78U);
+  ASSERT_EQ(mla.at("max_abs").size(), 78U);
+  for (size_t i = 0; i < 78; ++i) {
+    EXPECT_EQ(mla.at("scales")[i], latents["scales"][i]);
+    EXPECT_EQ(mla.at("max_abs")[i], latents["scales"][i].get<double>() * 2688);
+  }
+  latents["scales"].erase(77);
+  latents["scales"].erase(77);
+  latents["scales"].erase(77);
+  EXPECT_THROW(Export("nvfp4-mla-scales", Imported(put("mla.json", latents.dump()), scratch),
+                      scratch / "mla"),
+               InputError);
 
   const float scale = 0.0123F;
   SafetensorsWriter shard(scratch / "s.safetensors",

@@ -175,10 +175,32 @@ TEST(KvpressFiles, ComeInAndGoOutAgainEqual) {
   const fs::path scratch = WrittenStats("kvpress-import");
   ImportPublished((scratch / "out").string(), Json::object(), scratch / "a");
   const Artifact artifact = Artifact::OpenImported(scratch / "a");
+  EXPECT_EQ(artifact.manifest().at("model").at("id"),
+            ReadJsonFile((scratch / "out" / "config.json").string()).at("model_name"));
   WriteImportedKvpressStats(artifact, scratch / "again");
   for (const char* file : {"model.safetensors", "config.json"})
     EXPECT_EQ(ReadText(scratch / "again" / file), ReadText(scratch / "out" / file)) << file;
   EXPECT_THROW(WriteImportedKvtc(artifact, scratch / "no"), InputError);
+
+  const fs::path stats = scratch / "out" / "model.safetensors";
+  const SafetensorsFile written = SafetensorsFile::Open(stats);
+  std::map<std::string, FloatTensor> tensors;
+  for (const char* name : {"query_mean", "query_cov"})
+    tensors[name] = {written.tensor(name).shape, Values(written, name)};
+  for (const char* name : {"query_mean", "query_cov"}) {  // one of the two by itself
+    auto changed = tensors;
+    changed.at(name).shape.push_back(1);
+    std::vector<SafetensorsWriter::Declaration> declared;
+    for (const auto& [of, tensor] : changed) declared.push_back({of, DType::kF32, tensor.shape});
+    fs::remove(stats);
+    SafetensorsWriter writer(stats, declared);
+    for (const auto& [of, tensor] : changed)
+      writer.Write(of, std::as_bytes(std::span(tensor.values)));
+    writer.Commit();
+    EXPECT_THROW(ImportPublished((scratch / "out").string(), Json::object(), scratch / "b"),
+                 InputError)
+        << name;
+  }
 
   Json config = ReadJsonFile((scratch / "out" / "config.json").string());
   config["num_heads"] = 3;

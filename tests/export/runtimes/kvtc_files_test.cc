@@ -14,6 +14,7 @@
 #include "capture/dump/dump_writer.h"
 #include "capture/model/rope_json.h"
 #include "export/formats/kvtc_file.h"
+#include "export/formats/pt/pt_writer.h"
 #include "export/runtimes/exporter.h"
 #include "export/runtimes/imports.h"
 #include "export/runtimes/kvpress_files.h"
@@ -228,19 +229,38 @@ TEST(KvtcFiles, ThatTheLoaderWouldNotLoadAreRefused) {
     return std::make_shared<const FloatTensor>(
         FloatTensor{std::move(shape), std::vector<float>(count, 0.5F)});
   };
-  const auto refused = [&](const KvtcSide& side) {
-    WriteKvtcFile(scratch / "k.pt",
-                  {.keys = {{"tp_0_pp_0", side}}, .values = {{"tp_0_pp_0", side}}});
+  std::string why;
+  const auto refused_file = [&] {
     try {
       ReadKvtcFile(PtFile::Open(scratch / "k.pt"));
-    } catch (const InputError&) {
+    } catch (const InputError& error) {
+      why = error.what();
       return true;
     }
     return false;
   };
+  const auto refused = [&](const KvtcSide& side) {
+    WriteKvtcFile(scratch / "k.pt",
+                  {.keys = {{"tp_0_pp_0", side}}, .values = {{"tp_0_pp_0", side}}});
+    return refused_file();
+  };
   const KvtcSide sound{floats({16}, 16), floats({16, 8}, 128), {{"4", {{8, "int4"}}}}};
   EXPECT_FALSE(refused(sound));
   EXPECT_TRUE(refused({floats({15}, 15), sound.basis, sound.quant}));
+  EXPECT_NE(why.find("mu has 15 channels and basis is [16, 8]"), why.npos) << why;
+  for (const PtOutList& group :
+       {PtOutList{int64_t{8}, int64_t{4}}, PtOutList{"8", "int4"}, PtOutList{int64_t{8}}}) {
+    const PtOutDict worker = {{PtKey("mu"), sound.mu},
+                              {PtKey("basis"), sound.basis},
+                              {PtKey("quant"), PtOutDict{{PtKey("4"), PtOutList{group}}}}};
+    WritePt(scratch / "k.pt",
+            PtOutDict{{PtKey("version"), "v3-worker-quant"},
+                      {PtKey("keys"), PtOutDict{{PtKey("tp_0_pp_0"), worker}}},
+                      {PtKey("values"), PtOutDict{{PtKey("tp_0_pp_0"), worker}}}},
+            "k");
+    EXPECT_TRUE(refused_file());
+    EXPECT_NE(why.find("[components, type]"), why.npos) << why;
+  }
   EXPECT_TRUE(refused({sound.mu, floats({16}, 16), sound.quant}));
   EXPECT_TRUE(refused({sound.mu, sound.basis, {{"4", {{7, "int4"}}}}}));
   EXPECT_TRUE(refused({sound.mu, sound.basis, {{"4", {{8, "int3"}}}}}));

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 
+#include "capture/files/atomic_file.h"
 #include "capture/files/strict_json.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/formats/onnx_initializers.h"
@@ -17,6 +18,7 @@
 #include "linalg/error.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -144,6 +146,29 @@ TEST(OnnxFiles, HoldOscarsOwn) {
   EXPECT_EQ(Metadata(model).at("layers").at("11").at("v_clip_ratio"), own.serving.v_clip_ratio);
 }
 
+// launch.txt with a stand-in for onnx whose models are lines of names.
+TEST(OnnxFiles, TheScriptAddsThemToACopyOfTheModel) {
+  const fs::path scratch = TestScratch("onnx-script");
+  WriteSampleArtifact(scratch / "a");
+  WriteForRuntime(Onnx(), Artifact::Open(scratch / "a"), {.chosen = false}, scratch / "out");
+  WriteFileAtomically(scratch / "onnx.py",
+                      "from types import SimpleNamespace as Of\n"
+                      "def load(path):\n"
+                      "  text = open(path, 'rb').read()\n"
+                      "  names = [b'R'] if path.endswith('/rotations.onnx') else text.split()\n"
+                      "  return Of(graph=Of(initializer=names))\n"
+                      "def save(model, path):\n"
+                      "  open(path, 'wb').write(b' '.join(model.graph.initializer))\n");
+  WriteFileAtomically(scratch / "model.onnx", "W B");
+  const ProgramExit exit = RunProgram(
+      "/usr/bin/env", {"-u", "LD_PRELOAD", "PYTHONPATH=" + scratch.string(), "sh",
+                       (scratch / "out" / "launch.txt").string(), (scratch / "model.onnx").string(),
+                       (scratch / "merged.onnx").string()});
+  ASSERT_EQ(exit.code, 0) << exit.err;
+  EXPECT_EQ(ReadText(scratch / "merged.onnx"), "W B R");
+  EXPECT_EQ(ReadText(scratch / "model.onnx"), "W B");
+}
+
 // What was written comes in and goes out again, bit for bit.
 TEST(OnnxFiles, ComeBackAsAnImportedArtifact) {
   const fs::path scratch = TestScratch("onnx-import");
@@ -199,6 +224,15 @@ TEST(OnnxFiles, BrokenOnesAreRefused) {
     WriteOnnxInitializers(file, "g", {{name, std::make_shared<const FloatTensor>(other)}}, {});
     return ReadText(file);
   };
+  const FloatTensor one{{1, 1, 1}, {1}};
+  WriteOnnxInitializers(file, "g", {{"layers.0.R_K", std::make_shared<const FloatTensor>(one)}},
+                        {});
+  EXPECT_EQ(ReadOnnxRotations(file).layers.at(0).first->shape, one.shape);
+  // So many heads that their values seem to take no bytes.
+  const FloatTensor many{{int64_t{1} << 62, 2, 2}, {}};
+  WriteOnnxInitializers(file, "g", {{"layers.0.R_K", std::make_shared<const FloatTensor>(many)}},
+                        {});
+  EXPECT_THROW(ReadOnnxRotations(file), InputError);
   EXPECT_THROW(read(written("layers.0.R_K", {4, 4})), InputError);
   EXPECT_THROW(read(written("layers.0.R_K", {2, 4, 2})), InputError);
   EXPECT_THROW(read(written("layers.x.R_K", {1, 4, 4})), InputError);
