@@ -211,7 +211,8 @@ RC_GTEST_PROP(StrictJson, ReadsDamagedTextAsNlohmannDoes, ()) {
 }
 
 TEST(JsonText, HasItsKeysInOrder) {
-  const JsonText text("{\"b\":{\"z\":1,\"y\":-0},\"a\":[18446744073709551615]}", "source");
+  constexpr std::string_view kText = R"({"b":{"z":1,"y":-0},"a":[18446744073709551615]})";
+  const JsonText text(kText, "source");
   EXPECT_EQ(simdjson::minify(text.root()),
             "{\"a\":[18446744073709551615],\"b\":{\"y\":-0.0,\"z\":1}}");
   EXPECT_FALSE(FindMember(text.root(), "c"));
