@@ -13,7 +13,7 @@ extern const Harness kSafetensors, kWeightIndex, kConfig, kQuantization;
 // texts.cc: tokenizer, templates, data, settings
 extern const Harness kTokenizer, kJinja, kRows, kYaml;
 // rotation_files.cc: other people's files of matrices
-extern const Harness kPickle, kPt, kGguf, kNpy;
+extern const Harness kPickle, kPt, kKvtc, kGguf, kNpy;
 // artifacts.cc: what a zoo holds
 extern const Harness kReport, kArtifact, kMoments, kZooEntry;
 // zoo_files.cc: its other files, and signatures
