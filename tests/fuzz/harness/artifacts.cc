@@ -19,9 +19,11 @@ namespace fs = std::filesystem;
 namespace oscar::fuzz {
 namespace {
 
-// What the schema accepts has a page, and its canonical form is accepted too.
+// Both readers make the same of it; what the schema accepts has a page, and its canonical form is
+// accepted too.
 void RunReport(std::string_view input) {
   const Json report = ParseStrictJson(input, "report.json");
+  FUZZ_CHECK(ToJson(JsonText(input, "report.json").root()) == report);
   CheckReport(report, "report.json");
   const std::string page = ReportPage(report);
   FUZZ_CHECK(page.find("<script") == page.npos);

@@ -75,7 +75,7 @@ std::span<const std::byte> GgufFile::Bytes(const GgufTensorInfo& tensor) const {
 int64_t DTypeBytes(DType dtype) { return dtype == DType::kF64 ? 4 : DTypeBits(dtype) / 8; }
 
 // report: a schema that is not asked for.
-void CheckReport(const Json&, std::string_view) {}
+void CheckReport(const JsonElement&, std::string_view) {}
 
 // artifact: a name that is looked up as if it had to be there.
 ValueTarget ValueTargetFromName(std::string_view name) {
