@@ -211,7 +211,7 @@ RC_GTEST_PROP(StrictJson, ReadsDamagedTextAsNlohmannDoes, ()) {
 }
 
 TEST(JsonText, HasItsKeysInOrder) {
-  constexpr std::string_view kText = R"({"b":{"z":1,"y":-0},"a":[18446744073709551615]})";
+  constexpr std::string_view kText = R"({"b":{"z":1,"y":-0.0},"a":[18446744073709551615]})";
   const JsonText text(kText, "source");
   EXPECT_EQ(simdjson::minify(text.root()),
             "{\"a\":[18446744073709551615],\"b\":{\"y\":-0.0,\"z\":1}}");
