@@ -26,6 +26,12 @@ std::string Shown(const JsonElement& value) {
   spot.Refuse(fmt::format("expected {}, found {}", expected, Shown(spot.value)));
 }
 
+// Of a member that is at hand: looking for each of many would take the square of their number.
+Spot MemberOf(const Spot& spot, std::string_view key, const JsonElement& value) {
+  return {value, spot.traced ? spot.pointer + "/" + PointerToken(key) : "", spot.what, nullptr,
+          spot.traced};
+}
+
 struct EndOfOutline {};
 
 // Of the member whose line is the last one.
@@ -104,7 +110,7 @@ double FiniteNumber(const Spot& spot, std::string_view expected) {
 Spot Spot::Member(std::string_view key) const {
   const std::optional<JsonElement> member = FindMember(value, key);
   OSCAR_CHECK(member.has_value());
-  return {*member, traced ? pointer + "/" + PointerToken(key) : "", what, nullptr, traced};
+  return MemberOf(*this, key, *member);
 }
 std::vector<Spot> Spot::Elements() const {
   std::vector<Spot> spots;
@@ -143,7 +149,7 @@ void CheckObject(const Spot& spot, std::span<const MemberRule> rules, Unknown un
     const auto is_known = [&key = key](const MemberRule& rule) { return key == rule.name; };
     if (std::any_of(rules.begin(), rules.end(), is_known)) continue;
     if (unknown == Unknown::kAllowed) {
-      CheckAnything(spot.Member(key));
+      CheckAnything(MemberOf(spot, key, value));
       continue;
     }
     std::string known;
@@ -217,7 +223,7 @@ void CheckElements(const Spot& spot, SpotCheck check) {
 void CheckValues(const Spot& spot, SpotCheck check) {
   OutlineInner(spot, check, "by name, ", "/*");
   if (!spot.value.is_object()) Expected(spot, "an object");
-  for (const auto& [key, value] : MembersOf(spot.value)) check(spot.Member(key));
+  for (const auto& [key, value] : MembersOf(spot.value)) check(MemberOf(spot, key, value));
 }
 
 void CheckSameSize(const Spot& spot, const char* a, const char* b) {
