@@ -33,7 +33,7 @@ AREAS = {
     "cache": ("calib/cache", {"oscar_calib_test": "*"}),
     "formats": ("export/formats", FORMATS),
     "pt": ("export/formats/pt", FORMATS),
-    "runtimes": ("export/runtimes", {"oscar_runtimes_test": "*-Consumer*", **FORMATS}),
+    "runtimes": ("export/runtimes", {"oscar_runtimes_test": FORMATS["oscar_runtimes_test"], **FORMATS}),
 }
 
 # What is replaced, by what.

@@ -186,7 +186,7 @@ std::string KernelLines(const Json& kernels) {
 }
 
 std::string LinesBelow(const Json& validation) {
-  const Verdict verdict = VerdictOf(Record(JsonText(validation, "validation").root()));
+  const Verdict verdict = VerdictOf(validation);
   return verdict.fit + "\n" + (verdict.notice.empty() ? "" : verdict.notice + "\n") +
          TextLines(validation) + DistanceLines(validation) +
          RecallLines(validation, "recall", "recall") +

@@ -76,9 +76,10 @@ JsonMembers MembersOf(const JsonElement& object) {
   OSCAR_CHECK(object.is_object());
   return object.get_object().value_unsafe();
 }
-std::optional<JsonElement> FindMember(const JsonElement& object, std::string_view key) {
-  for (const auto& [name, value] : MembersOf(object))
-    if (name == key) return value;
+std::optional<simdjson::dom::key_value_pair> FindMember(const JsonElement& object,
+                                                        std::string_view key) {
+  for (const simdjson::dom::key_value_pair member : MembersOf(object))
+    if (member.key == key) return member;
   return std::nullopt;
 }
 

@@ -45,7 +45,9 @@ class JsonText {
 // Of values whose type was looked at. FindMember looks at one member after the other.
 JsonElements ElementsOf(const JsonElement& array);
 JsonMembers MembersOf(const JsonElement& object);
-std::optional<JsonElement> FindMember(const JsonElement& object, std::string_view key);
+// {key, value}, both the document's.
+std::optional<simdjson::dom::key_value_pair> FindMember(const JsonElement& object,
+                                                        std::string_view key);
 
 Json ToJson(const JsonElement& value);
 

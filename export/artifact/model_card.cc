@@ -71,7 +71,7 @@ std::string ValidationText(const Json& validation) {
   } else {
     text += "No gate was given. ";
   }
-  const Verdict verdict = VerdictOf(Record(JsonText(validation, kReportFile).root()));
+  const Verdict verdict = VerdictOf(validation);
   text += OneLine(verdict.fit + " " + verdict.notice) + "\n\n";
   text += fmt::format(
       "Every way to store the cache on {}, measured by oscar-validate; what was published is in "

@@ -27,9 +27,9 @@ bool Record::Has(std::string_view key) const {
 }
 
 Record Record::operator[](std::string_view key) const {
-  for (const auto& [name, member] : MembersOf(value_))
-    if (name == key) return Member(name, member);
-  OSCAR_CHECK(false);
+  const auto member = FindMember(value_, key);
+  OSCAR_CHECK(member.has_value());
+  return Member(member->key, member->value);
 }
 
 Record Record::operator[](size_t index) const {

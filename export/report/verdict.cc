@@ -133,4 +133,9 @@ Verdict VerdictOf(const Record& validation) {
   return verdict;
 }
 
+Verdict VerdictOf(const Json& validation) {
+  const JsonText text(validation, "validation");
+  return VerdictOf(Record(text.root()));
+}
+
 }  // namespace oscar

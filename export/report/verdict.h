@@ -22,5 +22,6 @@ std::string VerdictMember(const Record& validation);
 
 // Plain text; names of arms in it are untrusted.
 Verdict VerdictOf(const Record& validation);
+Verdict VerdictOf(const Json& validation);
 
 }  // namespace oscar
