@@ -41,6 +41,7 @@ enum class Remedy {
   kDumpAsHdf5,
   kFolded,
   kNotFolded,
+  kSeePlan,
 };
 
 class Error : public std::runtime_error {

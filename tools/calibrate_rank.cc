@@ -56,6 +56,7 @@ CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, Command
     RunCalibrationOfRank(opened->input(), hooks);
   }
   (void)LossOfText(opened->input());
+  opened->subject.turns->Reach(1);
   if (model_json.valid())
     group.Set(DigestsKey(group.rank()), model_json.get().at("weights").dump());
   const Json work = {{"weight_bytes_read", weights_read}, {"phases", times.seconds()}};

@@ -19,6 +19,7 @@
 #include "export/artifact/artifact_reader.h"
 #include "export/artifact/artifact_writer.h"
 #include "export/artifact/merge_artifacts.h"
+#include "linalg/doing.h"
 #include "linalg/error.h"
 #include "tools/calibrate_rank.h"
 #include "tools/calibrate_steps.h"
@@ -110,7 +111,8 @@ ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, c
   context.progress.End();
   if (input.model() != nullptr) {
     const auto time = times.Measure("loss of the text");
-    if (const std::optional<TextLoss> loss = LossOfText(input)) {
+    if (const std::optional<TextLoss> loss =
+            Doing("measuring the loss of the text", [&] { return LossOfText(input); })) {
       context.log.Info(
           "text_loss", loss->Text(),
           {{"mean", loss->mean}, {"tokens", loss->tokens}, {"implausible", loss->implausible()}});
@@ -157,7 +159,8 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
                             CommandContext& context) {
   const auto started = Clock::now();
   PhaseTimes times;
-  std::optional<Opened> opened = Open(options, group, context, times);
+  std::optional<Opened> opened =
+      Doing("opening the model", [&] { return Open(options, group, context, times); });
   if (!opened) return {};
   const CalibrationPlan plan = Plan(*opened, context);
   if (context.dry_run) return ShowPlan(options, *opened, plan, context);
@@ -193,11 +196,13 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   ResetPeakMemory(input.device);
   const size_t resumed_at = job.finished_layers();
   uint64_t weights_read = 0;
-  ArtifactDraft draft = RunLayers(options, *opened, places, job, context, times, &weights_read);
+  ArtifactDraft draft = Doing("calibrating", [&] {
+    return RunLayers(options, *opened, places, job, context, times, &weights_read);
+  });
   const Json cache_types = PlanBits(options, *opened, group != nullptr, job, draft, context, times);
   ArtifactInfo info = InfoOf(options, *opened, context);
   if (!cache_types.is_null()) info.serving["cache_types"] = cache_types;
-  info.model = DigestsOf(model_json, context, times);
+  info.model = DigestsOf(model_json, *opened, context, times);
   if (group != nullptr) CompareDigests(*group, digesting, info.model.at("weights"));
   if (input.shards != nullptr) input.shards->CheckWeights(info.model.at("weights"));
   const DeviceMemory memory = QueryMemory(input.device);

@@ -74,7 +74,7 @@ CommandResult RunShard(const CalibrateOptions& options, const Places& places,
     RunCalibration(input, job, hooks);
   }
   context.progress.End();
-  const Json weights = DigestsOf(model_json, context, times).at("weights");
+  const Json weights = DigestsOf(model_json, opened, context, times).at("weights");
   const DeviceMemory memory = QueryMemory(input.device);
   const Json timings = {{"total_seconds", seconds()},
                         {"peak_memory_bytes", memory.peak},

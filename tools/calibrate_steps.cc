@@ -96,7 +96,9 @@ CalibrationHooks HooksOf(CommandContext& context, PhaseTimes& times, uint64_t* w
           .times = &times};
 }
 
-Json DigestsOf(std::future<Json>& model_json, CommandContext& context, PhaseTimes& times) {
+Json DigestsOf(std::future<Json>& model_json, const Opened& opened, CommandContext& context,
+               PhaseTimes& times) {
+  opened.subject.turns->Reach(1);
   const auto time = times.Measure("digests awaited");
   if (model_json.wait_for(std::chrono::seconds(1)) != std::future_status::ready) {
     context.log.Info("digests",

@@ -51,7 +51,8 @@ void SayResumed(const JobDirectory& job, size_t num_layers, CommandContext& cont
 // Hooks that ask for a stop, and report experts and bytes of weights.
 CalibrationHooks HooksOf(CommandContext& context, PhaseTimes& times, uint64_t* weights_read);
 
-// The digests of the model's files, which are taken beside the work.
-Json DigestsOf(std::future<Json>& model_json, CommandContext& context, PhaseTimes& times);
+// The digests of the model's files, which were taken beside the work that is done now.
+Json DigestsOf(std::future<Json>& model_json, const Opened& opened, CommandContext& context,
+               PhaseTimes& times);
 
 }  // namespace oscar

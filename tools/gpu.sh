@@ -12,12 +12,13 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 export CMAKE_PREFIX_PATH="${CMAKE_PREFIX_PATH:-$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')}"
 if [ -d .gpu/root ]; then
-  find .gpu/root -name '*.so*' -delete  # link the archives
+  find .gpu/root -name '*.so*' ! -name 'libsimdjson*' -delete  # link the archives, but where there is none
   find .gpu/root -name '*.pc' -exec sed -i "s#^prefix=.*#prefix=$PWD/.gpu/root/usr#" {} +
   export PKG_CONFIG_PATH="$PWD/.gpu/root/usr/lib/x86_64-linux-gnu/pkgconfig"
   export CPLUS_INCLUDE_PATH="$PWD/.gpu/root/usr/include"
   export LIBRARY_PATH="$PWD/.gpu/root/usr/lib/x86_64-linux-gnu"
-  export CMAKE_LIBRARY_PATH="$LIBRARY_PATH"
+  export CMAKE_LIBRARY_PATH="$LIBRARY_PATH" CMAKE_PREFIX_PATH="$CMAKE_PREFIX_PATH:$PWD/.gpu/root/usr"
+  export LD_LIBRARY_PATH="$LIBRARY_PATH:${LD_LIBRARY_PATH:-}"
 fi
 jobs=$(nproc)
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv,noheader

@@ -283,6 +283,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
   });
   const ReadTurns::Closing closing(*input.checkpoint.turns());
   RunLayers(options, source, target, group, context);
+  input.checkpoint.turns()->Reach(1);
   Json model = model_json.get();
   if (group != nullptr && group->rank() == 0) group->Set(key, model.dump());
   if (model.is_null()) model = Json::parse(group->Get(key));

@@ -31,6 +31,7 @@
 #include "export/report/verdict_text.h"
 #include "export/validate/token_errors.h"
 #include "export/validate/validate.h"
+#include "linalg/doing.h"
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
@@ -381,8 +382,10 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   std::vector<std::vector<int32_t>> continuations;
   std::optional<JobDirectory> job;
   try {
-    continuations = Continue(options.continuations, model, device, dtype, lock.path(), context);
-    own_words = DrawOwnWords(request, model, lock.path(), context);
+    Doing("writing text", [&] {
+      continuations = Continue(options.continuations, model, device, dtype, lock.path(), context);
+      own_words = DrawOwnWords(request, model, lock.path(), context);
+    });
     RememberOptions(lock.path(), context.config);
     job.emplace(
         std::move(lock),
@@ -420,8 +423,9 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   if (input.method_data) data.calibration = TokenIds(*input.method_data);
   ValidationHooks hooks = Hooks(context, model.spec.layers.size(), kernels.get());
   if (!kernels) hooks.job = &*job;  // kernels are checked in one go
-  Json validation =
-      ValidateModel(model.checkpoint, model.spec, device, dtype, data, artifact, how, hooks);
+  Json validation = Doing("comparing arms", [&] {
+    return ValidateModel(model.checkpoint, model.spec, device, dtype, data, artifact, how, hooks);
+  });
   if (input.method_data) {
     validation["settings"]["method_data"] = {{"name", input.method_data->name},
                                              {"digest", input.method_data->digest},
@@ -502,9 +506,11 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
                      or_own(options.recent_tokens, serving.recent_tokens)};
   methods.quant_group_size = or_own(options.quant_group_size, serving.quant_group_size);
   if (!options.dump.from.empty()) checked.get();
-  std::optional<Json> made = options.dump.from.empty()
-                                 ? OnModel(options, artifact, std::move(checked), group, context)
-                                 : OnDump(options, artifact, context);
+  std::optional<Json> made = Doing("validating", [&] {
+    return options.dump.from.empty()
+               ? OnModel(options, artifact, std::move(checked), group, context)
+               : OnDump(options, artifact, context);
+  });
   context.progress.End();
   if (!made) return {};
   if (group != nullptr) {

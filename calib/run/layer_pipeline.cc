@@ -6,6 +6,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "calib/job/layer_file.h"
@@ -25,6 +27,7 @@
 #include "capture/files/mapped_file.h"
 #include "capture/files/temporary_directory.h"
 #include "capture/model/layer_weights.h"
+#include "linalg/doing.h"
 
 namespace oscar {
 namespace {
@@ -109,6 +112,10 @@ LayerPipeline::LayerPipeline(const CalibrationInput& input, const HeldOutSplit& 
 
 LayerPipeline::~LayerPipeline() {
   if (written_.valid()) written_.wait();
+}
+
+std::string LayerPipeline::NameOf(const Layer& layer, std::string_view step) const {
+  return fmt::format("{} layer {}", step, input_.source->layers()[layer.index].layer_id);
 }
 
 bool LayerPipeline::FitsHere(size_t index) const {
@@ -230,39 +237,47 @@ at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
 
 std::shared_ptr<LayerPipeline::Layer> LayerPipeline::Fit(const std::shared_ptr<Layer>& layer,
                                                          std::optional<c10::Stream> stream) {
-  if (!FitsHere(layer->index)) {  // at rank 0
+  if (FitsHere(layer->index)) {
+    Doing(NameOf(*layer, "fitting"), [&] { FitHere(*layer, stream); });
+  } else {  // at rank 0
     const auto time = times_.Measure("results awaited");
     layer->result = ResultOf(exchange_->group().ReceiveBytes(exchange_->OwnerOf(layer->index),
                                                              static_cast<int>(layer->index)));
-    return layer;
   }
+  return layer;
+}
+
+void LayerPipeline::FitHere(Layer& layer, std::optional<c10::Stream> stream) {
   std::optional<c10::StreamGuard> guard;
-  const LayerSpec& spec = input_.source->layers()[layer->index];
+  const LayerSpec& spec = input_.source->layers()[layer.index];
   ObservedLayer observed;
   {
     const auto time = times_.Measure("layer awaited");
     if (stream) {
       guard.emplace(*stream);
-      layer->launched->block(*stream);
-      layer->launched->synchronize();
+      layer.launched->block(*stream);
+      layer.launched->synchronize();
     } else {
       malloc_trim(0);  // what attention freed, so that its peak and that of the fit do not add up
     }
-    if (layer->gather) layer->observed = std::exchange(layer->gather, {})();
+    if (layer.gather) layer.observed = std::exchange(layer.gather, {})();
     if (input_.ranks.shard) {
-      for (auto& [name, tensor] : TensorsOfShard(std::exchange(layer->observed, {})))
-        layer->kept.push_back({std::move(name), tensor.cpu()});
-      layer->result.moments.layer_id = spec.layer_id;
-      return layer;
+      for (auto& [name, tensor] : TensorsOfShard(std::exchange(layer.observed, {})))
+        layer.kept.push_back({std::move(name), tensor.cpu()});
+      layer.result.moments.layer_id = spec.layer_id;
+      return;
     }
-    observed = ReadBack(std::move(layer->observed), spec);
+    observed = ReadBack(std::move(layer.observed), spec);
   }
-  layer->result = ProcessLayer(std::move(observed), spec, split_, input_.options, times_);
+  layer.result = ProcessLayer(std::move(observed), spec, split_, input_.options, times_);
   if (!stream) malloc_trim(0);  // and the other way round
-  return layer;
 }
 
 void LayerPipeline::Write(const Layer& layer) {
+  Doing(NameOf(layer, "writing"), [&] { WriteHere(layer); });
+}
+
+void LayerPipeline::WriteHere(const Layer& layer) {
   if (job_ == nullptr) {
     exchange_->group().SendBytes(FileOf(layer.result), 0, static_cast<int>(layer.index));
     return;

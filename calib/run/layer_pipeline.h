@@ -20,6 +20,8 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "calib/observe/statistics_observer.h"
@@ -60,7 +62,10 @@ class LayerPipeline {
   using Clock = std::chrono::steady_clock;
   std::shared_ptr<Layer> Fit(const std::shared_ptr<Layer>& layer,
                              std::optional<c10::Stream> stream);
+  void FitHere(Layer& layer, std::optional<c10::Stream> stream);
   void Write(const Layer& layer);  // in order, one at a time
+  void WriteHere(const Layer& layer);
+  std::string NameOf(const Layer& layer, std::string_view step) const;  // "fitting layer 3"
   void Report(const Layer& layer);
   // Until less than `most` layers are being fitted here.
   void AwaitFits(size_t most);

@@ -51,6 +51,12 @@ std::vector<DumpFile> FilesOf(const fs::path& dump) {
   return files;
 }
 
+// What the page cache does not hold whole is digested behind what is loaded, in files that are
+// about in the order of the layers.
+double LeadOf(const Checkpoint& checkpoint) {
+  return checkpoint.total_bytes() <= AvailableHostBytes() / 2 ? 1 : 0;
+}
+
 }  // namespace
 
 Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
@@ -72,6 +78,7 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
     if (const auto& source = reader.attention.shared_kv)
       model["cache_read_by"][std::to_string(*source)].push_back(reader.layer_id);
   }
+  checkpoint.turns()->SetLead(LeadOf(checkpoint));
   model["weights_sample"] = SampleWeights(checkpoint);
   const std::vector<std::string> files = checkpoint.files();
   std::vector<Json> digests(files.size());
@@ -79,12 +86,8 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
       std::ssize(files),
       [&](int64_t i) {
         const auto file = static_cast<size_t>(i);
-        const fs::path path = checkpoint.directory() / files[file];
-        const auto size = static_cast<double>(std::max<uint64_t>(1, fs::file_size(path)));
-        digests[file] = FileJson(path, [&](uint64_t at) {
-          const double within = std::min(1.0, static_cast<double>(at) / size);
-          checkpoint.turns()->WaitForTurn((static_cast<double>(i) + within) /
-                                          static_cast<double>(files.size()));
+        digests[file] = FileJson(checkpoint.directory() / files[file], [&](uint64_t at) {
+          checkpoint.turns()->WaitForTurn(checkpoint.Place(file, at));
         });
       },
       kDigestThreads);

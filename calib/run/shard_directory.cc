@@ -211,7 +211,7 @@ void ShardSet::CheckRun(const Json& run, size_t num_layers,
     bool fits = shards_[i].layers.size() == num_layers && share.first_sequence == sequence &&
                 share.first_token == token && share.num_sequences <= lengths.size() - sequence;
     for (size_t n = 0; fits && n < share.num_sequences; ++n) token += lengths[sequence++];
-    fits = fits && token == share.first_token + share.num_tokens &&
+    fits = fits && token - share.first_token == share.num_tokens &&
            (i + 1 < shards_.size() || sequence == lengths.size());
     if (!fits) {
       throw InputError(

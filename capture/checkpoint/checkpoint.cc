@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "capture/checkpoint/weight_files.h"
@@ -79,6 +80,12 @@ uint64_t Checkpoint::total_bytes() const {
     for (const auto& [name, info] : shard.tensors()) total += info.size;
   }
   return total;
+}
+
+double Checkpoint::Place(size_t file, uint64_t offset) const {
+  const auto size = static_cast<double>(std::max<uint64_t>(1, shards_.at(file).size()));
+  const double within = std::min(1.0, static_cast<double>(offset) / size);
+  return (static_cast<double>(file) + within) / static_cast<double>(shards_.size());
 }
 
 std::vector<std::string> Checkpoint::files() const {

@@ -41,6 +41,9 @@ class Checkpoint {
   // Weight files in name order, relative to the directory; and the one that holds a tensor, in it.
   std::vector<std::string> files() const;
   size_t file_index(std::string_view name) const;
+  // How far into all of them, one after another, byte `offset` of one is: 0 to 1. What is loaded,
+  // about in this order, is held against what is digested by it (turns).
+  double Place(size_t file, uint64_t offset) const;
 
   // Of everything that reads these files past the page cache.
   const std::shared_ptr<ReadTurns>& turns() const { return turns_; }

@@ -49,6 +49,7 @@ class SafetensorsFile {
   const std::map<std::string, TensorInfo, std::less<>>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::filesystem::path& path() const { return file_.path(); }
+  uint64_t size() const { return file_.bytes().size(); }
   TensorView tensor(std::string_view name) const;  // throws InputError if absent
   void Release(std::string_view name) const;       // drops its resident pages
 

@@ -77,6 +77,15 @@ WeightStorage FindWeightStorage(const Checkpoint& checkpoint, const std::string&
   return std::move(storage);
 }
 
+double PlaceOf(const Checkpoint& checkpoint, const WeightStorage& storage) {
+  double first = 1;
+  for (const WeightPart& part : storage.parts) {
+    const uint64_t begin = checkpoint.info(part.name).offset + part.begin;
+    first = std::min(first, checkpoint.Place(checkpoint.file_index(part.name), begin));
+  }
+  return first;
+}
+
 bool StoresWeight(const Checkpoint& checkpoint, const std::string& name) {
   if (checkpoint.Contains(name)) return true;
   const WeightScheme* scheme = checkpoint.quantization().SchemeOf(ModuleOf(name));

@@ -50,6 +50,9 @@ struct WeightStorage {
 // the stored tensor that is missing or wrong, expected and found.
 WeightStorage FindWeightStorage(const Checkpoint& checkpoint, const std::string& name);
 
+// Where in the files the first of it stands (Checkpoint::Place).
+double PlaceOf(const Checkpoint& checkpoint, const WeightStorage& storage);
+
 // Whether the dense tensor `name` can be made of what is stored.
 bool StoresWeight(const Checkpoint& checkpoint, const std::string& name);
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "linalg/check.h"
+#include "linalg/doing.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -135,12 +136,14 @@ DeviceMemory QueryMemory(at::Device device) {
   if (device.is_cpu()) return {ProcBytes("/proc/self/status", "VmHWM"), HostMemoryLimit(), 0};
   // The allocator's own question for the device's size needs a current context; asking it makes
   // one.
-  at::globalContext().lazyInitDevice(device.type());
-  auto* allocator = c10::getDeviceAllocator(device.type());
-  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  const auto stats = allocator->getDeviceStats(device.index());
-  const auto [free, total] = allocator->getMemoryInfo(device.index());
-  return {static_cast<uint64_t>(stats.allocated_bytes[kAll].peak), total, free};
+  return Doing("asking " + device.str() + " for its memory", [&]() -> DeviceMemory {
+    at::globalContext().lazyInitDevice(device.type());
+    auto* allocator = c10::getDeviceAllocator(device.type());
+    constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    const auto stats = allocator->getDeviceStats(device.index());
+    const auto [free, total] = allocator->getMemoryInfo(device.index());
+    return {static_cast<uint64_t>(stats.allocated_bytes[kAll].peak), total, free};
+  });
 }
 
 void ResetPeakMemory(at::Device device) {

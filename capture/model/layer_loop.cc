@@ -12,6 +12,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,7 @@
 #include "capture/model/token_layout.h"
 #include "capture/ranks/rank_group.h"
 #include "linalg/check.h"
+#include "linalg/doing.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -124,7 +126,9 @@ at::Tensor LayerLoop::Embed(const std::vector<std::vector<int32_t>>& sequences) 
           s, outside - sequences[s].begin(), *outside, spec_.vocab_size - 1));
     }
   }
-  at::Tensor rows = GatherRows(checkpoint_, spec_.embedding, sequences, {device_, dtype_});
+  at::Tensor rows = Doing("embedding tokens", [&] {
+    return GatherRows(checkpoint_, spec_.embedding, sequences, {device_, dtype_});
+  });
   Scale(rows, spec_.embedding_multiplier, spec_.round_embedding_multiplier);
   return rows;
 }
@@ -177,13 +181,17 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
   };
   size_t index = first_layer;
   for (size_t i = 0; i < layers.size(); ++i) {
-    LayerWeights weights = wait("weights awaited", [&] { return stream.Next(); });
+    const std::string layer = fmt::format("layer {}", layers[i]->layer_id);
+    LayerWeights weights = wait("weights awaited", [&] {
+      return Doing("loading " + layer, [&] { return stream.Next(); });
+    });
     std::function<void()> check_same;
     if (options_.ranks != nullptr) {
       check_same =
           CompareWeights(*options_.ranks, *layers[i], std::exchange(weights.loaded, {}), device_);
     }
-    pass.RunLayer(*layers[i], index, std::move(weights), stream, spans);
+    Doing("running " + layer,
+          [&] { pass.RunLayer(*layers[i], index, std::move(weights), stream, spans); });
     if (check_same) {  // before anything of this layer is kept
       wait("ranks awaited", [&] {
         check_same();
@@ -195,7 +203,7 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
         (layers[i + 1]->has_cache() && layers[i + 1]->layer_id > spec_.layers[index].layer_id);
     if (!step_done) continue;
     if (i + 1 == layers.size()) observer.OnWeightsRead(stream.bytes_read());
-    if (!after_layer(index)) return;
+    if (!Doing("keeping " + layer, [&] { return after_layer(index); })) return;
     ++index;
   }
 }

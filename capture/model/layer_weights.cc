@@ -6,12 +6,13 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "capture/checkpoint/weight_storage.h"
 #include "capture/checkpoint/weights_sample.h"
-#include "capture/model/device.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -51,14 +52,12 @@ XieluWeights LoadXielu(LayerLoader& parts, const MlpSpec& mlp) {
           parts.Load(xielu.eps)};
 }
 
-}  // namespace
-
-namespace {
-
-// What the page cache does not hold whole is digested behind what is loaded, in files that are
-// about in the order of the layers.
-double LeadOf(const Checkpoint& checkpoint) {
-  return checkpoint.total_bytes() <= AvailableHostBytes() / 2 ? 1 : 0;
+// Where in the files the first of a layer stands (Checkpoint::Place).
+double FirstOf(const Checkpoint& checkpoint, const LayerSpec& layer) {
+  double first = 1;
+  for (const TensorNeed& need : LayerTensors(layer))
+    first = std::min(first, PlaceOf(checkpoint, FindWeightStorage(checkpoint, need.name)));
+  return first;
 }
 
 }  // namespace
@@ -163,11 +162,7 @@ std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
 
 WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const WeightTarget& target, const WeightStreamOptions& options)
-    : target_(target),
-      options_(options),
-      turns_(checkpoint.turns()),
-      num_layers_(static_cast<double>(AllLayers(spec).size())),
-      loader_(checkpoint, target, options.read) {
+    : target_(target), options_(options), loader_(checkpoint, target, options.read) {
   const std::vector<const LayerSpec*> layers = LayersToRun(spec, options);
   for (const LayerSpec* layer : layers) {
     const bool attention_only = options.last_attention_only && layer == layers.back();
@@ -180,13 +175,11 @@ WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
     loader_.RememberIn(&loaded_);
     readers_ = options_.group->ReadersOf(OpenedFiles(checkpoint.directory(), checkpoint.files()));
   }
-  turns_->SetLead(LeadOf(checkpoint));
   if (options_.prefetch) Start();
 }
 
 WeightStream::~WeightStream() {
   if (loading_.valid()) loading_.wait();
-  turns_->Reach(1);
 }
 
 ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks) {
@@ -223,10 +216,8 @@ ExpertWeights WeightStream::NextExperts() {
 void WeightStream::Start() {
   if (next_ >= parts_.size()) return;
   const Part& part = parts_[next_];
-  const double within = part.run ? static_cast<double>(part.run->first) /
-                                       static_cast<double>(part.layer->experts->num_experts)
-                                 : 0;
-  turns_->Reach((part.layer->layer_id + within) / num_layers_);
+  const Checkpoint& checkpoint = loader_.checkpoint();
+  if (!part.run) checkpoint.turns()->Reach(FirstOf(checkpoint, *part.layer));
   // The device may be far behind. What it has been told so far ends the use of the part before;
   // waiting for that keeps a third part from being allocated.
   std::shared_ptr<c10::Event> previous_done;
@@ -238,6 +229,7 @@ void WeightStream::Start() {
   loading_ = std::async(std::launch::async, [this, &part, previous_done]() -> Loaded {
     if (previous_done) previous_done->synchronize();
     loader_.ShareReading(options_.rank(), part.run ? std::vector<int>() : readers_);
+    loader_.LoadInOrder(part.run.has_value());
     if (!part.run) return {LoadLayer(loader_, *part.layer, part.attention_only), {}};
     if (part.run->count == 0) return {{}, {*part.run, {}, {}, {}}};
     Loaded loaded{{}, LoadExperts(loader_, *part.layer->experts, *part.run)};

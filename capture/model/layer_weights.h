@@ -127,8 +127,6 @@ class WeightStream {
 
   WeightTarget target_;
   WeightStreamOptions options_;
-  std::shared_ptr<ReadTurns> turns_;
-  double num_layers_;
   std::vector<int> readers_;  // ranks that read for each other
   std::vector<Part> parts_;
   size_t next_ = 0;      // in parts_

@@ -79,14 +79,14 @@ class WeightLoader::Uploader : public PieceSink {
     return result;
   }
 
-  void Ask(const WeightStorage& storage, const at::Tensor& result) {
+  void Ask(const WeightStorage& storage, const at::Tensor& result, bool in_order) {
     for (size_t part = 0; part < storage.parts.size(); ++part) {
       const WeightPart& stored = storage.parts[part];
       const size_t file = checkpoint_.file_index(stored.name);
       ranges_.push_back({file, checkpoint_.info(stored.name).offset + stored.begin, stored.size});
       places_.push_back({wanted_.size(), part});
     }
-    wanted_.push_back({result, storage, storage.bytes(), {}});
+    wanted_.push_back({result, storage, in_order, storage.bytes(), {}});
     wanted_.back().raw.resize(storage.parts.size());
   }
 
@@ -113,6 +113,7 @@ class WeightLoader::Uploader : public PieceSink {
     copied_[piece.block].record(stream_);
     wanted.missing -= piece.bytes.size();
     if (wanted.missing > 0) return;
+    if (wanted.in_order) checkpoint_.turns()->Reach(PlaceOf(checkpoint_, wanted.storage));
     if (!wanted.storage.plain()) {
       Dequantize(wanted.storage, wanted.raw, wanted.result);
     } else if (!raw.is_same(wanted.result)) {
@@ -153,6 +154,7 @@ class WeightLoader::Uploader : public PieceSink {
   struct Wanted {
     at::Tensor result;
     WeightStorage storage;
+    bool in_order;
     uint64_t missing;             // bytes
     std::vector<at::Tensor> raw;  // parts as stored; `result` itself where nothing is converted
   };
@@ -206,7 +208,7 @@ void WeightLoader::ReadInto(const WeightStorage& storage, const at::Tensor& tens
   CheckGroupIndex(checkpoint_, storage);
   bytes_read_ += storage.bytes();
   if (uploader_) {
-    uploader_->Ask(storage, tensor);
+    uploader_->Ask(storage, tensor, in_order_);
     return;
   }
   std::vector<at::Tensor> parts;
@@ -217,6 +219,7 @@ void WeightLoader::ReadInto(const WeightStorage& storage, const at::Tensor& tens
     OnCpu(data, stored, parts.back());
     checkpoint_.Release(part.name);
   }
+  if (in_order_) checkpoint_.turns()->Reach(PlaceOf(checkpoint_, storage));
   if (!storage.plain()) Dequantize(storage, parts, tensor);
 }
 

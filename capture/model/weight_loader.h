@@ -54,6 +54,9 @@ class WeightLoader {
   at::Tensor LoadAs(const std::string& name, at::ScalarType dtype);
   // From here on whatever is loaded is also put there.
   void RememberIn(std::vector<at::Tensor>* loaded) { loaded_ = loaded; }
+  // Whether what is loaded from here on stands in the files about in that order, so that digests
+  // may be taken up to it (Checkpoint::turns). A layer's tensors do not, one layer's experts do.
+  void LoadInOrder(bool in_order) { in_order_ = in_order; }
   // From here on `readers`, of whom this rank is one, ask for the same, and at Finish() each tensor
   // is read by one of them, which TakeShared() names: the others have it from there
   // (RankGroup::Share). None: each reads for itself.
@@ -65,6 +68,7 @@ class WeightLoader {
   // Everything asked for so far is there. InputError where a file cannot be read.
   void Finish();
 
+  const Checkpoint& checkpoint() const { return checkpoint_; }
   uint64_t bytes_read() const { return bytes_read_; }  // by this process, as stored
   // Of them, to a GPU: past the page cache, and through it.
   uint64_t direct_bytes() const;
@@ -87,6 +91,7 @@ class WeightLoader {
   std::vector<int> readers_;
   std::vector<Asked> asked_;  // of all readers
   std::vector<RankGroup::SharedTensor> shared_;
+  bool in_order_ = false;
   uint64_t bytes_read_ = 0;
   std::unique_ptr<Uploader> uploader_;  // null on the CPU
 };

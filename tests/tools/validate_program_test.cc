@@ -713,9 +713,9 @@ TEST(ValidateProgram, AUserBringsHisOwnArms) {
 // Every method in one pass, those that are fitted to text with text that is not evaluated.
 TEST(ValidateProgram, AllMethodsInOnePass) {
   const fs::path artifact = Copy("all_methods");
-  const ProgramExit exit =
-      Validate(artifact, {"--model", Model(), "--sequences", "1", "--length", "256",
-                          "--needle-samples", "0", "--methods", "all", "--method-tokens", "1024"});
+  const ProgramExit exit = Validate(
+      artifact, {"--model", Model(), "--sequences", "1", "--length", "256", "--needle-samples", "0",
+                 "--self-generate", "0", "--methods", "all", "--method-tokens", "1024"});
   ASSERT_EQ(exit.code, 0) << exit.all();
   const Json validation =
       ReadJsonFile(artifact.string() + "-comparison/report.json").at("validation");

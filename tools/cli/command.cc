@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <new>
 #include <sstream>
 #include <system_error>
 
+#include "linalg/doing.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/program_docs.h"
@@ -98,6 +98,8 @@ std::string_view RemedyText(Remedy remedy) {
       return "write it with --folded";
     case Remedy::kNotFolded:
       return "write it without --folded";
+    case Remedy::kSeePlan:
+      return "--dry-run prints what is needed";
   }
   return {};
 }
@@ -161,20 +163,14 @@ Failure DescribeFailure(const std::exception& error) {
             remedy.empty() ? known->what() : fmt::format("{}; {}", known->what(), remedy)};
   }
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
-    return {ExitCode::kResources, "out of memory; --dry-run prints what is needed"};
-  std::string text = error.what();
-  text.erase(std::min(text.find('\n'), text.size()));  // LibTorch adds a page of stack
+    return {ExitCode::kResources, fmt::format("out of memory; {}", RemedyText(Remedy::kSeePlan))};
+  const std::string text = FirstWords(error);
   if (const auto* system = dynamic_cast<const std::system_error*>(&error))
     return {system->code() == std::errc::no_such_file_or_directory ? ExitCode::kInput
                                                                    : ExitCode::kResources,
             text};
-  std::string lower = text;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const char* sign : {"out of memory", "can't allocate memory", "cannot allocate memory",
-                           "cuda error", "cuda driver", "cublas_status", "no cuda gpus"}) {
-    if (lower.find(sign) != std::string::npos)
-      return {ExitCode::kResources, text + "; --dry-run prints what is needed"};
-  }
+  if (IsResourceFailure(text))
+    return {ExitCode::kResources, fmt::format("{}; {}", text, RemedyText(Remedy::kSeePlan))};
   return {ExitCode::kInput,
           "unexplained failure, which is a bug in oscar, please report it: " + text};
 }

@@ -20,13 +20,21 @@ endif()
 # Machine code for sm_80 runs on sm_86 and sm_89 too; sm_100 and sm_120 compile the PTX when a program starts.
 # -DOSCAR_CUDA_ARCHITECTURES="80-real;86-real;89-real;90a-real;100-real;120-real" has code for each.
 set(OSCAR_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "CUDA architectures of the kernels")
+# Static: programs start on a machine without a toolkit.
+option(OSCAR_CUDA_SHARED_RUNTIME "Launch kernels through the shared runtime, where tools/gpu_faults.sh lets calls fail" OFF)
 if(OSCAR_CUDA_ENABLED)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
   set(CMAKE_CUDA_ARCHITECTURES ${OSCAR_CUDA_ARCHITECTURES})
   if(CMAKE_CXX_COMPILER_LAUNCHER AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   endif()
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # programs start on a machine without a toolkit
+  if(OSCAR_CUDA_SHARED_RUNTIME)
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+    set(OSCAR_CUDART CUDA::cudart)
+  else()
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    set(OSCAR_CUDART CUDA::cudart_static)
+  endif()
   enable_language(CUDA)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has C++20
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")

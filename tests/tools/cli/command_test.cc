@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "linalg/doing.h"
 #include "tests/support/test_data.h"
 #include "tests/tools/cli/sample_command.h"
 
@@ -103,6 +104,30 @@ TEST(Command, ExitCodesByKindOfFailure) {
   EXPECT_EQ(RunThrowing(std::logic_error("vector::at")).exit_code, 3);
   EXPECT_NE(RunThrowing(std::logic_error("vector::at")).err.find("bug in oscar"),
             std::string::npos);
+}
+
+TEST(Command, AFailureOfADeviceOrOfMemoryNamesWhatWasBeingDone) {
+  const auto failing = [](const auto& error) {
+    return RunBrew({"bean"}, [&](CommandContext&) -> CommandResult {
+      return Doing("running layer 3", [&]() -> CommandResult { throw error; });
+    });
+  };
+  const auto launch = failing(std::runtime_error("CUDA error: unspecified launch failure\nframe"));
+  EXPECT_EQ(launch.exit_code, 4);
+  EXPECT_EQ(launch.err,
+            "error: running layer 3: CUDA error: unspecified launch failure; --dry-run prints what "
+            "is needed\n");
+  EXPECT_EQ(
+      failing(std::runtime_error("CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a "
+                                 "total capacity of 79 GiB of which 16.00 MiB is free. "
+                                 "Process 2 has 7 GiB memory in use"))
+          .err,
+      "error: running layer 3: CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total "
+      "capacity of 79 GiB of which 16.00 MiB is free; --dry-run prints what is needed\n");
+  EXPECT_EQ(failing(std::bad_alloc()).err,
+            "error: running layer 3: out of memory; --dry-run prints what is needed\n");
+  EXPECT_EQ(failing(InputError("file.x: bad")).err, "error: file.x: bad\n");
+  EXPECT_NE(failing(std::logic_error("vector::at")).err.find("bug in oscar"), std::string::npos);
 }
 
 TEST(Command, UsageErrorsPointToTheHelpAndDoNotRun) {
