@@ -6,7 +6,7 @@
 # it (tests/tools/cuda_faults.c), at points spread over all calls of each kind. Afterwards the bytes are those of a run without faults, or
 # there is an error that names the step, no artifact, and a job that goes on to those bytes.
 #
-#   tools/gpu_faults.sh [PROGRAMS [POINTS]]     folder of oscar-calibrate and oscar-validate; points of each kind and way, default 24
+#   tools/gpu_faults.sh [PROGRAMS [POINTS]]     tools/ of a build with tests; points of each kind and way, default 24
 #
 # Configure with -DOSCAR_CUDA_SHARED_RUNTIME=ON, or the launches of our own kernels are past it. Another MODEL is named in OSCAR_MODEL.
 set -uo pipefail
@@ -14,9 +14,10 @@ cd "$(dirname "$0")/.." || exit
 export programs=${1:-build/cuda/tools} model=${OSCAR_MODEL:-tests/data/tiny-qwen3}
 points=${2:-24} scratch=$(mktemp -d)
 gpus=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)
-export scratch points gpus
 trap 'rm -rf "$scratch"' EXIT
-gcc -shared -fPIC -O2 -I"${CUDA_HOME:-/usr/local/cuda}/include" tests/tools/cuda_faults.c -o "$scratch/faults.so" -ldl -lpthread || exit
+faults=$programs/../tests/tools/liboscar_cuda_faults.so
+[ -f "$faults" ] || { echo "no $faults: build the tests too"; exit 1; }
+export scratch gpus faults
 
 run() { # calibrate|validate OUT
   if [ "$1" = calibrate ]; then
@@ -31,7 +32,7 @@ steps='error: ((loading|running|fitting|writing|keeping) layer [0-9]+|[a-z]+ing 
 # What became of one point, in a line: how it ended, PROGRAM, KIND, WAY, K and what was said.
 try() { # PROGRAM KIND WAY K
   local out=$scratch/$1-$2-$3-$4 code said how
-  local environment=(LD_PRELOAD="$scratch/faults.so" OSCAR_CUDA_FAULT="$2" OSCAR_CUDA_FAULT_AT="$4")
+  local environment=(LD_PRELOAD="$faults" OSCAR_CUDA_FAULT="$2" OSCAR_CUDA_FAULT_AT="$4")
   [ "$3" = alone ] || environment+=(OSCAR_CUDA_FAULT_STAYS=1)
   # By turns on all GPUs.
   environment+=(CUDA_VISIBLE_DEVICES=$(($4 % gpus)))
@@ -58,7 +59,7 @@ export steps
 
 start=$SECONDS
 for program in calibrate validate; do
-  LD_PRELOAD=$scratch/faults.so OSCAR_CUDA_FAULT_COUNT=$scratch/counts run $program "$scratch/$program" >"$scratch/log" 2>&1 ||
+  LD_PRELOAD=$faults OSCAR_CUDA_FAULT_COUNT=$scratch/counts run $program "$scratch/$program" >"$scratch/log" 2>&1 ||
     { echo "$program fails without faults:"; tail -3 "$scratch/log"; exit 1; }
   bytes "$scratch/$program" >"$scratch/$program.bytes"
   run $program "$scratch/again" >/dev/null 2>&1

@@ -23,8 +23,8 @@ namespace oscar {
 // config.json, tokenizer files and every weight file. Reads every weight file once; meant to run
 // beside the calibration, whose own reads go first (Checkpoint::turns). Throws Interrupted where
 // those are closed meanwhile.
-// Where the page cache cannot hold the files, what has been loaded is read, and all of it once
-// that has reached 1.
+// Trap: where the page cache cannot hold the files, it reads no further than what has been loaded;
+// whoever awaits it says first that nothing more will be (ReadTurns::Reach(1)).
 Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
                    const Checkpoint& checkpoint);
 

@@ -216,8 +216,6 @@ ExpertWeights WeightStream::NextExperts() {
 void WeightStream::Start() {
   if (next_ >= parts_.size()) return;
   const Part& part = parts_[next_];
-  const Checkpoint& checkpoint = loader_.checkpoint();
-  if (!part.run) checkpoint.turns()->Reach(FirstOf(checkpoint, *part.layer));
   // The device may be far behind. What it has been told so far ends the use of the part before;
   // waiting for that keeps a third part from being allocated.
   std::shared_ptr<c10::Event> previous_done;
@@ -227,6 +225,8 @@ void WeightStream::Start() {
         c10::impl::VirtualGuardImpl(target_.device.type()).getStream(target_.device));
   }
   loading_ = std::async(std::launch::async, [this, &part, previous_done]() -> Loaded {
+    const Checkpoint& checkpoint = loader_.checkpoint();
+    if (!part.run) checkpoint.turns()->Reach(FirstOf(checkpoint, *part.layer));
     if (previous_done) previous_done->synchronize();
     loader_.ShareReading(options_.rank(), part.run ? std::vector<int>() : readers_);
     loader_.LoadInOrder(part.run.has_value());

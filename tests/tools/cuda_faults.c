@@ -12,17 +12,13 @@
 //   OSCAR_CUDA_FAULT_STAYS=1   and all calls of all kinds after it, as after an illegal access; of
 //   memory, all that ask for memory
 //   OSCAR_CUDA_FAULT_COUNT=FILE   writes "KIND CALLS" lines to FILE at exit
-//   OSCAR_CUDA_FAULT_SLOW=FILE    writes "SECONDS THREAD MILLISECONDS FUNCTION" of every call that
-//   takes more than a millisecond, counted from the first
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum Kind { kLaunch, kMemory, kCopy, kWait, kKinds };
 static const char* const kNames[kKinds] = {"launch", "memory", "copy", "wait"};
@@ -34,24 +30,13 @@ static atomic_int broken;  // a cudaError_t that stays
 static _Thread_local cudaError_t pending;
 static int chosen = -1, stays;
 static long at;
-static FILE* slow;
-static struct timespec begin;
-
-static double Since(const struct timespec* from) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)(now.tv_sec - from->tv_sec) + 1e-9 * (double)(now.tv_nsec - from->tv_nsec);
-}
 
 __attribute__((constructor)) static void Begin(void) {
-  const char *kind = getenv("OSCAR_CUDA_FAULT"), *number = getenv("OSCAR_CUDA_FAULT_AT"),
-             *log = getenv("OSCAR_CUDA_FAULT_SLOW");
+  const char *kind = getenv("OSCAR_CUDA_FAULT"), *number = getenv("OSCAR_CUDA_FAULT_AT");
   for (int i = 0; kind && i < kKinds; ++i)
     if (strcmp(kind, kNames[i]) == 0) chosen = i;
   at = number ? atol(number) : 0;
   stays = getenv("OSCAR_CUDA_FAULT_STAYS") != NULL;
-  slow = log ? fopen(log, "w") : NULL;
-  clock_gettime(CLOCK_MONOTONIC, &begin);
 }
 
 __attribute__((destructor)) static void End(void) {
@@ -74,16 +59,6 @@ static cudaError_t Strike(enum Kind kind) {
   return error;
 }
 
-static void Tell(const struct timespec* start, const char* what) {
-  const double took = Since(start);
-  if (!slow || took < 1e-3) return;
-  char thread[16] = "";
-  pthread_getname_np(pthread_self(), thread, sizeof(thread));
-  fprintf(slow, "%.3f %lx %.1f %s\n", Since(&begin) - took, (unsigned long)pthread_self() >> 12,
-          took * 1e3, what);
-  fflush(slow);
-}
-
 static void* Real(const char* name) {
   void* const found = dlsym(RTLD_NEXT, name);
   if (!found) {
@@ -93,74 +68,58 @@ static void* Real(const char* name) {
   return found;
 }
 
-#define FAIL_OR_CALL(kind, name, what, types, ...)    \
+#define FAIL_OR_CALL(kind, name, types, ...)          \
   static cudaError_t(*real) types;                    \
   if (!real) real = (cudaError_t(*) types)Real(name); \
   const cudaError_t struck = Strike(kind);            \
-  if (struck != cudaSuccess) return struck;           \
-  struct timespec start;                              \
-  clock_gettime(CLOCK_MONOTONIC, &start);             \
-  const cudaError_t result = real(__VA_ARGS__);       \
-  Tell(&start, what);                                 \
-  return result
-
-static const char* NameOf(const void* function) {
-  const char* name = NULL;
-  if (!slow || cudaFuncGetName(&name, function) != cudaSuccess) return "kernel";
-  return name;
-}
+  return struck != cudaSuccess ? struck : real(__VA_ARGS__)
 
 // What <<<>>> is compiled to, by nvcc 12 and 13.
 cudaError_t cudaLaunchKernel(const void* f, dim3 grid, dim3 block, void** args, size_t shared,
                              cudaStream_t stream) {
-  FAIL_OR_CALL(kLaunch, "cudaLaunchKernel", NameOf(f),
-               (const void*, dim3, dim3, void**, size_t, cudaStream_t), f, grid, block, args,
-               shared, stream);
+  FAIL_OR_CALL(kLaunch, "cudaLaunchKernel", (const void*, dim3, dim3, void**, size_t, cudaStream_t),
+               f, grid, block, args, shared, stream);
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,
                                size_t shared, cudaStream_t stream) {
-  FAIL_OR_CALL(kLaunch, "__cudaLaunchKernel", NameOf(kernel),
+  FAIL_OR_CALL(kLaunch, "__cudaLaunchKernel",
                (cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t), kernel, grid, block, args,
                shared, stream);
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* f, void** args) {
-  FAIL_OR_CALL(kLaunch, "cudaLaunchKernelExC", NameOf(f),
-               (const cudaLaunchConfig_t*, const void*, void**), config, f, args);
+  FAIL_OR_CALL(kLaunch, "cudaLaunchKernelExC", (const cudaLaunchConfig_t*, const void*, void**),
+               config, f, args);
 }
 cudaError_t cudaMalloc(void** p, size_t size) {
-  FAIL_OR_CALL(kMemory, "cudaMalloc", "cudaMalloc", (void**, size_t), p, size);
+  FAIL_OR_CALL(kMemory, "cudaMalloc", (void**, size_t), p, size);
 }
 cudaError_t cudaHostAlloc(void** p, size_t size, unsigned flags) {
-  FAIL_OR_CALL(kMemory, "cudaHostAlloc", "cudaHostAlloc", (void**, size_t, unsigned), p, size,
-               flags);
+  FAIL_OR_CALL(kMemory, "cudaHostAlloc", (void**, size_t, unsigned), p, size, flags);
 }
 cudaError_t cudaHostRegister(void* p, size_t size, unsigned flags) {
-  FAIL_OR_CALL(kMemory, "cudaHostRegister", "cudaHostRegister", (void*, size_t, unsigned), p, size,
-               flags);
+  FAIL_OR_CALL(kMemory, "cudaHostRegister", (void*, size_t, unsigned), p, size, flags);
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t size, enum cudaMemcpyKind kind) {
-  FAIL_OR_CALL(kCopy, "cudaMemcpy", "cudaMemcpy", (void*, const void*, size_t, enum cudaMemcpyKind),
-               to, from, size, kind);
+  FAIL_OR_CALL(kCopy, "cudaMemcpy", (void*, const void*, size_t, enum cudaMemcpyKind), to, from,
+               size, kind);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  FAIL_OR_CALL(kCopy, "cudaMemcpyAsync", "cudaMemcpyAsync",
+  FAIL_OR_CALL(kCopy, "cudaMemcpyAsync",
                (void*, const void*, size_t, enum cudaMemcpyKind, cudaStream_t), to, from, size,
                kind, stream);
 }
 cudaError_t cudaMemsetAsync(void* p, int value, size_t size, cudaStream_t stream) {
-  FAIL_OR_CALL(kCopy, "cudaMemsetAsync", "cudaMemsetAsync", (void*, int, size_t, cudaStream_t), p,
-               value, size, stream);
+  FAIL_OR_CALL(kCopy, "cudaMemsetAsync", (void*, int, size_t, cudaStream_t), p, value, size,
+               stream);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  FAIL_OR_CALL(kWait, "cudaStreamSynchronize", "cudaStreamSynchronize", (cudaStream_t), stream);
+  FAIL_OR_CALL(kWait, "cudaStreamSynchronize", (cudaStream_t), stream);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  FAIL_OR_CALL(kWait, "cudaEventSynchronize", "cudaEventSynchronize", (cudaEvent_t), event);
+  FAIL_OR_CALL(kWait, "cudaEventSynchronize", (cudaEvent_t), event);
 }
-cudaError_t cudaDeviceSynchronize(void) {
-  FAIL_OR_CALL(kWait, "cudaDeviceSynchronize", "cudaDeviceSynchronize", (void));
-}
+cudaError_t cudaDeviceSynchronize(void) { FAIL_OR_CALL(kWait, "cudaDeviceSynchronize", (void)); }
 
 // What a kernel's launch leaves behind, which is where LibTorch looks.
 static cudaError_t LastError(const char* name, int clears) {
