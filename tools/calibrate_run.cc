@@ -162,7 +162,7 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   std::optional<Opened> opened =
       Doing("opening the model", [&] { return Open(options, group, context, times); });
   if (!opened) return {};
-  const CalibrationPlan plan = Plan(*opened, context);
+  const CalibrationPlan plan = Doing("planning", [&] { return Plan(*opened, context); });
   if (context.dry_run) return ShowPlan(options, *opened, plan, context);
   const CalibrationInput& input = opened->input();
   CheckSpace(places.output, plan.disk_while_running, "the run");
@@ -199,7 +199,9 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   ArtifactDraft draft = Doing("calibrating", [&] {
     return RunLayers(options, *opened, places, job, context, times, &weights_read);
   });
-  const Json cache_types = PlanBits(options, *opened, group != nullptr, job, draft, context, times);
+  const Json cache_types = Doing("choosing bits by the next token", [&] {
+    return PlanBits(options, *opened, group != nullptr, job, draft, context, times);
+  });
   ArtifactInfo info = InfoOf(options, *opened, context);
   if (!cache_types.is_null()) info.serving["cache_types"] = cache_types;
   info.model = DigestsOf(model_json, *opened, context, times);

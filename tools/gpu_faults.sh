@@ -27,7 +27,7 @@ run() { # calibrate|validate OUT
   fi
 }
 bytes() { (cd "$1" 2>/dev/null && find . -type f ! -name timings.json ! -name '*.html' | sort | xargs sha256sum | sha256sum | cut -c1-16); }
-steps='error: ((loading|running|fitting|writing|keeping) layer [0-9]+|[a-z]+ing [a-z: 0-9]+: CUDA)'
+steps='error: ((loading|running|fitting|writing|keeping) layer [0-9]+|[a-z]+ing[a-z: 0-9]*: CUDA)'
 
 # What became of one point, in a line: how it ended, PROGRAM, KIND, WAY, K and what was said.
 try() { # PROGRAM KIND WAY K

@@ -120,6 +120,16 @@ void LayerMoments::CheckFinite() const {
   check("value", value, v_head_dim * v_head_dim);
   check("attention output", attention_output, v_head_dim * v_head_dim);
   check("diagonal", diagonal, v_head_dim * v_head_dim);
+  for (const auto& [name, sums] : {std::pair("key", &key_sum),
+                                   {"diagonal weight", &diagonal_weight},
+                                   {"largest key", &key_abs_max},
+                                   {"largest value", &value_abs_max}}) {
+    if (std::ranges::all_of(*sums, [](double x) { return std::isfinite(x); })) continue;
+    throw NumericalError(
+        fmt::format("layer {}: the {} sums by channel over {} tokens are not finite", layer_id,
+                    name, tokens),
+        Remedy::kWiderFloats);
+  }
 }
 
 Matrix MeanOverHeads(const std::vector<Matrix>& heads) {

@@ -117,7 +117,10 @@ LayerMoments ReadFrom(const File& file, const std::string& group, const std::str
     if (part == MomentsPart::kMeans && !of_means) return;
     if (file.Exists(prefix + name)) sum = file.template Read<double>(prefix + name, shape);
   });
-  if (part == MomentsPart::kMeans) return m;
+  if (part == MomentsPart::kMeans) {
+    m.CheckFinite();
+    return m;
+  }
   if (m.query.empty() || m.diagonal.empty() != m.diagonal_weight.empty()) {
     throw InputError(
         fmt::format("{}: {}: query sums, or the weights of the diagonal target, are missing",

@@ -7,7 +7,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <functional>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -26,9 +26,10 @@ namespace {
 // Of a checkpoint's files at once: each is about 2 GB/s, and the calibration needs the other cores.
 constexpr int kDigestThreads = 4;
 
-Json FileJson(const fs::path& path, const std::function<void(uint64_t)>& before_read = nullptr) {
-  return DigestToJson(DigestFile(path, before_read));
-}
+// Behind the digests of a file of weights, for ranks that are not as far: bytes.
+constexpr uint64_t kCachedBehind = uint64_t{256} << 20;
+
+Json FileJson(const fs::path& path) { return DigestToJson(DigestFile(path)); }
 
 struct DumpFile {
   std::string name;  // within the dump
@@ -80,15 +81,21 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
   }
   checkpoint.turns()->SetLead(LeadOf(checkpoint));
   model["weights_sample"] = SampleWeights(checkpoint);
+  // What will be gone before it is wanted again makes room at once.
+  const uint64_t cached = checkpoint.total_bytes() <= AvailableHostBytes()
+                              ? std::numeric_limits<uint64_t>::max()
+                              : kCachedBehind;
   const std::vector<std::string> files = checkpoint.files();
   std::vector<Json> digests(files.size());
   ParallelFor(
       std::ssize(files),
       [&](int64_t i) {
         const auto file = static_cast<size_t>(i);
-        digests[file] = FileJson(checkpoint.directory() / files[file], [&](uint64_t at) {
+        const auto wait = [&](uint64_t at) {
           checkpoint.turns()->WaitForTurn(checkpoint.Place(file, at));
-        });
+        };
+        digests[file] =
+            DigestToJson(DigestFile(checkpoint.directory() / files[file], wait, cached));
       },
       kDigestThreads);
   for (size_t i = 0; i < files.size(); ++i) model["weights"][files[i]] = digests[i];

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/files/digest.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
@@ -16,6 +18,12 @@
 #include "linalg/error.h"
 
 namespace oscar {
+namespace {
+
+// The page cache keeps what has been written in pieces of MiB, and lets go of whole ones alone.
+constexpr uint64_t kForgottenAtOnce = uint64_t{16} << 20;
+
+}  // namespace
 
 struct Sha256::Context {
   EVP_MD_CTX* evp = EVP_MD_CTX_new();
@@ -59,7 +67,7 @@ std::string Sha256Hex(std::span<const std::byte> bytes) {
 std::string Sha256Hex(std::string_view text) { return Sha256Hex(std::as_bytes(std::span(text))); }
 
 FileDigest DigestFile(const std::filesystem::path& path,
-                      const std::function<void(uint64_t)>& before_read) {
+                      const std::function<void(uint64_t)>& before_read, uint64_t cached) {
   uint64_t size_at_open = 0;
   const int descriptor = OpenRegular(path, &size_at_open);
   const struct Closing {
@@ -68,6 +76,7 @@ FileDigest DigestFile(const std::filesystem::path& path,
   } closing{descriptor};
   Sha256 sha;
   FileDigest digest;
+  uint64_t forgotten = 0;
   std::vector<std::byte> buffer(size_t{1} << 20);
   while (true) {
     if (before_read) before_read(digest.size);
@@ -80,6 +89,10 @@ FileDigest DigestFile(const std::filesystem::path& path,
     }
     sha.Add(std::span(buffer).first(static_cast<size_t>(count)));
     digest.size += static_cast<uint64_t>(count);
+    const uint64_t behind = digest.size - std::min(digest.size, cached);
+    if (behind < forgotten + kForgottenAtOnce) continue;
+    posix_fadvise(descriptor, 0, static_cast<off_t>(behind), POSIX_FADV_DONTNEED);
+    forgotten = behind;
   }
   digest.sha256 = sha.FinishHex();
   return digest;

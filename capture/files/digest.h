@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,8 +50,11 @@ struct FileDigest {
 };
 
 // Reads the file once, in pieces of a MiB, and calls `before_read`(where it begins, in bytes)
-// before each: it may wait (ReadTurns) or throw. Throws InputError if the file cannot be read.
+// before each: it may wait (ReadTurns) or throw. Of what has been read the last `cached` bytes stay
+// in the page cache; the rest makes room for what nobody has read yet. Throws InputError if the
+// file cannot be read.
 FileDigest DigestFile(const std::filesystem::path& path,
-                      const std::function<void(uint64_t)>& before_read = nullptr);
+                      const std::function<void(uint64_t)>& before_read = nullptr,
+                      uint64_t cached = std::numeric_limits<uint64_t>::max());
 
 }  // namespace oscar

@@ -269,12 +269,12 @@ void UpdateIndex(const Zoo& zoo) {
 
 const IndexRow* FindRow(const ZooIndex& index, const ZooReference& reference) {
   const IndexRow* best = nullptr;
-  for (const IndexRow& row :
-       std::ranges::equal_range(index.rows, reference.name, {}, &IndexRow::name)) {
-    if (reference.version    ? row.version == *reference.version
-        : reference.identity ? row.identity == *reference.identity
-                             : row.yanked.empty())
-      best = &row;  // ascending: the highest stays
+  for (auto row = std::ranges::lower_bound(index.rows, reference.name, {}, &IndexRow::name);
+       row != index.rows.end() && row->name == reference.name; ++row) {
+    if (reference.version    ? row->version == *reference.version
+        : reference.identity ? row->identity == *reference.identity
+                             : row->yanked.empty())
+      best = &*row;  // ascending: the highest stays
   }
   return best;
 }

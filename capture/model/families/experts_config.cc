@@ -180,7 +180,10 @@ void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
 
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec) {
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
-  int64_t count = config.OptionalCount("num_nextn_predict_layers").value_or(0);
+  constexpr const char* kCount = "num_nextn_predict_layers";
+  constexpr int64_t kMost = 64;  // released models have 1 to 3
+  int64_t count = config.OptionalCount(kCount).value_or(0);
+  if (count > kMost) config.Fail(kCount, fmt::format("is {}; at most {} are known", count, kMost));
   // Releases that say nothing of theirs in the config; only such a layer has this projection.
   if (count == 0 && config.StoresPrefix(config.LayerPrefix(num_layers) + "eh_proj.")) count = 1;
   for (int64_t i = 0; i < count; ++i)

@@ -119,6 +119,14 @@ TEST(LayerMoments, NaNAndDeadHeadsAreNamed) {
   LayerMoments dead = SampleMoments(7, 40, 1);
   std::fill_n(dead.value.begin(), dead.v_head_dim * dead.v_head_dim, 0.0);
   EXPECT_THROW(dead.CheckFinite(), NumericalError);
+  for (auto sums : {&LayerMoments::key_sum, &LayerMoments::diagonal_weight,
+                    &LayerMoments::key_abs_max, &LayerMoments::value_abs_max}) {
+    LayerMoments one = SampleMoments(7, 40, 1);
+    (one.*sums).assign(2, 0.0);
+    EXPECT_NO_THROW(one.CheckFinite());
+    (one.*sums)[1] = std::nan("");
+    EXPECT_THROW(one.CheckFinite(), NumericalError);
+  }
 }
 
 TEST(Fit, FlattensImportanceOfEveryHeadAndOfTheirMean) {

@@ -4,13 +4,20 @@
 // SHA-256 against the vectors of FIPS 180-4; files, and who may read them when.
 #include "capture/files/digest.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <optional>
+#include <vector>
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/read_turns.h"
@@ -38,6 +45,33 @@ TEST(DigestFile, EqualsTheDigestOfTheBytes) {
   WriteFileAtomically(dir / "large", large);
   EXPECT_EQ(DigestFile(dir / "abc"), (FileDigest{kAbc, 3}));
   EXPECT_EQ(DigestFile(dir / "large"), (FileDigest{Sha256Hex(large), large.size()}));
+}
+
+// Pages of a file that the page cache holds.
+size_t CachedPages(const std::filesystem::path& path) {
+  const auto size = static_cast<size_t>(std::filesystem::file_size(path));
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  void* const mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
+  EXPECT_NE(mapped, MAP_FAILED);
+  std::vector<unsigned char> pages((size + 4095) / 4096);
+  EXPECT_EQ(mincore(mapped, size, pages.data()), 0);
+  munmap(mapped, size);
+  close(file);
+  return static_cast<size_t>(std::ranges::count_if(pages, [](auto page) { return page & 1; }));
+}
+
+TEST(DigestFile, LeavesOnlyTheLastBytesInThePageCache) {
+  const auto path = TestScratch("digest_cached") / "large";
+  const std::string large(size_t{48} << 20, 'q');
+  WriteFileAtomically(path, large);  // and waits for the disk
+  const FileDigest digest = DigestFile(path);
+  struct statfs system {};
+  ASSERT_EQ(statfs(path.c_str(), &system), 0);
+  if (system.f_type == TMPFS_MAGIC || CachedPages(path) < 48 * 256)
+    GTEST_SKIP() << "no page cache over a disk here";
+  EXPECT_EQ(DigestFile(path, nullptr, size_t{8} << 20), digest);
+  EXPECT_LT(CachedPages(path), 24U * 256);
+  EXPECT_GE(CachedPages(path), 8U * 256);
 }
 
 TEST(DigestFile, RefusesWhatIsNotAFile) {
