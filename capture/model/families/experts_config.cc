@@ -181,7 +181,7 @@ void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec) {
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   constexpr const char* kCount = "num_nextn_predict_layers";
-  constexpr int64_t kMost = 64;  // released models have 1 to 3
+  constexpr int64_t kMost = 64;  // each is a list of names; releases have a few
   int64_t count = config.OptionalCount(kCount).value_or(0);
   if (count > kMost) config.Fail(kCount, fmt::format("is {}; at most {} are known", count, kMost));
   // Releases that say nothing of theirs in the config; only such a layer has this projection.

@@ -122,9 +122,9 @@ TEST(LayerMoments, NaNAndDeadHeadsAreNamed) {
   for (auto sums : {&LayerMoments::key_sum, &LayerMoments::diagonal_weight,
                     &LayerMoments::key_abs_max, &LayerMoments::value_abs_max}) {
     LayerMoments one = SampleMoments(7, 40, 1);
-    (one.*sums).assign(2, 0.0);
+    (one.*sums).assign(static_cast<size_t>(one.num_kv_heads * one.head_dim), 0.0);
     EXPECT_NO_THROW(one.CheckFinite());
-    (one.*sums)[1] = std::nan("");
+    (one.*sums).back() = std::nan("");
     EXPECT_THROW(one.CheckFinite(), NumericalError);
   }
 }
