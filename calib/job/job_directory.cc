@@ -51,6 +51,12 @@ void CheckFile(const fs::path& path, const FileDigest& expected) {
                    Remedy::kStartOver);
 }
 
+const Json& ListIn(const Json& document, const char* key, const std::string& what) {
+  const Json& list = JsonMember(document, key, what);
+  if (!list.is_array()) throw InputError(fmt::format("{}: {}: expected a list", what, key));
+  return list;
+}
+
 // Digests, and lists of them, say nothing to people.
 bool IsReadable(const std::string& line) {
   constexpr size_t kLongest = 200, kDigest = 32;  // bytes, hexadecimal digits
@@ -156,6 +162,20 @@ std::string HiddenFileName(size_t layer_index) {
   return fmt::format("hidden_{:05}.safetensors", layer_index);
 }
 
+JobFiles JobFiles::From(const Json& document, const std::string& what) {
+  JobFiles files;
+  for (const Json& layer : ListIn(document, "layers", what))
+    files.layers.push_back(DigestFromJson(layer, what));
+  if (document.contains("hidden")) files.hidden = DigestFromJson(document.at("hidden"), what);
+  return files;
+}
+
+void JobFiles::AddTo(Json& document) const {
+  Json& list = document["layers"] = Json::array();
+  for (const FileDigest& layer : layers) list.push_back(DigestToJson(layer));
+  if (hidden) document["hidden"] = DigestToJson(*hidden);
+}
+
 JobDirectory::JobDirectory(JobLock lock, const Json& fingerprint, bool restart,
                            std::string_view extension)
     : lock_(std::move(lock)), extension_(extension) {
@@ -181,7 +201,7 @@ fs::path JobDirectory::HiddenFile(size_t layer_index) const {
 }
 
 std::optional<fs::path> JobDirectory::HiddenPath() const {
-  if (!hidden_) return std::nullopt;
+  if (!files_.hidden) return std::nullopt;
   return HiddenFile(finished_);
 }
 
@@ -198,49 +218,36 @@ void JobDirectory::ReadState() {
   if (JsonInt(state, "version", what) != kStateVersion) {
     throw InputError(what + ": written by another version of oscar", Remedy::kStartOver);
   }
-  for (const Json& layer : JsonMember(state, "layers", what)) {
-    layers_.push_back(DigestFromJson(layer, what));
-    CheckFile(LayerPath(layers_.size() - 1), layers_.back());
-  }
-  finished_ = layers_.size();
-  for (const Json& timing : JsonMember(state, "timings", what)) timings_.push_back(timing);
-  if (state.contains("hidden")) {
-    hidden_ = DigestFromJson(JsonMember(state, "hidden", what), what);
-    CheckFile(HiddenFile(layers_.size()), *hidden_);
-  }
-}
-
-Json JobDirectory::FileDigests() const {
-  Json digests = {{"layers", Json::array()}};
-  for (const FileDigest& layer : layers_) digests["layers"].push_back(DigestToJson(layer));
-  if (hidden_) digests["hidden"] = DigestToJson(*hidden_);
-  return digests;
+  files_ = JobFiles::From(state, what);
+  finished_ = files_.layers.size();
+  for (size_t i = 0; i < finished_; ++i) CheckFile(LayerPath(i), files_.layers[i]);
+  if (files_.hidden) CheckFile(HiddenFile(finished_), *files_.hidden);
+  timings_ = ListIn(state, "timings", what).get<std::vector<Json>>();
 }
 
 void JobDirectory::WriteState() const {
-  Json state = FileDigests();
-  state["version"] = kStateVersion;
-  state["timings"] = timings_;
+  Json state = {{"version", kStateVersion}, {"timings", timings_}};
+  files_.AddTo(state);
   WriteFileAtomically(path() / kStateFile, CanonicalJson(state));
 }
 
 void JobDirectory::AddLayer(const Write& write_layer, const Json& timing) {
-  const fs::path path = LayerPath(layers_.size());
+  const fs::path path = LayerPath(files_.layers.size());
   write_layer(path);
-  layers_.push_back(DigestFile(path));
+  files_.layers.push_back(DigestFile(path));
   timings_.push_back(timing);
 }
 
 void JobDirectory::Commit(const Write& write_hidden) {
   std::optional<FileDigest> hidden;
   if (write_hidden) {
-    const fs::path path = HiddenFile(layers_.size());
+    const fs::path path = HiddenFile(files_.layers.size());
     write_hidden(path);
     hidden = DigestFile(path);
   }
   const fs::path used = HiddenFile(finished_);
-  hidden_ = hidden;
-  finished_ = layers_.size();
+  files_.hidden = hidden;
+  finished_ = files_.layers.size();
   WriteState();
   std::error_code ignored;  // a hidden-states file that outlives its use costs space, nothing else
   fs::remove(used, ignored);

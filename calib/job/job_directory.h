@@ -36,6 +36,16 @@ inline constexpr const char* kFingerprintFile = "fingerprint.json";  // of a job
 std::string LayerFileName(size_t layer_index, std::string_view extension);
 std::string HiddenFileName(size_t layer_index);
 
+// What finished layers have left, in documents as "layers" and "hidden".
+struct JobFiles {
+  std::vector<FileDigest> layers;    // by index
+  std::optional<FileDigest> hidden;  // states entering the first layer that is not there
+
+  // InputError naming `what` and the member.
+  static JobFiles From(const Json& document, const std::string& what);
+  void AddTo(Json& document) const;
+};
+
 // The right to work in a job's directory, which it makes if need be: one process has it.
 class JobLock {
  public:
@@ -86,8 +96,7 @@ class JobDirectory {
     Commit(write_hidden);
   }
 
-  // Digests and sizes: {"layers": [...], "hidden": ...}, without the latter where there is none.
-  Json FileDigests() const;
+  const JobFiles& files() const { return files_; }  // whose layers have been added
 
   // Removes the job from disk.
   void Remove();
@@ -103,9 +112,8 @@ class JobDirectory {
 
   JobLock lock_;
   std::string extension_;
-  std::vector<FileDigest> layers_;  // added
-  size_t finished_ = 0;             // of them
-  std::optional<FileDigest> hidden_;
+  JobFiles files_;
+  size_t finished_ = 0;  // of its layers
   std::vector<Json> timings_;
 };
 

@@ -12,43 +12,12 @@
 #include "calib/run/layer_parts.h"
 #include "calib/run/provenance.h"
 #include "capture/files/atomic_file.h"
-#include "capture/files/digest_json.h"
 #include "linalg/error.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-constexpr const char* kShardFile = "shard.json";
-constexpr int kShardVersion = 1;
-
-Json ReadShard(const fs::path& path) {
-  const std::string what = (path / kShardFile).string();
-  Json shard = ReadJsonFile(what);
-  if (JsonInt(shard, "version", what) != kShardVersion)
-    throw InputError(what + ": written by another version of oscar; make the shard again");
-  for (const char* member : {"run", "weights"}) {
-    if (!JsonMember(shard, member, what).is_object())
-      throw InputError(fmt::format("{}: {}: expected an object", what, member));
-  }
-  return shard;
-}
-
-// Tokens that the model ran with at a time.
-int64_t ChunkOf(const Json& shard, const char* key) {
-  const int64_t chunk =
-      JsonInt(JsonMember(shard.at("run"), "machine", kShardFile), key, kShardFile);
-  if (chunk < 1) throw InputError(fmt::format("{}: {} is {}", kShardFile, key, chunk));
-  return chunk;
-}
-
-ShardPlace PlaceOf(const Json& shard, const std::string& what) {
-  const ShardPlace place{JsonInt32(shard, "shard", what), JsonInt32(shard, "shards", what)};
-  if (place.number < 1 || place.number > place.count || place.count > kMostShards)
-    throw InputError(fmt::format("{}: there is no {}", what, place.Name()));
-  return place;
-}
 
 void CheckFile(const fs::path& path, const FileDigest& expected) {
   if (fs::exists(path) && DigestFile(path) == expected) return;
@@ -75,8 +44,6 @@ at::Tensor EmptyExpansion(const CalibrationInput& input, size_t layer_index) {
 
 }  // namespace
 
-std::string ShardPlace::Name() const { return fmt::format("shard {} of {}", number, count); }
-
 std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part) {
   std::vector<NamedTensor> tensors = TensorsOf(part);
   if (part.layer.w_uv.defined()) tensors.push_back({"w_uv", part.layer.w_uv});
@@ -97,28 +64,24 @@ at::Tensor TextHiddenOf(const CalibrationInput& input) {
 
 void PublishShard(JobDirectory& job, const ShardPlace& place, const RankShare& share,
                   const Json& run, const Json& weights, const Json& timings, const fs::path& path) {
-  Json shard = job.FileDigests();
-  shard["version"] = kShardVersion;
-  shard["shard"] = place.number;
-  shard["shards"] = place.count;
-  shard["documents"] = {{"first", share.first_sequence},
-                        {"count", share.num_sequences},
-                        {"first_token", share.first_token},
-                        {"tokens", share.num_tokens}};
-  shard["run"] = run;
-  shard["weights"] = weights;
-  shard["timings"] = timings;
-  WriteFileAtomically(job.path() / kShardFile, CanonicalJson(shard));
+  const ShardDocument shard = {.place = place,
+                               .first_sequence = share.first_sequence,
+                               .num_sequences = share.num_sequences,
+                               .first_token = share.first_token,
+                               .num_tokens = share.num_tokens,
+                               .files = job.files(),
+                               .run = run,
+                               .weights = weights,
+                               .timings = timings};
+  WriteFileAtomically(job.path() / kShardFile, CanonicalJson(shard.ToJson()));
   job.MoveTo(path);
 }
 
 bool IsShardOf(const fs::path& path, const ShardPlace& place, const Json& run) {
   if (!fs::exists(path)) return false;
   if (ShardSet::LooksLikeOne(path)) {
-    const Json shard = ReadShard(path);
-    const ShardPlace found = PlaceOf(shard, path.string());
-    if (found.number == place.number && found.count == place.count && shard.at("run") == run)
-      return true;
+    const ShardDocument shard = ShardDocument::Read(path);
+    if (shard.place == place && shard.run == run) return true;
   }
   throw InputError(
       fmt::format("{}: exists already, and is not {} of this run; remove it, or give "
@@ -138,31 +101,30 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
                       job ? "not finished: run that shard again, which goes on"
                           : fmt::format("no shard of a calibration: it has no {}", kShardFile)));
     }
-    Shard shard{.path = path, .place = {}, .document = ReadShard(path), .layers = {}};
-    const std::string what = (path / kShardFile).string();
-    shard.place = PlaceOf(shard.document, what);
-    for (const Json& layer : JsonMember(shard.document, "layers", what)) {
-      shard.layers.push_back(DigestFromJson(layer, what));
-      CheckSize(path / LayerFileName(shard.layers.size() - 1, kShardLayers), shard.layers.back());
-    }
-    set.shards_.push_back(std::move(shard));
+    set.shards_.push_back({path, ShardDocument::Read(path)});
+    const std::vector<FileDigest>& layers = set.shards_.back().document.files.layers;
+    for (size_t i = 0; i < layers.size(); ++i)
+      CheckSize(path / LayerFileName(i, kShardLayers), layers[i]);
   }
-  std::ranges::stable_sort(set.shards_, {}, [](const Shard& shard) { return shard.place.number; });
-  const int count = set.first().place.count;
+  std::ranges::stable_sort(set.shards_, {},
+                           [](const Shard& shard) { return shard.document.place.number; });
+  const ShardPlace first = set.shards_.front().document.place;
+  const int count = first.count;
   std::vector<int> missing;
   auto next = set.shards_.begin();
   for (int number = 1; next != set.shards_.end() || number <= count; ++number) {
-    if (next == set.shards_.end() || (next->place.count == count && next->place.number > number)) {
+    const ShardPlace place = next == set.shards_.end() ? ShardPlace() : next->document.place;
+    if (next == set.shards_.end() || (place.count == count && place.number > number)) {
       missing.push_back(number);
       continue;
     }
-    if (next->place.count != count) {
+    if (place.count != count) {
       throw InputError(fmt::format("{} is {}, and {} is {}: they are of different runs",
-                                   set.first().path.string(), set.first().place.Name(),
-                                   next->path.string(), next->place.Name()));
+                                   set.shards_.front().path.string(), first.Name(),
+                                   next->path.string(), place.Name()));
     }
-    if (next->place.number < number) {
-      throw InputError(fmt::format("{} is there twice: {} and {}", next->place.Name(),
+    if (place.number < number) {
+      throw InputError(fmt::format("{} is there twice: {} and {}", place.Name(),
                                    std::prev(next)->path.string(), next->path.string()));
     }
     ++next;
@@ -172,32 +134,25 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
                                  fmt::join(missing, ", "), count,
                                  missing.size() > 1 ? "are" : "is"));
   }
-  for (const Shard& shard : set.shards_) {
-    const std::string what = (shard.path / kShardFile).string();
-    const Json& documents = JsonMember(shard.document, "documents", what);
-    const auto number = [&](const char* key) { return JsonInt(documents, key, what); };
-    set.shares_.push_back({.first_sequence = static_cast<size_t>(number("first")),
-                           .num_sequences = static_cast<size_t>(number("count")),
-                           .first_token = number("first_token"),
-                           .num_tokens = number("tokens")});
+  for (const auto& [path, document] : set.shards_) {
+    set.shares_.push_back({.first_sequence = document.first_sequence,
+                           .num_sequences = document.num_sequences,
+                           .first_token = document.first_token,
+                           .num_tokens = document.num_tokens});
   }
   return set;
 }
 
-int64_t ShardSet::token_chunk() const { return ChunkOf(first().document, "token_chunk"); }
-
-int64_t ShardSet::query_chunk() const { return ChunkOf(first().document, "query_chunk"); }
-
 Json ShardSet::timings() const {
   Json all = Json::array();
-  for (const Shard& shard : shards_) all.push_back(shard.document.value("timings", Json()));
+  for (const Shard& shard : shards_) all.push_back(shard.document.timings);
   return all;
 }
 
 void ShardSet::CheckRun(const Json& run, size_t num_layers,
                         const std::vector<int64_t>& lengths) const {
   for (const Shard& shard : shards_) {
-    const std::string differences = ReadableDifferences(shard.document.at("run"), run);
+    const std::string differences = ReadableDifferences(shard.document.run, run);
     if (differences.empty()) continue;
     throw InputError(
         fmt::format("{} is of another run than the one asked for (was: the shard's, now: what is "
@@ -208,8 +163,9 @@ void ShardSet::CheckRun(const Json& run, size_t num_layers,
   int64_t token = 0;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const RankShare& share = shares_[i];
-    bool fits = shards_[i].layers.size() == num_layers && share.first_sequence == sequence &&
-                share.first_token == token && share.num_sequences <= lengths.size() - sequence;
+    bool fits = shards_[i].document.files.layers.size() == num_layers &&
+                share.first_sequence == sequence && share.first_token == token &&
+                share.num_sequences <= lengths.size() - sequence;
     for (size_t n = 0; fits && n < share.num_sequences; ++n) token += lengths[sequence++];
     fits = fits && token - share.first_token == share.num_tokens &&
            (i + 1 < shards_.size() || sequence == lengths.size());
@@ -217,16 +173,14 @@ void ShardSet::CheckRun(const Json& run, size_t num_layers,
       throw InputError(
           fmt::format("{}: its documents or layers are not those of {}; make this "
                       "shard again",
-                      (shards_[i].path / kShardFile).string(), shards_[i].place.Name()));
+                      (shards_[i].path / kShardFile).string(), shards_[i].document.place.Name()));
     }
   }
 }
 
 void ShardSet::CheckWeights(const Json& weights) const {
-  for (const Shard& shard : shards_) {
-    const std::string path = shard.path.string();
-    CheckSameWeights(path, JsonMember(shard.document, "weights", path), "", weights);
-  }
+  for (const Shard& shard : shards_)
+    CheckSameWeights(shard.path.string(), shard.document.weights, "", weights);
 }
 
 LayerOnDevice ShardSet::ReadLayer(const CalibrationInput& input, const HeldOutSplit& split,
@@ -234,7 +188,7 @@ LayerOnDevice ShardSet::ReadLayer(const CalibrationInput& input, const HeldOutSp
   std::vector<LayerOnDevice> parts;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const fs::path file = shards_[i].path / LayerFileName(layer_index, kShardLayers);
-    CheckFile(file, shards_[i].layers[layer_index]);
+    CheckFile(file, shards_[i].document.files.layers[layer_index]);
     parts.push_back(EmptyPart(input, split, layer_index, shares_[i]));
     parts.back().layer.w_uv = EmptyExpansion(input, layer_index);
     ReadTensors(file, TensorsOfShard(parts.back()));
@@ -244,7 +198,7 @@ LayerOnDevice ShardSet::ReadLayer(const CalibrationInput& input, const HeldOutSp
 
 uint64_t ShardSet::LayerBytes(size_t layer_index) const {
   uint64_t bytes = 0;
-  for (const Shard& shard : shards_) bytes += shard.layers[layer_index].size;
+  for (const Shard& shard : shards_) bytes += shard.document.files.layers[layer_index].size;
   return bytes;
 }
 
@@ -254,12 +208,13 @@ std::vector<TextRows> ShardSet::ReadTextRows(const CalibrationInput& input) cons
   std::vector<TextRows> rows;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const Shard& shard = shards_[i];
-    if (!shard.document.contains("hidden")) continue;
+    const JobFiles& files = shard.document.files;
+    if (!files.hidden) continue;
     int64_t tokens = 0;
     for (const TextBeginning& part : sample)
       if (shares_[i].Has(part.sequence)) tokens += part.tokens;
-    const fs::path file = shard.path / HiddenFileName(shard.layers.size());
-    CheckFile(file, DigestFromJson(shard.document.at("hidden"), file.string()));
+    const fs::path file = shard.path / HiddenFileName(files.layers.size());
+    CheckFile(file, *files.hidden);
     const at::Tensor hidden = at::empty({tokens, model.loop().spec().hidden_size},
                                         at::dtype(input.dtype).device(input.device));
     ReadTensors(file, {{"hidden", hidden}});

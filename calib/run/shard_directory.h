@@ -7,8 +7,7 @@
 // clang-format off
 //     <shard>/layer_00000.safetensors ...   TensorsOf every layer by index; w_uv of latent attention
 //     <shard>/hidden_00004.safetensors      of a model of 4 layers: hidden states that the loss of its text starts with
-//     <shard>/shard.json                    which shard of how many of what run; its documents; digests of those files, and
-//                                           of the weights that it has read
+//     <shard>/shard.json                    all that is known of those (shard_document.h)
 // clang-format on
 //
 // While it runs it is a job (JobDirectory) with the same files.
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "calib/job/job_directory.h"
+#include "calib/job/shard_document.h"
 #include "calib/observe/statistics_observer.h"
 #include "calib/run/calibrate.h"
 #include "calib/run/tensor_file.h"
@@ -28,13 +28,6 @@
 namespace oscar {
 
 inline constexpr const char* kShardLayers = "safetensors";  // extension of the layers' files
-
-inline constexpr int kMostShards = 10000;
-struct ShardPlace {
-  int number = 1, count = 1;  // from 1 on
-
-  std::string Name() const;  // "shard 2 of 3"
-};
 
 // What a layer's file holds. `part` may be empty memory: then the names, types and shapes.
 std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part);
@@ -61,8 +54,8 @@ class ShardSet {
   static ShardSet Open(const std::vector<std::filesystem::path>& directories);
 
   const std::vector<RankShare>& shares() const { return shares_; }
-  int64_t token_chunk() const;  // that the model ran with
-  int64_t query_chunk() const;
+  int64_t token_chunk() const { return shards_.front().document.token_chunk; }
+  int64_t query_chunk() const { return shards_.front().document.query_chunk; }
   Json timings() const;  // of each
 
   // InputError naming a shard of other model, data, options, machine or program, with what differs.
@@ -80,11 +73,8 @@ class ShardSet {
  private:
   struct Shard {
     std::filesystem::path path;
-    ShardPlace place;
-    Json document;  // shard.json
-    std::vector<FileDigest> layers;
+    ShardDocument document;
   };
-  const Shard& first() const { return shards_.front(); }
 
   std::vector<Shard> shards_;  // by number
   std::vector<RankShare> shares_;

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/files/digest_json.h"
 
+#include <string>
+
+#include "linalg/error.h"
+
 namespace oscar {
 
 Json DigestToJson(const FileDigest& digest) {
@@ -9,7 +13,9 @@ Json DigestToJson(const FileDigest& digest) {
 }
 
 FileDigest DigestFromJson(const Json& json, std::string_view what) {
-  return {JsonString(json, "sha256", what), static_cast<uint64_t>(JsonInt(json, "size", what))};
+  const int64_t size = JsonInt(json, "size", what);
+  if (size < 0) throw InputError(std::string(what) + ": size: expected a number of bytes");
+  return {JsonString(json, "sha256", what), static_cast<uint64_t>(size)};
 }
 
 }  // namespace oscar

@@ -64,18 +64,24 @@ std::set<pid_t> Threads() {
   return threads;
 }
 
+using GlooDevice = std::shared_ptr<gloo::transport::Device>;
+
+// With a thread that looks for messages a hundred times a second.
+GlooDevice OpenGlooDevice(const RankPlace& place) {
+  if (const char* const interface = std::getenv("GLOO_SOCKET_IFNAME"))
+    return c10d::ProcessGroupGloo::createDeviceForInterface(interface, false);
+  return place.local_size == place.size
+             ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1", false)
+             : c10d::ProcessGroupGloo::createDefaultDevice(false);
+}
+
 c10::intrusive_ptr<c10d::Backend> MakeGloo(const c10::intrusive_ptr<c10d::Store>& store,
                                            const RankPlace& place, const std::string& name,
-                                           int rank, int size) {
+                                           const GlooDevice& device) {
   auto options = c10d::ProcessGroupGloo::Options::create(kPatience);
-  const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
-  options->devices.push_back(
-      interface != nullptr ? c10d::ProcessGroupGloo::createDeviceForInterface(interface, false)
-      : place.local_size == place.size
-          ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1", false)
-          : c10d::ProcessGroupGloo::createDefaultDevice(false));
+  options->devices = {device};
   return c10::make_intrusive<c10d::ProcessGroupGloo>(
-      c10::make_intrusive<c10d::PrefixStore>(name, store), rank, size, options);
+      c10::make_intrusive<c10d::PrefixStore>(name, store), place.rank, place.size, options);
 }
 
 // The same on all ranks of a running machine, in whatever container, and nowhere else.
@@ -135,7 +141,8 @@ using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 
 struct RankGroup::Impl {
   c10::intrusive_ptr<c10d::Store> store;
-  std::vector<pid_t> servers;  // threads of it that answer all ranks
+  GlooDevice gloo;
+  std::vector<pid_t> servers;  // threads of both that answer other ranks
   c10::intrusive_ptr<c10d::Backend> tensors, bytes;
   bool on_cpu = true;
   std::map<int, int> sent, received;  // tensors, by rank: their tags
@@ -189,7 +196,6 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
   const std::set<pid_t> before = Threads();
   try {
     impl_->store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
-    std::ranges::set_difference(Threads(), before, std::back_inserter(impl_->servers));
   } catch (const std::exception& error) {
     std::string text = error.what();
     text.erase(std::min(text.find('\n'), text.size()));
@@ -210,8 +216,11 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
   }
   impl_->store->setTimeout(timeout);
   Join(timeout);
-  impl_->bytes = Talk(nullptr, kNobodyThere,
-                      [&] { return MakeGloo(impl_->store, place_, "bytes", rank(), size()); });
+  Talk(nullptr, kNobodyThere, [&] {
+    impl_->gloo = OpenGlooDevice(place_);
+    impl_->bytes = MakeGloo(impl_->store, place_, "bytes", impl_->gloo);
+  });
+  std::ranges::set_difference(Threads(), before, std::back_inserter(impl_->servers));
 }
 
 RankGroup::~RankGroup() {
@@ -299,7 +308,7 @@ void RankGroup::OpenChannel(at::Device device) {
   impl_->on_cpu = device.is_cpu();
   if (impl_->on_cpu) {
     Talk(watch_.get(), kNobodyThere,
-         [&] { impl_->tensors = MakeGloo(impl_->store, place_, "tensors", rank(), size()); });
+         [&] { impl_->tensors = MakeGloo(impl_->store, place_, "tensors", impl_->gloo); });
     return;
   }
   impl_->tensors = MakeNcclBackend(impl_->store, rank(), size());

@@ -23,8 +23,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
-constexpr double kComputed = 0.02;  // of a processor's time in a beat is a step forward; threads
-                                    // that wait for others take a tenth of that
+// So much of a processor's time since the last step forward is another, where it is also so much
+// of the time that passed. Threads that wait take a tenth of that share, but a machine that holds
+// its own up (a guest of another) counts milliseconds to whichever runs.
+constexpr double kComputed = 0.1, kShare = 0.02;
 constexpr std::chrono::seconds kSuspected{3};   // of silence, where a peer has lost somebody
 constexpr std::chrono::seconds kAllHeard{10};   // after which it was the network, not a rank
 constexpr std::chrono::seconds kLeaving{2};     // at most, until all others have left
@@ -199,10 +201,12 @@ void RankWatch::Impl::Run() {
         const double now = ComputedSeconds(words.servers);
         answered = Clock::now();
         const std::chrono::duration<double> passed = answered - then;
-        if (at != told || now - cpu > kComputed * passed.count()) ++own.steps;
-        told = at;
-        cpu = now;
-        then = answered;
+        if (at != told || now - cpu > std::max(kComputed, kShare * passed.count())) {
+          ++own.steps;
+          told = at;
+          cpu = now;
+          then = answered;
+        }
         ++own.beat;
         own.waits = waits > 0;
         own.done = done;

@@ -27,7 +27,7 @@ class RankWatch {
   struct Words {
     std::function<void(const std::string& key, const std::string& value)> set;
     std::function<std::optional<std::string>(const std::string& key)> find;
-    std::vector<pid_t> servers;  // threads of this process that keep them for all
+    std::vector<pid_t> servers;  // threads of this process that answer the others
   };
   struct End {
     ExitCode exit_code = ExitCode::kResources;

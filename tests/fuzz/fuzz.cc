@@ -22,9 +22,10 @@ namespace oscar::fuzz {
 
 std::span<const Harness* const> AllHarnesses() {
   static constexpr const Harness* kAll[] = {
-      &kSafetensors, &kWeightIndex, &kPickle, &kPt,     &kKvtc,         &kGguf,    &kNpy,
-      &kTokenizer,   &kJinja,       &kRows,   &kConfig, &kQuantization, &kReport,  &kArtifact,
-      &kMoments,     &kZooEntry,    &kYaml,   &kBundle, &kZooJson,      &kWeights, &kDump};
+      &kSafetensors, &kWeightIndex, &kPickle,  &kPt,       &kKvtc,   &kGguf,
+      &kNpy,         &kTokenizer,   &kJinja,   &kRows,     &kConfig, &kQuantization,
+      &kReport,      &kArtifact,    &kMoments, &kZooEntry, &kYaml,   &kBundle,
+      &kZooJson,     &kWeights,     &kDump,    &kShard};
   return kAll;
 }
 

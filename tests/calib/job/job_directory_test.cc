@@ -140,8 +140,8 @@ TEST(JobDirectory, BecomesADirectoryOfItsFiles) {
   JobDirectory job(path, kRun, false, "bin");
   job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {});
   EXPECT_EQ(job.LayerPath(0).filename(), "layer_00000.bin");
-  EXPECT_EQ(job.FileDigests().at("layers").at(0).at("size"), 7);
-  EXPECT_EQ(job.FileDigests().at("hidden").at("size"), 8);
+  EXPECT_EQ(job.files().layers.at(0).size, 7U);
+  EXPECT_EQ(job.files().hidden.value().size, 8U);
   fs::create_directory(moved);
   EXPECT_THROW(job.MoveTo(moved), InputError);
   fs::remove(moved);

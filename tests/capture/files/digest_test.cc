@@ -4,24 +4,20 @@
 // SHA-256 against the vectors of FIPS 180-4; files, and who may read them when.
 #include "capture/files/digest.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <optional>
-#include <vector>
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/read_turns.h"
 #include "linalg/error.h"
+#include "tests/capture/files/page_cache.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -45,19 +41,6 @@ TEST(DigestFile, EqualsTheDigestOfTheBytes) {
   WriteFileAtomically(dir / "large", large);
   EXPECT_EQ(DigestFile(dir / "abc"), (FileDigest{kAbc, 3}));
   EXPECT_EQ(DigestFile(dir / "large"), (FileDigest{Sha256Hex(large), large.size()}));
-}
-
-// Pages of a file that the page cache holds.
-size_t CachedPages(const std::filesystem::path& path) {
-  const auto size = static_cast<size_t>(std::filesystem::file_size(path));
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  void* const mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
-  EXPECT_NE(mapped, MAP_FAILED);
-  std::vector<unsigned char> pages((size + 4095) / 4096);
-  EXPECT_EQ(mincore(mapped, size, pages.data()), 0);
-  munmap(mapped, size);
-  close(file);
-  return static_cast<size_t>(std::ranges::count_if(pages, [](auto page) { return page & 1; }));
 }
 
 TEST(DigestFile, LeavesOnlyTheLastBytesInThePageCache) {

@@ -18,7 +18,7 @@ extern const Harness kPickle, kPt, kKvtc, kGguf, kNpy;
 extern const Harness kReport, kArtifact, kMoments, kZooEntry;
 // zoo_files.cc: its other files, and signatures
 extern const Harness kBundle, kZooJson;
-// stored_values.cc: packed weights; dumps of attention
-extern const Harness kWeights, kDump;
+// stored_values.cc: packed weights; dumps of attention; what a shard says of itself
+extern const Harness kWeights, kDump, kShard;
 
 }  // namespace oscar::fuzz

@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "calib/job/shard_document.h"
 #include "capture/checkpoint/formats/formats.h"
 #include "capture/checkpoint/safetensors_header.h"
 #include "capture/checkpoint/weight_storage.h"
@@ -337,9 +338,38 @@ std::vector<std::string> DumpSeeds() {
   return {scored.dump(), bf16.dump(), DumpOf(layer, "f2").dump()};
 }
 
+// Accepted: there can be such a shard; written and read again, the same.
+void RunShard(std::string_view input) {
+  const ShardDocument shard = ShardDocument::From(ParseStrictJson(input, "shard.json"), "shard");
+  FUZZ_CHECK(shard.place.number >= 1 && shard.place.number <= shard.place.count);
+  FUZZ_CHECK(shard.place.count <= kMostShards);
+  FUZZ_CHECK(shard.first_token >= 0 && shard.num_tokens >= 0);
+  FUZZ_CHECK(shard.token_chunk >= 1 && shard.query_chunk >= 1);
+  const ShardDocument again = ShardDocument::From(shard.ToJson(), "again");
+  FUZZ_CHECK(again.place == shard.place && again.files.layers == shard.files.layers);
+  FUZZ_CHECK(again.ToJson() == shard.ToJson());
+}
+
+std::vector<std::string> ShardSeeds() {
+  ShardDocument shard;
+  shard.place = {2, 3};
+  shard.first_sequence = 4;
+  shard.num_sequences = 2;
+  shard.first_token = 900;
+  shard.num_tokens = 512;
+  shard.files.layers = {{std::string(64, 'a'), 4096}, {std::string(64, 'b'), 8192}};
+  shard.run = {{"machine", {{"token_chunk", 32768}, {"query_chunk", 256}}}, {"model", "tiny"}};
+  shard.weights = {{"files", {{"model.safetensors", 1}}}};
+  const std::string without = shard.ToJson().dump();
+  shard.files.hidden = {std::string(64, 'c'), 100};
+  shard.timings = Json::array({{{"layer", 1.5}}});
+  return {without, shard.ToJson().dump()};
+}
+
 }  // namespace
 
 const Harness kWeights = {"weights", RunWeights, WeightsSeeds, MutateJsonAndText};
 const Harness kDump = {"dump", RunDump, DumpSeeds, MutateJson, 8192, 2};
+const Harness kShard = {"shard", RunShard, ShardSeeds, MutateJson};
 
 }  // namespace oscar::fuzz

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calib/job/shard_document.h"
+
+#include <fmt/format.h>
+
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+constexpr int kShardVersion = 1;
+
+int64_t IntFrom(int64_t least, const Json& object, const char* key, const std::string& what) {
+  const int64_t value = JsonInt(object, key, what);
+  if (value < least) throw InputError(fmt::format("{}: {} is {}", what, key, value));
+  return value;
+}
+
+const Json& ObjectIn(const Json& shard, const char* key, const std::string& what) {
+  const Json& member = JsonMember(shard, key, what);
+  if (!member.is_object()) throw InputError(fmt::format("{}: {}: expected an object", what, key));
+  return member;
+}
+
+}  // namespace
+
+std::string ShardPlace::Name() const { return fmt::format("shard {} of {}", number, count); }
+
+void CheckShardPlace(const ShardPlace& place, std::string_view what) {
+  if (place.number < 1 || place.number > place.count || place.count > kMostShards)
+    throw InputError(fmt::format("{}: there is no {}", what, place.Name()));
+}
+
+ShardDocument ShardDocument::From(const Json& document, const std::string& what) {
+  if (JsonInt(document, "version", what) != kShardVersion)
+    throw InputError(what + ": written by another version of oscar; make the shard again");
+  ShardDocument shard;
+  shard.place = {JsonInt32(document, "shard", what), JsonInt32(document, "shards", what)};
+  CheckShardPlace(shard.place, what);
+  const Json& documents = ObjectIn(document, "documents", what);
+  shard.first_sequence = static_cast<size_t>(IntFrom(0, documents, "first", what));
+  shard.num_sequences = static_cast<size_t>(IntFrom(0, documents, "count", what));
+  shard.first_token = IntFrom(0, documents, "first_token", what);
+  shard.num_tokens = IntFrom(0, documents, "tokens", what);
+  shard.run = ObjectIn(document, "run", what);
+  const Json& machine = ObjectIn(shard.run, "machine", what);
+  shard.token_chunk = IntFrom(1, machine, "token_chunk", what);
+  shard.query_chunk = IntFrom(1, machine, "query_chunk", what);
+  shard.weights = ObjectIn(document, "weights", what);
+  shard.timings = document.value("timings", Json());
+  shard.files = JobFiles::From(document, what);
+  return shard;
+}
+
+ShardDocument ShardDocument::Read(const std::filesystem::path& shard) {
+  const std::string path = (shard / kShardFile).string();
+  return From(ReadJsonFile(path), path);
+}
+
+Json ShardDocument::ToJson() const {
+  Json document = {{"version", kShardVersion},
+                   {"shard", place.number},
+                   {"shards", place.count},
+                   {"documents",
+                    {{"first", first_sequence},
+                     {"count", num_sequences},
+                     {"first_token", first_token},
+                     {"tokens", num_tokens}}},
+                   {"run", run},
+                   {"weights", weights},
+                   {"timings", timings}};
+  files.AddTo(document);
+  return document;
+}
+
+}  // namespace oscar
