@@ -23,15 +23,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
-// So much of a processor's time since the last step forward is another, where it is also so much
-// of the time that passed. Threads that wait take a tenth of that share, but a machine that holds
-// its own up (a guest of another) counts milliseconds to whichever runs.
-constexpr double kComputed = 0.1, kShare = 0.02;
-constexpr std::chrono::seconds kSuspected{3};   // of silence, where a peer has lost somebody
-constexpr std::chrono::seconds kAllHeard{10};   // after which it was the network, not a rank
-constexpr std::chrono::seconds kLeaving{2};     // at most, until all others have left
-constexpr std::chrono::seconds kFinishing{5};   // the same where none has failed
-constexpr std::chrono::milliseconds kLook{20};  // between two looks at a word
+// A rank that has computed so long since its last step forward, and for that share of the time
+// since, has made another. Threads that wait take a tenth of that share; and where a virtual
+// machine is held up, what it lost counts as computed by whichever thread was running.
+constexpr double kComputed = 0.1, kShare = 0.02;  // seconds; of one processor
+constexpr std::chrono::seconds kSuspected{3};     // of silence, where a peer has lost somebody
+constexpr std::chrono::seconds kAllHeard{10};     // after which it was the network, not a rank
+constexpr std::chrono::seconds kLeaving{2};       // at most, until all others have left
+constexpr std::chrono::seconds kFinishing{5};     // the same where none has failed
+constexpr std::chrono::milliseconds kLook{20};    // between two looks at a word
 
 constexpr const char* kEnd = "end";
 constexpr const char* kSuspicion = "suspicion";

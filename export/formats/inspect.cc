@@ -55,6 +55,15 @@ std::string Shape(const Json& shape) {
   return out + "]";
 }
 
+// On a line.
+std::string Brief(const Json& value) {
+  constexpr size_t kMost = 160;
+  const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
+  if (text.size() <= kMost) return text;
+  return fmt::format("{}... ({} characters; --json has them all)", text.substr(0, kMost),
+                     text.size());
+}
+
 class TextWriter {
  public:
   std::string Write(const Json& report) {
@@ -93,7 +102,7 @@ class TextWriter {
     Line(fmt::format("  {} bytes, sha256 {}", report.at("bytes").get<uint64_t>(),
                      report.at("sha256").get<std::string>()));
     for (const auto& [key, value] : report.at("top").items()) {
-      Line(fmt::format("  {}: {}", key, value.dump()));
+      Line(fmt::format("  {}: {}", key, Brief(value)));
     }
     if (!report.at("max_abs_RRt_minus_I").is_null()) {
       Line(fmt::format("  max|R Rt - I|: {:.3g}", report.at("max_abs_RRt_minus_I").get<double>()));
@@ -114,7 +123,7 @@ class TextWriter {
       if (value.is_object() && value.contains("sha256")) {
         Tensor(name, value);
       } else if (name != "layer_id") {
-        Line(fmt::format("    {:<12} {}", name, value.dump()));
+        Line(fmt::format("    {:<12} {}", name, Brief(value)));
       }
     }
   }

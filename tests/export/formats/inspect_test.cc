@@ -113,6 +113,19 @@ TEST(Inspect, OnlyRotationsAreMeasuredAsRotations) {
   EXPECT_FALSE(entry.at("spare_rotation").contains("max_abs_RRt_minus_I"));
 }
 
+TEST(Inspect, WhatIsLongIsCutInTextAndWholeInJson) {
+  const auto path = TestScratch("inspect-long") / "layer_0.pt";
+  const std::string note = "\u00e9" + std::string(5000, 'n');
+  WritePt(path,
+          PtOutDict{{PtKey("rotation"), MakeTensor({2, 2}, {0, 1, -1, 0})}, {PtKey("note"), note}},
+          "x");
+  const Json report = InspectFile(path);
+  const std::string text = InspectText(report);
+  EXPECT_NE(text.find("nnn... (5008 characters; --json has them all)\n"), std::string::npos)
+      << text;
+  EXPECT_NE(report.dump().find(note), std::string::npos);
+}
+
 TEST(Inspect, AnythingElseIsRefusedWithAListOfFormats) {
   const auto scratch = TestScratch("inspect-else");
   std::ofstream(scratch / "notes.txt") << "hello, world";
