@@ -215,8 +215,7 @@ std::optional<ShardPlace> ShardOf(const CalibrateOptions& options) {
   auto read = std::from_chars(options.shard.data(), end, place.number);
   const bool divided = read.ec == std::errc() && read.ptr != end && *read.ptr == '/';
   if (divided) read = std::from_chars(read.ptr + 1, end, place.count);
-  if (!divided || read.ec != std::errc() || read.ptr != end || place.number < 1 ||
-      place.number > place.count || place.count > kMostShards) {
+  if (!divided || read.ec != std::errc() || read.ptr != end || !place.Exists()) {
     throw UsageError(fmt::format("--shard '{}': expected I/N, from 1/N to N/N, N up to {}",
                                  options.shard, kMostShards));
   }

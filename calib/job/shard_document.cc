@@ -27,9 +27,10 @@ const Json& ObjectIn(const Json& shard, const char* key, const std::string& what
 
 std::string ShardPlace::Name() const { return fmt::format("shard {} of {}", number, count); }
 
-void CheckShardPlace(const ShardPlace& place, std::string_view what) {
-  if (place.number < 1 || place.number > place.count || place.count > kMostShards)
-    throw InputError(fmt::format("{}: there is no {}", what, place.Name()));
+bool ShardPlace::Exists() const { return number >= 1 && number <= count && count <= kMostShards; }
+
+int64_t ShardDocument::Chunk(const char* key) const {
+  return run.at("machine").at(key).get<int64_t>();
 }
 
 ShardDocument ShardDocument::From(const Json& document, const std::string& what) {
@@ -37,16 +38,16 @@ ShardDocument ShardDocument::From(const Json& document, const std::string& what)
     throw InputError(what + ": written by another version of oscar; make the shard again");
   ShardDocument shard;
   shard.place = {JsonInt32(document, "shard", what), JsonInt32(document, "shards", what)};
-  CheckShardPlace(shard.place, what);
-  const Json& documents = ObjectIn(document, "documents", what);
+  if (!shard.place.Exists())
+    throw InputError(fmt::format("{}: there is no {}", what, shard.place.Name()));
+  const Json& documents = JsonMember(document, "documents", what);
   shard.first_sequence = static_cast<size_t>(IntFrom(0, documents, "first", what));
   shard.num_sequences = static_cast<size_t>(IntFrom(0, documents, "count", what));
   shard.first_token = IntFrom(0, documents, "first_token", what);
   shard.num_tokens = IntFrom(0, documents, "tokens", what);
   shard.run = ObjectIn(document, "run", what);
-  const Json& machine = ObjectIn(shard.run, "machine", what);
-  shard.token_chunk = IntFrom(1, machine, "token_chunk", what);
-  shard.query_chunk = IntFrom(1, machine, "query_chunk", what);
+  for (const char* key : {"token_chunk", "query_chunk"})
+    IntFrom(1, JsonMember(shard.run, "machine", what), key, what);
   shard.weights = ObjectIn(document, "weights", what);
   shard.timings = document.value("timings", Json());
   shard.files = JobFiles::From(document, what);

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 #include "calib/job/job_directory.h"
 #include "capture/files/strict_json.h"
@@ -24,16 +23,14 @@ struct ShardPlace {
   int number = 1, count = 1;  // from 1 on
 
   bool operator==(const ShardPlace&) const = default;
+  bool Exists() const;       // from 1 of 1 to kMostShards
   std::string Name() const;  // "shard 2 of 3"
 };
-// Throws InputError naming `what` where there is no such shard.
-void CheckShardPlace(const ShardPlace& place, std::string_view what);
 
 struct ShardDocument {
   ShardPlace place;
   size_t first_sequence = 0, num_sequences = 0;  // of the run's documents, and of their tokens
   int64_t first_token = 0, num_tokens = 0;
-  int64_t token_chunk = 1, query_chunk = 1;  // that the model ran with; part of `run`
   JobFiles files;
   Json run, weights;  // Fingerprint; weights of DescribeModel
   Json timings;       // of whatever form
@@ -42,6 +39,13 @@ struct ShardDocument {
   static ShardDocument From(const Json& document, const std::string& what);
   static ShardDocument Read(const std::filesystem::path& shard);
   Json ToJson() const;
+
+  // What the model ran with, by `run`.
+  int64_t token_chunk() const { return Chunk("token_chunk"); }
+  int64_t query_chunk() const { return Chunk("query_chunk"); }
+
+ private:
+  int64_t Chunk(const char* key) const;
 };
 
 }  // namespace oscar

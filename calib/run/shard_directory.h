@@ -54,8 +54,8 @@ class ShardSet {
   static ShardSet Open(const std::vector<std::filesystem::path>& directories);
 
   const std::vector<RankShare>& shares() const { return shares_; }
-  int64_t token_chunk() const { return shards_.front().document.token_chunk; }
-  int64_t query_chunk() const { return shards_.front().document.query_chunk; }
+  int64_t token_chunk() const { return shards_.front().document.token_chunk(); }
+  int64_t query_chunk() const { return shards_.front().document.query_chunk(); }
   Json timings() const;  // of each
 
   // InputError naming a shard of other model, data, options, machine or program, with what differs.

@@ -25,7 +25,7 @@ set(host "$<COMPILE_LANGUAGE:C,CXX>")
 target_compile_options(oscar_options INTERFACE
   "$<${host}:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-ffp-contract=off>"
   "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo;-DFMT_CONSTEVAL=;-Xcompiler=-Wall,-ffp-contract=off>")
-# GCC collects its garbage from 128 MB on, which is a tenth of the time of a file that needs 1.2 GB anyway.
+# Most files need a gigabyte anyway: collecting garbage from 128 MB on costs GCC time and saves little memory.
 target_compile_options(oscar_options INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>")
 if(OSCAR_WARNINGS_AS_ERRORS)
   # GCC's flow-based warnings depend on its optimizer and cry wolf over std::string and std::vector: shown, not fatal.
@@ -46,7 +46,7 @@ if(OSCAR_SANITIZE)
   target_link_options(oscar_options INTERFACE -fsanitize=${OSCAR_SANITIZE})
 endif()
 if(OSCAR_FUZZ)
-  # Our mutators know the structure; looking at every comparison for values to try took a third of the time.
+  # Our mutators know the structure: looking at every comparison for values to try costs much time (tests/fuzz/RESULTS.md).
   target_compile_options(oscar_options INTERFACE "$<${host}:-fsanitize=fuzzer-no-link;-fno-sanitize-coverage=trace-cmp>")
   target_compile_definitions(oscar_options INTERFACE OSCAR_FUZZ)
 endif()

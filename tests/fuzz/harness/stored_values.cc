@@ -344,7 +344,7 @@ void RunShard(std::string_view input) {
   FUZZ_CHECK(shard.place.number >= 1 && shard.place.number <= shard.place.count);
   FUZZ_CHECK(shard.place.count <= kMostShards);
   FUZZ_CHECK(shard.first_token >= 0 && shard.num_tokens >= 0);
-  FUZZ_CHECK(shard.token_chunk >= 1 && shard.query_chunk >= 1);
+  FUZZ_CHECK(shard.token_chunk() >= 1 && shard.query_chunk() >= 1);
   const ShardDocument again = ShardDocument::From(shard.ToJson(), "again");
   FUZZ_CHECK(again.place == shard.place && again.files.layers == shard.files.layers);
   FUZZ_CHECK(again.ToJson() == shard.ToJson());
