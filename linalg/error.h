@@ -35,6 +35,7 @@ enum class Remedy {
   kWithoutChoice,
   kHoldOutMore,
   kOtherConsumer,
+  kLess,
   kLessAtOnce,
   kOtherPrompts,
   kShorterAnswers,

@@ -9,8 +9,12 @@
 
 #include "capture/model/describe_layers.h"
 #include "capture/model/device.h"
+#include "linalg/error.h"
+#include "tools/cli/output_path.h"
 #include "tools/cli/progress.h"  // Duration
 #include "tools/cli/text_table.h"
+
+namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
@@ -50,6 +54,12 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
           {"statistics_seconds", plan.statistics_seconds},
           {"fit_seconds", plan.fit_seconds},
           {"auto_seconds", plan.auto_seconds}};
+}
+
+void CheckRoom(const fs::path& output, const CalibrationPlan& plan, const std::string& what) {
+  CheckSpace(output, plan.disk_while_running, what);
+  if (const std::string problem = HostMemoryProblem(plan); !problem.empty())
+    throw ResourceError(problem, Remedy::kLess);
 }
 
 std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& plan) {

@@ -4,6 +4,7 @@
 // The plan of a calibration (calib/run/plan.h) for people and for logs.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,6 +19,10 @@ namespace oscar {
 std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& plan);
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan);
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan);
+
+// ResourceError: the disk of `output`, or on a CPU the memory, has no room for `what`.
+void CheckRoom(const std::filesystem::path& output, const CalibrationPlan& plan,
+               const std::string& what);
 
 // Of 1, 2, 4 and so on ranks, up to those asked for on so many machines; `largest_of` makes the
 // input of the one with the most tokens.

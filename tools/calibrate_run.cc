@@ -21,6 +21,7 @@
 #include "export/artifact/merge_artifacts.h"
 #include "linalg/doing.h"
 #include "linalg/error.h"
+#include "tools/calibrate_plan.h"
 #include "tools/calibrate_rank.h"
 #include "tools/calibrate_steps.h"
 #include "tools/calibrate_text.h"
@@ -165,7 +166,7 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   const CalibrationPlan plan = Doing("planning", [&] { return Plan(*opened, context); });
   if (context.dry_run) return ShowPlan(options, *opened, plan, context);
   const CalibrationInput& input = opened->input();
-  CheckSpace(places.output, plan.disk_while_running, "the run");
+  CheckRoom(places.output, plan, "the run");
   Json fingerprint = FingerprintOf(*opened);
   std::vector<int> digesting;
   if (group != nullptr) {

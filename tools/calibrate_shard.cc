@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "capture/model/device.h"
+#include "tools/calibrate_plan.h"
 #include "tools/calibrate_steps.h"
-#include "tools/cli/output_path.h"
 #include "tools/job_options.h"
 
 namespace oscar {
@@ -45,7 +45,7 @@ CommandResult RunShard(const CalibrateOptions& options, const Places& places,
     context.log.Info("published", fmt::format("{} is there already", place.Name()));
     return Made(places, share);
   }
-  CheckSpace(places.output, plan.disk_while_running, "the shard");
+  CheckRoom(places.output, plan, "the shard");
   Json fingerprint = run;
   fingerprint["shard"] = place.Name();
   JobDirectory job = JobOf(options, opened, places, fingerprint, kShardLayers);

@@ -278,7 +278,7 @@ void CheckCalibrationOfOwnText(const CalibrateOptions& options,
   const CalibrationInput input = OfModel(options, opened).input;
   opened->data = prompts;
   CheckCalibration(input);
-  CheckSpace(PlacesOf(options).output, PlanCalibration(input).disk_while_running, "the run");
+  CheckRoom(PlacesOf(options).output, PlanCalibration(input), "the run");
 }
 
 OwnText WriteOwnText(const CalibrateOptions& options, RankGroup* group, CommandContext& context,

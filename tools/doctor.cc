@@ -27,10 +27,6 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-std::string Gigabytes(uint64_t bytes) {
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
-}
-
 std::string SettingsText(const CalibrationOptions& options) {
   return fmt::format(
       "automatic choices {}, rotations {} for {}, clip {}, quantization groups of {}, {} first and "
@@ -57,14 +53,12 @@ void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input
   if (input.device.is_cpu()) {
     if (options.model.device == "auto")
       missing.emplace_back("a GPU: none was found, so the CPU does the work");
-    if (const uint64_t free = AvailableHostBytes(); plan.peak_host > free) {
-      missing.push_back(fmt::format("memory: {} are needed, {} are free", Gigabytes(plan.peak_host),
-                                    Gigabytes(free)));
-    }
   }
+  if (const std::string memory = HostMemoryProblem(plan); !memory.empty())
+    missing.push_back("memory: " + memory);
   const fs::path output = options.output.empty() ? "artifact" : options.output;
-  const std::string problem = SpaceProblem(output, plan.disk_while_running, "the run");
-  if (!problem.empty()) missing.push_back("disk: " + problem);
+  const std::string disk = SpaceProblem(output, plan.disk_while_running, "the run");
+  if (!disk.empty()) missing.push_back("disk: " + disk);
   std::error_code error;
   if (!options.output.empty() && fs::exists(output, error) && !fs::exists(options.output + ".job"))
     missing.push_back(fmt::format("a free name for the artifact: {} exists", options.output));

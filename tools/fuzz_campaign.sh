@@ -2,21 +2,22 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# fuzz_campaign.sh PACK OUT [CORES] [SECONDS]: runs the harnesses of tests/fuzz for a time, on a machine that has nothing of this
-# tree. PACK is what fuzz_campaign.sh --pack PACK makes here of build/fuzz: the program with its libraries, a corpus for each
-# harness, and done.tsv, what was run before. Rounds of 40 s: each core takes the harness below its bar that had
-# the least time so far (BARS below). OUT gets table.tsv, history.tsv, done.tsv, corpus.tar.gz and found/HARNESS/, one file for each finding;
+# fuzz_campaign.sh PACK OUT [CORES] [SECONDS [ROUND]]: runs the harnesses of tests/fuzz for a time, on a machine that has nothing of
+# this tree. PACK is what fuzz_campaign.sh --pack PACK makes here of build/fuzz: the program with its libraries, a corpus for each
+# harness, and done.tsv, what was run before. Rounds of ROUND seconds (240): cores are shared out by the time that harnesses need to
+# reach their bars (BARS below); libFuzzer's fork mode keeps a corpus as small as its features. OUT gets table.tsv, history.tsv,
+# done.tsv, corpus.tar.gz and found/HARNESS/, one file for each finding, anew after each round;
 # fuzz_campaign.sh --take OUT PACK puts corpora and counts back for the next one.
 set -u
-# Readers of strangers' bytes: 50 million executions; the others: 5.
-BARS="safetensors 50 pt 50 tokenizer 50 config 50 artifact 5 zoo_entry 50 bundle 50 moments 50"
+# Readers of strangers' bytes: 50 million executions, of artifact and zoo together, and of moments and dumps; the others: 5.
+BARS="${OSCAR_FUZZ_BARS:-safetensors 50 pt 50 tokenizer 50 config 50 artifact 5 zoo_entry 20 zoo_json 15 bundle 11 moments 46}" # millions
 bar() { local b=5; set -- $1 $BARS; local n=$1; shift; while [ $# -gt 1 ]; do [ "$1" = "$n" ] && b=$2; shift 2; done; echo "${b}000000"; }
 # libstdc++.so frees what stable_sort asked for as nothrow: no mismatch of ours.
-sanitizers="abort_on_error=1:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_size_mb=8:malloc_context_size=1:allocator_may_return_null=0"
+sanitizers="abort_on_error=1:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_size_mb=1:thread_local_quarantine_size_kb=64:malloc_context_size=0:max_malloc_fill_size=0:allocator_may_return_null=0"
 fuzz() { # PACK HARNESS [ARGUMENT]...
   local pack=$1
   OSCAR_FUZZ_HARNESS=$2 LD_LIBRARY_PATH=$pack/lib ASAN_OPTIONS=$sanitizers UBSAN_OPTIONS=print_stacktrace=1 \
-    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 "$pack/oscar_fuzz" -timeout=10 -rss_limit_mb=2500 -malloc_limit_mb=400 "${@:3}"
+    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 timeout -s INT -k 5 "${within:-600}" "$pack/oscar_fuzz" -timeout=10 -rss_limit_mb=2500 -malloc_limit_mb=400 "${@:3}"
 }
 
 if [ "$1" = --pack ]; then
@@ -45,78 +46,66 @@ if [ "$1" = --take ]; then
   exit
 fi
 
-pack=$(cd "$1" && pwd) out=$2 cores=${3:-$(nproc)} seconds=${4:-300}
+pack=$(cd "$1" && pwd) out=$2 cores=${3:-$(nproc)} seconds=${4:-300} each=${5:-240}
 mkdir -p "$out/found" "$out/logs"
 out=$(cd "$out" && pwd)
-touch "$pack/done.tsv" # harness, executions of all campaigns
+touch "$pack/done.tsv" "$pack/history.tsv" # harness, executions of all campaigns, executions a second and core
 TMPDIR=$(mktemp -d -p "$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)")
 export TMPDIR
-begin=$SECONDS
-end=$((begin + seconds))
-declare -A total speed here spent cov cov_first slow
+trap 'rm -rf "$TMPDIR"' EXIT
+corpus=$TMPDIR/corpus # thousands of small files come and go
+cp -r "$pack/corpus" "$corpus"
+cp "$pack/history.tsv" "$out/history.tsv" # harness, executions of all campaigns, edges, after each round
+declare -A total speed here spent cov
 names=$(ls "$pack/corpus")
 for h in $names; do
-  total[$h]=$(awk -v h="$h" '$1 == h {n = $2} END {print n + 0}' "$pack/done.tsv")
-  speed[$h]=2000 here[$h]=0 spent[$h]=0 cov[$h]=0 cov_first[$h]=0
+  read -r "total[$h]" "speed[$h]" < <(awk -v h="$h" '$1 == h {n = $2; v = $3} END {print n + 0, (v > 0 ? v : 2000)}' "$pack/done.tsv")
+  here[$h]=0 spent[$h]=0 cov[$h]=0
 done
 
-# worker HARNESS SECONDS LOG: restarts after a finding, whose input stays in found/.
-worker() {
-  local harness=$1 until=$((SECONDS + $2)) log=$3 runs=0 left
-  : >"$log"
-  mkdir -p "$out/found/$harness"
-  while left=$((until - SECONDS)) && [ "$left" -gt 1 ] && [ "$runs" -lt 6 ]; do
-    fuzz "$pack" "$harness" -max_total_time="$left" -max_len="$([ "$harness" = report ] && echo 65536 || echo 16384)" -print_final_stats=1 -entropic=0 -detect_leaks=0 \
-      -artifact_prefix="$out/found/$harness/" "$pack/corpus/$harness" >"$log.part" 2>&1
-    grep -E '^stat::number|cov: ' "$log.part" | tail -4 >>"$log"
-    ls "$out/found/$harness/"* >/dev/null 2>&1 && tail -60 "$log.part" >"$out/found/$harness.log"
-    runs=$((runs + 1))
+write() {
+  local h early growth found
+  printf 'harness\texecutions\there\tcore-seconds\tper second\tedges\tgrowth in last tenth\tfindings\n' >"$out/table.tsv"
+  : >"$out/done.tsv"
+  for h in $names; do
+    early=$(awk -v h="$h" -v limit="$((total[$h] * 9 / 10))" '$1 == h && $2 <= limit && $3 > c {c = $3} END {print c + 0}' "$out/history.tsv")
+    growth=$(awk -v a="$early" -v b="${cov[$h]}" 'BEGIN {if (a > 0 && b > 0) printf "%.2f %%", (b > a ? b - a : 0) * 100 / a; else print "?"}')
+    found=$(find "$out/found/$h" -type f 2>/dev/null | wc -l)
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$h" "${total[$h]}" "${here[$h]}" "${spent[$h]}" "${speed[$h]}" "${cov[$h]}" "$growth" "$found" >>"$out/table.tsv"
+    printf '%s\t%s\t%s\n' "$h" "${total[$h]}" "${speed[$h]}" >>"$out/done.tsv"
   done
-  rm -f "$log.part"
+  tar -czf "$out/corpus.new" -C "$TMPDIR" corpus && mv "$out/corpus.new" "$out/corpus.tar.gz"
 }
 
-round=0
-while [ $((end - SECONDS)) -gt 5 ]; do
-  length=$((end - SECONDS < 60 ? end - SECONDS : 40))
-  # Core-seconds that a harness still needs; below its bar first, then in turn.
+end=$((SECONDS + seconds))
+while [ $((end - SECONDS)) -gt 20 ]; do
+  length=$((end - SECONDS < each * 3 / 2 ? end - SECONDS - 10 : each))
   plan=$(for h in $names; do echo "$h $(bar "$h") ${total[$h]} ${speed[$h]} ${spent[$h]}"; done |
-    awk -v cores="$cores" -v length_="$length" '
-      {need[$1] = -$5 - ($3 > $2 ? 1e6 : 0)}
+    awk -v cores="$cores" '
+      {need[$1] = $3 < $2 ? ($2 - $3) / $4 + 1 : 1 / ($5 + 1e6)}
       END {for (i = 0; i < cores; ++i) {best = ""
-             for (h in need) if (best == "" || need[h] > need[best]) best = h
-             print best; need[best] -= length_}}')
-  i=0
-  for h in $plan; do
-    worker "$h" "$length" "$out/logs/$h.$i" &
-    i=$((i + 1))
-  done
+             for (h in need) if (best == "" || need[h] / (1 + has[h]) > need[best] / (1 + has[best])) best = h
+             ++has[best]}
+           for (h in has) if (has[h] > 0) print h, has[h]}')
+  while read -r h jobs; do
+    mkdir -p "$out/found/$h"
+    within=$((length + 8)) fuzz "$pack" "$h" -fork="$jobs" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time="$length" \
+      -max_len="$([ "$h" = report ] && echo 65536 || echo 16384)" -entropic=0 -detect_leaks=0 \
+      -artifact_prefix="$out/found/$h/" "$corpus/$h" >"$out/logs/$h" 2>&1 &
+  done <<<"$plan"
   wait
-  for h in $(sort -u <<<"$plan"); do
-    n=$(cat "$out/logs/$h".* | awk '/^stat::number_of_executed_units/ {n += $2} END {print n + 0}')
-    workers=$(grep -cx "$h" <<<"$plan")
-    edges=$(cat "$out/logs/$h".* | grep -o 'cov: [0-9]*' | awk '$2 > m {m = $2} END {print m + 0}')
+  while read -r h jobs; do
+    # "#1234: cov: 56 ...": of all jobs and edges together.
+    read -r n edges < <(grep -oE '^#[0-9]+: cov: [0-9]+' "$out/logs/$h" | tail -1 | tr -d '#:' | awk '{print $1, $3}')
+    n=${n:-0}
     [ "${edges:-0}" -gt "${cov[$h]}" ] && cov[$h]=$edges
-    here[$h]=$((here[$h] + n)) total[$h]=$((total[$h] + n)) spent[$h]=$((spent[$h] + workers * length))
-    [ "$n" -gt 0 ] && speed[$h]=$((n / (workers * length) + 1))
-    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$round" "$h" "${total[$h]}" "${cov[$h]}" "$((workers * length))" "${speed[$h]}" >>"$out/history.tsv"
-  done
-  rm -f "$out"/logs/*
-  round=$((round + 1))
+    here[$h]=$((here[$h] + n)) total[$h]=$((total[$h] + n)) spent[$h]=$((spent[$h] + jobs * length))
+    [ "$n" -gt 0 ] && speed[$h]=$((n / (jobs * length) + 1))
+    [ -n "$(ls "$out/found/$h")" ] && grep -E -A 30 'ERROR|runtime error|fuzz: ' "$out/logs/$h" | head -200 >"$out/found/$h.log"
+    printf '%s\t%s\t%s\n' "$h" "${total[$h]}" "${cov[$h]}" >>"$out/history.tsv"
+  done <<<"$plan"
+  write
 done
-
-# Edges of the first nine tenths, from the history of all campaigns that PACK knows.
-cat "$pack/history.tsv" "$out/history.tsv" >"$out/history.all" 2>/dev/null
-printf 'harness\texecutions\there\tcore-seconds\tper second\tedges\tgrowth in last tenth\tfindings\n' >"$out/table.tsv"
-: >"$out/done.tsv"
-for h in $names; do
-  early=$(awk -v h="$h" -v limit="$((total[$h] * 9 / 10))" '$2 == h && $3 <= limit && $4 > c {c = $4} END {print c + 0}' "$out/history.all")
-  growth=$(awk -v a="$early" -v b="${cov[$h]}" 'BEGIN {if (a > 0 && b > 0) printf "%.2f %%", (b > a ? b - a : 0) * 100 / a; else print "?"}')
-  found=$(find "$out/found/$h" -type f 2>/dev/null | wc -l)
-  printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$h" "${total[$h]}" "${here[$h]}" "${spent[$h]}" "${speed[$h]}" "${cov[$h]}" "$growth" "$found" >>"$out/table.tsv"
-  printf '%s\t%s\n' "$h" "${total[$h]}" >>"$out/done.tsv"
-done
-mv "$out/history.all" "$out/history.tsv"
-tar -czf "$out/corpus.tar.gz" -C "$pack" corpus
 find "$out/found" -type d -empty -delete
-rm -rf "$out/logs" "$TMPDIR"
+rm -rf "$out/logs"
 column -t -s "$(printf '\t')" "$out/table.tsv" 2>/dev/null || cat "$out/table.tsv"

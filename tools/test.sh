@@ -14,9 +14,10 @@ tools/build.sh
 summary=$(mktemp)
 trap 'rm -f "$summary"' EXIT
 status=0
-# Two programs at a time on two cores: threads that spin while they wait take the other's time.
+# One program more than cores, as some wait for each other or for a limit of time; threads that spin while they wait take
+# the others' time.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-PASSIVE}
-ctest --preset dev -j2 "$@" |
+ctest --preset dev -j "$(($(nproc) < 8 ? $(nproc) + 1 : 9))" "$@" |
   sed -u -e '/^[0-9]\+% tests passed/,$ {' -e "w $summary" -e 'd' -e '}' || status=$?
 if [ -n "${OSCAR_TEST_PACKS:-}" ]; then
   echo "OSCAR_TEST_PACKS=$OSCAR_TEST_PACKS: the tests of the wide packs ran"

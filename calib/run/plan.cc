@@ -271,6 +271,18 @@ CalibrationInput FitIntoMemory(
       Remedy::kLessAtOnce);
 }
 
+std::string HostMemoryProblem(const CalibrationPlan& plan) {
+  if (plan.peak_device > 0) return "";
+  const uint64_t held = ResidentBytes(), available = AvailableHostBytes(/*swap=*/true);
+  const uint64_t more = plan.peak_host - std::min(plan.peak_host, held);
+  if (more <= available) return "";
+  return fmt::format(
+      "this calibration needs {:.2f} GB of memory, {:.2f} GB of them beside what it holds, and "
+      "{:.2f} GB may be used (what is free, or what a control group leaves)",
+      static_cast<double>(plan.peak_host) / 1e9, static_cast<double>(more) / 1e9,
+      static_cast<double>(available) / 1e9);
+}
+
 uint64_t PlanDeviceMemory(const CalibrationInput& input) {
   if (input.device.is_cpu()) return 0;
   const std::vector<LayerSpec>& layers = input.source->layers();

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "calib/run/calibrate.h"
 
@@ -26,6 +27,10 @@ struct CalibrationPlan {
 
 // Measures the device for a fraction of a second (device_rates.h).
 CalibrationPlan PlanCalibration(const CalibrationInput& input);
+
+// That a run of `plan` on a CPU finds no room in this machine's memory and swap, or in that of a
+// control group; or "".
+std::string HostMemoryProblem(const CalibrationPlan& plan);
 
 // What one document costs the loop, attention and statistics included, in multiply-adds of the
 // model.

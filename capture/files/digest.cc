@@ -77,7 +77,7 @@ FileDigest DigestFile(const std::filesystem::path& path,
   Sha256 sha;
   FileDigest digest;
   uint64_t forgotten = 0;
-  std::vector<std::byte> buffer(size_t{1} << 20);
+  std::vector<std::byte> buffer(std::clamp<uint64_t>(size_at_open, 1 << 12, 1 << 20));
   while (true) {
     if (before_read) before_read(digest.size);
     const ssize_t count = read(descriptor, buffer.data(), buffer.size());

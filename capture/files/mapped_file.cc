@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "capture/files/posix_file.h"
@@ -36,7 +36,7 @@ MappedFile MappedFile::Of(std::span<const std::byte> bytes, const std::filesyste
   MappedFile file;
   file.path_ = name;
   file.copy_ = std::make_unique<std::byte[]>(bytes.size());
-  std::ranges::copy(bytes, file.copy_.get());
+  if (!bytes.empty()) std::memcpy(file.copy_.get(), bytes.data(), bytes.size());
   file.data_ = file.copy_.get();
   file.size_ = bytes.size();
   return file;

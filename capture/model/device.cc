@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@
 #include "linalg/check.h"
 #include "linalg/doing.h"
 #include "linalg/error.h"
+
+namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
@@ -51,24 +54,46 @@ uint64_t ProcBytes(const char* file, const std::string& key) {
   return 0;
 }
 
-// Of the machine and of the control groups that this process is in, of either version (cgroups(7)).
-uint64_t HostMemoryLimit() {
-  std::vector<std::string> files = {"/sys/fs/cgroup/memory.max"};  // of a container
+struct GroupMemory {
+  uint64_t limit = 0;  // bytes
+  uint64_t held = 0;   // of them, what nobody can drop: no page cache
+};
+
+// Of the control groups that limit this process, its own and those above, of either version
+// (cgroups(7)).
+std::vector<GroupMemory> OfControlGroups() {
+  std::vector<GroupMemory> all;
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // number:controllers:path
     const size_t controllers = line.find(':') + 1, path = line.find(':', controllers) + 1;
     if (controllers == 0 || path == 0) continue;
     const std::string names = line.substr(controllers, path - controllers - 1);
-    if (names.empty()) files.push_back("/sys/fs/cgroup" + line.substr(path) + "/memory.max");
-    if (names == "memory")
-      files.push_back("/sys/fs/cgroup/memory" + line.substr(path) + "/memory.limit_in_bytes");
+    const bool second = names.empty();
+    if (!second && names != "memory") continue;
+    const std::string root = second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    for (fs::path group = line.substr(path);; group = group.parent_path()) {
+      const std::string folder = root + group.string();
+      GroupMemory memory;  // the file says "max" for none
+      if (std::ifstream(folder + (second ? "/memory.max" : "/memory.limit_in_bytes")) >>
+          memory.limit) {
+        std::ifstream stat(folder + "/memory.stat");
+        uint64_t bytes = 0;
+        for (std::string name; stat >> name >> bytes;) {
+          if (name == (second ? "anon" : "total_rss") || name == (second ? "shmem" : "total_shmem"))
+            memory.held += bytes;
+        }
+        all.push_back(memory);
+      }
+      if (group == group.parent_path()) break;
+    }
   }
+  return all;
+}
+
+uint64_t HostMemoryLimit() {
   uint64_t least = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                    static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-  for (const std::string& file : files) {
-    uint64_t limit = 0;  // the file says "max" for none
-    if (std::ifstream(file) >> limit) least = std::min(least, limit);
-  }
+  for (const GroupMemory& group : OfControlGroups()) least = std::min(least, group.limit);
   return least;
 }
 
@@ -179,8 +204,12 @@ at::Tensor SendTo(const at::Tensor& x, at::Device device) {
   return x.pin_memory().to(device, /*non_blocking=*/true);
 }
 
-uint64_t AvailableHostBytes() {
-  return std::min(ProcBytes("/proc/meminfo", "MemAvailable"), HostMemoryLimit());
+uint64_t AvailableHostBytes(bool swap) {
+  uint64_t available = ProcBytes("/proc/meminfo", "MemAvailable");
+  if (swap) available += ProcBytes("/proc/meminfo", "SwapFree");
+  for (const GroupMemory& group : OfControlGroups())
+    available = std::min(available, group.limit - std::min(group.limit, group.held));
+  return available;
 }
 
 uint64_t ResidentBytes() { return ProcBytes("/proc/self/status", "VmRSS"); }

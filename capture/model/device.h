@@ -52,8 +52,10 @@ at::Tensor SendTo(const at::Tensor& x, at::Device device);
 // Hands back to the device what LibTorch keeps for tensors to come, so that it counts as free.
 void ReleaseCachedMemory(at::Device device);
 
-uint64_t AvailableHostBytes();  // of memory, to new work, page cache that can be dropped included
-uint64_t ResidentBytes();       // of this process, now
+// Of memory, to new work: page cache that can be dropped included, what control groups do not allow
+// left out.
+uint64_t AvailableHostBytes(bool swap = false);
+uint64_t ResidentBytes();  // of this process, now
 
 // Full-precision products (no TF32, no reduced-precision accumulation) and deterministic attention
 // kernels. Settings of LibTorch are process-wide; LayerLoop calls this.

@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What --dry-run promises against what the real program takes: peak memory of a model with 24
-// layers, and of one with 4.
+// layers, and of one with 4; and that a run which a control group leaves no room for is refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -16,7 +19,9 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/strict_json.h"
+#include "linalg/error.h"
 #include "tests/capture/model/synthetic_model.h"
+#include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -122,7 +127,7 @@ TEST_F(CalibrationMemory, IsAsPlannedAndDoesNotGrowWithLayers) {
 // Long texts, whose scores are what an automatic search holds most of, and what is measured of its
 // arms after it; for a consumer that takes one clip ratio these are 16 caches.
 TEST_F(CalibrationMemory, CountsTheAutomaticSearch) {
-  WriteData(scratch_ / "data.jsonl", 4, 3000);
+  WriteData(scratch_ / "data.jsonl", 4, 2000);
   const fs::path model = Model(SyntheticConfig(1, 512, 1024, 16, 4, 64, 500));
   const Json without = PlanOf(model, "--no-auto");
   EXPECT_EQ(without.at("auto_seconds"), 0);
@@ -135,6 +140,50 @@ TEST_F(CalibrationMemory, CountsTheAutomaticSearch) {
     EXPECT_GT(plan.at("auto_seconds"), 0);
     EXPECT_GT(plan.at("seconds"), plan.at("auto_seconds"));
   }
+}
+
+// A control group of `bytes`, of either version; its folder goes with it.
+class ControlGroup {
+ public:
+  explicit ControlGroup(uint64_t bytes) {
+    for (const auto& [root, limit] : {std::pair("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                                      std::pair("/sys/fs/cgroup", "memory.max")}) {
+      std::error_code refused;
+      const fs::path folder = fs::path(root) / fmt::format("oscar-test-{}", getpid());
+      if (!fs::exists(fs::path(root) / "cgroup.procs", refused) ||
+          !fs::create_directory(folder, refused))
+        continue;
+      std::ofstream file(folder / limit);
+      if (file << bytes << std::flush) {
+        folder_ = folder;
+        return;
+      }
+      rmdir(folder.c_str());
+    }
+  }
+  ~ControlGroup() {
+    if (!folder_.empty()) rmdir(folder_.c_str());
+  }
+  const fs::path& folder() const { return folder_; }  // "" where none can be made
+
+ private:
+  fs::path folder_;
+};
+
+TEST_F(CalibrationMemory, WhatAControlGroupLeavesNoRoomForIsRefused) {
+  WriteData(scratch_ / "data.jsonl", 2, 1000);
+  const fs::path model = Model(SyntheticConfig(2, 512, 1024, 16, 4, 64, 500));
+  const uint64_t planned = PlanOf(model, "--for=any").at("peak_host_bytes");
+  const ControlGroup group(planned * 6 / 10);  // the kernel kills it there
+  if (group.folder().empty()) GTEST_SKIP() << "no control group can be made here";
+  const std::string output = model.string() + "-oscar";
+  const ProgramExit run = RunProgram(
+      "/bin/sh", {"-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\"", group.folder().string(),
+                  OSCAR_CALIBRATE, model.string(), "--data", (scratch_ / "data.jsonl").string(),
+                  "-o", output, "--device", "cpu", "--for=any"});
+  EXPECT_EQ(run.code, static_cast<int>(ExitCode::kResources)) << run.all();
+  EXPECT_NE(run.err.find("GB may be used"), std::string::npos) << run.err;
+  EXPECT_FALSE(fs::exists(output));
 }
 
 }  // namespace

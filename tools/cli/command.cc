@@ -86,6 +86,8 @@ std::string_view RemedyText(Remedy remedy) {
       return "give more data or a --held-out share above 0, or use --clip fixed and --no-auto";
     case Remedy::kOtherConsumer:
       return "name one that does with --for";
+    case Remedy::kLess:
+      return "give fewer --tokens or a shorter --max-sequence";
     case Remedy::kLessAtOnce:
       return "give fewer --tokens or a shorter --max-sequence, or use --device cpu";
     case Remedy::kOtherPrompts:

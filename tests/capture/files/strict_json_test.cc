@@ -219,6 +219,17 @@ TEST(JsonText, HasItsKeysInOrder) {
   EXPECT_EQ(ToJson(FindMember(text.root(), "a")->value).dump(), "[18446744073709551615]");
 }
 
+// simdjson is not given what may be a number "-0"; in a text it is none.
+TEST(JsonText, HoldsTextsThatLookLikeMinusZero) {
+  constexpr std::string_view kText = R"({"a-0 ":"part-0, of 2","b":-0})";
+  const auto check = [](const JsonText& text) {
+    EXPECT_EQ(ToJson(FindMember(text.root(), "a-0 ")->value), "part-0, of 2");
+    EXPECT_EQ(ToJson(FindMember(text.root(), "b")->value), 0);
+  };
+  check(JsonText(kText, "source"));
+  check(JsonText(Json::parse(kText), "source"));
+}
+
 TEST(JsonText, NamesTheNumberThatIsNotFinite) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const auto refusal = [](const Json& value) {

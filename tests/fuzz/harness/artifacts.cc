@@ -40,9 +40,9 @@ void Shorten(Json& whole, Json& part) {
       return false;
     }
   };
-  if (part.is_array() && part.size() > 1) {
+  for (size_t i = part.is_array() ? part.size() : 0; i > 0 && part.size() > 1; --i) {
     const Json kept = part;
-    part = Json::array({kept.front()});
+    part.erase(i - 1);
     if (!accepted()) part = kept;
   }
   if (!part.is_structured()) return;
