@@ -50,10 +50,8 @@ struct Prognosis {
 // What the machine lacks.
 void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input,
                   const CalibrationPlan& plan, std::vector<std::string>& missing) {
-  if (input.device.is_cpu()) {
-    if (options.model.device == "auto")
-      missing.emplace_back("a GPU: none was found, so the CPU does the work");
-  }
+  if (input.device.is_cpu() && options.model.device == "auto")
+    missing.emplace_back("a GPU: none was found, so the CPU does the work");
   if (const std::string memory = HostMemoryProblem(plan); !memory.empty())
     missing.push_back("memory: " + memory);
   const fs::path output = options.output.empty() ? "artifact" : options.output;

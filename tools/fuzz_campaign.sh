@@ -49,13 +49,14 @@ fi
 pack=$(cd "$1" && pwd) out=$2 cores=${3:-$(nproc)} seconds=${4:-300} each=${5:-240}
 mkdir -p "$out/found" "$out/logs"
 out=$(cd "$out" && pwd)
-touch "$pack/done.tsv" "$pack/history.tsv" # harness, executions of all campaigns, executions a second and core
+# done.tsv: harness, executions of all campaigns, executions a second and core. history.tsv: harness, executions, edges, after each round.
+touch "$pack/done.tsv" "$pack/history.tsv"
 TMPDIR=$(mktemp -d -p "$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)")
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 corpus=$TMPDIR/corpus # thousands of small files come and go
 cp -r "$pack/corpus" "$corpus"
-cp "$pack/history.tsv" "$out/history.tsv" # harness, executions of all campaigns, edges, after each round
+cp "$pack/history.tsv" "$out/history.tsv"
 declare -A total speed here spent cov
 names=$(ls "$pack/corpus")
 for h in $names; do

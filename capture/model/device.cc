@@ -17,7 +17,9 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "linalg/check.h"
@@ -54,13 +56,30 @@ uint64_t ProcBytes(const char* file, const std::string& key) {
   return 0;
 }
 
+// Where a control group of either version says what it may hold and what it holds (cgroups(7)).
+struct GroupFiles {
+  std::string_view root, limit, anonymous, shared;
+};
+constexpr GroupFiles kFirstVersion = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "total_rss",
+                                      "total_shmem"};
+constexpr GroupFiles kSecondVersion = {"/sys/fs/cgroup", "memory.max", "anon", "shmem"};
+
 struct GroupMemory {
   uint64_t limit = 0;  // bytes
   uint64_t held = 0;   // of them, what nobody can drop: no page cache
 };
 
-// Of the control groups that limit this process, its own and those above, of either version
-// (cgroups(7)).
+std::optional<GroupMemory> MemoryOf(const fs::path& group, const GroupFiles& files) {
+  GroupMemory memory;
+  if (!(std::ifstream(group / files.limit) >> memory.limit)) return std::nullopt;  // "max" is none
+  std::ifstream stat(group / "memory.stat");
+  uint64_t bytes = 0;
+  for (std::string name; stat >> name >> bytes;)
+    if (name == files.anonymous || name == files.shared) memory.held += bytes;
+  return memory;
+}
+
+// Of those that limit this process: its own and all above.
 std::vector<GroupMemory> OfControlGroups() {
   std::vector<GroupMemory> all;
   std::ifstream groups("/proc/self/cgroup");
@@ -68,22 +87,11 @@ std::vector<GroupMemory> OfControlGroups() {
     const size_t controllers = line.find(':') + 1, path = line.find(':', controllers) + 1;
     if (controllers == 0 || path == 0) continue;
     const std::string names = line.substr(controllers, path - controllers - 1);
-    const bool second = names.empty();
-    if (!second && names != "memory") continue;
-    const std::string root = second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    if (!names.empty() && names != "memory") continue;
+    const GroupFiles& files = names.empty() ? kSecondVersion : kFirstVersion;
     for (fs::path group = line.substr(path);; group = group.parent_path()) {
-      const std::string folder = root + group.string();
-      GroupMemory memory;  // the file says "max" for none
-      if (std::ifstream(folder + (second ? "/memory.max" : "/memory.limit_in_bytes")) >>
-          memory.limit) {
-        std::ifstream stat(folder + "/memory.stat");
-        uint64_t bytes = 0;
-        for (std::string name; stat >> name >> bytes;) {
-          if (name == (second ? "anon" : "total_rss") || name == (second ? "shmem" : "total_shmem"))
-            memory.held += bytes;
-        }
-        all.push_back(memory);
-      }
+      if (const auto memory = MemoryOf(fs::path(files.root) / group.relative_path(), files))
+        all.push_back(*memory);
       if (group == group.parent_path()) break;
     }
   }

@@ -52,8 +52,8 @@ at::Tensor SendTo(const at::Tensor& x, at::Device device);
 // Hands back to the device what LibTorch keeps for tensors to come, so that it counts as free.
 void ReleaseCachedMemory(at::Device device);
 
-// Of memory, to new work: page cache that can be dropped included, what control groups do not allow
-// left out.
+// Of memory, and with `swap` of that, to new work: page cache that can be dropped included, what
+// control groups do not allow left out.
 uint64_t AvailableHostBytes(bool swap = false);
 uint64_t ResidentBytes();  // of this process, now
 

@@ -109,10 +109,9 @@ void ExpectSameBytes(const fs::path& path, at::ScalarType dtype, Extent extent =
   writer.Commit({});
   const auto dump = std::make_shared<const DumpReader>(scratch / "d.h5");
   if (searched != nullptr) {
-    bool is_new = false;
+    extent.search = false;
     for (const DumpLayer& layer : dump->layers())
-      is_new |= searched->insert(KindOfAttention(layer)).second;
-    if (!is_new) return;
+      extent.search |= searched->insert(KindOfAttention(layer)).second;
   }
   Calibrate(family.Source(dtype, CalibrationLoopOptions()), dtype, extent, scratch / "model.job");
   Calibrate(std::make_shared<DumpSource>(dump, at::kCPU, dtype), dtype, extent,
