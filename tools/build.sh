@@ -14,9 +14,9 @@ fresh=()
   fresh=(-DOSCAR_UNITY_BUILD=ON ${OSCAR_CUDA_ARCHITECTURES:+"-DOSCAR_CUDA_ARCHITECTURES=$OSCAR_CUDA_ARCHITECTURES"})
 cmake --preset dev "${fresh[@]}"
 
-# A unit that includes LibTorch's headers takes up to 2 GB to compile.
+# A unit takes up to 3 GB to compile.
 memory_gb=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
-jobs=$((memory_gb / 2))
+jobs=$((memory_gb / 3))
 [ "$jobs" -ge 1 ] || jobs=1
 [ "$jobs" -le "$(nproc)" ] || jobs=$(nproc)
 cmake --build --preset dev -j "$jobs" ${1:+--target "$@"}

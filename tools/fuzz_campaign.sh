@@ -12,6 +12,8 @@ set -u
 # Readers of strangers' bytes: 50 million executions, of artifact and zoo together, and of moments and dumps; the others: 5.
 BARS="${OSCAR_FUZZ_BARS:-safetensors 50 pt 50 tokenizer 50 config 50 artifact 5 zoo_entry 20 zoo_json 15 bundle 11 moments 46}" # millions
 bar() { local b=5; set -- $1 $BARS; local n=$1; shift; while [ $# -gt 1 ]; do [ "$1" = "$n" ] && b=$2; shift 2; done; echo "${b}000000"; }
+# What a mutated input may have: no more than finds things, or most of the time goes into large ones.
+longest() { case $1 in report) echo 65536 ;; artifact | pt) echo 16384 ;; *) echo 4096 ;; esac; } # bytes
 # libstdc++.so frees what stable_sort asked for as nothrow: no mismatch of ours.
 sanitizers="abort_on_error=1:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_size_mb=1:thread_local_quarantine_size_kb=64:malloc_context_size=0:max_malloc_fill_size=0:allocator_may_return_null=0"
 fuzz() { # PACK HARNESS [ARGUMENT]...
@@ -91,7 +93,7 @@ while [ $((end - SECONDS)) -gt 20 ]; do
   while read -r h jobs; do
     mkdir -p "$out/found/$h"
     within=$((length + 8)) fuzz "$pack" "$h" -fork="$jobs" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time="$length" \
-      -max_len="$([ "$h" = report ] && echo 65536 || echo 16384)" -entropic=0 -detect_leaks=0 \
+      -max_len="$(longest "$h")" -entropic=0 -detect_leaks=0 \
       -artifact_prefix="$out/found/$h/" "$corpus/$h" >"$out/logs/$h" 2>&1 &
   done <<<"$plan"
   wait

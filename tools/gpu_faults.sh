@@ -32,7 +32,7 @@ steps='error: ((loading|running|fitting|writing|keeping) layer [0-9]+|[a-z]+ing[
 # What became of one point, in a line: how it ended, PROGRAM, KIND, WAY, K and what was said.
 try() { # PROGRAM KIND WAY K
   local out=$scratch/$1-$2-$3-$4 code said how
-  local environment=(LD_PRELOAD="$faults" OSCAR_CUDA_FAULT="$2" OSCAR_CUDA_FAULT_AT="$4")
+  local environment=(LD_PRELOAD="$faults" OSCAR_CUDA_FAULT_STACK="$out.stack" OSCAR_CUDA_FAULT="$2" OSCAR_CUDA_FAULT_AT="$4")
   [ "$3" = alone ] || environment+=(OSCAR_CUDA_FAULT_STAYS=1)
   # By turns on all GPUs.
   environment+=(CUDA_VISIBLE_DEVICES=$(($4 % gpus)))
@@ -47,11 +47,12 @@ try() { # PROGRAM KIND WAY K
     said="$said $(tail -n 2 "$out.log" | tr '\n' ' ')"
   elif run "$1" "$out" >"$out.log" 2>&1 && [ "$(bytes "$out")" = "$(cat "$scratch/$1.bytes")" ]; then
     how=resumed
-    [[ $said =~ $steps ]] || how=resumed-unnamed
+    # By whom the call was made: addresses for addr2line -Cfe oscar-PROGRAM.
+    [[ $said =~ $steps ]] || { how=resumed-unnamed said+=" from $(grep -oP 'oscar-[a-z]+\(\+\K0x[0-9a-f]+' "$out.stack" | head -12 | tr '\n' ' ')"; }
   else
     how=WRONG-resumed
   fi
-  rm -rf "$out" "$out.job" "$out.log"
+  rm -rf "$out" "$out.job" "$out.log" "$out.stack"
   echo "$how $1 $2 $3 $4 $said"
 }
 export -f run bytes try

@@ -108,8 +108,8 @@ uint64_t HostMemoryLimit() {
 }  // namespace
 
 at::Device ParseDevice(std::string_view name) {
-  const int num_gpus = NumGpus();
   if (name == "cpu") return at::kCPU;
+  const int num_gpus = NumGpus();  // starts the driver
   if (name == "auto") return num_gpus > 0 ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
   int index = 0;
   if (name != "cuda") {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kRowWidth = 420, kRowLeft = 6, kRowRight = 410, kRowTop = 6, kRowPitch = 32,
                  kRowBottom = 38;
-constexpr size_t kMaxNameCharacters = 30;
+constexpr size_t kRowLabelCharacters = 30;
 
 std::string Mark(const ChartMark& mark, const Axis& x, double y, Scale scale) {
   const double value = mark.number.Number();
@@ -84,8 +84,9 @@ std::string RenderRowChart(const RowChart& chart) {
     svg += fmt::format(
         "<g class=\"row {}\"><text class=\"name\" x=\"{}\" y=\"{}\">{}</text><text class=\"number "
         "end\" x=\"{}\" y=\"{}\">{}</text>",
-        row.css, Coordinate(kRowLeft), Coordinate(top + 12), HtmlCut(row.label, kMaxNameCharacters),
-        Coordinate(kRowRight), Coordinate(top + 12), Html(row.numbers));
+        row.css, Coordinate(kRowLeft), Coordinate(top + 12),
+        HtmlCut(row.label, kRowLabelCharacters), Coordinate(kRowRight), Coordinate(top + 12),
+        Html(row.numbers));
     for (const ChartMark& mark : row.marks) svg += Mark(mark, x, top + 22, chart.scale);
     svg += "</g>\n";
   }

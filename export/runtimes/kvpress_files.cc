@@ -72,7 +72,7 @@ void AddStats(const QuerySums& sums, std::vector<float>& mean, std::vector<float
   }
 }
 
-constexpr const char* kImported = "kvpress";
+constexpr const char* kKvpress = "kvpress";
 constexpr const char *kMean = "query_mean", *kCovariance = "query_cov";
 constexpr const char *kStatsFile = "model.safetensors", *kStatsConfig = "config.json";
 
@@ -186,7 +186,7 @@ std::optional<ImportedFiles> ImportedKvpressStats(const fs::path& directory) {
     const std::vector<int64_t>& shape = file.tensor(name).shape;
     return FloatTensor{shape, StoredFloats(file, name, shape)};
   };
-  ImportedFiles out{.from = kImported, .files = {config, stats}};
+  ImportedFiles out{.from = kKvpress, .files = {config, stats}};
   out.header = ReadJsonFile(config.string());
   const FloatTensor mean = read(kMean), covariance = read(kCovariance);
   CheckShapes(mean, covariance, out.header, directory.string());
@@ -199,7 +199,7 @@ std::optional<ImportedFiles> ImportedKvpressStats(const fs::path& directory) {
 }
 
 void WriteImportedKvpressStats(const Artifact& artifact, const fs::path& output) {
-  const Json& config = artifact.ImportedHeader(kImported);
+  const Json& config = artifact.ImportedHeader(kKvpress);
   const FloatTensorPtr mean = artifact.ImportedTensor(kMean),
                        covariance = artifact.ImportedTensor(kCovariance);
   CheckShapes(*mean, *covariance, config, artifact.directory().string());

@@ -267,7 +267,7 @@ void WriteFiles(const KvtcFile& file, const std::string& what, const fs::path& o
   directory.Commit();
 }
 
-constexpr const char* kImported = "kvtc";
+constexpr const char* kKvtc = "kvtc";
 
 std::string TensorName(std::string_view side, const std::string& worker, const char* what) {
   return fmt::format("{}.{}.{}", side, worker, what);
@@ -277,7 +277,7 @@ std::string TensorName(std::string_view side, const std::string& worker, const c
 
 ImportedFiles ImportedKvtc(const PtFile& file) {
   const KvtcFile read = ReadKvtcFile(file);
-  ImportedFiles out{.from = kImported, .files = {file.path()}};
+  ImportedFiles out{.from = kKvtc, .files = {file.path()}};
   for (const auto& [name, side] : {std::pair("keys", &read.keys), {"values", &read.values}}) {
     for (const auto& [worker, params] : *side) {
       out.tensors.emplace(TensorName(name, worker, "mu"), params.mu);
@@ -294,7 +294,7 @@ ImportedFiles ImportedKvtc(const PtFile& file) {
 }
 
 void WriteImportedKvtc(const Artifact& artifact, const fs::path& output) {
-  const Json& header = artifact.ImportedHeader(kImported);
+  const Json& header = artifact.ImportedHeader(kKvtc);
   KvtcFile file;
   for (const auto& [name, side] : {std::pair("keys", &file.keys), {"values", &file.values}}) {
     for (const auto& [worker, ratios] : JsonMember(header, name, kManifestFile).items()) {

@@ -66,16 +66,13 @@ at::Tensor HalfOffset(const at::Tensor& x) {
 at::Tensor LlamaQ2(const at::Tensor& rows, double clip_ratio) {
   const int64_t size = LlamaQ2GroupSize(rows.size(-1));
   const LloydMaxTable& table = LloydMaxTableOf(LloydMaxForm::kLlamaCpp);
-  const auto over = [](const at::Tensor& sum, int64_t count) {
-    return sum.div(at::full({}, count, sum.options()));
-  };
   const at::Tensor x = rows.unflatten(-1, {-1, size});
-  const at::Tensor mean = over(TreeSum(x, -1), size);
+  const at::Tensor mean = DividedBy(TreeSum(x, -1), size);
   at::Tensor rest = x.sub(mean);
   if (clip_ratio > 0 && clip_ratio < 1)
     rest = Clamped(rest, RowThresholds(rest, clip_ratio, ClipVariant::kSort));
   rest = rest.unflatten(-1, {-1, kLlamaQ2SigmaValues});  // [..., groups, blocks, 32]
-  const at::Tensor sigma = RoundedSqrt(over(TreeSum(rest.mul(rest), -1), kLlamaQ2SigmaValues));
+  const at::Tensor sigma = RoundedSqrt(DividedBy(TreeSum(rest.mul(rest), -1), kLlamaQ2SigmaValues));
   const at::Tensor inverse = sigma.reciprocal().masked_fill_(sigma.gt(1e-8f).logical_not_(), 0);
   const auto vector = [&](const auto& values) {
     return at::tensor(at::ArrayRef<double>(values.data(), values.size()), rows.options());

@@ -36,7 +36,7 @@ constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
           .flush_tokens = 8};
 }
 
-constexpr std::string_view kShared = "oscar_shared+clip+windows",
+constexpr std::string_view kSharedArm = "oscar_shared+clip+windows",
                            kPerHead = "oscar_per_head+clip+windows", kChosen = "auto+windows";
 
 // Pull request 46774: float32 rotations, windows as they came and beside a quantized copy, the sink
@@ -76,9 +76,9 @@ constexpr RuntimeSpec Llamacpp(std::string_view method, std::string_view descrip
 
 constexpr RuntimeSpec kRuntimes[] = {
     Sglang("sglang", "runtime_sglang",
-           "what OSCAR's SGLang does: shared rotations, bf16 arithmetic", kShared, false,
+           "what OSCAR's SGLang does: shared rotations, bf16 arithmetic", kSharedArm, false,
            kSortedAffine),
-    Sglang("sglang", "runtime_sglang_lm", "the same with SGLANG_LLOYD_MAX=1", kShared, false,
+    Sglang("sglang", "runtime_sglang_lm", "the same with SGLANG_LLOYD_MAX=1", kSharedArm, false,
            kLloydMax),
     Sglang("sglang-oct", "runtime_sglang_oct",
            "what OSCAR's SGLang of October does: per-head rotations, bf16 arithmetic", kPerHead,
@@ -86,10 +86,10 @@ constexpr RuntimeSpec kRuntimes[] = {
     Sglang("sglang-oct", "runtime_sglang_oct_lm", "the same with SGLANG_LLOYD_MAX=1", kPerHead,
            true, kLloydMax),
     Vllm("runtime_vllm",
-         "what vLLM's pull request does: half scales and minima, 2 + 2 native layers", kShared),
+         "what vLLM's pull request does: half scales and minima, 2 + 2 native layers", kSharedArm),
     Llamacpp("runtime_llamacpp",
              "what the llama.cpp branch does: q2_0 blocks of 32 and its own table of levels",
-             kShared),
+             kSharedArm),
     // The automatic choice, in the files that carry it: v1, v3 (key means, query matrices), v1,
     // GGUF.
     Sglang("sglang", "runtime_sglang_auto", "the same with the automatic choice, as a v1 file",

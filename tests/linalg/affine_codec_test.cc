@@ -33,11 +33,6 @@ Encoded Encode(const Floats& x, const AffineFormat& format) {
   return e;
 }
 
-Floats RandomRow(int64_t dim, uint64_t seed) {
-  const std::vector<double> x = RandomRows(1, dim, seed);
-  return Floats(x.begin(), x.end());
-}
-
 TEST(AffineCodec, EveryCodeOfItsRange) {
   for (const int bits : {1, 2, 3, 4, 8}) {
     Floats x(size_t{1} << bits);

@@ -18,13 +18,13 @@
 namespace oscar {
 namespace {
 
-struct Encoded {
+struct EncodedRow {
   std::vector<uint8_t> packed, codes;
   std::vector<float> scales_zeros, decoded;
 };
 
-Encoded Encode(const std::vector<float>& x, const Int2Format& format) {
-  Encoded e;
+EncodedRow Encode(const std::vector<float>& x, const Int2Format& format) {
+  EncodedRow e;
   e.packed.resize(static_cast<size_t>(Int2PackedBytesPerRow(format)));
   e.scales_zeros.resize(static_cast<size_t>(Int2MetadataValuesPerRow(format)));
   e.codes.resize(x.size());
@@ -35,7 +35,7 @@ Encoded Encode(const std::vector<float>& x, const Int2Format& format) {
   return e;
 }
 
-Encoded Encode(const std::vector<float>& x) {
+EncodedRow Encode(const std::vector<float>& x) {
   const auto dim = static_cast<int64_t>(x.size());
   return Encode(x, {.head_dim = dim, .quant_group_size = dim});
 }
@@ -44,21 +44,21 @@ using Codes = std::vector<uint8_t>;
 using Floats = std::vector<float>;
 
 TEST(Int2Codec, RoundsHalvesUp) {
-  const Encoded e = Encode({-1, -0.5F, 0.5F, 2});
+  const EncodedRow e = Encode({-1, -0.5F, 0.5F, 2});
   EXPECT_EQ(e.scales_zeros, (Floats{1, 1}));
   EXPECT_EQ(e.codes, (Codes{0, 1, 2, 3}));
   EXPECT_EQ(e.decoded, (Floats{-1, 0, 1, 2}));
 }
 
 TEST(Int2Codec, ZeroPointIsAReal) {
-  const Encoded e = Encode({0.5F, 1.5F, 2.5F, 3.5F});
+  const EncodedRow e = Encode({0.5F, 1.5F, 2.5F, 3.5F});
   EXPECT_EQ(e.scales_zeros, (Floats{1, -0.5F}));
   EXPECT_EQ(e.codes, (Codes{0, 1, 2, 3}));
   EXPECT_EQ(e.decoded, (Floats{0.5F, 1.5F, 2.5F, 3.5F}));
 }
 
 TEST(Int2Codec, UnevenRange) {
-  const Encoded e = Encode({-1, -0.2F, 0.7F, 2.5F});
+  const EncodedRow e = Encode({-1, -0.2F, 0.7F, 2.5F});
   EXPECT_FLOAT_EQ(e.scales_zeros[0], 1.1666667F);
   EXPECT_FLOAT_EQ(e.scales_zeros[1], 0.8571429F);
   EXPECT_EQ(e.codes, (Codes{0, 1, 1, 3}));
@@ -67,7 +67,7 @@ TEST(Int2Codec, UnevenRange) {
 }
 
 TEST(Int2Codec, ConstantRowComesBackToOneUlp) {
-  const Encoded e = Encode({3, 3, 3, 3});
+  const EncodedRow e = Encode({3, 3, 3, 3});
   EXPECT_FLOAT_EQ(e.scales_zeros[0], 3.3333333e-9F);
   EXPECT_FLOAT_EQ(e.scales_zeros[1], -9e8F);
   EXPECT_EQ(e.codes, (Codes{0, 0, 0, 0}));
@@ -78,7 +78,7 @@ TEST(Int2Codec, ConstantRowComesBackToOneUlp) {
 TEST(Int2Codec, CodesAreClamped) {
   for (const float offset : {100.0F, 1e4F, -1e4F, 1e20F, -1e20F}) {
     const float next = std::nextafter(offset, std::numeric_limits<float>::infinity());
-    const Encoded e = Encode({offset, next, offset, next});
+    const EncodedRow e = Encode({offset, next, offset, next});
     for (const uint8_t code : e.codes) EXPECT_LE(code, 3) << offset;
     for (const float y : e.decoded) EXPECT_NEAR(y / offset, 1, 1e-6F);
   }
@@ -88,11 +88,11 @@ TEST(Int2Codec, ClipExample) {
   const Floats x = {-4, -1, -0.5F, 0, 0.5F, 1, 1.5F, 3};
   Floats clipped = x;
   ClampRow<float>(clipped, ClipThresholdSort<float>(x, 0.75));
-  const Encoded with_clip = Encode(clipped);
+  const EncodedRow with_clip = Encode(clipped);
   EXPECT_EQ(with_clip.scales_zeros, (Floats{2, 1.5F}));
   EXPECT_EQ(with_clip.codes, (Codes{0, 1, 1, 2, 2, 2, 2, 3}));
   EXPECT_EQ(with_clip.decoded, (Floats{-3, -1, -1, 1, 1, 1, 1, 3}));
-  const Encoded without = Encode(x);
+  const EncodedRow without = Encode(x);
   EXPECT_FLOAT_EQ(without.scales_zeros[0], 7.0F / 3);
   EXPECT_FLOAT_EQ(without.scales_zeros[1], 12.0F / 7);
   EXPECT_EQ(without.codes, (Codes{0, 1, 2, 2, 2, 2, 2, 3}));
@@ -116,7 +116,7 @@ TEST(Int2Codec, EndToEndOnFourCoordinates) {
   const Matrix r = BlockHadamard(4) * BitReversalMatrix(4);
   const Matrix y = x * r;
   EXPECT_EQ(y, (Matrix{{0, -1, -2, 5}}));
-  const Encoded e = Encode({0, -1, -2, 5});
+  const EncodedRow e = Encode({0, -1, -2, 5});
   EXPECT_FLOAT_EQ(e.scales_zeros[0], 7.0F / 3);
   EXPECT_FLOAT_EQ(e.scales_zeros[1], 6.0F / 7);
   EXPECT_EQ(e.codes, (Codes{1, 0, 0, 3}));
@@ -129,7 +129,7 @@ TEST(Int2Codec, EndToEndOnFourCoordinates) {
 
 TEST(Int2Codec, GroupsAreIndependentNeighboursAndMetadataIsInterleaved) {
   const Floats x = {0, 1, 2, 3, 100, 200, 300, 400};
-  const Encoded e = Encode(x, {.head_dim = 8, .quant_group_size = 4});
+  const EncodedRow e = Encode(x, {.head_dim = 8, .quant_group_size = 4});
   ASSERT_EQ(e.scales_zeros.size(), 4U);
   EXPECT_EQ(e.scales_zeros[0], 1);
   EXPECT_EQ(e.scales_zeros[1], 0);
@@ -141,8 +141,8 @@ TEST(Int2Codec, GroupsAreIndependentNeighboursAndMetadataIsInterleaved) {
 TEST(Int2Codec, BFloat16MetadataRoundsWhatIsStoredAndNotTheCodes) {
   const std::vector<double> row = RandomRows(1, 128, 5);
   const Floats x(row.begin(), row.end());
-  const Encoded full = Encode(x, {.head_dim = 128, .quant_group_size = 32});
-  const Encoded half =
+  const EncodedRow full = Encode(x, {.head_dim = 128, .quant_group_size = 32});
+  const EncodedRow half =
       Encode(x, {.head_dim = 128, .quant_group_size = 32, .metadata = MetadataType::kBFloat16});
   EXPECT_EQ(full.packed, half.packed);
   bool changed = false;

@@ -15,11 +15,6 @@
 namespace oscar {
 namespace {
 
-std::vector<float> RandomRow(int64_t dim, uint64_t seed) {
-  const std::vector<double> row = RandomRows(1, dim, seed);
-  return {row.begin(), row.end()};
-}
-
 std::vector<float> SortedMagnitudes(std::vector<float> row) {
   for (float& y : row) y = std::abs(y);
   std::sort(row.begin(), row.end());

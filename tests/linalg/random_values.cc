@@ -32,4 +32,9 @@ std::vector<double> RandomRows(int64_t tokens, int64_t dim, uint64_t seed, doubl
   return {columns.data(), columns.data() + columns.size()};
 }
 
+std::vector<float> RandomRow(int64_t dim, uint64_t seed) {
+  const std::vector<double> row = RandomRows(1, dim, seed);
+  return {row.begin(), row.end()};
+}
+
 }  // namespace oscar

@@ -23,4 +23,7 @@ Matrix RandomOrthogonal(int64_t dim, uint64_t seed);
 // Row-major [tokens, dim] normal values.
 std::vector<double> RandomRows(int64_t tokens, int64_t dim, uint64_t seed, double sigma = 1);
 
+// One of them. [dim]
+std::vector<float> RandomRow(int64_t dim, uint64_t seed);
+
 }  // namespace oscar

@@ -11,14 +11,18 @@
 //   OSCAR_CUDA_FAULT_AT=K      the K-th call of that kind (from 1) fails
 //   OSCAR_CUDA_FAULT_STAYS=1   and all calls of all kinds after it, as after an illegal access; of
 //   memory, all that ask for memory
+//   OSCAR_CUDA_FAULT_STACK=FILE   writes who made the call that fails first: PROGRAM(+ADDRESS) lines
 //   OSCAR_CUDA_FAULT_COUNT=FILE   writes "KIND CALLS" lines to FILE at exit
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <execinfo.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum Kind { kLaunch, kMemory, kCopy, kWait, kKinds };
 static const char* const kNames[kKinds] = {"launch", "memory", "copy", "wait"};
@@ -46,6 +50,15 @@ __attribute__((destructor)) static void End(void) {
   if (file) fclose(file);
 }
 
+static void WriteStack(void) {
+  const char* const path = getenv("OSCAR_CUDA_FAULT_STACK");
+  const int file = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+  if (file < 0) return;
+  void* callers[64];
+  backtrace_symbols_fd(callers, backtrace(callers, 64), file);
+  close(file);
+}
+
 // What the call is to fail with; cudaSuccess: it is made.
 static cudaError_t Strike(enum Kind kind) {
   const long number = atomic_fetch_add(&calls[kind], 1) + 1;
@@ -53,6 +66,7 @@ static cudaError_t Strike(enum Kind kind) {
   if (error == cudaErrorMemoryAllocation && kind != kMemory) error = cudaSuccess;
   if ((int)kind == chosen && number == at) {
     error = kErrors[kind];
+    WriteStack();
     if (stays) atomic_store(&broken, (int)error);
   }
   if (error != cudaSuccess) pending = error;

@@ -28,7 +28,7 @@ bool IsCased(char32_t c) {
 }
 
 // The parts of a character that has no upper case of one character; empty: it has.
-std::u32string Parts(char32_t c) {
+std::u32string PartsOf(char32_t c) {
   if (c < 0xDF || Category(c) == UTF8PROC_CATEGORY_LU) return {};
   utf8proc_int32_t folded[8] = {};
   int boundary = 0;
@@ -38,14 +38,14 @@ std::u32string Parts(char32_t c) {
 }
 
 void AppendUpper(char32_t c, std::u32string& out) {
-  const std::u32string parts = Parts(c);
+  const std::u32string parts = PartsOf(c);
   if (parts.empty()) out += SimpleUpper(c);
   for (const char32_t part : parts) out += SimpleUpper(part);
 }
 
 void AppendTitle(char32_t c, std::u32string& out) {
   const auto simple = static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c)));
-  std::u32string parts = simple == c || c == 0xDF ? Parts(c) : std::u32string();
+  std::u32string parts = simple == c || c == 0xDF ? PartsOf(c) : std::u32string();
   if (parts.empty()) parts = simple;
   const auto first =
       std::ranges::find_if(parts, [](char32_t part) { return SimpleUpper(part) != part; });

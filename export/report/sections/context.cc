@@ -109,7 +109,7 @@ std::string TokenLossChart(const Arms& arms) {
   return RenderLineChart(chart);
 }
 
-std::string LengthChart(const Arms& arms) {
+std::string ContextLengthChart(const Arms& arms) {
   LineChart chart;
   chart.id = "context-length";
   chart.title = "By length of the text";
@@ -154,7 +154,7 @@ std::string ContextSection(const Record& report) {
                            fmt::format("Attention end to end, arms {}", words(windows)),
                            "With the errors of earlier layers carried along.");
   figures += TokenLossChart(first);
-  figures += LengthChart(first);
+  figures += ContextLengthChart(first);
   if (figures.empty()) return {};
   return Note(
              "A query at position p sees p + 1 tokens. Dashed lines: not clipped. Grey: null "

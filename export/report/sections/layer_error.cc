@@ -17,12 +17,12 @@ namespace {
 constexpr struct {
   const char* heading;
   const char* key;
-} kColumns[] = {{"KL, nats", "kl_mean"},
-                {"KL beyond windows", "kl_mean_beyond"},
-                {"largest KL", "kl_max"},
-                {"output error", "output_rel_error"},
-                {"KL without windows", "kl_mean_no_windows"},
-                {"output error without windows", "output_rel_error_no_windows"}};
+} kErrorColumns[] = {{"KL, nats", "kl_mean"},
+                     {"KL beyond windows", "kl_mean_beyond"},
+                     {"largest KL", "kl_max"},
+                     {"output error", "output_rel_error"},
+                     {"KL without windows", "kl_mean_no_windows"},
+                     {"output error without windows", "output_rel_error_no_windows"}};
 
 std::string ByLayer(const Record& report, const std::vector<CalibrationArm>& arms, const char* key,
                     const char* id, const char* title) {
@@ -54,13 +54,13 @@ std::string LayerErrorSection(const Record& report) {
   const std::vector<CalibrationArm> arms = LookOfCalibrationArms(summary);
   if (arms.empty()) return {};
   std::vector<std::string> header = {"mean over layers"};
-  for (const auto& column : kColumns) header.emplace_back(column.heading);
+  for (const auto& column : kErrorColumns) header.emplace_back(column.heading);
   std::vector<TableRow> rows;
   for (const CalibrationArm& arm : arms) {
     TableRow row{{fmt::format("<span class=\"name\"><span class=\"swatch {}\"></span>{}</span>",
                               arm.css, Html(arm.label))},
                  arm.name == CalibrationHeadline(summary) ? "headline" : ""};
-    for (const auto& column : kColumns)
+    for (const auto& column : kErrorColumns)
       row.cells.push_back(Value(summary["arms"][arm.name][column.key], Format::kError));
     rows.push_back(std::move(row));
   }

@@ -14,14 +14,14 @@
 namespace oscar {
 namespace {
 
-constexpr const char* kColumns[] = {"logit_rel_error", "logit_mse", "k_rel_error", "k_mse",
-                                    "v_rel_error",     "v_mse",     "k_term",      "v_term"};
+constexpr const char* kErrorKeys[] = {"logit_rel_error", "logit_mse", "k_rel_error", "k_mse",
+                                      "v_rel_error",     "v_mse",     "k_term",      "v_term"};
 
 std::string SplitTable(const std::vector<ArmLook>& arms) {
   std::vector<TableRow> rows;
   for (const ArmLook& look : arms) {
     TableRow row{{ArmNameHtml(look)}, ArmRowCss(look)};
-    for (const char* key : kColumns)
+    for (const char* key : kErrorKeys)
       row.cells.push_back(Value(look.arm["local"][key], Format::kError));
     rows.push_back(std::move(row));
   }

@@ -14,10 +14,6 @@ namespace oscar {
 namespace {
 
 // A tensor: a scalar divisor would become a product with its reciprocal.
-at::Tensor DividedBy(const at::Tensor& x, int64_t divisor) {
-  return x.div(at::full({}, divisor, x.options()));
-}
-
 struct Ends {
   at::Tensor lo, hi;
 };
@@ -128,6 +124,10 @@ at::Tensor TreeSum(const at::Tensor& x, int64_t dim) {
     count = half;
   }
   return sums.narrow(dim, 0, 1);
+}
+
+at::Tensor DividedBy(const at::Tensor& x, int64_t divisor) {
+  return x.div(at::full({}, divisor, x.options()));
 }
 
 at::Tensor RoundedSqrt(const at::Tensor& x) { return x.to(at::kDouble).sqrt().to(x.scalar_type()); }

@@ -33,6 +33,9 @@ at::Tensor RoundTo(const at::Tensor& x, StoredFloat type);
 // linalg/tree_sum.h along `dim`, which stays with size 1.
 at::Tensor TreeSum(const at::Tensor& x, int64_t dim);
 
+// Rounded once: by a number that is no tensor, a GPU multiplies with its inverse.
+at::Tensor DividedBy(const at::Tensor& x, int64_t divisor);
+
 // sqrt, exp and ln of float32 computed in float64 and rounded, which gives the same bits
 // everywhere: at::sqrt on a CPU is MKL's, which misses the nearest float in 6 of 1000 cases.
 // float64 as it is.

@@ -7,15 +7,11 @@
 
 #include <ATen/ATen.h>
 
-#include "export/simulate/codecs/affine_family_tensor.h"  // RoundedSqrt, RoundTo, TreeSum
+#include "export/simulate/codecs/affine_family_tensor.h"  // DividedBy, RoundedSqrt, RoundTo, TreeSum
 #include "linalg/check.h"
 
 namespace oscar {
 namespace {
-
-at::Tensor Over(const at::Tensor& sum, int64_t count) {
-  return sum.div(at::full({}, count, sum.options()));
-}
 
 // Of groups [..., values] whose mean was taken off.
 at::Tensor Deviation(const at::Tensor& centred, LloydMaxForm form) {
@@ -23,11 +19,11 @@ at::Tensor Deviation(const at::Tensor& centred, LloydMaxForm form) {
   const at::Tensor sum = TreeSum(centred.mul(centred), -1);
   switch (form) {
     case LloydMaxForm::kExact:
-      return RoundedSqrt(Over(sum, count - 1)).clamp_min_(kMinDeviation);
+      return RoundedSqrt(DividedBy(sum, count - 1)).clamp_min_(kMinDeviation);
     case LloydMaxForm::kServing:
-      return RoundedSqrt(Over(sum, count).add_(kServingVariance));
+      return RoundedSqrt(DividedBy(sum, count).add_(kServingVariance));
     case LloydMaxForm::kLlamaCpp:
-      return RoundedSqrt(Over(sum, count));
+      return RoundedSqrt(DividedBy(sum, count));
   }
   OSCAR_CHECK(!"a LloydMaxForm without a deviation");
   return {};
@@ -39,7 +35,7 @@ at::Tensor LloydMaxRoundTrip(const at::Tensor& rows, LloydMaxForm form, StoredFl
   const LloydMaxGroups groups = LloydMaxGroupsOf(form, rows.size(-1));
   const LloydMaxTable& table = LloydMaxTableOf(form);
   const at::Tensor by_mean = rows.unflatten(-1, {-1, groups.mean});
-  const at::Tensor mean = Over(TreeSum(by_mean, -1), groups.mean);
+  const at::Tensor mean = DividedBy(TreeSum(by_mean, -1), groups.mean);
   const auto by_scale = [&](const at::Tensor& x) {  // [..., means, scales, values]
     return x.unflatten(-1, {-1, groups.scale});
   };

@@ -14,10 +14,6 @@ namespace {
 
 constexpr int64_t kRowDim = -2, kColumnDim = -1;
 
-at::Tensor DividedBy(const at::Tensor& x, int64_t divisor) {
-  return x.div(at::full({}, divisor, x.options()));
-}
-
 // Unbiased, along `dim`, which stays with size 1.
 at::Tensor SampleStd(const at::Tensor& x, int64_t dim) {
   const int64_t count = x.size(dim);

@@ -24,32 +24,32 @@ struct OscarRow {
   MetadataType metadata = MetadataType::kFloat32;
 };
 
-constexpr RotationGrouping kOwn = RotationGrouping::kOwn, kShared = RotationGrouping::kShared;
+using Grouping = RotationGrouping;
 
 constexpr OscarRow kOscarTable[] = {
-    {"oscar_k2v3", "OSCAR, keys 2 bits, values 3", kOwn, 2, 3},
-    {"oscar_k2v4", "OSCAR, keys 2 bits, values 4", kOwn, 2, 4},
-    {"oscar_k3v2", "OSCAR, keys 3 bits, values 2", kOwn, 3, 2},
-    {"oscar_k3v3", "OSCAR, 3 bits", kOwn, 3, 3},
-    {"oscar_k3v4", "OSCAR, keys 3 bits, values 4", kOwn, 3, 4},
-    {"oscar_k4v2", "OSCAR, keys 4 bits, values 2", kOwn, 4, 2},
-    {"oscar_k4v3", "OSCAR, keys 4 bits, values 3", kOwn, 4, 3},
-    {"oscar_k4v4", "OSCAR, 4 bits", kOwn, 4, 4},
-    {"oscar_shared_k2v3", "OSCAR, shared rotation, keys 2 bits, values 3", kShared, 2, 3},
-    {"oscar_shared_k2v4", "OSCAR, shared rotation, keys 2 bits, values 4", kShared, 2, 4},
-    {"oscar_shared_k3v2", "OSCAR, shared rotation, keys 3 bits, values 2", kShared, 3, 2},
-    {"oscar_shared_k3v3", "OSCAR, shared rotation, 3 bits", kShared, 3, 3},
-    {"oscar_shared_k3v4", "OSCAR, shared rotation, keys 3 bits, values 4", kShared, 3, 4},
-    {"oscar_shared_k4v2", "OSCAR, shared rotation, keys 4 bits, values 2", kShared, 4, 2},
-    {"oscar_shared_k4v3", "OSCAR, shared rotation, keys 4 bits, values 3", kShared, 4, 3},
-    {"oscar_shared_k4v4", "OSCAR, shared rotation, 4 bits", kShared, 4, 4},
-    {"oscar_bisect", "OSCAR, clip thresholds by bisection, 2 bits", kOwn, 2, 2, true},
-    {"oscar_shared_bisect", "OSCAR, shared rotation, clip thresholds by bisection, 2 bits", kShared,
-     2, 2, true},
-    {"oscar_bf16_metadata", "OSCAR, scales and zeros in bf16, 2 bits", kOwn, 2, 2, false,
+    {"oscar_k2v3", "OSCAR, keys 2 bits, values 3", Grouping::kOwn, 2, 3},
+    {"oscar_k2v4", "OSCAR, keys 2 bits, values 4", Grouping::kOwn, 2, 4},
+    {"oscar_k3v2", "OSCAR, keys 3 bits, values 2", Grouping::kOwn, 3, 2},
+    {"oscar_k3v3", "OSCAR, 3 bits", Grouping::kOwn, 3, 3},
+    {"oscar_k3v4", "OSCAR, keys 3 bits, values 4", Grouping::kOwn, 3, 4},
+    {"oscar_k4v2", "OSCAR, keys 4 bits, values 2", Grouping::kOwn, 4, 2},
+    {"oscar_k4v3", "OSCAR, keys 4 bits, values 3", Grouping::kOwn, 4, 3},
+    {"oscar_k4v4", "OSCAR, 4 bits", Grouping::kOwn, 4, 4},
+    {"oscar_shared_k2v3", "OSCAR, shared rotation, keys 2 bits, values 3", Grouping::kShared, 2, 3},
+    {"oscar_shared_k2v4", "OSCAR, shared rotation, keys 2 bits, values 4", Grouping::kShared, 2, 4},
+    {"oscar_shared_k3v2", "OSCAR, shared rotation, keys 3 bits, values 2", Grouping::kShared, 3, 2},
+    {"oscar_shared_k3v3", "OSCAR, shared rotation, 3 bits", Grouping::kShared, 3, 3},
+    {"oscar_shared_k3v4", "OSCAR, shared rotation, keys 3 bits, values 4", Grouping::kShared, 3, 4},
+    {"oscar_shared_k4v2", "OSCAR, shared rotation, keys 4 bits, values 2", Grouping::kShared, 4, 2},
+    {"oscar_shared_k4v3", "OSCAR, shared rotation, keys 4 bits, values 3", Grouping::kShared, 4, 3},
+    {"oscar_shared_k4v4", "OSCAR, shared rotation, 4 bits", Grouping::kShared, 4, 4},
+    {"oscar_bisect", "OSCAR, clip thresholds by bisection, 2 bits", Grouping::kOwn, 2, 2, true},
+    {"oscar_shared_bisect", "OSCAR, shared rotation, clip thresholds by bisection, 2 bits",
+     Grouping::kShared, 2, 2, true},
+    {"oscar_bf16_metadata", "OSCAR, scales and zeros in bf16, 2 bits", Grouping::kOwn, 2, 2, false,
      MetadataType::kBFloat16},
     {"oscar_shared_bf16_metadata", "OSCAR, shared rotation, scales and zeros in bf16, 2 bits",
-     kShared, 2, 2, false, MetadataType::kBFloat16},
+     Grouping::kShared, 2, 2, false, MetadataType::kBFloat16},
 };
 
 void SetQuantizer(RotatedQuantizer& side, const OscarRow& variant, int bits) {

@@ -8,12 +8,10 @@
 #include <set>
 
 #include "linalg/error.h"
-#include "tests/support/test_data.h"
+#include "tests/export/evaluate/tiny_tokenizer.h"
 
 namespace oscar {
 namespace {
-
-Tokenizer TinyTokenizer() { return Tokenizer::Load(TestData("tiny-qwen3/tokenizer.json")); }
 
 NeedleOptions Options(int64_t length, int64_t samples = 1) {
   NeedleOptions options;
@@ -49,7 +47,7 @@ void ExpectConsistent(const NeedleSample& sample, const Tokenizer& tokenizer) {
 }
 
 TEST(Needle, EveryTaskFillsTheLength) {
-  const Tokenizer tokenizer = TinyTokenizer();
+  const Tokenizer& tokenizer = TinyTokenizer();
   for (const int64_t length : {700, 2048, 4096}) {
     const std::vector<NeedleSample> samples =
         MakeNeedleSamples(Options(length, 2), tokenizer, 8192);
@@ -70,7 +68,7 @@ TEST(Needle, EveryTaskFillsTheLength) {
 }
 
 TEST(Needle, LongestContextOfTheModel) {
-  const Tokenizer tokenizer = TinyTokenizer();
+  const Tokenizer& tokenizer = TinyTokenizer();
   NeedleOptions options = Options(8192);
   options.tasks = {"single_2"};
   EXPECT_GE(MakeNeedleSamples(options, tokenizer, 8192)[0].ids.size(), 8180u);
@@ -79,7 +77,7 @@ TEST(Needle, LongestContextOfTheModel) {
 }
 
 TEST(Needle, SamplesDependOnTheirOwnNameOnly) {
-  const Tokenizer tokenizer = TinyTokenizer();
+  const Tokenizer& tokenizer = TinyTokenizer();
   NeedleOptions options = Options(1000, 2);
   options.tasks = {"single_1", "multivalue"};
   const std::vector<NeedleSample> both = MakeNeedleSamples(options, tokenizer, 8192);
@@ -143,7 +141,7 @@ TEST(Needle, OwnProseAndWords) {
 }
 
 TEST(Needle, UsageErrors) {
-  const Tokenizer tokenizer = TinyTokenizer();
+  const Tokenizer& tokenizer = TinyTokenizer();
   const auto message = [&](const NeedleOptions& options) -> std::string {
     try {
       MakeNeedleSamples(options, tokenizer, 8192);

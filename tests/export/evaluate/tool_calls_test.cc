@@ -9,15 +9,11 @@
 #include "capture/files/strict_json.h"
 #include "export/evaluate/tool_call_tasks.h"
 #include "linalg/error.h"
+#include "tests/export/evaluate/tiny_tokenizer.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
 namespace {
-
-const Tokenizer& TinyTokenizer() {
-  static const Tokenizer tokenizer = Tokenizer::Load(TestData("tiny-qwen3/tokenizer.json"));
-  return tokenizer;
-}
 
 std::vector<NeedleSample> Samples(ToolCallOptions options) {
   return MakeToolCallSamples(options, TinyTokenizer(), 8192);

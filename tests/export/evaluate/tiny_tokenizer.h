@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tokenizer of the bundled model, read once.
+#pragma once
+
+#include "capture/text/tokenizer.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+
+inline const Tokenizer& TinyTokenizer() {
+  static const Tokenizer tokenizer = Tokenizer::Load(TestData("tiny-qwen3/tokenizer.json"));
+  return tokenizer;
+}
+
+}  // namespace oscar
