@@ -193,8 +193,6 @@ void CheckArguments(const CalibrateOptions& options) {
   if (options.dump.from.empty() && options.model.model.empty())
     throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
   CheckOptions(options.calibration);
-  // A process that only starts ranks asks for no device, which takes a third of a second.
-  if (options.max_vram == 0 && options.read == ReadMode::kAuto) return;
   if (!ParseDevice(options.model.device).is_cpu()) return;
   if (options.max_vram > 0) throw UsageError("--max-vram has no effect on a CPU");
   if (options.read != ReadMode::kAuto) throw UsageError("--read has no effect on a CPU");

@@ -30,12 +30,12 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int kKillPoints = 10, kExpertsKillPoints = 10, kFullDiskPoints = 8, kFailedCallPoints = 7;
+constexpr int kKillPoints = 10, kExpertsKillPoints = 10, kFullDiskPoints = 8,
+              kFailedCallPoints = 10;
 
 using Arguments = std::vector<std::string>;
 
-// The bundled model with little data, and without automatic choices: they write no files of their
-// own, and the model with experts makes them.
+// The bundled model with little data.
 Arguments BundledModel() {
   return {TestData("tiny-qwen3/config.json").parent_path(),
           "--tokens",
@@ -43,8 +43,7 @@ Arguments BundledModel() {
           "--max-sequence",
           "400",
           "--error-rows",
-          "8",
-          "--no-auto"};
+          "8"};
 }
 
 // Two layers of experts around a dense one; it has no tokenizer, so its data are ids.

@@ -5,12 +5,11 @@
 // the first 8 x 2048 tokens of prompts.jsonl, evaluated on the first 6 x 4096 of heldout.jsonl,
 // documents joined by <|endoftext|>, positions 1025 .. 4095 scored; queries, keys and values
 // rounded to bf16, otherwise float32; clip ratios 0.96 and 0.92; attention-KL local, over the
-// second half. All of it on a GPU; on a CPU what four minutes allow, where OSCAR_TEST_LONG is set.
+// second half. All of it on a GPU; on a CPU what a few minutes allow.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 
 #include "calib/job/layer_file.h"
@@ -114,8 +113,6 @@ std::vector<std::string> Names(const std::vector<Expected>& expected) {
 }
 
 TEST(Independent, ProofModel) {
-  if (!at::hasCUDA() && std::getenv("OSCAR_TEST_LONG") == nullptr)
-    GTEST_SKIP() << "needs a GPU, or OSCAR_TEST_LONG=1 and four minutes of a CPU";
   OSCAR_PACK_OR_SKIP(model, "models/proof-qwen3");
   OSCAR_PACK_OR_SKIP(texts, "calibration");
   const Study study(model, texts);
