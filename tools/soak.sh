@@ -2,21 +2,30 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# soak.sh [SEED [ROUNDS]]: calibrates a bundled model with random options, threads, locale, time zone, umask and home; again, killed at
-# random times and resumed; compares every byte; validates, publishes, pulls and verifies. Stops at the first difference and
-# prints the seed of its round, with which `soak.sh SEED 1` does the same again. BUILD, MODELS and SCRATCH may be set.
+# soak.sh [SEED [ROUNDS]]: calibrates a bundled model with random options, threads, locale, time zone, umask and home; again, killed or
+# asked to stop at random times, with calls on files that fail once or a disk that is full from then on, and resumed; compares every
+# byte; validates, publishes, collects garbage, pulls and verifies. Stops at the first difference and prints the seed of its round,
+# with which `soak.sh SEED 1` does the same again. BUILD, MODELS and SCRATCH may be set; a model without a tokenizer reads random ids.
 set -euo pipefail
 seed=${1:-$(date +%s)} rounds=${2:-1000000}
 root=$(cd "$(dirname "$0")/.." && pwd)
 programs=${BUILD:-$root/build/dev}/tools
-read -ra models <<<"${MODELS:-$root/tests/data/tiny-qwen3}"
+faults=${programs%/tools}/tests/tools/liboscar_write_faults.so
+read -ra models <<<"${MODELS:-$root/tests/data/tiny-qwen3 $(echo "$root"/tests/data/{arch,families}/*/config.json | sed 's|/config.json||g')}"
 mapfile -t models < <(realpath "${models[@]}")
 scratch=${SCRATCH:-$(mktemp -d)}
 mkdir -p "$scratch"
 
-pick() { # VALUE... : one of them
+# pick VALUE... : $picked is one of them. Trap: in $(...) bash draws other numbers each time.
+pick() {
   local n=$((RANDOM % $# + 1))
-  echo "${!n}"
+  picked=${!n}
+}
+
+# option NAME VALUE...: one of them for oscar-calibrate
+option() {
+  pick "${@:2}"
+  options+=("--$1" "$picked")
 }
 
 fail() {
@@ -24,11 +33,31 @@ fail() {
   exit 1
 }
 
-# calibrate OUTPUT: in an environment that must not matter
-calibrate() {
-  (umask "$(pick 022 077)" && cd "$(pick / "$scratch" "$root")" &&
-    exec env LC_ALL="$(pick C C.UTF-8 POSIX)" TZ="$(pick UTC Asia/Kolkata America/Los_Angeles)" HOME="$(pick /root /nonexistent "$scratch")" \
-      OMP_NUM_THREADS="$threads" nice "$programs/oscar-calibrate" "$model" --device cpu -o "$1" "${options[@]}" >>"$scratch/log" 2>&1)
+# start OUTPUT [VARIABLE=VALUE]...: begins a calibration, $child, in an environment that must not matter, and with those variables
+start() {
+  local output=$1 words=("OMP_NUM_THREADS=$threads" "${@:2}") mask folder
+  pick 022 077 && mask=$picked
+  pick / "$scratch" "$root" && folder=$picked
+  pick C C.UTF-8 POSIX && words+=("LC_ALL=$picked")
+  pick UTC Asia/Kolkata America/Los_Angeles && words+=("TZ=$picked")
+  pick /root /nonexistent "$scratch" && words+=("HOME=$picked")
+  (umask "$mask" && cd "$folder" &&
+    exec env "${words[@]}" "$programs/oscar-calibrate" "$model" --device cpu -o "$output" "${options[@]}" >>"$scratch/log" 2>&1) &
+  child=$!
+}
+
+# start_struck SIGNAL|fails|full: begins a calibration of cut to which that happens at a random time or call
+start_struck() {
+  local watched=("LD_PRELOAD=$faults" "OSCAR_FAULT_DIR=$scratch") call=$((RANDOM % 300 + 1)) later="$((RANDOM % took)).$((RANDOM % 10))"
+  case $1 in
+    fails) pick 4 5 28 && start "$scratch/cut" "${watched[@]}" "OSCAR_FAULT_ERRNO_AT=$call" "OSCAR_FAULT_ERRNO=$picked" ;; # EINTR, EIO, ENOSPC
+    full) start "$scratch/cut" "${watched[@]}" "OSCAR_FAULT_ENOSPC_AT=$call" ;;
+    *)
+      start "$scratch/cut"
+      sleep "$later"
+      kill "-$1" $child 2>/dev/null || true
+      ;;
+  esac
 }
 
 same() { # A B [THREADS OTHER_THREADS] : all files but timings.json; with other threads scores differ in their last digits
@@ -37,37 +66,90 @@ same() { # A B [THREADS OTHER_THREADS] : all files but timings.json; with other 
   diff -r --exclude=timings.json "${others[@]}" --brief "$1" "$2" || fail "$1 and $2 differ"
 }
 
+# random_ids FILE: documents of the model's token ids
+random_ids() {
+  python3 - "$model/config.json" "$RANDOM" >"$1" <<'END'
+import json, random, sys
+config = json.load(open(sys.argv[1]))
+ids = config.get("text_config", config)["vocab_size"]
+random.seed(int(sys.argv[2]))
+for _ in range(24):
+    print(json.dumps({"input_ids": [random.randrange(ids) for _ in range(random.randrange(40, 200))]}))
+END
+}
+
+# publish: cut, validated, goes into a zoo and comes back
+publish() {
+  local zoo=(--zoo "$scratch/zoo") step
+  {
+    step=oscar-validate && "$programs/oscar-validate" "$scratch/cut" --model "$model" --device cpu "${measure[@]}" --needle-samples 0 --self-generate 0 &&
+      step=init && "$programs/oscar-zoo" init "$scratch/zoo" &&
+      step=publish && "$programs/oscar-zoo" publish "$scratch/cut" "${zoo[@]}" --name soak/model --ungated &&
+      step=gc && "$programs/oscar-zoo" gc "${zoo[@]}" &&
+      step=pull && "$programs/oscar-zoo" pull soak/model "${zoo[@]}" -o "$scratch/pulled" &&
+      step=verify && "$programs/oscar-zoo" verify "${zoo[@]}"
+  } >>"$scratch/log" 2>&1 || fail "$step failed"
+  same "$scratch/cut" "$scratch/pulled"
+}
+
 for ((round = 0; round < rounds; ++round, ++seed)); do
-  RANDOM=$((seed % 32768))
-  rm -rf "${scratch:?}"/{whole,cut,zoo,pulled,log}
-  model=$(pick "${models[@]}") threads=$(pick 1 2)
-  options=(--tokens "$(pick 1200 1500 2200)" --max-sequence "$(pick 300 400)" --min-tokens 1 --error-rows "$(pick 4 8)"
-    --value-target "$(pick attention_output diagonal)")
-  [ "$(pick 0 1)" = 1 ] && options+=(--no-auto)
-  begin=$SECONDS
-  calibrate "$scratch/whole" || fail "oscar-calibrate failed"
-  took=$((SECONDS - begin + 1))
-  kills=0 whole_threads=$threads threads=$(pick 1 2)
-  while [ ! -e "$scratch/cut" ]; do
-    calibrate "$scratch/cut" &
-    child=$!
-    if [ $kills -lt 8 ]; then
-      sleep "$((RANDOM % took)).$((RANDOM % 10))"
-      pkill -KILL -P $child 2>/dev/null || kill -KILL $child 2>/dev/null || true
-      kills=$((kills + 1))
-    fi
-    wait $child || [ $kills -lt 8 ] || [ -e "$scratch/cut" ] || fail "the resumed run failed"
-  done
-  same "$scratch/whole" "$scratch/cut" "$whole_threads" "$threads"
-  if [ "$(pick 0 0 0 1)" = 1 ]; then
-    "$programs/oscar-validate" "$scratch/cut" --model "$model" --device cpu --sequences 1 --length 1400 --needle-samples 0 --self-generate 0 \
-      >>"$scratch/log" 2>&1 || fail "oscar-validate failed"
-    "$programs/oscar-zoo" init "$scratch/zoo" >>"$scratch/log"
-    "$programs/oscar-zoo" publish "$scratch/cut" --zoo "$scratch/zoo" --name soak/model --ungated >>"$scratch/log" 2>&1 || fail "publish failed"
-    "$programs/oscar-zoo" pull soak/model --zoo "$scratch/zoo" -o "$scratch/pulled" >>"$scratch/log" 2>&1 || fail "pull failed"
-    "$programs/oscar-zoo" verify --zoo "$scratch/zoo" >>"$scratch/log" 2>&1 || fail "verify failed"
-    same "$scratch/cut" "$scratch/pulled"
+  RANDOM=$((seed * 48271 % 32768))
+  rm -rf "${scratch:?}"/*
+  pick "${models[@]}" && model=$picked
+  pick 1 2 && threads=$picked
+  options=(--min-tokens 1)
+  option tokens 1200 1500 2200
+  option error-rows 4 8
+  option value-target attention_output diagonal
+  option composition r_h_pbr r_h_pbr r_h h_pbr plain
+  option clip search search fixed
+  pick auto auto no-auto && options+=("--$picked")
+  if [ "$picked" = auto ]; then
+    option for any sglang sglang-oct sglang-oct vllm llamacpp onnx
+    option bits 2 2 2.5 3
+    option effort quick normal
+    option refine 0 0 0 3
+    option windows given given auto
+    pick fold no-fold no-fold && options+=("--$picked")
   fi
-  echo "soak: seed $seed: $kills kills, ${options[*]}, the same bytes"
-done
+  if [ -e "$model/tokenizer.json" ]; then
+    option max-sequence 300 400
+    measure=(--sequences 1 --length 1400)
+  else # short texts
+    random_ids "$scratch/ids.jsonl"
+    random_ids "$scratch/others.jsonl"
+    option max-sequence 100 200
+    options+=(--data "$scratch/ids.jsonl" --sink-tokens 16 --recent-tokens 32)
+    measure=(--data "$scratch/others.jsonl" --no-pack --sequences 12 --length 200)
+  fi
+  begin=$SECONDS
+  start "$scratch/whole"
+  code=0
+  wait $child || code=$?
+  if [ $code = 2 ] || [ $code = 3 ]; then # options or texts that are none for this model
+    echo "soak: seed $seed: $(basename "$model"): refused: ${options[*]}: $(grep -a '^error' "$scratch/log")"
+    continue
+  fi
+  [ $code = 0 ] || fail "oscar-calibrate failed"
+  took=$((SECONDS - begin + 1)) happened="" whole_threads=$threads
+  pick 1 2 && threads=$picked
+  for ((attempt = 0; attempt < 8; ++attempt)); do
+    pick KILL KILL TERM fails full
+    happened+=" $picked"
+    start_struck "$picked"
+    wait $child || true
+    [ ! -e "$scratch/cut" ] || break
+  done
+  if [ ! -e "$scratch/cut" ]; then
+    start "$scratch/cut"
+    wait $child || fail "the resumed run failed"
+  fi
+  same "$scratch/whole" "$scratch/cut" "$whole_threads" "$threads"
+  pick no no no yes
+  if [ "$picked" = yes ]; then
+    happened+=", published"
+    publish
+  fi
+  echo "soak: seed $seed: $(basename "$model"):$happened: ${options[*]}, the same bytes"
+done 2> >(grep -v 'Killed\|Terminated' >&2)
 rm -rf "$scratch"

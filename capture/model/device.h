@@ -58,7 +58,8 @@ uint64_t AvailableHostBytes(bool swap = false);
 uint64_t ResidentBytes();  // of this process, now
 
 // Full-precision products (no TF32, no reduced-precision accumulation) and deterministic attention
-// kernels. Settings of LibTorch are process-wide; LayerLoop calls this.
+// kernels. Settings of LibTorch are process-wide; LayerLoop calls this. Products on a CPU are the
+// same for any number of threads from the start of a program that links this (device.cc).
 void UseExactArithmetic();
 
 }  // namespace oscar

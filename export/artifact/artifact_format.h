@@ -34,6 +34,8 @@
 //     layer.<i>.k.<c>.pair_scale        [num_kv_heads, d]  folded into the checkpoint: keys leave it scaled and
 //                                       queries divided; absent: ones, nothing to fold
 //     layer.<i>.k.<c>.mean              [num_kv_heads, d]  of scaled keys; absent: not centred
+//     layer.<i>.v.<c>.query_rotation, layer.<i>.v.<c>.mean: where the cache keeps a latent row, which is key and value
+//                                       at once, those of its keys
 //     layer.<i>.<s>.<c>.clip_ratio      [1], or [num_kv_heads]
 // A side that equals that of an earlier choice is stored there alone. The manifest's "auto" and "choices"
 // (choice_plans.h) say which, with bits and quantization groups; recipes and scores stand in report.json.
@@ -42,6 +44,7 @@
 // Identity of an artifact = SHA-256 of manifest.json.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -60,20 +63,24 @@ inline constexpr const char* kReportPageFile = "report.html";
 inline constexpr const char* kCardFile = "README.md";
 inline constexpr const char* kTimingsFile = "timings.json";
 
-// The tensors of rotations.safetensors as above, for whoever must know all that may be there.
+// The tensors of rotations.safetensors as above, for whoever must know all that may be there: the
+// sides that may have layer.<i>.<s>.name, layer.<i>.<s>.shared.name and layer.<i>.<s>.<c>.name.
 struct ArtifactTensor {
-  std::string_view name, sides;
-  bool own, shared,
-      of_choice;  // layer.<i>.<s>.name, layer.<i>.<s>.shared.name, layer.<i>.<s>.<c>.name
+  std::string_view name, own, shared, of_choice;
 };
-inline constexpr ArtifactTensor kArtifactTensors[] = {{"rotation", "kv", true, true, true},
-                                                      {"eigenvalues", "kv", true, true, false},
-                                                      {"clip_ratio", "kv", true, true, true},
-                                                      {"clip_threshold", "kv", true, true, false},
-                                                      {"mean", "k", true, false, true},
-                                                      {"abs_max", "kv", true, false, false},
-                                                      {"query_rotation", "k", false, false, true},
-                                                      {"pair_scale", "k", false, false, true}};
+inline constexpr ArtifactTensor kArtifactTensors[] = {
+    {"rotation", "kv", "kv", "kv"},   {"eigenvalues", "kv", "kv", ""},
+    {"clip_ratio", "kv", "kv", "kv"}, {"clip_threshold", "kv", "kv", ""},
+    {"mean", "k", "", "kv"},          {"abs_max", "kv", "", ""},
+    {"query_rotation", "", "", "kv"}, {"pair_scale", "", "", "k"}};
+
+// What is written is what a zoo accepts. `place`: &ArtifactTensor::own, shared or of_choice.
+inline bool IsArtifactTensor(std::string_view ArtifactTensor::*place, char side,
+                             std::string_view name) {
+  return std::ranges::any_of(kArtifactTensors, [&](const ArtifactTensor& tensor) {
+    return tensor.name == name && (tensor.*place).find(side) != std::string_view::npos;
+  });
+}
 
 // Name of a tensor of rotations.safetensors: side 'k' or 'v', name "rotation", "eigenvalues", ...
 inline std::string RotationTensorName(int layer_id, char side, bool shared, std::string_view name) {

@@ -35,8 +35,10 @@ void ForEachTensor(const LayerResult& layer, Visit visit) {
     if (s.num_rotations == 0) return;
     const auto tensor = [&](const char* what, std::vector<int64_t> shape,
                             const std::vector<double>& values) {
-      if (!values.empty())
-        visit(RotationTensorName(moments.layer_id, name, shared, what), std::move(shape), values);
+      if (values.empty()) return;
+      OSCAR_CHECK(
+          IsArtifactTensor(shared ? &ArtifactTensor::shared : &ArtifactTensor::own, name, what));
+      visit(RotationTensorName(moments.layer_id, name, shared, what), std::move(shape), values);
     };
     tensor("rotation", {s.num_rotations, s.dim, s.dim}, s.rotation);
     tensor("eigenvalues", {s.num_rotations, s.dim}, s.eigenvalues);

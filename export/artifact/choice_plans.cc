@@ -138,6 +138,7 @@ void ChoicePlans::ForEachTensor(size_t index, const LayerResult* layer, const Vi
                           const SideOption& option) {
       const auto tensor = [&](const char* what, const std::vector<int64_t>& shape,
                               const std::vector<double>* values) {
+        OSCAR_CHECK(IsArtifactTensor(&ArtifactTensor::of_choice, name, what));
         visit(ChoiceTensorName(layer_ids_[index], name, plan.name, what), shape, values);
       };
       for (const auto& [stored, shape] : as.shapes)

@@ -121,7 +121,7 @@ void WriteMeanCenterFiles(const Artifact& artifact, const ExportRequest& request
   if (!request.model_gguf.empty()) {
     if (!of_gguf)
       CheckGgufModel(GgufFile::Open(request.model_gguf), artifact, /*all_layers=*/false);
-    identity.emplace_back("kv_mean_center.model_sha256", DigestFile(request.model_gguf).sha256);
+    identity.push_back({"kv_mean_center.model_sha256", DigestFile(request.model_gguf).sha256});
   }
   bool turned = std::ranges::all_of(
       layers, [](const LayerMeans& layer) { return layer.head_dim % kTurnedMultiple == 0; });

@@ -87,7 +87,8 @@ std::string IkFlags(std::string_view side, const Ends& ends) {
 
 void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest& request,
                       const std::filesystem::path& output) {
-  const auto [layers, typed] = BitsFor(artifact, "trtllm", request.bits);
+  const auto [bits, typed] = BitsFor(artifact, "trtllm", request.bits);
+  const auto& layers = bits;  // clang 14 lets no lambda use a structured binding
   std::string map;
   for (size_t begin = 0, end = 0; begin < layers.size(); begin = end) {
     const auto type = [&](size_t i) {

@@ -855,6 +855,8 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
   ASSERT_EQ(calibrated.code, 0) << calibrated.all();
   const Artifact artifact = Artifact::Open(scratch / "artifact");
   EXPECT_TRUE(artifact.has_choices());
+  const ProgramExit lint = run(OSCAR_ZOO_PROGRAM, {"lint", at("artifact")});
+  EXPECT_EQ(lint.code, 0) << lint.all();
   const ProgramExit folded =
       run(OSCAR_EXPORT, {at("artifact"), "--to", "sglang-oct", "--folded", "-o", at("folded")});
   EXPECT_EQ(folded.code, 3) << folded.all();

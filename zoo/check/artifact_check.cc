@@ -27,13 +27,13 @@ std::set<std::string> TensorNames(const Json& geometry, const std::vector<std::s
   for (const Json& layer : geometry) {
     const auto id = JsonInt32(layer, "layer_id", what);
     for (const ArtifactTensor& tensor : kArtifactTensors) {
-      for (const char side : tensor.sides) {
-        if (tensor.own) names.insert(RotationTensorName(id, side, false, tensor.name));
-        if (tensor.shared) names.insert(RotationTensorName(id, side, true, tensor.name));
-        if (!tensor.of_choice) continue;
-        for (const std::string& choice : choices)
+      for (const char side : tensor.own)
+        names.insert(RotationTensorName(id, side, /*shared=*/false, tensor.name));
+      for (const char side : tensor.shared)
+        names.insert(RotationTensorName(id, side, /*shared=*/true, tensor.name));
+      for (const std::string& choice : choices)
+        for (const char side : tensor.of_choice)
           names.insert(ChoiceTensorName(id, side, choice, tensor.name));
-      }
     }
   }
   return names;
