@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "capture/model/latent_attention.h"  // ValueExpansion
+#include "capture/model/product.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -102,7 +103,7 @@ void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, boo
                          int64_t dim) {
       const at::Tensor rows = RowsOfKvHeads(x.slice(0, from, to), heads);
       at::Tensor sum = part(first, {heads, dim, dim});
-      at::baddbmm_out(sum, sum, rows.transpose(1, 2), rows, /*beta=*/from == begin ? 0 : 1);
+      BatchProductInto(sum, rows.transpose(1, 2), rows, /*add=*/from != begin);
       return rows;
     };
     for (int64_t from = begin, to = 0; from < end; from = to) {
@@ -271,8 +272,9 @@ void AddDiagonalTarget(const std::vector<at::Tensor>& keys, const std::vector<at
   const auto add = [&] {
     const at::Tensor k = RowsOfKvHeads(at::cat(k_parts), num_kv_heads);
     const at::Tensor v = RowsOfKvHeads(at::cat(v_parts), num_kv_heads);
-    const at::Tensor weight = k.bmm(covariance).mul_(k).sum(-1);  // [num_kv_heads, tokens]
-    sum.baddbmm_(v.mul(weight.unsqueeze(-1)).transpose(1, 2), v);
+    const at::Tensor weight =
+        BatchProduct(k, covariance).mul_(k).sum(-1);  // [num_kv_heads, tokens]
+    BatchProductInto(sum, v.mul(weight.unsqueeze(-1)).transpose(1, 2), v, /*add=*/true);
     weight_sum.add_(weight.sum(-1));
     k_parts.clear();
     v_parts.clear();

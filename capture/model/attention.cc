@@ -15,6 +15,8 @@
 #include <limits>
 #include <optional>
 
+#include "capture/model/elementwise.h"
+#include "capture/model/product.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -62,11 +64,11 @@ at::Tensor ExplicitAttention(const AttentionSpec& spec, const at::Tensor& querie
                              const at::Tensor& sinks) {
   const int64_t kv_heads = spec.num_kv_heads, ratio = spec.gqa_ratio();
   const int64_t n = queries.size(2), keys = k.size(0);
-  at::Tensor logits = queries.to(at::kFloat)
-                          .reshape({kv_heads, ratio * n, queries.size(3)})
-                          .bmm(k.permute({1, 2, 0}).to(at::kFloat))
-                          .mul_(spec.scale)
-                          .view({kv_heads, ratio, n, keys});
+  at::Tensor logits =
+      BatchProduct(queries.to(at::kFloat).reshape({kv_heads, ratio * n, queries.size(3)}),
+                   k.permute({1, 2, 0}).to(at::kFloat))
+          .mul_(spec.scale)
+          .view({kv_heads, ratio, n, keys});
   SoftCap(spec.softcap, logits);
   logits.masked_fill_(visible.logical_not(), -std::numeric_limits<float>::infinity());
   if (sinks.defined()) {
@@ -74,10 +76,9 @@ at::Tensor ExplicitAttention(const AttentionSpec& spec, const at::Tensor& querie
         sinks.to(at::kFloat).view({kv_heads, ratio, 1, 1}).expand({kv_heads, ratio, n, 1});
     logits = at::cat({logits, of_rows}, -1);
   }
-  return at::softmax(logits, -1)
-      .narrow(-1, 0, keys)
-      .reshape({kv_heads, ratio * n, keys})
-      .bmm(v.permute({1, 0, 2}).to(at::kFloat))
+  const at::Tensor weights =
+      at::softmax(logits, -1).narrow(-1, 0, keys).reshape({kv_heads, ratio * n, keys});
+  return BatchProduct(weights, v.permute({1, 0, 2}).to(at::kFloat))
       .view({kv_heads, ratio, n, v.size(2)});
 }
 
@@ -107,8 +108,10 @@ void SoftCap(double c, at::Tensor& logits) {
   if (c == 0) return;
   if (logits.requires_grad()) {
     logits = logits.div(c).tanh().mul(c);  // the gradient needs what tanh gave
-  } else {
+  } else if (!logits.is_cpu()) {
     logits.div_(c).tanh_().mul_(c);
+  } else {
+    logits = Elementwise(logits.div_(c), [](const at::Tensor& x) { return x.tanh(); }).mul_(c);
   }
 }
 

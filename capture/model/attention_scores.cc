@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "capture/model/attention.h"
+#include "capture/model/product.h"
 
 namespace oscar {
 namespace {
@@ -35,7 +36,8 @@ at::Tensor MaskedLogits(const AttentionSpec& spec, const at::Tensor& q, const at
                                  .permute({1, 2, 0, 3})
                                  .reshape({spec.num_kv_heads, spec.gqa_ratio() * n, head_dim});
   const at::Tensor keys = k.narrow(0, 0, num_keys).to(at::kFloat).permute({1, 2, 0});
-  at::Tensor logits = queries.bmm(keys).mul_(spec.scale).view({spec.num_q_heads, n, num_keys});
+  at::Tensor logits =
+      BatchProduct(queries, keys).mul_(spec.scale).view({spec.num_q_heads, n, num_keys});
   SoftCap(spec.softcap, logits);
   const at::Tensor row = rows.unsqueeze(1), key = at::arange(num_keys, rows.options()).unsqueeze(0);
   at::Tensor hidden = key.gt(row);

@@ -4,13 +4,11 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softplus.h>
 #include <ATen/ops/stack.h>
@@ -19,6 +17,7 @@
 #include <cmath>
 #include <vector>
 
+#include "capture/model/elementwise.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -33,7 +32,9 @@ at::Tensor Xielu(const XieluSpec& spec, const XieluWeights& weights, const at::T
                    eps = number(weights.eps, spec.usual_eps);
   const at::Tensor rising = x.mul(at::softplus(weights.alpha_p)).mul(x);
   const at::Tensor falling =
-      at::minimum(x, eps).expm1().sub(x).mul(beta.add(at::softplus(weights.alpha_n)));
+      Elementwise(at::minimum(x, eps), [](const at::Tensor& v) { return v.expm1(); })
+          .sub(x)
+          .mul(beta.add(at::softplus(weights.alpha_n)));
   return at::where(x.gt(0), rising, falling).add(x.mul(beta));
 }
 
@@ -67,20 +68,24 @@ at::Tensor HeadNorm(const NormSpec& norm, const NormWeights& weights, double eps
 at::Tensor ClampedProduct(const ClampedGate& clamped, const at::Tensor& gate,
                           const at::Tensor& up) {
   const at::Tensor lower = gate.clamp_max(clamped.limit);
-  const at::Tensor swish = lower.mul(at::sigmoid(lower.mul(clamped.alpha)));
+  const at::Tensor swish = lower.mul(Sigmoid(lower.mul(clamped.alpha)));
   return up.clamp(-clamped.limit, clamped.limit).add_(1).mul_(swish);
 }
 
 void ActivateInPlace(Activation activation, at::Tensor& x) {
   switch (activation) {
     case Activation::kSilu:
-      at::silu_(x);
+      if (!x.is_cpu()) {
+        at::silu_(x);
+      } else {
+        x = Silu(x);
+      }
       return;
     case Activation::kGeluTanh:
-      x = at::gelu(x, "tanh");
+      x = Elementwise(x, [](const at::Tensor& v) { return at::gelu(v, "tanh"); });
       return;
     case Activation::kGelu:
-      x = at::gelu(x);
+      x = Elementwise(x, [](const at::Tensor& v) { return at::gelu(v); });
       return;
     case Activation::kRelu:
       x = at::relu(x);
@@ -202,8 +207,8 @@ at::Tensor AttentionOutput(const LayerSpec& layer, const LayerWeights& weights, 
   at::Tensor gated = attn_out;
   if (gate.defined()) {
     gated = attn_out.mul(layer.attention.gate_softplus
-                             ? at::softplus(gate.to(at::kFloat)).to(gate.scalar_type())
-                             : gate.sigmoid());
+                             ? Softplus(gate.to(at::kFloat)).to(gate.scalar_type())
+                             : Sigmoid(gate));
   }
   const at::Tensor heads = Norm(layer.attention.out_norm, weights.attention_out_norm, eps,
                                 gated.view({attn_out.size(0), -1}));

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -31,11 +30,6 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-// On Intel's processors MKL adds up a product in another order for another number of threads,
-// unless the environment says otherwise at its first call (oneMKL Developer Guide, "Reproducibility
-// Conditions"). Before main: no thread reads the environment yet.
-[[maybe_unused]] const int kProductsInOneOrder = setenv("MKL_CBWR", "AUTO,STRICT", /*overwrite=*/0);
 
 int NumGpus() { return at::hasCUDA() ? static_cast<int>(at::getNumGPUs()) : 0; }
 

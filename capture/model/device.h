@@ -58,8 +58,7 @@ uint64_t AvailableHostBytes(bool swap = false);
 uint64_t ResidentBytes();  // of this process, now
 
 // Full-precision products (no TF32, no reduced-precision accumulation) and deterministic attention
-// kernels. Settings of LibTorch are process-wide; LayerLoop calls this. Products on a CPU are the
-// same for any number of threads from the start of a program that links this (device.cc).
+// kernels. Settings of LibTorch are process-wide; LayerLoop calls this.
 void UseExactArithmetic();
 
 }  // namespace oscar

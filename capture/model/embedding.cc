@@ -4,7 +4,6 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "capture/model/decoder_layer.h"
 #include "capture/model/device.h"
+#include "capture/model/product.h"
 #include "linalg/check.h"
 #include "linalg/parallel_for.h"
 
@@ -98,11 +98,11 @@ at::Tensor PerLayerInputs::Of(int layer_id, const std::vector<RowRange>& rows_at
   const at::Tensor weight = weights_.projection.weight.narrow(0, own.first, own.count);
   at::Tensor projected;
   if (rows_at_once.empty()) {
-    projected = at::linear(embedded_, weight);
+    projected = LinearProduct(embedded_, weight);
   } else {
     std::vector<at::Tensor> parts;
     for (const RowRange& part : rows_at_once)
-      parts.push_back(at::linear(embedded_.narrow(0, part.first, part.count), weight));
+      parts.push_back(LinearProduct(embedded_.narrow(0, part.first, part.count), weight));
     projected = at::cat(parts);
   }
   Scale(projected, inputs.projection_scale, false);

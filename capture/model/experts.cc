@@ -4,10 +4,8 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/searchsorted.h>
-#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/topk.h>
@@ -18,6 +16,8 @@
 #include <limits>
 
 #include "capture/model/decoder_layer.h"
+#include "capture/model/elementwise.h"
+#include "capture/model/product.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -130,9 +130,9 @@ Choices ChooseExperts(const ExpertsSpec& experts, const RouterWeights& weights, 
   }
   const at::Tensor logits =
       router.float32_logits
-          ? at::linear(input.to(at::kFloat), weights.logits.weight.to(at::kFloat),
-                       weights.logits.bias.defined() ? weights.logits.bias.to(at::kFloat)
-                                                     : weights.logits.bias)
+          ? LinearProduct(input.to(at::kFloat), weights.logits.weight.to(at::kFloat),
+                          weights.logits.bias.defined() ? weights.logits.bias.to(at::kFloat)
+                                                        : weights.logits.bias)
           : ApplyLinear(weights.logits, input).to(at::kFloat);
   at::Tensor scores;  // [n, num_experts] float32
   switch (router.score) {
@@ -140,7 +140,7 @@ Choices ChooseExperts(const ExpertsSpec& experts, const RouterWeights& weights, 
       scores = at::softmax(logits, -1);
       break;
     case RouterScore::kSigmoid:
-      scores = at::sigmoid(logits);
+      scores = Sigmoid(logits);
       break;
     case RouterScore::kChosenSoftmax:
       scores = logits;
@@ -211,7 +211,7 @@ at::Tensor SharedExpert(const ExpertsSpec& experts, const RouterWeights& weights
       ApplyLinear(weights.shared_down_proj, Gated(experts, ApplyLinear(weights.shared_gate_proj, x),
                                                   ApplyLinear(weights.shared_up_proj, x)));
   if (!weights.shared_gate.weight.defined()) return out;
-  return at::sigmoid(ApplyLinear(weights.shared_gate, x)).mul(out);
+  return Sigmoid(ApplyLinear(weights.shared_gate, x)).mul(out);
 }
 
 }  // namespace oscar

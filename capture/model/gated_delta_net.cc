@@ -7,17 +7,14 @@
 #include <ATen/ops/conv1d.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_solve_triangular.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/softplus.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "capture/model/decoder_layer.h"  // RmsNorm
+#include "capture/model/elementwise.h"
+#include "capture/model/product.h"
 
 namespace oscar {
 namespace {
@@ -73,17 +70,17 @@ RuleInputs MakeRuleInputs(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeig
   };
   const at::Tensor q = UnitLength(heads(0, keys, spec.num_k_heads)),
                    k = UnitLength(heads(keys, keys, spec.num_k_heads));
-  const at::Tensor g = at::softplus(in.a.to(at::kFloat).add(weights.dt_bias))
+  const at::Tensor g = Softplus(in.a.to(at::kFloat).add(weights.dt_bias))
                            .mul_(weights.a_log.to(at::kFloat).exp().neg_());
   return {q.repeat_interleave(ratio, 1), k.repeat_interleave(ratio, 1),
           heads(2 * keys, spec.value_width(), spec.num_v_heads).to(at::kFloat), g,
-          at::sigmoid(in.b).to(at::kFloat)};
+          Sigmoid(in.b).to(at::kFloat)};
 }
 
 // norm(x) * silu(gate), transformers' order of casts.  // both [.., v_head_dim]
 at::Tensor GatedNorm(const at::Tensor& x, const at::Tensor& weight, double eps,
                      const at::Tensor& gate) {
-  return RmsNorm(x, weight, eps).mul(at::silu(gate.to(at::kFloat))).to(x.scalar_type());
+  return RmsNorm(x, weight, eps).mul(Silu(gate.to(at::kFloat))).to(x.scalar_type());
 }
 
 }  // namespace
@@ -121,29 +118,29 @@ at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Te
   const at::Tensor betas = in_chunks(beta.unsqueeze(-1));        // [H, chunks, kChunk, 1]
   const at::Tensor sums = in_chunks(g.unsqueeze(-1)).cumsum(2);  // of log decays, in a chunk
   const at::Tensor decay =
-      sums.sub(sums.transpose(2, 3)).tril_().exp_().tril_();  // [H, chunks, kChunk, kChunk]
+      Exp(sums.sub(sums.transpose(2, 3)).tril_()).tril_();  // [H, chunks, kChunk, kChunk]
   const at::Tensor keys_transposed = keys.transpose(2, 3);
   const at::Tensor k_beta = keys.mul(betas);
-  const at::Tensor system = at::matmul(k_beta, keys_transposed).mul_(decay);
+  const at::Tensor system = BatchProduct(k_beta, keys_transposed).mul_(decay);
   const int64_t v_dim = v.size(2);
   const at::Tensor solved = at::linalg_solve_triangular(
-      system, at::cat({values.mul(betas), k_beta.mul(sums.exp())}, -1), /*upper=*/false,
+      system, at::cat({values.mul(betas), k_beta.mul(Exp(sums))}, -1), /*upper=*/false,
       /*left=*/true, /*unitriangular=*/true);
   const at::Tensor own = solved.narrow(-1, 0, v_dim);                 // as if S were 0
   const at::Tensor from_state = solved.narrow(-1, v_dim, q.size(2));  // and its share of S
-  const at::Tensor scores = at::matmul(queries, keys_transposed).mul_(decay);
-  const at::Tensor decayed_queries = queries.mul(sums.exp());
+  const at::Tensor scores = BatchProduct(queries, keys_transposed).mul_(decay);
+  const at::Tensor decayed_queries = queries.mul(Exp(sums));
   const at::Tensor totals = sums.narrow(2, kChunk - 1, 1);  // [H, chunks, 1, 1]
-  const at::Tensor keys_to_end = keys.mul(totals.sub(sums).exp_()).transpose(2, 3);
-  const at::Tensor state_decay = totals.exp();
+  const at::Tensor keys_to_end = keys.mul(Exp(totals.sub(sums))).transpose(2, 3);
+  const at::Tensor state_decay = Exp(totals);
 
   at::Tensor out = at::empty_like(values);
   for (int64_t chunk = 0; chunk < out.size(1); ++chunk) {
     const auto at_chunk = [&](const at::Tensor& x) { return x.select(1, chunk); };
-    const at::Tensor u = at_chunk(own).sub(at::matmul(at_chunk(from_state), state));
+    const at::Tensor u = at_chunk(own).sub(BatchProduct(at_chunk(from_state), state));
     out.select(1, chunk).copy_(
-        at::matmul(at_chunk(decayed_queries), state).add_(at::matmul(at_chunk(scores), u)));
-    state = state.mul(at_chunk(state_decay)).add_(at::matmul(at_chunk(keys_to_end), u));
+        BatchProduct(at_chunk(decayed_queries), state).add_(BatchProduct(at_chunk(scores), u)));
+    state = state.mul(at_chunk(state_decay)).add_(BatchProduct(at_chunk(keys_to_end), u));
   }
   return out.view({heads, -1, v_dim}).narrow(1, 0, num_tokens).transpose(0, 1);
 }
@@ -162,8 +159,8 @@ at::Tensor GatedDeltaNet(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeigh
     const at::Tensor seen = at::cat({before, in.qkv}, 0);
     before = seen.narrow(0, n, spec.conv_kernel - 1);
     const at::Tensor mixed =
-        at::silu(at::conv1d(seen.t().unsqueeze(0), weights.conv, {}, at::IntArrayRef{1},
-                            at::IntArrayRef{0}, at::IntArrayRef{1}, spec.conv_width()))
+        Silu(at::conv1d(seen.t().unsqueeze(0), weights.conv, {}, at::IntArrayRef{1},
+                        at::IntArrayRef{0}, at::IntArrayRef{1}, spec.conv_width()))
             .squeeze(0)
             .t();  // [n, conv_width]
     const RuleInputs rule = MakeRuleInputs(spec, weights, in, mixed);
@@ -182,14 +179,14 @@ at::Tensor GatedDeltaNetStep(const GatedDeltaNetSpec& spec, const GatedDeltaNetW
   const Projected in = Project(spec, weights, x);
   const at::Tensor seen = at::cat({state.inputs, in.qkv.unsqueeze(1)}, 1);  // [n, kernel, width]
   state.inputs = seen.narrow(1, 1, spec.conv_kernel - 1);
-  const at::Tensor mixed = at::silu(seen.to(at::kFloat)
-                                        .mul(weights.conv.to(at::kFloat).squeeze(1).t())
-                                        .sum(1)
-                                        .to(x.scalar_type()));
+  const at::Tensor mixed = Silu(seen.to(at::kFloat)
+                                    .mul(weights.conv.to(at::kFloat).squeeze(1).t())
+                                    .sum(1)
+                                    .to(x.scalar_type()));
   const RuleInputs rule = MakeRuleInputs(spec, weights, in, mixed);
   // The rule as it is written (gated_delta_net.h), on Sᵀ: first the decay, then the correction.
   const at::Tensor keys = rule.k.unsqueeze(-1);  // [n, H, k_head_dim, 1]
-  const at::Tensor decayed = state.rule.mul(rule.g.exp().unsqueeze(-1).unsqueeze(-1));
+  const at::Tensor decayed = state.rule.mul(Exp(rule.g).unsqueeze(-1).unsqueeze(-1));
   const at::Tensor known = decayed.mul(keys).sum(2);  // [n, H, v_head_dim]
   const at::Tensor correction = rule.v.sub(known).mul_(rule.beta.unsqueeze(-1));
   state.rule = decayed.add(keys.mul(correction.unsqueeze(2)));

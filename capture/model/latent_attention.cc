@@ -3,10 +3,9 @@
 #include "capture/model/latent_attention.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/matmul.h>
 
 #include "capture/model/decoder_layer.h"  // RmsNorm
+#include "capture/model/product.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -103,7 +102,7 @@ LatentQueries QueriesInLatentSpace(const LatentSpec& spec, const at::Tensor& kv_
                                    const at::Tensor& q) {
   const at::Tensor w_uk = kv_b.narrow(1, 0, spec.nope_dim);
   const at::Tensor heads = q.narrow(2, 0, spec.nope_dim).transpose(0, 1);
-  return {at::matmul(heads, w_uk).transpose(0, 1).contiguous(),
+  return {BatchProduct(heads, w_uk).transpose(0, 1).contiguous(),
           q.narrow(2, spec.nope_dim, spec.rope_dim).contiguous()};
 }
 
@@ -114,7 +113,7 @@ at::Tensor WithPosition(const at::Tensor& latent, const at::Tensor& position) {
 at::Tensor OutputsFromLatentSpace(const LatentSpec& spec, const at::Tensor& kv_b,
                                   const at::Tensor& out) {
   const at::Tensor w_uv = ValueExpansion(spec, kv_b);
-  return at::matmul(out.transpose(0, 1), w_uv.transpose(1, 2)).transpose(0, 1);
+  return BatchProduct(out.transpose(0, 1), w_uv.transpose(1, 2)).transpose(0, 1);
 }
 
 }  // namespace oscar

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/model/layer_weights.h"
 
-#include <ATen/ops/linear.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -13,6 +12,7 @@
 
 #include "capture/checkpoint/weight_storage.h"
 #include "capture/checkpoint/weights_sample.h"
+#include "capture/model/product.h"
 #include "linalg/check.h"
 
 namespace oscar {
@@ -77,7 +77,7 @@ LinearWeights LoadLinear(WeightLoader& loader, const LinearSpec& linear) {
 }
 
 at::Tensor ApplyLinear(const LinearWeights& linear, const at::Tensor& x) {
-  return at::linear(x, linear.weight, linear.bias);
+  return LinearProduct(x, linear.weight, linear.bias);
 }
 
 NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm) {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/model/output_head.h"
 
-#include <ATen/ops/linear.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "capture/model/attention.h"
 #include "capture/model/decoder_layer.h"
+#include "capture/model/product.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -51,7 +51,7 @@ OutputHead::OutputHead(const Checkpoint& checkpoint, const ModelSpec& spec,
 
 at::Tensor OutputHead::Logits(const at::Tensor& hidden) const {
   const at::Tensor normed = Norm(spec_.final_norm, norm_, spec_.rms_norm_eps, hidden);
-  at::Tensor logits = at::linear(normed, head_.weight, head_.bias);
+  at::Tensor logits = LinearProduct(normed, head_.weight, head_.bias);
   if (spec_.logit_multiplier != 1) logits.mul_(spec_.logit_multiplier);
   SoftCap(spec_.logit_softcap, logits);
   return logits;

@@ -360,6 +360,17 @@ TEST_F(Ranks, AValidationBySeveralHasTheReportOfOne) {
 }
 
 // Each writes its sequences, and over them stands a dump of all.
+TEST_F(Ranks, ADeviceThatIsNotThereIsRefusedOnceBeforeTextIsRead) {
+  const ProgramExit exit = RunProgram(
+      OSCAR_CALIBRATE, {TestData("tiny-qwen3/config.json").parent_path().string(), "--device",
+                        "cuda:99", "--ranks", "2", "-o", (scratch_ / "out").string()});
+  EXPECT_EQ(exit.code, 4) << exit.all();
+  const size_t first = exit.err.find("error: device 'cuda:99' is not there");
+  EXPECT_NE(first, std::string::npos) << exit.err;
+  EXPECT_EQ(exit.err.find("error:", first + 1), std::string::npos) << exit.err;
+  EXPECT_EQ(exit.err.find("data:"), std::string::npos) << exit.err;
+}
+
 TEST_F(Ranks, ACaptureBySeveralIsReadAsThatOfOne) {
   std::string rotations;
   for (const char* ranks : {"1", "2"}) {

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/product.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+#include <vector>
+
+// Of MKL, which LibTorch holds on x86-64; without it the BLAS that is there takes one thread by
+// itself where several call it.
+extern "C" int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
+
+namespace oscar {
+namespace {
+
+// Of a product's rows and columns: large, so that packing them costs little, but where the product
+// is small enough of them for the threads of a large machine.
+struct TileSize {
+  int64_t rows = 256, columns = 512;
+};
+constexpr TileSize kSmallestTile = {32, 64};
+constexpr int64_t kEnoughTiles = 16;
+
+// A BLAS called by this thread takes no other.
+class OneThread {
+ public:
+  OneThread() : before_(MKL_Set_Num_Threads_Local == nullptr ? 0 : MKL_Set_Num_Threads_Local(1)) {}
+  ~OneThread() {
+    if (MKL_Set_Num_Threads_Local != nullptr) MKL_Set_Num_Threads_Local(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+bool IsTiled(const at::Tensor& a, const at::Tensor& b) {
+  const bool gradient = at::GradMode::is_enabled() && (a.requires_grad() || b.requires_grad());
+  return a.is_cpu() && (a.scalar_type() == at::kFloat || a.scalar_type() == at::kDouble) &&
+         b.scalar_type() == a.scalar_type() && !gradient;
+}
+
+int64_t NumTiles(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
+
+TileSize TilesOf(const at::Tensor& product) {
+  TileSize tile;
+  const auto enough = [&] {
+    return product.size(0) * NumTiles(product.size(1), tile.rows) *
+               NumTiles(product.size(2), tile.columns) >=
+           kEnoughTiles;
+  };
+  while (!enough() && (tile.rows > kSmallestTile.rows || tile.columns > kSmallestTile.columns)) {
+    const bool wide = tile.columns > 2 * tile.rows || tile.rows == kSmallestTile.rows;
+    (wide ? tile.columns : tile.rows) /= 2;
+  }
+  return tile;
+}
+
+void Tiled(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b, bool add) {
+  const TileSize tile_size = TilesOf(sum);
+  const int64_t rows = NumTiles(sum.size(1), tile_size.rows),
+                columns = NumTiles(sum.size(2), tile_size.columns);
+  at::parallel_for(0, sum.size(0) * rows * columns, 1, [&](int64_t begin, int64_t end) {
+    const OneThread one_thread;
+    const at::NoGradGuard no_grad;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t batch = i / (rows * columns), row = i / columns % rows * tile_size.rows,
+                    column = i % columns * tile_size.columns;
+      const int64_t height = std::min(tile_size.rows, sum.size(1) - row),
+                    width = std::min(tile_size.columns, sum.size(2) - column);
+      at::Tensor tile = sum[batch].narrow(0, row, height).narrow(1, column, width);
+      const at::Tensor left = a[batch].narrow(0, row, height),
+                       right = b[batch].narrow(1, column, width);
+      if (add) {
+        at::addmm_out(tile, tile, left, right);
+      } else {
+        at::mm_out(tile, left, right);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+at::Tensor LinearProduct(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  if (!IsTiled(x, weight)) return at::linear(x, weight, bias);
+  const at::Tensor rows = x.reshape({-1, weight.size(1)});
+  at::Tensor product = at::empty({rows.size(0), weight.size(0)}, x.options());
+  Tiled(product.unsqueeze(0), rows.unsqueeze(0), weight.t().unsqueeze(0), /*add=*/false);
+  if (bias.defined()) product.add_(bias);
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = weight.size(0);
+  return product.view(shape);
+}
+
+at::Tensor BatchProduct(const at::Tensor& a, const at::Tensor& b) {
+  if (!IsTiled(a, b)) return at::matmul(a, b);
+  const auto batch = [](const at::Tensor& x) { return x.dim() == 3 ? x : x.flatten(0, -3); };
+  std::vector<int64_t> shape = a.sizes().vec();
+  shape.back() = b.size(-1);
+  at::Tensor product = at::empty(shape, a.options());
+  Tiled(batch(product), batch(a), batch(b), /*add=*/false);
+  return product;
+}
+
+void BatchProductInto(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b, bool add) {
+  if (!IsTiled(a, b)) {
+    at::baddbmm_out(sum, sum, a, b, /*beta=*/add ? 1 : 0);
+  } else {
+    Tiled(sum, a, b, add);
+  }
+}
+
+}  // namespace oscar

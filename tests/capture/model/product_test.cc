@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/model/product.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+namespace oscar {
+namespace {
+
+class Products : public testing::Test {
+ protected:
+  ~Products() override { at::set_num_threads(threads_); }
+
+  // The same bytes for each number of threads, and within rounding of `expected`.
+  template <typename Product>
+  void Expect(const Product& product, const at::Tensor& expected) {
+    at::set_num_threads(1);
+    const at::Tensor one = product();
+    EXPECT_TRUE(one.sizes() == expected.sizes()) << one.sizes() << " " << expected.sizes();
+    EXPECT_LT(one.to(at::kDouble).sub(expected).abs().max().item<double>(), 1e-4);
+    for (const int threads : {2, 3, 16}) {
+      at::set_num_threads(threads);
+      EXPECT_TRUE(product().equal(one)) << one.sizes() << ", " << threads << " threads";
+    }
+  }
+
+ private:
+  const int threads_ = at::get_num_threads();
+};
+
+at::Tensor Random(at::IntArrayRef shape, at::ScalarType dtype = at::kFloat) {
+  return at::randn(shape, at::dtype(dtype));
+}
+
+// Rows that a BLAS cuts into pieces of other shapes for each number of threads: 3 to 60 of them.
+TEST_F(Products, AreTheSameForAnyNumberOfThreads) {
+  for (const int64_t rows : {1, 5, 7, 11, 17, 23, 47, 300}) {
+    for (const int64_t outputs : {16, 40, 151, 1100}) {
+      const at::Tensor x = Random({rows, 192}), w = Random({outputs, 192}), b = Random({outputs});
+      Expect([&] { return LinearProduct(x, w, b); },
+             at::linear(x.to(at::kDouble), w.to(at::kDouble), b.to(at::kDouble)));
+    }
+  }
+  for (const int64_t heads : {1, 3}) {
+    const at::Tensor a = Random({heads, 2, 23, 96}), b = Random({heads, 2, 96, 600});
+    Expect([&] { return BatchProduct(a, b); }, at::matmul(a.to(at::kDouble), b.to(at::kDouble)));
+    const at::Tensor x = Random({heads, 701, 24}, at::kDouble),
+                     sum = Random({heads, 24, 24}, at::kDouble);
+    const at::Tensor squares = at::matmul(x.transpose(1, 2), x);
+    for (const bool add : {false, true}) {
+      const auto product = [&] {
+        at::Tensor to = sum.clone();
+        BatchProductInto(to, x.transpose(1, 2), x, add);
+        return to;
+      };
+      Expect(product, add ? squares + sum : squares);
+    }
+  }
+}
+
+TEST_F(Products, KeepShapesAndGradients) {
+  const at::Tensor w = Random({8, 6});
+  EXPECT_EQ(LinearProduct(Random({2, 3, 6}), w).sizes(), at::IntArrayRef({2, 3, 8}));
+  EXPECT_EQ(LinearProduct(Random({0, 6}), w).sizes(), at::IntArrayRef({0, 8}));
+  const at::Tensor x = Random({4, 6}).set_requires_grad(true);
+  EXPECT_TRUE(LinearProduct(x, w).requires_grad());
+}
+
+}  // namespace
+}  // namespace oscar
