@@ -105,8 +105,8 @@ for ((round = 0; round < rounds; ++round, ++seed)); do
   option clip search search fixed
   pick auto auto no-auto && options+=("--$picked")
   if [ "$picked" = auto ]; then
-    option for any sglang sglang-oct sglang-oct vllm llamacpp onnx
-    option bits 2 2 2.5 3
+    option for any any sglang sglang-oct sglang-oct vllm llamacpp onnx
+    [ "$picked" != any ] || option bits 2 2 3 5 # others store 2 bits everywhere
     option effort quick normal
     option refine 0 0 0 3
     option windows given given auto
