@@ -41,5 +41,5 @@ wait
 pkill -KILL oscar-calibrate
 rm -rf "$fast"/soak.*
 echo "$pairs pairs of cores for $seconds s: $(cat "$out"/*.log | grep -c 'the same bytes$') rounds, $(cat "$out"/*.log | grep -c ': refused: ') refused"
-grep -ho '^soak: seed .*: [^:]*: --' "$out"/*.log | sed 's/: --$//; s/^.*: //' | tr -d , | tr ' ' '\n' | grep . | sort | uniq -c
+grep -h 'the same bytes$' "$out"/*.log | sed 's/^soak: seed [0-9]*: [^:]*: *//; s/: --.*//' | tr -d , | tr ' ' '\n' | grep . | sort | uniq -c
 grep -h '^soak: ' "$out"/*.err
