@@ -26,8 +26,8 @@ namespace {
 struct TileSize {
   int64_t rows = 256, columns = 512;
 };
-constexpr TileSize kSmallestTile = {32, 64};
-constexpr int64_t kEnoughTiles = 16;
+constexpr TileSize kSmallestTile = {64, 128};
+constexpr int64_t kEnoughTiles = 8;
 
 // A BLAS called by this thread takes no other.
 class OneThread {
