@@ -25,12 +25,10 @@ fuzz() { # PACK HARNESS [ARGUMENT]...
 if [ "$1" = --pack ]; then
   pack=$2 root=$(cd "$(dirname "$0")/.." && pwd)
   build=$root/build/fuzz/tests/fuzz
-  mkdir -p "$pack/lib" "$pack/corpus"
+  mkdir -p "$pack/corpus"
   ASAN_OPTIONS=$sanitizers "$build/oscar_fuzz_plain" -seeds="$pack/seeds"
   strip -o "$pack/oscar_fuzz" "$build/oscar_fuzz"
-  # Everything but the C library itself, which must be the machine's own.
-  ldd "$build/oscar_fuzz" | awk '$3 ~ /^\// {print $3}' | grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' |
-    xargs -I{} cp -Lu {} "$pack/lib/"
+  "$root/tools/pack_libraries.sh" "$pack/lib" "$build/oscar_fuzz"
   strip "$pack"/lib/* 2>/dev/null
   cp "$0" "$pack/"
   for harness in $("$build/oscar_fuzz_plain" -names); do

@@ -9,12 +9,10 @@ set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 if [ "$1" = --pack ]; then
   build=${BUILD:-$root/build/dev} pack=$2
-  mkdir -p "$pack/tools" "$pack/tests/tools" "$pack/lib"
+  mkdir -p "$pack/tools" "$pack/tests/tools"
   for program in oscar-calibrate oscar-validate oscar-zoo; do
     strip -o "$pack/tools/$program" "$build/tools/$program"
-    # Everything but LibTorch and what must be the machine's own.
-    ldd "$build/tools/$program" | awk '$3 ~ /^\// {print $3}' |
-      grep -vE '/\.deps/|/(libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s|ld-linux[^/]*)\.so' | xargs -I{} cp -Lu {} "$pack/lib/"
+    "$root/tools/pack_libraries.sh" "$pack/lib" "$build/tools/$program" '/\.deps/|/(libstdc\+\+|libgcc_s)\.so'
   done
   cp "$build/tests/tools/liboscar_write_faults.so" "$pack/tests/tools/"
   exit
@@ -27,6 +25,7 @@ export BUILD=$pack LD_LIBRARY_PATH=$pack/lib:${LD_LIBRARY_PATH:-} OMP_WAIT_POLIC
 fast=$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)
 end=$((SECONDS + seconds))
 pairs=$(($(nproc) / 2))
+[ $pairs -gt 0 ] || { echo "soak_many: two cores are needed" >&2; exit 1; }
 rounds() { # PAIR: on its two cores
   local first=$((seed + 1000000 * $1)) left
   while left=$((end - SECONDS)) && [ $left -gt 3 ]; do
@@ -38,7 +37,6 @@ rounds() { # PAIR: on its two cores
 }
 for ((pair = 0; pair < pairs; ++pair)); do rounds $pair & done
 wait
-pkill -KILL oscar-calibrate
 rm -rf "$fast"/soak.*
 echo "$pairs pairs of cores for $seconds s: $(cat "$out"/*.log | grep -c 'the same bytes$') rounds, $(cat "$out"/*.log | grep -c ': refused: ') refused"
 grep -h 'the same bytes$' "$out"/*.log | sed 's/^soak: seed [0-9]*: [^:]*: *//; s/: --.*//' | tr -d , | tr ' ' '\n' | grep . | sort | uniq -c

@@ -108,10 +108,10 @@ void SoftCap(double c, at::Tensor& logits) {
   if (c == 0) return;
   if (logits.requires_grad()) {
     logits = logits.div(c).tanh().mul(c);  // the gradient needs what tanh gave
-  } else if (!logits.is_cpu()) {
-    logits.div_(c).tanh_().mul_(c);
   } else {
-    logits = Elementwise(logits.div_(c), [](const at::Tensor& x) { return x.tanh(); }).mul_(c);
+    logits.div_(c);
+    ElementwiseInPlace(logits, [](at::Tensor& x) { x.tanh_(); });
+    logits.mul_(c);
   }
 }
 

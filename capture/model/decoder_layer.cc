@@ -75,11 +75,7 @@ at::Tensor ClampedProduct(const ClampedGate& clamped, const at::Tensor& gate,
 void ActivateInPlace(Activation activation, at::Tensor& x) {
   switch (activation) {
     case Activation::kSilu:
-      if (!x.is_cpu()) {
-        at::silu_(x);
-      } else {
-        x = Silu(x);
-      }
+      ElementwiseInPlace(x, [](at::Tensor& v) { at::silu_(v); });
       return;
     case Activation::kGeluTanh:
       x = Elementwise(x, [](const at::Tensor& v) { return at::gelu(v, "tanh"); });

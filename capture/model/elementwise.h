@@ -8,7 +8,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/sigmoid.h>
@@ -19,22 +18,47 @@
 
 namespace oscar {
 
-// f(x), where f gives each value what depends on it alone. On a CPU in pieces of a fixed size, so
-// small that LibTorch gives each to one thread.
+// So small that LibTorch gives it to one thread: below at::internal::GRAIN_SIZE.
+inline constexpr int64_t kPieceOfValues = 16384;
+
+// Whether x is cut: not on other devices, nor where a gradient is wanted.
+inline bool IsCut(const at::Tensor& x) {
+  return x.is_cpu() && x.numel() > kPieceOfValues && !x.requires_grad();
+}
+
+template <typename Piece>  // piece(first, count)
+void ForEachPiece(int64_t size, const Piece& piece) {
+  const int64_t pieces = (size + kPieceOfValues - 1) / kPieceOfValues;
+  at::parallel_for(0, pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin * kPieceOfValues; begin < end; ++begin, first += kPieceOfValues)
+      piece(first, std::min(kPieceOfValues, size - first));
+  });
+}
+
+// f(x), where f gives each value what depends on it alone.
 template <typename Function>
 at::Tensor Elementwise(const at::Tensor& x, const Function& f) {
-  constexpr int64_t kPiece = 16384;  // below at::internal::GRAIN_SIZE
-  if (!x.is_cpu() || x.numel() <= kPiece || (at::GradMode::is_enabled() && x.requires_grad()))
-    return f(x);
+  if (!IsCut(x)) return f(x);
   const at::Tensor from = x.contiguous().view(-1), to = at::empty_like(from);
-  at::parallel_for(0, (from.numel() + kPiece - 1) / kPiece, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t first = begin * kPiece; first < std::min(end * kPiece, from.numel());
-         first += kPiece) {
-      const int64_t count = std::min(kPiece, from.numel() - first);
-      to.narrow(0, first, count).copy_(f(from.narrow(0, first, count)));
-    }
+  ForEachPiece(x.numel(), [&](int64_t first, int64_t count) {
+    to.narrow(0, first, count).copy_(f(from.narrow(0, first, count)));
   });
   return to.view(x.sizes());
+}
+
+// The same in place: f changes what it is given.
+template <typename Function>
+void ElementwiseInPlace(at::Tensor& x, const Function& f) {
+  if (!IsCut(x)) {
+    f(x);
+    return;
+  }
+  x = x.contiguous();
+  const at::Tensor values = x.view(-1);
+  ForEachPiece(x.numel(), [&](int64_t first, int64_t count) {
+    at::Tensor piece = values.narrow(0, first, count);
+    f(piece);
+  });
 }
 
 inline at::Tensor Sigmoid(const at::Tensor& x) {

@@ -117,8 +117,9 @@ at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Te
   const at::Tensor keys = in_chunks(k), values = in_chunks(v);
   const at::Tensor betas = in_chunks(beta.unsqueeze(-1));        // [H, chunks, kChunk, 1]
   const at::Tensor sums = in_chunks(g.unsqueeze(-1)).cumsum(2);  // of log decays, in a chunk
-  const at::Tensor decay =
-      Exp(sums.sub(sums.transpose(2, 3)).tril_()).tril_();  // [H, chunks, kChunk, kChunk]
+  at::Tensor decay = sums.sub(sums.transpose(2, 3)).tril_();     // [H, chunks, kChunk, kChunk]
+  ElementwiseInPlace(decay, [](at::Tensor& x) { x.exp_(); });
+  decay.tril_();
   const at::Tensor keys_transposed = keys.transpose(2, 3);
   const at::Tensor k_beta = keys.mul(betas);
   const at::Tensor system = BatchProduct(k_beta, keys_transposed).mul_(decay);

@@ -3,7 +3,6 @@
 #include "capture/model/product.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/empty.h>
@@ -14,15 +13,14 @@
 #include <algorithm>
 #include <vector>
 
-// Of MKL, which LibTorch holds on x86-64; without it the BLAS that is there takes one thread by
-// itself where several call it.
+// Of MKL, which LibTorch holds on x86-64. With another BLAS a tile may be cut once more.
 extern "C" int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
 
 namespace oscar {
 namespace {
 
-// Of a product's rows and columns: large, so that packing them costs little, but where the product
-// is small enough of them for the threads of a large machine.
+// Of a product's rows and columns: large, so that packing them costs little; smaller where a
+// product has too few of them to share out.
 struct TileSize {
   int64_t rows = 256, columns = 512;
 };
@@ -44,9 +42,8 @@ class OneThread {
 };
 
 bool IsTiled(const at::Tensor& a, const at::Tensor& b) {
-  const bool gradient = at::GradMode::is_enabled() && (a.requires_grad() || b.requires_grad());
   return a.is_cpu() && (a.scalar_type() == at::kFloat || a.scalar_type() == at::kDouble) &&
-         b.scalar_type() == a.scalar_type() && !gradient;
+         b.scalar_type() == a.scalar_type() && !a.requires_grad() && !b.requires_grad();
 }
 
 int64_t NumTiles(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
@@ -71,7 +68,6 @@ void Tiled(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b, bool
                 columns = NumTiles(sum.size(2), tile_size.columns);
   at::parallel_for(0, sum.size(0) * rows * columns, 1, [&](int64_t begin, int64_t end) {
     const OneThread one_thread;
-    const at::NoGradGuard no_grad;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t batch = i / (rows * columns), row = i / columns % rows * tile_size.rows,
                     column = i % columns * tile_size.columns;

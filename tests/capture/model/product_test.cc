@@ -6,7 +6,10 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tanh.h>
 #include <gtest/gtest.h>
+
+#include "capture/model/elementwise.h"
 
 namespace oscar {
 namespace {
@@ -59,6 +62,23 @@ TEST_F(Products, AreTheSameForAnyNumberOfThreads) {
       };
       Expect(product, add ? squares + sum : squares);
     }
+  }
+}
+
+// 100,007 values, of which no number of threads has shares of whole vectors.
+TEST_F(Products, SoAreFunctionsOfSingleValues) {
+  const at::Tensor x = Random({97, 1031});
+  const at::Tensor turned = Random({1031, 97}).t();
+  for (const at::Tensor& values : {x, turned}) {
+    const at::Tensor wide = values.to(at::kDouble);
+    Expect([&] { return Silu(values); }, at::silu(wide));
+    Expect([&] { return Exp(values); }, at::exp(wide));
+    const auto tanh = [&] {
+      at::Tensor in_place = values.clone(at::MemoryFormat::Preserve);
+      ElementwiseInPlace(in_place, [](at::Tensor& v) { v.tanh_(); });
+      return in_place;
+    };
+    Expect(tanh, at::tanh(wide));
   }
 }
 
