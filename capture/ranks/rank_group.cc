@@ -64,6 +64,47 @@ std::set<pid_t> Threads() {
   return threads;
 }
 
+// What c10d tries again would print a stack of calls each time; what comes of it is said here.
+void KeepC10dQuiet() {
+  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);
+  c10::initLogging();
+}
+
+// Rank 0's, which the others wait for.
+c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
+                                          std::chrono::milliseconds timeout) {
+  KeepC10dQuiet();
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(place.port);
+  options.isServer = place.rank == 0 && !place.has_store;
+  options.waitWorkers = false;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    // c10d tries a second time, after a pause up to as long.
+    options.timeout = std::max<std::chrono::milliseconds>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(
+            (deadline - std::chrono::steady_clock::now()) / 3),
+        std::chrono::seconds(1));
+    try {
+      return c10::make_intrusive<c10d::TCPStore>(place.address, options);
+    } catch (const std::exception& error) {
+      std::string text = error.what();
+      text.erase(std::min(text.find('\n'), text.size()));
+      if (options.isServer) {
+        throw ResourceError(fmt::format(
+            "rank 0 cannot open port {} of {}, where the other ranks would look for it: {}; set "
+            "MASTER_PORT to a free one",
+            place.port, place.address, text));
+      }
+      if (std::chrono::steady_clock::now() < deadline) continue;
+      throw ResourceError(
+          fmt::format("rank {} on {} cannot reach rank 0 at {} port {} within {} s: {}",
+                      place.rank, HostName(), place.address, place.port, timeout.count() / 1000,
+                      text));
+    }
+  }
+}
+
 using GlooDevice = std::shared_ptr<gloo::transport::Device>;
 
 // With a thread that looks for messages a hundred times a second.
@@ -187,28 +228,8 @@ std::string RankGroup::Missing(at::DeviceType device) {
 
 RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
     : place_(place), impl_(std::make_unique<Impl>()) {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(place.port);
-  options.isServer = place.rank == 0 && !place.has_store;
-  options.waitWorkers = false;
-  // c10d tries once more when it has waited so long.
-  options.timeout = std::max<std::chrono::milliseconds>(timeout / 2, std::chrono::seconds(1));
   const std::set<pid_t> before = Threads();
-  try {
-    impl_->store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
-  } catch (const std::exception& error) {
-    std::string text = error.what();
-    text.erase(std::min(text.find('\n'), text.size()));
-    if (options.isServer) {
-      throw ResourceError(fmt::format(
-          "rank 0 cannot open port {} of {}, where the other ranks would look for it: {}; set "
-          "MASTER_PORT to a free one",
-          place.port, place.address, text));
-    }
-    throw ResourceError(
-        fmt::format("rank {} on {} cannot reach rank 0 at {} port {} within {} s: {}", place.rank,
-                    HostName(), place.address, place.port, timeout.count() / 1000, text));
-  }
+  impl_->store = OpenStore(place, timeout);
   if (place.has_store) {  // which several runs may use, one after the other
     const char* const run = std::getenv("TORCHELASTIC_RESTART_COUNT");
     impl_->store = c10::make_intrusive<c10d::PrefixStore>(
