@@ -81,10 +81,9 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
     // c10d tries a second time, after a pause up to as long.
-    options.timeout = std::max<std::chrono::milliseconds>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(
-            (deadline - std::chrono::steady_clock::now()) / 3),
-        std::chrono::seconds(1));
+    const auto left =
+        std::chrono::floor<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    options.timeout = std::max(left / 3, std::chrono::milliseconds(500));
     try {
       return c10::make_intrusive<c10d::TCPStore>(place.address, options);
     } catch (const std::exception& error) {
@@ -98,9 +97,8 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
       }
       if (std::chrono::steady_clock::now() < deadline) continue;
       throw ResourceError(
-          fmt::format("rank {} on {} cannot reach rank 0 at {} port {} within {} s: {}",
-                      place.rank, HostName(), place.address, place.port, timeout.count() / 1000,
-                      text));
+          fmt::format("rank {} on {} cannot reach rank 0 at {} port {} within {} s: {}", place.rank,
+                      HostName(), place.address, place.port, timeout.count() / 1000, text));
     }
   }
 }

@@ -190,7 +190,7 @@ class Faults : public Ranks {
     EXPECT_TRUE(fs::exists(run.mark())) << exit.all();
     if (fs::exists(run.mark())) {
       EXPECT_LT(fs::file_time_type::clock::now() - fs::last_write_time(run.mark()),
-                3 * kTimeout);
+                kTimeout + std::chrono::seconds(5));
     }
     for (const pid_t pid : ProcessesOf(run.output()))
       ADD_FAILURE() << "process " << pid << " is left";
@@ -490,7 +490,7 @@ TEST_F(Apart, ARank0ThatCannotBeReachedIsSaid) {
   const ProgramExit exit = RunProgram(OSCAR_CALIBRATE, Run(), PlaceOf(1, 2, port.number()));
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, kTimeout);
-  EXPECT_LT(took, 3 * kTimeout);  // the program's own start and a busy machine among it
+  EXPECT_LT(took, kTimeout + std::chrono::seconds(5));
   EXPECT_EQ(exit.code, 4) << exit.all();
   EXPECT_TRUE(Contains(exit.err, "cannot reach rank 0")) << exit.err;
   EXPECT_EQ(std::ranges::count(exit.err, '\n'), 1) << exit.err;

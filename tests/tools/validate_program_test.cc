@@ -40,11 +40,6 @@ const fs::path& Calibrated() {
   return artifact;
 }
 
-std::string ReadText(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 fs::path Copy(const std::string& name) {
   const fs::path path = TestScratch("validate_" + name) / "artifact";
   fs::copy(Calibrated(), path);

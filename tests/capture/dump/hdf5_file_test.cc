@@ -11,7 +11,6 @@
 #include <csignal>
 #include <fstream>
 #include <numeric>
-#include <sstream>
 
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
@@ -20,13 +19,6 @@ namespace oscar {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string Content(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
 
 template <typename T>
 std::vector<T> Iota(size_t count, T first = 0) {
@@ -181,7 +173,7 @@ TEST(Hdf5, EqualContentGivesEqualBytes) {
     Hdf5Writer writer(dir / "same.h5");
     WriteSample(writer, 900);
     writer.Commit();
-    bytes[i] = Content(dir / "same.h5");
+    bytes[i] = ReadText(dir / "same.h5");
     mallopt(M_PERTURB, 0);
     if (i == 0) {
       const timespec second{1, 10'000'000};
@@ -250,7 +242,7 @@ TEST(Hdf5, FullDiskAnywhereIsAResourceErrorAndLeavesNothing) {
   };
   write();
   const uint64_t size = fs::file_size(dir / "a.h5");
-  const std::string whole = Content(dir / "a.h5");
+  const std::string whole = ReadText(dir / "a.h5");
   size_t refused = 0;
   for (uint64_t room = 0; room < size; room += room < 4096 || room + 4096 > size ? 97 : 50'021) {
     std::string message;
@@ -265,7 +257,7 @@ TEST(Hdf5, FullDiskAnywhereIsAResourceErrorAndLeavesNothing) {
     ASSERT_NE(message.find((dir / "a.h5").string()), message.npos) << room << ": " << message;
     ASSERT_NE(message.find("File too large"), message.npos) << room << ": " << message;
     ++refused;
-    ASSERT_TRUE(Content(dir / "a.h5") == whole) << "the old file, byte for byte, at " << room;
+    ASSERT_TRUE(ReadText(dir / "a.h5") == whole) << "the old file, byte for byte, at " << room;
     ASSERT_EQ(std::distance(fs::directory_iterator(dir), fs::directory_iterator()), 1);
   }
   EXPECT_GT(refused, 50u);

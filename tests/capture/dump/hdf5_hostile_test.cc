@@ -9,7 +9,6 @@
 
 #include <fstream>
 #include <functional>
-#include <sstream>
 
 #include "capture/dump/hdf5_file.h"
 #include "capture/files/sandbox.h"
@@ -186,12 +185,6 @@ TEST(HostileHdf5, ShapesTheFileCannotHold) {
   });
 }
 
-std::string ReadAll(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
 void WriteAll(const fs::path& path, const std::string& content) {
   fs::remove(path);  // ext4 flushes a file that is truncated and written again
   std::ofstream(path, std::ios::binary)
@@ -224,7 +217,7 @@ fs::path Sample() {
 
 TEST(DamagedHdf5, NoPrefixIsAccepted) {
   const fs::path path = Sample();
-  const std::string whole = ReadAll(path);
+  const std::string whole = ReadText(path);
   for (size_t length = 0; length < whole.size(); ++length) {
     WriteAll(path, whole.substr(0, length));
     ASSERT_THROW(ReadSample(path), InputError) << length;
@@ -237,7 +230,7 @@ TEST(DamagedHdf5, NoPrefixIsAccepted) {
 // flip; a wrong value is never returned.
 TEST(DamagedHdf5, NoBitFlipGivesAWrongValue) {
   const fs::path path = Sample();
-  const std::string whole = ReadAll(path);
+  const std::string whole = ReadText(path);
   const Values expected = ReadSample(path);
   size_t refused = 0;
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -259,7 +252,7 @@ TEST(DamagedHdf5, NoBitFlipGivesAWrongValue) {
 TEST(DamagedHdf5, WhatIsNotHdf5) {
   const fs::path dir = TestScratch("damaged");
   WriteAll(dir / "text", "hello");
-  WriteAll(dir / "user_block", std::string(512, ' ') + ReadAll(Build([](hid_t) {})));
+  WriteAll(dir / "user_block", std::string(512, ' ') + ReadText(Build([](hid_t) {})));
   EXPECT_THROW(Hdf5Reader(dir / "text"), InputError);
   EXPECT_THROW(Hdf5Reader(dir / "user_block"), InputError);
   EXPECT_THROW(Hdf5Reader(dir / "none"), InputError);

@@ -12,7 +12,6 @@
 
 #include <csignal>
 #include <fstream>
-#include <sstream>
 
 #include "linalg/error.h"
 #include "tests/support/test_data.h"
@@ -21,13 +20,6 @@ namespace oscar {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string Content(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
 
 size_t Entries(const fs::path& directory) {
   return static_cast<size_t>(
@@ -57,7 +49,7 @@ TEST(AtomicFile, AppearsOnlyOnCommit) {
   EXPECT_EQ(file.size(), 11u);
   EXPECT_FALSE(fs::exists(dir / "a"));
   file.Commit();
-  EXPECT_EQ(Content(dir / "a"), "hello world");
+  EXPECT_EQ(ReadText(dir / "a"), "hello world");
   EXPECT_EQ(Entries(dir), 1u);
 }
 
@@ -69,7 +61,7 @@ TEST(AtomicFile, DroppedLeavesTheOldFileAndNoTemporary) {
     file.Write("new");
     EXPECT_EQ(Entries(dir), 2u);
   }
-  EXPECT_EQ(Content(dir / "a"), "old");
+  EXPECT_EQ(ReadText(dir / "a"), "old");
   EXPECT_EQ(Entries(dir), 1u);
 }
 
@@ -80,7 +72,7 @@ TEST(AtomicFile, ReplacesAndTwoWritersDoNotShareATemporary) {
   second.Write("second");
   second.Commit();
   first.Commit();
-  EXPECT_EQ(Content(dir / "a"), "first");
+  EXPECT_EQ(ReadText(dir / "a"), "first");
 }
 
 TEST(AtomicFile, FullDiskAtEveryByteKeepsTheOldFile) {
@@ -100,11 +92,11 @@ TEST(AtomicFile, FullDiskAtEveryByteKeepsTheOldFile) {
     ASSERT_NE(message.find((dir / "a").string()), message.npos) << room << ": " << message;
     ASSERT_NE(message.find("write 300 bytes at offset 0"), message.npos) << message;
     ASSERT_NE(message.find("File too large"), message.npos) << message;
-    ASSERT_EQ(Content(dir / "a"), "old");
+    ASSERT_EQ(ReadText(dir / "a"), "old");
     ASSERT_EQ(Entries(dir), 1u);
   }
   WriteFileAtomically(dir / "a", content);
-  EXPECT_EQ(Content(dir / "a"), content);
+  EXPECT_EQ(ReadText(dir / "a"), content);
 }
 
 TEST(AtomicFile, CannotBeCommittedAfterAFailedWrite) {
@@ -142,7 +134,7 @@ TEST(AtomicDirectory, AppearsWholeOnCommit) {
   WriteFileAtomically(out.staging() / "sub/two", "2");
   EXPECT_FALSE(fs::exists(dir / "d"));
   out.Commit();
-  EXPECT_EQ(Content(dir / "d/sub/two"), "2");
+  EXPECT_EQ(ReadText(dir / "d/sub/two"), "2");
   EXPECT_EQ(Entries(dir), 1u);
 }
 

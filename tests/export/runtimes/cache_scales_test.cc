@@ -19,16 +19,13 @@
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-const Exporter& Named(std::string_view name) {
-  return *std::ranges::find(AllExporters(), name, &Exporter::name);
-}
 
 LayerMoments Moments(int id) {  // of tiny-qwen3: 2 KV heads of 64
   return SampleMoments(id, 60, 4 + static_cast<unsigned>(id), 64, 64);
@@ -78,7 +75,7 @@ TEST(KvScales, OverlayACheckpointThatStaysAsItIs) {
   const fs::path scratch = TestScratch("kv-scales"), model = TestData("tiny-qwen3");
   const std::string before = DigestFile(model / "model.safetensors").sha256;
   const Artifact artifact = Tiny(scratch / "a");
-  WriteForRuntime(Named("kv-scales"), artifact, {.checkpoint = model}, scratch / "out");
+  WriteForRuntime(ExporterNamed("kv-scales"), artifact, {.checkpoint = model}, scratch / "out");
   EXPECT_EQ(DigestFile(model / "model.safetensors").sha256, before);
   const SafetensorsFile shard =
       SafetensorsFile::Open(scratch / "out" / "model-kvscales.safetensors");
@@ -109,7 +106,7 @@ TEST(KvScales, OverlayACheckpointThatStaysAsItIs) {
 
 TEST(KvScales, AWholeCopyIsAModelThatIsReadAsBefore) {
   const fs::path scratch = TestScratch("kv-scales-copy"), model = TestData("tiny-qwen3");
-  WriteForRuntime(Named("kv-scales"), Tiny(scratch / "a"),
+  WriteForRuntime(ExporterNamed("kv-scales"), Tiny(scratch / "a"),
                   {.checkpoint = model, .whole_copy = true, .per_head = true}, scratch / "out");
   const Checkpoint copy = Checkpoint::Open(scratch / "out");
   CheckTensors(ReadModelSpec(scratch / "out"), copy);
@@ -127,7 +124,7 @@ TEST(KvScales, AWholeCopyIsAModelThatIsReadAsBefore) {
                                 LargestOf(moments.key_abs_max, 64, 128) / 448.0F}));
   // A second time it has them.
   EXPECT_NE(Refusal([&] {
-              WriteForRuntime(Named("kv-scales"), Tiny(scratch / "b"),
+              WriteForRuntime(ExporterNamed("kv-scales"), Tiny(scratch / "b"),
                               {.checkpoint = scratch / "out"}, scratch / "again");
             }).find("k_scale"),
             std::string::npos);
@@ -138,7 +135,7 @@ TEST(KvScales, AreRefusedForAnotherModelAndWithoutMaxima) {
   const fs::path scratch = TestScratch("kv-scales-refused"), model = TestData("tiny-qwen3");
   const auto refusal = [&](const Artifact& artifact) {
     const std::string said = Refusal([&] {
-      WriteForRuntime(Named("kv-scales"), artifact, {.checkpoint = model}, scratch / "out");
+      WriteForRuntime(ExporterNamed("kv-scales"), artifact, {.checkpoint = model}, scratch / "out");
     });
     EXPECT_FALSE(fs::exists(scratch / "out"));
     return said;
@@ -167,7 +164,7 @@ TEST(KvScales, AreRefusedForAnotherModelAndWithoutMaxima) {
 TEST(SglangScales, AreTheServersSchema) {
   const fs::path scratch = TestScratch("sglang-scales");
   const Artifact artifact = Tiny(scratch / "a");
-  WriteForRuntime(Named("sglang-scales"), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("sglang-scales"), artifact, {}, scratch / "out");
   EXPECT_NE(Said(scratch / "out").find("/kv_cache_scales_tp1.json\n"), std::string::npos);
   for (const int ranks : {1, 2, 4, 8}) {
     const Json cache =
@@ -191,7 +188,8 @@ TEST(SglangScales, AreTheServersSchema) {
 TEST(Nvfp4MlaScales, AreOfGlm52Alone) {
   const fs::path scratch = TestScratch("nvfp4-mla");
   EXPECT_NE(Refusal([&] {
-              WriteForRuntime(Named("nvfp4-mla-scales"), Tiny(scratch / "a"), {}, scratch / "out");
+              WriteForRuntime(ExporterNamed("nvfp4-mla-scales"), Tiny(scratch / "a"), {},
+                              scratch / "out");
             }).find("no latent attention"),
             std::string::npos);
 }
@@ -199,7 +197,7 @@ TEST(Nvfp4MlaScales, AreOfGlm52Alone) {
 TEST(ModelOpt, SaysTypesOfLayersAndTheirScales) {
   const fs::path scratch = TestScratch("modelopt"), model = TestData("tiny-qwen3");
   const Artifact artifact = WithBits(scratch / "a", {{2, 2}, {8, 3}, {3, 8}, {8, 8}});
-  WriteForRuntime(Named("modelopt"), artifact, {.checkpoint = model, .whole_copy = true},
+  WriteForRuntime(ExporterNamed("modelopt"), artifact, {.checkpoint = model, .whole_copy = true},
                   scratch / "out");
   const Json own =
       ReadJsonFile((scratch / "out" / "hf_quant_config.json").string()).at("quantization");
@@ -232,7 +230,7 @@ TEST(Recipes, SayBitsByLayerInEachGrammar) {
   const fs::path scratch = TestScratch("recipes");
   const Artifact artifact = WithBits(scratch / "a", {{8, 8}, {2, 4}, {2, 3}, {4, 8}});
   for (const char* name : {"trtllm", "ik-llama", "kvtuner", "vllm-skip-layers"})
-    WriteForRuntime(Named(name), artifact, {}, scratch / name);
+    WriteForRuntime(ExporterNamed(name), artifact, {}, scratch / name);
   EXPECT_EQ(ReadText(scratch / "trtllm" / "extra_llm_api_options.yaml"),
             "kv_cache_config:\n  dtype: \"0:fp8,1-2:nvfp4,3:fp8\"\n");
   EXPECT_NE(Said(scratch / "ik-llama")
@@ -246,7 +244,7 @@ TEST(Recipes, SayBitsByLayerInEachGrammar) {
   EXPECT_NE(Said(scratch / "vllm-skip-layers").find("--kv-cache-dtype fp8\n"), std::string::npos)
       << Said(scratch / "vllm-skip-layers");
   const Artifact narrow = WithBits(scratch / "b", {{8, 8}, {2, 2}, {2, 2}, {2, 2}});
-  WriteForRuntime(Named("vllm-skip-layers"), narrow, {}, scratch / "narrow");
+  WriteForRuntime(ExporterNamed("vllm-skip-layers"), narrow, {}, scratch / "narrow");
   EXPECT_NE(
       Said(scratch / "narrow").find("--kv-cache-dtype nvfp4 --kv-cache-dtype-skip-layers 0\n"),
       std::string::npos);
@@ -257,13 +255,13 @@ TEST(Recipes, AreRefusedWhereTheGrammarHasNoWords) {
   const Artifact artifact =
       WithBits(scratch / "a", {{2, 2}, {2, 2}, {8, 2}, {2, 2}, {2, 2}, {2, 2}});
   const std::string said =
-      Refusal([&] { WriteForRuntime(Named("ik-llama"), artifact, {}, scratch / "out"); });
+      Refusal([&] { WriteForRuntime(ExporterNamed("ik-llama"), artifact, {}, scratch / "out"); });
   EXPECT_NE(said.find("keys: layer 2 has q8_0 and those around it q4_0"), std::string::npos)
       << said;
   EXPECT_NE(said.find("--to kvtuner"), std::string::npos);
   WriteSampleArtifact(scratch / "none");
   EXPECT_NE(Refusal([&] {
-              WriteForRuntime(Named("trtllm"), Artifact::Open(scratch / "none"), {},
+              WriteForRuntime(ExporterNamed("trtllm"), Artifact::Open(scratch / "none"), {},
                               scratch / "out");
             }).find("holds no automatic choice"),
             std::string::npos);

@@ -12,6 +12,7 @@
 #include "export/runtimes/exporter.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
+#include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 
@@ -60,14 +61,10 @@ std::vector<float> Transposed(const std::vector<double>& matrix, int64_t dim) {
   return transposed;
 }
 
-const Exporter& Named(std::string_view name) {
-  return *std::ranges::find(AllExporters(), name, &Exporter::name);
-}
-
 TEST(ConsumerPackages, OnnxLoadsTheInitializers) {
   const fs::path scratch = TestScratch("consumers-onnx");
   const Artifact artifact = Written(scratch / "a", Consumer::kOnnx);
-  WriteForRuntime(Named("onnx"), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("onnx"), artifact, {}, scratch / "out");
   const auto tensors = LoadedBy("onnx", scratch / "out" / "rotations.onnx");
   if (tensors.empty()) GTEST_SKIP() << "no Python with onnx: tools/setup.sh --tests";
   EXPECT_EQ(tensors.size(), 4U);
@@ -82,7 +79,7 @@ TEST(ConsumerPackages, OnnxLoadsTheInitializers) {
 TEST(ConsumerPackages, GgufLoadsTheTensors) {
   const fs::path scratch = TestScratch("consumers-gguf");
   const Artifact artifact = Written(scratch / "a", Consumer::kLlamacpp);
-  WriteForRuntime(Named("llamacpp"), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
   const auto tensors = LoadedBy("gguf", scratch / "out" / "rotations.gguf");
   if (tensors.empty()) GTEST_SKIP() << "no Python with gguf: tools/setup.sh --tests";
   EXPECT_EQ(tensors.size(), 4U);
@@ -97,7 +94,7 @@ TEST(ConsumerPackages, GgufLoadsTheTensors) {
 TEST(ConsumerPackages, GgufLoadsTheKeyMeans) {
   const fs::path scratch = TestScratch("consumers-means");
   const Artifact artifact = Written(scratch / "a", Consumer::kLlamacpp);
-  WriteForRuntime(Named("kv-mean-center"), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("kv-mean-center"), artifact, {}, scratch / "out");
   const auto tensors = LoadedBy("gguf", scratch / "out" / "kv-mean-center-no-rotation.gguf");
   if (tensors.empty()) GTEST_SKIP() << "no Python with gguf: tools/setup.sh --tests";
   EXPECT_EQ(tensors.size(), 2U);
@@ -111,7 +108,7 @@ TEST(ConsumerPackages, SafetensorsLoadsScales) {
   WriteChosenArtifact(scratch / "a", recipes, {.fold = false},
                       [](int i) { return SampleMoments(i, 60, 4, 64, 64); });
   const Artifact artifact = Artifact::Open(scratch / "a");
-  WriteForRuntime(Named("kv-scales"), artifact, {.checkpoint = TestData("tiny-qwen3")},
+  WriteForRuntime(ExporterNamed("kv-scales"), artifact, {.checkpoint = TestData("tiny-qwen3")},
                   scratch / "out");
   const auto tensors = LoadedBy("safetensors", scratch / "out" / "model-kvscales.safetensors");
   if (tensors.empty()) GTEST_SKIP() << "no Python with safetensors: tools/setup.sh --tests";
@@ -127,8 +124,8 @@ TEST(ConsumerPackages, SafetensorsLoadsScales) {
 TEST(ConsumerPackages, TorchLoadsKeyMeansAndMoments) {
   const fs::path scratch = TestScratch("consumers-torch");
   const Artifact artifact = Written(scratch / "a", Consumer::kSglangOct);
-  WriteForRuntime(Named("optr"), artifact, {}, scratch / "optr");
-  WriteForRuntime(Named("upstream-moments"), artifact, {}, scratch / "moments");
+  WriteForRuntime(ExporterNamed("optr"), artifact, {}, scratch / "optr");
+  WriteForRuntime(ExporterNamed("upstream-moments"), artifact, {}, scratch / "moments");
   const auto means = LoadedBy("torch", scratch / "optr" / "k_mean.pt");
   if (means.empty()) GTEST_SKIP() << "no Python with torch";
   EXPECT_EQ(means.size(), 2U);

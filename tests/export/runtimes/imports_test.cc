@@ -21,16 +21,13 @@
 #include "export/runtimes/cache_scales.h"
 #include "export/runtimes/exporter.h"
 #include "linalg/error.h"
+#include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-const Exporter& Named(std::string_view name) {
-  return *std::ranges::find(AllExporters(), name, &Exporter::name);
-}
 
 Artifact Imported(const std::string& files, const fs::path& scratch) {
   fs::remove_all(scratch / "a");
@@ -40,7 +37,7 @@ Artifact Imported(const std::string& files, const fs::path& scratch) {
 
 void Export(std::string_view to, const Artifact& artifact, const fs::path& output) {
   fs::remove_all(output);
-  WriteForRuntime(Named(to), artifact, {}, output);
+  WriteForRuntime(ExporterNamed(to), artifact, {}, output);
 }
 
 void ExpectValues(const FloatTensorPtr& found, const FloatTensorPtr& given, const char* what) {

@@ -16,16 +16,13 @@
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/formats/gguf_bytes.h"
+#include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-const Exporter& Llamacpp() {
-  return *std::ranges::find(AllExporters(), std::string_view("llamacpp"), &Exporter::name);
-}
 
 // Two layers with 2 KV heads of 64 and 32, one clip ratio.
 Artifact Wide(const fs::path& path, int first_layer = 0, int64_t d = 64) {
@@ -105,7 +102,7 @@ fs::path Put(const fs::path& path, const RawGguf& model) {
 TEST(LlamacppFiles, TurnKeysAndValuesAsChosen) {
   const fs::path scratch = TestScratch("llamacpp-chosen");
   const Artifact artifact = Wide(scratch / "a");
-  WriteForRuntime(Llamacpp(), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
   const ReadGguf file(ReadText(scratch / "out" / "rotations.gguf"));
   EXPECT_EQ(file.version, 3U);
   EXPECT_EQ(file.tensors.size(), 4U);
@@ -129,7 +126,7 @@ TEST(LlamacppFiles, TurnKeysInTheOrderOfALlamasGguf) {
   manifest["model"]["model_type"] = "llama";
   std::ofstream(scratch / "a" / "manifest.json") << CanonicalJson(manifest);
   const Artifact artifact = Artifact::Open(scratch / "a");
-  WriteForRuntime(Llamacpp(), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
   const ReadGguf file(ReadText(scratch / "out" / "rotations.gguf"));
   const std::vector<float> key = Ramp(64);
   std::vector<float> reordered;
@@ -146,7 +143,7 @@ TEST(LlamacppFiles, TurnKeysInTheOrderOfALlamasGguf) {
 TEST(LlamacppFiles, ComeBackAsAnImportedArtifact) {
   const fs::path scratch = TestScratch("llamacpp-import");
   const Artifact artifact = Wide(scratch / "a");
-  WriteForRuntime(Llamacpp(), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
   ImportPublished((scratch / "out" / "rotations.gguf").string(), Json::object(),
                   scratch / "imported");
   const Artifact imported = Artifact::OpenImported(scratch / "imported");
@@ -173,7 +170,7 @@ TEST(LlamacppFiles, ComeBackAsAnImportedArtifact) {
 TEST(LlamacppFiles, TurnAsOscarsOwnDo) {
   const fs::path scratch = TestScratch("llamacpp-own");
   const Artifact artifact = Wide(scratch / "a");
-  WriteForRuntime(Llamacpp(), artifact, {.chosen = false}, scratch / "out");
+  WriteForRuntime(ExporterNamed("llamacpp"), artifact, {.chosen = false}, scratch / "out");
   const ReadGguf file(ReadText(scratch / "out" / "rotations.gguf"));
   const SglangExport own = ToSglang(artifact);
   for (const SglangLayer& layer : own.layers) {
@@ -190,7 +187,7 @@ TEST(LlamacppFiles, MergeIntoACopyOfAModel) {
   const fs::path scratch = TestScratch("llamacpp-merge");
   const Artifact artifact = Wide(scratch / "a");
   const fs::path model = Put(scratch / "tiny.gguf", Model());
-  WriteForRuntime(Llamacpp(), artifact, {.merge_into = model}, scratch / "out");
+  WriteForRuntime(ExporterNamed("llamacpp"), artifact, {.merge_into = model}, scratch / "out");
   const ReadGguf old(ReadText(model)), file(ReadText(scratch / "out" / "tiny.gguf"));
   EXPECT_EQ(old.bytes, Model().Bytes());  // it is only read
   EXPECT_FALSE(fs::exists(scratch / "out" / "rotations.gguf"));
@@ -208,8 +205,8 @@ TEST(LlamacppFiles, MergeIntoACopyOfAModel) {
   const std::string launch = ReadText(scratch / "out" / "launch.txt");
   EXPECT_NE(launch.find("/out/tiny.gguf --cache-type-k"), std::string::npos) << launch;
   // A second time they are there already.
-  EXPECT_THROW(WriteForRuntime(Llamacpp(), artifact, {.merge_into = scratch / "out" / "tiny.gguf"},
-                               scratch / "again"),
+  EXPECT_THROW(WriteForRuntime(ExporterNamed("llamacpp"), artifact,
+                               {.merge_into = scratch / "out" / "tiny.gguf"}, scratch / "again"),
                InputError);
   EXPECT_FALSE(fs::exists(scratch / "again"));
 }
@@ -223,7 +220,8 @@ TEST(LlamacppFiles, AreRefusedForAnotherModel) {
     Put(scratch / "tiny.gguf", model);
     fs::remove_all(scratch / "out");
     try {
-      WriteForRuntime(Llamacpp(), artifact, {.merge_into = scratch / "tiny.gguf"}, scratch / "out");
+      WriteForRuntime(ExporterNamed("llamacpp"), artifact, {.merge_into = scratch / "tiny.gguf"},
+                      scratch / "out");
       return "";
     } catch (const InputError& error) {
       EXPECT_FALSE(fs::exists(scratch / "out"));
@@ -250,7 +248,7 @@ TEST(LlamacppFiles, AreRefusedWhereItsCacheCannotHoldThem) {
   const fs::path scratch = TestScratch("llamacpp-refused");
   const auto refused = [&](const Artifact& artifact, const std::string& words) {
     try {
-      WriteForRuntime(Llamacpp(), artifact, {}, scratch / "out");
+      WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
       ADD_FAILURE() << "written";
     } catch (const InputError& error) {
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();

@@ -17,16 +17,13 @@
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/formats/gguf_bytes.h"
+#include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-const Exporter& MeanCenter() {
-  return *std::ranges::find(AllExporters(), std::string_view("kv-mean-center"), &Exporter::name);
-}
 
 // Layers 3 and 11 with 2 KV heads of d.
 Artifact Of(const fs::path& path, int64_t d, const std::string& model_type,
@@ -73,7 +70,7 @@ bool Rotated(const ReadGguf& file) {
 TEST(MeanCenterFiles, HoldTheMeansInBothBases) {
   const fs::path scratch = TestScratch("mean-center");
   const Artifact artifact = Of(scratch / "a", 64, "qwen3");
-  WriteForRuntime(MeanCenter(), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("kv-mean-center"), artifact, {}, scratch / "out");
   const ReadGguf plain(ReadText(scratch / "out" / "kv-mean-center-no-rotation.gguf")),
       turned(ReadText(scratch / "out" / "kv-mean-center.gguf"));
   EXPECT_FALSE(Rotated(plain));
@@ -107,7 +104,8 @@ TEST(MeanCenterFiles, HoldTheMeansInBothBases) {
 // Heads of 96 are turned in blocks of 32 there only where 64 divides them, so not at all.
 TEST(MeanCenterFiles, HaveOneBasisWhereTheCacheIsNotTurned) {
   const fs::path scratch = TestScratch("mean-center-96");
-  WriteForRuntime(MeanCenter(), Of(scratch / "a", 96, "phi3"), {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("kv-mean-center"), Of(scratch / "a", 96, "phi3"), {},
+                  scratch / "out");
   EXPECT_FALSE(fs::exists(scratch / "out" / "kv-mean-center.gguf"));
   EXPECT_NE(ReadText(scratch / "out" / "launch.txt").find("LLAMA_ATTN_ROT_DISABLE=1 \\\n"),
             std::string::npos);
@@ -116,7 +114,8 @@ TEST(MeanCenterFiles, HaveOneBasisWhereTheCacheIsNotTurned) {
 // LlamaModel.permute: weights.reshape(n_head, 2, d / 2, ...).swapaxes(1, 2).
 TEST(MeanCenterFiles, FollowTheConvertersOrderOfALlama) {
   const fs::path scratch = TestScratch("mean-center-llama");
-  WriteForRuntime(MeanCenter(), Of(scratch / "a", 8, "llama"), {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("kv-mean-center"), Of(scratch / "a", 8, "llama"), {},
+                  scratch / "out");
   const ReadGguf file(ReadText(scratch / "out" / "kv-mean-center-no-rotation.gguf"));
   const std::vector<float> means = Means(0, 8), stored = file.Of("kv_bar.blk.3.k").Floats(file);
   std::vector<float> swapped;
@@ -137,7 +136,8 @@ TEST(MeanCenterFiles, NameTheModelTheyAreOf) {
     fs::remove(scratch / "m.gguf");
     std::ofstream(scratch / "m.gguf", std::ios::binary) << model.Bytes();
     fs::remove_all(scratch / "out");
-    WriteForRuntime(MeanCenter(), artifact, {.model_gguf = scratch / "m.gguf"}, scratch / "out");
+    WriteForRuntime(ExporterNamed("kv-mean-center"), artifact, {.model_gguf = scratch / "m.gguf"},
+                    scratch / "out");
   };
   write(12);
   const ReadGguf file(ReadText(scratch / "out" / "kv-mean-center.gguf"));
@@ -150,7 +150,7 @@ TEST(MeanCenterFiles, AreRefusedWithoutMeans) {
   const fs::path scratch = TestScratch("mean-center-none");
   const Artifact artifact = Of(scratch / "a", 64, "qwen3", false);
   try {
-    WriteForRuntime(MeanCenter(), artifact, {}, scratch / "out");
+    WriteForRuntime(ExporterNamed("kv-mean-center"), artifact, {}, scratch / "out");
     ADD_FAILURE() << "written";
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("layer 3 has no key means"), std::string::npos);

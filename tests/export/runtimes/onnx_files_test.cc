@@ -18,6 +18,7 @@
 #include "linalg/error.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 
@@ -93,10 +94,6 @@ Json Metadata(const Fields& model) {
   return Json::parse(entry.Bytes(2));
 }
 
-const Exporter& Onnx() {
-  return *std::ranges::find(AllExporters(), std::string_view("onnx"), &Exporter::name);
-}
-
 std::vector<float> Twice(const std::vector<double>& values) {
   std::vector<float> twice(values.begin(), values.end());
   twice.insert(twice.end(), values.begin(), values.end());
@@ -110,7 +107,7 @@ TEST(OnnxFiles, HoldTheChoicePerHeadWithARatioForEachLayer) {
   recipes[1].k_clip = {0.88};
   WriteChosenArtifact(scratch / "a", recipes, {.consumer = Consumer::kOnnx, .fold = false});
   const Artifact artifact = Artifact::Open(scratch / "a");
-  WriteForRuntime(Onnx(), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("onnx"), artifact, {}, scratch / "out");
   const Fields model = Parse(ReadText(scratch / "out" / "rotations.onnx"));
   const auto tensors = Initializers(model);
   EXPECT_EQ(tensors.size(), 4U);
@@ -133,7 +130,7 @@ TEST(OnnxFiles, HoldOscarsOwn) {
   const fs::path scratch = TestScratch("onnx-own");
   WriteSampleArtifact(scratch / "a");
   const Artifact artifact = Artifact::Open(scratch / "a");
-  WriteForRuntime(Onnx(), artifact, {.chosen = false}, scratch / "out");
+  WriteForRuntime(ExporterNamed("onnx"), artifact, {.chosen = false}, scratch / "out");
   const SglangExport own = ToSglang(artifact);
   const Fields model = Parse(ReadText(scratch / "out" / "rotations.onnx"));
   const auto tensors = Initializers(model);
@@ -150,7 +147,8 @@ TEST(OnnxFiles, HoldOscarsOwn) {
 TEST(OnnxFiles, TheScriptAddsThemToACopyOfTheModel) {
   const fs::path scratch = TestScratch("onnx-script");
   WriteSampleArtifact(scratch / "a");
-  WriteForRuntime(Onnx(), Artifact::Open(scratch / "a"), {.chosen = false}, scratch / "out");
+  WriteForRuntime(ExporterNamed("onnx"), Artifact::Open(scratch / "a"), {.chosen = false},
+                  scratch / "out");
   WriteFileAtomically(scratch / "onnx.py",
                       "from types import SimpleNamespace as Of\n"
                       "def load(path):\n"
@@ -175,10 +173,11 @@ TEST(OnnxFiles, ComeBackAsAnImportedArtifact) {
   std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
   recipes[1].keys.per_head = true;
   WriteChosenArtifact(scratch / "a", recipes, {.consumer = Consumer::kOnnx, .fold = false});
-  WriteForRuntime(Onnx(), Artifact::Open(scratch / "a"), {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("onnx"), Artifact::Open(scratch / "a"), {}, scratch / "out");
   const fs::path file = scratch / "out" / "rotations.onnx";
   ImportPublished(file.string(), Json::object(), scratch / "imported");
-  WriteForRuntime(Onnx(), Artifact::OpenAny(scratch / "imported"), {}, scratch / "again");
+  WriteForRuntime(ExporterNamed("onnx"), Artifact::OpenAny(scratch / "imported"), {},
+                  scratch / "again");
   const auto given = Initializers(Parse(ReadText(file))),
              again = Initializers(Parse(ReadText(scratch / "again" / "rotations.onnx")));
   ASSERT_EQ(given.size(), again.size());

@@ -10,6 +10,7 @@
 #include "linalg/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
+#include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -21,9 +22,8 @@ RotationFile Written(const std::function<LayerMoments(int)>& moments) {
   const fs::path scratch = TestScratch("upstream-moments");
   const std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
   WriteChosenArtifact(scratch / "a", recipes, {.fold = false}, moments);
-  const Exporter& exporter =
-      *std::ranges::find(AllExporters(), std::string_view("upstream-moments"), &Exporter::name);
-  WriteForRuntime(exporter, Artifact::Open(scratch / "a"), {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("upstream-moments"), Artifact::Open(scratch / "a"), {},
+                  scratch / "out");
   return OpenRotationFile(scratch / "out" / "oscar_moments_rank0.pt");
 }
 

@@ -9,6 +9,7 @@
 #include "export/runtimes/exporter.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -16,16 +17,12 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-const Exporter& Vllm() {
-  return *std::ranges::find(AllExporters(), std::string_view("vllm"), &Exporter::name);
-}
-
 TEST(VllmFiles, HoldTheChoice) {
   const fs::path scratch = TestScratch("vllm-chosen");
   const std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
   WriteChosenArtifact(scratch / "a", recipes, {.consumer = Consumer::kVllm, .fold = false});
   const Artifact artifact = Artifact::Open(scratch / "a");
-  WriteForRuntime(Vllm(), artifact, {}, scratch / "out");
+  WriteForRuntime(ExporterNamed("vllm"), artifact, {}, scratch / "out");
   const auto files = FindRotationPair(scratch / "out").value();
   const RotationPair pair = OpenRotationPair(files.first, files.second);
   ASSERT_EQ(pair.k.layers.size(), 2U);
@@ -49,7 +46,7 @@ TEST(VllmFiles, HoldOneRotationPerLayerOfOscarsOwn) {
   const fs::path scratch = TestScratch("vllm-own");
   WriteSampleArtifact(scratch / "a");
   const Artifact artifact = Artifact::Open(scratch / "a");
-  WriteForRuntime(Vllm(), artifact, {.chosen = false}, scratch / "out");
+  WriteForRuntime(ExporterNamed("vllm"), artifact, {.chosen = false}, scratch / "out");
   EXPECT_FALSE(fs::exists(scratch / "out" / "perhead"));
   const auto files = FindRotationPair(scratch / "out").value();
   const RotationPair pair = OpenRotationPair(files.first, files.second);
