@@ -20,6 +20,7 @@
 
 #include "linalg/affine_codec.h"
 #include "linalg/affine_group.h"
+#include "linalg/stored_float.h"
 
 namespace oscar {
 
@@ -27,12 +28,6 @@ inline constexpr int kMaxScaleSteps = 127;
 constexpr int ScaleSteps(int bits) { return 1 << (7 - bits); }
 
 inline constexpr float kMinByteScale = 0x1p-17F, kMaxByteScale = 61440;
-
-// Round to nearest even, as __float2bfloat16_rn; x is finite, the result may be infinite.
-inline float BFloat16OrInfinity(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
-}
 
 // The nearest scale of a byte, beyond the largest that. Adding and taking away a number whose last
 // place is that of the result leaves the rounding to the float32 adder.
@@ -48,8 +43,8 @@ template <typename T>
 AffineGroup<T> StoredAffine(const AffineGroup<T>& affine, MetadataType type, int bits) {
   if (type == MetadataType::kFloat32) return affine;
   if (type == MetadataType::kBFloat16)
-    return {BFloat16OrInfinity(static_cast<float>(affine.scale)),
-            BFloat16OrInfinity(static_cast<float>(affine.zero))};
+    return {NearestBFloat16(static_cast<float>(affine.scale)),
+            NearestBFloat16(static_cast<float>(affine.zero))};
   const T middle = static_cast<T>(MaxCode(bits)) / 2, steps = ScaleSteps(bits),
           limit = kMaxScaleSteps;
   const T zero = std::nearbyint(std::clamp((affine.zero - middle) * steps, -limit, limit));

@@ -163,8 +163,7 @@ DistanceErrors RowComparison::ByDistance(const at::Tensor& kl_of_tokens) const {
     const at::Tensor own = OfTokens(of_keys);
     const at::Tensor by_distance = own.gather(-1, keys.expand_as(own));
     for (int bucket = 0; bucket < kDistanceBuckets && DistanceFrom(bucket) < tokens; ++bucket) {
-      const bool last = bucket + 1 == kDistanceBuckets;
-      const int64_t end = last ? tokens : std::min(tokens, DistanceFrom(bucket + 1));
+      const int64_t end = std::min(tokens, DistanceFrom(bucket + 1));
       sums.select(-1, bucket)
           .copy_(by_distance.slice(-1, DistanceFrom(bucket), end).sum(-1, false, at::kDouble));
     }

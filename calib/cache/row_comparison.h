@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -37,7 +38,10 @@ struct StoredCache {
 // Distances from a query to a key, by powers of two: bucket b holds those from DistanceFrom(b) up
 // to DistanceFrom(b + 1), 0 to 63, 64 to 127, ..., 32768 and beyond.
 inline constexpr int kDistanceBuckets = 11;
-constexpr int64_t DistanceFrom(int bucket) { return bucket == 0 ? 0 : int64_t{64} << (bucket - 1); }
+constexpr int64_t DistanceFrom(int bucket) {
+  if (bucket == kDistanceBuckets) return std::numeric_limits<int64_t>::max();
+  return bucket == 0 ? 0 : int64_t{64} << (bucket - 1);
+}
 
 // Where a row's keys stand that its attention is of, and its KL: float64, [num_kv_heads, gqa_ratio,
 // rows, kDistanceBuckets + 1], the last what the layer's attention sinks take.

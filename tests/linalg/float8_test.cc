@@ -126,6 +126,8 @@ TEST(StoredFloat, HalvesAreThoseOfIeee754) {
   EXPECT_EQ(RoundToBFloat16(1 + 0x1p-8F), 1);
   EXPECT_EQ(RoundToBFloat16(1 + 0x1.8p-7F), 1 + 0x1p-6F);
   EXPECT_EQ(RoundToBFloat16(std::numeric_limits<float>::max()), kMaxBFloat16);
+  EXPECT_EQ(NearestBFloat16(-std::numeric_limits<float>::max()),
+            -std::numeric_limits<float>::infinity());
 }
 
 }  // namespace

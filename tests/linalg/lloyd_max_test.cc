@@ -128,8 +128,10 @@ TEST(LloydMax, OnTheSphere) {
                                  {0.360889, 0.116000, 0.033966, 0.009315}};
   for (int bits = 1; bits <= 4; ++bits) {
     for (const int64_t dim : {64, 128}) {
-      EXPECT_NEAR(Distortion(SphereLloydMax(bits, dim), static_cast<double>(dim)),
-                  expected[dim / 128][bits - 1], 5e-7);
+      const LevelTable table = SphereLloydMax(bits, dim);
+      EXPECT_NEAR(Distortion(table, static_cast<double>(dim)), expected[dim / 128][bits - 1], 5e-7);
+      for (size_t i = 0; i < table.levels.size(); ++i)  // to the last bit
+        EXPECT_EQ(table.levels[i], -table.levels[table.levels.size() - 1 - i]) << i;
     }
   }
   const LevelTable two = SphereLloydMax(2, 128);

@@ -18,6 +18,10 @@ TEST(ExactTokens, NothingIsExactUnlessItIsSaid) {
   EXPECT_TRUE(ExactInWindows({1, 0}).any());
   EXPECT_TRUE(ExactInWindows({0, 1}).any());
   EXPECT_FALSE(ExactMask({}, at::arange(5), 5).any().item<bool>());
+  const ExactTokens sink = ExactInWindows({1, 0});
+  EXPECT_FALSE((ExactSides{{}, {}}.any()));
+  EXPECT_TRUE((ExactSides{sink, {}}.any()));
+  EXPECT_TRUE((ExactSides{{}, sink}.any()));
 }
 
 // Of query i: keys t < sink, and those with i - t < recent.

@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -101,6 +102,9 @@ void ExpectDistancesAddUp(const RowCase& c) {
 }
 
 TEST(RowComparison, DistancesAddUpToTheKl) {
+  EXPECT_EQ(DistanceFrom(1), 64);
+  EXPECT_EQ(DistanceFrom(kDistanceBuckets - 1), 32768);
+  EXPECT_EQ(DistanceFrom(kDistanceBuckets), std::numeric_limits<int64_t>::max());
   at::manual_seed(6);
   RowCase c;
   ExpectDistancesAddUp(c);

@@ -122,16 +122,19 @@ std::vector<float> Values(const SafetensorsFile& file, const char* name) {
 }
 
 TEST(KvpressFiles, AreOfQueriesBeforeTheRotaryEmbedding) {
-  for (const RopeLayout layout : {RopeLayout::kHalf, RopeLayout::kInterleaved}) {
+  for (const auto& [layout, num_layers] :
+       {std::pair<RopeLayout, int64_t>{RopeLayout::kHalf, 1},
+        std::pair<RopeLayout, int64_t>{RopeLayout::kInterleaved, 2}}) {
     const fs::path scratch = TestScratch("kvpress");
-    const Queries queries(2, Rope(layout));
+    const Queries queries(static_cast<int>(num_layers), Rope(layout));
     WriteDump(scratch / "d.h5", queries, Rope(layout));
     WriteKvpressStats(scratch / "d.h5", scratch / "out");
     const SafetensorsFile file = SafetensorsFile::Open(scratch / "out" / "model.safetensors");
-    EXPECT_EQ(file.tensor("query_mean").shape, (std::vector<int64_t>{2, kHeads, kDim}));
-    EXPECT_EQ(file.tensor("query_cov").shape, (std::vector<int64_t>{2, kHeads, kDim, kDim}));
+    EXPECT_EQ(file.tensor("query_mean").shape, (std::vector<int64_t>{num_layers, kHeads, kDim}));
+    EXPECT_EQ(file.tensor("query_cov").shape,
+              (std::vector<int64_t>{num_layers, kHeads, kDim, kDim}));
     const std::vector<float> mean = Values(file, "query_mean"), cov = Values(file, "query_cov");
-    for (int64_t layer = 0; layer < 2; ++layer)
+    for (int64_t layer = 0; layer < num_layers; ++layer)
       for (int64_t head = 0; head < kHeads; ++head) {
         std::vector<const double*> kept;
         int64_t token = 0;
@@ -156,7 +159,7 @@ TEST(KvpressFiles, AreOfQueriesBeforeTheRotaryEmbedding) {
         }
       }
     const Json config = ReadJsonFile((scratch / "out" / "config.json").string());
-    EXPECT_EQ(config.at("num_layers"), 2);
+    EXPECT_EQ(config.at("num_layers"), num_layers);
     EXPECT_EQ(config.at("num_heads"), kHeads);
     EXPECT_EQ(config.at("head_dim"), kDim);
     EXPECT_EQ(config.at("n_sink"), 4);
