@@ -6,7 +6,7 @@
 # index, constant or transpose of the numeric core at a time, compiles that one file, links it in front of the finished objects of its
 # test programs and runs one after the other, as far as they are built. A mutant that no test kills is printed; --again tries those of a log once more.
 # Changes no file of the tree.
-# A header is changed in a folder of its own, and what is compiled is the test that includes it.
+# A header is changed in a folder of its own, and what is compiled is its .cc and the test that includes it.
 # Trap: the linker takes the first definition, and -fPIC keeps the other objects' calls to it open.
 import argparse
 import concurrent.futures
@@ -106,33 +106,39 @@ class Workshop:
         self.root, self.build, self.scratch, self.links = root, build, scratch, {}
 
     def verdict(self, path, targets, source):
+        """Of a header: what its own .cc makes of it, and then its test."""
         overlay = os.path.join(self.scratch, "overlay")
-        object_file, program = os.path.join(self.scratch, "mutant.o"), os.path.join(self.scratch, "mutant_test")
-        if path.endswith(".h"):
-            mutated, compiled_file = os.path.join(overlay, path), test_of(self.root, path)
-        else:
-            mutated = compiled_file = os.path.join(self.scratch, "mutant.cc")
+        header = path.endswith(".h")
+        mutated = os.path.join(overlay, path) if header else os.path.join(self.scratch, "mutant.cc")
+        own = os.path.join(self.root, path[:-2] + ".cc")
         os.makedirs(os.path.dirname(mutated), exist_ok=True)
         with open(mutated, "w", encoding="utf-8") as file:
             file.write(source)
-        torch = torch_headers(self.root)
-        command = ["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-D_GLIBCXX_ASSERTIONS", "-ffp-contract=off", "-I" + overlay, "-I" + self.root,
-                   "-isystem", "/usr/include/eigen3", "-isystem", "/usr/include/hdf5/serial", "-idirafter", torch,
-                   "-idirafter", torch + "/torch/csrc/api/include", "-DFMT_SHARED", f'-DOSCAR_PYTHON="{sys.executable}"', "-c", compiled_file, "-o", object_file]
-        compiled = run(command, 600)
-        if path.endswith(".h"):
+        verdict = "SURVIVED"
+        for compiled in ([own] if os.path.exists(own) else []) + [test_of(self.root, path)] if header else [mutated]:
+            if verdict == "SURVIVED":
+                # A test is part of the first program alone.
+                verdict = self.compiled(compiled, dict(list(targets.items())[:1]) if compiled.endswith("_test.cc") else targets)
+        if header:
             os.remove(mutated)
-        if compiled != 0:
+        return verdict
+
+    def compiled(self, file, targets):
+        object_file, program = os.path.join(self.scratch, "mutant.o"), os.path.join(self.scratch, "mutant_test")
+        torch = torch_headers(self.root)
+        command = ["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-D_GLIBCXX_ASSERTIONS", "-ffp-contract=off",
+                   "-I" + os.path.join(self.scratch, "overlay"), "-I" + self.root,
+                   "-isystem", "/usr/include/eigen3", "-isystem", "/usr/include/hdf5/serial", "-idirafter", torch,
+                   "-idirafter", torch + "/torch/csrc/api/include", "-DFMT_SHARED", f'-DOSCAR_PYTHON="{sys.executable}"', "-c", file, "-o", object_file]
+        if run(command, 600) != 0:
             return "does not compile"
         verdict = "SURVIVED"
         for target, tests in targets.items():
             if built(self.build, target) and verdict == "SURVIVED":
                 found = self.judge(object_file, program, target, tests)
-                # What a later program lacks says nothing, and a header was compiled into the first's test.
+                # What a later program lacks says nothing.
                 if found == "killed" or target == next(iter(targets)):
                     verdict = found
-                if path.endswith(".h"):
-                    break
         return verdict
 
     def judge(self, object_file, program, target, tests):

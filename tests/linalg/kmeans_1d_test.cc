@@ -87,6 +87,18 @@ TEST(KMeans1d, AnIterationIsLloyds) {
   }
 }
 
+// 2 is as far from either centre, and counts as the lower one's.
+TEST(KMeans1d, TiesGoToTheLowerCentre) {
+  const Floats x = {0, 2, 4};
+  int seeds = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    if (KMeans1d(x, {}, {2, 0, seed}) != Floats{0, 4}) continue;
+    EXPECT_EQ(KMeans1d(x, {}, {2, 1, seed}), (Floats{1, 4}));
+    ++seeds;
+  }
+  EXPECT_GT(seeds, 0);
+}
+
 TEST(KMeans1d, WeightsAreRepetitions) {
   const Floats x = {0, 1, 2, 7, 9}, weights = {3, 1, 2, 1, 4};
   Floats repeated;

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstring>
 #include <random>
@@ -70,22 +71,15 @@ struct Queries {
   }
 };
 
+// With `shared` the other layers read the keys and values of the first.
 void WriteDump(const fs::path& path, const Queries& queries, const RopeSpec& rope,
-               int first_layer = 0) {
+               int first_layer = 0, bool shared = false) {
   std::vector<std::vector<int32_t>> sequences;
   for (const int64_t tokens : kLengths) sequences.emplace_back(static_cast<size_t>(tokens), 1);
   DumpWriter writer(path, sequences, {});
+  DumpLayer layer;
   for (size_t i = 0; i < queries.after.size(); ++i) {
-    const DumpLayer layer{.layer_id = first_layer + static_cast<int>(i),
-                          .num_q_heads = kHeads,
-                          .num_kv_heads = 2,
-                          .head_dim = kDim,
-                          .v_head_dim = kDim,
-                          .scale = 0.25,
-                          .window = {},
-                          .facts = DumpModelFacts{.rope = RopeToText(rope), .not_foldable = ""}};
-    writer.BeginLayer(layer);
-    for (const DumpTensor tensor : kDumpTensors) {
+    const auto write = [&](DumpTensor tensor) {
       size_t at = 0;
       for (size_t s = 0; s < kLengths.size(); ++s) {
         std::vector<float> values(
@@ -94,7 +88,24 @@ void WriteDump(const fs::path& path, const Queries& queries, const RopeSpec& rop
           for (float& value : values) value = static_cast<float>(queries.after[i][at++]);
         writer.WriteSequence(tensor, static_cast<int64_t>(s), std::as_bytes(std::span(values)));
       }
+    };
+    if (shared && i > 0) {
+      writer.BeginReader(layer, layer.readers[i - 1]);
+      std::ranges::for_each(kReaderTensors, write);
+      continue;
     }
+    layer = {.layer_id = first_layer + static_cast<int>(i),
+             .num_q_heads = kHeads,
+             .num_kv_heads = 2,
+             .head_dim = kDim,
+             .v_head_dim = kDim,
+             .scale = 0.25,
+             .window = {},
+             .facts = DumpModelFacts{.rope = RopeToText(rope), .not_foldable = ""}};
+    for (size_t other = 1; shared && other < queries.after.size(); ++other)
+      layer.readers.push_back({first_layer + static_cast<int>(other), kHeads});
+    writer.BeginLayer(layer);
+    std::ranges::for_each(kDumpTensors, write);
     writer.EndLayer();
   }
   writer.Commit({.format = {},
@@ -122,12 +133,16 @@ std::vector<float> Values(const SafetensorsFile& file, const char* name) {
 }
 
 TEST(KvpressFiles, AreOfQueriesBeforeTheRotaryEmbedding) {
-  for (const auto& [layout, num_layers] :
-       {std::pair<RopeLayout, int64_t>{RopeLayout::kHalf, 1},
-        std::pair<RopeLayout, int64_t>{RopeLayout::kInterleaved, 2}}) {
+  struct Case {
+    RopeLayout layout;
+    int num_layers;
+    bool shared = false;
+  };
+  for (const auto& [layout, num_layers, shared] :
+       {Case{RopeLayout::kHalf, 1}, {RopeLayout::kInterleaved, 2}, {RopeLayout::kHalf, 3, true}}) {
     const fs::path scratch = TestScratch("kvpress");
-    const Queries queries(static_cast<int>(num_layers), Rope(layout));
-    WriteDump(scratch / "d.h5", queries, Rope(layout));
+    const Queries queries(num_layers, Rope(layout));
+    WriteDump(scratch / "d.h5", queries, Rope(layout), 0, shared);
     WriteKvpressStats(scratch / "d.h5", scratch / "out");
     const SafetensorsFile file = SafetensorsFile::Open(scratch / "out" / "model.safetensors");
     EXPECT_EQ(file.tensor("query_mean").shape, (std::vector<int64_t>{num_layers, kHeads, kDim}));
