@@ -114,13 +114,13 @@ class Workshop:
         os.makedirs(os.path.dirname(mutated), exist_ok=True)
         with open(mutated, "w", encoding="utf-8") as file:
             file.write(source)
-        verdict = "SURVIVED"
-        for compiled in ([own] if os.path.exists(own) else []) + [test_of(self.root, path)] if header else [mutated]:
-            if verdict == "SURVIVED":
-                # A test is part of the first program alone.
-                verdict = self.compiled(compiled, dict(list(targets.items())[:1]) if compiled.endswith("_test.cc") else targets)
-        if header:
-            os.remove(mutated)
+        if not header:
+            return self.compiled(mutated, targets)
+        verdict = self.compiled(own, targets) if os.path.exists(own) else "SURVIVED"
+        if verdict == "SURVIVED":
+            first = next(iter(targets))  # its test is part of that program alone
+            verdict = self.compiled(test_of(self.root, path), {first: targets[first]})
+        os.remove(mutated)
         return verdict
 
     def compiled(self, file, targets):

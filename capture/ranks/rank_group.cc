@@ -56,6 +56,12 @@ std::string HostName() {
 std::vector<uint8_t> BytesOf(std::string_view text) { return {text.begin(), text.end()}; }
 std::string TextOf(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
+// Of what it says: LibTorch's errors have a stack of calls behind it.
+std::string FirstLine(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
 // Of this process.
 std::set<pid_t> Threads() {
   std::set<pid_t> threads;
@@ -80,15 +86,14 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
   options.waitWorkers = false;
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
-    // c10d tries a second time, after a pause up to as long.
+    // c10d tries a second time, after a pause that was up to 1.6 times as long.
     const auto left =
         std::chrono::floor<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    options.timeout = std::max(left / 3, std::chrono::milliseconds(500));
+    options.timeout = std::max(left / 4, std::chrono::milliseconds(500));
     try {
       return c10::make_intrusive<c10d::TCPStore>(place.address, options);
     } catch (const std::exception& error) {
-      std::string text = error.what();
-      text.erase(std::min(text.find('\n'), text.size()));
+      const std::string text = FirstLine(error);
       if (options.isServer) {
         throw ResourceError(fmt::format(
             "rank 0 cannot open port {} of {}, where the other ranks would look for it: {}; set "
@@ -143,8 +148,7 @@ bool AwaitKey(c10d::Store& store, const std::string& key,
 // In a handler, of what c10d threw: a peer or the store is gone, or it is a failure of another
 // kind.
 [[noreturn]] void Lost(const std::string& what, const std::exception& error) {
-  std::string text = error.what();
-  text.erase(std::min(text.find('\n'), text.size()));
+  const std::string text = FirstLine(error);
   std::string lower = text;
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const char* sign : {"connection", "socket", "timed out", "timeout", "broken pipe", "nccl",
