@@ -29,8 +29,8 @@ void RequireFinite(std::span<const T> row, std::span<const T> group, const Affin
       finite ? "all values finite" : "the row holds NaN or Inf"));
 }
 
-// Calls group_done(first value, values, what codes are made by, what is stored) for every
-// quantization group of `row`; the values of `clipped` set the ranges.
+// Calls group_done(first value, values that are coded, what codes are made by, what is stored) for
+// every quantization group of `row`; the values of `clipped` set the ranges.
 template <typename T, typename GroupDone>
 void ForEachGroup(std::span<const T> row, std::span<const T> clipped, const AffineFormat& format,
                   GroupDone group_done) {
@@ -39,15 +39,15 @@ void ForEachGroup(std::span<const T> row, std::span<const T> clipped, const Affi
   OSCAR_CHECK_EQ(static_cast<int64_t>(row.size()) % format.quant_group_size, 0);
   const auto group_size = static_cast<size_t>(format.quant_group_size);
   for (size_t start = 0; start < row.size(); start += group_size) {
-    const auto group = row.subspan(start, group_size);
-    const auto range =
-        RangeOf<T>(clipped.subspan(start, group_size), format.metadata, MaxCode(format.bits));
+    const auto group = row.subspan(start, group_size),
+               clipped_group = clipped.subspan(start, group_size);
+    const auto range = RangeOf<T>(clipped_group, format.metadata, MaxCode(format.bits));
     RequireFinite<T>(row, group, StoredAffine(range, format.metadata, format.bits));
     const FittedGroup<T> fitted = FitScale<T>(group, range, format.bits, format.scales);
     const AffineGroup<T> stored = StoredAffine(fitted.stored, format.metadata, format.bits);
     RequireFinite<T>(row, group, stored);
-    group_done(start, group, format.metadata == MetadataType::kByte ? stored : fitted.rounds,
-               stored);
+    group_done(start, FitsScale(format.scales, format.bits) ? group : clipped_group,
+               format.metadata == MetadataType::kByte ? stored : fitted.rounds, stored);
   }
 }
 

@@ -32,6 +32,12 @@ enum class ScaleFit {
 };
 inline constexpr int kMaxFittedBits = 4;  // with more there is no bias to speak of: kRange
 
+// Whether scales are fitted to values as they came, which are coded so too; otherwise a value is
+// clipped before it is coded.
+constexpr bool FitsScale(ScaleFit fit, int bits) {
+  return fit != ScaleFit::kRange && bits <= kMaxFittedBits;
+}
+
 struct AffineFormat {
   int bits = 2;                    // 1 to 8
   int64_t quant_group_size = 128;  // divides the row

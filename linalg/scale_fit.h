@@ -82,7 +82,7 @@ AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoments& m, int6
 template <typename T>
 FittedGroup<T> FitScale(std::span<const T> group, const AffineGroup<T>& range, int bits,
                         ScaleFit fit) {
-  if (fit == ScaleFit::kRange || bits > kMaxFittedBits) return {range, range};
+  if (!FitsScale(fit, bits)) return {range, range};
   CodeMoments m = MomentsOfCodes(group, range, bits);
   if (m.cov <= 0) return {range, range};
   const AffineGroup<T> least_squares = Refitted(range, m, m.cov, m.c_var, bits, group.size());

@@ -114,7 +114,7 @@ struct FittedGroups {
 FittedGroups FitGroups(const at::Tensor& x, const at::Tensor& clipped, const AffineFormat& format) {
   const AffineGroups range = FitRange(clipped, MaxCode(format.bits), format.metadata);
   AffineGroups rounds = range, fitted = range;
-  if (format.scales != ScaleFit::kRange && format.bits <= kMaxFittedBits) {
+  if (FitsScale(format.scales, format.bits)) {
     const AffineGroups least_squares = Refitted(x, range, format.bits, true);
     fitted = Refitted(x, least_squares, format.bits, false);
     rounds = format.scales == ScaleFit::kUnbiased ? least_squares : fitted;
@@ -144,7 +144,8 @@ at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
   const at::Tensor x = Grouped(rows, format.quant_group_size),
                    clipped = Grouped(Clamped(rows, thresholds), format.quant_group_size);
   const auto [rounds, fitted, stored] = FitGroups(x, clipped, format);
-  return Codes(x, rounds, MaxCode(format.bits))
+  const at::Tensor& coded = FitsScale(format.scales, format.bits) ? x : clipped;
+  return Codes(coded, rounds, MaxCode(format.bits))
       .sub_(stored.zero)
       .mul_(stored.scale)
       .reshape(rows.sizes());

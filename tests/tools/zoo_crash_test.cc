@@ -37,7 +37,8 @@ struct Ended : ProgramExit {
 
 class ZooProgram : public testing::Test {
  protected:
-  ZooProgram() : scratch_(TestScratch("zoo-program")), zoo_(scratch_ / "zoo") {
+  ZooProgram()
+      : scratch_(TestScratch("zoo-program")), zoo_(scratch_ / "zoo"), out_(scratch_ / "pulls/out") {
     InitZoo(zoo_);
     for (const unsigned seed : {1U, 2U, 3U}) WriteValidated(Artifact(seed), seed);
   }
@@ -73,12 +74,29 @@ class ZooProgram : public testing::Test {
     EXPECT_EQ(ended.code, 0) << ended.err;
     return std::stol(ReadText(scratch_ / "count"));
   }
+  // Operations of one pull of what was published, to out_.
+  long CountPull() {
+    EXPECT_EQ(Publish(1).code, 0);
+    EXPECT_EQ(PullAnew("OSCAR_FAULT_COUNT=" + (scratch_ / "count").string()).code, 0);
+    return std::stol(ReadText(scratch_ / "count"));
+  }
+  // Where nothing was pulled before.
+  Ended PullAnew(const std::string& fault, const Strings& more = {}) {
+    fs::remove_all(out_.parent_path());
+    fs::create_directory(out_.parent_path());
+    Strings faults = Faults(out_.parent_path(), fault);
+    faults.insert(faults.end(), more.begin(), more.end());
+    return Pull(faults);
+  }
+  Ended Pull(const Strings& environment = {}) {
+    return Zoo({"pull", "example/Tiny", "--zoo", zoo_.string(), "-o", out_.string()}, environment);
+  }
   void Reset() {
     fs::remove_all(zoo_);
     fs::copy(scratch_ / "fresh", zoo_, fs::copy_options::recursive);
   }
 
-  fs::path scratch_, zoo_;
+  fs::path scratch_, zoo_, out_;
 };
 
 TEST_F(ZooProgram, VerbsPrintTheirResultAndOneJsonObjectEach) {
@@ -237,27 +255,18 @@ TEST_F(ZooProgram, ACallThatFailsOnceIsRepeatedOrReported) {
 }
 
 TEST_F(ZooProgram, APullWithACallThatFailsIsWholeOrAnError) {
-  EXPECT_EQ(Publish(1).code, 0);
-  const fs::path folder = scratch_ / "pulls", out = folder / "out";
-  const Strings pull = {"pull", "example/Tiny", "--zoo", zoo_.string(), "-o", out.string()};
-  fs::create_directory(folder);
-  ASSERT_EQ(Zoo(pull, Faults(folder, "OSCAR_FAULT_COUNT=" + (scratch_ / "count").string())).code,
-            0);
-  const long calls = std::stol(ReadText(scratch_ / "count"));
+  const long calls = CountPull();
   for (const int error : {EIO, EINTR}) {
     for (long at = 1; at <= calls; ++at) {
       SCOPED_TRACE(std::string(strerror(error)) + ", operation " + std::to_string(at));
-      fs::remove_all(folder);
-      fs::create_directory(folder);
-      Strings faults = Faults(folder, "OSCAR_FAULT_ERRNO_AT=" + std::to_string(at));
-      faults.push_back("OSCAR_FAULT_ERRNO=" + std::to_string(error));
-      const Ended ended = Zoo(pull, faults);
+      const Ended ended = PullAnew("OSCAR_FAULT_ERRNO_AT=" + std::to_string(at),
+                                   {"OSCAR_FAULT_ERRNO=" + std::to_string(error)});
       EXPECT_TRUE(ended.code == 0 || ended.code == 4) << ended.code << ended.err;
       if (ended.code == 0) {
-        EXPECT_TRUE(fs::exists(out));
+        EXPECT_TRUE(fs::exists(out_));
       }
-      if (fs::exists(out)) {
-        EXPECT_TRUE(FileBytes(out) == FileBytes(Artifact(1)));
+      if (fs::exists(out_)) {
+        EXPECT_TRUE(FileBytes(out_) == FileBytes(Artifact(1)));
       }
     }
   }
@@ -305,41 +314,24 @@ TEST_F(ZooProgram, EveryStepIsDurableBeforeTheNext) {
 }
 
 TEST_F(ZooProgram, AKilledPullLeavesNothingUnderTheName) {
-  EXPECT_EQ(Publish(1).code, 0);
-  const fs::path folder = scratch_ / "pulls", out = folder / "out";
-  const Strings pull = {"pull", "example/Tiny", "--zoo", zoo_.string(), "-o", out.string()};
-  fs::create_directory(folder);
-  ASSERT_EQ(Zoo(pull, Faults(folder, "OSCAR_FAULT_COUNT=" + (scratch_ / "count").string())).code,
-            0);
-  const long calls = std::stol(ReadText(scratch_ / "count"));
+  const long calls = CountPull();
   for (long at = 1; at <= calls; ++at) {
-    fs::remove_all(folder);
-    fs::create_directory(folder);
-    EXPECT_EQ(Zoo(pull, Faults(folder, "OSCAR_FAULT_KILL_AT=" + std::to_string(at))).signal,
-              SIGKILL);
-    const bool done = fs::exists(out) || Zoo(pull).code == 0;
+    EXPECT_EQ(PullAnew("OSCAR_FAULT_KILL_AT=" + std::to_string(at)).signal, SIGKILL);
+    const bool done = fs::exists(out_) || Pull().code == 0;
     EXPECT_TRUE(done);
-    EXPECT_TRUE(FileBytes(out) == FileBytes(Artifact(1))) << at;
+    EXPECT_TRUE(FileBytes(out_) == FileBytes(Artifact(1))) << at;
   }
 }
 
 TEST_F(ZooProgram, AFullDiskDuringAPullIsExitCode4AndTheNextGoesOn) {
-  EXPECT_EQ(Publish(1).code, 0);
-  const fs::path folder = scratch_ / "pulls", out = folder / "out";
-  const Strings pull = {"pull", "example/Tiny", "--zoo", zoo_.string(), "-o", out.string()};
-  fs::create_directory(folder);
-  ASSERT_EQ(Zoo(pull, Faults(folder, "OSCAR_FAULT_COUNT=" + (scratch_ / "count").string())).code,
-            0);
-  const long calls = std::stol(ReadText(scratch_ / "count"));
+  const long calls = CountPull();
   for (long at = 1; at <= calls; at += 3) {
-    fs::remove_all(folder);
-    fs::create_directory(folder);
-    const Ended full = Zoo(pull, Faults(folder, "OSCAR_FAULT_ENOSPC_AT=" + std::to_string(at)));
-    EXPECT_EQ(full.code == 4, !fs::exists(out)) << at << full.err;
-    if (!fs::exists(out)) {
-      EXPECT_EQ(Zoo(pull).code, 0);
+    const Ended full = PullAnew("OSCAR_FAULT_ENOSPC_AT=" + std::to_string(at));
+    EXPECT_EQ(full.code == 4, !fs::exists(out_)) << at << full.err;
+    if (!fs::exists(out_)) {
+      EXPECT_EQ(Pull().code, 0);
     }
-    EXPECT_TRUE(FileBytes(out) == FileBytes(Artifact(1))) << at;
+    EXPECT_TRUE(FileBytes(out_) == FileBytes(Artifact(1))) << at;
   }
 }
 

@@ -13,6 +13,7 @@
 #include <random>
 #include <span>
 
+#include "export/cuda/reference/device_factors.h"
 #include "export/cuda/reference/random_cache.h"
 #include "export/cuda/reference/unpack_pages.h"
 #include "export/cuda/write/write_cache.h"
@@ -35,34 +36,17 @@ struct WriteShape {
   bool k_feedback = false, v_feedback = false;
 };
 
-// Factors of every head, for a reader whose metric is that of twice as many Gaussian rows as dims.
-struct Factors {
-  Factors(int dim, int seed) {
-    std::mt19937 random(static_cast<unsigned>(seed));
-    std::normal_distribution<double> normal;
-    std::vector<int8_t> columns;
-    std::vector<float> units;
-    for (int head = 0; head < kHeads; ++head) {
-      const Matrix rows = Matrix::NullaryExpr(2 * dim, dim, [&] { return normal(random); });
-      const Matrix factor = FeedbackFactor(rows.transpose() * rows, 0.2, "benchmark");
-      const PackedFeedback packed = PackFeedbackFactor(factor);
-      columns.insert(columns.end(), packed.columns.begin(), packed.columns.end());
-      units.push_back(packed.unit);
-      for (int i = 0; i < dim; ++i) {
-        for (int j = 0; j < dim; ++j) values.push_back(static_cast<float>(factor(i, j)));
-      }
-    }
-    device_columns = DeviceArray<int8_t>(columns);
-    device_units = DeviceArray<float>(units);
+// Of every head, for a reader whose metric is that of twice as many Gaussian rows as dims.
+std::vector<Matrix> GaussianFactors(int dim, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<Matrix> factors;
+  for (int head = 0; head < kHeads; ++head) {
+    const Matrix rows = Matrix::NullaryExpr(2 * dim, dim, [&] { return normal(random); });
+    factors.push_back(FeedbackFactor(rows.transpose() * rows, 0.2, "benchmark"));
   }
-  void Give(WriteSide& side) const {
-    side.feedback = device_columns.data();
-    side.feedback_units = device_units.data();
-  }
-  std::vector<float> values;  // [kHeads, dim, dim]
-  DeviceArray<int8_t> device_columns;
-  DeviceArray<float> device_units;
-};
+  return factors;
+}
 
 // Every layer's inputs and cache.
 struct Setup {
@@ -86,8 +70,8 @@ struct Setup {
         Normal(size_t{kHeads} * format.k.dim * format.k.dim, std::pow(format.k.dim, -0.5), 1);
     v_rotation =
         Normal(size_t{kHeads} * format.v.dim * format.v.dim, std::pow(format.v.dim, -0.5), 2);
-    if (shape.k_feedback) factors[0].emplace(format.k.dim, 3);
-    if (shape.v_feedback) factors[1].emplace(format.v.dim, 4);
+    if (shape.k_feedback) factors[0].emplace(GaussianFactors(format.k.dim, 3));
+    if (shape.v_feedback) factors[1].emplace(GaussianFactors(format.v.dim, 4));
   }
   static DeviceArray<__nv_bfloat16> Normal(size_t size, double scale, uint64_t seed) {
     DeviceArray<__nv_bfloat16> values(size);
@@ -119,7 +103,7 @@ struct Setup {
   std::vector<RandomCache> caches;
   std::vector<DeviceArray<__nv_bfloat16>> k, v;
   DeviceArray<__nv_bfloat16> k_rotation, v_rotation;
-  std::optional<Factors> factors[2];
+  std::optional<DeviceFactors> factors[2];
   DeviceArray<uint32_t> bad_rows;
   DeviceArray<int32_t> row_begin, quantized_before;
 };

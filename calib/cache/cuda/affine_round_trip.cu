@@ -24,7 +24,8 @@ struct Affine {
 // Of what a kernel needs of an AffineFormat.
 struct Codec {
   int group, width;  // values, and threads that share them
-  int bits, max_code, steps;
+  int max_code, steps;
+  bool fits;  // FitsScale
   ScaleFit scales;
   MetadataType metadata;
 };
@@ -134,6 +135,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     low = Smaller(low, clipped);
     high = Larger(high, clipped);
+    if (!codec.fits) x[j] = clipped;
   }
   low = OfGroup(low, codec.width, [](T p, T q) { return Smaller(p, q); });
   high = OfGroup(high, codec.width, [](T p, T q) { return Larger(p, q); });
@@ -144,7 +146,7 @@ __global__ void __launch_bounds__(kThreads)
   const T range = high - low, least = T(kMinAffineRange);
   const T scale = (range < least ? least : range) / T(codec.max_code);
   Affine<T> rounds = {scale, -low / scale}, fitted = rounds;
-  if (codec.scales != ScaleFit::kRange && codec.bits <= kMaxFittedBits) {
+  if (codec.fits) {
     const Affine<T> least_squares = Refit(x, held, rounds, codec, true);
     fitted = Refit(x, held, least_squares, codec, false);
     rounds = codec.scales == ScaleFit::kUnbiased ? least_squares : fitted;
@@ -167,9 +169,9 @@ cudaError_t LaunchAffineRoundTrip(const AffineRoundTripArguments<T>& arguments,
                                   const AffineFormat& format, cudaStream_t stream) {
   Codec codec{.group = static_cast<int>(format.quant_group_size),
               .width = 1,
-              .bits = format.bits,
               .max_code = MaxCode(format.bits),
               .steps = format.bits <= kMaxFittedBits ? ScaleSteps(format.bits) : 1,
+              .fits = FitsScale(format.scales, format.bits),
               .scales = format.scales,
               .metadata = format.metadata};
   while (codec.width < 32 && 2 * codec.width <= codec.group) codec.width *= 2;

@@ -154,27 +154,19 @@ __global__ void __launch_bounds__(kFeedbackThreads, 1)
                           const __grid_constant__ PipelineMaps maps, int first_side) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
-  const int head = static_cast<int>(blockIdx.y);
-  const bool values = first_side + blockIdx.z == 1;
-  const SideArguments& s = a.sides[values ? 1 : 0];
-  const int rest = (a.tiles + 3) / 4 - static_cast<int>(blockIdx.x);
-  const int blocks = (rest + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
-  LaunchDependents();
-  if (threadIdx.x == 0)
-    PreparePipeline<kDim, kFeedbackSlots>(&maps.rotation[values ? 1 : 0],
-                                          s.rotation_stride != 0 ? head * kDim : 0, shared);
-  __syncthreads();
-  WaitForPreviousKernel();
+  const PipelineWork work = BeginPipeline<kDim, kFeedbackSlots>(a, maps, first_side, shared);
+  const SideArguments& s = a.sides[work.values ? 1 : 0];
+  const CUtensorMap* const rows = &maps.rows[work.values ? 1 : 0];
   const int warp = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 32, 0);
   if (warp < 4) {
     TakeRegisters<kRotatorRegisters>();
-    BlockFetcher<kDim, kFeedbackSlots> fetcher(a, s, &maps.rows[values ? 1 : 0], head,
-                                               min(blocks, kFeedbackSlots), shared);
-    RotateBlocks<kFeedbackSlots>(fetcher, a.view.page_table, blocks, shared);
+    BlockFetcher<kDim, kFeedbackSlots> fetcher(a, s, rows, work.head,
+                                               min(work.blocks, kFeedbackSlots), shared);
+    RotateBlocks<kFeedbackSlots>(fetcher, a.view.page_table, work.blocks, shared);
   } else {
     GiveRegisters<kQuantizerRegisters>();
-    QuantizeBlocksWithFeedback<kDim>(a, s, &maps.rows[values ? 1 : 0], values, head, warp - 4,
-                                     blocks, shared);
+    QuantizeBlocksWithFeedback<kDim>(a, s, rows, work.values, work.head, warp - 4, work.blocks,
+                                     shared);
   }
 #endif
 }

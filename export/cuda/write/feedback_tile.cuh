@@ -70,27 +70,17 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
         return FeedbackFit{affine, StoredAffine(affine, type), {}};
       });
 
-  uint32_t* high_plane = planes + 32 * PlaneWords(dim, 2);
   for (int h = 0; h < 2; ++h) {
     if (!good[h]) continue;
     for (int o = 0; o < rows.octets; ++o) {
-      const int n = h * rows.octets + o;
       // Codes of octet o, four to a word, in the second half of its block.
       const uint32_t word = y[(g + 8 * h) * stride + o / 2 * 8 + 4 + o % 2 * 2 + lane % 4 / 2];
       const uint32_t pair = __byte_perm(word, 0, lane % 2 == 0 ? 0x4140 : 0x4342);
-      planes[n / 8 * 32 + lane] |= (pair & 0x00030003U) << (2 * (n % 8));
-      if (s.side.bits == 3)
-        high_plane[n / 16 * 32 + lane] |=
-            (pair >> 2 & 0x00010001U) << PlaceOfCode(CacheOrder::kKeys, dim, 1, 8 * h, 8 * o).bit;
-      if (s.side.bits == 4)
-        high_plane[n / 8 * 32 + lane] |= (pair >> 2 & 0x00030003U) << (2 * (n % 8));
+      AddCodes(planes, s.side, h, o, pair);
     }
   }
   __syncwarp();
-  StorePlane(record + s.codes_offset, planes, 2, dim, tile.quantized, s.transposed);
-  if (s.side.bits > 2)
-    StorePlane(record + s.codes_offset + PlaneBytes(dim, 2), high_plane, s.side.bits - 2, dim,
-               tile.quantized, s.transposed);
+  StorePlanes(record, s, planes, tile.quantized);
 }
 
 }  // namespace oscar

@@ -219,6 +219,31 @@ __device__ inline void PreparePipeline(const CUtensorMap* rotation, int row, uin
                row);
 }
 
+// What a block of a pipelined kernel does: of one head of one side every gridDim.x-th block of
+// tiles.
+struct PipelineWork {
+  int head;
+  bool values;
+  int blocks;
+};
+// All threads, first of all.
+template <int kDim, int kSlots = kPipelineSlots>
+__device__ inline PipelineWork BeginPipeline(const WriteArguments& a, const PipelineMaps& maps,
+                                             int first_side, uint8_t* shared) {
+  const int head = static_cast<int>(blockIdx.y);
+  const bool values = first_side + blockIdx.z == 1;
+  const int rest = (a.tiles + 3) / 4 - static_cast<int>(blockIdx.x);
+  const int blocks = (rest + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
+  LaunchDependents();
+  if (threadIdx.x == 0)
+    PreparePipeline<kDim, kSlots>(&maps.rotation[values ? 1 : 0],
+                                  a.sides[values ? 1 : 0].rotation_stride != 0 ? head * kDim : 0,
+                                  shared);
+  __syncthreads();
+  WaitForPreviousKernel();
+  return {head, values, blocks};
+}
+
 template <uint32_t kRegisters>
 __device__ inline void TakeRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -235,27 +260,19 @@ __global__ void __launch_bounds__(kPipelineThreads, 1)
                            const __grid_constant__ PipelineMaps maps, int first_side) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
-  const int head = static_cast<int>(blockIdx.y);
-  const bool values = first_side + blockIdx.z == 1;
-  const SideArguments& s = a.sides[values ? 1 : 0];
-  const int rest = (a.tiles + 3) / 4 - static_cast<int>(blockIdx.x);
-  const int blocks = (rest + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
-  LaunchDependents();
-  if (threadIdx.x == 0)
-    PreparePipeline<kDim>(&maps.rotation[values ? 1 : 0], s.rotation_stride != 0 ? head * kDim : 0,
-                          shared);
-  __syncthreads();
-  WaitForPreviousKernel();
+  const PipelineWork work = BeginPipeline<kDim>(a, maps, first_side, shared);
+  const SideArguments& s = a.sides[work.values ? 1 : 0];
   // Known to be the same in all lanes, or the compiler lets each product wait for the one before.
   const int group = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 128, 0);
   if (group == 0) {
     TakeRegisters<kRotatorRegisters>();
-    BlockFetcher<kDim> fetcher(a, s, &maps.rows[values ? 1 : 0], head, blocks, shared);
-    RotateBlocks<kPipelineAhead>(fetcher, a.view.page_table, blocks, shared);
+    BlockFetcher<kDim> fetcher(a, s, &maps.rows[work.values ? 1 : 0], work.head, work.blocks,
+                               shared);
+    RotateBlocks<kPipelineAhead>(fetcher, a.view.page_table, work.blocks, shared);
   } else {
     GiveRegisters<kQuantizerRegisters>();
-    QuantizeBlocks<kDim, kTwoBits, kOneGroup ? 1 : kDim / 32>(a, s, values, head, group - 1, blocks,
-                                                              shared);
+    QuantizeBlocks<kDim, kTwoBits, kOneGroup ? 1 : kDim / 32>(a, s, work.values, work.head,
+                                                              group - 1, work.blocks, shared);
   }
 #endif
 }

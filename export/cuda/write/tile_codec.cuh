@@ -117,6 +117,30 @@ __device__ inline void StorePlane(uint8_t* plane, const uint32_t* words, int pla
   }
 }
 
+// All planes of a side: those of the low two bits, and behind them those of what is above.
+__device__ inline void StorePlanes(uint8_t* record, const SideArguments& s, const uint32_t* planes,
+                                   uint32_t tokens) {
+  const int dim = s.side.dim;
+  StorePlane(record + s.codes_offset, planes, 2, dim, tokens, s.transposed);
+  if (s.side.bits > 2)
+    StorePlane(record + s.codes_offset + PlaneBytes(dim, 2), planes + 32 * PlaneWords(dim, 2),
+               s.side.bits - 2, dim, tokens, s.transposed);
+}
+
+// This lane's two codes of an octet of row h, in the halves of `pair`, to planes of zeros.
+__device__ inline void AddCodes(uint32_t* planes, const PagedSide& side, int h, int octet,
+                                uint32_t pair) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int n = h * (side.dim / 8) + octet;
+  uint32_t* high_plane = planes + 32 * PlaneWords(side.dim, 2);
+  planes[n / 8 * 32 + lane] |= (pair & 0x00030003U) << (2 * (n % 8));
+  if (side.bits == 3)
+    high_plane[n / 16 * 32 + lane] |=
+        (pair >> 2 & 0x00010001U)
+        << PlaceOfCode(CacheOrder::kKeys, side.dim, 1, 8 * h, 8 * octet).bit;
+  if (side.bits == 4) high_plane[n / 8 * 32 + lane] |= (pair >> 2 & 0x00030003U) << (2 * (n % 8));
+}
+
 // Quantizes the tokens `tile.quantized` of `rows` (shared memory [16][stride words]) into the
 // record. `planes` is scratch of this warp, CodeBytes(side) bytes of shared memory.
 __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments& s,
@@ -132,7 +156,6 @@ __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments
   for (int i = lane; i < CodeBytes(s.side) / 4; i += 32) planes[i] = 0;
   __syncwarp();
   const AffineGroup<float> not_storable = {__uint_as_float(0x7FC00000U), 0};
-  uint32_t* high_plane = planes + 32 * PlaneWords(dim, 2);
   for (int h = 0; h < 2; ++h) {
     float max = 0;
     bool good = true;
@@ -151,7 +174,6 @@ __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments
     const bool stored = ((tile.quantized >> (g + 8 * h)) & 1) != 0;
     if (!good && stored && lane % 4 == 0) atomicAdd(a.bad_rows, 1U);
     for (int o = 0; o < rows.octets; ++o) {
-      const int n = h * rows.octets + o;
       if (o % group_octets == 0) {
         affine = FitOctets(rows, h, o, o + group_octets, threshold, max_code);
         if (stored && lane % 4 == 0)
@@ -164,19 +186,11 @@ __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments
         return ExactAffineCode(fminf(fmaxf(x, -threshold), threshold), affine, max_code);
       };
       const uint32_t pair = code(LowBf16(word)) | code(HighBf16(word)) << 16;
-      planes[n / 8 * 32 + lane] |= (pair & 0x00030003U) << (2 * (n % 8));
-      if (s.side.bits == 3)
-        high_plane[n / 16 * 32 + lane] |=
-            (pair >> 2 & 0x00010001U) << PlaceOfCode(CacheOrder::kKeys, dim, 1, 8 * h, 8 * o).bit;
-      if (s.side.bits == 4)
-        high_plane[n / 8 * 32 + lane] |= (pair >> 2 & 0x00030003U) << (2 * (n % 8));
+      AddCodes(planes, s.side, h, o, pair);
     }
   }
   __syncwarp();
-  StorePlane(record + s.codes_offset, planes, 2, dim, tile.quantized, s.transposed);
-  if (s.side.bits > 2)
-    StorePlane(record + s.codes_offset + PlaneBytes(dim, 2), high_plane, s.side.bits - 2, dim,
-               tile.quantized, s.transposed);
+  StorePlanes(record, s, planes, tile.quantized);
 }
 
 }  // namespace oscar

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "linalg/error_feedback.h"
+#include "export/cuda/reference/device_factors.h"
 #include "tests/export/cuda/write_test_cache.h"
 
 namespace oscar {
@@ -19,40 +19,24 @@ int Pick(Random& random, std::initializer_list<int> values) {
   return values.begin()[random() % values.size()];
 }
 
-// Factors of every head, as the codec and as the kernels take them.
-struct Factors {
-  Factors(Random& random, int heads, int dim) {
-    std::vector<int8_t> columns;
-    std::vector<float> units;
-    for (int head = 0; head < heads; ++head) {
-      const double unit = std::exp2(static_cast<double>(random() % 6) - 11);
-      Matrix factor = Matrix::Zero(dim, dim);
-      const int kind = static_cast<int>(random() % 4);  // dense, a band, the ends alone, nothing
-      for (int j = 1; j < dim; ++j) {
-        for (int i = 0; i < j; ++i) {
-          const auto integer = static_cast<double>(static_cast<int>(random() % 255) - 127);
-          if (kind == 0 || (kind == 1 && j - i < 20)) factor(i, j) = unit * integer;
-          if (kind == 2 && random() % 4 == 0) factor(i, j) = integer > 0 ? unit * 127 : unit * -127;
-        }
-      }
-      const PackedFeedback packed = PackFeedbackFactor(factor);
-      columns.insert(columns.end(), packed.columns.begin(), packed.columns.end());
-      units.push_back(packed.unit);
-      for (int i = 0; i < dim; ++i) {
-        for (int j = 0; j < dim; ++j) values.push_back(static_cast<float>(factor(i, j)));
+// Of every head: dense, a band, the ends alone, nothing.
+std::vector<Matrix> RandomFactors(Random& random, int heads, int dim) {
+  std::vector<Matrix> factors;
+  for (int head = 0; head < heads; ++head) {
+    const double unit = std::exp2(static_cast<double>(random() % 6) - 11);
+    Matrix factor = Matrix::Zero(dim, dim);
+    const int kind = static_cast<int>(random() % 4);
+    for (int j = 1; j < dim; ++j) {
+      for (int i = 0; i < j; ++i) {
+        const auto integer = static_cast<double>(static_cast<int>(random() % 255) - 127);
+        if (kind == 0 || (kind == 1 && j - i < 20)) factor(i, j) = unit * integer;
+        if (kind == 2 && random() % 4 == 0) factor(i, j) = integer > 0 ? unit * 127 : unit * -127;
       }
     }
-    device_columns = DeviceArray<int8_t>(columns);
-    device_units = DeviceArray<float>(units);
+    factors.push_back(factor);
   }
-  void Give(WriteSide& side) const {
-    side.feedback = device_columns.data();
-    side.feedback_units = device_units.data();
-  }
-  std::vector<float> values;  // [heads, dim, dim]
-  DeviceArray<int8_t> device_columns;
-  DeviceArray<float> device_units;
-};
+  return factors;
+}
 
 // Rows [tokens, heads, dim]: Gaussian, with outliers, constant, of few values, with constant
 // groups, far from zero, tiny, huge, and what cannot be stored.
@@ -87,7 +71,7 @@ struct FedSide {
         row(static_cast<size_t>(heads * shape.dim)),
         x(FeedbackRows(random, tokens, heads, shape.dim)),
         rotated(x.size()),
-        factors(random, heads, shape.dim),
+        factors(RandomFactors(random, heads, shape.dim)),
         fed(with_feedback) {
     std::normal_distribution<float> normal(0, 1 / std::sqrt(static_cast<float>(shape.dim)));
     Bf16Rows matrix;
@@ -98,7 +82,7 @@ struct FedSide {
   PagedSide paged;
   size_t row;  // values of a token
   DeviceArray<__nv_bfloat16> x, rotated, rotation;
-  Factors factors;
+  DeviceFactors factors;
   bool fed;
 };
 
