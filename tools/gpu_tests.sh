@@ -15,7 +15,7 @@ if [ "$1" = --pack ]; then
     python3 -c 'import json, sys; print(*sorted({t["command"][0] for t in json.load(sys.stdin)["tests"]}), sep="\n")' |
     while read -r program; do
       strip -o "$pack/tests/${program##*/}" "$program"
-      "$root/tools/pack_libraries.sh" "$pack/lib" "$program" '/\.deps/|/(libstdc\+\+|libgcc_s)\.so'
+      "$root/tools/pack_libraries.sh" "$pack/lib" "$program" torch
     done
   exit
 fi

@@ -12,7 +12,7 @@ if [ "$1" = --pack ]; then
   mkdir -p "$pack/tools" "$pack/tests/tools"
   for program in oscar-calibrate oscar-validate oscar-zoo; do
     strip -o "$pack/tools/$program" "$build/tools/$program"
-    "$root/tools/pack_libraries.sh" "$pack/lib" "$build/tools/$program" '/\.deps/|/(libstdc\+\+|libgcc_s)\.so'
+    "$root/tools/pack_libraries.sh" "$pack/lib" "$build/tools/$program" torch
   done
   cp "$build/tests/tools/liboscar_write_faults.so" "$pack/tests/tools/"
   exit

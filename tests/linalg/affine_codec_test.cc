@@ -94,7 +94,6 @@ TEST(AffineCodec, ClippedRowsAreWhatAReaderGets) {
   }
 }
 
-// Scales are the bytes s << 7 as float16, zeros are steps from the middle code.
 // Also where what is left has no range to speak of, and a clipped value lies many codes beyond it.
 TEST(AffineCodec, AClippedValueIsCodedAsTheThreshold) {
   Floats two(64), ramp(64);
@@ -104,27 +103,25 @@ TEST(AffineCodec, AClippedValueIsCodedAsTheThreshold) {
   }
   for (const Floats& x : {two, ramp}) {
     for (const double ratio : {0.03, 0.5, 0.86}) {
-      for (const int bits : {2, 4, 8}) {
-        for (const ScaleFit scales : {ScaleFit::kRange, ScaleFit::kUnbiased}) {
-          const AffineFormat format{bits, 32, MetadataType::kFloat32, scales};
-          if (FitsScale(scales, bits)) continue;  // those code what came
-          const RowClip clip{ratio, ClipMethod::kSort};
-          Floats clamped = x, read(x.size());
-          ClampRow<float>(clamped, ClipThreshold<float>(x, ratio, clip.method));
-          const Encoded expected = Encode(clamped, format);
-          Encoded e{Codes(x.size()), Floats(expected.scales_zeros.size())};
-          ClipAndEncodeAffineRow(x, format, clip, e.codes, e.scales_zeros);
-          EXPECT_EQ(e.codes, expected.codes) << ratio << " " << bits;
-          EXPECT_EQ(e.scales_zeros, expected.scales_zeros);
-          QuantizeDequantizeAffineRow<float>(x, format, clip, read);
-          DecodeAffineRow(e.codes, e.scales_zeros, format, clamped);
-          EXPECT_EQ(read, clamped);
-        }
+      for (const AffineFormat& format :
+           {AffineFormat{2, 32}, {4, 32}, {8, 32}, {8, 32, {}, ScaleFit::kUnbiased}}) {
+        const RowClip clip{ratio, ClipMethod::kSort};
+        Floats clamped = x, read(x.size()), decoded(x.size());
+        ClampRow<float>(clamped, ClipThreshold<float>(x, ratio, clip.method));
+        const Encoded expected = Encode(clamped, format);
+        Encoded e{Codes(x.size()), Floats(expected.scales_zeros.size())};
+        ClipAndEncodeAffineRow(x, format, clip, e.codes, e.scales_zeros);
+        EXPECT_EQ(e.codes, expected.codes) << ratio << " " << format.bits;
+        EXPECT_EQ(e.scales_zeros, expected.scales_zeros);
+        QuantizeDequantizeAffineRow<float>(x, format, clip, read);
+        DecodeAffineRow(e.codes, e.scales_zeros, format, decoded);
+        EXPECT_EQ(read, decoded);
       }
     }
   }
 }
 
+// Scales are the bytes s << 7 as float16, zeros are steps from the middle code.
 TEST(AffineCodec, BytesHoldScaleAndZero) {
   std::vector<float> scales;
   for (uint32_t s = 1; s < 0xF8; ++s) {

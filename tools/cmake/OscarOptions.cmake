@@ -12,7 +12,6 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
 endif()
 
-include(CheckLinkerFlag)
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
@@ -42,6 +41,7 @@ target_compile_options(oscar_options INTERFACE
   "$<${release}:-fstack-protector-strong;-fstack-clash-protection;-fcf-protection;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
 target_link_options(oscar_options INTERFACE "$<$<CONFIG:Release>:-pie;-Wl,-z,relro,-z,now,-z,noexecstack>")
 # A hundred and thirty programs are linked in a third of the time.
+include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=gold OSCAR_HAS_GOLD)
 if(OSCAR_HAS_GOLD AND NOT OSCAR_SANITIZE)
   target_link_options(oscar_options INTERFACE "$<$<NOT:$<CONFIG:Release>>:-fuse-ld=gold>")

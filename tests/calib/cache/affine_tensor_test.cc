@@ -28,6 +28,8 @@ at::Tensor Rows(int64_t dim, uint64_t seed) {
   rows[4][0] = 500;                               // one outlier
   rows[5].copy_(at::arange(dim).to(at::kFloat));  // ramp, codes on half-way points
   rows[6].abs_();
+  rows[7].fill_(1).slice(0, 0, dim, 16).fill_(1.25);  // clipped it has no range
+  rows[8].mul_(1e-9);
   rows.slice(0, 20, 40).copy_(rows.slice(0, 20, 40).to(at::kBFloat16));
   return rows;
 }
