@@ -6,7 +6,6 @@
 
 #include <Eigen/Cholesky>
 #include <cmath>
-#include <cstring>
 
 #include "linalg/error.h"
 #include "linalg/key_transform.h"
@@ -53,9 +52,10 @@ PackedFeedback PackFeedbackFactor(MatrixRef factor) {
       static_cast<float>(unit)};
   int8_t* column = packed.columns.data();
   for (int64_t j = 0; j < dim; ++j, column += FeedbackStride(static_cast<int>(dim))) {
-    for (int64_t i = 0; i < dim; ++i) column[i] = static_cast<int8_t>(integers(i, j));
-    const auto sum = static_cast<int32_t>(-kMaxFeedback * integers.col(j).sum());
-    std::memcpy(column + dim, &sum, sizeof(sum));
+    for (int64_t i = 0; i < j; ++i) {
+      const bool own = i / kFeedbackBlock == j / kFeedbackBlock;
+      column[own ? dim + i % kFeedbackBlock : i] = static_cast<int8_t>(integers(i, j));
+    }
   }
   return packed;
 }

@@ -34,15 +34,14 @@ void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& forma
     scales_zeros[2 * g + 1] = stored.zero;
     widest = std::max(widest, groups[g].scale);
   }
-  const T step = widest / kFeedbackSteps, steps = kFeedbackSteps / widest;
+  const T quantum = FeedbackQuantum(widest);
   std::vector<T> fed(dim);  // sums of integers times a power of two: exact
   for (size_t i = 0; i < dim; ++i) {
     const size_t g = i / group;
-    const T moved = fed[i] * step;
-    codes[i] = AffineCode(x[i] + moved, groups[g], max_code);
+    codes[i] = AffineCode(x[i] + fed[i] * quantum, groups[g], max_code);
     const T read = AffineValue<T>(codes[i], {scales_zeros[2 * g], scales_zeros[2 * g + 1]});
-    const T error = (x[i] - read) * steps;
-    const T q = std::clamp(std::nearbyint(error), T{-kMaxFeedback}, T{kMaxFeedback});
+    const T q =
+        std::clamp(std::nearbyint((x[i] - read) / quantum), T{-kMaxFeedback}, T{kMaxFeedback});
     for (size_t j = i + 1; j < dim; ++j) fed[j] += q * factor[i * dim + j];
   }
 }

@@ -79,8 +79,16 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
           at::where(fits, affine.zero.sub(at_zero).div(slope), affine.zero)};
 }
 
+// FeedbackQuantum (linalg/feedback_codec.h). What a number is divided by its fraction is a power of
+// two, and that division is exact.
+at::Tensor FeedbackQuanta(const at::Tensor& widest) {
+  const at::Tensor fraction = std::get<0>(at::frexp(widest));
+  return widest.div(fraction).mul_(
+      at::where(fraction.lt(0.75), 0.5 / kFeedbackSteps, 1.0 / kFeedbackSteps));
+}
+
 // The nearest scales of a byte (linalg/affine_metadata.h): a step is an eighth of the power of two
-// below, which is what a number over its fraction gives, and division by it is exact.
+// below.
 at::Tensor ByteScales(const at::Tensor& scale) {
   const at::Tensor x = scale.to(at::kFloat).clamp(kMinByteScale, kMaxByteScale);
   const at::Tensor step = x.div(std::get<0>(at::frexp(x))).mul_(1.0 / 16).clamp_min_(kMinByteScale);
@@ -173,18 +181,17 @@ at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor&
   };
   const at::Tensor scales = by_group(fitted.scale), zeros = by_group(fitted.zero),
                    stored_scales = by_group(stored.scale), stored_zeros = by_group(stored.zero);
-  const at::Tensor widest = std::get<0>(scales.max(0)),
-                   unit = at::full({}, kFeedbackSteps, x.options()), step = widest.div(unit),
-                   steps = unit.div(widest);
+  const at::Tensor quantum = FeedbackQuanta(std::get<0>(scales.max(0)));
   at::Tensor fed = at::zeros_like(x), read = at::empty_like(x);
   for (int64_t i = 0; i < dim; ++i) {
     const int64_t g = i / group;
-    const at::Tensor target = fed[i].mul(step).add_(x[i]);
+    const at::Tensor target = fed[i].mul(quantum).add_(x[i]);
     read[i].copy_(Codes(target, {scales[g], zeros[g]}, max_code)
                       .sub_(stored_zeros[g])
                       .mul_(stored_scales[g]));
     if (i + 1 == dim) break;
-    const at::Tensor q = x[i].sub(read[i]).mul_(steps).round_().clamp_(-kMaxFeedback, kMaxFeedback);
+    const at::Tensor q =
+        x[i].sub(read[i]).div_(quantum).round_().clamp_(-kMaxFeedback, kMaxFeedback);
     // Exact, in whatever order and however it is rounded.
     fed.slice(0, i + 1).add_(factor[i].slice(0, i + 1).unsqueeze(1).mul(q));
   }

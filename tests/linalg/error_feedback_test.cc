@@ -7,8 +7,8 @@
 #include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "linalg/error.h"
@@ -52,17 +52,19 @@ TEST(FeedbackFactor, RefusesAMetricWithoutOne) {
   EXPECT_THROW(FeedbackFactor(metric, 0.1, "layer 3"), NumericalError);
 }
 
-TEST(PackFeedbackFactor, HasEveryIntegerAndTheSumsOfColumns) {
+TEST(PackFeedbackFactor, HasEveryIntegerThoseOfAColumnsOwnBlockBehindIt) {
   const Matrix factor = FeedbackFactor(RandomCovariance(kDim, 3), 0.2, "test");
   const PackedFeedback packed = PackFeedbackFactor(factor);
   for (int64_t j = 0; j < kDim; ++j) {
     const int8_t* column = packed.columns.data() + j * FeedbackStride(kDim);
-    int32_t sum = 0;
+    const int64_t block = j / kFeedbackBlock * kFeedbackBlock;
     for (int64_t i = 0; i < kDim; ++i) {
-      EXPECT_EQ(column[i] * double{packed.unit}, factor(i, j));
-      sum -= kMaxFeedback * column[i];
+      const bool own = i >= block && i < block + kFeedbackBlock;
+      EXPECT_EQ(column[i] * double{packed.unit}, own ? 0 : factor(i, j));
+      if (own) {
+        EXPECT_EQ(column[kDim + i - block] * double{packed.unit}, factor(i, j));
+      }
     }
-    EXPECT_EQ(std::memcmp(column + kDim, &sum, sizeof(sum)), 0);
   }
   Matrix wrong = factor;
   wrong(3, 2) = packed.unit;  // below the diagonal
@@ -76,6 +78,14 @@ TEST(PackFeedbackFactor, OfNothingIsZeros) {
   const PackedFeedback packed = PackFeedbackFactor(Matrix::Zero(8, 8));
   EXPECT_EQ(packed.unit, 1);
   EXPECT_EQ(std::ranges::count(packed.columns, 0), std::ssize(packed.columns));
+}
+
+TEST(FeedbackQuantum, IsASixteenthOfTheNearestPowerOfTwo) {
+  for (const auto& [widest, power] : std::vector<std::pair<float, float>>{
+           {1, 1}, {1.4999999F, 1}, {1.5F, 2}, {2, 2}, {0.75F, 1}, {3e-9F, 0x1p-28F}}) {
+    EXPECT_EQ(FeedbackQuantum(widest) * 16, power) << widest;
+    EXPECT_EQ(FeedbackQuantum<double>(widest) * 16, power) << widest;
+  }
 }
 
 // Rows that the plain codec refuses are refused, and constant rows read as it reads them.

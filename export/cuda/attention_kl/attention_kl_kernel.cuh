@@ -102,13 +102,6 @@ __device__ __forceinline__ void TileMaxHat(const float (&acc)[kKeys], float (&ma
     max_hat[i / 2 % 2] = fmaxf(max_hat[i / 2 % 2], acc[i] + acc[kKeys / 2 + i]);
 }
 
-// The compiler must take the values as new.
-template <int kCount>
-__device__ __forceinline__ void Hold(float (&registers)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i])::"memory");
-}
-
 template <int kTerms>
 __device__ __forceinline__ float Polynomial(const float (&terms)[kTerms], float d) {
   float y = terms[kTerms - 1];

@@ -101,6 +101,13 @@ __device__ inline uint32_t PackHalf2(float low, float high) {
   return reinterpret_cast<const uint32_t&>(h);
 }
 
+// The compiler must take the values as new.
+template <int kCount>
+__device__ __forceinline__ void Hold(float (&registers)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i])::"memory");
+}
+
 __device__ inline uint32_t PackBf16x2(float low, float high) {
   const __nv_bfloat162 b = __floats2bfloat162_rn(low, high);
   return reinterpret_cast<const uint32_t&>(b);

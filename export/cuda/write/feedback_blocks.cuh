@@ -10,16 +10,17 @@
 
 namespace oscar {
 
-inline constexpr int kFeedbackWarps = 16;  // that quantize
+// Twenty warps that quantize leave each thread 80 registers, so that the columns of R are
+// multiplied in two halves, and shared memory one slot more than blocks at work.
+inline constexpr int kFeedbackWarps = 20;
 inline constexpr int kFeedbackThreads = 128 + 32 * kFeedbackWarps;
-inline constexpr int kFeedbackSlots = 9;  // one more than blocks at work
+inline constexpr int kFeedbackSlots = kFeedbackWarps / 2 + 1;
 
 template <int kDim>
 struct FeedbackShared {
   static constexpr int kStride = FeedbackStride(kDim);
   static constexpr int kFactor = (PipelineShared<kDim, kFeedbackSlots>::kBytes + 15) / 16 * 16;
-  static constexpr int kSums = kFactor + kDim * kStride;
-  static constexpr int kBytes = kSums + kFeedbackWarps * FeedbackSumBytes(2);
+  static constexpr int kBytes = kFactor + kDim * kStride;
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -47,7 +48,6 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
   static_assert(kUnits < kFeedbackSlots);
   const uint32_t base = SharedAddress(shared);
   const auto* factor = reinterpret_cast<const int8_t*>(shared + Shared::kFactor);
-  const uint32_t sums = base + Shared::kSums + warp * FeedbackSumBytes(2);
   const float unit = s.feedback_units[head];
   const MetadataType type = a.view.format.metadata;
   LoadFactor<kDim>(s.feedback + int64_t{head} * kDim * Shared::kStride, shared);
@@ -101,16 +101,18 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
     }
     const auto chunk = [&](int row, int c) { return StagedChunk(rows, row, c); };
     FeedbackFit fit{affine, StoredAffine(affine, type), {}};
-    // Errors are no larger than the row's values and what is read of them.
-    const bool tame = __fmul_rn(largest, 64) < __fmul_rn(0x1p20F, affine.scale);
+    // No error is larger than the row's values and what is read of them, and no sum overflows.
+    const float read =
+        __fmul_rn(fmaxf(fabsf(fit.stored.zero), fabsf(3 - fit.stored.zero)), fit.stored.scale);
+    const bool tame =
+        (__fadd_rn(largest, read) < __fmul_rn(kMaxFeedback - 1, QuantumOf(affine.scale))) &
+        (affine.scale < 0x1p30F);
     const bool found = FindFloatSteps(fit) & tame;
     const auto fit_of = [&](int) { return fit; };
     if (__all_sync(kWarp, found || !good || !stored)) {
-      FeedBack<2, true, kDim>(kDim, 3, factor, Shared::kStride, unit, affine.scale, sums, chunk,
-                              fit_of);
+      FeedBack<2, true, kDim>(kDim, 3, factor, Shared::kStride, unit, affine.scale, chunk, fit_of);
     } else {
-      FeedBack<2, false, kDim>(kDim, 3, factor, Shared::kStride, unit, affine.scale, sums, chunk,
-                               fit_of);
+      FeedBack<2, false, kDim>(kDim, 3, factor, Shared::kStride, unit, affine.scale, chunk, fit_of);
     }
 #pragma unroll 1
     for (int i = 0; i < 2; ++i) {
@@ -159,12 +161,10 @@ __global__ void __launch_bounds__(kFeedbackThreads, 1)
   const CUtensorMap* const rows = &maps.rows[work.values ? 1 : 0];
   const int warp = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 32, 0);
   if (warp < 4) {
-    TakeRegisters<kRotatorRegisters>();
     BlockFetcher<kDim, kFeedbackSlots> fetcher(a, s, rows, work.head,
                                                min(work.blocks, kFeedbackSlots), shared);
-    RotateBlocks<kFeedbackSlots>(fetcher, a.view.page_table, work.blocks, shared);
+    RotateBlocks<kFeedbackSlots, 2>(fetcher, a.view.page_table, work.blocks, shared);
   } else {
-    GiveRegisters<kQuantizerRegisters>();
     QuantizeBlocksWithFeedback<kDim>(a, s, rows, work.values, work.head, warp - 4, work.blocks,
                                      shared);
   }

@@ -2,18 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Codes with error feedback (linalg/feedback_codec.h) of 16 or 32 rows in shared memory, a row a
-// lane, in blocks of 16 coordinates: inside a block one coordinate after another, errors packed in
-// bytes; what a block gets from those before it is a product of integers by tensor cores. Errors
-// and codes take the place of the values.
+// lane, in blocks of kFeedbackBlock coordinates: inside a block one coordinate after another,
+// errors packed in bytes; what a block gets from those before it is a product of integers by tensor
+// cores. Errors and codes take the place of the values.
 #pragma once
 
-#include "export/cuda/write/tile_codec.cuh"
+#include "export/cuda/write/register_codes.cuh"
 #include "linalg/feedback_codec.h"
 
 namespace oscar {
-
-inline constexpr int kFeedbackBlock = 16;                                  // coordinates
-constexpr int FeedbackSumBytes(int tiles) { return tiles * 16 * 16 * 4; }  // of a warp
 
 // A group of a row: codes are found by `affine`, and `stored` is what their reader has.
 struct FeedbackFit {
@@ -60,24 +57,34 @@ __device__ inline float NextBelow(float x) {
 // what its roundings let through, and what the quotient must reach, less half a step of its own.
 __device__ inline bool FindFloatSteps(FeedbackFit& fit) {
   constexpr double kReached[3] = {0.5 - 0x3p-26 + 0x1p-60, 1.5 - 0x1p-24, 2.5 - 0x1p-23};
+  const float scale = fit.affine.scale, inverse = Reciprocal(scale);
+  const auto sum = [&](float x) {  // AffineCodeSum
+    return __fadd_rn(__fadd_rn(DivideBy(x, scale, inverse), fit.affine.zero), 0.5F);
+  };
   bool found = true;
 #pragma unroll
   for (int i = 0; i < 3; ++i) {
     const float code = static_cast<float>(i + 1);
     const float quotient = __double2float_ru(kReached[i] - fit.affine.zero);
     const double middle = 0.5 * (double{quotient} + double{NextBelow(quotient)});
-    const float x = __double2float_ru(middle * fit.affine.scale);
-    found = found & (AffineCodeSum(x, fit.affine) >= code) &
-            (AffineCodeSum(NextBelow(x), fit.affine) < code);
+    const float x = __double2float_ru(middle * scale);
+    found = found & (sum(x) >= code) & (sum(NextBelow(x)) < code) &
+            (fabsf(x) > __fmul_rn(0x1p-26F, scale));
     fit.step[i] = x;
   }
   return found;
 }
 
-// Where chunk c of 4 sums of a row lies: no bank conflicts by rows nor by fragments.
-__device__ inline uint32_t SumChunk(uint32_t sums, int row, int c) {
-  return sums + row * 64 + (c ^ (row / 2 % 2 * 2 + row / 4 % 2)) * 16;
+// FeedbackQuantum (linalg/feedback_codec.h).
+__device__ inline float QuantumOf(float widest) {
+  constexpr uint32_t kHalf = 0x400000, kExponent = 0x7F800000;
+  return __fmul_rn(__uint_as_float((__float_as_uint(widest) + kHalf) & kExponent),
+                   1.0F / kFeedbackSteps);
 }
+
+// The row in whose chunks a row's sums lie: no bank conflicts by rows nor by fragments where chunk
+// c of row r is at c ^ (r % 8).
+__device__ inline int SumRow(int row) { return (row & ~7) | row % 4 * 2 | row / 4 % 2; }
 
 // The low byte of `byte` in place of byte i of a word.
 __device__ inline uint32_t WithByte(uint32_t word, uint32_t byte, int i) {
@@ -94,10 +101,10 @@ __device__ inline float Reach(float x, float y) {
   return reach;
 }
 
-// B fragments of factor columns [n, n + 16) and coordinates of two blocks, of which the second
-// counts if `both`. In shared memory, with columns 16 bytes apart modulo 128, or anywhere.
+// B fragments of factor columns [n, n + 16) and coordinates of two blocks. In shared memory, with
+// columns 16 bytes apart modulo 128, or anywhere.
 template <bool kShared>
-__device__ inline void LoadFactors(const int8_t* columns, int stride, bool both, uint32_t (&b)[4]) {
+__device__ inline void LoadFactors(const int8_t* columns, int stride, uint32_t (&b)[4]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   if constexpr (kShared) {
     LoadMatrices(b,
@@ -108,31 +115,22 @@ __device__ inline void LoadFactors(const int8_t* columns, int stride, bool both,
       b[i] = *reinterpret_cast<const uint32_t*>(columns + (i / 2 * 8 + lane / 4) * stride +
                                                 i % 2 * 16 + lane % 4 * 4);
   }
-  if (!both) b[1] = b[3] = 0;
 }
 
-// Integers within 2^22 stand in the low bits of a float above 2^23 + 2^22.
-inline constexpr float kInteger = 12582912.0F;
-inline constexpr int kIntegerBits = 0x4B400000;
+// Integers within 2^22 stand in the low bits of a float above it.
+inline constexpr float kInteger = 12582912.0F;  // 2^23 + 2^22
 
-// x clamped to +-kMaxFeedback and rounded to an integer, kMaxFeedback above it. kTame: |x| < 2^22.
+// The last byte is x * steps, a power of two, rounded to an integer and clamped to +-kMaxFeedback.
+// kTame: it is within that.
 template <bool kTame>
-__device__ inline uint32_t PackedError(float x) {
+__device__ inline uint32_t RoundedError(float x, float steps) {
   if constexpr (kTame) {
-    return static_cast<uint32_t>(__viaddmin_s32_relu(
-        __float_as_int(__fadd_rn(x, kInteger)), kMaxFeedback - kIntegerBits, 2 * kMaxFeedback));
+    return __float_as_uint(__fmaf_rn(x, steps, kInteger));
   } else {
-    const float clamped = fminf(fmaxf(x, -float{kMaxFeedback}), float{kMaxFeedback});
-    return static_cast<uint32_t>(__float_as_int(__fadd_rn(clamped, kInteger)) - kIntegerBits +
-                                 kMaxFeedback);
+    const float clamped =
+        fminf(fmaxf(__fmul_rn(x, steps), -float{kMaxFeedback}), float{kMaxFeedback});
+    return __float_as_uint(__fadd_rn(clamped, kInteger));
   }
-}
-
-// acc + the sum of four products of unsigned and signed bytes.
-__device__ inline int DotU8S8(uint32_t a, int b, int acc) {
-  int d;
-  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(acc));
-  return d;
 }
 
 // Rows of a warp: chunk(row, c) is the address of the 16 bytes of values [8c, 8c + 8) of a row,
@@ -143,15 +141,14 @@ __device__ inline int DotU8S8(uint32_t a, int b, int acc) {
 // for each lane of a quad.
 template <int kTiles, bool kSteps, int kDim, class Chunk, class FitOf>
 __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int stride, float unit,
-                                float widest, uint32_t sums, const Chunk& chunk,
-                                const FitOf& fit_of) {
-  constexpr int kSumBits = kSteps ? kIntegerBits : 0;  // such sums are within 2^22
+                                float widest, const Chunk& chunk, const FitOf& fit_of) {
   static_assert(!kSteps || (kDim != 0 && kDim <= 256));
   constexpr bool kPlanes = kDim != 0;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int row = lane % (16 * kTiles);
-  const float step = __fmul_rn(__fdiv_rn(widest, kFeedbackSteps), unit);
-  const float steps = __fdiv_rn(kFeedbackSteps, widest);
+  const float quantum = QuantumOf(widest);
+  const float step = __fmul_rn(quantum, unit);
+  const float steps = __frcp_rn(quantum);
 #pragma unroll 1
   for (int segment = 0; segment < (kPlanes ? kDim : dim); segment += 64) {
     float codes[8];
@@ -163,16 +160,16 @@ __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int
          first += kFeedbackBlock) {
       // What earlier blocks feed to this one: tensor cores' [rows, 16], brought to the rows' lanes.
       int c[kTiles][2][4] = {};
-      const auto add = [&](int i) {  // of coordinates [i, i + 32), two blocks
+      const auto add = [&](int i) {  // of coordinates [i, i + 32): this block's own factors are 0
         uint32_t b[4];
-        LoadFactors<kPlanes>(factor + first * stride + i, stride, i + kFeedbackBlock < first, b);
+        LoadFactors<kPlanes>(factor + first * stride + i, stride, b);
 #pragma unroll
         for (int tile = 0; tile < kTiles; ++tile) {
           uint32_t a[4];
           LoadMatrices(a, chunk(16 * tile + lane % 16, i / 8 + lane / 16 * 2));
 #pragma unroll
           for (int n = 0; n < 2; ++n)
-            MmaU8S8(c[tile][n], a[0], a[1], a[2], a[3], b[2 * n], b[2 * n + 1]);
+            MmaS8(c[tile][n], a[0], a[1], a[2], a[3], b[2 * n], b[2 * n + 1]);
         }
       };
       if constexpr (kPlanes) {
@@ -183,53 +180,52 @@ __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int
       } else {
         for (int i = 0; i < first; i += 2 * kFeedbackBlock) add(i);
       }
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        const int8_t* column = factor + (first + 8 * n + lane % 4 * 2) * stride + dim;
-        const int begin[2] = {*reinterpret_cast<const int*>(column) + kSumBits,
-                              *reinterpret_cast<const int*>(column + stride) + kSumBits};
-        const uint32_t to = SumChunk(sums, lane / 4, 2 * n + lane % 4 / 2) + lane % 2 * 8;
-#pragma unroll
-        for (int i = 0; i < 2 * kTiles; ++i)
-          StorePair(to + i * 512, c[i / 2][n][i % 2 * 2] + begin[0],
-                    c[i / 2][n][i % 2 * 2 + 1] + begin[1]);
-      }
-      __syncwarp();
-      int fed[16];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const uint4 sum = LoadChunk(SumChunk(sums, row, i));
-        fed[4 * i] = static_cast<int>(sum.x);
-        fed[4 * i + 1] = static_cast<int>(sum.y);
-        fed[4 * i + 2] = static_cast<int>(sum.z);
-        fed[4 * i + 3] = static_cast<int>(sum.w);
-      }
       const uint4 low = LoadChunk(chunk(row, first / 8)),
                   high = LoadChunk(chunk(row, first / 8 + 1));
       const uint32_t x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      int fed[16];
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {  // eight at a time, in the place of the values
+        __syncwarp();                // all lanes have what was there
+#pragma unroll
+        for (int i = 0; i < 2 * kTiles; ++i)
+          StorePair(chunk(SumRow(8 * i + lane / 4), first / 8 + lane % 4 / 2) + lane % 2 * 8,
+                    c[i / 2][n][i % 2 * 2], c[i / 2][n][i % 2 * 2 + 1]);
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const uint4 sum = LoadChunk(chunk(SumRow(row), first / 8 + i));
+          fed[8 * n + 4 * i] = static_cast<int>(sum.x);
+          fed[8 * n + 4 * i + 1] = static_cast<int>(sum.y);
+          fed[8 * n + 4 * i + 2] = static_cast<int>(sum.z);
+          fed[8 * n + 4 * i + 3] = static_cast<int>(sum.w);
+        }
+      }
       const FeedbackFit fit = fit_of(first);
       uint32_t q[4], bytes[4];
-      const int8_t* triangle = factor + first * stride + first;
+      const int8_t* triangle = factor + first * stride + dim;
 #pragma unroll
       for (int p = 0; p < 16; ++p) {
         if (p > 0) {
           const int4 u = *reinterpret_cast<const int4*>(triangle + p * stride);
           const int words[4] = {u.x, u.y, u.z, u.w};
 #pragma unroll
-          for (int i = 0; i <= (p - 1) / 4; ++i) fed[p] = DotU8S8(q[i], words[i], fed[p]);
+          for (int i = 0; i <= (p - 1) / 4; ++i)
+            fed[p] = __dp4a(static_cast<int>(q[i]), words[i], fed[p]);
         }
         const float value = p % 2 == 0 ? LowBf16(x[p / 2]) : HighBf16(x[p / 2]);
-        const float sum =
-            kSteps ? __fsub_rn(__int_as_float(fed[p]), kInteger) : __int2float_rn(fed[p]);
-        const float moved = __fadd_rn(value, __fmul_rn(sum, step));
+        const float sum = __int2float_rn(fed[p]);
+        // The product by a power of two is exact, if it does not overflow.
+        const float moved =
+            kSteps ? __fmaf_rn(sum, step, value) : __fadd_rn(value, __fmul_rn(sum, step));
         const float code =
             kSteps ? __fadd_rn(__fadd_rn(Reach(moved, fit.step[0]), Reach(moved, fit.step[1])),
                                Reach(moved, fit.step[2]))
                    : fminf(fmaxf(truncf(AffineCodeSum(moved, fit.affine)), 0.0F),
                            static_cast<float>(max_code));
         const float read = __fmul_rn(__fsub_rn(code, fit.stored.zero), fit.stored.scale);
-        const float error = __fmul_rn(__fsub_rn(value, read), steps);
-        q[p / 4] = WithByte(q[p / 4], PackedError<kSteps>(error), p % 4);
+        const float error = __fsub_rn(value, read);
+        q[p / 4] = WithByte(q[p / 4], RoundedError<kSteps>(error, steps), p % 4);
         if constexpr (kPlanes) {
           codes[p % 8] = __fmaf_rn(code, p < 8 ? weight : 4 * weight, codes[p % 8]);
         } else {

@@ -8,10 +8,9 @@
 
 namespace oscar {
 
-// Scratch of a warp: fits [16 tokens][groups] and sums.
+// Scratch of a warp: fits [16 tokens][groups].
 constexpr int FeedbackTileBytes(const PagedSide& side) {
-  return 16 * GroupsPerRow(side) * static_cast<int>(sizeof(AffineGroup<float>)) +
-         FeedbackSumBytes(1);
+  return 16 * GroupsPerRow(side) * static_cast<int>(sizeof(AffineGroup<float>));
 }
 
 // Quantizes the tokens `tile.quantized` of `y` (shared memory [16][stride words]), which it
@@ -28,7 +27,7 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
   const MetadataType type = a.view.format.metadata;
   const LaneRows rows{y + g * stride + lane % 4, stride, dim / 8};
   uint8_t* record = TileRecord(a, tile, head);
-  auto* fits = reinterpret_cast<AffineGroup<float>*>(scratch + FeedbackSumBytes(1));
+  auto* fits = reinterpret_cast<AffineGroup<float>*>(scratch);
   for (int i = lane; i < CodeBytes(s.side) / 4; i += 32) planes[i] = 0;
   bool good[2];
   for (int h = 0; h < 2; ++h) {
@@ -63,7 +62,7 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
   const uint32_t values = SharedAddress(y);
   FeedBack<1, false, 0>(
       dim, max_code, s.feedback + int64_t{head} * dim * FeedbackStride(dim), FeedbackStride(dim),
-      s.feedback_units[head], widest, SharedAddress(scratch),
+      s.feedback_units[head], widest,
       [&](int row, int c) { return values + row * stride * 4 + c * 16; },
       [&](int first) {
         const AffineGroup<float> affine = own[first / s.side.quant_group_size];

@@ -128,7 +128,8 @@ class BlockFetcher {
 // All threads of the rotating warpgroup.
 __device__ inline void SyncRotators() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
 
-template <int kAhead, int kDim, int kSlots>
+// kHalves: of the columns, one after the other, where there are few registers.
+template <int kAhead, int kHalves, int kDim, int kSlots>
 __device__ inline void RotateBlocks(BlockFetcher<kDim, kSlots>& fetcher, const int32_t* page_table,
                                     int blocks, uint8_t* shared) {
   using Shared = PipelineShared<kDim, kSlots>;
@@ -146,22 +147,31 @@ __device__ inline void RotateBlocks(BlockFetcher<kDim, kSlots>& fetcher, const i
         shared + Shared::kNotes)[place.slot * 4 + static_cast<int>(threadIdx.x) / 32];
     // The page comes while the tile is rotated.
     const int page = note.quantized != 0 ? __ldg(page_table + note.page) : 0;
-    float y[kDim / 2];
-    WgmmaBegin();
+    constexpr int kPairs = kDim / 4 / kHalves;
+    uint32_t y[kHalves][kPairs];
+#pragma unroll 1  // of two chains of products ptxas would drop one
+    for (int half = 0; half < kHalves; ++half) {
+      float sums[2 * kPairs];
+      WgmmaBegin();
 #pragma unroll
-    for (int i = 0; i < kDim / 16; ++i)
-      Wgmma<true>(y, x + i / 4 * (kPanelBytes / 16) + i % 4 * (32 / 16), r + i * (16 * 128 / 16),
-                  i > 0);
-    WgmmaEnd();
-    fetcher.Fetch();
-    WgmmaWait();
+      for (int i = 0; i < kDim / 16; ++i)
+        Wgmma<true>(sums, x + i / 4 * (kPanelBytes / 16) + i % 4 * (32 / 16),
+                    r + half * (kDim * 128 / 16) + i * (16 * 128 / 16), i > 0);
+      WgmmaEnd();
+      if (kAhead < kSlots && half == 0) fetcher.Fetch();
+      WgmmaWait();
+      Hold(sums);
+#pragma unroll
+      for (int i = 0; i < kPairs; ++i) {
+        y[0][i] = y[kHalves - 1][i];
+        y[kHalves - 1][i] = PackBf16x2(sums[2 * i], sums[2 * i + 1]);
+      }
+    }
     SyncRotators();  // all warps have read x
 #pragma unroll
     for (int i = 0; i < kDim / 16; ++i) {
-      const float* c = &y[8 * i];
-      StoreMatrices({PackBf16x2(c[0], c[1]), PackBf16x2(c[2], c[3]), PackBf16x2(c[4], c[5]),
-                     PackBf16x2(c[6], c[7])},
-                    StagedFragment(stage, i));
+      const uint32_t* c = &y[4 * i / kPairs][4 * i % kPairs];
+      StoreMatrices({c[0], c[1], c[2], c[3]}, StagedFragment(stage, i));
     }
     if (threadIdx.x % 32 == 0) note.page = page;
     __syncwarp();
@@ -268,7 +278,7 @@ __global__ void __launch_bounds__(kPipelineThreads, 1)
     TakeRegisters<kRotatorRegisters>();
     BlockFetcher<kDim> fetcher(a, s, &maps.rows[work.values ? 1 : 0], work.head, work.blocks,
                                shared);
-    RotateBlocks<kPipelineAhead>(fetcher, a.view.page_table, work.blocks, shared);
+    RotateBlocks<kPipelineAhead, 1>(fetcher, a.view.page_table, work.blocks, shared);
   } else {
     GiveRegisters<kQuantizerRegisters>();
     QuantizeBlocks<kDim, kTwoBits, kOneGroup ? 1 : kDim / 32>(a, s, work.values, work.head,
