@@ -4,7 +4,7 @@
 #
 # gpu_tests.sh PACK: the test programs labelled gpu on a machine that has a GPU, this tree and nothing built. PACK is what
 # gpu_tests.sh --pack PACK makes here of build/dev (BUILD): the programs and their libraries but LibTorch's, which LD_LIBRARY_PATH names
-# there. What fails is named; exit code 1.
+# there. Not of a build with -Ofc max, as CI's: its kernels are too slow for the tests of decode and bandwidth. What fails is named; exit code 1.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 if [ "$1" = --pack ]; then

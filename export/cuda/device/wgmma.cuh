@@ -4,8 +4,8 @@
 // Hopper's instructions for warpgroups, sm_90a: matrix products and bulk tensor copies (PTX
 // ISA 8.x, sections on wgmma and cp.async.bulk.tensor). Traps: accumulators may be touched between
 // WgmmaWait() and the next product only, and the compiler does not know it; Hold() (mma.cuh) tells
-// it. And two chains of products, one after the other into the same
-// sums, that each begin without adding, are one to ptxas 13.0, which drops the second.
+// it. And two chains of products, one after the other into the same sums, that each begin without
+// adding, are one to ptxas 13.0, which drops the second.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap

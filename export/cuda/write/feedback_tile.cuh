@@ -8,16 +8,17 @@
 
 namespace oscar {
 
-// Scratch of a warp: fits [16 tokens][groups].
+// Fits of a warp's tile.
 constexpr int FeedbackTileBytes(const PagedSide& side) {
   return 16 * GroupsPerRow(side) * static_cast<int>(sizeof(AffineGroup<float>));
 }
 
 // Quantizes the tokens `tile.quantized` of `y` (shared memory [16][stride words]), which it
-// overwrites, into the record. `planes` and `scratch` are of this warp.
+// overwrites, into the record. `planes` and `fits` [16 tokens][groups] are scratch of this warp.
 __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const SideArguments& s,
                                                 const TokenTile& tile, int head, uint32_t* y,
-                                                int stride, uint32_t* planes, uint8_t* scratch) {
+                                                int stride, uint32_t* planes,
+                                                AffineGroup<float>* fits) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int g = lane / 4;
   const int dim = s.side.dim;
@@ -27,7 +28,6 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
   const MetadataType type = a.view.format.metadata;
   const LaneRows rows{y + g * stride + lane % 4, stride, dim / 8};
   uint8_t* record = TileRecord(a, tile, head);
-  auto* fits = reinterpret_cast<AffineGroup<float>*>(scratch);
   for (int i = lane; i < CodeBytes(s.side) / 4; i += 32) planes[i] = 0;
   bool good[2];
   for (int h = 0; h < 2; ++h) {

@@ -70,9 +70,9 @@ __global__ void WriteKernel(const __grid_constant__ WriteArguments a, int first_
     }
     if (tile.quantized != 0) {
       if constexpr (kFeedback) {
-        QuantizeTileWithFeedback(a, s, tile, head, reinterpret_cast<uint32_t*>(y),
-                                 RowStride(dim) / 2, planes,
-                                 reinterpret_cast<uint8_t*>(planes) + CodeBytes(s.side));
+        QuantizeTileWithFeedback(
+            a, s, tile, head, reinterpret_cast<uint32_t*>(y), RowStride(dim) / 2, planes,
+            reinterpret_cast<AffineGroup<float>*>(planes + CodeBytes(s.side) / 4));
       } else {
         QuantizeTile(a, s, tile, head, reinterpret_cast<const uint32_t*>(y), RowStride(dim) / 2,
                      planes);
