@@ -62,6 +62,13 @@ __device__ T CodeAt(T place, int max_code) {
   return trunc(Clamp(place + T(0.5F), T(0), T(max_code)));
 }
 
+// NaN is 0, as a cast of a float makes it, where one of a double makes it the least integer (PTX
+// ISA, cvt): a group whose scale is not finite would not keep it.
+template <typename T>
+__device__ int Integer(T x) {
+  return x == x ? static_cast<int>(x) : 0;
+}
+
 // linalg/scale_fit.h, one step of it.
 template <typename T, int kPerThread>
 __device__ Affine<T> Refit(const T (&x)[kPerThread], int held, const Affine<T>& affine,
@@ -72,8 +79,8 @@ __device__ Affine<T> Refit(const T (&x)[kPerThread], int held, const Affine<T>& 
   for (int j = 0; j < kPerThread; ++j) {
     if (j >= held) break;
     const T place = Place(x[j], affine);
-    const int c = static_cast<int>(CodeAt(place, codec.max_code));
-    const int q = static_cast<int>(rint(Clamp((place - middle) * steps, -limit, limit)));
+    const int c = Integer(CodeAt(place, codec.max_code));
+    const int q = Integer(rint(Clamp((place - middle) * steps, -limit, limit)));
     c_sum += c;
     q_sum += q;
     squares += least_squares ? c * c : q * q;
