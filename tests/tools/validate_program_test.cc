@@ -84,7 +84,7 @@ TEST(ValidateProgram, KernelsNeedAGpu) {
 ProgramStrings OfRecord(ProgramStrings more = {}) {
   more.insert(more.begin(), {"--model", Model(), "--sequences", "3", "--length", "512", "--arms",
                              "hadamard", "oscar_per_head+clip+windows", "--needle-lengths", "512",
-                             "--needle-tasks", "single_1"});
+                             "--needle-tasks", "single_1", "--self-generate", "1"});
   return more;
 }
 
@@ -104,7 +104,7 @@ TEST(ValidateProgram, AComparisonNeverReplacesTheValidationOfRecord) {
     EXPECT_EQ(ReadText(artifact / "report.json"), record);
   };
   beside({"--model", Model(), "--sequences", "3", "--length", "512", "--needle-samples", "0",
-          "--methods", "kivi2"},
+          "--self-generate", "0", "--methods", "kivi2"},
          "-comparison", "its headline is kivi2");
   beside(Quick(), "-comparison-2", "scores 383 tokens");
   beside(OfRecord({"--recent-tokens", "128"}), "-comparison-3", "keeps 64 first and 128 recent");
