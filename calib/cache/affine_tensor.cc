@@ -79,19 +79,20 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
           at::where(fits, affine.zero.sub(at_zero).div(slope), affine.zero)};
 }
 
-// FeedbackQuantum (linalg/feedback_codec.h). What a number is divided by its fraction is a power of
-// two, and that division is exact.
+// The powers of two above: what numbers are divided by their fractions, and that is exact.
+at::Tensor PowersAbove(const at::Tensor& x) { return x.div(std::get<0>(at::frexp(x))); }
+
+// FeedbackQuantum (linalg/feedback_codec.h).
 at::Tensor FeedbackQuanta(const at::Tensor& widest) {
-  const at::Tensor fraction = std::get<0>(at::frexp(widest));
-  return widest.div(fraction).mul_(
-      at::where(fraction.lt(0.75), 0.5 / kFeedbackSteps, 1.0 / kFeedbackSteps));
+  const at::Tensor above = PowersAbove(widest);
+  return above.mul(at::where(widest.lt(above.mul(0.75)), 0.5, 1.0)).div_(kFeedbackSteps);
 }
 
 // The nearest scales of a byte (linalg/affine_metadata.h): a step is an eighth of the power of two
 // below.
 at::Tensor ByteScales(const at::Tensor& scale) {
   const at::Tensor x = scale.to(at::kFloat).clamp(kMinByteScale, kMaxByteScale);
-  const at::Tensor step = x.div(std::get<0>(at::frexp(x))).mul_(1.0 / 16).clamp_min_(kMinByteScale);
+  const at::Tensor step = PowersAbove(x).mul_(1.0 / 16).clamp_min_(kMinByteScale);
   return x.div(step).round_().mul_(step).to(scale.scalar_type());
 }
 

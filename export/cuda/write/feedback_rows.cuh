@@ -57,10 +57,10 @@ __device__ inline float NextBelow(float x) {
 // what its roundings let through, and what the quotient must reach, less half a step of its own.
 __device__ inline bool FindFloatSteps(FeedbackFit& fit) {
   constexpr double kReached[3] = {0.5 - 0x3p-26 + 0x1p-60, 1.5 - 0x1p-24, 2.5 - 0x1p-23};
-  const float scale = fit.affine.scale, inverse = Reciprocal(scale);
-  const auto sum = [&](float x) {  // AffineCodeSum
-    return __fadd_rn(__fadd_rn(DivideBy(x, scale, inverse), fit.affine.zero), 0.5F);
-  };
+  const float scale = fit.affine.scale;
+  GroupFit divided;
+  divided.affine = fit.affine;
+  divided.inverse = Reciprocal(scale);
   bool found = true;
 #pragma unroll
   for (int i = 0; i < 3; ++i) {
@@ -68,7 +68,7 @@ __device__ inline bool FindFloatSteps(FeedbackFit& fit) {
     const float quotient = __double2float_ru(kReached[i] - fit.affine.zero);
     const double middle = 0.5 * (double{quotient} + double{NextBelow(quotient)});
     const float x = __double2float_ru(middle * scale);
-    found = found & (sum(x) >= code) & (sum(NextBelow(x)) < code) &
+    found = found & (CodeSum(x, divided) >= code) & (CodeSum(NextBelow(x), divided) < code) &
             (fabsf(x) > __fmul_rn(0x1p-26F, scale));
     fit.step[i] = x;
   }
