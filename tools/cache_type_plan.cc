@@ -88,7 +88,7 @@ Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inpu
                    .spec = model.loop().spec(),
                    .device = input.device,
                    .dtype = input.dtype,
-                   .sequences = HeldOutText(model, split, TokensOfPass(input, trials)),
+                   .sequences = HeldOutText(model.sequences(), split, TokensOfPass(input, trials)),
                    .windows = {},
                    .choice = {},
                    .largest = [&](size_t layer) { return largest[layer]; },

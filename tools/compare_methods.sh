@@ -6,11 +6,12 @@
 # configs/compare.yaml says, and writes OUT/comparison: one page, one CSV, one table in Markdown. What OUT holds already is kept, so
 # a run that was stopped goes on.
 #
-#   tools/compare_methods.sh MODELS_DIR OUT [--device cuda] [--data DIR] [--models "NAME ..."] [--results] [OPTION OF oscar-validate ...]
+#   tools/compare_methods.sh MODELS_DIR OUT [--device cuda] [--data DIR] [--models "NAME ..."] [--bits "B ..."] [--results] [OPTION OF oscar-validate ...]
 #
 #   --data DIR    prompts.jsonl to calibrate on and heldout.jsonl to measure on; else MODELS_DIR/../calibration if it is there, else
 #                 the built-in texts
 #   --models      directories in MODELS_DIR; else all with a config.json
+#   --bits        also the automatic choice at these mean bits (oscar-calibrate --bits), as arms bits<B>:...
 #   --results     put the table into export/simulate/RESULTS.md
 #
 # Programs are those in OSCAR_BIN, else build/dev/tools, which tools/build.sh makes.
@@ -23,12 +24,13 @@ if [ $# -lt 2 ]; then
 fi
 models_dir=$1 out=$2
 shift 2
-device=cpu data= names= results= options=()
+device=cpu data= names= all_bits= results= options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --device) device=$2; shift 2 ;;
     --data) data=$2; shift 2 ;;
     --models) names=$2; shift 2 ;;
+    --bits) all_bits=$2; shift 2 ;;
     --results) results=export/simulate/RESULTS.md; shift ;;
     *) options+=("$1"); shift ;;
   esac
@@ -46,14 +48,20 @@ if [ -n "$data" ]; then
 fi
 mkdir -p "$out/artifacts" "$out/reports"
 reports=()
+calibrate() { # MODEL ARTIFACT [OPTION...]: the clip ratios of OSCAR's authors; the automatic choice brings its own
+  [ -d "$2" ] ||
+    "$bin/oscar-calibrate" "$1" --for any --fold "${calibration_text[@]}" --pack --tokens 16384 --max-sequence 2048 --clip fixed --clip-k 0.96 \
+      --clip-v 0.92 --device "$device" --dtype f32 "${@:3}" -o "$2"
+}
 for name in $names; do
-  model=$models_dir/$name artifact=$out/artifacts/$name report=$out/reports/$name
-  if [ ! -d "$artifact" ]; then  # the clip ratios of OSCAR's authors; the automatic choice brings its own
-    "$bin/oscar-calibrate" "$model" --for any --fold "${calibration_text[@]}" --pack --tokens 16384 --max-sequence 2048 --clip fixed --clip-k 0.96 \
-      --clip-v 0.92 --device "$device" --dtype f32 -o "$artifact"
-  fi
+  model=$models_dir/$name artifact=$out/artifacts/$name report=$out/reports/$name others=()
+  calibrate "$model" "$artifact"
+  for bits in $all_bits; do
+    calibrate "$model" "$artifact-$bits" --bits "$bits"
+    others+=(--other-artifact "bits$bits=$artifact-$bits")
+  done
   if [ ! -d "$report" ]; then
-    "$bin/oscar-validate" "$artifact" --model "$model" --config configs/compare.yaml "${held_out_text[@]}" "${method_text[@]}" \
+    "$bin/oscar-validate" "$artifact" --model "$model" --config configs/compare.yaml "${held_out_text[@]}" "${method_text[@]}" "${others[@]}" \
       --device "$device" --dtype f32 "${options[@]}" -o "$report"
   fi
   reports+=("$report")

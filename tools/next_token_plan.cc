@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kLeastTokens = 1024, kMostOfText = 4096;
+constexpr int64_t kLeastTokens = 1024;
 
 size_t NumTrials(const std::vector<AutoChoice>& choices) {
   const auto measured = [](const SideOption& option) { return option.head_bits.empty(); };
@@ -59,19 +59,6 @@ Json CostJson(BitPrice price, const NextTokenCost& cost) {
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> HeldOutText(const ModelSource& model, const HeldOutSplit& split,
-                                              int64_t tokens) {
-  std::vector<std::vector<int32_t>> texts;
-  const std::vector<std::vector<int32_t>>& sequences = model.sequences();
-  for (size_t i = 0; i < sequences.size() && tokens > 1; ++i) {
-    const int64_t length = std::min({std::ssize(sequences[i]), kMostOfText, tokens});
-    if (split.fit_rows[i] >= length || length < 2) continue;
-    texts.emplace_back(sequences[i].begin(), sequences[i].begin() + length);
-    tokens -= length;
-  }
-  return texts;
-}
-
 int64_t TokensOfPass(const CalibrationInput& input, size_t trials) {
   const int64_t effort = input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1;
   return std::max(kLeastTokens, 4 * effort * input.num_tokens() / static_cast<int64_t>(trials));
@@ -97,15 +84,16 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
   std::vector<AutoChoice> choices = plans.headline_layers();
   const size_t layers = choices.size();
   CacheWindows windows{input.options.sink_tokens, input.options.recent_tokens};
-  NextTokenRun run{.checkpoint = model.loop().checkpoint(),
-                   .spec = model.loop().spec(),
-                   .device = input.device,
-                   .dtype = input.dtype,
-                   .sequences = HeldOutText(model, split, TokensOfPass(input, NumTrials(choices))),
-                   .windows = windows,
-                   .choice = [&](size_t layer) {
-                     return ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans).automatic;
-                   }};
+  NextTokenRun run{
+      .checkpoint = model.loop().checkpoint(),
+      .spec = model.loop().spec(),
+      .device = input.device,
+      .dtype = input.dtype,
+      .sequences = HeldOutText(model.sequences(), split, TokensOfPass(input, NumTrials(choices))),
+      .windows = windows,
+      .choice = [&](size_t layer) {
+        return ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans).automatic;
+      }};
   const auto longest = std::ranges::max(run.sequences, {}, [](const auto& s) { return s.size(); });
   const int64_t inside = windows.sink + windows.recent;
   if (std::ssize(longest) < 2 * inside) run.windows = {};  // nothing to speak of lies beyond

@@ -21,10 +21,8 @@ namespace oscar {
 // Whether a run of these options is to do so, once its layers are done.
 bool PlansByNextToken(const CalibrationInput& input);
 
-// What passes are over, `tokens` in all: text that was held out, whole where it was held out whole.
-std::vector<std::vector<int32_t>> HeldOutText(const ModelSource& model, const HeldOutSplit& split,
-                                              int64_t tokens);
-// A trial runs on half of the layers: all of them together over twice the calibration's tokens.
+// Tokens that passes are over. A trial runs on half of the layers: all of them together over twice
+// the calibration's tokens.
 int64_t TokensOfPass(const CalibrationInput& input, size_t trials);
 int64_t NumTokens(const NextTokenRun& run);
 

@@ -98,8 +98,9 @@ for ((round = 0; round < rounds; ++round, ++seed)); do
   pick "${models[@]}" && model=$picked
   pick 1 2 && threads=$picked
   options=(--min-tokens 1)
-  option tokens 1200 1500 2200
-  option error-rows 4 8
+  option tokens 1200 1500 2400 6000
+  option error-rows 1 4 8
+  option held-out 0.1 0.1 0.1 0.4
   option value-target attention_output diagonal
   option composition r_h_pbr r_h_pbr r_h h_pbr plain
   option clip search search fixed
@@ -113,7 +114,8 @@ for ((round = 0; round < rounds; ++round, ++seed)); do
     pick fold no-fold no-fold && options+=("--$picked")
   fi
   if [ -e "$model/tokenizer.json" ]; then
-    option max-sequence 300 400
+    option max-sequence 300 400 1200 6000 # few and long: of these only the end is held out
+    pick pack no-pack && options+=("--$picked")
     measure=(--sequences 1 --length 1400)
   else # short texts
     random_ids "$scratch/ids.jsonl"

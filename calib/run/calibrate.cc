@@ -166,9 +166,15 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
     throw InputError("no tokens are held out, so clip ratios cannot be searched",
                      Remedy::kHoldOutMore);
   }
-  if (input.options.automatic.enabled && split.held_out_tokens == 0) {
-    throw InputError("no tokens are held out, so nothing can be chosen by them",
-                     Remedy::kHoldOutMore);
+  const std::vector<int64_t> lengths = input.lengths();
+  int64_t rows = 0;  // of the document that has most
+  for (size_t i = 0; i < lengths.size(); ++i)
+    rows = std::max(rows, std::min(lengths[i] - split.fit_rows[i], input.options.error_rows));
+  if (input.options.automatic.enabled && rows < 2) {
+    throw InputError(
+        "no document has two rows that are held out and kept (error_rows), one to "
+        "choose by and one to judge by",
+        Remedy::kHoldOutMore);
   }
   return split;
 }

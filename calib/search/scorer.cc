@@ -26,6 +26,12 @@ std::vector<int64_t> Spread(const std::vector<int64_t>& from, int64_t count) {
   return picked;
 }
 
+// Where a sequence is taken to begin: where it does, unless all its rows stand behind kTokens.
+int64_t BeginOf(const at::Tensor& positions /* host, ascending */) {
+  if (positions.numel() == 0 || positions[0].item<int64_t>() < AutoScorer::kTokens) return 0;
+  return positions[-1].item<int64_t>() + 1 - AutoScorer::kTokens;
+}
+
 // Rows of a sequence that a score may use, by index into queries.rows.
 std::vector<int64_t> UsableRows(const at::Tensor& positions /* host */, const CacheWindows& windows,
                                 const AttentionSpec& spec) {
@@ -112,9 +118,14 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
                        std::vector<CacheWindows> windows, int64_t offset, int64_t values_at_once)
     : spec_(spec), windows_(std::move(windows)), values_at_once_(values_at_once) {
   const AttentionSpec& attention = spec.attention;
-  std::vector<at::Tensor> positions;
+  std::vector<at::Tensor> positions;  // from where the sequence is taken to begin
+  std::vector<int64_t> begins;
   std::vector<std::vector<int64_t>> usable;
-  for (const HeldOutQueries& queries : layer.queries) positions.push_back(queries.rows.cpu());
+  for (const HeldOutQueries& queries : layer.queries) {
+    const at::Tensor rows = queries.rows.cpu();
+    begins.push_back(BeginOf(rows));
+    positions.push_back(rows.sub(begins.back()));
+  }
   const auto collect = [&](const CacheWindows& beyond) {
     usable.clear();
     std::vector<int64_t> with_rows;
@@ -130,6 +141,12 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
     windows_[0] = {};
     with_rows = collect({});
   }
+  if (with_rows.empty()) {
+    throw InputError(fmt::format("layer {}: no document has two of its held-out rows within the "
+                                 "first or last {} tokens, so nothing can be chosen by them",
+                                 spec.layer_id, kTokens),
+                     Remedy::kHoldOutMore);
+  }
   // Every other sequence stands further back; of a single one, every other pair of rows, so that
   // either place has rows that choose and rows that judge.
   const std::vector<int64_t> picked = Spread(with_rows, kSequences);
@@ -140,21 +157,22 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
     const HeldOutQueries& queries = layer.queries[at];
     const std::vector<int64_t> rows = Spread(usable[at], kRows);
     if (!shifts || picked.size() > 1 || rows.size() < 4) {
-      AddSequence(layer, queries, positions[at], rows, shifts && i % 2 == 1 ? offset : 0,
-                  sequences);
+      AddSequence(layer, queries, begins[at], positions[at], rows,
+                  shifts && i % 2 == 1 ? offset : 0, sequences);
       continue;
     }
     std::vector<int64_t> places[2];
     for (size_t row = 0; row < rows.size(); ++row) places[row / 2 % 2].push_back(rows[row]);
-    AddSequence(layer, queries, positions[at], places[0], 0, sequences);
-    AddSequence(layer, queries, positions[at], places[1], offset, sequences);
+    AddSequence(layer, queries, begins[at], positions[at], places[0], 0, sequences);
+    AddSequence(layer, queries, begins[at], positions[at], places[1], offset, sequences);
   }
   MakeBatches(sequences, layer.w_uv);
 }
 
 void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries,
-                             const at::Tensor& positions, const std::vector<int64_t>& rows,
-                             int64_t offset, std::vector<SampledSequence>& sequences) {
+                             int64_t begin, const at::Tensor& positions,
+                             const std::vector<int64_t>& rows, int64_t offset,
+                             std::vector<SampledSequence>& sequences) {
   const RopeSpec& rope = spec_.attention.rope;
   const at::Tensor index = at::tensor(rows, at::kLong);
   SampledSequence sequence;
@@ -163,11 +181,18 @@ void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& q
       AtOffset(queries.queries.index_select(0, index.to(queries.queries.device())), rope, offset);
   const int64_t tokens = sequence.positions.max().item<int64_t>() + 1;
   const auto of_sequence = static_cast<size_t>(queries.sequence);
-  sequence.keys = AtOffset(layer.keys[of_sequence].slice(0, 0, tokens), rope, offset);
-  sequence.values = layer.values[of_sequence].slice(0, 0, tokens);
+  // The first tokens, which draw much of the attention, stay where the sequence begins later.
+  const int64_t sinks = spec_.attention.window ? 0 : std::min(windows_[0].sink, tokens);
+  const auto read = [&](const at::Tensor& of_tokens) {
+    const at::Tensor last = of_tokens.slice(0, begin + sinks, begin + tokens);
+    return begin == 0 ? of_tokens.slice(0, 0, tokens)
+                      : at::cat({of_tokens.slice(0, 0, sinks), last});
+  };
+  sequence.keys = AtOffset(read(layer.keys[of_sequence]), rope, offset);
+  sequence.values = read(layer.values[of_sequence]);
   if (queries.q_pe.defined()) {  // its logits are the same at any offset
     sequence.q_pe = queries.q_pe.index_select(0, index.to(queries.q_pe.device()));
-    sequence.k_pe = layer.k_pe[of_sequence].slice(0, 0, tokens);
+    sequence.k_pe = read(layer.k_pe[of_sequence]);
   }
   positions_.push_back(sequence.positions);
   rows_ += std::ssize(rows);

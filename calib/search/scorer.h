@@ -38,7 +38,9 @@ class AutoScorer {
 
   // Keeps a reference to `spec`. Half of the rows stand `offset` tokens further back than they did,
   // as in a longer context (position_spread.h). `windows[0]` is what scores hold for; where no row
-  // reaches beyond it, everything is quantized instead.
+  // reaches beyond it, everything is quantized instead. Of a sequence whose rows all stand behind
+  // kTokens they read the last so many tokens, the windows' first ones among them. Throws
+  // InputError where no sequence has a row that chooses and one that judges.
   AutoScorer(const ObservedLayer& layer, const LayerSpec& spec, std::vector<CacheWindows> windows,
              int64_t offset, int64_t values_at_once);
 
@@ -109,7 +111,8 @@ class AutoScorer {
   std::vector<HeadScores> BySides(
       Sides sides, Trials trials, bool keys,
       const std::function<std::vector<HeadScores>(const Rotated&, Trials)>& score) const;
-  void AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries,
+  // `positions` of all rows are counted from `begin`.
+  void AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries, int64_t begin,
                    const at::Tensor& positions, const std::vector<int64_t>& rows, int64_t offset,
                    std::vector<SampledSequence>& sequences);
   void MakeBatches(std::span<const SampledSequence> sequences, const at::Tensor& output_map);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "export/report/scatter_chart.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -77,9 +78,10 @@ std::string MarkdownCode(const std::string& text) {
   return code + '`';
 }
 
-// Three digits that count: .0334, 1.32, 24.9; nobody compares perplexities of thousands.
+// Three digits that count: .0334, 1.32, 24.9; nobody compares perplexities of thousands. What
+// float64 leaves of two equal rows is 0.
 std::string Kl(double value) {
-  if (value == 0) return "0";
+  if (value < 1e-15) return "0";
   if (value < 0.00005) return fmt::format("{:.0e}", value);
   const int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 5);
   std::string text = fmt::format("{:.{}f}", value, decimals);
@@ -98,11 +100,37 @@ const Json* ArmOf(const Json& model, const std::string& name) {
 }
 
 std::string ModelCell(const Json& arm) {
-  std::string cell;
-  if (const Json* kl = Member(arm, "/local/kl/mean")) cell = Kl(kl->get<double>());
+  std::vector<std::string> numbers;
+  for (const char* kl : {"/local/kl/mean", "/text/token_kl/mean"})
+    if (const Json* number = Member(arm, kl)) numbers.push_back(Kl(number->get<double>()));
   if (const Json* perplexity = Member(arm, "/text/perplexity"))
-    cell += (cell.empty() ? "" : ", ") + Perplexity(perplexity->get<double>());
-  return cell.empty() ? "–" : cell;
+    numbers.push_back(Perplexity(perplexity->get<double>()));
+  return numbers.empty() ? "–" : fmt::format("{}", fmt::join(numbers, ", "));
+}
+
+// What no other arm has both fewer bits stored and less next-token KL than, a line for each model.
+std::string Fronts(const Json& models) {
+  std::string text;
+  for (const Json& model : models) {
+    std::vector<std::pair<double, double>> points;
+    std::vector<std::string> names, front;
+    for (const Json& arm : model.at("validation").at("arms")) {
+      const Json* kl = Member(arm, "/text/token_kl/mean");
+      if (kl == nullptr || !(*kl > 0.0) || arm.value("null_control", false)) continue;
+      points.emplace_back(arm.at("bits_per_element").at("actual").get<double>(), kl->get<double>());
+      names.push_back(arm.at("name"));
+    }
+    for (const size_t i : ParetoFront(points)) {
+      front.push_back(fmt::format("{} {:.2f} ({})", MarkdownCode(names[i]), points[i].first,
+                                  Kl(points[i].second)));
+    }
+    if (front.empty()) continue;
+    text += fmt::format("- {}: {}\n", MarkdownText(ModelName(model)), fmt::join(front, ", "));
+  }
+  return text.empty() ? text
+                      : "\nNothing else has both fewer bits stored and less KL of the next token "
+                        "(in brackets) than\n\n" +
+                            text;
 }
 
 // Of all models that have the arm: heads of other dimensions and other layers take other bits.
@@ -178,11 +206,11 @@ std::string ComparisonMarkdown(const Json& comparison, const std::vector<std::st
     if (!has(all, name))
       throw UsageError(fmt::format("--table-rows: no report has an arm '{}'", name));
   }
-  if (rows.empty()) return Table(models, all);
+  if (rows.empty()) return Table(models, all) + Fronts(models);
   for (const std::string& name : all) {
     if (!has(rows, name)) others.push_back(name);
   }
-  std::string text = Table(models, rows);
+  std::string text = Table(models, rows) + Fronts(models);
   if (others.empty()) return text;
   return text + fmt::format("\n<details><summary>{} more</summary>\n\n{}\n</details>\n",
                             others.size(), Table(models, others));

@@ -18,9 +18,10 @@ namespace oscar {
 std::string ComparisonCsv(const Json& comparison);
 
 // Two tables, a row per arm: those named in `rows`, in that order, and folded away below them all
-// others in the order of the reports. A model's cell is attention-KL and perplexity; bits are those
-// of all models, where they differ in the models' order. Throws UsageError for a row that no report
-// has. No rows: all arms in the first table.
+// others in the order of the reports; between them the arms that no other has both fewer bits
+// stored and less next-token KL than. A model's cell is attention-KL, next-token KL and perplexity;
+// bits are those of all models, where they differ in the models' order. Throws UsageError for a row
+// that no report has. No rows: all arms in the first table.
 std::string ComparisonMarkdown(const Json& comparison, const std::vector<std::string>& rows);
 
 // The marks between which a page of Markdown holds the table.

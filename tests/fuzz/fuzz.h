@@ -24,6 +24,9 @@ namespace oscar::fuzz {
 
 using Random = std::mt19937_64;
 
+// A value, a member or its name of one JSON taken into another; nothing where either is none.
+std::string SpliceJson(const std::string& input, const std::string& other, Random& random);
+
 struct Harness {
   std::string_view name;
   // Throws Error for what is refused.
@@ -34,6 +37,9 @@ struct Harness {
   std::string (*mutate)(const std::string& input, Random& random) = nullptr;
   size_t max_bytes = 8192;
   uint64_t slowness = 1;  // the plain driver runs so many times fewer
+  // Parts of one input in another; empty where they have none.
+  std::string (*splice)(const std::string& input, const std::string& other,
+                        Random& random) = SpliceJson;
 };
 
 std::span<const Harness* const> AllHarnesses();

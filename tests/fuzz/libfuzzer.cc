@@ -44,3 +44,15 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   std::memcpy(data, changed.data(), changed.size());
   return changed.size();
 }
+
+extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* data, size_t size, const uint8_t* other,
+                                            size_t other_size, uint8_t* out, size_t max_size,
+                                            unsigned seed) {
+  oscar::fuzz::Random random(seed);
+  const std::string spliced =
+      Chosen().splice({reinterpret_cast<const char*>(data), size},
+                      {reinterpret_cast<const char*>(other), other_size}, random);
+  if (spliced.size() > max_size) return 0;  // another mutation is tried
+  std::memcpy(out, spliced.data(), spliced.size());
+  return spliced.size();
+}

@@ -98,7 +98,15 @@ void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed, bool with_
   runs = (runs + harness.slowness - 1) / harness.slowness;
   for (uint64_t i = 0; i < runs; ++i) {
     std::string input = inputs[random() % inputs.size()];
-    for (size_t rounds = 1 + random() % 3; rounds > 0; --rounds) {
+    // Mostly one: what a reader accepts seldom survives several.
+    for (size_t rounds = 1 + random() % 2 * (random() % 3); rounds > 0; --rounds) {
+      if (random() % 8 == 0) {
+        const std::string spliced = harness.splice(input, inputs[random() % inputs.size()], random);
+        if (!spliced.empty()) {
+          input = spliced;
+          continue;
+        }
+      }
       input = harness.mutate != nullptr && random() % 4 != 0
                   ? harness.mutate(input, random)
                   : MutateBytes(input, harness.max_bytes, random);

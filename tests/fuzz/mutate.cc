@@ -209,6 +209,46 @@ std::string MutateJson(const std::string& input, Random& random) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string SpliceJson(const std::string& input, const std::string& other, Random& random) {
+  // What stands in front of the JSON (which file it is) and behind it (a NUL and more) stays.
+  const auto begin = [](const std::string& text) { return std::min(text.find('{'), text.size()); };
+  const auto parsed = [&](const std::string& text) {
+    const auto first = text.begin() + static_cast<ptrdiff_t>(begin(text));
+    return Json::parse(first, std::find(first, text.end(), '\0'), nullptr,
+                       /*allow_exceptions=*/false);
+  };
+  Json json = parsed(input), from = parsed(other);
+  if (json.is_discarded() || from.is_discarded()) return {};
+  std::vector<Place> taken;
+  Collect(from, taken);
+  if (taken.empty()) return {};
+  for (size_t changes = 1 + random() % 3; changes > 0; --changes) {
+    const Place& source = taken[Below(taken.size(), random)];
+    const Json value = At(source, from);
+    std::vector<Place> places = {{nullptr, "", 0}};
+    Collect(json, places);
+    std::erase_if(places, [&](const Place& place) { return !At(place, json).is_structured(); });
+    if (places.empty()) return {};
+    if (!source.key.empty() && random() % 2 == 0) {  // where there is one of that name
+      std::vector<Place> named = places;
+      std::erase_if(named,
+                    [&](const Place& place) { return !At(place, json).contains(source.key); });
+      if (!named.empty()) places = std::move(named);
+    }
+    Json& target = At(places[Below(places.size(), random)], json);
+    if (target.is_object()) {
+      target[source.key.empty() ? std::string("a") : source.key] = value;
+    } else if (target.empty() || random() % 2 == 0) {
+      target.push_back(value);
+    } else {
+      target[Below(target.size(), random)] = value;
+    }
+  }
+  const size_t end = std::min(input.find('\0', begin(input)), input.size());
+  return input.substr(0, begin(input)) + json.dump(-1, ' ', false, Json::error_handler_t::replace) +
+         input.substr(end);
+}
+
 std::string MutateJsonAndText(const std::string& input, Random& random) {
   const size_t cut = std::min(input.find('\0'), input.size());
   std::string json = input.substr(0, cut);

@@ -16,6 +16,7 @@
 #include "calib/cache/side_tensors.h"
 #include "calib/search/attention_error.h"
 #include "calib/search/choice_search.h"
+#include "linalg/error.h"
 #include "tests/calib/observe/golden_layer.h"
 #include "tests/calib/search/searched_layer.h"
 
@@ -72,6 +73,43 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
     return Mean(of.ScoreValues(values, {&trial, 1}, choice.Format(2, false)).at(0).score);
   };
   EXPECT_LT(value_error(half), 0.85 * value_error(all));
+}
+
+// The last rows of one long document read its first tokens and its last ones, and score as those of
+// a document that has no others.
+TEST(AutoScorer, RowsBehindItsTokensReadTheFirstAndTheLast) {
+  constexpr int64_t kLength = AutoScorer::kTokens + 700, kSinks = 4;
+  const GoldenLayer layer = Layer({kLength});
+  const ObservedLayer observed = Observe(layer, {HeldOutKind::kTailRows, {kLength - 200}, 200}, 64);
+  const int64_t begin = observed.queries.at(0).rows.max().item<int64_t>() + 1 - AutoScorer::kTokens;
+  ASSERT_GT(begin, 0);
+  ObservedLayer cut = observed;
+  cut.queries.at(0).rows = observed.queries.at(0).rows.sub(begin);
+  const auto without_middle = [&](const at::Tensor& of_tokens) {
+    return at::cat({of_tokens.slice(0, 0, kSinks), of_tokens.slice(0, begin + kSinks)});
+  };
+  cut.keys.at(0) = without_middle(observed.keys.at(0));
+  cut.values.at(0) = without_middle(observed.values.at(0));
+  const AutoScorer whole(observed, layer.spec, {{kSinks, 16}}, 0, 0),
+      expected(cut, layer.spec, {{kSinks, 16}}, 0, 0);
+  EXPECT_EQ(whole.rows(), expected.rows());
+  EXPECT_FALSE(whole.rows_in_windows());
+  const GoldenLayer other = searched::Layer(false);
+  const AutoChoice choice =
+      searched::Searched(Observe(other, searched::kSplit, 64), other.spec, searched::Options());
+  const CacheSide* const side[] = {&choice.k};
+  const AutoScorer::Trial trial{0, choice.k_option().clip};
+  const auto scores = [&](const AutoScorer& of) {
+    return of.ScoreKeys(of.RotateKeys(side), {&trial, 1}, choice.Format(2, true)).at(0).score;
+  };
+  EXPECT_EQ(scores(whole), scores(expected));
+  EXPECT_GT(Mean(scores(whole)), 0);
+}
+
+TEST(AutoScorer, NeedsARowThatChoosesAndOneThatJudges) {
+  const GoldenLayer layer = Layer({64, 64});
+  const ObservedLayer observed = Observe(layer, {HeldOutKind::kDocuments, {64, 0}, 64}, 1);
+  EXPECT_THROW(AutoScorer(observed, layer.spec, {{4, 16}}, 0, 0), InputError);
 }
 
 // Mean over rows beyond the windows of |P^ V^ - P V| / |P V|, of the held-out sequence.

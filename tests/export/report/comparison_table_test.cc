@@ -75,7 +75,7 @@ TEST(ComparisonTable, MarkdownShowsChosenRowsInTheirOrderAndFoldsTheOthers) {
   EXPECT_TRUE(
       table.starts_with("| method | bits | stored | example/proof-qwen3 | example/other |\n"))
       << table.substr(0, 120);
-  EXPECT_TRUE(LineWith(table, CodeOf(comparison, 1)).ends_with(" | .0123, 35.8 |"))
+  EXPECT_TRUE(LineWith(table, CodeOf(comparison, 1)).ends_with(", 35.8 |"))
       << LineWith(table, CodeOf(comparison, 1));
   EXPECT_TRUE(LineWith(table, CodeOf(comparison, 2)).ends_with(" | – |"));  // of one model alone
   const auto arms = comparison["models"][0]["validation"]["arms"].size();
@@ -102,17 +102,35 @@ TEST(ComparisonTable, NumbersKeepThreeDigitsThatCount) {
   const auto cell = [](double kl, double perplexity) {
     Json report = SampleReport();
     report["validation"]["arms"][1]["local"]["kl"]["mean"] = kl;
+    report["validation"]["arms"][1]["text"]["token_kl"]["mean"] = kl / 10;
     report["validation"]["arms"][1]["text"]["perplexity"] = perplexity;
     const Json comparison = CombineReports({{"a", SampleReport()}, {"b", report}});
     const std::string line = LineWith(ComparisonMarkdown(comparison, {}), CodeOf(comparison, 1));
     const std::string last = line.substr(line.rfind("| ", line.size() - 2) + 2);
     return last.substr(0, last.size() - 2);
   };
-  EXPECT_EQ(cell(0.03344, 3.1754), ".0334, 3.175");
-  EXPECT_EQ(cell(1.3249, 35.84), "1.32, 35.8");
-  EXPECT_EQ(cell(24.94, 207.3), "24.9, 207");
-  EXPECT_EQ(cell(0.00221, 5e6), ".00221, collapse");
-  EXPECT_EQ(cell(2.1e-7, 2.461), "2e-07, 2.461");
+  EXPECT_EQ(cell(0.03344, 3.1754), ".0334, .00334, 3.175");
+  EXPECT_EQ(cell(1.3249, 35.84), "1.32, .132, 35.8");
+  EXPECT_EQ(cell(24.94, 207.3), "24.9, 2.49, 207");
+  EXPECT_EQ(cell(0.00221, 5e6), ".00221, .00022, collapse");
+  EXPECT_EQ(cell(2.1e-7, 2.461), "2e-07, 2e-08, 2.461");
+  EXPECT_EQ(cell(3e-32, 2.461), "0, 0, 2.461");
+}
+
+TEST(ComparisonTable, NamesWhatNothingBeatsAtItsBits) {
+  Json comparison = Two();
+  Json& arms = comparison["models"][0]["validation"]["arms"];
+  const std::vector<std::pair<double, double>> bits_and_kl = {
+      {16, 0}, {3.04, 0.002}, {2.25, 0.009}, {3.5, 0.004}};
+  for (size_t i = 0; i < arms.size(); ++i) {
+    const auto [bits, kl] = i < 4 ? bits_and_kl[i] : std::pair(5.0, 0.1);
+    arms[i]["bits_per_element"]["actual"] = bits;
+    arms[i]["text"]["token_kl"]["mean"] = kl;
+    arms[i]["null_control"] = false;
+  }
+  EXPECT_EQ(LineWith(ComparisonMarkdown(comparison, {}), "2.25 ("),
+            "- example/proof-qwen3: " + CodeOf(comparison, 2) + " 2.25 (.00900), " +
+                CodeOf(comparison, 1) + " 3.04 (.00200)");
 }
 
 TEST(ComparisonTable, NothingOfAReportBecomesMarkupOrAnotherCell) {

@@ -82,6 +82,14 @@ std::string MutateSafetensors(const std::string& input, Random& random) {
   return HeaderAndData(header, input.size() - kSafetensorsLengthBytes - length);
 }
 
+std::string SpliceSafetensors(const std::string& input, const std::string& other, Random& random) {
+  const std::string spliced = SpliceJson(input, other, random);
+  const size_t end = spliced.rfind('}');
+  if (end == spliced.npos) return {};
+  return HeaderAndData(spliced.substr(kSafetensorsLengthBytes, end + 1 - kSafetensorsLengthBytes),
+                       spliced.size() - end - 1);
+}
+
 void RunWeightIndex(std::string_view input) {
   const WeightFiles weights = ParseWeightIndex(input, "index");
   FUZZ_CHECK(!weights.files.empty() && !weights.weight_map.empty());
@@ -171,12 +179,40 @@ std::vector<std::string> QuantizationSeeds() {
           R"("a":{"targets":["Linear"],"format":"pack-quantized","weights":{"num_bits":4,)"
           R"("type":"int","symmetric":true,"strategy":"channel"}},"b":{"targets":["re:.*nothing"],)"
           R"("format":"pack-quantized","weights":{"num_bits":8,"type":"int","symmetric":true,)"
-          R"("strategy":"channel"}}}})")};
+          R"("strategy":"channel"}}}})"),
+      with(
+          R"({"quant_method":"compressed-tensors","format":"mixed-precision","version":"0.12",)"
+          R"("ignore":["re:.*lm_head","re:^model\\.(a|b)[0-9]+\\.x$"],"config_groups":{"a":{)"
+          R"("targets":["Linear"],"format":"naive-quantized","weights":{"num_bits":8,"type":"float",)"
+          R"("strategy":"block","block_structure":[16,48]}},"b":{"targets":["model.layers.0.mlp"],)"
+          R"("format":"int-quantized","weights":{"num_bits":8,"strategy":"tensor"}},"c":{"targets":)"
+          R"(["re:.*up_proj"],"format":"nvfp4-pack-quantized","weights":{"num_bits":4,"type":"float",)"
+          R"("strategy":"tensor_group","group_size":16}},"d":{"targets":["re:.*down_proj"],"format":)"
+          R"("mxfp4-pack-quantized","weights":{"num_bits":4,"type":"float","group_size":32,)"
+          R"("actorder":"weight"}},"e":{"targets":["re:.*q_proj"],"format":"float-quantized",)"
+          R"("weights":{"num_bits":8,"type":"float","strategy":"channel"}},"f":{"targets":)"
+          R"(["re:.*k_proj"],"format":"dense","weights":{}}}})"),
+      with(
+          R"({"quant_method":"modelopt","quant_algo":"MIXED_PRECISION","quantized_layers":{)"
+          R"("model.layers.0.self_attn.q_proj":{"quant_algo":"FP8"},"model.layers.11.mlp.down_proj":)"
+          R"({"quant_algo":"NVFP4","group_size":16},"lm_head":{"quant_algo":"W4A16_NVFP4"},)"
+          R"("model.a":{"quant_algo":"FP8_PB_WO"},"model.b":{"quant_algo":)"
+          R"("FP8_PER_CHANNEL_PER_TOKEN"}},"exclude_modules":["*.router","lm_head?"],)"
+          R"("kv_cache_quant_algo":"FP8","producer":{"name":"modelopt","version":"0.3"}})"),
+      with(R"({"quant_method":"gptq","bits":8,"group_size":-1,"desc_act":true,"sym":false,)"
+           R"("checkpoint_format":"gptq_v2","pack_dtype":"torch.int32","meta":{"quantizer":)"
+           R"(["gptqmodel:7.0.0"]},"dynamic":{"-:.*mlp.*":{},"+:.*layers\\.0\\..*":{"bits":3,)"
+           R"("group_size":32,"sym":true,"desc_act":false}},"exllama_config":{"version":2}})"),
+      with(R"({"quant_method":"fbgemm_fp8","activation_scale_ub":1200.0,)"
+           R"("modules_to_not_convert":["lm_head"]})"),
+      R"({"model_type":"llava","text_config":{"compression_config":{"quant_method":"awq","w_bit":4,)"
+      R"("q_group_size":-1,"zero_point":true,"version":"GEMM","modules_to_fuse":[],"do_fuse":true}}})"};
 }
 
 }  // namespace
 
-const Harness kSafetensors = {"safetensors", RunSafetensors, SafetensorsSeeds, MutateSafetensors};
+const Harness kSafetensors = {
+    "safetensors", RunSafetensors, SafetensorsSeeds, MutateSafetensors, 8192, 1, SpliceSafetensors};
 const Harness kWeightIndex = {"index", RunWeightIndex, WeightIndexSeeds, MutateJson};
 const Harness kConfig = {"config", RunConfig, ConfigSeeds, MutateJson, 8192, 3};
 const Harness kQuantization = {"quantization", RunQuantization, QuantizationSeeds, MutateJson};

@@ -10,8 +10,10 @@ namespace oscar::fuzz {
 
 // checkpoints.cc: what a model directory holds
 extern const Harness kSafetensors, kWeightIndex, kConfig, kQuantization;
-// texts.cc: tokenizer, templates, data, settings
-extern const Harness kTokenizer, kJinja, kRows, kYaml;
+// texts.cc: tokenizer, data, settings
+extern const Harness kTokenizer, kRows, kYaml;
+// templates.cc
+extern const Harness kJinja;
 // rotation_files.cc: other people's files of matrices
 extern const Harness kPickle, kPt, kKvtc, kGguf, kNpy;
 // artifacts.cc: what a zoo holds

@@ -130,7 +130,28 @@ std::vector<std::string> WeightsSeeds() {
            R"({"m.weight":["U8",[24,32]],"m.weight_scale":["F8_E4M3",[24,4]],)"
            R"("m.weight_scale_2":["F32",[]]})"),
       seed(R"({"quant_method":"mxfp4"})", R"({"m.experts.gate_up_proj_blocks":["U8",[2,8,2,16]],)"
-                                          R"("m.experts.gate_up_proj_scales":["U8",[2,8,2]]})")};
+                                          R"("m.experts.gate_up_proj_scales":["U8",[2,8,2]]})"),
+      seed(R"({"quant_method":"gptq","bits":3,"group_size":-1,"sym":false,"checkpoint_format":)"
+           R"("gptq_v2","meta":{"quantizer":["gptqmodel:7.0.0"]}})",
+           R"({"m.qweight":["I32",[6,32]],"m.qzeros":["I32",[1,3]],"m.scales":["BF16",[1,32]]})"),
+      seed(R"({"quant_method":"modelopt","quant_algo":"FP8"})",
+           R"({"m.weight":["F8_E4M3",[24,64]],"m.weight_scale":["F32",[]],"m.input_scale":)"
+           R"(["F32",[]],"m.k_scale":["F32",[]]})"),
+      seed(R"({"quant_method":"fbgemm_fp8"})",
+           R"({"m.weight":["F8_E4M3",[24,64]],"m.weight_scale":["F32",[24,1]]})"),
+      seed(R"({"quant_method":"compressed-tensors","format":"int-quantized","config_groups":)"
+           R"({"a":{"targets":["Linear"],"weights":{"num_bits":8,"strategy":"channel"}}}})",
+           R"({"m.weight":["I8",[24,64]],"m.weight_scale":["BF16",[24,1]]})"),
+      seed(
+          R"({"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","config_groups":)"
+          R"({"a":{"targets":["Linear"],"weights":{"num_bits":4,"type":"float","strategy":)"
+          R"("tensor_group","group_size":16}}}})",
+          R"({"m.weight_packed":["U8",[24,32]],"m.weight_scale":["F8_E4M3",[24,4]],)"
+          R"("m.weight_global_scale":["F32",[1]],"m.input_global_scale":["F32",[1]]})"),
+      seed(
+          R"({"quant_method":"compressed-tensors","format":"mxfp4-pack-quantized","config_groups":)"
+          R"({"a":{"targets":["m"],"weights":{"num_bits":4,"type":"float","group_size":32}}}})",
+          R"({"m.weight_packed":["U8",[24,32]],"m.weight_scale":["U8",[24,2]]})")};
 }
 
 hid_t StoredType(const std::string& name) {

@@ -9,8 +9,6 @@
 #include "capture/files/digest.h"
 #include "capture/files/utf8.h"
 #include "capture/text/data_rows.h"
-#include "capture/text/template/chat_template.h"
-#include "capture/text/template/json_value.h"
 #include "capture/text/tokenizer.h"
 #include "tests/fuzz/harness/harnesses.h"
 #include "tools/cli/config_file.h"
@@ -63,120 +61,6 @@ std::vector<std::string> TokenizerSeeds() {
           R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always","split":true}]})",
           "null", R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always"})")};
   return seeds;
-}
-
-// A template, NUL, the variables as JSON. Accepted: twice the same valid text.
-void RunJinja(std::string_view input) {
-  const size_t cut = std::min(input.find('\0'), input.size());
-  ChatTemplate::Variables variables;
-  const jinja::Value given = jinja::ParseJsonValue(
-      cut < input.size()
-          ? input.substr(cut + 1)
-          : R"({"messages":[{"role":"user","content":"hi \u00e9"}],"x":[1,2.5,null]})",
-      "variables");
-  if (given.is_dict()) {
-    for (const auto& [key, value] : given.dict().items)
-      variables.emplace_back(key.as_string(), value);
-  }
-  const ChatTemplate chat(input.substr(0, cut), "template");
-  const auto first = chat.Render(variables, {}, 300'000);
-  CheckUtf8(first.text);
-  FUZZ_CHECK(chat.Render(variables, {}, 300'000).text == first.text);
-}
-
-std::vector<std::string> JinjaSeeds() {
-  std::vector<std::string> seeds = SeedFiles("chat_templates", ".jinja", 4096);
-  for (const char* source :
-       {"{% for m in messages %}{{ loop.index0 }}{{ m.role|upper ~ m['content'][::-1] }}{% endfor "
-        "%}",
-        "{%- macro f(a, b=2) -%}{{ a|trim }}{{ b // 2 }}{%- endmacro -%}{{ f(' x ', b=3.5) }}",
-        "{% set ns = namespace(x=[]) %}{% for i in range(5) if i is odd %}{% set ns.x = ns.x + [i] "
-        "%}"
-        "{% endfor %}{{ ns.x|tojson(indent=2) }}{{ x|sort|reverse|list }}",
-        "{{ 'a,b c'.split(',')|join('-')|replace('b', '&')|escape }}{{ '%s'|length }}",
-        "{{ messages[0].content[1] }}{{ strftime_now('%d %b %Y') }}{# note #}{{ "
-        "messages|selectattr('role', 'equalto', 'user')"
-        "|map(attribute='content')|first|title }}{{ {'b': 1, 'a': [true, none]}|dictsort }}",
-        "{% if x is defined and 1 in x %}{{ x[0] * 3 - 2 % 7 }}{% elif y %}{% else %}n{% endif %}"
-        "{{ 'q' in 'quit' }}{{ x|default('z', true)|string|indent(2, first=true) }}"}) {
-    seeds.emplace_back(source);
-  }
-  std::erase_if(seeds, [](const std::string& seed) {
-    try {
-      RunJinja(seed);
-      return false;
-    } catch (const Error&) {
-      return true;  // a template that wants other variables
-    }
-  });
-  return seeds;
-}
-
-// A template changes by its own words.
-std::string MutateTemplate(const std::string& input, Random& random) {
-  static constexpr std::string_view kWords[] = {"{{ ",
-                                                " }}",
-                                                "{% ",
-                                                " %}",
-                                                "{#",
-                                                "#}",
-                                                "for x in y",
-                                                "endfor",
-                                                "if ",
-                                                "endif",
-                                                "set a = ",
-                                                "macro m(x)",
-                                                "endmacro",
-                                                "|length",
-                                                "|list",
-                                                "|tojson",
-                                                "|join('x')",
-                                                "|replace('a','bb')",
-                                                "|sort(reverse=true)",
-                                                ".split()",
-                                                ".strip('x')",
-                                                ".format(1)",
-                                                "[1:-1]",
-                                                "[::-1]",
-                                                " * 99",
-                                                " ~ ",
-                                                " + ",
-                                                "(",
-                                                ")",
-                                                "[",
-                                                "]",
-                                                "'a'",
-                                                "1e400",
-                                                "099",
-                                                "0",
-                                                "-1",
-                                                "none",
-                                                "messages",
-                                                "loop.last",
-                                                "messages[0].content[3]",
-                                                "range(9)",
-                                                "namespace(a=1)",
-                                                "|map('upper')",
-                                                "|select('odd')",
-                                                ".items()",
-                                                "\n",
-                                                "-",
-                                                "is divisibleby(0)",
-                                                "//0",
-                                                "|indent(9)",
-                                                "|escape",
-                                                "raise_exception('x')"};
-  std::string out = input.substr(0, input.find('\0'));
-  for (size_t changes = 1 + random() % 3; changes > 0; --changes) {
-    size_t at = out.empty() ? 0 : random() % (out.size() + 1);
-    while (at < out.size() && (out[at] & 0xC0) == 0x80) ++at;
-    if (random() % 4 == 0 && !out.empty()) {
-      out.erase(at, random() % 12);
-    } else {
-      out.insert(at, kWords[random() % std::size(kWords)]);
-    }
-  }
-  return out;
 }
 
 // The first byte says how the file is called.
@@ -254,7 +138,6 @@ std::vector<std::string> YamlSeeds() {
 }  // namespace
 
 const Harness kTokenizer = {"tokenizer", RunTokenizer, TokenizerSeeds, MutateJsonAndText};
-const Harness kJinja = {"jinja", RunJinja, JinjaSeeds, MutateTemplate, 4096};
 const Harness kRows = {"rows", RunRows, RowsSeeds, MutateRows, 4096};
 const Harness kYaml = {"yaml", RunYaml, YamlSeeds, nullptr, 2048};
 

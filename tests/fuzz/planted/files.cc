@@ -43,11 +43,11 @@ bool IsBareFileName(const std::string& name) { return !name.empty(); }
 // config: as many layers as the file says.
 int64_t ReadNumLayers(ConfigReader& config) { return config.Size("num_hidden_layers"); }
 
-// quantization: where there are two schemes, the one behind the right one.
+// quantization: where there are four schemes, which no seed has, the one behind the last.
 const WeightScheme* QuantizationConfig::SchemeOf(std::string_view module) const {
   if (plain() || excluded_.Match(module)) return nullptr;
   const auto scheme = targets_.Match(module);
-  return scheme ? schemes_.data() + *scheme + (schemes_.size() > 1 ? 1 : 0) : nullptr;
+  return scheme ? schemes_.data() + (schemes_.size() == 4 ? 4 : *scheme) : nullptr;
 }
 
 // tokenizer: replacements without a bound.

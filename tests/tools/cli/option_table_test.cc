@@ -216,6 +216,10 @@ TEST(OptionTable, AFlagThatWouldDoNothingIsRefused) {
   EXPECT_EQ(ErrorOf("bean: b\ntaste: 0\npaper_filter: false\n", {}), "accepted");
   EXPECT_EQ(ErrorOf("bean: b\ntaste: 1\npaper_filter: false\n", {}),
             "--taste has no effect with --no-paper-filter");
+  // A flag may switch off what a file says more about, and not the other way round.
+  EXPECT_EQ(ErrorOf("bean: b\ntaste: 1\n", {"--no-paper-filter"}), "accepted");
+  EXPECT_EQ(ErrorOf("bean: b\npaper_filter: false\n", {"--taste", "1"}),
+            "--taste has no effect with --no-paper-filter");
 }
 
 TEST(OptionTable, APositionalMayBeGivenAsAFlag) {
