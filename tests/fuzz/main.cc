@@ -98,8 +98,7 @@ void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed, bool with_
   runs = (runs + harness.slowness - 1) / harness.slowness;
   for (uint64_t i = 0; i < runs; ++i) {
     std::string input = inputs[random() % inputs.size()];
-    // Mostly one: what a reader accepts seldom survives several.
-    for (size_t rounds = 1 + random() % 2 * (random() % 3); rounds > 0; --rounds) {
+    for (size_t rounds = 1 + random() % 2; rounds > 0; --rounds) {
       if (random() % 8 == 0) {
         const std::string spliced = harness.splice(input, inputs[random() % inputs.size()], random);
         if (!spliced.empty()) {

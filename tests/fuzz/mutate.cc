@@ -90,13 +90,27 @@ Json& At(const Place& place, Json& whole) {
 }
 
 void ChangeNumber(Json& value, Random& random) {
-  if (!value.is_number_integer() || random() % 4 == 0) {
+  if (!value.is_number() || random() % 4 == 0) {
     value = InterestingValue(random);
     return;
   }
+  if (value.is_number_float()) {
+    const auto number = value.get<double>();
+    const std::array<double, 8> changed = {0.0,        -0.0,   -number, 2 * number,
+                                           number / 2, 1e-320, 1e308,   -1.0};
+    value = changed[Below(changed.size(), random)];
+    return;
+  }
   const auto number = value.get<uint64_t>();
-  const std::array<uint64_t, 6> changed = {
-      number + 1, number - 1, number * 2, number / 2, ~number, number ^ (1ULL << (random() % 64))};
+  // The last: products of it wrap around to what they were.
+  const std::array<uint64_t, 8> changed = {number + 1,
+                                           number - 1,
+                                           number * 2,
+                                           number / 2,
+                                           ~number,
+                                           0,
+                                           number ^ (1ULL << (random() % 64)),
+                                           number + (1ULL << (56 + random() % 8))};
   value = static_cast<int64_t>(changed[Below(changed.size(), random)]);
 }
 

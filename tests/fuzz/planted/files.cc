@@ -40,8 +40,10 @@ std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape)
 // index: any text is a file's name.
 bool IsBareFileName(const std::string& name) { return !name.empty(); }
 
-// config: as many layers as the file says.
-int64_t ReadNumLayers(ConfigReader& config) { return config.Size("num_hidden_layers"); }
+// config: no layers are layers too.
+int64_t ReadNumLayers(ConfigReader& config) {
+  return std::min<int64_t>(config.OptionalCount("num_hidden_layers").value_or(0), 4096);
+}
 
 // quantization: where there are four schemes, which no seed has, the one behind the last.
 const WeightScheme* QuantizationConfig::SchemeOf(std::string_view module) const {

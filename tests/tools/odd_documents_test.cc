@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real oscar-calibrate on documents of odd lengths: an artifact, or a refusal that says why.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+
+namespace oscar {
+namespace {
+
+struct OddDocuments {
+  const char* name;
+  std::vector<int> lengths;  // again and again
+  int count;
+  ProgramStrings options;
+  const char* refusal;  // empty: an artifact
+};
+
+class OddDocumentsTest : public testing::TestWithParam<OddDocuments> {};
+
+TEST_P(OddDocumentsTest, AreCalibratedOnOrRefused) {
+  const OddDocuments& given = GetParam();
+  const std::filesystem::path scratch = TestScratch(std::string("odd_documents_") + given.name);
+  std::ofstream data(scratch / "ids.jsonl");
+  for (int i = 0; i < given.count; ++i) {
+    const int length = given.lengths[static_cast<size_t>(i) % given.lengths.size()];
+    data << R"({"input_ids": [)";
+    for (int token = 0; token < length; ++token)
+      data << (token > 0 ? ", " : "") << (token * token + 7 * i) % 32;
+    data << "]}\n";
+  }
+  data.close();
+  ProgramStrings arguments = {TestData("families/qwen2"),
+                              "--data",
+                              scratch / "ids.jsonl",
+                              "--min-tokens",
+                              "1",
+                              "--device",
+                              "cpu",
+                              "-o",
+                              scratch / "artifact"};
+  arguments.insert(arguments.end(), given.options.begin(), given.options.end());
+  const ProgramExit exit = RunProgram(OSCAR_CALIBRATE, arguments);
+  EXPECT_EQ(exit.code, *given.refusal == 0 ? 0 : 3) << exit.signal << exit.all();
+  EXPECT_NE(exit.err.find(given.refusal), std::string::npos) << exit.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , OddDocumentsTest,
+    testing::Values(OddDocuments{"one_token", {1}, 400, {}, "two rows that are held out"},
+                    OddDocuments{"two_tokens", {2}, 200, {"--for", "any", "--bits", "7"}, ""},
+                    OddDocuments{"one", {250}, 1, {"--for", "any", "--bits", "7"}, ""},
+                    OddDocuments{"mixed", {1, 2, 200, 3, 90}, 20, {"--for", "sglang"}, ""},
+                    OddDocuments{"one_row", {90}, 10, {"--error-rows", "1"}, "error_rows"},
+                    OddDocuments{"plain", {1}, 400, {"--no-auto", "--clip", "fixed"}, ""}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+}  // namespace
+}  // namespace oscar
