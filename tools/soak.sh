@@ -99,7 +99,7 @@ for ((round = 0; round < rounds; ++round, ++seed)); do
   pick 1 2 && threads=$picked
   options=(--min-tokens 1)
   option tokens 1200 1500 2400 6000
-  option error-rows 1 4 8
+  option error-rows 1 2 4 4 8 8
   option held-out 0.1 0.1 0.1 0.4
   option value-target attention_output diagonal
   option composition r_h_pbr r_h_pbr r_h h_pbr plain
