@@ -166,7 +166,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
     throw InputError("no tokens are held out, so clip ratios cannot be searched",
                      Remedy::kHoldOutMore);
   }
-  const std::vector<int64_t> lengths = input.lengths();
+  const std::vector<int64_t>& lengths = input.lengths();
   int64_t rows = 0;  // of the document that has most
   for (size_t i = 0; i < lengths.size(); ++i)
     rows = std::max(rows, std::min(lengths[i] - split.fit_rows[i], input.options.error_rows));

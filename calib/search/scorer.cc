@@ -184,9 +184,9 @@ void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& q
   // The first tokens, which draw much of the attention, stay where the sequence begins later.
   const int64_t sinks = spec_.attention.window ? 0 : std::min(windows_[0].sink, tokens);
   const auto read = [&](const at::Tensor& of_tokens) {
-    const at::Tensor last = of_tokens.slice(0, begin + sinks, begin + tokens);
-    return begin == 0 ? of_tokens.slice(0, 0, tokens)
-                      : at::cat({of_tokens.slice(0, 0, sinks), last});
+    if (begin == 0) return of_tokens.slice(0, 0, tokens);
+    return at::cat(
+        {of_tokens.slice(0, 0, sinks), of_tokens.slice(0, begin + sinks, begin + tokens)});
   };
   sequence.keys = AtOffset(read(layer.keys[of_sequence]), rope, offset);
   sequence.values = read(layer.values[of_sequence]);

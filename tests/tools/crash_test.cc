@@ -24,6 +24,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 #include "tests/tools/artifact_bytes.h"
+#include "tests/tools/small_runs.h"
 
 namespace fs = std::filesystem;
 
@@ -49,13 +50,7 @@ Arguments BundledModel() {
 // A model without a tokenizer, so its data are ids.
 Arguments ModelOf(const std::string& family, const fs::path& scratch) {
   const fs::path data = scratch / "ids.jsonl";
-  std::ofstream file(data);
-  for (int document = 0; document < 6; ++document) {
-    file << R"({"input_ids": [)";
-    for (int i = 0; i < 150; ++i)
-      file << (i > 0 ? ", " : "") << (i * i + 7 * document + i / 9) % 32;
-    file << "]}\n";
-  }
+  WriteDocuments(data, std::vector<int>(6, 150), 32);
   return {TestData("families/" + family),
           "--data",
           data,

@@ -4,10 +4,13 @@
 // The real oscar-calibrate on documents of odd lengths: an artifact, or a refusal that says why.
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
+#include "tests/tools/small_runs.h"
 
 namespace oscar {
 namespace {
@@ -25,15 +28,10 @@ class OddDocumentsTest : public testing::TestWithParam<OddDocuments> {};
 TEST_P(OddDocumentsTest, AreCalibratedOnOrRefused) {
   const OddDocuments& given = GetParam();
   const std::filesystem::path scratch = TestScratch(std::string("odd_documents_") + given.name);
-  std::ofstream data(scratch / "ids.jsonl");
-  for (int i = 0; i < given.count; ++i) {
-    const int length = given.lengths[static_cast<size_t>(i) % given.lengths.size()];
-    data << R"({"input_ids": [)";
-    for (int token = 0; token < length; ++token)
-      data << (token > 0 ? ", " : "") << (token * token + 7 * i) % 32;
-    data << "]}\n";
-  }
-  data.close();
+  std::vector<int> lengths;
+  for (int i = 0; i < given.count; ++i)
+    lengths.push_back(given.lengths[static_cast<size_t>(i) % given.lengths.size()]);
+  WriteDocuments(scratch / "ids.jsonl", lengths, 32);
   ProgramStrings arguments = {TestData("families/qwen2"),
                               "--data",
                               scratch / "ids.jsonl",

@@ -6,7 +6,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
@@ -26,17 +28,26 @@ inline ProgramStrings BundledRun() {
           "fixed"};
 }
 
+// Ids below `vocabulary`, for models without a tokenizer.
+inline void WriteDocuments(const std::filesystem::path& path, const std::vector<int>& lengths,
+                           int vocabulary) {
+  std::ofstream file(path);
+  for (int document = 0; document < std::ssize(lengths); ++document) {
+    file << R"({"input_ids": [)";
+    for (int i = 0; i < lengths[static_cast<size_t>(document)]; ++i)
+      file << (i > 0 ? ", " : "") << (i * i + 7 * document + i / 9) % vocabulary;
+    file << "]}\n";
+  }
+}
+
 // Documents of many lengths, for models without a tokenizer: 42 make five pieces that run together.
 inline ProgramStrings FamilyRun(const std::string& name, const std::filesystem::path& scratch,
                                 int documents = 42) {
   const std::filesystem::path data = scratch / "ids.jsonl";
-  std::ofstream file(data);
-  for (int document = 0; document < documents; ++document) {
-    file << R"({"input_ids": [)";
-    for (int i = 0; i < 200 + document % 9 * 7; ++i)
-      file << (i > 0 ? ", " : "") << (i * i + 7 * document + i / 9) % 64;
-    file << "]}\n";
-  }
+  std::vector<int> lengths;
+  for (int document = 0; document < documents; ++document)
+    lengths.push_back(200 + document % 9 * 7);
+  WriteDocuments(data, lengths, 64);
   return {TestData("families/" + name + "/config.json").parent_path(),
           "--data",
           data,

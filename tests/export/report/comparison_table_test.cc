@@ -21,6 +21,7 @@ Json Two() {
   other["validation"]["arms"].erase(2);
   Json& arm = other["validation"]["arms"][1];
   arm["local"]["kl"]["mean"] = 0.0123456789;
+  arm["text"]["token_kl"]["mean"] = 0.00456789;
   arm["text"]["perplexity"] = 35.84;
   return CombineReports({{"a", SampleReport()}, {"b", other}});
 }
@@ -75,7 +76,7 @@ TEST(ComparisonTable, MarkdownShowsChosenRowsInTheirOrderAndFoldsTheOthers) {
   EXPECT_TRUE(
       table.starts_with("| method | bits | stored | example/proof-qwen3 | example/other |\n"))
       << table.substr(0, 120);
-  EXPECT_TRUE(LineWith(table, CodeOf(comparison, 1)).ends_with(", 35.8 |"))
+  EXPECT_TRUE(LineWith(table, CodeOf(comparison, 1)).ends_with(" | .0123, .00457, 35.8 |"))
       << LineWith(table, CodeOf(comparison, 1));
   EXPECT_TRUE(LineWith(table, CodeOf(comparison, 2)).ends_with(" | – |"));  // of one model alone
   const auto arms = comparison["models"][0]["validation"]["arms"].size();
