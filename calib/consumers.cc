@@ -63,6 +63,8 @@ const ConsumerRules& RulesOf(Consumer consumer) {
   return AllConsumers().front();
 }
 
+bool AutoOptions::shares_bits() const { return RulesOf(consumer).any_bits && bits != 2; }
+
 bool ConsumerRules::SameAs(const ConsumerRules& other) const {
   ConsumerRules named = other;
   named.consumer = consumer;

@@ -61,6 +61,10 @@ std::string_view BitPriceName(BitPrice price);
 enum class SearchEffort { kQuick, kNormal, kThorough };
 std::string_view SearchEffortName(SearchEffort effort);
 
+// Of AutoOptions::bits: as many as OSCAR's codes of 2 bits take with their float32 scales and
+// zeros.
+inline constexpr double kOscarBytes = 0;
+
 struct AutoOptions {
   bool enabled = false;
   // Whose choice is searched in depth, measured and judged: the headline. Every other consumer has
@@ -69,7 +73,7 @@ struct AutoOptions {
   // Whether pair scaling may be chosen, which every consumer loads once the checkpoint is folded.
   bool fold = true;
   // Mean bits stored per element of keys and values: codes, and a 16-bit scale and zero for each
-  // quantization group; 2: codes of 2 bits, whatever those take.
+  // quantization group; 2: codes of 2 bits, whatever those take; kOscarBytes.
   double bits = 2;
   // Where the consumer takes it: a clip ratio for each KV head, and bits for each of them.
   bool head_clip = true, head_bits = true;
@@ -78,6 +82,8 @@ struct AutoOptions {
   int64_t refine = 0;    // steps of rotation refinement; 0: none
   SearchEffort effort = SearchEffort::kNormal;
   BitPrice price = BitPrice::kAttention;  // decided by what the next token says, where it is asked
+
+  bool shares_bits() const;  // out to layers, sides and heads; else codes have 2 bits
 };
 
 // "sglang", or of a folded checkpoint "sglang+fold": what a choice is stored under, beside the

@@ -29,6 +29,10 @@ double ShareOfDocuments(size_t num_sequences, double share) {
   return std::max(share, 1 / static_cast<double>(num_sequences / documents));
 }
 
+int64_t HeldOutSplit::NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const {
+  return std::min(tokens - fit_rows.at(sequence), error_rows);
+}
+
 HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share) {
   OSCAR_CHECK(share >= 0 && share <= 0.5);
   HeldOutSplit split;

@@ -22,6 +22,10 @@ struct HeldOutSplit {
   // Per sequence: rows [0, fit_rows[i]) are fitted to, the rest is held out.
   std::vector<int64_t> fit_rows;
   int64_t held_out_tokens = 0;
+
+  // Of a sequence of `tokens`: how many query rows are kept of those held out, where
+  // CalibrationOptions::error_rows is the most.
+  int64_t NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const;
 };
 
 // Whole documents where there are enough of them: every round(1/share)-th, counted from the front.

@@ -92,7 +92,8 @@ Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inpu
                    .windows = {},
                    .choice = {},
                    .largest = [&](size_t layer) { return largest[layer]; },
-                   .stop_requested = [&] { return context.stop.requested(); }};
+                   .stop_requested = [&] { return context.stop.requested(); },
+                   .prefetch = model.loop().options().prefetch};
   const auto pass = [&](const char* what) {
     context.progress.Begin(what, 1);
     run.on_layer = [&](size_t done) {

@@ -112,9 +112,10 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       {.name = "bits",
        .help = "mean bits stored per element of keys and values: codes, and a 16-bit scale and "
                "zero for each quantization group; they go to the layers and sides where "
-               "they lower the error most; 2: codes of 2 bits, whatever those take; of types "
-               "(--for modelopt and such) up to 16",
-       .min = 2,
+               "they lower the error most; 2: codes of 2 bits, whatever those take; 0: as many as "
+               "OSCAR's 2 bits take, which are codes of 2 bits where the runtime has no others; of "
+               "types (--for modelopt and such) up to 16",
+       .min = 0,
        .max = 16,
        .main = true});
   const auto scopes = ChoiceNames<bool>{{"layer", false}, {"head", true}};
@@ -265,7 +266,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   table.OnlyWith(
       {"for", "fold", "bits", "bits_of", "clip_of", "context", "refine", "effort", "windows"},
       "auto");
-  table.OnlyWith({"bits_of"}, "bits");
+  table.OnlyWith({"bits_of"}, "for", "any");
   table.OnlyWith({"clip_k", "clip_v"}, "clip", "fixed");
   table.OnlyWith({"clip_candidates"}, "clip", "search");
 }
@@ -277,9 +278,11 @@ CalibrateOptions Resolved(CalibrateOptions options) {
   if (types.empty()) {
     if (automatic.bits > kMostCodeBits)
       throw UsageError(fmt::format("--bits: at most {:g} of codes", kMostCodeBits));
+    const bool has_others = automatic.enabled && RulesOf(automatic.consumer).any_bits;
+    if (automatic.bits == kOscarBytes && !has_others) automatic.bits = 2;
     return options;
   }
-  if (automatic.bits == 2)
+  if (automatic.bits == kOscarBytes)
     throw UsageError(
         fmt::format("--for {} needs --bits: how many per value, scales included", types));
   if (automatic.effort == SearchEffort::kQuick) {

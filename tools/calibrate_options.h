@@ -44,7 +44,8 @@ struct CalibrateOptions {
   ForRuntime runtime;
   CacheTypesWanted types;  // set by Resolved()
   CalibrationOptions calibration = {
-      .automatic = {.enabled = true, .consumer = Consumer::kSglangOct, .fold = false}};
+      .automatic = {
+          .enabled = true, .consumer = Consumer::kSglangOct, .fold = false, .bits = kOscarBytes}};
 };
 
 // With --for in the calibration's options: of types `any` has the headline, and --bits are theirs.

@@ -48,16 +48,16 @@ if [ -n "$data" ]; then
 fi
 mkdir -p "$out/artifacts" "$out/reports"
 reports=()
-calibrate() { # MODEL ARTIFACT [OPTION...]: the clip ratios of OSCAR's authors; the automatic choice brings its own
+calibrate() { # MODEL ARTIFACT BITS: the clip ratios of OSCAR's authors; the automatic choice brings its own
   [ -d "$2" ] ||
     "$bin/oscar-calibrate" "$1" --for any --fold "${calibration_text[@]}" --pack --tokens 16384 --max-sequence 2048 --clip fixed --clip-k 0.96 \
-      --clip-v 0.92 --device "$device" --dtype f32 "${@:3}" -o "$2"
+      --clip-v 0.92 --device "$device" --dtype f32 --bits "$3" -o "$2"
 }
 for name in $names; do
   model=$models_dir/$name artifact=$out/artifacts/$name report=$out/reports/$name others=()
-  calibrate "$model" "$artifact"
+  calibrate "$model" "$artifact" 2
   for bits in $all_bits; do
-    calibrate "$model" "$artifact-$bits" --bits "$bits"
+    calibrate "$model" "$artifact-$bits" "$bits"
     others+=(--other-artifact "bits$bits=$artifact-$bits")
   done
   if [ ! -d "$report" ]; then

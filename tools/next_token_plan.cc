@@ -74,7 +74,7 @@ bool PlansByNextToken(const CalibrationInput& input) {
   const AutoOptions& automatic = input.options.automatic;
   if (!automatic.enabled || input.model() == nullptr) return false;
   if (automatic.effort == SearchEffort::kThorough) return true;
-  return automatic.effort == SearchEffort::kNormal && automatic.bits != 2;
+  return automatic.effort == SearchEffort::kNormal && automatic.shares_bits();
 }
 
 void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
@@ -98,6 +98,7 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
   const int64_t inside = windows.sink + windows.recent;
   if (std::ssize(longest) < 2 * inside) run.windows = {};  // nothing to speak of lies beyond
   run.stop_requested = [&] { return context.stop.requested(); };
+  run.prefetch = model.loop().options().prefetch;
   const auto pass = [&](const char* what) {
     context.progress.Begin(what, 1);
     run.on_layer = [&](size_t done) {
@@ -109,7 +110,7 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
   context.progress.End();
 
   std::vector<BitPrice> prices = {BitPrice::kNextToken};
-  const bool shares = input.options.automatic.bits != 2;
+  const bool shares = input.options.automatic.shares_bits();
   if (shares) prices.insert(prices.end(), {BitPrice::kAttention, BitPrice::kUniform});
   std::vector<std::vector<AutoChoice>> planned;
   for (const BitPrice price : prices) planned.push_back(plans.PlannedAt(price, choices));

@@ -37,7 +37,7 @@ void AutoChoice::SetWriter(const ConsumerRules& rules, const CalibrationOptions&
   fitted_scales = MetadataType::kBFloat16;
   // Four scales and zeros of 8 bits in the place of one of 32; where bits are counted, they are
   // worth more as codes.
-  const bool quarters = quant_group_size == 0 && options.automatic.bits == 2 &&
+  const bool quarters = quant_group_size == 0 && !options.automatic.shares_bits() &&
                         head_dim == v_head_dim && head_dim % 4 == 0 && head_dim >= kLeastQuartered;
   if (!quarters) return;
   fitted_scales = MetadataType::kByte;

@@ -39,7 +39,7 @@ std::vector<ChoicePoint> PointsOf(const AutoOptions& options, const AutoChoice& 
         points.push_back({choice.k_bits, choice.v_bits, k, v});
       }
     }
-  } else if (rules.any_bits && options.bits != 2) {
+  } else if (options.shares_bits()) {
     for (const SideOption& k : choice.k_options) {
       for (const SideOption& v : choice.v_options) {
         if (!choice.latent() || k.bits == v.bits) points.push_back({k.bits, v.bits, 0, 0});

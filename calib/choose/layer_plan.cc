@@ -143,6 +143,15 @@ double LeastStoredBits(const std::vector<LayerElements>& elements) {
   return (2 * Quantized(elements) + Metadata(elements)) / Elements(elements);
 }
 
+double StoredBits(const AutoOptions& options, const std::vector<LayerElements>& elements) {
+  if (options.bits != kOscarBytes) {
+    return options.bits == 2 ? LeastStoredBits(elements) : options.bits;
+  }
+  std::vector<LayerElements> published = elements;
+  for (LayerElements& layer : published) layer.metadata_bits *= 2;  // float32
+  return LeastStoredBits(published);
+}
+
 double WindowBits(const CacheWindows& windows) {
   return (kKeptBits - 2) * static_cast<double>(windows.sink + windows.recent) /
          static_cast<double>(kPriceTokens);
@@ -155,7 +164,7 @@ AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>
   ShareClips(RulesOf(options.consumer).clip, choices);
   const std::vector<WindowPrice>& windows = choices.front().windows;
   const double least = LeastStoredBits(elements), all = Elements(elements);
-  const double stored = options.bits == 2 ? least : options.bits;
+  const double stored = StoredBits(options, elements);
   OSCAR_CHECK(stored >= least - kRounding);  // CheckCalibration has seen to it
   const auto codes = [&](double bits) { return bits * all - Metadata(elements); };
   size_t window = 0;

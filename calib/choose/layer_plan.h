@@ -36,6 +36,9 @@ LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, int64_t quant
 // Bits per element of 2-bit codes and their metadata: the least that --bits may be, 2 aside.
 double LeastStoredBits(const std::vector<LayerElements>& elements);
 
+// Bits per element that options.bits allows.
+double StoredBits(const AutoOptions& options, const std::vector<LayerElements>& elements);
+
 // Bits per quantized element that windows add to about two.
 double WindowBits(const CacheWindows& windows);
 

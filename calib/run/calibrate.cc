@@ -85,7 +85,7 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
   for (const LayerSpec& layer : layers) {
     if (layer.attention.latent) CheckAutomaticLatents(layer.layer_id, automatic, rules);
   }
-  if (automatic.bits == 2) return;
+  if (automatic.bits == 2 || automatic.bits == kOscarBytes) return;
   std::vector<LayerElements> elements;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& spec = layer.attention;
@@ -169,7 +169,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
   const std::vector<int64_t>& lengths = input.lengths();
   int64_t rows = 0;  // of the document that has most
   for (size_t i = 0; i < lengths.size(); ++i)
-    rows = std::max(rows, std::min(lengths[i] - split.fit_rows[i], input.options.error_rows));
+    rows = std::max(rows, split.NumKeptRows(i, lengths[i], input.options.error_rows));
   if (input.options.automatic.enabled && rows < 2) {
     throw InputError(
         "no document has two rows that are held out and kept (error_rows), one to "

@@ -159,7 +159,7 @@ uint64_t PartBytes(const CalibrationInput& input, const HeldOutSplit& split, siz
   for (int64_t i = documents.first; i < documents.end; ++i) {
     places.Add(i, {});
     const int64_t tokens = input.lengths()[static_cast<size_t>(i)];
-    rows += std::min(tokens - split.fit_rows[static_cast<size_t>(i)], input.options.error_rows);
+    rows += split.NumKeptRows(static_cast<size_t>(i), tokens, input.options.error_rows);
     if (Refines(input.options)) rows += std::min(tokens, kRefinedQueries);
   }
   const int64_t position = a.latent ? a.latent->rope_dim : 0;

@@ -94,7 +94,7 @@ AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
   for (size_t i = 0; i < lengths.size(); ++i) {
     const auto length = static_cast<double>(lengths[i]);
     tokens += length;
-    const int64_t rows = std::min(lengths[i] - split.fit_rows[i], options.error_rows);
+    const int64_t rows = split.NumKeptRows(i, lengths[i], options.error_rows);
     if (rows < 1) continue;
     held_out += static_cast<double>(lengths[i] - split.fit_rows[i]);
     const double scores = q * static_cast<double>(rows) * length;
@@ -159,7 +159,7 @@ FitBytes FitMemory(const CalibrationInput& input) {
     const uint64_t search = values * (4 + 4 + 8) + candidates * values * (2 * 4 + 3 * 8);
     uint64_t errors = 0;
     for (size_t i = 0; i < sequence_lengths.size(); ++i) {
-      const int64_t rows = std::min(sequence_lengths[i] - split.fit_rows[i], options.error_rows);
+      const int64_t rows = split.NumKeptRows(i, sequence_lengths[i], options.error_rows);
       if (rows > 0)
         errors = std::max(errors, AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms,
                                                        ChoiceArmsOf(options.automatic), device));

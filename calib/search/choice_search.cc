@@ -220,7 +220,7 @@ class Search {
       const ClipGrid& grid = GridOf(bits);
       const std::span<const double> all = grid.ratios;
       const Curve curve = written_.ScoreCurve(
-          c, rotated, options_.automatic.bits > 2 ? all : std::span(&grid.first, 1),
+          c, rotated, options_.automatic.shares_bits() ? all : std::span(&grid.first, 1),
           Format<Recipe>(bits));
       options.push_back(OptionOf(bits, curve, clip_of_head()));
     }
@@ -286,7 +286,7 @@ class Search {
     half.quant_group_size = whole / 2;
     if (whole >= 32 && whole % 2 == 0) written_.ScoreCurve(c, rotated, {&clip, 1}, half);
     const auto time = layer_.times.Measure("choice: windows");
-    if (options_.automatic.bits > 2) {
+    if (options_.automatic.shares_bits()) {
       choice_.k_output_error = Mean(scorer_.KeyOutputErrors(
           rotated, {0, choice_.k_options.front().clip}, Format<KeyRecipe>(2)));
     }
@@ -375,7 +375,7 @@ class Search {
     return rules_.clip == ClipScope::kHead && options_.automatic.head_clip;
   }
   bool bits_of_head() const {
-    return rules_.any_bits && options_.automatic.bits > 2 && options_.automatic.head_bits;
+    return options_.automatic.shares_bits() && options_.automatic.head_bits;
   }
   bool shares_ratio() const {
     return rules_.clip == ClipScope::kSide || rules_.clip == ClipScope::kModel;

@@ -234,7 +234,7 @@ class LatentSearch {
     for (const CacheWindows& windows : windows_)
       choice_.windows.push_back({windows, scorer_.RowsBeyond(windows)});
     AddOption(c, 2, c.points);
-    const bool spends = options_.automatic.bits != 2;
+    const bool spends = options_.automatic.shares_bits();
     for (const int bits : MoreBits(options_)) {
       const ClipGrid& grid = GridOf(bits);
       const std::span<const double> tried =

@@ -39,7 +39,7 @@ std::vector<Sampled> Sequences(const std::vector<int64_t>& lengths, const HeldOu
   std::vector<Sampled> sampled;
   for (size_t i = 0; i < lengths.size(); ++i) {
     const int64_t rows =
-        std::min({lengths[i] - split.fit_rows[i], options.error_rows, AutoScorer::kRows});
+        std::min(split.NumKeptRows(i, lengths[i], options.error_rows), AutoScorer::kRows);
     if (rows >= 2) sampled.push_back({rows, std::min(lengths[i], AutoScorer::kTokens)});
   }
   std::ranges::stable_sort(sampled, std::ranges::greater(), &Sampled::tokens);
@@ -72,7 +72,7 @@ ChoiceArms ChoiceArmsOf(const AutoOptions& options) {
   ChoiceArms arms{1, 1};
   if (rules.clip == ClipScope::kSide) arms = {ratios, ratios * ratios};
   if (rules.clip == ClipScope::kModel) arms = {ratios, ratios};
-  if (rules.any_bits && options.bits != 2) {
+  if (options.shares_bits()) {
     const int64_t bits = (options.bits > 4 ? 4 : 3) + (options.head_bits ? 2 : 0);
     arms = {bits, bits * bits};
   }

@@ -146,9 +146,9 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
   for (size_t s = 0; s < sequence_lengths.size(); ++s) CheckLength(spec_, s, sequence_lengths[s]);
   const int64_t num_tokens =
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0});
-  int64_t lead_tokens = streams.size() == 1 ? 0 : num_tokens;  // of the first stream alone
-  for (const at::Tensor& hidden : streams.subspan(1))
-    lead_tokens = std::min(lead_tokens, num_tokens - hidden.size(0));
+  int64_t longest = 0;
+  for (const at::Tensor& hidden : streams.subspan(1)) longest = std::max(longest, hidden.size(0));
+  const int64_t lead_tokens = longest == 0 ? 0 : num_tokens - longest;  // of the first stream alone
   std::set<int64_t> cuts = {lead_tokens, num_tokens};  // where streams begin and end
   for (const at::Tensor& hidden : streams) {
     if (&hidden == &streams[0]) {

@@ -118,7 +118,8 @@ class LayerLoop {
   // are the same tokens and weights, read once for all of them, and differ in how they attend
   // (LayerObserver::Attend); within a few sequences they run one after another, in order. The first
   // few sequences may be the first stream's alone, which come before the others; all other streams
-  // but one may end early, with a whole sequence. A sequence never attends across its boundary;
+  // but one may end early, with a whole sequence, and one of no rows does not run until after_layer
+  // gives it its hidden states. A sequence never attends across its boundary;
   // positions restart at 0. `after_layer` is called after each layer's OnLayerEnd with that layer
   // applied to every stream (but see need_final_hidden); returning false stops the loop.
   void Run(std::span<at::Tensor> streams, const std::vector<int64_t>& sequence_lengths,

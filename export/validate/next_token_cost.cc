@@ -28,11 +28,11 @@ constexpr int64_t kAttentionRows = 32;  // of a sequence
 // The trials that have begun, as streams behind the exact one.
 class TrialObserver : public LayerObserver {
  public:
-  TrialObserver(const NextTokenRun& run, std::span<const CacheTrial> trials)
-      : run_(run), trials_(trials) {}
+  // Streams 1, 2, ... are those of `trials` that `streams` names.
+  TrialObserver(const NextTokenRun& run, std::span<const CacheTrial> trials,
+                const std::vector<size_t>& streams)
+      : run_(run), trials_(trials), streams_(streams) {}
 
-  // Streams 1, 2, ... are these trials from now on.
-  void SetStreams(const std::vector<size_t>& trials) { streams_ = trials; }
   void OnLayerBegin(const LayerSpec&) override { caches_.clear(); }
   bool Attend(const AttentionView& view) override {
     if (view.stream == 0) return false;
@@ -114,7 +114,7 @@ class TrialObserver : public LayerObserver {
 
   const NextTokenRun& run_;
   std::span<const CacheTrial> trials_;
-  std::vector<size_t> streams_;
+  const std::vector<size_t>& streams_;
   size_t layer_ = 0;
   std::optional<size_t> choice_layer_;  // that choice_ is of
   AutoChoice choice_;
@@ -123,7 +123,7 @@ class TrialObserver : public LayerObserver {
   MixedMasks masks_;
 };
 
-// Where a run of the loop must not end: layers behind read the keys and values of one before.
+// Where every trial begins at the latest: layers behind read its keys and values of one before.
 size_t FirstShared(const ModelSpec& spec) {
   size_t first = spec.layers.size();
   for (const LayerSpec& layer : spec.uncached) {
@@ -151,39 +151,42 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
   LoopOptions options;
   options.in_latent_space = true;
   options.cache_dtype = at::kBFloat16;
-  options.prefetch = false;  // a run of the loop is one layer
+  options.prefetch = run.prefetch;
   options.token_ids = &run.sequences;
   const LayerLoop loop(run.checkpoint, run.spec, run.device, run.dtype, options);
   std::vector<int64_t> lengths;
   for (const auto& sequence : run.sequences) lengths.push_back(std::ssize(sequence));
+  const size_t first_shared = FirstShared(run.spec);
+  const auto begins = [&](size_t trial) {
+    return std::min(trials[trial].first_layer, first_shared);
+  };
+  std::vector<size_t> order(trials.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, begins);
   std::vector<at::Tensor> streams = {loop.Embed(run.sequences)};
-  std::vector<size_t> begun;
-  TrialObserver observer(run, trials);
-  const size_t layers = run.spec.layers.size(), first_shared = FirstShared(run.spec);
-  for (size_t layer = 0; layer < layers;) {
-    const size_t end = layer < first_shared ? layer + 1 : layers;
-    for (size_t trial = 0; trial < trials.size(); ++trial) {
-      const size_t begins = trials[trial].first_layer;
-      if (begins < layer || begins >= end) continue;
-      begun.push_back(trial);
-      streams.push_back(streams[0].clone());
-    }
-    observer.SetStreams(begun);
-    loop.Run(streams, lengths, layer, observer, [&](size_t index) {
-      if (run.on_layer) run.on_layer(index + 1);
-      return index + 1 < end;
-    });
-    if (run.stop_requested && run.stop_requested())
-      throw Interrupted("stopped while the next token was measured; the layers are kept");
-    layer = end;
-  }
+  streams.resize(1 + order.size(), streams[0].new_empty({0, streams[0].size(1)}));
+  size_t begun = 0;
+  const auto begin_at = [&](size_t layer) {
+    for (; begun < order.size() && begins(order[begun]) == layer; ++begun)
+      streams[begun + 1] = streams[0].clone();
+  };
+  TrialObserver observer(run, trials, order);
+  bool stopped = false;
+  begin_at(0);
+  loop.Run(streams, lengths, 0, observer, [&](size_t index) {
+    if (run.on_layer) run.on_layer(index + 1);
+    begin_at(index + 1);
+    stopped = run.stop_requested && run.stop_requested();
+    return !stopped;
+  });
+  if (stopped) throw Interrupted("stopped while the next token was measured; the layers are kept");
   observer.FinishAttention();
   const OutputHead head(run.checkpoint, run.spec, {run.device, run.dtype});
   const int64_t inside = run.windows.sink + run.windows.recent;
   const std::vector<ScoredToken> tokens = ScoredTokens(run.sequences, 0, inside + 1);
   const std::vector<TokenErrors> errors = CompareTokens(head, streams, tokens);
   std::vector<NextTokenCost> costs(trials.size());
-  for (size_t i = 0; i < begun.size(); ++i) costs[begun[i]] = CostOf(errors[i + 1]);
+  for (size_t i = 0; i < order.size(); ++i) costs[order[i]] = CostOf(errors[i + 1]);
   return costs;
 }
 

@@ -56,6 +56,7 @@ struct NextTokenRun {
   std::function<LargestMagnitudes(size_t layer_index)> largest = {};  // of trials with types
   std::function<void(size_t layers_done)> on_layer = {};
   std::function<bool()> stop_requested = {};
+  bool prefetch = true;  // LoopOptions
 };
 
 // Of each trial, over the tokens whose queries see quantized tokens. Throws Interrupted where a

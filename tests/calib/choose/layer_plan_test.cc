@@ -114,6 +114,13 @@ TEST(AutoPlan, TheBudgetHoldsMetadata) {
   EXPECT_EQ(whole.metadata_bits, 2 * 2 * 32);
   EXPECT_EQ(groups.metadata_bits, 2 * (4 + 2) * 32);
   EXPECT_EQ(LeastStoredBits({{.k = 256, .v = 256, .metadata_bits = 128}}), 2.25);
+  // Of OSCAR's, which are of 32 bits.
+  const auto oscar = [](const LayerElements& layer) {
+    return StoredBits({.bits = kOscarBytes}, {layer});
+  };
+  EXPECT_EQ(oscar({.k = 256, .v = 256, .metadata_bits = 128}), 2.5);
+  EXPECT_DOUBLE_EQ(oscar(whole), 2 + 8 * 32.0 / 192);
+  EXPECT_EQ(oscar(LatentElementsOf(512, 64, 0)), (512 * 2 + 64 + 64 * 16) / 576.0);
   const std::vector<LayerElements> layers(3, {.k = 256, .v = 256, .metadata_bits = 128});
   const auto plan = [&](double bits) {
     std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
