@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 
@@ -35,9 +36,16 @@ CacheSides Sequence(const RowContext& rows, size_t index, at::ScalarType dtype) 
   return {rows.rows().k.at(index).to(dtype), rows.rows().v.at(index).to(dtype)};
 }
 
-CachedRows Store(const CacheMethod& method, RowContext& rows, const ArmOptions& options,
-                 const CacheSides& sides) {
-  return method.make(rows.context(), 0, options).store(sides);
+// Rows that most tests look at, and every method as published, made once for all of them.
+RowContext& Rows() {
+  static RowContext rows(kGeometry);
+  return rows;
+}
+const LayerCache& Published(const CacheMethod& method) {
+  static std::map<std::string_view, LayerCache> made;
+  const auto [found, is_new] = made.try_emplace(method.name);
+  if (is_new) found->second = method.make(Rows().context(), 0, method.as_published);
+  return found->second;
 }
 
 TEST(CacheMethods, NamesAreUsedOnceAndFound) {
@@ -51,11 +59,10 @@ TEST(CacheMethods, NamesAreUsedOnceAndFound) {
 }
 
 TEST(CacheMethods, StoreGivesRowsOfTheSameShape) {
-  RowContext rows(kGeometry);
-  ForEachMethod(rows, [&](const CacheMethod& method) {
+  ForEachMethod(Rows(), [&](const CacheMethod& method) {
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
-      const CacheSides sides = Sequence(rows, 0, dtype);
-      const CachedRows stored = Store(method, rows, method.as_published, sides);
+      const CacheSides sides = Sequence(Rows(), 0, dtype);
+      const CachedRows stored = Published(method).store(sides);
       const auto expect = [&](const at::Tensor& found, const at::Tensor& given) {
         EXPECT_EQ(found.sizes(), given.sizes());
         EXPECT_EQ(found.scalar_type(), dtype == at::kDouble ? at::kDouble : at::kFloat);
@@ -71,12 +78,11 @@ TEST(CacheMethods, StoreGivesRowsOfTheSameShape) {
 
 // The observer stores rows once for arms that differ in their windows alone.
 TEST(CacheMethods, WindowsChangeWhatIsExactAndNothingElse) {
-  RowContext rows(kGeometry);
-  const CacheSides sides = Sequence(rows, 0, at::kFloat);
-  ForEachMethod(rows, [&](const CacheMethod& method) {
+  const CacheSides sides = Sequence(Rows(), 0, at::kFloat);
+  ForEachMethod(Rows(), [&](const CacheMethod& method) {
     if (!method.quantizes || !method.takes_windows) return;
-    const LayerCache with = method.make(rows.context(), 0, {.windows = true});
-    const LayerCache without = method.make(rows.context(), 0, {});
+    const LayerCache with = method.make(Rows().context(), 0, {.windows = true});
+    const LayerCache without = method.make(Rows().context(), 0, {});
     EXPECT_FALSE(without.k_exact.any());
     EXPECT_FALSE(without.v_exact.any());
     for (const ExactTokens* tokens : {&with.k_exact, &with.v_exact}) {
@@ -121,10 +127,9 @@ TEST(CacheMethods, WhatATokenGivesBackDependsOnThePast) {
 }
 
 TEST(CacheMethods, WhatQuantizesLosesSomethingAndWhatDoesNotNothing) {
-  RowContext rows(kGeometry);
-  const CacheSides sides = Sequence(rows, 0, at::kDouble);
-  ForEachMethod(rows, [&](const CacheMethod& method) {
-    const CachedRows stored = Store(method, rows, method.as_published, sides);
+  const CacheSides sides = Sequence(Rows(), 0, at::kDouble);
+  ForEachMethod(Rows(), [&](const CacheMethod& method) {
+    const CachedRows stored = Published(method).store(sides);
     const auto error = [](const at::Tensor& a, const at::Tensor& b) {
       return (a - b).norm().div(b.norm()).item<double>();
     };
@@ -142,11 +147,10 @@ TEST(CacheMethods, WhatQuantizesLosesSomethingAndWhatDoesNotNothing) {
 // rows in float32 and in float64 read back as the same numbers, but for the few that lie where two
 // codes meet.
 TEST(CacheMethods, Float32AndFloat64StoreTheSame) {
-  RowContext rows(kGeometry);
-  ForEachMethod(rows, [&](const CacheMethod& method) {
-    const LayerCache cache = method.make(rows.context(), 0, method.as_published);
-    const CachedRows narrow = cache.store(Sequence(rows, 0, at::kFloat)),
-                     wide = cache.store(Sequence(rows, 0, at::kDouble));
+  ForEachMethod(Rows(), [&](const CacheMethod& method) {
+    const LayerCache& cache = Published(method);
+    const CachedRows narrow = cache.store(Sequence(Rows(), 0, at::kFloat)),
+                     wide = cache.store(Sequence(Rows(), 0, at::kDouble));
     const auto expect_same = [](const at::Tensor& a, const at::Tensor& b) {
       const at::Tensor difference = (a.to(at::kDouble) - b).abs();
       const double tolerance = 2e-5 * b.abs().mean().item<double>();
@@ -158,9 +162,8 @@ TEST(CacheMethods, Float32AndFloat64StoreTheSame) {
 }
 
 TEST(CacheMethods, CostsAreBitsOfACache) {
-  RowContext rows(kGeometry);
-  ForEachMethod(rows, [&](const CacheMethod& method) {
-    const CacheCost cost = method.cost(rows.context(), method.as_published, 1 << 17);
+  ForEachMethod(Rows(), [&](const CacheMethod& method) {
+    const CacheCost cost = method.cost(Rows().context(), method.as_published, 1 << 17);
     if (method.quantizes) {
       EXPECT_GT(cost.paper, 1);
       EXPECT_LT(cost.paper, 16);
