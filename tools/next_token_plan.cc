@@ -91,14 +91,15 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
       .dtype = input.dtype,
       .sequences = HeldOutText(model.sequences(), split, TokensOfPass(input, NumTrials(choices))),
       .windows = windows,
-      .choice = [&](size_t layer) {
-        return ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans).automatic;
-      }};
+      .choice =
+          [&](size_t layer) {
+            return ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans).automatic;
+          },
+      .stop_requested = [&] { return context.stop.requested(); },
+      .prefetch = model.loop().options().prefetch};
   const auto longest = std::ranges::max(run.sequences, {}, [](const auto& s) { return s.size(); });
   const int64_t inside = windows.sink + windows.recent;
   if (std::ssize(longest) < 2 * inside) run.windows = {};  // nothing to speak of lies beyond
-  run.stop_requested = [&] { return context.stop.requested(); };
-  run.prefetch = model.loop().options().prefetch;
   const auto pass = [&](const char* what) {
     context.progress.Begin(what, 1);
     run.on_layer = [&](size_t done) {

@@ -65,11 +65,13 @@ HalfPoint HalfPointOf(const HeldOutSplit& split) {
   return point;
 }
 
-at::Tensor KeptRows(int64_t tokens, int64_t fit_rows, int64_t error_rows, at::Device device) {
-  const int64_t held_out_rows = tokens - fit_rows, kept = std::min(held_out_rows, error_rows);
+at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, int64_t error_rows,
+                    at::Device device) {
+  const int64_t fit_rows = split.fit_rows.at(sequence),
+                kept = split.NumKeptRows(sequence, tokens, error_rows);
   // Row j of kept: the last row of the j-th of `kept` equal stretches.
   return at::arange(1, kept + 1, at::dtype(at::kLong).device(device))
-      .mul_(held_out_rows)
+      .mul_(tokens - fit_rows)
       .div_(kept, "floor")
       .add_(fit_rows - 1);
 }
@@ -150,7 +152,8 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
   }
 
   if (fit_rows == tokens) return;
-  const at::Tensor rows = KeptRows(tokens, fit_rows, error_rows_, view.q.device());
+  const at::Tensor rows = KeptRows(split_, static_cast<size_t>(first_sequence_ + view.sequence),
+                                   tokens, error_rows_, view.q.device());
   observed_.layer.queries.push_back(
       {first_sequence_ + view.sequence, rows, view.q.index_select(0, rows),
        view.q_pe.defined() ? view.q_pe.index_select(0, rows) : at::Tensor()});

@@ -79,8 +79,9 @@ struct LayerOnDevice {
   void RecordStream(c10::Stream stream) const;
 };
 
-// Positions of the query rows that are kept of one sequence, ascending.  // [n] int64, on `device`
-at::Tensor KeptRows(int64_t tokens, int64_t fit_rows, int64_t error_rows, at::Device device);
+// Positions of the NumKeptRows query rows that are kept of one sequence, ascending.
+at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, int64_t error_rows,
+                    at::Device device);  // [n] int64, on `device`
 
 // Bytes of float64 temporaries that the observer holds at a time.
 uint64_t ObservingMemory(const LayerSpec& layer);

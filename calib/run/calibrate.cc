@@ -85,7 +85,6 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
   for (const LayerSpec& layer : layers) {
     if (layer.attention.latent) CheckAutomaticLatents(layer.layer_id, automatic, rules);
   }
-  if (automatic.bits == 2 || automatic.bits == kOscarBytes) return;
   std::vector<LayerElements> elements;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& spec = layer.attention;
@@ -95,7 +94,7 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
                            : ElementsOf(spec.num_kv_heads, spec.head_dim, spec.v_head_dim, group));
   }
   const double least = LeastStoredBits(elements);
-  if (automatic.bits < least - 1e-9) {
+  if (StoredBits(automatic, elements) < least - 1e-9) {
     throw UsageError(fmt::format(
         "{:g} bits per element were asked for, and 2-bit codes take {:g} with their scales and "
         "zeros; give at least that, or 2 for 2-bit codes, whatever they take",

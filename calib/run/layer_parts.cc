@@ -140,7 +140,8 @@ LayerOnDevice EmptyPart(const CalibrationInput& input, const HeldOutSplit& split
           of_rows(std::min(tokens, kRefinedQueries), a.num_q_heads, a.head_dim));
     }
     if (held_out_rows(i) == 0) continue;
-    const at::Tensor rows = KeptRows(tokens, fit_rows(i), input.options.error_rows, input.device);
+    const at::Tensor rows =
+        KeptRows(split, static_cast<size_t>(i), tokens, input.options.error_rows, input.device);
     layer.queries.push_back(
         {i, rows, of_rows(rows.numel(), a.num_q_heads, a.head_dim),
          a.latent ? of_rows(rows.numel(), a.num_q_heads, a.latent->rope_dim) : at::Tensor()});

@@ -75,6 +75,7 @@ class Edits {
     for (int64_t head = 0; head < attention_.num_q_heads; ++head)
       q.segment(head * dim, dim) = ScalesOf(head / attention_.gqa_ratio()).cwiseInverse();
     for (const auto& [linear, rows] : {std::pair(&attention_.k, k), std::pair(&attention_.q, q)}) {
+      // Clang 14 captures no structured binding.
       const WeightEdit scale = [rows = rows](WeightMatrix& w) { w = rows.asDiagonal() * w; };
       Add(linear->weight, scale);
       Add(linear->bias, scale);
