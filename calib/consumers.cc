@@ -97,6 +97,7 @@ std::vector<AutoOptions> OtherChoices(AutoOptions headline, bool latents) {
       other.consumer = rules.consumer;
       other.fold = fold;
       other.bits = 2;
+      other.price.reset();
       other.windows = false;
       other.refine = 0;
       const auto same = [&](const AutoOptions& known) { return SameRules(known, other); };

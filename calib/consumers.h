@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,8 @@ enum class BitPrice {
   kNextToken,  // KL of the next token, measured side by side (SideOption::next_token_kl)
   kUniform,    // nothing: the same bits everywhere, as far as the budget goes
 };
+inline constexpr BitPrice kBitPrices[] = {BitPrice::kNextToken, BitPrice::kAttention,
+                                          BitPrice::kUniform};
 std::string_view BitPriceName(BitPrice price);
 
 // How much a search may cost: nothing but the rows at hand; passes of the model over held-out text
@@ -81,7 +84,9 @@ struct AutoOptions {
   int64_t context = 0;   // tokens; keys are fitted to positions up to it; 0: DefaultContext
   int64_t refine = 0;    // steps of rotation refinement; 0: none
   SearchEffort effort = SearchEffort::kNormal;
-  BitPrice price = BitPrice::kAttention;  // decided by what the next token says, where it is asked
+  // What bits are shared out by. None: by what is least as a whole cache, where passes measure it,
+  // else by attention.
+  std::optional<BitPrice> price = {};
 
   bool shares_bits() const;  // out to layers, sides and heads; else codes have 2 bits
 };

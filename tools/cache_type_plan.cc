@@ -106,7 +106,7 @@ Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inpu
   context.progress.End();
 
   std::vector<CacheTypeRecord::Measured> measured;
-  for (const BitPrice price : {BitPrice::kNextToken, BitPrice::kAttention, BitPrice::kUniform})
+  for (const BitPrice price : kBitPrices)
     measured.push_back({price, bits, PlanTypes(runtime, layers, bits, price), {}});
   const size_t plans = measured.size();
   for (const double budget : CurveBits(LeastBits(runtime, layers), bits)) {

@@ -123,6 +123,15 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                   {.name = "bits_of",
                    .help = "what --bits are given to, where the runtime takes it: each side of a "
                            "layer, or its KV heads one by one"});
+  ChoiceNames<std::optional<BitPrice>> prices = {{"least", std::nullopt}};
+  for (const BitPrice price : kBitPrices)
+    prices.emplace_back(std::string(BitPriceName(price)), price);
+  table.AddChoice(
+      &automatic.price, prices,
+      {.name = "bits_by",
+       .help = "what --bits are shared out by: least: by each of the others, and what costs the "
+               "next token least as a whole cache is taken; next_token: what each side of a layer "
+               "costs it alone; attention; uniform: the same everywhere, as far as they go"});
   table.AddChoice(
       &automatic.head_clip, scopes,
       {.name = "clip_of",
@@ -259,14 +268,14 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       {"model", "from", "allow_unknown_config", "read", "max_vram", "restart", "device", "dtype"},
       "merge", AreArtifacts, "it works from the moments of artifacts alone");
   table.NotWhere(data, "merge", AreArtifacts, "it works from the moments of artifacts alone");
-  table.NotWhere(
-      {"for", "fold", "bits", "bits_of", "clip_of", "context", "refine", "effort", "windows"},
-      "merge", AreArtifacts,
-      "the automatic choices are those of the artifact of most tokens, fitted again");
-  table.OnlyWith(
-      {"for", "fold", "bits", "bits_of", "clip_of", "context", "refine", "effort", "windows"},
-      "auto");
-  table.OnlyWith({"bits_of"}, "for", "any");
+  table.NotWhere({"for", "fold", "bits", "bits_of", "bits_by", "clip_of", "context", "refine",
+                  "effort", "windows"},
+                 "merge", AreArtifacts,
+                 "the automatic choices are those of the artifact of most tokens, fitted again");
+  table.OnlyWith({"for", "fold", "bits", "bits_of", "bits_by", "clip_of", "context", "refine",
+                  "effort", "windows"},
+                 "auto");
+  table.OnlyWith({"bits_of", "bits_by"}, "for", "any");
   table.OnlyWith({"clip_k", "clip_v"}, "clip", "fixed");
   table.OnlyWith({"clip_candidates"}, "clip", "search");
 }

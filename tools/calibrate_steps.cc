@@ -12,6 +12,7 @@
 #include "capture/text/samples.h"
 #include "tools/calibrate_text.h"
 #include "tools/cli/build_info.h"
+#include "tools/next_token_plan.h"
 
 namespace oscar {
 
@@ -39,6 +40,7 @@ std::optional<Opened> Open(const CalibrateOptions& options, RankGroup* group,
     opened.model = model;
   }
   opened.split = CheckCalibration(opened.input());
+  CheckBitPrice(opened.input());
   return opened;
 }
 

@@ -10,6 +10,7 @@
 #include "calib/run/provenance.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/files/mapped_file.h"
+#include "capture/gpu/gpu_module.h"
 #include "capture/model/device.h"
 #include "capture/text/packing.h"
 #include "linalg/error.h"
@@ -221,6 +222,7 @@ std::vector<std::vector<int32_t>> TokenIds(const DataSet& data) {
 }
 
 std::future<void> StartGpu(const std::string& device) {
+  if (device != "cpu") (void)LoadGpuModule();  // before LibTorch does other work
   return std::async(std::launch::async, [device] {
     try {
       WarmUp(ParseDevice(device));

@@ -5,24 +5,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "calib/job/layer_file.h"
 #include "export/artifact/choice_plans.h"
 #include "export/report/sensitive_sides.h"
+#include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
-constexpr int64_t kLeastTokens = 1024;
+constexpr int64_t kLeastTokens = 768;
 
 size_t NumTrials(const std::vector<AutoChoice>& choices) {
-  const auto measured = [](const SideOption& option) { return option.head_bits.empty(); };
   int64_t trials = 0;
   for (const AutoChoice& choice : choices) {
-    trials += std::ranges::count_if(choice.k_options, measured);
-    if (!choice.latent()) trials += std::ranges::count_if(choice.v_options, measured);
+    trials += std::ranges::count_if(choice.k_options, IsMeasured);
+    if (!choice.latent()) trials += std::ranges::count_if(choice.v_options, IsMeasured);
   }
   return static_cast<size_t>(trials);
 }
@@ -74,7 +76,20 @@ bool PlansByNextToken(const CalibrationInput& input) {
   const AutoOptions& automatic = input.options.automatic;
   if (!automatic.enabled || input.model() == nullptr) return false;
   if (automatic.effort == SearchEffort::kThorough) return true;
-  return automatic.effort == SearchEffort::kNormal && automatic.shares_bits();
+  return automatic.effort == SearchEffort::kNormal && automatic.shares_bits() &&
+         automatic.price.value_or(BitPrice::kNextToken) == BitPrice::kNextToken;
+}
+
+void CheckBitPrice(const CalibrationInput& input) {
+  const AutoOptions& automatic = input.options.automatic;
+  if (!automatic.price) return;
+  const std::string_view name = BitPriceName(*automatic.price);
+  if (!automatic.shares_bits())
+    throw UsageError(fmt::format("--bits-by {} has no effect: all codes have 2 bits", name));
+  if (automatic.price == BitPrice::kNextToken && !PlansByNextToken(input)) {
+    throw UsageError(fmt::format(
+        "--bits-by {} needs passes of the model: a dump has none, nor has --effort quick", name));
+  }
 }
 
 void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
@@ -110,9 +125,10 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
   PriceOptions(run, choices);
   context.progress.End();
 
-  std::vector<BitPrice> prices = {BitPrice::kNextToken};
-  const bool shares = input.options.automatic.shares_bits();
-  if (shares) prices.insert(prices.end(), {BitPrice::kAttention, BitPrice::kUniform});
+  const AutoOptions& automatic = input.options.automatic;
+  std::vector<BitPrice> prices = {automatic.price.value_or(BitPrice::kNextToken)};
+  if (automatic.shares_bits() && !automatic.price)
+    prices.assign(std::begin(kBitPrices), std::end(kBitPrices));
   std::vector<std::vector<AutoChoice>> planned;
   for (const BitPrice price : prices) planned.push_back(plans.PlannedAt(price, choices));
   pass("measuring whole caches");

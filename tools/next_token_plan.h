@@ -21,6 +21,10 @@ namespace oscar {
 // Whether a run of these options is to do so, once its layers are done.
 bool PlansByNextToken(const CalibrationInput& input);
 
+// Throws UsageError where bits are asked to be shared out by what this run does not measure, or are
+// not shared out at all.
+void CheckBitPrice(const CalibrationInput& input);
+
 // Tokens that passes are over. A trial runs on half of the layers: all of them together over twice
 // the calibration's tokens.
 int64_t TokensOfPass(const CalibrationInput& input, size_t trials);

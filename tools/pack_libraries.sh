@@ -8,5 +8,9 @@ set -eu
 folder=$1 program=$2 others='^$'
 [ "${3:-}" != torch ] || others='/\.deps/|/(libstdc\+\+|libgcc_s)\.so'
 mkdir -p "$folder"
+# The shared objects of ours that it may load later lie in one of the folders where it looks for libraries.
+for object in $(readelf -d "$program" | sed -n 's/.*RUNPATH.*\[\(.*\)\]/\1/p' | tr : '\n' | sed 's,$,/liboscar_*.so,'); do
+  [ ! -e "$object" ] || cp -u "$object" "$folder/"
+done
 ldd "$program" | awk '$3 ~ /^\// {print $3}' | grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' | grep -vE "$others" |
   xargs -I{} cp -Lu {} "$folder/"

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# sbom.py PROGRAM...: what the programs load and were built with, as CycloneDX 1.5 JSON on standard output: every shared library
+# sbom.py PROGRAM...: what the programs (and shared objects, lib/oscar/*.so) load and were built with, as CycloneDX 1.5 JSON on standard output: every shared library
 # that ldd finds, with its SHA-256 and the Debian package or Python wheel that it comes from, and the header-only packages
 # of the build. Needs ldd and dpkg.
 import hashlib

@@ -167,8 +167,9 @@ AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>
   const double stored = StoredBits(options, elements);
   OSCAR_CHECK(stored >= least - kRounding);  // CheckCalibration has seen to it
   const auto codes = [&](double bits) { return bits * all - Metadata(elements); };
+  const BitPrice price = options.price.value_or(BitPrice::kAttention);
   size_t window = 0;
-  Bits bits = Allocate(options.price, elements, choices, codes(stored), 0);
+  Bits bits = Allocate(price, elements, choices, codes(stored), 0);
   if (options.windows) {
     double best = MeanKl(choices, bits.k, 0);
     for (size_t w = 1; w < windows.size(); ++w) {
@@ -176,7 +177,7 @@ AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>
           stored - (WindowBits(windows[w].windows) - WindowBits(windows[0].windows)) *
                        (Quantized(elements) / all);
       if (left < least - kRounding) continue;
-      Bits other = Allocate(options.price, elements, choices, codes(left), w);
+      Bits other = Allocate(price, elements, choices, codes(left), w);
       const double kl = MeanKl(choices, other.k, w);
       if (kl >= best) continue;
       best = kl;

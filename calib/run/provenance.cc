@@ -248,6 +248,7 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
             {"fold", options.automatic.fold},
             {"bits", options.automatic.bits},
             {"bits_of", options.automatic.head_bits ? "head" : "layer"},
+            {"bits_by", options.automatic.price ? BitPriceName(*options.automatic.price) : "least"},
             {"clip_of", options.automatic.head_clip ? "head" : "layer"},
             {"context", options.automatic.context},
             {"refine", options.automatic.refine},

@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/gpu/gpu_module.h"
 #include "linalg/check.h"
 #include "linalg/doing.h"
 #include "linalg/error.h"
@@ -30,8 +31,6 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-int NumGpus() { return at::hasCUDA() ? static_cast<int>(at::getNumGPUs()) : 0; }
 
 // A function of the CUDA driver, which LibTorch has loaded where there is a GPU.
 template <typename Function>
@@ -106,6 +105,11 @@ uint64_t HostMemoryLimit() {
 }
 
 }  // namespace
+
+int NumGpus() {
+  if (LoadGpuModule() == nullptr || !at::hasCUDA()) return 0;
+  return static_cast<int>(at::getNumGPUs());
+}
 
 at::Device ParseDevice(std::string_view name) {
   if (name == "cpu") return at::kCPU;

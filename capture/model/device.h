@@ -18,6 +18,9 @@
 
 namespace oscar {
 
+// That LibTorch can use; loads what it uses them through (capture/gpu/gpu_module.h).
+int NumGpus();
+
 // "auto" (the first GPU, else the CPU), "cpu", "cuda" (= cuda:0) or "cuda:i". UsageError for
 // another word, ResourceError if there is no such GPU.
 at::Device ParseDevice(std::string_view name);

@@ -14,6 +14,8 @@
 
 namespace oscar {
 
+class GpuGraph;  // capture/gpu/gpu_module.h
+
 class RecordedWork {
  public:
   RecordedWork();
@@ -32,9 +34,7 @@ class RecordedWork {
   void Reset();
 
  private:
-  struct Graph;
-
-  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<GpuGraph> graph_;
   std::vector<int64_t> shape_;  // of the work that has run last, or is recorded
   bool can_record_ = true;
 };

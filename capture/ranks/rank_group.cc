@@ -12,7 +12,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "capture/ranks/nccl_backend.h"
 #endif
 
 #include <fmt/format.h>
@@ -33,6 +32,7 @@
 #include <thread>
 #include <utility>
 
+#include "capture/gpu/gpu_module.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -225,7 +225,11 @@ void WarmUpChannel(c10d::Backend& channel, int size, at::Device device) {
 }  // namespace
 
 std::string RankGroup::Missing(at::DeviceType device) {
-  return device == at::kCPU || HasNccl() ? "" : "LibTorch's NCCL, or the headers of CUDA and NCCL";
+  if (device == at::kCPU) return "";
+  const GpuModule* const gpu = LoadGpuModule();
+  return gpu != nullptr && gpu->make_nccl != nullptr
+             ? ""
+             : "LibTorch's NCCL, or the headers of CUDA and NCCL";
 }
 
 RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
@@ -334,7 +338,7 @@ void RankGroup::OpenChannel(at::Device device) {
          [&] { impl_->tensors = MakeGloo(impl_->store, place_, "tensors", impl_->gloo); });
     return;
   }
-  impl_->tensors = MakeNcclBackend(impl_->store, rank(), size());
+  impl_->tensors = LoadGpuModule()->make_nccl(impl_->store, rank(), size());
   std::packaged_task<void()> warm_up([tensors = impl_->tensors, device, size = size()] {
     try {
       WarmUpChannel(*tensors, size, device);

@@ -78,7 +78,7 @@ std::optional<CacheTypeRecord> CacheTypesOf(const Artifact& artifact) {
     record.types.push_back({TypeOf(layers[i], "k"), TypeOf(layers[i], "v")});
   }
   const std::string price = JsonString(json, "price", kWhat);
-  for (const BitPrice known : {BitPrice::kNextToken, BitPrice::kAttention, BitPrice::kUniform})
+  for (const BitPrice known : kBitPrices)
     if (BitPriceName(known) == price) record.price = known;
   if (BitPriceName(record.price) != price) refuse("an unknown price");
   return record;

@@ -192,14 +192,13 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
 
 namespace {
 
-// Options of mean bits lie between those of whole bits, where costs fall by about the same factor
-// per bit.
+// Costs fall by about the same factor per bit.
 void PriceBetween(std::vector<SideOption>& options) {
   for (SideOption& option : options) {
     if (!option.next_token_kl.empty()) continue;
     const SideOption *below = nullptr, *above = nullptr;
     for (const SideOption& whole : options) {
-      if (!whole.head_bits.empty()) continue;
+      if (!IsMeasured(whole)) continue;
       if (whole.bits < option.bits) below = &whole;
       if (whole.bits > option.bits && above == nullptr) above = &whole;
     }
@@ -216,11 +215,13 @@ void PriceBetween(std::vector<SideOption>& options) {
 
 }  // namespace
 
+bool IsMeasured(const SideOption& option) { return option.bits == std::floor(option.bits); }
+
 void PriceOptions(const NextTokenRun& run, std::vector<AutoChoice>& choices) {
   std::vector<CacheTrial> trials;
   std::vector<SideOption*> priced;  // by each trial
   const auto add = [&](size_t layer, const TrialSides& sides, SideOption& option) {
-    if (!option.head_bits.empty()) return;
+    if (!IsMeasured(option)) return;
     trials.push_back(
         {layer, [layer, sides](size_t index) { return index == layer ? sides : TrialSides{}; }});
     priced.push_back(&option);

@@ -64,9 +64,12 @@ struct NextTokenRun {
 std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
                                             std::span<const CacheTrial> trials);
 
+// Options of a whole number of bits are measured, as a mean over heads too; those between are not.
+bool IsMeasured(const SideOption& option);
+
 // The prices of all options of all layers, each side alone: sets SideOption::next_token_kl of
-// `choices`, which are the layers' without matrices. Whole bits are measured, what lies between
-// them interpolated (log-linear in bits). Of latent attention both sides are one.
+// `choices`, which are the layers' without matrices. What is not measured is interpolated
+// (log-linear in bits). Of latent attention both sides are one.
 void PriceOptions(const NextTokenRun& run, std::vector<AutoChoice>& choices);
 
 // The cost of whole caches: bits of both sides of every layer, as planned choices have them.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake --install into a new prefix: every program runs from there with an empty environment, and its man page and completions of three
-# shells, made by the program itself, are where they are looked for.
+# shells, made by the program itself, are where they are looked for; what programs load later is there too.
 # Usage: install_test.py CMAKE BUILD SCRATCH
 import pathlib
 import shutil
@@ -28,4 +28,12 @@ for name in ("oscar-calibrate", "oscar-capture", "oscar-export", "oscar-validate
         printed = subprocess.run([program, *options], capture_output=True, check=True).stdout
         if not printed or (prefix / path.format(name)).read_bytes() != printed:
             sys.exit(f"{prefix / path.format(name)} is not what {name} {' '.join(options)} prints")
+# Shared objects of ours load, with all that they name, on a machine without a GPU too.
+for built in pathlib.Path(build, "modules").glob("*.so"):
+    installed = list(prefix.glob(f"lib*/**/oscar/{built.name}"))
+    if len(installed) != 1:
+        sys.exit(f"{built.name} is installed {len(installed)} times")
+    loading = f"import ctypes, os; ctypes.CDLL({str(installed[0])!r}, mode=os.RTLD_NOW)"
+    if subprocess.run([sys.executable, "-c", loading]).returncode != 0:
+        sys.exit(f"{installed[0]} does not load")
 shutil.rmtree(prefix)

@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "capture/files/strict_json.h"
 #include "tests/support/run_program.h"
@@ -14,13 +17,18 @@
 namespace oscar {
 namespace {
 
+ProgramExit CalibrateTiny(const std::filesystem::path& artifact, std::vector<std::string> options) {
+  options.insert(options.end(),
+                 {TestData("tiny-qwen3/config.json").parent_path().string(), "-o",
+                  artifact.string(), "--device", "cpu", "--tokens", "3000", "--error-rows", "8"});
+  return RunProgram(OSCAR_CALIBRATE, options);
+}
+
 // report.json's text.
-std::string Calibrate(const std::string& name) {
+std::string Calibrate(const std::string& name, std::vector<std::string> options = {}) {
   const std::filesystem::path path = TestScratch("next_token_" + name) / "artifact";
-  const ProgramExit exit =
-      RunProgram(OSCAR_CALIBRATE,
-                 {TestData("tiny-qwen3/config.json").parent_path().string(), "-o", path.string(),
-                  "--device", "cpu", "--for", "any", "--tokens", "3000", "--error-rows", "8"});
+  options.insert(options.end(), {"--for", "any"});
+  const ProgramExit exit = CalibrateTiny(path, std::move(options));
   EXPECT_EQ(exit.code, 0) << exit.all();
   return ReadText(path / "report.json");
 }
@@ -48,6 +56,33 @@ TEST(NextTokenPlan, BitsGoWhereTheNextTokenNeedsThem) {
       EXPECT_GT(of_side.front().at("next_token_kl").at(0),
                 of_side.back().at("next_token_kl").at(0));
     }
+  }
+
+  // The same plan, asked for.
+  const Json asked = Json::parse(Calibrate("asked", {"--bits-by", "next_token"}));
+  const Json& plans = asked.at("serving").at("auto").at("bits_by").at("plans");
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans.at(0), by.at("plans").at(0));
+}
+
+TEST(NextTokenPlan, BitsMayBeTheSameEverywhere) {
+  const Json report = Json::parse(Calibrate("uniform", {"--bits-by", "uniform", "--bits", "3.5"}));
+  EXPECT_FALSE(report.at("serving").at("auto").contains("bits_by"));
+  for (const Json& layer : report.at("layers")) {
+    EXPECT_EQ(layer.at("auto").at("k_bits"), 3);
+    EXPECT_EQ(layer.at("auto").at("v_bits"), 3);
+  }
+}
+
+TEST(NextTokenPlan, WhatIsNotMeasuredSharesOutNothing) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
+      {{"--for", "any", "--bits-by", "next_token", "--effort", "quick"}, "--effort quick"},
+      {{"--for", "any", "--bits-by", "uniform", "--bits", "2"}, "all codes have 2 bits"},
+      {{"--bits-by", "uniform"}, "--bits-by"}};
+  for (const auto& [options, why] : refused) {
+    const ProgramExit exit = CalibrateTiny(TestScratch("next_token_refused") / "artifact", options);
+    EXPECT_EQ(exit.code, 2) << exit.all();
+    EXPECT_NE(exit.all().find(why), std::string::npos) << exit.all();
   }
 }
 

@@ -6,7 +6,7 @@
 #
 # Looks in: CMAKE_PREFIX_PATH, variable or environment (a LibTorch folder, or torch.utils.cmake_prefix_path), then .deps
 # (what tools/setup.sh installs).
-# Gives: LibTorch::LibTorch, LibTorch_C10D (whether it has c10d with Gloo), LibTorch_NCCL_OPTIONS (to compile against its NCCL; unset: it has none), LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA, LibTorch_CUDA_INCLUDE_DIR (headers of the CUDA runtime,
+# Gives: LibTorch::LibTorch, LibTorch::Cuda (where LibTorch_CUDA), LibTorch_C10D (whether it has c10d with Gloo), LibTorch_NCCL_OPTIONS (to compile against its NCCL; unset: it has none), LibTorch_ROOT, LibTorch_VERSION, LibTorch_CUDA, LibTorch_CUDA_INCLUDE_DIR (headers of the CUDA runtime,
 # with which its own CUDA headers can be included: the wheel's neighbours, or the toolkit).
 file(GLOB _libtorch_deps ${PROJECT_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/torch)
 set(_libtorch_hints)
@@ -60,13 +60,15 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   set(LibTorch_CUDA no)
   set(_libtorch_link ${LibTorch_c10_LIBRARY} ${LibTorch_torch_cpu_LIBRARY})
   if(LibTorch_torch_cuda_LIBRARY AND LibTorch_c10_cuda_LIBRARY)
-    # Nothing of ours names a symbol of torch_cuda: it registers its kernels when loaded, so the linker must not drop it.
     set(LibTorch_CUDA yes)
     if(LibTorch_CUDA_INCLUDE_DIR AND LibTorch_CCCL_INCLUDE_DIR AND LibTorch_NCCL_INCLUDE_DIR)
       set(LibTorch_NCCL_OPTIONS -idirafter${LibTorch_CUDA_INCLUDE_DIR} -idirafter${LibTorch_CCCL_INCLUDE_DIR} -idirafter${LibTorch_NCCL_INCLUDE_DIR})
     endif()
-    list(APPEND _libtorch_link -Wl,--push-state,--no-as-needed ${LibTorch_c10_cuda_LIBRARY} ${LibTorch_torch_cuda_LIBRARY}
-         -Wl,--pop-state)
+    list(APPEND _libtorch_link -Wl,--push-state,--as-needed ${LibTorch_c10_cuda_LIBRARY} -Wl,--pop-state)  # streams
+    # It registers its kernels when loaded, so the linker must not drop it where no symbol is named.
+    add_library(LibTorch::Cuda INTERFACE IMPORTED)
+    target_link_libraries(LibTorch::Cuda INTERFACE LibTorch::LibTorch -Wl,--push-state,--no-as-needed
+                          ${LibTorch_torch_cuda_LIBRARY} -Wl,--pop-state)
   endif()
   target_link_libraries(LibTorch::LibTorch INTERFACE ${_libtorch_link})
   target_link_options(LibTorch::LibTorch INTERFACE -Wl,-rpath,${LibTorch_ROOT}/lib)

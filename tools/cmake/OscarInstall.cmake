@@ -1,13 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake --install: programs, and what each prints of itself: man page and completions of three shells. The programs find
-# LibTorch where it was found when they were linked, and need no file of the source tree.
+# cmake --install: programs, the shared objects that they load, and what each prints of itself: man page and completions of three
+# shells. The programs find LibTorch where it was found when they were linked, and need no file of the source tree.
 include(GNUInstallDirs)
 
 function(oscar_install)
-  set_target_properties(${ARGN} PROPERTIES INSTALL_RPATH "${LibTorch_ROOT}/lib" INSTALL_RPATH_USE_LINK_PATH ON)
+  set_target_properties(${ARGN} PROPERTIES INSTALL_RPATH "${LibTorch_ROOT}/lib;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/oscar" INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS ${ARGN} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(TARGET oscar_gpu_module)
+    set_target_properties(oscar_gpu_module PROPERTIES INSTALL_RPATH "${LibTorch_ROOT}/lib")
+    install(TARGETS oscar_gpu_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/oscar)
+  endif()
   install(CODE "
     set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
     foreach(program ${ARGN})

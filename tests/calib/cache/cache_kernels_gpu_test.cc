@@ -13,6 +13,7 @@
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/cache_kernels.h"
 #include "calib/cache/logit_comparison.h"
+#include "capture/model/device.h"
 
 namespace oscar {
 namespace {
@@ -35,7 +36,7 @@ at::Tensor Rows(int64_t dim, at::ScalarType dtype) {
 }
 
 TEST(CacheKernels, RoundTripsAreThoseOfTensorsBitForBit) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  if (NumGpus() == 0) GTEST_SKIP() << "no CUDA device";
   at::manual_seed(3);
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     for (const auto& [dim, group] : {std::pair<int64_t, int64_t>{128, 16},
@@ -77,7 +78,7 @@ void ExpectClose(const at::Tensor& found, const at::Tensor& expected, double tol
 }
 
 TEST(CacheKernels, LogitsAreComparedAsByTensors) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  if (NumGpus() == 0) GTEST_SKIP() << "no CUDA device";
   at::manual_seed(4);
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     for (const int64_t tokens : {1, 7, 200, 800, 3000}) {

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "calib/search/rotation_refinement.h"
+#include "capture/model/device.h"
 
 namespace oscar {
 namespace {
@@ -40,7 +41,7 @@ RefinementProblem Problem(at::Device device) {
 }
 
 TEST(GpuRefinement, IsThatOfTheCpu) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  if (NumGpus() == 0) GTEST_SKIP() << "no CUDA device";
   RefinementOptions options;
   options.steps = 40;
   options.windows = {4, 32};

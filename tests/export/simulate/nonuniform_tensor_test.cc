@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "capture/model/device.h"
 #include "linalg/normal_float.h"
 #include "tests/reference/scalar_nonuniform.h"
 
@@ -65,7 +66,7 @@ void ExpectEqualBytes(const std::vector<T>& expected, const at::Tensor& actual, 
 
 std::vector<at::Device> Devices() {
   std::vector<at::Device> devices = {at::kCPU};
-  if (at::hasCUDA()) devices.emplace_back(at::kCUDA, 0);
+  if (NumGpus() > 0) devices.emplace_back(at::kCUDA, 0);
   return devices;
 }
 

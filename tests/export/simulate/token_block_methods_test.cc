@@ -8,6 +8,7 @@
 
 #include <string_view>
 
+#include "capture/model/device.h"
 #include "export/simulate/cache_method.h"
 #include "export/simulate/codecs/variance_tensor.h"
 #include "export/simulate/methods/oscar_kv.h"
@@ -89,7 +90,7 @@ TEST(TokenBlockMethods, KittyKnowsThePrefill) {
 
 // Nothing but Hadamard products depends on the device, so what is compared is what surrounds them.
 TEST(TokenBlockMethods, AGpuGivesTheSameBits) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU here";
+  if (NumGpus() == 0) GTEST_SKIP() << "no GPU here";
   RowContext rows(kOdd);
   const CacheSides sides = {rows.rows().k[0].to(at::kFloat), rows.rows().v[0].to(at::kFloat)};
   const auto on_gpu = [](const at::Tensor& x) { return x.to(at::kCUDA); };

@@ -14,6 +14,7 @@
 
 #include "calib/job/layer_file.h"
 #include "calib/run/calibrate.h"
+#include "capture/model/device.h"
 #include "capture/text/data_source.h"
 #include "capture/text/packing.h"
 #include "export/artifact/artifact_writer.h"
@@ -56,7 +57,7 @@ struct Study {
         spec(ReadModelSpec(directory)),
         checkpoint(Checkpoint::Open(directory)),
         calibration(std::move(texts)),
-        device(at::hasCUDA() ? at::Device("cuda:0") : at::Device(at::kCPU)) {}
+        device(NumGpus() > 0 ? at::Device("cuda:0") : at::Device(at::kCPU)) {}
 
   fs::path Calibrate(const std::string& name, ValueTarget target) const {
     const fs::path scratch = TestScratch(name);
@@ -142,7 +143,7 @@ TEST(Independent, ProofModel) {
 }
 
 TEST(Independent, OutlierTwin) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   OSCAR_PACK_OR_SKIP(model, "models/proof-qwen3");
   OSCAR_PACK_OR_SKIP(texts, "calibration");
   const fs::path twin = TestScratch("outlier_twin") / "model";

@@ -7,6 +7,7 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 
+#include "capture/model/device.h"
 #include "export/validate/validate.h"
 #include "linalg/error.h"
 #include "tests/export/validate/tiny_validation.h"
@@ -37,7 +38,7 @@ TEST(KernelValidation, NeedsAGpu) {
 }
 
 TEST(KernelValidation, CodesAreTheCodecsAndOutputsTheReferences) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   const TinyModel model;
   const AttentionSpec& spec = model.spec.layers[0].attention;
   for (const int bits : {2, 3, 4}) {
@@ -67,7 +68,7 @@ TEST(KernelValidation, CodesAreTheCodecsAndOutputsTheReferences) {
 }
 
 TEST(KernelValidation, WindowsAsLongAsTheTextLeaveRoundingAlone) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   const Json report = ValidateKernels(TinyArtifact(), {.windows = {64, 1024}});
   EXPECT_EQ(report["codes"], 0);
   EXPECT_LT(report["total_error"], 0.02);
@@ -100,7 +101,7 @@ Json ValidateLayer(const AttentionSpec& attention, const at::Tensor& sinks) {
 // Windows, soft caps and sinks reach the kernel: it agrees with float64 attention that has them,
 // which the same attention without them is far from.
 TEST(KernelValidation, SoftCapsSinksAndWindowsAreTheModels) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   const AttentionSpec plain = TinyModel().spec.layers[0].attention;
   AttentionSpec capped = plain, sunk = plain, all = plain;
   capped.softcap = 2;
@@ -123,7 +124,7 @@ TEST(KernelValidation, SoftCapsSinksAndWindowsAreTheModels) {
 
 // The simulator of the arm and the real cache make the same mistake.
 TEST(KernelValidation, TheTotalErrorIsThatOfTheSimulatedArm) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   ValidationOptions options = QuickOptions({"oscar_per_head+clip+windows"});
   options.local_only = true;
   const Json v = ValidateTiny(TinyArtifact(), options, at::Device("cuda:0"), kLength);

@@ -10,6 +10,8 @@
 
 #include <cmath>
 
+#include "capture/model/device.h"
+
 namespace oscar {
 namespace {
 
@@ -123,7 +125,7 @@ TEST(MixedAttention, InsideTheWindowsTheStoredCacheIsNotRead) {
 // Flash attention over parts of the keys, joined, on a GPU; under kept masks where windows move in
 // blocks.
 TEST(MixedAttentionGpu, IsItsDefinitionInWindows) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   const ExactTokens in_blocks = ExactUntilBlocksFill(7, 8, 100);
   for (const ExactSides& exact :
        {InWindows({4, 8}), InWindows({64, 256}), InWindows({0, 32}), InWindows({1, 1}),

@@ -8,6 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "linalg/error.h"
 #include "linalg/hadamard.h"
@@ -28,17 +31,21 @@ CacheSide Hadamard(int64_t dim) {
   return side;
 }
 
-SideOption Option(double bits) {
+SideOption Option(double bits, std::vector<int> head_bits = {}) {
   SideOption option;
   option.bits = bits;
+  option.head_bits = std::move(head_bits);
   option.clip = {bits == 2 ? 0.92 : 0.0};
   return option;
 }
 
-// Every layer turned by Hadamard, at 2 bits.
+// Every layer turned by Hadamard, at 2 bits and more.
 std::vector<AutoChoice> Choices(const ModelSpec& spec) {
   std::vector<AutoChoice> choices(spec.layers.size());
-  for (AutoChoice& choice : choices) choice.k_options = choice.v_options = {Option(2), Option(4)};
+  for (AutoChoice& choice : choices) {
+    choice.k_options =
+        choice.v_options = {Option(2), Option(2.5, {3, 2}), Option(3, {4, 2}), Option(4)};
+  }
   return choices;
 }
 
@@ -81,11 +88,13 @@ TEST(NextTokenCost, SidesArePricedAlone) {
   for (size_t layer = 0; layer < choices.size(); ++layer) {
     for (const auto& options : {choices[layer].k_options, choices[layer].v_options}) {
       for (const SideOption& option : options) ASSERT_EQ(option.next_token_kl.size(), 2u);
-      EXPECT_GT(options[0].next_token_kl[0], options[1].next_token_kl[0]) << layer;
+      EXPECT_GT(options[0].next_token_kl[0], options[3].next_token_kl[0]) << layer;
+      EXPECT_DOUBLE_EQ(options[1].next_token_kl[0],
+                       std::sqrt(options[0].next_token_kl[0] * options[2].next_token_kl[0]));
     }
   }
   const size_t last = choices.size() - 1;
-  const SideOption &k = choices[last].k_options[0], &v = choices[1].v_options[0];
+  const SideOption &k = choices[last].k_options[2], &v = choices[1].v_options[0];
   const CacheTrial whole[] = {{0,
                                [&](size_t layer) {
                                  return layer == last ? TrialSides{&k, nullptr} : TrialSides{};

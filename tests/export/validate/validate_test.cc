@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "capture/dump/attention_dump.h"
+#include "capture/model/device.h"
 #include "export/artifact/attach_validation.h"
 #include "export/report/report_consistency.h"
 #include "linalg/error.h"
@@ -95,7 +96,7 @@ TEST(Validate, Float32MeasuresTheSame) {
 // The same validation where there is a GPU; float32 arithmetic differs in its last bits, and codes
 // on boundaries with it.
 TEST(ValidateGpu, GivesTheNumbersOfTheCpu) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   const ValidationOptions options =
       QuickOptions({"hadamard", "oscar_per_head+clip+windows", "quantizer_off"});
   const Json cpu = ValidateTiny(TinyArtifact(), options);
