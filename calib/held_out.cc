@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "linalg/check.h"
-#include "linalg/error.h"
 
 namespace oscar {
 
@@ -59,25 +58,6 @@ HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double s
   }
   if (split.held_out_tokens == 0) split.kind = HeldOutKind::kNone;
   return split;
-}
-
-std::vector<std::vector<int32_t>> HeldOutText(const std::vector<std::vector<int32_t>>& sequences,
-                                              const HeldOutSplit& split, int64_t tokens) {
-  constexpr int64_t kMostOfText = 4096;
-  std::vector<std::vector<int32_t>> texts;
-  for (size_t i = 0; i < sequences.size() && tokens > 1; ++i) {
-    const int64_t size = std::ssize(sequences[i]), length = std::min({size, kMostOfText, tokens});
-    if (split.fit_rows.at(i) >= size || length < 2) continue;
-    const auto begin = sequences[i].begin() + (split.fit_rows[i] == 0 ? 0 : size - length);
-    texts.emplace_back(begin, begin + length);
-    tokens -= length;
-  }
-  if (texts.empty()) {
-    throw InputError(
-        "no text of two tokens is held out, so nothing can be priced by the next token",
-        Remedy::kHoldOutMore);
-  }
-  return texts;
 }
 
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,

@@ -39,12 +39,6 @@ HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double s
 // transforms of many degrees of freedom look better than they are.
 double ShareOfDocuments(size_t num_sequences, double share);
 
-// What passes of the model price choices on, `tokens` in all: of each sequence that was set aside
-// whole the first 4096, of one whose last rows were as many that end in those. Throws InputError
-// where none of them has two tokens, one to follow the other.
-std::vector<std::vector<int32_t>> HeldOutText(const std::vector<std::vector<int32_t>>& sequences,
-                                              const HeldOutSplit& split, int64_t tokens);
-
 // The split of a calibration.
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
                      const CalibrationOptions& options);

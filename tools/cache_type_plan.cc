@@ -73,7 +73,6 @@ void CheckCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inp
 
 Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input,
                     const HeldOutSplit& split, const JobDirectory& job, CommandContext& context) {
-  const ModelSource& model = *input.model();
   const auto& [name, bits] = wanted;
   const TypedRuntime& runtime = *FindTypedRuntime(name);
   const std::vector<CacheType> types = QuantizedTypes(runtime);
@@ -84,26 +83,11 @@ Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inpu
     largest.push_back({Largest(moments.key_abs_max), Largest(moments.value_abs_max)});
   }
   const size_t trials = 2 * layers.size() * types.size();
-  NextTokenRun run{.checkpoint = model.loop().checkpoint(),
-                   .spec = model.loop().spec(),
-                   .device = input.device,
-                   .dtype = input.dtype,
-                   .sequences = HeldOutText(model.sequences(), split, TokensOfPass(input, trials)),
-                   .windows = {},
-                   .choice = {},
-                   .largest = [&](size_t layer) { return largest[layer]; },
-                   .stop_requested = [&] { return context.stop.requested(); },
-                   .prefetch = model.loop().options().prefetch};
-  const auto pass = [&](const char* what) {
-    context.progress.Begin(what, 1);
-    run.on_layer = [&](size_t done) {
-      context.progress.Update(static_cast<double>(done) / static_cast<double>(layers.size()),
-                              "layers");
-    };
-  };
-  pass("pricing types by the next token");
-  PriceTypes(run, types, layers);
-  context.progress.End();
+  NextTokenRun run = RunOf(input, context);
+  run.largest = [&](size_t layer) { return largest[layer]; };
+  const PassTexts texts = TextsOf(input, split, trials, &run.windows);
+  DoPass("pricing types by the next token", texts.priced, run, context,
+         [&] { PriceTypes(run, types, layers); });
 
   std::vector<CacheTypeRecord::Measured> measured;
   for (const BitPrice price : kBitPrices)
@@ -117,12 +101,13 @@ Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inpu
   }
   std::vector<std::vector<LayerTypes>> whole;
   for (const auto& one : measured) whole.push_back(one.plan.layers);
-  pass("measuring whole caches");
-  const std::vector<NextTokenCost> costs = MeasureTypes(run, whole);
-  context.progress.End();
+  std::vector<NextTokenCost> costs;
+  DoPass("measuring whole caches", texts.judged, run, context,
+         [&] { costs = MeasureTypes(run, whole); });
   for (size_t i = 0; i < costs.size(); ++i) measured[i].cost = costs[i];
 
-  CacheTypeRecord record{.runtime = std::string(name), .bits = bits, .tokens = NumTokens(run)};
+  CacheTypeRecord record{
+      .runtime = std::string(name), .bits = bits, .tokens = NumTokens(texts.judged)};
   record.plans.assign(measured.begin(), measured.begin() + static_cast<std::ptrdiff_t>(plans));
   record.curve.assign(measured.begin() + static_cast<std::ptrdiff_t>(plans), measured.end());
   const auto best = std::ranges::min_element(record.plans, {},

@@ -159,7 +159,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       &automatic.effort, efforts,
       {.name = "effort",
        .help = "what --bits are shared out by: quick: by attention-KL and output error; normal: by "
-               "the KL of the next token, which passes of the model over held-out text measure, "
+               "the KL of the next token, which passes of the model over its text measure, "
                "about as long as the calibration; thorough: on four times the text, and at 2 bits "
                "too, where what each side of a layer costs is told",
        .main = true});

@@ -6,27 +6,28 @@
 # prices nor the plans saw, as a table in Markdown; of codes (RUNTIME any, with OSCAR's windows), or of the types of a runtime's cache
 # by layer. What OUT holds already is kept.
 #
-#   tools/compare_allocations.sh MODELS_DIR DATA_DIR OUT RUNTIME=BITS,BITS ...     e.g. any=3,4.5 modelopt=5.5,7 kvtuner=3.5,5
+#   tools/compare_allocations.sh MODELS_DIR CALIBRATION.jsonl EVALUATION.jsonl OUT RUNTIME=BITS,BITS ...     e.g. any=3,4.5 modelopt=5.5,7 kvtuner=3.5,5
 #
-# DATA_DIR has prompts.jsonl to calibrate on, OSCAR_TOKENS of it (30000), and heldout.jsonl to measure on, OSCAR_SEQUENCES of 2,048
-# tokens (32). OSCAR_BIN is where the programs are (build/dev/tools), OSCAR_JOBS how many models are run at once (1), with
-# OMP_NUM_THREADS threads each.
+# Calibrated on OSCAR_TOKENS (30000) with OSCAR_EFFORT (normal), measured on OSCAR_SEQUENCES (32) of 2,048 tokens. Trap: what bits are
+# worth depends on the text, so both are to be of one kind, and neither what a model was trained on. OSCAR_BIN is where the programs
+# are (build/dev/tools), OSCAR_JOBS how many models are run at once (1), with OMP_NUM_THREADS threads each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if [ $# -lt 4 ]; then
+if [ $# -lt 5 ]; then
   grep -m1 'compare_allocations.sh MODELS_DIR' "$0" >&2
   exit 2
 fi
-export models=$1 data=$2 out=$3 bin=${OSCAR_BIN:-build/dev/tools} tokens=${OSCAR_TOKENS:-30000} sequences=${OSCAR_SEQUENCES:-32}
-shift 3
+export models=$1 calibration=$2 evaluation=$3 out=$4 bin=${OSCAR_BIN:-build/dev/tools}
+export tokens=${OSCAR_TOKENS:-30000} effort=${OSCAR_EFFORT:-normal} sequences=${OSCAR_SEQUENCES:-32}
+shift 4
 mkdir -p "$out"
 
 calibrate() { # NAME RUNTIME BITS ARTIFACT OPTIONS...
-  [ -d "$4" ] || "$bin/oscar-calibrate" "$models/$1" --for "$2" --bits "$3" --data "$data/prompts.jsonl" --pack --tokens "$tokens" \
-    --max-sequence 2048 --dtype f32 --quiet -o "${@:4}"
+  [ -d "$4" ] || "$bin/oscar-calibrate" "$models/$1" --for "$2" --bits "$3" --data "$calibration" --pack --tokens "$tokens" \
+    --max-sequence 2048 --effort "$effort" --dtype f32 --quiet -o "${@:4}"
 }
 validate() { # NAME ARTIFACT ARMS...
-  [ -d "$2.validation" ] || "$bin/oscar-validate" "$2" --model "$models/$1" --data "$data/heldout.jsonl" --pack --sequences "$sequences" \
+  [ -d "$2.validation" ] || "$bin/oscar-validate" "$2" --model "$models/$1" --data "$evaluation" --pack --sequences "$sequences" \
     --length 2048 --self-generate 0 --needle-samples 0 --rows 8 --dtype f32 --quiet --arms "${@:3}" -o "$2.validation"
 }
 measure() { # NAME RUNTIME BITS

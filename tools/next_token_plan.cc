@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -18,7 +17,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kLeastTokens = 768;
+constexpr int64_t kLeastTokens = 768, kLeastOfText = 1024;
 
 size_t NumTrials(const std::vector<AutoChoice>& choices) {
   int64_t trials = 0;
@@ -61,15 +60,46 @@ Json CostJson(BitPrice price, const NextTokenCost& cost) {
 
 }  // namespace
 
-int64_t TokensOfPass(const CalibrationInput& input, size_t trials) {
-  const int64_t effort = input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1;
-  return std::max(kLeastTokens, 4 * effort * input.num_tokens() / static_cast<int64_t>(trials));
+NextTokenRun RunOf(const CalibrationInput& input, CommandContext& context) {
+  const LayerLoop& loop = input.model()->loop();
+  return {.checkpoint = loop.checkpoint(),
+          .spec = loop.spec(),
+          .device = input.device,
+          .dtype = input.dtype,
+          .sequences = {},
+          .windows = {},
+          .choice = {},
+          .stop_requested = [&context] { return context.stop.requested(); },
+          .prefetch = loop.options().prefetch};
 }
 
-int64_t NumTokens(const NextTokenRun& run) {
-  return std::accumulate(
-      run.sequences.begin(), run.sequences.end(), int64_t{0},
-      [](int64_t sum, const auto& sequence) { return sum + std::ssize(sequence); });
+PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size_t trials,
+                  CacheWindows* windows) {
+  const TokenTexts& sequences = input.model()->sequences();
+  const int64_t effort = input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1;
+  const int64_t tokens = effort * input.num_tokens();
+  const auto most = [](int64_t share) { return std::max(kLeastTokens, share); };
+  const int64_t inside = windows->sink + windows->recent;
+  const PassTexts texts = {
+      FittedText(sequences, split, most(4 * tokens / static_cast<int64_t>(trials)),
+                 std::max(kLeastOfText, 4 * inside)),
+      HeldOutText(sequences, split, most(tokens / 6))};
+  for (const TokenTexts* of : {&texts.priced, &texts.judged}) {
+    const auto reaches = [&](const auto& text) { return std::ssize(text) >= 2 * inside; };
+    if (std::ranges::none_of(*of, reaches)) *windows = {};
+  }
+  return texts;
+}
+
+void DoPass(const char* what, const TokenTexts& texts, NextTokenRun& run, CommandContext& context,
+            const std::function<void()>& work) {
+  context.progress.Begin(what, 1);
+  run.sequences = texts;
+  run.on_layer = [&, layers = static_cast<double>(run.spec.layers.size())](size_t done) {
+    context.progress.Update(static_cast<double>(done) / layers, "layers");
+  };
+  work();
+  context.progress.End();
 }
 
 bool PlansByNextToken(const CalibrationInput& input) {
@@ -95,35 +125,15 @@ void CheckBitPrice(const CalibrationInput& input) {
 void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
                      const JobDirectory& job, ArtifactDraft& draft, CommandContext& context) {
   ChoicePlans& plans = draft.choices();
-  const ModelSource& model = *input.model();
   std::vector<AutoChoice> choices = plans.headline_layers();
-  const size_t layers = choices.size();
-  CacheWindows windows{input.options.sink_tokens, input.options.recent_tokens};
-  NextTokenRun run{
-      .checkpoint = model.loop().checkpoint(),
-      .spec = model.loop().spec(),
-      .device = input.device,
-      .dtype = input.dtype,
-      .sequences = HeldOutText(model.sequences(), split, TokensOfPass(input, NumTrials(choices))),
-      .windows = windows,
-      .choice =
-          [&](size_t layer) {
-            return ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans).automatic;
-          },
-      .stop_requested = [&] { return context.stop.requested(); },
-      .prefetch = model.loop().options().prefetch};
-  const auto longest = std::ranges::max(run.sequences, {}, [](const auto& s) { return s.size(); });
-  const int64_t inside = windows.sink + windows.recent;
-  if (std::ssize(longest) < 2 * inside) run.windows = {};  // nothing to speak of lies beyond
-  const auto pass = [&](const char* what) {
-    context.progress.Begin(what, 1);
-    run.on_layer = [&](size_t done) {
-      context.progress.Update(static_cast<double>(done) / static_cast<double>(layers), "layers");
-    };
+  NextTokenRun run = RunOf(input, context);
+  run.windows = {input.options.sink_tokens, input.options.recent_tokens};
+  run.choice = [&](size_t layer) {
+    return ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans).automatic;
   };
-  pass("pricing bits by the next token");
-  PriceOptions(run, choices);
-  context.progress.End();
+  const PassTexts texts = TextsOf(input, split, NumTrials(choices), &run.windows);
+  DoPass("pricing bits by the next token", texts.priced, run, context,
+         [&] { PriceOptions(run, choices); });
 
   const AutoOptions& automatic = input.options.automatic;
   std::vector<BitPrice> prices = {automatic.price.value_or(BitPrice::kNextToken)};
@@ -131,19 +141,20 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
     prices.assign(std::begin(kBitPrices), std::end(kBitPrices));
   std::vector<std::vector<AutoChoice>> planned;
   for (const BitPrice price : prices) planned.push_back(plans.PlannedAt(price, choices));
-  pass("measuring whole caches");
-  const std::vector<NextTokenCost> whole = MeasureWhole(run, planned);
-  context.progress.End();
+  std::vector<NextTokenCost> whole;
+  DoPass("measuring whole caches", texts.judged, run, context,
+         [&] { whole = MeasureWhole(run, planned); });
   size_t best = 0;
   Json compared = Json::array();
   for (size_t i = 0; i < whole.size(); ++i) {
     if (whole[i].damage() < whole[best].damage()) best = i;
     compared.push_back(CostJson(prices[i], whole[i]));
   }
-  const int64_t tokens = NumTokens(run);
+  const int64_t tokens = NumTokens(texts.judged);
   const Json why = {{"sensitive", SensitiveSides(choices, input.source->layers())},
                     {"price", BitPriceName(prices[best])},
                     {"tokens", tokens},
+                    {"tokens_priced", NumTokens(texts.priced)},
                     {"sink_tokens", run.windows.sink},
                     {"recent_tokens", run.windows.recent},
                     {"plans", compared}};

@@ -3,14 +3,15 @@
 //
 // Bits shared out by what they are worth to the next token: what each option of each side of a
 // layer costs alone, the plans that follow, and what they cost as whole caches, by passes of the
-// model over held-out text of the calibration.
+// model over text of the calibration (calib/priced_text.h).
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include <cstddef>
+#include <functional>
 
 #include "calib/held_out.h"
 #include "calib/job/job_directory.h"
+#include "calib/priced_text.h"
 #include "calib/run/calibrate.h"
 #include "export/artifact/artifact_writer.h"
 #include "export/validate/next_token_cost.h"
@@ -25,10 +26,23 @@ bool PlansByNextToken(const CalibrationInput& input);
 // not shared out at all.
 void CheckBitPrice(const CalibrationInput& input);
 
-// Tokens that passes are over. A trial runs on half of the layers: all of them together over twice
-// the calibration's tokens.
-int64_t TokensOfPass(const CalibrationInput& input, size_t trials);
-int64_t NumTokens(const NextTokenRun& run);
+// Passes of the calibration's model, without text yet.
+NextTokenRun RunOf(const CalibrationInput& input, CommandContext& context);
+
+struct PassTexts {
+  TokenTexts priced;  // of `trials`, each of which runs on half of the layers: together over twice
+                      // the calibration's tokens
+  TokenTexts judged;  // of whole caches: a sixth of the calibration's tokens, where as many are
+                      // held out
+};
+// Throws InputError where nothing is held out. `windows` are none where neither text reaches far
+// beyond them.
+PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size_t trials,
+                  CacheWindows* windows);
+
+// `work`, which runs `run` over `texts`, under the progress line `what`.
+void DoPass(const char* what, const TokenTexts& texts, NextTokenRun& run, CommandContext& context,
+            const std::function<void()>& work);
 
 // Decides the draft's headline. Throws Interrupted, with the layers kept.
 void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,

@@ -71,6 +71,7 @@ void CheckSensitiveSide(const Spot& spot) {
 void CheckBitsBy(const Spot& spot) {
   Open(spot, {{"price", CheckText},
               {"tokens", CheckCount},
+              {"tokens_priced", CheckCount, kOptional},
               {"sink_tokens", CheckCount},
               {"recent_tokens", CheckCount},
               {"plans", ArrayOf<CheckPlanCost>},

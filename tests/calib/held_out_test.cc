@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "linalg/error.h"
-
 namespace oscar {
 namespace {
 
@@ -41,27 +39,6 @@ TEST(HeldOut, ShareZeroHoldsOutNothing) {
   EXPECT_EQ(split.kind, HeldOutKind::kNone);
   EXPECT_EQ(split.fit_rows, (std::vector<int64_t>{5, 6}));
   EXPECT_EQ(SplitHeldOut({3, 3}, 0.1).kind, HeldOutKind::kNone);  // too short to give a row
-}
-
-TEST(HeldOut, TextEndsInTheTokensThatWereSetAside) {
-  std::vector<std::vector<int32_t>> sequences(2, std::vector<int32_t>(2048));
-  for (std::vector<int32_t>& sequence : sequences) std::iota(sequence.begin(), sequence.end(), 0);
-  const HeldOutSplit split = SplitHeldOut({2048, 2048}, 0.1);
-  ASSERT_EQ(split.kind, HeldOutKind::kTailRows);
-  for (const int64_t tokens : {2, 1024, 3000, 9000}) {
-    const auto texts = HeldOutText(sequences, split, tokens);
-    int64_t sum = 0;
-    for (const std::vector<int32_t>& text : texts) {
-      EXPECT_EQ(text.back(), 2047);
-      sum += std::ssize(text);
-    }
-    EXPECT_EQ(sum, std::min<int64_t>(tokens, 4096));
-  }
-}
-
-TEST(HeldOut, NoTextOfOneTokenIsPricedOn) {
-  EXPECT_THROW(HeldOutText({{1}, {2}, {3}}, SplitHeldOut({1, 1, 1}, 0.34), 100), InputError);
-  EXPECT_THROW(HeldOutText({{1, 2}}, SplitHeldOut({2}, 0), 100), InputError);
 }
 
 TEST(HeldOut, CountsAddUp) {

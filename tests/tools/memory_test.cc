@@ -104,7 +104,9 @@ class CalibrationMemory : public testing::Test {
     const double peak = Calibrate(model, choose, "", scratch_).peak;
     std::printf("[  memory  ] %s %s: planned %.1f MB, measured %.1f MB\n", model.filename().c_str(),
                 choose.c_str(), planned / 1e6, peak / 1e6);
-    EXPECT_NEAR(planned / peak, 1, 0.15);
+    // What LibTorch touches when it first computes is planned as the most that it was seen to be.
+    constexpr double kLibTorchDiffers = 20 << 20;
+    EXPECT_NEAR(planned, peak, 0.15 * peak + kLibTorchDiffers);
     fs::remove_all(model.string() + "-oscar");
     return peak;
   }

@@ -27,6 +27,12 @@ target_compile_options(oscar_options INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo;-DFMT_CONSTEVAL=;-Xcompiler=-Wall,-ffp-contract=off>")
 # Most files need a gigabyte anyway: collecting garbage from 128 MB on costs GCC time and saves little memory.
 target_compile_options(oscar_options INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>")
+# A clean build optimizes far longer than tests and demonstrations run: there all but arithmetic is optimized less.
+if(OSCAR_UNITY_BUILD AND NOT OSCAR_FUZZ)
+  set(arithmetic oscar_linalg oscar_lapack_solver oscar_model oscar_fit oscar_calib oscar_evaluate oscar_fold oscar_simulate oscar_validate
+                 oscar_kernel_validation oscar_reference)
+  target_compile_options(oscar_options INTERFACE "$<$<AND:${host},$<NOT:$<IN_LIST:$<TARGET_PROPERTY:NAME>,${arithmetic}>>>:-O1>")
+endif()
 if(OSCAR_WARNINGS_AS_ERRORS)
   # GCC's flow-based warnings depend on its optimizer and cry wolf over std::string and std::vector: shown, not fatal.
   target_compile_options(oscar_options INTERFACE

@@ -61,6 +61,12 @@ Peak MeasurePeak(const std::filesystem::path& model, const std::vector<int64_t>&
   return peak;
 }
 
+// What LibTorch touches when it first computes is planned as the most that it was seen to be.
+void ExpectAsPlanned(const Peak& peak) {
+  constexpr double kLibTorchDiffers = 20 << 20;
+  EXPECT_NEAR(peak.planned, peak.measured, 0.15 * peak.measured + kLibTorchDiffers);
+}
+
 TEST(Memory, DoesNotGrowWithLayersAndIsAsPlanned) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer's own memory is in the way";
@@ -78,7 +84,7 @@ TEST(Memory, DoesNotGrowWithLayersAndIsAsPlanned) {
   const Peak deep = MeasurePeak(make(36), {150, 20, 80}, at::kFloat);
   // Keeping the 24 layers more would cost 24 layers, keeping their mapped bf16 pages 12.
   EXPECT_LT(deep.measured - shallow.measured, 2 * shallow.layer);
-  for (const Peak& peak : {shallow, deep}) EXPECT_NEAR(peak.planned / peak.measured, 1, 0.15);
+  for (const Peak& peak : {shallow, deep}) ExpectAsPlanned(peak);
   remove_all(directory);
 }
 
@@ -104,7 +110,7 @@ TEST(Memory, OfQuantizedWeightsIsAsPlanned) {
   WriteFileAtomically(quantized / "config.json", config.dump());
   const Peak as_stored = MeasurePeak(plain, {150, 20, 80}, at::kFloat);
   const Peak peak = MeasurePeak(quantized, {150, 20, 80}, at::kFloat);
-  EXPECT_NEAR(peak.planned / peak.measured, 1, 0.15);
+  ExpectAsPlanned(peak);
   EXPECT_EQ(peak.layer, as_stored.layer);  // dense, in the compute dtype
   remove_all(plain);
   remove_all(quantized);
