@@ -14,6 +14,13 @@ find_package(ZLIB REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(LibTorch 2.6 REQUIRED)
+if(OSCAR_CUDA_ENABLED AND NOT LibTorch_CUDA)  # kernels run on its streams
+  if(OSCAR_WITH_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "OSCAR_WITH_CUDA=ON, but the LibTorch at ${LibTorch_ROOT} has no CUDA libraries: take one that has, or configure with OSCAR_WITH_CUDA=OFF")
+  endif()
+  set(OSCAR_CUDA_ENABLED OFF)
+  set(OSCAR_CUDA_REASON "LibTorch has no CUDA libraries")
+endif()
 
 pkg_check_modules(LAPACKE REQUIRED IMPORTED_TARGET lapacke)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
