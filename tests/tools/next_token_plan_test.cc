@@ -43,6 +43,7 @@ TEST(NextTokenPlan, BitsGoWhereTheNextTokenNeedsThem) {
   const Json& by = serving.at("bits_by");
   ASSERT_EQ(by.at("plans").size(), 3u);
   EXPECT_GT(by.at("tokens"), 100);
+  EXPECT_GT(by.at("tokens_priced"), by.at("tokens"));  // what was fitted to is more
   EXPECT_FALSE(by.at("sensitive").empty());
   const auto cost = [](const Json& plan) {
     return plan.at("token_kl").get<double>() + plan.at("token_kl_p99").get<double>() / 100;
