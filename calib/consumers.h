@@ -58,7 +58,7 @@ inline constexpr BitPrice kBitPrices[] = {BitPrice::kNextToken, BitPrice::kAtten
                                           BitPrice::kUniform};
 std::string_view BitPriceName(BitPrice price);
 
-// How much a search may cost: nothing but the rows at hand; passes of the model over held-out text
+// How much a search may cost: nothing but the rows at hand; passes of the model over its text
 // that together cost about a calibration, where bits are to be shared out; four times the text,
 // whatever the bits are.
 enum class SearchEffort { kQuick, kNormal, kThorough };

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The text that passes of the model run on to choose by the next token: what choices cost alone is
-// measured where the calibration was fitted, what they cost together where it was not. So neither
-// prices nor rotations have seen the text that judges them.
+// measured on documents that transforms were fitted to, what they cost together on those that were
+// set aside, so that plans are not judged by the text of their prices.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Types of a runtime's cache by layer, shared out by what each costs the next token: every type on
-// every side of every layer alone, then whole caches, by passes of the model over held-out text.
+// every side of every layer alone, then whole caches, by passes of the model over its text.
 #pragma once
 
 #include <string_view>

@@ -268,13 +268,11 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       {"model", "from", "allow_unknown_config", "read", "max_vram", "restart", "device", "dtype"},
       "merge", AreArtifacts, "it works from the moments of artifacts alone");
   table.NotWhere(data, "merge", AreArtifacts, "it works from the moments of artifacts alone");
-  table.NotWhere({"for", "fold", "bits", "bits_of", "bits_by", "clip_of", "context", "refine",
-                  "effort", "windows"},
-                 "merge", AreArtifacts,
+  const std::vector<std::string> choosing = {"for",     "fold",    "bits",   "bits_of", "bits_by",
+                                             "clip_of", "context", "refine", "effort",  "windows"};
+  table.NotWhere(choosing, "merge", AreArtifacts,
                  "the automatic choices are those of the artifact of most tokens, fitted again");
-  table.OnlyWith({"for", "fold", "bits", "bits_of", "bits_by", "clip_of", "context", "refine",
-                  "effort", "windows"},
-                 "auto");
+  table.OnlyWith(choosing, "auto");
   table.OnlyWith({"bits_of", "bits_by"}, "for", "any");
   table.OnlyWith({"clip_k", "clip_v"}, "clip", "fixed");
   table.OnlyWith({"clip_candidates"}, "clip", "search");

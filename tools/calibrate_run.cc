@@ -140,7 +140,7 @@ ArtifactInfo InfoOf(const CalibrateOptions& options, const Opened& opened,
   return info;
 }
 
-// What passes of the model over held-out text decide, once the layers are done: bits, in the draft,
+// What passes of the model over its text decide, once the layers are done: bits, in the draft,
 // or what is returned of types. On this rank alone, with all of the text.
 Json PlanBits(const CalibrateOptions& options, const Opened& opened, bool among_ranks,
               const JobDirectory& job, ArtifactDraft& draft, CommandContext& context,
