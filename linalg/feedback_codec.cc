@@ -22,26 +22,28 @@ void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& forma
   QuantizeDequantizeAffineRow<T>(x, format, clip, clipped);  // refuses what the codec cannot store
   std::copy(x.begin(), x.end(), clipped.begin());
   ClampRow<T>(clipped, ClipThreshold(x, clip.ratio, clip.method));
-  std::vector<AffineGroup<T>> groups(dim / group);
   T widest = 0;
-  for (size_t g = 0; g < groups.size(); ++g) {
+  for (size_t g = 0; g < dim / group; ++g) {
     const auto range =
         RangeOf(std::span<const T>(clipped.data() + g * group, group), format.metadata, max_code);
-    groups[g] = FitScale<T>(x.subspan(g * group, group), range, format.bits, format.scales).stored;
-    const AffineGroup<T> stored = StoredAffine(groups[g], format.metadata, format.bits);
-    if (format.metadata == MetadataType::kByte) groups[g] = stored;
+    const AffineGroup<T> fitted =
+        FitScale<T>(x.subspan(g * group, group), range, format.bits, format.scales).stored;
+    const AffineGroup<T> stored = StoredAffine(fitted, format.metadata, format.bits);
     scales_zeros[2 * g] = stored.scale;
     scales_zeros[2 * g + 1] = stored.zero;
-    widest = std::max(widest, groups[g].scale);
+    widest = std::max(widest, stored.scale);
   }
-  const T quantum = FeedbackQuantum(widest);
+  const T share = CodeShare(format.bits), quanta = FeedbackQuanta(format.bits);
   std::vector<T> fed(dim);  // sums of integers times a power of two: exact
   for (size_t i = 0; i < dim; ++i) {
-    const size_t g = i / group;
-    codes[i] = AffineCode(x[i] + fed[i] * quantum, groups[g], max_code);
-    const T read = AffineValue<T>(codes[i], {scales_zeros[2 * g], scales_zeros[2 * g + 1]});
-    const T q =
-        std::clamp(std::nearbyint((x[i] - read) / quantum), T{-kMaxFeedback}, T{kMaxFeedback});
+    const T scale = scales_zeros[i / group * 2], zero = scales_zeros[i / group * 2 + 1];
+    const T wider = std::min(widest / scale, T{kMostWider});
+    const T y = x[i] * (share / scale) + zero * share;
+    const T moved = std::clamp(y + fed[i] * (wider / quanta), T{0}, T{1});
+    const auto code = static_cast<T>(std::nearbyint(double{moved} * max_code));
+    codes[i] = static_cast<uint8_t>(code);
+    const T error = (y - code * share) * (scale / widest * quanta);
+    const T q = std::clamp(std::nearbyint(error), T{-kMaxFeedback}, T{kMaxFeedback});
     for (size_t j = i + 1; j < dim; ++j) fed[j] += q * factor[i * dim + j];
   }
 }

@@ -18,15 +18,7 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kLeastTokens = 768, kLeastOfText = 1024;
-
-size_t NumTrials(const std::vector<AutoChoice>& choices) {
-  int64_t trials = 0;
-  for (const AutoChoice& choice : choices) {
-    trials += std::ranges::count_if(choice.k_options, IsMeasured);
-    if (!choice.latent()) trials += std::ranges::count_if(choice.v_options, IsMeasured);
-  }
-  return static_cast<size_t>(trials);
-}
+constexpr int64_t kTokensForAllWidths = 4096;
 
 // Sides that cost a tenth or more of what all sides together cost at 2 bits, each by itself, and
 // the fewest bits at which they no longer do.
@@ -54,6 +46,16 @@ Json SensitiveSides(const std::vector<AutoChoice>& choices, const std::vector<La
   return sides;
 }
 
+// What passes of the model are counted in.
+int64_t SearchTokens(const CalibrationInput& input) {
+  return input.num_tokens() * (input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1);
+}
+
+// A trial runs on half of the layers: all of them on twice the tokens.
+int64_t TokensOfTrial(int64_t search_tokens, size_t trials) {
+  return 4 * search_tokens / static_cast<int64_t>(trials);
+}
+
 Json CostJson(BitPrice price, const NextTokenCost& cost) {
   return {{"by", BitPriceName(price)}, {"token_kl", cost.mean}, {"token_kl_p99", cost.p99}};
 }
@@ -76,14 +78,12 @@ NextTokenRun RunOf(const CalibrationInput& input, CommandContext& context) {
 PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size_t trials,
                   CacheWindows* windows) {
   const TokenTexts& sequences = input.model()->sequences();
-  const int64_t effort = input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1;
-  const int64_t tokens = effort * input.num_tokens();
+  const int64_t tokens = SearchTokens(input);
   const auto most = [](int64_t share) { return std::max(kLeastTokens, share); };
   const int64_t inside = windows->sink + windows->recent;
-  const PassTexts texts = {
-      FittedText(sequences, split, most(4 * tokens / static_cast<int64_t>(trials)),
-                 std::max(kLeastOfText, 4 * inside)),
-      HeldOutText(sequences, split, most(tokens / 6))};
+  const PassTexts texts = {FittedText(sequences, split, most(TokensOfTrial(tokens, trials)),
+                                      std::max(kLeastOfText, 4 * inside)),
+                           HeldOutText(sequences, split, most(tokens / 6))};
   for (const TokenTexts* of : {&texts.priced, &texts.judged}) {
     const auto reaches = [&](const auto& text) { return std::ssize(text) >= 2 * inside; };
     if (std::ranges::none_of(*of, reaches)) *windows = {};
@@ -131,9 +131,15 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
   run.choice = [&](size_t layer) {
     return ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans).automatic;
   };
-  const PassTexts texts = TextsOf(input, split, NumTrials(choices), &run.windows);
+  const auto tokens_of = [&](MeasuredWidths widths) {
+    return TokensOfTrial(SearchTokens(input), NumMeasured(choices, widths));
+  };
+  const MeasuredWidths widths = tokens_of(MeasuredWidths::kAll) < kTokensForAllWidths
+                                    ? MeasuredWidths::kWhole
+                                    : MeasuredWidths::kAll;
+  const PassTexts texts = TextsOf(input, split, NumMeasured(choices, widths), &run.windows);
   DoPass("pricing bits by the next token", texts.priced, run, context,
-         [&] { PriceOptions(run, choices); });
+         [&] { PriceOptions(run, widths, choices); });
 
   const AutoOptions& automatic = input.options.automatic;
   std::vector<BitPrice> prices = {automatic.price.value_or(BitPrice::kNextToken)};

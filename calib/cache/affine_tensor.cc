@@ -82,12 +82,6 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
 // The powers of two above: what numbers are divided by their fractions, and that is exact.
 at::Tensor PowersAbove(const at::Tensor& x) { return x.div(std::get<0>(at::frexp(x))); }
 
-// FeedbackQuantum (linalg/feedback_codec.h).
-at::Tensor FeedbackQuanta(const at::Tensor& widest) {
-  const at::Tensor above = PowersAbove(widest);
-  return above.mul(at::where(widest.lt(above.mul(0.75)), 0.5, 1.0)).div_(kFeedbackSteps);
-}
-
 // The nearest scales of a byte (linalg/affine_metadata.h): a step is an eighth of the power of two
 // below.
 at::Tensor ByteScales(const at::Tensor& scale) {
@@ -114,9 +108,9 @@ AffineGroups AsStored(const AffineGroups& affine, MetadataType type, int bits) {
   return {stored(affine.scale), stored(affine.zero)};
 }
 
-// By which codes are made, what was fitted, and what of it is stored.
+// By which codes are made, and what is stored of it or of a fit to them.
 struct FittedGroups {
-  AffineGroups rounds, fitted, stored;
+  AffineGroups rounds, stored;
 };
 
 // `x` as it came and `clipped` [..., groups, quant_group_size]
@@ -129,8 +123,8 @@ FittedGroups FitGroups(const at::Tensor& x, const at::Tensor& clipped, const Aff
     rounds = format.scales == ScaleFit::kUnbiased ? least_squares : fitted;
   }
   const AffineGroups stored = AsStored(fitted, format.metadata, format.bits);
-  if (format.metadata == MetadataType::kByte) rounds = fitted = stored;
-  return {rounds, fitted, stored};
+  if (format.metadata == MetadataType::kByte) rounds = stored;
+  return {rounds, stored};
 }
 
 // [..., groups, quant_group_size] of [..., dim]
@@ -152,7 +146,7 @@ at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
     return *std::move(read);
   const at::Tensor x = Grouped(rows, format.quant_group_size),
                    clipped = Grouped(Clamped(rows, thresholds), format.quant_group_size);
-  const auto [rounds, fitted, stored] = FitGroups(x, clipped, format);
+  const auto [rounds, stored] = FitGroups(x, clipped, format);
   const at::Tensor& coded = FitsScale(format.scales, format.bits) ? x : clipped;
   return Codes(coded, rounds, MaxCode(format.bits))
       .sub_(stored.zero)
@@ -174,27 +168,31 @@ at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor&
                                        const AffineFormat& format, const at::Tensor& factor) {
   const int64_t dim = rows.size(-1), group = format.quant_group_size;
   const int max_code = MaxCode(format.bits);
+  const double share = CodeShare(format.bits), quanta = FeedbackQuanta(format.bits);
   const at::Tensor x = rows.reshape({-1, dim}).t().contiguous();  // [dim, rows]
-  const auto [rounds, fitted, stored] =
-      FitGroups(Grouped(rows, group), Grouped(Clamped(rows, thresholds), group), format);
+  const AffineGroups stored =
+      FitGroups(Grouped(rows, group), Grouped(Clamped(rows, thresholds), group), format).stored;
   const auto by_group = [&](const at::Tensor& of_groups) {  // [groups, rows]
     return of_groups.reshape({-1, dim / group}).t().contiguous();
   };
-  const at::Tensor scales = by_group(fitted.scale), zeros = by_group(fitted.zero),
-                   stored_scales = by_group(stored.scale), stored_zeros = by_group(stored.zero);
-  const at::Tensor quantum = FeedbackQuanta(std::get<0>(scales.max(0)));
+  const at::Tensor scales = by_group(stored.scale), zeros = by_group(stored.zero);
+  const at::Tensor widest = std::get<0>(scales.max(0));
+  // Tensors: a scalar dividend or divisor would become a product with a reciprocal.
+  const at::Tensor a = at::full({}, share, x.options()).div(scales), b = zeros.mul(share);
+  const at::Tensor wider = widest.div(scales).clamp_max_(kMostWider).div_(quanta);
+  const at::Tensor narrower = scales.div(widest).mul_(quanta);
   at::Tensor fed = at::zeros_like(x), read = at::empty_like(x);
   for (int64_t i = 0; i < dim; ++i) {
     const int64_t g = i / group;
-    const at::Tensor target = fed[i].mul(quantum).add_(x[i]);
-    read[i].copy_(Codes(target, {scales[g], zeros[g]}, max_code)
-                      .sub_(stored_zeros[g])
-                      .mul_(stored_scales[g]));
+    const at::Tensor y = x[i].mul(a[g]).add_(b[g]);
+    const at::Tensor moved = fed[i].mul(wider[g]).add_(y).clamp_(0, 1).abs_();  // of -0
+    const at::Tensor code = moved.to(at::kDouble).mul_(max_code).round_().to(x.scalar_type());
+    read[i].copy_(code.sub(zeros[g]).mul_(scales[g]));
     if (i + 1 == dim) break;
-    const at::Tensor q =
-        x[i].sub(read[i]).div_(quantum).round_().clamp_(-kMaxFeedback, kMaxFeedback);
+    const at::Tensor q = y.sub(code.mul(share)).mul_(narrower[g]).round_();
     // Exact, in whatever order and however it is rounded.
-    fed.slice(0, i + 1).add_(factor[i].slice(0, i + 1).unsqueeze(1).mul(q));
+    fed.slice(0, i + 1).add_(
+        factor[i].slice(0, i + 1).unsqueeze(1).mul(q.clamp(-kMaxFeedback, kMaxFeedback)));
   }
   return read.t().reshape(rows.sizes());
 }

@@ -192,13 +192,17 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
 
 namespace {
 
+bool IsMeasured(const SideOption& option, MeasuredWidths widths) {
+  return widths == MeasuredWidths::kAll || option.bits == std::floor(option.bits);
+}
+
 // Costs fall by about the same factor per bit.
 void PriceBetween(std::vector<SideOption>& options) {
   for (SideOption& option : options) {
     if (!option.next_token_kl.empty()) continue;
     const SideOption *below = nullptr, *above = nullptr;
     for (const SideOption& whole : options) {
-      if (!IsMeasured(whole)) continue;
+      if (!IsMeasured(whole, MeasuredWidths::kWhole)) continue;
       if (whole.bits < option.bits) below = &whole;
       if (whole.bits > option.bits && above == nullptr) above = &whole;
     }
@@ -215,13 +219,22 @@ void PriceBetween(std::vector<SideOption>& options) {
 
 }  // namespace
 
-bool IsMeasured(const SideOption& option) { return option.bits == std::floor(option.bits); }
+size_t NumMeasured(const std::vector<AutoChoice>& choices, MeasuredWidths widths) {
+  const auto is_measured = [&](const SideOption& option) { return IsMeasured(option, widths); };
+  int64_t measured = 0;
+  for (const AutoChoice& choice : choices) {
+    measured += std::ranges::count_if(choice.k_options, is_measured);
+    if (!choice.latent()) measured += std::ranges::count_if(choice.v_options, is_measured);
+  }
+  return static_cast<size_t>(measured);
+}
 
-void PriceOptions(const NextTokenRun& run, std::vector<AutoChoice>& choices) {
+void PriceOptions(const NextTokenRun& run, MeasuredWidths widths,
+                  std::vector<AutoChoice>& choices) {
   std::vector<CacheTrial> trials;
   std::vector<SideOption*> priced;  // by each trial
   const auto add = [&](size_t layer, const TrialSides& sides, SideOption& option) {
-    if (!IsMeasured(option)) return;
+    if (!IsMeasured(option, widths)) return;
     trials.push_back(
         {layer, [layer, sides](size_t index) { return index == layer ? sides : TrialSides{}; }});
     priced.push_back(&option);

@@ -64,13 +64,15 @@ struct NextTokenRun {
 std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
                                             std::span<const CacheTrial> trials);
 
-// Options of a whole number of bits are measured, as a mean over heads too; those between are not.
-bool IsMeasured(const SideOption& option);
+// Which options are measured: all, or those of a whole number of bits, as a mean over heads too.
+enum class MeasuredWidths { kAll, kWhole };
+// How many of these layers' options.
+size_t NumMeasured(const std::vector<AutoChoice>& choices, MeasuredWidths widths);
 
 // The prices of all options of all layers, each side alone: sets SideOption::next_token_kl of
 // `choices`, which are the layers' without matrices. What is not measured is interpolated
 // (log-linear in bits). Of latent attention both sides are one.
-void PriceOptions(const NextTokenRun& run, std::vector<AutoChoice>& choices);
+void PriceOptions(const NextTokenRun& run, MeasuredWidths widths, std::vector<AutoChoice>& choices);
 
 // The cost of whole caches: bits of both sides of every layer, as planned choices have them.
 std::vector<NextTokenCost> MeasureWhole(const NextTokenRun& run,

@@ -80,11 +80,15 @@ TEST(PackFeedbackFactor, OfNothingIsZeros) {
   EXPECT_EQ(std::ranges::count(packed.columns, 0), std::ssize(packed.columns));
 }
 
-TEST(FeedbackQuantum, IsASixteenthOfTheNearestPowerOfTwo) {
-  for (const auto& [widest, power] : std::vector<std::pair<float, float>>{
-           {1, 1}, {1.4999999F, 1}, {1.5F, 2}, {2, 2}, {0.75F, 1}, {3e-9F, 0x1p-28F}}) {
-    EXPECT_EQ(FeedbackQuantum(widest) * 16, power) << widest;
-    EXPECT_EQ(FeedbackQuantum<double>(widest) * 16, power) << widest;
+TEST(CodeShare, HasExactProductsWithCodes) {
+  for (const int bits : {2, 3, 4}) {
+    const float share = CodeShare(bits);
+    for (int code = 0; code <= MaxCode(bits); ++code) {
+      const float of_code = static_cast<float>(code) * share;
+      EXPECT_EQ(of_code, code * double{share});
+      EXPECT_EQ(std::nearbyint(of_code * MaxCode(bits)), code);
+    }
+    EXPECT_NEAR(share * MaxCode(bits), 1, 0x1p-18);
   }
 }
 
@@ -111,12 +115,22 @@ TEST(ScalarFeedback, TreatsRowsThatBreakCodecsAsThePlainCodec) {
   }
 }
 
-// The reader's error is smaller for every clip ratio, and the plain codec comes out where nothing
-// is fed back.
+// Whether y is of all values that codes stand for the one nearest to x, ties and 2^-16 of a step
+// aside; stored scale and zero.
+bool IsNearest(double x, double y, double scale, double zero, int max_code) {
+  double least = INFINITY;
+  for (int code = 0; code <= max_code; ++code)
+    least = std::min(least, std::abs(x - (code - zero) * scale));
+  return std::abs(x - y) <= least + 0x1p-16 * scale;
+}
+
+// The reader's error is smaller for every clip ratio, and every value is read as the nearest where
+// nothing is fed back.
 TEST(ScalarFeedback, CostsTheReaderLess) {
   const Matrix metric = RandomCovariance(kDim, 2);
   const Matrix factor = FeedbackFactor(metric, 0.2, "test");
-  std::vector<double> row_major(kDim * kDim), none(kDim * kDim);
+  std::vector<double> row_major(kDim * kDim);
+  const std::vector<float> none(kDim * kDim);
   for (int64_t i = 0; i < kDim; ++i) {
     for (int64_t j = 0; j < kDim; ++j) row_major[static_cast<size_t>(i * kDim + j)] = factor(i, j);
   }
@@ -126,13 +140,19 @@ TEST(ScalarFeedback, CostsTheReaderLess) {
     double plain_cost = 0, cost = 0;
     for (uint64_t seed = 10; seed < 40; ++seed) {
       const std::vector<double> x = RandomRows(1, kDim, seed);
-      std::vector<double> plain(kDim), fed(kDim), unfed(kDim);
+      std::vector<double> plain(kDim), fed(kDim);
+      const std::vector<float> narrow(x.begin(), x.end());
+      std::vector<float> unfed(kDim), scales_zeros(4);
+      std::vector<uint8_t> codes(kDim);
       for (const MetadataType type :
            {MetadataType::kByte, MetadataType::kBFloat16, MetadataType::kFloat32}) {
         const AffineFormat typed{2, 32, type};
-        QuantizeDequantizeAffineRow<double>(x, typed, clip, plain);
-        QuantizeDequantizeWithFeedback<double>(x, typed, clip, none, unfed);
-        EXPECT_EQ(plain, unfed);
+        EncodeAffineRowWithFeedback<float>(narrow, typed, clip, none, codes, scales_zeros);
+        QuantizeDequantizeWithFeedback<float>(narrow, typed, clip, none, unfed);
+        for (size_t i = 0; i < narrow.size(); ++i) {
+          const size_t g = i / 32 * 2;
+          EXPECT_TRUE(IsNearest(narrow[i], unfed[i], scales_zeros[g], scales_zeros[g + 1], 3));
+        }
       }
       QuantizeDequantizeAffineRow<double>(x, format, clip, plain);
       QuantizeDequantizeWithFeedback<double>(x, format, clip, row_major, fed);

@@ -45,6 +45,7 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
   using Shared = FeedbackShared<kDim>;
   constexpr int kOctets = kDim / 8;
   constexpr int kUnits = kFeedbackWarps / 2;
+  constexpr float kShare = CodeShare(2), kQuanta = FeedbackQuanta(2);
   static_assert(kUnits < kFeedbackSlots);
   const uint32_t base = SharedAddress(shared);
   const auto* factor = reinterpret_cast<const int8_t*>(shared + Shared::kFactor);
@@ -100,19 +101,16 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
                   good ? affine : AffineGroup<float>{__uint_as_float(0x7FC00000U), 0});
     }
     const auto chunk = [&](int row, int c) { return StagedChunk(rows, row, c); };
-    FeedbackFit fit{affine, StoredAffine(affine, type), {}};
-    // No error is larger than the row's values and what is read of them, and no sum overflows.
-    const float read =
-        __fmul_rn(fmaxf(fabsf(fit.stored.zero), fabsf(3 - fit.stored.zero)), fit.stored.scale);
-    const bool tame =
-        (__fadd_rn(largest, read) < __fmul_rn(kMaxFeedback - 1, QuantumOf(affine.scale))) &
-        (affine.scale < 0x1p30F);
-    const bool found = FindFloatSteps(fit) & tame;
+    const AffineGroup<float> read = StoredAffine(affine, type);
+    const FeedbackFit fit = {__fdiv_rn(kShare, read.scale), __fmul_rn(read.zero, kShare),
+                             unit / kQuanta, kQuanta};
+    // Whether no value lies further outside its row's range than an error may be large.
+    const bool tame = fabsf(fit.zero) + largest * fit.share + 1 < (kMaxFeedback - 1) / kQuanta;
     const auto fit_of = [&](int) { return fit; };
-    if (__all_sync(kWarp, found || !good || !stored)) {
-      FeedBack<2, true, kDim>(kDim, 3, factor, Shared::kStride, unit, affine.scale, chunk, fit_of);
+    if (__all_sync(kWarp, tame || !good || !stored)) {
+      FeedBack<2, true, kDim>(kDim, 2, factor, Shared::kStride, chunk, fit_of);
     } else {
-      FeedBack<2, false, kDim>(kDim, 3, factor, Shared::kStride, unit, affine.scale, chunk, fit_of);
+      FeedBack<2, false, kDim>(kDim, 2, factor, Shared::kStride, chunk, fit_of);
     }
 #pragma unroll 1
     for (int i = 0; i < 2; ++i) {

@@ -12,10 +12,10 @@
 
 namespace oscar {
 
-// A group of a row: codes are found by `affine`, and `stored` is what their reader has.
+// A group of a row: where values lie in its range, and what an error in quanta is there and back.
 struct FeedbackFit {
-  AffineGroup<float> affine, stored;
-  float step[3];  // two bits: the smallest values whose codes are 1, 2 and 3
+  float share, zero;            // y = x share + zero
+  float of_quantum, in_quanta;  // in a row of one group powers of two
 };
 
 // What a reader has of it.
@@ -48,38 +48,14 @@ __device__ inline void StoreChunk(uint32_t address, const uint32_t (&x)[4]) {
                : "memory");
 }
 
-__device__ inline float NextBelow(float x) {
-  const auto bits = static_cast<int>(__float_as_uint(x));
-  return __uint_as_float(x > 0 ? bits - 1 : x < 0 ? bits + 1 : 0x80000001U);
-}
-
-// The steps of a fit of two bits; false where they are not found. What the sum must reach, less
-// what its roundings let through, and what the quotient must reach, less half a step of its own.
-__device__ inline bool FindFloatSteps(FeedbackFit& fit) {
-  constexpr double kReached[3] = {0.5 - 0x3p-26 + 0x1p-60, 1.5 - 0x1p-24, 2.5 - 0x1p-23};
-  const float scale = fit.affine.scale;
-  GroupFit divided;
-  divided.affine = fit.affine;
-  divided.inverse = Reciprocal(scale);
-  bool found = true;
-#pragma unroll
-  for (int i = 0; i < 3; ++i) {
-    const float code = static_cast<float>(i + 1);
-    const float quotient = __double2float_ru(kReached[i] - fit.affine.zero);
-    const double middle = 0.5 * (double{quotient} + double{NextBelow(quotient)});
-    const float x = __double2float_ru(middle * scale);
-    found = found & (CodeSum(x, divided) >= code) & (CodeSum(NextBelow(x), divided) < code) &
-            (fabsf(x) > __fmul_rn(0x1p-26F, scale));
-    fit.step[i] = x;
-  }
-  return found;
-}
-
-// FeedbackQuantum (linalg/feedback_codec.h).
-__device__ inline float QuantumOf(float widest) {
-  constexpr uint32_t kHalf = 0x400000, kExponent = 0x7F800000;
-  return __fmul_rn(__uint_as_float((__float_as_uint(widest) + kHalf) & kExponent),
-                   1.0F / kFeedbackSteps);
+// `stored`: what a reader has; `unit` of the factor, `widest` scale of the row's groups.
+__device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, float unit,
+                                          float widest, int bits) {
+  const float share = CodeShare(bits), quanta = FeedbackQuanta(bits);
+  const float wider = fminf(__fdiv_rn(widest, stored.scale), kMostWider);
+  return {__fdiv_rn(share, stored.scale), __fmul_rn(stored.zero, share),
+          __fmul_rn(__fmul_rn(wider, 1 / quanta), unit),
+          __fmul_rn(__fdiv_rn(stored.scale, widest), quanta)};
 }
 
 // The row in whose chunks a row's sums lie: no bank conflicts by rows nor by fragments where chunk
@@ -94,11 +70,11 @@ __device__ inline uint32_t WithByte(uint32_t word, uint32_t byte, int i) {
                   : __byte_perm(word, byte, 0x4210);
 }
 
-// 1 where x reaches y, and 0.
-__device__ inline float Reach(float x, float y) {
-  float reach;
-  asm("set.ge.f32.f32 %0, %1, %2;" : "=f"(reach) : "f"(x), "f"(y));
-  return reach;
+// x y + z within 0 to 1.
+__device__ inline float SaturatedFma(float x, float y, float z) {
+  float sum;
+  asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(x), "f"(y), "f"(z));
+  return sum;
 }
 
 // B fragments of factor columns [n, n + 16) and coordinates of two blocks. In shared memory, with
@@ -120,35 +96,33 @@ __device__ inline void LoadFactors(const int8_t* columns, int stride, uint32_t (
 // Integers within 2^22 stand in the low bits of a float above it.
 inline constexpr float kInteger = 12582912.0F;  // 2^23 + 2^22
 
-// The last byte is x * steps, a power of two, rounded to an integer and clamped to +-kMaxFeedback.
-// kTame: it is within that.
+// The last byte is an error in quanta, x * in_quanta, rounded to an integer and clamped to
+// +-kMaxFeedback. kTame: it is within that, and in_quanta a power of two.
 template <bool kTame>
-__device__ inline uint32_t RoundedError(float x, float steps) {
+__device__ inline uint32_t RoundedError(float x, float in_quanta) {
   if constexpr (kTame) {
-    return __float_as_uint(__fmaf_rn(x, steps, kInteger));
+    return __float_as_uint(__fmaf_rn(x, in_quanta, kInteger));
   } else {
     const float clamped =
-        fminf(fmaxf(__fmul_rn(x, steps), -float{kMaxFeedback}), float{kMaxFeedback});
+        fminf(fmaxf(__fmul_rn(x, in_quanta), -float{kMaxFeedback}), float{kMaxFeedback});
     return __float_as_uint(__fadd_rn(clamped, kInteger));
   }
 }
 
 // Rows of a warp: chunk(row, c) is the address of the 16 bytes of values [8c, 8c + 8) of a row,
-// fit_of(d) this lane's fit of dim d; factor [dim, stride] and `unit` are as PackFeedbackFactor
-// gives them, `widest` is the row's largest scale, kDim is dim, or 0 where the compiler
-// does not know it. Afterwards chunk 2b + 1 of a row has the codes of block b as bytes; where kDim
-// is known (two bits) chunk 8s + 7 has those of dims [64 s, 64 s + 64) as words of K's planes, one
-// for each lane of a quad.
-template <int kTiles, bool kSteps, int kDim, class Chunk, class FitOf>
-__device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int stride, float unit,
-                                float widest, const Chunk& chunk, const FitOf& fit_of) {
-  static_assert(!kSteps || (kDim != 0 && kDim <= 256));
+// fit_of(d) this lane's fit of dim d; factor [dim, stride] is as PackFeedbackFactor gives it, kDim
+// is dim in rows of one group of two bits, else 0; kTame: no error is beyond kMaxFeedback.
+// Afterwards chunk 2b + 1 of a row has the codes of block b as bytes; where kDim is not 0 chunk
+// 8s + 7 has those of dims [64 s, 64 s + 64) as words of K's planes, one for each lane of a quad.
+template <int kTiles, bool kTame, int kDim, class Chunk, class FitOf>
+__device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int stride,
+                                const Chunk& chunk, const FitOf& fit_of) {
+  static_assert(!kTame || kDim != 0);
   constexpr bool kPlanes = kDim != 0;
+  const float max_code = static_cast<float>(MaxCode(kPlanes ? 2 : bits));
+  const float share = CodeShare(kPlanes ? 2 : bits);
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int row = lane % (16 * kTiles);
-  const float quantum = QuantumOf(widest);
-  const float step = __fmul_rn(quantum, unit);
-  const float steps = __frcp_rn(quantum);
 #pragma unroll 1
   for (int segment = 0; segment < (kPlanes ? kDim : dim); segment += 64) {
     float codes[8];
@@ -214,22 +188,18 @@ __device__ inline void FeedBack(int dim, int max_code, const int8_t* factor, int
             fed[p] = __dp4a(static_cast<int>(q[i]), words[i], fed[p]);
         }
         const float value = p % 2 == 0 ? LowBf16(x[p / 2]) : HighBf16(x[p / 2]);
+        const float y = __fadd_rn(__fmul_rn(value, fit.share), fit.zero);
         const float sum = __int2float_rn(fed[p]);
-        // The product by a power of two is exact, if it does not overflow.
-        const float moved =
-            kSteps ? __fmaf_rn(sum, step, value) : __fadd_rn(value, __fmul_rn(sum, step));
-        const float code =
-            kSteps ? __fadd_rn(__fadd_rn(Reach(moved, fit.step[0]), Reach(moved, fit.step[1])),
-                               Reach(moved, fit.step[2]))
-                   : fminf(fmaxf(truncf(AffineCodeSum(moved, fit.affine)), 0.0F),
-                           static_cast<float>(max_code));
-        const float read = __fmul_rn(__fsub_rn(code, fit.stored.zero), fit.stored.scale);
-        const float error = __fsub_rn(value, read);
-        q[p / 4] = WithByte(q[p / 4], RoundedError<kSteps>(error, steps), p % 4);
+        const float moved = kPlanes ? SaturatedFma(sum, fit.of_quantum, y)  // that product is exact
+                                    : __saturatef(__fadd_rn(y, __fmul_rn(sum, fit.of_quantum)));
+        const float raised = __fmaf_rn(moved, max_code, kInteger);
+        const float code = __fsub_rn(raised, kInteger);
+        const float error = __fmaf_rn(code, -share, y);  // so is this one
+        q[p / 4] = WithByte(q[p / 4], RoundedError<kTame>(error, fit.in_quanta), p % 4);
         if constexpr (kPlanes) {
           codes[p % 8] = __fmaf_rn(code, p < 8 ? weight : 4 * weight, codes[p % 8]);
         } else {
-          bytes[p / 4] = WithByte(bytes[p / 4], __float_as_uint(__fadd_rn(code, kInteger)), p % 4);
+          bytes[p / 4] = WithByte(bytes[p / 4], __float_as_uint(raised), p % 4);
         }
       }
       weight *= 16;

@@ -58,15 +58,15 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
 
   const AffineGroup<float>* own = fits + lane % 16 * groups;
   float widest = 0;
-  for (int i = 0; i < groups; ++i) widest = fmaxf(widest, own[i].scale);
+  for (int i = 0; i < groups; ++i) widest = fmaxf(widest, StoredAffine(own[i], type).scale);
   const uint32_t values = SharedAddress(y);
+  const float unit = s.feedback_units[head];
   FeedBack<1, false, 0>(
-      dim, max_code, s.feedback + int64_t{head} * dim * FeedbackStride(dim), FeedbackStride(dim),
-      s.feedback_units[head], widest,
+      dim, s.side.bits, s.feedback + int64_t{head} * dim * FeedbackStride(dim), FeedbackStride(dim),
       [&](int row, int c) { return values + row * stride * 4 + c * 16; },
       [&](int first) {
-        const AffineGroup<float> affine = own[first / s.side.quant_group_size];
-        return FeedbackFit{affine, StoredAffine(affine, type), {}};
+        return FitFeedback(StoredAffine(own[first / s.side.quant_group_size], type), unit, widest,
+                           s.side.bits);
       });
 
   for (int h = 0; h < 2; ++h) {

@@ -134,8 +134,6 @@ TEST(AffineTensor, FeedbackEqualsTheScalarCodecBitForBit) {
         }
       }
     }
-    EXPECT_TRUE(QuantizedRows(rows, {{2}, {0.92}}, {}, false, at::zeros({1, dim, dim}))
-                    .equal(QuantizedRows(rows, {{2}, {0.92}})));
   }
 }
 

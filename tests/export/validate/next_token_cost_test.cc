@@ -84,7 +84,7 @@ TEST(NextTokenCost, SidesArePricedAlone) {
   const TinyModel model;
   const NextTokenRun run = RunOf(model);
   std::vector<AutoChoice> choices = Choices(model.spec);
-  PriceOptions(run, choices);
+  PriceOptions(run, MeasuredWidths::kWhole, choices);
   for (size_t layer = 0; layer < choices.size(); ++layer) {
     for (const auto& options : {choices[layer].k_options, choices[layer].v_options}) {
       for (const SideOption& option : options) ASSERT_EQ(option.next_token_kl.size(), 2u);
@@ -110,6 +110,17 @@ TEST(NextTokenCost, SidesArePricedAlone) {
   EXPECT_EQ(costs[1].mean, v.next_token_kl[0]);
   EXPECT_EQ(costs[2].mean, 0);
   EXPECT_NE(costs[0].mean, costs[1].mean);
+
+  std::vector<AutoChoice> all = Choices(model.spec);
+  PriceOptions(run, MeasuredWidths::kAll, all);
+  EXPECT_EQ(NumMeasured(all, MeasuredWidths::kAll), 2 * all.size() * all[0].k_options.size());
+  EXPECT_EQ(all[last].k_options[2].next_token_kl, k.next_token_kl);
+  const SideOption& half = all[last].k_options[1];
+  const CacheTrial of_half[] = {{last, [&](size_t layer) {
+                                   return layer == last ? TrialSides{&half, nullptr} : TrialSides{};
+                                 }}};
+  EXPECT_EQ(MeasureNextToken(run, of_half)[0].mean, half.next_token_kl[0]);
+  EXPECT_NE(half.next_token_kl, choices[last].k_options[1].next_token_kl);
 }
 
 // Of types: a whole cache against a validation of the method that stores so, and sides alone.
