@@ -189,5 +189,36 @@ TEST(ScalarFeedback, ReadsEachGroupByItsOwnScale) {
   EXPECT_EQ(std::vector<double>(y.begin() + kGroup, y.end()), alone);
 }
 
+// Errors cross groups in units of the values: those of a group fifty times narrower hardly move the
+// wider one, and those of the wider one push the narrower to its ends.
+TEST(ScalarFeedback, ErrorsOfOtherGroupsAreOfTheirScale) {
+  constexpr size_t kSize = kDim, kGroup = kSize / 2;
+  const AffineFormat format{.bits = 2, .quant_group_size = kGroup};
+  std::vector<float> factor(kSize * kSize), scales_zeros(4);
+  const std::vector<float> none(kSize * kSize);
+  for (size_t i = 0; i < kGroup; ++i) {
+    for (size_t j = kGroup; j < kSize; ++j) factor[i * kSize + j] = (i + j) % 2 == 0 ? 0.5F : -0.5F;
+  }
+  for (const bool narrow_first : {true, false}) {
+    std::vector<float> x;
+    for (const double value : RandomRows(1, kDim, 8))
+      x.push_back(static_cast<float>((x.size() < kGroup) == narrow_first ? value / 50 : value));
+    std::vector<uint8_t> codes(kSize), unfed(kSize);
+    EncodeAffineRowWithFeedback<float>(x, format, {}, factor, codes, scales_zeros);
+    EncodeAffineRowWithFeedback<float>(x, format, {}, none, unfed, scales_zeros);
+    const auto count = [&](const auto& what) {
+      int64_t n = 0;
+      for (size_t i = kGroup; i < kSize; ++i) n += what(i) ? 1 : 0;
+      return n;
+    };
+    if (narrow_first) {
+      EXPECT_LE(count([&](size_t i) { return codes[i] != unfed[i]; }), 2);
+    } else {
+      EXPECT_GE(count([&](size_t i) { return codes[i] % 3 == 0; }), 30);
+      EXPECT_LE(count([&](size_t i) { return unfed[i] % 3 == 0; }), 20);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace oscar
