@@ -40,11 +40,11 @@ PackedFeedback PackFeedbackFactor(MatrixRef factor) {
   const double largest = factor.cwiseAbs().maxCoeff();
   const double unit = largest == 0 ? 1 : FeedbackUnit(largest);
   const Matrix integers = factor / unit;
-  if (!(unit >= 0x1p-32 && unit <= 0x1p32) || integers != integers.array().rint().matrix() ||
+  if (!(unit >= 0x1p-64 && unit <= 0x1p32) || integers != integers.array().rint().matrix() ||
       !factor.isUpperTriangular(0) || !factor.diagonal().isZero(0))
     throw NumericalError(fmt::format(
         "a factor of error feedback, {} x {}, largest {:g}: not strictly upper triangular of "
-        "integers within {} times a power of two from 2^-32 to 2^32",
+        "integers within {} times a power of two from 2^-64 to 2^32",
         factor.rows(), factor.cols(), largest, kMaxFeedback));
   const int64_t dim = factor.cols();
   PackedFeedback packed{

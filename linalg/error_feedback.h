@@ -26,7 +26,7 @@ Matrix FeedbackFactor(MatrixRef metric, double damping, std::string_view what);
 // A factor as the write kernels take it, column by column: U_ij is byte i of column j in units, a
 // power of two; those of j's own block of kFeedbackBlock coordinates stand behind the column's dim
 // bytes instead, where they are 0. Throws NumericalError if it is not such a factor, or the unit is
-// not within 2^-32 to 2^32.
+// not within 2^-64 to 2^32.
 struct PackedFeedback {
   std::vector<int8_t> columns;  // [dim, FeedbackStride(dim)]
   float unit = 1;

@@ -31,7 +31,7 @@ constexpr float CodeShare(int bits) {
   return static_cast<float>(kOne / MaxCode(bits)) / kOne;
 }
 constexpr float FeedbackQuanta(int bits) { return static_cast<float>(16 << bits); }
-// Bound of widest s / s in w, so that sums stay finite.
+// Bound of widest s / s in w, so that sums of packed factors (error_feedback.h) stay finite.
 inline constexpr float kMostWider = 0x1p64F;
 // Of a packed factor (error_feedback.h): coordinates of a block, and bytes of a column.
 inline constexpr int kFeedbackBlock = 16;
