@@ -46,6 +46,20 @@ fs::path Copy(const std::string& name) {
   return path;
 }
 
+// Rows of ids below `vocabulary`, other ones for another `state`.
+void DrawDocuments(const fs::path& path, int rows, int tokens, unsigned vocabulary,
+                   unsigned state) {
+  std::ofstream file(path);
+  for (int row = 0; row < rows; ++row) {
+    file << R"({"input_ids": [)";
+    for (int i = 0; i < tokens; ++i) {
+      state = state * 1664525U + 1013904223U;
+      file << (i > 0 ? ", " : "") << state / 65536 % vocabulary;
+    }
+    file << "]}\n";
+  }
+}
+
 ProgramExit Validate(const fs::path& artifact, const ProgramStrings& more) {
   ProgramStrings arguments = {artifact.string(), "--device", "cpu", "--rows", "16",
                               "--bootstrap",     "20"};
@@ -560,15 +574,7 @@ TEST(ValidateProgram, WhatCannotBeMeasuredIsRefusedFirst) {
 TEST(ValidateProgram, TextOfTheCalibrationIsRefused) {
   const fs::path scratch = TestScratch("validate_overlap");
   const fs::path text = scratch / "text.jsonl", artifact = scratch / "artifact";
-  std::ofstream file(text);
-  unsigned state = 1;
-  for (int row = 0; row < 8; ++row) {
-    file << R"({"input_ids": [)";
-    for (int i = 0; i < 500; ++i)
-      file << (i > 0 ? ", " : "") << (state = state * 1664525U + 1013904223U) % 8000;
-    file << "]}\n";
-  }
-  file.close();
+  DrawDocuments(text, 8, 500, 8000, 1);
   ASSERT_EQ(RunProgram(OSCAR_CALIBRATE, {Model(), "-o", artifact.string(), "--device", "cpu",
                                          "--data", text.string(), "--error-rows", "8", "--no-auto"})
                 .code,
@@ -829,18 +835,9 @@ TEST(ValidateProgram, AnImportedPairIsValidatedToo) {
 // exported, and calibrated again from a dump, to the same rotations.
 TEST(ValidateProgram, LatentAttentionAllTheWay) {
   const fs::path scratch = TestScratch("validate_latent"), model = TestData("families/deepseek_v3");
-  const auto texts = [&](const char* name, unsigned state) {
-    const fs::path path = scratch / name;
-    std::ofstream file(path);
-    for (int row = 0; row < 5; ++row) {
-      file << R"({"input_ids": [)";
-      for (int i = 0; i < 100; ++i)
-        file << (i > 0 ? ", " : "") << (state = state * 1664525U + 1013904223U) / 65536 % 64;
-      file << "]}\n";
-    }
-    return path.string();
-  };
-  const std::string data = texts("data.jsonl", 1), held_out = texts("held_out.jsonl", 7);
+  const std::string data = scratch / "data.jsonl", held_out = scratch / "held_out.jsonl";
+  DrawDocuments(data, 5, 100, 64, 1);
+  DrawDocuments(held_out, 5, 100, 64, 7);
   const auto run = [&](const char* program, ProgramStrings arguments) {
     return RunProgram(program, arguments);
   };
