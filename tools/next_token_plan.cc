@@ -18,6 +18,8 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kLeastTokens = 768, kLeastOfText = 1024;
+// With fewer the noise of the prices costs plans more than interpolating those between whole bits
+// does (export/simulate/RESULTS.md).
 constexpr int64_t kTokensForAllWidths = 4096;
 
 // Sides that cost a tenth or more of what all sides together cost at 2 bits, each by itself, and

@@ -28,16 +28,34 @@ inline ProgramStrings BundledRun() {
           "fixed"};
 }
 
-// Ids below `vocabulary`, for models without a tokenizer.
-inline void WriteDocuments(const std::filesystem::path& path, const std::vector<int>& lengths,
-                           int vocabulary) {
+// For models without a tokenizer: next_id(document, place).
+template <class NextId>
+void WriteIdDocuments(const std::filesystem::path& path, const std::vector<int>& lengths,
+                      NextId next_id) {
   std::ofstream file(path);
   for (int document = 0; document < std::ssize(lengths); ++document) {
     file << R"({"input_ids": [)";
     for (int i = 0; i < lengths[static_cast<size_t>(document)]; ++i)
-      file << (i > 0 ? ", " : "") << (i * i + 7 * document + i / 9) % vocabulary;
+      file << (i > 0 ? ", " : "") << next_id(document, i);
     file << "]}\n";
   }
+}
+
+// Ids below `vocabulary` that follow a rule.
+inline void WriteDocuments(const std::filesystem::path& path, const std::vector<int>& lengths,
+                           int vocabulary) {
+  WriteIdDocuments(path, lengths, [&](int document, int i) {
+    return (i * i + 7 * document + i / 9) % vocabulary;
+  });
+}
+
+// Ids below `vocabulary` that follow none, other ones for another `state`.
+inline void WriteDrawnDocuments(const std::filesystem::path& path, const std::vector<int>& lengths,
+                                unsigned vocabulary, unsigned state) {
+  WriteIdDocuments(path, lengths, [&](int, int) {
+    state = state * 1664525U + 1013904223U;
+    return state / 65536 % vocabulary;
+  });
 }
 
 // Documents of many lengths, for models without a tokenizer: 42 make five pieces that run together.

@@ -18,6 +18,7 @@
 #include "export/artifact/artifact_reader.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
+#include "tests/tools/small_runs.h"
 
 namespace fs = std::filesystem;
 
@@ -44,20 +45,6 @@ fs::path Copy(const std::string& name) {
   const fs::path path = TestScratch("validate_" + name) / "artifact";
   fs::copy(Calibrated(), path);
   return path;
-}
-
-// Rows of ids below `vocabulary`, other ones for another `state`.
-void DrawDocuments(const fs::path& path, int rows, int tokens, unsigned vocabulary,
-                   unsigned state) {
-  std::ofstream file(path);
-  for (int row = 0; row < rows; ++row) {
-    file << R"({"input_ids": [)";
-    for (int i = 0; i < tokens; ++i) {
-      state = state * 1664525U + 1013904223U;
-      file << (i > 0 ? ", " : "") << state / 65536 % vocabulary;
-    }
-    file << "]}\n";
-  }
 }
 
 ProgramExit Validate(const fs::path& artifact, const ProgramStrings& more) {
@@ -574,7 +561,7 @@ TEST(ValidateProgram, WhatCannotBeMeasuredIsRefusedFirst) {
 TEST(ValidateProgram, TextOfTheCalibrationIsRefused) {
   const fs::path scratch = TestScratch("validate_overlap");
   const fs::path text = scratch / "text.jsonl", artifact = scratch / "artifact";
-  DrawDocuments(text, 8, 500, 8000, 1);
+  WriteDrawnDocuments(text, std::vector<int>(8, 500), 8000, 1);
   ASSERT_EQ(RunProgram(OSCAR_CALIBRATE, {Model(), "-o", artifact.string(), "--device", "cpu",
                                          "--data", text.string(), "--error-rows", "8", "--no-auto"})
                 .code,
@@ -836,8 +823,8 @@ TEST(ValidateProgram, AnImportedPairIsValidatedToo) {
 TEST(ValidateProgram, LatentAttentionAllTheWay) {
   const fs::path scratch = TestScratch("validate_latent"), model = TestData("families/deepseek_v3");
   const std::string data = scratch / "data.jsonl", held_out = scratch / "held_out.jsonl";
-  DrawDocuments(data, 5, 100, 64, 1);
-  DrawDocuments(held_out, 5, 100, 64, 7);
+  WriteDrawnDocuments(data, std::vector<int>(5, 100), 64, 1);
+  WriteDrawnDocuments(held_out, std::vector<int>(5, 100), 64, 7);
   const auto run = [&](const char* program, ProgramStrings arguments) {
     return RunProgram(program, arguments);
   };

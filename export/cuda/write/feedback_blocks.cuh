@@ -45,7 +45,6 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
   using Shared = FeedbackShared<kDim>;
   constexpr int kOctets = kDim / 8;
   constexpr int kUnits = kFeedbackWarps / 2;
-  constexpr float kShare = CodeShare(2), kQuanta = FeedbackQuanta(2);
   static_assert(kUnits < kFeedbackSlots);
   const uint32_t base = SharedAddress(shared);
   const auto* factor = reinterpret_cast<const int8_t*>(shared + Shared::kFactor);
@@ -101,11 +100,10 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
                   good ? affine : AffineGroup<float>{__uint_as_float(0x7FC00000U), 0});
     }
     const auto chunk = [&](int row, int c) { return StagedChunk(rows, row, c); };
-    const AffineGroup<float> read = StoredAffine(affine, type);
-    const FeedbackFit fit = {__fdiv_rn(kShare, read.scale), __fmul_rn(read.zero, kShare),
-                             unit / kQuanta, kQuanta};
+    const FeedbackFit fit = FitFeedback(StoredAffine(affine, type), 2, unit);
     // Whether no value lies further outside its row's range than an error may be large.
-    const bool tame = fabsf(fit.zero) + largest * fit.share + 1 < (kMaxFeedback - 1) / kQuanta;
+    const bool tame =
+        fabsf(fit.zero) + largest * fit.share + 1 < (kMaxFeedback - 1) / FeedbackQuanta(2);
     const auto fit_of = [&](int) { return fit; };
     if (__all_sync(kWarp, tame || !good || !stored)) {
       FeedBack<2, true, kDim>(kDim, 2, factor, Shared::kStride, chunk, fit_of);

@@ -48,14 +48,13 @@ __device__ inline void StoreChunk(uint32_t address, const uint32_t (&x)[4]) {
                : "memory");
 }
 
-// `stored`: what a reader has; `unit` of the factor, `widest` scale of the row's groups.
-__device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, float unit,
-                                          float widest, int bits) {
+// `stored`: what a reader has; `unit` of the factor. Of a row of several groups the widest scale
+// over this one, at most kMostWider, and this one over the widest.
+__device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, int bits, float unit,
+                                          float wider = 1, float narrower = 1) {
   const float share = CodeShare(bits), quanta = FeedbackQuanta(bits);
-  const float wider = fminf(__fdiv_rn(widest, stored.scale), kMostWider);
-  return {__fdiv_rn(share, stored.scale), __fmul_rn(stored.zero, share),
-          __fmul_rn(__fmul_rn(wider, 1 / quanta), unit),
-          __fmul_rn(__fdiv_rn(stored.scale, widest), quanta)};
+  return {__fdiv_rn(share, stored.scale), __fmul_rn(stored.zero, share), wider * (unit / quanta),
+          narrower * quanta};
 }
 
 // The row in whose chunks a row's sums lie: no bank conflicts by rows nor by fragments where chunk

@@ -65,8 +65,10 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
       dim, s.side.bits, s.feedback + int64_t{head} * dim * FeedbackStride(dim), FeedbackStride(dim),
       [&](int row, int c) { return values + row * stride * 4 + c * 16; },
       [&](int first) {
-        return FitFeedback(StoredAffine(own[first / s.side.quant_group_size], type), unit, widest,
-                           s.side.bits);
+        const auto stored = StoredAffine(own[first / s.side.quant_group_size], type);
+        return FitFeedback(stored, s.side.bits, unit,
+                           fminf(__fdiv_rn(widest, stored.scale), kMostWider),
+                           __fdiv_rn(stored.scale, widest));
       });
 
   for (int h = 0; h < 2; ++h) {
