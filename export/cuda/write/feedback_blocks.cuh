@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// pipelined_kernel.cuh with error feedback, two bits, one group: two warps quantize a block, each
-// two of its tiles, so that a lane has a row. Factors stay in shared memory.
+// Rotated prefills with error feedback on Hopper, dim 128, two bits, one group: two warps quantize
+// a block (block_pipeline.cuh), each two of its tiles, so that a lane has a row. Factors stay in
+// shared memory.
 #pragma once
 
+#include "export/cuda/write/block_pipeline.cuh"
 #include "export/cuda/write/feedback_rows.cuh"
-#include "export/cuda/write/pipelined_kernel.cuh"
 
 namespace oscar {
 
@@ -17,9 +18,12 @@ inline constexpr int kFeedbackThreads = 128 + 32 * kFeedbackWarps;
 inline constexpr int kFeedbackSlots = kFeedbackWarps / 2 + 1;
 
 template <int kDim>
+using FeedbackPipelineShared = BlockPipelineShared<kDim, kFeedbackSlots, kFeedbackSlots>;
+
+template <int kDim>
 struct FeedbackShared {
   static constexpr int kStride = FeedbackStride(kDim);
-  static constexpr int kFactor = (PipelineShared<kDim, kFeedbackSlots>::kBytes + 15) / 16 * 16;
+  static constexpr int kFactor = (FeedbackPipelineShared<kDim>::kBytes + 15) / 16 * 16;
   static constexpr int kBytes = kFactor + kDim * kStride;
 };
 
@@ -36,12 +40,45 @@ __device__ inline void LoadFactor(const int8_t* factor, uint8_t* shared) {
   asm volatile("bar.sync 2, %0;" ::"n"(32 * kFeedbackWarps) : "memory");
 }
 
+// Finds a tile and asks for it: a warp that may write to its place of four in the slot.
+template <int kDim>
+__device__ inline void FindAndFetchTile(const WriteArguments& a, const SideArguments& s,
+                                        const CUtensorMap* rows, int head, int block, int place,
+                                        int slot, PrefillCursor& cursor, uint8_t* shared) {
+  using Pipeline = FeedbackPipelineShared<kDim>;
+  const int index = IndexOfTile(block, place);
+  const TokenTile tile = index < a.tiles ? PrefillTile(a, index, cursor) : TokenTile{};
+  FetchTile<Pipeline>(
+      rows, head, tile.row, slot, place,
+      [&] { Pipeline::Notes(shared, slot)[place] = NoteOf(a, s, tile, head); }, shared);
+}
+
+// A rotating warp's errands: the page of a tile comes while it is rotated.
+template <int kDim>
+struct PageErrands {
+  const int32_t* page_table;
+  int warp;
+  uint8_t* shared;
+  int page = 0;
+
+  __device__ TileNote& Note(int slot) {
+    return FeedbackPipelineShared<kDim>::Notes(shared, slot)[warp];
+  }
+  __device__ void Begin(int slot) {
+    page = Note(slot).Quantized() != 0 ? __ldg(page_table + Note(slot).page) : 0;
+  }
+  __device__ void Beside(int) {}
+  __device__ void End(int slot) {
+    if (threadIdx.x % 32 == 0) Note(slot).page = page;
+  }
+};
+
 // Every (kFeedbackWarps / 2)-th block; `warp`: of those that quantize.
 template <int kDim>
 __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const SideArguments& s,
                                                   const CUtensorMap* map, bool values, int head,
                                                   int warp, int blocks, uint8_t* shared) {
-  using Pipeline = PipelineShared<kDim, kFeedbackSlots>;
+  using Pipeline = FeedbackPipelineShared<kDim>;
   using Shared = FeedbackShared<kDim>;
   constexpr int kOctets = kDim / 8;
   constexpr int kUnits = kFeedbackWarps / 2;
@@ -56,8 +93,7 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
 #pragma unroll 1
   for (int block = warp / 2; block < blocks; block += kUnits) {
     const int lane = LaneAgain();
-    const auto* notes = reinterpret_cast<const TileNote*>(shared + Pipeline::kNotes) +
-                        place.slot * 4 + warp % 2 * 2;
+    const TileNote* const notes = Pipeline::Notes(shared, place.slot) + warp % 2 * 2;
     const uint32_t rows = base + Pipeline::kStages + place.slot * kStageBytes<kDim> +
                           warp % 2 * (2 * kTileTokens * 128);
     BarrierWait(base + Pipeline::kRotated + 8 * place.slot, place.round & 1);
@@ -84,16 +120,17 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
         good = is_good != 0;
         largest = of_largest;
       }
-      if (notes[i].index >= 0) {
+      if (notes[i].RowsGoElsewhere()) {
         PrefillCursor cursor;
-        StoreRotated(a, s, values, PrefillTile(a, notes[i].index, cursor), head, load());
+        StoreRotated(a, s, values, PrefillTile(a, IndexOfTile(block, warp % 2 * 2 + i), cursor),
+                     head, load());
       }
     }
     __syncwarp();
     const auto record = [&](const TileNote& note) {
       return a.view.pages + int64_t{note.page} * a.page_bytes + note.record_offset;
     };
-    const bool stored = (notes[lane / 16].quantized >> lane % 16 & 1) != 0;
+    const bool stored = (notes[lane / 16].Quantized() >> lane % 16 & 1) != 0;
     if (stored) {
       if (!good) atomicAdd(a.bad_rows, 1U);
       StoreAffine(record(notes[lane / 16]) + s.metadata_offset, type, lane % 16, 0,
@@ -124,21 +161,16 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
           planes[h * (kOctets / 8) + w] = is_good ? word : 0;
         }
       }
-      StoreWords(record(note) + s.codes_offset, planes, 2, kDim, note.quantized, s.transposed);
+      StoreWords(record(note) + s.codes_offset, planes, 2, kDim, note.Quantized(), s.transposed);
     }
     __syncwarp();
     // Whoever empties a slot asks for what comes next there: nobody waits for a slower one.
     if (block + kFeedbackSlots < blocks) {
 #pragma unroll 1
       for (int i = 0; i < 2; ++i) {
-        const int tile = warp % 2 * 2 + i;
-        const int index = 4 * (static_cast<int>(blockIdx.x) +
-                               (block + kFeedbackSlots) * static_cast<int>(gridDim.x)) +
-                          tile;
         PrefillCursor cursor;
-        FetchTile<kDim, kFeedbackSlots>(
-            a, s, map, head, index, index < a.tiles ? PrefillTile(a, index, cursor) : TokenTile{},
-            place.slot, tile, shared);
+        FindAndFetchTile<kDim>(a, s, map, head, block + kFeedbackSlots, warp % 2 * 2 + i,
+                               place.slot, cursor, shared);
       }
     }
     place.Advance(kUnits);
@@ -152,17 +184,19 @@ __global__ void __launch_bounds__(kFeedbackThreads, 1)
                           const __grid_constant__ PipelineMaps maps, int first_side) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
-  const PipelineWork work = BeginPipeline<kDim, kFeedbackSlots>(a, maps, first_side, shared);
-  const SideArguments& s = a.sides[work.values ? 1 : 0];
-  const CUtensorMap* const rows = &maps.rows[work.values ? 1 : 0];
+  using Pipeline = FeedbackPipelineShared<kDim>;
+  const auto [head, values, blocks] = BeginPipeline<Pipeline>(a, maps, first_side, shared);
+  const SideArguments& s = a.sides[values ? 1 : 0];
+  const CUtensorMap* const rows = &maps.rows[values ? 1 : 0];
   const int warp = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 32, 0);
   if (warp < 4) {
-    BlockFetcher<kDim, kFeedbackSlots> fetcher(a, s, rows, work.head,
-                                               min(work.blocks, kFeedbackSlots), shared);
-    RotateBlocks<kFeedbackSlots, 2>(fetcher, a.view.page_table, work.blocks, shared);
+    PrefillCursor cursor;
+    for (int block = 0; block < min(blocks, kFeedbackSlots); ++block)
+      FindAndFetchTile<kDim>(a, s, rows, head, block, warp, block, cursor, shared);
+    PageErrands<kDim> pages{a.view.page_table, warp, shared};
+    RotateBlocks<Pipeline, 2, kDim / 16>(blocks, pages, shared);
   } else {
-    QuantizeBlocksWithFeedback<kDim>(a, s, rows, work.values, work.head, warp - 4, work.blocks,
-                                     shared);
+    QuantizeBlocksWithFeedback<kDim>(a, s, rows, values, head, warp - 4, blocks, shared);
   }
 #endif
 }

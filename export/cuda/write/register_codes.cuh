@@ -3,10 +3,10 @@
 //
 // Codes of a tile in registers. Two bits: code(x) = clamp(trunc(x / scale + zero + 0.5), 0, 3) does
 // not fall as x grows, so it is the number of steps that x reaches: the smallest bf16 values whose
-// codes are 1, 2 and 3, found with the exact formula by six divisions a row. Tensor cores add the
-// steps up and shift them into place. A row that lacks a step between its own values (constant
-// rows, a step at zero itself) is divided value by value. Clipped values need no clamping
-// only because every step lies between the smallest and the largest value of the group.
+// codes are 1, 2 and 3, found with the exact formula by six divisions a row. A row that lacks a
+// step between its own values (constant rows, a step at zero itself) is divided value by value.
+// Clipped values need no clamping only because every step lies between the smallest and the largest
+// value of the group.
 #pragma once
 
 #include "export/cuda/write/register_rows.cuh"
@@ -109,35 +109,29 @@ struct RegisterPlanes {
   uint32_t high[kOctets / 4];  // of 3 bits the first half
 };
 
-// Codes by the steps of `kFits` groups of both rows: indicators in A fragments times a diagonal of
-// 4^n for octet n of a word, so that a lane gets back its own values, in place, above 2^23.
+// Codes by the steps of `kFits` groups of both rows. A mask of the steps that a pair reaches is
+// 0xFFFF times the pair of ones and zeros, and 0xFFFF times kShift is 1 in 32 bits: so what a
+// product adds to a word are the codes of octet n, shifted to their place.
 template <int kOctets, int kFits>
 __device__ inline void TwoBitPlanes(const RegisterRows<kOctets>& rows,
                                     const CodeSteps (&steps)[2][kFits],
                                     uint32_t (&planes)[kOctets / 4]) {
-  const int lane = LaneAgain();
-  const uint32_t diagonal = lane / 4 == lane % 4 * 2       ? 0x0000FFFFU
-                            : lane / 4 == lane % 4 * 2 + 1 ? 0xFFFF0000U
-                                                           : 0;
-  const auto weight = [&](int n) { return diagonal & (0x3F803F80U + n * 0x01000100U); };
+  constexpr uint32_t kShift = 0xFFFEFFFFU;
 #pragma unroll
   for (int w = 0; w < kOctets / 8; ++w) {
-    float c[4] = {8388608.0F, 8388608.0F, 8388608.0F, 8388608.0F};
 #pragma unroll
-    for (int n = 0; n < 8; n += 2) {
-      const int o = 8 * w + n;
-      const int fit = o * kFits / kOctets;
+    for (int h = 0; h < 2; ++h) {
+      uint32_t word = 0;
 #pragma unroll
-      for (int code = 0; code < 3; ++code) {
-        const auto reach = [&](int h, int octet) {
-          return ReachPair(rows.y[h][octet], steps[h][fit].code[code]);
-        };
-        MmaBf16(c, reach(0, o), reach(1, o), reach(0, o + 1), reach(1, o + 1), weight(n),
-                weight(n + 1));
+      for (int n = 0; n < 8; ++n) {
+        const int o = 8 * w + n;
+        const uint32_t(&code)[3] = steps[h][o * kFits / kOctets].code;
+        const uint32_t y = rows.y[h][o];
+        word += (ReachMask(y, code[0]) + ReachMask(y, code[1]) + ReachMask(y, code[2])) *
+                (kShift << 2 * n);
       }
+      planes[h * (kOctets / 8) + w] = word;
     }
-    planes[w] = PairOf(__float_as_uint(c[0]), __float_as_uint(c[1]));
-    planes[kOctets / 8 + w] = PairOf(__float_as_uint(c[2]), __float_as_uint(c[3]));
   }
 }
 

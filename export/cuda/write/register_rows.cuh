@@ -36,6 +36,10 @@ __device__ inline uint32_t AddPair(uint32_t a, uint32_t b) {
 __device__ inline uint32_t ReachPair(uint32_t a, uint32_t b) {
   return AsWord(__hge2(AsPair(a), AsPair(b)));
 }
+// All bits of a half where a reaches b, and none.
+__device__ inline uint32_t ReachMask(uint32_t a, uint32_t b) {
+  return __hge2_mask(AsPair(a), AsPair(b));
+}
 __device__ inline uint32_t SwapPair(uint32_t a) { return __byte_perm(a, a, 0x1032); }
 __device__ inline uint32_t PairOf(uint32_t low, uint32_t high) {  // low halves of both
   return __byte_perm(low, high, 0x5410);

@@ -23,6 +23,7 @@ struct PrefillCase {
   Rotations rotations = Rotations::kPerHead;
   std::vector<int> lengths = {203};
   std::vector<int> quantized = {168};
+  int heads = 3;
 };
 
 std::string Name(const ::testing::TestParamInfo<PrefillCase>& info) {
@@ -64,7 +65,7 @@ class WritePrefillTest : public ::testing::TestWithParam<PrefillCase> {};
 
 TEST_P(WritePrefillTest, EqualsTheScalarCodec) {
   const PrefillCase& c = GetParam();
-  const int heads = 3;
+  const int heads = c.heads;
   WriteTestShape shape;
   shape.format = {c.k, c.v, c.metadata, c.page_tokens};
   shape.num_kv_heads = heads;
@@ -209,6 +210,13 @@ std::vector<PrefillCase> Lengths() {
   add({120}, {96});
   add({121, 3, 77, 16, 200}, {80, 0, 40, 0, 184});
   add({64, 64, 64}, {32, 40, 48});
+  // So many heads that a CTA has all 68 blocks of one, more than are planned at a time.
+  cases.push_back({.k = Side(128, 2),
+                   .v = Side(128, 2),
+                   .page_tokens = 16,
+                   .lengths = {4300},
+                   .quantized = {4256},
+                   .heads = 66});
   return cases;
 }
 

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the write kernels for rotated prefills on Hopper share, dim 128. A block is four tiles, 64
+// tokens. Blocks go through a ring of slots in shared memory: copies bring them, a warpgroup of the
+// CTA rotates them where they are, the others quantize them, and three barriers of a slot are all
+// that orders this: its rows are there, are rotated, are not needed any more.
+// Grid: CTAs that share a head's blocks, heads, sides.
+#pragma once
+
+#include "export/cuda/device/wgmma.cuh"
+#include "export/cuda/write/register_kernel.cuh"
+
+namespace oscar {
+
+struct PipelineMaps {
+  CUtensorMap rows[2];      // of each side's input, boxes of a tile
+  CUtensorMap rotation[2];  // [heads or 1 times dim, 1, dim], boxes of dim rows
+};
+
+// What the quantizing warp must know of its tile.
+struct TileNote {
+  int page;           // the number of its page, or its place in the page table until that is known
+  int record_offset;  // bytes from the beginning of the page
+  uint32_t tokens;    // that are quantized, and in bit 31 whether rows also go elsewhere
+  int row;            // of the inputs
+
+  __device__ uint32_t Quantized() const { return tokens & 0xFFFFU; }
+  __device__ bool RowsGoElsewhere() const { return tokens >> 31 != 0; }
+};
+
+// Bytes from the beginning of shared memory. kNotes: of so many blocks.
+template <int kDim_, int kSlots_, int kNotes>
+struct BlockPipelineShared {
+  static constexpr int kDim = kDim_, kSlots = kSlots_;
+  static constexpr int kRotation = 0;
+  static constexpr int kStages = kRotation + 2 * kDim * kDim;
+  static constexpr int kNote = kStages + kSlots * kStageBytes<kDim>;
+  static constexpr int kFetched = kNote + kNotes * 4 * static_cast<int>(sizeof(TileNote));
+  static constexpr int kRotated = kFetched + 8 * kSlots;
+  static constexpr int kEmpty = kRotated + 8 * kSlots;
+  static constexpr int kRotationThere = kEmpty + 8 * kSlots;
+  static constexpr int kBytes = kRotationThere + 8;
+
+  // Of the four tiles of a block.
+  __device__ static TileNote* Notes(uint8_t* shared, int index) {
+    return reinterpret_cast<TileNote*>(shared + kNote) + index * 4;
+  }
+};
+
+// Slots, one block after the other; `round` counts how often the ring was gone through.
+template <int kSlots>
+struct RingPlace {
+  int slot = 0, round = 0;
+  __device__ void Advance(int blocks) {
+    slot += blocks;
+    if (slot >= kSlots) {
+      slot -= kSlots;
+      ++round;
+    }
+  }
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+__device__ inline TileNote NoteOf(const WriteArguments& a, const SideArguments& s,
+                                  const TokenTile& tile, int head) {
+  const bool to_rows = tile.tokens != 0 && (s.rotated != nullptr || tile.tokens != tile.quantized);
+  return {static_cast<int>(PageOf(a, tile) - a.view.page_table), RecordOffset(a, tile, head),
+          tile.quantized | (to_rows ? 1U << 31 : 0), tile.row};
+}
+
+// Asks for the 16 rows of a tile from `row` on: a warp that may write to its place of four in the
+// slot. note(): what else is to be seen with the rows, by one lane.
+template <class Shared, class Note>
+__device__ inline void FetchTile(const CUtensorMap* rows, int head, int row, int slot, int place,
+                                 const Note& note, uint8_t* shared) {
+  constexpr int kDim = Shared::kDim;
+  if (threadIdx.x % 32 == 0) {
+    auto* fetched = reinterpret_cast<uint64_t*>(shared + Shared::kFetched + 8 * slot);
+    uint8_t* const stage = shared + Shared::kStages + slot * kStageBytes<kDim>;
+    FenceAsyncProxy();  // the slot was written by threads, and is by the copy engine now
+#pragma unroll
+    for (int panel = 0; panel < kDim / 64; ++panel)
+      CopyTensor(stage + panel * kPanelBytes + place * (kTileTokens * 128), rows, fetched,
+                 64 * panel, head, row);
+    note();
+    BarrierExpect(SharedAddress(fetched), kTileTokens * 2 * kDim);
+  }
+  __syncwarp();
+}
+
+// What a CTA does: of one head of one side every gridDim.x-th block.
+struct PipelineWork {
+  int head;
+  bool values;
+  int blocks;
+};
+__device__ inline int IndexOfTile(int block, int place) {
+  return 4 * (static_cast<int>(blockIdx.x) + block * static_cast<int>(gridDim.x)) + place;
+}
+
+// All threads, first of all: makes the barriers, asks for R, and waits for the kernel before.
+template <class Shared>
+__device__ inline PipelineWork BeginPipeline(const WriteArguments& a, const PipelineMaps& maps,
+                                             int first_side, uint8_t* shared) {
+  constexpr int kDim = Shared::kDim;
+  const int head = static_cast<int>(blockIdx.y);
+  const int side = first_side + static_cast<int>(blockIdx.z);
+  const int rest = (a.tiles + 3) / 4 - static_cast<int>(blockIdx.x);
+  LaunchDependents();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 3 * Shared::kSlots; ++i)  // an arrival of each of four warps
+      BarrierInit(SharedAddress(shared) + Shared::kFetched + 8 * i, 4);
+    auto* there = reinterpret_cast<uint64_t*>(shared + Shared::kRotationThere);
+    BarrierInit(SharedAddress(there), 1);
+    FenceAsyncProxy();
+    BarrierExpect(SharedAddress(there), 2 * kDim * kDim);
+    for (int panel = 0; panel < kDim / 64; ++panel)
+      CopyTensor(shared + Shared::kRotation + panel * kDim * 128, &maps.rotation[side], there,
+                 64 * panel, 0, a.sides[side].rotation_stride != 0 ? head * kDim : 0);
+  }
+  __syncthreads();
+  WaitForPreviousKernel();
+  return {head, side == 1, (rest + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x)};
+}
+
+// All threads of the rotating warpgroup.
+__device__ inline void SyncRotators() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
+
+// By the first warpgroup. `errands` of a warp: Begin(slot) before the products of a block,
+// Beside(block) while they are made, End(slot) before others see the rotated rows. kHalves: of the
+// columns, one after the other, where there are few registers. kTogether: products until others
+// have their turn, since those who quantize count with tensor cores.
+template <class Shared, int kHalves, int kTogether, class Errands>
+__device__ inline void RotateBlocks(int blocks, Errands& errands, uint8_t* shared) {
+  constexpr int kDim = Shared::kDim;
+  const uint32_t base = SharedAddress(shared);
+  const uint64_t r = WgmmaOperand(base + Shared::kRotation, kDim * 128);
+  BarrierWait(base + Shared::kRotationThere, 0);
+  RingPlace<Shared::kSlots> place;
+#pragma unroll 1
+  for (int block = 0; block < blocks; ++block) {
+    const uint32_t stage = base + Shared::kStages + place.slot * kStageBytes<kDim>;
+    BarrierWait(base + Shared::kFetched + 8 * place.slot, place.round & 1);
+    const uint64_t x = WgmmaOperand(stage);
+    errands.Begin(place.slot);
+    constexpr int kPairs = kDim / 4 / kHalves;
+    uint32_t y[kHalves][kPairs];
+#pragma unroll 1  // of two chains of products ptxas would drop one
+    for (int half = 0; half < kHalves; ++half) {
+      float sums[2 * kPairs];
+#pragma unroll
+      for (int begin = 0; begin < kDim / 16; begin += kTogether) {
+        WgmmaBegin();
+#pragma unroll
+        for (int i = begin; i < begin + kTogether; ++i)
+          Wgmma<true>(sums, x + i / 4 * (kPanelBytes / 16) + i % 4 * (32 / 16),
+                      r + half * (kDim * 128 / 16) + i * (16 * 128 / 16), i > 0);
+        WgmmaEnd();
+        if (half == 0 && begin == 0) errands.Beside(block);
+        WgmmaWait();
+        Hold(sums);
+      }
+#pragma unroll
+      for (int i = 0; i < kPairs; ++i) {
+        y[0][i] = y[kHalves - 1][i];
+        y[kHalves - 1][i] = PackBf16x2(sums[2 * i], sums[2 * i + 1]);
+      }
+    }
+    SyncRotators();  // all warps have read x
+#pragma unroll
+    for (int i = 0; i < kDim / 16; ++i) {
+      const uint32_t* c = &y[4 * i / kPairs][4 * i % kPairs];
+      StoreMatrices({c[0], c[1], c[2], c[3]}, StagedFragment(stage, i));
+    }
+    errands.End(place.slot);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) BarrierArrive(base + Shared::kRotated + 8 * place.slot);
+    place.Advance(1);
+  }
+}
+#endif
+
+}  // namespace oscar
