@@ -42,7 +42,7 @@ struct BlockPipelineShared {
   static constexpr int kRotationThere = kEmpty + 8 * kSlots;
   static constexpr int kBytes = kRotationThere + 8;
 
-  // Of the four tiles of a block.
+  // Of the four tiles of a block; its kernel says which of the kNotes a block has.
   __device__ static TileNote* Notes(uint8_t* shared, int index) {
     return reinterpret_cast<TileNote*>(shared + kNote) + index * 4;
   }
@@ -95,6 +95,7 @@ struct PipelineWork {
   bool values;
   int blocks;
 };
+// Of all tiles: the one at a place of four in a block of this CTA.
 __device__ inline int IndexOfTile(int block, int place) {
   return 4 * (static_cast<int>(blockIdx.x) + block * static_cast<int>(gridDim.x)) + place;
 }

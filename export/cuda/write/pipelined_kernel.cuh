@@ -17,6 +17,7 @@ inline constexpr int kRotatorRegisters = 128, kQuantizerRegisters = 88;
 inline constexpr int kPipelineSlots = 9;
 inline constexpr int kPipelineAhead = 2;   // blocks on their way from memory
 inline constexpr int kPlannedBlocks = 32;  // at a time, a lane for each
+inline constexpr int kTogether = 4;        // products in flight, of 8 of a block
 
 template <int kDim>
 using PipelineShared = BlockPipelineShared<kDim, kPipelineSlots, 2 * kPlannedBlocks>;
@@ -154,7 +155,7 @@ __global__ void __launch_bounds__(kPipelineThreads, 1)
     planner.Plan();
     for (int block = 0; block < kPipelineAhead; ++block) planner.Fetch();
     planner.StorePages();
-    RotateBlocks<Shared, 1, 4>(work.blocks, planner, shared);
+    RotateBlocks<Shared, 1, kTogether>(work.blocks, planner, shared);
   } else {
     GiveRegisters<kQuantizerRegisters>();
     QuantizeBlocks<kDim, kTwoBits, kOneGroup ? 1 : kDim / 32>(a, work, warp / 4 - 1, shared);
