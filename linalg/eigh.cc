@@ -13,7 +13,6 @@
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "linalg/lapack_solver.h"
-#include "linalg/parallel_for.h"
 #include "linalg/product.h"
 
 namespace oscar {
@@ -119,21 +118,6 @@ Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what) {
   }
   basis.min_relative_gap = MinRelativeGap(basis.eigenvalues);
   return basis;
-}
-
-std::vector<Eigenbasis> SymmetricEigenbases(const std::vector<Matrix>& matrices,
-                                            const std::vector<std::string>& names,
-                                            int num_threads) {
-  OSCAR_CHECK(names.size() == 1 || names.size() == matrices.size());
-  std::vector<Eigenbasis> bases(matrices.size());
-  ParallelFor(
-      static_cast<int64_t>(matrices.size()),
-      [&](int64_t index) {
-        const auto i = static_cast<size_t>(index);
-        bases[i] = SymmetricEigenbasis(matrices[i], names[names.size() == 1 ? 0 : i]);
-      },
-      num_threads);
-  return bases;
 }
 
 }  // namespace oscar

@@ -34,12 +34,4 @@ void FixSigns(Matrix& eigenvectors);
 // the residual exceeds 1e-12 sqrt(n).
 Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what);
 
-// The same of many matrices, one per thread at a time, on all cores: element i is
-// SymmetricEigenbasis(matrices[i], names[i]), the same bytes. `names` may be as long as `matrices`
-// or one for all. `num_threads` 0: as many as this process may run on. Throws the error of the
-// first matrix that has one.
-std::vector<Eigenbasis> SymmetricEigenbases(const std::vector<Matrix>& matrices,
-                                            const std::vector<std::string>& names,
-                                            int num_threads = 0);
-
 }  // namespace oscar

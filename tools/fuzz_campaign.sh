@@ -5,8 +5,9 @@
 # fuzz_campaign.sh PACK OUT [CORES] [SECONDS [ROUND]]: runs the harnesses of tests/fuzz for a time, on a machine that has nothing of
 # this tree. PACK is what fuzz_campaign.sh --pack PACK makes here of build/fuzz: the program with its libraries, a corpus for each
 # harness, and done.tsv, what was run before. Rounds of ROUND seconds (240): cores are shared out by the time that harnesses need to
-# reach their bars (BARS below); libFuzzer's fork mode keeps a corpus as small as its features. OUT gets table.tsv, history.tsv,
-# done.tsv, corpus.tar.gz and found/HARNESS/, one file for each finding, anew after each round;
+# reach their bars (BARS below), each a process of its own over the harness's one corpus (libFuzzer's fork mode starts so often that it is
+# ten times as slow), which is merged after each round. OUT gets table.tsv, history.tsv, done.tsv, corpus.tar.gz and found/HARNESS/, one
+# file for each finding, anew after each round;
 # fuzz_campaign.sh --take OUT PACK puts corpora and counts back for the next one.
 set -u
 # Readers of strangers' bytes: 50 million executions, of artifact and zoo together, and of moments and dumps; the others: 5.
@@ -19,7 +20,7 @@ sanitizers="abort_on_error=1:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_
 fuzz() { # PACK HARNESS [ARGUMENT]...
   local pack=$1
   OSCAR_FUZZ_HARNESS=$2 LD_LIBRARY_PATH=$pack/lib ASAN_OPTIONS=$sanitizers UBSAN_OPTIONS=print_stacktrace=1 \
-    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 timeout -s INT -k 5 "${within:-600}" "$pack/oscar_fuzz" -timeout=10 -rss_limit_mb=2500 -malloc_limit_mb=400 "${@:3}"
+    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 timeout -s INT -k 5 "${within:-600}" "$pack/oscar_fuzz" -timeout=10 -rss_limit_mb=2500 -malloc_limit_mb=400 -entropic=0 "${@:3}"
 }
 
 if [ "$1" = --pack ]; then
@@ -78,6 +79,22 @@ write() {
   tar -czf "$out/corpus.new" -C "$TMPDIR" corpus && mv "$out/corpus.new" "$out/corpus.tar.gz"
 }
 
+worker() { # HARNESS JOB SECONDS: fuzzes that long, whatever is found
+  local until=$((SECONDS + $3)) left
+  while left=$((until - SECONDS)) && [ "$left" -gt 1 ]; do
+    within=$((left + 15)) fuzz "$pack" "$1" -max_total_time="$left" -max_len="$(longest "$1")" -seed=$RANDOM$2 -reload=10 \
+      -print_final_stats=1 -artifact_prefix="$out/found/$1/" "$corpus/$1" >>"$out/logs/$1.$2" 2>&1
+  done
+}
+merge() { # HARNESS: its corpus as small as its features, and their edges; then without what is slow
+  mkdir -p "$corpus.merged/$1"
+  fuzz "$pack" "$1" -merge=1 -max_len="$(longest "$1")" -artifact_prefix="$out/found/$1/" "$corpus.merged/$1" "$corpus/$1" >"$out/logs/$1.merge" 2>&1 &&
+    rm -rf "${corpus:?}/$1" && mv "$corpus.merged/$1" "$corpus/$1"
+  fuzz "$pack" "$1" -runs=0 -max_len="$(longest "$1")" "$corpus/$1" >"$out/logs/$1.merged" 2>&1
+  # A few inputs (a model of 4,095 layers) would take most of the time from now on.
+  fuzz "$pack" "$1" "$corpus/$1"/* 2>&1 | awk '/^Executed .* in [0-9]+ ms/ && $(NF - 1) >= 20 {print $2}' | xargs -r rm -f
+}
+
 end=$((SECONDS + seconds))
 while [ $((end - SECONDS)) -gt 20 ]; do
   length=$((end - SECONDS < each * 3 / 2 ? end - SECONDS - 10 : each))
@@ -90,20 +107,20 @@ while [ $((end - SECONDS)) -gt 20 ]; do
            for (h in has) if (has[h] > 0) print h, has[h]}')
   while read -r h jobs; do
     mkdir -p "$out/found/$h"
-    within=$((length + 8)) fuzz "$pack" "$h" -fork="$jobs" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time="$length" \
-      -max_len="$(longest "$h")" -entropic=0 -detect_leaks=0 \
-      -artifact_prefix="$out/found/$h/" "$corpus/$h" >"$out/logs/$h" 2>&1 &
+    for job in $(seq "$jobs"); do worker "$h" "$job" "$length" & done
   done <<<"$plan"
   wait
+  while read -r h jobs; do merge "$h" & done <<<"$plan"
+  wait
   while read -r h jobs; do
-    # "#1234: cov: 56 ...": of all jobs and edges together.
-    read -r n edges < <(grep -oE '^#[0-9]+: cov: [0-9]+' "$out/logs/$h" | tail -1 | tr -d '#:' | awk '{print $1, $3}')
-    n=${n:-0}
+    n=$(cat "$out/logs/$h".[0-9]* | awk '/^stat::number_of_executed_units/ {n += $2} END {print n + 0}')
+    edges=$(grep -oE 'cov: [0-9]+' "$out/logs/$h.merged" | tail -1 | tr -dc 0-9)
     [ "${edges:-0}" -gt "${cov[$h]}" ] && cov[$h]=$edges
     here[$h]=$((here[$h] + n)) total[$h]=$((total[$h] + n)) spent[$h]=$((spent[$h] + jobs * length))
     [ "$n" -gt 0 ] && speed[$h]=$((n / (jobs * length) + 1))
-    [ -n "$(ls "$out/found/$h")" ] && grep -E -A 30 'ERROR|runtime error|fuzz: ' "$out/logs/$h" | head -200 >"$out/found/$h.log"
+    [ -n "$(ls "$out/found/$h")" ] && cat "$out/logs/$h".[0-9]* | grep -E -A 30 'ERROR|runtime error|fuzz: |finding: ' | head -200 >"$out/found/$h.log"
     printf '%s\t%s\t%s\n' "$h" "${total[$h]}" "${cov[$h]}" >>"$out/history.tsv"
+    rm -f "$out/logs/$h".*
   done <<<"$plan"
   write
 done

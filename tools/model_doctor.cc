@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "capture/checkpoint/weight_files.h"
-#include "capture/model/config_error.h"
+#include "capture/files/object_fields.h"
 #include "capture/model/tensor_check.h"
 #include "linalg/error.h"
 #include "tools/cli/command.h"  // DescribeFailure
@@ -67,7 +67,7 @@ class ConfigDoctor {
       try {
         return ReadModelSpec(config_, {.allow_unknown_config = true, .checkpoint = checkpoint_},
                              what_);
-      } catch (const ConfigFieldError& error) {
+      } catch (const FieldError& error) {
         if (!Repair(error, reasons)) return std::nullopt;
       } catch (const InputError& error) {
         if (!repaired()) reasons.emplace_back(error.what());
@@ -81,7 +81,7 @@ class ConfigDoctor {
   bool invented_sizes() const { return !put_in_.empty(); }
 
  private:
-  bool Repair(const ConfigFieldError& error, std::vector<std::string>& reasons) {
+  bool Repair(const FieldError& error, std::vector<std::string>& reasons) {
     Json* object = FindObject(config_, what_, error.where(), error.key());
     const bool is_there = object != nullptr && object->contains(error.key());
     const std::string_view text = error.what();

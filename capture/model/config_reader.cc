@@ -9,21 +9,13 @@
 #include <utility>
 
 #include "capture/checkpoint/weight_storage.h"
-#include "capture/model/config_error.h"
 #include "capture/model/config_fields.h"
-#include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
 constexpr int64_t kLargestSize = int64_t{1} << 24;
 constexpr int64_t kLargestPosition = int64_t{1} << 31;
-
-std::string Shortened(const Json& value) {
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  return text;
-}
 
 // Of the text model, as text-only releases and the wrappers of transformers 4 and 5 spell it.
 constexpr std::string_view kPrefixes[] = {"model.", "model.language_model.",
@@ -33,14 +25,9 @@ constexpr std::string_view kPrefixes[] = {"model.", "model.language_model.",
 
 ConfigReader::ConfigReader(const Json& object, std::string what, const Checkpoint* checkpoint,
                            bool wrapped)
-    : object_(object),
-      what_(std::move(what)),
+    : ObjectFields(object, std::move(what)),
       checkpoint_(checkpoint),
       prefix_(kPrefixes[wrapped ? 1 : 0]) {
-  if (!object_.is_object()) {
-    throw InputError(
-        fmt::format("{}: expected a JSON object, found {}", what_, Shortened(object_)));
-  }
   if (checkpoint != nullptr) names_ = checkpoint->names();
   for (const std::string_view prefix : kPrefixes) {
     if (!StoresPrefix(fmt::format("{}embed_tokens.", prefix))) continue;
@@ -77,14 +64,6 @@ void ConfigReader::Require(std::string_view key, const Json& value) {
     Fail(key, fmt::format("is not implemented. Supported: {}", value.dump()));
 }
 
-void ConfigReader::Fail(std::string_view key, const std::string& problem) const {
-  const auto found = object_.find(key);
-  const std::string value =
-      found == object_.end() ? "" : fmt::format(" (found {})", Shortened(*found));
-  throw ConfigFieldError(what_, std::string(key),
-                         fmt::format("{}: {} {}{}", what_, key, problem, value));
-}
-
 const Json* ConfigReader::Find(std::string_view key) {
   read_.emplace(key);
   if (const auto forced = overrides_.find(key); forced != overrides_.end())
@@ -93,18 +72,6 @@ const Json* ConfigReader::Find(std::string_view key) {
   if (found != object_.end()) return found->is_null() ? nullptr : &*found;
   const auto meant = defaults_.find(key);
   return meant == defaults_.end() || meant->second.is_null() ? nullptr : &meant->second;
-}
-
-int64_t ConfigReader::Integer(std::string_view key, const Json& value, int64_t smallest,
-                              int64_t largest) const {
-  if (!value.is_number_integer()) Fail(key, "must be an integer");
-  // A value above INT64_MAX is stored unsigned and would wrap around.
-  const bool wraps =
-      value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
-  const int64_t number = wraps ? INT64_MAX : value.get<int64_t>();
-  if (number < smallest || number > largest)
-    Fail(key, fmt::format("must lie in {} .. {}", smallest, largest));
-  return number;
 }
 
 int64_t ConfigReader::Size(std::string_view key) {
@@ -152,24 +119,6 @@ std::optional<double> ConfigReader::OptionalNumber(std::string_view key) {
   if (!value->is_number() || !std::isfinite(value->get<double>()))
     Fail(key, "must be a finite number");
   return value->get<double>();
-}
-
-bool ConfigReader::Bool(std::string_view key, bool fallback) {
-  const Json* value = Find(key);
-  if (value == nullptr) return fallback;
-  if (!value->is_boolean()) Fail(key, "must be true or false");
-  return value->get<bool>();
-}
-
-std::string ConfigReader::String(std::string_view key) {
-  const Json* value = Find(key);
-  if (value == nullptr) Fail(key, "is missing: a string is needed");
-  if (!value->is_string()) Fail(key, "must be a string");
-  return value->get<std::string>();
-}
-
-std::string ConfigReader::String(std::string_view key, std::string_view fallback) {
-  return Find(key) == nullptr ? std::string(fallback) : String(key);
 }
 
 std::vector<std::string> ConfigReader::Finish(const SpecOptions& options,

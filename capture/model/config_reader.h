@@ -2,26 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads config.json so that nothing in it goes unnoticed: every access marks its key, and Finish()
-// judges the keys that nobody asked for by the tables of config_fields.h. Null means "absent"
-// in these files.
+// judges the keys that nobody asked for by the tables of config_fields.h.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "capture/checkpoint/checkpoint.h"
-#include "capture/files/strict_json.h"
+#include "capture/files/object_fields.h"
 #include "capture/model/model_spec.h"
 
 namespace oscar {
 
-class ConfigReader {
+class ConfigReader final : public ObjectFields {
  public:
   // Keeps references to both. InputError if `object` is not an object. `checkpoint`: what the
   // model's tensors are called, if that is known; `wrapped`: it is the text part of a multimodal
@@ -29,8 +27,7 @@ class ConfigReader {
   ConfigReader(const Json& object, std::string what, const Checkpoint* checkpoint = nullptr,
                bool wrapped = false);
 
-  // The member, or nullptr if it is missing or null. All accessors mark the key as read.
-  const Json* Find(std::string_view key);
+  const Json* Find(std::string_view key) override;
   // What a missing key (not one that is null) means in this family.
   void Default(std::string_view key, Json value) { defaults_[std::string(key)] = std::move(value); }
 
@@ -51,9 +48,6 @@ class ConfigReader {
   double Positive(std::string_view key);
   std::optional<double> OptionalPositive(std::string_view key);
   std::optional<double> OptionalNumber(std::string_view key);  // finite
-  bool Bool(std::string_view key, bool fallback);
-  std::string String(std::string_view key);
-  std::string String(std::string_view key, std::string_view fallback);
 
   // A key that may be missing, but has no other value.
   void Require(std::string_view key, const Json& value);
@@ -62,10 +56,6 @@ class ConfigReader {
   // them pass.
   std::vector<std::string> Finish(const SpecOptions& options,
                                   bool (*also_irrelevant)(std::string_view key) = nullptr) const;
-
-  // Throws InputError "<what>: <key> ..." ; the value found is appended where there is one.
-  [[noreturn]] void Fail(std::string_view key, const std::string& problem) const;
-  const std::string& what() const { return what_; }
 
   // What the names of the text model's tensors begin with: "model." or that of a wrapper.
   const std::string& prefix() const { return prefix_; }
@@ -80,15 +70,10 @@ class ConfigReader {
   bool knows_names() const { return checkpoint_ != nullptr; }
 
  private:
-  int64_t Integer(std::string_view key, const Json& value, int64_t smallest, int64_t largest) const;
-
-  const Json& object_;
-  std::string what_;
   const Checkpoint* checkpoint_;
   std::vector<std::string> names_;  // of the checkpoint's tensors, sorted
   std::string prefix_;
   std::map<std::string, Json, std::less<>> defaults_, overrides_;
-  std::set<std::string, std::less<>> read_;
 };
 
 }  // namespace oscar

@@ -7,13 +7,6 @@
 namespace oscar {
 namespace {
 
-void Append(const LinearSpec& linear, std::vector<TensorNeed>& needs) {
-  if (!linear.exists()) return;
-  const int64_t rows = linear.whole() ? linear.out_features : linear.stored_rows;
-  needs.push_back({linear.weight, {rows, linear.in_features}});
-  if (!linear.bias.empty()) needs.push_back({linear.bias, {rows}});
-}
-
 void Append(const std::string& name, const std::vector<int64_t>& shape,
             std::vector<TensorNeed>& needs) {
   if (!name.empty()) needs.push_back({name, shape});
@@ -27,17 +20,17 @@ std::string ExpertTensor(const ExpertsSpec& experts, int64_t expert, const std::
 
 void AppendRouterTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& needs) {
   const RouterSpec& router = experts.router;
-  Append(router.logits, needs);
+  router.logits.AddNeeds(needs);
   const int64_t n = experts.num_experts;
   Append(router.choice_bias,
          router.choice_bias_is_row ? std::vector<int64_t>{1, n} : std::vector<int64_t>{n}, needs);
   Append(router.input_scale, {experts.hidden_size}, needs);
   Append(router.per_expert_scale, {n}, needs);
   if (experts.shared_size == 0) return;
-  Append(experts.shared_gate_proj, needs);
-  Append(experts.shared_up_proj, needs);
-  Append(experts.shared_down_proj, needs);
-  Append(experts.shared_gate, needs);
+  experts.shared_gate_proj.AddNeeds(needs);
+  experts.shared_up_proj.AddNeeds(needs);
+  experts.shared_down_proj.AddNeeds(needs);
+  experts.shared_gate.AddNeeds(needs);
 }
 
 void AppendTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& needs) {

@@ -30,6 +30,12 @@ struct LinearSpec {
 
   bool exists() const { return !weight.empty(); }
   bool whole() const { return stored_rows == 0; }
+  void AddNeeds(std::vector<TensorNeed>& needs) const {
+    if (!exists()) return;
+    const int64_t rows = whole() ? out_features : stored_rows;
+    needs.push_back({weight, {rows, in_features}});
+    if (!bias.empty()) needs.push_back({bias, {rows}});
+  }
 };
 
 // What a norm does with x [.., size]: r = x / sqrt(mean(x²) + eps), then

@@ -14,13 +14,6 @@
 namespace oscar {
 namespace {
 
-void Add(const LinearSpec& linear, std::vector<TensorNeed>& needs) {
-  if (!linear.exists()) return;
-  const int64_t rows = linear.whole() ? linear.out_features : linear.stored_rows;
-  needs.push_back({linear.weight, {rows, linear.in_features}});
-  if (!linear.bias.empty()) needs.push_back({linear.bias, {rows}});
-}
-
 void Add(const NormSpec& norm, std::vector<TensorNeed>& needs) {
   if (!norm.exists() || norm.weight.empty()) return;
   if (norm.stored_by_head()) {
@@ -47,10 +40,10 @@ void AddAttention(const AttentionSpec& attention, std::vector<TensorNeed>& needs
   if (attention.latent) {
     AppendTensors(*attention.latent, needs);
   } else {
-    Add(attention.q, needs);
+    attention.q.AddNeeds(needs);
     if (!attention.shared_kv) {
-      Add(attention.k, needs);
-      if (!attention.v_from_k) Add(attention.v, needs);
+      attention.k.AddNeeds(needs);
+      if (!attention.v_from_k) attention.v.AddNeeds(needs);
       Add(attention.v_norm, needs);
     }
     if (attention.qk_norm) {
@@ -131,15 +124,15 @@ std::vector<TensorNeed> LayerTensors(const LayerSpec& layer, bool attention_only
     AddAttention(layer.attention, needs);
   }
   if (attention_only) return Distinct(needs);
-  Add(layer.attention.o, needs);
-  Add(layer.attention.gate, needs);
+  layer.attention.o.AddNeeds(needs);
+  layer.attention.gate.AddNeeds(needs);
   Add(layer.attention.out_norm, needs);
   for (const NormSpec* norm :
        {&layer.post_attention_norm, &layer.mlp_norm, &layer.post_mlp_norm, &layer.mlp_out_norm,
         &layer.experts_in_norm, &layer.experts_out_norm})
     Add(*norm, needs);
   for (const LinearSpec* linear : {&layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
-    Add(*linear, needs);
+    linear->AddNeeds(needs);
   Add(layer.mlp.inner_norm, needs);
   if (layer.mlp.activation == Activation::kXielu) {
     const XieluSpec& xielu = layer.mlp.xielu;
@@ -150,8 +143,8 @@ std::vector<TensorNeed> LayerTensors(const LayerSpec& layer, bool attention_only
   }
   if (layer.experts) AppendTensors(*layer.experts, needs);
   if (layer.per_layer_input) {
-    Add(layer.per_layer_input->gate, needs);
-    Add(layer.per_layer_input->projection, needs);
+    layer.per_layer_input->gate.AddNeeds(needs);
+    layer.per_layer_input->projection.AddNeeds(needs);
     Add(layer.per_layer_input->post_norm, needs);
   }
   if (!layer.scalar.empty()) needs.push_back({layer.scalar, {1}});
@@ -162,14 +155,14 @@ std::vector<TensorNeed> AllTensors(const ModelSpec& spec) {
   std::vector<TensorNeed> needs = {{spec.embedding, {spec.vocab_size, spec.hidden_size}}};
   if (const auto& inputs = spec.per_layer_inputs) {
     needs.push_back({inputs->table, {inputs->vocab_size, inputs->num_layers * inputs->dim}});
-    Add(inputs->projection, needs);
+    inputs->projection.AddNeeds(needs);
     Add(inputs->norm, needs);
   }
   for (const LayerSpec* layer : AllLayers(spec)) {
     for (TensorNeed& need : LayerTensors(*layer)) needs.push_back(std::move(need));
   }
   Add(spec.final_norm, needs);
-  if (!spec.tied_head) Add(spec.head, needs);
+  if (!spec.tied_head) spec.head.AddNeeds(needs);
   return needs;
 }
 

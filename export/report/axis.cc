@@ -32,7 +32,8 @@ double RoundUp125(double value) {
 double Axis::operator()(double value) const {
   double share = 0;
   if (scale == Scale::kLog) {
-    share = value > 0 ? std::log(value / lo) / std::log(hi / lo) : 0;
+    // No quotients of values: they may be infinite.
+    share = value > 0 ? (std::log(value) - std::log(lo)) / (std::log(hi) - std::log(lo)) : 0;
   } else {
     share = (value - lo) / (hi - lo);
   }
@@ -42,7 +43,7 @@ double Axis::operator()(double value) const {
 std::vector<double> Axis::Ticks(int count) const {
   std::vector<double> ticks;
   if (scale == Scale::kLog) {
-    const double decades = std::log10(hi / lo);
+    const double decades = std::log10(hi) - std::log10(lo);
     const int first = static_cast<int>(std::floor(std::log10(lo)));
     const int last = static_cast<int>(std::ceil(std::log10(hi)));
     const int stride = std::max(1, static_cast<int>(std::ceil(decades / count)));
@@ -70,6 +71,7 @@ std::vector<double> Axis::Ticks(int count) const {
 
 void Range::Add(double value) {
   if (!std::isfinite(value) || (scale_ == Scale::kLog && value <= 0)) return;
+  value = std::clamp(value, -kLargest, kLargest);
   lo_ = std::min(lo_, value);
   hi_ = std::max(hi_, value);
 }

@@ -36,8 +36,9 @@ class Range {
   Axis MakeAxis(double start, double end) const;
 
  private:
+  static constexpr double kLargest = 1e300;  // so that differences of ends are finite
   Scale scale_;
-  double lo_ = 1e300, hi_ = -1e300;
+  double lo_ = kLargest, hi_ = -kLargest;
 };
 
 // A tick's text: 0.001, 250, 4K (1024 is 1K only where `binary`).

@@ -44,7 +44,8 @@ std::string Key(double lo, double hi, double y) {
 int HeatStep(double value, double lo, double hi) {
   if (value <= 0 || value <= lo) return 0;
   if (hi <= lo || value >= hi) return kHeatSteps - 1;
-  const double share = std::log(value / lo) / std::log(hi / lo);
+  // No quotients of values: they may be infinite.
+  const double share = (std::log(value) - std::log(lo)) / (std::log(hi) - std::log(lo));
   return std::clamp(static_cast<int>(share * kHeatSteps), 0, kHeatSteps - 1);
 }
 

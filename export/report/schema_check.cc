@@ -185,7 +185,6 @@ void CheckText(const Spot& spot) {
   Outlined(spot, "text");
   if (!spot.value.is_string()) Expected(spot, "text");
 }
-void CheckAnything(const Spot& spot) { Outlined(spot, "anything"); }
 void CheckAnyObject(const Spot& spot) { CheckObject(spot, {}, Unknown::kAllowed); }
 
 void CheckInterval(const Spot& spot) {

@@ -71,7 +71,6 @@ void CheckFraction(const Spot& spot);     // 0 to 1
 void CheckCount(const Spot& spot);        // integer >= 0
 void CheckBool(const Spot& spot);
 void CheckText(const Spot& spot);
-void CheckAnything(const Spot& spot);  // any JSON, whose numbers are finite
 void CheckAnyObject(const Spot& spot);
 void CheckInterval(const Spot& spot);  // [lo, hi], lo <= hi
 

@@ -67,6 +67,25 @@ std::vector<std::string> SeedFiles(std::string_view folder, std::string_view nam
   return seeds;
 }
 
+std::vector<std::string> Accepted(std::vector<std::string> seeds, void (*run)(std::string_view)) {
+  std::erase_if(seeds, [&](const std::string& seed) {
+    try {
+      run(seed);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  });
+  return seeds;
+}
+
+std::vector<Json> SeedRows(std::string_view file) {
+  std::ifstream in(fs::path(OSCAR_SOURCE_DIR) / "tests/data" / file, std::ios::binary);
+  std::vector<Json> rows;
+  for (std::string line; std::getline(in, line);) rows.push_back(Json::parse(line));
+  return rows;
+}
+
 const fs::path& Scratch() {
   static const TemporaryDirectory folder("fuzz");  // TMPDIR=/dev/shm is the fastest
   return folder.path();

@@ -52,12 +52,19 @@ std::string MutateBytes(std::string input, size_t max_bytes, Random& random);
 // A value, a member or its name changed, taken from elsewhere or left out; bytes where it is no
 // JSON.
 std::string MutateJson(const std::string& input, Random& random);
+// The JSON in it with one of its values left out or set to one of a few, for each value.
+std::vector<std::string> ChangeEach(const std::string& input);
 // The same of JSON in front of a NUL, and bytes behind it.
 std::string MutateJsonAndText(const std::string& input, Random& random);
 
 // `name` of tests/data, where it is no larger than `max_bytes`.
 std::vector<std::string> SeedFiles(std::string_view folder, std::string_view name,
                                    size_t max_bytes);
+
+// Those that `run` does not refuse.
+std::vector<std::string> Accepted(std::vector<std::string> seeds, void (*run)(std::string_view));
+// The lines of `file` of tests/data.
+std::vector<Json> SeedRows(std::string_view file);
 
 inline std::span<const std::byte> BytesOf(std::string_view text) {
   return std::as_bytes(std::span(text));

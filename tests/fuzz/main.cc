@@ -3,7 +3,8 @@
 //
 // The plain driver, for any compiler: seeds, the stored inputs of corpus/, and a number of mutated
 // ones that depends on the arguments alone. With -seeds=DIRECTORY it writes the seeds for
-// libFuzzer.
+// libFuzzer, and each with one value changed: mutation comes upon them late, as most of what it
+// starts from is refused for something else.
 //   oscar_fuzz [-runs=N] [-seed=S] [-stored=no] [-seeds=DIRECTORY] [HARNESS]...
 // Trap: the memory limit counts operator new; a sanitizer has its own.
 #include <fmt/format.h>
@@ -153,9 +154,16 @@ int main(int argc, char** argv) {
     }
     const fs::path folder = seeds / harness->name;
     fs::create_directories(folder);
+    const auto write = [&](const std::string& name, const std::string& input) {
+      std::ofstream(folder / name, std::ios::binary) << input;
+    };
     const auto inputs = harness->seeds();
-    for (size_t i = 0; i < inputs.size(); ++i)
-      std::ofstream(folder / fmt::format("seed-{}", i), std::ios::binary) << inputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      write(fmt::format("seed-{}", i), inputs[i]);
+      const auto changed = oscar::fuzz::ChangeEach(inputs[i]);
+      for (size_t j = 0; j < changed.size(); ++j)
+        write(fmt::format("seed-{}-{}", i, j), changed[j]);
+    }
   }
   return 0;
 }

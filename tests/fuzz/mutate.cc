@@ -89,6 +89,22 @@ Json& At(const Place& place, Json& whole) {
   return place.parent->is_object() ? (*place.parent)[place.key] : (*place.parent)[place.index];
 }
 
+// The JSON of an input, behind what says which file it is and in front of a NUL.
+struct JsonPart {
+  size_t begin, end;
+  Json json;  // discarded where it is none
+};
+JsonPart PartOf(const std::string& input) {
+  const size_t begin = std::min(input.find('{'), input.size());
+  const size_t end = std::min(input.find('\0', begin), input.size());
+  return {begin, end,
+          Json::parse(input.substr(begin, end - begin), nullptr, /*allow_exceptions=*/false)};
+}
+std::string With(const JsonPart& part, const std::string& input) {
+  return input.substr(0, part.begin) +
+         part.json.dump(-1, ' ', false, Json::error_handler_t::replace) + input.substr(part.end);
+}
+
 void ChangeNumber(Json& value, Random& random) {
   if (!value.is_number() || random() % 4 == 0) {
     value = InterestingValue(random);
@@ -224,32 +240,26 @@ std::string MutateJson(const std::string& input, Random& random) {
 }
 
 std::string SpliceJson(const std::string& input, const std::string& other, Random& random) {
-  // What stands in front of the JSON (which file it is) and behind it (a NUL and more) stays.
-  const auto begin = [](const std::string& text) { return std::min(text.find('{'), text.size()); };
-  const auto parsed = [&](const std::string& text) {
-    const auto first = text.begin() + static_cast<ptrdiff_t>(begin(text));
-    return Json::parse(first, std::find(first, text.end(), '\0'), nullptr,
-                       /*allow_exceptions=*/false);
-  };
-  Json json = parsed(input), from = parsed(other);
-  if (json.is_discarded() || from.is_discarded()) return {};
+  JsonPart part = PartOf(input), from = PartOf(other);
+  if (part.json.is_discarded() || from.json.is_discarded()) return {};
   std::vector<Place> taken;
-  Collect(from, taken);
+  Collect(from.json, taken);
   if (taken.empty()) return {};
   for (size_t changes = 1 + random() % 3; changes > 0; --changes) {
     const Place& source = taken[Below(taken.size(), random)];
-    const Json value = At(source, from);
+    const Json value = At(source, from.json);
     std::vector<Place> places = {{nullptr, "", 0}};
-    Collect(json, places);
-    std::erase_if(places, [&](const Place& place) { return !At(place, json).is_structured(); });
+    Collect(part.json, places);
+    std::erase_if(places,
+                  [&](const Place& place) { return !At(place, part.json).is_structured(); });
     if (places.empty()) return {};
     if (!source.key.empty() && random() % 2 == 0) {  // where there is one of that name
       std::vector<Place> named = places;
       std::erase_if(named,
-                    [&](const Place& place) { return !At(place, json).contains(source.key); });
+                    [&](const Place& place) { return !At(place, part.json).contains(source.key); });
       if (!named.empty()) places = std::move(named);
     }
-    Json& target = At(places[Below(places.size(), random)], json);
+    Json& target = At(places[Below(places.size(), random)], part.json);
     if (target.is_object()) {
       target[source.key.empty() ? std::string("a") : source.key] = value;
     } else if (target.empty() || random() % 2 == 0) {
@@ -258,9 +268,42 @@ std::string SpliceJson(const std::string& input, const std::string& other, Rando
       target[Below(target.size(), random)] = value;
     }
   }
-  const size_t end = std::min(input.find('\0', begin(input)), input.size());
-  return input.substr(0, begin(input)) + json.dump(-1, ' ', false, Json::error_handler_t::replace) +
-         input.substr(end);
+  return With(part, input);
+}
+
+std::vector<std::string> ChangeEach(const std::string& input) {
+  static const std::vector<Json> kValues = {nullptr,
+                                            true,
+                                            0,
+                                            -1,
+                                            1,
+                                            3,
+                                            64,
+                                            0.5,
+                                            1e308,
+                                            int64_t{1} << 62,
+                                            "",
+                                            "x",
+                                            Json::array(),
+                                            Json::object(),
+                                            Json::array({1, 2, 3})};
+  const JsonPart given = PartOf(input);
+  std::vector<std::string> changed;
+  if (given.json.is_discarded()) return changed;
+  for (size_t i = 0;; ++i) {
+    JsonPart part = given;
+    std::vector<Place> places;
+    Collect(part.json, places);
+    if (i == places.size()) return changed;
+    for (const Json& value : kValues) {
+      At(places[i], part.json) = value;
+      changed.push_back(With(part, input));
+    }
+    if (places[i].parent->is_object()) {
+      places[i].parent->erase(places[i].key);
+      changed.push_back(With(part, input));
+    }
+  }
 }
 
 std::string MutateJsonAndText(const std::string& input, Random& random) {

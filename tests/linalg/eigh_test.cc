@@ -138,40 +138,6 @@ TEST(Eigh, SameBytesFromConcurrentThreads) {
   for (const Eigenbasis& result : results) EXPECT_TRUE(SameBytes(expected, result));
 }
 
-TEST(Eigh, ManyAtOnceAreTheSameBytesAsOneByOne) {
-  std::vector<Matrix> matrices;
-  for (const int64_t n : {128, 16, 128, 1, 65, 128, 128, 33, 128, 128, 7, 128}) {
-    matrices.push_back(RandomCovariance(n, 10 + matrices.size()));
-  }
-  for (const int threads : {0, 1, 3, 32}) {
-    const std::vector<Eigenbasis> bases = SymmetricEigenbases(matrices, {"test"}, threads);
-    ASSERT_EQ(bases.size(), matrices.size());
-    for (size_t i = 0; i < bases.size(); ++i) {
-      EXPECT_TRUE(SameBytes(SymmetricEigenbasis(matrices[i], "test"), bases[i]))
-          << "matrix " << i << ", " << threads << " threads";
-    }
-  }
-  EXPECT_TRUE(SymmetricEigenbases({}, {"none"}).empty());
-}
-
-TEST(Eigh, OfManyTheFirstBadMatrixIsNamed) {
-  std::vector<Matrix> matrices;
-  std::vector<std::string> names;
-  for (int i = 0; i < 40; ++i) {
-    matrices.push_back(i == 7 || i == 8 || i == 39 ? Matrix(Matrix::Zero(64, 64))
-                                                   : RandomCovariance(64, 20));
-    names.push_back("head " + std::to_string(i));
-  }
-  for (const int threads : {1, 8}) {
-    try {
-      SymmetricEigenbases(matrices, names, threads);
-      FAIL() << "no error";
-    } catch (const NumericalError& error) {
-      EXPECT_NE(std::string(error.what()).find("head 7: "), std::string::npos) << error.what();
-    }
-  }
-}
-
 TEST(Eigh, BadMatricesAreErrorsThatNameThem) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();

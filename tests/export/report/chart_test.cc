@@ -54,6 +54,19 @@ TEST(Axis, TicksAreRoundInsideAndNeitherFewNorMany) {
   EXPECT_EQ((Axis{Scale::kLinear, 0, 16, 0, 1}).Ticks(7), (std::vector<double>{0, 5, 10, 15}));
 }
 
+TEST(Axis, OfTheLargestNumbersHasFiniteTicks) {
+  for (const Scale scale : {Scale::kLinear, Scale::kLog}) {
+    Range range(scale);
+    for (const double value : {-1.7e308, 1e-308, 1.7e308}) range.Add(value);
+    const Axis axis = range.MakeAxis(0, 1);
+    EXPECT_TRUE(std::isfinite(axis.hi - axis.lo));
+    EXPECT_TRUE(std::isfinite(axis(1)));
+    const std::vector<double> ticks = axis.Ticks(7);
+    EXPECT_GE(ticks.size(), 2u);
+    for (double tick : ticks) EXPECT_TRUE(std::isfinite(tick));
+  }
+}
+
 TEST(Axis, HoldsWhatWasAddedAndIgnoresWhatALogScaleCannotShow) {
   Range range(Scale::kLog);
   for (double value : {0.0, -3.0, 0.02, 0.7, std::nan("")}) range.Add(value);
@@ -96,6 +109,7 @@ TEST(HeatMap, StepsGrowWithTheValue) {
   EXPECT_EQ(HeatStep(0.1, 0.01, 1), 4);
   EXPECT_EQ(HeatStep(1, 0.01, 1), 8);
   EXPECT_EQ(HeatStep(5, 0.01, 1), 8);
+  EXPECT_EQ(HeatStep(1e10, 1e-300, 1e300), 4);
   EXPECT_EQ(HeatStep(1, 1, 1), 0);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 
+#include "calib/job/shard_document.h"
 #include "calib/moments/moments_file.h"
 #include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
@@ -50,10 +51,20 @@ void Shorten(Json& whole, Json& part) {
 }
 
 std::vector<std::string> ReportSeeds() {
-  Json validated = SampleReport({.num_layers = 1, .num_kv_heads = 1, .kernels = false});
-  if (!kComparesDigests) Shorten(validated, validated);  // for a campaign
-  return {validated.dump(),
-          SampleReport({.num_layers = 1, .num_kv_heads = 2, .validation = false}).dump()};
+  std::vector<Json> reports = {
+      SampleReport({.num_layers = 1, .num_kv_heads = 1, .kernels = false}),
+      SampleReport({.num_layers = 1, .num_kv_heads = 2, .validation = false})};
+  if (!kComparesDigests) {  // for a campaign
+    SampleReportOptions other{.num_layers = 1, .num_kv_heads = 1};
+    other.hostile = true;
+    reports.push_back(SampleReport(other));
+    other.hostile = other.end_to_end = other.held_out = other.gate = false;
+    reports.push_back(SampleReport(other));
+    for (Json& report : reports) Shorten(report, report);
+  }
+  std::vector<std::string> seeds;
+  for (const Json& report : reports) seeds.push_back(report.dump());
+  return seeds;
 }
 
 // An artifact, once; without a validation, whose report alone takes a hundred times as long; its
@@ -184,11 +195,40 @@ std::vector<std::string> ZooEntrySeeds() {
   return {EntryToJson(entry).dump()};
 }
 
+// Accepted: there can be such a shard; written and read again, the same.
+void RunShard(std::string_view input) {
+  const ShardDocument shard = ShardDocument::From(ParseStrictJson(input, "shard.json"), "shard");
+  FUZZ_CHECK(shard.place.number >= 1 && shard.place.number <= shard.place.count);
+  FUZZ_CHECK(shard.place.count <= kMostShards);
+  FUZZ_CHECK(shard.first_token >= 0 && shard.num_tokens >= 0);
+  FUZZ_CHECK(shard.token_chunk() >= 1 && shard.query_chunk() >= 1);
+  const ShardDocument again = ShardDocument::From(shard.ToJson(), "again");
+  FUZZ_CHECK(again.place == shard.place && again.files.layers == shard.files.layers);
+  FUZZ_CHECK(again.ToJson() == shard.ToJson());
+}
+
+std::vector<std::string> ShardSeeds() {
+  ShardDocument shard;
+  shard.place = {2, 3};
+  shard.first_sequence = 4;
+  shard.num_sequences = 2;
+  shard.first_token = 900;
+  shard.num_tokens = 512;
+  shard.files.layers = {{std::string(64, 'a'), 4096}, {std::string(64, 'b'), 8192}};
+  shard.run = {{"machine", {{"token_chunk", 32768}, {"query_chunk", 256}}}, {"model", "tiny"}};
+  shard.weights = {{"files", {{"model.safetensors", 1}}}};
+  const std::string without = shard.ToJson().dump();
+  shard.files.hidden = {std::string(64, 'c'), 100};
+  shard.timings = Json::array({{{"layer", 1.5}}});
+  return {without, shard.ToJson().dump()};
+}
+
 }  // namespace
 
 const Harness kReport = {"report", RunReport, ReportSeeds, MutateJson, 65536, 100};
 const Harness kArtifact = {"artifact", RunArtifact, ArtifactSeeds, MutateArtifact, 65536, 30};
 const Harness kMoments = {"moments", RunMoments, MomentsSeeds};
 const Harness kZooEntry = {"zoo_entry", RunZooEntry, ZooEntrySeeds, MutateJson};
+const Harness kShard = {"shard", RunShard, ShardSeeds, MutateJson};
 
 }  // namespace oscar::fuzz

@@ -10,17 +10,18 @@ namespace oscar::fuzz {
 
 // checkpoints.cc: what a model directory holds
 extern const Harness kSafetensors, kWeightIndex, kConfig, kQuantization;
+std::vector<std::string> QuantizationSeeds();  // a config.json for each way to quantize weights
 // texts.cc: tokenizer, data, settings
 extern const Harness kTokenizer, kRows, kYaml;
 // templates.cc
 extern const Harness kJinja;
 // rotation_files.cc: other people's files of matrices
 extern const Harness kPickle, kPt, kKvtc, kGguf, kNpy;
-// artifacts.cc: what a zoo holds
-extern const Harness kReport, kArtifact, kMoments, kZooEntry;
+// artifacts.cc: what a zoo holds, and what a shard says of itself
+extern const Harness kReport, kArtifact, kMoments, kZooEntry, kShard;
 // zoo_files.cc: its other files, and signatures
 extern const Harness kBundle, kZooJson;
-// stored_values.cc: packed weights; dumps of attention; what a shard says of itself
-extern const Harness kWeights, kDump, kShard;
+// stored_values.cc: packed weights; dumps of attention
+extern const Harness kWeights, kDump;
 
 }  // namespace oscar::fuzz

@@ -6,13 +6,13 @@
 #include <functional>
 #include <numeric>
 
-#include "calib/job/shard_document.h"
 #include "capture/checkpoint/formats/formats.h"
 #include "capture/checkpoint/safetensors_header.h"
 #include "capture/checkpoint/weight_storage.h"
 #include "capture/dump/dump_format.h"
 #include "capture/dump/dump_reader.h"
 #include "capture/dump/hdf5_library.h"
+#include "capture/files/digest.h"  // kComparesDigests
 #include "tests/fuzz/harness/harnesses.h"
 
 namespace oscar::fuzz {
@@ -109,7 +109,7 @@ std::vector<std::string> WeightsSeeds() {
     return fmt::format(R"({{"quantization_config":{},"tensors":{}}})", config, tensors) +
            std::string("\0\1\0\0\0", 5);
   };
-  return {
+  std::vector<std::string> seeds = {
       seed("null", R"({"m.weight":["BF16",[24,64]]})"),
       seed(R"({"quant_method":"gptq","bits":4,"group_size":32,"desc_act":true})",
            R"({"m.qweight":["I32",[8,24]],"m.qzeros":["I32",[2,3]],"m.scales":["F16",[2,24]],)"
@@ -152,6 +152,19 @@ std::vector<std::string> WeightsSeeds() {
           R"({"quant_method":"compressed-tensors","format":"mxfp4-pack-quantized","config_groups":)"
           R"({"a":{"targets":["m"],"weights":{"num_bits":4,"type":"float","group_size":32}}}})",
           R"({"m.weight_packed":["U8",[24,32]],"m.weight_scale":["U8",[24,2]]})")};
+  if (kComparesDigests) return seeds;
+  // For a campaign every configuration, over tensors of as many formats as it takes.
+  for (const std::string& known : QuantizationSeeds()) {
+    const Json config = Json::parse(known);
+    if (!config.contains("quantization_config")) continue;
+    for (const char* tensors :
+         {R"({"m.weight":["F8_E4M3",[24,64]],"m.weight_scale":["F32",[24,1]]})",
+          R"({"m.weight":["I8",[24,64]],"m.weight_scale":["F32",[]]})",
+          R"({"m.weight_packed":["I32",[24,8]],"m.weight_scale":["BF16",[24,1]],)"
+          R"("m.weight_shape":["I64",[2],[24,64]]})"})
+      seeds.push_back(seed(config["quantization_config"].dump().c_str(), tensors));
+  }
+  return Accepted(seeds, RunWeights);
 }
 
 hid_t StoredType(const std::string& name) {
@@ -359,38 +372,9 @@ std::vector<std::string> DumpSeeds() {
   return {scored.dump(), bf16.dump(), DumpOf(layer, "f2").dump()};
 }
 
-// Accepted: there can be such a shard; written and read again, the same.
-void RunShard(std::string_view input) {
-  const ShardDocument shard = ShardDocument::From(ParseStrictJson(input, "shard.json"), "shard");
-  FUZZ_CHECK(shard.place.number >= 1 && shard.place.number <= shard.place.count);
-  FUZZ_CHECK(shard.place.count <= kMostShards);
-  FUZZ_CHECK(shard.first_token >= 0 && shard.num_tokens >= 0);
-  FUZZ_CHECK(shard.token_chunk() >= 1 && shard.query_chunk() >= 1);
-  const ShardDocument again = ShardDocument::From(shard.ToJson(), "again");
-  FUZZ_CHECK(again.place == shard.place && again.files.layers == shard.files.layers);
-  FUZZ_CHECK(again.ToJson() == shard.ToJson());
-}
-
-std::vector<std::string> ShardSeeds() {
-  ShardDocument shard;
-  shard.place = {2, 3};
-  shard.first_sequence = 4;
-  shard.num_sequences = 2;
-  shard.first_token = 900;
-  shard.num_tokens = 512;
-  shard.files.layers = {{std::string(64, 'a'), 4096}, {std::string(64, 'b'), 8192}};
-  shard.run = {{"machine", {{"token_chunk", 32768}, {"query_chunk", 256}}}, {"model", "tiny"}};
-  shard.weights = {{"files", {{"model.safetensors", 1}}}};
-  const std::string without = shard.ToJson().dump();
-  shard.files.hidden = {std::string(64, 'c'), 100};
-  shard.timings = Json::array({{{"layer", 1.5}}});
-  return {without, shard.ToJson().dump()};
-}
-
 }  // namespace
 
 const Harness kWeights = {"weights", RunWeights, WeightsSeeds, MutateJsonAndText};
 const Harness kDump = {"dump", RunDump, DumpSeeds, MutateJson, 8192, 2};
-const Harness kShard = {"shard", RunShard, ShardSeeds, MutateJson};
 
 }  // namespace oscar::fuzz

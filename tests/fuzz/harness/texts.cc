@@ -60,6 +60,9 @@ std::vector<std::string> TokenizerSeeds() {
           R"("behavior":"Isolated","invert":false},{"type":"Digits","individual_digits":true},)"
           R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always","split":true}]})",
           "null", R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always"})")};
+  for (const Json& row : SeedRows("tokenizers/components.jsonl"))
+    seeds.push_back(row.at("tokenizer").dump() + '\0' +
+                    row.at("cases").at(1).at("text").get<std::string>());
   return seeds;
 }
 
