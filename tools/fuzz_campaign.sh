@@ -4,10 +4,10 @@
 #
 # fuzz_campaign.sh PACK OUT [CORES] [SECONDS [ROUND]]: runs the harnesses of tests/fuzz for a time, on a machine that has nothing of
 # this tree. PACK is what fuzz_campaign.sh --pack PACK makes here of build/fuzz: the program with its libraries, a corpus for each
-# harness, and done.tsv, what was run before. Rounds of ROUND seconds (240): cores are shared out by the time that harnesses need to
-# reach their bars (BARS below), each a process of its own over the harness's one corpus (libFuzzer's fork mode starts so often that it is
-# ten times as slow), which is merged after each round. OUT gets table.tsv, history.tsv, done.tsv, corpus.tar.gz and found/HARNESS/, one
-# file for each finding, anew after each round;
+# harness of seeds and of seeds with one value changed (ten minutes, 2 GB for that time), and done.tsv, what was run before. Rounds of
+# ROUND seconds (240): cores are shared out by the time that harnesses need to reach their bars (BARS below), each a process of its own
+# over the harness's one corpus, which is merged after each round. OUT gets table.tsv, history.tsv, done.tsv, corpus.tar.gz and
+# found/HARNESS/, one file for each finding, anew after each round;
 # fuzz_campaign.sh --take OUT PACK puts corpora and counts back for the next one.
 set -u
 # Readers of strangers' bytes: 50 million executions, of artifact and zoo together, and of moments and dumps; the others: 5.

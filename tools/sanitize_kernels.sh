@@ -9,7 +9,8 @@ set -uo pipefail
 tests=$1/tests/export/cuda
 declare -A sweep=(
   [oscar_decode_kernel_test]='*EveryHeadDim*:*WindowsOfAnySize*:*QueryHeads*'
-  [oscar_write_kernel_test]='*Tail*:*Special*:*Flush*'
+  # Not the 33rd of the lengths: racecheck does not follow __syncwarp to another lane's arrival (tools/bench/RESULTS.md).
+  [oscar_write_kernel_test]='Lengths/*:Special/*:Sides/*-Lengths/*_32'
   [oscar_unpack_kernel_test]='*'  # not under initcheck: it copies whole pages to the host, with the bytes nobody wrote
   [oscar_attention_kl_kernel_test]='*SameBits*:*NaNIn*:*Scalar*'
 )

@@ -132,9 +132,14 @@ void ChangeNumber(Json& value, Random& random) {
 
 void ChangeText(Json& value, Random& random) {
   auto text = value.get<std::string>();
-  static constexpr std::string_view kPieces[] = {"\n",    "\xC2\xA0", "\u0301", "%",       "\\",
-                                                 "/",     ".",        "0",      "(a|b)*",  "[^x]",
-                                                 "{2,9}", "\uFDFA",   "#",      "<script>"};
+  // Of text, of paths and of regular expressions.
+  static constexpr std::string_view kPieces[] = {
+      "\n",     "\xC2\xA0", "\u0301",   "%",       "\\",    "/",     ".",           "0",
+      "\uFDFA", "#",        "<script>", "(a|b)*",  "[^x]",  "{2,9}", "*+",          "??",
+      "\\p{L}", "\\P{Lu}",  "\\x{41}",  "\\u0041", "\\x41", "\\101", "\\h",         "\\H",
+      "\\R",    "\\X",      "\\G",      "\\K",     "\\A",   "\\z",   "\\Z",         "\\b",
+      "\\cA",   "\\Q",      "\\1",      "\\k<a>",  "(?<a>", "(?i:",  "(?>",         "(?=",
+      "(?!",    "(?<=",     "(?<!",     "(?#",     "(?m)",  "&&",    "[[:^alpha:]", "[a-z&&[^b]]"};
   const std::string_view piece = kPieces[Below(std::size(kPieces), random)];
   // At a character's boundary: what is no UTF-8 is refused at once.
   size_t at = Below(text.size() + 1, random);

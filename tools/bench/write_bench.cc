@@ -323,17 +323,17 @@ std::vector<BenchEntry> WriteBench() {
   };
   const CacheFormat int2;
   const CacheFormat int4{{128, 4, 128}, {128, 4, 128}};
-  prefill("2 bits, rotated, sort", {}, 66);
+  prefill("2 bits, rotated, sort", {}, 64);
   prefill("2 bits, rotated, sort, not overlapped", {.overlap = false}, 0);
-  prefill("2 bits, rotated, bisect", {.method = ClipMethod::kBisect}, 66);
-  prefill("2 bits, rotated, no clip", {.k_clip = 0, .v_clip = 0}, 66);
-  prefill("2 bits, not rotated, sort", {.rotated = false}, 66);
+  prefill("2 bits, rotated, bisect", {.method = ClipMethod::kBisect}, 64);
+  prefill("2 bits, rotated, no clip", {.k_clip = 0, .v_clip = 0}, 64);
+  prefill("2 bits, not rotated, sort", {.rotated = false}, 64);
   prefill("2 bits, groups of 32", {.format = {{128, 2, 32}, {128, 2, 32}}}, 0);
   prefill("4 bits, rotated, sort", {.format = int4}, 0);
   prefill("K 3 bits, V 2 bits, rotated, sort", {.format = {{128, 3, 128}, {}}}, 0);
   prefill("d 256, 2 bits, rotated, sort", {.format = {{256, 2, 256}, {256, 2, 256}}}, 0);
-  prefill("2 bits, rotated, sort, error feedback", {.k_feedback = true, .v_feedback = true}, 132);
-  prefill("2 bits, rotated, sort, error feedback of keys", {.k_feedback = true}, 132);
+  prefill("2 bits, rotated, sort, error feedback", {.k_feedback = true, .v_feedback = true}, 128);
+  prefill("2 bits, rotated, sort, error feedback of keys", {.k_feedback = true}, 128);
   const auto flush = [&](int requests, double bar, bool feedback = false) {
     WriteShape shape;
     shape.k_feedback = shape.v_feedback = feedback;
