@@ -8,7 +8,8 @@
 # ROUND seconds (240): cores are shared out by the time that harnesses need to reach their bars (BARS below), each a process of its own
 # over the harness's one corpus, which is merged after each round. OUT gets table.tsv, history.tsv, done.tsv, corpus.tar.gz and
 # found/HARNESS/, one file for each finding, anew after each round;
-# fuzz_campaign.sh --take OUT PACK puts corpora and counts back for the next one.
+# fuzz_campaign.sh --take OUT PACK puts corpora and counts back for the next one, and --keep PACK what reaches their edges into
+# tests/fuzz/kept.tar.gz, from which the next --pack begins.
 set -u
 # Readers of strangers' bytes: 50 million executions, of artifact and zoo together, and of moments and dumps; the others: 5.
 BARS="${OSCAR_FUZZ_BARS:-safetensors 50 pt 50 tokenizer 50 config 50 artifact 5 zoo_entry 20 zoo_json 15 bundle 11 moments 46}" # millions
@@ -28,18 +29,30 @@ if [ "$1" = --pack ]; then
   build=$root/build/fuzz/tests/fuzz
   mkdir -p "$pack/corpus"
   ASAN_OPTIONS=$sanitizers "$build/oscar_fuzz_plain" -seeds="$pack/seeds"
+  mkdir -p "$pack/kept" && tar -xzf "$root/tests/fuzz/kept.tar.gz" -C "$pack/kept"
   strip -o "$pack/oscar_fuzz" "$build/oscar_fuzz"
   "$root/tools/pack_libraries.sh" "$pack/lib" "$build/oscar_fuzz"
   strip "$pack"/lib/* 2>/dev/null
   cp "$0" "$pack/"
   for harness in $("$build/oscar_fuzz_plain" -names); do
-    mkdir -p "$pack/corpus/$harness" "$root/tests/fuzz/corpus/$harness"
-    fuzz "$pack" "$harness" -merge=1 -max_len=65536 -artifact_prefix="$pack/failed-" "$pack/corpus/$harness" "$pack/seeds/$harness" "$root/tests/fuzz/corpus/$harness" 2>/dev/null
+    mkdir -p "$pack/corpus/$harness" "$pack/kept/$harness" "$root/tests/fuzz/corpus/$harness"
+    fuzz "$pack" "$harness" -merge=1 -max_len=65536 -artifact_prefix="$pack/failed-" "$pack/corpus/$harness" "$pack/seeds/$harness" "$pack/kept/$harness" "$root/tests/fuzz/corpus/$harness" 2>/dev/null
     echo "$harness: $(ls "$pack/corpus/$harness" | wc -l) inputs"
     rmdir --ignore-fail-on-non-empty "$root/tests/fuzz/corpus/$harness"
   done
-  rm -rf "$pack/seeds"
+  rm -rf "$pack/seeds" "$pack/kept"
   touch "$pack/done.tsv"
+  exit
+fi
+if [ "$1" = --keep ]; then
+  pack=$2 root=$(cd "$(dirname "$0")/.." && pwd) kept=$(mktemp -d)
+  for harness in $(ls "$pack/corpus"); do
+    mkdir "$kept/$harness"
+    fuzz "$pack" "$harness" -set_cover_merge=1 -use_counters=0 -max_len=65536 "$kept/$harness" "$pack/corpus/$harness" 2>/dev/null
+    echo "$harness: $(ls "$kept/$harness" | wc -l) inputs"
+  done
+  tar -C "$kept" --sort=name --owner=0 --group=0 --mtime=@0 -cf - . | gzip -9n >"$root/tests/fuzz/kept.tar.gz"
+  rm -rf "$kept"
   exit
 fi
 if [ "$1" = --take ]; then

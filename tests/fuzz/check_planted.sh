@@ -8,11 +8,11 @@ set -u
 program=$1
 missed=0
 for harness in $("$program" -names); do
-  if ! "$program" -runs=0 -stored=no "$harness" >/dev/null 2>&1; then
+  if ! "$program" -runs=0 -stored= "$harness" >/dev/null 2>&1; then
     echo "check_planted: $harness fails on its seeds, which proves nothing about mutation"
     missed=1
   fi
-  if "$program" -runs=20000 -stored=no "$harness" >/dev/null 2>&1; then
+  if "$program" -runs=20000 -stored= "$harness" >/dev/null 2>&1; then
     echo "check_planted: $harness did not find its bug"
     missed=1
   fi

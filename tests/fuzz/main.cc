@@ -5,7 +5,7 @@
 // ones that depends on the arguments alone. With -seeds=DIRECTORY it writes the seeds for
 // libFuzzer, and each with one value changed: mutation comes upon them late, as most of what it
 // starts from is refused for something else.
-//   oscar_fuzz [-runs=N] [-seed=S] [-stored=no] [-seeds=DIRECTORY] [HARNESS]...
+//   oscar_fuzz [-runs=N] [-seed=S] [-stored=DIRECTORY] [-seeds=DIRECTORY] [HARNESS]...
 // Trap: the memory limit counts operator new; a sanitizer has its own.
 #include <fmt/format.h>
 #include <malloc.h>
@@ -75,12 +75,14 @@ void Keep(const std::string& input) {
   if (path != nullptr) std::ofstream(path, std::ios::binary | std::ios::trunc) << input;
 }
 
-void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed, bool with_stored) {
+// `stored`: of other inputs, which lie in folders that are called as the harnesses.
+void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed, const fs::path& stored) {
   std::vector<std::string> inputs = harness.seeds();
-  const fs::path stored = fs::path(OSCAR_SOURCE_DIR) / "tests/fuzz/corpus" / harness.name;
   std::vector<fs::path> files;
-  if (with_stored && fs::exists(stored))
-    for (const auto& entry : fs::directory_iterator(stored)) files.push_back(entry.path());
+  if (!stored.empty() && fs::exists(stored / harness.name)) {
+    for (const auto& entry : fs::directory_iterator(stored / harness.name))
+      files.push_back(entry.path());
+  }
   std::ranges::sort(files);
   size_t refused_seeds = 0;
   for (const std::string& input : inputs) {
@@ -125,8 +127,7 @@ void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed, bool with_
 int main(int argc, char** argv) {
   using namespace oscar::fuzz;
   uint64_t runs = 0, seed = 1;
-  bool with_stored = true;
-  fs::path seeds;
+  fs::path seeds, stored = fs::path(OSCAR_SOURCE_DIR) / "tests/fuzz/corpus";
   std::vector<std::string> names;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -134,8 +135,8 @@ int main(int argc, char** argv) {
       runs = std::stoull(argument.substr(6));
     } else if (argument.starts_with("-seed=")) {
       seed = std::stoull(argument.substr(6));
-    } else if (argument == "-stored=no") {
-      with_stored = false;
+    } else if (argument.starts_with("-stored=")) {
+      stored = argument.substr(8);
     } else if (argument == "-names") {
       for (const Harness* harness : AllHarnesses()) std::puts(harness->name.data());
       return 0;
@@ -149,7 +150,7 @@ int main(int argc, char** argv) {
     const auto named = std::ranges::find(names, harness->name);
     if (!names.empty() && named == names.end()) continue;
     if (seeds.empty()) {
-      RunHarness(*harness, runs, seed, with_stored);
+      RunHarness(*harness, runs, seed, stored);
       continue;
     }
     const fs::path folder = seeds / harness->name;

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The oscar authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# replay_kept.sh PROGRAM: runs every input of kept.tar.gz, which are few but reach every edge that a campaign reached.
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+tar -xzf "$(dirname "$0")/kept.tar.gz" -C "$folder"
+"$1" -stored="$folder"
