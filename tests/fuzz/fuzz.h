@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/files/digest.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/strict_json.h"
 #include "linalg/error.h"
@@ -23,6 +24,10 @@
 namespace oscar::fuzz {
 
 using Random = std::mt19937_64;
+
+// Built for a campaign, whose seeds are more and smaller: bugs are planted where no seed of a test
+// run shows them.
+inline constexpr bool kCampaign = !kComparesDigests;
 
 // A value, a member or its name of one JSON taken into another; nothing where either is none.
 std::string SpliceJson(const std::string& input, const std::string& other, Random& random);

@@ -12,7 +12,6 @@
 #include "capture/dump/dump_format.h"
 #include "capture/dump/dump_reader.h"
 #include "capture/dump/hdf5_library.h"
-#include "capture/files/digest.h"  // kComparesDigests
 #include "tests/fuzz/harness/harnesses.h"
 
 namespace oscar::fuzz {
@@ -152,8 +151,8 @@ std::vector<std::string> WeightsSeeds() {
           R"({"quant_method":"compressed-tensors","format":"mxfp4-pack-quantized","config_groups":)"
           R"({"a":{"targets":["m"],"weights":{"num_bits":4,"type":"float","group_size":32}}}})",
           R"({"m.weight_packed":["U8",[24,32]],"m.weight_scale":["U8",[24,2]]})")};
-  if (kComparesDigests) return seeds;
-  // For a campaign every configuration, over tensors of as many formats as it takes.
+  if (!kCampaign) return seeds;
+  // Every configuration, over tensors of as many formats as it takes.
   for (const std::string& known : QuantizationSeeds()) {
     const Json config = Json::parse(known);
     if (!config.contains("quantization_config")) continue;
