@@ -49,6 +49,7 @@ if [ "$1" = --keep ]; then
   for harness in $(ls "$pack/corpus"); do
     mkdir "$kept/$harness"
     fuzz "$pack" "$harness" -set_cover_merge=1 -use_counters=0 -max_len=65536 "$kept/$harness" "$pack/corpus/$harness" 2>/dev/null
+    [ -n "$(ls "$kept/$harness")" ] || { echo "$harness: nothing was merged; kept.tar.gz stays as it is" >&2; exit 1; }
     echo "$harness: $(ls "$kept/$harness" | wc -l) inputs"
   done
   tar -C "$kept" --sort=name --owner=0 --group=0 --mtime=@0 -cf - . | gzip -9n >"$root/tests/fuzz/kept.tar.gz"
