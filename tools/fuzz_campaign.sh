@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # fuzz_campaign.sh PACK OUT [CORES] [SECONDS [ROUND]]: runs the harnesses of tests/fuzz for a time, on a machine that has nothing of
-# this tree. PACK is what fuzz_campaign.sh --pack PACK makes here of build/fuzz: the program with its libraries, a corpus for each
-# harness of seeds and of seeds with one value changed (ten minutes, 2 GB for that time), and done.tsv, what was run before. Rounds of
-# ROUND seconds (240): cores are shared out by the time that harnesses need to reach their bars (BARS below), each a process of its own
-# over the harness's one corpus, which is merged after each round. OUT gets table.tsv, history.tsv, done.tsv, corpus.tar.gz and
-# found/HARNESS/, one file for each finding, anew after each round;
+# this tree. PACK is what fuzz_campaign.sh --pack PACK [HARNESS]... makes here of build/fuzz: the program with its libraries, a corpus
+# for each harness, or each that is named, of seeds and of seeds with one value changed (ten minutes of two cores, 2 GB for that time),
+# and done.tsv, what was run before. Rounds of ROUND seconds (240): cores are shared out by the time that harnesses need to reach their
+# bars (BARS below), each a process of its own over the harness's one corpus, which is merged after each round. OUT gets table.tsv,
+# history.tsv, done.tsv, corpus.tar.gz and found/HARNESS/, one file for each finding, anew after each round;
 # fuzz_campaign.sh --take OUT PACK puts corpora and counts back for the next one, and --keep PACK what reaches their edges into
 # tests/fuzz/kept.tar.gz, from which the next --pack begins.
 set -u
@@ -26,28 +26,36 @@ fuzz() { # PACK HARNESS [ARGUMENT]...
 
 if [ "$1" = --pack ]; then
   pack=$2 root=$(cd "$(dirname "$0")/.." && pwd)
+  shift 2
   build=$root/build/fuzz/tests/fuzz
-  mkdir -p "$pack/corpus"
-  ASAN_OPTIONS=$sanitizers "$build/oscar_fuzz_plain" -seeds="$pack/seeds"
-  mkdir -p "$pack/kept" && tar -xzf "$root/tests/fuzz/kept.tar.gz" -C "$pack/kept"
+  mkdir -p "$pack/corpus" "$pack/kept"
+  ASAN_OPTIONS=$sanitizers "$build/oscar_fuzz_plain" -seeds="$pack/seeds" "$@"
+  tar -xzf "$root/tests/fuzz/kept.tar.gz" -C "$pack/kept"
   strip -o "$pack/oscar_fuzz" "$build/oscar_fuzz"
   "$root/tools/pack_libraries.sh" "$pack/lib" "$build/oscar_fuzz"
   strip "$pack"/lib/* 2>/dev/null
   cp "$0" "$pack/"
-  for harness in $("$build/oscar_fuzz_plain" -names); do
-    mkdir -p "$pack/corpus/$harness" "$pack/kept/$harness" "$root/tests/fuzz/corpus/$harness"
-    fuzz "$pack" "$harness" -merge=1 -max_len=65536 -artifact_prefix="$pack/failed-" "$pack/corpus/$harness" "$pack/seeds/$harness" "$pack/kept/$harness" "$root/tests/fuzz/corpus/$harness" 2>/dev/null
-    echo "$harness: $(ls "$pack/corpus/$harness" | wc -l) inputs"
-    rmdir --ignore-fail-on-non-empty "$root/tests/fuzz/corpus/$harness"
+  collect() { # HARNESS: of its seeds, of what was kept and of what once was a finding, those with features of their own
+    local from=() folder
+    for folder in "$pack/seeds/$1" "$pack/kept/$1" "$root/tests/fuzz/corpus/$1"; do [ -d "$folder" ] && from+=("$folder"); done
+    mkdir -p "$pack/corpus/$1"
+    fuzz "$pack" "$1" -merge=1 -max_len=65536 -artifact_prefix="$pack/failed-" "$pack/corpus/$1" "${from[@]}" 2>/dev/null
+    echo "$1: $(ls "$pack/corpus/$1" | wc -l) inputs"
+  }
+  for harness in $(ls "$pack/seeds"); do
+    collect "$harness" &
+    [ "$(jobs -r | wc -l)" -lt "$(nproc)" ] || wait -n
   done
+  wait
   rm -rf "$pack/seeds" "$pack/kept"
   touch "$pack/done.tsv"
   exit
 fi
 if [ "$1" = --keep ]; then
   pack=$2 root=$(cd "$(dirname "$0")/.." && pwd) kept=$(mktemp -d)
+  tar -xzf "$root/tests/fuzz/kept.tar.gz" -C "$kept"
   for harness in $(ls "$pack/corpus"); do
-    mkdir "$kept/$harness"
+    rm -rf "${kept:?}/$harness" && mkdir "$kept/$harness"
     fuzz "$pack" "$harness" -set_cover_merge=1 -use_counters=0 -max_len=65536 "$kept/$harness" "$pack/corpus/$harness" 2>/dev/null
     [ -n "$(ls "$kept/$harness")" ] || { echo "$harness: nothing was merged; kept.tar.gz stays as it is" >&2; exit 1; }
     echo "$harness: $(ls "$kept/$harness" | wc -l) inputs"

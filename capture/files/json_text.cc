@@ -34,13 +34,13 @@ bool IsPlain(const JsonElement& value, const JsonLimits& limits, size_t depth, s
   return true;
 }
 
-std::optional<Json::json_pointer> PlaceOfNonFinite(const Json& value,
-                                                   const Json::json_pointer& at) {
-  if (value.is_number_float() && !std::isfinite(value.get<double>())) return at;
+// The JSON pointer of the first number that is not finite, made where there is one.
+std::optional<std::string> PlaceOfNonFinite(const Json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) return "";
   if (!value.is_structured()) return std::nullopt;
-  for (const auto& [key, child] : value.items()) {
-    const auto below = value.is_array() ? at / std::stoul(key) : at / key;
-    if (auto place = PlaceOfNonFinite(child, below)) return place;
+  for (const auto& member : value.items()) {
+    if (const auto below = PlaceOfNonFinite(member.value()))
+      return (Json::json_pointer() / member.key()).to_string() + *below;
   }
   return std::nullopt;
 }
@@ -55,9 +55,9 @@ JsonText::JsonText(std::string_view text, std::string_view what, const JsonLimit
 }
 
 JsonText::JsonText(const Json& value, std::string_view what) {
-  if (const auto at = PlaceOfNonFinite(value, Json::json_pointer())) {
-    throw InputError(fmt::format("{}: {}: expected a finite number, found NaN or Inf", what,
-                                 Escaped(at->to_string())));
+  if (const auto at = PlaceOfNonFinite(value)) {
+    throw InputError(
+        fmt::format("{}: {}: expected a finite number, found NaN or Inf", what, Escaped(*at)));
   }
   Take(value);
 }

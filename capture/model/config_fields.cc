@@ -211,6 +211,8 @@ std::string NearestField(std::string_view name,
   std::string_view best;
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
   const auto consider = [&](std::string_view candidate) {
+    const auto [shorter, longer] = std::minmax({name.size(), candidate.size()});
+    if (longer - shorter >= best_distance) return;  // it takes as many edits
     const size_t distance = EditDistance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;

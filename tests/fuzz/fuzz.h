@@ -52,6 +52,10 @@ std::span<const Harness* const> AllHarnesses();
 // `run`; a refusal is fine, anything else ends the process with its reason.
 void RunOne(const Harness& harness, std::string_view input);
 
+// For harnesses and mutators; discarded where it is no JSON, or so deep that recursion ends the
+// stack.
+Json ParseLoosely(std::string_view text);
+
 // Some bytes changed, added, removed or repeated; at most `max_bytes`.
 std::string MutateBytes(std::string input, size_t max_bytes, Random& random);
 // A value, a member or its name changed, taken from elsewhere or left out; bytes where it is no
@@ -59,6 +63,10 @@ std::string MutateBytes(std::string input, size_t max_bytes, Random& random);
 std::string MutateJson(const std::string& input, Random& random);
 // The JSON in it with one of its values left out or set to one of a few, for each value.
 std::vector<std::string> ChangeEach(const std::string& input);
+// JSON as no writer of ours spells it, right and wrong: numbers, escapes, UTF-8, commas.
+const std::vector<std::string>& JsonSpellings();
+// The JSON in it with its first value spelled in each of these ways.
+std::vector<std::string> SpellEach(const std::string& input);
 // The same of JSON in front of a NUL, and bytes behind it.
 std::string MutateJsonAndText(const std::string& input, Random& random);
 

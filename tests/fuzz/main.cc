@@ -158,13 +158,14 @@ int main(int argc, char** argv) {
     const auto write = [&](const std::string& name, const std::string& input) {
       std::ofstream(folder / name, std::ios::binary) << input;
     };
+    const auto write_all = [&](const std::string& prefix, const std::vector<std::string>& inputs) {
+      for (size_t i = 0; i < inputs.size(); ++i) write(fmt::format("{}-{}", prefix, i), inputs[i]);
+    };
     const auto inputs = harness->seeds();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      write(fmt::format("seed-{}", i), inputs[i]);
-      const auto changed = oscar::fuzz::ChangeEach(inputs[i]);
-      for (size_t j = 0; j < changed.size(); ++j)
-        write(fmt::format("seed-{}-{}", i, j), changed[j]);
-    }
+    write_all("seed", inputs);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      write_all(fmt::format("seed-{}", i), oscar::fuzz::ChangeEach(inputs[i]));
+    if (!inputs.empty()) write_all("spelled", oscar::fuzz::SpellEach(inputs[0]));
   }
   return 0;
 }

@@ -4,6 +4,7 @@
 // Changes of inputs, for the plain driver and as custom mutators of libFuzzer.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <limits>
 
 #include "tests/fuzz/fuzz.h"
@@ -13,8 +14,28 @@ namespace {
 
 size_t Below(size_t bound, Random& random) { return bound == 0 ? 0 : random() % bound; }
 
+// Stands for a text of JsonSpellings where JSON is dumped.
+constexpr std::string_view kSpelling = "@spelling";
+
+std::string Dump(const Json& json) {
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::vector<std::string>& spellings = JsonSpellings();
+  const std::string begin = '"' + std::string(kSpelling);
+  for (size_t at = 0; (at = text.find(begin, at)) != text.npos;) {
+    const size_t number = at + begin.size(), end = text.find('"', number);
+    const std::string& spelling =
+        spellings[std::strtoull(&text[number], nullptr, 10) % spellings.size()];
+    text.replace(at, end + 1 - at, spelling);
+    at += spelling.size();
+  }
+  return text;
+}
+
+Json Spelling(size_t i) { return std::string(kSpelling) + std::to_string(i); }
+
 // Where readers count, convert and compare.
 Json InterestingValue(Random& random) {
+  if (random() % 8 == 0) return Spelling(Below(JsonSpellings().size(), random));
   static const std::vector<Json> kValues = {nullptr,
                                             true,
                                             false,
@@ -97,12 +118,10 @@ struct JsonPart {
 JsonPart PartOf(const std::string& input) {
   const size_t begin = std::min(input.find('{'), input.size());
   const size_t end = std::min(input.find('\0', begin), input.size());
-  return {begin, end,
-          Json::parse(input.substr(begin, end - begin), nullptr, /*allow_exceptions=*/false)};
+  return {begin, end, ParseLoosely(input.substr(begin, end - begin))};
 }
 std::string With(const JsonPart& part, const std::string& input) {
-  return input.substr(0, part.begin) +
-         part.json.dump(-1, ' ', false, Json::error_handler_t::replace) + input.substr(part.end);
+  return input.substr(0, part.begin) + Dump(part.json) + input.substr(part.end);
 }
 
 void ChangeNumber(Json& value, Random& random) {
@@ -175,7 +194,10 @@ void Change(Json& whole, Random& random) {
       return;
     case 3:
       if (value.is_array()) value.push_back(other);
-      if (value.is_object()) value[InterestingValue(random).dump()] = other;
+      if (value.is_object()) {
+        const Json name = InterestingValue(random);
+        value[name.is_string() ? name.get<std::string>() : name.dump()] = other;
+      }
       return;
     case 4:  // the same value again and again
       if (place.parent != nullptr && place.parent->is_array()) {
@@ -202,6 +224,16 @@ void Change(Json& whole, Random& random) {
 }
 
 }  // namespace
+
+Json ParseLoosely(std::string_view text) {
+  constexpr int kDeepest = 1000;
+  int depth = 0;
+  for (const char c : text) {
+    depth += (c == '[' || c == '{') - (c == ']' || c == '}');
+    if (depth > kDeepest) return Json(Json::value_t::discarded);
+  }
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
 
 std::string MutateBytes(std::string input, size_t max_bytes, Random& random) {
   for (size_t changes = 1 + random() % 4; changes > 0; --changes) {
@@ -238,10 +270,10 @@ std::string MutateBytes(std::string input, size_t max_bytes, Random& random) {
 }
 
 std::string MutateJson(const std::string& input, Random& random) {
-  Json json = Json::parse(input, nullptr, /*allow_exceptions=*/false);
+  Json json = ParseLoosely(input);
   if (json.is_discarded()) return MutateBytes(input, 1 << 16, random);
   for (size_t changes = 1 + random() % 3; changes > 0; --changes) Change(json, random);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Dump(json);
 }
 
 std::string SpliceJson(const std::string& input, const std::string& other, Random& random) {
@@ -307,8 +339,22 @@ std::vector<std::string> ChangeEach(const std::string& input) {
     if (places[i].parent->is_object()) {
       places[i].parent->erase(places[i].key);
       changed.push_back(With(part, input));
+      (*places[i].parent)[places[i].key + "x"] = Json();
+      changed.push_back(With(part, input));
     }
   }
+}
+
+std::vector<std::string> SpellEach(const std::string& input) {
+  JsonPart part = PartOf(input);
+  std::vector<Place> places;
+  if (!part.json.is_discarded()) Collect(part.json, places);
+  std::vector<std::string> changed;
+  for (size_t i = 0; !places.empty() && i < JsonSpellings().size(); ++i) {
+    At(places[0], part.json) = Spelling(i);
+    changed.push_back(With(part, input));
+  }
+  return changed;
 }
 
 std::string MutateJsonAndText(const std::string& input, Random& random) {

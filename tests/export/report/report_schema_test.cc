@@ -10,6 +10,7 @@
 #include <iterator>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,17 @@ TEST(ReportSchema, AcceptsWhatTheProgramsWrite) {
   EXPECT_EQ(Refusal(SampleReport({.validation = false, .held_out = false})), "");
   EXPECT_EQ(Refusal(SampleReport({.end_to_end = false, .gate_passes = false})), "");
   EXPECT_EQ(Refusal(SampleReport({.hostile = true})), "");
+  EXPECT_EQ(Refusal(SampleReport({.every_member = true})), "");
+}
+
+TEST(ReportSchema, EveryMemberIsInTheSampleThatHasThemAll) {
+  const std::string sample = SampleReport({.every_member = true}).dump();
+  std::istringstream members(ReportMembers());
+  for (std::string line; std::getline(members, line);) {
+    const size_t begin = line.find('`') + 1, end = line.find('`', begin);
+    const std::string name = line.substr(begin, end - begin);
+    EXPECT_NE(sample.find('"' + name + "\":"), std::string::npos) << line;
+  }
 }
 
 TEST(ReportSchema, ReadsVersionOneAndNoLaterOneThanItsOwn) {

@@ -16,5 +16,6 @@ Json SampleLayerReport(const SampleReportOptions& options, int layer);
 Json SampleSummary(const SampleReportOptions& options);
 Json SampleServingChoice();
 Json SampleKernels(const SampleReportOptions& options);  // of a validation with --kernels
+void AddRareMembers(Json& report);                       // of the schema, which few reports have
 
 }  // namespace oscar

@@ -393,6 +393,7 @@ Json SampleReport(const SampleReportOptions& options) {
   if (options.held_out) report["serving"]["auto"] = SampleServingChoice();
   if (options.hostile) report["calibration"][kHostileText] = kHostileText;
   if (options.validation) report["validation"] = Validation(options, model);
+  if (options.every_member) AddRareMembers(report);
   return report;
 }
 

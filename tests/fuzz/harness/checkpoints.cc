@@ -170,13 +170,90 @@ void RunQuantization(std::string_view input) {
   }
 }
 
+// The grammar of regular expressions (ECMA-262, 15.10.1), in the patterns of one configuration.
+std::string SeedOfPatterns() {
+  static constexpr const char* kPatterns[] = {"m.*",
+                                              "(a|m)odel",
+                                              "(?:m|n)o+",
+                                              "(?=model)m",
+                                              "(?!x)m",
+                                              "(?=m(?!x))m",
+                                              "^model",
+                                              ".*proj$",
+                                              "\\bmodel\\b",
+                                              "m\\Bo",
+                                              "\\w+",
+                                              "\\W*m",
+                                              "\\d*m",
+                                              "\\D+",
+                                              "\\s*m",
+                                              "\\S+",
+                                              "[a-z]+",
+                                              "[^a-z]*m",
+                                              "[\\d\\w]+",
+                                              "[^\\d\\s\\D.]*",
+                                              "[\\W\\S]",
+                                              "[a-]*m",
+                                              "[-m]o",
+                                              "[m\\-x]o",
+                                              "[\\]m]",
+                                              "[\\\\m]",
+                                              "[.]*",
+                                              "[[.m.]]",
+                                              "[[=m=]]",
+                                              "[[.hyphen.]m]",
+                                              "[m[.a.]-z]",
+                                              "[^]",
+                                              "m*?o*?",
+                                              "m+?",
+                                              "m??",
+                                              "(m*)*",
+                                              "(m|mo)*?d",
+                                              "((m)o)+?",
+                                              "()",
+                                              "(|m)",
+                                              "m||o",
+                                              "a|b|model.*",
+                                              ".+?j$",
+                                              "(.*)\\.(.*)proj",
+                                              "\\$?",
+                                              "\\[*",
+                                              "\\(*",
+                                              "\\/*",
+                                              "\\-*",
+                                              "[\\b]*",
+                                              "(x?)+m",
+                                              "(?:)",
+                                              "(?:(?:m)|o)*",
+                                              "(m)?(o)??",
+                                              "(?=)",
+                                              "x*$|m",
+                                              "model\\.layers\\.([0-9]|1[01])\\..*"};
+  Json config = {
+      {"model_type", "llama"},
+      {"quantization_config",
+       {{"quant_method", "compressed-tensors"},
+        {"format", "int-quantized"},
+        {"config_groups",
+         {{"a",
+           {{"targets", {"Linear"}}, {"weights", {{"num_bits", 8}, {"strategy", "channel"}}}}}}}}}};
+  Json ignored = Json::array();
+  for (const char* pattern : kPatterns) {
+    config["quantization_config"]["ignore"] = {"re:" + std::string(pattern)};
+    if (!Accepted({config.dump()}, RunQuantization).empty())
+      ignored.push_back("re:" + std::string(pattern));
+  }
+  config["quantization_config"]["ignore"] = ignored;
+  return config.dump();
+}
+
 }  // namespace
 
 std::vector<std::string> QuantizationSeeds() {
   const auto with = [](const std::string& config) {
     return R"({"model_type":"llama","quantization_config":)" + config + "}";
   };
-  return {
+  std::vector<std::string> seeds = {
       R"({"model_type":"llama"})",
       with(R"({"quant_method":"gptq","bits":4,"group_size":128,"desc_act":false,"sym":true,)"
            R"("checkpoint_format":"gptq"})"),
@@ -222,12 +299,14 @@ std::vector<std::string> QuantizationSeeds() {
            R"("modules_to_not_convert":["lm_head"]})"),
       R"({"model_type":"llava","text_config":{"compression_config":{"quant_method":"awq","w_bit":4,)"
       R"("q_group_size":-1,"zero_point":true,"version":"GEMM","modules_to_fuse":[],"do_fuse":true}}})"};
+  if (kCampaign) seeds.push_back(SeedOfPatterns());
+  return seeds;
 }
 
 const Harness kSafetensors = {
     "safetensors", RunSafetensors, SafetensorsSeeds, MutateSafetensors, 8192, 1, SpliceSafetensors};
 const Harness kWeightIndex = {"index", RunWeightIndex, WeightIndexSeeds, MutateJson};
-const Harness kConfig = {"config", RunConfig, ConfigSeeds, MutateJson, 8192, 3};
+const Harness kConfig = {"config", RunConfig, ConfigSeeds, MutateJson};
 const Harness kQuantization = {"quantization", RunQuantization, QuantizationSeeds, MutateJson};
 
 }  // namespace oscar::fuzz

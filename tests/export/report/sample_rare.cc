@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/export/report/sample_calibration.h"
+
+namespace oscar {
+namespace {
+
+// Chosen by the next token, a plan of llama.cpp's cache types, and two runtimes.
+Json Serving() {
+  const Json plan = {{"by", "next token"},
+                     {"bits", 2.5},
+                     {"bits_stored", 2.75},
+                     {"token_kl", 0.02},
+                     {"token_kl_p99", 0.3}};
+  const Json cost = {{"type", "q4_0"},
+                     {"token_kl", 0.01},
+                     {"token_kl_p99", 0.1},
+                     {"attention_kl", 0.03},
+                     {"output_error", 0.1}};
+  const auto runtime = [](const char* name, const char* choice, double kl) -> Json {
+    return {{"runtime", name}, {"fold_checkpoint", true}, {"choice", choice},
+            {"kl", kl},        {"hadamard_kl", 0.07},     {"output_error", 0.2}};
+  };
+  return {{"auto",
+           {{"bits_by",
+             {{"price", "next token"},
+              {"tokens", 2048},
+              {"tokens_priced", 1024},
+              {"sink_tokens", 64},
+              {"recent_tokens", 256},
+              {"plans", {plan, plan}},
+              {"sensitive",
+               {{{"layer_id", 0}, {"side", "k"}, {"token_kl", 0.4}, {"share", 0.6}, {"bits", 4}},
+                {{"layer_id", 0}, {"side", "v"}, {"token_kl", 0.1}, {"share", 0.2}}}}}}}},
+          {"cache_types",
+           {{"for", "llama.cpp"},
+            {"bits", 4.5},
+            {"bits_stored", 4.5},
+            {"tokens", 2048},
+            {"price", "next token"},
+            {"layers", {{{"layer_id", 0}, {"k", "q8_0"}, {"v", "q4_0"}}}},
+            {"costs",
+             {{{"layer_id", 0},
+               {"num_kv_heads", 1},
+               {"head_dim", 128},
+               {"v_head_dim", 128},
+               {"k", {cost}},
+               {"v", {cost}}}}},
+            {"plans", {plan}},
+            {"curve", {plan, plan}}}},
+          {"runtimes", {runtime("sglang", "oscar", 0.04), runtime("vllm", "hadamard", 0.07)}}};
+}
+
+// Words of the model's own beside a text that is foreign to it, distances, and what it recalls.
+Json Validation() {
+  const Json tasks = {{"measurable", true},
+                      {"tasks",
+                       {{{"task", "copied_argument"},
+                         {"length", 512},
+                         {"samples", 8},
+                         {"exact", 0.9},
+                         {"counts", true}},
+                        {{"task", "json_edit"},
+                         {"length", 512},
+                         {"samples", 8},
+                         {"exact", 0.2},
+                         {"counts", false}}}}};
+  return {{"own_words",
+           {{"sequences", 6},
+            {"length", 512},
+            {"seed", 0},
+            {"digest", "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"},
+            {"reason", "the text is foreign to the model"}}},
+          {"verdict_text",
+           {{"member", "own_words"},
+            {"perplexity_ratio", 7.5},
+            {"reason", "its perplexity is 7.5 times that of the model's own words"}}},
+          {"by_distance",
+           {{"attention_sinks", {{"mass", 0.4}, {"kl", 0.001}}},
+            {"buckets",
+             {{{"from", 0}, {"to", 256}, {"mass", 0.4}, {"kl", 0.01}},
+              {{"from", 256}, {"to", 4096}, {"mass", 0.2}, {"kl", 0.02}}}}}},
+          {"recall", tasks},
+          {"tool_call", tasks}};
+}
+
+}  // namespace
+
+void AddRareMembers(Json& report) {
+  Json serving = Serving();
+  if (!report["serving"].contains("auto")) serving.erase("auto");
+  report["serving"].merge_patch(serving);
+  for (Json& layer : report["layers"]) {
+    if (!layer.contains("auto")) continue;
+    Json& choice = layer["auto"];
+    choice["fitted_scales"] = choice["scores"][0]["fitted_scales"] = "mse";
+    choice["k_options"][0]["next_token_kl"] = {0.01, 0.02};
+    choice["k_options"][0]["ratios"] = {0.9, 1.0};
+    choice["k_options"][0]["curve"] = {0.11, 0.12};
+  }
+  if (!report.contains("validation")) return;
+  Json& validation = report["validation"];
+  validation.merge_patch(Validation());
+  for (Json& arm : validation["arms"]) {
+    arm["bits_per_element"]["note"] = "beside the codes of the runtime";
+    if (arm.contains("text")) arm["own_words"] = arm["text"];
+    if (!arm.contains("needle")) continue;
+    for (Json& depth : arm["needle"]["by_depth"]) depth["answer_nll"] = 0.1;
+  }
+}
+
+}  // namespace oscar
