@@ -5,11 +5,11 @@
 # fuzz_campaign.sh PACK OUT [CORES] [SECONDS [ROUND]]: runs the harnesses of tests/fuzz for a time, on a machine that has nothing of
 # this tree. PACK is what fuzz_campaign.sh --pack PACK [HARNESS]... makes here of build/fuzz: the program with its libraries, a corpus
 # for each harness, or each that is named, of seeds and of seeds with one value changed (ten minutes of two cores, 2 GB for that time),
-# and done.tsv, what was run before. Rounds of ROUND seconds (240): cores are shared out by the time that harnesses need to reach their
-# bars (BARS below), each a process of its own over the harness's one corpus, which is merged after each round. OUT gets table.tsv,
-# history.tsv, done.tsv, corpus.tar.gz and found/HARNESS/, one file for each finding, anew after each round;
-# fuzz_campaign.sh --take OUT PACK puts corpora and counts back for the next one, and --keep PACK what reaches their edges into
-# tests/fuzz/kept.tar.gz, from which the next --pack begins.
+# and what was run before, done.tsv and history.tsv. Rounds of ROUND seconds (240): cores are shared out by the time that harnesses
+# need to reach their bars (BARS below), each a process of its own over the harness's one corpus, which is merged after each round. OUT
+# gets table.tsv, history.tsv, done.tsv, corpus.tar.gz and found/HARNESS/, one file for each finding, anew after each round;
+# fuzz_campaign.sh --take OUT PACK puts corpora and counts back for the next one, and --keep PACK what reaches their edges, with
+# the counts, into tests/fuzz/kept.tar.gz, from which the next --pack begins.
 set -u
 # Readers of strangers' bytes: 50 million executions, of artifact and zoo together, and of moments and dumps; the others: 5.
 BARS="${OSCAR_FUZZ_BARS:-safetensors 50 pt 50 tokenizer 50 config 50 artifact 5 zoo_entry 20 zoo_json 15 bundle 11 moments 46}" # millions
@@ -23,6 +23,12 @@ fuzz() { # PACK HARNESS [ARGUMENT]...
   OSCAR_FUZZ_HARNESS=$2 LD_LIBRARY_PATH=$pack/lib ASAN_OPTIONS=$sanitizers UBSAN_OPTIONS=print_stacktrace=1 \
     OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 timeout -s INT -k 5 "${within:-600}" "$pack/oscar_fuzz" -timeout=10 -rss_limit_mb=2500 -malloc_limit_mb=400 -entropic=0 "${@:3}"
 }
+edges() { # PACK HARNESS CORPUS
+  fuzz "$1" "$2" -runs=0 -shuffle=0 -max_len=65536 "$3" 2>&1 | grep -oE 'cov: [0-9]+' | tail -1 | tr -dc 0-9
+}
+# done.tsv: harness, executions of all campaigns, executions a second and core. history.tsv: harness, executions, edges, at the
+# beginning and after each round.
+executions() { awk -v h="$2" '$1 == h {n = $2} END {print n + 0}' "$1/done.tsv"; } # PACK HARNESS
 
 if [ "$1" = --pack ]; then
   pack=$2 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -31,6 +37,7 @@ if [ "$1" = --pack ]; then
   mkdir -p "$pack/corpus" "$pack/kept"
   ASAN_OPTIONS=$sanitizers "$build/oscar_fuzz_plain" -seeds="$pack/seeds" "$@"
   tar -xzf "$root/tests/fuzz/kept.tar.gz" -C "$pack/kept"
+  mv "$pack"/kept/*.tsv "$pack/"
   strip -o "$pack/oscar_fuzz" "$build/oscar_fuzz"
   "$root/tools/pack_libraries.sh" "$pack/lib" "$build/oscar_fuzz"
   strip "$pack"/lib/* 2>/dev/null
@@ -40,7 +47,7 @@ if [ "$1" = --pack ]; then
     for folder in "$pack/seeds/$1" "$pack/kept/$1" "$root/tests/fuzz/corpus/$1"; do [ -d "$folder" ] && from+=("$folder"); done
     mkdir -p "$pack/corpus/$1"
     fuzz "$pack" "$1" -merge=1 -max_len=65536 -artifact_prefix="$pack/failed-" "$pack/corpus/$1" "${from[@]}" 2>/dev/null
-    echo "$1: $(ls "$pack/corpus/$1" | wc -l) inputs"
+    printf '%s\t%s\t%s\n' "$1" "$(executions "$pack" "$1")" "$(edges "$pack" "$1" "$pack/corpus/$1")" | tee -a "$pack/history.tsv"
   }
   for harness in $(ls "$pack/seeds"); do
     collect "$harness" &
@@ -48,7 +55,6 @@ if [ "$1" = --pack ]; then
   done
   wait
   rm -rf "$pack/seeds" "$pack/kept"
-  touch "$pack/done.tsv"
   exit
 fi
 if [ "$1" = --keep ]; then
@@ -60,6 +66,7 @@ if [ "$1" = --keep ]; then
     [ -n "$(ls "$kept/$harness")" ] || { echo "$harness: nothing was merged; kept.tar.gz stays as it is" >&2; exit 1; }
     echo "$harness: $(ls "$kept/$harness" | wc -l) inputs"
   done
+  cp "$pack/done.tsv" "$pack/history.tsv" "$kept/"
   tar -C "$kept" --sort=name --owner=0 --group=0 --mtime=@0 -cf - . | gzip -9n >"$root/tests/fuzz/kept.tar.gz"
   rm -rf "$kept"
   exit
@@ -72,8 +79,6 @@ fi
 pack=$(cd "$1" && pwd) out=$2 cores=${3:-$(nproc)} seconds=${4:-300} each=${5:-240}
 mkdir -p "$out/found" "$out/logs"
 out=$(cd "$out" && pwd)
-# done.tsv: harness, executions of all campaigns, executions a second and core. history.tsv: harness, executions, edges, after each round.
-touch "$pack/done.tsv" "$pack/history.tsv"
 TMPDIR=$(mktemp -d -p "$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)")
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
@@ -83,16 +88,17 @@ cp "$pack/history.tsv" "$out/history.tsv"
 declare -A total speed here spent cov
 names=$(ls "$pack/corpus")
 for h in $names; do
-  read -r "total[$h]" "speed[$h]" < <(awk -v h="$h" '$1 == h {n = $2; v = $3} END {print n + 0, (v > 0 ? v : 2000)}' "$pack/done.tsv")
+  total[$h]=$(executions "$pack" "$h")
+  speed[$h]=$(awk -v h="$h" '$1 == h {v = $3} END {print (v > 0 ? v : 2000)}' "$pack/done.tsv")
   here[$h]=0 spent[$h]=0 cov[$h]=0
 done
 
 write() {
   local h early growth found
   printf 'harness\texecutions\there\tcore-seconds\tper second\tedges\tgrowth in last tenth\tfindings\n' >"$out/table.tsv"
-  : >"$out/done.tsv"
+  grep -vE "^($(echo $names | tr ' ' '|'))[[:space:]]" "$pack/done.tsv" >"$out/done.tsv"
   for h in $names; do
-    early=$(awk -v h="$h" -v limit="$((total[$h] * 9 / 10))" '$1 == h && $2 <= limit && $3 > c {c = $3} END {print c + 0}' "$out/history.tsv")
+    early=$(awk -v h="$h" -v limit="$((total[$h] * 9 / 10))" '$1 == h && $2 <= limit {c = $3} END {print c + 0}' "$out/history.tsv")
     growth=$(awk -v a="$early" -v b="${cov[$h]}" 'BEGIN {if (a > 0 && b > 0) printf "%.2f %%", (b > a ? b - a : 0) * 100 / a; else print "?"}')
     found=$(find "$out/found/$h" -type f 2>/dev/null | wc -l)
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$h" "${total[$h]}" "${here[$h]}" "${spent[$h]}" "${speed[$h]}" "${cov[$h]}" "$growth" "$found" >>"$out/table.tsv"
@@ -108,13 +114,13 @@ worker() { # HARNESS JOB SECONDS: fuzzes that long, whatever is found
       -print_final_stats=1 -artifact_prefix="$out/found/$1/" "$corpus/$1" >>"$out/logs/$1.$2" 2>&1
   done
 }
-merge() { # HARNESS: its corpus as small as its features, and their edges; then without what is slow
+merge() { # HARNESS: its corpus as small as its features and without what is slow, and its edges
   mkdir -p "$corpus.merged/$1"
   fuzz "$pack" "$1" -merge=1 -max_len="$(longest "$1")" -artifact_prefix="$out/found/$1/" "$corpus.merged/$1" "$corpus/$1" >"$out/logs/$1.merge" 2>&1 &&
     rm -rf "${corpus:?}/$1" && mv "$corpus.merged/$1" "$corpus/$1"
-  fuzz "$pack" "$1" -runs=0 -max_len="$(longest "$1")" "$corpus/$1" >"$out/logs/$1.merged" 2>&1
   # A few inputs (a model of 4,095 layers) would take most of the time from now on.
   fuzz "$pack" "$1" "$corpus/$1"/* 2>&1 | awk '/^Executed .* in [0-9]+ ms/ && $(NF - 1) >= 20 {print $2}' | xargs -r rm -f
+  edges "$pack" "$1" "$corpus/$1" >"$out/logs/$1.edges"
 }
 
 end=$((SECONDS + seconds))
@@ -136,8 +142,7 @@ while [ $((end - SECONDS)) -gt 20 ]; do
   wait
   while read -r h jobs; do
     n=$(cat "$out/logs/$h".[0-9]* | awk '/^stat::number_of_executed_units/ {n += $2} END {print n + 0}')
-    edges=$(grep -oE 'cov: [0-9]+' "$out/logs/$h.merged" | tail -1 | tr -dc 0-9)
-    [ "${edges:-0}" -gt "${cov[$h]}" ] && cov[$h]=$edges
+    cov[$h]=$(cat "$out/logs/$h.edges")
     here[$h]=$((here[$h] + n)) total[$h]=$((total[$h] + n)) spent[$h]=$((spent[$h] + jobs * length))
     [ "$n" -gt 0 ] && speed[$h]=$((n / (jobs * length) + 1))
     [ -n "$(ls "$out/found/$h")" ] && cat "$out/logs/$h".[0-9]* | grep -E -A 30 'ERROR|runtime error|fuzz: |finding: ' | head -200 >"$out/found/$h.log"

@@ -171,13 +171,21 @@ void ChangeText(Json& value, Random& random) {
   value = text;
 }
 
+void ChangeScalar(Json& value, Random& random) {
+  if (value.is_string()) {
+    ChangeText(value, random);
+  } else {
+    ChangeNumber(value, random);
+  }
+}
+
 void Change(Json& whole, Random& random) {
   std::vector<Place> places = {{nullptr, "", 0}};
   Collect(whole, places);
   const Place place = places[Below(places.size(), random)];
   const Json other = At(places[Below(places.size(), random)], whole);
   Json& value = At(place, whole);
-  switch (random() % 8) {
+  switch (random() % 9) {
     case 0:
       value = InterestingValue(random);
       return;
@@ -208,18 +216,25 @@ void Change(Json& whole, Random& random) {
     case 5:  // another name
       if (place.parent != nullptr && place.parent->is_object()) {
         Json moved = value;
-        const std::string name =
-            other.is_string() ? other.get<std::string>() : place.key + std::to_string(random() % 3);
+        std::string name = places[Below(places.size(), random)].key;
+        if (name.empty() || random() % 2 == 0)
+          name = other.is_string() ? other.get<std::string>()
+                                   : place.key + std::to_string(random() % 3);
         place.parent->erase(place.key);
         (*place.parent)[name] = moved;
       }
       return;
+    case 6: {  // wherever it stands: what must agree still does
+      const Json old = value;
+      if (old.is_structured()) return;
+      Json changed = old;
+      ChangeScalar(changed, random);
+      for (const Place& same : places)
+        if (At(same, whole) == old) At(same, whole) = changed;
+      return;
+    }
     default:
-      if (value.is_string()) {
-        ChangeText(value, random);
-      } else {
-        ChangeNumber(value, random);
-      }
+      ChangeScalar(value, random);
   }
 }
 
