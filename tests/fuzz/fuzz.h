@@ -61,14 +61,15 @@ std::string MutateBytes(std::string input, size_t max_bytes, Random& random);
 // A value, a member or its name changed, taken from elsewhere or left out; bytes where it is no
 // JSON.
 std::string MutateJson(const std::string& input, Random& random);
-// The JSON in it with one of its values left out or set to one of a few, for each value.
+// The same of JSON in front of a NUL, and bytes behind it.
+std::string MutateJsonAndText(const std::string& input, Random& random);
+// The JSON in it with one of its values left out, set to one of a few, or a member of an unknown
+// name in its place, for each value.
 std::vector<std::string> ChangeEach(const std::string& input);
 // JSON as no writer of ours spells it, right and wrong: numbers, escapes, UTF-8, commas.
 const std::vector<std::string>& JsonSpellings();
 // The JSON in it with its first value spelled in each of these ways.
 std::vector<std::string> SpellEach(const std::string& input);
-// The same of JSON in front of a NUL, and bytes behind it.
-std::string MutateJsonAndText(const std::string& input, Random& random);
 
 // `name` of tests/data, where it is no larger than `max_bytes`.
 std::vector<std::string> SeedFiles(std::string_view folder, std::string_view name,

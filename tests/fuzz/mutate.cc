@@ -230,7 +230,7 @@ void Change(Json& whole, Random& random) {
       Json changed = old;
       ChangeScalar(changed, random);
       for (const Place& same : places)
-        if (At(same, whole) == old) At(same, whole) = changed;
+        if (Json& there = At(same, whole); there == old) there = changed;
       return;
     }
     default:
