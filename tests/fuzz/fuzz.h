@@ -36,7 +36,8 @@ struct Harness {
   std::string_view name;
   // Throws Error for what is refused.
   void (*run)(std::string_view input);
-  // Small valid inputs, made by our writers or taken from tests/data.
+  // Small valid inputs, made by our writers or taken from tests/data; of a campaign, also what is
+  // refused for something of its own.
   std::vector<std::string> (*seeds)();
   // Changes the structure, where bytes alone stop at a length or a quote; null: bytes alone.
   std::string (*mutate)(const std::string& input, Random& random) = nullptr;
@@ -63,9 +64,14 @@ std::string MutateBytes(std::string input, size_t max_bytes, Random& random);
 std::string MutateJson(const std::string& input, Random& random);
 // The same of JSON in front of a NUL, and bytes behind it.
 std::string MutateJsonAndText(const std::string& input, Random& random);
+// The same of the JSON behind its length at the beginning of a safetensors file.
+std::string MutateSafetensors(const std::string& input, Random& random);
 // The JSON in it with one of its values left out, set to one of a few, or a member of an unknown
-// name in its place, for each value.
+// name in its place, for each value; of those that stand at the same place in the elements of an
+// array, for the first, the last, and all.
 std::vector<std::string> ChangeEach(const std::string& input);
+// The same with a member that one of `others` has at that place, its value there and some others.
+std::vector<std::string> AddEach(const std::string& input, const std::vector<std::string>& others);
 // JSON as no writer of ours spells it, right and wrong: numbers, escapes, UTF-8, commas.
 const std::vector<std::string>& JsonSpellings();
 // The JSON in it with its first value spelled in each of these ways.

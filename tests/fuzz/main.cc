@@ -90,10 +90,11 @@ void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed, const fs::
       harness.run(input);
     } catch (const Error& error) {
       ++refused_seeds;
-      std::fprintf(stderr, "%s: a seed is refused: %s\n", harness.name.data(), error.what());
+      if (!kCampaign)
+        std::fprintf(stderr, "%s: a seed is refused: %s\n", harness.name.data(), error.what());
     }
   }
-  if (refused_seeds > 0) Finding(harness.name.data(), 0, "seeds are valid");
+  if (refused_seeds > 0 && !kCampaign) Finding(harness.name.data(), 0, "seeds are valid");
   for (const fs::path& file : files) inputs.push_back(ReadAll(file));
   double slowest = 0;
   for (const std::string& input : inputs) slowest = std::max(slowest, Run(harness, input));
@@ -163,8 +164,10 @@ int main(int argc, char** argv) {
     };
     const auto inputs = harness->seeds();
     write_all("seed", inputs);
-    for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t i = 0; i < inputs.size(); ++i) {
       write_all(fmt::format("seed-{}", i), oscar::fuzz::ChangeEach(inputs[i]));
+      write_all(fmt::format("added-{}", i), oscar::fuzz::AddEach(inputs[i], inputs));
+    }
     if (!inputs.empty()) write_all("spelled", oscar::fuzz::SpellEach(inputs[0]));
   }
   return 0;

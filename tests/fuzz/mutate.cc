@@ -4,124 +4,25 @@
 // Changes of inputs, for the plain driver and as custom mutators of libFuzzer.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <limits>
 
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/json_places.h"
 
 namespace oscar::fuzz {
 namespace {
 
 size_t Below(size_t bound, Random& random) { return bound == 0 ? 0 : random() % bound; }
 
-// Stands for a text of JsonSpellings where JSON is dumped.
-constexpr std::string_view kSpelling = "@spelling";
-
-std::string Dump(const Json& json) {
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const std::vector<std::string>& spellings = JsonSpellings();
-  const std::string begin = '"' + std::string(kSpelling);
-  for (size_t at = 0; (at = text.find(begin, at)) != text.npos;) {
-    const size_t number = at + begin.size(), end = text.find('"', number);
-    const std::string& spelling =
-        spellings[std::strtoull(&text[number], nullptr, 10) % spellings.size()];
-    text.replace(at, end + 1 - at, spelling);
-    at += spelling.size();
-  }
-  return text;
-}
-
-Json Spelling(size_t i) { return std::string(kSpelling) + std::to_string(i); }
-
 // Where readers count, convert and compare.
 Json InterestingValue(Random& random) {
   if (random() % 8 == 0) return Spelling(Below(JsonSpellings().size(), random));
-  static const std::vector<Json> kValues = {nullptr,
-                                            true,
-                                            false,
-                                            0,
-                                            1,
-                                            -1,
-                                            2,
-                                            3,
-                                            7,
-                                            64,
-                                            255,
-                                            256,
-                                            4095,
-                                            65536,
-                                            16777216,
-                                            2147483647,
-                                            2147483648LL,
-                                            4294967296LL,
-                                            -2147483649LL,
-                                            (int64_t{1} << 53) + 1,
-                                            int64_t{1} << 61,
-                                            int64_t{1} << 62,
-                                            std::numeric_limits<int64_t>::max(),
-                                            std::numeric_limits<int64_t>::min(),
-                                            std::numeric_limits<uint64_t>::max(),
-                                            0.0,
-                                            -0.0,
-                                            0.5,
-                                            1e-320,
-                                            1e308,
-                                            1e30,
-                                            1.5,
-                                            "",
-                                            "0",
-                                            "a",
-                                            "\u00e9\U0001F600",
-                                            "..",
-                                            "../x",
-                                            "model",
-                                            std::string(300, 'x'),
-                                            Json::array(),
-                                            Json::object(),
-                                            Json::array({1, 2, 3}),
-                                            Json::array({Json::array()})};
-  return kValues[Below(kValues.size(), random)];
-}
-
-// A value, where it stands, and the name or number under which it stands there.
-struct Place {
-  Json* parent;  // null: the whole
-  std::string key;
-  size_t index;
-};
-
-void Collect(Json& value, std::vector<Place>& places) {
-  if (places.size() > 20'000) return;
-  if (value.is_object()) {
-    for (auto& [key, member] : value.items()) {
-      places.push_back({&value, key, 0});
-      Collect(member, places);
-    }
-  } else if (value.is_array()) {
-    for (size_t i = 0; i < value.size(); ++i) {
-      places.push_back({&value, "", i});
-      Collect(value[i], places);
-    }
-  }
-}
-
-Json& At(const Place& place, Json& whole) {
-  if (place.parent == nullptr) return whole;
-  return place.parent->is_object() ? (*place.parent)[place.key] : (*place.parent)[place.index];
-}
-
-// The JSON of an input, behind what says which file it is and in front of a NUL.
-struct JsonPart {
-  size_t begin, end;
-  Json json;  // discarded where it is none
-};
-JsonPart PartOf(const std::string& input) {
-  const size_t begin = std::min(input.find('{'), input.size());
-  const size_t end = std::min(input.find('\0', begin), input.size());
-  return {begin, end, ParseLoosely(input.substr(begin, end - begin))};
-}
-std::string With(const JsonPart& part, const std::string& input) {
-  return input.substr(0, part.begin) + Dump(part.json) + input.substr(part.end);
+  static const Json kValues = Json::parse(R"([null, true, false, 0, 1, -1, 2, 3, 7, 64, 255, 256,
+      4095, 65536, 16777216, 2147483647, 2147483648, 4294967296, -2147483649, 9007199254740993,
+      2305843009213693952, 4611686018427387904, 9223372036854775807, -9223372036854775808,
+      18446744073709551615, 0.0, -0.0, 0.5, 1e-320, 1e308, 1e30, 1.5, "", "0", "a",
+      "\u00e9\ud83d\ude00", "..", "../x", "model", [], {}, [1, 2, 3], [[]]])");
+  static const Json kLong = std::string(300, 'x');
+  const size_t i = Below(kValues.size() + 1, random);
+  return i == kValues.size() ? kLong : kValues[i];
 }
 
 void ChangeNumber(Json& value, Random& random) {
@@ -185,7 +86,7 @@ void Change(Json& whole, Random& random) {
   const Place place = places[Below(places.size(), random)];
   const Json other = At(places[Below(places.size(), random)], whole);
   Json& value = At(place, whole);
-  switch (random() % 9) {
+  switch (random() % 10) {
     case 0:
       value = InterestingValue(random);
       return;
@@ -233,22 +134,30 @@ void Change(Json& whole, Random& random) {
         if (Json& there = At(same, whole); there == old) there = changed;
       return;
     }
+    case 7: {  // the same member of every element
+      const auto row = std::ranges::find_if(places, [&](const Place& at) {
+        return at.parent != nullptr && at.parent->is_array() && &At(at, whole) == place.parent;
+      });
+      if (row == places.end() || place.key.empty()) return;
+      Json changed = random() % 2 == 0 ? other : value;
+      if (!changed.is_structured()) ChangeScalar(changed, random);
+      const bool erased = random() % 3 == 0;
+      for (Json& element : *row->parent) {
+        if (!element.is_object() || !element.contains(place.key)) continue;
+        if (erased) {
+          element.erase(place.key);
+        } else {
+          element[place.key] = changed;
+        }
+      }
+      return;
+    }
     default:
       ChangeScalar(value, random);
   }
 }
 
 }  // namespace
-
-Json ParseLoosely(std::string_view text) {
-  constexpr int kDeepest = 1000;
-  int depth = 0;
-  for (const char c : text) {
-    depth += (c == '[' || c == '{') - (c == ']' || c == '}');
-    if (depth > kDeepest) return Json(Json::value_t::discarded);
-  }
-  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
-}
 
 std::string MutateBytes(std::string input, size_t max_bytes, Random& random) {
   for (size_t changes = 1 + random() % 4; changes > 0; --changes) {
@@ -291,6 +200,13 @@ std::string MutateJson(const std::string& input, Random& random) {
   return Dump(json);
 }
 
+std::string MutateSafetensors(const std::string& input, Random& random) {
+  JsonPart part = PartOf(input);
+  if (part.json.is_discarded() || random() % 4 == 0) return MutateBytes(input, 8192, random);
+  for (size_t changes = 1 + random() % 3; changes > 0; --changes) Change(part.json, random);
+  return With(part, input);
+}
+
 std::string SpliceJson(const std::string& input, const std::string& other, Random& random) {
   JsonPart part = PartOf(input), from = PartOf(other);
   if (part.json.is_discarded() || from.json.is_discarded()) return {};
@@ -321,55 +237,6 @@ std::string SpliceJson(const std::string& input, const std::string& other, Rando
     }
   }
   return With(part, input);
-}
-
-std::vector<std::string> ChangeEach(const std::string& input) {
-  static const std::vector<Json> kValues = {nullptr,
-                                            true,
-                                            0,
-                                            -1,
-                                            1,
-                                            3,
-                                            64,
-                                            0.5,
-                                            1e308,
-                                            int64_t{1} << 62,
-                                            "",
-                                            "x",
-                                            Json::array(),
-                                            Json::object(),
-                                            Json::array({1, 2, 3})};
-  const JsonPart given = PartOf(input);
-  std::vector<std::string> changed;
-  if (given.json.is_discarded()) return changed;
-  for (size_t i = 0;; ++i) {
-    JsonPart part = given;
-    std::vector<Place> places;
-    Collect(part.json, places);
-    if (i == places.size()) return changed;
-    for (const Json& value : kValues) {
-      At(places[i], part.json) = value;
-      changed.push_back(With(part, input));
-    }
-    if (places[i].parent->is_object()) {
-      places[i].parent->erase(places[i].key);
-      changed.push_back(With(part, input));
-      (*places[i].parent)[places[i].key + "x"] = Json();
-      changed.push_back(With(part, input));
-    }
-  }
-}
-
-std::vector<std::string> SpellEach(const std::string& input) {
-  JsonPart part = PartOf(input);
-  std::vector<Place> places;
-  if (!part.json.is_discarded()) Collect(part.json, places);
-  std::vector<std::string> changed;
-  for (size_t i = 0; !places.empty() && i < JsonSpellings().size(); ++i) {
-    At(places[0], part.json) = Spelling(i);
-    changed.push_back(With(part, input));
-  }
-  return changed;
 }
 
 std::string MutateJsonAndText(const std::string& input, Random& random) {

@@ -27,7 +27,7 @@ std::string Curves(const Record& report, const char* side, const char* serving, 
   ChartSeries chosen{"", "sr", {}, "", "", true, false};
   for (size_t i = 0; i < layers.size(); ++i) {
     const Record layer_side = layers[i]["sides"][side];
-    if (!layer_side.Has("clip_error")) continue;
+    if (!layer_side.Has("clip_error") || layer_side["clip_error"].size() == 0) continue;
     const std::vector<Record> errors = layer_side["clip_error"].Items(),
                               ratios = layers[i]["clip_candidates"].Items();
     const bool named = i == 0 || i + 1 == layers.size();

@@ -191,6 +191,16 @@ TEST(ReportPage, LeavesOutWhatWasNotMeasured) {
   const std::string bare = ReportPage(SampleReport({.validation = false, .held_out = false}));
   EXPECT_EQ(bare.find("<section id=\"clip\""), bare.npos);
   EXPECT_NE(bare.find("No tokens were held out"), bare.npos);
+  Json empty = SampleReport({.validation = false});
+  for (Json& layer : empty["layers"]) {
+    layer.erase("clip_candidates");
+    for (Json& side : layer["sides"]) {
+      side["clip_error"] = Json::array();
+      side["clip_threshold"] = Json::array();
+    }
+  }
+  const std::string page = ReportPage(empty);
+  EXPECT_EQ(page.find("<section id=\"clip\""), page.npos);
 }
 
 // Any one optional part may be missing anywhere without a crash or an empty chart.

@@ -33,7 +33,8 @@ void RunReport(std::string_view input) {
   FUZZ_CHECK(page.find("<script") == page.npos);
   CheckReport(ParseStrictJson(CanonicalJson(report), "again"), "again");
   if (report.contains("validation")) {
-    const Json comparison = CombineReports({{"a", report}, {"b", report}});
+    static const Json other = SampleReport({.num_layers = 1, .num_kv_heads = 1, .kernels = false});
+    const Json comparison = CombineReports({{"a", report}, {"b", other}});
     FUZZ_CHECK(ComparisonPage(comparison).find("<script") == page.npos);
     (void)ComparisonCsv(comparison);
     (void)ComparisonMarkdown(comparison, {});
@@ -44,8 +45,9 @@ void RunReport(std::string_view input) {
   }
 }
 
-// Every list as short as the schema allows: what is large is seldom run.
-void Shorten(Json& whole, Json& part) {
+// Every list as short as the schema allows, but those of `arms` and `layers` no shorter than that:
+// what is large is seldom run.
+void Shorten(Json& whole, Json& part, size_t arms, size_t layers) {
   const auto accepted = [&] {
     try {
       CheckReport(whole, "seed");
@@ -54,13 +56,17 @@ void Shorten(Json& whole, Json& part) {
       return false;
     }
   };
-  for (size_t i = part.is_array() ? part.size() : 0; i > 0 && part.size() > 1; --i) {
+  const bool of_objects = part.is_array() && !part.empty() && part[0].is_object();
+  const size_t least = of_objects && part[0].contains("method")     ? arms
+                       : of_objects && part[0].contains("layer_id") ? layers
+                                                                    : 1;
+  for (size_t i = part.is_array() ? part.size() : 0; i > 0 && part.size() > least; --i) {
     const Json kept = part;
     part.erase(i - 1);
     if (!accepted()) part = kept;
   }
   if (!part.is_structured()) return;
-  for (Json& child : part) Shorten(whole, child);
+  for (Json& child : part) Shorten(whole, child, arms, layers);
 }
 
 std::vector<std::string> ReportSeeds() {
@@ -71,11 +77,18 @@ std::vector<std::string> ReportSeeds() {
     SampleReportOptions other{.num_layers = 1, .num_kv_heads = 1};
     other.hostile = other.every_member = true;
     reports.push_back(SampleReport(other));
-    other.hostile = other.end_to_end = other.held_out = other.gate = false;
+    other.hostile = other.end_to_end = other.held_out = other.gate = other.kernels_pass = false;
     reports.push_back(SampleReport(other));
-    for (Json& report : reports) Shorten(report, report);
+    const Json rare = reports.back();
+    for (Json& report : reports) Shorten(report, report, 1, 1);
+    constexpr size_t kAll = 20, kManyLayers = 17;  // which are drawn in another way
+    reports.push_back(rare);
+    Shorten(reports.back(), reports.back(), kAll, 1);
+    reports.push_back(SampleReport({.num_layers = kManyLayers, .num_kv_heads = 1}));
+    Shorten(reports.back(), reports.back(), 1, kManyLayers);
   }
-  std::vector<std::string> seeds;
+  // Of a run of the bundled model, whose numbers agree.
+  std::vector<std::string> seeds = SeedFiles("reports", ".json", 65536);
   for (const Json& report : reports) seeds.push_back(report.dump());
   return seeds;
 }
@@ -239,7 +252,7 @@ std::vector<std::string> ShardSeeds() {
 
 const Harness kReport = {"report", RunReport, ReportSeeds, MutateJson, 65536, 100};
 const Harness kArtifact = {"artifact", RunArtifact, ArtifactSeeds, MutateArtifact, 65536, 30};
-const Harness kMoments = {"moments", RunMoments, MomentsSeeds};
+const Harness kMoments = {"moments", RunMoments, MomentsSeeds, MutateSafetensors};
 const Harness kZooEntry = {"zoo_entry", RunZooEntry, ZooEntrySeeds, MutateJson};
 const Harness kShard = {"shard", RunShard, ShardSeeds, MutateJson};
 

@@ -70,26 +70,6 @@ std::vector<std::string> SafetensorsSeeds() {
           HeaderAndData("{} ", 0)};
 }
 
-// The length in front of a mutated header is made right most of the time.
-std::string MutateSafetensors(const std::string& input, Random& random) {
-  if (input.size() < kSafetensorsLengthBytes || random() % 4 == 0)
-    return MutateBytes(input, 8192, random);
-  size_t length = 0;
-  for (size_t i = kSafetensorsLengthBytes; i-- > 0;)
-    length = length << 8 | static_cast<uint8_t>(input[i]);
-  length = std::min(length, input.size() - kSafetensorsLengthBytes);
-  const std::string header = MutateJson(input.substr(kSafetensorsLengthBytes, length), random);
-  return HeaderAndData(header, input.size() - kSafetensorsLengthBytes - length);
-}
-
-std::string SpliceSafetensors(const std::string& input, const std::string& other, Random& random) {
-  const std::string spliced = SpliceJson(input, other, random);
-  const size_t end = spliced.rfind('}');
-  if (end == spliced.npos) return {};
-  return HeaderAndData(spliced.substr(kSafetensorsLengthBytes, end + 1 - kSafetensorsLengthBytes),
-                       spliced.size() - end - 1);
-}
-
 void RunWeightIndex(std::string_view input) {
   const WeightFiles weights = ParseWeightIndex(input, "index");
   FUZZ_CHECK(!weights.files.empty() && !weights.weight_map.empty());
@@ -303,8 +283,7 @@ std::vector<std::string> QuantizationSeeds() {
   return seeds;
 }
 
-const Harness kSafetensors = {
-    "safetensors", RunSafetensors, SafetensorsSeeds, MutateSafetensors, 8192, 1, SpliceSafetensors};
+const Harness kSafetensors = {"safetensors", RunSafetensors, SafetensorsSeeds, MutateSafetensors};
 const Harness kWeightIndex = {"index", RunWeightIndex, WeightIndexSeeds, MutateJson};
 const Harness kConfig = {"config", RunConfig, ConfigSeeds, MutateJson};
 const Harness kQuantization = {"quantization", RunQuantization, QuantizationSeeds, MutateJson};

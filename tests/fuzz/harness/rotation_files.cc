@@ -1,10 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include <zlib.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "export/formats/gguf_file.h"
 #include "export/formats/kvtc_file.h"
@@ -12,6 +9,7 @@
 #include "export/formats/pt/pickle_reader.h"
 #include "export/formats/pt/pt_file.h"
 #include "export/formats/pt/pt_writer.h"
+#include "export/formats/pt/zip_writer.h"
 #include "export/formats/rotation_file.h"
 #include "tests/fuzz/harness/harnesses.h"
 
@@ -54,15 +52,6 @@ void RunPickle(std::string_view input) {
   CheckJson(*pickle.tree.root);
 }
 
-std::vector<std::string> PickleSeeds() {
-  const std::string file = SmallPt();
-  const ZipReader archive = ZipReader::Open(FileOf(file));
-  const auto bytes = archive.record("data.pkl");
-  return {{reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-          "\x80\x02}q\0(X\1\0\0\0aq\1K\7X\1\0\0\0bq\2]q\3(G?\xF0\0\0\0\0\0\0N\x88"
-          "eu."s};
-}
-
 // Accepted: every tensor expands within its bound, and data without tensors is written and read
 // back equal.
 void RunPt(std::string_view input) {
@@ -84,38 +73,99 @@ void RunPt(std::string_view input) {
 
 std::vector<std::string> PtSeeds() {
   std::vector<std::string> seeds = {SmallPt()};
-  for (std::string& file : SeedFiles("upstream/synthetic", ".pt", kPtBytes)) {
-    try {
-      RunPt(file);
+  // Of dumps, which another reader takes, there are some too.
+  for (std::string& file : Accepted(SeedFiles("upstream/synthetic", ".pt", kPtBytes), RunPt))
+    seeds.push_back(std::move(file));
+  if (kCampaign)
+    for (std::string& file : SeedFiles("upstream/hostile", ".pt", kPtBytes))
       seeds.push_back(std::move(file));
-    } catch (const Error&) {  // a dump, which another reader takes
+  return seeds;
+}
+
+std::vector<std::string> PickleSeeds() {
+  std::vector<std::string> seeds = {
+      "\x80\x02}q\0(X\1\0\0\0aq\1K\7X\1\0\0\0bq\2]q\3(G?\xF0\0\0\0\0\0\0N\x88"
+      "eu."s};
+  for (const std::string& file : PtSeeds()) {
+    try {
+      const ZipReader archive = ZipReader::Open(FileOf(file));
+      const auto bytes = archive.record("data.pkl");
+      seeds.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    } catch (const Error&) {
     }
   }
   return seeds;
 }
 
-// A change of the pickle, and its CRC made right wherever it stands.
+// An operation put in, put over another or left out, or bytes.
+std::string MutatePickle(const std::string& input, Random& random) {
+  static const std::string kOperations[] = {"N"s,
+                                            "\x88"s,
+                                            "\x89"s,
+                                            "K\1"s,
+                                            "M\0\1"s,
+                                            "J\xFF\xFF\xFF\xFF"s,
+                                            "\x8A\1\7"s,
+                                            "G?\xF0\0\0\0\0\0\0"s,
+                                            "X\1\0\0\0a"s,
+                                            "U\1a"s,
+                                            "C\1a"s,
+                                            "\x8C\1a"s,
+                                            "]"s,
+                                            "}"s,
+                                            ")"s,
+                                            "("s,
+                                            "t"s,
+                                            "\x85"s,
+                                            "\x86"s,
+                                            "\x87"s,
+                                            "l"s,
+                                            "d"s,
+                                            "e"s,
+                                            "a"s,
+                                            "s"s,
+                                            "u"s,
+                                            "q\1"s,
+                                            "h\1"s,
+                                            "h\0"s,
+                                            "R"s,
+                                            "Q"s,
+                                            "b"s,
+                                            "0"s,
+                                            "2"s,
+                                            "\x94"s,
+                                            "."s,
+                                            "ctorch\nFloatStorage\n"s,
+                                            "ctorch._utils\n_rebuild_tensor_v2\n"s,
+                                            "ccollections\nOrderedDict\n"s};
+  std::string out = input;
+  for (size_t changes = 1 + random() % 3; changes > 0; --changes) {
+    const size_t at = random() % (out.size() + 1), count = std::min(out.size() - at, random() % 4);
+    if (random() % 4 == 0) {
+      out = MutateBytes(out, 8192, random);
+    } else {
+      out.replace(at, count, kOperations[random() % std::size(kOperations)]);
+    }
+  }
+  return out;
+}
+
+// The archive with its pickle changed, written again; its bytes where it is none.
 std::string MutatePt(const std::string& input, Random& random) {
+  if (random() % 4 == 0) return MutateBytes(input, kPtBytes, random);
   try {
     const ZipReader archive = ZipReader::Open(FileOf(input));
+    const auto path = Scratch() / "mutated.pt";
+    ZipWriter writer(path, "archive");
     for (const ZipRecord& record : archive.records()) {
-      if (record.name != "data.pkl") continue;
-      std::string pickle = input.substr(record.offset, record.size);
-      for (size_t changes = 1 + random() % 3; changes > 0; --changes)
-        pickle[random() % pickle.size()] =
-            static_cast<char>(random() % 3 == 0 ? random() : random() % 16);
-      const auto crc = static_cast<uint32_t>(
-          crc32_z(0, reinterpret_cast<const unsigned char*>(pickle.data()), pickle.size()));
-      std::string file = input;
-      file.replace(record.offset, pickle.size(), pickle);
-      const std::string old(reinterpret_cast<const char*>(&record.crc), sizeof(record.crc));
-      for (size_t at = 0; (at = file.find(old, at)) != file.npos; at += sizeof(crc))
-        std::memcpy(file.data() + at, &crc, sizeof(crc));
-      return file;
+      const std::string bytes = input.substr(record.offset, record.size);
+      writer.Add(record.name, record.name == "data.pkl" ? MutatePickle(bytes, random) : bytes);
     }
+    writer.Commit();
+    return ReadAll(path);
   } catch (const Error&) {
+    return MutateBytes(input, kPtBytes, random);
   }
-  return MutateBytes(input, kPtBytes, random);
 }
 
 bool SameSides(const std::map<std::string, KvtcSide>& a, const std::map<std::string, KvtcSide>& b) {
@@ -288,7 +338,10 @@ std::vector<std::string> NpySeeds() {
     return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header +
            std::string(bytes, '\x3C');
   };
-  return {file("<f4", "2, 3", 24), file("<f4", "1, 2, 2", 16), file("<f4", "4,", 16)};
+  std::vector<std::string> seeds = {file("<f4", "2, 3", 24), file("<f4", "1, 2, 2", 16),
+                                    file("<f4", "4,", 16)};
+  if (kCampaign) seeds.insert(seeds.end(), {file("<f2", "2,", 4), file("<f8", "2, 1", 16)});
+  return seeds;
 }
 
 // One type or number of the header for another.
@@ -312,7 +365,7 @@ std::string MutateNpy(const std::string& input, Random& random) {
 
 }  // namespace
 
-const Harness kPickle = {"pickle", RunPickle, PickleSeeds};
+const Harness kPickle = {"pickle", RunPickle, PickleSeeds, MutatePickle};
 const Harness kPt = {"pt", RunPt, PtSeeds, MutatePt, kPtBytes};
 const Harness kKvtc = {"kvtc", RunKvtc, KvtcSeeds, MutatePt, kPtBytes};
 const Harness kGguf = {"gguf", RunGguf, GgufSeeds, MutateGguf};

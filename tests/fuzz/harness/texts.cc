@@ -28,6 +28,16 @@ void RunTokenizer(std::string_view input) {
   (void)tokenizer.Decode(ids, true);
 }
 
+// `tokenizer` between steps that make a text seven times as long, which few more make too long.
+Json BetweenGrowing(Json tokenizer, const char* member, const char* list) {
+  const Json grow = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaa"}};
+  Json steps = {grow, grow};
+  if (tokenizer.contains(member) && tokenizer[member].is_object())
+    steps.insert(steps.begin() + 1, tokenizer[member]);
+  tokenizer[member] = {{"type", "Sequence"}, {list, steps}};
+  return tokenizer;
+}
+
 std::vector<std::string> TokenizerSeeds() {
   const std::string added = R"("added_tokens":[{"id":7,"content":"<s>","single_word":false,)"
                             R"("lstrip":false,"rstrip":true,"normalized":false,"special":true}])";
@@ -63,6 +73,19 @@ std::vector<std::string> TokenizerSeeds() {
   for (const Json& row : SeedRows("tokenizers/components.jsonl"))
     seeds.push_back(row.at("tokenizer").dump() + '\0' +
                     row.at("cases").at(1).at("text").get<std::string>());
+  if (!kCampaign) return seeds;
+  std::set<std::string> types;
+  for (size_t i = 0, given = seeds.size(); i < given; ++i) {
+    const std::string text = seeds[i];
+    const Json tokenizer = Json::parse(text.substr(0, text.find('\0')));
+    for (const auto& [member, list] :
+         {std::pair("normalizer", "normalizers"), std::pair("decoder", "decoders")}) {
+      const Json step = tokenizer.value(member, Json());
+      if (!types.insert(member + (step.is_object() ? step.value("type", "") : "")).second) continue;
+      const std::string grown = BetweenGrowing(tokenizer, member, list).dump();
+      seeds.push_back(grown + '\0' + "aaa b\u00e9a \u2581a of   more words\n\n");
+    }
+  }
   return seeds;
 }
 

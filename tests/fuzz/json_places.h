@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The values of a JSON and where they stand, for what changes them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/fuzz.h"
+
+namespace oscar::fuzz {
+
+// A value, where it stands, and the name or number under which it stands there.
+struct Place {
+  Json* parent;  // null: the whole
+  std::string key;
+  size_t index;
+};
+// Behind `places` all within `value`, at most some 20,000.
+void Collect(Json& value, std::vector<Place>& places);
+Json& At(const Place& place, Json& whole);
+
+// The JSON of an input: behind its length, as in safetensors, or behind what says which file it is
+// and in front of a NUL.
+struct JsonPart {
+  size_t begin, end;
+  bool sized;
+  Json json;  // discarded where it is none
+};
+JsonPart PartOf(const std::string& input);
+// `input` with `part` in the place of its own.
+std::string With(const JsonPart& part, const std::string& input);
+
+// A value that Dump spells as JsonSpellings()[i].
+Json Spelling(size_t i);
+std::string Dump(const Json& json);
+
+}  // namespace oscar::fuzz
