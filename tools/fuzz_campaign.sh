@@ -87,6 +87,7 @@ if [ "$1" = --keep ]; then
   tar -C "$kept" --sort=name --owner=0 --group=0 --mtime=@0 -cf - . | gzip -9n >"$root/tests/fuzz/kept.tar.gz"
   exit
 fi
+
 pack=$(cd "$1" && pwd) out=$2 cores=${3:-$(nproc)} seconds=${4:-300} each=${5:-240}
 mkdir -p "$out/found" "$out/logs"
 out=$(cd "$out" && pwd)

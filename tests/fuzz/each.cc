@@ -3,7 +3,6 @@
 //
 // A campaign's first inputs: of each seed, what is one step away. Mutation comes upon it late, as
 // most of what it starts from is refused for something else.
-#include <map>
 
 #include "tests/fuzz/json_places.h"
 
@@ -70,16 +69,21 @@ std::vector<std::string> ChangeEach(const std::string& input) {
   }
 }
 
-std::vector<std::string> AddEach(const std::string& input, const std::vector<std::string>& others) {
-  static const Json kValues = Json::parse(R"([null, -1, 0.5, "x", [], {}])");
-  std::map<std::string, Json> known;  // by path
-  for (const std::string& other : others) {
-    Json json = PartOf(other).json;
+std::map<std::string, Json> MembersOf(const std::vector<std::string>& inputs) {
+  std::map<std::string, Json> members;
+  for (const std::string& input : inputs) {
+    Json json = PartOf(input).json;
     if (!json.is_structured()) continue;
     Walk(json, "", [&](const std::string& path, const Place& place) {
-      if (place.parent->is_object()) known.emplace(path, At(place, json));
+      if (place.parent->is_object()) members.emplace(path, At(place, json));
     });
   }
+  return members;
+}
+
+std::vector<std::string> AddEach(const std::string& input,
+                                 const std::map<std::string, Json>& members) {
+  static const Json kValues = Json::parse(R"([null, -1, 0.5, "x", [], {}])");
   JsonPart part = PartOf(input);
   std::vector<std::string> changed;
   if (!part.json.is_object()) return changed;
@@ -88,7 +92,7 @@ std::vector<std::string> AddEach(const std::string& input, const std::vector<std
     Json& value = At(place, part.json);
     if (value.is_object()) objects.emplace(path, &value);
   });
-  for (const auto& [path, example] : known) {
+  for (const auto& [path, example] : members) {
     const size_t slash = path.rfind('/');
     const auto object = objects.find(path.substr(0, slash));
     const std::string name = path.substr(slash + 1);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <span>
 #include <string>
@@ -70,8 +71,12 @@ std::string MutateSafetensors(const std::string& input, Random& random);
 // name in its place, for each value; of those that stand at the same place in the elements of an
 // array, for the first, the last, and all.
 std::vector<std::string> ChangeEach(const std::string& input);
-// The same with a member that one of `others` has at that place, its value there and some others.
-std::vector<std::string> AddEach(const std::string& input, const std::vector<std::string>& others);
+// The members of the JSON in each, the first of each path; all elements of an array have one path.
+std::map<std::string, Json> MembersOf(const std::vector<std::string>& inputs);
+// The JSON in it with one of `members` that it lacks at that place, as it is there and of a few
+// other values.
+std::vector<std::string> AddEach(const std::string& input,
+                                 const std::map<std::string, Json>& members);
 // JSON as no writer of ours spells it, right and wrong: numbers, escapes, UTF-8, commas.
 const std::vector<std::string>& JsonSpellings();
 // The JSON in it with its first value spelled in each of these ways.

@@ -163,10 +163,11 @@ int main(int argc, char** argv) {
       for (size_t i = 0; i < inputs.size(); ++i) write(fmt::format("{}-{}", prefix, i), inputs[i]);
     };
     const auto inputs = harness->seeds();
+    const auto members = oscar::fuzz::MembersOf(inputs);
     write_all("seed", inputs);
     for (size_t i = 0; i < inputs.size(); ++i) {
       write_all(fmt::format("seed-{}", i), oscar::fuzz::ChangeEach(inputs[i]));
-      write_all(fmt::format("added-{}", i), oscar::fuzz::AddEach(inputs[i], inputs));
+      write_all(fmt::format("added-{}", i), oscar::fuzz::AddEach(inputs[i], members));
     }
     if (!inputs.empty()) write_all("spelled", oscar::fuzz::SpellEach(inputs[0]));
   }
