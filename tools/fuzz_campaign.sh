@@ -14,7 +14,7 @@ set -u
 # Readers of strangers' bytes: 50 million executions, of artifact and zoo together, and of moments and dumps; the others: 5.
 BARS="${OSCAR_FUZZ_BARS:-safetensors 50 pt 50 tokenizer 50 config 50 artifact 5 zoo_entry 20 zoo_json 15 bundle 11 moments 46}" # millions
 bar() { local b=5; set -- $1 $BARS; local n=$1; shift; while [ $# -gt 1 ]; do [ "$1" = "$n" ] && b=$2; shift 2; done; echo "${b}000000"; }
-# What a mutated input may have: no more than finds things, or most of the time goes into large ones.
+# What a mutated input may have: no more than finds things, or most of the time goes into large ones. Seeds may be longer.
 longest() { case $1 in report) echo 65536 ;; artifact | pt) echo 16384 ;; *) echo 4096 ;; esac; } # bytes
 # libstdc++.so frees what stable_sort asked for as nothrow: no mismatch of ours.
 sanitizers="abort_on_error=1:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_size_mb=1:thread_local_quarantine_size_kb=64:malloc_context_size=0:max_malloc_fill_size=0:allocator_may_return_null=0"
@@ -53,20 +53,27 @@ if [ "$1" = --pack ]; then
   strip "$pack"/lib/* 2>/dev/null
   cp "$0" "$pack/"
   collect() { # HARNESS: of its seeds, of what was kept and of what once was a finding, those with features of their own
-    local from=() folder
+    local from=() folder reached
     ASAN_OPTIONS=$sanitizers "$build/oscar_fuzz_plain" -seeds="$TMPDIR/seeds" "$1"
     for folder in "$TMPDIR/seeds/$1" "$TMPDIR/kept/$1" "$root/tests/fuzz/corpus/$1"; do [ -d "$folder" ] && from+=("$folder"); done
     mkdir -p "$pack/corpus/$1"
     within=3000 fuzz "$pack" "$1" -merge=1 -max_len=65536 -artifact_prefix="$pack/failed-" "$pack/corpus/$1" "${from[@]}" 2>/dev/null
+    awk -v h="$1" '$1 == h' "$pack/history.tsv" >"$TMPDIR/rows.$1"
+    if [ -d "$TMPDIR/kept/$1" ] && reached=$(edges "$pack" "$1" "$TMPDIR/kept/$1") && [ "$reached" != "$(tail -1 "$TMPDIR/rows.$1" | cut -f 3)" ]; then
+      row "$1" "$reached" >"$TMPDIR/rows.$1" # another program's edges are no measure for this one's
+    fi
+    row "$1" "$(edges "$pack" "$1" "$pack/corpus/$1")" | tee -a "$TMPDIR/rows.$1"
     rm -rf "$TMPDIR/seeds/$1" "$TMPDIR/kept/$1"
-    printf '%s\t%s\t%s\n' "$1" "$(executions "$pack" "$1")" "$(edges "$pack" "$1" "$pack/corpus/$1")" | tee -a "$pack/history.tsv"
   }
+  row() { printf '%s\t%s\t%s\n' "$1" "$(executions "$pack" "$1")" "$2"; } # HARNESS EDGES
   [ $# -gt 0 ] || set -- $(ASAN_OPTIONS=$sanitizers "$build/oscar_fuzz_plain" -names)
   for harness; do
     collect "$harness" &
     [ "$(jobs -r | wc -l)" -lt "$(nproc)" ] || wait -n
   done
   wait
+  grep -vE "^($(echo "$@" | tr ' ' '|'))[[:space:]]" "$pack/history.tsv" >"$TMPDIR/others"
+  cat "$TMPDIR/others" "$TMPDIR"/rows.* >"$pack/history.tsv"
   ls "$pack"/failed-* 2>/dev/null && { echo "these are findings" >&2; exit 1; }
   exit
 fi
@@ -134,12 +141,12 @@ merge() { # HARNESS CORES: its corpus as small as its features, what is slow asi
       part=$TMPDIR/part.$1.${list##*.} all=$TMPDIR/all.$1.${list##*.}
       mkdir -p "$part" "$all"
       (cd "$corpus/$1" && xargs -r mv -t "$all" <"$list")
-      fuzz "$pack" "$1" -merge=1 -max_len="$(longest "$1")" -artifact_prefix="$out/found/$1/" "$part" "$all" >/dev/null 2>&1 || mv "$all"/* "$part/" &
+      fuzz "$pack" "$1" -merge=1 -max_len=65536 -artifact_prefix="$out/found/$1/" "$part" "$all" >/dev/null 2>&1 || mv "$all"/* "$part/" &
       from+=("$part")
     done
     wait
   fi
-  if fuzz "$pack" "$1" -merge=1 -max_len="$(longest "$1")" -artifact_prefix="$out/found/$1/" "$corpus.merged/$1" "${from[@]}" >"$out/logs/$1.merge" 2>&1; then
+  if fuzz "$pack" "$1" -merge=1 -max_len=65536 -artifact_prefix="$out/found/$1/" "$corpus.merged/$1" "${from[@]}" >"$out/logs/$1.merge" 2>&1; then
     rm -rf "${corpus:?}/$1" "${slow:?}/$1"
     mv "$corpus.merged/$1" "$corpus/$1"
     mkdir "$slow/$1"

@@ -104,8 +104,11 @@ LayerMoments ReadFrom(const File& file, const std::string& group, const std::str
   m.head_dim = file.IntAttribute(group, "head_dim");
   m.v_head_dim = file.IntAttribute(group, "v_head_dim");
   m.tokens = file.IntAttribute(group, "tokens");
+  // Products of both are counted in 64 bits, and sums of shards are.
+  constexpr int64_t kMostHeads = int64_t{1} << 20, kMostTokens = int64_t{1} << 42;
   if (m.num_kv_heads <= 0 || m.num_q_heads <= 0 || m.num_q_heads % m.num_kv_heads != 0 ||
-      m.head_dim <= 0 || m.v_head_dim <= 0 || m.tokens <= 0) {
+      m.head_dim <= 0 || m.v_head_dim <= 0 || m.tokens <= 0 || m.num_q_heads > kMostHeads ||
+      m.tokens > kMostTokens) {
     throw InputError(
         fmt::format("{}: {}: {} query heads, {} KV heads, head_dim {}, v_head_dim {}, {} tokens: "
                     "not the geometry of a layer",

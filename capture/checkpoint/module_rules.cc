@@ -4,10 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <regex>
-
 #include "capture/files/quote.h"
+#include "capture/files/regex.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -17,27 +15,11 @@ constexpr size_t kLongestPattern = 1000;  // bytes
 // The longest lists of real models have some hundred; each is asked of every module.
 constexpr size_t kMostPatterns = 2000, kMostPatternBytes = size_t{128} << 10;
 
-// What libstdc++ would read differently from Python, or could make large.
-bool IsForeign(std::string_view pattern) {
-  constexpr std::string_view kEscapedLetters = "dDwWsSbB";
-  for (size_t i = 0; i + 1 < pattern.size(); ++i) {
-    if (pattern[i] != '\\') continue;
-    const char next = pattern[++i];
-    const bool letter_or_digit = (next >= '0' && next <= '9') || (next >= 'a' && next <= 'z') ||
-                                 (next >= 'A' && next <= 'Z');
-    if (letter_or_digit && kEscapedLetters.find(next) == std::string_view::npos) return true;
-  }
-  return pattern.find('{') != std::string_view::npos || pattern.find("[[:") != pattern.npos ||
-         pattern.size() > kLongestPattern;
-}
-
-std::regex Compile(const std::string& pattern, std::string_view what) {
-  using namespace std::regex_constants;
-  if (!IsForeign(pattern)) {
-    try {
-      return std::regex(pattern, ECMAScript | __polynomial);
-    } catch (const std::regex_error&) {
-    }
+Regex Compile(const std::string& pattern, std::string_view what) {
+  try {
+    if (pattern.size() <= kLongestPattern)
+      return Regex(pattern, Regex::Syntax::kPython, std::string(what));
+  } catch (const InputError&) {
   }
   throw InputError(
       fmt::format("{}: the regular expression {} is not understood: give the names of the modules "
@@ -76,7 +58,7 @@ void AddPattern(std::vector<std::shared_ptr<const Pattern>>& patterns, const std
 
 struct ModuleRules::Pattern {
   std::string text;
-  std::regex regex;
+  Regex regex;
   size_t value;
 };
 
@@ -117,10 +99,7 @@ std::optional<size_t> ModuleRules::Match(std::string_view module) const {
   }
   const Pattern* matched = nullptr;
   for (const auto& pattern : patterns_) {
-    if (!std::regex_search(module.begin(), module.end(), pattern->regex,
-                           std::regex_constants::match_continuous)) {
-      continue;
-    }
+    if (!pattern->regex.MatchesBegin(module)) continue;
     if (matched != nullptr && matched->value != pattern->value) {
       throw InputError(fmt::format(
           "quantization_config: module {} matches {} and {}, which stand for different formats",

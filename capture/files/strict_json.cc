@@ -342,6 +342,12 @@ const Json& JsonMember(const Json& object, const char* key, std::string_view wha
   return *member;
 }
 
+const Json& JsonArray(const Json& object, const char* key, std::string_view what) {
+  const Json& member = JsonMember(object, key, what);
+  if (!member.is_array()) WrongType(what, key, "an array", member);
+  return member;
+}
+
 int64_t JsonInt(const Json& object, const char* key, std::string_view what) {
   return AsInt(JsonMember(object, key, what), key, what);
 }

@@ -43,6 +43,7 @@ std::string CanonicalJson(const Json& value);
 // Typed access with errors that name `what` and the key. The optional forms return `fallback` for a
 // missing or null member. Integers must be written as integers (3.0 is refused) and fit the type.
 const Json& JsonMember(const Json& object, const char* key, std::string_view what);
+const Json& JsonArray(const Json& object, const char* key, std::string_view what);
 int64_t JsonInt(const Json& object, const char* key, std::string_view what);
 int64_t JsonInt(const Json& object, const char* key, int64_t fallback, std::string_view what);
 int JsonInt32(const Json& object, const char* key, std::string_view what);  // layer ids

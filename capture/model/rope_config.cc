@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "linalg/error.h"
 
@@ -80,6 +81,14 @@ class RopeReader {
                                kSupported));
     }
     if (rope.factor < 1) reader_.Fail("factor", "must be at least 1");
+    // Products and quotients of what is given, by which float32 numbers are multiplied.
+    for (const auto& [name, value] :
+         {std::pair("rope_theta", rope.theta),
+          {"attention_factor", rope.attention_factor},
+          {"mscale_all_dim", std::pow(MScale(rope.factor, result_.mscale_all_dim), 2)}}) {
+      if (!(value > 0 && value <= std::numeric_limits<float>::max()))
+        reader_.Fail(name, fmt::format("becomes {}, and must be above 0 and a float32", value));
+    }
     if (options_.position_scaling) {
       result_.position_beta = reader_.OptionalPositive("llama_4_scaling_beta").value_or(0.0);
       if (result_.position_beta > 0) ReadOriginal();

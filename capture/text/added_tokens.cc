@@ -88,7 +88,7 @@ std::optional<TokenMatcher::Match> TokenMatcher::Find(std::string_view text, siz
 
 AddedTokens::AddedTokens(const Json& list, const BpeModel& model,
                          const Chain<Normalizer>& normalizers, const std::string& where)
-    : word_character_(kRustWordCharacter, SplitRegex::Syntax::kPcre2, where) {
+    : word_character_(kRustWordCharacter, Regex::Syntax::kPcre2, where) {
   if (!list.is_null() && !list.is_array()) throw InputError(where + ": expected an array");
   for (size_t i = 0; i < list.size(); ++i) Add(list[i], model, fmt::format("{}[{}]", where, i));
   for (AddedToken& token : tokens_) {

@@ -14,10 +14,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "capture/files/regex.h"
 #include "capture/files/strict_json.h"
 #include "capture/text/bpe.h"
 #include "capture/text/normalizer.h"
-#include "capture/text/split_regex.h"
 
 namespace oscar {
 
@@ -80,7 +80,7 @@ class AddedTokens {
   std::unordered_map<int32_t, size_t> by_id_;
   StringMap<size_t> by_content_;
   TokenMatcher raw_, normalized_;
-  SplitRegex word_character_;
+  Regex word_character_;
   int32_t max_id_ = -1;
 };
 

@@ -6,11 +6,12 @@
 
 #include <string_view>
 
+#include "capture/text/regex_dialect.h"
 #include "linalg/error.h"
 
 namespace oscar {
 
-SplitRegex ParsePattern(const Json& component, const std::string& where) {
+Regex ParsePattern(const Json& component, const std::string& where) {
   const Json& pattern = JsonMember(component, "pattern", where);
   const std::string inner = where + ".pattern";
   if (!pattern.is_object() || pattern.size() != 1 ||
@@ -18,8 +19,8 @@ SplitRegex ParsePattern(const Json& component, const std::string& where) {
     throw InputError(inner + ": expected an object with one member, \"Regex\" or \"String\"");
   }
   const bool is_regex = pattern.contains("Regex");
-  return {JsonString(pattern, is_regex ? "Regex" : "String", inner),
-          is_regex ? SplitRegex::Syntax::kOniguruma : SplitRegex::Syntax::kLiteral, inner};
+  const std::string text = JsonString(pattern, is_regex ? "Regex" : "String", inner);
+  return is_regex ? OnigurumaRegex(text, inner) : Regex(text, Regex::Syntax::kLiteral, inner);
 }
 
 PatternReplacement::PatternReplacement(const Json& component, const std::string& where)

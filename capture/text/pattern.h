@@ -9,13 +9,13 @@
 #include <cstddef>
 #include <string>
 
+#include "capture/files/regex.h"
 #include "capture/files/strict_json.h"
-#include "capture/text/split_regex.h"
 
 namespace oscar {
 
 // Member "pattern" of `component`. Throws InputError naming `where` for what is no pattern.
-SplitRegex ParsePattern(const Json& component, const std::string& where);
+Regex ParsePattern(const Json& component, const std::string& where);
 
 // Members "pattern" and "content".
 class PatternReplacement {
@@ -26,7 +26,7 @@ class PatternReplacement {
   const std::string& content() const { return content_; }
 
  private:
-  SplitRegex pattern_;
+  Regex pattern_;
   std::string content_;
 };
 

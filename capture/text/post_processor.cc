@@ -21,10 +21,16 @@ class Template : public PostProcessor {
   };
   explicit Template(std::vector<Piece> pieces) : pieces_(std::move(pieces)) {}
 
-  std::vector<int32_t> Apply(std::vector<int32_t> ids) const override {
+  std::vector<int32_t> Apply(std::vector<int32_t> ids, size_t max_ids) const override {
     std::vector<int32_t> out;
     for (const Piece& piece : pieces_) {
       const std::vector<int32_t>& part = piece.is_text ? ids : piece.ids;
+      if (out.size() + part.size() > max_ids) {
+        throw InputError(
+            fmt::format("the tokenizer's templates make more than {} tokens of a text, "
+                        "which no real ones do; give rows with \"input_ids\"",
+                        max_ids));
+      }
       out.insert(out.end(), part.begin(), part.end());
     }
     return out;

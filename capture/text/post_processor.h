@@ -16,7 +16,8 @@ namespace oscar {
 class PostProcessor {
  public:
   virtual ~PostProcessor() = default;
-  virtual std::vector<int32_t> Apply(std::vector<int32_t> ids) const = 0;
+  // Throws InputError if more than `max_ids` come of them.
+  virtual std::vector<int32_t> Apply(std::vector<int32_t> ids, size_t max_ids) const = 0;
   // Ids this step can insert.
   virtual std::vector<int32_t> InsertedIds() const = 0;
 };

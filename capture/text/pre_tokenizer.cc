@@ -7,6 +7,7 @@
 #include "capture/files/quote.h"
 #include "capture/files/utf8.h"
 #include "capture/text/pattern.h"
+#include "capture/text/regex_dialect.h"
 #include "capture/text/split_step.h"
 #include "capture/text/tokenizer_components.h"
 
@@ -53,9 +54,8 @@ void AppendByteLevel(const Json& component, const std::string& where, Chain<PreT
   const bool add_prefix_space = JsonBool(component, "add_prefix_space", true, where);
   std::unique_ptr<const SplitStep> split;
   if (JsonBool(component, "use_regex", true, where)) {  // absent in old files, which means true
-    split =
-        std::make_unique<SplitStep>(SplitRegex(kGpt2Pattern, SplitRegex::Syntax::kOniguruma, where),
-                                    SplitBehavior::kIsolated, false);
+    split = std::make_unique<SplitStep>(OnigurumaRegex(kGpt2Pattern, where),
+                                        SplitBehavior::kIsolated, false);
   }
   chain.push_back(std::make_unique<ByteLevelStep>(add_prefix_space, std::move(split)));
 }
@@ -70,7 +70,7 @@ void AppendSplit(const Json& component, const std::string& where, Chain<PreToken
 void AppendDigits(const Json& component, const std::string& where, Chain<PreTokenizer>& chain) {
   const bool individual = JsonBool(component, "individual_digits", false, where);
   chain.push_back(std::make_unique<SplitStep>(
-      SplitRegex("\\p{N}", SplitRegex::Syntax::kPcre2, where),
+      Regex("\\p{N}", Regex::Syntax::kPcre2, where),
       individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false));
 }
 
@@ -130,9 +130,8 @@ void AppendMetaspace(const Json& component, const std::string& where, Chain<PreT
   const std::string replacement = JsonString(component, "replacement", where);
   std::unique_ptr<const SplitStep> split;
   if (JsonBool(component, "split", true, where)) {
-    split =
-        std::make_unique<SplitStep>(SplitRegex(replacement, SplitRegex::Syntax::kLiteral, where),
-                                    SplitBehavior::kMergedWithNext, false);
+    split = std::make_unique<SplitStep>(Regex(replacement, Regex::Syntax::kLiteral, where),
+                                        SplitBehavior::kMergedWithNext, false);
   }
   chain.push_back(std::make_unique<MetaspaceStep>(replacement, ParsePrepend(component, where),
                                                   std::move(split)));
@@ -141,8 +140,8 @@ void AppendMetaspace(const Json& component, const std::string& where, Chain<PreT
 // Steps that are one pattern and one behavior.
 void AppendPattern(std::string_view pattern, SplitBehavior behavior, bool invert,
                    const std::string& where, Chain<PreTokenizer>& chain) {
-  chain.push_back(std::make_unique<SplitStep>(
-      SplitRegex(pattern, SplitRegex::Syntax::kPcre2, where), behavior, invert));
+  chain.push_back(
+      std::make_unique<SplitStep>(Regex(pattern, Regex::Syntax::kPcre2, where), behavior, invert));
 }
 
 void AppendPunctuation(const Json& component, const std::string& where,
@@ -177,10 +176,9 @@ std::span<const ComponentKind<PreTokenizer>> Kinds() {
       {"CharDelimiterSplit",
        {"delimiter"},
        [](const Json& component, const std::string& where, Chain<PreTokenizer>& chain) {
-         chain.push_back(
-             std::make_unique<SplitStep>(SplitRegex(JsonString(component, "delimiter", where),
-                                                    SplitRegex::Syntax::kLiteral, where),
-                                         SplitBehavior::kRemoved, false));
+         chain.push_back(std::make_unique<SplitStep>(
+             Regex(JsonString(component, "delimiter", where), Regex::Syntax::kLiteral, where),
+             SplitBehavior::kRemoved, false));
        }},
       {"Sequence",
        {"pretokenizers"},

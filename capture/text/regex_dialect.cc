@@ -276,4 +276,9 @@ std::string OnigurumaToPcre2(std::string_view pattern, std::string_view where) {
   return Translator(pattern, where).Run();
 }
 
+Regex OnigurumaRegex(std::string_view pattern, std::string where) {
+  const std::string translated = OnigurumaToPcre2(pattern, where);
+  return {translated, Regex::Syntax::kPcre2, std::move(where)};
+}
+
 }  // namespace oscar

@@ -10,11 +10,16 @@
 #include <string>
 #include <string_view>
 
+#include "capture/files/regex.h"
+
 namespace oscar {
 
 // The PCRE2 pattern (for UTF, UCP, MULTILINE, newline = LF) that matches what Oniguruma matches.
 // Throws InputError naming `where`, the construct and its offset in bytes.
 std::string OnigurumaToPcre2(std::string_view pattern, std::string_view where);
+
+// Throws InputError as both steps do.
+Regex OnigurumaRegex(std::string_view pattern, std::string where);
 
 // One character of Rust's regex class \w (Unicode TS 18): word boundaries of added tokens.
 inline constexpr std::string_view kRustWordCharacter =

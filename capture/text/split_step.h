@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/files/regex.h"
 #include "capture/text/pre_tokenizer.h"
-#include "capture/text/split_regex.h"
 
 namespace oscar {
 
@@ -22,7 +22,7 @@ SplitBehavior ParseSplitBehavior(const std::string& name, const std::string& whe
 
 class SplitStep : public PreTokenizer {
  public:
-  SplitStep(SplitRegex regex, SplitBehavior behavior, bool invert)
+  SplitStep(Regex regex, SplitBehavior behavior, bool invert)
       : regex_(std::move(regex)), behavior_(behavior), invert_(invert) {}
   void Apply(PieceList& list) const override;
 
@@ -36,7 +36,7 @@ class SplitStep : public PreTokenizer {
   void FindSections(std::string_view text, const PieceList::Range& piece, RegexMatcher& matcher,
                     std::vector<Section>& sections) const;
 
-  SplitRegex regex_;
+  Regex regex_;
   SplitBehavior behavior_;
   bool invert_;
 };

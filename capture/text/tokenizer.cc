@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "capture/files/utf8.h"
+#include "capture/text/pattern.h"  // MaxGrownBytes
 #include "capture/text/tokenizer_json.h"
 #include "linalg/error.h"
 
@@ -55,7 +56,8 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_t
     }
   }
   if (add_special_tokens) {
-    for (const auto& step : pipeline_->post_processors) ids = step->Apply(std::move(ids));
+    const size_t max_ids = MaxGrownBytes(ids.size());
+    for (const auto& step : pipeline_->post_processors) ids = step->Apply(std::move(ids), max_ids);
   }
   return ids;
 }

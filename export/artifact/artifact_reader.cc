@@ -163,6 +163,7 @@ Artifact Artifact::OpenAny(const ArtifactFiles& from, Digests digests) {
     throw InputError(fmt::format("{}: schema {} {}, expected {} {}", file, name, version,
                                  kArtifactSchema, kArtifactVersion));
   }
+  (void)JsonArray(artifact.manifest_, "geometry", file);
   const Json& files = JsonMember(artifact.manifest_, "files", file);
   for (const char* needed : kNeeded) {
     // What was imported has no moments and no report.

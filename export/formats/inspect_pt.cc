@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reports on .pt files, alone, as a pair, or as a directory of MLA layers. Layers may share
-// tensors, so hashes and measurements are made once per view, not once per name.
+// tensors, so hashes and measurements are made once per view, whatever its names.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,6 +20,8 @@
 
 namespace oscar {
 namespace {
+
+constexpr const char* kOrthogonality = "max_abs_RRt_minus_I";
 
 bool IsSquareStack(const std::vector<int64_t>& shape) {
   const size_t rank = shape.size();
@@ -43,7 +45,7 @@ class PtReport {
                {"layer_ids", Json::array()}};
     measure_ = rotations.kind != RotationKind::kMoments;
     Contents(rotations);
-    report_["max_abs_RRt_minus_I"] =
+    report_[kOrthogonality] =
         measure_ && rotations.kind != RotationKind::kKMean ? Json(worst_) : Json(nullptr);
     report_["storages_shared_between_tensors"] = shared_;
     return std::move(report_);
@@ -107,27 +109,35 @@ class PtReport {
     return out;
   }
 
+  // What a tensor of this name is measured as.
+  enum class Role { kRotation, kEigenvalues, kOther };
+  static Role RoleOf(std::string_view name) {
+    if (name.ends_with("rotation")) return Role::kRotation;
+    return name == "eigenvalues" ? Role::kEigenvalues : Role::kOther;
+  }
+
   Json Tensor(const std::string& name, const PtTensor& tensor) {
     shared_ |= !storages_.insert(tensor.storage).second;
+    const Role role = RoleOf(name);
     const std::string view =
-        fmt::format("{}|{}|{}|{}|{}", name, tensor.storage, tensor.offset,
+        fmt::format("{}|{}|{}|{}|{}", static_cast<int>(role), tensor.storage, tensor.offset,
                     fmt::join(tensor.shape, ","), fmt::join(tensor.strides, ","));
     Json& out = known_[view];
     if (out.is_null()) {
       out = PtTensorJson(tensor);
       out["sha256"] = Sha256Hex(file_.RawBytes(tensor));
-      if (measure_) Measure(name, tensor, &out);
+      if (measure_) Measure(name, role, tensor, &out);
     }
+    if (name == "rotation" && out.contains(kOrthogonality))
+      worst_ = std::max(worst_, out[kOrthogonality].get<double>());
     return out;
   }
 
-  void Measure(const std::string& name, const PtTensor& tensor, Json* out) {
-    if (name.ends_with("rotation") && IsSquareStack(tensor.shape)) {
+  void Measure(const std::string& name, Role role, const PtTensor& tensor, Json* out) {
+    if (role == Role::kRotation && IsSquareStack(tensor.shape)) {
       const std::vector<double> values = file_.Doubles(tensor, name);
-      const double error = InverseError(StackOf(tensor.shape, name), values, values);
-      (*out)["max_abs_RRt_minus_I"] = error;
-      if (name == "rotation") worst_ = std::max(worst_, error);
-    } else if (name == "eigenvalues" && PtFile::Count(tensor) > 0) {
+      (*out)[kOrthogonality] = InverseError(StackOf(tensor.shape, name), values, values);
+    } else if (role == Role::kEigenvalues && PtFile::Count(tensor) > 0) {
       const auto row = tensor.shape.empty() ? 1 : tensor.shape.back();
       MeasureEigenvalues(file_.Doubles(tensor, name), row, tensor.shape.size() > 1, out);
     }
@@ -155,7 +165,7 @@ class PtReport {
   double worst_ = 0;
   bool shared_ = false;
   std::set<std::string> storages_;
-  std::map<std::string, Json> known_;  // by name and view
+  std::map<std::string, Json> known_;  // by role and view
 };
 
 }  // namespace

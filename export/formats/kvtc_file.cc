@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "capture/files/quote.h"
 #include "export/formats/pt/pt_writer.h"
 #include "export/formats/rotation_checks.h"
+#include "export/formats/rotation_schemas.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -27,18 +29,29 @@ const PtDict& DictAt(const PtDict& dict, std::string_view key, const std::string
   return *found;
 }
 
-FloatTensorPtr TensorAt(const PtFile& file, const PtDict& dict, std::string_view key, size_t rank,
-                        const std::string& where) {
-  const PtValue* value = dict.Find(key);
-  const auto* tensor = value == nullptr ? nullptr : value->If<PtTensor>();
-  if (tensor == nullptr || tensor->shape.size() != rank || PtFile::Count(*tensor) == 0) {
-    throw InputError(
-        fmt::format("{}: no tensor {} of {} dimensions with values in it", where, key, rank));
+// Workers may share what they have: each view becomes floats once.
+class Tensors {
+ public:
+  explicit Tensors(const PtFile& file) : cache_(file) {}
+
+  FloatTensorPtr At(const PtDict& dict, std::string_view key, size_t rank,
+                    const std::string& where) {
+    const PtValue* value = dict.Find(key);
+    const auto* tensor = value == nullptr ? nullptr : value->If<PtTensor>();
+    if (tensor == nullptr || tensor->shape.size() != rank || PtFile::Count(*tensor) == 0) {
+      throw InputError(
+          fmt::format("{}: no tensor {} of {} dimensions with values in it", where, key, rank));
+    }
+    const std::string what = fmt::format("{}: {}", where, key);
+    FloatTensorPtr floats = cache_.Get(*tensor, what);
+    if (finite_.insert(floats.get()).second) CheckFinite(*floats, what);
+    return floats;
   }
-  FloatTensor floats{tensor->shape, file.Floats(*tensor, fmt::format("{}: {}", where, key))};
-  CheckFinite(floats, fmt::format("{}: {}", where, key));
-  return std::make_shared<const FloatTensor>(std::move(floats));
-}
+
+ private:
+  TensorCache cache_;
+  std::set<const FloatTensor*> finite_;
+};
 
 std::vector<KvtcGroup> GroupsOf(const PtValue& schema, const std::string& where) {
   const auto refuse = [&] { throw InputError(where + ": expected a list of [components, type]"); };
@@ -58,9 +71,8 @@ std::vector<KvtcGroup> GroupsOf(const PtValue& schema, const std::string& where)
   return groups;
 }
 
-KvtcSide SideAt(const PtFile& file, const PtDict& params, const std::string& where) {
-  KvtcSide side{
-      TensorAt(file, params, "mu", 1, where), TensorAt(file, params, "basis", 2, where), {}};
+KvtcSide SideAt(Tensors& tensors, const PtDict& params, const std::string& where) {
+  KvtcSide side{tensors.At(params, "mu", 1, where), tensors.At(params, "basis", 2, where), {}};
   const std::vector<int64_t>& shape = side.basis->shape;
   if (shape[0] != side.mu->shape[0] || shape[1] > shape[0]) {
     throw InputError(fmt::format("{}: mu has {} channels and basis is [{}, {}]", where,
@@ -70,7 +82,8 @@ KvtcSide SideAt(const PtFile& file, const PtDict& params, const std::string& whe
     const std::string of_ratio = fmt::format("{}, ratio {}", where, Escaped(PtKeyText(ratio)));
     std::vector<KvtcGroup> groups = GroupsOf(*schema, of_ratio);
     CheckKvtcGroups(groups, shape[1], of_ratio);
-    side.quant.emplace(PtKeyText(ratio), std::move(groups));
+    if (!side.quant.emplace(PtKeyText(ratio), std::move(groups)).second)
+      throw InputError(of_ratio + ": given twice, as a number and as text");
   }
   return side;
 }
@@ -112,13 +125,15 @@ KvtcFile ReadKvtcFile(const PtFile& file) {
                                  version == nullptr ? "unknown" : Quoted(*version), kVersion));
   }
   KvtcFile read;
+  Tensors tensors(file);
   for (const auto& [name, side] :
        {std::pair("keys", &KvtcFile::keys), {"values", &KvtcFile::values}}) {
     for (const auto& [worker, params] : DictAt(*root, name, path).entries) {
       const std::string where = fmt::format("{}: {} of {}", path, name, Escaped(PtKeyText(worker)));
       const auto* dict = params->If<PtDict>();
       if (dict == nullptr) throw InputError(where + ": expected a dict");
-      (read.*side).emplace(PtKeyText(worker), SideAt(file, *dict, where));
+      if (!(read.*side).emplace(PtKeyText(worker), SideAt(tensors, *dict, where)).second)
+        throw InputError(where + ": given twice, as a number and as text");
     }
     if ((read.*side).empty()) throw InputError(fmt::format("{}: {} of no worker", path, name));
   }

@@ -80,7 +80,7 @@ float ValueAt(const std::byte* at, DType dtype) {
 
 NpyFile ReadNpyFile(const MappedFile& file) {
   static const std::regex kHeader(
-      R"(^\{'descr': '([^']{1,16})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), ?\}\s*$)");
+      R"(^\{'descr': '([^']{1,16})', 'fortran_order': (True|False), 'shape': \((|[0-9]+,|[0-9]+(?:, ?[0-9]+)+,?)\), ?\}\s*$)");
   static_assert(std::endian::native == std::endian::little);
   const std::string name = file.path().string();
   const Header header = HeaderOf(file.bytes(), name);

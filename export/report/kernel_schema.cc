@@ -74,7 +74,8 @@ void CheckKernels(const Spot& spot) {
   uint64_t differing = 0;
   for (const char* count : kCounts) {
     uint64_t sum = 0;
-    for (const Spot& head : heads) sum += head.Member(count).Count();
+    for (const Spot& head : heads)
+      if (__builtin_add_overflow(sum, head.Member(count).Count(), &sum)) sum = UINT64_MAX;
     const uint64_t total = spot.Member(count).Count();
     if (sum != total)
       spot.Member(count).Refuse(fmt::format("says {}, the heads add up to {}", total, sum));

@@ -195,8 +195,13 @@ class Arms {
   void Data() const {
     const Json& data = validation_.at("data");
     int64_t tokens = 0;
-    for (const Json& text : data.at("texts"))
-      tokens += text.at("length").get<int64_t>() * text.at("sequences").get<int64_t>();
+    for (const Json& text : data.at("texts")) {
+      int64_t of_text = 0;
+      if (__builtin_mul_overflow(text.at("length").get<int64_t>(),
+                                 text.at("sequences").get<int64_t>(), &of_text) ||
+          __builtin_add_overflow(tokens, of_text, &tokens))
+        Fail("data", "tokens", data.at("tokens").dump(), "more than 64 bits count");
+    }
     if (data.at("tokens") != tokens)
       Fail("data", "tokens", data.at("tokens").dump(), std::to_string(tokens));
   }

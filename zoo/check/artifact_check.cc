@@ -73,7 +73,7 @@ std::map<std::string, FileDigest> FilesOf(const Artifact& artifact, Digests dige
 void CheckReportIsOf(const Artifact& artifact, const Json& report) {
   const std::string what = (artifact.directory() / kReportFile).string();
   std::vector<int> ids;
-  for (const Json& layer : JsonMember(report, "layers", what))
+  for (const Json& layer : JsonArray(report, "layers", what))
     ids.push_back(JsonInt32(layer, "layer_id", what));
   if (ids != artifact.layer_ids())
     throw InputError(what + ": its layers are not those of " + kManifestFile);
@@ -147,6 +147,10 @@ ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
 void CheckTensorsFinite(const fs::path& rotations, const Json& geometry,
                         const std::vector<std::string>& choices) {
   const SafetensorsFile file = SafetensorsFile::Open(rotations);
+  // Each choice of a layer has one at least; or names of none would be made without end.
+  if (geometry.size() * std::max<size_t>(choices.size(), 1) > file.tensors().size())
+    throw InputError(fmt::format("{}: {} tensors, for {} layers and {} choices", rotations.string(),
+                                 file.tensors().size(), geometry.size(), choices.size()));
   const std::set<std::string> known = TensorNames(geometry, choices, rotations.string());
   for (const auto& [name, info] : file.tensors()) {
     const std::string what = fmt::format("{}: tensor {}", rotations.string(), Quoted(name));

@@ -83,11 +83,16 @@ Value StrftimeNow(const Call& c) {
   c.session.time_was_read = true;
   // The dot tells a text that is empty from one that does not fit.
   const std::string format = given + '.';
-  for (size_t i = 0; i + 1 < given.size(); ++i) {
-    if (given[i] != '%') continue;
-    // There are no microseconds and there is no time zone.
-    if (std::string_view("fzZ").find(given[++i]) != std::string_view::npos)
-      throw TemplateFailure(NotSupported("code of strftime_now", given.substr(i - 1, 2)));
+  if (given.find('\0') != given.npos)
+    throw TemplateFailure("strftime_now: embedded null character");
+  for (size_t i = 0; (i = given.find('%', i)) != given.npos;) {
+    // Flags, width and modifier as glibc has them, then the conversion.
+    const size_t code = given.find_first_not_of("_-0^#+:EO123456789", i + 1);
+    if (code == given.npos) break;
+    // There are no microseconds, there is no time zone, and so no time since an epoch.
+    if (std::string_view("fzZs").find(given[code]) != std::string_view::npos)
+      throw TemplateFailure(NotSupported("code of strftime_now", given.substr(i, code + 1 - i)));
+    i = code + 1;
   }
   const CivilTime& now = c.session.now;
   std::tm time{};

@@ -172,7 +172,7 @@ class Machine {
     const auto bytes = Take(Number<uint32_t>());
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (FirstInvalidUtf8(text)) Fail("a string that is not UTF-8");
-    const uint64_t weight = 1 + text.size() / 64;
+    const uint64_t weight = 1 + text.size() / PtTree::kTextOfNode;
     Object* object = NewValue(std::move(text));
     object->expanded = weight;
     Push(object);
@@ -271,7 +271,10 @@ class Machine {
     Integers(*shape, &tensor.shape);
     Integers(*strides, &tensor.strides);
     if (tensor.shape.size() != tensor.strides.size()) Fail("a tensor with more strides than sizes");
-    return NewValue(std::move(tensor));
+    const uint64_t weight = PtTree::kNodesOfTensor + tensor.shape.size();
+    Object* object = NewValue(std::move(tensor));
+    object->expanded = weight;
+    return object;
   }
 
   void Integers(const PtTuple& tuple, std::vector<int64_t>* out) const {

@@ -4,7 +4,8 @@
 // What a .pt file holds once unpickled: none, bool, int, float, string, list, tuple, dict and
 // references to tensors. Values live in a PtTree and are shared, never copied. Sharing makes
 // the tree a graph; PtTree guarantees that it is at most kMaxDepth deep and that walking it by
-// value visits at most kMaxExpandedNodes nodes, so a plain recursive walk is safe.
+// value visits at most kMaxExpandedNodes nodes, so a plain recursive walk is safe, and so is what
+// it writes: a node becomes at most 128 bytes of JSON.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +65,9 @@ struct PtValue {
 // Owns every value of one file. Addresses stay valid when it is moved.
 struct PtTree {
   static constexpr int kMaxDepth = 16;
-  static constexpr uint64_t kMaxExpandedNodes = uint64_t{1} << 20;  // a string counts by length too
+  static constexpr uint64_t kMaxExpandedNodes = uint64_t{1} << 20;
+  static constexpr uint64_t kTextOfNode = 16;    // bytes of a string that count as one more node
+  static constexpr uint64_t kNodesOfTensor = 8;  // and one more for each dimension
 
   std::deque<PtValue> values;
   const PtValue* root = nullptr;

@@ -207,24 +207,49 @@ TEST(ModuleRules, ReadExpressionsAsPythonDoes) {
   ModuleRules rules;
   rules.AddRegex(R"(model\.layers\.(0|11)\..*_proj$)", 1, "test");
   rules.AddRegex("(?!.*vision).*tower", 2, "test");
+  rules.AddRegex("layers\\.\\d{1,2}\\.", 5, "test");
   rules.AddGlob("a.*.c?", 3, "test");
   EXPECT_EQ(rules.Match("model.layers.11.q_proj"), 1u);
   EXPECT_EQ(rules.Match("model.layers.1.q_proj"), std::nullopt);
   EXPECT_EQ(rules.Match("x.model.layers.0.q_proj"), std::nullopt);  // anchored at the start
   EXPECT_EQ(rules.Match("text.tower.tail"), 2u);                    // and not at the end
   EXPECT_EQ(rules.Match("vision.tower"), std::nullopt);
+  rules.AddRegex("lm[._]head[^]{]", 6, "test");
+  EXPECT_EQ(rules.Match("layers.27.mlp"), 5u);
+  EXPECT_EQ(rules.Match("lm_headx"), 6u);
+  EXPECT_EQ(rules.Match("lm_head]"), std::nullopt);
+  EXPECT_EQ(rules.Match("layers.270.mlp"), std::nullopt);
   EXPECT_EQ(rules.Match("a.b.c1"), 3u);
   EXPECT_EQ(rules.Match("a.b.c12"), std::nullopt);
   rules.AddRegex("a.*", 4, "test");
   ExpectMentions(WhyRefused([&] { (void)rules.Match("a.b.c1"); }), "a.b.c1");
 }
 
+// What Python reads otherwise than PCRE2, or not at all.
+TEST(ModuleRules, RefuseWhatIsForeignToPython) {
+  for (const char* pattern : {"a{,3}", "{", "(*ACCEPT)a", "(?R)", "(?|a|b)", "(?<n>a)", "(?i)a",
+                              "[[:alpha:]]", "[^a[:alpha:]]", "[][.a.]]", "\\h", "\\1", "\\Z",
+                              "(?C1)a", "(a", "*a", "[a", "a{2}{99999}", "\\"}) {
+    ModuleRules rules;
+    ExpectMentions(WhyRefused([&] { rules.AddRegex(pattern, 0, "test"); }), "not understood");
+  }
+}
+
 TEST(ModuleRules, HostileExpressionsEndInTime) {
   const auto begin = std::chrono::steady_clock::now();
-  ModuleRules rules;
-  for (const char* pattern : {"(a+)+$", "(a*)*b", "(a|aa)+$", "((a?)*)*c"})
+  std::string lookaheads = "x";
+  for (int i = 0; i < 12; ++i) lookaheads = "(?=.*" + lookaheads + ")";
+  for (const std::string& pattern :
+       {std::string("(a+)+$"), std::string("(a*)*b"), std::string("(a|aa)+$"),
+        std::string("((a?)*)*c"), lookaheads}) {
+    ModuleRules rules;
     rules.AddRegex(pattern, 0, "test");
-  EXPECT_EQ(rules.Match(std::string(2000, 'a') + "!"), std::nullopt);
+    std::optional<size_t> found;
+    const std::string why = WhyRefused([&] { found = rules.Match(std::string(2000, 'a') + "!"); });
+    EXPECT_EQ(found, std::nullopt) << pattern;
+    if (!why.empty()) ExpectMentions(why, "backtrack");
+  }
+  ModuleRules rules;
   EXPECT_THROW(rules.AddRegex(std::string(2000, '('), 0, "test"), InputError);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }

@@ -50,6 +50,9 @@ TEST(RopeText, RefusesWhatItDoesNotWrite) {
   refuses(text, "\"rotary_dim\":8", "\"rotary_dim\":7", "7 rotary dimensions");
   refuses(text, "[1.0,2.0,3.0,4.0]", "[1.0,2.0]", "factors of pairs");
   refuses(text, "[1.0,2.0,3.0,4.0]", "[1.0,\"2\",3.0,4.0]", "no numbers");
+  refuses(text, "[1.0,2.0,3.0,4.0]", "[1.0,0.0,3.0,4.0]", "above 0");
+  refuses(text, "[1.0,2.0,3.0,4.0]", "5", "array");
+  refuses(text, "\"theta\":10000.0", "\"theta\":-1.0", "above 0");
   refuses(text, "\"theta\":10000.0,", "", "theta");
   refuses(text, "{", "", "JSON");
 }

@@ -177,5 +177,18 @@ TEST(PostProcessor, TemplateSurroundsTheText) {
   EXPECT_EQ(tokenizer.Encode("abc", false), Ids{257});
 }
 
+TEST(PostProcessor, TemplatesMayNotMultiplyTheTextWithoutEnd) {
+  const Json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const Json twice = {{"type", "TemplateProcessing"}, {"single", {text, text}}};
+  const auto tokens = [&](size_t times) {
+    Json json = TinyTokenizerJson();
+    json["post_processor"] = {{"type", "Sequence"}, {"processors", Json(times, twice)}};
+    return LoadTokenizer(json, "template").Encode("abc", true).size();
+  };
+  EXPECT_EQ(tokens(6), 64u);
+  EXPECT_THROW(tokens(9), InputError);
+  EXPECT_THROW(tokens(60), InputError);
+}
+
 }  // namespace
 }  // namespace oscar

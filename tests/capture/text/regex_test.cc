@@ -2,19 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Oniguruma's meaning on PCRE2: each case is one where a pattern taken as it stands would differ.
+#include "capture/files/regex.h"
+
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "capture/text/regex_dialect.h"
-#include "capture/text/split_regex.h"
 #include "linalg/error.h"
 
 namespace oscar {
 namespace {
 
 std::vector<std::string> Matches(const std::string& pattern, const std::string& text) {
-  const SplitRegex regex(pattern, SplitRegex::Syntax::kOniguruma, "test");
+  const Regex regex = OnigurumaRegex(pattern, "test");
   RegexMatcher matcher(regex);
   matcher.Reset(text);
   std::vector<std::string> found;
@@ -65,13 +66,11 @@ TEST(RegexDialect, RefusesByName) {
         "(?R)", "a{2}?", "\\xC3", "*a", "(a", "a)", "[a", "\\", "(*UTF)a", "a(?i)b|c", "\\K"}) {
     EXPECT_THROW(OnigurumaToPcre2(pattern, "test"), InputError) << pattern;
   }
-  EXPECT_THROW(SplitRegex("\\p{NoSuchProperty}", SplitRegex::Syntax::kOniguruma, "test"),
-               InputError);
-  EXPECT_THROW(SplitRegex(std::string(70000, 'a'), SplitRegex::Syntax::kOniguruma, "test"),
-               InputError);
+  EXPECT_THROW(OnigurumaRegex("\\p{NoSuchProperty}", "test"), InputError);
+  EXPECT_THROW(OnigurumaRegex(std::string(70000, 'a'), "test"), InputError);
 }
 
-TEST(SplitRegex, EndlessBacktrackingIsAnError) {
+TEST(Regex, EndlessBacktrackingIsAnError) {
   EXPECT_THROW(Matches("(?:a+)+$", std::string(60, 'a') + "b"), InputError);
 }
 

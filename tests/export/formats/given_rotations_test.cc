@@ -112,9 +112,13 @@ TEST(NpyFile, RefusesWhatIsNoArrayOfFloats) {
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", "4, 2, 2", turns)), "48 bytes of values"));
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", "999999999, 999999999, 4", turns)), "48 bytes"));
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", "0, 2, 2", turns)), "48 bytes"));
-  EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", "12", turns)), "[layers, d, d]"));
+  EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", "12,", turns)), "[layers, d, d]"));
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", "3, 4, 1", turns)), "[layers, d, d]"));
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4', 'x': '", "3, 2, 2", turns)), "header"));
+  // What Python would not read as a tuple of numbers.
+  for (const char* shape : {"2 3", "6", ",", "2,,3", "2, 3,,", "2,  3"})
+    EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", shape, std::vector<float>(6))), "header"))
+        << shape;
 }
 
 TEST(GivenRotations, AnArrayIsMatricesOfLayersOrOfHeads) {

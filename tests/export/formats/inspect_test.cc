@@ -113,6 +113,17 @@ TEST(Inspect, OnlyRotationsAreMeasuredAsRotations) {
   EXPECT_FALSE(entry.at("spare_rotation").contains("max_abs_RRt_minus_I"));
 }
 
+// One tensor under two names is measured once, and counts for the file's figure all the same.
+TEST(Inspect, ARotationThatASecondNameSharesCounts) {
+  const auto path = TestScratch("inspect-shared") / "layer_0.pt";
+  const auto rotation = MakeTensor({2, 2}, {0, 1.000001F, -1, 0});
+  WritePt(path, PtOutDict{{PtKey("o_rotation"), rotation}, {PtKey("rotation"), rotation}}, "x");
+  const Json report = InspectFile(path);
+  EXPECT_GT(report.at("max_abs_RRt_minus_I"), 1e-6);
+  EXPECT_EQ(report.at("entry").at("o_rotation").at("max_abs_RRt_minus_I"),
+            report.at("max_abs_RRt_minus_I"));
+}
+
 TEST(Inspect, WhatIsLongIsCutInTextAndWholeInJson) {
   const auto path = TestScratch("inspect-long") / "layer_0.pt";
   const std::string note = "\u00e9" + std::string(5000, 'n');

@@ -324,6 +324,14 @@ TEST(ReportSchema, KernelsSayWhatTheirHeadsSay) {
                           k["differing_codes"] = 0;
                         }),
                 "/validation/kernels/differing_codes", "says 0, the heads add up to 35");
+  ExpectRefused(kernels(true,
+                        [](Json& k) {  // 2^64 of them
+                          Json head = k["layers"][0]["heads"][0];
+                          head["codes"] = 0;
+                          head["differing_codes"] = int64_t{1} << 53;
+                          for (int i = 0; i < 2048; ++i) k["layers"][0]["heads"].push_back(head);
+                        }),
+                "/validation/kernels/differing_codes", "says 0");
   ExpectRefused(kernels(true, [](Json& k) { k["layers"][2]["heads"][1]["kernel_error"] = 0.0101; }),
                 "/validation/kernels/passed", "largest kernel error is 0.0101");
   ExpectRefused(kernels(true, [](Json& k) { k["codes"] = 1; }), "/validation/kernels/codes",

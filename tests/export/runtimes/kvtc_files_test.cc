@@ -248,6 +248,25 @@ TEST(KvtcFiles, ThatTheLoaderWouldNotLoadAreRefused) {
   EXPECT_FALSE(refused(sound));
   EXPECT_TRUE(refused({floats({15}, 15), sound.basis, sound.quant}));
   EXPECT_NE(why.find("mu has 15 channels and basis is [16, 8]"), why.npos) << why;
+  const PtOutList schema{PtOutList{int64_t{8}, "int4"}};
+  const auto quantized = [&](const PtOutDict& quant) {
+    return PtOutDict{
+        {PtKey("mu"), sound.mu}, {PtKey("basis"), sound.basis}, {PtKey("quant"), quant}};
+  };
+  const PtOutDict once = quantized({{PtKey("4"), schema}}),
+                  twice = quantized({{PtKey("4"), schema}, {PtKey(int64_t{4}), schema}});
+  for (const auto& [keys, expected] :
+       {std::pair(PtOutDict{{PtKey("0"), once}}, false),
+        {PtOutDict{{PtKey("0"), once}, {PtKey(int64_t{0}), once}}, true},
+        {PtOutDict{{PtKey("0"), twice}}, true}}) {
+    WritePt(scratch / "k.pt",
+            PtOutDict{{PtKey("version"), "v3-worker-quant"},
+                      {PtKey("keys"), keys},
+                      {PtKey("values"), PtOutDict{{PtKey("0"), once}}}},
+            "k");
+    EXPECT_EQ(refused_file(), expected);
+    EXPECT_EQ(expected, why.find("given twice") != why.npos) << why;
+  }
   for (const PtOutList& group :
        {PtOutList{int64_t{8}, int64_t{4}}, PtOutList{"8", "int4"}, PtOutList{int64_t{8}}}) {
     const PtOutDict worker = {{PtKey("mu"), sound.mu},

@@ -48,7 +48,8 @@ void RunWeights(std::string_view input) {
   for (const auto& [name, tensor] : given["tensors"].items()) {
     if (!tensor.is_array() || tensor.size() < 2 || !tensor[0].is_string()) continue;
     const auto dtype = DTypeFromName(tensor[0].get<std::string>());
-    if (!dtype || !Count(tensor[1]) || tensors.size() > 16) continue;
+    if (!dtype || !Count(tensor[1]) || tensors.size() > 16 || name == kSafetensorsMetadataKey)
+      continue;
     const auto shape = tensor[1].get<std::vector<int64_t>>();
     const auto bytes = TensorBytes(*dtype, shape);
     if (!bytes || fill.empty()) continue;

@@ -109,6 +109,29 @@ TEST(PickleReader, SharedValuesMayNotExpandWithoutEnd) {
   EXPECT_NE(Refusal(Pickle(body)).find("expand"), std::string::npos);
 }
 
+// A list of `times` lists that are one, of a hundred that are one, each of a hundred times the
+// value.
+std::string Shared(const std::string& value, int times) {
+  std::string body = value;
+  char slot = 0;
+  for (const int count : {100, 100, times}) {
+    std::string list = "](" + body + "q" + slot;
+    for (int i = 1; i < count; ++i) list += std::string("h") + slot;
+    body = list + "e";
+    ++slot;
+  }
+  return Pickle(body);
+}
+
+TEST(PickleReader, SharedTextsAndTensorsCountByWhatTheyBecome) {
+  EXPECT_EQ(Refusal(Shared("N", 100)), "accepted");
+  for (const std::string& value :
+       {PickleText(std::string(150, '\1')), PickleTensor("0", 1, 0, {0, 1}, {1, 1})}) {
+    EXPECT_EQ(Refusal(Shared(value, 10)), "accepted");
+    EXPECT_NE(Refusal(Shared(value, 11)).find("expand"), std::string::npos);
+  }
+}
+
 TEST(PickleReader, ContainersMayNotChangeOnceUsed) {
   const std::string zero(1, '\0');
   EXPECT_NE(Refusal(Pickle("]q" + zero + "h" + zero + "a")).find("fresh"), std::string::npos);

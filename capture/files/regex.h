@@ -12,12 +12,18 @@
 
 namespace oscar {
 
-class SplitRegex {
+class Regex {
  public:
-  enum class Syntax { kOniguruma, kPcre2, kLiteral };
+  // kPython: what Python's re reads as PCRE2 does, with ^ and $ at the ends of the text; the rest
+  // is refused.
+  enum class Syntax { kPcre2, kPython, kLiteral };
 
-  // Throws InputError naming `where` if the pattern cannot be translated or compiled.
-  SplitRegex(std::string_view pattern, Syntax syntax, std::string where);
+  // Throws InputError naming `where` if the pattern is refused or does not compile.
+  Regex(std::string_view pattern, Syntax syntax, std::string where);
+
+  // Whether it matches at the beginning of a short text, valid UTF-8. Throws InputError if the
+  // match limit is exceeded.
+  bool MatchesBegin(std::string_view subject) const;
 
   class Code;
 
@@ -29,7 +35,7 @@ class SplitRegex {
 // Scratch memory of one user of a regex; matchers of one regex may run in parallel.
 class RegexMatcher {
  public:
-  explicit RegexMatcher(const SplitRegex& regex);
+  explicit RegexMatcher(const Regex& regex);
   ~RegexMatcher();
   RegexMatcher(const RegexMatcher&) = delete;
   RegexMatcher& operator=(const RegexMatcher&) = delete;
@@ -43,7 +49,7 @@ class RegexMatcher {
 
  private:
   struct Scratch;
-  std::shared_ptr<const SplitRegex::Code> code_;
+  std::shared_ptr<const Regex::Code> code_;
   std::unique_ptr<Scratch> scratch_;
   std::string_view subject_;
   size_t search_from_ = 0;               // bytes

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "capture/text/split_regex.h"
+#include "capture/files/regex.h"
 
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "capture/files/utf8.h"
-#include "capture/text/regex_dialect.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -18,11 +18,13 @@ namespace oscar {
 namespace {
 
 constexpr uint32_t kMatchLimit = 10'000'000;  // backtracking steps of one match
+constexpr uint32_t kShortMatchLimit = 100'000;
 constexpr uint32_t kDepthLimit = 100'000;     // nested backtracking points, interpreter
 constexpr uint32_t kHeapLimitKib = 64 << 10;  // interpreter
 constexpr size_t kJitStackStart = 32 << 10;   // bytes
 constexpr size_t kJitStackMost = 4 << 20;     // bytes
 constexpr uint32_t kParenthesesLimit = 100;   // nesting
+constexpr size_t kShownBytes = 300;           // of a pattern, in an error
 
 template <auto kFree>
 struct Deleter {
@@ -43,6 +45,47 @@ Pointer Allocated(Pointer pointer) {
   return pointer;
 }
 
+MatchContext MakeContext(uint32_t match_limit) {
+  MatchContext context = Allocated(MatchContext(pcre2_match_context_create(nullptr)));
+  pcre2_set_match_limit(context.get(), match_limit);
+  pcre2_set_depth_limit(context.get(), kDepthLimit);
+  pcre2_set_heap_limit(context.get(), kHeapLimitKib);
+  return context;
+}
+
+// Whether PCRE2 would read differently, or at all, what Python's re (3.11) reads.
+bool IsForeignToPython(std::string_view pattern) {
+  constexpr std::string_view kEscapedLetters = "dDwWsSbB";
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const std::string_view rest = pattern.substr(i + 1);
+    if (pattern[i] == '\\') {
+      const char next = rest.empty() ? ' ' : rest[0];
+      const bool letter_or_digit = (next >= '0' && next <= '9') || (next >= 'a' && next <= 'z') ||
+                                   (next >= 'A' && next <= 'Z');
+      if (letter_or_digit && kEscapedLetters.find(next) == kEscapedLetters.npos) return true;
+      ++i;
+    } else if (in_class) {
+      if (pattern[i] == '[' && !rest.empty() && std::string_view(":.=").find(rest[0]) != rest.npos)
+        return true;  // a class of POSIX
+      in_class = pattern[i] != ']';
+    } else if (pattern[i] == '[') {
+      in_class = true;  // where ] is itself at the beginning
+      if (rest.starts_with('^')) ++i;
+      if (pattern.substr(i + 1).starts_with(']')) ++i;
+    } else if (pattern[i] == '(') {
+      if (rest.starts_with('*')) return true;  // a verb
+      if (!rest.starts_with('?')) continue;
+      if (std::ranges::none_of(std::array{"?:", "?=", "?!", "?<=", "?<!"},
+                               [&](const char* known) { return rest.starts_with(known); }))
+        return true;
+    } else if (pattern[i] == '{') {
+      if (rest.empty() || rest[0] < '0' || rest[0] > '9') return true;  // {,n} repeats in Python
+    }
+  }
+  return false;
+}
+
 std::string ErrorText(int code) {
   std::array<PCRE2_UCHAR, 256> text{};
   pcre2_get_error_message(code, text.data(), text.size());
@@ -51,8 +94,15 @@ std::string ErrorText(int code) {
 
 }  // namespace
 
-class SplitRegex::Code {
+class Regex::Code {
  public:
+  [[noreturn]] void Fail(int error, size_t bytes, size_t at) const {
+    throw InputError(fmt::format(
+        "{}: the pattern failed on a text of {} bytes, at byte {}: {}. It may backtrack without "
+        "end; give rows with \"input_ids\", or the names of modules, instead",
+        where, bytes, at, ErrorText(error)));
+  }
+
   CodePointer code;
   std::string where;
 };
@@ -63,23 +113,29 @@ struct RegexMatcher::Scratch {
   JitStack stack;
 };
 
-SplitRegex::SplitRegex(std::string_view pattern, Syntax syntax, std::string where) {
-  const std::string translated =
-      syntax == Syntax::kOniguruma ? OnigurumaToPcre2(pattern, where) : std::string(pattern);
+Regex::Regex(std::string_view pattern, Syntax syntax, std::string where) {
+  if (syntax == Syntax::kPython && IsForeignToPython(pattern)) {
+    throw InputError(fmt::format("{}: the pattern has what is not read as Python does: {}", where,
+                                 pattern.substr(0, kShownBytes)));
+  }
   // PCRE2_LITERAL excludes the options that only concern metacharacters.
-  const uint32_t options = PCRE2_UTF | (syntax == Syntax::kLiteral ? uint32_t{PCRE2_LITERAL}
-                                                                   : PCRE2_UCP | PCRE2_MULTILINE |
-                                                                         PCRE2_NEVER_BACKSLASH_C);
+  uint32_t options = PCRE2_UTF;
+  if (syntax == Syntax::kLiteral) {
+    options |= PCRE2_LITERAL;
+  } else {
+    options |= PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
+    options |= syntax == Syntax::kPython ? PCRE2_ANCHORED : PCRE2_MULTILINE;
+  }
   const CompileContext context = Allocated(CompileContext(pcre2_compile_context_create(nullptr)));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   pcre2_set_parens_nest_limit(context.get(), kParenthesesLimit);
   int error = 0;
   PCRE2_SIZE offset = 0;
-  CodePointer code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+  CodePointer code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
                                  options, &error, &offset, context.get()));
   if (code == nullptr) {
     throw InputError(fmt::format("{}: the pattern does not compile: {} at byte {} of {}", where,
-                                 ErrorText(error), offset, translated.substr(0, 300)));
+                                 ErrorText(error), offset, pattern.substr(0, kShownBytes)));
   }
   // Without JIT (an unusual machine, or memory that may not be executed) pcre2_match interprets.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
@@ -89,15 +145,27 @@ SplitRegex::SplitRegex(std::string_view pattern, Syntax syntax, std::string wher
   code_ = std::move(compiled);
 }
 
-RegexMatcher::RegexMatcher(const SplitRegex& regex)
+bool Regex::MatchesBegin(std::string_view subject) const {
+  const MatchContext context = MakeContext(kShortMatchLimit);
+  const auto data =
+      Allocated(MatchData(pcre2_match_data_create_from_pattern(code_->code.get(), nullptr)));
+  const auto match = [&](uint32_t options) {
+    return pcre2_match(code_->code.get(), reinterpret_cast<PCRE2_SPTR>(subject.data()),
+                       subject.size(), 0, PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | options, data.get(),
+                       context.get());
+  };
+  int found = match(0);
+  if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_JIT);
+  if (found < 0 && found != PCRE2_ERROR_NOMATCH) code_->Fail(found, subject.size(), 0);
+  return found >= 0;
+}
+
+RegexMatcher::RegexMatcher(const Regex& regex)
     : code_(regex.code_), scratch_(std::make_unique<Scratch>()) {
-  scratch_->context = Allocated(MatchContext(pcre2_match_context_create(nullptr)));
+  scratch_->context = MakeContext(kMatchLimit);
   scratch_->data =
       Allocated(MatchData(pcre2_match_data_create_from_pattern(code_->code.get(), nullptr)));
   scratch_->stack = JitStack(pcre2_jit_stack_create(kJitStackStart, kJitStackMost, nullptr));
-  pcre2_set_match_limit(scratch_->context.get(), kMatchLimit);
-  pcre2_set_depth_limit(scratch_->context.get(), kDepthLimit);
-  pcre2_set_heap_limit(scratch_->context.get(), kHeapLimitKib);
   pcre2_jit_stack_assign(scratch_->context.get(), nullptr, scratch_->stack.get());
 }
 
@@ -122,12 +190,7 @@ bool RegexMatcher::Next(size_t& begin, size_t& end) {
       search_from_ = subject_.size() + 1;
       return false;
     }
-    if (found < 0) {
-      throw InputError(fmt::format(
-          "{}: the pattern failed on a text of {} bytes, at byte {}: {}. It may backtrack without "
-          "end; give rows with \"input_ids\" instead",
-          code_->where, subject_.size(), search_from_, ErrorText(found)));
-    }
+    if (found < 0) code_->Fail(found, subject_.size(), search_from_);
     const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(scratch_->data.get());
     begin = offsets[0];
     end = offsets[1];
