@@ -70,7 +70,7 @@ class CheckIncludes(unittest.TestCase):
                                ("cuda_runtime.h", "capture/model"), ("cublas_v2.h", "calib"),
                                ("yaml-cpp/yaml.h", "calib"), ("CLI/CLI.hpp", "export/artifact"),
                                ("spdlog/spdlog.h", "linalg"), ("lapacke.h", "calib"), ("gtest/gtest.h", "tools"),
-                               ("pcre2.h", "capture/files"), ("openssl/evp.h", "tools")]:
+                               ("pcre2.h", "capture/text"), ("openssl/evp.h", "tools")]:
             code, lines = self.run_check({folder + "/bad.h": CPP + f"#include <{header}>\n"})
             self.assertEqual(code, 1, header)
             self.assertTrue(lines[0].startswith(f"{folder}/bad.h:3: <{header}> is allowed only in "), lines)

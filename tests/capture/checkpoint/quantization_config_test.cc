@@ -181,7 +181,7 @@ TEST(QuantizationConfig, RefusesByName) {
       {Group(kInt4, "pack-quantized", R"(, "transform_config": {"config_groups": {"a": 1}})"),
        "transform_config"},
       {Group(kInt4, "pack-quantized", R"j(, "ignore": ["re:(?P<x>a)"])j"), "(?P<x>a)"},
-      {Group(kInt4, "pack-quantized", R"(, "ignore": ["re:a{3}"])"), "a{3}"},
+      {Group(kInt4, "pack-quantized", R"(, "ignore": ["re:a{,3}"])"), "a{,3}"},
       {Group(kInt4, "pack-quantized", R"(, "ignore": "lm_head")"), "ignore"},
   };
   for (const auto& [text, expected] : cases)

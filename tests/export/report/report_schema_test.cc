@@ -318,20 +318,15 @@ TEST(ReportSchema, KernelsSayWhatTheirHeadsSay) {
   EXPECT_EQ(kernels(false, [](Json&) {}), "");
   ExpectRefused(kernels(false, [](Json& k) { k["passed"] = true; }), "/validation/kernels/passed",
                 "says true, but 70 values differ");
-  ExpectRefused(kernels(false,
-                        [](Json& k) {
-                          k["passed"] = true;
-                          k["differing_codes"] = 0;
-                        }),
-                "/validation/kernels/differing_codes", "says 0, the heads add up to 35");
-  ExpectRefused(kernels(true,
-                        [](Json& k) {  // 2^64 of them
-                          Json head = k["layers"][0]["heads"][0];
-                          head["codes"] = 0;
-                          head["differing_codes"] = int64_t{1} << 53;
-                          for (int i = 0; i < 2048; ++i) k["layers"][0]["heads"].push_back(head);
-                        }),
-                "/validation/kernels/differing_codes", "says 0");
+  const auto says_none = [](Json& k) { k.update({{"passed", true}, {"differing_codes", 0}}); };
+  ExpectRefused(kernels(false, says_none), "/validation/kernels/differing_codes",
+                "says 0, the heads add up to 35");
+  const auto beyond_64_bits = [](Json& k) {
+    Json head = k["layers"][0]["heads"][0];
+    head.update({{"codes", 0}, {"differing_codes", int64_t{1} << 53}});
+    for (int i = 0; i < 2048; ++i) k["layers"][0]["heads"].push_back(head);
+  };
+  ExpectRefused(kernels(true, beyond_64_bits), "/validation/kernels/differing_codes", "says 0");
   ExpectRefused(kernels(true, [](Json& k) { k["layers"][2]["heads"][1]["kernel_error"] = 0.0101; }),
                 "/validation/kernels/passed", "largest kernel error is 0.0101");
   ExpectRefused(kernels(true, [](Json& k) { k["codes"] = 1; }), "/validation/kernels/codes",
