@@ -99,7 +99,7 @@ std::optional<size_t> ModuleRules::Match(std::string_view module) const {
   }
   const Pattern* matched = nullptr;
   for (const auto& pattern : patterns_) {
-    if (!pattern->regex.MatchesBegin(module)) continue;
+    if (!pattern->regex.MatchesName(module)) continue;
     if (matched != nullptr && matched->value != pattern->value) {
       throw InputError(fmt::format(
           "quantization_config: module {} matches {} and {}, which stand for different formats",

@@ -17,14 +17,14 @@
 namespace oscar {
 namespace {
 
-constexpr uint32_t kMatchLimit = 10'000'000;  // backtracking steps of one match
-constexpr uint32_t kShortMatchLimit = 100'000;
-constexpr uint32_t kDepthLimit = 100'000;     // nested backtracking points, interpreter
-constexpr uint32_t kHeapLimitKib = 64 << 10;  // interpreter
-constexpr size_t kJitStackStart = 32 << 10;   // bytes
-constexpr size_t kJitStackMost = 4 << 20;     // bytes
-constexpr uint32_t kParenthesesLimit = 100;   // nesting
-constexpr size_t kShownBytes = 300;           // of a pattern, in an error
+constexpr uint32_t kMatchLimit = 10'000'000;   // backtracking steps of one match
+constexpr uint32_t kNameMatchLimit = 100'000;  // of a name, a hundred bytes
+constexpr uint32_t kDepthLimit = 100'000;      // nested backtracking points, interpreter
+constexpr uint32_t kHeapLimitKib = 64 << 10;   // interpreter
+constexpr size_t kJitStackStart = 32 << 10;    // bytes
+constexpr size_t kJitStackMost = 4 << 20;      // bytes
+constexpr uint32_t kParenthesesLimit = 100;    // nesting
+constexpr size_t kShownBytes = 300;            // of a pattern, in an error
 
 template <auto kFree>
 struct Deleter {
@@ -105,6 +105,7 @@ class Regex::Code {
 
   CodePointer code;
   std::string where;
+  bool is_anchored = false;
 };
 
 struct RegexMatcher::Scratch {
@@ -142,17 +143,18 @@ Regex::Regex(std::string_view pattern, Syntax syntax, std::string where) {
   auto compiled = std::make_shared<Code>();
   compiled->code = std::move(code);
   compiled->where = std::move(where);
+  compiled->is_anchored = syntax == Syntax::kPython;
   code_ = std::move(compiled);
 }
 
-bool Regex::MatchesBegin(std::string_view subject) const {
-  const MatchContext context = MakeContext(kShortMatchLimit);
+bool Regex::MatchesName(std::string_view subject) const {
+  OSCAR_CHECK(code_->is_anchored);
+  const MatchContext context = MakeContext(kNameMatchLimit);
   const auto data =
       Allocated(MatchData(pcre2_match_data_create_from_pattern(code_->code.get(), nullptr)));
   const auto match = [&](uint32_t options) {
     return pcre2_match(code_->code.get(), reinterpret_cast<PCRE2_SPTR>(subject.data()),
-                       subject.size(), 0, PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | options, data.get(),
-                       context.get());
+                       subject.size(), 0, PCRE2_NO_UTF_CHECK | options, data.get(), context.get());
   };
   int found = match(0);
   if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_JIT);

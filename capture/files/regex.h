@@ -14,16 +14,16 @@ namespace oscar {
 
 class Regex {
  public:
-  // kPython: what Python's re reads as PCRE2 does, with ^ and $ at the ends of the text; the rest
-  // is refused.
+  // kPython: what Python's re.match reads as PCRE2 does, with ^ and $ at the ends of the text; the
+  // rest is refused.
   enum class Syntax { kPcre2, kPython, kLiteral };
 
   // Throws InputError naming `where` if the pattern is refused or does not compile.
   Regex(std::string_view pattern, Syntax syntax, std::string where);
 
-  // Whether it matches at the beginning of a short text, valid UTF-8. Throws InputError if the
-  // match limit is exceeded.
-  bool MatchesBegin(std::string_view subject) const;
+  // Of kPython: whether it matches at the beginning of a name, valid UTF-8. Throws InputError if
+  // the match limit, lower than that of a text, is exceeded.
+  bool MatchesName(std::string_view subject) const;
 
   class Code;
 
