@@ -96,11 +96,23 @@ std::string ErrorText(int code) {
 
 class Regex::Code {
  public:
-  [[noreturn]] void Fail(int error, size_t bytes, size_t at) const {
-    throw InputError(fmt::format(
-        "{}: the pattern failed on a text of {} bytes, at byte {}: {}. It may backtrack without "
-        "end; give rows with \"input_ids\", or the names of modules, instead",
-        where, bytes, at, ErrorText(error)));
+  // Whether there is a match at `at` or behind it, which `data` then holds.
+  bool Match(std::string_view subject, size_t at, pcre2_match_data* data,
+             pcre2_match_context* context) const {
+    const auto match = [&](uint32_t options) {
+      return pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(),
+                         at, PCRE2_NO_UTF_CHECK | options, data, context);
+    };
+    int found = match(0);
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_JIT);
+    if (found == PCRE2_ERROR_NOMATCH) return false;
+    if (found < 0) {
+      throw InputError(fmt::format(
+          "{}: the pattern failed on a text of {} bytes, at byte {}: {}. It may backtrack without "
+          "end; give rows with \"input_ids\", or the names of modules, instead",
+          where, subject.size(), at, ErrorText(found)));
+    }
+    return true;
   }
 
   CodePointer code;
@@ -152,14 +164,7 @@ bool Regex::MatchesName(std::string_view subject) const {
   const MatchContext context = MakeContext(kNameMatchLimit);
   const auto data =
       Allocated(MatchData(pcre2_match_data_create_from_pattern(code_->code.get(), nullptr)));
-  const auto match = [&](uint32_t options) {
-    return pcre2_match(code_->code.get(), reinterpret_cast<PCRE2_SPTR>(subject.data()),
-                       subject.size(), 0, PCRE2_NO_UTF_CHECK | options, data.get(), context.get());
-  };
-  int found = match(0);
-  if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_JIT);
-  if (found < 0 && found != PCRE2_ERROR_NOMATCH) code_->Fail(found, subject.size(), 0);
-  return found >= 0;
+  return code_->Match(subject, 0, data.get(), context.get());
 }
 
 RegexMatcher::RegexMatcher(const Regex& regex)
@@ -181,18 +186,10 @@ void RegexMatcher::Reset(std::string_view subject) {
 
 bool RegexMatcher::Next(size_t& begin, size_t& end) {
   while (search_from_ <= subject_.size()) {
-    const auto match = [&](uint32_t options) {
-      return pcre2_match(code_->code.get(), reinterpret_cast<PCRE2_SPTR>(subject_.data()),
-                         subject_.size(), search_from_, PCRE2_NO_UTF_CHECK | options,
-                         scratch_->data.get(), scratch_->context.get());
-    };
-    int found = match(0);
-    if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_JIT);
-    if (found == PCRE2_ERROR_NOMATCH) {
+    if (!code_->Match(subject_, search_from_, scratch_->data.get(), scratch_->context.get())) {
       search_from_ = subject_.size() + 1;
       return false;
     }
-    if (found < 0) code_->Fail(found, subject_.size(), search_from_);
     const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(scratch_->data.get());
     begin = offsets[0];
     end = offsets[1];

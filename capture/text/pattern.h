@@ -30,9 +30,9 @@ class PatternReplacement {
   std::string content_;
 };
 
-// How long the steps of a tokenizer may make a text of `bytes` bytes. What is composed and replaced
-// grows elevenfold, and spaces again threefold; a chain of replacements without a bound doubles the
-// text with each.
+// How long the steps of a tokenizer may make a text of `bytes` bytes, or as many tokens. What is
+// composed and replaced grows elevenfold, and spaces again threefold; a chain of replacements
+// without a bound doubles the text with each.
 constexpr size_t MaxGrownBytes(size_t bytes) {
   constexpr size_t kLargeText = size_t{1} << 20;
   return bytes <= kLargeText ? 256 + 64 * bytes : 64 * kLargeText + 4 * (bytes - kLargeText) + 256;
