@@ -47,6 +47,8 @@ struct Harness {
   // Parts of one input in another; empty where they have none.
   std::string (*splice)(const std::string& input, const std::string& other,
                         Random& random) = SpliceJson;
+  // Makes what all inputs share, before libFuzzer counts: its edges are none of an input's.
+  void (*prepare)() = nullptr;
 };
 
 std::span<const Harness* const> AllHarnesses();

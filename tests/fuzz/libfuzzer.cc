@@ -29,6 +29,13 @@ const oscar::fuzz::Harness& Chosen() {
 
 }  // namespace
 
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  const char* const name = std::getenv("OSCAR_FUZZ_HARNESS");
+  for (const oscar::fuzz::Harness* harness : oscar::fuzz::AllHarnesses())
+    if (name != nullptr && harness->name == name && harness->prepare != nullptr) harness->prepare();
+  return 0;
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   oscar::fuzz::RunOne(Chosen(), {reinterpret_cast<const char*>(data), size});
   return 0;

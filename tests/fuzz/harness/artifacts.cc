@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <fstream>
+#include <functional>
 
 #include "calib/job/shard_document.h"
 #include "calib/moments/moments_file.h"
@@ -11,9 +13,11 @@
 #include "export/report/report_consistency.h"
 #include "export/report/report_page.h"
 #include "export/report/report_schema.h"
+#include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/report/sample_report.h"
 #include "tests/fuzz/harness/harnesses.h"
+#include "tests/fuzz/json_places.h"
 #include "tests/zoo/sample_zoo.h"
 #include "zoo/check/artifact_check.h"
 #include "zoo/store/zoo_format.h"
@@ -93,33 +97,87 @@ std::vector<std::string> ReportSeeds() {
   return seeds;
 }
 
-// An artifact, once; without a validation, whose report alone takes a hundred times as long; its
-// files beside manifest and report are what every input has.
-const fs::path& SampleFolder() {
-  static const fs::path folder = [] {
-    const fs::path path = Scratch() / "artifact";
-    WriteSampleArtifact(path);
-    return path;
-  }();
-  return folder;
+// An artifact, once, without a validation, whose report alone takes a hundred times as long; of its
+// files report.json and rotations.safetensors are patched (RFC 7396), which are too large to be
+// mutated whole: the tensors behind the header are what every input has.
+class Sample {
+ public:
+  Sample(const std::function<void(const fs::path&)>& write, const char* name)
+      : folder_(Scratch() / name) {
+    write(folder_);
+    manifest_ = ReadJsonFile(folder_ / kManifestFile).dump();
+    report_ = ReadJsonFile(folder_ / kReportFile);
+    rotations_ = ReadAll(folder_ / kRotationsFile);
+    header_ = PartOf(rotations_);
+  }
+
+  const fs::path& folder() const { return folder_; }
+  const std::string& manifest() const { return manifest_; }
+  const Json& report() const { return report_; }
+  const Json& header() const { return header_.json; }
+
+  // Always both: what one input left is nothing to the next.
+  void Patch(const Json& report, const Json& header) const {
+    WriteAll(folder_ / kReportFile,
+             Merged(report_, report).dump(-1, ' ', false, Json::error_handler_t::replace));
+    JsonPart patched = header_;
+    patched.json = Merged(patched.json, header);
+    WriteAll(folder_ / kRotationsFile, With(patched, rotations_));
+  }
+
+ private:
+  static Json Merged(Json whole, const Json& patch) {
+    if (patch.is_object()) whole.merge_patch(patch);
+    return whole;
+  }
+
+  fs::path folder_;
+  std::string manifest_, rotations_;
+  JsonPart header_;
+  Json report_;
+};
+
+const Sample& PlainSample() {
+  static const Sample sample([](const fs::path& folder) { WriteSampleArtifact(folder); },
+                             "artifact");
+  return sample;
 }
 
-// manifest.json, NUL, a merge patch (RFC 7396) of its report.json, which is too large to be mutated
-// whole; sealed here, as whoever forges an artifact seals it.
-void RunArtifact(std::string_view input) {
-  static const Json whole = ReadJsonFile(SampleFolder() / kReportFile);
-  static bool changed = false;
-  const size_t cut = std::min(input.find('\0'), input.size());
-  const fs::path& folder = SampleFolder();
-  const Json patch = cut < input.size() ? ParseLoosely(input.substr(cut + 1)) : Json::object();
-  const bool change = patch.is_object() && !patch.empty();
-  if (change || changed) {
-    Json report = whole;
-    if (change) report.merge_patch(patch);
-    WriteAll(folder / kReportFile, report.dump(-1, ' ', false, Json::error_handler_t::replace));
+// With an automatic choice: one rotation for all heads, and one for each.
+const Sample& ChosenSample() {
+  static const Sample sample(
+      [](const fs::path& folder) {
+        const std::vector<SampleRecipe> recipes = SampleRecipes();
+        WriteChosenArtifact(folder, {recipes.front(), recipes.back()}, {});
+      },
+      "chosen");
+  return sample;
+}
+
+void PrepareArtifact() {
+  (void)PlainSample();
+  (void)ChosenSample();
+}
+
+// manifest.json, NUL, a patch of report.json, NUL, one of the header of rotations.safetensors;
+// sealed here, as whoever forges an artifact seals it.
+std::array<std::string, 3> PartsOf(std::string_view input) {
+  std::array<std::string, 3> parts;
+  for (std::string& part : parts) {
+    const size_t end = std::min(input.find('\0'), input.size());
+    part = input.substr(0, end);
+    input.remove_prefix(std::min(end + 1, input.size()));
   }
-  changed = change;
-  Json manifest = ParseStrictJson(input.substr(0, cut), "manifest.json");
+  return parts;
+}
+
+void RunArtifact(std::string_view input) {
+  const auto [text, report, header] = PartsOf(input);
+  Json manifest = ParseStrictJson(text, "manifest.json");
+  const bool chosen = manifest.is_object() && manifest.contains("auto");
+  const Sample& sample = chosen ? ChosenSample() : PlainSample();
+  sample.Patch(ParseLoosely(report), ParseLoosely(header));
+  const fs::path& folder = sample.folder();
   if (manifest.is_object() && manifest.contains("files") && manifest["files"].is_object()) {
     for (auto& [name, digest] : manifest["files"].items()) {
       std::error_code refused;  // a name that no file can have
@@ -134,21 +192,23 @@ void RunArtifact(std::string_view input) {
 }
 
 std::vector<std::string> ArtifactSeeds() {
-  const fs::path folder = Scratch() / "seed";
-  fs::remove_all(folder);
-  WriteSampleArtifact(folder);
-  const std::string manifest = ReadJsonFile(folder / kManifestFile).dump();
-  const Json report = ReadJsonFile(folder / kReportFile);
-  return {manifest, manifest + '\0' + Json{{"layers", report.at("layers")}}.dump(),
-          manifest + '\0' + Json{{"calibration", report.at("calibration")}}.dump()};
+  std::vector<std::string> seeds;
+  for (const Sample* sample : {&PlainSample(), &ChosenSample()}) {
+    seeds.push_back(sample->manifest());
+    for (const char* member : {"layers", "calibration"})
+      seeds.push_back(sample->manifest() + '\0' +
+                      Json{{member, sample->report().at(member)}}.dump());
+    seeds.push_back(sample->manifest() + '\0' + '\0' + sample->header().dump());
+  }
+  return seeds;
 }
 
 std::string MutateArtifact(const std::string& input, Random& random) {
-  const size_t cut = std::min(input.find('\0'), input.size());
-  const std::string manifest = input.substr(0, cut),
-                    patch = input.substr(std::min(cut + 1, input.size()));
-  if (patch.empty() || random() % 2 == 0) return MutateJson(manifest, random) + '\0' + patch;
-  return manifest + '\0' + MutateJson(patch, random);
+  std::array<std::string, 3> parts = PartsOf(input);
+  std::string& part = parts[random() % parts.size()];
+  std::string& mutated = part.empty() ? parts[0] : part;
+  mutated = MutateJson(mutated, random);
+  return parts[0] + '\0' + parts[1] + '\0' + parts[2];
 }
 
 // Accepted: written again, the same sums.
@@ -251,7 +311,13 @@ std::vector<std::string> ShardSeeds() {
 }  // namespace
 
 const Harness kReport = {"report", RunReport, ReportSeeds, MutateJson, 65536, 100};
-const Harness kArtifact = {"artifact", RunArtifact, ArtifactSeeds, MutateArtifact, 65536, 30};
+const Harness kArtifact = {.name = "artifact",
+                           .run = RunArtifact,
+                           .seeds = ArtifactSeeds,
+                           .mutate = MutateArtifact,
+                           .max_bytes = 65536,
+                           .slowness = 30,
+                           .prepare = PrepareArtifact};
 const Harness kMoments = {"moments", RunMoments, MomentsSeeds, MutateSafetensors};
 const Harness kZooEntry = {"zoo_entry", RunZooEntry, ZooEntrySeeds, MutateJson};
 const Harness kShard = {"shard", RunShard, ShardSeeds, MutateJson};
