@@ -29,6 +29,7 @@ const oscar::fuzz::Harness& Chosen() {
 
 }  // namespace
 
+// Not by Chosen(), whose own search is counted with the first input, as in all that was kept.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const char* const name = std::getenv("OSCAR_FUZZ_HARNESS");
   for (const oscar::fuzz::Harness* harness : oscar::fuzz::AllHarnesses())

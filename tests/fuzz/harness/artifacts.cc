@@ -118,8 +118,7 @@ class Sample {
 
   // Always both: what one input left is nothing to the next.
   void Patch(const Json& report, const Json& header) const {
-    WriteAll(folder_ / kReportFile,
-             Merged(report_, report).dump(-1, ' ', false, Json::error_handler_t::replace));
+    WriteAll(folder_ / kReportFile, Dump(Merged(report_, report)));
     JsonPart patched = header_;
     patched.json = Merged(patched.json, header);
     WriteAll(folder_ / kRotationsFile, With(patched, rotations_));

@@ -87,8 +87,6 @@ std::vector<std::string> WeightIndexSeeds() {
       R"("b.weight":"model-00002-of-00002.safetensors"}})"};
 }
 
-// Accepted: every shape is one of a tensor, the rotary embedding survives its own text, and what is
-// read twice is read alike.
 // What a model was accepted with is accepted again from its text.
 bool ReadsAs(const RopeSpec& rope, int64_t dim) {
   try {
@@ -98,6 +96,8 @@ bool ReadsAs(const RopeSpec& rope, int64_t dim) {
   }
 }
 
+// Accepted: every shape is one of a tensor, the rotary embedding survives its own text, and what is
+// read twice is read alike.
 void RunConfig(std::string_view input) {
   const Json json = ParseStrictJson(input, "config.json");
   const ModelSpec spec = ReadModelSpec(json);
