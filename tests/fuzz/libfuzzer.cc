@@ -13,11 +13,17 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 namespace {
 
+// nullptr where none is named.
+const oscar::fuzz::Harness* Named() {
+  const char* const name = std::getenv("OSCAR_FUZZ_HARNESS");
+  for (const oscar::fuzz::Harness* harness : oscar::fuzz::AllHarnesses())
+    if (name != nullptr && harness->name == name) return harness;
+  return nullptr;
+}
+
 const oscar::fuzz::Harness& Chosen() {
   static const oscar::fuzz::Harness& chosen = [&]() -> const oscar::fuzz::Harness& {
-    const char* const name = std::getenv("OSCAR_FUZZ_HARNESS");
-    for (const oscar::fuzz::Harness* harness : oscar::fuzz::AllHarnesses())
-      if (name != nullptr && harness->name == name) return *harness;
+    if (const oscar::fuzz::Harness* const harness = Named()) return *harness;
     std::fprintf(stderr, "OSCAR_FUZZ_HARNESS names no harness; there are:");
     for (const oscar::fuzz::Harness* harness : oscar::fuzz::AllHarnesses())
       std::fprintf(stderr, " %s", harness->name.data());
@@ -29,11 +35,9 @@ const oscar::fuzz::Harness& Chosen() {
 
 }  // namespace
 
-// Not by Chosen(), whose own search is counted with the first input, as in all that was kept.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  const char* const name = std::getenv("OSCAR_FUZZ_HARNESS");
-  for (const oscar::fuzz::Harness* harness : oscar::fuzz::AllHarnesses())
-    if (name != nullptr && harness->name == name && harness->prepare != nullptr) harness->prepare();
+  const oscar::fuzz::Harness* const harness = Named();
+  if (harness != nullptr && harness->prepare != nullptr) harness->prepare();
   return 0;
 }
 
