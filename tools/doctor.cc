@@ -161,11 +161,6 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
   CalibrateOptions& calibrate = options.calibrate;
   if (options.tables) return Tables(options, context);
   if (!options.into.empty()) throw UsageError("--into is for --tables");
-  if (!options.served.directory.empty()) {
-    if (!calibrate.model.model.empty())
-      throw UsageError("doctor looks at a MODEL, or with --served at a directory, not at both");
-    return DoctorServed(options.served, options.json, context);
-  }
   if (!calibrate.dump.from.empty() || !calibrate.merge.empty())
     throw UsageError("doctor looks at a model: --from and --merge work without one");
   if (calibrate.model.model.empty())
@@ -218,8 +213,7 @@ Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, Plan
   OptionTable table("oscar-calibrate doctor",
                     "Says what a model is, what will happen to it, what is missing, and the next "
                     "command; exit code 3 with all reasons where it cannot be calibrated. Of an "
-                    "artifact: what it holds, and which layers need more than 2 bits. With "
-                    "--served: what of a directory a runtime would ignore or misread.");
+                    "artifact: what it holds, and which layers need more than 2 bits.");
   table.Group("Doctor");
   table.Add(&options->json, {.name = "json",
                              .help = "print one JSON object",
@@ -235,14 +229,11 @@ Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, Plan
                                      "README.md: write them there",
                              .scope = OptionScope::kRun,
                              .only_once = true});
-  AddServedOptions(table, &options->served);
   table.Group("");
   AddCalibrateOptions(table, &options->calibrate);
-  table.ShowFirst({"model", "json", "tables", "into", "served", "runtime", "data", "tokens",
+  table.ShowFirst({"model", "json", "tables", "into", "data", "tokens",
                    "self_generate", "for", "bits", "device", "max_vram", "output"});
   table.Example("oscar-calibrate doctor Qwen/Qwen3-8B", "before anything is done");
-  table.Example("oscar-calibrate doctor --served Qwen3-8B-FP8 --runtime vllm",
-                "what vLLM makes of the scales in a checkpoint");
   table.Example("oscar-calibrate doctor --tables --into README.md", "after a family was added");
   return {table, [=](CommandContext& context) {
             return Doctor(*options, table, arguments, plan, context);

@@ -16,7 +16,6 @@
 #include "calib/run/rank_plan.h"
 #include "tools/calibrate_options.h"
 #include "tools/cli/verbs.h"
-#include "tools/served_doctor.h"
 
 namespace oscar {
 
@@ -25,7 +24,6 @@ struct DoctorOptions {
   bool json = false;
   bool tables = false;  // print what is supported, of no model in particular
   std::string into;     // a file that holds these tables between marks; or empty
-  ServedOptions served;
 };
 
 // As for --dry-run.

@@ -177,7 +177,7 @@ VerbCommand ZooCommand(ZooOptions* options) {
       "A versioned store of rotation artifacts: publish what was proven, check "
       "what others published.",
       {},
-      "A zoo is a directory, https://host/path (any static server), oci:DIR or "
+      "A zoo is a directory, https://host/path (any static server) or "
       "hf:DIR: --zoo ZOO, or OSCAR_ZOO in the environment. Every verb takes --json."};
   for (const Row& row : kRows)
     command.verbs.push_back({row.table(options), Guarded(row.verb, row.function, options)});

@@ -69,7 +69,7 @@ void AddZoo(ZooOptions* options, OptionTable* table) {
 
 void AddSource(ZooOptions* options, OptionTable* table) {
   table->Add(&options->zoo, {.name = "zoo",
-                             .help = "the zoo: a directory, https://host/path, oci:DIR or hf:DIR; "
+                             .help = "the zoo: a directory, https://host/path or hf:DIR; "
                                      "where it is not given, the environment's OSCAR_ZOO",
                              .unit = "zoo",
                              .scope = kRun});
@@ -124,9 +124,8 @@ OptionTable PublishTable(ZooOptions* options) {
                                  .required = true});
   table.Add(&options->zoo,
             {.name = "zoo",
-             .help = "where to: a directory, oci:DIR (an OCI image layout, made where there is "
-                     "none) or hf:DIR (a new folder, ready for hf upload); where it is not given, "
-                     "the environment's OSCAR_ZOO",
+             .help = "where to: a directory or hf:DIR (a new folder, ready for hf upload); where it is "
+                     "not given, the environment's OSCAR_ZOO",
              .unit = "zoo",
              .scope = kRun});
   table.Add(&options->name,

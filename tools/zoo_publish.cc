@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo publish: into a zoo on this disk, an OCI image layout, or a model repository.
+// oscar-zoo publish: into a zoo on this disk or a model repository.
 #include <fmt/format.h>
 
 #include <chrono>
 
+#include "capture/files/removed_names.h"
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
 #include "tools/zoo_verbs.h"
@@ -17,7 +18,9 @@ namespace oscar {
 
 CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
   const std::string address = ZooAddressOf(options);
-  const bool elsewhere = address.starts_with("oci:") || address.starts_with("hf:");
+  const bool elsewhere = address.starts_with("hf:");
+  if (address.starts_with("oci:"))
+    throw UsageError(fmt::format("{}: oci: {}", address, RemovedHint("oci:")));
   if (IsRemoteAddress(address) && !elsewhere) {
     throw UsageError(address +
                      ": nothing is published over a network; publish to a directory and copy it to "
@@ -44,9 +47,8 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
     said = true;
     context.stop.ThrowIfRequested("nothing was published");
   };
-  std::string image;
   const Published published =
-      elsewhere ? PublishTo(address, options.artifact, GeometryOf(options), publish, &image)
+      elsewhere ? PublishRepository(address.substr(3), options.artifact, GeometryOf(options), publish)
                 : Publish(Zoo::Open(address), options.artifact, GeometryOf(options), publish);
   const ZooEntry& entry = published.entry;
   const bool refused = !published.problems.empty();
@@ -74,7 +76,6 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
                  {"latest", made ? Json(published.latest.text()) : Json(nullptr)},
                  {"entry", made ? Json(path.string()) : Json(nullptr)},
                  {"pull", made ? Json(PullLine(address, entry)) : Json(nullptr)}};
-    if (!image.empty()) json["image"] = image;
     PrintJson(context, "publish", std::move(json));
     return {exit_code, ""};
   }
@@ -91,7 +92,6 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
     context.out << fmt::format("{} new blobs, {} bytes; latest is {}\n", published.new_blobs,
                                published.new_bytes, published.latest.text());
   }
-  if (!image.empty()) context.out << "image manifest " << image << "\n";
   context.out << "pull it: " << PullLine(address, entry) << "\n";
   if (address.starts_with("hf:"))
     context.out << fmt::format("upload it: hf upload {} {} .\n", entry.name.text(), path.string());

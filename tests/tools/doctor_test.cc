@@ -266,42 +266,10 @@ TEST(Doctor, TheReadmeHasTheTablesOfTheCode) {
   EXPECT_EQ(RunProgram(OSCAR_CALIBRATE, {"doctor", "--tables", "--into", page.string()}).code, 3);
 }
 
-// What runtimes make of a directory: one line of verdict each, and exit code 3 where the one that
-// is asked about would be silently wrong.
-TEST(Doctor, SaysWhatARuntimeMakesOfADirectory) {
-  const fs::path model = TestData("tiny-qwen3");
-  const auto served = [](const fs::path& directory, ProgramStrings more = {}) {
-    more.insert(more.begin(), {"doctor", "--served", directory.string()});
-    return RunProgram(OSCAR_CALIBRATE, more);
-  };
-  const ProgramExit plain = served(model);
-  EXPECT_EQ(plain.code, 0) << plain.all();
-  EXPECT_TRUE(Says(plain, "nothing for a quantized cache: it stays in 16 bits")) << plain.out;
-
-  const fs::path declared = CopyOfTiny("served_doctor", [](Json& config) {
-    config["quantization_config"] = {
-        {"quant_method", "compressed-tensors"},
-        {"kv_cache_scheme", {{"num_bits", 8}, {"type", "float"}, {"dynamic", false}}}};
-  });
-  const ProgramExit wrong = served(declared, {"--runtime", "vllm"});
-  EXPECT_EQ(wrong.code, 3) << wrong.all();
-  for (const char* words :
-       {"config.json: compressed-tensors declares a cache of FP8", "vllm: not what the directory",
-        "- misreads", "1.0 everywhere", "  instead: oscar-calibrate MODEL"})
-    EXPECT_TRUE(Says(wrong, words)) << words << "\n" << wrong.out;
-  EXPECT_LE(std::ranges::count(wrong.out, '\n'), 24) << wrong.out;
-  EXPECT_EQ(served(declared).code, 3);  // whoever reads it
-
-  const ProgramExit json = served(declared, {"--runtime", "llamacpp", "--json"});
-  EXPECT_EQ(json.code, 3) << json.all();
-  const Json report = Json::parse(json.out);
-  EXPECT_EQ(report.at("right"), false);
-  EXPECT_EQ(report.at("runtimes").at(0).at("findings").at(0).at("check"), "files-of-others");
-
-  EXPECT_EQ(served(model, {"--runtime", "ollama"}).code, 2);
-  EXPECT_EQ(served("no-such-directory").code, 3);
-  EXPECT_EQ(served(declared, {model.string()}).code, 2);
-  EXPECT_EQ(RunProgram(OSCAR_CALIBRATE, {"doctor", model.string(), "--runtime", "vllm"}).code, 2);
+TEST(Doctor, SaysThatServedWasRemoved) {
+  const ProgramExit result = RunProgram(OSCAR_CALIBRATE, {"doctor", "--served", "x"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("--served was removed; "), std::string::npos) << result.all();
 }
 
 }  // namespace

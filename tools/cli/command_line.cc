@@ -9,6 +9,7 @@
 
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted, Escaped
+#include "capture/files/removed_names.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "tools/cli/console.h"       // AppendWrapped
@@ -52,6 +53,8 @@ CLI::Option* AddTo(CLI::App* app, const Option& option) {
   std::vector<std::string> known;
   for (const Option& option : table.options()) known.push_back(LongFlag(option));
   const std::string name = flag->substr(0, flag->find('='));
+  if (const std::string hint = RemovedHint(name); !hint.empty())
+    throw UsageError(fmt::format("{} {}", name, hint));
   throw UsageError(fmt::format("{} has no flag {}; nearest: {}", table.command(), Escaped(name),
                                Nearest(name, known)));
 }

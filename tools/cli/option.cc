@@ -14,6 +14,7 @@
 
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted
+#include "capture/files/removed_names.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -48,11 +49,15 @@ bool IsPlainUtf8(std::string_view text) {
   }
 }
 
-// All of a few, the nearest of many.
-std::string ExpectedChoice(const std::string& found, const std::vector<std::string>& choices) {
+// Lists all of a few choices, or the nearest of many.
+std::string ChoiceProblem(const std::string& found, const std::vector<std::string>& choices) {
+  if (const std::string hint = RemovedHint(found); !hint.empty())
+    return fmt::format("found {}, which {}", Quoted(found), hint);
   constexpr size_t kFew = 8;
-  if (choices.size() <= kFew) return fmt::format("one of {}", fmt::join(choices, ", "));
-  return fmt::format("one of {}, the nearest: {}", choices.size(), Nearest(found, choices));
+  return fmt::format("found {}, expected one of {}", Quoted(found),
+                     choices.size() <= kFew ? fmt::format("{}", fmt::join(choices, ", "))
+                                            : fmt::format("{}, the nearest: {}", choices.size(),
+                                                          Nearest(found, choices)));
 }
 
 std::string ScalarProblem(const Option& option, const Json& value) {
@@ -68,7 +73,7 @@ std::string ScalarProblem(const Option& option, const Json& value) {
     OSCAR_CHECK(value.is_string());
     const std::string& text = value.get_ref<const std::string&>();
     if (std::find(spec.choices.begin(), spec.choices.end(), text) == spec.choices.end())
-      return fmt::format("found {}, expected {}", Quoted(text), ExpectedChoice(text, spec.choices));
+      return ChoiceProblem(text, spec.choices);
   }
   return "";
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a package installs beside a program, made from its option tables: the man page and the
-// completions of three shells. `PROGRAM --print-man` and `PROGRAM --print-completion SHELL` print
-// them; cmake --install does that for every program.
+// bash completions. `PROGRAM --print-man` and `PROGRAM --print-completion bash` print them; cmake
+// --install does that for every program.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct ProgramDocs {
 
 std::string ManPage(const ProgramDocs& docs);  // section 1, in the man macros
 
-// `shell`: bash, zsh or fish; UsageError for any other.
+// `shell`: bash; UsageError for any other.
 std::string ShellCompletion(const ProgramDocs& docs, std::string_view shell);
 
 // The text that these arguments ask for, if they ask for one of the two.

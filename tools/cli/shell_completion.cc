@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completions of bash, zsh and fish; see program_docs.h.
+// Completions of bash; see program_docs.h.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +9,7 @@
 #include <cctype>
 
 #include "capture/files/quote.h"  // Quoted
+#include "capture/files/removed_names.h"
 #include "linalg/error.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/program_docs.h"
@@ -83,79 +84,6 @@ std::string Bash(const ProgramDocs& docs) {
       ShellQuote(fmt::format("{}", fmt::join(VerbsOf(docs), " "))));
 }
 
-// In a specification of _arguments, which has a grammar of its own inside the quotes.
-std::string ZshText(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (std::string_view("[]:\\").find(c) != std::string_view::npos) escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
-}
-
-std::string ZshOf(const OptionTable& table) {
-  std::string text = "    _arguments";
-  for (const Option& option : table.options()) {
-    std::string value;
-    if (!option.spec.choices.empty()) {
-      value = fmt::format(":{}:({})", option.spec.name, fmt::join(option.spec.choices, " "));
-    } else if (!option.is_switch()) {
-      value = fmt::format(":{}:{}", option.spec.name, option.spec.path ? "_files" : "");
-    }
-    for (const std::string& flag : FlagsOf(option)) {
-      text +=
-          " \\\n      " +
-          ShellQuote(fmt::format("*{}[{}]{}", flag, ZshText(FirstClause(option.spec.help)), value));
-    }
-  }
-  return text + " \\\n      '*:file:_files'\n";
-}
-
-std::string Zsh(const ProgramDocs& docs) {
-  const std::vector<std::string> verbs = VerbsOf(docs);
-  std::string text = fmt::format(
-      "#compdef {0}\n# zsh completion of {0}, made by {0} --print-completion zsh\n"
-      "if ((CURRENT == 2)) && [[ $words[2] != -* ]]; then\n  compadd -- {1}\n  _files\n"
-      "  return\nfi\ncase $words[2] in\n",
-      docs.command, fmt::join(verbs, " "));
-  for (const OptionTable& table : docs.tables) {
-    const std::string verb = VerbOf(docs, table);
-    text += fmt::format("  {})\n{}{}    ;;\n", verb.empty() ? "*" : verb,
-                        verb.empty() ? "" : "    shift words\n    ((CURRENT--))\n", ZshOf(table));
-  }
-  return text + "esac\n";
-}
-
-std::string Fish(const ProgramDocs& docs) {
-  const std::vector<std::string> verbs = VerbsOf(docs);
-  const std::string all = fmt::format("{}", fmt::join(verbs, " "));
-  std::string text =
-      fmt::format("# fish completion of {0}, made by {0} --print-completion fish\n", docs.command);
-  for (const OptionTable& table : docs.tables) {
-    const std::string verb = VerbOf(docs, table);
-    std::string when;
-    if (!verb.empty()) {
-      text += fmt::format("complete -c {} -n 'not __fish_seen_subcommand_from {}' -a {} -d {}\n",
-                          docs.command, all, verb, ShellQuote(table.summary()));
-      when = fmt::format(" -n '__fish_seen_subcommand_from {}'", verb);
-    } else if (!verbs.empty()) {
-      when = fmt::format(" -n 'not __fish_seen_subcommand_from {}'", all);
-    }
-    for (const Option& option : table.options()) {
-      text += fmt::format("complete -c {}{} -l {}", docs.command, when,
-                          FlagsOf(option).front().substr(2));
-      if (option.spec.short_name != 0) text += fmt::format(" -s {}", option.spec.short_name);
-      if (!option.spec.choices.empty()) {
-        text += " -x -a " + ShellQuote(fmt::format("{}", fmt::join(option.spec.choices, " ")));
-      } else if (!option.is_switch()) {
-        text += option.spec.path ? " -r -F" : " -x";
-      }
-      text += " -d " + ShellQuote(FirstClause(option.spec.help)) + "\n";
-    }
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string ShellCompletion(const ProgramDocs& docs, std::string_view shell) {
@@ -163,10 +91,9 @@ std::string ShellCompletion(const ProgramDocs& docs, std::string_view shell) {
   std::ranges::stable_sort(
       sorted.tables, {}, [&](const OptionTable& table) { return table.command() == docs.command; });
   if (shell == "bash") return Bash(sorted);
-  if (shell == "zsh") return Zsh(sorted);
-  if (shell == "fish") return Fish(sorted);
-  throw UsageError(
-      fmt::format("--print-completion: found {}, expected bash, zsh or fish", Quoted(shell)));
+  const std::string hint = RemovedHint(shell);
+  throw UsageError(fmt::format("--print-completion: found {}, {}", Quoted(shell),
+                               hint.empty() ? "expected bash" : "which " + hint));
 }
 
 std::optional<std::string> DocsAskedFor(const ProgramDocs& docs,

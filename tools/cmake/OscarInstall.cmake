@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake --install: programs, the shared objects that they load, and what each prints of itself: man page and completions of three
-# shells. The programs find LibTorch where it was found when they were linked, and need no file of the source tree.
+# cmake --install: programs, the shared objects that they load, and what each prints of itself: man page and bash
+# completions. The programs find LibTorch where it was found when they were linked, and need no file of the source tree.
 include(GNUInstallDirs)
 
 function(oscar_install)
@@ -17,9 +17,7 @@ function(oscar_install)
     foreach(program ${ARGN})
       foreach(docs
           \"--print-man|${CMAKE_INSTALL_MANDIR}/man1/\${program}.1\"
-          \"--print-completion bash|${CMAKE_INSTALL_DATADIR}/bash-completion/completions/\${program}\"
-          \"--print-completion zsh|${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_\${program}\"
-          \"--print-completion fish|${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d/\${program}.fish\")
+          \"--print-completion bash|${CMAKE_INSTALL_DATADIR}/bash-completion/completions/\${program}\")
         string(REGEX REPLACE \"^.*[|]\" \"\${prefix}/\" file \"\${docs}\")
         string(REGEX REPLACE \"[|].*$\" \"\" arguments \"\${docs}\")
         separate_arguments(arguments)

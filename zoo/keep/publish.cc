@@ -7,9 +7,7 @@
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
 #include "linalg/error.h"
-#include "zoo/source/fetch.h"
 #include "zoo/source/model_repository.h"
-#include "zoo/source/oci_layout.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/publisher.h"
 #include "zoo/store/zoo_index.h"
@@ -50,9 +48,11 @@ void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
 
 // Chooses the version and compares with the versions that are there, ascending. True if the
 // artifact is there already and no version was asked for.
-bool PlaceVersion(const std::vector<ZooVersion>& versions,
-                  const std::function<ZooEntry(const ZooVersion&)>& read,
-                  const PublishOptions& options, ZooEntry* entry) {
+bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry) {
+  const std::vector<ZooVersion> versions = zoo.Versions(entry->name);
+  const auto read = [&, name = entry->name](const ZooVersion& version) {
+    return zoo.Read(name, version);
+  };
   if (options.version) {
     entry->version = *options.version;
   } else if (versions.empty()) {
@@ -71,12 +71,6 @@ bool PlaceVersion(const std::vector<ZooVersion>& versions,
     if (version.major == entry->version.major) CheckSameModel(*entry, read(version));
   }
   return false;
-}
-
-bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry) {
-  return PlaceVersion(
-      zoo.Versions(entry->name),
-      [&](const ZooVersion& version) { return zoo.Read(entry->name, version); }, options, entry);
 }
 
 // The artifact as the entry that it would be, but for the version.
@@ -129,35 +123,17 @@ Published Publish(const Zoo& zoo, const fs::path& artifact,
   return out;
 }
 
-Published PublishTo(const std::string& form, const fs::path& artifact,
-                    const std::optional<ModelGeometry>& model, const PublishOptions& options,
-                    std::string* image) {
+Published PublishRepository(const fs::path& directory, const fs::path& artifact,
+                            const std::optional<ModelGeometry>& model,
+                            const PublishOptions& options) {
   Published out = CheckForPublishing(artifact, model, options);
   if (!out.problems.empty()) return out;
-  const bool layout = form.starts_with("oci:");
-  const fs::path directory = form.substr(form.find(':') + 1);
-  std::vector<ZooVersion> versions;
-  ZooSource source;
-  if (layout && fs::exists(directory)) {
-    source = OpenSource(form);
-    for (const IndexRow& row : source.index().rows)
-      if (row.name == out.entry.name) versions.push_back(row.version);
-  }
-  out.already = PlaceVersion(
-      versions,
-      [&](const ZooVersion& version) {
-        return FetchEntry(source, {out.entry.name, version}, {}).entry;
-      },
-      options, &out.entry);
+  out.entry.version = options.version.value_or(ZooVersion{0, 1, 0});
   out.latest = out.entry.version;
-  if (options.dry_run || out.already) return out;
-  const std::string text = CanonicalJson(EntryToJson(out.entry));
-  const auto file_of = [&](const std::string& name) { return artifact / name; };
-  if (layout) {
-    *image = AddToOciLayout(out.entry, text, file_of, directory);
-  } else {
-    WriteRepository(out.entry, text, file_of, directory);
-  }
+  if (options.dry_run) return out;
+  WriteRepository(
+      out.entry, CanonicalJson(EntryToJson(out.entry)),
+      [&](const std::string& name) { return artifact / name; }, directory);
   return out;
 }
 

@@ -41,10 +41,10 @@ struct Published {
 Published Publish(const Zoo& zoo, const std::filesystem::path& artifact,
                   const std::optional<ModelGeometry>& model, const PublishOptions& options);
 
-// The same into an OCI image layout (made where there is none) or a new model repository; `form`
-// is the address: oci:DIR, hf:DIR. `image`: the digest of the image manifest, for oci.
-Published PublishTo(const std::string& form, const std::filesystem::path& artifact,
-                    const std::optional<ModelGeometry>& model, const PublishOptions& options,
-                    std::string* image);
+// The same into a new model repository, which holds this one version.
+Published PublishRepository(const std::filesystem::path& directory,
+                            const std::filesystem::path& artifact,
+                            const std::optional<ModelGeometry>& model,
+                            const PublishOptions& options);
 
 }  // namespace oscar

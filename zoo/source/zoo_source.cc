@@ -12,11 +12,11 @@
 
 #include "capture/files/posix_file.h"
 #include "capture/files/quote.h"
+#include "capture/files/removed_names.h"
 #include "linalg/error.h"
 #include "zoo/source/fetch.h"
 #include "zoo/source/http_source.h"
 #include "zoo/source/model_repository.h"
-#include "zoo/source/oci_layout.h"
 
 namespace fs = std::filesystem;
 
@@ -36,13 +36,15 @@ ZooSource OpenHttps(const std::string& rest, const TransferOptions& options) {
 ZooSource OpenHttp(const std::string& rest, const TransferOptions& options) {
   return HttpSource("http:" + rest, options);
 }
-ZooSource OpenOci(const std::string& rest, const TransferOptions&) { return OciSource(rest); }
+ZooSource RefuseOci(const std::string& rest, const TransferOptions&) {
+  throw UsageError(fmt::format("oci:{}: oci: {}", rest, RemovedHint("oci:")));
+}
 ZooSource OpenRepository(const std::string& rest, const TransferOptions&) {
   return RepositorySource(rest);
 }
 
 constexpr Scheme kSchemes[] = {
-    {"https:", OpenHttps}, {"http:", OpenHttp}, {"oci:", OpenOci}, {"hf:", OpenRepository}};
+    {"https:", OpenHttps}, {"http:", OpenHttp}, {"oci:", RefuseOci}, {"hf:", OpenRepository}};
 
 // Some other program's "ftp://host": a colon before any slash.
 bool LooksLikeScheme(std::string_view address) {
@@ -64,8 +66,7 @@ ZooSource OpenSource(const std::string& address, const TransferOptions& options)
       return scheme.open(address.substr(scheme.prefix.size()), options);
   }
   if (LooksLikeScheme(address)) {
-    throw UsageError(fmt::format("{}: expected a directory, https://host/zoo, oci:DIR or hf:DIR",
-                                 Quoted(address)));
+    throw UsageError(fmt::format("{}: expected a directory, https://host/zoo or hf:DIR", Quoted(address)));
   }
   const Zoo zoo = Zoo::Open(address);
   return {address, zoo.path(),

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a zoo lies and how its bytes come here: a directory, a static web server, an OCI image
-// layout or a model repository on disk. Everything that reads a zoo of others is written against
-// this and is the same for all four. Trap: nothing that comes from a source has been checked.
+// Where a zoo lies and how its bytes come here: a directory, a static web server or a
+// model repository on disk. Everything that reads a zoo of others is written against this and is
+// the same for all three. Trap: nothing that comes from a source has been checked.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,7 @@ struct TransferOptions {
   std::function<void()> alive = {};  // called about ten times a second; may throw to stop
 };
 
-// `address`: a directory, https://host/path (http:// on this machine alone), oci:DIR, hf:DIR.
+// `address`: a directory, https://host/path (http:// on this machine alone), hf:DIR.
 // Throws UsageError for any other, InputError if a directory is no zoo. No byte is asked of a
 // network before the first read.
 ZooSource OpenSource(const std::string& address, const TransferOptions& options = {});

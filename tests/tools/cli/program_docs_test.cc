@@ -43,8 +43,7 @@ TEST_F(ProgramDocsTest, EveryOptionIsInEachOfThem) {
       std::string roff;
       for (const char c : option.flag()) roff += c == '-' ? std::string("\\-") : std::string(1, c);
       EXPECT_NE(ManPage(docs_).find(roff), std::string::npos) << flag;
-      for (const char* shell : {"bash", "zsh", "fish"})
-        EXPECT_NE(ShellCompletion(docs_, shell).find(flag), std::string::npos) << shell << flag;
+      EXPECT_NE(ShellCompletion(docs_, "bash").find(flag), std::string::npos) << flag;
     }
   }
   EXPECT_THROW(ShellCompletion(docs_, "csh"), UsageError);
@@ -76,11 +75,6 @@ TEST_F(ProgramDocsTest, TextInThemIsQuoted) {
   const std::string man = ManPage(docs_);
   EXPECT_NE(man.find("\nIt's \\-loud\\-; very\n"), std::string::npos) << man;
   EXPECT_NE(man.find("[a]: 'b' \\e $(c)"), std::string::npos) << man;
-  const std::string zsh = ShellCompletion(docs_, "zsh");
-  EXPECT_NE(zsh.find("'*--odd[\\[a\\]\\: '\\''b'\\'' \\\\ $(c)]:odd:( x)'"), std::string::npos)
-      << zsh;
-  const std::string fish = ShellCompletion(docs_, "fish");
-  EXPECT_NE(fish.find("-l loud -d 'It'\\''s -loud-'\n"), std::string::npos) << fish;
 }
 
 TEST(FirstClause, EndsAtASemicolonOutsideParentheses) {
@@ -103,8 +97,9 @@ TEST_F(ProgramDocsTest, AProgramPrintsItsOwn) {
   };
   EXPECT_TRUE(run({"--print-man"}).out.starts_with(".TH OSCAR\\-BREW 1"));
   EXPECT_NE(run({"--print-man"}).out.find("\\-\\-dry\\-run"), std::string::npos);
-  EXPECT_TRUE(run({"--print-completion", "fish"}).out.starts_with("# fish completion"));
-  EXPECT_EQ(run({"--print-completion", "tcsh"}).exit_code, 2);
+  EXPECT_TRUE(run({"--print-completion", "bash"}).out.starts_with("# bash completion"));
+  for (const char* shell : {"zsh", "fish", "tcsh"})
+    EXPECT_EQ(run({"--print-completion", shell}).exit_code, 2);
 }
 
 }  // namespace

@@ -19,7 +19,6 @@
 #include "zoo/show/fitting.h"
 #include "zoo/show/site.h"
 #include "zoo/source/model_repository.h"
-#include "zoo/source/oci_layout.h"
 #include "zoo/source/pull.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/publisher.h"
@@ -111,78 +110,18 @@ TEST_F(FormsTest, AnIndexOfStrangersIsCheckedRowByRow) {
   refused([](Json& index) { index["entries"][0]["runtimes"] = "all"; });
 }
 
-TEST_F(FormsTest, AnOciLayoutIsAZooToo) {
-  const fs::path layout = scratch_ / "layout";
-  for (const char* artifact : {"1", "2", "2"}) {
-    std::string image;
-    const Published published =
-        PublishTo("oci:" + layout.string(), scratch_ / artifact, {}, {}, &image);
-    EXPECT_EQ(published.entry.version.text(), artifact == std::string("1") ? "0.1.0" : "0.2.0");
+TEST_F(FormsTest, AnOciLayoutIsRefusedByName) {
+  try {
+    OpenSource("oci:" + (scratch_ / "1").string());
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("was removed; publish to"), std::string::npos);
   }
-  const ZooSource source = OpenSource("oci:" + layout.string());
-  EXPECT_EQ(CanonicalJson(IndexToJson(source.index())), StoredIndex());
-  Pull(source, {kFormsName, ZooVersion{0, 1, 0}}, scratch_ / "out");
-  EXPECT_TRUE(TreeBytes(scratch_ / "out") == TreeBytes(scratch_ / "1"));
-
-  // By the image specification: every descriptor's blob is there with its size and digest.
-  const Json index = Json::parse(ReadText(layout / "index.json"));
-  EXPECT_EQ(Json::parse(ReadText(layout / "oci-layout")).at("imageLayoutVersion"), "1.0.0");
-  ASSERT_EQ(index.at("manifests").size(), 2u);
-  std::set<std::string> subjects;
-  const auto blob = [&](const Json& descriptor) {
-    const std::string digest = descriptor.at("digest");
-    EXPECT_TRUE(digest.starts_with("sha256:"));
-    const std::string text = ReadText(layout / "blobs/sha256" / digest.substr(7));
-    EXPECT_EQ(descriptor.at("size"), text.size());
-    EXPECT_EQ(Sha256Hex(text), digest.substr(7));
-    return text;
-  };
-  for (const Json& row : index.at("manifests")) {
-    const Json manifest = Json::parse(blob(row));
-    EXPECT_EQ(manifest.at("schemaVersion"), 2);
-    EXPECT_EQ(manifest.at("mediaType"), row.at("mediaType"));
-    EXPECT_EQ(manifest.at("artifactType"), kOciArtifactType);
-    blob(manifest.at("config"));
-    for (const Json& layer : manifest.at("layers")) {
-      EXPECT_TRUE(layer.at("annotations").contains("org.opencontainers.image.title"));
-      blob(layer);
-    }
-    const Json base = Json::parse(blob(manifest.at("subject")));
-    EXPECT_EQ(base.at("annotations").at("vnd.oscar.model.config.sha256"), std::string(64, 'c'));
-    for (const Json& layer : base.at("layers")) EXPECT_EQ(blob(layer), "{}");
-    subjects.insert(manifest.at("subject").at("digest"));
-  }
-  EXPECT_EQ(subjects.size(), 1u);  // both are of one model
-
-  EXPECT_THROW(OpenSource("oci:" + (scratch_ / "1").string()), InputError);
-  EXPECT_THROW(PublishTo("oci:" + (scratch_ / "1").string(), scratch_ / "2", {}, {}, nullptr),
-               InputError);
-}
-
-TEST_F(FormsTest, AnOciLayoutOfStrangersIsRefusedWhereItsDigestsAreWrong) {
-  const fs::path layout = scratch_ / "layout";
-  std::string image;
-  PublishTo("oci:" + layout.string(), scratch_ / "1", {}, {}, &image);
-  const std::string right = ReadText(layout / "index.json");
-  const auto refused = [&](const std::function<void(Json&)>& edit) {
-    Json index = Json::parse(right);
-    edit(index["manifests"][0]);
-    WriteText(layout / "index.json", index.dump());
-    EXPECT_THROW(OpenSource("oci:" + layout.string()), InputError) << index.dump();
-  };
-  for (const char* digest : {"sha256:../../../etc/passwd", "md5:abc", "", "sha256:ABCDEF"})
-    refused([&](Json& row) { row["digest"] = digest; });
-  refused([](Json& row) { row["size"] = 1; });
-  refused([](Json& row) { row["size"] = -1; });
-  WriteText(layout / "index.json", right);
-  const fs::path manifest = layout / "blobs/sha256" / image.substr(7);
-  WriteText(manifest, ReadText(manifest) + " ");
-  EXPECT_THROW(OpenSource("oci:" + layout.string()), InputError);
 }
 
 TEST_F(FormsTest, AModelRepositoryIsAZooOfOneVersion) {
   const fs::path repository = scratch_ / "repository";
-  PublishTo("hf:" + repository.string(), scratch_ / "1", {}, {}, nullptr);
+  PublishRepository(repository, scratch_ / "1", {}, {});
   EXPECT_NE(ReadText(repository / ".gitattributes").find("*.safetensors filter=lfs"),
             std::string::npos);
   const ZooSource source = OpenSource("hf:" + repository.string());
@@ -199,7 +138,7 @@ TEST_F(FormsTest, AModelRepositoryIsAZooOfOneVersion) {
   }
   Pull(OpenSource("hf:" + repository.string()), {kFormsName}, scratch_ / "linked");
   EXPECT_TRUE(TreeBytes(scratch_ / "linked") == TreeBytes(scratch_ / "1"));
-  EXPECT_THROW(PublishTo("hf:" + repository.string(), scratch_ / "2", {}, {}, nullptr), InputError);
+  EXPECT_THROW(PublishRepository(repository, scratch_ / "2", {}, {}), InputError);
   EXPECT_THROW(OpenSource("hf:" + zoo_.path().string()), InputError);
 }
 
