@@ -98,7 +98,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       &options->runtime, runtimes,
       {.name = "for",
        .help = "the runtime whose choice is searched in depth, measured and judged; all "
-               "others get one too; modelopt, trtllm, vllm-skip-layers, kvtuner: types of 8 and 4 "
+               "others get one too; modelopt, trtllm: types of 8 and 4 "
                "bits layer by layer within --bits, by what each costs the next token",
        .main = true});
   table.Add(

@@ -6,7 +6,7 @@
 # prices nor the plans saw, as a table in Markdown; of codes (RUNTIME any, with OSCAR's windows), or of the types of a runtime's cache
 # by layer. What OUT holds already is kept.
 #
-#   tools/compare_allocations.sh MODELS_DIR CALIBRATION.jsonl EVALUATION.jsonl OUT RUNTIME=BITS,BITS ...     e.g. any=3,4.5 modelopt=5.5,7 kvtuner=3.5,5
+#   tools/compare_allocations.sh MODELS_DIR CALIBRATION.jsonl EVALUATION.jsonl OUT RUNTIME=BITS,BITS ...     e.g. any=3,4.5 modelopt=5.5,7
 #
 # Calibrated on OSCAR_TOKENS (30000) with OSCAR_EFFORT (normal), measured on OSCAR_SEQUENCES (32) of 2,048 tokens. Trap: what bits are
 # worth depends on the text, so both are to be of one kind, and neither what a model was trained on. OSCAR_BIN is where the programs

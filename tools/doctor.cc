@@ -231,8 +231,8 @@ Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, Plan
                              .only_once = true});
   table.Group("");
   AddCalibrateOptions(table, &options->calibrate);
-  table.ShowFirst({"model", "json", "tables", "into", "data", "tokens",
-                   "self_generate", "for", "bits", "device", "max_vram", "output"});
+  table.ShowFirst({"model", "json", "tables", "into", "data", "tokens", "self_generate", "for",
+                   "bits", "device", "max_vram", "output"});
   table.Example("oscar-calibrate doctor Qwen/Qwen3-8B", "before anything is done");
   table.Example("oscar-calibrate doctor --tables --into README.md", "after a family was added");
   return {table, [=](CommandContext& context) {

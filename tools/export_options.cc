@@ -14,8 +14,6 @@ OptionTable ExportTable(ExportOptions* options) {
     targets.emplace_back(exporter.name, Target{.exporter = &exporter});
   targets.emplace_back("folded-checkpoint", Target{.copy = Copy::kFolded});
   targets.emplace_back("absorbed-checkpoint", Target{.copy = Copy::kAbsorbed});
-  targets.emplace_back("kvpress", Target{.of_dump = OfDump::kKvpress});
-  targets.emplace_back("kvtc", Target{.of_dump = OfDump::kKvtc});
   const ChoiceNames<Rotations> rotations = {
       {"auto", Rotations::kAuto}, {"chosen", Rotations::kChosen}, {"oscar", Rotations::kOscar}};
   const ChoiceNames<FoldScales> scales = {{"auto", FoldScales::kAuto},
@@ -25,14 +23,12 @@ OptionTable ExportTable(ExportOptions* options) {
   OptionTable table("oscar-export",
                     "Writes the files that runtimes load from an artifact, imports theirs, or "
                     "shows what a file holds.");
-  table.Add(
-      &options->input,
-      {.name = "input",
-       .help = "an artifact; with --from: a directory with a K and a V file; with --inspect: "
-               "a .pt or .safetensors file, a checkpoint or an artifact; with --to kvpress and "
-               "kvtc: a dump of oscar-capture, or what was imported from their files",
-       .scope = OptionScope::kRun,
-       .positional = true});
+  table.Add(&options->input,
+            {.name = "input",
+             .help = "an artifact; with --from: a directory with a K and a V file; with --inspect: "
+                     "a .pt or .safetensors file, a checkpoint or an artifact",
+             .scope = OptionScope::kRun,
+             .positional = true});
   table.Add(&options->output, {.name = "output",
                                .help = "directory to write, which must not exist",
                                .short_name = 'o',
@@ -97,21 +93,12 @@ OptionTable ExportTable(ExportOptions* options) {
              .scope = OptionScope::kRun});
   table.Add(&options->bits,
             {.name = "bits",
-             .help = "of --to modelopt, trtllm, vllm-skip-layers and kvtuner: another budget than "
-                     "oscar-calibrate's, bits per value with scales; needs no model, because the "
+             .help = "of --to modelopt and trtllm: another budget than oscar-calibrate's, "
+                     "bits per value with scales; needs no model, because the "
                      "artifact holds what every type costs; 0: as calibrated",
              .min = 0,
              .max = 16,
              .scope = OptionScope::kRun});
-  const auto workers = [&](int64_t* field, const char* name, const char* what) {
-    table.Add(field, {.name = name,
-                      .help = fmt::format("of --to kvtc: workers that {} are divided among", what),
-                      .min = 1,
-                      .max = 1024,
-                      .scope = OptionScope::kRun});
-  };
-  workers(&options->workers.tp, "tp", "KV heads");
-  workers(&options->workers.pp, "pp", "layers");
   table.Add(
       &options->fold.runtime,
       {.name = "for",
@@ -141,8 +128,7 @@ OptionTable ExportTable(ExportOptions* options) {
                  {"folded-checkpoint", "absorbed-checkpoint"});
   table.OnlyWith({"model", "copy"}, "to");
   table.OnlyWith({"per_head"}, "to", "kv-scales");
-  table.OnlyWith({"tp", "pp"}, "to", "kvtc");
-  table.OnlyWith({"bits"}, "to", {"modelopt", "trtllm", "vllm-skip-layers", "kvtuner"});
+  table.OnlyWith({"bits"}, "to", {"modelopt", "trtllm"});
   table.OnlyWith({"folded", "rotations"}, "to");
   table.OnlyWith({"merge_into"}, "to", "llamacpp");
   table.OnlyWith({"gguf"}, "to", "kv-mean-center");
@@ -163,8 +149,6 @@ OptionTable ExportTable(ExportOptions* options) {
       "a copy of a model's GGUF with rotations for llama.cpp");
   table.Example("oscar-export Qwen3-8B-oscar --to kv-scales --model Qwen/Qwen3-8B -o scales",
                 "scales of an FP8 cache for vLLM and SGLang");
-  table.Example("oscar-export dump.h5 --to kvtc -o kvtc",
-                "principal components of a whole model for KVTC, out of a dump");
   table.Example("oscar-export --list", "what each runtime can be given");
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
   table.Example("oscar-export zoo/Qwen3-8B --from sglang -o imported",

@@ -8,23 +8,18 @@
 
 #include "export/fold/fold_plan.h"
 #include "export/runtimes/exporter.h"
-#include "export/runtimes/kvtc_files.h"
 #include "tools/cli/option_table.h"
 
 namespace oscar {
 
-enum class OfDump { kNone, kKvpress, kKvtc };
 enum class Copy { kNone, kFolded, kAbsorbed };
 
 // Of what --to names: nothing, a row of AllExporters(), or a copy of the checkpoint.
 struct Target {
   const Exporter* exporter = nullptr;
   Copy copy = Copy::kNone;
-  OfDump of_dump = OfDump::kNone;  // instead of an artifact
 
-  bool given() const {
-    return exporter != nullptr || copy != Copy::kNone || of_dump != OfDump::kNone;
-  }
+  bool given() const { return exporter != nullptr || copy != Copy::kNone; }
   bool operator==(const Target&) const = default;
 };
 enum class Source { kNone, kSglang, kPublished };
@@ -42,7 +37,6 @@ struct ExportOptions {
   std::string merge_into, gguf;
   bool copy = false, per_head = false, fold_values = false;
   double bits = 0;
-  KvtcWorkers workers;
   std::string model, device = "auto";
   FoldOptions fold;
 };

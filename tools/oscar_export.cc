@@ -22,8 +22,6 @@
 #include "export/formats/inspect.h"
 #include "export/runtimes/exporter.h"
 #include "export/runtimes/imports.h"
-#include "export/runtimes/kvpress_files.h"
-#include "export/runtimes/kvtc_files.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "tools/artifact_text.h"
@@ -86,10 +84,6 @@ CommandResult List(CommandContext& context) {
               << "folded-checkpoint: a copy of the model, for any of them and for any other "
                  "runtime\nabsorbed-checkpoint: a copy of the model with the rotation of values in "
                  "v_proj and o_proj, for any that stores keys as they are or rotates them itself\n"
-              << "kvpress: of a dump, mean and covariance of queries before the rotary embedding, "
-                 "as its ExpectedAttentionStats\n"
-              << "kvtc: of a dump, mean, principal components and bits of keys and values over all "
-                 "layers, for KVTC in jfckm/sglang-kvtc\n"
               << "\nWhat --from published reads:\n"
               << ImportedKinds();
   return {.json = {{"targets", targets}}};
@@ -200,7 +194,7 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
   const bool fold = options.to.copy != Copy::kNone;
-  const bool no_choice = options.to.copy == Copy::kFolded || options.to.of_dump != OfDump::kNone ||
+  const bool no_choice = options.to.copy == Copy::kFolded ||
                          (options.to.exporter != nullptr && !options.to.exporter->carries.empty());
   if (no_choice && options.rotations != Rotations::kAuto) {
     throw UsageError(
@@ -234,14 +228,6 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
     Import(options);
   } else if (options.from == Source::kPublished) {
     ImportPublished(options.input, ProgramJson(), options.output);
-  } else if (options.to.of_dump != OfDump::kNone && Artifact::LooksLikeOne(options.input)) {
-    const Artifact artifact = Artifact::OpenAny(options.input);
-    options.to.of_dump == OfDump::kKvpress ? WriteImportedKvpressStats(artifact, options.output)
-                                           : WriteImportedKvtc(artifact, options.output);
-  } else if (options.to.of_dump == OfDump::kKvpress) {
-    WriteKvpressStats(options.input, options.output);
-  } else if (options.to.of_dump == OfDump::kKvtc) {
-    WriteKvtc(options.input, options.workers, options.output);
   } else if (fold) {
     json = Fold(options, context.log);
   } else {

@@ -122,12 +122,13 @@ OptionTable PublishTable(ZooOptions* options) {
                                  .scope = kRun,
                                  .positional = true,
                                  .required = true});
-  table.Add(&options->zoo,
-            {.name = "zoo",
-             .help = "where to: a directory or hf:DIR (a new folder, ready for hf upload); where it is "
-                     "not given, the environment's OSCAR_ZOO",
-             .unit = "zoo",
-             .scope = kRun});
+  table.Add(
+      &options->zoo,
+      {.name = "zoo",
+       .help = "where to: a directory or hf:DIR (a new folder, ready for hf upload); where it is "
+               "not given, the environment's OSCAR_ZOO",
+       .unit = "zoo",
+       .scope = kRun});
   table.Add(&options->name,
             {.name = "name",
              .help = "name to publish under; where it is not given, the model's id",

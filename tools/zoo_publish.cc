@@ -48,8 +48,9 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
     context.stop.ThrowIfRequested("nothing was published");
   };
   const Published published =
-      elsewhere ? PublishRepository(address.substr(3), options.artifact, GeometryOf(options), publish)
-                : Publish(Zoo::Open(address), options.artifact, GeometryOf(options), publish);
+      elsewhere
+          ? PublishRepository(address.substr(3), options.artifact, GeometryOf(options), publish)
+          : Publish(Zoo::Open(address), options.artifact, GeometryOf(options), publish);
   const ZooEntry& entry = published.entry;
   const bool refused = !published.problems.empty();
   const bool made = !refused && !context.dry_run;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "calib/choose/bit_allocation.h"
+#include "capture/files/removed_names.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "linalg/float4.h"  // kNvfp4Values
@@ -25,18 +26,10 @@ constexpr struct {
   CacheType type;
   std::string_view name;
   int bits;
-} kTypeTable[] = {{kInt2, "int2", 2},   {kInt4, "int4", 4}, {kInt8, "int8", 8},
-                  {kNvfp4, "nvfp4", 4}, {kFp8, "fp8", 8},   {kBf16, "bf16", 16}};
+} kTypeTable[] = {{kNvfp4, "nvfp4", 4}, {kFp8, "fp8", 8}, {kBf16, "bf16", 16}};
 
 const auto& TypeRow(CacheType type) {
   return *std::ranges::find_if(kTypeTable, [&](const auto& row) { return row.type == type; });
-}
-
-std::vector<LayerTypes> AllPairs(std::initializer_list<CacheType> types) {
-  std::vector<LayerTypes> pairs;
-  for (const CacheType k : types)
-    for (const CacheType v : types) pairs.push_back({k, v});
-  return pairs;
 }
 
 const TypeCost* CostOfType(const std::vector<TypeCost>& costs, CacheType type) {
@@ -73,13 +66,11 @@ struct LayerPairs {
   BitPart part;
 };
 
-LayerPairs PairsOf(const TypedRuntime& runtime, const std::vector<LayerTypes>& pairs,
-                   const TypedLayer& layer, BitPrice price) {
+LayerPairs PairsOf(const TypedRuntime& runtime, const TypedLayer& layer, BitPrice price) {
   LayerPairs of_layer{{}, {.elements = Values(layer), .points = {}}};
   std::vector<std::pair<BitPoint, LayerTypes>> points;
-  for (const LayerTypes& types : pairs) {
-    if (types.k != types.v && runtime.mixed_equal_widths && layer.head_dim != layer.v_head_dim)
-      continue;
+  for (const LayerTypes& types : runtime.pairs) {
+    if (types.k != types.v && layer.head_dim != layer.v_head_dim) continue;
     // Uniform bits are for all values alike.
     const double weight = price == BitPrice::kUniform ? of_layer.part.elements : 1;
     points.push_back({{layer.Bits(types), weight * DamageOf(layer, types, price)}, types});
@@ -96,13 +87,14 @@ LayerPairs PairsOf(const TypedRuntime& runtime, const std::vector<LayerTypes>& p
   return of_layer;
 }
 
-TypePlan PlanPairs(const TypedRuntime& runtime, const std::vector<LayerTypes>& pairs,
-                   std::span<const TypedLayer> layers, double bits, BitPrice price) {
+// The best types within `bits` per value, or the cheapest of all where those are too few.
+TypePlan Plan(const TypedRuntime& runtime, std::span<const TypedLayer> layers, double bits,
+              BitPrice price) {
   std::vector<LayerPairs> of_layers;
   std::vector<BitPart> parts;
   double values = 0;
   for (const TypedLayer& layer : layers) {
-    of_layers.push_back(PairsOf(runtime, pairs, layer, price));
+    of_layers.push_back(PairsOf(runtime, layer, price));
     parts.push_back(of_layers.back().part);
     values += Values(layer);
   }
@@ -115,15 +107,6 @@ TypePlan PlanPairs(const TypedRuntime& runtime, const std::vector<LayerTypes>& p
     plan.damage += at->damage;
   }
   return plan;
-}
-
-// Where all quantized layers have one type: the pairs of each beside 16 bits; else all.
-std::vector<std::vector<LayerTypes>> PairSets(const TypedRuntime& runtime) {
-  if (!runtime.one_type) return {runtime.pairs};
-  std::vector<std::vector<LayerTypes>> sets;
-  for (const LayerTypes& types : runtime.pairs)
-    if (types != LayerTypes()) sets.push_back({types, {}});
-  return sets;
 }
 
 void AddCosts(Json& json, const std::vector<TypeCost>& costs) {
@@ -163,25 +146,24 @@ CacheType CacheTypeFromName(std::string_view name) {
     if (row.name == name) return row.type;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
   }
-  throw UsageError(fmt::format("'{}' is no type of a cache; there are {}", name, names));
+  const std::string hint = RemovedHint(name);
+  throw UsageError(hint.empty()
+                       ? fmt::format("'{}' is no type of a cache; there are {}", name, names)
+                       : fmt::format("a cache of type {} {}", name, hint));
 }
 
 int CodeBits(CacheType type) { return TypeRow(type).bits; }
 
-double StoredBits(CacheType type, int64_t dim) {
+double StoredBits(CacheType type) {
   const double bits = CodeBits(type);
   if (type == kNvfp4) return bits + 8.0 / kNvfp4Values;
-  if (type == kFp8 || type == kBf16) return bits;
-  return bits + 32.0 / static_cast<double>(dim);
+  return bits;
 }
 
 const std::vector<TypedRuntime>& TypedRuntimes() {
-  static const std::vector<LayerTypes> same = {{kNvfp4, kNvfp4}, {kFp8, kFp8}, {}};
   static const std::vector<TypedRuntime> runtimes = {
       {"modelopt", {{kNvfp4, kNvfp4}, {kFp8, kNvfp4}, {kFp8, kFp8}, {}}},
-      {"trtllm", same},
-      {.name = "vllm-skip-layers", .pairs = same, .one_type = true},
-      {.name = "kvtuner", .pairs = AllPairs({kInt2, kInt4, kInt8}), .mixed_equal_widths = false},
+      {"trtllm", {{kNvfp4, kNvfp4}, {kFp8, kFp8}, {}}},
   };
   return runtimes;
 }
@@ -203,28 +185,20 @@ std::vector<CacheType> QuantizedTypes(const TypedRuntime& runtime) {
 }
 
 double TypedLayer::Bits(const LayerTypes& types) const {
-  return (StoredBits(types.k, head_dim) * static_cast<double>(head_dim) +
-          StoredBits(types.v, v_head_dim) * static_cast<double>(v_head_dim)) /
+  return (StoredBits(types.k) * static_cast<double>(head_dim) +
+          StoredBits(types.v) * static_cast<double>(v_head_dim)) /
          static_cast<double>(head_dim + v_head_dim);
 }
 
 double LeastBits(const TypedRuntime& runtime, std::span<const TypedLayer> layers) {
-  double least = CodeBits(kBf16);
-  for (const auto& pairs : PairSets(runtime))
-    least = std::min(least, PlanPairs(runtime, pairs, layers, 0, BitPrice::kUniform).stored_bits);
-  return least;
+  return Plan(runtime, layers, 0, BitPrice::kUniform).stored_bits;
 }
 
 TypePlan PlanTypes(const TypedRuntime& runtime, std::span<const TypedLayer> layers, double bits,
                    BitPrice price) {
-  std::optional<TypePlan> best;
-  for (const auto& pairs : PairSets(runtime)) {
-    TypePlan plan = PlanPairs(runtime, pairs, layers, bits, price);
-    if (plan.stored_bits > bits + kBudgetSlack) continue;
-    if (!best || plan.damage < best->damage) best = std::move(plan);
-  }
-  OSCAR_CHECK(best);
-  return *std::move(best);
+  TypePlan plan = Plan(runtime, layers, bits, price);
+  OSCAR_CHECK(plan.stored_bits <= bits + kBudgetSlack);
+  return plan;
 }
 
 Json TypedLayersToJson(std::span<const TypedLayer> layers) {

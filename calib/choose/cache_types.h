@@ -18,12 +18,11 @@
 
 namespace oscar {
 
-// Whole numbers have a 16-bit scale and zero for each row of a head.
-enum class CacheType { kInt2, kInt4, kInt8, kNvfp4, kFp8, kBf16 };
+enum class CacheType { kNvfp4, kFp8, kBf16 };
 std::string_view CacheTypeName(CacheType type);
 CacheType CacheTypeFromName(std::string_view name);  // throws UsageError listing the names
 int CodeBits(CacheType type);
-double StoredBits(CacheType type, int64_t dim);  // per value of a head of `dim`, scales included
+double StoredBits(CacheType type);  // per value, scales included
 
 struct LayerTypes {
   CacheType k = CacheType::kBf16, v = CacheType::kBf16;
@@ -31,12 +30,11 @@ struct LayerTypes {
   auto operator<=>(const LayerTypes&) const = default;
 };
 
-// What a runtime can store a layer in: oscar-calibrate --for, oscar-export --to.
+// What a runtime can store a layer in: oscar-calibrate --for, oscar-export --to. Sides of two types
+// need heads of equal widths.
 struct TypedRuntime {
   std::string_view name;
   std::vector<LayerTypes> pairs;
-  bool one_type = false;           // of all layers that are not in 16 bits
-  bool mixed_equal_widths = true;  // sides of two types need heads of equal widths
 };
 const std::vector<TypedRuntime>& TypedRuntimes();
 const TypedRuntime* FindTypedRuntime(std::string_view name);  // null: none

@@ -23,8 +23,7 @@
 //     layer.<i>.k.mean                [num_kv_heads, d]      key mean
 //     layer.<i>.<s>.abs_max           [num_kv_heads, d]      largest |x| of all calibration tokens, as they are cached
 //                                                            (not rotated); absent from older artifacts
-// An artifact imported from a shared (v1) file has one "KV head" and no .shared tensors; one imported from statistics
-// that are not by layers (KVTC, kvpress) has imported.<name> alone.
+// An artifact imported from a shared (v1) file has one "KV head" and no .shared tensors.
 //
 // What was chosen for the layer, for every consumer (calib/choose/choice.h); <c> is "auto", the headline's, or the
 // name of another choice ("sglang", "sglang+fold"):
@@ -92,10 +91,6 @@ inline std::string ChoiceTensorName(int layer_id, char side, std::string_view ch
                                     std::string_view name) {
   return "layer." + std::to_string(layer_id) + "." + side + "." + std::string(choice) + "." +
          std::string(name);
-}
-
-inline std::string ImportedTensorName(std::string_view name) {
-  return "imported." + std::string(name);
 }
 
 }  // namespace oscar

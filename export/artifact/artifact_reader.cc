@@ -199,22 +199,6 @@ bool Artifact::kv_heads_known() const {
   return !imported() || JsonBool(manifest_.at("imported"), "kv_heads_known", true, kManifestFile);
 }
 
-const Json& Artifact::ImportedHeader(std::string_view from) const {
-  const std::string found =
-      imported() ? JsonString(manifest_.at("imported"), "from", kManifestFile) : "a calibration";
-  if (found != from) {
-    throw InputError(fmt::format("{}: an artifact of {}, expected one of {} (--from published)",
-                                 directory().string(), found, from));
-  }
-  return JsonMember(manifest_.at("imported"), "header", kManifestFile);
-}
-
-FloatTensorPtr Artifact::ImportedTensor(const std::string& name) const {
-  const std::vector<int64_t>& shape = rotations_.tensor(ImportedTensorName(name)).shape;
-  return std::make_shared<const FloatTensor>(
-      FloatTensor{shape, StoredFloats(rotations_, ImportedTensorName(name), shape)});
-}
-
 bool Artifact::has_choices() const { return manifest_.contains("auto"); }
 
 int64_t Artifact::NumRotations(int layer_id, char side, bool shared) const {

@@ -77,10 +77,6 @@ class Artifact {
   bool imported() const { return manifest_.contains("imported"); }
   // Else every layer is said to have one, which stands for all.
   bool kv_heads_known() const;
-  // What published files of the format `from` said of themselves, and a tensor of theirs that is of
-  // no layer. InputError for artifacts of anything else.
-  const Json& ImportedHeader(std::string_view from) const;
-  FloatTensorPtr ImportedTensor(const std::string& name) const;
   bool has_choices() const;                       // made by oscar-calibrate --auto
   std::vector<std::string> choice_names() const;  // the headline's first
   // The manifest's record of a choice; the headline's is "auto". InputError where there is none.

@@ -77,7 +77,7 @@ std::string Card(const ImportedFiles& imported) {
 }  // namespace
 
 void WriteImported(const fs::path& output, const ImportedFiles& imported, const Json& program) {
-  if (imported.layers.empty() && imported.tensors.empty()) throw InputError("no layers to import");
+  if (imported.layers.empty()) throw InputError("no layers to import");
   std::vector<NamedTensor> tensors;
   Json geometry = Json::array(), choice = Json::array(), maxima = Json::object(),
        latents = Json::array();
@@ -102,8 +102,6 @@ void WriteImported(const fs::path& output, const ImportedFiles& imported, const 
     chosen = chosen || layer.k.rotation || layer.v.rotation || layer.k_bits > 0 || layer.v_bits > 0;
     if (imported.latents) latents.push_back(id);
   }
-  for (const auto& [name, tensor] : imported.tensors)
-    tensors.push_back({ImportedTensorName(name), tensor->shape, tensor->values});
   Json files = Json::array(), runtimes = Json::array();
   for (const fs::path& file : imported.files) {
     Json digest = DigestToJson(DigestFile(file));
@@ -111,7 +109,7 @@ void WriteImported(const fs::path& output, const ImportedFiles& imported, const 
     files.push_back(std::move(digest));
   }
   for (const ConsumerRules& rules : AllConsumers()) {
-    if (imported.layers.empty() || (imported.latents && !rules.latents)) continue;
+    if (imported.latents && !rules.latents) continue;
     runtimes.push_back(
         {{"runtime", rules.name}, {"fold_checkpoint", false}, {"choice", kHeadlineChoice}});
   }

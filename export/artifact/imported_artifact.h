@@ -3,13 +3,11 @@
 //
 // What somebody published, kept as it is: an artifact that is "imported, unverified". It has no
 // moments and no report, so nothing but oscar-export opens it (Artifact::OpenImported), and what it
-// holds is what its files held: rotations, key means, largest magnitudes, bits, or some of them; or
-// statistics of a format of its own, as they are.
+// holds is what its files held: rotations, key means, largest magnitudes, bits, or some of them.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -36,8 +34,7 @@ struct ImportedFiles {
   Json header = Json::object();                   // what they say of themselves
   std::string model_id = "unknown";
   bool latents = false;
-  std::vector<ImportedLayer> layers = {};              // by layer_id
-  std::map<std::string, FloatTensorPtr> tensors = {};  // of formats that are not by layers
+  std::vector<ImportedLayer> layers = {};  // by layer_id
 };
 
 // Writes an artifact that reads back to the same values. Throws InputError where the files hold

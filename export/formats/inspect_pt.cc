@@ -45,8 +45,7 @@ class PtReport {
                {"layer_ids", Json::array()}};
     measure_ = rotations.kind != RotationKind::kMoments;
     Contents(rotations);
-    report_[kOrthogonality] =
-        measure_ && rotations.kind != RotationKind::kKMean ? Json(worst_) : Json(nullptr);
+    report_[kOrthogonality] = measure_ ? Json(worst_) : Json(nullptr);
     report_["storages_shared_between_tensors"] = shared_;
     return std::move(report_);
   }

@@ -41,7 +41,7 @@ std::vector<std::pair<int64_t, std::filesystem::path>> MlaFiles(
 std::string_view RotationKindName(RotationKind kind) {
   static constexpr std::string_view kNames[] = {"v1",         "v2",     "v3",      "identity-v1",
                                                 "layers",     "flat",   "stacked", "mla-layer",
-                                                "mla-folder", "k-mean", "moments"};
+                                                "mla-folder", "moments"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -29,7 +29,6 @@ enum class RotationKind {
   kStacked,    // vLLM: one tensor [num_layers, d, d]
   kMlaLayer,   // one layer of a latent cache: a matrix, or a dict that holds one
   kMlaFolder,  // a directory of layer_<id>.pt
-  kKMean,      // OptR: the mean key of each layer
   kMoments     // the moments an upstream server collected
 };
 std::string_view RotationKindName(RotationKind kind);  // "v1", "mla-layer"

@@ -16,7 +16,6 @@ namespace {
 
 constexpr RotationSchema kSchemas[] = {
     {"an upstream moments file (layers with M_q, k_sum, M_k, S_v)", MatchesMoments, ReadMoments},
-    {"a key-mean file (layers with mu)", MatchesKMean, ReadKMean},
     {"a rotation file (layers with rotation, format_version 1, 2, 3 or identity-v1)", MatchesLayers,
      ReadLayers},
     {"an MLA layer (a matrix, or a dict with rotation)", MatchesMlaLayer, ReadMlaLayer},

@@ -58,8 +58,6 @@ int64_t CheckedLayerId(const PtKey& key, std::string_view where);
 // Readers of single schemas, each in its file.
 bool MatchesMoments(const PtValue& root);
 RotationFile ReadMoments(const PtFile& file);
-bool MatchesKMean(const PtValue& root);
-RotationFile ReadKMean(const PtFile& file);
 bool MatchesLayers(const PtValue& root);
 RotationFile ReadLayers(const PtFile& file);
 bool MatchesMlaLayer(const PtValue& root);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that hold statistics instead of rotations: upstream's moments and OptR's key means. M_q is
-// a mean over tokens, but M_k and k_sum are sums; divide the latter by `count`.
+// Upstream's moments, which are statistics instead of rotations. M_q is a mean over tokens, but M_k
+// and k_sum are sums; divide the latter by `count`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -128,36 +128,6 @@ RotationFile ReadMoments(const PtFile& file) {
         if (!ids.insert(id).second) throw InputError(where + ": is there twice");
         out.moments.push_back(std::move(layer));
       });
-  return out;
-}
-
-bool MatchesKMean(const PtValue& root) {
-  const PtDict* layer = FirstLayer(root);
-  return layer != nullptr && layer->Find("mu") != nullptr;
-}
-
-RotationFile ReadKMean(const PtFile& file) {
-  RotationFile out;
-  out.kind = RotationKind::kKMean;
-  out.path = file.path();
-  out.format_version = VersionOf(file, 1);
-  TensorCache cache(file);
-  RotationChecker checker;
-  ForEachLayer(
-      file, *DictMember(file.root(), "layers"),
-      [&](int64_t id, const PtDict& entry, const std::string& where) {
-        RotationLayer layer;
-        layer.layer_id = id;
-        layer.k_mean = RequiredTensor(entry, "mu", &cache, where);
-        const auto& shape = layer.k_mean->shape;
-        if (shape.empty() || shape.size() > 2 || shape[0] <= 0 || shape.back() <= 0) {
-          throw InputError(fmt::format("{}: mu has shape [{}], expected [num_kv_heads, head_dim]",
-                                       where, fmt::join(shape, ", ")));
-        }
-        checker.Finite(*layer.k_mean, where + ": mu");
-        out.layers.push_back(std::move(layer));
-      });
-  CheckLayersAgree(out);
   return out;
 }
 

@@ -17,20 +17,19 @@ namespace oscar {
 using Write = void(const Artifact&, const ExportRequest&, const std::filesystem::path&);
 Write WriteSglangFiles, WriteSglangOctFiles, WriteVllmFiles, WriteLlamacppFiles, WriteOnnxFiles,
     WriteMeanCenterFiles, WriteKvScalesFiles, WriteModelOptFiles, WriteSglangScalesFiles,
-    WriteNvfp4MlaScalesFiles, WriteTrtllmFiles, WriteIkLlamaFiles, WriteKvtunerFiles,
-    WriteVllmSkipLayersFiles, WriteOptrFiles, WriteUpstreamMomentsFiles, WriteSafetensorsFiles;
+    WriteTrtllmFiles, WriteUpstreamMomentsFiles, WriteSafetensorsFiles;
 
 constexpr std::string_view kNoLatents =
     "its layers have latent attention (MLA), which sglang-oct alone has a 2-bit cache for";
 constexpr std::string_view kNoLatentScales =
     "its layers have latent attention (MLA), whose cache has one scale for keys and values; "
-    "nvfp4-mla-scales writes those";
+    "sglang-oct writes its files";
 constexpr std::string_view kNoLatentBits =
     "its layers have latent attention (MLA), whose cache has one number of bits; sglang-oct writes "
     "its files";
 
 std::span<const Exporter> AllExporters() {
-  static constexpr std::array<Exporter, 17> kExporters = {{
+  static constexpr std::array<Exporter, 12> kExporters = {{
       {.name = "sglang",
        .help = "a pair of format 1, of OSCAR's own rotations one of format 2 per head too",
        .why_no_latents = "its layers have latent attention (MLA), and OSCAR's main tree has no "
@@ -82,38 +81,11 @@ std::span<const Exporter> AllExporters() {
        .carries = "a scale per layer, of keys and values together",
        .why_no_latents = kNoLatentScales,
        .write = WriteSglangScalesFiles},
-      {.name = "nvfp4-mla-scales",
-       .help = "scales of an NVFP4 cache of latents for VLLM_NVFP4_MLA_SCALES_FILE "
-               "(local-inference-lab/vllm)",
-       .carries = "a scale per layer of latents",
-       .of_latents = "a scale for each layer's latents, of GLM-5.2 alone",
-       .write = WriteNvfp4MlaScalesFiles},
       {.name = "trtllm",
        .help = "types by layer for TensorRT-LLM's kv_cache_config.dtype (pull request 13695)",
        .carries = "a type per layer, of keys and values together",
        .why_no_latents = kNoLatentBits,
        .write = WriteTrtllmFiles},
-      {.name = "ik-llama",
-       .help = "flags of ik_llama.cpp: types of the first, the last and the other layers",
-       .carries = "a type per side of the first, the last and the other layers",
-       .why_no_latents = kNoLatentBits,
-       .write = WriteIkLlamaFiles},
-      {.name = "kvtuner",
-       .help = "bits by layer as KVTuner's YAML",
-       .carries = "2, 4 or 8 bits per layer and side",
-       .why_no_latents = kNoLatentBits,
-       .write = WriteKvtunerFiles},
-      {.name = "vllm-skip-layers",
-       .help = "one type for vLLM's cache and the layers that need more "
-               "(--kv-cache-dtype-skip-layers)",
-       .carries = "one type, and the layers kept in 16 bits",
-       .why_no_latents = kNoLatentBits,
-       .write = WriteVllmSkipLayersFiles},
-      {.name = "optr",
-       .help = "a pair of format 2 and key means for OptR's runtime (arXiv 2608.02691)",
-       .carries = "OSCAR's rotation per KV head, and key means",
-       .why_no_latents = kNoLatents,
-       .write = WriteOptrFiles},
       {.name = "upstream-moments",
        .help = "oscar_moments_rank0.pt, what OSCAR's fit_oscar2_variants.py fits from",
        .carries = "moments of queries, keys and values",
@@ -136,7 +108,7 @@ void WriteForRuntime(const Exporter& exporter, const Artifact& artifact,
     throw InputError(fmt::format("{}: {}", artifact.directory().string(), why));
   };
   if (artifact.layer_ids().empty())
-    refuse("imported statistics of no layer; they go out as what they came from alone");
+    refuse("holds no layers: statistics of KVTC or kvpress, whose formats were removed");
   if (HoldsLatents(artifact)) {
     if (!exporter.why_no_latents.empty()) refuse(exporter.why_no_latents);
     if (request.folded)

@@ -14,11 +14,8 @@
 #include "export/artifact/imported_artifact.h"
 #include "export/formats/gguf_file.h"
 #include "export/formats/given_rotations.h"
-#include "export/formats/kvtc_file.h"
 #include "export/formats/onnx_initializers.h"
 #include "export/formats/rotation_checks.h"
-#include "export/runtimes/kvpress_files.h"
-#include "export/runtimes/kvtc_files.h"
 #include "export/runtimes/published_scales.h"
 #include "linalg/error.h"
 
@@ -70,16 +67,6 @@ ImportedFiles FromRotations(const GivenRotations& given, bool latents) {
     SetDims(layer);
     if (latents) layer.num_kv_heads = 1;
     out.layers.push_back(std::move(layer));
-  }
-  return out;
-}
-
-ImportedFiles FromKeyMeans(const RotationFile& file) {
-  ImportedFiles out{.from = std::string(RotationKindName(file.kind)), .files = {file.path}};
-  for (const RotationLayer& layer : file.layers) {
-    ImportedLayer means{.layer_id = layer.layer_id, .key_mean = layer.k_mean};
-    SetDims(means);
-    out.layers.push_back(std::move(means));
   }
   return out;
 }
@@ -195,7 +182,6 @@ ImportedFiles FromOnnx(const fs::path& path) {
 
 ImportedFiles FromPt(const fs::path& path) {
   RotationFile file = OpenRotationFile(path);
-  if (file.kind == RotationKind::kKMean) return FromKeyMeans(file);
   if (file.kind == RotationKind::kMlaLayer) {
     throw InputError(path.string() +
                      ": one layer of a latent cache; give the directory that holds all of them");
@@ -225,15 +211,6 @@ std::vector<fs::path> MomentFiles(const fs::path& path) {
   return files;
 }
 
-// Statistics that are not by layers.
-std::optional<ImportedFiles> ReadStatistics(const fs::path& path) {
-  if (fs::is_directory(path)) return ImportedKvpressStats(path);
-  if (path.extension() != ".pt") return {};
-  const PtFile file = PtFile::Open(path);
-  if (!MatchesKvtc(file.root())) return {};
-  return ImportedKvtc(file);
-}
-
 ImportedFiles ReadPublished(std::string_view files) {
   const fs::path path(files);
   if (!fs::exists(path)) return FromRotations(ReadGivenRotations(files), false);
@@ -253,20 +230,15 @@ std::string_view ImportedKinds() {
   return "rotations: .pt of every format (a file, KEYS:VALUES, a directory with a pair or with a "
          "file for each layer), .safetensors with layer.<id>.<k|v>.rotation, .gguf with "
          "attn_k_rot, .onnx with R_K and R_V\n"
-         "key means: .pt of OptR, .gguf of --kv-mean-center\n"
+         "key means: .gguf of --kv-mean-center\n"
          "moments: oscar_moments_rank<r>.pt, or a directory of all ranks'\n"
          "scales: .safetensors or a checkpoint's directory with k_scale and v_scale, .json of "
-         "SGLang, .json of NVFP4 latents\n"
-         "recipes: hf_quant_config.json, .yaml of KVTuner and of TensorRT-LLM\n"
-         "statistics: .pt of KVTC, a directory of kvpress's ExpectedAttentionStats\n";
+         "SGLang\n"
+         "recipes: hf_quant_config.json, .yaml of TensorRT-LLM\n";
 }
 
 void ImportPublished(std::string_view files, const Json& program, const fs::path& output) {
   if (fs::exists(fs::path(files))) {
-    if (const auto statistics = ReadStatistics(fs::path(files))) {
-      WriteImported(output, *statistics, program);
-      return;
-    }
     if (const std::vector<fs::path> moments = MomentFiles(files); !moments.empty()) {
       ImportMoments(moments, program, output);
       return;

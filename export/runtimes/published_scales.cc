@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -13,6 +12,7 @@
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
+#include "capture/files/removed_names.h"
 #include "export/formats/layer_of_name.h"
 #include "export/runtimes/cache_bits.h"
 #include "export/runtimes/cache_scales.h"
@@ -148,31 +148,13 @@ ImportedFiles FromSglangJson(const Json& cache, const fs::path& path) {
   return Finished("sglang-scales", {path}, std::move(layers));
 }
 
-ImportedFiles FromNvfp4Json(const Json& file, const fs::path& path) {
-  const std::string where = path.string();
-  const Json& scales = JsonMember(file, "scales", where);
-  if (!scales.is_array() || JsonDouble(file, "denominator", where) != kLargestNvfp4)
-    throw InputError(where + ": expected scales, and a denominator of 2688");
-  Layers layers;
-  for (size_t i = 0; i < scales.size(); ++i) {
-    if (!scales[i].is_number()) throw InputError(where + ": a scale is no number");
-    ImportedLayer& layer = layers[static_cast<int64_t>(i)];
-    layer.k_abs_max =
-        layer.v_abs_max = {PositiveScale(scales[i].get<double>(), where) * kLargestNvfp4};
-    layer.head_dim = layer.v_head_dim = JsonInt(file, "latent_dim", where);
-    layer.num_kv_heads = 1;
-  }
-  ImportedFiles out = Finished("nvfp4-mla-scales", {path}, std::move(layers));
-  out.latents = true;
-  return out;
-}
-
 std::optional<ImportedFiles> FromJson(const fs::path& path) {
   const Json file = ReadJsonFile(path.string());
   if (!file.is_object()) return {};
   if (file.contains("kv_cache")) return FromSglangJson(file.at("kv_cache"), path);
   if (file.value("format", Json()) == "nvfp4_ds_mla_outer_scale_v1")
-    return FromNvfp4Json(file, path);
+    throw InputError(
+        fmt::format("{}: nvfp4-mla-scales {}", path.string(), RemovedHint("nvfp4-mla-scales")));
   if (!file.contains("quantization")) return {};
   Layers layers = ReadLayerMap(path);
   if (layers.empty()) {
@@ -212,12 +194,11 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// The two files' lines, not YAML: "3:", "  nbits_key: 4", "  dtype: \"0-3:fp8\"".
+// The file's lines, not YAML: "kv_cache_config:", "  dtype: \"0-3:fp8\"".
 ImportedFiles FromYaml(const fs::path& path) {
   const MappedFile file = MappedFile::Open(path);
   std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   Layers layers;
-  ImportedLayer* layer = nullptr;
   for (int line = 1; !text.empty(); ++line) {
     const std::string_view whole = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), whole.size() + 1));
@@ -225,24 +206,15 @@ ImportedFiles FromYaml(const fs::path& path) {
     const std::string_view content = Trimmed(whole.substr(0, whole.find('#')));
     if (content.empty()) continue;
     const size_t colon = content.find(':');
-    const std::string_view key = Trimmed(content.substr(0, colon)),
-                           value = colon == content.npos ? "" : Trimmed(content.substr(colon + 1));
-    int bits = 0;
-    std::from_chars(value.data(), value.data() + value.size(), bits);
-    if (key == "dtype") {
-      AddDtypeMap(value, where, layers);
-    } else if (key == "kv_cache_config") {
-      continue;
-    } else if (layer != nullptr && (key == "nbits_key" || key == "nbits_value") && bits >= 1 &&
-               bits <= kNotQuantized) {
-      (key == "nbits_key" ? layer->k_bits : layer->v_bits) = bits;
-    } else if (value.empty() && ParseLayerId(key)) {
-      layer = &layers[*ParseLayerId(key)];
-    } else {
-      throw InputError(fmt::format(
-          "{}: {}, expected KVTuner's LAYER:, nbits_key and nbits_value, or TensorRT-LLM's "
-          "kv_cache_config with a dtype by layers",
-          where, Quoted(content)));
+    const std::string_view key = Trimmed(content.substr(0, colon));
+    if (key == "dtype" && colon != content.npos) {
+      AddDtypeMap(Trimmed(content.substr(colon + 1)), where, layers);
+    } else if (key == "nbits_key" || key == "nbits_value") {
+      throw InputError(fmt::format("{}: kvtuner {}", where, RemovedHint("kvtuner")));
+    } else if (key != "kv_cache_config" && !ParseLayerId(key)) {
+      throw InputError(
+          fmt::format("{}: {}, expected TensorRT-LLM's kv_cache_config with a dtype by layers",
+                      where, Quoted(content)));
     }
   }
   if (layers.empty()) throw InputError(path.string() + ": names no layer");

@@ -8,6 +8,7 @@
 
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted
+#include "capture/files/removed_names.h"
 #include "export/artifact/artifact_format.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
@@ -115,6 +116,8 @@ const CacheMethod& CacheMethodNamed(std::string_view name, const GuestMethods& g
     if (guest->name == name) return *guest;
     names.emplace_back(guest->name);
   }
+  if (const std::string hint = RemovedHint(name); !hint.empty())
+    throw UsageError(fmt::format("method {} {}", name, hint));
   throw UsageError(fmt::format("found method {}; the nearest of {}: {}", Quoted(name), names.size(),
                                Nearest(name, names)));
 }

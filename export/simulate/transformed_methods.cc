@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -12,7 +11,6 @@
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/fitted_moments.h"
-#include "export/simulate/head_bits_method.h"
 #include "export/simulate/rotation_caches.h"
 
 namespace oscar {
@@ -41,21 +39,6 @@ struct Sides {
     return quantizer;
   }
 };
-
-// Of both sides, at 2, 3 and 4 bits: those of the table in pair_scaled.cc.
-constexpr double kClipOfBits[] = {0.92, 0.96, 0.99};
-
-// Every head with bits of its own.
-RotatedQuantizer WithHeadBits(RotatedQuantizer quantizer, const std::vector<int>& bits,
-                              const ArmOptions& options) {
-  quantizer.codes.bits = bits;
-  quantizer.codes.clip.clear();
-  for (const int of_head : bits) {
-    const double own = kClipOfBits[of_head - 2];
-    quantizer.codes.clip.push_back(ArmClip(options, {own, own}).k);
-  }
-  return quantizer;
-}
 
 ClipPair ClipOf(const TransformedMethod& method, const StoredLayer& layer,
                 const ArmOptions& options) {
@@ -96,17 +79,6 @@ LayerCache MakeCache(const TransformedMethod& method, const MethodContext& conte
     v.Add(ValueTransform(method, context, layer_index, moments, head));
   }
   const int64_t group = context.options().quant_group_size;
-  if (method.head_bits > 0) {
-    const auto with_bits = [&](const HeadBits& bits) {
-      return RotatedCache(context, options,
-                          {WithHeadBits(k.Quantizer(2, 0, group), bits.k, options),
-                           WithHeadBits(v.Quantizer(2, 0, group), bits.v, options)});
-    };
-    const auto heads = static_cast<size_t>(moments.num_kv_heads);
-    return with_bits(ChooseHeadBits(context, layer_index, method.head_bits, [&](int bits) {
-      return with_bits({std::vector<int>(heads, bits), std::vector<int>(heads, bits)});
-    }));
-  }
   const ClipPair clip = ClipOf(method, context.Stored(layer_index), options);
   return RotatedCache(
       context, options,
@@ -114,7 +86,6 @@ LayerCache MakeCache(const TransformedMethod& method, const MethodContext& conte
 }
 
 std::string ClipRatiosOf(const TransformedMethod& method) {
-  if (method.head_bits > 0) return fmt::format("{} at 2, 3, 4 bits", fmt::join(kClipOfBits, ", "));
   if (method.k_clip == 0) return kArtifactClipRatios;
   return fmt::format("keys {:g}, values {:g}", method.k_clip, method.v_clip);
 }
@@ -126,18 +97,14 @@ CacheMethod MakeMethod(const TransformedMethod& method) {
       .takes_bf16 = true,
       .as_published = {.clip = true, .windows = true},
       .clip_ratios = ClipRatiosOf(method),
-      .needs_rows = method.head_bits > 0,
-      .why_no_latents = method.head_bits > 0 ? "it shares bits out between KV heads and sides"
-                        : method.value_epsilon
-                            ? "it transforms values against o_proj, apart from keys"
-                            : "",
+      .why_no_latents =
+          method.value_epsilon ? "it transforms values against o_proj, apart from keys" : "",
       .make =
           [method](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
             return MakeCache(method, context, layer_index, options);
           },
-      .cost = method.head_bits > 0 ? AffineCost({.bits = method.head_bits})
-                                   : AffineCost({.bits = static_cast<double>(method.k_bits)},
-                                                {.bits = static_cast<double>(method.v_bits)}),
+      .cost = AffineCost({.bits = static_cast<double>(method.k_bits)},
+                         {.bits = static_cast<double>(method.v_bits)}),
       .available =
           [method](const MethodContext& context) {
             return HasFit(context) &&

@@ -24,9 +24,6 @@ struct TransformedMethod {
   std::optional<double> value_epsilon = {};  // balanced values; else OSCAR's rotation of values
   int k_bits = 2, v_bits = 2;
   double k_clip = 0.92, v_clip = 0.92;  // 0: the artifact's
-  // Mean bits of codes, given to heads and sides of a layer by their errors (head_bits.h), each
-  // with the ratio of its bits; 0: k_bits, v_bits and the ratios above.
-  double head_bits = 0;
 };
 
 std::vector<CacheMethod> TransformedMethods(std::span<const TransformedMethod> table);

@@ -11,10 +11,6 @@ namespace oscar {
 
 RotatedQuantizer TypedSide(CacheType type, float largest) {
   switch (type) {
-    case CacheType::kInt2:
-    case CacheType::kInt4:
-    case CacheType::kInt8:
-      return {.codes = {.bits = {CodeBits(type)}}};
     case CacheType::kNvfp4:
       return {.codec = [scale = largest > 0 ? Nvfp4Scale(largest) : 1](const at::Tensor& rows) {
         return Nvfp4RoundTrip(rows, scale);

@@ -11,7 +11,7 @@
 namespace oscar {
 
 // `largest`: the magnitude that a static scale maps onto the type's largest number; 0: a scale of
-// 1, which is what runtimes take where a checkpoint brings none. Whole numbers have none.
+// 1, which is what runtimes take where a checkpoint brings none.
 RotatedQuantizer TypedSide(CacheType type, float largest);
 
 // Both sides, with calibrated scales.

@@ -72,8 +72,10 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
   ASSERT_EQ(write("trtllm", {"--bits", "4.5"}).code, 0);
   EXPECT_NE(ReadText(scratch / "trtllm" / "extra_llm_api_options.yaml").find("\"0-3:nvfp4\""),
             std::string::npos);
-  EXPECT_EQ(write("vllm-skip-layers", {"--bits", "3"}).code, 2);
-  EXPECT_EQ(write("kvtuner", {"--bits", "5"}).code, 3);  // what INT costs was not measured
+  EXPECT_EQ(write("trtllm", {"--bits", "3"}).code, 2);
+  const ProgramExit removed = write("kvtuner", {"--bits", "5"});
+  EXPECT_EQ(removed.code, 2);
+  EXPECT_NE(removed.err.find("which was removed; trtllm and modelopt"), std::string::npos);
 
   // What is served, between the two types it is made of.
   const ProgramExit served = RunProgram(OSCAR_VALIDATE, {artifact.string(),

@@ -104,7 +104,7 @@ bool IsDataFree(std::string_view objective) {
 void LintContents(const PtFile& file, LintSink* sink) {
   LintPlace place{file.path(), {}, {}, ""};
   const PtValue& root = file.root();
-  if (MatchesMoments(root) || MatchesKMean(root)) return;
+  if (MatchesMoments(root)) return;
   if (const PtDict* layers = DictMember(root, "layers")) {
     const PtDict& top = *root.If<PtDict>();
     if (!LintVersion(top, place, sink)) return;

@@ -66,7 +66,8 @@ ZooSource OpenSource(const std::string& address, const TransferOptions& options)
       return scheme.open(address.substr(scheme.prefix.size()), options);
   }
   if (LooksLikeScheme(address)) {
-    throw UsageError(fmt::format("{}: expected a directory, https://host/zoo or hf:DIR", Quoted(address)));
+    throw UsageError(
+        fmt::format("{}: expected a directory, https://host/zoo or hf:DIR", Quoted(address)));
   }
   const Zoo zoo = Zoo::Open(address);
   return {address, zoo.path(),

@@ -35,7 +35,6 @@ struct BlockGtqRow {
 constexpr BlockGtqRow kBlockGtqTable[] = {
     {"block_gtq_k2v2", "Block-GTQ: 2 bits, those of keys by the energy of rotary pairs", 2, 2},
     {"block_gtq_k3v2", "Block-GTQ: keys 3 bits by the energy of rotary pairs, values 2", 3, 2},
-    {"block_gtq_k3v3", "Block-GTQ: 3 bits, those of keys by the energy of rotary pairs", 3, 3},
 };
 
 // Dimensions of a key, by their bits.

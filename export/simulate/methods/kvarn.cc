@@ -79,8 +79,6 @@ std::vector<CacheMethod> KvarnMethods() {
           Kvarn("kvarn_k4v4", "KVarN, 4 bits, tiles of 128", {.v_bits = 4}),
           Kvarn("kvarn_k2v2", "KVarN, 2 bits, tiles of 128", {.k_bits = 2}),
           Kvarn("kvarn_k4v2_g64", "KVarN, keys 4 bits, values 2, tiles of 64", {.tile = 64}),
-          Kvarn("kvarn_k4v4_g64", "KVarN, 4 bits, tiles of 64", {.v_bits = 4, .tile = 64}),
-          Kvarn("kvarn_k2v2_g64", "KVarN, 2 bits, tiles of 64", {.k_bits = 2, .tile = 64}),
           Kvarn("kvarn_k4v2_i8", "KVarN, keys 4 bits, values 2, 8 iterations (newer releases)",
                 {.iterations = 8})};
 }

@@ -30,16 +30,8 @@ constexpr std::array kKvQuantTable = {
     KvQuantRow{"kvquant_nuq4", "KVQuant, 4-bit k-means levels, 1 % outliers", kKMeans, 4, 0.99},
     KvQuantRow{"kvquant_nuq2_dense", "KVQuant, 2-bit k-means levels with Q-Norm, no outliers",
                kKMeans, 2, 1},
-    KvQuantRow{"kvquant_nuq3_dense", "KVQuant, 3-bit k-means levels, no outliers", kKMeans, 3, 1},
-    KvQuantRow{"kvquant_nuq4_dense", "KVQuant, 4-bit k-means levels, no outliers", kKMeans, 4, 1},
     KvQuantRow{"kvquant_int2", "KVQuant, 2-bit uniform levels, 1 % outliers", kUniform, 2, 0.99},
-    KvQuantRow{"kvquant_int3", "KVQuant, 3-bit uniform levels, 1 % outliers", kUniform, 3, 0.99},
-    KvQuantRow{"kvquant_int4", "KVQuant, 4-bit uniform levels, 1 % outliers", kUniform, 4, 0.99},
     KvQuantRow{"kvquant_nf2", "KVQuant, 2-bit NormalFloat levels, 1 % outliers", kNormalFloat, 2,
-               0.99},
-    KvQuantRow{"kvquant_nf3", "KVQuant, 3-bit NormalFloat levels, 1 % outliers", kNormalFloat, 3,
-               0.99},
-    KvQuantRow{"kvquant_nf4", "KVQuant, 4-bit NormalFloat levels, 1 % outliers", kNormalFloat, 4,
                0.99},
 };
 

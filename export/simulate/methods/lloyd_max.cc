@@ -14,53 +14,33 @@
 namespace oscar {
 namespace {
 
-enum class LloydMaxBase { kOwn, kShared, kHadamard };
-
 struct LloydMaxRow {
   std::string_view name, description;
-  LloydMaxBase base;
   LloydMaxForm form;
+  bool hadamard = false;  // else the artifact's rotation of each KV head
 };
 
 constexpr LloydMaxForm kExact = LloydMaxForm::kExact, kServing = LloydMaxForm::kServing,
                        kLlamaCpp = LloydMaxForm::kLlamaCpp;
 
 constexpr LloydMaxRow kLloydMaxTable[] = {
-    {"oscar_lloyd_max", "OSCAR with Lloyd-Max levels, 2 bits", LloydMaxBase::kOwn, kExact},
+    {"oscar_lloyd_max", "OSCAR with Lloyd-Max levels, 2 bits", kExact},
     {"oscar_lloyd_max_serving", "OSCAR with the equidistant levels of SGLANG_LLOYD_MAX, 2 bits",
-     LloydMaxBase::kOwn, kServing},
-    {"oscar_lloyd_max_llamacpp", "OSCAR with llama.cpp's q2_0 levels, 2 bits", LloydMaxBase::kOwn,
-     kLlamaCpp},
-    {"oscar_shared_lloyd_max", "OSCAR, shared rotation, Lloyd-Max levels, 2 bits",
-     LloydMaxBase::kShared, kExact},
-    {"oscar_shared_lloyd_max_serving",
-     "OSCAR, shared rotation, equidistant levels of SGLANG_LLOYD_MAX, 2 bits",
-     LloydMaxBase::kShared, kServing},
-    {"oscar_shared_lloyd_max_llamacpp", "OSCAR, shared rotation, llama.cpp's q2_0 levels, 2 bits",
-     LloydMaxBase::kShared, kLlamaCpp},
-    {"hadamard_lloyd_max", "Hadamard rotation with Lloyd-Max levels, 2 bits",
-     LloydMaxBase::kHadamard, kExact},
-    {"hadamard_lloyd_max_serving",
-     "Hadamard rotation with the equidistant levels of SGLANG_LLOYD_MAX, 2 bits",
-     LloydMaxBase::kHadamard, kServing},
-    {"hadamard_lloyd_max_llamacpp", "Hadamard rotation with llama.cpp's q2_0 levels, 2 bits",
-     LloydMaxBase::kHadamard, kLlamaCpp},
+     kServing},
+    {"oscar_lloyd_max_llamacpp", "OSCAR with llama.cpp's q2_0 levels, 2 bits", kLlamaCpp},
+    {"hadamard_lloyd_max", "Hadamard rotation with Lloyd-Max levels, 2 bits", kExact, true},
 };
-
-RotationGrouping GroupingOf(LloydMaxBase base) {
-  return base == LloydMaxBase::kShared ? RotationGrouping::kShared : RotationGrouping::kOwn;
-}
 
 LayerCache Make(const LloydMaxRow& row, const MethodContext& context, size_t layer_index,
                 const ArmOptions& options) {
   RotatedSides sides;
-  if (row.base == LloydMaxBase::kHadamard) {
+  if (row.hadamard) {
     const AttentionSpec& spec = context.layers()[layer_index].attention;
     const ClipPair clip = GivenClip(context, options);
     sides.k = {.rotation = HadamardTensor(spec.head_dim), .codes = {.clip = {clip.k}}};
     sides.v = {.rotation = HadamardTensor(spec.v_head_dim), .codes = {.clip = {clip.v}}};
   } else {
-    sides = StoredRotations(context, layer_index, GroupingOf(row.base), options);
+    sides = StoredRotations(context, layer_index, RotationGrouping::kOwn, options);
   }
   sides.k.codec = sides.v.codec = [form = row.form](const at::Tensor& rows) {
     return LloydMaxRoundTrip(rows, form);
@@ -80,7 +60,7 @@ AffineSide CostOf(LloydMaxForm form) {
 std::vector<CacheMethod> LloydMaxMethods() {
   std::vector<CacheMethod> methods;
   for (const LloydMaxRow& row : kLloydMaxTable) {
-    const bool oscar = row.base != LloydMaxBase::kHadamard;
+    const bool oscar = !row.hadamard;
     methods.push_back(
         {.name = row.name,
          .description = row.description,
@@ -92,7 +72,7 @@ std::vector<CacheMethod> LloydMaxMethods() {
                return Make(row, context, layer_index, options);
              },
          .cost = AffineCost(CostOf(row.form)),
-         .available = oscar ? HasStoredRotations(GroupingOf(row.base)) : nullptr});
+         .available = oscar ? HasStoredRotations(RotationGrouping::kOwn) : nullptr});
   }
   return methods;
 }

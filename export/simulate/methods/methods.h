@@ -34,7 +34,6 @@ std::vector<CacheMethod> Float8Methods();
 std::vector<CacheMethod> QuarotMethods();
 std::vector<CacheMethod> SawMethods();
 std::vector<CacheMethod> OscarVariants();
-std::vector<CacheMethod> OscarRefits();
 std::vector<CacheMethod> LloydMaxMethods();
 std::vector<CacheMethod> TurboQuantMethods();
 std::vector<CacheMethod> Nvfp4Methods();

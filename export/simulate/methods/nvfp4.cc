@@ -27,7 +27,6 @@ constexpr Nvfp4Row kNvfp4Table[] = {
     {"nvfp4", "4-bit floats with an E4M3 scale for 16 values, tensor scale 1", false, false},
     {"nvfp4_calibrated", "4-bit floats with an E4M3 scale for 16 values, calibrated tensor scales",
      false, true},
-    {"fp8_k_nvfp4_v", "E4M3 keys and NVFP4 values, tensor scales 1", true, false},
     {"fp8_k_nvfp4_v_calibrated", "E4M3 keys and NVFP4 values, calibrated tensor scales", true,
      true},
 };

@@ -22,7 +22,6 @@ struct OctopusRow {
 
 constexpr OctopusRow kOctopusTable[] = {
     {"octopus_2", "OCTOPUS, triplets of 7 bits", 2},
-    {"octopus_3", "OCTOPUS, triplets of 10 bits", 3},
     {"octopus_4", "OCTOPUS, triplets of 13 bits", 4},
 };
 

@@ -19,32 +19,24 @@
 namespace oscar {
 namespace {
 
-enum class OptrBase { kShared, kOwn, kHadamard };
-
 struct OptrRow {
   std::string_view name, description;
-  OptrBase base;
+  bool hadamard = false;  // where it starts; else from the artifact's shared rotation
 };
 
 constexpr std::array kOptrTable = {
-    OptrRow{"optr", "OptR: OSCAR's rotation of a layer refined for each KV head, centred keys",
-            OptrBase::kShared},
-    OptrRow{"optr_per_head", "OptR from the artifact's rotation of each KV head, centred keys",
-            OptrBase::kOwn},
-    OptrRow{"optr_hadamard", "OptR from the Hadamard rotation (QuaRot), centred keys",
-            OptrBase::kHadamard},
+    OptrRow{"optr", "OptR: OSCAR's rotation of a layer refined for each KV head, centred keys"},
+    OptrRow{"optr_hadamard", "OptR from the Hadamard rotation (QuaRot), centred keys", true},
 };
 
-RotatedSides StartOf(OptrBase base, const MethodContext& context, size_t layer_index,
+RotatedSides StartOf(bool hadamard, const MethodContext& context, size_t layer_index,
                      const ClipPair& clip) {
-  if (base == OptrBase::kHadamard) {
+  if (hadamard) {
     const AttentionSpec& spec = context.layers()[layer_index].attention;
     return AffineSides(context, HadamardTensor(spec.head_dim), HadamardTensor(spec.v_head_dim),
                        clip);
   }
-  RotatedSides sides = StoredRotations(
-      context, layer_index,
-      base == OptrBase::kOwn ? RotationGrouping::kOwn : RotationGrouping::kShared, {});
+  RotatedSides sides = StoredRotations(context, layer_index, RotationGrouping::kShared, {});
   return AffineSides(context, sides.k.rotation, sides.v.rotation, clip);
 }
 
@@ -71,9 +63,9 @@ RefinementProblem Problem(const MethodContext& context, size_t layer_index) {
   return problem;
 }
 
-LayerCache MakeCache(OptrBase base, const MethodContext& context, size_t layer_index,
+LayerCache MakeCache(bool hadamard, const MethodContext& context, size_t layer_index,
                      const ArmOptions& options) {
-  RotatedSides sides = StartOf(base, context, layer_index, GivenClip(context, options));
+  RotatedSides sides = StartOf(hadamard, context, layer_index, GivenClip(context, options));
   sides.k.codes.clip_groups = sides.v.codes.clip_groups = true;
   const RefinementOptions refinement{
       .windows = context.options().windows, .k = sides.k.codes, .v = sides.v.codes};
@@ -86,11 +78,9 @@ LayerCache MakeCache(OptrBase base, const MethodContext& context, size_t layer_i
   return RotatedCache(context, options, std::move(sides));
 }
 
-bool Available(OptrBase base, const MethodContext& context) {
+bool Available(bool hadamard, const MethodContext& context) {
   if (!HasFit(context)) return false;  // the key mean
-  if (base == OptrBase::kHadamard) return true;
-  return HasStoredRotations(base == OptrBase::kOwn ? RotationGrouping::kOwn
-                                                   : RotationGrouping::kShared)(context);
+  return hadamard || HasStoredRotations(RotationGrouping::kShared)(context);
 }
 
 }  // namespace
@@ -106,13 +96,13 @@ std::vector<CacheMethod> OptrMethods() {
          .needs_rows = true,
          .why_no_latents = "it learns one matrix for keys and another for values",
          .make =
-             [base = variant.base](const MethodContext& context, size_t layer_index,
-                                   const ArmOptions& options) {
-               return MakeCache(base, context, layer_index, options);
+             [hadamard = variant.hadamard](const MethodContext& context, size_t layer_index,
+                                           const ArmOptions& options) {
+               return MakeCache(hadamard, context, layer_index, options);
              },
          .cost = AffineCost({}),
-         .available = [base = variant.base](
-                          const MethodContext& context) { return Available(base, context); }});
+         .available = [hadamard = variant.hadamard](
+                          const MethodContext& context) { return Available(hadamard, context); }});
   }
   return methods;
 }

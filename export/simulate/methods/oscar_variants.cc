@@ -18,38 +18,19 @@ namespace {
 
 struct OscarRow {
   std::string_view name, description;
-  RotationGrouping grouping;
   int k_bits = 2, v_bits = 2;
   bool bisects = false;
   MetadataType metadata = MetadataType::kFloat32;
 };
 
-using Grouping = RotationGrouping;
-
 constexpr OscarRow kOscarTable[] = {
-    {"oscar_k2v3", "OSCAR, keys 2 bits, values 3", Grouping::kOwn, 2, 3},
-    {"oscar_k2v4", "OSCAR, keys 2 bits, values 4", Grouping::kOwn, 2, 4},
-    {"oscar_k3v2", "OSCAR, keys 3 bits, values 2", Grouping::kOwn, 3, 2},
-    {"oscar_k3v3", "OSCAR, 3 bits", Grouping::kOwn, 3, 3},
-    {"oscar_k3v4", "OSCAR, keys 3 bits, values 4", Grouping::kOwn, 3, 4},
-    {"oscar_k4v2", "OSCAR, keys 4 bits, values 2", Grouping::kOwn, 4, 2},
-    {"oscar_k4v3", "OSCAR, keys 4 bits, values 3", Grouping::kOwn, 4, 3},
-    {"oscar_k4v4", "OSCAR, 4 bits", Grouping::kOwn, 4, 4},
-    {"oscar_shared_k2v3", "OSCAR, shared rotation, keys 2 bits, values 3", Grouping::kShared, 2, 3},
-    {"oscar_shared_k2v4", "OSCAR, shared rotation, keys 2 bits, values 4", Grouping::kShared, 2, 4},
-    {"oscar_shared_k3v2", "OSCAR, shared rotation, keys 3 bits, values 2", Grouping::kShared, 3, 2},
-    {"oscar_shared_k3v3", "OSCAR, shared rotation, 3 bits", Grouping::kShared, 3, 3},
-    {"oscar_shared_k3v4", "OSCAR, shared rotation, keys 3 bits, values 4", Grouping::kShared, 3, 4},
-    {"oscar_shared_k4v2", "OSCAR, shared rotation, keys 4 bits, values 2", Grouping::kShared, 4, 2},
-    {"oscar_shared_k4v3", "OSCAR, shared rotation, keys 4 bits, values 3", Grouping::kShared, 4, 3},
-    {"oscar_shared_k4v4", "OSCAR, shared rotation, 4 bits", Grouping::kShared, 4, 4},
-    {"oscar_bisect", "OSCAR, clip thresholds by bisection, 2 bits", Grouping::kOwn, 2, 2, true},
-    {"oscar_shared_bisect", "OSCAR, shared rotation, clip thresholds by bisection, 2 bits",
-     Grouping::kShared, 2, 2, true},
-    {"oscar_bf16_metadata", "OSCAR, scales and zeros in bf16, 2 bits", Grouping::kOwn, 2, 2, false,
+    {"oscar_k3v2", "OSCAR, keys 3 bits, values 2", 3, 2},
+    {"oscar_k3v3", "OSCAR, 3 bits", 3, 3},
+    {"oscar_k4v2", "OSCAR, keys 4 bits, values 2", 4, 2},
+    {"oscar_k4v4", "OSCAR, 4 bits", 4, 4},
+    {"oscar_bisect", "OSCAR, clip thresholds by bisection, 2 bits", 2, 2, true},
+    {"oscar_bf16_metadata", "OSCAR, scales and zeros in bf16, 2 bits", 2, 2, false,
      MetadataType::kBFloat16},
-    {"oscar_shared_bf16_metadata", "OSCAR, shared rotation, scales and zeros in bf16, 2 bits",
-     Grouping::kShared, 2, 2, false, MetadataType::kBFloat16},
 };
 
 void SetQuantizer(RotatedQuantizer& side, const OscarRow& variant, int bits) {
@@ -84,13 +65,13 @@ std::vector<CacheMethod> OscarVariants() {
              [&variant](const MethodContext& context, size_t layer_index,
                         const ArmOptions& options) {
                RotatedSides sides =
-                   StoredRotations(context, layer_index, variant.grouping, options);
+                   StoredRotations(context, layer_index, RotationGrouping::kOwn, options);
                SetQuantizer(sides.k, variant, variant.k_bits);
                SetQuantizer(sides.v, variant, variant.v_bits);
                return RotatedCache(context, options, std::move(sides));
              },
          .cost = AffineCost(CostOf(variant, variant.k_bits), CostOf(variant, variant.v_bits)),
-         .available = HasStoredRotations(variant.grouping)});
+         .available = HasStoredRotations(RotationGrouping::kOwn)});
   }
   return methods;
 }

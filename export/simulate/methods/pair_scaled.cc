@@ -41,16 +41,6 @@ const TransformedMethod kPairScaled[] = {
      .k_bits = 4,
      .k_clip = 0.99,
      .v_clip = 0.90},
-    {.name = "pair_scaled_head_bits_25",
-     .description = "the same, 2.5 bits shared out to KV heads and sides by their errors (no "
-                    "runtime stores this)",
-     .keys = kScaledKeys,
-     .head_bits = 2.5},
-    {.name = "pair_scaled_head_bits_30",
-     .description = "the same, 3 bits shared out to KV heads and sides by their errors (no "
-                    "runtime stores this)",
-     .keys = kScaledKeys,
-     .head_bits = 3},
 };
 
 }  // namespace

@@ -22,9 +22,7 @@ constexpr float kClipRatio = 0.95F;
 struct QuarotRow {
   std::string_view name, description;
   AffineRule rule;
-  bool hadamard = true;
   bool all_heads = false;  // one quantization group per token
-  double metadata_bits = 32;
 };
 
 constexpr AffineRule Asymmetric(int bits) {
@@ -34,9 +32,6 @@ constexpr AffineRule WithZero(int bits) {
   AffineRule rule = Asymmetric(bits);
   rule.include_zero = true;
   return rule;
-}
-constexpr AffineRule Symmetric(int bits) {
-  return {.family = AffineFamily::kSymmetric, .bits = bits, .metadata = StoredFloat::kFloat16};
 }
 // quarot/transformers/kv_cache.py: minimum instead of a zero, and a floor of the range.
 constexpr AffineRule Kernel(int bits) {
@@ -50,14 +45,8 @@ constexpr QuarotRow kQuarotTable[] = {
     {"quarot_int2", "QuaRot: Hadamard and integer zeros per token and head, 2 bits", Asymmetric(2)},
     {"quarot_int4", "QuaRot: Hadamard and integer zeros per token and head, 4 bits", Asymmetric(4)},
     {"quarot_int2_per_token", "QuaRot, one scale for all heads of a token, 2 bits", WithZero(2),
-     true, true},
-    {"quarot_int4_per_token", "QuaRot, one scale for all heads of a token, 4 bits", WithZero(4),
-     true, true},
-    {"quarot_int2_symmetric", "QuaRot without zeros, 2 bits", Symmetric(2), true, false, 16},
-    {"quarot_int4_symmetric", "QuaRot without zeros, 4 bits", Symmetric(4), true, false, 16},
+     true},
     {"quarot_int4_kernel", "QuaRot as its INT4 cache kernels store it", Kernel(4)},
-    {"naive_int2_symmetric", "codes -2 .. 1 of the largest magnitude, no rotation, 2 bits",
-     Symmetric(2), false, false, 16},
 };
 
 RotatedQuantizer Side(const QuarotRow& row, int64_t dim, const ArmOptions& options) {
@@ -65,7 +54,7 @@ RotatedQuantizer Side(const QuarotRow& row, int64_t dim, const ArmOptions& optio
   const double ratio = ArmClip(options, {kClipRatio, kClipRatio}).k;
   if (ratio > 0) rule.clip_ratio = static_cast<float>(ratio);
   RotatedQuantizer side;
-  if (row.hadamard) side.rotation = HadamardTensor(dim);
+  side.rotation = HadamardTensor(dim);
   side.codec = [rule, all_heads = row.all_heads](const at::Tensor& rows) {
     if (!all_heads) return AffineFamilyRoundTrip(rows, rule, rows.size(-1));
     const at::Tensor tokens = rows.permute({1, 0, 2});  // [tokens, num_kv_heads, dim]
@@ -82,7 +71,7 @@ CacheCost Cost(const QuarotRow& row, const MethodContext& context, const ArmOpti
                int64_t tokens) {
   // Models whose layers differ in their heads are counted by the first.
   const int64_t heads = row.all_heads ? context.layers().at(0).attention.num_kv_heads : 1;
-  const double bits = row.metadata_bits / static_cast<double>(heads);
+  const double bits = 32 / static_cast<double>(heads);
   return AffineCost({.bits = static_cast<double>(row.rule.bits),
                      .metadata_bits = bits,
                      .actual_metadata_bits = bits,

@@ -55,8 +55,6 @@ constexpr std::array kRotateKvTable = {
                 2, 0.8F, 3},
     RotateKvRow{"rotatekv3", "RotateKV, 3 bits with the divisor 8 of its code; first token exact",
                 3, 1, 8},
-    RotateKvRow{"rotatekv3_corrected", "RotateKV, 3 bits with the divisor 7; first token exact", 3,
-                1, 7},
     RotateKvRow{"rotatekv4", "RotateKV, 4 bits; the first token exact instead of its massive ones",
                 4, 1, 15},
 };

@@ -19,17 +19,13 @@ namespace {
 struct SawRow {
   std::string_view name, description;
   int64_t order;  // of a block; 0: the head
-  bool rotate_values;
   int bits = 4;
 };
 
 constexpr SawRow kSawTable[] = {
-    {"saw_int4", "SAW-INT4: Hadamard blocks of 16 on keys, 4 bits", 16, false},
-    {"saw_int4_values", "SAW-INT4: Hadamard blocks of 16 on keys and values, 4 bits", 16, true},
-    {"saw_int4_head", "SAW-INT4: a Hadamard matrix of the head on keys, 4 bits", 0, false},
-    {"saw_int4_head_values", "SAW-INT4: a Hadamard matrix of the head on keys and values, 4 bits",
-     0, true},
-    {"saw_int8", "SAW with 8 bits: Hadamard blocks of 16 on keys", 16, false, 8},
+    {"saw_int4", "SAW-INT4: Hadamard blocks of 16 on keys, 4 bits", 16},
+    {"saw_int4_head", "SAW-INT4: a Hadamard matrix of the head on keys, 4 bits", 0},
+    {"saw_int8", "SAW with 8 bits: Hadamard blocks of 16 on keys", 16, 8},
 };
 
 // I (x) H_order; smaller blocks where the order does not divide the head.
@@ -60,7 +56,7 @@ std::vector<CacheMethod> SawMethods() {
         row.name, row.description,
         [&row](const MethodContext& context, size_t layer_index) -> RotatedSides {
           const AttentionSpec& spec = context.layers()[layer_index].attention;
-          return {Side(row, spec.head_dim, true), Side(row, spec.v_head_dim, row.rotate_values)};
+          return {Side(row, spec.head_dim, true), Side(row, spec.v_head_dim, false)};
         },
         AffineCost({.bits = static_cast<double>(row.bits), .quant_group_size = kWholeHead})));
   }

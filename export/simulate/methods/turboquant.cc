@@ -32,9 +32,6 @@ constexpr PaperRow kPaper[] = {
     {"turboquant_mse_2", "TurboQuant of least error, 2 bits", 2, false},
     {"turboquant_mse_3", "TurboQuant of least error, 3 bits", 3, false},
     {"turboquant_mse_4", "TurboQuant of least error, 4 bits", 4, false},
-    {"turboquant_prod_1", "TurboQuant of unbiased products, 1 bit", 1, true},
-    {"turboquant_prod_2", "TurboQuant of unbiased products, 2 bits", 2, true},
-    {"turboquant_prod_3", "TurboQuant of unbiased products, 3 bits", 3, true},
     {"turboquant_prod_4", "TurboQuant of unbiased products, 4 bits", 4, true},
 };
 

@@ -49,7 +49,7 @@ CacheMethod Method(std::string_view name, std::string_view description,
           const AttentionSpec& spec = context.layers()[i].attention;
           const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
           const double bits = static_cast<double>(spec.num_kv_heads * dim) *
-                              StoredBits(keys ? types[i].k : types[i].v, dim);
+                              StoredBits(keys ? types[i].k : types[i].v);
           return CacheCost{bits, bits};
         });
       });

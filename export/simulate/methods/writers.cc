@@ -149,15 +149,8 @@ constexpr Row kRows[] = {
      PerHead},
     {"auto_feedback", "the automatic choice, keys written with error feedback", AutoChoiceMethod,
      nullptr},
-    {"auto_feedback_kv", "the automatic choice, both sides written with error feedback",
-     AutoChoiceMethod, nullptr, Feedback::kBoth},
-    {"hadamard_fitted", "Hadamard, scales fitted to codes", HadamardInt2Method, Hadamard,
-     Feedback::kNone, true},
     {"oscar_shared_fitted", "OSCAR, one rotation, scales fitted to codes", OscarSharedMethod,
      Shared, Feedback::kNone, true},
-    {"oscar_shared_fitted_feedback",
-     "OSCAR, one rotation, scales fitted to codes, keys written with error feedback",
-     OscarSharedMethod, Shared, Feedback::kKeys, true},
 };
 
 // The method without it but for its write.

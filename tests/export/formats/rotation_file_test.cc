@@ -183,20 +183,6 @@ TEST_F(RotationFileTest, MomentsAreReadAsTheyAre) {
   EXPECT_THROW(Read(file(Moments(), 3)), InputError);
 }
 
-TEST_F(RotationFileTest, KeyMeansAreRowsOfValues) {
-  const auto file = [](const FloatTensorPtr& mu) {
-    return PtOutDict{
-        {PtKey("format_version"), int64_t{1}},
-        {PtKey("layers"),
-         PtOutDict{{int64_t{2}, PtOutDict{{PtKey("layer_id"), int64_t{2}}, {PtKey("mu"), mu}}}}}};
-  };
-  const RotationFile read = Read(file(MakeTensor({2, 3}, {1, 2, 3, 4, 5, 6})));
-  EXPECT_EQ(read.kind, RotationKind::kKMean);
-  EXPECT_EQ(read.layers.at(0).k_mean->values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
-  EXPECT_THROW(Read(file(MakeTensor({2, 0}, {}))), InputError);
-  EXPECT_THROW(Read(file(MakeTensor({1, 2, 1}, {1, 2}))), InputError);
-}
-
 TEST_F(RotationFileTest, ManyLayersOfOneTensorAreMeasuredOnce) {
   const int64_t d = 256;
   std::vector<float> eye(static_cast<size_t>(d * d), 0);

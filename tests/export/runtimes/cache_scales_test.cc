@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scales and types of caches of 8 and 4 bits, by what their readers ask for: vLLM's and SGLang's
-// names of tensors, SGLang's QuantParamSchema, ModelOpt's layer map, the fork's reader of NVFP4
-// scales, the grammar of each map and flag. x / scale has to reach the largest number of the type
-// and not pass it.
+// names of tensors, SGLang's QuantParamSchema, ModelOpt's layer map, TensorRT-LLM's map. x / scale
+// has to reach the largest number of the type and not pass it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -185,15 +184,6 @@ TEST(SglangScales, AreTheServersSchema) {
   }
 }
 
-TEST(Nvfp4MlaScales, AreOfGlm52Alone) {
-  const fs::path scratch = TestScratch("nvfp4-mla");
-  EXPECT_NE(Refusal([&] {
-              WriteForRuntime(ExporterNamed("nvfp4-mla-scales"), Tiny(scratch / "a"), {},
-                              scratch / "out");
-            }).find("no latent attention"),
-            std::string::npos);
-}
-
 TEST(ModelOpt, SaysTypesOfLayersAndTheirScales) {
   const fs::path scratch = TestScratch("modelopt"), model = TestData("tiny-qwen3");
   const Artifact artifact = WithBits(scratch / "a", {{2, 2}, {8, 3}, {3, 8}, {8, 8}});
@@ -226,39 +216,12 @@ TEST(ModelOpt, SaysTypesOfLayersAndTheirScales) {
   CheckTensors(ReadModelSpec(scratch / "out"), Checkpoint::Open(scratch / "out"));
 }
 
-TEST(Recipes, SayBitsByLayerInEachGrammar) {
+TEST(Trtllm, SaysBitsByLayer) {
   const fs::path scratch = TestScratch("recipes");
   const Artifact artifact = WithBits(scratch / "a", {{8, 8}, {2, 4}, {2, 3}, {4, 8}});
-  for (const char* name : {"trtllm", "ik-llama", "kvtuner", "vllm-skip-layers"})
-    WriteForRuntime(ExporterNamed(name), artifact, {}, scratch / name);
+  WriteForRuntime(ExporterNamed("trtllm"), artifact, {}, scratch / "trtllm");
   EXPECT_EQ(ReadText(scratch / "trtllm" / "extra_llm_api_options.yaml"),
             "kv_cache_config:\n  dtype: \"0:fp8,1-2:nvfp4,3:fp8\"\n");
-  EXPECT_NE(Said(scratch / "ik-llama")
-                .find("-ctk q4_0 -ctk-first q8_0,1 -ctv q4_0 -ctv-first "
-                      "q8_0,1 -ctv-last q8_0,1\n"),
-            std::string::npos)
-      << Said(scratch / "ik-llama");
-  EXPECT_EQ(ReadText(scratch / "kvtuner" / "kvtuner.yaml"),
-            "0:\n  nbits_key: 8\n  nbits_value: 8\n1:\n  nbits_key: 2\n  nbits_value: 4\n"
-            "2:\n  nbits_key: 2\n  nbits_value: 4\n3:\n  nbits_key: 4\n  nbits_value: 8\n");
-  EXPECT_NE(Said(scratch / "vllm-skip-layers").find("--kv-cache-dtype fp8\n"), std::string::npos)
-      << Said(scratch / "vllm-skip-layers");
-  const Artifact narrow = WithBits(scratch / "b", {{8, 8}, {2, 2}, {2, 2}, {2, 2}});
-  WriteForRuntime(ExporterNamed("vllm-skip-layers"), narrow, {}, scratch / "narrow");
-  EXPECT_NE(
-      Said(scratch / "narrow").find("--kv-cache-dtype nvfp4 --kv-cache-dtype-skip-layers 0\n"),
-      std::string::npos);
-}
-
-TEST(Recipes, AreRefusedWhereTheGrammarHasNoWords) {
-  const fs::path scratch = TestScratch("recipes-refused");
-  const Artifact artifact =
-      WithBits(scratch / "a", {{2, 2}, {2, 2}, {8, 2}, {2, 2}, {2, 2}, {2, 2}});
-  const std::string said =
-      Refusal([&] { WriteForRuntime(ExporterNamed("ik-llama"), artifact, {}, scratch / "out"); });
-  EXPECT_NE(said.find("keys: layer 2 has q8_0 and those around it q4_0"), std::string::npos)
-      << said;
-  EXPECT_NE(said.find("--to kvtuner"), std::string::npos);
   WriteSampleArtifact(scratch / "none");
   EXPECT_NE(Refusal([&] {
               WriteForRuntime(ExporterNamed("trtllm"), Artifact::Open(scratch / "none"), {},

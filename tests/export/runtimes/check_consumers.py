@@ -4,7 +4,7 @@
 # Loads our files with the packages of those who load them, and says what they found: a line "NAME SHA-256" for each tensor, of its
 # values as they lie in memory. Exit code 77 where the package is not there.
 #
-#   check_consumers.py onnx|gguf|safetensors|torch|kvpress FILE
+#   check_consumers.py onnx|gguf|safetensors|torch FILE
 import hashlib
 import sys
 
@@ -16,8 +16,6 @@ try:
         import gguf
     elif kind == "safetensors":
         from safetensors.numpy import load_file
-    elif kind == "kvpress":
-        from kvpress.presses.expected_attention_with_stats import ExpectedAttentionStats
     else:
         import torch
 except ImportError:
@@ -48,14 +46,7 @@ def torch_tensors():
                 yield f"{layer_id}.{name}", value.contiguous().numpy()
 
 
-def kvpress_tensors():
-    stats = ExpectedAttentionStats.from_pretrained(path)
-    yield "query_mean", stats.query_mean.detach().numpy()
-    yield "query_cov", stats.query_cov.detach().numpy()
-
-
-tensors = {"onnx": onnx_tensors, "gguf": gguf_tensors, "safetensors": safetensors_tensors, "torch": torch_tensors,
-           "kvpress": kvpress_tensors}
+tensors = {"onnx": onnx_tensors, "gguf": gguf_tensors, "safetensors": safetensors_tensors, "torch": torch_tensors}
 for name, values in tensors[kind]():
     assert values.dtype == ("float64" if name.endswith(("M_q", "k_sum", "M_k", "S_v")) else "float32"), (name, values.dtype)
     print(name, hashlib.sha256(values.tobytes()).hexdigest())

@@ -47,7 +47,7 @@ TEST(BlockGtq, PairsHaveTheBitsOfTheGreedyRule) {
   const CacheSides x = RowsOf(rows, at::kFloat);
   const at::Tensor q = at::cat(rows.rows().q).unflatten(1, {2, -1}), k = at::cat(rows.rows().k);
   const double gaussian[] = {1, 0.3634, 0.1175, 0.03454, 0.009497, 0.0025, 6.4e-4};
-  for (const auto& [name, mean] : {std::pair{"block_gtq_k2v2", 2}, {"block_gtq_k3v3", 3}}) {
+  for (const auto& [name, mean] : {std::pair{"block_gtq_k2v2", 2}, {"block_gtq_k3v2", 3}}) {
     const at::Tensor read = Stored(rows, name, x).k;
     for (int64_t head = 0; head < 2; ++head) {
       const at::Tensor energies =

@@ -247,7 +247,7 @@ TEST(StoredRotations, WhatAMethodNeedsIsThereInEveryLayer) {
     EXPECT_FALSE(Available("c", {2, 1}, {2, 2}, method)) << method;
     EXPECT_FALSE(Available("d", {1, 2}, {2, 2}, method)) << method;
   }
-  for (const char* method : {"oscar_shared", "oscar_shared_k3v2", "runtime_sglang"})
+  for (const char* method : {"oscar_shared", "oscar_shared_fitted", "runtime_sglang"})
     EXPECT_TRUE(Available("e", {2, 1}, {2, 2}, method)) << method;
 }
 

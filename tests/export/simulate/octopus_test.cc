@@ -107,7 +107,7 @@ TEST(Octopus, IsBetweenItsNeighbours) {
   const auto error = [&](const char* name) { return RelativeError(Stored(rows, name, x).k, x.k); };
   EXPECT_LT(error("octopus_2"), 0.85 * error("turboquant_mse_2"));
   EXPECT_GT(error("octopus_2"), 1.1 * error("hadamard_trellis"));
-  EXPECT_LT(error("octopus_4"), 0.3 * error("octopus_3"));
+  EXPECT_LT(error("octopus_4"), 0.1 * error("octopus_2"));
 }
 
 }  // namespace

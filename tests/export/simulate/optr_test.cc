@@ -53,7 +53,6 @@ TEST(Optr, BeatsItsStartOnOtherRows) {
   const double start = kl(HadamardInt2Method()), refined = kl(OptrNamed("optr_hadamard"));
   EXPECT_LT(refined, 0.95 * start);
   EXPECT_LT(kl(OptrNamed("optr")), kl(OscarSharedMethod()));
-  EXPECT_LT(kl(OptrNamed("optr_per_head")), kl(OscarPerHeadMethod()));
 }
 
 TEST(Optr, WindowsChangeWhatIsExactAndNothingElse) {

@@ -37,7 +37,6 @@ TEST(PerTokenCost, PublishedRows) {
       {"octopus_2", 43 * 7 / 128.0 + 0.25, 43 * 7 / 128.0 + 0.25},
       {"naive", 2.25, 2.5},  // really fp32 metadata
       {"naive_int4", 4.25, 4.5},
-      {"naive_int2_symmetric", 2.125, 2.125},
       {"hadamard", 2.25, 2.5},
       {"quarot_int2", 2.25, 2.25},
       {"quarot_int4", 4.25, 4.25},
@@ -51,7 +50,7 @@ TEST(PerTokenCost, PublishedRows) {
       {"turboquant_k3v4_nc", 3.75, 3.6875},
       {"turboquant_3bit_nc", 3.25, 3.1875},
       {"turboquant_mse_2", 2.125, 2.125},
-      {"turboquant_prod_3", 3.25, 3.25},
+      {"turboquant_prod_4", 4.25, 4.25},
       {"oscar_shared", 2.25, 2.5},
       {"oscar_bf16_metadata", 2.25, 2.25},
       {"oscar_k3v2", 2.75, 3.0},
@@ -70,8 +69,8 @@ TEST(PerTokenCost, PublishedRows) {
 TEST(PerTokenCost, WindowsOfOscar) {
   RowContext rows(kPublished);
   const ArmOptions windows{.windows = true};
-  for (const char* name : {"oscar_shared", "oscar_per_head", "oscar_bf16_metadata",
-                           "oscar_lloyd_max_serving", "oscar_shared_diagonal"}) {
+  for (const char* name :
+       {"oscar_shared", "oscar_per_head", "oscar_bf16_metadata", "oscar_lloyd_max_serving"}) {
     const CacheMethod& method = CacheMethodNamed(name);
     EXPECT_NEAR(method.cost(rows.context(), windows, 131072).paper, 2.28357, 5e-6) << name;
     EXPECT_NEAR(method.cost(rows.context(), windows, 32768).paper, 2.38428, 5e-6) << name;

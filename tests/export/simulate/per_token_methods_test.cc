@@ -72,8 +72,7 @@ TEST(PerTokenMethods, TokensDoNotSeeEachOther) {
       EXPECT_LT((whole.k.narrow(0, 0, 37) - prefix.k).abs().max().item<double>(), 1e-9);
       EXPECT_LT((whole.v.narrow(0, 0, 37) - prefix.v).abs().max().item<double>(), 1e-9);
       EXPECT_GT(RelativeError(whole.k, all.k), 1e-6);  // quantized at all
-      // QJL's single bit has an error of pi / 2, and no bias.
-      EXPECT_LT(RelativeError(whole.v, all.v), method->name == "turboquant_prod_1" ? 2 : 0.8);
+      EXPECT_LT(RelativeError(whole.v, all.v), 0.8);
     }
   }
 }

@@ -35,7 +35,6 @@ TEST(QuarotMethods, EqualTheScalarCodecBitForBit) {
       {"quarot_int2", {.family = AffineFamily::kIntegerZero}, false},
       {"quarot_int4", {.family = AffineFamily::kIntegerZero, .bits = 4}, false},
       {"quarot_int2_per_token", {.family = AffineFamily::kIntegerZero, .include_zero = true}, true},
-      {"quarot_int4_symmetric", {.family = AffineFamily::kSymmetric, .bits = 4}, false},
       {"quarot_int4_kernel",
        {.family = AffineFamily::kMinOffset, .bits = 4, .min_range = 1e-5F},
        false}};
@@ -64,21 +63,11 @@ TEST(QuarotMethods, EqualTheScalarCodecBitForBit) {
   }
 }
 
-// q H (k H)^T = q k^T: the rotation alone changes nothing.
-TEST(QuarotMethods, SymmetricWithoutRotationHasNoRotation) {
-  RowContext rows(kSquareRows);
-  const at::Tensor x = at::tensor({-4.F, -1.9F, 2.1F, 4.F}).repeat({5, 2, 16});
-  const at::Tensor y = Stored(rows, "naive_int2_symmetric", {x, x}).v;
-  EXPECT_TRUE(at::equal(y, at::tensor({-4.F, 0.F, 4.F, 4.F}).repeat({5, 2, 16})));
-}
-
 TEST(SawMethods, BlocksOfOneAreNaiveAndOfAllAreQuarots) {
   RowContext rows(kSquareRows);
   const at::Tensor x = WholeRows(50, 2, 64, 2);
-  // Values are not rotated unless asked for, and whole numbers are bf16.
+  // Values are not rotated, and whole numbers are bf16.
   EXPECT_TRUE(at::equal(Stored(rows, "saw_int4", {x, x}).v, Stored(rows, "naive_int4", {x, x}).v));
-  EXPECT_FALSE(
-      at::equal(Stored(rows, "saw_int4_values", {x, x}).v, Stored(rows, "naive_int4", {x, x}).v));
   // Small enough that the rotated rows, multiples of 1 / 8, are bf16 too.
   const at::Tensor small = x.remainder(3);
   EXPECT_TRUE(at::equal(Stored(rows, "saw_int4_head", {small, small}).k,

@@ -116,10 +116,9 @@ double KeyError(std::string_view name) {
   return cache.store({k, context.rows().v[0]}).quantized.k.sub(k).square().mean().item<double>();
 }
 
-TEST(RotateKv, ErrorsFallWithBitsAndDivisorsDiffer) {
+TEST(RotateKv, ErrorsFallWithBits) {
   EXPECT_LT(KeyError("rotatekv3"), KeyError("rotatekv2") / 2);
   EXPECT_LT(KeyError("rotatekv4"), KeyError("rotatekv3") / 2);
-  EXPECT_NE(KeyError("rotatekv3"), KeyError("rotatekv3_corrected"));
 }
 
 TEST(RotateKv, TokensDoNotSeeEachOtherAndTheFirstIsExact) {

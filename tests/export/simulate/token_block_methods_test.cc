@@ -18,10 +18,9 @@ namespace oscar {
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "kivi2",      "kivi2_sink",         "kivi2_g32",      "kivi4",          "kivi4_g32",
-    "kitty",      "kitty_pro",          "kitty_kernel",   "kvarn_k4v2",     "kvarn_k4v4",
-    "kvarn_k2v2", "kvarn_k4v2_g64",     "kvarn_k4v4_g64", "kvarn_k2v2_g64", "kvarn_k4v2_i8",
-    "oscar_kv",   "kvlinc2_uncorrected"};
+    "kivi2",      "kivi2_sink",     "kivi2_g32",     "kivi4",      "kivi4_g32",
+    "kitty",      "kitty_pro",      "kitty_kernel",  "kvarn_k4v2", "kvarn_k4v4",
+    "kvarn_k2v2", "kvarn_k4v2_g64", "kvarn_k4v2_i8", "oscar_kv",   "kvlinc2_uncorrected"};
 
 const RowGeometry kOdd = {.head_dim = 96, .v_head_dim = 80, .sequences = 1, .tokens = 700};
 

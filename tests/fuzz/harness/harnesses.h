@@ -16,7 +16,7 @@ extern const Harness kTokenizer, kRows, kYaml;
 // templates.cc
 extern const Harness kJinja;
 // rotation_files.cc: other people's files of matrices
-extern const Harness kPickle, kPt, kKvtc, kGguf, kNpy;
+extern const Harness kPickle, kPt, kGguf, kNpy;
 // artifacts.cc: what a zoo holds, and what a shard says of itself
 extern const Harness kReport, kArtifact, kMoments, kZooEntry, kShard;
 // zoo_files.cc: its other files, and signatures

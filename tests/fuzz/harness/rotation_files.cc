@@ -5,7 +5,6 @@
 #include <set>
 
 #include "export/formats/gguf_file.h"
-#include "export/formats/kvtc_file.h"
 #include "export/formats/npy_file.h"
 #include "export/formats/pt/pickle_reader.h"
 #include "export/formats/pt/pt_file.h"
@@ -169,55 +168,6 @@ std::string MutatePt(const std::string& input, Random& random) {
   }
 }
 
-bool SameSides(const std::map<std::string, KvtcSide>& a, const std::map<std::string, KvtcSide>& b) {
-  std::set<std::pair<FloatTensorPtr, FloatTensorPtr>> known;  // many workers may share them
-  return std::ranges::equal(a, b, [&](const auto& x, const auto& y) {
-    const auto same = [&](const FloatTensorPtr& m, const FloatTensorPtr& n) {
-      return !known.emplace(m, n).second || (m->shape == n->shape && m->values == n->values);
-    };
-    return x.first == y.first && same(x.second.mu, y.second.mu) &&
-           same(x.second.basis, y.second.basis) && x.second.quant == y.second.quant;
-  });
-}
-
-// Accepted: the loader finds the components that the groups name, and what is written from it reads
-// as the same.
-void RunKvtc(std::string_view input) {
-  const KvtcFile file = ReadKvtcFile(PtFile::Open(FileOf(input, "kvtc.pt")));
-  for (const auto* sides : {&file.keys, &file.values}) {
-    FUZZ_CHECK(!sides->empty());
-    for (const auto& [worker, side] : *sides) {
-      FUZZ_CHECK(side.basis->shape.at(0) == side.mu->shape.at(0));
-      for (const auto& [ratio, groups] : side.quant) {
-        int64_t left = side.basis->shape.at(1);
-        for (const KvtcGroup& group : groups) {
-          FUZZ_CHECK(group.components > 0 && group.components <= left);
-          FUZZ_CHECK(group.type != "int4" || group.components % 8 == 0);
-          left -= group.components;
-        }
-      }
-    }
-  }
-  const auto path = Scratch() / "again.pt";
-  WriteKvtcFile(path, file);
-  const KvtcFile again = ReadKvtcFile(PtFile::Open(path));
-  FUZZ_CHECK(SameSides(again.keys, file.keys) && SameSides(again.values, file.values));
-}
-
-std::vector<std::string> KvtcSeeds() {
-  const auto floats = [](std::vector<int64_t> shape, size_t count) {
-    return std::make_shared<const FloatTensor>(
-        FloatTensor{std::move(shape), std::vector<float>(count, 0.5F)});
-  };
-  const KvtcSide side{floats({12}, 12),
-                      floats({12, 11}, 132),
-                      {{"4", {{1, "float32"}, {8, "int4"}}}, {"16", {{2, "int8"}}}}};
-  const auto path = Scratch() / "seed-kvtc.pt";
-  WriteKvtcFile(
-      path, {.keys = {{"tp_0_pp_0", side}, {"tp_1_pp_0", side}}, .values = {{"tp_0_pp_0", side}}});
-  return {ReadAll(path)};
-}
-
 // Accepted: a merge leaves every entry, tensor and byte of the model as it was.
 void RunGguf(std::string_view input) {
   const GgufFile model = GgufFile::Open(FileOf(input, "model.gguf"));
@@ -369,7 +319,6 @@ std::string MutateNpy(const std::string& input, Random& random) {
 
 const Harness kPickle = {"pickle", RunPickle, PickleSeeds, MutatePickle};
 const Harness kPt = {"pt", RunPt, PtSeeds, MutatePt, kPtBytes};
-const Harness kKvtc = {"kvtc", RunKvtc, KvtcSeeds, MutatePt, kPtBytes};
 const Harness kGguf = {"gguf", RunGguf, GgufSeeds, MutateGguf};
 const Harness kNpy = {"npy", RunNpy, NpySeeds, MutateNpy, 1024};
 

@@ -21,7 +21,6 @@
 #include "capture/text/pattern.h"
 #include "capture/text/template/unicode.h"
 #include "export/formats/gguf_file.h"
-#include "export/formats/kvtc_file.h"
 #include "export/formats/pt/pt_file.h"
 #include "export/report/report_schema.h"
 #include "tools/cli/config_file.h"
@@ -65,9 +64,6 @@ std::optional<size_t> FirstInvalidUtf8(std::string_view) { return std::nullopt; 
 
 // pt: tensors that reach outside of their storage.
 void PtFile::CheckTensors() const {}
-
-// kvtc: groups of any size.
-void CheckKvtcGroups(const std::vector<KvtcGroup>&, int64_t, const std::string&) {}
 
 // gguf: the usual alignment, whatever the file says.
 std::span<const std::byte> GgufFile::Bytes(const GgufTensorInfo& tensor) const {

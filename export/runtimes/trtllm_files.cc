@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// An artifact's bits by layer as TensorRT-LLM's dtype map says them (pull request 13695:
+// "0-3:fp8,4-35:nvfp4").
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "capture/files/atomic_file.h"
+#include "export/formats/sglang.h"  // ShellWord
+#include "export/runtimes/cache_bits.h"
+#include "export/runtimes/exporter.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+// The smallest type that holds so many bits.
+std::string_view TypeFor(int bits) { return bits <= 4 ? "nvfp4" : bits <= 8 ? "fp8" : "auto"; }
+
+}  // namespace
+
+void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest& request,
+                      const std::filesystem::path& output) {
+  const auto [bits, typed] = BitsFor(artifact, "trtllm", request.bits);
+  const auto& layers = bits;  // clang 14 lets no lambda use a structured binding
+  std::string map;
+  for (size_t begin = 0, end = 0; begin < layers.size(); begin = end) {
+    const auto type = [&](size_t i) { return TypeFor(std::max(layers[i].k, layers[i].v)); };
+    std::vector<int64_t> ids;
+    for (end = begin; end < layers.size() && type(end) == type(begin) &&
+                      (end == begin || layers[end].layer_id == layers[end - 1].layer_id + 1);
+         ++end)
+      ids.push_back(layers[end].layer_id);
+    map += fmt::format("{}{}:{}", begin == 0 ? "" : ",", RangesText(ids), type(begin));
+  }
+  AtomicDirectory directory(output);
+  WriteFileAtomically(directory.staging() / "extra_llm_api_options.yaml",
+                      fmt::format("kv_cache_config:\n  dtype: \"{}\"\n", map));
+  const std::string model = ShellWord(LaunchModel(artifact.manifest()));
+  WriteFileAtomically(
+      directory.staging() / "launch.txt",
+      fmt::format("#!/bin/sh\n"
+                  "# Starts TensorRT-LLM with the bits by layer that were chosen for {}.\n"
+                  "# Keys and values are stored as they are, {}:\n"
+                  "# no rotations, no means, no clip ratios, no windows.\n"
+                  "# A layer has one type for both sides, the wider; scales of FP8 and NVFP4 "
+                  "are the checkpoint's\n# (--to modelopt writes them). The map is of pull "
+                  "request 13695, which is open.\n"
+                  "trtllm-serve {} --extra_llm_api_options {}\n",
+                  model,
+                  typed ? "in types shared out by what each costs the next token"
+                        : "each in the smallest type of so many bits",
+                  model,
+                  ShellWord(std::filesystem::absolute(output / "extra_llm_api_options.yaml").string())));
+  directory.Commit();
+}
+
+}  // namespace oscar
