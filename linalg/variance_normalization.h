@@ -9,7 +9,7 @@
 //   J  = max_j std_col / max(min_j std_col, 1e-8) + the same of rows
 //   a_j += ln clamp(std_col,j(M'), 1e-3, 1e3), clamped to [-0.3, 10];   then b_i of the new M'
 //
-// For bits that agree on every device sums are trees (tree_sum.h), and exp and ln are
+// For bits that agree on every device sums are trees, and exp and ln are
 // computed in float64 and rounded.
 #pragma once
 

@@ -54,9 +54,9 @@ OptionTable ExportTable(ExportOptions* options) {
   table.AddChoice(&options->from, sources,
                   {.name = "from",
                    .help = "what to import; sglang: covariances are recovered from a shared pair, "
-                           "and the artifact can be refitted; published: rotations, key means, "
-                           "moments, scales or recipes of any format that --list names, as they "
-                           "are and unverified; INPUT may be KEYS:VALUES, of which one may be none",
+                           "and the artifact can be refitted; published: rotations, key means "
+                           "or moments of any format that --list names, as they are and "
+                           "unverified; INPUT may be KEYS:VALUES, of which one may be none",
                    .scope = OptionScope::kRun});
   table.Add(&options->inspect, {.name = "inspect",
                                 .help = "print what the input holds, or refuse it with exit code 3",

@@ -165,7 +165,6 @@ VerbCommand ZooCommand(ZooOptions* options) {
                                   {"pull", PullTable, PullVerb},
                                   {"verify", VerifyTable, VerifyVerb},
                                   {"lint", LintTable, LintVerb},
-                                  {"diff", DiffTable, DiffVerb},
                                   {"yank", YankTable, YankVerb},
                                   {"gc", GcTable, GcVerb},
                                   {"mirror", MirrorTable, MirrorVerb},

@@ -245,11 +245,6 @@ OptionTable ValidateTable(ValidateOptions* options) {
                                       .help = "how much of it; read only if there is such a method",
                                       .unit = "tokens",
                                       .min = 1});
-  table.Add(&validation.fisher,
-            {.name = "fisher",
-             .help = "weigh that text by squared gradients of the next-token loss in methods that "
-                     "are defined so (KVQuant's k-means levels): a pass with gradients over it, "
-                     "in float32, layer by layer"});
 
   table.Group("Measurement");
   table.Add(&validation.rows_per_sequence,
@@ -325,8 +320,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
                  "template_var", "date", "show_samples"},
                 "from", "the dump holds its data");
   table.NotWith({"needle_lengths", "needle_samples", "needle_depths", "needle_tasks", "tool_calls",
-                 "reasoning", "score_from", "method_data", "method_tokens", "fisher",
-                 "allow_unknown_config", "allow_other_model", "local_only"},
+                 "reasoning", "score_from", "method_data", "method_tokens", "allow_unknown_config",
+                 "allow_other_model", "local_only"},
                 "from", "attention alone is measured on a dump");
   table.NotWith({"needle_lengths", "needle_samples", "needle_depths", "needle_tasks", "tool_calls",
                  "reasoning", "score_from"},

@@ -20,6 +20,7 @@ constexpr RemovedNames kRemoved[] = {
     {"--served",
      "start the server on the checkpoint and read its log; --inspect of oscar-export shows what a "
      "file holds"},
+    {"--fisher", "KVQuant's levels are fitted with every row counted alike"},
     {"oci:", "publish to a directory, which any web server or object store can hold, or to hf:DIR"},
     {"ik-llama kvtuner vllm-skip-layers",
      "trtllm and modelopt write types by layer, and --inspect of the artifact prints its bits"},
@@ -60,6 +61,7 @@ constexpr RemovedNames kRemoved[] = {
      "oscar-calibrate --bits shares bits out to heads; compare by --other-artifact"},
     {"rotatekv3_corrected octopus_3 block_gtq_k3v3 optr_per_head",
      "use rotatekv3, octopus_2, block_gtq_k3v2 or optr"},
+    {"diff", "oscar-zoo info prints the numbers of each version, and its report shows the rest"},
     {"fish zsh", "bash completions are left (zsh reads them after bashcompinit)"},
 };
 

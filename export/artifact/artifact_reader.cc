@@ -307,26 +307,6 @@ std::vector<float> Artifact::OfLayer(int layer_id, char side, const char* what) 
 std::vector<float> Artifact::KeyMean(int layer_id) const { return OfLayer(layer_id, 'k', "mean"); }
 
 std::vector<double> Artifact::AbsMax(int layer_id, char side) const {
-  if (imported()) {
-    const std::string what = files_.path(kManifestFile).string();
-    const auto refuse = [&](std::string_view expected, const Json& found) {
-      throw InputError(fmt::format("{}: abs_max of layer {}: expected {}, found {}", what, layer_id,
-                                   expected, Escaped(found.dump(), 80)));
-    };
-    const Json* maxima = &JsonMember(manifest_.at("imported"), "abs_max", what);
-    for (const std::string& key : {std::to_string(layer_id), std::string(1, side)}) {
-      if (!maxima->is_object()) refuse("an object", *maxima);
-      if (!maxima->contains(key)) return {};
-      maxima = &maxima->at(key);
-    }
-    if (!maxima->is_array()) refuse("a list", *maxima);
-    std::vector<double> values;
-    for (const Json& value : *maxima) {
-      if (!value.is_number()) refuse("numbers", value);
-      values.push_back(value.get<double>());
-    }
-    return values;
-  }
   const std::vector<float> values = OfLayer(layer_id, side, "abs_max");
   return {values.begin(), values.end()};
 }

@@ -53,12 +53,11 @@ void AddSide(const RotationLayer& layer, char side, std::vector<NamedTensor>& te
 }
 
 Json LayerRecord(const ImportedLayer& layer) {
-  const auto bits = [](int given) { return given > 0 ? given : 2; };
   return {{"layer_id", layer.layer_id},
           {"keys", layer.k.rotation ? "imported" : "none"},
           {"values", layer.v.rotation ? "imported" : "none"},
-          {"k_bits", bits(layer.k_bits)},
-          {"v_bits", bits(layer.v_bits)},
+          {"k_bits", 2},
+          {"v_bits", 2},
           {"quant_group_size", 0}};
 }
 
@@ -79,8 +78,7 @@ std::string Card(const ImportedFiles& imported) {
 void WriteImported(const fs::path& output, const ImportedFiles& imported, const Json& program) {
   if (imported.layers.empty()) throw InputError("no layers to import");
   std::vector<NamedTensor> tensors;
-  Json geometry = Json::array(), choice = Json::array(), maxima = Json::object(),
-       latents = Json::array();
+  Json geometry = Json::array(), choice = Json::array(), latents = Json::array();
   bool chosen = false, kv_heads_known = true;
   for (const ImportedLayer& layer : imported.layers) {
     const int id = static_cast<int>(layer.layer_id);
@@ -90,16 +88,13 @@ void WriteImported(const fs::path& output, const ImportedFiles& imported, const 
       tensors.push_back({RotationTensorName(id, 'k', false, "mean"), HeadsShape(*layer.key_mean, 2),
                          layer.key_mean->values});
     }
-    for (const auto& [side, values] :
-         {std::pair("k", &layer.k_abs_max), std::pair("v", &layer.v_abs_max)})
-      if (!values->empty()) maxima[std::to_string(id)][side] = *values;
     geometry.push_back({{"layer_id", id},
                         {"num_kv_heads", std::max<int64_t>(layer.num_kv_heads, 1)},
                         {"head_dim", layer.head_dim},
                         {"v_head_dim", layer.v_head_dim}});
     choice.push_back(LayerRecord(layer));
     kv_heads_known = kv_heads_known && layer.num_kv_heads > 0;
-    chosen = chosen || layer.k.rotation || layer.v.rotation || layer.k_bits > 0 || layer.v_bits > 0;
+    chosen = chosen || layer.k.rotation || layer.v.rotation;
     if (imported.latents) latents.push_back(id);
   }
   Json files = Json::array(), runtimes = Json::array();
@@ -130,8 +125,7 @@ void WriteImported(const fs::path& output, const ImportedFiles& imported, const 
                     {{"from", imported.from},
                      {"verified", false},
                      {"kv_heads_known", kv_heads_known},
-                     {"header", imported.header},
-                     {"abs_max", maxima}}},
+                     {"header", imported.header}}},
                    {"geometry", geometry},
                    {"model", {{"id", imported.model_id}}},
                    {"data", {{"name", "imported, unverified"}, {"files", files}}},

@@ -3,7 +3,7 @@
 //
 // What somebody published, kept as it is: an artifact that is "imported, unverified". It has no
 // moments and no report, so nothing but oscar-export opens it (Artifact::OpenImported), and what it
-// holds is what its files held: rotations, key means, largest magnitudes, bits, or some of them.
+// holds is what its files held: rotations, key means, or some of them.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,6 @@ struct ImportedLayer {
   int64_t head_dim = 0, v_head_dim = 0;
   RotationLayer k = {}, v = {};  // a latent's is in both
   FloatTensorPtr key_mean = {};  // [num_kv_heads, head_dim], of keys as they are cached
-  // Largest |x|, one or one for each KV head; in float64, so that a scale is a quotient again.
-  std::vector<double> k_abs_max = {}, v_abs_max = {};
-  int k_bits = 0, v_bits = 0;
 };
 
 struct ImportedFiles {

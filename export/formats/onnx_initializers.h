@@ -3,8 +3,7 @@
 //
 // Tensors for an ONNX graph: a model that has initializers and nothing else, which onnx.load reads
 // and onnx.compose or a few lines of Python put into a model (onnx/onnx.proto: ModelProto,
-// GraphProto, TensorProto). The bytes depend on the values alone. And rotations back out of a
-// model.
+// GraphProto, TensorProto). The bytes depend on the values alone.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "export/formats/pt/pt_file.h"
@@ -28,15 +26,5 @@ struct OnnxInitializer {
 void WriteOnnxInitializers(const std::filesystem::path& path, std::string_view graph_name,
                            const std::vector<OnnxInitializer>& initializers,
                            const std::map<std::string, std::string>& metadata);
-
-struct OnnxRotations {
-  // By layer: R_K and R_V [num_kv_heads, d, d]; null where there is none. Finite.
-  std::map<int64_t, std::pair<FloatTensorPtr, FloatTensorPtr>> layers;
-  std::string producer;
-  std::map<std::string, std::string> metadata;
-};
-// Initializers called ...layers.<i>....R_K and R_V of any model; others are passed over. Throws
-// InputError for what is no model, and for rotations that are not float32 in the file itself.
-OnnxRotations ReadOnnxRotations(const std::filesystem::path& path);
 
 }  // namespace oscar

@@ -15,11 +15,9 @@
 
 namespace oscar {
 
-inline constexpr int kNotQuantized = 16;  // bits
-
 struct LayerBits {
   int64_t layer_id = 0;      // the checkpoint's own number
-  int k = 0, v = 0;          // of codes, of the head with most; kNotQuantized
+  int k = 0, v = 0;          // of codes, of the head with most; 16 where it is not quantized
   bool equal_widths = true;  // of heads of keys and of values
 };
 

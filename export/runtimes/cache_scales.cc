@@ -30,7 +30,7 @@ std::vector<LayerMaxima> MaximaOf(const Artifact& artifact) {
                "no largest magnitude is known, which older artifacts and rotation files do not "
                "hold; calibrate the model");
       }
-      const int64_t heads = artifact.imported() ? std::ssize(channels) : artifact.NumKvHeads(id);
+      const int64_t heads = artifact.NumKvHeads(id);
       const int64_t dim = std::ssize(channels) / heads;
       for (int64_t head = 0; head < heads; ++head) {
         const auto begin = channels.begin() + head * dim;

@@ -26,9 +26,7 @@ constexpr const char *kOnlyFile = "model.safetensors",
 std::string AttentionModule(const ModelSpec& spec, const Artifact& artifact, int layer_id) {
   const auto layer = std::ranges::find(spec.layers, layer_id, &LayerSpec::layer_id);
   const int64_t heads = artifact.NumKvHeads(layer_id);
-  const bool other_heads = artifact.kv_heads_known() && layer != spec.layers.end() &&
-                           layer->attention.num_kv_heads != heads;
-  if (layer == spec.layers.end() || other_heads) {
+  if (layer == spec.layers.end() || layer->attention.num_kv_heads != heads) {
     throw InputError(fmt::format(
         "{}: layer {} has {} KV heads, and the model's {}; give the model that was calibrated",
         artifact.directory().string(), layer_id, heads,

@@ -7,16 +7,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <tuple>
 
 #include "capture/files/quote.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/artifact/imported_artifact.h"
 #include "export/formats/gguf_file.h"
 #include "export/formats/given_rotations.h"
-#include "export/formats/onnx_initializers.h"
 #include "export/formats/rotation_checks.h"
-#include "export/runtimes/published_scales.h"
 #include "linalg/error.h"
 
 namespace fs = std::filesystem;
@@ -153,33 +150,6 @@ ImportedFiles FromGguf(const fs::path& path) {
   return out;
 }
 
-ImportedFiles FromOnnx(const fs::path& path) {
-  OnnxRotations read = ReadOnnxRotations(path);
-  ImportedFiles out{.from = "onnx", .files = {path}};
-  out.header["producer"] = read.producer;
-  if (const auto own = read.metadata.find("oscar"); own != read.metadata.end()) {
-    const Json said = Json::parse(own->second, nullptr, false);
-    if (said.is_object()) out.header["oscar"] = said;
-  }
-  RotationChecker checker;
-  for (const auto& [id, sides] : read.layers) {
-    ImportedLayer layer{.layer_id = id};
-    for (const auto& [rotation, side, name] :
-         {std::tuple(sides.first, &ImportedLayer::k, "R_K"),
-          std::tuple(sides.second, &ImportedLayer::v, "R_V")}) {
-      if (!rotation) continue;
-      RotationLayer& to = layer.*side;
-      to.layer_id = id;
-      to.rotation = rotation;
-      checker.Check(&to, DType::kF32, true,
-                    fmt::format("{}: {} of layer {}", path.string(), name, id));
-    }
-    SetDims(layer);
-    out.layers.push_back(std::move(layer));
-  }
-  return out;
-}
-
 ImportedFiles FromPt(const fs::path& path) {
   RotationFile file = OpenRotationFile(path);
   if (file.kind == RotationKind::kMlaLayer) {
@@ -214,10 +184,8 @@ std::vector<fs::path> MomentFiles(const fs::path& path) {
 ImportedFiles ReadPublished(std::string_view files) {
   const fs::path path(files);
   if (!fs::exists(path)) return FromRotations(ReadGivenRotations(files), false);
-  if (auto scales = ReadPublishedScales(path)) return *std::move(scales);
   if (fs::is_directory(path)) return FromRotations(ReadGivenRotations(files), IsMlaFolder(path));
   if (path.extension() == ".gguf") return FromGguf(path);
-  if (path.extension() == ".onnx") return FromOnnx(path);
   if (path.extension() == ".pt") return FromPt(path);
   if (path.extension() == ".safetensors") return FromRotations(ReadGivenRotations(files), false);
   throw InputError(
@@ -229,12 +197,9 @@ ImportedFiles ReadPublished(std::string_view files) {
 std::string_view ImportedKinds() {
   return "rotations: .pt of every format (a file, KEYS:VALUES, a directory with a pair or with a "
          "file for each layer), .safetensors with layer.<id>.<k|v>.rotation, .gguf with "
-         "attn_k_rot, .onnx with R_K and R_V\n"
+         "attn_k_rot\n"
          "key means: .gguf of --kv-mean-center\n"
-         "moments: oscar_moments_rank<r>.pt, or a directory of all ranks'\n"
-         "scales: .safetensors or a checkpoint's directory with k_scale and v_scale, .json of "
-         "SGLang\n"
-         "recipes: hf_quant_config.json, .yaml of TensorRT-LLM\n";
+         "moments: oscar_moments_rank<r>.pt, or a directory of all ranks'\n";
 }
 
 void ImportPublished(std::string_view files, const Json& program, const fs::path& output) {

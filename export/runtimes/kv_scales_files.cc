@@ -85,10 +85,6 @@ std::vector<OverlayTensor> ScaleTensors(const Artifact& artifact, const ModelSpe
     const std::string module = AttentionModule(spec, artifact, static_cast<int>(layer.layer_id));
     const auto add = [&](std::string_view name, const std::vector<double>& maxima) {
       OverlayTensor tensor{.name = module + std::string(name), .shape = {1}, .values = {}};
-      if (per_head && !artifact.kv_heads_known() && maxima.size() == 1) {
-        throw InputError(artifact.directory().string() +
-                         ": was imported with a scale per layer; write it without --per-head");
-      }
       if (per_head) {
         tensor.shape = {std::ssize(maxima), 1, 1};
         for (const double largest : maxima)

@@ -30,9 +30,6 @@ namespace oscar {
 struct CalibrationRows {
   std::vector<at::Tensor> q;     // [tokens, num_q_heads, head_dim], after rope
   std::vector<at::Tensor> k, v;  // [tokens, num_kv_heads, dim]
-  // Gradients of the next-token loss by keys after rope and by values, float32 on the host; empty
-  // unless asked for.
-  std::vector<at::Tensor> k_gradient = {}, v_gradient = {};
 };
 
 struct CacheMethod;
@@ -138,7 +135,6 @@ struct CacheMethod {
   ArmOptions as_published = {};  // the modifiers that its authors use
   std::string clip_ratios = {};  // whose ratios clip, for people; empty: those of the options
   bool needs_rows = false;       // make() reads MethodContext::rows()
-  bool takes_gradients = false;  // and their gradients, where there are some
   // Why the method has no form for latent attention, whose keys and values are one row; empty: it
   // has one, and stores that row as it stores keys.
   std::string_view why_no_latents = {};

@@ -12,13 +12,11 @@
 namespace oscar {
 
 CalibrationRowsObserver::CalibrationRowsObserver(const std::vector<int64_t>& lengths,
-                                                 MethodContext& context, LayerObserver& next,
-                                                 std::span<const CacheGradients> gradients)
+                                                 MethodContext& context, LayerObserver& next)
     : num_sequences_(static_cast<int64_t>(lengths.size())),
       num_tokens_(std::accumulate(lengths.begin(), lengths.end(), int64_t{0})),
       context_(context),
-      next_(next),
-      gradients_(gradients) {}
+      next_(next) {}
 
 AttentionView CalibrationRowsObserver::Behind(const AttentionView& view) const {
   return {.layer = view.layer,
@@ -51,10 +49,6 @@ void CalibrationRowsObserver::OnAttention(const AttentionView& view) {
   rows_.k.push_back(view.k);
   rows_.v.push_back(view.v);
   if (view.sequence + 1 < num_sequences_) return;
-  if (!gradients_.empty()) {
-    rows_.k_gradient = gradients_[view.layer_index].k;
-    rows_.v_gradient = gradients_[view.layer_index].v;
-  }
   context_.SetRows(std::exchange(rows_, {}));
 }
 

@@ -7,11 +7,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "capture/model/layer_loop.h"
-#include "capture/model/loss_gradients.h"
 #include "export/simulate/cache_method.h"
 
 namespace oscar {
@@ -20,9 +18,8 @@ class CalibrationRowsObserver : public LayerObserver {
  public:
   // The first sequences of the run are calibration text, of `lengths` tokens; they go to `context`
   // and everything else to `next`. References are kept.
-  // `gradients` of the calibration text, by layer; empty: none.
   CalibrationRowsObserver(const std::vector<int64_t>& lengths, MethodContext& context,
-                          LayerObserver& next, std::span<const CacheGradients> gradients = {});
+                          LayerObserver& next);
 
   void OnLayerBegin(const LayerSpec& layer) override { next_.OnLayerBegin(layer); }
   bool Attend(const AttentionView& view) override;
@@ -35,7 +32,6 @@ class CalibrationRowsObserver : public LayerObserver {
   int64_t num_sequences_ = 0, num_tokens_ = 0;
   MethodContext& context_;
   LayerObserver& next_;
-  std::span<const CacheGradients> gradients_;
   CalibrationRows rows_;  // of the running layer, until all are there
 };
 

@@ -11,7 +11,6 @@
 
 #include "calib/run/provenance.h"
 #include "capture/model/device.h"
-#include "capture/model/loss_gradients.h"
 #include "capture/model/output_head.h"
 #include "capture/model/weight_loader.h"
 #include "export/evaluate/position_buckets.h"
@@ -62,14 +61,6 @@ std::string ClipRatios(const Arm& arm, const MethodContext::Options& options) {
 size_t IndexOf(const std::vector<Arm>& arms, std::string_view name) {
   const auto found = std::ranges::find(arms, name, &Arm::name);
   return found == arms.end() ? 0 : static_cast<size_t>(found - arms.begin());
-}
-
-void CheckGradientsAreTaken(const std::vector<Arm>& arms) {
-  const auto takes = [](const Arm& arm) { return arm.method->takes_gradients; };
-  if (std::ranges::any_of(arms, takes)) return;
-  throw UsageError(
-      "--fisher: no arm's method weighs calibration text by gradients; KVQuant's k-means levels "
-      "(kvquant_nuq2, ...) do");
 }
 
 // What is the same for a model and a dump.
@@ -150,7 +141,6 @@ class Validation {
                      {"bootstrap", options_.resamples},
                      {"arms", names}};
     const bool in_pieces = methods.prefill_tokens != MethodContext::Options{}.prefill_tokens;
-    if (options_.fisher) settings["fisher"] = true;
     settings["prefill_tokens"] = in_pieces ? Json(methods.prefill_tokens) : Json("all");
     settings["rows_per_sequence"] =
         options_.rows_per_sequence == 0 ? Json("all") : Json(options_.rows_per_sequence);
@@ -165,7 +155,6 @@ class Validation {
  private:
   // Leaves the arms of this process. Where they stand among all of them.
   std::vector<size_t> TakeShare() {
-    if (options_.fisher) CheckGradientsAreTaken(arms_);
     std::vector<size_t> places = ShareOfArms(options_.share, arms_.size(), recall_);
     std::vector<Arm> own;
     std::vector<size_t> recall;
@@ -281,9 +270,6 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
                         !data.calibration.empty(), with_weights, hooks);
   if (NeedsRows(validation.arms())) sequences = data.calibration;
   const std::vector<int64_t> calibration_lengths = LengthsOf(sequences);
-  std::vector<CacheGradients> gradients;
-  if (options.fisher && !sequences.empty())
-    gradients = LossGradients(checkpoint, spec, device, sequences);
   const int64_t calibration_tokens = Sum(calibration_lengths);
   sequences.insert(sequences.end(), evaluated.begin(), evaluated.end());
   std::vector<int64_t> stream_tokens(validation.observer().num_streams(), needles_begin);
@@ -307,7 +293,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   const size_t needle_runs =
       (evaluated.size() - of_all) * std::min(validation.recall_arms().size(), streams.size());
   ObserverPair observers(validation.observer(), hooks, streams.size() * of_all + needle_runs);
-  CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers, gradients);
+  CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers);
   ValidationJob job(hooks.job, spec, validation.observer());
   const size_t first = job.Resume(streams);
   loop.Run(streams, LengthsOf(sequences), first, observer, [&](size_t index) {
@@ -381,7 +367,6 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
 
 Json ValidateDump(AttentionSource& source, const Artifact& artifact,
                   const ValidationOptions& options, const ValidationHooks& hooks) {
-  if (options.fisher) throw UsageError("--fisher needs the model: a dump has no gradients");
   const std::vector<LayerSpec>& layers = source.layers();
   Validation validation(artifact, layers, source.sequence_lengths(), false, false, options, hooks);
   ObserverPair observer(validation.observer(), hooks, source.sequence_lengths().size());

@@ -33,7 +33,6 @@ struct ValidationOptions {
   bool measure_in_float32 = false;  // else float64
   bool round_to_bf16 = true;        // queries, keys and values, as a bf16 cache does
   bool local_only = false;          // nothing propagates; no perplexity, no needles
-  bool fisher = false;              // gradients of the calibration text, for methods that take them
   int64_t score_from = -1;          // first scored token of each text; -1: a quarter in
   int64_t resamples = 1000;         // of bootstrap intervals
   uint64_t seed = 0;

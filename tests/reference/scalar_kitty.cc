@@ -8,9 +8,9 @@
 
 #include "linalg/affine_group.h"  // MaxCode
 #include "linalg/check.h"
-#include "linalg/tree_sum.h"
 #include "tests/reference/code_packing.h"
 #include "tests/reference/scalar_affine_families.h"
+#include "tests/reference/tree_sum.h"
 
 namespace oscar {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "linalg/check.h"
 #include "linalg/stored_float.h"
-#include "linalg/tree_sum.h"
 #include "tests/reference/scalar_affine_families.h"
+#include "tests/reference/tree_sum.h"
 
 namespace oscar {
 namespace {

@@ -16,8 +16,8 @@
 #include "linalg/lloyd_max.h"  // LevelCode
 #include "linalg/percentile_clip.h"
 #include "linalg/stored_float.h"
-#include "linalg/tree_sum.h"
 #include "tests/reference/scalar_lloyd_max.h"  // the table
+#include "tests/reference/tree_sum.h"
 
 namespace oscar {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "linalg/check.h"
 #include "linalg/lloyd_max.h"
-#include "linalg/tree_sum.h"
+#include "tests/reference/tree_sum.h"
 
 namespace oscar {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "linalg/check.h"
-#include "linalg/tree_sum.h"
 #include "tests/reference/scalar_lloyd_max.h"  // LevelCode
+#include "tests/reference/tree_sum.h"
 
 namespace oscar {
 namespace {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "linalg/tree_sum.h"
+#include "tests/reference/tree_sum.h"
 
 namespace oscar {
 

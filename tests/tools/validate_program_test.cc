@@ -194,7 +194,7 @@ TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
     return Validate(artifact, arguments);
   };
   // Fails behind the drawing.
-  const ProgramExit failed = run({"--fisher"});
+  const ProgramExit failed = run({"--quant-group-size", "7"});
   EXPECT_EQ(failed.code, 2) << failed.all();
   EXPECT_EQ(failed.err.find("by the run that this one resumes"), std::string::npos) << failed.err;
   const ProgramExit other = run({"--seed", "1"});
@@ -298,7 +298,7 @@ TEST(ValidateProgram, ContinuationsSayWhereAnArmDeparts) {
   EXPECT_NE(nine.err.find("the texts have 8 prefixes of 256 tokens"), std::string::npos)
       << nine.err;
   // Fails behind the drawing.
-  EXPECT_EQ(run({"--reasoning", "8", "--fisher"}).code, 2);
+  EXPECT_EQ(run({"--reasoning", "8", "--quant-group-size", "7"}).code, 2);
   const ProgramExit exit = run({"--reasoning", "8", "--gate", "divergence>=40,reasoning_kl<=9"});
   EXPECT_EQ(exit.code, 1) << exit.all();
   EXPECT_NE(exit.out.find("divergence >= 40: FAILED"), std::string::npos) << exit.out;

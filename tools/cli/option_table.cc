@@ -10,6 +10,7 @@
 
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted, Escaped
+#include "capture/files/removed_names.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "tools/cli/console.h"  // AppendWrapped
@@ -127,6 +128,10 @@ void OptionTable::ApplyConfig(const std::vector<ConfigEntry>& entries, const std
     const auto option = std::find_if(options_.begin(), options_.end(),
                                      [&](const Option& o) { return o.spec.name == entry.key; });
     if (option == options_.end()) {
+      std::string flag = "--" + entry.key;
+      std::ranges::replace(flag, '_', '-');
+      if (const std::string hint = RemovedHint(flag); !hint.empty())
+        throw UsageError(fmt::format("{} {}", where, hint));
       std::vector<std::string> known;
       for (const Option& o : options_)
         if (o.spec.scope != OptionScope::kCommandLine) known.push_back(o.spec.name);

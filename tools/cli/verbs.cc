@@ -8,6 +8,7 @@
 
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"
+#include "capture/files/removed_names.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/program_docs.h"
 
@@ -34,6 +35,8 @@ std::string NoSuchVerb(const VerbCommand& command, const std::string& given) {
     listed += (listed.empty() ? "" : ", ") + verb.name();
   }
   if (given.empty()) return fmt::format("VERB is missing: one of {}", listed);
+  if (const std::string hint = RemovedHint(given); !hint.empty())
+    return fmt::format("{} {} {}", command.command, given, hint);
   return fmt::format("{} has no verb {}; nearest: {}", command.command, Quoted(given),
                      Nearest(given, names));
 }

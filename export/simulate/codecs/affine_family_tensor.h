@@ -30,7 +30,7 @@ at::Tensor AffineFamilyRoundTrip(const at::Tensor& rows, const AffineRule& rule,
 // linalg/stored_float.h.
 at::Tensor RoundTo(const at::Tensor& x, StoredFloat type);
 
-// linalg/tree_sum.h along `dim`, which stays with size 1.
+// tests/reference/tree_sum.h along `dim`, which stays with size 1.
 at::Tensor TreeSum(const at::Tensor& x, int64_t dim);
 
 // Rounded once: by a number that is no tensor, a GPU multiplies with its inverse.

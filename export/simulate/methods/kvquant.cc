@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KVQuant in all its variants (arXiv 2401.18079): nuq (k-means levels; the method), int (uniform)
-// and nf (NormalFloat) levels, 1 % outliers or none, the first token exact. k-means is weighted
-// with squared gradients where the rows have some (oscar-validate --fisher); else every row counts
-// alike.
+// and nf (NormalFloat) levels, 1 % outliers or none, the first token exact. In
+// k-means every row counts alike; the paper weighs it by squared gradients of the loss.
 #include <array>
 
 #include "export/simulate/affine_cost.h"
@@ -91,14 +90,12 @@ std::vector<CacheMethod> KvQuantMethods() {
          .takes_clip = false,
          .takes_windows = false,
          .needs_rows = true,
-         .takes_gradients = variant.levels == kKMeans,
          .make =
              [&variant](const MethodContext& context, size_t layer_index, const ArmOptions&) {
                const KvQuantOptions options = OptionsOf(variant, context.options().seed);
                const RopeSpec& rope = context.layers()[layer_index].attention.rope;
                const CalibrationRows& rows = context.rows();
-               const KvQuantWeights weights = FisherWeights(rope, rows);
-               return KvQuantCache(rope, FitKvQuant(rope, rows, options, weights), options);
+               return KvQuantCache(rope, FitKvQuant(rope, rows, options), options);
              },
          .cost = [&variant](const MethodContext& context, const ArmOptions&,
                             int64_t tokens) { return Cost(variant, context, tokens); }});

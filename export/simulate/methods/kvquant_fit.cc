@@ -38,18 +38,11 @@ at::Tensor ToFloat16(const at::Tensor& x) {
   return x.clamp(-kMaxFloat16, kMaxFloat16).to(at::kHalf).to(at::kFloat);
 }
 
-std::vector<float> Centroids(const at::Tensor& u, const at::Tensor& weights, int64_t clusters,
-                             const KvQuantOptions& options) {
-  const auto [sorted, order] = u.sort();
-  const at::Tensor values = sorted.cpu();
-  const at::Tensor host_weights =
-      weights.defined() ? weights.index_select(0, order).to(at::kFloat).cpu() : at::Tensor();
-  const auto span = [](const at::Tensor& x) {
-    return std::span<const float>(x.const_data_ptr<float>(), static_cast<size_t>(x.numel()));
-  };
-  return KMeans1d(span(values),
-                  host_weights.defined() ? span(host_weights) : std::span<const float>(),
-                  {clusters, options.max_iterations, options.seed});
+std::vector<float> Centroids(const at::Tensor& u, int64_t clusters, const KvQuantOptions& options) {
+  const at::Tensor values = std::get<0>(u.sort()).cpu();
+  const std::span<const float> sorted(values.const_data_ptr<float>(),
+                                      static_cast<size_t>(values.numel()));
+  return KMeans1d(sorted, {}, {clusters, options.max_iterations, options.seed});
 }
 
 MeanAndSigma Statistics(const at::Tensor& x) {
@@ -58,9 +51,7 @@ MeanAndSigma Statistics(const at::Tensor& x) {
 }
 
 // Levels for normalized values u [n]; those beyond +-1 are outliers and count for nothing.
-// `weights` [n] or undefined.
-NonuniformFormat FitLevels(const at::Tensor& u, const at::Tensor& weights,
-                           const KvQuantOptions& options) {
+NonuniformFormat FitLevels(const at::Tensor& u, const KvQuantOptions& options) {
   NonuniformFormat format;
   format.bits = options.bits;
   switch (options.levels) {
@@ -77,8 +68,7 @@ NonuniformFormat FitLevels(const at::Tensor& u, const at::Tensor& weights,
   const at::Tensor inliers = u.masked_select(inside);
   if (inliers.numel() == 0)
     throw InputError("KVQuant: the calibration rows of a layer do not vary, so no level fits them");
-  format.levels = Centroids(inliers, weights.defined() ? weights.masked_select(inside) : weights,
-                            int64_t{1} << options.bits, options);
+  format.levels = Centroids(inliers, int64_t{1} << options.bits, options);
   format.values = format.levels;
   if (options.q_norm) {
     format.values = QNormLevels(format.levels, Statistics(inliers),
@@ -89,34 +79,17 @@ NonuniformFormat FitLevels(const at::Tensor& u, const at::Tensor& weights,
 
 }  // namespace
 
-KvQuantWeights FisherWeights(const RopeSpec& rope, const CalibrationRows& rows) {
-  KvQuantWeights weights;
-  for (size_t i = 0; i < rows.k_gradient.size(); ++i) {
-    const auto like = [](const at::Tensor& gradient, const at::Tensor& row) {
-      return gradient.to(row.device(), at::kFloat);
-    };
-    weights.k.push_back(UndoRope(like(rows.k_gradient[i], rows.k.at(i)), rope).square());
-    weights.v.push_back(like(rows.v_gradient.at(i), rows.v.at(i)).square());
-  }
-  return weights;
-}
-
 KvQuantLayer FitKvQuant(const RopeSpec& rope, const CalibrationRows& rows,
-                        const KvQuantOptions& options, const KvQuantWeights& weights) {
+                        const KvQuantOptions& options) {
   KvQuantLayer layer;
   if (options.bits == 0) return layer;
   const auto undo = [&rope](const at::Tensor& keys) { return UndoRope(keys, rope); };
-  const auto flat = [&](const std::vector<at::Tensor>& sequences) {
-    return sequences.empty() ? at::Tensor()
-                             : Channels(sequences, options.first_tokens, Unchanged).flatten();
-  };
   const at::Tensor k = Channels(rows.k, options.first_tokens, undo);
   const TensorRange range = QuantileRange(k, options.kept, 0);
   layer.k_range = {ToFloat16(range.low), ToFloat16(range.high)};
-  layer.k = FitLevels(Normalized(k, layer.k_range).flatten(), flat(weights.k), options);
+  layer.k = FitLevels(Normalized(k, layer.k_range).flatten(), options);
   const at::Tensor v = Channels(rows.v, options.first_tokens, Unchanged);
-  layer.v = FitLevels(Normalized(v, QuantileRange(v, options.kept, 1)).flatten(), flat(weights.v),
-                      options);
+  layer.v = FitLevels(Normalized(v, QuantileRange(v, options.kept, 1)).flatten(), options);
   return layer;
 }
 

@@ -33,19 +33,9 @@ struct KvQuantLayer {
   TensorRange k_range;  // [1, num_kv_heads * head_dim] float32, rounded to float16
 };
 
-// Squared gradients of the loss by every key before rope and every value, for the fit of levels
-// (Fisher information): as CalibrationRows::k and v. Empty: 1 each.
-struct KvQuantWeights {
-  std::vector<at::Tensor> k, v;
-};
-
-// Of the rows' gradients; empty where they have none. A gradient by a key before rope is that by
-// the key after it, turned back.
-KvQuantWeights FisherWeights(const RopeSpec& rope, const CalibrationRows& rows);
-
 // Throws InputError if no sequence is longer than first_tokens, or a side does not vary at all.
 KvQuantLayer FitKvQuant(const RopeSpec& rope, const CalibrationRows& rows,
-                        const KvQuantOptions& options, const KvQuantWeights& weights = {});
+                        const KvQuantOptions& options);
 
 LayerCache KvQuantCache(const RopeSpec& rope, const KvQuantLayer& layer,
                         const KvQuantOptions& options);

@@ -7,16 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <fstream>
 
-#include "capture/checkpoint/safetensors.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/formats/given_rotations.h"
 #include "export/formats/pt/pt_writer.h"
 #include "export/formats/rotation_pair.h"
 #include "export/formats/sglang_pair.h"
-#include "export/runtimes/cache_scales.h"
 #include "export/runtimes/exporter.h"
 #include "linalg/error.h"
 #include "tests/export/runtimes/exporter_named.h"
@@ -195,81 +192,6 @@ TEST(Imports, SayWhatARuntimeCannotCarry) {
   EXPECT_NE(not_imported(scratch / "layer_0.pt").find("one layer of a latent cache"),
             std::string::npos);
   EXPECT_THROW(Imported(TestData("tiny-qwen3").string() + "/config.json", scratch), InputError);
-}
-
-TEST(Imports, OfScalesInAManifestThatNobodyWroteSoAreRefused) {
-  const fs::path scratch = TestScratch("imports-maxima");
-  std::ofstream(scratch / "scales.json")
-      << R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"0":0.1,"1":1.7}}}})";
-  Imported((scratch / "scales.json").string(), scratch);
-  const fs::path file = scratch / "a" / "manifest.json";
-  const Json manifest = ReadJsonFile(file.string());
-  const auto maxima_with = [&](const char* pointer, const Json& value) {
-    Json edited = manifest;
-    edited[Json::json_pointer(std::string("/imported/abs_max") + pointer)] = value;
-    std::ofstream(file) << CanonicalJson(edited);
-    return Artifact::OpenImported(scratch / "a").AbsMax(0, 'k');
-  };
-  EXPECT_TRUE(maxima_with("", Json::object()).empty());
-  EXPECT_TRUE(maxima_with("/0", Json::object()).empty());
-  EXPECT_EQ(maxima_with("/0/k", {0.5}), std::vector<double>{0.5});
-  const std::pair<const char*, Json> wrong[] = {
-      {"", 7},       {"", Json::array()}, {"/0", "k"},          {"/0", 7},      {"/0", nullptr},
-      {"/0/k", 0.1}, {"/0/k", {}},        {"/0/k", {{"0", 1}}}, {"/0/k", {"1"}}};
-  for (const auto& [pointer, value] : wrong) {
-    try {
-      maxima_with(pointer, value);
-      ADD_FAILURE() << "taken: " << pointer << " " << value;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(file.string() + ": abs_max of layer 0"),
-                std::string::npos)
-          << error.what();
-    }
-  }
-}
-
-TEST(Imports, OfScalesAndRecipesAreWhatTheWritersWrote) {
-  const fs::path scratch = TestScratch("imports-scales");
-  const auto put = [&](const char* name, std::string_view text) {
-    std::ofstream(scratch / name, std::ios::binary) << text;
-    return (scratch / name).string();
-  };
-  // A factor that is no quotient of a float32 by 448.
-  const std::string json =
-      put("scales.json",
-          R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"0":0.1,"1":1.7}}}})");
-  const Artifact scales = Imported(json, scratch);
-  EXPECT_EQ(ScaleOf(MaximaOf(scales).at(0).k, kLargestE4m3), 0.1F);
-  Export("sglang-scales", scales, scratch / "out");
-  const Json out = ReadJsonFile((scratch / "out" / "kv_cache_scales_tp1.json").string());
-  EXPECT_EQ(out.at("kv_cache").at("scaling_factor").at("0").at("1").get<float>(), 1.7F);
-
-  const float scale = 0.0123F;
-  SafetensorsWriter shard(scratch / "s.safetensors",
-                          {{"model.layers.0.self_attn.k_scale", DType::kF32, {1}},
-                           {"model.layers.0.self_attn.v_scale", DType::kF32, {}}});
-  for (const char* name : {"model.layers.0.self_attn.k_scale", "model.layers.0.self_attn.v_scale"})
-    shard.Write(name, std::as_bytes(std::span(&scale, 1)));
-  shard.Commit();
-  const Artifact tensors = Imported((scratch / "s.safetensors").string(), scratch);
-  EXPECT_EQ(ScaleOf(MaximaOf(tensors).at(0).v, kLargestE4m3), scale);
-
-  const std::string map = "kv_cache_config:\n  dtype: \"0-1:fp8,2:nvfp4,3:auto\"\n";
-  const Artifact trt = Imported(put("t.yaml", map), scratch);
-  Export("trtllm", trt, scratch / "trt");
-  EXPECT_EQ(ReadText(scratch / "trt" / "extra_llm_api_options.yaml"), map);
-  for (const char* broken : {"0:\n  nbits_key: 8\n", "0:\n", "  dtype: \"0-99999999:fp8\"\n",
-                             "  dtype: \"3-1:fp8\"\n", "  dtype: \"0:int7\"\n", "a: b\n", ""})
-    EXPECT_THROW(Imported(put("b.yaml", broken), scratch), InputError) << broken;
-  for (const char* broken :
-       {R"({"kv_cache":{"dtype":"int8","scaling_factor":{"0":{"0":1}}}})",
-        R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{}}})",
-        R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"0":0}}}})",
-        R"({"kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"x":1}}}})",
-        R"({"kv_cache":3})", R"({"format":"nvfp4_ds_mla_outer_scale_v1","scales":[1]})",
-        R"({"quantization":{"kv_cache_schema_version":2,)"
-        R"("kv_cache_quantized_layers":{}}})"})
-    EXPECT_THROW(Imported(put("b.json", broken), scratch), InputError) << broken;
 }
 
 }  // namespace

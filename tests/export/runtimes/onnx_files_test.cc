@@ -14,7 +14,6 @@
 #include "export/artifact/foreign_rotations.h"
 #include "export/formats/onnx_initializers.h"
 #include "export/runtimes/exporter.h"
-#include "export/runtimes/imports.h"
 #include "linalg/error.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
@@ -165,77 +164,6 @@ TEST(OnnxFiles, TheScriptAddsThemToACopyOfTheModel) {
   ASSERT_EQ(exit.code, 0) << exit.err;
   EXPECT_EQ(ReadText(scratch / "merged.onnx"), "W B R");
   EXPECT_EQ(ReadText(scratch / "model.onnx"), "W B");
-}
-
-// What was written comes in and goes out again, bit for bit.
-TEST(OnnxFiles, ComeBackAsAnImportedArtifact) {
-  const fs::path scratch = TestScratch("onnx-import");
-  std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
-  recipes[1].keys.per_head = true;
-  WriteChosenArtifact(scratch / "a", recipes, {.consumer = Consumer::kOnnx, .fold = false});
-  WriteForRuntime(ExporterNamed("onnx"), Artifact::Open(scratch / "a"), {}, scratch / "out");
-  const fs::path file = scratch / "out" / "rotations.onnx";
-  ImportPublished(file.string(), Json::object(), scratch / "imported");
-  WriteForRuntime(ExporterNamed("onnx"), Artifact::OpenAny(scratch / "imported"), {},
-                  scratch / "again");
-  const auto given = Initializers(Parse(ReadText(file))),
-             again = Initializers(Parse(ReadText(scratch / "again" / "rotations.onnx")));
-  ASSERT_EQ(given.size(), again.size());
-  for (const auto& [name, tensor] : given) {
-    EXPECT_EQ(again.at(name).dims, tensor.dims) << name;
-    EXPECT_EQ(again.at(name).values, tensor.values) << name;
-  }
-}
-
-// Cut anywhere, or with any byte changed, it is read or refused, never more.
-TEST(OnnxFiles, BrokenOnesAreRefused) {
-  const fs::path scratch = TestScratch("onnx-broken");
-  FloatTensor identity{{1, 4, 4}, std::vector<float>(16, 0)};
-  for (size_t i = 0; i < 4; ++i) identity.values[5 * i] = 1;
-  const auto tensor = std::make_shared<const FloatTensor>(identity);
-  const fs::path file = scratch / "r.onnx";
-  const auto read = [&](const std::string& bytes) {
-    std::ofstream(file, std::ios::binary) << bytes;
-    return ReadOnnxRotations(file);
-  };
-  WriteOnnxInitializers(file, "g", {{"x.layers.7.attn.R_K", tensor}, {"other", tensor}},
-                        {{"a", "b"}});
-  const std::string good = ReadText(file);
-  const OnnxRotations sound = read(good);
-  ASSERT_EQ(sound.layers.size(), 1U);
-  EXPECT_EQ(sound.layers.at(7).first->values, identity.values);
-  EXPECT_EQ(sound.layers.at(7).second, nullptr);
-  EXPECT_EQ(sound.metadata.at("a"), "b");
-  for (size_t size = 0; size + 14 < good.size(); ++size)
-    EXPECT_THROW(read(good.substr(0, size)), InputError) << size;
-  for (size_t at = 0; at < good.size(); ++at) {
-    for (const char flip : {'\x80', '\x01', '\x7F'}) {
-      std::string bytes = good;
-      bytes[at] = static_cast<char>(bytes[at] ^ flip);
-      try {
-        read(bytes);
-      } catch (const InputError&) {
-      }
-    }
-  }
-  const auto written = [&](const char* name, std::vector<int64_t> shape) {
-    FloatTensor other{std::move(shape), identity.values};
-    WriteOnnxInitializers(file, "g", {{name, std::make_shared<const FloatTensor>(other)}}, {});
-    return ReadText(file);
-  };
-  const FloatTensor one{{1, 1, 1}, {1}};
-  WriteOnnxInitializers(file, "g", {{"layers.0.R_K", std::make_shared<const FloatTensor>(one)}},
-                        {});
-  EXPECT_EQ(ReadOnnxRotations(file).layers.at(0).first->shape, one.shape);
-  // So many heads that their values seem to take no bytes.
-  const FloatTensor many{{int64_t{1} << 62, 2, 2}, {}};
-  WriteOnnxInitializers(file, "g", {{"layers.0.R_K", std::make_shared<const FloatTensor>(many)}},
-                        {});
-  EXPECT_THROW(ReadOnnxRotations(file), InputError);
-  EXPECT_THROW(read(written("layers.0.R_K", {4, 4})), InputError);
-  EXPECT_THROW(read(written("layers.0.R_K", {2, 4, 2})), InputError);
-  EXPECT_THROW(read(written("layers.x.R_K", {1, 4, 4})), InputError);
-  EXPECT_THROW(read(written("layers.0.rotation", {1, 4, 4})), InputError);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "linalg/tree_sum.h"
 #include "tests/reference/scalar_affine_families.h"
+#include "tests/reference/tree_sum.h"
 
 namespace oscar {
 namespace {

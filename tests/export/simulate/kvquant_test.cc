@@ -130,54 +130,19 @@ TEST(KvQuant, KeyRangesAreFloat16AndLeaveOutTheFirstTokens) {
             true);
 }
 
-TEST(KvQuant, LevelsFollowTheWeights) {
+// The k-means of a layer against its definition, in plain loops over a token's values: each level
+// is the mean of the normalized values that are nearest to it.
+TEST(KvQuant, LevelsAreAFixedPointOfScalarKMeans) {
   const CalibrationRows rows = RandomCalibrationRows({});
-  KvQuantWeights weights;
-  for (const at::Tensor& v : rows.v) weights.v.push_back(v.gt(0).to(at::kFloat));
-  const KvQuantOptions options = {.bits = 2};
-  const KvQuantLayer plain = FitKvQuant(Rope(), rows, options),
-                     positive = FitKvQuant(Rope(), rows, options, weights);
-  EXPECT_GT(positive.v.levels[0], plain.v.levels[0] + 0.3F);
-  EXPECT_EQ(plain.k.levels, positive.k.levels);
-}
-
-// What a change of a key before rope does is what the turned change does after it: g . (k R) =
-// (g R^T) . k.
-TEST(KvQuant, FisherWeightsAreSquaredGradientsByKeysBeforeRope) {
-  CalibrationRows rows = RandomCalibrationRows({});
-  EXPECT_TRUE(FisherWeights(Rope(), rows).k.empty());
-  CalibrationRows before = RandomCalibrationRows({.seed = 9});
-  for (size_t i = 0; i < rows.k.size(); ++i) {
-    rows.k_gradient.push_back(ApplyRope(before.k[i].to(at::kFloat), Rope()));
-    rows.v_gradient.push_back(before.v[i].to(at::kFloat));
-    const at::Tensor change = before.v[i].to(at::kFloat);  // any
-    const double after = (rows.k_gradient[i] * ApplyRope(change, Rope())).sum().item<double>();
-    EXPECT_NEAR((before.k[i] * change).sum().item<double>(), after, 1e-3 * std::abs(after));
-  }
-  const KvQuantWeights weights = FisherWeights(Rope(), rows);
-  for (size_t i = 0; i < rows.k.size(); ++i) {
-    EXPECT_TRUE(at::allclose(weights.k[i], before.k[i].to(at::kFloat).square(), 1e-4, 1e-4));
-    EXPECT_TRUE(weights.v[i].equal(before.v[i].to(at::kFloat).square()));
-  }
-}
-
-// The weighted k-means of a layer against its definition, in plain loops over a token's values:
-// each level is the weighted mean of the normalized values that are nearest to it.
-TEST(KvQuant, WeightedLevelsAreAFixedPointOfScalarKMeans) {
-  const CalibrationRows rows = RandomCalibrationRows({});
-  KvQuantWeights weights;
-  for (const at::Tensor& v : rows.v) weights.v.push_back(v.to(at::kFloat).abs().add(0.1));
   const KvQuantOptions options = {.bits = 2, .kept = 1, .first_tokens = 2, .max_iterations = 1000};
-  const std::vector<float> levels = FitKvQuant(Rope(), rows, options, weights).v.levels;
+  const std::vector<float> levels = FitKvQuant(Rope(), rows, options).v.levels;
   ASSERT_EQ(levels.size(), 4U);
   std::vector<double> sum(4, 0.0), weight(4, 0.0);
   for (size_t i = 0; i < rows.v.size(); ++i) {
-    const at::Tensor v = rows.v[i].to(at::kFloat).flatten(1).contiguous(),
-                     w = weights.v[i].flatten(1).contiguous();
+    const at::Tensor v = rows.v[i].to(at::kFloat).flatten(1).contiguous();
     const int64_t channels = v.size(1);
     for (int64_t token = 2; token < v.size(0); ++token) {
       const float* values = v.const_data_ptr<float>() + token * channels;
-      const float* token_weights = w.const_data_ptr<float>() + token * channels;
       const auto [low, high] = std::minmax_element(values, values + channels);
       for (int64_t c = 0; c < channels; ++c) {
         const float u = (values[c] - (*high + *low) / 2) / ((*high - *low) / 2);
@@ -185,8 +150,8 @@ TEST(KvQuant, WeightedLevelsAreAFixedPointOfScalarKMeans) {
         for (size_t level = 1; level < 4; ++level) {
           if (std::abs(u - levels[level]) < std::abs(u - levels[nearest])) nearest = level;
         }
-        sum[nearest] += double{token_weights[c]} * u;
-        weight[nearest] += token_weights[c];
+        sum[nearest] += double{u};
+        weight[nearest] += 1;
       }
     }
   }

@@ -127,29 +127,6 @@ TEST(CalibrationRows, AreThoseOfTheTextInEachLayer) {
   loop.Run(hidden, LengthsOf(calibration), 0, compare, [](size_t) { return true; });
 }
 
-// Methods that weigh rows by gradients find those of their layer beside them, if they were asked
-// for.
-TEST(CalibrationRows, HaveTheirGradientsWhereTheseAreGiven) {
-  const TinyModel model;
-  const Artifact artifact = Artifact::Open(TinyArtifact());
-  const ValidationData data{
-      .texts = TinyTexts(1, 1, 200), .needles = {}, .calibration = TinyTexts(0, 1, 200)};
-  const auto validate = [&](std::vector<std::string> arms, bool fisher) {
-    ValidationOptions options = QuickOptions(std::move(arms));
-    options.fisher = fisher;
-    options.local_only = true;
-    return ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat, data, artifact,
-                         options, {});
-  };
-  const std::vector<std::string> arms = {"kvquant_nuq2_dense", "kvquant_int2"};
-  const Json with = validate(arms, true), without = validate(arms, false);
-  EXPECT_EQ(with.at("settings").at("fisher"), true);
-  EXPECT_FALSE(without.at("settings").contains("fisher"));
-  EXPECT_NE(Kl(with, "kvquant_nuq2_dense"), Kl(without, "kvquant_nuq2_dense"));
-  EXPECT_EQ(Kl(with, "kvquant_int2"), Kl(without, "kvquant_int2"));  // no k-means, no weights
-  EXPECT_THROW(validate({"naive", "kvquant_int2"}, true), UsageError);
-}
-
 TEST(CalibrationRows, ChangeNothingInWhatIsEvaluated) {
   const CacheMethod& naive = CacheMethodNamed("naive");
   const Outcome with = RunWith(TinyTexts(0, 2, 200), naive), without = RunWith({}, naive);
