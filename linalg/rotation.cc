@@ -163,12 +163,6 @@ Matrix RecoverEigenvectors(MatrixRef r, Composition composition) {
   return u;
 }
 
-Matrix RecoverCovariance(MatrixRef u, VectorRef eigenvalues) {
-  OSCAR_CHECK_EQ(u.cols(), eigenvalues.size());
-  const Matrix c = u * eigenvalues.asDiagonal() * u.transpose();
-  return 0.5 * (c + c.transpose());
-}
-
 Vector Importance(MatrixRef r, MatrixRef c) {
   OSCAR_CHECK_EQ(r.rows(), c.rows());
   OSCAR_CHECK_EQ(c.rows(), c.cols());

@@ -68,12 +68,9 @@ Rotation Compose(const Eigenbasis& basis, Composition composition);
 Rotation HadamardRotation(int64_t dim);  // R = H, the data-free baseline
 Rotation IdentityRotation(int64_t dim);
 
-// U from a composed matrix [n, n], for example U = R P^T H of r_h_pbr: how covariances come back
-// out of published rotations. Throws InputError for pbr and h_pbr, which hold no U.
+// U from a composed matrix [n, n], for example U = R P^T H of r_h_pbr. Throws InputError for pbr
+// and h_pbr, which hold no U.
 Matrix RecoverEigenvectors(MatrixRef r, Composition composition);
-
-// U diag(eigenvalues) U^T, exactly symmetric. u [n, n], eigenvalues [n].
-Matrix RecoverCovariance(MatrixRef u, VectorRef eigenvalues);
 
 // diag(R^T C R) [n]: the attention's second moment along each rotated coordinate (App. A.4), and
 // its max / mean: 1 is perfectly flat, n is all on one coordinate. Throws NumericalError if the

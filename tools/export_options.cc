@@ -7,8 +7,7 @@
 namespace oscar {
 
 OptionTable ExportTable(ExportOptions* options) {
-  const ChoiceNames<Source> sources = {
-      {"none", Source::kNone}, {"sglang", Source::kSglang}, {"published", Source::kPublished}};
+  const ChoiceNames<Source> sources = {{"none", Source::kNone}, {"published", Source::kPublished}};
   ChoiceNames<Target> targets = {{"none", Target()}};
   for (const Exporter& exporter : AllExporters())
     targets.emplace_back(exporter.name, Target{.exporter = &exporter});
@@ -53,8 +52,7 @@ OptionTable ExportTable(ExportOptions* options) {
                    .scope = OptionScope::kRun});
   table.AddChoice(&options->from, sources,
                   {.name = "from",
-                   .help = "what to import; sglang: covariances are recovered from a shared pair, "
-                           "and the artifact can be refitted; published: rotations, key means "
+                   .help = "what to import; published: rotations, key means "
                            "or moments of any format that --list names, as they are and "
                            "unverified; INPUT may be KEYS:VALUES, of which one may be none",
                    .scope = OptionScope::kRun});
@@ -151,9 +149,7 @@ OptionTable ExportTable(ExportOptions* options) {
                 "scales of an FP8 cache for vLLM and SGLang");
   table.Example("oscar-export --list", "what each runtime can be given");
   table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
-  table.Example("oscar-export zoo/Qwen3-8B --from sglang -o imported",
-                "an artifact from a published pair");
-  table.Example("oscar-export kv-mean-center.gguf --from published -o imported",
+  table.Example("oscar-export published/Qwen3-8B --from published -o imported",
                 "what somebody published, as it is, to be written for others");
   table.ShowFirst({"output", "to", "folded", "rotations", "from", "inspect", "list", "merge_into",
                    "model", "for"});

@@ -22,7 +22,7 @@ struct Target {
   bool given() const { return exporter != nullptr || copy != Copy::kNone; }
   bool operator==(const Target&) const = default;
 };
-enum class Source { kNone, kSglang, kPublished };
+enum class Source { kNone, kPublished };
 enum class Rotations { kAuto, kChosen, kOscar };
 
 struct ExportOptions {

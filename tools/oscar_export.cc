@@ -16,7 +16,7 @@
 #include "capture/files/sandbox.h"
 #include "capture/model/model_spec.h"
 #include "export/artifact/chosen_rotations.h"
-#include "export/artifact/foreign_rotations.h"
+#include "export/artifact/foreign_rotations.h"  // InspectArtifact
 #include "export/fold/fold_checkpoint.h"
 #include "export/fold/fold_plan.h"
 #include "export/formats/inspect.h"
@@ -98,12 +98,6 @@ CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
                   : artifact ? ArtifactText(Artifact::Open(options.input))
                              : InspectText(report));
   return {.json = report};
-}
-
-void Import(const ExportOptions& options) {
-  const auto files = FindRotationPair(options.input);
-  if (!files) throw InputError(fmt::format("{}: holds no k*.pt and v*.pt", options.input));
-  ImportPair(files->first, files->second, {}, ProgramJson(), options.output);
 }
 
 // A copy that does not compute what the model does is not published: `exact`, to the last bit.
@@ -224,9 +218,7 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
     return {};
   }
   Json json = Json::object();
-  if (options.from == Source::kSglang) {
-    Import(options);
-  } else if (options.from == Source::kPublished) {
+  if (options.from == Source::kPublished) {
     ImportPublished(options.input, ProgramJson(), options.output);
   } else if (fold) {
     json = Fold(options, context.log);

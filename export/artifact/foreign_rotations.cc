@@ -12,7 +12,6 @@
 #include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_writer.h"
-#include "export/formats/covariance_import.h"
 #include "linalg/error.h"
 
 namespace fs = std::filesystem;
@@ -34,39 +33,6 @@ SglangSide Side(StoredSide per_head, StoredSide shared) {
   }
   side.per_head = TensorOf({per_head.num_rotations, per_head.dim, per_head.dim}, per_head.rotation);
   return side;
-}
-
-std::vector<double> Flat(
-    const std::vector<Matrix>& matrices) {  // symmetric: row-major and column-major agree
-  std::vector<double> flat;
-  for (const Matrix& m : matrices) flat.insert(flat.end(), m.data(), m.data() + m.size());
-  return flat;
-}
-
-ValueTarget TargetOfObjective(const RotationFile& file) {
-  if (file.objective.starts_with("sst_")) return ValueTarget::kDiagonal;
-  if (file.objective.starts_with("attention_output_")) return ValueTarget::kAttentionOutput;
-  throw InputError(
-      fmt::format("{}: objective '{}': only value rotations fitted to sst (diagonal) or "
-                  "attention_output can be imported",
-                  file.path.string(), file.objective));
-}
-
-LayerMoments Moments(const LayerCovariances& k, const LayerCovariances& v, ValueTarget target) {
-  LayerMoments m;
-  m.layer_id = static_cast<int>(k.layer_id);
-  m.num_kv_heads = m.num_q_heads = static_cast<int64_t>(k.covariances.size());
-  m.head_dim = k.covariances.at(0).rows();
-  m.v_head_dim = v.covariances.at(0).rows();
-  m.tokens = 1;  // the file holds means
-  m.query = Flat(k.covariances);
-  if (target == ValueTarget::kDiagonal) {
-    m.diagonal = Flat(v.covariances);
-    m.diagonal_weight.assign(v.covariances.size(), 1.0);
-  } else {
-    m.attention_output = Flat(v.covariances);
-  }
-  return m;
 }
 
 // A rank's heads behind those of the ranks before it; `like`: its layer of the first rank.
@@ -134,45 +100,6 @@ SglangExport ToSglang(const Artifact& artifact) {
                      {"value_target", out.value_target},
                      {"program", manifest.at("program")}};
   return out;
-}
-
-Json ImportPair(const fs::path& k_path, const fs::path& v_path, const CalibrationOptions& options,
-                const Json& program, const fs::path& output) {
-  const RotationPair pair = OpenRotationPair(k_path, v_path);
-  if (!pair.k.objective.starts_with("qqt_")) {
-    throw InputError(
-        fmt::format("{}: objective '{}': only key rotations fitted to the query covariance (qqt) "
-                    "can be imported",
-                    k_path.string(), pair.k.objective));
-  }
-  const ValueTarget target = TargetOfObjective(pair.v);
-  const std::vector<LayerCovariances> k = RecoverCovariances(pair.k),
-                                      v = RecoverCovariances(pair.v);
-  FitOptions fit = options.fit;
-  fit.value_target = target;
-
-  ArtifactInfo info;
-  info.model = {{"id", pair.k.calibration.is_object()
-                           ? pair.k.calibration.value("model_path", std::string("unknown"))
-                           : std::string("unknown")}};
-  info.data = {{"name", "imported rotation files"},
-               {"files", {FileJson(k_path), FileJson(v_path)}}};
-  if (!pair.k.calibration.is_null()) info.data["calibration"] = pair.k.calibration;
-  info.calibration = FixedFit(fit, options.clip);
-  info.calibration["recovered_from"] = {{"k", pair.k.objective}, {"v", pair.v.objective}};
-  info.program = program;
-  info.serving = {{"quant_group_size", options.clip.quant_group_size},
-                  {"sink_tokens", options.sink_tokens},
-                  {"recent_tokens", options.recent_tokens}};
-  info.timings = Json::object();
-  return WriteArtifact(output, info,
-                       {k.size(), [&](size_t i) {
-                          const auto same =
-                              std::find_if(v.begin(), v.end(), [&](const LayerCovariances& layer) {
-                                return layer.layer_id == k[i].layer_id;
-                              });
-                          return RefitLayer(Moments(k[i], *same, target), fit, options.clip);
-                        }});
 }
 
 Json ImportMoments(const std::vector<fs::path>& paths, const Json& program,

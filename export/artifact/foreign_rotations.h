@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Between artifacts and the rotation files of runtimes (export/formats): out to SGLang, in from
-// upstream's v1 pairs.
+// upstream's moments.
 #pragma once
 
 #include <filesystem>
 
-#include "calib/options.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/formats/sglang.h"
 
@@ -17,15 +16,6 @@ namespace oscar {
 // A runtime takes one clip ratio for all layers, so the manifest's best for shared rotations is
 // used.
 SglangExport ToSglang(const Artifact& artifact);
-
-// Writes an artifact from a K/V pair of files with one shared rotation per layer and its
-// eigenvalues: the covariances are recovered (C = U diag(eigenvalues) Uᵀ, U = R Pᵀ H), so it can be
-// refitted by oscar-calibrate --merge. Rotations are refitted with `composition`; signs of
-// eigenvectors follow our rule, so they need not equal the file's elementwise. Returns the report.
-// Throws InputError where the files are no such pair.
-Json ImportPair(const std::filesystem::path& k_path, const std::filesystem::path& v_path,
-                const CalibrationOptions& options, const Json& program,
-                const std::filesystem::path& output);
 
 // Writes an artifact from the moments of OSCAR's start-up calibrator, oscar_moments_rank<r>.pt of
 // every rank, with rotations fitted to them as ours are. Throws InputError where ranks are missing

@@ -84,10 +84,6 @@ void WriteImported(const fs::path& output, const ImportedFiles& imported, const 
     const int id = static_cast<int>(layer.layer_id);
     AddSide(layer.k, 'k', tensors);
     AddSide(layer.v, 'v', tensors);
-    if (layer.key_mean) {
-      tensors.push_back({RotationTensorName(id, 'k', false, "mean"), HeadsShape(*layer.key_mean, 2),
-                         layer.key_mean->values});
-    }
     geometry.push_back({{"layer_id", id},
                         {"num_kv_heads", std::max<int64_t>(layer.num_kv_heads, 1)},
                         {"head_dim", layer.head_dim},

@@ -3,7 +3,7 @@
 //
 // What somebody published, kept as it is: an artifact that is "imported, unverified". It has no
 // moments and no report, so nothing but oscar-export opens it (Artifact::OpenImported), and what it
-// holds is what its files held: rotations, key means, or some of them.
+// holds is what its files held: rotations, and what belongs to them.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,10 @@ struct ImportedLayer {
   int64_t num_kv_heads = 0;  // 0: the file does not say
   int64_t head_dim = 0, v_head_dim = 0;
   RotationLayer k = {}, v = {};  // a latent's is in both
-  FloatTensorPtr key_mean = {};  // [num_kv_heads, head_dim], of keys as they are cached
 };
 
 struct ImportedFiles {
-  std::string from;                               // the format: "v3", "kv-mean-center"
+  std::string from;                               // the format: "v3"
   std::vector<std::filesystem::path> files = {};  // what was read
   Json header = Json::object();                   // what they say of themselves
   std::string model_id = "unknown";

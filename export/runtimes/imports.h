@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What others publish, read into an artifact that is "imported, unverified"
-// (export/artifact/imported_artifact.h): rotation files of every kind, key means, moments. A
+// (export/artifact/imported_artifact.h): rotation files of every kind, moments. A
 // file is known by its content.
 #pragma once
 

@@ -118,14 +118,6 @@ TEST(Rotation, ACompositionIsTheProductOfItsFactors) {
   }
 }
 
-TEST(Rotation, CovarianceComesBackOutOfItsEigenbasis) {
-  const Matrix c = RandomCovariance(64, 9);
-  const Eigenbasis basis = SymmetricEigenbasis(c, "test");
-  const Matrix back = RecoverCovariance(basis.eigenvectors, basis.eigenvalues);
-  EXPECT_LE((back - c).norm() / c.norm(), 1e-13);
-  EXPECT_EQ(back, Matrix(back.transpose()));
-}
-
 TEST(Rotation, OrthogonalityIsMeasured) {
   Matrix r = BlockHadamard(8);
   EXPECT_LE(OrthogonalityResidual(r), 1e-15);

@@ -804,20 +804,6 @@ TEST(ValidateProgram, NeedlesAtDepthsAndReportsOfTwoModelsOnOnePage) {
             3);
 }
 
-// Published files hold one rotation for all KV heads: no arm per head, and the headline is the
-// shared.
-TEST(ValidateProgram, AnImportedPairIsValidatedToo) {
-  const fs::path scratch = TestScratch("validate_import");
-  const std::string pair = (scratch / "pair").string(), imported = (scratch / "imported").string();
-  ASSERT_EQ(RunProgram(OSCAR_EXPORT, {Calibrated(), "--to", "sglang", "-o", pair}).code, 0);
-  ASSERT_EQ(RunProgram(OSCAR_EXPORT, {pair, "--from", "sglang", "-o", imported}).code, 0);
-  const ProgramExit exit = Validate(
-      imported, {"--model", Model(), "--sequences", "1", "--length", "512", "--local-only"});
-  ASSERT_EQ(exit.code, 0) << exit.all();
-  const Json validation = ReadJsonFile(imported + "-comparison/report.json").at("validation");
-  EXPECT_EQ(validation.at("headline_arm"), "oscar_shared+clip+windows");
-}
-
 // A model of latent attention through the commands with their defaults: chosen for, validated,
 // exported, and calibrated again from a dump, to the same rotations.
 TEST(ValidateProgram, LatentAttentionAllTheWay) {

@@ -9,7 +9,6 @@
 #include <cmath>
 
 #include "capture/files/digest.h"
-#include "export/formats/covariance_import.h"
 #include "linalg/eigh.h"
 #include "linalg/error.h"
 #include "linalg/rotation.h"
@@ -182,65 +181,6 @@ TEST(Sglang, LaunchTextIsAScriptThatRunsFromAnywhere) {
   WriteSglang(out, Example(true));
   EXPECT_NE(ReadText(out / "launch.txt").find("# perhead/ holds a rotation for each KV head"),
             std::string::npos);
-}
-
-TEST(CovarianceImport, ExportedFilesGiveTheirCovariancesBack) {
-  const auto out = TestScratch("sglang-covariance") / "export";
-  WriteSglang(out, Example(false));
-  const auto recovered = RecoverCovariances(OpenRotationFile(out / "k_rotation_qqt_r_h_pbr.pt"));
-  ASSERT_EQ(recovered.size(), 2u);
-  for (int i = 0; i < 2; ++i) {
-    const Matrix expected = Covariance(i);
-    const Matrix& found = recovered[static_cast<size_t>(i)].covariances.at(0);
-    EXPECT_LT((found - expected).norm() / expected.norm(), 1e-6);
-  }
-}
-
-// Eigenvalues of each head, or the same of all.
-TEST(CovarianceImport, HeadsHaveTheirOwn) {
-  RotationFile file;
-  file.objective = "qqt_plain";
-  RotationLayer layer;
-  layer.rotation =
-      std::make_shared<const FloatTensor>(FloatTensor{{2, 2, 2}, {1, 0, 0, 1, 0, 1, 1, 0}});
-  const auto diagonals = [&](const FloatTensor& eigenvalues) {
-    layer.eigenvalues = std::make_shared<const FloatTensor>(eigenvalues);
-    file.layers = {layer};
-    std::vector<double> all;
-    const LayerCovariances recovered = RecoverCovariances(file).at(0);
-    for (const Matrix& c : recovered.covariances) {
-      EXPECT_EQ(c(0, 1), 0);
-      all.insert(all.end(), {c(0, 0), c(1, 1)});
-    }
-    return all;
-  };
-  EXPECT_EQ(diagonals({{2}, {3, 5}}), (std::vector<double>{3, 5, 5, 3}));
-  EXPECT_EQ(diagonals({{2, 2}, {3, 5, 7, 9}}), (std::vector<double>{3, 5, 9, 7}));
-}
-
-TEST(CovarianceImport, PublishedFilesRefitToThemselves) {
-  OSCAR_PACK_OR_SKIP(path, "upstream/qwen3-4b-thinking-2507");
-  const RotationFile file = OpenRotationFile(path / "k_rotation_qqt_r_h_pbr.pt");
-  for (const LayerCovariances& layer : RecoverCovariances(file)) {
-    const Matrix& c = layer.covariances[0];
-    const Eigenbasis basis = SymmetricEigenbasis(c, "recovered");
-    const auto& values = file.layers[static_cast<size_t>(layer.layer_id)].eigenvalues->values;
-    for (int64_t i = 0; i < basis.eigenvalues.size(); ++i) {
-      EXPECT_NEAR(basis.eigenvalues(i), values[static_cast<size_t>(i)], 1e-6 * values.back());
-    }
-    EXPECT_NEAR(ImportanceMaxOverMean(Compose(basis, Composition::kRHPbr).matrix(), c), 1, 1e-9);
-  }
-}
-
-TEST(CovarianceImport, ObjectivesNameTheirComposition) {
-  EXPECT_EQ(ObjectiveComposition("qqt_r_h_pbr"), Composition::kRHPbr);
-  EXPECT_EQ(ObjectiveComposition("sst_r_h"), Composition::kRH);
-  EXPECT_EQ(ObjectiveComposition("qqt_sst_plain"), Composition::kPlain);
-  EXPECT_EQ(ObjectiveComposition("attention_output_h_pbr_r"), Composition::kHPbrR);
-  for (const char* name :
-       {"", "hadamard", "uresidual_r_h_pbr", "qqt", "qqt_", "qqt_x", "identity-k", "qqtr_h_pbr"}) {
-    EXPECT_THROW(ObjectiveComposition(name), InputError) << name;
-  }
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include "capture/files/strict_json.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/runtimes/exporter.h"
-#include "export/runtimes/imports.h"
 #include "linalg/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
@@ -138,33 +137,6 @@ TEST(LlamacppFiles, TurnKeysInTheOrderOfALlamasGguf) {
   for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(stored[i], expected[i], 1e-3);
   EXPECT_EQ(MulMat(file, "blk.1.attn_v_rot.weight", Ramp(32)),
             TimesRotation(Ramp(32), artifact.ReadChoice(1, kHeadlineChoice).v.rotation));
-}
-
-TEST(LlamacppFiles, ComeBackAsAnImportedArtifact) {
-  const fs::path scratch = TestScratch("llamacpp-import");
-  const Artifact artifact = Wide(scratch / "a");
-  WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
-  ImportPublished((scratch / "out" / "rotations.gguf").string(), Json::object(),
-                  scratch / "imported");
-  const Artifact imported = Artifact::OpenImported(scratch / "imported");
-  for (int i = 0; i < 2; ++i) {
-    const StoredChoice given = artifact.ReadChoice(i, kHeadlineChoice),
-                       found = imported.ReadChoice(i, kHeadlineChoice);
-    EXPECT_EQ(found.k.rotation, given.k.rotation);
-    EXPECT_EQ(found.v.rotation, given.v.rotation);
-  }
-  for (const std::vector<uint64_t>& dims : {std::vector<uint64_t>{2, 1}, {4}, {2, 2, 2}}) {
-    RawGguf file;
-    file.infos = {RawInfo("blk.0.attn_k_rot.weight", dims, 0, 0)};
-    file.data = std::string(32, '\0');
-    try {
-      ImportPublished(Put(scratch / "r.gguf", file).string(), Json::object(), scratch / "no");
-      ADD_FAILURE() << "taken";
-    } catch (const InputError& error) {
-      const std::string why = error.what();
-      EXPECT_NE(why.find("a rotation that is not square"), why.npos) << why;
-    }
-  }
 }
 
 TEST(LlamacppFiles, TurnAsOscarsOwnDo) {
