@@ -10,7 +10,6 @@
 //   A2   (hi - lo) / m                lo               clamp(HE((x - lo) / s))     q s + lo
 //   A3   (hi - lo) / m                z = HE(-lo / s)  clamp(HE(x / s) + z)        (q - z) s
 //   A4   (hi - lo) / m                -z s             clamp(HE(x / s + z))        q s + offset
-//   sym  max|x| c / (2^(b-1) - 1)     none             clamp(HE(x / s))            q s
 //
 // Codes come from the unrounded numbers, values from the stored ones. Sources divide by zero
 // where a group has no range. Here its values become lo, exactly, with code 0; groups of zeros in
@@ -26,7 +25,6 @@ enum class AffineFamily {
   kMinOffset,    // A2: KIVI, Kitty, KVarN, vLLM's values
   kIntegerZero,  // A3: QuaRot, RotateKV
   kFusedZero,    // A4: OScaR
-  kSymmetric,    // QuaRot's symmetric one; b >= 2
 };
 
 enum class CodeRounding { kHalfEven, kHalfUp };
@@ -42,8 +40,5 @@ struct AffineRule {
   CodeRounding rounding = CodeRounding::kHalfEven;  // of A2; the others' is fixed
   StoredFloat metadata = StoredFloat::kFloat32;     // of scales and offsets
 };
-
-// What a symmetric code is stored as: q + SymmetricBias.
-constexpr int SymmetricBias(int bits) { return 1 << (bits - 1); }
 
 }  // namespace oscar

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KVQuant's quantizers (arXiv 2401.18079): values are brought to [-1, 1] by a range and become the
-// nearest of 2^b levels, k-means centroids or NormalFloat, or are quantized uniformly; what lies
+// nearest of 2^b levels, k-means centroids for example, or are quantized uniformly; what lies
 // outside the range stays exact. Keys are outliers strictly beyond their channel's range, values at
 // or beyond their token's quantiles, and a token's range is not these quantiles but the extremes of
 // what is left.

@@ -49,9 +49,9 @@ constexpr RemovedNames kRemoved[] = {
      "use oscar_shared_fitted, oscar_shared_feedback_kv or auto_feedback"},
     {"turboquant_prod_1 turboquant_prod_2 turboquant_prod_3",
      "use turboquant_prod_4 or turboquant_mse_1 to turboquant_mse_4"},
-    {"kvquant_int3 kvquant_int4 kvquant_nf3 kvquant_nf4 kvquant_nuq3_dense"
+    {"kvquant_int3 kvquant_int4 kvquant_nf2 kvquant_nf3 kvquant_nf4 kvquant_nuq3_dense"
      " kvquant_nuq4_dense",
-     "use kvquant_nuq2 to kvquant_nuq4, kvquant_nuq2_dense, kvquant_int2 or kvquant_nf2"},
+     "use kvquant_nuq2 to kvquant_nuq4, kvquant_nuq2_dense or kvquant_int2"},
     {"kvarn_k4v4_g64 kvarn_k2v2_g64", "use kvarn_k4v2_g64, kvarn_k4v4 or kvarn_k2v2"},
     {"fp8_e5m2_calibrated fp8_k_nvfp4_v", "use fp8_e5m2_per_head or fp8_k_nvfp4_v_calibrated"},
     {"quarot_int4_per_token quarot_int2_symmetric quarot_int4_symmetric naive_int2_symmetric",

@@ -6,13 +6,11 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "capture/files/quote.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/artifact/imported_artifact.h"
 #include "export/formats/given_rotations.h"
-#include "export/formats/rotation_checks.h"
 #include "linalg/error.h"
 
 namespace fs = std::filesystem;

@@ -20,8 +20,7 @@ using Codes = std::vector<uint8_t>;
 using Floats = std::vector<float>;
 
 constexpr AffineFamily kA1 = AffineFamily::kRealZero, kA2 = AffineFamily::kMinOffset,
-                       kA3 = AffineFamily::kIntegerZero, kA4 = AffineFamily::kFusedZero,
-                       kSymmetric = AffineFamily::kSymmetric;
+                       kA3 = AffineFamily::kIntegerZero, kA4 = AffineFamily::kFusedZero;
 
 struct Coded {
   Codes codes;
@@ -70,20 +69,6 @@ TEST(AffineFamilies, HalvesOfTheMinOffsetRoundAsAsked) {
   EXPECT_EQ(RoundTrip({0, 0.5F, 1.5F, 3}, rule).codes, (Codes{0, 1, 2, 3}));
 }
 
-// Section 3.1: s = max|x|, codes -2 .. 1; 2^(b-1) - 1 steps of more bits.
-TEST(AffineFamilies, Symmetric) {
-  const Coded two = RoundTrip({-4, -1.9F, 2.1F, 4}, {kSymmetric});
-  EXPECT_EQ(two.codes, (Codes{1, 2, 3, 3}));
-  EXPECT_EQ(two.values, (Floats{-4, 0, 4, 4}));
-  const Coded four = RoundTrip({-7, -0.5F, 1.5F, 6.6F}, {kSymmetric, 4});
-  EXPECT_EQ(four.numbers[0], 1);
-  EXPECT_EQ(four.values, (Floats{-7, 0, 2, 7}));
-  EXPECT_EQ(RoundTrip({0, -0.F, 0, 0}, {kSymmetric}).values, (Floats{0, 0, 0, 0}));
-  // Clipped, the one code below -max is used: -8 of 4 bits.
-  const Coded clipped = RoundTrip({-7, 7}, {.family = kSymmetric, .bits = 4, .clip_ratio = 0.5F});
-  EXPECT_EQ(clipped.values, (Floats{-4, 3.5F}));
-}
-
 // QuaRot's and RotateKV's ratio multiplies both ends and lets codes clamp what lies beyond.
 TEST(AffineFamilies, ClipRatioMultipliesBothEnds) {
   const Coded coded = RoundTrip({-2, 0, 1, 4}, {.family = kA3, .clip_ratio = 0.5F});
@@ -122,7 +107,7 @@ TEST(AffineFamilies, FloorsOfRangeAndScale) {
 TEST(AffineFamilies, MetadataRoundsValuesOnly) {
   const std::vector<double> row = RandomRows(1, 128, 7, 3);
   const Floats x(row.begin(), row.end());
-  for (const AffineFamily family : {kA1, kA2, kA3, kA4, kSymmetric}) {
+  for (const AffineFamily family : {kA1, kA2, kA3, kA4}) {
     AffineRule rule{family, 3};
     const Coded full = RoundTrip(x, rule, 32);
     for (const StoredFloat type : {StoredFloat::kBFloat16, StoredFloat::kFloat16}) {
@@ -139,7 +124,7 @@ TEST(AffineFamilies, MetadataRoundsValuesOnly) {
 // What a method stores in 16 bits has 16 bits where methods are compared in float64, too.
 TEST(AffineFamilies, MetadataOfFloat64RoundsAsWell) {
   const std::vector<double> x = RandomRows(1, 128, 7, 3);
-  for (const AffineFamily family : {kA1, kA2, kA3, kA4, kSymmetric}) {
+  for (const AffineFamily family : {kA1, kA2, kA3, kA4}) {
     for (const StoredFloat type : {StoredFloat::kBFloat16, StoredFloat::kFloat16}) {
       std::vector<uint8_t> codes(128);
       std::vector<double> numbers(8), full(8), values(128), expected(128);
@@ -197,7 +182,7 @@ TEST(AffineFamilies, Bounds) {
 TEST(AffineFamilies, RefusesWhatIsNotFinite) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float max = std::numeric_limits<float>::max();
-  for (const AffineFamily family : {kA1, kA2, kA3, kA4, kSymmetric})
+  for (const AffineFamily family : {kA1, kA2, kA3, kA4})
     EXPECT_THROW(RoundTrip({0, nan}, {family}), NumericalError);
   for (const AffineFamily family : {kA1, kA2, kA3, kA4})
     EXPECT_THROW(RoundTrip({-max, max}, {family}), NumericalError);

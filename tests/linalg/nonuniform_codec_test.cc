@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "linalg/normal_float.h"
 #include "tests/linalg/random_values.h"
+#include "tests/reference/sample_levels.h"
 #include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {
@@ -45,28 +45,6 @@ TEST(Quantile, HalfOfWhatIsNotKeptOnEitherSide) {
   EXPECT_EQ(QuantilesKeeping(1).high, 1);
 }
 
-TEST(NormalFloat, QuantilesOfTheNormalDistribution) {
-  for (const double p : {1e-12, 1e-4, 0.05, 0.3, 0.5, 0.7, 0.999}) {
-    const double x = NormalQuantile(p);
-    EXPECT_NEAR(0.5 * std::erfc(-x / std::sqrt(2.0)) / p, 1, 1e-12) << p;
-  }
-  EXPECT_NEAR(NormalQuantile(0.975), 1.959963984540054, 1e-14);
-}
-
-TEST(NormalFloat, SignpostsOfTheReference) {
-  const std::vector<std::vector<double>> expected = {
-      {-1, 0, 0.337915, 1},
-      {-1, -0.478629, -0.217142, 0, 0.160930, 0.337915, 0.562617, 1},
-      {-1, -0.696193, -0.525073, -0.394917, -0.284441, -0.184773, -0.091050, 0, 0.079580, 0.160930,
-       0.246112, 0.337915, 0.440710, 0.562617, 0.722957, 1}};
-  for (int bits = 2; bits <= 4; ++bits) {
-    const Floats levels = NormalFloatLevels(bits);
-    const auto& values = expected[static_cast<size_t>(bits - 2)];
-    ASSERT_EQ(levels.size(), values.size());
-    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(levels[i], values[i], 5e-7) << bits;
-  }
-}
-
 TEST(NonuniformCodec, TheExampleOfTheReference) {
   const NonuniformFormat format = Levels({-1, -0.25F, 0.25F, 1});
   const Floats y = {3, 7, -2, 6, -2.5F}, low(5, -2), high(5, 6);
@@ -93,8 +71,8 @@ TEST(NonuniformCodec, LevelsMayBeReadBackAsOthers) {  // Q-Norm
 }
 
 TEST(NonuniformCodec, ARangeOfNoWidthIsItsValue) {
-  EXPECT_EQ(NonuniformValue<float>(3, {3, 3}, Levels(NormalFloatLevels(2))), 3);
-  EXPECT_EQ(NonuniformValue<float>(0, {0, 0}, Levels(NormalFloatLevels(4))), 0);
+  EXPECT_EQ(NonuniformValue<float>(3, {3, 3}, Levels(SampleLevels(2))), 3);
+  EXPECT_EQ(NonuniformValue<float>(0, {0, 0}, Levels(SampleLevels(4))), 0);
   EXPECT_EQ(NonuniformValue<float>(3, {3, 3}, {.bits = 2, .levels = {}, .values = {}}),
             0);  // as published: NaN is read as 0
 }
@@ -147,7 +125,7 @@ TEST(NonuniformCodec, OnePercentOfATokenAreOutliers) {
   const Floats y(x.begin(), x.end());
   Floats out(1024);
   // Ranks 0.005 * 1023 = 5.1 and 1017.9: six on either side.
-  EXPECT_EQ(RoundTripToken<float>(y, 0.99, Levels(NormalFloatLevels(4)), out), 12);
+  EXPECT_EQ(RoundTripToken<float>(y, 0.99, Levels(SampleLevels(4)), out), 12);
   const ValueRange<float> thresholds = TokenThresholds<float>(y, 0.99);
   for (size_t i = 0; i < y.size(); ++i) {
     if (y[i] >= thresholds.high || y[i] <= thresholds.low)

@@ -20,23 +20,13 @@ namespace {
 template <typename T>
 struct GroupFit {
   T scale;
-  T zero;      // A1: real; A2: lo; A3, A4: integer; symmetric: the bias
+  T zero;      // A1: real; A2: lo; A3, A4: integer
   T offset;    // stored
   bool empty;  // no range: every code is 0
 };
 
 template <typename T>
-GroupFit<T> FitSymmetric(std::span<const T> group, const AffineRule& rule) {
-  T largest = 0;
-  for (const T x : group) largest = std::max(largest, std::abs(x));
-  const int bias = SymmetricBias(rule.bits);
-  const T scale = largest * static_cast<T>(rule.clip_ratio) / static_cast<T>(bias - 1);
-  return {scale, static_cast<T>(bias), T{0}, false};
-}
-
-template <typename T>
 GroupFit<T> Fit(std::span<const T> group, const AffineRule& rule) {
-  if (rule.family == AffineFamily::kSymmetric) return FitSymmetric(group, rule);
   const int max_code = MaxCode(rule.bits);
   if (rule.family == AffineFamily::kRealZero) {
     const AffineGroup<T> affine = FitAffine<T>(group, max_code);
@@ -86,9 +76,6 @@ uint8_t Code(T x, const GroupFit<T>& fit, const AffineRule& rule) {
     case AffineFamily::kFusedZero:
       code = std::nearbyint(x / fit.scale + fit.zero);
       break;
-    case AffineFamily::kSymmetric:
-      code = (fit.scale == 0 ? T{0} : std::nearbyint(x / fit.scale)) + fit.zero;
-      break;
   }
   return static_cast<uint8_t>(std::clamp(code, T{0}, static_cast<T>(MaxCode(rule.bits))));
 }
@@ -103,8 +90,6 @@ T Value(uint8_t code, T scale, T offset, const AffineRule& rule) {
     case AffineFamily::kMinOffset:
     case AffineFamily::kFusedZero:
       return q * scale + offset;
-    case AffineFamily::kSymmetric:
-      return (q - static_cast<T>(SymmetricBias(rule.bits))) * scale;
   }
   OSCAR_CHECK(!"an AffineFamily without a value");
   return 0;
@@ -123,7 +108,6 @@ void RequireFinite(std::span<const T> group, const GroupFit<T>& fit) {
 
 void CheckShapes(size_t dim, size_t codes, size_t numbers, const AffineRule& rule, int64_t group) {
   OSCAR_CHECK(rule.bits >= 1 && rule.bits <= 8 && group > 0);
-  OSCAR_CHECK(rule.bits >= 2 || rule.family != AffineFamily::kSymmetric);
   OSCAR_CHECK_EQ(codes, dim);
   OSCAR_CHECK_EQ(static_cast<int64_t>(dim) % group, 0);
   OSCAR_CHECK_EQ(static_cast<int64_t>(numbers) * group, 2 * static_cast<int64_t>(dim));

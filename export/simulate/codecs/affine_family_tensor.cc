@@ -36,13 +36,6 @@ AffineFamilyCodes EncodeRealZero(const at::Tensor& x, const AffineRule& rule) {
   return {x.div(scale).add_(zero).add_(0.5f).trunc_(), scale, zero};
 }
 
-AffineFamilyCodes EncodeSymmetric(const at::Tensor& x, const AffineRule& rule) {
-  const int bias = SymmetricBias(rule.bits);
-  const at::Tensor scale = DividedBy(x.abs().amax(-1, true).mul(rule.clip_ratio), bias - 1);
-  const at::Tensor divisor = scale.masked_fill(scale.eq(0), 1);
-  return {x.div(divisor).round_().add_(bias), scale, at::zeros_like(scale)};
-}
-
 AffineFamilyCodes EncodeWithEnds(const at::Tensor& x, const AffineRule& rule) {
   const auto [lo, hi] = EndsOf(x, rule);
   const at::Tensor range = (hi - lo).clamp_min(rule.min_range);
@@ -67,7 +60,6 @@ AffineFamilyCodes EncodeWithEnds(const at::Tensor& x, const AffineRule& rule) {
 
 AffineFamilyCodes EncodeUnbounded(const at::Tensor& x, const AffineRule& rule) {
   if (rule.family == AffineFamily::kRealZero) return EncodeRealZero(x, rule);
-  if (rule.family == AffineFamily::kSymmetric) return EncodeSymmetric(x, rule);
   return EncodeWithEnds(x, rule);
 }
 
@@ -90,8 +82,6 @@ at::Tensor DecodeAffineFamily(const AffineFamilyCodes& encoded, const AffineRule
     case AffineFamily::kMinOffset:
     case AffineFamily::kFusedZero:
       return encoded.codes.mul(encoded.scales).add_(encoded.offsets);
-    case AffineFamily::kSymmetric:
-      return encoded.codes.sub(SymmetricBias(rule.bits)).mul_(encoded.scales);
   }
   OSCAR_CHECK(!"an AffineFamily without a value");
   return {};

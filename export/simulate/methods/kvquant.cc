@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVQuant in all its variants (arXiv 2401.18079): nuq (k-means levels; the method), int (uniform)
-// and nf (NormalFloat) levels, 1 % outliers or none, the first token exact. In
-// k-means every row counts alike; the paper weighs it by squared gradients of the loss.
+// KVQuant (arXiv 2401.18079): nuq (k-means levels; the method) and int
+// (uniform) levels, 1 % outliers or none, the first token exact. In k-means every row counts alike;
+// the paper weighs it by squared gradients of the loss.
 #include <array>
 
 #include "export/simulate/affine_cost.h"
@@ -30,8 +30,6 @@ constexpr std::array kKvQuantTable = {
     KvQuantRow{"kvquant_nuq2_dense", "KVQuant, 2-bit k-means levels with Q-Norm, no outliers",
                kKMeans, 2, 1},
     KvQuantRow{"kvquant_int2", "KVQuant, 2-bit uniform levels, 1 % outliers", kUniform, 2, 0.99},
-    KvQuantRow{"kvquant_nf2", "KVQuant, 2-bit NormalFloat levels, 1 % outliers", kNormalFloat, 2,
-               0.99},
 };
 
 KvQuantOptions OptionsOf(const KvQuantRow& variant, uint64_t seed) {

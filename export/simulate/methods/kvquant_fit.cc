@@ -11,7 +11,6 @@
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "linalg/kmeans_1d.h"
-#include "linalg/normal_float.h"
 #include "linalg/stored_float.h"
 
 namespace oscar {
@@ -54,15 +53,7 @@ MeanAndSigma Statistics(const at::Tensor& x) {
 NonuniformFormat FitLevels(const at::Tensor& u, const KvQuantOptions& options) {
   NonuniformFormat format;
   format.bits = options.bits;
-  switch (options.levels) {
-    case KvQuantLevels::kUniform:
-      return format;
-    case KvQuantLevels::kNormalFloat:
-      format.levels = format.values = NormalFloatLevels(options.bits);
-      return format;
-    case KvQuantLevels::kKMeans:
-      break;
-  }
+  if (options.levels == KvQuantLevels::kUniform) return format;
   // The ends of a range are +-1 up to rounding. False for the NaN of a range without width.
   const at::Tensor inside = u.abs().le(1 + kEndRounding);
   const at::Tensor inliers = u.masked_select(inside);

@@ -16,7 +16,7 @@
 
 namespace oscar {
 
-enum class KvQuantLevels { kKMeans, kNormalFloat, kUniform };
+enum class KvQuantLevels { kKMeans, kUniform };
 
 struct KvQuantOptions {
   int bits = 2;  // 0: nothing is quantized

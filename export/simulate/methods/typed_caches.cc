@@ -4,10 +4,13 @@
 // The types by layer that oscar-calibrate --for modelopt and such decided, as the runtime serves
 // them: rows as they are, scales of the calibration's largest magnitudes. Beside what was decided,
 // what the same costs give at the same budget by each of the prices.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "capture/files/removed_names.h"
 #include "export/artifact/cache_type_record.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/methods/methods.h"
@@ -27,8 +30,11 @@ std::vector<LayerTypes> TypesOf(const MethodContext& context, std::optional<BitP
   }
   if (!price) return record->types;
   const TypedRuntime* runtime = FindTypedRuntime(record->runtime);
-  if (runtime == nullptr || !Knows(record->layers, *runtime))
-    throw InputError(context.artifact().directory().string() + ": types for " + record->runtime);
+  if (runtime == nullptr || !Knows(record->layers, *runtime)) {
+    const std::string hint = RemovedHint(record->runtime);
+    throw InputError(fmt::format("{}: types for {}{}", context.artifact().directory().string(),
+                                 record->runtime, hint.empty() ? "" : ", which " + hint));
+  }
   return PlanTypes(*runtime, record->layers, record->bits, *price).layers;
 }
 

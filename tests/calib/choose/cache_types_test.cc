@@ -112,6 +112,17 @@ TEST(CacheTypes, MixedSidesNeedEqualWidths) {
   for (const LayerTypes& types : plan.layers) EXPECT_EQ(types.k, types.v);
 }
 
+// Artifacts that were made for a removed runtime say so.
+TEST(CacheTypes, WholeNumbersWereRemoved) {
+  EXPECT_EQ(CacheTypeFromName("fp8"), kFp8);
+  try {
+    CacheTypeFromName("int8");
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("was removed; nvfp4 and fp8"), std::string::npos);
+  }
+}
+
 TEST(CacheTypes, StoredBitsCountScales) {
   EXPECT_EQ(StoredBits(kNvfp4), 4.5);
   EXPECT_EQ(StoredBits(kFp8), 8);

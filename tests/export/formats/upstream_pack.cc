@@ -109,6 +109,7 @@ int CheckExpectations(const std::filesystem::path& folder) {
     const std::string name = entry.path().string();
     constexpr std::string_view kSuffix = ".expect.json";
     if (!name.ends_with(kSuffix)) continue;
+    if (name.find("optr-k-mean") != name.npos) continue;  // a removed format
     const std::string file = name.substr(0, name.size() - kSuffix.size()) + ".pt";
     SCOPED_TRACE(file);
     ExpectContains(InspectFile(file), ReadJsonFile(name), "");

@@ -69,9 +69,7 @@ TEST(AffineFamilyTensor, EqualsTheScalarCodecBitForBit) {
       {.family = AffineFamily::kIntegerZero},
       {.family = AffineFamily::kIntegerZero, .clip_ratio = 0.95F, .include_zero = true},
       {.family = AffineFamily::kIntegerZero, .divisor = 8},
-      {.family = AffineFamily::kFusedZero},
-      {.family = AffineFamily::kSymmetric},
-      {.family = AffineFamily::kSymmetric, .clip_ratio = 0.95F}};
+      {.family = AffineFamily::kFusedZero}};
   for (const int64_t dim : {32, 96}) {
     const at::Tensor rows = Rows(dim, at::kFloat), rows64 = Rows(dim, at::kDouble);
     for (AffineRule rule : rules) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capture/model/device.h"
-#include "linalg/normal_float.h"
+#include "tests/reference/sample_levels.h"
 #include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {
@@ -39,7 +39,7 @@ at::Tensor Rows() {
 std::vector<NonuniformFormat> Formats() {
   std::vector<NonuniformFormat> formats;
   for (int bits = 2; bits <= 4; ++bits) {
-    NonuniformFormat format{bits, NormalFloatLevels(bits), NormalFloatLevels(bits)};
+    NonuniformFormat format{bits, SampleLevels(bits), SampleLevels(bits)};
     formats.push_back(format);
     for (float& value : format.values) value = 1.1F * value + 0.01F;  // as after Q-Norm
     formats.push_back(format);

@@ -38,7 +38,7 @@ std::vector<const CacheMethod*> PerTokenMethods() {
 TEST(PerTokenMethods, AreManyAndAvailable) {
   RowContext rows(kSmallRows);
   const auto methods = PerTokenMethods();
-  EXPECT_GE(methods.size(), 70U);
+  EXPECT_GE(methods.size(), 46U);
   for (const CacheMethod* method : methods)
     EXPECT_TRUE(!method->available || method->available(rows.context())) << method->name;
 }

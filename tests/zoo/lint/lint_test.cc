@@ -313,6 +313,7 @@ TEST(LintUpstream, PublishedFilesAreClean) {
 TEST(LintUpstream, SyntheticFilesOfEverySchemaHaveNoErrorsButLonelySides) {
   OSCAR_PACK_OR_SKIP(path, "upstream/synthetic");
   for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.path().filename() == "optr-k-mean") continue;  // a removed format
     const LintReport report = Lint({entry.path()}, {});
     const bool alone = entry.path().filename().string().starts_with("vllm");
     EXPECT_EQ(report.has_errors(), alone) << entry.path() << "\n" << FindingLines(report);
