@@ -165,6 +165,7 @@ VerbCommand ZooCommand(ZooOptions* options) {
                                   {"pull", PullTable, PullVerb},
                                   {"verify", VerifyTable, VerifyVerb},
                                   {"lint", LintTable, LintVerb},
+                                  {"diff", DiffTable, DiffVerb},
                                   {"yank", YankTable, YankVerb},
                                   {"gc", GcTable, GcVerb},
                                   {"mirror", MirrorTable, MirrorVerb},

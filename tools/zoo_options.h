@@ -32,6 +32,7 @@ struct ZooOptions {
   bool ignore_unsigned = false;
   int64_t days = 30;  // that a snapshot is valid for
   SearchQuery query;
+  std::string other;                     // the second of diff
   std::string url, title = "oscar zoo";  // of site
   std::string reason;                    // of yank
   std::string ca;                        // PEM file of trusted roots
@@ -52,6 +53,7 @@ OptionTable ForTable(ZooOptions* options);
 OptionTable YankTable(ZooOptions* options);
 OptionTable GcTable(ZooOptions* options);
 OptionTable MirrorTable(ZooOptions* options);
+OptionTable DiffTable(ZooOptions* options);
 OptionTable SiteTable(ZooOptions* options);
 
 // What several tables have.

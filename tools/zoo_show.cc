@@ -1,20 +1,92 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo site: a zoo as pages.
+// oscar-zoo diff and site: versions side by side, and a zoo as pages.
 #include <fmt/format.h>
 
 #include <map>
 
+#include "capture/files/atomic_file.h"
+#include "capture/files/temporary_directory.h"
+#include "export/artifact/artifact_reader.h"
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
+#include "tools/cli/text_table.h"
 #include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
+#include "zoo/show/entry_diff.h"
 #include "zoo/show/site.h"
+#include "zoo/source/pull.h"
+
+namespace fs = std::filesystem;
 
 namespace oscar {
+namespace {
 
 constexpr auto kShowScope = OptionScope::kRun;
+
+// An artifact on this disk, or a version of a zoo brought into `scratch`.
+fs::path ArtifactAt(const std::string& text, const ZooOptions& options, CommandContext& context,
+                    const fs::path& scratch) {
+  if (Artifact::LooksLikeOne(text)) return text;
+  const ZooAddress address = ParseZooAddress(text);
+  FetchOptions fetch{.transfer = TransferOf(options, context)};
+  Pull(OpenSource(address.source.empty() ? ZooAddressOf(options) : address.source, fetch.transfer),
+       address.reference, scratch, fetch);
+  return scratch;
+}
+
+}  // namespace
+
+OptionTable DiffTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo diff",
+                    "Compares two artifacts of one geometry: rotations, spectra, clip ratios, "
+                    "reports.");
+  for (const auto& [field, name] :
+       {std::pair(&options->reference, "a"), std::pair(&options->other, "b")}) {
+    table.Add(field, {.name = name,
+                      .help = "an artifact, or [ZOO/]ORG/MODEL[@X.Y.Z]",
+                      .scope = kShowScope,
+                      .positional = true,
+                      .required = true});
+  }
+  table.Add(&options->output,
+            {.name = "html", .help = "write a page too", .unit = "file", .scope = kShowScope});
+  AddSource(options, &table);
+  AddJson(options, &table);
+  table.Example("oscar-zoo diff Qwen/Qwen3-8B@0.1.0 Qwen/Qwen3-8B@0.2.0 --html diff.html",
+                "what a new calibration changed");
+  return table;
+}
+
+CommandResult DiffVerb(const ZooOptions& options, CommandContext& context) {
+  const TemporaryDirectory scratch("diff");
+  const ArtifactDiff diff = DiffArtifacts(
+      ArtifactAt(options.reference, options, context, scratch.path() / "a"), options.reference,
+      ArtifactAt(options.other, options, context, scratch.path() / "b"), options.other);
+  if (!options.output.empty() && !context.dry_run)
+    WriteFileAtomically(options.output, DiffPage(diff));
+  if (options.json) {
+    PrintJson(context, "diff", DiffToJson(diff));
+    return {};
+  }
+  TextTable metrics({"metric", ">a", ">b"});
+  for (const auto& [name, a, b] : diff.metrics)
+    metrics.AddRow({name, NumberText(a), NumberText(b)});
+  TextTable sides(
+      {">layer", "side", ">largest angle", ">mean", ">of", ">spectra", ">clip a", ">clip b"});
+  for (const SideDiff& side : diff.sides) {
+    sides.AddRow({fmt::format("{}", side.layer_id), std::string(1, side.side),
+                  fmt::format("{:.2f}°", side.max_angle), fmt::format("{:.2f}°", side.mean_angle),
+                  fmt::format("{}", side.leading), fmt::format("{:.4f}", side.spectrum),
+                  fmt::format("{:.3f}", side.clip_a), fmt::format("{:.3f}", side.clip_b)});
+  }
+  context.out << fmt::format("a: {} {}\nb: {} {}\n\n", diff.name_a, diff.identity_a, diff.name_b,
+                             diff.identity_b)
+              << metrics.ToString() << "\n"
+              << sides.ToString();
+  return {ExitCode::kDone, options.output};
+}
 
 OptionTable SiteTable(ZooOptions* options) {
   OptionTable table("oscar-zoo site",

@@ -31,6 +31,7 @@ CommandResult YankVerb(const ZooOptions& options, CommandContext& context);
 CommandResult GcVerb(const ZooOptions& options, CommandContext& context);
 CommandResult MirrorVerb(const ZooOptions& options, CommandContext& context);
 // zoo_show.cc
+CommandResult DiffVerb(const ZooOptions& options, CommandContext& context);
 CommandResult SiteVerb(const ZooOptions& options, CommandContext& context);
 
 // Prints the object of a verb; in text mode it is the verb that prints.

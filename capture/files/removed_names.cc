@@ -61,7 +61,6 @@ constexpr RemovedNames kRemoved[] = {
      "oscar-calibrate --bits shares bits out to heads; compare by --other-artifact"},
     {"rotatekv3_corrected octopus_3 block_gtq_k3v3 optr_per_head",
      "use rotatekv3, octopus_2, block_gtq_k3v2 or optr"},
-    {"diff", "oscar-zoo info prints the numbers of each version, and its report shows the rest"},
     {"fish zsh", "bash completions are left (zsh reads them after bashcompinit)"},
 };
 

@@ -17,6 +17,7 @@
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"
 #include "zoo/keep/publish.h"
+#include "zoo/show/entry_diff.h"
 #include "zoo/store/yank.h"
 #include "zoo/trust/signature_store.h"
 
@@ -97,14 +98,15 @@ TEST_F(SiteTest, InABrowser) {
   Yank(zoo_, entries_[1].name, entries_[1].version, "a wrong <template>", nullptr);
   options_.title = "A <b>zoo</b> with a title that is longer than a narrow screen is wide";
   Make();
-  // Every other kind of page: what a publisher's own report is, and a comparison of the
-  // reports of several models, whose settings differ.
+  // Every other kind of page: what a publisher's own report is, a comparison of two artifacts, and
+  // one of the reports of several models, whose settings differ.
   fs::copy(scratch_ / "a/report.html", site_ / "report.html");
   Json other = SampleReport({.num_layers = 4, .max_length = 1024});
   other["validation"]["model"]["id"] = "example/other-model-with-a-long-name";
   other["validation"]["settings"]["seed"] = 7;
   WriteText(site_ / "comparison.html",
             ComparisonPage(CombineReports({{"a", SampleReport()}, {"b", other}})));
+  WriteText(site_ / "diff.html", DiffPage(DiffArtifacts(scratch_ / "a", "a", scratch_ / "a", "b")));
   const auto look = [&] {
     return RunProgram(OSCAR_PYTHON, {OSCAR_SITE_SCRIPT, OSCAR_CHROMIUM_SCRIPT, site_.string()});
   };
@@ -114,7 +116,7 @@ TEST_F(SiteTest, InABrowser) {
   // The check turns red.
   const fs::path index = site_ / "index.html";
   const std::string page = ReadText(index);
-  for (const char* sound : {"models", "report.html", "comparison.html"})
+  for (const char* sound : {"models", "report.html", "diff.html", "comparison.html"})
     fs::remove_all(site_ / sound);
   const auto expect = [&](const std::string& from, const std::string& to,
                           const std::string& words) {

@@ -15,6 +15,7 @@
 #include "zoo/keep/mirror.h"
 #include "zoo/keep/publish.h"
 #include "zoo/keep/verify.h"
+#include "zoo/show/entry_diff.h"
 #include "zoo/show/fitting.h"
 #include "zoo/show/site.h"
 #include "zoo/source/model_repository.h"
@@ -279,6 +280,27 @@ TEST_F(FormsTest, SearchAsksForAllThatIsGiven) {
   EXPECT_EQ(count({.method = "oscar"}), 2u);
   EXPECT_EQ(count({.max_bits = 2.0}), 0u);
   EXPECT_EQ(count({.max_kl = 0.01}), 1u);
+}
+
+TEST_F(FormsTest, AnArtifactDoesNotDifferFromItselfAndDoesFromAnother) {
+  const fs::path a = scratch_ / "1", b = scratch_ / "2";
+  for (const SideDiff& side : DiffArtifacts(a, "a", a, "a").sides) {
+    EXPECT_LT(side.max_angle, 1e-4);  // of float32 rotations
+    EXPECT_EQ(side.spectrum, 0);
+  }
+  const ArtifactDiff ab = DiffArtifacts(a, "a", b, "b"), ba = DiffArtifacts(b, "b", a, "a");
+  ASSERT_EQ(ab.sides.size(), 4u);  // two layers, keys and values
+  for (size_t i = 0; i < ab.sides.size(); ++i) {
+    EXPECT_GT(ab.sides[i].spectrum, 0);
+    EXPECT_NEAR(ab.sides[i].spectrum, ba.sides[i].spectrum, 1e-12);
+    EXPECT_GT(ab.sides[i].max_angle, 1);  // other draws
+    EXPECT_LE(ab.sides[i].max_angle, 90 + 1e-9);
+    EXPECT_LE(ab.sides[i].mean_angle, ab.sides[i].max_angle);
+    EXPECT_EQ(ab.sides[i].clip_a, ba.sides[i].clip_b);
+  }
+  EXPECT_FALSE(ab.metrics.empty());
+  EXPECT_EQ(DiffToJson(ab).at("sides").size(), 4u);
+  EXPECT_NE(DiffPage(ab).find("<h1>Two artifacts</h1>"), std::string::npos);
 }
 
 TEST_F(FormsTest, ASiteShowsEveryModelAndRunsNothingOfStrangers) {

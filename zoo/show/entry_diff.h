@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two artifacts of one geometry side by side: how far the spaces turn that their rotations keep,
+// how their spectra differ, what they clip, and what their reports measured.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "export/artifact/artifact_reader.h"
+#include "linalg/rotation.h"  // Composition
+
+namespace oscar {
+
+// One side of one layer, over its KV heads. Angles in degrees.
+struct SideDiff {
+  int layer_id = 0;
+  char side = 'k';
+  // Principal angles (Björck and Golub, 1973) between the spans of the leading eigenvectors that
+  // carry kLeadingShare of A's spectrum; of the worst head, and the mean over heads.
+  double max_angle = 0, mean_angle = 0;
+  int64_t leading = 0;  // eigenvectors, of the worst head
+  double spectrum = 0;  // total variation of the normalized spectra, in [0, 1], mean of heads
+  float clip_a = 0, clip_b = 0;
+};
+inline constexpr double kLeadingShare = 0.9;
+
+struct ArtifactDiff {
+  std::string name_a, name_b, identity_a, identity_b;
+  std::vector<SideDiff> sides;
+  struct Metric {
+    std::string name;
+    std::optional<double> a, b;
+  };
+  std::vector<Metric> metrics;  // of the headline arms
+};
+
+// Both directories hold artifacts. Throws InputError for another geometry, or rotations that hold
+// no eigenvectors.
+ArtifactDiff DiffArtifacts(const std::filesystem::path& a, const std::string& name_a,
+                           const std::filesystem::path& b, const std::string& name_b);
+
+// A part, for tests: one side of one layer.
+SideDiff DiffSide(int layer_id, char name, const StoredSide& a, const StoredSide& b,
+                  Composition composition_a, Composition composition_b);
+
+Json DiffToJson(const ArtifactDiff& diff);
+std::string DiffPage(const ArtifactDiff& diff);  // one HTML file
+
+}  // namespace oscar
