@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <utility>
 
 #include "linalg/check.h"
 
@@ -22,50 +22,89 @@ std::string_view HeldOutKindName(HeldOutKind kind) {
   OSCAR_CHECK(false);
 }
 
+std::vector<int64_t> CountedRows(const CountedQueries& counted, size_t sequence, int64_t begin,
+                                 int64_t end) {
+  const bool all = counted.empty() || counted.at(sequence).empty();
+  std::vector<int64_t> rows;
+  for (int64_t row = begin; row < end; ++row)
+    if (all || counted[sequence][static_cast<size_t>(row)] != 0) rows.push_back(row);
+  return rows;
+}
+
+int64_t NumCounted(const CountedQueries& counted, size_t sequence, int64_t begin, int64_t end) {
+  if (counted.empty() || counted.at(sequence).empty()) return end - begin;
+  const auto first = counted[sequence].begin();
+  return std::count(first + begin, first + end, 1);
+}
+
 double ShareOfDocuments(size_t num_sequences, double share) {
   if (share == 0 || num_sequences < 3) return share;
   const size_t documents = std::clamp<size_t>(num_sequences / 4, 1, 3);
   return std::max(share, 1 / static_cast<double>(num_sequences / documents));
 }
 
-int64_t HeldOutSplit::NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const {
-  return std::min(tokens - fit_rows.at(sequence), error_rows);
+const std::vector<uint8_t>* HeldOutSplit::CountedOf(size_t sequence) const {
+  return counted.empty() || counted.at(sequence).empty() ? nullptr : &counted[sequence];
 }
 
-HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share) {
+int64_t HeldOutSplit::NumFitQueries() const {
+  int64_t queries = 0;
+  for (size_t i = 0; i < fit_rows.size(); ++i) queries += NumCounted(counted, i, 0, fit_rows[i]);
+  return queries;
+}
+
+int64_t HeldOutSplit::NumHeldOutQueries() const {
+  int64_t queries = held_out_tokens;
+  for (size_t i = 0; i < fit_rows.size(); ++i) {
+    if (CountedOf(i) == nullptr) continue;
+    const auto length = static_cast<int64_t>(counted[i].size());
+    queries -= length - fit_rows[i] - NumCounted(counted, i, fit_rows[i], length);
+  }
+  return queries;
+}
+
+int64_t HeldOutSplit::NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const {
+  return std::min(NumCounted(counted, sequence, fit_rows.at(sequence), tokens), error_rows);
+}
+
+HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share,
+                          CountedQueries counted) {
   OSCAR_CHECK(share >= 0 && share <= 0.5);
   HeldOutSplit split;
   split.fit_rows = sequence_lengths;
+  split.counted = std::move(counted);
   if (share == 0) return split;
 
-  const int64_t total =
-      std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0});
+  const int64_t total = split.NumFitQueries();
   const size_t stride = static_cast<size_t>(std::llround(1 / share));
   for (size_t i = stride - 1; i < sequence_lengths.size(); i += stride) {
     split.fit_rows[i] = 0;
     split.held_out_tokens += sequence_lengths[i];
   }
   split.kind = HeldOutKind::kDocuments;
-  if (split.held_out_tokens > 0 && 3 * split.held_out_tokens <= total) return split;
+  const int64_t queries = split.NumHeldOutQueries();
+  if (queries > 0 && 3 * queries <= total) return split;
 
   split.kind = HeldOutKind::kTailRows;
   split.held_out_tokens = 0;
   for (size_t i = 0; i < sequence_lengths.size(); ++i) {
+    const int64_t length = sequence_lengths[i];
+    const std::vector<int64_t> rows = CountedRows(split.counted, i, 0, length);
     const auto tail =
-        static_cast<int64_t>(std::floor(share * static_cast<double>(sequence_lengths[i])));
-    split.fit_rows[i] = sequence_lengths[i] - tail;
-    split.held_out_tokens += tail;
+        static_cast<size_t>(std::floor(share * static_cast<double>(std::ssize(rows))));
+    split.fit_rows[i] = tail == 0 ? length : rows[rows.size() - tail];
+    split.held_out_tokens += length - split.fit_rows[i];
   }
   if (split.held_out_tokens == 0) split.kind = HeldOutKind::kNone;
   return split;
 }
 
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
-                     const CalibrationOptions& options) {
+                     const CalibrationOptions& options, CountedQueries counted) {
   const double share = options.automatic.enabled
                            ? ShareOfDocuments(sequence_lengths.size(), options.held_out)
                            : options.held_out;
-  return SplitHeldOut(sequence_lengths, share);
+  return SplitHeldOut(sequence_lengths, share, std::move(counted));
 }
 
 }  // namespace oscar

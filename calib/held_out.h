@@ -14,6 +14,15 @@
 
 namespace oscar {
 
+// Per sequence [tokens] 0 where the query of a token does not count (loss_mask and labels of a
+// row): it is no part of any statistic and of no score, while key and value are. Empty: all count.
+using CountedQueries = std::vector<std::vector<uint8_t>>;
+
+// Of the rows [begin, end) of a sequence: those whose queries count, and how many they are.
+std::vector<int64_t> CountedRows(const CountedQueries& counted, size_t sequence, int64_t begin,
+                                 int64_t end);
+int64_t NumCounted(const CountedQueries& counted, size_t sequence, int64_t begin, int64_t end);
+
 enum class HeldOutKind { kNone, kDocuments, kTailRows };
 std::string_view HeldOutKindName(HeldOutKind kind);  // "none", "documents", "tail rows"
 
@@ -22,7 +31,13 @@ struct HeldOutSplit {
   // Per sequence: rows [0, fit_rows[i]) are fitted to, the rest is held out.
   std::vector<int64_t> fit_rows;
   int64_t held_out_tokens = 0;
+  CountedQueries counted = {};
 
+  // Null where all queries of a sequence count.
+  const std::vector<uint8_t>* CountedOf(size_t sequence) const;
+  // That count, of all rows that are fitted to, and of the others.
+  int64_t NumFitQueries() const;
+  int64_t NumHeldOutQueries() const;
   // Of a sequence of `tokens`: how many query rows are kept of those held out, where
   // CalibrationOptions::error_rows is the most.
   int64_t NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const;
@@ -31,8 +46,9 @@ struct HeldOutSplit {
 // Whole documents where there are enough of them: every round(1/share)-th, counted from the front.
 // Where that leaves nothing to judge or less than two thirds to fit (few or very unequal
 // documents), the last `share` of the rows of every sequence instead. Deterministic; share 0 holds
-// out nothing. Requires 0 <= share <= 0.5.
-HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share);
+// out nothing. Shares are of queries that count. Requires 0 <= share <= 0.5.
+HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share,
+                          CountedQueries counted = {});
 
 // The share that automatic choices are judged on: at least `share`, and more where that makes it
 // whole documents, up to three. On the last rows of documents whose other rows were fitted to,
@@ -41,6 +57,6 @@ double ShareOfDocuments(size_t num_sequences, double share);
 
 // The split of a calibration.
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
-                     const CalibrationOptions& options);
+                     const CalibrationOptions& options, CountedQueries counted = {});
 
 }  // namespace oscar

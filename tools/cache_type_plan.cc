@@ -107,7 +107,7 @@ Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inpu
   for (size_t i = 0; i < costs.size(); ++i) measured[i].cost = costs[i];
 
   CacheTypeRecord record{
-      .runtime = std::string(name), .bits = bits, .tokens = NumTokens(texts.judged)};
+      .runtime = std::string(name), .bits = bits, .tokens = NumTokens(texts.judged.ids)};
   record.plans.assign(measured.begin(), measured.begin() + static_cast<std::ptrdiff_t>(plans));
   record.curve.assign(measured.begin() + static_cast<std::ptrdiff_t>(plans), measured.end());
   const auto best = std::ranges::min_element(record.plans, {},

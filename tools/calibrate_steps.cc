@@ -76,8 +76,13 @@ JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places
                    const Json& fingerprint, std::string_view extension) {
   std::optional<JobLock>& lock = opened.own_text.lock;
   const bool restart = options.restart && !lock;
-  return JobDirectory(lock ? std::move(*lock) : JobLock(places.job), fingerprint, restart,
-                      extension);
+  // Layers of one run are of the very same files.
+  Json own = fingerprint;
+  own["model"]["files"] =
+      opened.model != nullptr
+          ? FileIdentities(opened.model->checkpoint.directory(), opened.model->checkpoint.files())
+          : DumpIdentities(options.dump.from);
+  return JobDirectory(lock ? std::move(*lock) : JobLock(places.job), own, restart, extension);
 }
 
 void SayResumed(const JobDirectory& job, size_t num_layers, CommandContext& context) {

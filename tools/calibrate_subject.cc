@@ -74,6 +74,7 @@ CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& open
   std::vector<std::vector<int32_t>> sequences = opened.Sequences();
   CalibrationInput input{
       .device = device, .dtype = dtype, .options = options.calibration, .run = run};
+  input.counted = opened.data.counted();
   if (documents.count > 1 || documents.shard) {
     input.ranks.group = documents.group;
     for (const auto& sequence : sequences) input.ranks.lengths.push_back(std::ssize(sequence));
@@ -181,7 +182,8 @@ Subject OfDump(const CalibrateOptions& options, Log& log) {
                             .device = device,
                             .dtype = dtype,
                             .options = options.calibration,
-                            .run = run};
+                            .run = run,
+                            .counted = DumpData(*dump).counted()};
   };
   return {.input = FitIntoMemory(DeviceLimit(options, device), make),
           .data = DescribeDumpData(*dump),
@@ -233,7 +235,6 @@ Places PlacesOf(const CalibrateOptions& options) {
   places.output =
       options.output.empty() ? fs::path(NameOf(options) + "-oscar") : fs::path(options.output);
   if (const std::optional<ShardPlace> shard = ShardOf(options)) {
-    if (!places.output.has_filename()) places.output = places.output.parent_path();
     places.output += fmt::format(".shard-{}-of-{}", shard->number, shard->count);
   }
   places.job = places.output.string() + ".job";

@@ -27,11 +27,13 @@ OptionTable ExportTable(ExportOptions* options) {
              .help = "an artifact; with --from: a directory with a K and a V file; with --inspect: "
                      "a .pt or .safetensors file, a checkpoint or an artifact",
              .scope = OptionScope::kRun,
-             .positional = true});
+             .positional = true,
+             .path = true});
   table.Add(&options->output, {.name = "output",
                                .help = "directory to write, which must not exist",
                                .short_name = 'o',
-                               .scope = OptionScope::kRun});
+                               .scope = OptionScope::kRun,
+                               .path = true});
   table.AddChoice(
       &options->to, targets,
       {.name = "to",
@@ -79,7 +81,8 @@ OptionTable ExportTable(ExportOptions* options) {
       {.name = "model",
        .help = "of --to folded-checkpoint, absorbed-checkpoint, kv-scales and modelopt: directory "
                "of the model, or ORG/NAME[@REVISION] in the local Hugging Face cache",
-       .scope = OptionScope::kRun});
+       .scope = OptionScope::kRun,
+       .path = true});
   table.Add(&options->copy, {.name = "copy",
                              .help = "of --to kv-scales and modelopt: the whole model with its "
                                      "scales instead of files to lay over a copy",

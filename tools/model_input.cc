@@ -82,6 +82,18 @@ void LogData(const DataSet& data, Log& log) {
                   data.name, c.documents_used, c.documents_sent, c.tokens_used, c.tokens_sent,
                   c.documents_truncated, c.tokens_truncated, c.documents_dropped, c.tokens_dropped),
       fields);
+  const auto say = [&](const char* event, int64_t count, const char* what) {
+    if (count > 0) log.Info(event, fmt::format("data: {} {}", count, what), {{"count", count}});
+  };
+  say("data_padding", c.padding, "tokens of padding (attention_mask 0) are left out");
+  say("data_null", c.rows_null, "rows of null are left out");
+  say("data_beginning", c.beginnings_left_out,
+      "texts begin with what the tokenizer puts before a text (BOS): they have it once");
+  if (data.masked()) {
+    log.Info("data_queries",
+             fmt::format("data: queries of {} of {} tokens count (loss_mask, labels)",
+                         data.counted_queries(), c.tokens_used));
+  }
 }
 
 // As many tokens as the budget says, in documents as long as they may be: for a plan.
@@ -117,8 +129,9 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
       &data->data,
       {.name = "data",
        .help = "files of text: .jsonl with messages (or conversations), prompt and completion, "
-               "text or input_ids in each row, anything else is plain text, in chunks of "
-               "--max-sequence tokens if it is longer; none: the built-in corpus",
+               "text, input_ids (with attention_mask, loss_mask or labels) or instruction and "
+               "output in each row, anything else is plain text, in chunks of --max-sequence "
+               "tokens if it is longer; .gz and .zst too; none: the built-in corpus",
        .scope = OptionScope::kRun,
        .main = true,
        .path = true});

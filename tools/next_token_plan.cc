@@ -83,20 +83,36 @@ PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size
   const int64_t tokens = SearchTokens(input);
   const auto most = [](int64_t share) { return std::max(kLeastTokens, share); };
   const int64_t inside = windows->sink + windows->recent;
-  const PassTexts texts = {FittedText(sequences, split, most(TokensOfTrial(tokens, trials)),
-                                      std::max(kLeastOfText, 4 * inside)),
-                           HeldOutText(sequences, split, most(tokens / 6))};
-  for (const TokenTexts* of : {&texts.priced, &texts.judged}) {
+  // Passages depend on lengths alone, so those of masks are those of ids.
+  TokenTexts masks;
+  for (size_t i = 0; !split.counted.empty() && i < sequences.size(); ++i) {
+    const std::vector<uint8_t>* counted = split.CountedOf(i);
+    masks.emplace_back(sequences[i].size(), 1);
+    if (counted != nullptr) masks.back().assign(counted->begin(), counted->end());
+  }
+  const auto fitted = [&](const TokenTexts& of) {
+    return of.empty() ? of
+                      : FittedText(of, split, most(TokensOfTrial(tokens, trials)),
+                                   std::max(kLeastOfText, 4 * inside));
+  };
+  const auto held_out = [&](const TokenTexts& of) {
+    return of.empty() ? of : HeldOutText(of, split, most(tokens / 6));
+  };
+  const PassTexts texts = {{fitted(sequences), fitted(masks)},
+                           {held_out(sequences), held_out(masks)}};
+  for (const PassText* of : {&texts.priced, &texts.judged}) {
     const auto reaches = [&](const auto& text) { return std::ssize(text) >= 2 * inside; };
-    if (std::ranges::none_of(*of, reaches)) *windows = {};
+    if (std::ranges::none_of(of->ids, reaches)) *windows = {};
   }
   return texts;
 }
 
-void DoPass(const char* what, const TokenTexts& texts, NextTokenRun& run, CommandContext& context,
+void DoPass(const char* what, const PassText& text, NextTokenRun& run, CommandContext& context,
             const std::function<void()>& work) {
   context.progress.Begin(what, 1);
-  run.sequences = texts;
+  run.sequences = text.ids;
+  run.counted.clear();
+  for (const auto& mask : text.counted) run.counted.emplace_back(mask.begin(), mask.end());
   run.on_layer = [&, layers = static_cast<double>(run.spec.layers.size())](size_t done) {
     context.progress.Update(static_cast<double>(done) / layers, "layers");
   };
@@ -158,11 +174,11 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
     if (whole[i].damage() < whole[best].damage()) best = i;
     compared.push_back(CostJson(prices[i], whole[i]));
   }
-  const int64_t tokens = NumTokens(texts.judged);
+  const int64_t tokens = NumTokens(texts.judged.ids);
   const Json why = {{"sensitive", SensitiveSides(choices, input.source->layers())},
                     {"price", BitPriceName(prices[best])},
                     {"tokens", tokens},
-                    {"tokens_priced", NumTokens(texts.priced)},
+                    {"tokens_priced", NumTokens(texts.priced.ids)},
                     {"sink_tokens", run.windows.sink},
                     {"recent_tokens", run.windows.recent},
                     {"plans", compared}};

@@ -29,19 +29,23 @@ void CheckBitPrice(const CalibrationInput& input);
 // Passes of the calibration's model, without text yet.
 NextTokenRun RunOf(const CalibrationInput& input, CommandContext& context);
 
+struct PassText {
+  TokenTexts ids;
+  TokenTexts counted;  // 0 where the query of a token does not count; empty: all do
+};
 struct PassTexts {
-  TokenTexts priced;  // of `trials`, each of which runs on half of the layers: together over twice
-                      // the calibration's tokens
-  TokenTexts judged;  // of whole caches: a sixth of the calibration's tokens, where as many are
-                      // held out
+  PassText priced;  // of `trials`, each of which runs on half of the layers: together over twice
+                    // the calibration's tokens
+  PassText judged;  // of whole caches: a sixth of the calibration's tokens, where as many are
+                    // held out
 };
 // Throws InputError where nothing is held out. `windows` are none where neither text reaches far
 // beyond them.
 PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size_t trials,
                   CacheWindows* windows);
 
-// `work`, which runs `run` over `texts`, under the progress line `what`.
-void DoPass(const char* what, const TokenTexts& texts, NextTokenRun& run, CommandContext& context,
+// `work`, which runs `run` over `text`, under the progress line `what`.
+void DoPass(const char* what, const PassText& text, NextTokenRun& run, CommandContext& context,
             const std::function<void()>& work);
 
 // Decides the draft's headline. Throws Interrupted, with the layers kept.

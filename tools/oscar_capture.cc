@@ -116,9 +116,14 @@ struct Target {
 };
 
 Target OpenTarget(const CaptureOptions& options, const ModelSource& source,
-                  std::vector<int64_t> score_rows) {
+                  std::vector<int64_t> score_rows, CountedQueries counted) {
   Target target;
   if (options.format == CaptureFormat::kUpstream) {
+    if (!counted.empty()) {
+      throw UsageError(
+          "--format upstream cannot say which queries count (loss_mask, labels); give --format "
+          "hdf5, or rows without these columns");
+    }
     target.upstream =
         std::make_unique<UpstreamDumpWriter>(options.output, source.sequence_lengths());
   } else {
@@ -126,7 +131,8 @@ Target OpenTarget(const CaptureOptions& options, const ModelSource& source,
         options.output, source.sequences(),
         DumpWriterOptions{.deflate_level = static_cast<int>(options.deflate),
                           .score_rows = std::move(score_rows),
-                          .logits_width = options.logits ? source.loop().spec().vocab_size : 0});
+                          .logits_width = options.logits ? source.loop().spec().vocab_size : 0,
+                          .counted = std::move(counted)});
   }
   return target;
 }
@@ -188,7 +194,8 @@ void WriteWhole(const CaptureOptions& options, const ModelInput& input,
   std::vector<int64_t> lengths;
   for (const auto& sequence : sequences) lengths.push_back(std::ssize(sequence));
   DumpWriterOptions how{.score_rows = ScoreRows(options, lengths),
-                        .logits_width = options.logits ? input.spec.vocab_size : 0};
+                        .logits_width = options.logits ? input.spec.vocab_size : 0,
+                        .counted = input.data.counted()};
   for (size_t rank = 0; rank < shares.size(); ++rank) {
     const auto first = lengths.begin() + static_cast<std::ptrdiff_t>(shares[rank].first_sequence);
     const std::vector<int64_t> own(first,
@@ -228,6 +235,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
   loop.need_final_hidden = options.logits;
   loop.ranks = group;
   std::vector<std::vector<int32_t>> sequences = input.Sequences();
+  CountedQueries counted = input.data.counted();
   std::vector<RankShare> shares;
   if (group != nullptr) {
     CheckSameOnAllRanks(*group, {{"model", FingerprintModel(input.location, input.checkpoint)},
@@ -240,6 +248,10 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
     const RankShare& own = shares[static_cast<size_t>(group->rank())];
     const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
     sequences = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
+    if (!counted.empty()) {
+      const auto from = counted.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
+      counted = {from, from + static_cast<std::ptrdiff_t>(own.num_sequences)};
+    }
     loop.tokens_before = own.first_token;
     loop.tokens_of_all = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   }
@@ -273,7 +285,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
   if (options.deflate == 0)
     CheckSpace(options.output, static_cast<uint64_t>(sizes.total()), "the dump");
 
-  const Target target = OpenTarget(options, source, std::move(score_rows));
+  const Target target = OpenTarget(options, source, std::move(score_rows), std::move(counted));
   // The weight digests are taken beside the work: the files are read anyway. Rank 0 takes them.
   const std::string key = "model";
   auto model_json = std::async(std::launch::async, [&] {
@@ -326,9 +338,5 @@ int main(int argc, char** argv) {
   oscar::CaptureOptions options;
   return oscar::RunCommand(
       argc, argv, oscar::CaptureTable(&options),
-      [&](oscar::CommandContext& context) {
-        while (options.output.ends_with('/')) options.output.pop_back();
-        return oscar::Capture(options, context);
-      },
-      console);
+      [&](oscar::CommandContext& context) { return oscar::Capture(options, context); }, console);
 }

@@ -121,7 +121,9 @@ ValidationFacts PlannedFacts(const ValidateOptions& options, const Artifact& art
       .cache_dtype = options.cache_dtype == "bf16" ? "bf16" : "compute",
       .own_model = input.same_model,
       .predictions = !how.local_only};
-  if (facts.predictions) facts.scored_tokens = std::ssize(ScoredTokens(texts, 0, how.score_from));
+  if (facts.predictions)
+    facts.scored_tokens =
+        std::ssize(ScoredTokens(texts, 0, how.score_from, input.model.data.counted()));
   for (const auto& text : texts)
     facts.longest_context = std::max(facts.longest_context, static_cast<int64_t>(text.size()));
   return facts;
@@ -231,7 +233,7 @@ std::optional<Json> OnDump(const ValidateOptions& options, const Artifact& artif
     return std::nullopt;
   }
   const auto kernels = Kernels(options, artifact, device, source.sequence_lengths().size());
-  Json validation = ValidateDump(source, artifact, options.validation,
+  Json validation = ValidateDump(source, data.counted(), artifact, options.validation,
                                  Hooks(context, source.layers().size(), kernels.get()));
   if (kernels) validation["kernels"] = kernels->Report();
   validation["data"] = ValidationDataJson(data, overlap);
@@ -351,9 +353,11 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   const OwnWordsRequest request = OwnWordsOf(options, input, device, dtype);
   const int64_t score_from = options.validation.score_from;
   const std::vector<std::vector<int32_t>> texts = model.Sequences();
-  if (!options.validation.local_only && ScoredTokens(texts, 0, score_from).empty()) {
-    throw InputError(
-        fmt::format("no token is scored: texts are too short for --score-from {}", score_from));
+  if (!options.validation.local_only &&
+      ScoredTokens(texts, 0, score_from, model.data.counted()).empty()) {
+    throw InputError(fmt::format(
+        "no token is scored: texts are too short for --score-from {}{}", score_from,
+        model.data.masked() ? ", or no query beyond it counts (loss_mask, labels)" : ""));
   }
   if (context.dry_run) {
     context.out << PlanText(options, artifact, input, request);
@@ -391,6 +395,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
         std::move(lock),
         Json{{"artifact", artifact.identity()},
              {"model", FingerprintModel(model.location, model.checkpoint)},
+             {"files", FileIdentities(model.location.directory, model.checkpoint.files())},
              {"data", {{"digest", model.data.digest}, {"self_generated", own_words.description}}},
              {"options", context.config},
              {"device", DescribeDevice(device)},
@@ -408,6 +413,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   CheckPassages(options, own_words);
   ValidationData data{.texts = texts,
                       .own_words = own_words.texts,
+                      .counted = model.data.counted(),
                       .builtin = options.data.empty(),
                       .needles = input.needles,
                       .tool_calls = input.tool_calls,

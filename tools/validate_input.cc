@@ -190,11 +190,13 @@ Json ValidationDataJson(const DataSet& data, const OverlapResult& overlap) {
   Json texts = Json::array();
   for (const auto& [length, count] : lengths)
     texts.push_back({{"length", length}, {"sequences", count}});
-  return {{"name", data.name},
-          {"digest", data.digest},
-          {"tokens", tokens},
-          {"texts", texts},
-          {"overlap", overlap.ToJson()}};
+  Json json = {{"name", data.name},
+               {"digest", data.digest},
+               {"tokens", tokens},
+               {"texts", texts},
+               {"overlap", overlap.ToJson()}};
+  if (data.masked()) json["counted_queries"] = data.counted_queries();
+  return json;
 }
 
 }  // namespace oscar

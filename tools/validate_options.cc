@@ -51,7 +51,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(&options->artifact, {.name = "artifact",
                                  .help = "directory written by oscar-calibrate or oscar-export",
                                  .scope = OptionScope::kRun,
-                                 .positional = true});
+                                 .positional = true,
+                                 .path = true});
   table.Add(&options->model.model,
             {.name = "model",
              .help = "directory of the model, or ORG/NAME[@REVISION] in the local "

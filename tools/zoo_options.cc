@@ -40,7 +40,7 @@ void AddSigner(ZooOptions* options, OptionTable* table) {
 
 void AddDirectory(ZooOptions* options, const char* help, OptionTable* table) {
   table->Add(&options->directory,
-             {.name = "directory", .help = help, .unit = "dir", .scope = kRun});
+             {.name = "directory", .help = help, .unit = "dir", .scope = kRun, .path = true});
   AddFiles(&options->ignored, "ignore", "--directory: a path in it that is not part of it", table);
 }
 
@@ -64,7 +64,8 @@ void AddZoo(ZooOptions* options, OptionTable* table) {
   table->Add(&options->zoo, {.name = "zoo",
                              .help = "the zoo; where it is not given, the environment's OSCAR_ZOO",
                              .unit = "dir",
-                             .scope = kRun});
+                             .scope = kRun,
+                             .path = true});
 }
 
 void AddSource(ZooOptions* options, OptionTable* table) {
@@ -72,7 +73,8 @@ void AddSource(ZooOptions* options, OptionTable* table) {
                              .help = "the zoo: a directory, https://host/path or hf:DIR; "
                                      "where it is not given, the environment's OSCAR_ZOO",
                              .unit = "zoo",
-                             .scope = kRun});
+                             .scope = kRun,
+                             .path = true});
   table->Add(&options->ca, {.name = "ca",
                             .help = "https: certificates (PEM) to trust instead of the system's",
                             .unit = "file",
@@ -107,7 +109,8 @@ OptionTable InitTable(ZooOptions* options) {
   table.Add(&options->output, {.name = "dir",
                                .help = "directory to make, or an empty one; or give it as --zoo",
                                .scope = kRun,
-                               .positional = true});
+                               .positional = true,
+                               .path = true});
   AddZoo(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo init --zoo /share/zoo", "then: export OSCAR_ZOO=/share/zoo");
@@ -121,14 +124,16 @@ OptionTable PublishTable(ZooOptions* options) {
                                  .help = "what oscar-calibrate wrote and oscar-validate validated",
                                  .scope = kRun,
                                  .positional = true,
-                                 .required = true});
+                                 .required = true,
+                                 .path = true});
   table.Add(
       &options->zoo,
       {.name = "zoo",
        .help = "where to: a directory or hf:DIR (a new folder, ready for hf upload); where it is "
                "not given, the environment's OSCAR_ZOO",
        .unit = "zoo",
-       .scope = kRun});
+       .scope = kRun,
+       .path = true});
   table.Add(&options->name,
             {.name = "name",
              .help = "name to publish under; where it is not given, the model's id",
@@ -231,7 +236,8 @@ OptionTable PullTable(ZooOptions* options) {
                                        "given, MODEL-oscar",
                                .unit = "dir",
                                .short_name = 'o',
-                               .scope = kRun});
+                               .scope = kRun,
+                               .path = true});
   AddTrust(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo pull https://zoo.example.org/Qwen/Qwen3-8B",
@@ -253,7 +259,8 @@ OptionTable SignTable(ZooOptions* options) {
                                .help = "--directory: signature to write",
                                .unit = "file",
                                .short_name = 'o',
-                               .scope = kRun});
+                               .scope = kRun,
+                               .path = true});
   AddJson(options, &table);
   table.Example("oscar-zoo sign Qwen/Qwen3-8B@0.1.0 --zoo /share/zoo --key alice.key",
                 "make a key: openssl ecparam -name prime256v1 -genkey -noout -out alice.key");
@@ -288,7 +295,8 @@ OptionTable LintTable(ZooOptions* options) {
              .help = "a .pt file, an artifact, a zoo, an entry of one, or a folder of these",
              .scope = kRun,
              .positional = true,
-             .required = true});
+             .required = true,
+             .path = true});
   table.Add(&options->model, {.name = "model",
                               .help = "the model whose layers, heads and dimensions are expected",
                               .unit = "dir or id",

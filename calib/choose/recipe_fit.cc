@@ -288,14 +288,16 @@ LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first) {
   subtract(second.attention_output, first.attention_output);
   subtract(second.diagonal, first.diagonal);
   subtract(second.diagonal_weight, first.diagonal_weight);
-  second.tokens -= first.tokens;
+  // Without queries it is no half.
+  const int64_t queries = second.queries() - first.queries();
+  second.SetTokens(queries == 0 ? 0 : second.tokens - first.tokens, queries);
   return second;
 }
 
 Stability CompareHalves(const LayerMoments& first, const LayerMoments& second) {
   Stability stability;
   stability.measured = true;
-  stability.tokens = std::min(first.tokens, second.tokens);
+  stability.tokens = std::min(first.queries(), second.queries());
   stability.few_tokens =
       stability.tokens < kTokensPerDim * std::max(first.head_dim, first.v_head_dim);
   stability.unstable = stability.few_tokens;

@@ -91,7 +91,7 @@ LayerMoments JointMoments(LayerMoments moments, ValueTarget target) {
       to = std::copy_n(sum.data(), sum.size(), to);
     }
   };
-  const auto rows = static_cast<double>(moments.tokens * moments.gqa_ratio());
+  const auto rows = static_cast<double>(moments.queries() * moments.gqa_ratio());
   set(moments.query, [&](size_t) { return rows; });
   set(moments.attention_output, [&](size_t) { return rows; });
   set(moments.diagonal, [&](size_t head) { return moments.diagonal_weight[head]; });

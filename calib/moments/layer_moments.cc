@@ -46,13 +46,13 @@ void MaxWith(std::vector<double>& maxima, const std::vector<double>& other) {
 
 Matrix LayerMoments::QueryCovariance(int64_t head) const {
   return Head(*this, "query covariance", query, head, head_dim,
-              static_cast<double>(tokens * gqa_ratio()));
+              static_cast<double>(queries() * gqa_ratio()));
 }
 
 Matrix LayerMoments::ValueCovariance(int64_t head, ValueTarget target) const {
   if (target == ValueTarget::kAttentionOutput) {
     return Head(*this, "value target attention_output", attention_output, head, v_head_dim,
-                static_cast<double>(tokens * gqa_ratio()));
+                static_cast<double>(queries() * gqa_ratio()));
   }
   const double weight = diagonal.empty() ? 1 : diagonal_weight[static_cast<size_t>(head)];
   return Head(*this, "value target diagonal", diagonal, head, v_head_dim, weight);
@@ -91,7 +91,7 @@ void LayerMoments::Merge(const LayerMoments& other) {
   MaxWith(value_abs_max, other.value_abs_max);
   diagonal.clear();
   diagonal_weight.clear();
-  tokens += other.tokens;
+  SetTokens(tokens + other.tokens, queries() + other.queries());
   if (!rope) {
     rope = other.rope;
     fold = other.fold;
@@ -99,7 +99,8 @@ void LayerMoments::Merge(const LayerMoments& other) {
 }
 
 void LayerMoments::CheckFinite() const {
-  if (tokens <= 0) throw NumericalError(fmt::format("layer {}: no token was seen", layer_id));
+  if (tokens <= 0 || queries() <= 0)
+    throw NumericalError(fmt::format("layer {}: no token was seen", layer_id));
   const auto check = [&](const char* name, const std::vector<double>& sums, int64_t per_head,
                          bool may_be_zero = false) {
     for (int64_t head = 0; head * per_head < static_cast<int64_t>(sums.size()); ++head) {

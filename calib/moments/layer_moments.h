@@ -33,6 +33,8 @@ struct LayerMoments {
   int64_t head_dim = 0;    // d, of queries and keys
   int64_t v_head_dim = 0;  // dv
   int64_t tokens = 0;      // rows seen by every head
+  // Of these, whose queries count: the rows of `query` and `attention_output`. Below 0: all.
+  int64_t query_tokens = -1;
   // Of latent attention: keys and values are one row, stored once, with one rotation and one clip
   // ratio; `key` and `value` are the same sums.
   bool latent = false;
@@ -59,6 +61,11 @@ struct LayerMoments {
   FoldRules fold = {};
 
   int64_t gqa_ratio() const { return num_q_heads / num_kv_heads; }
+  int64_t queries() const { return query_tokens < 0 ? tokens : query_tokens; }
+  void SetTokens(int64_t all, int64_t with_queries) {
+    tokens = all;
+    query_tokens = with_queries == all ? -1 : with_queries;
+  }
 
   // Means, symmetrized; [d, d] or [dv, dv]. Throw InputError where the sum is empty.
   Matrix QueryCovariance(int64_t head) const;

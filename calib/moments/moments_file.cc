@@ -85,6 +85,7 @@ void ForEachAttribute(const LayerMoments& m, Visit visit) {
   visit("head_dim", m.head_dim);
   visit("v_head_dim", m.v_head_dim);
   visit("tokens", m.tokens);
+  if (m.query_tokens >= 0) visit("query_tokens", m.query_tokens);
   visit("latent", int64_t{m.latent});
   if (!m.rope) return;
   visit("rope", RopeToText(*m.rope));
@@ -104,16 +105,18 @@ LayerMoments ReadFrom(const File& file, const std::string& group, const std::str
   m.head_dim = file.IntAttribute(group, "head_dim");
   m.v_head_dim = file.IntAttribute(group, "v_head_dim");
   m.tokens = file.IntAttribute(group, "tokens");
+  if (file.HasAttribute(group, "query_tokens"))
+    m.query_tokens = file.IntAttribute(group, "query_tokens");
   // Products of both are counted in 64 bits, and sums of shards are.
   constexpr int64_t kMostHeads = int64_t{1} << 20, kMostTokens = int64_t{1} << 42;
   if (m.num_kv_heads <= 0 || m.num_q_heads <= 0 || m.num_q_heads % m.num_kv_heads != 0 ||
       m.head_dim <= 0 || m.v_head_dim <= 0 || m.tokens <= 0 || m.num_q_heads > kMostHeads ||
-      m.tokens > kMostTokens) {
+      m.tokens > kMostTokens || m.queries() <= 0 || m.queries() > m.tokens) {
     throw InputError(
-        fmt::format("{}: {}: {} query heads, {} KV heads, head_dim {}, v_head_dim {}, {} tokens: "
-                    "not the geometry of a layer",
+        fmt::format("{}: {}: {} query heads, {} KV heads, head_dim {}, v_head_dim {}, {} tokens "
+                    "with {} queries: not the geometry of a layer",
                     file.path().string(), group, m.num_q_heads, m.num_kv_heads, m.head_dim,
-                    m.v_head_dim, m.tokens));
+                    m.v_head_dim, m.tokens, m.queries()));
   }
   ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, std::vector<double>& sum) {
     const bool of_means = &sum == &m.key_sum || &sum == &m.key_abs_max || &sum == &m.value_abs_max;
@@ -182,6 +185,7 @@ void MomentsWriter::Add(const LayerMoments& layer) {
   Json attributes = Json::object();
   ForEachAttribute(layer, [&](const char* key, const auto& value) { attributes[key] = value; });
   metadata_[name] = attributes.dump();
+  if (layer.query_tokens >= 0) metadata_["format_version"] = std::to_string(kMaskedMomentsVersion);
   ForEachSum(layer, [&](const char* key, const Hdf5Shape& shape, const std::vector<double>& sum) {
     if (sum.empty()) return;
     tensors_.push_back({fmt::format("{}.{}", name, key), DType::kF64, shape});
@@ -211,10 +215,12 @@ MomentsReader::MomentsReader(MappedFile file) : file_(SafetensorsFile::Open(std:
     return found == file_.metadata().end() ? std::string() : found->second;
   };
   if (said("format") != kMomentsFormat ||
-      said("format_version") != std::to_string(kMomentsVersion)) {
-    throw InputError(fmt::format("{}: format {} version {}, expected '{}' version {}",
+      (said("format_version") != std::to_string(kMomentsVersion) &&
+       said("format_version") != std::to_string(kMaskedMomentsVersion))) {
+    throw InputError(fmt::format("{}: format {} version {}, expected '{}' version {} or {}",
                                  file_.path().string(), Quoted(said("format")),
-                                 Quoted(said("format_version")), kMomentsFormat, kMomentsVersion));
+                                 Quoted(said("format_version")), kMomentsFormat, kMomentsVersion,
+                                 kMaskedMomentsVersion));
   }
 }
 

@@ -7,6 +7,7 @@
 // clang-format off
 //     metadata           format = "oscar-moments", format_version; layer.<id> = JSON of
 //                        num_q_heads, num_kv_heads, head_dim, v_head_dim, tokens, latent;
+//                        where not all queries count also query_tokens, and version 3;
 //                        where the model is known also rope (rope_json.h), fold_rotary_dim,
 //                        fold_interleaved, fold_shared_scales (FoldRules)
 //     layer.<id>.<sum>   F64; a member of LayerMoments and its shape: query, key, key_sum, value,
@@ -28,7 +29,7 @@
 namespace oscar {
 
 inline constexpr const char* kMomentsFormat = "oscar-moments";
-inline constexpr int64_t kMomentsVersion = 2;
+inline constexpr int64_t kMomentsVersion = 2, kMaskedMomentsVersion = 3;
 
 // One layer at a time, in any order. The sums wait in a file without a name until Commit(), since
 // what stands in front of them is known only then.

@@ -48,15 +48,15 @@ FoldRules FoldRulesOf(const AttentionSpec& attention) {
 }  // namespace
 
 HalfPoint HalfPointOf(const HeldOutSplit& split) {
-  const int64_t half =
-      std::accumulate(split.fit_rows.begin(), split.fit_rows.end(), int64_t{0}) / 2;
+  const int64_t half = std::max<int64_t>(1, split.NumFitQueries() / 2);
   HalfPoint point;
   for (size_t i = 0; i < split.fit_rows.size(); ++i) {
     for (int64_t to = 0; to < split.fit_rows[i];) {
       const int64_t from = to;
       to = std::min(to + kChunkTokens, split.fit_rows[i]);
       point.tokens += to - from;
-      if (point.tokens < half) continue;
+      point.queries += NumCounted(split.counted, i, from, to);
+      if (point.queries < half) continue;
       point.document = static_cast<int64_t>(i);
       point.rows = to;
       return point;
@@ -70,10 +70,17 @@ at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, 
   const int64_t fit_rows = split.fit_rows.at(sequence),
                 kept = split.NumKeptRows(sequence, tokens, error_rows);
   // Row j of kept: the last row of the j-th of `kept` equal stretches.
-  return at::arange(1, kept + 1, at::dtype(at::kLong).device(device))
-      .mul_(tokens - fit_rows)
-      .div_(kept, "floor")
-      .add_(fit_rows - 1);
+  const auto spread = [&](int64_t rows, at::Device where) {
+    return at::arange(1, kept + 1, at::dtype(at::kLong).device(where))
+        .mul_(rows)
+        .div_(kept, "floor");
+  };
+  if (split.CountedOf(sequence) == nullptr)
+    return spread(tokens - fit_rows, device).add_(fit_rows - 1);
+  const std::vector<int64_t> rows = CountedRows(split.counted, sequence, fit_rows, tokens);
+  return at::tensor(rows, at::kLong)
+      .index_select(0, spread(std::ssize(rows), at::kCPU).sub_(1))
+      .to(device);
 }
 
 StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries,
@@ -82,7 +89,6 @@ StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, i
       error_rows_(error_rows),
       last_queries_(last_queries),
       first_sequence_(first_sequence),
-      fit_tokens_(std::accumulate(split_.fit_rows.begin(), split_.fit_rows.end(), int64_t{0})),
       half_(HalfPointOf(split_)) {}
 
 void StatisticsObserver::OnLayerBegin(const LayerSpec&) { observed_ = {}; }
@@ -93,6 +99,14 @@ void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, boo
   const int64_t heads = layout.num_kv_heads, d = layout.d, dv = layout.dv;
   const int64_t document = first_sequence_ + view.sequence, tokens = view.q.size(0);
   const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(document));
+  at::Tensor q = view.q, attn_out = view.attn_out;
+  if (const std::vector<uint8_t>* counted = split_.CountedOf(static_cast<size_t>(document))) {
+    // Rows of zeros add nothing.
+    const at::Tensor zeros =
+        at::tensor(*counted, at::kByte).eq(0).view({-1, 1, 1}).to(view.q.device());
+    q = q.masked_fill(zeros, 0);
+    attn_out = attn_out.masked_fill(zeros, 0);
+  }
   const auto sum_of = [&](int64_t begin, int64_t end) {
     at::Tensor all;
     if (begin == end) return all;
@@ -110,8 +124,8 @@ void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, boo
     };
     for (int64_t from = begin, to = 0; from < end; from = to) {
       to = std::min(end, from + kChunkTokens);
-      add(view.q, from, to, 0, d);
-      add(view.attn_out, from, to, heads * d * d, dv);
+      add(q, from, to, 0, d);
+      add(attn_out, from, to, heads * d * d, dv);
       if (!of_reader) {
         const at::Tensor keys = add(view.k, from, to, layout.of_queries(), d);
         add(view.v, from, to, layout.of_queries() + heads * d * d, dv);
@@ -131,12 +145,9 @@ void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, boo
 
 void StatisticsObserver::OnAttention(const AttentionView& view) {
   const int64_t tokens = view.q.size(0);
-  const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(first_sequence_ + view.sequence));
   OSCAR_CHECK_EQ(view.sequence, static_cast<int64_t>(observed_.layer.keys.size()));
   AddRows(observed_.sums, view, /*of_reader=*/false);
-  observed_.fit_tokens = fit_tokens_;
-  observed_.held_out_tokens = split_.held_out_tokens;
-  observed_.half_tokens = half_.tokens;
+  if (view.sequence == 0) observed_.SetCounts(split_, half_);
   observed_.layer.keys.push_back(view.k.clone());
   observed_.layer.values.push_back(view.v.clone());
   if (view.q_pe.defined()) {
@@ -151,7 +162,8 @@ void StatisticsObserver::OnAttention(const AttentionView& view) {
     observed_.layer.last_queries.push_back(view.q.slice(0, first).clone());
   }
 
-  if (fit_rows == tokens) return;
+  if (split_.NumKeptRows(static_cast<size_t>(first_sequence_ + view.sequence), tokens, 1) == 0)
+    return;
   const at::Tensor rows = KeptRows(split_, static_cast<size_t>(first_sequence_ + view.sequence),
                                    tokens, error_rows_, view.q.device());
   observed_.layer.queries.push_back(
@@ -183,6 +195,15 @@ uint64_t ObservingMemory(const LayerSpec& layer) {
                                std::max(a.head_dim, a.v_head_dim));
 }
 
+void LayerOnDevice::SetCounts(const HeldOutSplit& split, const HalfPoint& half) {
+  fit_tokens = std::accumulate(split.fit_rows.begin(), split.fit_rows.end(), int64_t{0});
+  held_out_tokens = split.held_out_tokens;
+  half_tokens = half.tokens;
+  fit_queries = split.NumFitQueries();
+  held_out_queries = split.NumHeldOutQueries();
+  half_queries = half.queries;
+}
+
 void LayerOnDevice::RecordStream(c10::Stream stream) const {
   const auto record = [&](const at::Tensor& tensor) {
     if (tensor.defined()) tensor.record_stream(stream);
@@ -209,13 +230,14 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
   const AttentionSpec& a = spec.attention;
   const SumsLayout layout{a.num_kv_heads, a.head_dim, a.v_head_dim};
   const int64_t heads = layout.num_kv_heads, d = layout.d, dv = layout.dv;
-  const auto finish = [&](DocumentSums LayerSums::*part, int64_t tokens, LayerMoments& moments) {
+  const auto finish = [&](DocumentSums LayerSums::*part, int64_t tokens, int64_t queries,
+                          LayerMoments& moments) {
     moments.layer_id = spec.layer_id;
     moments.num_q_heads = spec.attention.num_q_heads;
     moments.num_kv_heads = heads;
     moments.head_dim = d;
     moments.v_head_dim = dv;
-    moments.tokens = tokens;
+    moments.SetTokens(tokens, queries);
     moments.latent = spec.attention.latent.has_value();
     if (!spec.attention.latent) {  // whose rows have no positions
       moments.rope = spec.attention.rope;
@@ -241,9 +263,11 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
     moments.value = take(heads * dv * dv);
     moments.key_sum = take(heads * d);
   };
-  finish(&LayerSums::fit, observed.fit_tokens, observed.layer.fit);
-  finish(&LayerSums::held_out, observed.held_out_tokens, observed.layer.held_out);
-  finish(&LayerSums::first_half, observed.half_tokens, observed.layer.first_half);
+  finish(&LayerSums::fit, observed.fit_tokens, observed.fit_queries, observed.layer.fit);
+  finish(&LayerSums::held_out, observed.held_out_tokens, observed.held_out_queries,
+         observed.layer.held_out);
+  finish(&LayerSums::first_half, observed.half_tokens, observed.half_queries,
+         observed.layer.first_half);
   observed.layer.first_half.value.clear();
   const auto maxima = [](const std::vector<at::Tensor>& sequences) {
     std::vector<at::Tensor> of_each;

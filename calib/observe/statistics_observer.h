@@ -55,11 +55,13 @@ struct SumsLayout {
   int64_t of_all() const { return 2 * of_queries() + num_kv_heads * d; }
 };
 
-// The point in the tokens that are fitted to, at the end of a chunk, behind half of them.
+// The point in the tokens that are fitted to, at the end of a chunk, after half of the queries that
+// count.
 struct HalfPoint {
   int64_t document = -1;  // none: nothing is fitted to
   int64_t rows = 0;       // of that document
   int64_t tokens = 0;     // up to there
+  int64_t queries = 0;    // of these, whose queries count
 };
 HalfPoint HalfPointOf(const HeldOutSplit& split);
 
@@ -73,13 +75,17 @@ struct LayerOnDevice {
   LayerSums sums;
   std::vector<LayerSums> readers;  // of_queries() of layers that read this one's keys and values
   int64_t fit_tokens = 0, held_out_tokens = 0, half_tokens = 0;
-  ObservedLayer layer;  // all but its moments
+  int64_t fit_queries = 0, held_out_queries = 0, half_queries = 0;  // that count
+  ObservedLayer layer;                                              // all but its moments
+
+  void SetCounts(const HeldOutSplit& split, const HalfPoint& half);
 
   // It will be read, and dropped, by the thread of another stream.
   void RecordStream(c10::Stream stream) const;
 };
 
-// Positions of the NumKeptRows query rows that are kept of one sequence, ascending.
+// Positions of the NumKeptRows query rows that are kept of one sequence, ascending, evenly spaced
+// among those that count.
 at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, int64_t error_rows,
                     at::Device device);  // [n] int64, on `device`
 
@@ -116,7 +122,7 @@ class StatisticsObserver : public LayerObserver {
   void AddRows(LayerSums& sums, const AttentionView& view, bool of_reader) const;
 
   HeldOutSplit split_;
-  int64_t error_rows_, last_queries_, first_sequence_, fit_tokens_;
+  int64_t error_rows_, last_queries_, first_sequence_;
   HalfPoint half_;
   LayerOnDevice observed_;
   std::map<size_t, LayerOnDevice> held_;  // by layer index

@@ -118,6 +118,8 @@ int64_t CalibrationInput::num_tokens() const {
   return std::accumulate(lengths().begin(), lengths().end(), int64_t{0});
 }
 
+HeldOutSplit CalibrationInput::Split() const { return SplitOf(lengths(), options, counted); }
+
 int64_t CalibrationInput::job_tokens() const {
   return ranks.shard ? ranks.own().num_tokens : num_tokens();
 }
@@ -144,23 +146,23 @@ void CheckOptions(const CalibrationOptions& options) {
 HeldOutSplit CheckCalibration(const CalibrationInput& input) {
   CheckOptions(input.options);
   CheckQuantization(input.source->layers(), input.options.clip);
-  const int64_t tokens = input.num_tokens();
+  HeldOutSplit split = input.Split();
+  const int64_t tokens = split.NumFitQueries() + split.NumHeldOutQueries();  // whose queries count
   for (const LayerSpec& layer : input.source->layers()) {
     const int64_t dim = std::max(layer.attention.head_dim, layer.attention.v_head_dim);
     const int64_t needed = input.options.min_tokens >= 0 ? input.options.min_tokens : 20 * dim;
     if (tokens < needed) {
       throw InputError(
-          fmt::format("the data holds {} tokens, and every head must see at least {} ({}): with "
+          fmt::format("the data holds {} tokens{}, and every head must see at least {} ({}): with "
                       "fewer the covariances are noise and the "
                       "rotations look right but are not; give more data, or a lower limit "
                       "(min_tokens), which the artifact will say",
-                      tokens, needed,
+                      tokens, input.counted.empty() ? "" : " whose queries count", needed,
                       input.options.min_tokens >= 0 ? std::string("min_tokens")
                                                     : fmt::format("20 * head_dim {}", dim)));
     }
   }
   CheckAutomatic(input.source->layers(), input.options);
-  HeldOutSplit split = SplitOf(input.lengths(), input.options);
   if (input.options.clip.mode == ClipMode::kSearch && split.held_out_tokens == 0) {
     throw InputError("no tokens are held out, so clip ratios cannot be searched",
                      Remedy::kHoldOutMore);

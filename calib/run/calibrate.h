@@ -59,6 +59,7 @@ struct CalibrationInput {
   RunOptions run = {};
   JobRanks ranks = {};
   std::shared_ptr<const ShardSet> shards = nullptr;  // that have run the model; else null
+  CountedQueries counted = {};                       // of all sequences, whoever runs them
 
   // `source` if it is a model; null if it is a dump.
   ModelSource* model() const;
@@ -66,6 +67,7 @@ struct CalibrationInput {
   ModelSource* running_model() const { return shards == nullptr ? model() : nullptr; }
   const std::vector<int64_t>& lengths() const;  // of all sequences, whoever runs them
   int64_t num_tokens() const;                   // of these
+  HeldOutSplit Split() const;                   // of all sequences
   int64_t job_tokens() const;  // of those that a job here holds: a shard has its own alone
 };
 

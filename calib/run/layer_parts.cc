@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -139,7 +138,7 @@ LayerOnDevice EmptyPart(const CalibrationInput& input, const HeldOutSplit& split
       layer.last_queries.push_back(
           of_rows(std::min(tokens, kRefinedQueries), a.num_q_heads, a.head_dim));
     }
-    if (held_out_rows(i) == 0) continue;
+    if (split.NumKeptRows(static_cast<size_t>(i), tokens, 1) == 0) continue;
     const at::Tensor rows =
         KeptRows(split, static_cast<size_t>(i), tokens, input.options.error_rows, input.device);
     layer.queries.push_back(
@@ -194,9 +193,7 @@ LayerOnDevice Together(std::vector<LayerOnDevice> parts, const std::vector<RankS
     if (!all.layer.w_uv.defined()) all.layer.w_uv = rows.w_uv;
     part = {};
   }
-  all.fit_tokens = std::accumulate(split.fit_rows.begin(), split.fit_rows.end(), int64_t{0});
-  all.held_out_tokens = split.held_out_tokens;
-  all.half_tokens = half.tokens;
+  all.SetCounts(split, half);
   return all;
 }
 

@@ -327,7 +327,7 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   uint64_t layer_files = 0, rotations = 0;
   Work work;
   AutoCost choice, fits;
-  const HeldOutSplit split = SplitOf(input.lengths(), input.options);
+  const HeldOutSplit split = input.Split();
   const int64_t hidden_size = model == nullptr ? 0 : model->loop().spec().hidden_size;
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSpec& layer = layers[i];

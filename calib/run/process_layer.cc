@@ -107,12 +107,20 @@ CacheWindows WindowsOf(const CalibrationOptions& options) {
   return {options.sink_tokens, options.recent_tokens};
 }
 
-// What refinement learns from: the rows that `split` fits to, or everything.
-RefinedTexts TextsOf(const ObservedLayer& observed, const HeldOutSplit* split) {
+// What refinement learns from: the rows that are fitted to, or everything.
+RefinedTexts TextsOf(const ObservedLayer& observed, const HeldOutSplit& split, bool fitted_to) {
   RefinedTexts texts;
   for (size_t i = 0; i < observed.keys.size(); ++i) {
     // The last queries of a text whose tail is held out are held out themselves.
-    if (split != nullptr && split->fit_rows[i] < observed.keys[i].size(0)) continue;
+    const int64_t tokens = observed.keys[i].size(0), last = observed.last_queries[i].size(0);
+    if (fitted_to && split.fit_rows[i] < tokens) continue;
+    at::Tensor counted;
+    if (const std::vector<uint8_t>* of = split.CountedOf(i)) {
+      if (NumCounted(split.counted, i, tokens - last, tokens) == 0) continue;
+      counted =
+          at::tensor(std::vector<float>(of->end() - last, of->end())).to(observed.keys[i].device());
+    }
+    texts.counted.push_back(counted);
     texts.keys.push_back(observed.keys[i]);
     texts.values.push_back(observed.values[i]);
     texts.last_queries.push_back(observed.last_queries[i]);
@@ -210,7 +218,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   if (chooses && options.automatic.refine > 0) {
     const auto time = times.Measure("refinement");
     refined = result.automatic;
-    RefineChoice(TextsOf(observed, &split), spec.attention, WindowsOf(options),
+    RefineChoice(TextsOf(observed, split, /*fitted_to=*/true), spec.attention, WindowsOf(options),
                  options.automatic.refine, refined);
   }
   if (judges) {
@@ -235,7 +243,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   }
   if (result.automatic.refined) {
     const auto time = times.Measure("refinement");
-    RefineChoice(TextsOf(observed, nullptr), spec.attention, WindowsOf(options),
+    RefineChoice(TextsOf(observed, split, /*fitted_to=*/false), spec.attention, WindowsOf(options),
                  options.automatic.refine, result.automatic);
   }
   if (options.clip.mode == ClipMode::kSearch) result.clip_candidates = options.clip.candidates;

@@ -164,6 +164,11 @@ DataSet DumpData(const AttentionDump& dump) {
       const auto part = ids.subspan(begin, static_cast<size_t>(length));
       document.ids.assign(part.begin(), part.end());
     }
+    if (const std::span<const uint8_t> counted = dump.counted(); !counted.empty()) {
+      const auto part = counted.subspan(begin, static_cast<size_t>(length));
+      if (std::ranges::find(part, 0) != part.end())
+        document.counted.assign(part.begin(), part.end());
+    }
     begin += static_cast<size_t>(length);
     data.documents.push_back(std::move(document));
   }
@@ -178,6 +183,7 @@ Json DescribeDumpData(const AttentionDump& dump) {
                {"documents", {{"used", lengths.size()}}},
                {"tokens", {{"used", std::accumulate(lengths.begin(), lengths.end(), int64_t{0})}}},
                {"longest_document_tokens", *std::max_element(lengths.begin(), lengths.end())}};
+  if (data.masked()) json["counted_queries"] = data.counted_queries();
   if (!dump.token_ids().empty()) json["fingerprints"] = FingerprintsToJson(MakeFingerprints(data));
   return json;
 }
@@ -197,6 +203,8 @@ Json DescribeData(const DataSet& data) {
                  {"used", c.tokens_used},
                  {"truncated", c.tokens_truncated},
                  {"dropped", c.tokens_dropped}}}};
+  if (c.rows_null > 0) json["rows_null"] = c.rows_null;
+  if (data.masked()) json["counted_queries"] = data.counted_queries();  // of the tokens used
   if (!data.chat_format.empty()) json["chat_format"] = data.chat_format;
   if (!data.chat_template.is_null()) json["chat_template"] = data.chat_template;
   if (!data.self_generated.is_null()) json["self_generated"] = data.self_generated;
@@ -291,6 +299,14 @@ Json FingerprintDump(const fs::path& path, const AttentionDump& dump) {
   Json files = Json::object();
   for (const DumpFile& file : FilesOf(path)) files[file.name] = SampleFile(file.path);
   return {{"model", dump.origin().model}, {"dump", files}};
+}
+
+Json DumpIdentities(const fs::path& path) {
+  Json identities = Json::object();
+  for (const DumpFile& file : FilesOf(path))
+    identities[file.name] =
+        FileIdentities(file.path.parent_path(), {file.path.filename().string()}).front();
+  return identities;
 }
 
 Json Fingerprint(const Json& origin, const Json& data, const CalibrationInput& input,

@@ -51,7 +51,12 @@ RefinementSequence Sequence(const RefinedTexts& texts, size_t index, const Cache
   }
   at::Tensor q = at::zeros({tokens, last.size(1), last.size(2)}, last.options());
   q.narrow(0, tokens - last.size(0), last.size(0)).copy_(last);
-  return {q, k, texts.values[index].to(at::kFloat)};
+  RefinementSequence sequence{q, k, texts.values[index].to(at::kFloat)};
+  if (const at::Tensor& counted = texts.counted[index]; counted.defined()) {
+    sequence.counted = at::zeros({tokens}, last.options());
+    sequence.counted.narrow(0, tokens - last.size(0), last.size(0)).copy_(counted);
+  }
+  return sequence;
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ inline constexpr int64_t kRefinedQueries = 64;
 // Texts of one layer.
 struct RefinedTexts {
   std::vector<at::Tensor> keys, values;  // [tokens, num_kv_heads, dim]
+  // [last queries] float32, 0 where a query does not count, or undefined where all do.
+  std::vector<at::Tensor> counted = {};
   std::vector<at::Tensor> last_queries;  // [min(kRefinedQueries, tokens), num_q_heads, d]
 };
 

@@ -74,6 +74,10 @@ RefinementSample RefinementLoss::PrepareKeys(const RefinementSequence& rows) con
   sample.visible = age.ge(0);
   if (spec_.window) sample.visible = sample.visible.logical_and(age.lt(*spec_.window));
   sample.exact = key.lt(options_.windows.sink).logical_or(age.lt(options_.windows.recent));
+  if (rows.counted.defined()) {
+    const at::Tensor counted = rows.counted.slice(0, tokens - count).to(at::kFloat).unsqueeze(1);
+    sample.weights = counted.div(counted.mean().clamp_min(1e-9));
+  }
   sample.logits = Logits(sample, sample.keys);
   sample.log_p = LogScores(sample.logits);
   sample.p = sample.log_p.exp();
@@ -86,6 +90,8 @@ RefinementSample RefinementLoss::PrepareValues(const RefinementSequence& rows,
   RefinementSample sample = PrepareKeys(rows);
   sample.probabilities =
       OfTokens(sample, StoredLogProbabilities(sample, keys).exp()).masked_fill(sample.exact, 0);
+  if (sample.weights.defined())  // outputs, whose squares the loss is, are linear in them
+    sample.probabilities = sample.probabilities.mul(sample.weights.sqrt());
   sample.logits = sample.log_p = sample.p = at::Tensor();
   if (most_tokens == 0 || most_tokens >= sample.values.size(1)) return sample;
   const at::Tensor weights = sample.probabilities.square().sum({1, 2});  // [num_kv_heads, tokens]
@@ -101,9 +107,13 @@ RefinementSample RefinementLoss::PrepareValues(const RefinementSequence& rows,
 at::Tensor RefinementLoss::Keys(const RefinementSample& sample,
                                 const HeadTransforms& transforms) const {
   const at::Tensor log_p = StoredLogProbabilities(sample, transforms);
-  const at::Tensor kl = sample.p.mul(sample.log_p - log_p).sum(-1).mean({1, 2});
-  const at::Tensor shift = WeightedSum(OfTokens(sample, log_p.exp() - sample.p), sample.values);
-  return kl + OutputSquare(shift).mul(options_.shift_weight);
+  at::Tensor kl = sample.p.mul(sample.log_p - log_p).sum(-1);
+  at::Tensor shift = WeightedSum(OfTokens(sample, log_p.exp() - sample.p), sample.values);
+  if (sample.weights.defined()) {
+    kl = kl.mul(sample.weights.squeeze(1));
+    shift = shift.mul(sample.weights.sqrt());
+  }
+  return kl.mean({1, 2}) + OutputSquare(shift).mul(options_.shift_weight);
 }
 
 at::Tensor RefinementLoss::Values(const RefinementSample& sample,

@@ -21,6 +21,7 @@ struct RefinementSample {
   at::Tensor visible, exact;  // [queries, tokens] bool
   at::Tensor logits;          // [num_kv_heads, ratio, queries, tokens], of exact keys
   at::Tensor log_p, p;        // the same shape, and one more column where the layer has sinks
+  at::Tensor weights;         // [queries, 1] of mean 1, undefined: all are 1
   at::Tensor probabilities;   // p~ where values are not exact, 0 elsewhere: of value losses
 };
 

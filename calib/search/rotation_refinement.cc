@@ -140,8 +140,9 @@ RefinementRows SplitRows(std::vector<RefinementSequence> sequences) {
     const RefinementSequence& all = sequences[0];
     const int64_t middle = all.k.size(0) / 2;
     const auto part = [&](int64_t begin, int64_t end) {
-      return RefinementSequence{all.q.slice(0, begin, end), all.k.slice(0, begin, end),
-                                all.v.slice(0, begin, end)};
+      return RefinementSequence{
+          all.q.slice(0, begin, end), all.k.slice(0, begin, end), all.v.slice(0, begin, end),
+          all.counted.defined() ? all.counted.slice(0, begin, end) : at::Tensor()};
     };
     return {{part(0, middle)}, {part(middle, all.k.size(0))}};
   }

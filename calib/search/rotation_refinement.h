@@ -21,8 +21,9 @@ namespace oscar {
 
 // Rows of one sequence of one layer as attention sees them, of any float type, on one device.
 struct RefinementSequence {
-  at::Tensor q;     // [tokens, num_q_heads, d], after rope
-  at::Tensor k, v;  // [tokens, num_kv_heads, d or dv]
+  at::Tensor q;             // [tokens, num_q_heads, d], after rope
+  at::Tensor k, v;          // [tokens, num_kv_heads, d or dv]
+  at::Tensor counted = {};  // [tokens] 0 where a query does not count; undefined: all count
 };
 
 struct RefinementRows {

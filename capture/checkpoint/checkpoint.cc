@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/checkpoint/tensor_names.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/files/quote.h"
 #include "linalg/error.h"
@@ -41,7 +42,32 @@ Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
                                    (directory / kWeightIndexFile).string(), Quoted(tensor), file));
     }
   }
+  checkpoint.TakeNames();
   return checkpoint;
+}
+
+// Wants the index by stored names.
+void Checkpoint::TakeNames() {
+  const std::vector<std::string> stored = names(),
+                                 read = NamesToReadBy(stored, directory_.string());
+  renamed_ = stored != read;
+  if (!renamed_) return;
+  std::vector<std::map<std::string, std::string>> of_shards(shards_.size());
+  for (size_t i = 0; i < stored.size(); ++i)
+    if (stored[i] != read[i]) of_shards[index_.at(stored[i])].emplace(stored[i], read[i]);
+  index_.clear();
+  for (size_t shard = 0; shard < shards_.size(); ++shard) {
+    for (const auto& [from, to] : of_shards[shard]) shards_[shard].Rename(from, to);
+    for (const auto& [name, info] : shards_[shard].tensors()) index_.emplace(name, shard);
+  }
+}
+
+void Checkpoint::RequireOwnNames() const {
+  if (!renamed_) return;
+  throw InputError(fmt::format(
+      "{}: its tensors have other names than the model's class gives them, so a copy of it cannot "
+      "be edited; save it anew with transformers (from_pretrained, then save_pretrained)",
+      directory_.string()));
 }
 
 Checkpoint Checkpoint::WithoutWeights(const std::filesystem::path& directory) {

@@ -31,6 +31,9 @@ class Checkpoint {
   bool has_weights() const { return !shards_.empty(); }
   bool Contains(std::string_view name) const { return index_.find(name) != index_.end(); }
   std::vector<std::string> names() const;  // sorted
+  // Whether tensors are read by other names than the files have (tensor_names.h), so that a copy of
+  // these files cannot be edited by name. Throws InputError if so.
+  void RequireOwnNames() const;
   const TensorInfo& info(
       std::string_view name) const;                // throws InputError naming the tensor if absent
   TensorView tensor(std::string_view name) const;  // the same
@@ -49,12 +52,14 @@ class Checkpoint {
   const std::shared_ptr<ReadTurns>& turns() const { return turns_; }
 
  private:
+  void TakeNames();
   const SafetensorsFile& shard(std::string_view name) const { return shards_[file_index(name)]; }
 
   std::filesystem::path directory_;
   QuantizationConfig quantization_;
   std::vector<SafetensorsFile> shards_;
   std::map<std::string, size_t, std::less<>> index_;  // tensor name to shard
+  bool renamed_ = false;
   std::shared_ptr<ReadTurns> turns_ = std::make_shared<ReadTurns>();
 };
 

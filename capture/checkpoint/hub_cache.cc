@@ -31,6 +31,13 @@ bool IsIdPart(std::string_view part) {
          part.find("--") == part.npos && part.find("..") == part.npos;
 }
 
+// 40 lower-case hexadecimal digits.
+bool IsCommit(std::string_view text) {
+  return text.size() == 40 && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
 // A revision becomes a path below refs/: every component must stay there.
 bool IsRevision(std::string_view revision) {
   if (revision.empty() || revision.size() > 255) return false;
@@ -43,6 +50,12 @@ bool IsRevision(std::string_view revision) {
     if (slash == revision.npos) return true;
     begin = slash + 1;
   }
+}
+
+// Of one directory: a commit, or what else a mirror or a script wrote.
+bool IsSnapshotName(std::string_view text) {
+  return IsRevision(text) && text.find('/') == text.npos &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7F'; });
 }
 
 std::optional<std::string> NonEmpty(const Environment& environment, const std::string& name) {
@@ -113,9 +126,11 @@ std::string ReadRef(const fs::path& repository, const HubId& id) {
   const size_t first = std::min(text.find_first_not_of(kSpace), text.size());
   text.remove_prefix(first);
   text = text.substr(0, text.find_last_not_of(kSpace) + 1);
-  if (bytes.size() > kMaxRefFileBytes || !IsCommit(text)) {
-    throw InputError(fmt::format("{}: expected a commit of 40 hexadecimal digits, found {}",
-                                 ref.string(), Quoted(text, 60)));
+  if (bytes.size() > kMaxRefFileBytes || !IsSnapshotName(text)) {
+    throw InputError(
+        fmt::format("{}: expected a commit, the name of a directory in snapshots/, "
+                    "found {}",
+                    ref.string(), Quoted(text, 60)));
   }
   return std::string(text);
 }
@@ -163,12 +178,6 @@ fs::path HubCacheRoot(const Environment& environment) {
       "HOME is set; set one, or give a model directory");
 }
 
-bool IsCommit(std::string_view text) {
-  return text.size() == 40 && std::ranges::all_of(text, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
-}
-
 fs::path FindSnapshot(const fs::path& root, const HubId& id) {
   std::string folder = "models--" + id.repository;
   if (const size_t slash = folder.find('/'); slash != folder.npos) folder.replace(slash, 1, "--");
@@ -179,7 +188,11 @@ fs::path FindSnapshot(const fs::path& root, const HubId& id) {
         fmt::format("{} is neither a directory nor in the local Hugging Face cache at {}; run: {}",
                     id.repository, root.string(), DownloadCommand(id)));
   }
-  const std::string commit = IsCommit(id.revision) ? id.revision : ReadRef(repository, id);
+  const bool is_snapshot = IsSnapshotName(id.revision) &&
+                           !fs::exists(repository / "refs" / id.revision, ignored) &&
+                           fs::is_directory(repository / "snapshots" / id.revision, ignored);
+  const std::string commit =
+      is_snapshot || IsCommit(id.revision) ? id.revision : ReadRef(repository, id);
   const fs::path snapshot = repository / "snapshots" / commit;
   if (!fs::is_directory(snapshot, ignored)) {
     throw InputError(fmt::format(
@@ -195,7 +208,8 @@ std::optional<std::pair<std::string, std::string>> SnapshotIdentity(const fs::pa
   const fs::path snapshots = directory.parent_path();
   std::string folder = snapshots.parent_path().filename().string();
   constexpr std::string_view kPrefix = "models--";
-  if (!IsCommit(commit) || snapshots.filename() != "snapshots" || !folder.starts_with(kPrefix)) {
+  if (!IsSnapshotName(commit) || snapshots.filename() != "snapshots" ||
+      !folder.starts_with(kPrefix)) {
     return std::nullopt;
   }
   folder.erase(0, kPrefix.size());

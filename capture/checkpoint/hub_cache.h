@@ -3,11 +3,12 @@
 //
 // The Hugging Face cache on disk, read only:
 //
-//     <root>/models--ORG--NAME/refs/<revision>      text: a 40-digit commit
+//     <root>/models--ORG--NAME/refs/<revision>      text: a commit, or another name of a snapshot
 //     <root>/models--ORG--NAME/snapshots/<commit>/  files, mostly links to ../../blobs/<etag>
 //
-// Same environment variables in the same order as huggingface_hub. Without a ref file a
-// revision is not cached, however many snapshots lie there; none is ever picked.
+// models--NAME where the id has no organisation. Same environment variables in the same order as
+// huggingface_hub. Without a ref file a revision is cached only if a snapshot has its name, however
+// many others lie there; none is ever picked.
 #pragma once
 
 #include <filesystem>
@@ -35,9 +36,6 @@ std::string DownloadCommand(const HubId& id);
 // ~/.cache/huggingface/hub; ~ and $VARIABLES expanded; an empty variable counts as unset. Throws
 // InputError if nothing of this is set.
 std::filesystem::path HubCacheRoot(const Environment& environment);
-
-// 40 lower-case hexadecimal digits.
-bool IsCommit(std::string_view text);
 
 // The snapshot directory of `id`; its last component is the commit. Throws InputError if it is not
 // cached.

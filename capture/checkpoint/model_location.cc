@@ -23,6 +23,10 @@ void RequireComplete(const fs::path& directory, bool needs_weights) {
     std::error_code ignored;
     if (entry.is_symlink() && !fs::exists(entry.path(), ignored)) RequireRegularFile(entry.path());
   }
+  if (const std::string else_there = WhatElseIsIn(directory);
+      !fs::exists(directory / "config.json") && !else_there.empty())
+    throw InputError(
+        fmt::format("{} is missing{}", (directory / "config.json").string(), else_there));
   RequireRegularFile(directory / "config.json");
   if (needs_weights || HasWeightFiles(directory)) FindWeightFiles(directory);
 }

@@ -52,6 +52,13 @@ void SafetensorsFile::Release(std::string_view name) const {
   file_.Release(it->second.offset, it->second.size);
 }
 
+void SafetensorsFile::Rename(const std::string& from, const std::string& to) {
+  auto node = tensors_.extract(from);
+  OSCAR_CHECK(!node.empty());
+  node.key() = to;
+  OSCAR_CHECK(tensors_.insert(std::move(node)).inserted);
+}
+
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
                                      std::vector<Declaration> tensors,
                                      const std::map<std::string, std::string>& metadata)

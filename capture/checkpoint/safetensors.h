@@ -52,6 +52,8 @@ class SafetensorsFile {
   uint64_t size() const { return file_.bytes().size(); }
   TensorView tensor(std::string_view name) const;  // throws InputError if absent
   void Release(std::string_view name) const;       // drops its resident pages
+  // Lets a tensor be found by another name; the file stays as it is.
+  void Rename(const std::string& from, const std::string& to);
 
  private:
   MappedFile file_;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 #include <system_error>
 
 #include "capture/files/mapped_file.h"
@@ -75,6 +75,80 @@ void RequireRegularFile(const fs::path& path) {
   throw InputError(fmt::format("{} {}", path.string(), problem));
 }
 
+namespace {
+
+WeightFiles ReadIndex(const fs::path& directory) {
+  RequireRegularFile(directory / kWeightIndexFile);
+  const MappedFile index = MappedFile::Open(directory / kWeightIndexFile);
+  const auto bytes = index.bytes();
+  return ParseWeightIndex({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                          index.path().string());
+}
+
+}  // namespace
+
+std::string WhyStray(const fs::path& directory, const std::set<std::string>& tensors) {
+  if (!IsNamed(directory / kSingleWeightFile) || !IsNamed(directory / kWeightIndexFile)) return "";
+  WeightFiles others;
+  try {
+    others = ReadIndex(directory);
+  } catch (const InputError&) {  // left over from other weights
+    return "";
+  }
+  const auto there = [&](const std::string& file) { return IsNamed(directory / file); };
+  const auto missing = std::ranges::find_if(
+      others.weight_map, [&](const auto& entry) { return !tensors.contains(entry.first); });
+  if (missing == others.weight_map.end() || !std::ranges::all_of(others.files, there)) return "";
+  return fmt::format(
+      "{} goes before the {} files of {} and lacks tensor {}, which these have: if it is a stray "
+      "file, take it away; if it is the model, take the index away; ",
+      kSingleWeightFile, others.files.size(), kWeightIndexFile, Quoted(missing->first));
+}
+
+std::string WhatElseIsIn(const fs::path& directory) {
+  if (IsNamed(directory / "adapter_config.json")) {
+    return "; this is a LoRA adapter: merge it into its base model (peft: "
+           "AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload()"
+           ".save_pretrained(...)) and give that";
+  }
+  std::vector<std::string> gguf, shards, others, pickles;
+  bool consolidated = false;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(directory, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(".gguf")) gguf.push_back(name);
+    if (name.starts_with("pytorch_model") || name.ends_with(".pth")) pickles.push_back(name);
+    if (!name.ends_with(".safetensors")) continue;
+    if (name.starts_with("consolidated")) {
+      consolidated = true;
+    } else {
+      (name.find("-of-") != name.npos ? shards : others).push_back(name);
+    }
+  }
+  std::ranges::sort(gguf);
+  if (!shards.empty()) {
+    return fmt::format(
+        "; there are {} shards without the {} that says what is in them: fetch it from where the "
+        "model is from, or load the model with transformers and save it anew",
+        shards.size(), kWeightIndexFile);
+  }
+  if (consolidated) {
+    return "; consolidated.safetensors is Mistral's own format, with other names: fetch the files "
+           "for transformers (model*.safetensors, config.json, tokenizer.json) of the same model";
+  }
+  if (!gguf.empty()) return fmt::format("; there is a GGUF: give the file {} itself", gguf.front());
+  if (others.size() == 1) {
+    return fmt::format("; there is {}: if that holds all weights, name it {}", others.front(),
+                       kSingleWeightFile);
+  }
+  if (!pickles.empty()) {
+    return fmt::format("; {} is a pickle and is not read, convert it to safetensors first",
+                       pickles.front());
+  }
+  return "";
+}
+
 WeightFiles FindWeightFiles(const fs::path& directory) {
   std::error_code ignored;
   if (!fs::is_directory(directory, ignored)) {
@@ -85,21 +159,12 @@ WeightFiles FindWeightFiles(const fs::path& directory) {
     return {{kSingleWeightFile}, {}};
   }
   if (IsNamed(directory / kWeightIndexFile)) {
-    RequireRegularFile(directory / kWeightIndexFile);
-    const MappedFile index = MappedFile::Open(directory / kWeightIndexFile);
-    const auto bytes = index.bytes();
-    WeightFiles weights = ParseWeightIndex(
-        {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, index.path().string());
+    WeightFiles weights = ReadIndex(directory);
     for (const std::string& file : weights.files) RequireRegularFile(directory / file);
     return weights;
   }
   throw InputError(fmt::format("{}: no weights: expected {} or {}{}", directory.string(),
-                               kSingleWeightFile, kWeightIndexFile,
-                               IsNamed(directory / "pytorch_model.bin") ||
-                                       IsNamed(directory / "pytorch_model.bin.index.json")
-                                   ? "; pytorch_model.bin is a pickle and is not read, convert it "
-                                     "to safetensors first"
-                                   : ""));
+                               kSingleWeightFile, kWeightIndexFile, WhatElseIsIn(directory)));
 }
 
 }  // namespace oscar

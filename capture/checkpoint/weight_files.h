@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,14 @@ WeightFiles FindWeightFiles(const std::filesystem::path& directory);
 
 // The same of the index alone, as text: whether the files are there is not asked. `what` names it.
 WeightFiles ParseWeightIndex(std::string_view text, std::string_view what);
+
+// What a directory without weights or configuration holds instead, and the way from it to a model;
+// "" where nothing is known of it.
+std::string WhatElseIsIn(const std::filesystem::path& directory);
+
+// Of a directory whose weights `tensors` were read from: the way out where model.safetensors went
+// before an index that lists other tensors and whose files are all there; else "".
+std::string WhyStray(const std::filesystem::path& directory, const std::set<std::string>& tensors);
 
 // Whether there is either of the two files.
 bool HasWeightFiles(const std::filesystem::path& directory);

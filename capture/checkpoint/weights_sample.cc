@@ -20,6 +20,16 @@
 namespace fs = std::filesystem;
 
 namespace oscar {
+namespace {
+
+struct stat StatusOf(const fs::path& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0)
+    throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+  return status;
+}
+
+}  // namespace
 
 Json SampleFile(const fs::path& path) {
   constexpr uint64_t kPage = 4096, kPages = 256, kHead = uint64_t{1} << 20;
@@ -53,15 +63,22 @@ Json SampleWeightFiles(const fs::path& directory, const std::vector<std::string>
   return samples;
 }
 
+Json FileIdentities(const fs::path& directory, const std::vector<std::string>& files) {
+  Json identities = Json::object();
+  for (const std::string& name : files) {
+    const struct stat status = StatusOf(directory / name);
+    identities[name] = fmt::format("inode {}, changed at {}.{:09}", status.st_ino,
+                                   status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+  }
+  return identities;
+}
+
 std::string OpenedFiles(const fs::path& directory, const std::vector<std::string>& files) {
   std::ifstream boot("/proc/sys/kernel/random/boot_id");  // of the machine, in any container
   std::string all;
   std::getline(boot, all);
   for (const std::string& name : files) {
-    const fs::path path = directory / name;
-    struct stat status {};
-    if (stat(path.c_str(), &status) != 0)
-      throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+    const struct stat status = StatusOf(directory / name);
     all += fmt::format("\n{} {} {} {} {}.{}", name, status.st_dev, status.st_ino, status.st_size,
                        status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
   }

@@ -19,6 +19,10 @@ Json SampleFile(const std::filesystem::path& path);  // {"size", "sample_sha256"
 Json SampleWeightFiles(const std::filesystem::path& directory,
                        const std::vector<std::string>& files);
 
+// Of each of these files, by name: its inode and when its bytes or its inode last changed. A file
+// that took another's place differs, even if size, times that users set, and samples are equal.
+Json FileIdentities(const std::filesystem::path& directory, const std::vector<std::string>& files);
+
 // The same in two processes that have opened the very same files, on one running machine.
 std::string OpenedFiles(const std::filesystem::path& directory,
                         const std::vector<std::string>& files);

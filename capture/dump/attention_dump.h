@@ -81,7 +81,7 @@ void CheckDumpLayer(const DumpLayer& layer, const std::string& what);
 
 // Where a dump comes from; "" where its format does not say.
 struct DumpOrigin {
-  std::string format;            // "oscar-dump 2" or "upstream"
+  std::string format;            // "oscar-dump 3" or "upstream"
   std::string model;             // "Qwen/Qwen3-8B@<revision>"
   std::string model_digest;      // SHA-256, see calib/run/provenance.h
   std::string tokenizer_digest;  // SHA-256 of tokenizer.json
@@ -99,6 +99,8 @@ class AttentionDump {
   virtual bool has(DumpTensor tensor) const = 0;  // of every layer; q, k and v always are
   // [T] of all sequences, concatenated; empty where the format does not hold them.
   virtual std::span<const int32_t> token_ids() const { return {}; }
+  // [T] 0 where the query of a token does not count (loss_mask, labels); empty: all do.
+  virtual std::span<const uint8_t> counted() const { return {}; }
 
   // Whole tokens, beginning at `first_token` of the concatenation of all sequences.
   // `out` [tokens, heads, dim]. Throws InputError naming file, layer and token where a value is NaN

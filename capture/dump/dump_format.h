@@ -3,10 +3,13 @@
 //
 // The HDF5 dump, defined once. Other people's tools read it with h5py, so names never change:
 //
-//   /                    attributes: format = "oscar-dump", format_version, model, model_digest,
-//                        tokenizer_digest, data_digest, tool_version
+//   /                    attributes: format = "oscar-dump", format_version, num_layers, model,
+//                        model_digest, tokenizer_digest, data_digest, tool_version
 //   /input_ids           [T] int32, all sequences concatenated
 //   /sequence_offsets    [n+1] int64, in tokens: sequence i is [offsets[i], offsets[i+1])
+//   /counted             [T] uint8, 0 where the query of a token does not count (loss_mask,
+//   labels);
+//                        only where some do not
 //   /layer/<id>/q        [T, num_q_heads, head_dim]     after QK-norm and rotary embedding
 //   /layer/<id>/k        [T, num_kv_heads, head_dim]    the same
 //   /layer/<id>/v        [T, num_kv_heads, v_head_dim]  as it leaves its projection
@@ -39,6 +42,7 @@
 // together or not at all; logits are optional. Trap: an attribute or dataset added here without a
 // new version is not read by older programs, which refuse unknown objects.
 //
+// Version 2 had no num_layers, so that nobody can tell whether a layer is missing: it is refused.
 // Version 1 had no read_by, rope, qk_norm and not_foldable, so that nobody can tell whether its
 // queries are all that read a cache: it is refused.
 #pragma once
@@ -52,11 +56,12 @@
 namespace oscar::dump_format {
 
 inline constexpr std::string_view kFormat = "oscar-dump";
-inline constexpr int64_t kVersion = 2;
+inline constexpr int64_t kVersion = 3;
 
 // Attributes of the root.
 inline constexpr std::string_view kFormatAttribute = "format";
 inline constexpr std::string_view kVersionAttribute = "format_version";
+inline constexpr std::string_view kNumLayers = "num_layers";  // children of /layer
 inline constexpr std::string_view kModel = "model";
 inline constexpr std::string_view kModelDigest = "model_digest";
 inline constexpr std::string_view kTokenizerDigest = "tokenizer_digest";
@@ -66,6 +71,7 @@ inline constexpr std::string_view kToolVersion = "tool_version";
 // Children of the root.
 inline constexpr std::string_view kInputIds = "input_ids";
 inline constexpr std::string_view kSequenceOffsets = "sequence_offsets";
+inline constexpr std::string_view kCounted = "counted";
 inline constexpr std::string_view kLayers = "layer";
 inline constexpr std::string_view kLogits = "logits";
 

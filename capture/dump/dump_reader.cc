@@ -39,9 +39,16 @@ std::optional<int> ParseLayerId(const std::string& text) {
 
 DumpReader::DumpReader(const std::filesystem::path& path) : file_(path), name_(path.string()) {
   origin_ = ReadOrigin();
-  CheckNames("/", std::array{kInputIds, kSequenceOffsets, kLayers, kLogits});
+  CheckNames("/", std::array{kInputIds, kSequenceOffsets, kCounted, kLayers, kLogits});
   ReadSequences();
-  for (const int id : LayerIds(kLayers)) {
+  const std::vector<int> layer_ids = LayerIds(kLayers);
+  if (const int64_t num_layers = file_.IntAttribute("/", kNumLayers);
+      num_layers != std::ssize(layer_ids)) {
+    Refuse("/",
+           fmt::format("{} is {}, found {} ({}): a layer was taken out or put in; capture again",
+                       kNumLayers, num_layers, layer_ids.size(), fmt::join(layer_ids, ", ")));
+  }
+  for (const int id : layer_ids) {
     layers_.push_back(ReadLayer(id));
     ReadScoreRows(layers_.back());
   }
@@ -93,6 +100,11 @@ DumpOrigin DumpReader::ReadOrigin() const {
                             "from the model's; capture again",
                             kVersionAttribute));
   }
+  if (version == 2) {
+    Refuse("/", fmt::format("{} is 2: such dumps do not say how many layers they have, so that a "
+                            "missing one would not be noticed; capture again",
+                            kVersionAttribute));
+  }
   if (version != kVersion) {
     Refuse("/", fmt::format("{} is {}, this program reads {}; capture again, or use the program "
                             "that wrote it",
@@ -131,6 +143,12 @@ void DumpReader::ReadSequences() {
   if (negative != ids_.end()) {
     Refuse(kInputIds, fmt::format("token {} has id {}", negative - ids_.begin(), *negative));
   }
+  if (!file_.Exists(kCounted)) return;
+  const auto tokens = static_cast<int64_t>(ids_.size());
+  CheckShape(kCounted, Hdf5Type::kUInt8, {tokens});
+  counted_ = file_.Read<uint8_t>(kCounted, {tokens});
+  if (std::ranges::any_of(counted_, [](uint8_t value) { return value > 1; }))
+    Refuse(kCounted, "expected 0 and 1");
 }
 
 std::vector<int> DumpReader::LayerIds(std::string_view group) const {

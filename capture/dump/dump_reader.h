@@ -35,6 +35,7 @@ class DumpReader : public AttentionDump {
   void ReadKvB(size_t layer_index, std::span<std::byte> out) const override;
 
   std::span<const int32_t> token_ids() const override { return ids_; }
+  std::span<const uint8_t> counted() const override { return counted_; }
   int64_t longest_sequence() const { return longest_; }  // tokens
 
   // Of every layer or of none; empty if there are none.
@@ -66,6 +67,7 @@ class DumpReader : public AttentionDump {
   std::vector<DumpLayer> layers_;
   std::vector<int64_t> lengths_, score_rows_;
   std::vector<int32_t> ids_;
+  std::vector<uint8_t> counted_;
   int64_t longest_ = 0, logits_width_ = 0;
 };
 

@@ -51,6 +51,15 @@ DumpWriter::DumpWriter(const std::filesystem::path& path,
   const Hdf5DatasetOptions stored{options_.deflate_level};
   file_.Write<int32_t>(kInputIds, {offsets_.back()}, ids, stored);
   file_.Write<int64_t>(kSequenceOffsets, {static_cast<int64_t>(offsets_.size())}, offsets_);
+  if (!options_.counted.empty()) {
+    OSCAR_CHECK_EQ(options_.counted.size(), sequences.size());
+    std::vector<uint8_t> counted;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      counted.insert(counted.end(), options_.counted[i].begin(), options_.counted[i].end());
+      counted.resize(static_cast<size_t>(offsets_[i + 1]), 1);
+    }
+    file_.Write<uint8_t>(kCounted, {offsets_.back()}, counted, stored);
+  }
   file_.CreateGroup(kLayers);
   if (options_.logits_width > 0) {
     Declare(kLogits, Hdf5Type::kFloat32, {offsets_.back(), options_.logits_width}, Rows::kTokens);
@@ -60,6 +69,7 @@ DumpWriter::DumpWriter(const std::filesystem::path& path,
 void DumpWriter::BeginLayer(const DumpLayer& layer) {
   OSCAR_CHECK(layer.facts.has_value());
   layer_ = layer;
+  ++num_layers_;
   const int id = layer.layer_id;
   group_ = LayerPath(id);
   const int64_t tokens = offsets_.back();
@@ -173,6 +183,7 @@ void DumpWriter::WriteLogits(int64_t first_token, std::span<const float> logits)
 void DumpWriter::Commit(const DumpOrigin& origin) {
   file_.SetAttribute("/", kFormatAttribute, kFormat);
   file_.SetAttribute("/", kVersionAttribute, kVersion);
+  file_.SetAttribute("/", kNumLayers, num_layers_);
   file_.SetAttribute("/", kModel, origin.model);
   file_.SetAttribute("/", kModelDigest, origin.model_digest);
   file_.SetAttribute("/", kTokenizerDigest, origin.tokenizer_digest);

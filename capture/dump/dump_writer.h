@@ -27,6 +27,8 @@ struct DumpWriterOptions {
   int deflate_level = 0;            // 0 to 9
   std::vector<int64_t> score_rows;  // token indices, ascending; empty: neither scores nor lse
   int64_t logits_width = 0;         // vocabulary; 0: no logits
+  // Per sequence, as DataSet::counted has it; empty: all queries count.
+  std::vector<std::vector<uint8_t>> counted = {};
   // Not empty: nothing is to be written but what BeginLayer and BeginReader say of each layer; all
   // values are read out of these (HDF5's virtual datasets).
   std::vector<DumpPart> parts = {};
@@ -72,7 +74,7 @@ class DumpWriter : public DumpSink {
   Hdf5Writer file_;
   DumpWriterOptions options_;
   std::vector<int64_t> offsets_;
-  int64_t longest_ = 0;
+  int64_t longest_ = 0, num_layers_ = 0;
   DumpLayer layer_;    // the current one, or one that reads it
   std::string group_;  // where its datasets stand
 };

@@ -101,7 +101,11 @@ class Builder {
     if (const size_t colon = message.find(": "); colon != message.npos) {
       message.remove_prefix(colon + 2);
     }
-    Refuse(what_, position, Escaped(message));
+    const bool not_finite = message.ends_with("I'") || message.ends_with("N'");
+    Refuse(what_, position,
+           Escaped(message) + (not_finite ? "; Python writes Infinity and NaN, which JSON does not "
+                                            "have: put a number or null there"
+                                          : ""));
   }
 
  private:

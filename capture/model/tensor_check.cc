@@ -14,6 +14,7 @@
 #include <set>
 #include <utility>
 
+#include "capture/checkpoint/weight_files.h"
 #include "capture/checkpoint/weight_storage.h"
 #include "linalg/error.h"
 
@@ -69,6 +70,21 @@ bool IsSkipped(const ModelSpec& spec, const Checkpoint& checkpoint, const std::s
          IsZeroBias(checkpoint, name);
 }
 
+// Names the prefix where all tensors stand under another one than the family's.
+std::string OtherPrefix(const ModelSpec& spec, const Checkpoint& checkpoint) {
+  constexpr std::string_view kTail = "embed_tokens.weight";
+  if (checkpoint.Contains(spec.embedding) || !spec.embedding.ends_with(kTail)) return {};
+  for (const std::string& name : checkpoint.names()) {
+    if (!name.ends_with(kTail)) continue;
+    return fmt::format(
+        "its tensors are named {}..., expected {}...: rename them, or load the model with "
+        "transformers and save it anew; ",
+        name.substr(0, name.size() - kTail.size()),
+        spec.embedding.substr(0, spec.embedding.size() - kTail.size()));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> TensorProblems(const ModelSpec& spec, const Checkpoint& checkpoint) {
@@ -92,9 +108,12 @@ void CheckTensors(const ModelSpec& spec, const Checkpoint& checkpoint) {
   std::vector<std::string> problems = TensorProblems(spec, checkpoint);
   if (problems.empty()) return;
   const size_t total = problems.size();
+  const std::vector<std::string> names = checkpoint.names();
+  const std::string cause = WhyStray(checkpoint.directory(), {names.begin(), names.end()}) +
+                            OtherPrefix(spec, checkpoint);
   if (total > kShown) problems.resize(kShown);
-  throw InputError(fmt::format("{}: the weights do not fit the configuration: {}{}",
-                               checkpoint.directory().string(), fmt::join(problems, "; "),
+  throw InputError(fmt::format("{}: the weights do not fit the configuration: {}{}{}",
+                               checkpoint.directory().string(), cause, fmt::join(problems, "; "),
                                total > kShown ? fmt::format("; and {} more", total - kShown) : ""));
 }
 

@@ -10,6 +10,7 @@
 
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
+#include "capture/text/message_parts.h"
 #include "capture/text/template/json_value.h"
 #include "linalg/error.h"
 
@@ -161,6 +162,20 @@ std::optional<ChatFormat> ChatFormat::Find(const fs::path& model_directory,
   return format;
 }
 
+// Whether the text of a part arrives, and not as Python prints the list.
+bool ChatFormat::ReadsParts(const ChatTemplate& source, ChatTemplate::Variables variables) const {
+  constexpr const char* kProbe = "oscar probes parts";
+  variables[0].second = jinja::ParseJsonValue(
+      fmt::format(R"([{{"role":"user","content":[{{"type":"text","text":"{}"}}]}}])", kProbe),
+      "parts");
+  try {
+    const std::string text = source.Render(variables, now_).text;
+    return text.find(kProbe) != text.npos && text.find("'text': '") == text.npos;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 ChatFormat::Rendering ChatFormat::Render(const ChatRow& chat, const std::string& where,
                                          bool generation_prompt) const {
   ChatTemplate::Variables variables = {{"messages", chat.messages},
@@ -170,6 +185,8 @@ ChatFormat::Rendering ChatFormat::Render(const ChatRow& chat, const std::string&
   variables.insert(variables.end(), special_tokens_.begin(), special_tokens_.end());
   variables.insert(variables.end(), variables_.begin(), variables_.end());
   const ChatTemplate& source = with_tools_ && !chat.tools.is_none() ? *with_tools_ : *default_;
+  if (HasParts(chat.messages) && !ReadsParts(source, variables))
+    variables[0].second = WithJoinedParts(chat.messages, where);
   try {
     ChatTemplate::Rendering rendering = source.Render(variables, now_);
     return {std::move(rendering.text), rendering.reads_time};

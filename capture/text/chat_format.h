@@ -42,6 +42,7 @@ class ChatFormat {
   };
   // `generation_prompt`: up to where an answer of the model begins. Throws InputError naming
   // `where`, the template and its line.
+  // Content that is a list of parts is joined, unless the template shows that it reads such lists.
   Rendering Render(const ChatRow& chat, const std::string& where,
                    bool generation_prompt = false) const;
 
@@ -50,6 +51,8 @@ class ChatFormat {
 
  private:
   ChatFormat() = default;
+  bool ReadsParts(const ChatTemplate& source, ChatTemplate::Variables variables) const;
+
   std::optional<ChatTemplate> default_, with_tools_;
   ChatTemplate::Variables special_tokens_, variables_;  // the latter win
   jinja::CivilTime now_;

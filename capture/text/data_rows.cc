@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "capture/files/digest.h"
+#include "capture/files/unpack.h"
 #include "capture/files/utf8.h"
 #include "capture/text/row_columns.h"
 #include "capture/text/template/json_value.h"
@@ -21,8 +24,8 @@ constexpr std::string_view kBlank = " \t\r\n";
 
 enum class Layout { kLines, kArray, kPlainText };
 
-Layout DetectLayout(const std::filesystem::path& file, std::string_view content) {
-  const std::string extension = file.extension().string();
+// `extension`: of the file, or of what is packed in it.
+Layout DetectLayout(const std::string& extension, std::string_view content) {
   if (extension == ".txt" || extension == ".md") return Layout::kPlainText;
   const size_t first = content.find_first_not_of(kBlank);
   const char start = first == std::string_view::npos ? '\0' : content[first];
@@ -32,14 +35,39 @@ Layout DetectLayout(const std::filesystem::path& file, std::string_view content)
   return start == '{' ? Layout::kLines : Layout::kPlainText;
 }
 
+// Formats that are not read, by their first bytes.
+void RefuseOtherFormats(std::string_view content, const std::string& path) {
+  const auto begins = [&](std::string_view magic) { return content.starts_with(magic); };
+  const bool parquet = begins("PAR1") && content.ends_with("PAR1");
+  if (parquet || begins("ARROW1")) {
+    throw InputError(
+        fmt::format("{}: this is {}, which is not read; convert it: python3 -c \"import datasets; "
+                    "datasets.Dataset.{}('{}').to_json('rows.jsonl')\"",
+                    path, parquet ? "a Parquet file" : "an Arrow file",
+                    parquet ? "from_parquet" : "from_file", path));
+  }
+  for (const auto& [magic, name] : {std::pair<std::string_view, const char*>{"PK\x03\x04", "zip"},
+                                    {std::string_view("BZh"), "bzip2"},
+                                    {std::string_view("\xFD\x37zXZ"), "xz"}}) {
+    if (begins(magic) && FirstInvalidUtf8(content)) {
+      throw InputError(fmt::format(
+          "{}: this is packed with {}; unpack it, or pack it with gzip or zstd", path, name));
+    }
+  }
+}
+
 }  // namespace
 
 std::string ReadDataRows(const MappedFile& mapped, const std::function<void(const DataRow&)>& use) {
   const std::filesystem::path& file = mapped.path();
+  const std::string path = file.string();
+  const std::optional<std::string> unpacked = Unpack(mapped.bytes(), path);
   std::string_view content(reinterpret_cast<const char*>(mapped.bytes().data()),
                            mapped.bytes().size());
-  const std::string path = file.string();
+  if (unpacked) content = *unpacked;
+  const std::string extension = (unpacked ? file.stem() : file.filename()).extension().string();
   const std::string name = file.filename().string();
+  RefuseOtherFormats(content, path);
   if (const auto invalid = FirstInvalidUtf8(content)) {
     const auto line =
         1 + std::count(content.begin(), content.begin() + static_cast<ptrdiff_t>(*invalid), '\n');
@@ -51,7 +79,7 @@ std::string ReadDataRows(const MappedFile& mapped, const std::function<void(cons
   const std::string digest = Sha256Hex(mapped.bytes());
   if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
 
-  switch (DetectLayout(file, content)) {
+  switch (DetectLayout(extension, content)) {
     case Layout::kPlainText:
       use({name, path, std::string(content)});
       return digest;

@@ -6,6 +6,7 @@
 //   .jsonl .ndjson .json    one JSON object per line; or, if the first character is [, one array of
 //                           objects
 //   anything else           as .jsonl if its first non-blank line begins with {, else one document
+//   any of these + .gz .zst the same, unpacked in memory
 // What a row is, by the first of these columns that it has and that is not null (the order of
 // NVIDIA ModelOpt):
 //   messages, conversations   a chat: list of {role, content, ...} or of ShareGPT's {from, value};
@@ -14,9 +15,15 @@
 //   completion, response,
 //   output
 //   text                      a text
-//   input_ids                 a list of integers; refused beside any of the others
-// Other keys are ignored. Blank lines, CRLF, a byte order mark and a missing last newline are fine.
-// Trap: lines end at \n only; U+2028 and U+0085 belong to the text.
+//   input_ids                 a list of integers; refused beside any of the others. Beside it may
+//                             stand attention_mask (tokens with 0 are padding and are left out),
+//                             loss_mask and labels (queries of tokens with 0 and -100 do not count)
+//   instruction and one of    a question, with `input` (or `context`) on the next line, and its
+//   output, response,         answer: a chat, with a `system` message if there is one; for a model
+//   completion                without chats the text that Stanford Alpaca was trained on
+// Other keys are ignored. A row whose columns are all null has no value. Blank lines, CRLF, a byte
+// order mark and a missing last newline are fine. Trap: lines end at \n only; U+2028 and U+0085
+// belong to the text.
 #pragma once
 
 #include <cstdint>
@@ -36,16 +43,23 @@ struct ChatRow {
   jinja::Value messages;   // a list of dicts, each with a role
   jinja::Value tools;      // None: not given
   jinja::Value documents;  // None: not given
+  std::string text = {};   // for a model that has no chats; empty: the row is no text
+};
+
+struct IdsRow {
+  std::vector<int64_t> ids;
+  std::vector<uint8_t> counted;  // [ids] 0 where a token's query does not count; empty: all count
+  int64_t padding = 0;           // tokens that attention_mask has left out
 };
 
 struct DataRow {
   std::string origin;  // "prompts.jsonl:12", or "notes.txt" for a file that is one document
   std::string where;   // the same with the whole path, for errors
-  std::variant<std::string, ChatRow, std::vector<int64_t>> value;
+  std::variant<std::monostate, std::string, ChatRow, IdsRow> value;
 };
 
 // Calls `use` with each row in order; returns the SHA-256 of the file. Throws InputError naming
-// file and line for what is not UTF-8, not JSON or not a row.
+// file and line for what is not UTF-8, not JSON or not a row, and for Parquet, Arrow and archives.
 std::string ReadDataRows(const MappedFile& file, const std::function<void(const DataRow&)>& use);
 inline std::string ReadDataRows(const std::filesystem::path& file,
                                 const std::function<void(const DataRow&)>& use) {

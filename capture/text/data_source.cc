@@ -26,6 +26,11 @@ void AppendLittleEndian(Integer value, std::string& out) {
   }
 }
 
+bool IsMasked(const std::vector<Document>& documents) {
+  return std::ranges::any_of(documents,
+                             [](const Document& document) { return !document.counted.empty(); });
+}
+
 class DataLoader {
  public:
   DataLoader(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size)
@@ -40,7 +45,7 @@ class DataLoader {
     set_.source_digests.push_back(BuiltinCorpusDigest(corpus));
     for (const BuiltinDocument& document : corpus) {
       const std::string origin = "builtin:" + document.name;
-      Take(origin, rows_.EncodeText(document.text, origin));
+      Take({origin, rows_.EncodeText(document.text, origin)});
     }
   }
 
@@ -50,12 +55,19 @@ class DataLoader {
     source_ = set_.source_digests.size();
     const std::string whole_file = file.filename().string();  // the origin of plain text
     set_.source_digests.push_back(ReadDataRows(file, [&](const DataRow& row) {
+      if (std::holds_alternative<std::monostate>(row.value)) {
+        ++rows_null_;
+        return;
+      }
       std::vector<int32_t> ids = rows_.Encode(row);
       const bool too_long = static_cast<int64_t>(ids.size()) > options_.max_sequence;
       if (too_long && !options_.pack && row.origin == whole_file) {
         TakeInChunks(row, ids);
       } else {
-        Take(row.origin, std::move(ids));
+        const auto* const given = std::get_if<IdsRow>(&row.value);
+        if (given != nullptr) padding_ += given->padding;
+        Take({row.origin, std::move(ids),
+              given != nullptr ? given->counted : std::vector<uint8_t>()});
       }
     }));
   }
@@ -66,9 +78,23 @@ class DataLoader {
     if (options_.pack)
       PackDocuments(*options_.pack, options_.max_sequence, options_.token_budget, set_);
     CountMixedOut();
+    set_.counts.padding = padding_;
+    set_.counts.rows_null = rows_null_;
+    set_.counts.beginnings_left_out = rows_.beginnings_left_out();
     if (set_.documents.empty()) {
-      throw InputError(fmt::format("{}: no tokens to work with ({} documents, all empty)",
-                                   set_.name, set_.counts.documents_sent));
+      throw InputError(fmt::format(
+          "{}: no tokens to work with ({} documents, all empty or masked; {} rows of null)",
+          set_.name, set_.counts.documents_sent, rows_null_));
+    }
+    for (Document& document : set_.documents) {
+      if (std::ranges::find(document.counted, 0) == document.counted.end())
+        document.counted.clear();  // what did not count was cut off
+    }
+    if (set_.counted_queries() == 0) {
+      throw InputError(fmt::format(
+          "{}: no query counts: loss_mask or labels leave none of {} tokens, so there is nothing "
+          "to fit to; give rows with tokens that count",
+          set_.name, set_.counts.tokens_used));
     }
     set_.chat_format = rows_.chat_format();
     set_.chat_template = rows_.chat_template();
@@ -107,7 +133,7 @@ class DataLoader {
       if (options_.pack) {
         set_.documents.push_back(std::move(documents[i]));
       } else {
-        TakeNow(std::move(documents[i].origin), std::move(documents[i].ids));
+        TakeNow(std::move(documents[i]));
       }
     }
   }
@@ -129,24 +155,24 @@ class DataLoader {
       const auto end = at + std::min<int64_t>(length, ids.end() - at);
       std::vector<int32_t> chunk(ids.begin(), special);
       chunk.insert(chunk.end(), at, end);
-      Take(fmt::format("{}#{}", row.origin, number), std::move(chunk), /*fills=*/true);
+      Take({fmt::format("{}#{}", row.origin, number), std::move(chunk)}, /*fills=*/true);
       at = end;
     }
   }
 
   // `fills`: what is left of the budget cuts it, instead of dropping it.
-  void Take(std::string origin, std::vector<int32_t> ids, bool fills = false) {
+  void Take(Document document, bool fills = false) {
     if (options_.pack || !options_.mix.empty()) {  // everything, for Finish()
-      set_.documents.push_back({std::move(origin), std::move(ids)});
+      set_.documents.push_back(std::move(document));
       sources_.push_back(source_);
       return;
     }
-    TakeNow(std::move(origin), std::move(ids), fills);
+    TakeNow(std::move(document), fills);
   }
 
-  void TakeNow(std::string origin, std::vector<int32_t> ids, bool fills = false) {
+  void TakeNow(Document document, bool fills = false) {
     DataCounts& counts = set_.counts;
-    const auto sent = static_cast<int64_t>(ids.size());
+    const auto sent = static_cast<int64_t>(document.ids.size());
     const int64_t rest = options_.token_budget - counts.tokens_used;
     ++counts.documents_sent;
     counts.tokens_sent += sent;
@@ -161,8 +187,9 @@ class DataLoader {
     counts.documents_truncated += used < sent ? 1 : 0;
     counts.tokens_used += used;
     counts.tokens_truncated += sent - used;
-    ids.resize(static_cast<size_t>(used));
-    set_.documents.push_back({std::move(origin), std::move(ids)});
+    document.ids.resize(static_cast<size_t>(used));
+    if (!document.counted.empty()) document.counted.resize(static_cast<size_t>(used));
+    set_.documents.push_back(std::move(document));
   }
 
   const DataOptions& options_;
@@ -170,6 +197,7 @@ class DataLoader {
   size_t source_ = 0;            // of the file that is read
   std::vector<size_t> sources_;  // of each document that waits for Finish()
   DataCounts mixed_out_;         // sent, but not chosen by the mix
+  int64_t padding_ = 0, rows_null_ = 0;
   DataSet set_{.name = {},
                .digest = {},
                .source_digests = {},
@@ -184,13 +212,37 @@ class DataLoader {
 
 }  // namespace
 
+bool DataSet::masked() const { return IsMasked(documents); }
+
+std::vector<std::vector<uint8_t>> DataSet::counted() const {
+  std::vector<std::vector<uint8_t>> counted;
+  if (!masked()) return counted;
+  for (const Document& document : documents) counted.push_back(document.counted);
+  return counted;
+}
+
+int64_t DataSet::counted_queries() const {
+  int64_t queries = 0;
+  for (const Document& document : documents) {
+    queries += document.counted.empty()
+                   ? std::ssize(document.ids)
+                   : std::count(document.counted.begin(), document.counted.end(), 1);
+  }
+  return queries;
+}
+
 std::string DataDigest(const std::vector<Document>& documents) {
   Sha256 digest;
-  digest.Add("oscar-data-1\n");
+  const bool masked = IsMasked(documents);
+  digest.Add(masked ? "oscar-data-2\n" : "oscar-data-1\n");
   for (const Document& document : documents) {
     std::string bytes;
     AppendLittleEndian(static_cast<int64_t>(document.ids.size()), bytes);
     for (const int32_t id : document.ids) AppendLittleEndian(id, bytes);
+    if (masked) {
+      for (size_t i = 0; i < document.ids.size(); ++i)
+        bytes += document.counted.empty() || document.counted[i] != 0 ? '\1' : '\0';
+    }
     digest.Add(bytes);
   }
   return digest.FinishHex();

@@ -22,6 +22,8 @@ namespace oscar {
 struct Document {
   std::string origin;        // "prompts.jsonl:12" or "builtin:prose-3"
   std::vector<int32_t> ids;  // [num_tokens]
+  // [num_tokens] 0 where the query of a token does not count (loss_mask, labels); empty: all do.
+  std::vector<uint8_t> counted = {};
 };
 
 // sent = used + dropped for documents (truncated ones are among the used),
@@ -30,8 +32,11 @@ struct Document {
 struct DataCounts {
   int64_t documents_sent = 0, documents_used = 0, documents_truncated = 0, documents_dropped = 0;
   int64_t tokens_sent = 0, tokens_used = 0;
-  int64_t tokens_truncated = 0;  // cut off from documents that are used
-  int64_t tokens_dropped = 0;    // of documents that are not used
+  int64_t tokens_truncated = 0;     // cut off from documents that are used
+  int64_t tokens_dropped = 0;       // of documents that are not used
+  int64_t padding = 0;              // tokens that attention_mask leaves out; not among those sent
+  int64_t rows_null = 0;            // rows without a value, no documents
+  int64_t beginnings_left_out = 0;  // documents that began with their tokenizer's beginning
   bool operator==(const DataCounts&) const = default;
 };
 
@@ -69,6 +74,11 @@ struct DataSet {
   DataCounts counts;
   std::vector<MixClass> mix;      // of mixed data
   Json self_generated = nullptr;  // how some of the documents were written by the model, or null
+
+  bool masked() const;  // whether some queries do not count
+  // Document::counted of all; empty where all queries count.
+  std::vector<std::vector<uint8_t>> counted() const;
+  int64_t counted_queries() const;  // of the tokens of all documents
 };
 
 // Documents in order. Text is encoded with the special tokens its tokenizer adds; messages by the
@@ -84,7 +94,8 @@ struct DataSet {
 DataSet LoadData(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size);
 
 // SHA-256 of "oscar-data-1\n", then for each document its length (int64) and its ids (int32), all
-// little-endian.
+// little-endian; where not all queries count, of that behind "oscar-data-2\n", each document
+// followed by a byte for each of its tokens, 1 where the query counts.
 std::string DataDigest(const std::vector<Document>& documents);
 
 }  // namespace oscar

@@ -124,6 +124,7 @@ void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t tok
   }
   std::vector<Document> documents = std::exchange(data.documents, {});
   std::vector<int32_t> stream;
+  std::vector<uint8_t> counted;
   std::vector<Range> ranges;
   for (size_t i = 0; i < documents.size(); ++i) {
     const std::vector<int32_t>& ids = documents[i].ids;
@@ -131,6 +132,8 @@ void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t tok
     if (!stream.empty()) stream.push_back(separator.id);
     ranges.push_back({stream.size(), stream.size() + ids.size(), i});
     stream.insert(stream.end(), ids.begin(), ids.end());
+    counted.resize(stream.size() - documents[i].counted.size(), 1);
+    counted.insert(counted.end(), documents[i].counted.begin(), documents[i].counted.end());
   }
   const auto length = static_cast<size_t>(max_sequence);
   const size_t num_sequences = std::min(stream.size(), static_cast<size_t>(token_budget)) / length;
@@ -158,10 +161,12 @@ void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t tok
   data.counts = counts;
   data.separator = separator;
   for (size_t begin = 0; begin < used; begin += length) {
+    const auto part = [&]<typename T>(const std::vector<T>& of) {
+      const auto first = of.begin() + static_cast<ptrdiff_t>(begin);
+      return std::vector<T>(first, first + static_cast<ptrdiff_t>(length));
+    };
     data.documents.push_back(
-        {Origins(documents, ranges, begin, begin + length),
-         std::vector<int32_t>(stream.begin() + static_cast<ptrdiff_t>(begin),
-                              stream.begin() + static_cast<ptrdiff_t>(begin + length))});
+        {Origins(documents, ranges, begin, begin + length), part(stream), part(counted)});
   }
 }
 

@@ -31,7 +31,8 @@ std::vector<int32_t> OpeningTokens(const std::filesystem::path& model_directory,
 
 // Replaces `data`.documents by floor(min(budget, tokens) / max_sequence) sequences, and sets counts
 // and separator. Empty documents count as dropped, without a separator; so does what does not fill
-// a sequence. Throws UsageError for a budget below one sequence, InputError for too few tokens.
+// a sequence. Queries of separators count. Throws UsageError for a budget below one sequence,
+// InputError for too few tokens.
 void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
                    DataSet& data);
 

@@ -47,12 +47,14 @@ class PromptLoader {
   }
 
   void Add(const DataRow& row) {
+    if (std::holds_alternative<std::monostate>(row.value)) return;
     const size_t index = row_++;
     if (index >= most_) return;
     if (const auto* text = std::get_if<std::string>(&row.value)) {
       AddText(*text, row, index);
     } else if (const auto* chat = std::get_if<ChatRow>(&row.value)) {
-      AddChat(*chat, row, index);
+      chat->text.empty() || rows_.CanChat() ? AddChat(*chat, row, index)
+                                            : AddText(chat->text, row, index);
     } else {
       AddIds(rows_.Encode(row), row, index);
     }

@@ -68,6 +68,35 @@ std::string RoleOf(const std::string& from, const std::string& where) {
                                where, Quoted(from), fmt::join(known, ", ")));
 }
 
+// The names of a message's reasoning, in transformers' order (utils/chat_template_utils.py).
+constexpr const char* kReasoning[] = {"reasoning_content", "thinking", "reasoning"};
+
+// What templates read of it: reasoning_content, and thinking (gpt-oss).
+Value WithReasoning(const Value& message) {
+  const auto* name = std::ranges::find_if(
+      kReasoning, [&](const char* key) { return Column(message, key) != nullptr; });
+  if (name == std::end(kReasoning)) return message;
+  const Value reasoning = *Column(message, *name);
+  jinja::Dict filled;
+  filled.Set(Value::String("thinking"), reasoning);
+  for (const auto& [key, value] : message.dict().items) filled.Set(key, value);
+  filled.Set(Value::String("reasoning_content"), reasoning);
+  return Value::FromDict(std::move(filled));
+}
+
+// Pictures and sounds have tokens that text does not give.
+void CheckPart(const Value& part, const std::string& where) {
+  if (!part.is_dict()) return;
+  const Value* type = Column(part, "type");
+  const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";
+  for (const char* medium : {"image", "audio", "video"}) {
+    if (name.find(medium) == name.npos && Column(part, medium) == nullptr) continue;
+    throw InputError(fmt::format(
+        "{}: a part of type {}, and calibration reads text alone; leave the part or the row out",
+        where, Quoted(name.empty() ? medium : name)));
+  }
+}
+
 Value ParseMessage(const Value& message, const std::string& where) {
   if (!message.is_dict()) {
     throw InputError(fmt::format("{}: expected an object with role and content, found {}", where,
@@ -86,14 +115,16 @@ Value ParseMessage(const Value& message, const std::string& where) {
   Text(*role, where, "role");
   // Content may be missing beside tool calls, and may be a list of parts: the template decides.
   const Value* content = message.dict().Find("content");
-  if (content == nullptr &&
-      FirstOf(message, {"tool_calls", "function_call", "reasoning_content"}) == nullptr)
+  if (content == nullptr && FirstOf(message, {"tool_calls", "function_call", "reasoning_content",
+                                              "thinking", "reasoning"}) == nullptr)
     throw InputError(where + ": \"content\" is missing");
   if (content != nullptr && !content->is_none() && !content->is_string() && !content->is_list()) {
     throw InputError(fmt::format("{}: \"content\" must be a string or a list of parts, found {}",
                                  where, Shown(*content)));
   }
-  return message;
+  for (size_t i = 0; content != nullptr && content->is_list() && i < content->items().size(); ++i)
+    CheckPart(content->items()[i], fmt::format("{}: content[{}]", where, i));
+  return WithReasoning(message);
 }
 
 void AppendMessages(const Value& value, std::string_view column, const std::string& where,
@@ -122,26 +153,124 @@ Value ListColumn(const Value& object, const char* name, const std::string& where
   return list;
 }
 
+Value Message(const char* role, const std::string& content) {
+  jinja::Dict message;
+  message.Set(Value::String("role"), Value::String(role));
+  message.Set(Value::String("content"), Value::String(content));
+  return Value::FromDict(std::move(message));
+}
+
 ChatRow Chat(const Value& object, std::vector<Value> messages, const std::string& where) {
   return {Value::List(std::move(messages)), ListColumn(object, "tools", where),
           ListColumn(object, "documents", where)};
 }
 
-std::vector<int64_t> ParseIds(const Value& value, const std::string& where) {
+// An instruction as LLaMA-Factory joins it; for models without chats the text of the data set
+// tatsu-lab/alpaca.
+ChatRow ParseInstruction(const Value& object, const std::string& where) {
+  const char* const answer = FirstOf(object, {"output", "response", "completion"});
+  const char* const context = FirstOf(object, {"input", "context"});
+  const auto text_of = [&](const char* name) {
+    const Value* column = name == nullptr ? nullptr : Column(object, name);
+    return column == nullptr ? std::string() : Text(*column, where, name);
+  };
+  if (answer == nullptr) {
+    throw InputError(where +
+                     ": \"instruction\" without an answer: expected \"output\", "
+                     "\"response\" or \"completion\" beside it");
+  }
+  const std::string instruction = text_of("instruction"), input = text_of(context),
+                    output = text_of(answer), system = text_of("system");
+  std::vector<Value> messages;
+  if (!system.empty()) messages.push_back(Message("system", system));
+  messages.push_back(Message("user", input.empty() ? instruction : instruction + "\n" + input));
+  messages.push_back(Message("assistant", output));
+  ChatRow row = Chat(object, std::move(messages), where);
+  row.text = fmt::format(
+      "{}### Instruction:\n{}\n\n{}### Response:\n{}",
+      !system.empty() ? system + "\n\n"
+      : input.empty() ? "Below is an instruction that describes a task. Write a response that "
+                        "appropriately completes the request.\n\n"
+                      : "Below is an instruction that describes a task, paired with an input that "
+                        "provides further context. Write a response that appropriately completes "
+                        "the request.\n\n",
+      instruction, input.empty() ? "" : "### Input:\n" + input + "\n\n", output);
+  return row;
+}
+
+// A list of integers, of `size` of them where it belongs to other columns; 0 and 1 may be written
+// as false and true.
+std::vector<int64_t> Integers(const Value& value, const char* name, std::optional<size_t> size,
+                              const std::string& where) {
   if (!value.is_list()) {
     throw InputError(
-        fmt::format("{}: \"input_ids\" must be a list of integers, found {}", where, Shown(value)));
+        fmt::format("{}: \"{}\" must be a list of integers, found {}", where, name, Shown(value)));
   }
-  std::vector<int64_t> ids;
-  ids.reserve(value.items().size());
-  for (const Value& id : value.items()) {
-    if (!id.is_int()) {
-      throw InputError(fmt::format("{}: input_ids[{}] must be an integer token id, found {}", where,
-                                   ids.size(), Shown(id)));
+  if (size && value.items().size() != *size) {
+    throw InputError(
+        fmt::format("{}: \"{}\" has {} elements, expected one for each of {} "
+                    "input_ids",
+                    where, name, value.items().size(), *size));
+  }
+  std::vector<int64_t> integers;
+  integers.reserve(value.items().size());
+  for (const Value& item : value.items()) {
+    if (!(size ? item.is_integral() : item.is_int())) {
+      throw InputError(fmt::format("{}: {}[{}] must be an integer{}, found {}", where, name,
+                                   integers.size(), size ? "" : " token id", Shown(item)));
     }
-    ids.push_back(id.as_int());
+    integers.push_back(item.as_int());
   }
-  return ids;
+  return integers;
+}
+
+constexpr int64_t kIgnoredLabel = -100;  // PyTorch's ignore_index
+
+// The tokens of input_ids that attention_mask leaves, and which of them have queries that count.
+IdsRow ParseIds(const Value& object, const std::string& where) {
+  const std::vector<int64_t> all = Integers(*Column(object, "input_ids"), "input_ids", {}, where);
+  // 1 or 0 of each token; nothing without the column.
+  const auto mask = [&](const char* name, const char* expected, const auto& valid) {
+    const Value* column = Column(object, name);
+    if (column == nullptr) return std::vector<int64_t>();
+    std::vector<int64_t> values = Integers(*column, name, all.size(), where);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (valid(values[i])) continue;
+      throw InputError(
+          fmt::format("{}: {}[{}] is {}, expected {}", where, name, i, values[i], expected));
+    }
+    return values;
+  };
+  const auto zero_or_one = [](int64_t value) { return value == 0 || value == 1; };
+  const std::vector<int64_t> attention = mask("attention_mask", "0 or 1", zero_or_one),
+                             loss = mask("loss_mask", "0 or 1", zero_or_one),
+                             labels = mask("labels", "a token id, or -100", [](int64_t value) {
+                               return value >= 0 || value == kIgnoredLabel;
+                             });
+  IdsRow row;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!attention.empty() && attention[i] == 0) {
+      ++row.padding;
+      continue;
+    }
+    row.ids.push_back(all[i]);
+    row.counted.push_back((loss.empty() || loss[i] == 1) &&
+                          (labels.empty() || labels[i] != kIgnoredLabel));
+  }
+  if (std::ranges::find(row.counted, 0) == row.counted.end()) row.counted.clear();
+  return row;
+}
+
+// Masks are of token ids: beside a text nobody knows which tokens they mean.
+void CheckNoMasks(const Value& object, const std::string& where) {
+  for (const char* name : {"attention_mask", "loss_mask", "labels"}) {
+    const Value* column = Column(object, name);
+    if (column == nullptr || !column->is_list()) continue;
+    throw InputError(
+        fmt::format("{}: \"{}\" belongs to \"input_ids\", and this row has none; "
+                    "give the ids, or leave the column out",
+                    where, name));
+  }
 }
 
 }  // namespace
@@ -155,6 +284,7 @@ void ParseRow(const Value& object, DataRow& row) {
       Column(object, "prompt") ? FirstOf(object, {"completion", "response", "output"}) : nullptr;
   const Value* text = Column(object, "text");
   const Value* ids = Column(object, "input_ids");
+  if (ids == nullptr) CheckNoMasks(object, row.where);
   if (ids != nullptr && (chat != nullptr || answer != nullptr || text != nullptr)) {
     throw InputError(fmt::format(
         "{}: \"input_ids\" stands beside \"{}\"; expected exactly one of them", row.where,
@@ -180,13 +310,23 @@ void ParseRow(const Value& object, DataRow& row) {
   } else if (text != nullptr) {
     row.value = Text(*text, row.where, "text");
   } else if (ids != nullptr) {
-    row.value = ParseIds(*ids, row.where);
+    row.value = ParseIds(object, row.where);
+  } else if (Column(object, "instruction") != nullptr) {
+    row.value = ParseInstruction(object, row.where);
   } else {
+    constexpr std::string_view kColumns[] = {"messages", "conversations", "prompt",
+                                             "text",     "input_ids",     "instruction"};
+    const auto is_null = [&](std::string_view name) {
+      const Value* column = object.dict().Find(name);
+      return column != nullptr && column->is_none();
+    };
+    if (std::ranges::any_of(kColumns, is_null) && Column(object, "prompt") == nullptr) return;
     std::vector<std::string> keys;
     for (const auto& [key, value] : object.dict().items) keys.push_back(Quoted(key.as_string()));
     throw InputError(fmt::format(
         "{}: expected one of \"messages\", \"conversations\", \"prompt\" with \"completion\", "
-        "\"response\" or \"output\", \"text\", \"input_ids\"; found {}",
+        "\"response\" or \"output\", \"text\", \"input_ids\", \"instruction\" with \"output\"; "
+        "found {}",
         row.where, keys.empty() ? "an empty object" : fmt::format("{}", fmt::join(keys, ", "))));
   }
 }

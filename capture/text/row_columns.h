@@ -11,7 +11,8 @@
 
 namespace oscar {
 
-// Throws InputError naming row.where: what was expected, what was found.
+// Sets row.value; to nothing where the columns that say what a row is are null. Throws InputError
+// naming row.where: what was expected, what was found.
 void ParseRow(const jinja::Value& object, DataRow& row);
 
 }  // namespace oscar

@@ -4,10 +4,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <variant>
 
+#include "capture/text/message_parts.h"
+#include "capture/text/packing.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -42,17 +46,29 @@ const Tokenizer& RowEncoder::tokenizer(const std::string& where) const {
 
 std::vector<int32_t> RowEncoder::Encode(const DataRow& row) {
   if (const auto* text = std::get_if<std::string>(&row.value)) return EncodeText(*text, row.where);
-  if (const auto* chat = std::get_if<ChatRow>(&row.value))
+  if (const auto* chat = std::get_if<ChatRow>(&row.value)) {
+    if (!chat->text.empty() && !CanChat()) return EncodeText(chat->text, row.where);
     return EncodeChat(*chat, row.where, /*generation_prompt=*/false);
-  return CheckedIds(std::get<std::vector<int64_t>>(row.value), row.where);
+  }
+  return CheckedIds(std::get<IdsRow>(row.value).ids, row.where);
 }
 
-std::vector<int32_t> RowEncoder::EncodeText(const std::string& text,
-                                            const std::string& where) const {
+std::vector<int32_t> RowEncoder::EncodeText(const std::string& text, const std::string& where) {
   const Tokenizer& encoder = tokenizer(where);
   // An empty document stays empty, even where the tokenizer would add a BOS.
   if (text.empty()) return {};
-  return CheckedIds(encoder.Encode(text, /*add_special_tokens=*/true), where);
+  std::vector<int32_t> ids = encoder.Encode(text, /*add_special_tokens=*/true);
+  if (!leading_) leading_ = LeadingSpecialTokens(encoder);
+  // A text that was written with its beginning gets it once, as a chat that a template renders.
+  const std::span all(ids);
+  const size_t own = leading_->size();
+  if (own > 0 && all.size() >= 2 * own &&
+      std::ranges::equal(all.first(own), all.subspan(own, own)) &&
+      std::ranges::equal(all.first(own), *leading_)) {
+    ids.erase(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(own));
+    ++beginnings_left_out_;
+  }
+  return CheckedIds(ids, where);
 }
 
 std::vector<int32_t> RowEncoder::EncodeChat(const ChatRow& chat, const std::string& where,
@@ -100,7 +116,8 @@ std::string RowEncoder::RenderChatMl(const ChatRow& chat, const std::string& whe
                     where, kTurnStart, kTurnEnd));
   }
   std::string text;
-  for (const jinja::Value& message : chat.messages.items()) {
+  const jinja::Value messages = WithJoinedParts(chat.messages, where);
+  for (const jinja::Value& message : messages.items()) {
     const jinja::Value* content = message.dict().Find("content");
     if (content == nullptr || !content->is_string()) {
       throw InputError(

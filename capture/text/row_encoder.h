@@ -28,7 +28,7 @@ class RowEncoder {
   // These throw InputError naming `where`: no tokenizer, no template (and no <|im_start|> and
   // <|im_end|>, for ChatML), an id outside [0, vocab_size).
   std::vector<int32_t> Encode(const DataRow& row);
-  std::vector<int32_t> EncodeText(const std::string& text, const std::string& where) const;
+  std::vector<int32_t> EncodeText(const std::string& text, const std::string& where);
   // `generation_prompt`: up to where an answer of the model begins.
   std::vector<int32_t> EncodeChat(const ChatRow& chat, const std::string& where,
                                   bool generation_prompt);
@@ -40,6 +40,8 @@ class RowEncoder {
   const std::string& chat_format() const { return chat_format_name_; }
   const Json& chat_template() const { return chat_template_; }  // ChatFormat::Describe(), or null
   bool looked_for_template() const { return looked_for_template_; }
+  // Texts that began with what their tokenizer puts in front of them, and got it once.
+  int64_t beginnings_left_out() const { return beginnings_left_out_; }
 
  private:
   const std::optional<ChatFormat>& Format();
@@ -54,6 +56,8 @@ class RowEncoder {
   ChatOptions chat_;
   const Tokenizer* tokenizer_;
   int64_t vocab_size_;
+  std::optional<std::vector<int32_t>> leading_;  // special tokens before a text
+  int64_t beginnings_left_out_ = 0;
   bool looked_for_template_ = false;
   std::optional<ChatFormat> chat_format_;
   std::string chat_format_name_ = "none";

@@ -87,6 +87,7 @@ bool IsSideFile(const fs::directory_entry& entry) {
 void WriteFoldedCheckpoint(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const std::vector<LayerFold>& layers, const Json& record,
                            const fs::path& to, const CheckCopy& check) {
+  checkpoint.RequireOwnNames();
   const EditsByName edits = AllEdits(spec, layers);
   for (const auto& [name, edit] : edits) CheckPlain(checkpoint, name);  // and that it is there
   AtomicDirectory directory(to);

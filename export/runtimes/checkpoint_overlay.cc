@@ -40,6 +40,7 @@ std::string AttentionModule(const ModelSpec& spec, const Artifact& artifact, int
 
 void WriteOverlay(const Checkpoint& checkpoint, const std::vector<OverlayTensor>& tensors,
                   const std::map<std::string, Json>& changed, bool whole_copy, const fs::path& to) {
+  checkpoint.RequireOwnNames();
   const std::vector<std::string> files = checkpoint.files();
   const auto copied_as = [&](const std::string& file) {
     return whole_copy && file == kOnlyFile ? kOnlyShard : file;

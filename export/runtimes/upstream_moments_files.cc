@@ -40,7 +40,7 @@ UpstreamMoments MeansOf(LayerMoments moments, const std::string& where) {
             : "sums of keys, which rotation files do not hold"));
   }
   UpstreamMoments out;
-  const double rows = static_cast<double>(moments.tokens * moments.gqa_ratio());
+  const double rows = static_cast<double>(moments.queries() * moments.gqa_ratio());
   for (const double sum : moments.query) out.m_q.push_back(sum / rows);
   const size_t of_head = moments.diagonal.size() / moments.diagonal_weight.size();
   for (size_t i = 0; i < moments.diagonal.size(); ++i)

@@ -65,8 +65,14 @@ class TrialObserver : public LayerObserver {
   // Rows evenly from the second half of the sequence.
   void AddAttention(const AttentionView& view, const CacheSides& stored, size_t trial) {
     const int64_t tokens = view.q.size(0), first = tokens / 2;
-    const at::Tensor positions = at::arange(
+    at::Tensor positions = at::arange(
         first, tokens, std::max<int64_t>(1, (tokens - first) / kAttentionRows), at::kLong);
+    if (!run_.counted.empty()) {  // a sequence without queries that count is measured whole
+      const std::vector<int64_t> rows =
+          CountedRows(run_.counted, static_cast<size_t>(view.sequence), first, tokens);
+      const int64_t step = std::max<int64_t>(1, std::ssize(rows) / kAttentionRows);
+      if (!rows.empty()) positions = at::tensor(rows, at::kLong).slice(0, 0, {}, step);
+    }
     RowComparison comparison(view.layer.attention, view.k, view.v, at::kFloat,
                              RowDetail::kKlAndOutput);
     comparison.SetRows({positions, view.q.index_select(0, positions.to(view.q.device()))});
@@ -183,7 +189,9 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
   observer.FinishAttention();
   const OutputHead head(run.checkpoint, run.spec, {run.device, run.dtype});
   const int64_t inside = run.windows.sink + run.windows.recent;
-  const std::vector<ScoredToken> tokens = ScoredTokens(run.sequences, 0, inside + 1);
+  std::vector<ScoredToken> tokens = ScoredTokens(run.sequences, 0, inside + 1, run.counted);
+  // A passage may end before the first query that counts.
+  if (tokens.empty()) tokens = ScoredTokens(run.sequences, 0, inside + 1);
   const std::vector<TokenErrors> errors = CompareTokens(head, streams, tokens);
   std::vector<NextTokenCost> costs(trials.size());
   for (size_t i = 0; i < order.size(); ++i) costs[order[i]] = CostOf(errors[i + 1]);

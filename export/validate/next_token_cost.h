@@ -50,6 +50,7 @@ struct NextTokenRun {
   at::Device device;
   at::ScalarType dtype;
   std::vector<std::vector<int32_t>> sequences;
+  CountedQueries counted = {};  // of these: the next tokens of other queries cost nothing
   CacheWindows windows;
   // The choice of a layer with its matrices; layers come in order.
   std::function<AutoChoice(size_t layer_index)> choice;

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "calib/held_out.h"  // CountedQueries
 #include "capture/files/strict_json.h"
 #include "capture/model/output_head.h"
 
@@ -40,9 +41,11 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
                                        std::span<const ScoredToken> tokens);
 
 // Tokens score_from, score_from + 1, ... of every text; score_from < 0: the last three quarters of
-// each text, from token length / 4 + 1 on. `first_row` is where the first text begins.
+// each text, from token length / 4 + 1 on. `first_row` is where the first text begins. Not those
+// that are predicted by a query that does not count; `counted`: of the texts.
 std::vector<ScoredToken> ScoredTokens(const std::vector<std::vector<int32_t>>& texts,
-                                      int64_t first_row, int64_t score_from);
+                                      int64_t first_row, int64_t score_from,
+                                      const CountedQueries& counted = {});
 
 // The member "text" of an arm in report.json.
 Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,

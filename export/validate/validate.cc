@@ -35,13 +35,13 @@ using Clock = std::chrono::steady_clock;
 // On a GPU, which would wait for launches: a recall sample of the default length in one piece.
 constexpr int64_t kTokensAtOnce = 8192;
 
-MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const ValidationOptions& options) {
-  MeasuredRows rows;
-  rows.windows = options.methods.windows;
-  rows.resamples = options.resamples;
-  rows.seed = options.seed;
+MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const CountedQueries& counted,
+                           const ValidationOptions& options) {
+  MeasuredRows rows{{}, options.methods.windows, options.resamples, options.seed};
   for (size_t i = 0; i < lengths.size(); ++i) {
-    for (const int64_t position : SelectRows(lengths[i], options.rows_per_sequence)) {
+    const std::vector<int64_t> positions = CountedRows(counted, i, 0, lengths[i]);
+    for (const int64_t row : SelectRows(std::ssize(positions), options.rows_per_sequence)) {
+      const int64_t position = positions[static_cast<size_t>(row)];
       rows.rows.push_back({.sequence = static_cast<int64_t>(i),
                            .position = position,
                            .length = lengths[i],
@@ -67,13 +67,14 @@ size_t IndexOf(const std::vector<Arm>& arms, std::string_view name) {
 class Validation {
  public:
   Validation(const Artifact& artifact, const std::vector<LayerSpec>& layers,
-             const std::vector<int64_t>& measured_lengths, bool end_to_end, bool has_rows,
-             const ValidationOptions& options, const ValidationHooks& hooks)
+             const std::vector<int64_t>& measured_lengths, const CountedQueries& counted,
+             bool end_to_end, bool has_rows, const ValidationOptions& options,
+             const ValidationHooks& hooks)
       : options_(options),
         hooks_(hooks),
         context_(artifact, layers, options.methods),
         arms_(ParseArms(options.arms, context_, has_rows)),
-        rows_(RowsToMeasure(measured_lengths, options)),
+        rows_(RowsToMeasure(measured_lengths, counted, options)),
         headline_(HeadlineArm(arms_, OwnArms(artifact.report()), options.headline_arm).name),
         recall_(RecallArms(arms_, headline_, options.needle_arms, options.arms)),
         places_(TakeShare()),
@@ -266,8 +267,8 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   const LayerLoop loop(checkpoint, spec, device, dtype, loop_options);
   ValidationOptions with_weights = options;
   with_weights.methods = MethodOptions(options, checkpoint, spec);
-  Validation validation(artifact, loop.seen_layers(), text_lengths, !options.local_only,
-                        !data.calibration.empty(), with_weights, hooks);
+  Validation validation(artifact, loop.seen_layers(), text_lengths, data.counted,
+                        !options.local_only, !data.calibration.empty(), with_weights, hooks);
   if (NeedsRows(validation.arms())) sequences = data.calibration;
   const std::vector<int64_t> calibration_lengths = LengthsOf(sequences);
   const int64_t calibration_tokens = Sum(calibration_lengths);
@@ -310,7 +311,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
     reports.push_back(validation.ArmReport(arm, spec.max_positions));
   if (!options.local_only) {
     const OutputHead head(checkpoint, spec, {device, dtype});
-    const std::vector<ScoredToken> text = ScoredTokens(data.texts, 0, options.score_from);
+    const auto text = ScoredTokens(data.texts, 0, options.score_from, data.counted);
     OSCAR_CHECK(!text.empty());
     const std::vector<ScoredToken> own = ScoredTokens(data.own_words, own_begin, -1);
     const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text);
@@ -365,10 +366,11 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   return report;
 }
 
-Json ValidateDump(AttentionSource& source, const Artifact& artifact,
+Json ValidateDump(AttentionSource& source, const CountedQueries& counted, const Artifact& artifact,
                   const ValidationOptions& options, const ValidationHooks& hooks) {
   const std::vector<LayerSpec>& layers = source.layers();
-  Validation validation(artifact, layers, source.sequence_lengths(), false, false, options, hooks);
+  Validation validation(artifact, layers, source.sequence_lengths(), counted, false, false, options,
+                        hooks);
   ObserverPair observer(validation.observer(), hooks, source.sequence_lengths().size());
   source.Run(0, observer, [&](size_t index) { return validation.AfterLayer(index); });
   validation.CheckNotStopped();

@@ -55,7 +55,8 @@ struct ValidationHooks {
 struct ValidationData {
   std::vector<std::vector<int32_t>> texts;
   std::vector<std::vector<int32_t>> own_words = {};  // drawn by the model at temperature 1
-  bool builtin = true;  // the texts are the program's, nobody chose them
+  CountedQueries counted = {};  // of `texts`: the others' rows and next tokens are not measured
+  bool builtin = true;          // the texts are the program's, nobody chose them
   std::vector<NeedleSample> needles = {};
   std::vector<NeedleSample> tool_calls = {};
   // What the exact model goes on with by itself, its likeliest tokens, behind prefixes of equal
@@ -79,7 +80,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
                    const ValidationOptions& options, const ValidationHooks& hooks);
 
 // Local errors on all sequences of a dump, of methods that need no calibration text.
-Json ValidateDump(AttentionSource& source, const Artifact& artifact,
+Json ValidateDump(AttentionSource& source, const CountedQueries& counted, const Artifact& artifact,
                   const ValidationOptions& options, const ValidationHooks& hooks);
 
 }  // namespace oscar

@@ -6,6 +6,7 @@
 // file operations (write_faults.c), so they lie at layer boundaries and inside writes alike.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +170,54 @@ TEST_F(Crash, AFullDiskIsExitCode4AndNoPartialArtifact) {
     EXPECT_NE(ReadText(log).find("No space left"), std::string::npos) << ReadText(log);
     ExpectWhole(output, log);
   }
+}
+
+// `ulimit -f`: the error of a file that is too large, and not the signal that kills.
+TEST_F(Crash, AFileSizeLimitIsExitCode4AndResumed) {
+  Prepare(WithoutChoices(BundledModel()));
+  const fs::path output = scratch_ / "limited" / "out", log = scratch_ / "limited-log";
+  fs::create_directories(output.parent_path());
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{300 << 10, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  std::signal(SIGXFSZ, SIG_DFL);
+  const ProgramExit exit = Calibrate(subject_, output, {}, log);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(exit.code, 4) << exit.signal << ReadText(log);
+  EXPECT_NE(exit.err.find("File too large"), std::string::npos) << exit.err;
+  for (const auto& entry : fs::recursive_directory_iterator(output.parent_path()))
+    EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+  ExpectWhole(output, log);
+}
+
+// Layers of two models in one artifact are what a resumed run must never make.
+TEST_F(Crash, OtherWeightsInTheSamePlaceAreNoticed) {
+  const fs::path model = scratch_ / "model";
+  fs::copy(TestData("tiny-qwen3/config.json").parent_path(), model, fs::copy_options::recursive);
+  Arguments subject = WithoutChoices(BundledModel());
+  subject[0] = model;
+  Prepare(subject);
+  const fs::path output = scratch_ / "replaced" / "out", log = scratch_ / "replaced-log";
+  fs::create_directories(output.parent_path());
+  EXPECT_EQ(Calibrate(subject_, output, Fault("OSCAR_FAULT_KILL_AT", output, 1, 3), log).signal,
+            SIGKILL);
+  const fs::path job = output.string() + ".job";
+  ASSERT_TRUE(fs::exists(job)) << ReadText(log);
+  // One bit of one weight, where no sample of the file looks; size and times are the old file's.
+  const fs::path weights = model / "model.safetensors";
+  const auto time = fs::last_write_time(weights);
+  std::string bytes = ReadText(weights);
+  const size_t stride = bytes.size() / 256;
+  ASSERT_GT(stride, 4200u);
+  bytes[200 * stride + 4100] ^= 1;
+  std::ofstream(model / "new", std::ios::binary) << bytes;
+  fs::rename(model / "new", weights);
+  fs::last_write_time(weights, time);
+  const ProgramExit exit = Calibrate(subject_, output, {}, log);
+  EXPECT_EQ(exit.code, 3) << exit.all();
+  EXPECT_NE(exit.err.find(weights.filename().string()), std::string::npos) << exit.err;
+  EXPECT_NE(exit.err.find("--restart"), std::string::npos) << exit.err;
 }
 
 // A call that fails once: an interrupted one is made again, any other ends the run with a reason,

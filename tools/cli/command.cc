@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <new>
 #include <sstream>
 #include <system_error>
@@ -186,6 +187,7 @@ int ReportFailure(const std::exception& error, const std::vector<std::string>& a
 
 int RunCommand(int argc, const char* const* argv, OptionTable table, const CommandFunction& run,
                const Console& console) {
+  std::signal(SIGXFSZ, SIG_IGN);  // writes beyond `ulimit -f` fail with EFBIG, as on a full disk
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   CommonOptions common;
   const bool own_json = table.Has("json");

@@ -174,6 +174,18 @@ std::vector<std::string> SplitList(const Option& option, std::string_view text) 
   return option.spec.path && std::ranges::none_of(values, exists) ? whole : values;
 }
 
+Json WithoutTrailingSlashes(const Option& option, Json value) {
+  if (!option.spec.path) return value;
+  if (value.is_array()) {
+    for (Json& element : value) element = WithoutTrailingSlashes(option, element);
+  } else if (value.is_string()) {
+    std::string path = value.get<std::string>();
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    return path;
+  }
+  return value;
+}
+
 Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts) {
   const auto parse = [&](std::string_view text) {
     std::optional<Json> value = ParseScalar(option.type, text);

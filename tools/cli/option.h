@@ -84,6 +84,9 @@ std::string ValueProblem(const Option& option, const Json& value);
 // The values of a list that one text holds: --arms a,b is --arms a b is 'arms: a, b' in a file.
 std::vector<std::string> SplitList(const Option& option, std::string_view text);
 
+// A value of a path without the slashes at its end: "out/" is "out".
+Json WithoutTrailingSlashes(const Option& option, Json value);
+
 // The values of flags, in order; the last one counts unless the option is a list. Throws
 // UsageError.
 Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts);

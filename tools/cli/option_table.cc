@@ -140,7 +140,7 @@ void OptionTable::ApplyConfig(const std::vector<ConfigEntry>& entries, const std
     }
     if (option->spec.scope == OptionScope::kCommandLine)
       throw UsageError(fmt::format("{}: only allowed as the flag {}", where, option->flag()));
-    option->set(ValueOfEntry(*option, entry, where));
+    option->set(WithoutTrailingSlashes(*option, ValueOfEntry(*option, entry, where)));
     option->source = OptionSource::kFile;
   }
 }
@@ -148,7 +148,7 @@ void OptionTable::ApplyConfig(const std::vector<ConfigEntry>& entries, const std
 void OptionTable::ApplyFlags(const std::string& name, const std::vector<std::string>& values) {
   for (Option& option : options_) {
     if (option.spec.name != name) continue;
-    option.set(ValueOfFlags(option, values));
+    option.set(WithoutTrailingSlashes(option, ValueOfFlags(option, values)));
     option.source = OptionSource::kFlag;
     return;
   }

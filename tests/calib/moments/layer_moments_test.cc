@@ -40,6 +40,33 @@ TEST(LayerMoments, MergeOfHalvesIsTheWhole) {
   EXPECT_LT((merged.KeyMean(0) - whole.KeyMean(0)).norm(), 1e-12);
 }
 
+// Means of queries are over those that count, in memory and in both files.
+TEST(LayerMoments, QueriesThatCountAreKept) {
+  const auto scratch = TestScratch("counted_moments");
+  LayerMoments masked = SampleMoments(3, 40, 1);
+  const LayerMoments plain = masked;
+  masked.SetTokens(40, 10);
+  EXPECT_LT((masked.QueryCovariance(0) - 4 * plain.QueryCovariance(0)).norm(), 1e-9);
+  EXPECT_EQ((masked.KeySecondMoment(0) - plain.KeySecondMoment(0)).norm(), 0);
+  for (const LayerMoments* moments : {&plain, &std::as_const(masked)}) {
+    MomentsWriter writer(scratch / "m.safetensors");
+    writer.Add(*moments);
+    writer.Commit();
+    EXPECT_EQ(MomentsReader(scratch / "m.safetensors").Read(3).queries(), moments->queries());
+    const auto file = SafetensorsFile::Open(scratch / "m.safetensors");
+    EXPECT_EQ(file.metadata().at("format_version"), moments == &plain ? "2" : "3");
+  }
+  LayerMoments both = masked;
+  both.Merge(plain);
+  EXPECT_EQ(both.tokens, 80);
+  EXPECT_EQ(both.queries(), 50);
+  masked.SetTokens(40, 41);
+  MomentsWriter writer(scratch / "bad.safetensors");
+  writer.Add(masked);
+  writer.Commit();
+  EXPECT_THROW(MomentsReader(scratch / "bad.safetensors").Read(3), InputError);
+}
+
 TEST(LayerMoments, MaximaOfPartsAreTheLargerWhereBothAreKnown) {
   LayerMoments a = SampleMoments(3, 40, 1), unknown = SampleMoments(3, 40, 3);
   const LayerMoments first = a, second = SampleMoments(3, 40, 2);

@@ -153,6 +153,56 @@ TEST(StatisticsObserver, ReadersOfALayerJoinItsSums) {
   }
 }
 
+// Queries that do not count are in no sum and not among those that judge; keys and values are.
+TEST(StatisticsObserver, CountsTheQueriesThatCount) {
+  const std::vector<int64_t> lengths = {1500, 40, 300};
+  const GoldenLayer layer = RandomLayer(6, 2, 8, 4, lengths, {}, 3);
+  CountedQueries counted = {std::vector<uint8_t>(1500), {}, std::vector<uint8_t>(300)};
+  for (size_t i = 0; i < 1500; ++i) counted[0][i] = i % 3 == 0 || i > 1400;
+  for (size_t i = 0; i < 300; ++i) counted[2][i] = i > 100;
+  const HeldOutSplit split = SplitHeldOut(lengths, 0.2, counted);
+  ASSERT_EQ(split.kind, HeldOutKind::kTailRows);
+  const ObservedLayer observed = Observe(layer, split, 16);
+  const ObservedLayer whole = Observe(layer, SplitHeldOut(lengths, 0), 16);
+  LayerMoments all = observed.fit;
+  all.Merge(observed.held_out);
+  EXPECT_EQ(all.tokens, 1840);
+  at::Tensor q, out;  // of queries that count
+  for (size_t i = 0; i < 3; ++i) {
+    const at::Tensor rows = counted[i].empty()
+                                ? at::arange(lengths[i], at::kLong)
+                                : at::tensor(counted[i], at::kByte).nonzero().flatten();
+    const at::Tensor own_q = layer.q[i].index_select(0, rows),
+                     own_out = layer.attn_out[i].index_select(0, rows);
+    q = i == 0 ? own_q : at::cat({q, own_q});
+    out = i == 0 ? own_out : at::cat({out, own_out});
+  }
+  EXPECT_EQ(all.queries(), q.size(0));
+  EXPECT_EQ(observed.fit.queries(), split.NumFitQueries());
+  for (int64_t head = 0; head < 2; ++head) {
+    const auto covariance = [&](const at::Tensor& x) {  // a mean over the head's queries
+      const at::Tensor rows = x.narrow(1, 3 * head, 3).reshape({-1, x.size(2)});
+      return HeadOf(at::matmul(rows.t(), rows).div(rows.size(0)).unsqueeze(0), 0);
+    };
+    EXPECT_LT(RelativeError(all.QueryCovariance(head), covariance(q)), 1e-12);
+    EXPECT_LT(
+        RelativeError(all.ValueCovariance(head, ValueTarget::kAttentionOutput), covariance(out)),
+        1e-12);
+    EXPECT_LT(RelativeError(all.KeySecondMoment(head), whole.fit.KeySecondMoment(head)), 1e-12);
+    EXPECT_LT(RelativeError(all.ValueSecondMoment(head), whole.fit.ValueSecondMoment(head)), 1e-12);
+  }
+  for (const HeldOutQueries& queries : observed.queries) {
+    const auto sequence = static_cast<size_t>(queries.sequence);
+    for (const double row : Values(queries.rows)) {
+      EXPECT_GE(row, split.fit_rows[sequence]);
+      EXPECT_TRUE(counted[sequence].empty() || counted[sequence][static_cast<size_t>(row)] != 0);
+    }
+    EXPECT_EQ(queries.rows[-1].item<int64_t>(), lengths[sequence] - 1);
+  }
+  EXPECT_GT(observed.first_half.queries(), 0);
+  EXPECT_LT(observed.first_half.queries(), observed.fit.queries());
+}
+
 TEST(StatisticsObserver, KeepsEvenlySpacedHeldOutQueriesWithTheLastRow) {
   const GoldenLayer layer = RandomLayer(4, 2, 8, 8, {200, 50}, {}, 6);
   HeldOutSplit split{HeldOutKind::kTailRows, {100, 45}, 105};

@@ -17,6 +17,7 @@
 
 #include "calib/job/layer_file.h"
 #include "calib/run/calibrate.h"
+#include "calib/run/provenance.h"
 #include "capture/dump/dump_reader.h"
 #include "capture/model/dump_observer.h"
 #include "tests/support/test_data.h"
@@ -59,9 +60,20 @@ struct Family {
   ModelSpec spec;
 };
 
+// Which of their queries count.
+CountedQueries SomeMasks(const std::vector<int64_t>& lengths) {
+  CountedQueries masks;
+  for (const int64_t length : lengths) {
+    std::vector<uint8_t>& mask = masks.emplace_back();
+    for (int64_t i = 0; masks.size() != 2 && i < length; ++i) mask.push_back(i % 4 != 1 && i > 5);
+  }
+  return masks;
+}
+
 struct Extent {
   bool search = true;  // recipes, bits and clips are chosen, not only fitted
   int64_t refine = 0;
+  bool masked = false;  // not all queries count
 };
 
 // What a search can tell one layer from another by, without the numbers of its positions.
@@ -79,9 +91,12 @@ std::string KindOfAttention(const DumpLayer& layer) {
 }
 
 void Calibrate(std::shared_ptr<AttentionSource> source, at::ScalarType dtype, const Extent& extent,
-               const fs::path& job_path) {
-  CalibrationInput input{
-      .source = std::move(source), .device = at::kCPU, .dtype = dtype, .options = {}};
+               const CountedQueries& counted, const fs::path& job_path) {
+  CalibrationInput input{.source = std::move(source),
+                         .device = at::kCPU,
+                         .dtype = dtype,
+                         .options = {},
+                         .counted = counted};
   input.options.min_tokens = 1;
   input.options.error_rows = 8;
   input.options.sink_tokens = 2;
@@ -103,7 +118,9 @@ void ExpectSameBytes(const fs::path& path, at::ScalarType dtype, Extent extent =
   LoopOptions expanded = CalibrationLoopOptions();
   expanded.show_expanded_heads = true;
   const auto source = family.Source(dtype, expanded);
-  DumpWriter writer(scratch / "d.h5", source->sequences(), {});
+  const CountedQueries counted =
+      extent.masked ? SomeMasks(source->sequence_lengths()) : CountedQueries();
+  DumpWriter writer(scratch / "d.h5", source->sequences(), {.counted = counted});
   DumpObserver observer(writer, nullptr, dtype);
   source->Run(0, observer, [](size_t) { return true; });
   writer.Commit({});
@@ -113,9 +130,10 @@ void ExpectSameBytes(const fs::path& path, at::ScalarType dtype, Extent extent =
     for (const DumpLayer& layer : dump->layers())
       extent.search |= searched->insert(KindOfAttention(layer)).second;
   }
-  Calibrate(family.Source(dtype, CalibrationLoopOptions()), dtype, extent, scratch / "model.job");
+  Calibrate(family.Source(dtype, CalibrationLoopOptions()), dtype, extent, counted,
+            scratch / "model.job");
   Calibrate(std::make_shared<DumpSource>(dump, at::kCPU, dtype), dtype, extent,
-            scratch / "dump.job");
+            DumpData(*dump).counted(), scratch / "dump.job");
 
   for (size_t i = 0; i < family.spec.layers.size(); ++i) {
     const std::string name = fmt::format("layer_{:05}.h5", i);
@@ -139,6 +157,11 @@ TEST(DumpFamilies, InBFloat16AsWell) {
   for (const char* family :
        {"qwen3", "gpt_oss", "gemma4_text-ple", "deepseek_v3", "qwen3_next", "gemma2"})
     ExpectSameBytes(TestData("families/" + std::string(family)), at::kBFloat16);
+}
+
+TEST(DumpFamilies, WithQueriesThatDoNotCount) {
+  for (const char* family : {"qwen3", "gpt_oss", "gemma4_text-ple", "deepseek_v3"})
+    ExpectSameBytes(TestData("families/" + std::string(family)), at::kFloat, {.masked = true});
 }
 
 // Refinement keeps queries of its own and asks for offsets.

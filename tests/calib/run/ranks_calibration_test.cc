@@ -35,6 +35,7 @@ struct Case {
   int64_t refine = 0;        // steps
   int64_t expert_bytes = 1;  // an expert at a time
   int64_t token_chunk = 256;
+  bool masked = false;  // not all queries count
 };
 
 CalibrationInput InputOf(const Case& of, const ModelSpec& spec, const Checkpoint& checkpoint,
@@ -56,6 +57,7 @@ CalibrationInput InputOf(const Case& of, const ModelSpec& spec, const Checkpoint
     texts = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
   }
   input.source = std::make_shared<ModelSource>(checkpoint, spec, texts, at::kCPU, at::kFloat, loop);
+  if (of.masked) input.counted = ShortMasks();
   input.options.min_tokens = 1;
   input.options.error_rows = 7;
   input.options.sink_tokens = input.options.recent_tokens = 8;
@@ -192,6 +194,9 @@ TEST(RanksCalibration, OfDenseLayersLeavesTheBytesOfOne) {
 }
 TEST(RanksCalibration, WithRefinementLeavesTheBytesOfOne) {
   ExpectSame({.family = "llama-linear", .refine = 2}, {2});
+}
+TEST(RanksCalibration, WithQueriesThatDoNotCountLeavesTheBytesOfOne) {
+  ExpectSame({.family = "llama-linear", .refine = 2, .masked = true}, {3});
 }
 TEST(RanksCalibration, OfExpertsLeavesTheBytesOfOne) {
   ExpectSame({.family = "qwen3_moe"}, {2, 3, 4});

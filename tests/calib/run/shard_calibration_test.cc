@@ -31,6 +31,7 @@ struct Case {
   int64_t token_chunk = 256;
   int64_t refine = 0;  // steps
   bool chooses = true;
+  bool masked = false;  // not all queries count
 };
 
 class ShardCalibration : public testing::Test {
@@ -63,6 +64,7 @@ class ShardCalibration : public testing::Test {
     }
     input.source =
         std::make_shared<ModelSource>(*checkpoint_, spec_, texts, at::kCPU, at::kFloat, loop);
+    if (of_.masked) input.counted = ShortMasks();
     input.options.min_tokens = 1;
     input.options.error_rows = 7;
     input.options.sink_tokens = input.options.recent_tokens = 8;
@@ -141,6 +143,10 @@ TEST_F(ShardCalibration, OfDenseLayersLeavesTheBytesOfOne) {
 }
 TEST_F(ShardCalibration, WithRefinementLeavesTheBytesOfOne) {
   ExpectSame({.family = "llama-linear", .refine = 2}, {2});
+}
+TEST_F(ShardCalibration, WithQueriesThatDoNotCountLeavesTheBytesOfOne) {
+  ExpectSame({.family = "llama-linear", .refine = 2, .masked = true}, {3});
+  ExpectSame({.family = "gemma4_text-ple", .masked = true}, {2});
 }
 TEST_F(ShardCalibration, OfLatentLayersLeavesTheBytesOfOne) {
   ExpectSame({.family = "deepseek_v3", .token_chunk = 16}, {3});

@@ -22,4 +22,16 @@ inline std::vector<std::vector<int32_t>> ShortTexts() {
   return texts;
 }
 
+// Which of their queries count: all, none, the last two thirds, or every other one.
+inline std::vector<std::vector<uint8_t>> ShortMasks() {
+  std::vector<std::vector<uint8_t>> masks;
+  for (const auto& text : ShortTexts()) {
+    const size_t kind = masks.size() % 5;
+    std::vector<uint8_t>& mask = masks.emplace_back();
+    for (size_t i = 0; kind > 0 && i < text.size(); ++i)
+      mask.push_back(kind == 1 ? 0 : kind == 4 ? i % 2 : i >= text.size() / 3);
+  }
+  return masks;
+}
+
 }  // namespace oscar

@@ -239,6 +239,38 @@ TEST(RotationRefinement, TakesSequencesByTurns) {
 }
 
 // The tokens left out are those that weigh least.
+// The loss of the queries that count alone: that of a sequence of them at their places.
+TEST(RefinementLoss, IsOfTheQueriesThatCount) {
+  const RefinementProblem problem = Problem();
+  const RefinementOptions options = Options(1);
+  RefinementSequence rows = Sequence(4);
+  const auto losses = [&](const RefinementSequence& of) {
+    const RefinementLoss loss(problem, options, at::kCPU);
+    const HeadTransforms start{at::eye(kDim, at::kFloat).expand({kHeads, kDim, kDim}), {}};
+    return std::pair(loss.Keys(loss.PrepareKeys(of), start),
+                     loss.Values(loss.PrepareValues(of, start), start));
+  };
+  const auto [keys, values] = losses(rows);
+  rows.counted = at::ones({kTokens}, at::kFloat);
+  const auto [same_keys, same_values] = losses(rows);
+  EXPECT_LT(Largest(same_keys - keys), 1e-5 * Largest(keys));
+  EXPECT_LT(Largest(same_values - values), 1e-5 * Largest(values));
+  // Every half of the queries makes half of the mean.
+  at::Tensor even = at::zeros({kTokens}, at::kFloat);
+  for (int64_t i = 0; i < kTokens; i += 2) even[i] = 1;
+  rows.counted = even;
+  const auto [even_keys, even_values] = losses(rows);
+  rows.counted = 1 - even;
+  const auto [odd_keys, odd_values] = losses(rows);
+  EXPECT_LT(Largest((even_keys + odd_keys).div(2) - keys), 1e-5 * Largest(keys));
+  EXPECT_LT(Largest((even_values + odd_values).div(2) - values), 1e-5 * Largest(values));
+  EXPECT_GT(Largest(even_keys - odd_keys), 1e-3 * Largest(keys));
+  // What stands in a query that does not count is never seen.
+  rows.q = rows.q.clone();
+  for (int64_t i = 0; i < kTokens; i += 2) rows.q[i] = 100;
+  EXPECT_TRUE(losses(rows).first.equal(odd_keys));
+}
+
 TEST(RefinementLoss, ValuesMayBeFittedToTheHeaviestTokens) {
   const RefinementProblem problem = Problem();
   const RefinementLoss losses(problem, Options(0), at::kCPU);

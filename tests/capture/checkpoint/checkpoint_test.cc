@@ -4,8 +4,10 @@
 // Which files are a model's weights, and that index and shards agree.
 #include "capture/checkpoint/checkpoint.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "capture/checkpoint/weight_files.h"
 #include "linalg/error.h"
 #include "tests/capture/checkpoint/checkpoint_files.h"
 #include "tests/support/test_data.h"
@@ -115,6 +117,62 @@ TEST(Checkpoint, SaysWhatIsThereInstead) {
   WriteText(dir / "pytorch_model.bin", "x");
   EXPECT_NE(OpenRefusal(dir).find("pickle"), std::string::npos);
   EXPECT_NE(OpenRefusal(dir / "none").find("not a directory"), std::string::npos);
+  for (const auto& [file, way] :
+       {std::pair("other.safetensors", "if that holds all weights, name it model.safetensors"),
+        {"model.Q4_1.gguf", "give the file model.Q4_1.gguf itself"},
+        {"consolidated.safetensors", "Mistral's own format"},
+        {"model-00001-of-00002.safetensors", "1 shards without the model.safetensors.index.json"},
+        {"adapter_config.json", "LoRA adapter: merge it into its base model"}}) {
+    WriteText(dir / file, "x");
+    EXPECT_NE(OpenRefusal(dir).find(way), std::string::npos) << OpenRefusal(dir);
+    if (std::string(file).starts_with("other")) fs::remove(dir / file);
+  }
+}
+
+std::vector<std::string> NamesOf(std::initializer_list<const char*> stored) {
+  const fs::path dir = TestScratch("names");
+  std::string header;
+  for (const char* name : stored) {
+    header += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[],"data_offsets":[{},{}]}})",
+                          header.empty() ? "{" : ",", name, header.empty() ? 0 : 1,
+                          header.empty() ? 1 : 2);
+  }
+  WriteText(dir / "model.safetensors", SafetensorsBytes(header + "}", "ab"));
+  const Checkpoint checkpoint = Checkpoint::Open(dir);
+  for (const std::string& name : checkpoint.names())
+    EXPECT_EQ(checkpoint.tensor(name).data.size(), 1u);
+  return checkpoint.names();
+}
+
+// As transformers, vLLM and SGLang load them.
+TEST(Checkpoint, PrefixesOfWrappersAndHeadlessModels) {
+  const std::vector<std::string> own = {"lm_head.weight", "model.layers.0.a"};
+  EXPECT_EQ(NamesOf({"lm_head.weight", "model.layers.0.a"}), own);
+  EXPECT_EQ(NamesOf({"lm_head.weight", "layers.0.a"}), own);
+  EXPECT_EQ(NamesOf({"module.lm_head.weight", "module.model.layers.0.a"}), own);
+  EXPECT_EQ(NamesOf({"_orig_mod.lm_head.weight", "_orig_mod.model.layers.0._orig_mod.a"}), own);
+  EXPECT_EQ(NamesOf({"module._orig_mod.lm_head.weight", "module._orig_mod.layers.0.a"}), own);
+  EXPECT_EQ(NamesOf({"_fsdp_wrapped_module.lm_head.weight",
+                     "_fsdp_wrapped_module.model.layers.0._checkpoint_wrapped_module.a"}),
+            own);
+  EXPECT_EQ(NamesOf({"language_model.layers.0.a", "visual.b"}),
+            (std::vector<std::string>{"model.language_model.layers.0.a", "model.visual.b"}));
+  EXPECT_EQ(NamesOf({"language_model.model.layers.0.a", "visual.b"}),
+            (std::vector<std::string>{"language_model.model.layers.0.a", "visual.b"}));
+  EXPECT_EQ(NamesOf({"a_orig_mod.b", "my.module.c"}),
+            (std::vector<std::string>{"a_orig_mod.b", "my.module.c"}));
+  EXPECT_THROW(NamesOf({"module.a", "a"}), InputError);
+}
+
+TEST(Checkpoint, AStrayFileBesideAnIndexIsNamed) {
+  const fs::path dir = Sharded();
+  EXPECT_EQ(WhyStray(dir, {"a"}), "");
+  WriteOneTensor(dir / "model.safetensors", "single", 's');
+  EXPECT_NE(WhyStray(dir, {"single"}).find("lacks tensor \"a\", which these have"),
+            std::string::npos);
+  EXPECT_EQ(WhyStray(dir, {"a", "b", "c"}), "");  // holds what they hold
+  fs::remove(dir / kTwo);
+  EXPECT_EQ(WhyStray(dir, {"single"}), "");
 }
 
 }  // namespace

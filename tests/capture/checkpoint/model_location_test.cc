@@ -96,6 +96,37 @@ TEST(ResolveModel, NamesTheDownloadForWhatIsNotThere) {
   EXPECT_NE(cache.Refusal("Qwen/Qwen3-8B").find("expected a commit"), std::string::npos);
 }
 
+TEST(ResolveModel, IdsWithoutAnOrganisationAndOtherNamesOfSnapshots) {
+  const Cache cache;
+  fs::rename(cache.repository, cache.root / "models--gpt2");
+  const fs::path repository = cache.root / "models--gpt2";
+  EXPECT_EQ(ResolveModel("gpt2", cache.environment).id, "gpt2");
+  EXPECT_EQ(ResolveModel("gpt2", cache.environment).revision, kMain);
+  // What mirrors and scripts write instead of a commit.
+  fs::rename(repository / "snapshots" / kMain, repository / "snapshots/v1.0-mirror");
+  WriteText(repository / "refs/main", "v1.0-mirror\n");
+  EXPECT_EQ(ResolveModel("gpt2", cache.environment).revision, "v1.0-mirror");
+  EXPECT_EQ(ResolveModel("gpt2@v1.0-mirror", cache.environment).revision, "v1.0-mirror");
+  EXPECT_EQ(ResolveModel((repository / "snapshots/v1.0-mirror").string(), cache.environment).id,
+            "gpt2");
+  for (const char* text : {"../../elsewhere", "..", "a/b", ""}) {
+    WriteText(repository / "refs/main", text);
+    EXPECT_NE(cache.Refusal("gpt2").find("expected a commit"), std::string::npos) << text;
+  }
+}
+
+TEST(ResolveModel, AdaptersAndOtherFormatsAreNamed) {
+  const Cache cache;
+  const fs::path dir = TestScratch("other_formats") / "model";
+  for (const auto& [file, way] : {std::pair("a.gguf", "there is a GGUF"),
+                                  {"consolidated.safetensors", "Mistral's own format"},
+                                  {"adapter_config.json", "LoRA adapter"}}) {
+    WriteText(dir / file, "x");
+    EXPECT_NE(cache.Refusal(dir.string()).find(way), std::string::npos)
+        << cache.Refusal(dir.string());
+  }
+}
+
 TEST(ResolveModel, IncompleteSnapshotsAreNamed) {
   {
     const Cache cache;

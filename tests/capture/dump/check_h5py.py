@@ -21,7 +21,7 @@ def expected(index, tensor, shape):
 
 
 with h5py.File(path) as dump:
-    assert dump.attrs["format"] == b"oscar-dump" and dump.attrs["format_version"] == 2, dict(dump.attrs)
+    assert dump.attrs["format"] == b"oscar-dump" and dump.attrs["format_version"] == 3 and dump.attrs["num_layers"] == 2, dict(dump.attrs)
     assert dump.attrs["model"] == b"org/model@abc"
     assert dump["input_ids"][:].tolist() == [5, 6, 7, 8, 9, 1, 2, 3]
     assert dump["sequence_offsets"][:].tolist() == [0, 4, 5, 8]

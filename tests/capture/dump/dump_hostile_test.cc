@@ -50,7 +50,7 @@ void ExpectRefused(const char* reason, const std::function<void(hid_t)>& change,
 
 void Replace(hid_t file, const char* name, hid_t type, const std::vector<hsize_t>& shape,
              const void* values = nullptr) {
-  H5Ldelete(file, name, H5P_DEFAULT);
+  if (H5Lexists(file, name, H5P_DEFAULT) > 0) H5Ldelete(file, name, H5P_DEFAULT);
   const hid_t space = H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr);
   const hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
   ASSERT_GE(dataset, 0);
@@ -81,8 +81,10 @@ TEST(HostileDump, TheSampleItselfIsGood) {
 
 TEST(HostileDump, AnotherFormatOrVersion) {
   ExpectRefused("not a dump of oscar-capture", [](hid_t file) { H5Adelete(file, "format"); });
-  ExpectRefused("format_version is 3, this program reads 2",
-                [](hid_t file) { SetInt(file, "/", "format_version", 3); });
+  ExpectRefused("format_version is 4, this program reads 3",
+                [](hid_t file) { SetInt(file, "/", "format_version", 4); });
+  ExpectRefused("format_version is 2: such dumps do not say how many layers they have",
+                [](hid_t file) { SetInt(file, "/", "format_version", 2); });
   // What the programs before wrote: silent about rope, and about layers that read others' keys.
   ExpectRefused("format_version is 1: such dumps do not say how their keys were turned",
                 [](hid_t file) { SetInt(file, "/", "format_version", 1); });
@@ -109,13 +111,24 @@ TEST(HostileDump, ObjectsThatAreMissingOrUnknown) {
     H5Ldelete(file, "/layer/3", H5P_DEFAULT);
     H5Ldelete(file, "/layer/10", H5P_DEFAULT);
   });
+  for (const char* layer : {"/layer/3", "/layer/10"}) {
+    ExpectRefused("num_layers is 2, found 1",
+                  [=](hid_t file) { H5Ldelete(file, layer, H5P_DEFAULT); });
+  }
+  ExpectRefused("has no attribute \"num_layers\"",
+                [](hid_t file) { H5Adelete(file, "num_layers"); });
+  ExpectRefused("expected uint8 [8], found uint8 [7]",
+                [](hid_t file) { Replace(file, "/counted", H5T_STD_U8LE, {7}); });
+  const uint8_t two[8] = {0, 1, 2};
+  ExpectRefused("/counted: expected 0 and 1",
+                [&](hid_t file) { Replace(file, "/counted", H5T_STD_U8LE, {8}, two); });
   ExpectRefused("must all be there",
                 [](hid_t file) { H5Ldelete(file, "/layer/3/lse", H5P_DEFAULT); });
   ExpectRefused("must all be there", [](hid_t file) {
     for (const char* name : {"/layer/10/lse", "/layer/10/scores", "/layer/10/score_rows"})
       H5Ldelete(file, name, H5P_DEFAULT);
   });
-  ExpectRefused("holds \"extra\", which a dump of version 2 has not",
+  ExpectRefused("holds \"extra\", which a dump of version 3 has not",
                 [](hid_t file) { Replace(file, "/extra", H5T_STD_I32LE, {1}); });
   ExpectRefused("kind is \"gqa\", but there are latents", [](hid_t file) {
     Replace(file, "/layer/3/c_kv", H5T_IEEE_F32LE, {8, 2});
@@ -233,7 +246,7 @@ TEST(HostileDump, ReadersThatDoNotFit) {
     Replace(file, "/layer/3/read_by/12/q", H5T_IEEE_F32LE, {8, 3, 3});
     Replace(file, "/layer/3/read_by/12/attn_out", H5T_IEEE_F32LE, {8, 3, 2});
   });
-  expect("holds \"k\", which a dump of version 2 has not", [](hid_t file) {
+  expect("holds \"k\", which a dump of version 3 has not", [](hid_t file) {
     Replace(file, "/layer/3/read_by/12/k", H5T_IEEE_F32LE, {8, 2, 3});
   });
   expect("expected groups named by layer numbers", [](hid_t file) {

@@ -34,7 +34,7 @@ TEST(Dump, GivesBackWhatWentIn) {
       sample.Write(path);
       const DumpReader dump(path);
       EXPECT_EQ(dump.origin().model, "org/model@abc");
-      EXPECT_EQ(dump.origin().format, "oscar-dump 2");
+      EXPECT_EQ(dump.origin().format, "oscar-dump 3");
       EXPECT_EQ(dump.origin().data_digest, "d");
       EXPECT_EQ(dump.sequence_lengths(), (std::vector<int64_t>{4, 1, 3}));
       const std::vector<int32_t> ids(dump.token_ids().begin(), dump.token_ids().end());

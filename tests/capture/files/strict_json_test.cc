@@ -95,6 +95,14 @@ TEST(StrictJson, RefusesWhatTheGrammarDoesNotHave) {
   EXPECT_NE(Refusal("[1, x]").find("byte 5"), std::string::npos) << Refusal("[1, x]");
 }
 
+// As json.dumps writes them.
+TEST(StrictJson, NamesWhatPythonWritesInstead) {
+  for (const char* text : {"[0.0, Infinity]", "{\"a\": -Infinity}", "{\"a\": NaN, \"b\": 1}"})
+    EXPECT_NE(Refusal(text).find("Python writes Infinity and NaN"), std::string::npos)
+        << Refusal(text);
+  EXPECT_EQ(Refusal("[nul]").find("Python"), std::string::npos);
+}
+
 TEST(StrictJson, RefusesBytesThatAreNotUtf8) {
   for (const char* bytes : {"\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80",
                             "\xFF", "\xE2\x82"}) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows with chats: which columns make one, which template renders it, what the template sees.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -120,6 +121,60 @@ TEST_F(ChatData, ColumnsAreFoundAsModelOptFindsThem) {
             R"({"role": "user", "content": [{"type": "text", "text": "é"}]}])");
 }
 
+// As transformers 5.24 (utils/chat_template_utils.py) fills them before it renders.
+TEST_F(ChatData, ReasoningIsFilledFromItsOtherNames) {
+  Write("chat_template.jinja",
+        "{% for m in messages %}[{{ m.reasoning_content }}|{{ m.thinking }}]{% endfor %}");
+  const auto text = [&](const std::string& members) {
+    return Text(R"({"messages": [{"role": "assistant", "content": "c", )" + members + "}]}");
+  };
+  EXPECT_EQ(text(R"("reasoning": "r")"), "[r|r]");
+  EXPECT_EQ(text(R"("thinking": "t")"), "[t|t]");
+  EXPECT_EQ(text(R"("reasoning_content": "rc")"), "[rc|rc]");
+  EXPECT_EQ(text(R"("reasoning": "r", "thinking": "t")"), "[t|t]");
+  EXPECT_EQ(text(R"("thinking": "t", "reasoning_content": "rc")"), "[rc|t]");
+  EXPECT_EQ(text(R"("reasoning": null)"), "[|]");
+}
+
+// Rendered by transformers 5.24 from the same files.
+TEST_F(ChatData, PublicReasoningIsRendered) {
+  OSCAR_PACK_OR_SKIP(pack, "public_reports/06-reasoning-content-dropped");
+  const std::string glm = "[gMASK]<sop><|user|>\nx<|assistant|>\n<think>{}</think>\nYo",
+                    gpt =
+                        "<|start|>user<|message|>x<|end|><|start|>assistant<|channel|>analysis"
+                        "<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>Yo"
+                        "<|return|>";
+  for (const auto& [rows, reasoning] :
+       {std::pair("x.jsonl", "because 1 < 2"), std::pair("reasoning.jsonl", "because")}) {
+    const std::string row = ReadText(pack / rows);
+    chat_.template_file = pack / "glm.jinja";
+    EXPECT_EQ(Text(row), fmt::format(fmt::runtime(glm), reasoning));
+    chat_.template_file = pack / "gpt-oss.jinja";
+    EXPECT_TRUE(Text(row).ends_with(fmt::format(fmt::runtime(gpt), reasoning))) << Text(row);
+  }
+}
+
+TEST_F(ChatData, PartsAreJoinedForTemplatesOfStrings) {
+  const std::string row =
+      R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "hi "}, )"
+      R"({"type": "text", "text": "there"}]}, {"role": "assistant", "content": "hello"}]})";
+  const std::string joined =
+      "<|im_start|>user\nhi there<|im_end|>\n<|im_start|>assistant\nhello<|im_end|>\n";
+  EXPECT_EQ(Text(row), joined);  // ChatML
+  for (const char* source :
+       {"{% for m in messages %}{{ '[' + m.content + ']' }}{% endfor %}",
+        "{% for m in messages %}[{{ m.content }}]{% endfor %}",
+        "{% for m in messages %}[{% if m.content is string %}{{ m.content }}{% endif %}]{% endfor "
+        "%}"}) {
+    Write("chat_template.jinja", source);
+    EXPECT_EQ(Text(row), "[hi there][hello]") << source;
+  }
+  Write("chat_template.jinja",
+        "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for part "
+        "in m.content %}<{{ part.text }}>{% endfor %}{% endif %}{% endfor %}");
+  EXPECT_EQ(Text(row), "<hi ><there>hello");  // it reads parts
+}
+
 TEST_F(ChatData, OtherTokenizersAreNamed) {
   Write("tiktoken.model", "");
   Write("rows.jsonl", kRow);
@@ -141,6 +196,11 @@ TEST_F(ChatData, MistakesAreNamed) {
                           "conversations[0]: \"from\" is \"narrator\"");
   ExpectError<InputError>(R"({"messages": [], "tools": 3})", "\"tools\" must be a list");
   ExpectError<InputError>(R"({"messages": [{"role": "user", "content": [{"type": "text"}]}]})",
+                          "message 0: content[0] is not text");
+  ExpectError<InputError>(
+      R"({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]})",
+      "messages[0]: content[0]: a part of type \"image_url\"");
+  ExpectError<InputError>(R"({"messages": [{"role": "user", "content": null}]})",
                           "must be a string; give one with --chat-template");
   Write("chat_template.jinja",
         "{% if true %}\n{{ raise_exception('Roles must alternate') }}{% endif %}");

@@ -86,6 +86,153 @@ TEST_F(DataSource, MalformedRowsNameFileAndLine) {
   ExpectError("l.jsonl", "{\"messages\": [{\"role\": \"user\"}]}", "content");
 }
 
+TEST_F(DataSource, PaddingIsLeftOut) {
+  const DataSet clean =
+      Load(Write("clean.jsonl", "{\"input_ids\": [5, 6, 7]}\n{\"input_ids\": [8]}"));
+  const DataSet padded = Load(
+      Write("padded.jsonl", R"({"input_ids": [0, 0, 5, 6, 7], "attention_mask": [0, 0, 1, 1, 1]})"
+                            "\n"
+                            R"({"input_ids": [0, 0], "attention_mask": [0, 0]})"
+                            "\n"
+                            R"({"input_ids": [0, 8, 0], "attention_mask": [false, true, false]})"));
+  ASSERT_EQ(padded.documents.size(), 2u);
+  EXPECT_EQ(padded.digest, clean.digest);
+  EXPECT_EQ(padded.documents[0].ids, clean.documents[0].ids);
+  EXPECT_EQ(padded.counts.tokens_sent, 4);
+  EXPECT_EQ(padded.counts.padding, 6);
+  EXPECT_FALSE(padded.masked());
+  const DataSet inside = Load(
+      Write("inside.jsonl", R"({"input_ids": [5, 0, 6, 7, 0], "attention_mask": [1, 0, 1, 1, 0],)"
+                            R"( "loss_mask": [1, 1, 0, 1, 1], "labels": [5, 0, 6, 7, -100]})"));
+  EXPECT_EQ(inside.documents[0].ids, (Ids{5, 6, 7}));
+  EXPECT_EQ(inside.documents[0].counted, (std::vector<uint8_t>{1, 0, 1}));
+}
+
+TEST_F(DataSource, MasksSayWhichQueriesCount) {
+  const auto counted = [&](const std::string& columns) {
+    return Load(Write("rows.jsonl", R"({"input_ids": [5, 6, 7], )" + columns + "}"))
+        .documents[0]
+        .counted;
+  };
+  using Counted = std::vector<uint8_t>;
+  EXPECT_EQ(counted(R"("labels": [-100, 6, 7])"), (Counted{0, 1, 1}));
+  EXPECT_EQ(counted(R"("loss_mask": [0, 0, 1])"), (Counted{0, 0, 1}));
+  EXPECT_EQ(counted(R"("loss_mask": [0, 1, 1], "labels": [5, 6, -100])"), (Counted{0, 1, 0}));
+  EXPECT_EQ(counted(R"("loss_mask": [1, 1, 1], "labels": null)"), Counted());
+  const std::string row = R"({"input_ids": [5, 6, 7], "loss_mask": [1, 1, 0]})";
+  const DataSet cut = LoadData({{Write("cut.jsonl", row)}, 2, 2}, &tokenizer_, 262);
+  EXPECT_FALSE(cut.masked());  // what does not count is cut off
+  EXPECT_EQ(cut.digest, DataDigest({{"", {5, 6}}}));
+  const DataSet whole = Load(Write("whole.jsonl", row));
+  EXPECT_TRUE(whole.masked());
+  EXPECT_EQ(whole.counted_queries(), 2);
+  EXPECT_NE(whole.digest, DataDigest({{"", {5, 6, 7}}}));
+}
+
+TEST_F(DataSource, OtherMasksAreRefused) {
+  const auto refused = [&](const std::string& columns, const std::string& part) {
+    ExpectError("rows.jsonl", R"({"input_ids": [5, 6], )" + columns + "}", part);
+  };
+  refused(R"("attention_mask": [1])", "has 1 elements, expected one for each of 2 input_ids");
+  refused(R"("attention_mask": [1, 2])", "attention_mask[1] is 2, expected 0 or 1");
+  refused(R"("attention_mask": [1, 0.0])", "attention_mask[1] must be an integer");
+  refused(R"("attention_mask": [[1, 1]])", "has 1 elements");
+  refused(R"("attention_mask": 1)", "must be a list");
+  refused(R"("loss_mask": [0.5, 1])", "loss_mask[0] must be an integer");
+  refused(R"("loss_mask": [1, -1])", "loss_mask[1] is -1");
+  refused(R"("labels": [5, -1])", "labels[1] is -1, expected a token id, or -100");
+  refused(R"("labels": [5, "x"])", "labels[1] must be an integer");
+  refused(R"("labels": [-100, -100])", "no query counts");
+  refused(R"("attention_mask": [0, 0])", "all empty or masked");
+  ExpectError("text.jsonl", R"({"text": "x", "attention_mask": [1]})", "belongs to \"input_ids\"");
+  EXPECT_EQ(Load(Write("class.jsonl", R"({"text": "x", "labels": 1})")).documents.size(), 1u);
+}
+
+TEST_F(DataSource, NullRowsAreLeftOutAndCounted) {
+  const DataSet data = Load(Write("rows.jsonl",
+                                  "{\"text\": null}\n{\"text\": \"abc\", \"messages\": null}\n"
+                                  "{\"messages\": null, \"input_ids\": null}"));
+  EXPECT_EQ(data.documents.size(), 1u);
+  EXPECT_EQ(data.counts.rows_null, 2);
+  EXPECT_EQ(data.counts.documents_sent, 1);
+  ExpectError("none.jsonl", "{\"text\": null}", "1 rows of null");
+  ExpectError("other.jsonl", "{\"other\": null}", "expected one of");
+  ExpectError("prompt.jsonl", "{\"text\": null, \"prompt\": \"x\"}", "expected one of");
+}
+
+TEST_F(DataSource, PackedFilesAreRead) {
+  OSCAR_PACK_OR_SKIP(pack, "public_reports/12-unclear-messages");
+  const DataSet data = Load(pack / "rows.jsonl.gz");
+  EXPECT_EQ(tokenizer_.Decode(data.documents.at(0).ids, false), "hello");
+  EXPECT_EQ(data.documents[0].origin, "rows.jsonl.gz:1");
+  EXPECT_EQ(data.source_digests[0], DigestFile(pack / "rows.jsonl.gz").sha256);
+}
+
+TEST_F(DataSource, OtherFormatsAreNamed) {
+  ExpectError("a.parquet", std::string("PAR1\x15\x04\xFF") + "PAR1", "from_parquet('");
+  ExpectError("a.arrow", "ARROW1\xFF", "from_file('");
+  ExpectError("a.jsonl.bz2", "BZh9\xFF", "packed with bzip2; unpack it");
+  ExpectError("a.zip", "PK\x03\x04\xFF", "packed with zip");
+  ExpectError("a.jsonl.gz", "\x1F\x8B\x08", "damaged gzip data");
+  EXPECT_EQ(Load(Write("BZh", "BZh is three letters")).documents.size(), 1u);
+}
+
+TEST_F(DataSource, InstructionsAreJoined) {
+  const auto text = [&](const std::string& row) {
+    return tokenizer_.Decode(Load(Write("rows.jsonl", row)).documents.at(0).ids, false);
+  };
+  EXPECT_EQ(text(R"({"instruction": "add", "input": "1 2", "output": "3"})"),
+            "<|im_start|>user\nadd\n1 2<|im_end|>\n<|im_start|>assistant\n3<|im_end|>\n");
+  EXPECT_EQ(text(R"({"instruction": "hi", "input": "", "output": "yo", "system": "s"})"),
+            "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n"
+            "<|im_start|>assistant\nyo<|im_end|>\n");
+  EXPECT_EQ(text(R"({"instruction": "hi", "context": "c", "response": "yo"})"),
+            "<|im_start|>user\nhi\nc<|im_end|>\n<|im_start|>assistant\nyo<|im_end|>\n");
+  EXPECT_EQ(text(R"({"instruction": "hi", "output": "yo", "text": "as joined"})"), "as joined");
+  ExpectError("a.jsonl", R"({"instruction": "hi"})", "without an answer");
+  ExpectError("b.jsonl", R"({"instruction": "hi", "input": 3, "output": "x"})",
+              "\"input\" must be");
+  nlohmann::json json = TinyTokenizerJson();
+  json["added_tokens"].erase(1);  // no chats: as in the data set tatsu-lab/alpaca
+  json["added_tokens"].erase(0);
+  const Tokenizer plain = LoadTokenizer(json, "no-chats");
+  const DataSet data = LoadData(
+      {{Write("c.jsonl", R"({"instruction": "add", "input": "1 2", "output": "3"})")}, 999, 999},
+      &plain, 262);
+  EXPECT_EQ(plain.Decode(data.documents.at(0).ids, false),
+            "Below is an instruction that describes a task, paired with an input that provides "
+            "further context. Write a response that appropriately completes the request.\n\n"
+            "### Instruction:\nadd\n\n### Input:\n1 2\n\n### Response:\n3");
+}
+
+TEST_F(DataSource, ATextThatBeginsWithTheBosHasItOnce) {
+  nlohmann::json json = TinyTokenizerJson();
+  const std::string bos = json["added_tokens"][0]["content"];
+  const int32_t id = json["added_tokens"][0]["id"];
+  json["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single",
+       {{{"SpecialToken", {{"id", bos}, {"type_id", 0}}}},
+        {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+      {"pair", nlohmann::json::array()},
+      {"special_tokens", {{bos, {{"id", bos}, {"ids", {id}}, {"tokens", {bos}}}}}}};
+  const Tokenizer tokenizer = LoadTokenizer(json, "with-bos");
+  const auto file = Write("rows.jsonl", nlohmann::json({{"text", bos + "abc"}}).dump() + "\n" +
+                                            nlohmann::json({{"text", "abc"}}).dump());
+  const DataSet data = LoadData({{file}, 99, 99}, &tokenizer, 262);
+  EXPECT_EQ(data.documents.at(0).ids, (Ids{id, 257}));
+  EXPECT_EQ(data.documents.at(1).ids, (Ids{id, 257}));
+  EXPECT_EQ(data.counts.beginnings_left_out, 1);
+}
+
+TEST_F(DataSource, APublicTextWithTheBosHasItOnce) {
+  OSCAR_PACK_OR_SKIP(pack, "public_reports/08-double-bos");
+  const Tokenizer tokenizer = Tokenizer::Load(pack / "tokenizer.json");
+  const DataSet data = LoadData({{pack / "x.jsonl"}, 99, 99}, &tokenizer, 8256);
+  EXPECT_EQ(data.documents.at(0).ids, (Ids{8192, 6891, 1462}));
+  EXPECT_EQ(data.counts.beginnings_left_out, 1);
+}
+
 TEST_F(DataSource, IdsOutsideTheVocabularyAreErrors) {
   ExpectError("a.jsonl", "{\"input_ids\": [262]}", "expected an id in [0, 262)");
   ExpectError("b.jsonl", "{\"input_ids\": [-1]}", "has id -1");

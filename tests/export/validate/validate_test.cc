@@ -67,6 +67,33 @@ TEST(Validate, MethodsRankAsTheyMust) {
   EXPECT_GT(Kl(v, "naive", "end_to_end"), Kl(v, "naive"));
 }
 
+// Rows and next tokens of queries that count alone: even ones and odd ones together make all.
+TEST(Validate, QueriesThatDoNotCountAreNotMeasured) {
+  ValidationOptions options = QuickOptions({"hadamard"});
+  options.rows_per_sequence = 0;
+  const TinyModel model;
+  const auto validate = [&](int odd) {  // -1: all
+    CountedQueries counted;
+    for (int sequence = 0; odd >= 0 && sequence < 2; ++sequence) {
+      counted.emplace_back(256);
+      for (size_t i = 0; i < 256; ++i) counted.back()[i] = static_cast<int>(i % 2) == odd;
+    }
+    return ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat,
+                         {.texts = TinyTexts(1, 2, 256), .counted = counted, .needles = {}},
+                         Artifact::Open(TinyArtifact()), options, {});
+  };
+  const Json all = validate(-1), even = validate(0), odd = validate(1);
+  for (const char* mode : {"local", "end_to_end"}) {
+    EXPECT_NEAR((Kl(even, "hadamard", mode) + Kl(odd, "hadamard", mode)) / 2,
+                Kl(all, "hadamard", mode), 1e-9);
+    EXPECT_NE(Kl(even, "hadamard", mode), Kl(odd, "hadamard", mode));
+  }
+  const auto scored = [](const Json& v) {
+    return ArmOf(v, "hadamard").at("text").at("scored_tokens").get<int64_t>();
+  };
+  EXPECT_EQ(scored(even) + scored(odd), scored(all));
+}
+
 // Rotations without knowledge of the model do what a Hadamard matrix does.
 TEST(Validate, NullControlsBehave) {
   const Json v = ValidateTiny(

@@ -78,6 +78,13 @@ TEST(OptionTable, TakesEveryTypeFromFlags) {
   EXPECT_EQ(o.output, "cup");
 }
 
+// A path means the same with slashes at its end, from flags and files; other texts keep theirs.
+TEST(OptionTable, PathsLoseTheSlashesAtTheirEnds) {
+  EXPECT_EQ(Resolve("", {"x/", "--jars", "a/", "b//", "/"}).jars, (Arguments{"a", "b", "/"}));
+  EXPECT_EQ(Resolve("jars: [a/]\n", {"x/"}).jars, Arguments{"a"});
+  EXPECT_EQ(Resolve("", {"x/"}).bean, "x/");
+}
+
 TEST(OptionTable, TakesEveryTypeFromTheFile) {
   const BrewOptions o = Resolve(
       "bean: arabica\ncups: 3\nport: 8080\nratio: 1e-3\nmilk: true\npaper_filter: false\nseed: "

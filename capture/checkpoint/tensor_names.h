@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names of tensors as transformers, vLLM and SGLang load them: without what wrappers of PyTorch put
+// in (DataParallel, torch.compile, FSDP, activation checkpointing), and with the "model." that a
+// model saved without its head lacks (Qwen3-Embedding).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace oscar {
+
+// The names that tensors are read by, in the order of `stored`. Throws InputError naming `what`
+// where two become one.
+std::vector<std::string> NamesToReadBy(const std::vector<std::string>& stored,
+                                       const std::string& what);
+
+}  // namespace oscar
