@@ -40,12 +40,17 @@ class DataLoader {
     const bool evaluation = options_.builtin == BuiltinText::kEvaluation;
     set_.name = evaluation ? fmt::format("builtin evaluation corpus v{}", kBuiltinEvaluationVersion)
                            : fmt::format("builtin corpus v{}", kBuiltinCorpusVersion);
-    const std::vector<BuiltinDocument> corpus =
-        evaluation ? BuiltinEvaluationCorpus() : BuiltinCorpus();
+    std::vector<BuiltinDocument> corpus = evaluation ? BuiltinEvaluationCorpus() : BuiltinCorpus();
     set_.source_digests.push_back(BuiltinCorpusDigest(corpus));
-    for (const BuiltinDocument& document : corpus) {
-      const std::string origin = "builtin:" + document.name;
-      Take({origin, rows_.EncodeText(document.text, origin)});
+    if (const auto& domains = options_.builtin_domains; !domains.empty()) {
+      std::erase_if(corpus, [&](const BuiltinDocument& document) {
+        return std::ranges::find(domains, document.domain) == domains.end();
+      });
+    }
+    if (options_.mix.empty()) {
+      TakeInTurn(corpus);
+    } else {
+      for (const BuiltinDocument& document : corpus) Take(Encode(document));
     }
   }
 
@@ -67,7 +72,7 @@ class DataLoader {
         const auto* const given = std::get_if<IdsRow>(&row.value);
         if (given != nullptr) padding_ += given->padding;
         Take({row.origin, std::move(ids),
-              given != nullptr ? given->counted : std::vector<uint8_t>()});
+              given != nullptr ? given->counted : std::vector<uint8_t>(), whole_file});
       }
     }));
   }
@@ -145,6 +150,59 @@ class DataLoader {
     set_.counts.tokens_dropped += mixed_out_.tokens_sent;
   }
 
+  Document Encode(const BuiltinDocument& document) {
+    const std::string origin = "builtin:" + std::string(document.name);
+    return {.origin = origin,
+            .ids = rows_.EncodeText(std::string(document.text), origin),
+            .domain = std::string(document.domain)};
+  }
+
+  // Takes text until the budget is full, always of the domain that has the fewest tokens so far. No
+  // document has more than an equal share of the budget, so every budget has all domains. Where
+  // documents are packed, each domain gets as much as its whole sequences take, the first domains
+  // one more where they do not come out even.
+  void TakeInTurn(const std::vector<BuiltinDocument>& corpus) {
+    struct Domain {
+      std::string_view name;
+      std::vector<const BuiltinDocument*> documents;
+      size_t next = 0;
+      int64_t tokens = 0, wanted = 0;
+    };
+    std::vector<Domain> domains;
+    for (const BuiltinDocument& document : corpus) {
+      auto found = std::ranges::find(domains, document.domain, &Domain::name);
+      if (found == domains.end()) found = domains.insert(found, Domain{document.domain, {}});
+      found->documents.push_back(&document);
+    }
+    const auto count = std::max<int64_t>(1, std::ssize(domains));
+    const int64_t share = (options_.token_budget + count - 1) / count;
+    const int64_t sequences = options_.token_budget / options_.max_sequence;
+    for (int64_t i = 0; i < std::ssize(domains); ++i) {
+      domains[static_cast<size_t>(i)].wanted =
+          options_.pack ? (sequences + count - 1 - i) / count * options_.max_sequence
+                        : options_.token_budget;
+    }
+    for (int64_t taken = 0; options_.pack || taken < options_.token_budget;) {
+      Domain* next = nullptr;
+      for (Domain& domain : domains) {
+        if (domain.next < domain.documents.size() && domain.tokens < domain.wanted &&
+            (next == nullptr || domain.tokens < next->tokens)) {
+          next = &domain;
+        }
+      }
+      if (next == nullptr) return;
+      Document document = Encode(*next->documents[next->next++]);
+      if (!options_.pack) {
+        document.ids.resize(std::min(document.ids.size(), static_cast<size_t>(share)));
+      }
+      const int64_t size = options_.pack ? std::ssize(document.ids) + 1  // and a separator
+                                         : std::min(std::ssize(document.ids), options_.max_sequence);
+      next->tokens += size;
+      taken += size;
+      Take(std::move(document), /*fills=*/true);
+    }
+  }
+
   // Each chunk begins as a text of its own would, with the same special tokens.
   void TakeInChunks(const DataRow& row, const std::vector<int32_t>& ids) {
     const std::vector<int32_t> bare = rows_.tokenizer(row.where).Encode("", true);
@@ -155,7 +213,10 @@ class DataLoader {
       const auto end = at + std::min<int64_t>(length, ids.end() - at);
       std::vector<int32_t> chunk(ids.begin(), special);
       chunk.insert(chunk.end(), at, end);
-      Take({fmt::format("{}#{}", row.origin, number), std::move(chunk)}, /*fills=*/true);
+      Take({.origin = fmt::format("{}#{}", row.origin, number),
+            .ids = std::move(chunk),
+            .domain = row.origin},
+           /*fills=*/true);
       at = end;
     }
   }

@@ -24,6 +24,9 @@ struct Document {
   std::vector<int32_t> ids;  // [num_tokens]
   // [num_tokens] 0 where the query of a token does not count (loss_mask, labels); empty: all do.
   std::vector<uint8_t> counted = {};
+  // What kind of text it is: one of kBuiltinDomains, else the name of its file. Decisions are made
+  // on other domains than those that were fitted to.
+  std::string domain = {};
 };
 
 // sent = used + dropped for documents (truncated ones are among the used),
@@ -57,6 +60,7 @@ struct DataOptions {
   // max_sequence tokens (packing.h).
   std::optional<Separator> pack = {};
   BuiltinText builtin = BuiltinText::kCalibration;
+  std::vector<std::string> builtin_domains = {};  // the domains of it that are used; empty: all
   MixOptions mix = {};
   std::filesystem::path model_directory = {};  // where the chat template is; empty: there is none
   ChatOptions chat = {};
@@ -86,8 +90,10 @@ struct DataSet {
 // A plain-text file longer than max_sequence becomes documents of that length, "notes.txt#1" and on
 // (llama.cpp's tools do the same), until the budget is full; any other document longer than that is
 // truncated to it; the first one, if it alone exceeds the budget, is truncated to the budget; an
-// empty document counts as dropped. With `mix`, data_mix.h
-// decides what is taken, and in which order. `tokenizer` may be null if every row has input_ids.
+// empty document counts as dropped. A built-in corpus gives text of all its domains in turn until
+// the budget is full, and only what it gives counts as sent; no document of it gives more than an
+// equal share of the budget. With `mix`, data_mix.h decides what is taken, and in which order.
+// `tokenizer` may be null if every row has input_ids.
 // `vocab_size` is the model's. Throws UsageError for a budget or length below 1; InputError naming
 // file and line for malformed rows, ids outside [0, vocab_size), rows that need a tokenizer that is
 // not there, and if no token is left (packed: no whole sequence).

@@ -114,6 +114,36 @@ std::vector<int32_t> OpeningTokens(const fs::path& model_directory, const Tokeni
   return ids;
 }
 
+namespace {
+
+// The documents of one domain, joined.
+struct Stream {
+  std::string domain;
+  std::vector<int32_t> ids = {};
+  std::vector<uint8_t> counted = {};  // as of Document, of all ids
+  std::vector<Range> ranges = {};
+  size_t taken = 0;  // tokens
+};
+
+std::vector<Stream> StreamsOf(const std::vector<Document>& documents, int32_t separator) {
+  std::vector<Stream> streams;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    const std::vector<int32_t>& ids = documents[i].ids;
+    if (ids.empty()) continue;
+    auto stream = std::ranges::find(streams, documents[i].domain, &Stream::domain);
+    if (stream == streams.end()) stream = streams.insert(streams.end(), {documents[i].domain});
+    if (!stream->ids.empty()) stream->ids.push_back(separator);
+    stream->ranges.push_back({stream->ids.size(), stream->ids.size() + ids.size(), i});
+    stream->ids.insert(stream->ids.end(), ids.begin(), ids.end());
+    const std::vector<uint8_t>& counted = documents[i].counted;
+    stream->counted.resize(stream->ids.size() - counted.size(), 1);
+    stream->counted.insert(stream->counted.end(), counted.begin(), counted.end());
+  }
+  return streams;
+}
+
+}  // namespace
+
 void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
                    DataSet& data) {
   if (token_budget < max_sequence) {
@@ -122,52 +152,49 @@ void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t tok
         "sequences",
         token_budget, max_sequence));
   }
-  std::vector<Document> documents = std::exchange(data.documents, {});
-  std::vector<int32_t> stream;
-  std::vector<uint8_t> counted;
-  std::vector<Range> ranges;
-  for (size_t i = 0; i < documents.size(); ++i) {
-    const std::vector<int32_t>& ids = documents[i].ids;
-    if (ids.empty()) continue;
-    if (!stream.empty()) stream.push_back(separator.id);
-    ranges.push_back({stream.size(), stream.size() + ids.size(), i});
-    stream.insert(stream.end(), ids.begin(), ids.end());
-    counted.resize(stream.size() - documents[i].counted.size(), 1);
-    counted.insert(counted.end(), documents[i].counted.begin(), documents[i].counted.end());
-  }
+  const std::vector<Document> documents = std::exchange(data.documents, {});
+  std::vector<Stream> streams = StreamsOf(documents, separator.id);
   const auto length = static_cast<size_t>(max_sequence);
-  const size_t num_sequences = std::min(stream.size(), static_cast<size_t>(token_budget)) / length;
-  if (num_sequences == 0) {
+  auto left = static_cast<size_t>(token_budget) / length;  // sequences
+  for (bool any = true; any && left > 0;) {
+    any = false;
+    for (Stream& stream : streams) {
+      const size_t begin = stream.taken, end = begin + length;
+      if (left == 0 || end > stream.ids.size()) continue;
+      const auto part = [&]<typename T>(const std::vector<T>& of) {
+        return std::vector<T>(of.begin() + static_cast<ptrdiff_t>(begin),
+                              of.begin() + static_cast<ptrdiff_t>(end));
+      };
+      data.documents.push_back({Origins(documents, stream.ranges, begin, end), part(stream.ids),
+                                part(stream.counted), stream.domain});
+      stream.taken = end;
+      any = true;
+      --left;
+    }
+  }
+  DataCounts counts;
+  counts.documents_sent = std::ssize(documents);
+  for (const Stream& stream : streams) {
+    counts.tokens_sent += std::ssize(stream.ids);
+    counts.tokens_used += static_cast<int64_t>(stream.taken);
+    for (const Range& range : stream.ranges) {
+      if (range.begin >= stream.taken) continue;
+      ++counts.documents_used;
+      if (range.end <= stream.taken) continue;
+      ++counts.documents_truncated;
+      counts.tokens_truncated += static_cast<int64_t>(range.end - stream.taken);
+    }
+  }
+  if (data.documents.empty()) {
     throw InputError(
         fmt::format("{}: {} tokens in {} documents do not fill one packed sequence of {} tokens; "
-                    "give more text "
-                    "or shorter sequences",
-                    data.name, stream.size(), documents.size(), max_sequence));
-  }
-  const size_t used = num_sequences * length;
-  DataCounts counts;
-  counts.documents_sent = static_cast<int64_t>(documents.size());
-  counts.tokens_sent = static_cast<int64_t>(stream.size());
-  counts.tokens_used = static_cast<int64_t>(used);
-  for (const Range& range : ranges) {
-    if (range.begin >= used) continue;
-    ++counts.documents_used;
-    if (range.end <= used) continue;
-    ++counts.documents_truncated;
-    counts.tokens_truncated = static_cast<int64_t>(range.end - used);
+                    "give more text or shorter sequences",
+                    data.name, counts.tokens_sent, documents.size(), max_sequence));
   }
   counts.documents_dropped = counts.documents_sent - counts.documents_used;
   counts.tokens_dropped = counts.tokens_sent - counts.tokens_used - counts.tokens_truncated;
   data.counts = counts;
   data.separator = separator;
-  for (size_t begin = 0; begin < used; begin += length) {
-    const auto part = [&]<typename T>(const std::vector<T>& of) {
-      const auto first = of.begin() + static_cast<ptrdiff_t>(begin);
-      return std::vector<T>(first, first + static_cast<ptrdiff_t>(length));
-    };
-    data.documents.push_back(
-        {Origins(documents, ranges, begin, begin + length), part(stream), part(counted)});
-  }
 }
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Documents joined by a separator token and cut into sequences of one length, as language models
-// are trained and perplexity is reported. The separator stands between documents, not behind
-// the last one, and a document may begin in one sequence and end in the next.
+// Documents of one domain joined by a separator token and cut into sequences of one length, as
+// language models are trained and perplexity is reported. The separator stands between documents,
+// not behind the last one, and a document may begin in one sequence and end in the next.
 #pragma once
 
 #include <filesystem>
@@ -29,10 +29,10 @@ std::vector<int32_t> LeadingSpecialTokens(const Tokenizer& tokenizer);
 std::vector<int32_t> OpeningTokens(const std::filesystem::path& model_directory,
                                    const Tokenizer* tokenizer);
 
-// Replaces `data`.documents by floor(min(budget, tokens) / max_sequence) sequences, and sets counts
-// and separator. Empty documents count as dropped, without a separator; so does what does not fill
-// a sequence. Queries of separators count. Throws UsageError for a budget below one sequence,
-// InputError for too few tokens.
+// Joins the documents of each domain and cuts them into sequences, which are taken from the domains
+// in turn until the budget is full; sets counts and separator. Empty documents count as dropped,
+// without a separator; so does what does not fill a sequence. Throws UsageError for a budget below
+// one sequence, InputError for too few tokens.
 void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
                    DataSet& data);
 

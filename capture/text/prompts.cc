@@ -154,8 +154,8 @@ PromptSet LoadPrompts(const DataOptions& options, const Tokenizer* tokenizer, in
     const std::vector<BuiltinDocument> corpus =
         options.builtin == BuiltinText::kEvaluation ? BuiltinEvaluationCorpus() : BuiltinCorpus();
     for (const BuiltinDocument& document : corpus) {
-      const std::string origin = "builtin:" + document.name;
-      loader.Add({origin, origin, document.text});
+      const std::string origin = "builtin:" + std::string(document.name);
+      loader.Add({origin, origin, std::string(document.text)});
     }
   }
   for (const std::filesystem::path& file : options.files) {

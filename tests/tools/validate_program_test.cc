@@ -442,7 +442,7 @@ TEST(ExportProgram, InspectPrintsForPeople) {
   const ProgramExit people = RunProgram(OSCAR_EXPORT, {Calibrated(), "--inspect"});
   EXPECT_EQ(people.code, 0) << people.all();
   for (const char* words :
-       {"\nmodel        tiny-qwen3\n", "\nlayers       4: ", "\nfitted to    builtin corpus v1"})
+       {"\nmodel        tiny-qwen3\n", "\nlayers       4: ", "\nfitted to    builtin corpus v2"})
     EXPECT_NE(people.out.find(words), std::string::npos) << words << people.out;
   EXPECT_EQ(people.out.find("layer.0.k.rotation"), std::string::npos) << people.out;
   EXPECT_LE(std::ranges::count(people.out, '\n'), 30) << people.out;

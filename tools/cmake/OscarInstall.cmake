@@ -30,4 +30,6 @@ function(oscar_install)
     endforeach()")
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/oscar)
   install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/capture/text/corpus/LICENSES.md ${PROJECT_SOURCE_DIR}/capture/text/corpus/sources.tsv
+          DESTINATION ${CMAKE_INSTALL_DOCDIR}/corpus)
 endfunction()
