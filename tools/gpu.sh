@@ -8,6 +8,7 @@
 #   tools/gpu.sh            tests that need the GPU, and calibrations
 #   tools/gpu.sh cpu        the CPU tests too
 #   tools/gpu.sh asan       these, and once more under AddressSanitizer and UBSan
+#   tools/gpu.sh release    nothing but a release build of all targets with this machine's compiler
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export CMAKE_PREFIX_PATH="${CMAKE_PREFIX_PATH:-$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')}"
@@ -21,6 +22,13 @@ if [ -d .gpu/root ]; then
   export LD_LIBRARY_PATH="$LIBRARY_PATH:${LD_LIBRARY_PATH:-}"
 fi
 jobs=$(nproc)
+if [ "${1:-}" = release ]; then
+  set -e
+  cmake --preset release
+  time cmake --build --preset release -j "$jobs"
+  tools/check_hardening build/release/tools/oscar-{calibrate,capture,export,validate,zoo}
+  exit
+fi
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv,noheader
 
 cmake --preset cuda >/tmp/configure.log 2>&1 || { tail -30 /tmp/configure.log; exit 1; }

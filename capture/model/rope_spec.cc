@@ -94,7 +94,9 @@ std::vector<double> InverseFrequencies(const RopeSpec& rope, int64_t sequence_le
   const YarnRamp slowed(rope);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(rope.rotary_dim);
-    const double frequency = std::pow(theta, -exponent);
+    // In float32 as the reference and the servers do, which a thousand positions on are seen to.
+    const double frequency =
+        1 / static_cast<float>(std::pow(theta, double{static_cast<float>(exponent)}));
     switch (rope.kind) {
       case RopeKind::kDefault:
       case RopeKind::kDynamic:

@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kHeatWidth = 420, kHeatLeft = 26, kHeatRight = 418, kHeatTop = 18;
+constexpr double kHeatWidth = 420, kHeatLeft = 26, kHeatRight = 418, kHeatTop = 20;
 constexpr int kHeatSteps = 9;
 constexpr double kRoomForNumber = 46;  // chart units
 
@@ -66,7 +66,7 @@ std::string RenderHeatMap(const HeatMap& map) {
   const double height = std::clamp(width, 16.0, 34.0);
   const double bottom = kHeatTop + height * static_cast<double>(heads);
   const double gap = width > 12 ? 1.5 : 0.5;
-  std::string svg = SvgText(0, 11, "axis-title", "KV head");
+  std::string svg = SvgText(0, kTopTitleBaseline, "axis-title", "KV head");
   for (size_t head = 0; head < heads; ++head) {
     svg += SvgText(kHeatLeft - 6, kHeatTop + height * (static_cast<double>(head) + 0.5) + 4,
                    "axis end", std::to_string(head));

@@ -122,7 +122,7 @@ std::string RenderLineChart(const LineChart& chart) {
   Axis y = y_range.MakeAxis(bottom, kLineTop);
   if (chart.percent) y = {Scale::kLinear, 0, 1, bottom, kLineTop};
 
-  std::string svg = SvgText(0, 12, "axis-title", chart.y_label);
+  std::string svg = SvgText(0, kTopTitleBaseline, "axis-title", chart.y_label);
   for (const ChartBand& band : chart.bands) {
     svg += fmt::format("<rect class=\"band\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
                        Coordinate(x(band.from)), Coordinate(kLineTop),

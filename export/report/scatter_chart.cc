@@ -106,7 +106,7 @@ std::string RenderScatterChart(const ScatterChart& chart) {
   const double bottom = height - kScatterBottom;
   const Axis x = x_range.MakeAxis(kScatterLeft + 4, kScatterWidth - kLabelRoom);
   const Axis y = y_range.MakeAxis(bottom, kScatterTop);
-  std::string svg = SvgText(0, 12, "axis-title", chart.y_label);
+  std::string svg = SvgText(0, kTopTitleBaseline, "axis-title", chart.y_label);
   for (const double tick : y.Ticks(7)) {
     svg += fmt::format("<path class=\"grid\" d=\"M{} {}H{}\"/>", Coordinate(kScatterLeft),
                        Coordinate(y(tick)), Coordinate(x.end));

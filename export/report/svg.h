@@ -13,6 +13,9 @@ namespace oscar {
 inline constexpr size_t kMaxLabelCharacters = 21;
 inline constexpr double kCharacterWidth = 7.2;
 
+// Baseline of a title at a chart's top: fonts reach up to 1.07 of their size above it (Noto Sans).
+inline constexpr double kTopTitleBaseline = 13;
+
 // <text>; `text` is escaped and cut to kMaxLabelCharacters where `css` says "label".
 std::string SvgText(double x, double y, std::string_view css, std::string_view text);
 

@@ -28,6 +28,11 @@ std::filesystem::path TestScratch(const std::string& name);
 
 }  // namespace oscar
 
+// Skips the test for want of a package that tools/setup.sh --tests installs. tools/test.sh fails
+// where a registry has it.
+#define OSCAR_SKIP_WITHOUT_PACKAGE(name) \
+  GTEST_SKIP() << "package " << (name) << " is not installed: tools/setup.sh --tests"
+
 // Binds `variable` to the pack, or skips the test.
 #define OSCAR_PACK_OR_SKIP(variable, name)                                                   \
   const auto variable##_optional = ::oscar::TestPack(name);                                  \

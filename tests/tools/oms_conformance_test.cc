@@ -105,8 +105,7 @@ class ModelSigning : public testing::Test {
     WriteText(scratch_ / "alice.pub", PublicPem(key));
   }
   void SetUp() override {
-    if (Theirs({"--version"}).code != 0)
-      GTEST_SKIP() << "no Python with model-signing: tools/setup.sh --tests";
+    if (Theirs({"--version"}).code != 0) OSCAR_SKIP_WITHOUT_PACKAGE("model-signing");
     const Issuer root = NewRoot(), leaf = Issued(root, {});
     WriteText(scratch_ / "leaf.key", leaf.key);
     WriteText(scratch_ / "leaf.crt", leaf.certificate);

@@ -27,11 +27,13 @@ target_compile_options(oscar_options INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo;-DFMT_CONSTEVAL=;-Xcompiler=-Wall,-ffp-contract=off>")
 # Most files need a gigabyte anyway: collecting garbage from 128 MB on costs GCC time and saves little memory.
 target_compile_options(oscar_options INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>")
-# A clean build optimizes far longer than tests and demonstrations run: there all but arithmetic is optimized less.
+# A clean build optimizes far longer than tests and demonstrations run: there all but arithmetic is optimized less, except in
+# what users install. Trap: from GCC 13 on a precompiled header serves no other level of optimization, so the two programs that
+# share that of oscar_calib are listed with it.
 if(OSCAR_UNITY_BUILD AND NOT OSCAR_FUZZ)
   set(arithmetic oscar_linalg oscar_lapack_solver oscar_model oscar_fit oscar_calib oscar_evaluate oscar_fold oscar_simulate oscar_validate
-                 oscar_kernel_validation oscar_reference)
-  target_compile_options(oscar_options INTERFACE "$<$<AND:${host},$<NOT:$<IN_LIST:$<TARGET_PROPERTY:NAME>,${arithmetic}>>>:-O1>")
+                 oscar_kernel_validation oscar_reference oscar-calibrate oscar-validate)
+  target_compile_options(oscar_options INTERFACE "$<$<AND:${host},$<NOT:$<CONFIG:Release>>,$<NOT:$<IN_LIST:$<TARGET_PROPERTY:NAME>,${arithmetic}>>>:-O1>")
 endif()
 if(OSCAR_WARNINGS_AS_ERRORS)
   # GCC's flow-based warnings depend on its optimizer and cry wolf over std::string and std::vector: shown, not fatal.
@@ -45,7 +47,10 @@ endif()
 set(release "$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:C,CXX>>")
 target_compile_options(oscar_options INTERFACE
   "$<${release}:-fstack-protector-strong;-fstack-clash-protection;-fcf-protection;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
-target_link_options(oscar_options INTERFACE "$<$<CONFIG:Release>:-pie;-Wl,-z,relro,-z,now,-z,noexecstack>")
+# A shared module that is linked with -pie wants a main.
+target_link_options(oscar_options INTERFACE
+  "$<$<AND:$<CONFIG:Release>,$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>:-pie>"
+  "$<$<CONFIG:Release>:-Wl,-z,relro,-z,now,-z,noexecstack>")
 # A hundred and thirty programs are linked in a third of the time.
 include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=gold OSCAR_HAS_GOLD)

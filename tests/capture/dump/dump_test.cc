@@ -252,7 +252,7 @@ TEST(Dump, H5pyReadsIt) {
     const int status = std::system(command.c_str());
     constexpr int kNoH5py = 77, kNoPython = 127;
     if (WIFEXITED(status) && (WEXITSTATUS(status) == kNoH5py || WEXITSTATUS(status) == kNoPython))
-      GTEST_SKIP() << "no Python with h5py to ask";
+      OSCAR_SKIP_WITHOUT_PACKAGE("h5py");
     EXPECT_EQ(status, 0);
   }
 }

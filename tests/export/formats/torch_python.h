@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "tests/support/test_data.h"  // OSCAR_SKIP_WITHOUT_PACKAGE
+
 namespace oscar {
 
 // Output of "check_torch_load.py <arguments>"; fails the test if it does not exit with 0. Nothing
@@ -15,7 +17,7 @@ std::optional<std::string> RunTorchCheck(const std::string& arguments);
 
 }  // namespace oscar
 
-#define OSCAR_TORCH_OR_SKIP(output, arguments)                           \
-  const auto output##_optional = ::oscar::RunTorchCheck(arguments);      \
-  if (!output##_optional) GTEST_SKIP() << "no Python with torch to ask"; \
+#define OSCAR_TORCH_OR_SKIP(output, arguments)                      \
+  const auto output##_optional = ::oscar::RunTorchCheck(arguments); \
+  if (!output##_optional) OSCAR_SKIP_WITHOUT_PACKAGE("torch");      \
   const std::string output = *output##_optional

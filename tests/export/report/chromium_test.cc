@@ -75,7 +75,7 @@ TEST(Chromium, ShowsEveryPageWholeAndEveryNumberAsRecorded) {
           ComparisonPage(comparison));
   }
   const Outcome outcome = Check(directory);
-  if (NoChromium(outcome)) GTEST_SKIP() << outcome.output;
+  if (NoChromium(outcome)) OSCAR_SKIP_WITHOUT_PACKAGE("chromium");
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
@@ -107,7 +107,7 @@ TEST(Chromium, CheckTurnsRedOnAWrongPage) {
     const fs::path directory = TestScratch("report-wrong");
     Write(directory, wrong.what, report, wrong.page);
     const Outcome outcome = Check(directory);
-    if (NoChromium(outcome)) GTEST_SKIP() << outcome.output;
+    if (NoChromium(outcome)) OSCAR_SKIP_WITHOUT_PACKAGE("chromium");
     EXPECT_EQ(outcome.code, 1) << wrong.what << ": " << outcome.output;
     EXPECT_NE(outcome.output.find(wrong.message), outcome.output.npos)
         << wrong.what << ": " << outcome.output;

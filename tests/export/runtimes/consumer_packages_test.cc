@@ -66,7 +66,7 @@ TEST(ConsumerPackages, OnnxLoadsTheInitializers) {
   const Artifact artifact = Written(scratch / "a", Consumer::kOnnx);
   WriteForRuntime(ExporterNamed("onnx"), artifact, {}, scratch / "out");
   const auto tensors = LoadedBy("onnx", scratch / "out" / "rotations.onnx");
-  if (tensors.empty()) GTEST_SKIP() << "no Python with onnx: tools/setup.sh --tests";
+  if (tensors.empty()) OSCAR_SKIP_WITHOUT_PACKAGE("onnx");
   EXPECT_EQ(tensors.size(), 4U);
   for (int i = 0; i < 2; ++i) {
     const StoredChoice choice = artifact.ReadChoice(i, kHeadlineChoice);
@@ -81,7 +81,7 @@ TEST(ConsumerPackages, GgufLoadsTheTensors) {
   const Artifact artifact = Written(scratch / "a", Consumer::kLlamacpp);
   WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
   const auto tensors = LoadedBy("gguf", scratch / "out" / "rotations.gguf");
-  if (tensors.empty()) GTEST_SKIP() << "no Python with gguf: tools/setup.sh --tests";
+  if (tensors.empty()) OSCAR_SKIP_WITHOUT_PACKAGE("gguf");
   EXPECT_EQ(tensors.size(), 4U);
   for (int i = 0; i < 2; ++i) {
     const StoredChoice choice = artifact.ReadChoice(i, kHeadlineChoice);
@@ -96,7 +96,7 @@ TEST(ConsumerPackages, GgufLoadsTheKeyMeans) {
   const Artifact artifact = Written(scratch / "a", Consumer::kLlamacpp);
   WriteForRuntime(ExporterNamed("kv-mean-center"), artifact, {}, scratch / "out");
   const auto tensors = LoadedBy("gguf", scratch / "out" / "kv-mean-center-no-rotation.gguf");
-  if (tensors.empty()) GTEST_SKIP() << "no Python with gguf: tools/setup.sh --tests";
+  if (tensors.empty()) OSCAR_SKIP_WITHOUT_PACKAGE("gguf");
   EXPECT_EQ(tensors.size(), 2U);
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(tensors.at("kv_bar.blk." + std::to_string(i) + ".k"), Digest(artifact.KeyMean(i)));
@@ -111,7 +111,7 @@ TEST(ConsumerPackages, SafetensorsLoadsScales) {
   WriteForRuntime(ExporterNamed("kv-scales"), artifact, {.checkpoint = TestData("tiny-qwen3")},
                   scratch / "out");
   const auto tensors = LoadedBy("safetensors", scratch / "out" / "model-kvscales.safetensors");
-  if (tensors.empty()) GTEST_SKIP() << "no Python with safetensors: tools/setup.sh --tests";
+  if (tensors.empty()) OSCAR_SKIP_WITHOUT_PACKAGE("safetensors");
   EXPECT_EQ(tensors.size(), 8U);
   for (const char side : {'k', 'v'}) {
     const std::vector<double> maxima = artifact.AbsMax(2, side);
@@ -126,7 +126,7 @@ TEST(ConsumerPackages, TorchLoadsMoments) {
   const Artifact artifact = Written(scratch / "a", Consumer::kSglangOct);
   WriteForRuntime(ExporterNamed("upstream-moments"), artifact, {}, scratch / "moments");
   const auto moments = LoadedBy("torch", scratch / "moments" / "oscar_moments_rank0.pt");
-  if (moments.empty()) GTEST_SKIP() << "no Python with torch";
+  if (moments.empty()) OSCAR_SKIP_WITHOUT_PACKAGE("torch");
   EXPECT_EQ(moments.size(), 8U);
   for (int i = 0; i < 2; ++i) {
     const LayerMoments sums = SampleMoments(i, 60, 4 + static_cast<unsigned>(i), 64, 32);
