@@ -14,6 +14,8 @@ std::string_view HeldOutKindName(HeldOutKind kind) {
   switch (kind) {
     case HeldOutKind::kNone:
       return "none";
+    case HeldOutKind::kDomains:
+      return "domains";
     case HeldOutKind::kDocuments:
       return "documents";
     case HeldOutKind::kTailRows:
@@ -99,8 +101,37 @@ HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double s
   return split;
 }
 
+HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
+                           const std::vector<std::string>& domains) {
+  HeldOutSplit split;
+  split.fit_rows = sequence_lengths;
+  std::vector<std::string> order;
+  for (const std::string& domain : domains) {
+    if (std::ranges::find(order, domain) == order.end()) order.push_back(domain);
+  }
+  if (order.size() < 2) return split;
+  OSCAR_CHECK_EQ(domains.size(), sequence_lengths.size());
+  const size_t stride = std::min<size_t>(3, order.size());
+  for (size_t i = 0; i < domains.size(); ++i) {
+    const auto domain = std::ranges::find(order, domains[i]) - order.begin();
+    if (static_cast<size_t>(domain) % stride != stride - 1) continue;
+    split.fit_rows[i] = 0;
+    split.held_out_tokens += sequence_lengths[i];
+  }
+  split.kind = HeldOutKind::kDomains;
+  return split;
+}
+
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
-                     const CalibrationOptions& options, CountedQueries counted) {
+                     const std::vector<std::string>& domains, const CalibrationOptions& options,
+                     CountedQueries counted) {
+  if (options.automatic.enabled && options.held_out > 0) {
+    HeldOutSplit split = SplitByDomain(sequence_lengths, domains);
+    split.counted = counted;
+    if (split.kind == HeldOutKind::kDomains && split.NumFitQueries() > 0 &&
+        split.NumHeldOutQueries() > 0)
+      return split;
+  }
   const double share = options.automatic.enabled
                            ? ShareOfDocuments(sequence_lengths.size(), options.held_out)
                            : options.held_out;

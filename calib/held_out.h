@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,8 +24,8 @@ std::vector<int64_t> CountedRows(const CountedQueries& counted, size_t sequence,
                                  int64_t end);
 int64_t NumCounted(const CountedQueries& counted, size_t sequence, int64_t begin, int64_t end);
 
-enum class HeldOutKind { kNone, kDocuments, kTailRows };
-std::string_view HeldOutKindName(HeldOutKind kind);  // "none", "documents", "tail rows"
+enum class HeldOutKind { kNone, kDomains, kDocuments, kTailRows };
+std::string_view HeldOutKindName(HeldOutKind kind);  // "none", "domains", "documents", "tail rows"
 
 struct HeldOutSplit {
   HeldOutKind kind = HeldOutKind::kNone;
@@ -43,6 +44,12 @@ struct HeldOutSplit {
   int64_t NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const;
 };
 
+// Every third domain as a whole, in the order of their first sequences, so that what is fitted is
+// judged on text of another kind. `domains`: the domain of each sequence; with fewer than two of
+// them nothing is held out here (kNone).
+HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
+                           const std::vector<std::string>& domains);
+
 // Whole documents where there are enough of them: every round(1/share)-th, counted from the front.
 // Where that leaves nothing to judge or less than two thirds to fit (few or very unequal
 // documents), the last `share` of the rows of every sequence instead. Deterministic; share 0 holds
@@ -55,8 +62,10 @@ HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double s
 // transforms of many degrees of freedom look better than they are.
 double ShareOfDocuments(size_t num_sequences, double share);
 
-// The split of a calibration.
+// The split of a calibration: by domain where there are several and a choice is made, else by
+// documents. `domains` may be empty: they are not known.
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
-                     const CalibrationOptions& options, CountedQueries counted = {});
+                     const std::vector<std::string>& domains, const CalibrationOptions& options,
+                     CountedQueries counted = {});
 
 }  // namespace oscar

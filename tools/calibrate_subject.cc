@@ -75,6 +75,7 @@ CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& open
   CalibrationInput input{
       .device = device, .dtype = dtype, .options = options.calibration, .run = run};
   input.counted = opened.data.counted();
+  for (const Document& document : opened.data.documents) input.domains.push_back(document.domain);
   if (documents.count > 1 || documents.shard) {
     input.ranks.group = documents.group;
     for (const auto& sequence : sequences) input.ranks.lengths.push_back(std::ssize(sequence));

@@ -26,6 +26,10 @@ struct Writer {
 
   void operator()(const char* key, const auto& value) const { json[key] = value; }
   void Bits(const char* key, double bits) const { json[key] = BitsToJson(bits); }
+  // Left out where it is 1.
+  void IfNotOne(const char* key, double value) const {
+    if (value != 1) json[key] = value;
+  }
   // Left out where there are none.
   void IfAny(const char* key, const auto& list) const {
     if (!list.empty()) json[key] = list;
@@ -68,6 +72,10 @@ struct Reader {
   template <typename T>
   void operator()(const char* key, std::vector<T>& list) const {
     IfAny(key, list);
+  }
+  void IfNotOne(const char* key, double& value) const {
+    value = 1;
+    if (json.contains(key)) (*this)(key, value);
   }
   void Bits(const char* key, double& bits) const { (*this)(key, bits); }
   template <typename T>
@@ -125,6 +133,7 @@ void KeyFields(auto at, auto& recipe) {
   at("epsilon", recipe.epsilon);
   at("per_head", recipe.per_head);
   at("centred", recipe.centred);
+  at.IfNotOne("mean_share", recipe.mean_share);
   at.Named("composition", recipe.composition, CompositionName, CompositionFromName);
 }
 

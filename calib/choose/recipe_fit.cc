@@ -104,7 +104,7 @@ KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe) {
                                  inverse.asDiagonal());
     if (folded) Append(d, side.pair_scale);
     if (!recipe.centred) continue;
-    const Vector mean = moments.KeyMean(head);
+    const Vector mean = recipe.mean_share * moments.CachedKeyMean(head);
     Append(folded ? Vector(d.cwiseProduct(mean)) : mean, side.mean);
   }
   if (!recipe.per_head) {
@@ -284,6 +284,9 @@ LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first) {
   subtract(second.query, first.query);
   subtract(second.key, first.key);
   subtract(second.key_sum, first.key_sum);
+  subtract(second.attended_key, first.attended_key);
+  subtract(second.attended_key_sum, first.attended_key_sum);
+  subtract(second.attended_key_weight, first.attended_key_weight);
   subtract(second.value, first.value);
   subtract(second.attention_output, first.attention_output);
   subtract(second.diagonal, first.diagonal);

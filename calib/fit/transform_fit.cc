@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+#include <cmath>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -27,10 +29,13 @@ std::string HeadName(const LayerMoments& moments, int64_t head, const char* what
   return fmt::format("layer {}, KV head {}, {}", moments.layer_id, head, what);
 }
 
-// What is quantized: the keys' second moment, about their mean where that is taken away.
-Matrix CachedKeys(const LayerMoments& moments, int64_t head, bool centred) {
-  const Matrix second = moments.KeySecondMoment(head);
-  return centred ? Centred(second, moments.KeyMean(head)) : second;
+// What is quantized: the keys' second moment, about what is taken away of their mean m. About a
+// share s of it that is S - s (2 - s) m^T m.
+Matrix CachedKeys(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe) {
+  const Matrix second = moments.CachedKeySecondMoment(head);
+  if (!recipe.centred) return second;
+  const double share = recipe.mean_share;
+  return Centred(second, std::sqrt(share * (2 - share)) * moments.CachedKeyMean(head));
 }
 
 }  // namespace
@@ -56,8 +61,11 @@ std::string KeyRecipe::Name() const {
   if (power_of_two) name += "_pow2";
   if (!folded) name += " unfolded";
   if (kind == KeyTransformKind::kBalanced) name += fmt::format(" eps {:g}", epsilon);
-  return fmt::format("{} {}{} {}", name, per_head ? "per_head" : "shared",
-                     centred ? " centred" : "", CompositionName(composition));
+  if (per_head) name += " per_head";
+  if (!per_head) name += " shared";
+  if (centred) name += " centred";
+  if (centred && mean_share != 1) name += fmt::format(" {:g}", mean_share);
+  return fmt::format("{} {}", name, CompositionName(composition));
 }
 
 KeyRecipe KeyRecipe::FromName(std::string_view name) {
@@ -72,7 +80,10 @@ KeyRecipe KeyRecipe::FromName(std::string_view name) {
     while (words >> word) {
       if (word == "unfolded") recipe.folded = false;
       if (word == "per_head") recipe.per_head = true;
-      if (word == "centred") recipe.centred = true;
+      if (word == "centred") {
+        recipe.centred = true;
+        if (words >> std::ws && std::isdigit(words.peek()) != 0) words >> recipe.mean_share;
+      }
       if (word == "eps") words >> recipe.epsilon;
     }
     recipe.composition = CompositionFromName(word);  // the last
@@ -85,7 +96,7 @@ KeyRecipe KeyRecipe::FromName(std::string_view name) {
 Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
                       RopePairs pairs) {
   // Rounding may leave a centred energy of zero below it.
-  const Vector keys = CachedKeys(moments, head, recipe.centred).diagonal().cwiseMax(0);
+  const Vector keys = CachedKeys(moments, head, recipe).diagonal().cwiseMax(0);
   return PairScales(moments.QueryCovariance(head).diagonal(), keys, {pairs, recipe.power_of_two},
                     HeadName(moments, head, "pair scales"));
 }
@@ -96,7 +107,7 @@ Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, Ro
   Matrix queries(dim, heads), keys(dim, heads);  // energies
   for (int64_t head = 0; head < heads; ++head) {
     queries.col(head) = moments.QueryCovariance(head).diagonal();
-    keys.col(head) = CachedKeys(moments, head, recipe.centred).diagonal().cwiseMax(0);
+    keys.col(head) = CachedKeys(moments, head, recipe).diagonal().cwiseMax(0);
   }
   // Stationary where d^4 = sum_h S_h c_h / sum_h C_h s_h, S_h = tr(D^2 s_h) and C_h = tr(D^-2 c_h).
   PairScaling scaling{pairs, false};
@@ -116,7 +127,7 @@ KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head, const KeyRecip
   const std::string what = HeadName(moments, head, "key transform");
   const Matrix queries = moments.QueryCovariance(head);
   KeyFit fit;
-  if (recipe.centred) fit.mean = moments.KeyMean(head);
+  if (recipe.centred) fit.mean = recipe.mean_share * moments.CachedKeyMean(head);
   switch (recipe.kind) {
     case KeyTransformKind::kOscar:
       fit.transform =
@@ -127,8 +138,8 @@ KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head, const KeyRecip
                                      recipe.composition, what);
       break;
     case KeyTransformKind::kBalanced:
-      fit.transform = BalancedTransform(queries, CachedKeys(moments, head, recipe.centred),
-                                        recipe.epsilon, recipe.composition, what);
+      fit.transform = BalancedTransform(queries, CachedKeys(moments, head, recipe), recipe.epsilon,
+                                        recipe.composition, what);
       break;
   }
   return fit;

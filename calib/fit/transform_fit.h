@@ -33,6 +33,7 @@ struct KeyRecipe {
   double epsilon = 0;         // kBalanced: shrinkage of both moments
   bool per_head = false;      // a matrix for each KV head, or one for the layer
   bool centred = false;       // keys lose their mean before the transform
+  double mean_share = 1;      // or this share of it, for a mean that moves from text to text
   Composition composition = Composition::kRHPbr;
 
   std::string Name() const;                          // "pair_scaled_pow2 per_head centred r_h_pbr"

@@ -72,6 +72,22 @@ Vector LayerMoments::KeyMean(int64_t head) const {
          static_cast<double>(tokens);
 }
 
+bool LayerMoments::KnowsAttendedKeys(int64_t head) const {
+  return !attended_key_weight.empty() && attended_key_weight[static_cast<size_t>(head)] > 0;
+}
+
+Matrix LayerMoments::CachedKeySecondMoment(int64_t head) const {
+  if (!KnowsAttendedKeys(head)) return KeySecondMoment(head);
+  return Head(*this, "second moment of attended keys", attended_key, head, head_dim,
+              attended_key_weight[static_cast<size_t>(head)]);
+}
+
+Vector LayerMoments::CachedKeyMean(int64_t head) const {
+  if (!KnowsAttendedKeys(head)) return KeyMean(head);
+  return Eigen::Map<const Vector>(attended_key_sum.data() + head * head_dim, head_dim) /
+         attended_key_weight[static_cast<size_t>(head)];
+}
+
 void LayerMoments::Merge(const LayerMoments& other) {
   const auto geometry = [](const LayerMoments& m) {
     return fmt::format("layer {}, {} query heads, {} KV heads, head_dim {}, v_head_dim {}{}",
@@ -85,6 +101,9 @@ void LayerMoments::Merge(const LayerMoments& other) {
   AddTo(query, other.query);
   AddTo(key, other.key);
   AddTo(key_sum, other.key_sum);
+  AddTo(attended_key, other.attended_key);
+  AddTo(attended_key_sum, other.attended_key_sum);
+  AddTo(attended_key_weight, other.attended_key_weight);
   AddTo(value, other.value);
   AddTo(attention_output, other.attention_output);
   MaxWith(key_abs_max, other.key_abs_max);
@@ -124,6 +143,9 @@ void LayerMoments::CheckFinite() const {
   check("diagonal", diagonal, v_head_dim * v_head_dim);
   constexpr bool kMayBeZero = true;
   check("key mean", key_sum, head_dim, kMayBeZero);
+  check("attended keys", attended_key, head_dim * head_dim, kMayBeZero);
+  check("mean of attended keys", attended_key_sum, head_dim, kMayBeZero);
+  check("weight of attended keys", attended_key_weight, 1, kMayBeZero);
   check("diagonal weight", diagonal_weight, 1, kMayBeZero);
   check("largest key", key_abs_max, head_dim, kMayBeZero);
   check("largest value", value_abs_max, v_head_dim, kMayBeZero);

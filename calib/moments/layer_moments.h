@@ -44,9 +44,15 @@ struct LayerMoments {
   // does not survive a merge.
   std::vector<double>
       query;  // [num_kv_heads, d, d]   Σ qᵀq over tokens and the head's gqa_ratio query heads
-  std::vector<double> key;               // [num_kv_heads, d, d]   Σ kᵀk
-  std::vector<double> key_sum;           // [num_kv_heads, d]      Σ k
-  std::vector<double> value;             // [num_kv_heads, dv, dv] Σ vᵀv
+  std::vector<double> key;      // [num_kv_heads, d, d]   Σ kᵀk
+  std::vector<double> key_sum;  // [num_kv_heads, d]      Σ k
+  // The keys that sampled queries read from the quantized part of the cache, weighted by
+  // w = Σ p (1 - p) over their attention p: to second order KL(S || S^) is half of Σ w δ², for
+  // noise δ that is independent from key to key. Empty for latents.
+  std::vector<double> attended_key;         // [num_kv_heads, d, d]   Σ w kᵀk
+  std::vector<double> attended_key_sum;     // [num_kv_heads, d]      Σ w k
+  std::vector<double> attended_key_weight;  // [num_kv_heads]         Σ w
+  std::vector<double> value;                // [num_kv_heads, dv, dv] Σ vᵀv
   std::vector<double> attention_output;  // [num_kv_heads, dv, dv] Σ oᵀo over tokens and query heads
   std::vector<double>
       diagonal;  // [num_kv_heads, dv, dv] Σ w vᵀv, w = k C_Q kᵀ; empty after a merge
@@ -73,6 +79,12 @@ struct LayerMoments {
   Matrix KeySecondMoment(int64_t head) const;
   Matrix ValueSecondMoment(int64_t head) const;
   Vector KeyMean(int64_t head) const;
+  // What key transforms are fitted to: the same of attended keys, or of all keys where no query
+  // read a quantized one (or this is not known).
+  Matrix CachedKeySecondMoment(int64_t head) const;
+  Vector CachedKeyMean(int64_t head) const;
+
+  bool KnowsAttendedKeys(int64_t head) const;
 
   // Adds another part of the same layer. Throws InputError naming the layer where geometries
   // differ. Drops `diagonal`.

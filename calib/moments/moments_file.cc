@@ -69,6 +69,9 @@ void ForEachSum(Moments& m, Visit visit) {
   visit("query", keys, m.query);
   visit("key", keys, m.key);
   visit("key_sum", Hdf5Shape{m.num_kv_heads, m.head_dim}, m.key_sum);
+  visit("attended_key", keys, m.attended_key);
+  visit("attended_key_sum", Hdf5Shape{m.num_kv_heads, m.head_dim}, m.attended_key_sum);
+  visit("attended_key_weight", Hdf5Shape{m.num_kv_heads}, m.attended_key_weight);
   visit("value", values, m.value);
   visit("attention_output", values, m.attention_output);
   visit("diagonal", values, m.diagonal);
@@ -127,9 +130,12 @@ LayerMoments ReadFrom(const File& file, const std::string& group, const std::str
     m.CheckFinite();
     return m;
   }
-  if (m.query.empty() || m.diagonal.empty() != m.diagonal_weight.empty()) {
+  if (m.query.empty() || m.diagonal.empty() != m.diagonal_weight.empty() ||
+      m.attended_key.empty() != m.attended_key_weight.empty() ||
+      m.attended_key_sum.empty() != m.attended_key_weight.empty()) {
     throw InputError(
-        fmt::format("{}: {}: query sums, or the weights of the diagonal target, are missing",
+        fmt::format("{}: {}: query sums, or the weights of the diagonal target or of attended "
+                    "keys, are missing",
                     file.path().string(), group));
   }
   m.CheckFinite();

@@ -11,7 +11,8 @@
 //                        where the model is known also rope (rope_json.h), fold_rotary_dim,
 //                        fold_interleaved, fold_shared_scales (FoldRules)
 //     layer.<id>.<sum>   F64; a member of LayerMoments and its shape: query, key, key_sum, value,
-//                        attention_output, diagonal, diagonal_weight; one that is not known is absent;
+//                        attention_output, diagonal, diagonal_weight, attended_key, attended_key_sum,
+//                        attended_key_weight; one that is not known is absent;
 //                        beside them the maxima key_abs_max and value_abs_max
 // clang-format on
 #pragma once

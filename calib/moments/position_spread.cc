@@ -61,6 +61,8 @@ LayerMoments SpreadOverPositions(LayerMoments moments, int64_t length, int64_t c
   spread(moments.query, dim, true);
   spread(moments.key, dim, true);
   spread(moments.key_sum, 1, false);
+  spread(moments.attended_key, dim, true);
+  spread(moments.attended_key_sum, 1, false);
   return moments;
 }
 

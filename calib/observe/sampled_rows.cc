@@ -71,7 +71,8 @@ at::Tensor PositionProducts(std::span<const SampledSequence> sequences, const Sh
 }  // namespace
 
 SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSequence> sequences,
-                         std::span<const CacheWindows> windows, const at::Tensor& output_map)
+                         std::span<const CacheWindows> windows, const at::Tensor& output_map,
+                         TextsOfRows texts)
     : scale_(spec.scale), softcap_(spec.softcap) {
   OSCAR_CHECK(!sequences.empty());
   const Shape shape = PaddedShape(sequences);
@@ -86,13 +87,19 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
   const at::Device device = keys_.device();
 
   const at::Tensor positions = at::zeros({shape.sequences, shape.rows}, at::kLong);
-  const at::Tensor turns = at::zeros({shape.sequences, shape.rows, 2}, at::kDouble);
+  const int64_t columns = 2 + texts.total;
+  const at::Tensor turns = at::zeros({shape.sequences, shape.rows, columns}, at::kDouble);
+  num_rows_.assign(static_cast<size_t>(columns), 0);
   for (int64_t i = 0; i < shape.sequences; ++i) {
     const at::Tensor& of_sequence = sequences[static_cast<size_t>(i)].positions;
     positions[i].narrow(0, 0, of_sequence.size(0)).copy_(of_sequence);
     for (int64_t row = 0; row < of_sequence.size(0); ++row) {
-      turns.mutable_data_ptr<double>()[(i * shape.rows + row) * 2 + row % 2] = 1;
-      num_rows_[static_cast<size_t>(row % 2)] += 1;
+      const auto count = [&](int64_t column) {
+        turns.mutable_data_ptr<double>()[(i * shape.rows + row) * columns + column] = 1;
+        num_rows_[static_cast<size_t>(column)] += 1;
+      };
+      count(row % 2);
+      if (texts.total > 0 && row % 2 == 0) count(2 + texts.first + i);
     }
   }
   turns_ = turns.flatten(0, 1).to(device);
@@ -147,7 +154,7 @@ at::Tensor SampledRows::LogScores(const at::Tensor& logits) const {
   return WithSinks(logits, sinks_).log_softmax(-1);
 }
 
-// [caches, sequences, num_kv_heads, gqa_ratio, rows] -> [caches, num_kv_heads, 2]
+// [caches, sequences, num_kv_heads, gqa_ratio, rows] -> [caches, num_kv_heads, 2 + texts]
 at::Tensor SampledRows::ByTurns(const at::Tensor& of_rows) const {
   return of_rows.sum(3, /*keepdim=*/false, at::kDouble).transpose(1, 2).flatten(2).matmul(turns_);
 }

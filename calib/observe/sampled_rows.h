@@ -9,7 +9,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,11 +28,17 @@ struct SampledSequence {
   at::Tensor k_pe = {};  // [tokens, rope_dim]
 };
 
+// Which texts the sequences of some rows are, of all that are measured together.
+struct TextsOfRows {
+  int64_t first = 0, total = 0;
+};
+
 class SampledRows {
  public:
   // Outputs are measured after `output_map` [num_q_heads, outputs, dv], where that is defined.
   SampledRows(const AttentionSpec& spec, std::span<const SampledSequence> sequences,
-              std::span<const CacheWindows> windows, const at::Tensor& output_map = {});
+              std::span<const CacheWindows> windows, const at::Tensor& output_map = {},
+              TextsOfRows texts = {});
 
   // [sequences, num_kv_heads, tokens, dim] float32
   const at::Tensor& keys() const { return keys_; }
@@ -48,8 +53,8 @@ class SampledRows {
     at::Tensor stored, exact;  // [..., tokens, d]: of quantized tokens, and of the others
     at::Tensor queries;        // [..., gqa_ratio * rows, d]
   };
-  // Sums over rows: [caches, num_kv_heads, 2] float64. KL(S || S^) in nats, in windows[w] for each
-  // of `which`.
+  // Sums over rows, [caches, num_kv_heads, 2 + texts.total] float64: over even rows, over odd rows,
+  // and over the even rows of each text. KL(S || S^) in nats, in windows[w] for each of `which`.
   std::vector<at::Tensor> KlSums(const Keys& keys, std::span<const size_t> which) const;
   // |(P^ - P) V|^2, in windows[0].
   at::Tensor KeyErrorSums(const Keys& keys) const;
@@ -60,8 +65,8 @@ class SampledRows {
   // others. Rows without an output count as exact.
   at::Tensor RelativeErrorSums(const Keys& keys, const at::Tensor& read,
                                const at::Tensor& exact_read) const;
-  const at::Tensor& output_sums() const { return output_sums_; }  // |P V|^2: [1, num_kv_heads, 2]
-  const std::array<double, 2>& num_rows() const { return num_rows_; }  // even, odd
+  const at::Tensor& output_sums() const { return output_sums_; }     // |P V|^2, as sums over rows
+  const std::vector<double>& num_rows() const { return num_rows_; }  // of each of those sums
 
  private:
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
@@ -80,10 +85,10 @@ class SampledRows {
   LogAndScores own_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], of sinks a column more
   at::Tensor p_;      // without it
   at::Tensor quantized_scores_;  // [sequences, num_kv_heads, gqa_ratio * rows, tokens]
-  at::Tensor turns_;             // [sequences * rows, 2] float64, 0 or 1
+  at::Tensor turns_;             // [sequences * rows, 2 + texts] float64, 0 or 1
   at::Tensor output_energies_;   // |P V|^2: [1, sequences, num_kv_heads, gqa_ratio, rows]
   at::Tensor output_sums_;
-  std::array<double, 2> num_rows_ = {};
+  std::vector<double> num_rows_;
 };
 
 }  // namespace oscar

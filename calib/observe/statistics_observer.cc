@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 
+#include "calib/cache/exact_tokens.h"
+#include "capture/model/attention_scores.h"
 #include "capture/model/latent_attention.h"  // ValueExpansion
 #include "capture/model/product.h"
 #include "linalg/check.h"
@@ -19,6 +22,8 @@ namespace {
 
 constexpr int64_t kChunkTokens =
     1024;  // bounds the float64 copies: 1024 * 32 heads * 128 * 8 bytes = 32 MiB
+constexpr int64_t kAttendedRows = 256;  // queries of a document that weigh its keys, at most
+constexpr int64_t kRowsAtOnce = 32;     // of them: their scores are [rows, num_q_heads, tokens]
 constexpr int64_t kSweepTokens = 4096;  // of keys and values alone, across documents
 
 // [tokens, heads, dim] -> [num_kv_heads, tokens * gqa_ratio, dim] float64: the rows every KV head
@@ -29,6 +34,37 @@ at::Tensor RowsOfKvHeads(const at::Tensor& x, int64_t num_kv_heads) {
       at::empty({num_kv_heads, tokens, ratio, dim}, x.options().dtype(at::kDouble));
   rows.copy_(x.view({tokens, num_kv_heads, ratio, dim}).permute({1, 0, 2, 3}));  // in one kernel
   return rows.view({num_kv_heads, tokens * ratio, dim});
+}
+
+// Positions in [begin, end) of evenly spaced rows of a document that read quantized keys.
+std::vector<int64_t> AttendedRows(int64_t tokens, int64_t begin, int64_t end,
+                                  const CacheWindows& windows) {
+  const int64_t first = windows.sink + windows.recent;
+  const int64_t step = std::max<int64_t>(1, (tokens - first) / kAttendedRows);
+  std::vector<int64_t> rows;
+  for (int64_t row = first; row < end; row += step) {
+    if (row >= begin) rows.push_back(row);
+  }
+  return rows;
+}
+
+// Weights of attended keys (LayerMoments): [num_kv_heads, last row + 1] float64.
+at::Tensor AttendedWeights(const AttentionView& view, std::span<const int64_t> rows,
+                           const CacheWindows& windows) {
+  const AttentionSpec& spec = view.layer.attention;
+  const int64_t tokens = rows.back() + 1, heads = view.k.size(1), q_heads = view.q.size(1);
+  const at::Tensor q = view.q.narrow(0, 0, tokens), k = view.k.narrow(0, 0, tokens);
+  at::Tensor weights = at::zeros({heads, tokens}, q.options().dtype(at::kDouble));
+  for (size_t from = 0; from < rows.size(); from += kRowsAtOnce) {
+    const auto some = rows.subspan(from, std::min<size_t>(kRowsAtOnce, rows.size() - from));
+    const at::Tensor scores = SoftmaxRows(spec, q, k, some, view.sinks);
+    const at::Tensor exact =
+        ExactMask(ExactInWindows(windows), at::tensor(some, at::kLong), tokens, q.device());
+    const at::Tensor of_rows = scores.mul(scores.neg().add_(1)).masked_fill_(exact.unsqueeze(1), 0);
+    weights.add_(of_rows.view({-1, heads, q_heads / heads, tokens})
+                     .sum(at::IntArrayRef{0, 2}, /*keepdim=*/false, at::kDouble));
+  }
+  return weights;
 }
 
 std::vector<double> ToHost(const at::Tensor& tensor) {
@@ -84,11 +120,12 @@ at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, 
 }
 
 StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries,
-                                       int64_t first_sequence)
+                                       int64_t first_sequence, CacheWindows windows)
     : split_(std::move(split)),
       error_rows_(error_rows),
       last_queries_(last_queries),
       first_sequence_(first_sequence),
+      windows_(windows),
       half_(HalfPointOf(split_)) {}
 
 void StatisticsObserver::OnLayerBegin(const LayerSpec&) { observed_ = {}; }
@@ -107,6 +144,25 @@ void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, boo
     q = q.masked_fill(zeros, 0);
     attn_out = attn_out.masked_fill(zeros, 0);
   }
+  const auto add_attended = [&](int64_t begin, int64_t end, at::Tensor attended) {
+    attended.zero_();
+    if (view.layer.attention.latent) return;
+    std::vector<int64_t> rows = AttendedRows(tokens, begin, end, windows_);
+    if (const std::vector<uint8_t>* counted = split_.CountedOf(static_cast<size_t>(document)))
+      std::erase_if(rows, [&](int64_t row) { return (*counted)[static_cast<size_t>(row)] == 0; });
+    if (rows.empty()) return;
+    const at::Tensor weights = AttendedWeights(view, rows, windows_);
+    at::Tensor second = attended.narrow(0, 0, heads * d * d).view({heads, d, d});
+    at::Tensor first = attended.narrow(0, heads * d * d, heads * d).view({heads, d});
+    for (int64_t from = 0; from < weights.size(1); from += kChunkTokens) {
+      const int64_t to = std::min(weights.size(1), from + kChunkTokens);
+      const at::Tensor keys = RowsOfKvHeads(view.k.slice(0, from, to), heads);
+      const at::Tensor weighted = keys.mul(weights.slice(1, from, to).unsqueeze(-1));
+      BatchProductInto(second, weighted.transpose(1, 2), keys, /*add=*/true);
+      first.add_(weighted.sum(1));
+    }
+    attended.narrow(0, heads * (d * d + d), heads).copy_(weights.sum(1));
+  };
   const auto sum_of = [&](int64_t begin, int64_t end) {
     at::Tensor all;
     if (begin == end) return all;
@@ -115,6 +171,8 @@ void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, boo
     const auto part = [&](int64_t first, at::IntArrayRef shape) {
       return all.narrow(0, first, c10::multiply_integers(shape)).view(shape);
     };
+    const int64_t first_attended = heads * (d * d + dv * dv);
+    add_attended(begin, end, all.narrow(0, first_attended, layout.of_queries() - first_attended));
     const auto add = [&](const at::Tensor& x, int64_t from, int64_t to, int64_t first,
                          int64_t dim) {
       const at::Tensor rows = RowsOfKvHeads(x.slice(0, from, to), heads);
@@ -129,7 +187,7 @@ void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, boo
       if (!of_reader) {
         const at::Tensor keys = add(view.k, from, to, layout.of_queries(), d);
         add(view.v, from, to, layout.of_queries() + heads * d * d, dv);
-        at::Tensor sum = part(2 * layout.of_queries(), {heads, d});
+        at::Tensor sum = part(layout.of_all() - heads * d, {heads, d});
         from == begin ? at::sum_out(sum, keys, 1) : sum.add_(keys.sum(1));
       }
       if (begin == 0 && document == half_.document && to == half_.rows) {
@@ -259,6 +317,14 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
     };
     moments.query = take(heads * d * d);
     moments.attention_output = take(heads * dv * dv);
+    moments.attended_key = take(heads * d * d);
+    moments.attended_key_sum = take(heads * d);
+    moments.attended_key_weight = take(heads);
+    if (moments.latent) {
+      moments.attended_key.clear();
+      moments.attended_key_sum.clear();
+      moments.attended_key_weight.clear();
+    }
     moments.key = take(heads * d * d);
     moments.value = take(heads * dv * dv);
     moments.key_sum = take(heads * d);

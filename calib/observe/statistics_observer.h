@@ -20,6 +20,7 @@
 #include "calib/moments/layer_moments.h"
 #include "calib/observe/document_sums.h"
 #include "capture/model/layer_loop.h"
+#include "linalg/cache_windows.h"
 
 namespace oscar {
 
@@ -46,13 +47,14 @@ struct ObservedLayer {
 };
 
 // The sums of a document, one float64 tensor: [num_kv_heads, d, d] query, [num_kv_heads, dv, dv]
-// attention output (all that a reader of another layer adds), then the same shapes of key and
-// value, and [num_kv_heads, d] keys.
+// attention output, and of attended keys (LayerMoments) [num_kv_heads, d, d], [num_kv_heads, d] and
+// [num_kv_heads] (all that a reader of another layer adds); then [num_kv_heads, d, d] key,
+// [num_kv_heads, dv, dv] value and [num_kv_heads, d] keys.
 struct SumsLayout {
   int64_t num_kv_heads = 0, d = 0, dv = 0;
 
-  int64_t of_queries() const { return num_kv_heads * (d * d + dv * dv); }
-  int64_t of_all() const { return 2 * of_queries() + num_kv_heads * d; }
+  int64_t of_queries() const { return num_kv_heads * (2 * d * d + dv * dv + d + 1); }
+  int64_t of_all() const { return of_queries() + num_kv_heads * (d * d + dv * dv + d); }
 };
 
 // The point in the tokens that are fitted to, at the end of a chunk, after half of the queries that
@@ -99,9 +101,10 @@ class StatisticsObserver : public LayerObserver {
  public:
   // `error_rows`: query rows kept per sequence with held-out rows, evenly spaced, the last row
   // among them. `last_queries`: of every sequence, for refinement. The sequences that are seen
-  // begin with number `first_sequence` of those that `split` is of.
+  // begin with number `first_sequence` of those that `split` is of. `windows`: the keys that
+  // queries read exactly, which are not among the attended ones.
   StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries = 0,
-                     int64_t first_sequence = 0);
+                     int64_t first_sequence = 0, CacheWindows windows = {});
 
   void OnLayerBegin(const LayerSpec& layer) override;
   void OnAttention(const AttentionView& view) override;
@@ -123,6 +126,7 @@ class StatisticsObserver : public LayerObserver {
 
   HeldOutSplit split_;
   int64_t error_rows_, last_queries_, first_sequence_;
+  CacheWindows windows_;
   HalfPoint half_;
   LayerOnDevice observed_;
   std::map<size_t, LayerOnDevice> held_;  // by layer index

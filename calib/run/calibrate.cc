@@ -118,7 +118,9 @@ int64_t CalibrationInput::num_tokens() const {
   return std::accumulate(lengths().begin(), lengths().end(), int64_t{0});
 }
 
-HeldOutSplit CalibrationInput::Split() const { return SplitOf(lengths(), options, counted); }
+HeldOutSplit CalibrationInput::Split() const {
+  return SplitOf(lengths(), domains, options, counted);
+}
 
 int64_t CalibrationInput::job_tokens() const {
   return ranks.shard ? ranks.own().num_tokens : num_tokens();
@@ -186,9 +188,9 @@ namespace {
 class ReportingObserver : public StatisticsObserver {
  public:
   ReportingObserver(const HeldOutSplit& split, int64_t error_rows, int64_t last_queries,
-                    int64_t first_sequence, const CalibrationHooks& hooks, PhaseTimes& times,
-                    RankGroup* group)
-      : StatisticsObserver(split, error_rows, last_queries, first_sequence),
+                    int64_t first_sequence, CacheWindows windows, const CalibrationHooks& hooks,
+                    PhaseTimes& times, RankGroup* group)
+      : StatisticsObserver(split, error_rows, last_queries, first_sequence, windows),
         hooks_(hooks),
         times_(times),
         watch_(group == nullptr ? nullptr : &group->watch()) {}
@@ -244,8 +246,9 @@ void RunLayers(const CalibrationInput& input, JobDirectory* job, const Calibrati
   const bool refines = automatic.enabled && automatic.refine > 0;
   const auto first_sequence =
       exchange == nullptr && !ranks.shard ? 0 : static_cast<int64_t>(ranks.own().first_sequence);
-  ReportingObserver observer(split, input.options.error_rows, refines ? kRefinedQueries : 0,
-                             first_sequence, hooks, times, ranks.group);
+  ReportingObserver observer(
+      split, input.options.error_rows, refines ? kRefinedQueries : 0, first_sequence,
+      {input.options.sink_tokens, input.options.recent_tokens}, hooks, times, ranks.group);
   LayerPipeline pipeline(input, split, job, exchange, hooks, times);
   const auto stop_requested = [&] { return hooks.stop_requested && hooks.stop_requested(); };
   // Layers from here on are complete when the last one is, and so are fitted then.

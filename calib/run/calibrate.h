@@ -60,6 +60,8 @@ struct CalibrationInput {
   JobRanks ranks = {};
   std::shared_ptr<const ShardSet> shards = nullptr;  // that have run the model; else null
   CountedQueries counted = {};                       // of all sequences, whoever runs them
+  // The domain of each of lengths(); empty: not known, as of a dump.
+  std::vector<std::string> domains = {};
 
   // `source` if it is a model; null if it is a dump.
   ModelSource* model() const;

@@ -30,7 +30,8 @@ struct Candidate {
   Recipe recipe;
   CacheSide side;
   Curve curve;  // 2 bits
-  double best() const { return ScoreOf(curve[Best(curve)].second); }
+  const HeadScores& scores() const { return curve[Best(curve)].second; }
+  double best() const { return ScoreOf(scores()); }
 };
 
 // What the searches of a layer know together, by names of recipes.

@@ -204,7 +204,7 @@ class Search {
   static size_t Worthwhile(const std::vector<Candidate<Recipe>>& all) {
     size_t best = 0;
     for (size_t i = 1; i < all.size(); ++i) {
-      if (all[i].best() < (1 - kWorthwhile) * all[best].best()) best = i;
+      if (WorthMore(all[i].scores(), all[best].scores())) best = i;
     }
     return best;
   }

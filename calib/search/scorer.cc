@@ -83,7 +83,7 @@ void Add(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& more) {
     sums[i] = sums[i].defined() ? sums[i].add(more[i]) : more[i];
 }
 
-// [trials, num_kv_heads, 2]
+// [trials, num_kv_heads, 2 + texts]
 std::vector<HeadScores> ToScores(const at::Tensor& scores, const LayerSpec& spec) {
   const at::Tensor host = scores.cpu().contiguous();
   if (!host.isfinite().all().item<bool>()) {
@@ -94,10 +94,13 @@ std::vector<HeadScores> ToScores(const at::Tensor& scores, const LayerSpec& spec
   }
   const double* from = host.const_data_ptr<double>();
   std::vector<HeadScores> of_trials(static_cast<size_t>(host.size(0)));
+  const int64_t heads = host.size(1);
   for (HeadScores& of_trial : of_trials) {
-    for (int64_t head = 0; head < host.size(1); ++head) {
+    of_trial.of_texts.assign(static_cast<size_t>(host.size(2) - 2), 0);
+    for (int64_t head = 0; head < heads; ++head) {
       of_trial.score.push_back(*from++);
       of_trial.check.push_back(*from++);
+      for (double& of_text : of_trial.of_texts) of_text += *from++ / static_cast<double>(heads);
     }
   }
   return of_trials;
@@ -108,6 +111,22 @@ std::vector<HeadScores> ToScores(const at::Tensor& scores, const LayerSpec& spec
 double Mean(const std::vector<double>& heads) {
   OSCAR_CHECK(!heads.empty());
   return std::accumulate(heads.begin(), heads.end(), 0.0) / static_cast<double>(heads.size());
+}
+
+bool WorthMore(const HeadScores& later, const HeadScores& earlier) {
+  if (!(Mean(later.score) < (1 - kWorthwhile) * Mean(earlier.score))) return false;
+  const size_t texts = std::min(later.of_texts.size(), earlier.of_texts.size());
+  if (texts < 2) return true;
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < texts; ++i) {
+    const double ratio = std::log((later.of_texts[i] + 1e-12) / (earlier.of_texts[i] + 1e-12));
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  const auto count = static_cast<double>(texts);
+  const double mean = sum / count;
+  const double variance = std::max(0.0, squares / count - mean * mean) / (count - 1);
+  return mean < -std::sqrt(variance);
 }
 
 int64_t AutoScorer::ValuesAtOnce(at::DeviceType device) {
@@ -204,6 +223,9 @@ void AutoScorer::MakeBatches(std::span<const SampledSequence> sequences,
                              const at::Tensor& output_map) {
   size_t begin = 0;
   int64_t rows = 0, tokens = 0;
+  const auto texts = [&](size_t first) {
+    return TextsOfRows{static_cast<int64_t>(first), std::ssize(sequences)};
+  };
   for (size_t end = 0; end < sequences.size(); ++end) {
     rows = std::max(rows, sequences[end].positions.size(0));
     tokens = std::max(tokens, sequences[end].keys.size(0));
@@ -212,12 +234,13 @@ void AutoScorer::MakeBatches(std::span<const SampledSequence> sequences,
                                              a.num_kv_heads * std::max(a.head_dim, a.v_head_dim));
     if (end == begin || static_cast<int64_t>(end + 1 - begin) * values <= values_at_once_) continue;
     batches_.emplace_back(spec_.attention, sequences.subspan(begin, end - begin), windows_,
-                          output_map);
+                          output_map, texts(begin));
     begin = end;
     rows = sequences[end].positions.size(0);
     tokens = sequences[end].keys.size(0);
   }
-  batches_.emplace_back(spec_.attention, sequences.subspan(begin), windows_, output_map);
+  batches_.emplace_back(spec_.attention, sequences.subspan(begin), windows_, output_map,
+                        texts(begin));
 }
 
 int64_t AutoScorer::RowsBeyond(const CacheWindows& windows) const {
@@ -278,16 +301,14 @@ std::vector<HeadScores> AutoScorer::ScoreKeys(const Rotated& keys, Trials trials
   return MeanOverRows(sums[0]);
 }
 
-// Of sums over rows, [trials, num_kv_heads, 2].
+// Of sums over rows, [trials, num_kv_heads, 2 + texts].
 std::vector<HeadScores> AutoScorer::MeanOverRows(const at::Tensor& sums) const {
-  double even = 0, odd = 0;
+  std::vector<double> rows(batches_[0].num_rows().size(), 0);
   for (const SampledRows& batch : batches_) {
-    even += batch.num_rows()[0];
-    odd += batch.num_rows()[1];
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] += batch.num_rows()[i];
   }
-  const AttentionSpec& a = spec_.attention;
-  const auto ratio = static_cast<double>(a.num_q_heads / a.num_kv_heads);
-  return ToScores(sums.cpu().div(at::tensor({even * ratio, odd * ratio}, at::kDouble)), spec_);
+  const auto ratio = static_cast<double>(spec_.attention.gqa_ratio());
+  return ToScores(sums.cpu().div(at::tensor(rows, at::kDouble).mul_(ratio)), spec_);
 }
 
 std::vector<AutoScorer::WindowScores> AutoScorer::ScoreWindows(const Rotated& keys, Trials trials,
@@ -297,7 +318,8 @@ std::vector<AutoScorer::WindowScores> AutoScorer::ScoreWindows(const Rotated& ke
   const Sums sums = OfTrials(keys, trials, quantizer, [&](const auto& batch, const Stored& stored) {
     return batch.KlSums(stored.keys, all);
   });
-  const at::Tensor of_heads = at::stack(sums, 1).sum(3);  // [trials, windows, num_kv_heads]
+  // [trials, windows, num_kv_heads]
+  const at::Tensor of_heads = at::stack(sums, 1).narrow(3, 0, 2).sum(3);
   const auto count = static_cast<double>(rows_ * spec_.attention.gqa_ratio());
   const at::Tensor means = of_heads.div(count).cpu().contiguous();
   std::vector<WindowScores> of_trials;
@@ -317,7 +339,8 @@ std::vector<double> AutoScorer::KeyOutputErrors(const Rotated& keys, const Trial
       OfTrials(keys, {&trial, 1}, quantizer, [&](const auto& batch, const Stored& stored) {
         return Sums{batch.KeyErrorSums(stored.keys), batch.output_sums()};
       });
-  const at::Tensor errors = sums[0].sum(2).div(sums[1].sum(2)).sqrt().cpu().contiguous();
+  const auto of_all = [](const at::Tensor& sum) { return sum.narrow(2, 0, 2).sum(2); };
+  const at::Tensor errors = of_all(sums[0]).div(of_all(sums[1])).sqrt().cpu().contiguous();
   return {errors.const_data_ptr<double>(), errors.const_data_ptr<double>() + errors.numel()};
 }
 

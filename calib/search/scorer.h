@@ -24,14 +24,19 @@ namespace oscar {
 
 // Sampled rows go by turns to two sets: those that choose and those that judge.
 struct HeadScores {
-  std::vector<double> score, check;  // [num_kv_heads]
+  std::vector<double> score, check;   // [num_kv_heads]
+  std::vector<double> of_texts = {};  // [texts] the mean over heads, on the rows that choose
 };
+// Whether `later`, which asks more of its reader or of its fit, is worth it: better by kWorthwhile,
+// and by more than the standard error of the mean log ratio over texts (the one-standard-error
+// rule: Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 7.10).
+bool WorthMore(const HeadScores& later, const HeadScores& earlier);
 double Mean(const std::vector<double>& heads);
 
 class AutoScorer {
  public:
   // At most this many query rows of each of this many sequences, and keys no further back.
-  static constexpr int64_t kRows = 128, kSequences = 4, kTokens = 4096;
+  static constexpr int64_t kRows = 64, kSequences = 8, kTokens = 4096;
   // Sequences, sides and clip ratios are taken together as long as a tensor has about so many
   // values: enough to fill a GPU; a CPU takes one after the other.
   static int64_t ValuesAtOnce(at::DeviceType device);
@@ -99,7 +104,7 @@ class AutoScorer {
     SampledRows::Keys keys;  // of values only `stored`
     SidesOnDevice sides;     // of trials, or one for all
   };
-  // Sums over the rows of a batch, [trials, num_kv_heads, 2] each.
+  // Sums over the rows of a batch, [trials, num_kv_heads, 2 + texts] each.
   using Sums = std::vector<at::Tensor>;
   using Measure = std::function<Sums(const SampledRows&, const Stored&)>;
   std::vector<HeadScores> MeanOverRows(const at::Tensor& sums) const;

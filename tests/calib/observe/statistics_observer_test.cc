@@ -5,6 +5,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "calib/fit/fit.h"
 #include "tests/calib/observe/golden_layer.h"
 #include "tests/reference/attention_statistics.h"
@@ -108,6 +110,49 @@ TEST(StatisticsObserver, EqualsThePlainReference) {
           1e-12);
       EXPECT_LT(RelativeError(m.ValueCovariance(head, ValueTarget::kDiagonal), e.diagonal), 1e-12);
       EXPECT_LT((m.KeyMean(head) - e.key_mean).norm(), 1e-12 * e.key_mean.norm());
+    }
+  }
+}
+
+// By the definition, one row, head and key at a time.
+TEST(StatisticsObserver, WeighsKeysByTheAttentionThatTheirQuantizedRowsGet) {
+  const int64_t tokens = 120, heads = 2, ratio = 2, d = 8;
+  const CacheWindows windows{4, 16};
+  const GoldenLayer layer = RandomLayer(heads * ratio, heads, d, 6, {tokens, 10}, {}, 9);
+  StatisticsObserver observer(SplitHeldOut({tokens, 10}, 0), 16, 0, 0, windows);
+  for (size_t i = 0; i < layer.k.size(); ++i) {
+    observer.OnAttention({layer.spec, 0, static_cast<int64_t>(i), 0, layer.q[i], layer.k[i],
+                          layer.v[i], layer.attn_out[i]});
+  }
+  const LayerMoments m = observer.TakeLayer(layer.spec).fit;
+
+  const at::Tensor q = layer.q[0].to(at::kDouble), k = layer.k[0].to(at::kDouble);
+  for (int64_t head = 0; head < heads; ++head) {
+    const at::Tensor of_head = k.select(1, head);  // [tokens, d]
+    double weight = 0;
+    at::Tensor first = at::zeros({d}, at::kDouble), second = at::zeros({d, d}, at::kDouble);
+    for (int64_t row = windows.sink + windows.recent; row < tokens; ++row) {
+      for (int64_t q_head = head * ratio; q_head < (head + 1) * ratio; ++q_head) {
+        const at::Tensor logits = of_head.narrow(0, 0, row + 1)
+                                      .matmul(q.select(1, q_head)[row])
+                                      .mul(layer.spec.attention.scale);
+        const std::vector<double> p = Values(at::softmax(logits, 0));
+        for (int64_t t = windows.sink; t + windows.recent <= row; ++t) {
+          const double w = p[static_cast<size_t>(t)] * (1 - p[static_cast<size_t>(t)]);
+          weight += w;
+          first.add_(of_head[t], w);
+          second.add_(at::outer(of_head[t], of_head[t]), w);
+        }
+      }
+    }
+    EXPECT_NEAR(m.attended_key_weight[static_cast<size_t>(head)], weight, 1e-5 * weight);
+    const std::vector<double> mean = Values(first.div(weight)), moment = Values(second.div(weight));
+    const Vector found_mean = m.CachedKeyMean(head);
+    const Matrix found = m.CachedKeySecondMoment(head);
+    for (int64_t i = 0; i < d; ++i) {
+      EXPECT_NEAR(found_mean[i], mean[static_cast<size_t>(i)], 1e-5);
+      for (int64_t j = 0; j < d; ++j)
+        EXPECT_NEAR(found(i, j), moment[static_cast<size_t>(i * d + j)], 1e-5);
     }
   }
 }

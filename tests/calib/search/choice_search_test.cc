@@ -90,20 +90,36 @@ Tried TriedRecipes(const AutoChoice& choice, const std::string& side) {
   return tried;
 }
 
+// What was chosen is Hadamard, which was tried first, or is worth more than it.
 void ExpectTheChoiceFollows(const AutoChoice& choice) {
-  const Tried keys = TriedRecipes(choice, "k"), values = TriedRecipes(choice, "v");
-  EXPECT_EQ(choice.k_fallback.empty() ? choice.keys.Name() : choice.k_fallback,
-            keys.at(ByTheRule(keys.size(),
-                              [&](size_t i) {
-                                return std::ranges::min(keys[i].second | std::views::values);
-                              }))
-                .first);
-  EXPECT_EQ(choice.v_fallback.empty() ? choice.values.Name() : choice.v_fallback,
-            values
-                .at(ByTheRule(values.size(),
-                              [&](size_t i) { return values[i].second.at(GridOf(2).first); }))
-                .first);
+  for (const auto& [side, fallback, name] :
+       {std::tuple("k", choice.k_fallback, choice.keys.Name()),
+        std::tuple("v", choice.v_fallback, choice.values.Name())}) {
+    const Tried tried = TriedRecipes(choice, side);
+    const std::string& chosen = fallback.empty() ? name : fallback;
+    const auto best = [](const auto& recipe) {
+      return std::ranges::min(recipe.second | std::views::values);
+    };
+    const auto found = std::ranges::find(tried, chosen, [](const auto& t) { return t.first; });
+    ASSERT_NE(found, tried.end()) << chosen;
+    if (found != tried.begin()) {
+      EXPECT_LT(best(*found), (1 - kWorthwhile) * best(tried.front())) << chosen;
+    }
+  }
 }
+
+// Nine texts that agree on a small gain are believed, nine that do not are not.
+TEST(AutoSearch, AGainIsWorthItBeyondItsStandardError) {
+  const auto scores = [](double mean, const std::vector<double>& of_texts) {
+    return HeadScores{{mean}, {mean}, of_texts};
+  };
+  const HeadScores before = scores(1, {1, 1, 1, 1, 1, 1, 1, 1, 1});
+  EXPECT_TRUE(WorthMore(scores(.95, {.9, 1, .95, .9, 1, .95, .9, 1, .95}), before));
+  EXPECT_FALSE(WorthMore(scores(.95, {2, .8, .8, 2, .5, .5, 1, .9, .9}), before));
+  EXPECT_FALSE(WorthMore(scores(.995, {.99, 1, .99, .99, 1, .99, .99, 1, 1}), before));
+  EXPECT_TRUE(WorthMore(scores(.95, {.95}), scores(1, {1})));  // one text has no error to compare
+}
+
 
 TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {
   // Keys with a mean, and heads that ask for different transforms.
@@ -283,16 +299,16 @@ TEST(AutoSearch, IsDeterministicAndKeepsEveryScore) {
   }
   EXPECT_GE(recipes.size(), 12u);
   ExpectTheChoiceFollows(a);
-  // Hadamard and the best recipe are clipped at more ratios than the first, which is chosen at all.
+  // Hadamard, the best recipe and the one that is chosen are clipped at more ratios than the first.
   const Tried tried = TriedRecipes(a, "k");
   const auto clipped =
       std::ranges::count_if(tried, [](const auto& recipe) { return recipe.second.size() > 1; });
-  EXPECT_EQ(clipped, 2);
+  EXPECT_LE(clipped, 3);
   EXPECT_GT(tried.at(0).second.size(), 1U);
   const auto chosen =
       std::ranges::find(tried, a.keys.Name(), [](const auto& recipe) { return recipe.first; });
   EXPECT_EQ(chosen->second.size(), GridOf(2).ratios.size());
-  EXPECT_LE(a.k_options.at(0).score, (1 + 2 * kWorthwhile) * best);  // one ratio per head
+  EXPECT_LE(a.k_options.at(0).score, 1.1 * best);  // a simpler one within its standard error
 }
 
 // What asks more of a consumer and gives nothing is not taken.
