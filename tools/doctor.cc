@@ -164,7 +164,8 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
   if (!calibrate.dump.from.empty() || !calibrate.merge.empty())
     throw UsageError("doctor looks at a model: --from and --merge work without one");
   if (calibrate.model.model.empty())
-    throw UsageError("no MODEL given: a directory, or ORG/NAME in the local Hugging Face cache");
+    throw UsageError(
+        "no MODEL given: a directory, a .gguf file, or ORG/NAME in the local Hugging Face cache");
 
   if (Artifact::LooksLikeOne(calibrate.model.model)) return Calibrated(options, context);
   Diagnosis diagnosis = DiagnoseModel(calibrate.model, calibrate.data.chat);

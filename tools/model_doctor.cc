@@ -10,6 +10,8 @@
 #include <set>
 #include <string_view>
 
+#include "capture/checkpoint/gguf/gguf_model.h"  // IsGgufPath
+#include "capture/checkpoint/model_config.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/files/object_fields.h"
 #include "capture/model/tensor_check.h"
@@ -158,6 +160,7 @@ class ModelDoctor {
   }
 
   void CheckLinks() {
+    if (IsGgufPath(directory_)) return;
     Try([&] {
       std::vector<std::string> dangling;
       for (const auto& entry : fs::directory_iterator(directory_)) {
@@ -174,15 +177,14 @@ class ModelDoctor {
   }
 
   void ReadConfig() {
-    const fs::path path = directory_ / "config.json";
+    const std::string path = ModelConfigName(directory_);
     std::error_code ignored;
     if (fs::is_symlink(path, ignored) && !fs::exists(path, ignored)) return;  // said already
     Try([&] {
-      if (!fs::exists(path, ignored))
-        throw InputError(
-            fmt::format("{}: no such file, and it says what the model is", path.string()));
-      Json config = ReadJsonFile(path.string());
-      if (!config.is_object()) throw InputError(path.string() + ": expected a JSON object");
+      if (!HasModelConfig(directory_))
+        throw InputError(fmt::format("{}: no such file, and it says what the model is", path));
+      Json config = ReadModelConfig(directory_);
+      if (!config.is_object()) throw InputError(path + ": expected a JSON object");
       config_ = std::move(config);
     });
   }
@@ -260,7 +262,7 @@ class ModelDoctor {
   }
 
   void ReadSpec() {
-    const std::string what = (directory_ / "config.json").string();
+    const std::string what = ModelConfigName(directory_);
     ConfigDoctor doctor(config_, what, result_.has_weights ? &*checkpoint_ : nullptr);
     result_.spec = doctor.Read(result_.reasons);
     if (!result_.spec) return;

@@ -11,6 +11,7 @@
 
 #include "calib/consumers.h"
 #include "capture/checkpoint/checkpoint.h"
+#include "capture/checkpoint/gguf/gguf_model.h"  // IsGgufPath
 #include "capture/checkpoint/model_location.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/sandbox.h"
@@ -127,9 +128,19 @@ Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, con
   return json;
 }
 
+// Of the model whose checkpoint is copied or changed.
+fs::path CheckpointDirectory(const ExportOptions& options) {
+  const fs::path model = ResolveModel(options.model).directory;
+  if (!IsGgufPath(model)) return model;
+  throw InputError(
+      fmt::format("{}: what is written is a checkpoint of safetensors, which a GGUF "
+                  "is not; give the directory that the GGUF was made from",
+                  model.string()));
+}
+
 Json Fold(const ExportOptions& options, Log& log) {
   const bool absorbs = options.to.copy == Copy::kAbsorbed;
-  const fs::path directory = ResolveModel(options.model).directory;
+  const fs::path directory = CheckpointDirectory(options);
   const Checkpoint checkpoint = Checkpoint::Open(directory);
   const ModelSpec spec = ReadModelSpec(directory);
   CheckTensors(spec, checkpoint);
@@ -161,7 +172,7 @@ void Write(const ExportOptions& options, const Exporter& exporter) {
   }
   const bool chosen = !takes_own || options.rotations == Rotations::kChosen ||
                       (options.rotations == Rotations::kAuto && artifact.has_choices());
-  const fs::path model = exporter.needs_model ? ResolveModel(options.model).directory : fs::path();
+  const fs::path model = exporter.needs_model ? CheckpointDirectory(options) : fs::path();
   if (options.copy) {
     CheckSpace(options.output, Checkpoint::Open(model).total_bytes(), "the copy");
   } else if (!options.merge_into.empty()) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "calib/run/provenance.h"
+#include "capture/checkpoint/model_config.h"
 #include "capture/files/digest_json.h"
 #include "capture/model/latent_attention.h"
 #include "capture/model/use_limits.h"
@@ -27,7 +28,7 @@ constexpr int64_t kDefaultLength = 4096, kLongestNeedle = 8192;  // tokens
 
 // A sample of every weight file, so that weights are read once.
 Json ModelIdentity(const ModelInput& model) {
-  return {{"config", DigestToJson(DigestFile(model.location.directory / "config.json"))},
+  return {{"config", DigestToJson(DigestModelConfig(model.location.directory))},
           {"weights_sample", SampleWeights(model.checkpoint)}};
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "capture/checkpoint/model_config.h"
 #include "capture/files/digest_json.h"
 #include "capture/model/device.h"
 #include "capture/text/overlap.h"
@@ -68,7 +69,7 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
                 {"num_layers", AllLayers(spec).size()},
                 {"rope", spec.rope_description},
                 {"stored_dtype", DescribeStorage(spec, checkpoint)},
-                {"config", FileJson(location.directory / "config.json")},
+                {"config", DigestToJson(DigestModelConfig(location.directory))},
                 {"weights", Json::object()}};
   for (const auto& [key, name] : {std::pair("tokenizer", "tokenizer.json"),
                                   std::pair("tokenizer_config", "tokenizer_config.json")}) {
@@ -291,7 +292,7 @@ Json DescribeMachine(const CalibrationInput& input) {
 Json FingerprintModel(const ModelLocation& location, const Checkpoint& checkpoint) {
   return {{"id", location.id},
           {"revision", location.revision},
-          {"config", FileJson(location.directory / "config.json")},
+          {"config", DigestToJson(DigestModelConfig(location.directory))},
           {"weights", SampleWeights(checkpoint)}};
 }
 

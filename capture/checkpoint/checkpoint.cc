@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/checkpoint/gguf/gguf_model.h"
 #include "capture/checkpoint/tensor_names.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/files/quote.h"
@@ -15,6 +16,7 @@
 namespace oscar {
 
 Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
+  if (IsGgufPath(directory)) return OpenGguf(directory);
   const WeightFiles weights = FindWeightFiles(directory);
   Checkpoint checkpoint;
   checkpoint.directory_ = directory;
@@ -70,6 +72,24 @@ void Checkpoint::RequireOwnNames() const {
       directory_.string()));
 }
 
+Checkpoint Checkpoint::OpenGguf(const std::filesystem::path& model) {
+  GgufModel gguf = GgufModel::Open(model);
+  Checkpoint checkpoint;
+  checkpoint.directory_ = model.parent_path();
+  checkpoint.gguf_ = gguf.Weights();
+  for (TensorFile& file : std::move(gguf).TakeFiles()) {
+    for (const auto& [tensor, info] : file.tensors())
+      checkpoint.index_.emplace(tensor, checkpoint.shards_.size());
+    checkpoint.shards_.push_back(std::move(file));
+  }
+  return checkpoint;
+}
+
+const GgufWeight* Checkpoint::gguf_weight(std::string_view name) const {
+  const auto found = gguf_.find(name);
+  return found == gguf_.end() ? nullptr : &found->second;
+}
+
 Checkpoint Checkpoint::WithoutWeights(const std::filesystem::path& directory) {
   Checkpoint checkpoint;
   checkpoint.directory_ = directory;
@@ -79,7 +99,9 @@ Checkpoint Checkpoint::WithoutWeights(const std::filesystem::path& directory) {
 
 std::vector<std::string> Checkpoint::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, shard] : index_) names.push_back(name);
+  for (const auto& [name, weight] : gguf_) names.push_back(name);
+  if (!is_gguf())
+    for (const auto& [name, shard] : index_) names.push_back(name);
   return names;
 }
 
@@ -93,6 +115,7 @@ size_t Checkpoint::file_index(std::string_view name) const {
 }
 
 const TensorInfo& Checkpoint::info(std::string_view name) const {
+  if (const GgufWeight* weight = gguf_weight(name)) return weight->info;
   return shard(name).tensors().find(name)->second;
 }
 
@@ -102,7 +125,7 @@ void Checkpoint::Release(std::string_view name) const { shard(name).Release(name
 
 uint64_t Checkpoint::total_bytes() const {
   uint64_t total = 0;
-  for (const SafetensorsFile& shard : shards_) {
+  for (const TensorFile& shard : shards_) {
     for (const auto& [name, info] : shard.tensors()) total += info.size;
   }
   return total;
@@ -116,7 +139,7 @@ double Checkpoint::Place(size_t file, uint64_t offset) const {
 
 std::vector<std::string> Checkpoint::files() const {
   std::vector<std::string> files;
-  for (const SafetensorsFile& shard : shards_) files.push_back(shard.path().filename().string());
+  for (const TensorFile& shard : shards_) files.push_back(shard.path().filename().string());
   return files;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "capture/checkpoint/gguf/gguf_model.h"
 #include "capture/checkpoint/hub_cache.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/files/quote.h"
@@ -31,8 +32,17 @@ void RequireComplete(const fs::path& directory, bool needs_weights) {
   if (needs_weights || HasWeightFiles(directory)) FindWeightFiles(directory);
 }
 
+ModelLocation FromGguf(const fs::path& path) { return {path, path.stem().string(), ""}; }
+
+// The GGUF that a directory without config.json holds; empty where it holds none.
+fs::path OnlyGguf(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / "config.json", ignored) ? fs::path() : FindGgufIn(directory);
+}
+
 ModelLocation FromDirectory(const fs::path& directory, bool needs_weights) {
   try {
+    if (const fs::path gguf = OnlyGguf(directory); !gguf.empty()) return FromGguf(gguf);
     RequireComplete(directory, needs_weights);
   } catch (const fs::filesystem_error& error) {
     throw InputError(fmt::format("cannot list {}: {}", directory.string(), error.code().message()));
@@ -51,6 +61,8 @@ ModelLocation FromDirectory(const fs::path& directory, bool needs_weights) {
 ModelLocation FromCache(const HubId& id, const Environment& environment, bool needs_weights) {
   const fs::path snapshot = FindSnapshot(HubCacheRoot(environment), id);
   try {
+    if (const fs::path gguf = OnlyGguf(snapshot); !gguf.empty())
+      return {gguf, id.repository, snapshot.filename().string()};
     RequireComplete(snapshot, needs_weights);
   } catch (const fs::filesystem_error& error) {
     throw InputError(fmt::format("cannot list {}: {}", snapshot.string(), error.code().message()));
@@ -76,10 +88,11 @@ ModelLocation ResolveModel(std::string_view model, const Environment& environmen
   const bool has_nul = model.find('\0') != model.npos;
   const fs::path path(has_nul ? std::string_view() : model);
   if (fs::is_directory(path, ignored)) return FromDirectory(path, needs_weights);
+  if (IsGgufPath(path)) return FromGguf(path);
   if (fs::exists(path, ignored)) {
     throw InputError(
-        fmt::format("{} is a file; give the directory that holds config.json and the "
-                    "weights",
+        fmt::format("{} is a file; give a .gguf file, or the directory that holds "
+                    "config.json and the weights",
                     path.string()));
   }
   if (const auto id = ParseHubId(model)) return FromCache(*id, environment, needs_weights);

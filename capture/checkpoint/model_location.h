@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MODEL on a command line: a directory, or an id like "Qwen/Qwen3-8B[@revision]" looked up in the
-// local Hugging Face cache. Nothing is ever downloaded and no revision is guessed: an error names
-// the command that downloads it.
+// MODEL on a command line: a directory, a GGUF file, or an id like "Qwen/Qwen3-8B[@revision]"
+// looked up in the local Hugging Face cache. Nothing is ever downloaded and no revision is guessed:
+// an error names the command that downloads it.
 #pragma once
 
 #include <filesystem>
@@ -15,9 +15,10 @@
 namespace oscar {
 
 struct ModelLocation {
-  std::filesystem::path directory;  // holds config.json and the weights
-  std::string id;                   // "Qwen/Qwen3-8B", or the directory's own name
-  std::string revision;             // 40-digit commit, or "" for a plain directory
+  // Holds config.json and the weights; or the GGUF file itself (model_config.h, checkpoint.h).
+  std::filesystem::path directory;
+  std::string id;        // "Qwen/Qwen3-8B", or the directory's or file's own name
+  std::string revision;  // 40-digit commit, or "" for a plain directory
 };
 
 // Reads an environment variable; tests pass their own.

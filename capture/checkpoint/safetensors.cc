@@ -27,15 +27,14 @@ SafetensorsFile SafetensorsFile::Open(const std::filesystem::path& path) {
 }
 
 SafetensorsFile SafetensorsFile::Open(MappedFile bytes) {
+  SafetensorsHeader header = ParseSafetensorsHeader(bytes.bytes(), bytes.path().string());
   SafetensorsFile file;
-  file.file_ = std::move(bytes);
-  SafetensorsHeader header = ParseSafetensorsHeader(file.file_.bytes(), file.path().string());
-  file.tensors_ = std::move(header.tensors);
+  static_cast<TensorFile&>(file) = TensorFile(std::move(bytes), std::move(header.tensors));
   file.metadata_ = std::move(header.metadata);
   return file;
 }
 
-TensorView SafetensorsFile::tensor(std::string_view name) const {
+TensorView TensorFile::tensor(std::string_view name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) {
     throw InputError(fmt::format("{}: there is no tensor {}", path().string(), Quoted(name)));
@@ -44,7 +43,7 @@ TensorView SafetensorsFile::tensor(std::string_view name) const {
   return {info.dtype, info.shape, file_.bytes().subspan(info.offset, info.size)};
 }
 
-void SafetensorsFile::Release(std::string_view name) const {
+void TensorFile::Release(std::string_view name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) {
     throw InputError(fmt::format("{}: there is no tensor {}", path().string(), Quoted(name)));
@@ -52,7 +51,7 @@ void SafetensorsFile::Release(std::string_view name) const {
   file_.Release(it->second.offset, it->second.size);
 }
 
-void SafetensorsFile::Rename(const std::string& from, const std::string& to) {
+void TensorFile::Rename(const std::string& from, const std::string& to) {
   auto node = tensors_.extract(from);
   OSCAR_CHECK(!node.empty());
   node.key() = to;

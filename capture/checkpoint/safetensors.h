@@ -40,14 +40,14 @@ struct TensorView {
   std::span<const std::byte> data;
 };
 
-class SafetensorsFile {
+// A mapped file with tensors in it, of whatever format.
+class TensorFile {
  public:
-  // Throws InputError naming the file, the tensor where there is one, expected and found.
-  static SafetensorsFile Open(const std::filesystem::path& path);
-  static SafetensorsFile Open(MappedFile file);
+  TensorFile() = default;
+  TensorFile(MappedFile file, std::map<std::string, TensorInfo, std::less<>> tensors)
+      : file_(std::move(file)), tensors_(std::move(tensors)) {}
 
   const std::map<std::string, TensorInfo, std::less<>>& tensors() const { return tensors_; }
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::filesystem::path& path() const { return file_.path(); }
   uint64_t size() const { return file_.bytes().size(); }
   TensorView tensor(std::string_view name) const;  // throws InputError if absent
@@ -58,6 +58,17 @@ class SafetensorsFile {
  private:
   MappedFile file_;
   std::map<std::string, TensorInfo, std::less<>> tensors_;
+};
+
+class SafetensorsFile : public TensorFile {
+ public:
+  // Throws InputError naming the file, the tensor where there is one, expected and found.
+  static SafetensorsFile Open(const std::filesystem::path& path);
+  static SafetensorsFile Open(MappedFile file);
+
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
   std::map<std::string, std::string> metadata_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "capture/checkpoint/gguf/gguf_model.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
@@ -55,7 +56,8 @@ WeightFiles ParseWeightIndex(std::string_view text, std::string_view what) {
 }
 
 bool HasWeightFiles(const std::filesystem::path& directory) {
-  return exists(directory / kSingleWeightFile) || exists(directory / kWeightIndexFile);
+  return IsGgufPath(directory) || exists(directory / kSingleWeightFile) ||
+         exists(directory / kWeightIndexFile);
 }
 
 bool IsBareFileName(const std::string& name) {

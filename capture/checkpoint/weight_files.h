@@ -39,7 +39,7 @@ std::string WhatElseIsIn(const std::filesystem::path& directory);
 // before an index that lists other tensors and whose files are all there; else "".
 std::string WhyStray(const std::filesystem::path& directory, const std::set<std::string>& tensors);
 
-// Whether there is either of the two files.
+// Whether there is either of the two files, or the path is that of a GGUF.
 bool HasWeightFiles(const std::filesystem::path& directory);
 
 // True for a name that stays in its directory: not empty, no separator, no NUL, not "." or "..".

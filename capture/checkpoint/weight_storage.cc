@@ -35,6 +35,31 @@ WeightStorage PlainStorage(const Checkpoint& checkpoint, const std::string& name
   return storage;
 }
 
+WeightStorage StorageOfGguf(const GgufWeight& weight) {
+  WeightStorage storage;
+  storage.shape = weight.info.shape;
+  const GgufWeight::Part& first = weight.parts.front();
+  storage.scheme.name = fmt::format("GGUF {}", first.type->name);
+  if (weight.plain()) {
+    storage.parts = {{PartRole::kCodes, first.tensor, weight.info.dtype, weight.info.shape,
+                      first.begin, first.size}};
+    return storage;
+  }
+  storage.scheme.format = WeightFormat::kGguf;
+  storage.scheme.bits = static_cast<int>(first.type->bytes * 8 / first.type->values);
+  storage.gguf = &weight;
+  for (const GgufWeight::Part& part : weight.parts) {
+    const auto bytes = static_cast<int64_t>(part.size);
+    storage.parts.push_back({PartRole::kCodes,
+                             part.tensor,
+                             DType::kU8,
+                             {weight.matrices, bytes / weight.matrices},
+                             part.begin,
+                             part.size});
+  }
+  return storage;
+}
+
 std::string WhyNoScheme(const Checkpoint& checkpoint, const std::string& name) {
   if (!checkpoint.Contains(name)) return fmt::format("tensor {} is missing", name);
   const std::string stored(DTypeName(checkpoint.info(name).dtype));
@@ -67,6 +92,7 @@ uint64_t WeightStorage::bytes() const {
 }
 
 WeightStorage FindWeightStorage(const Checkpoint& checkpoint, const std::string& name) {
+  if (const GgufWeight* weight = checkpoint.gguf_weight(name)) return StorageOfGguf(*weight);
   if (StoredPlain(checkpoint, name)) return PlainStorage(checkpoint, name);
   const WeightScheme* scheme = checkpoint.quantization().SchemeOf(ModuleOf(name));
   if (scheme == nullptr) throw InputError(WhyNoScheme(checkpoint, name));
@@ -99,7 +125,9 @@ WeightStorage SliceStorage(WeightStorage storage, int64_t first, int64_t count) 
   OSCAR_CHECK_LE(first + count, storage.shape[0]);
   const int64_t whole = storage.shape[0];
   storage.shape[0] = count;
-  if (!storage.plain() && storage.shape.size() < 3) {
+  const bool stacked =
+      storage.gguf != nullptr ? storage.gguf->matrices > 1 : storage.shape.size() >= 3;
+  if (!storage.plain() && !stacked) {
     storage.first_row += first;
     return storage;
   }

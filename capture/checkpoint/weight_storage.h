@@ -40,6 +40,7 @@ struct WeightStorage {
   // (modulo 2^bits).
   std::vector<uint32_t> zero_word_increments;
   int zero_increment = 0;
+  const GgufWeight* gguf = nullptr;  // kGguf: the checkpoint's
 
   bool plain() const { return scheme.format == WeightFormat::kPlain; }
   const WeightPart* Find(PartRole role) const;  // nullptr if there is none

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "capture/model/dequantize_formats.h"
+#include "capture/model/dequantize_gguf.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -103,6 +104,7 @@ at::ScalarType PartScalarType(DType dtype, std::string_view what) {
 void Dequantize(const WeightStorage& storage, std::span<const at::Tensor> parts,
                 const at::Tensor& result) {
   OSCAR_CHECK_EQ(parts.size(), storage.parts.size());
+  if (storage.gguf != nullptr) return DequantizeGguf(storage, parts, result);
   const auto part = [&](PartRole role) {
     const WeightPart* found = storage.Find(role);
     return found == nullptr ? at::Tensor()

@@ -11,7 +11,9 @@
 #include <iterator>
 #include <utility>
 
+#include "capture/checkpoint/weight_storage.h"
 #include "capture/model/decoder_layer.h"
+#include "capture/model/dequantize_gguf.h"
 #include "capture/model/device.h"
 #include "capture/model/product.h"
 #include "linalg/check.h"
@@ -23,23 +25,31 @@ at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
                       const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target,
                       ColumnRange range) {
   constexpr int64_t kRowsAtOnce = 2048, kRowsPerPiece = 128, kThreads = 8;
-  const TensorView table = checkpoint.tensor(name);
-  const int64_t columns = range.count == 0 ? table.shape.at(1) : range.count;
-  const size_t row_bytes = table.data.size() / static_cast<size_t>(table.shape[0]);
-  const size_t value_bytes = row_bytes / static_cast<size_t>(table.shape[1]);
-  const size_t skipped = static_cast<size_t>(range.first) * value_bytes;
-  const size_t copied = static_cast<size_t>(columns) * value_bytes;
+  const WeightStorage storage = FindWeightStorage(checkpoint, name);
+  const WeightPart& part = storage.parts.front();
+  const auto table = checkpoint.tensor(part.name).data.subspan(part.begin, part.size);
+  const int64_t num_rows = storage.shape.at(0);
+  const int64_t columns = range.count == 0 ? storage.shape.at(1) : range.count;
+  const size_t row_bytes = table.size() / static_cast<size_t>(num_rows);
+  // Of a GGUF's types whole runs of values: those that the range lies in.
+  const GgmlType* const type = storage.gguf == nullptr ? nullptr : storage.gguf->parts[0].type;
+  const auto run = static_cast<int64_t>(type == nullptr ? 1 : type->values);
+  const int64_t first_run = range.first / run, end_run = (range.first + columns + run - 1) / run;
+  const size_t run_bytes = row_bytes / static_cast<size_t>(storage.shape[1] / run);
+  const size_t skipped = static_cast<size_t>(first_run) * run_bytes;
+  const size_t copied = static_cast<size_t>(end_run - first_run) * run_bytes;
   std::vector<int32_t> all;
   for (const auto& sequence : ids) all.insert(all.end(), sequence.begin(), sequence.end());
-  for (const int32_t id : all) OSCAR_CHECK(id >= 0 && id < table.shape[0]);
+  for (const int32_t id : all) OSCAR_CHECK(id >= 0 && id < num_rows);
   const int64_t total = std::ssize(all);
 
   at::Tensor rows =
       at::empty({total, columns}, at::TensorOptions().dtype(target.dtype).device(target.device));
-  const at::Tensor host = at::empty({std::min(total, kRowsAtOnce), columns},
-                                    at::TensorOptions()
-                                        .dtype(ToScalarType(table.dtype, name))
-                                        .pinned_memory(!target.device.is_cpu()));
+  const at::ScalarType stored = type == nullptr ? ToScalarType(part.dtype, name) : at::kByte;
+  const int64_t width = type == nullptr ? columns : static_cast<int64_t>(copied);
+  const at::Tensor host =
+      at::empty({std::min(total, kRowsAtOnce), width},
+                at::TensorOptions().dtype(stored).pinned_memory(!target.device.is_cpu()));
   auto* const to = static_cast<std::byte*>(host.mutable_data_ptr());
   for (int64_t begin = 0; begin < total; begin += kRowsAtOnce) {
     const int64_t count = std::min(kRowsAtOnce, total - begin);
@@ -47,14 +57,19 @@ at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
       const int64_t end = std::min(count, (piece + 1) * kRowsPerPiece);
       for (int64_t i = piece * kRowsPerPiece; i < end; ++i) {
         const auto row = static_cast<size_t>(all[static_cast<size_t>(begin + i)]);
-        std::memcpy(to + static_cast<size_t>(i) * copied,
-                    table.data.data() + row * row_bytes + skipped, copied);
+        std::memcpy(to + static_cast<size_t>(i) * copied, table.data() + row * row_bytes + skipped,
+                    copied);
       }
     };
     // Several at once: a row that is not in the page cache is waited for.
     ParallelFor((count + kRowsPerPiece - 1) / kRowsPerPiece, copy, kThreads);
-    rows.narrow(0, begin, count).copy_(host.narrow(0, 0, count));
-    checkpoint.Release(name);
+    at::Tensor values = host.narrow(0, 0, count);
+    if (type != nullptr) {
+      values = GgmlValues(values.to(target.device), *type).view({count, -1});
+      values = values.narrow(1, range.first - first_run * run, columns);
+    }
+    rows.narrow(0, begin, count).copy_(values);
+    checkpoint.Release(part.name);
   }
   return rows;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/checkpoint/model_config.h"
 #include "capture/checkpoint/stored_values.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/model/config_reader.h"
@@ -228,8 +229,8 @@ ModelSpec ReadModelSpec(const Json& json, const SpecOptions& options, std::strin
 }
 
 ModelSpec ReadModelSpec(const std::filesystem::path& model_directory, const SpecOptions& options) {
-  const std::string path = (model_directory / "config.json").string();
-  const Json json = ReadJsonFile(path);
+  const std::string path = ModelConfigName(model_directory);
+  const Json json = ReadModelConfig(model_directory);
   if (options.checkpoint != nullptr || !HasWeightFiles(model_directory))
     return ReadModelSpec(json, options, path);
   const Checkpoint checkpoint = Checkpoint::Open(model_directory);

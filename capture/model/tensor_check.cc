@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -24,6 +25,13 @@ namespace {
 // The rows of an embedding table are gathered one by one, out of the file.
 bool IsTable(const ModelSpec& spec, const std::string& name) {
   return name == spec.embedding || (spec.per_layer_inputs && name == spec.per_layer_inputs->table);
+}
+
+// The type of the stored values, where they are no codes.
+std::optional<DType> PlainDType(const WeightStorage& storage) {
+  const DType dtype = storage.gguf != nullptr ? storage.gguf->info.dtype : storage.parts[0].dtype;
+  return (storage.plain() || storage.gguf != nullptr) && IsPlain(dtype) ? std::optional(dtype)
+                                                                        : std::nullopt;
 }
 
 // Adds the stored tensors that make up `need`; returns what is wrong with them, or "".
@@ -42,7 +50,7 @@ std::string Problem(const ModelSpec& spec, const TensorNeed& need, const Checkpo
       return fmt::format("tensor {} has shape [{}], expected [{}] from the configuration",
                          need.name, fmt::join(storage.shape, ", "), fmt::join(need.shape, ", "));
     }
-    if (!storage.plain() && IsTable(spec, need.name)) {
+    if (!storage.plain() && storage.gguf == nullptr && IsTable(spec, need.name)) {
       return fmt::format("tensor {} is stored as {}, which is not implemented for an embedding",
                          need.name, storage.scheme.name);
     }
@@ -128,13 +136,13 @@ DType StoredDType(const ModelSpec& spec, const Checkpoint& checkpoint) {
   for (const LayerSpec* layer : AllLayers(spec)) {
     for (const TensorNeed& need : LayerTensors(*layer)) {
       const WeightStorage storage = FindWeightStorage(checkpoint, need.name);
-      quantized |= !storage.plain();
-      if (storage.plain()) layers[storage.parts[0].dtype] += storage.bytes();
+      if (const auto dtype = PlainDType(storage)) layers[*dtype] += storage.bytes();
+      quantized |= !PlainDType(storage);
     }
   }
   all = layers;
-  const TensorInfo& embedding = checkpoint.info(spec.embedding);
-  all[embedding.dtype] += embedding.size;
+  const WeightStorage embedding = FindWeightStorage(checkpoint, spec.embedding);
+  if (const auto dtype = PlainDType(embedding)) all[*dtype] += embedding.bytes();
   return std::ranges::max_element(quantized ? all : layers, {},
                                   [](const auto& entry) { return entry.second; })
       ->first;
@@ -145,7 +153,7 @@ std::string DescribeStorage(const ModelSpec& spec, const Checkpoint& checkpoint)
     const std::string& method = checkpoint.quantization().method();
     return fmt::format("not there: from config.json alone{}{}", method.empty() ? "" : ", ", method);
   }
-  if (checkpoint.quantization().plain())
+  if (checkpoint.quantization().plain() && !checkpoint.is_gguf())
     return std::string(DTypeName(StoredDType(spec, checkpoint)));
   std::map<std::string, uint64_t> bytes;
   for (const TensorNeed& need : AllTensors(spec)) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "capture/checkpoint/model_config.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
 #include "linalg/error.h"
@@ -39,14 +40,15 @@ std::string ConfiguredEndToken(const fs::path& file) {
   return JsonString(config, "eos_token", file.string());
 }
 
-std::optional<int32_t> ConfiguredEndId(const fs::path& file) {
-  if (!fs::exists(file)) return {};
-  const Json config = ReadJsonFile(file.string());
+std::optional<int32_t> ConfiguredEndId(const fs::path& model) {
+  if (!HasModelConfig(model)) return {};
+  const std::string file = ModelConfigName(model);
+  const Json config = ReadModelConfig(model);
   const auto found = config.find("eos_token_id");
   if (found == config.end() || found->is_null()) return {};
   const Json& id = found->is_array() && !found->empty() ? found->front() : *found;
-  return static_cast<int32_t>(std::clamp<int64_t>(
-      JsonInt({{"eos_token_id", id}}, "eos_token_id", file.string()), -1, INT32_MAX));
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(JsonInt({{"eos_token_id", id}}, "eos_token_id", file), -1, INT32_MAX));
 }
 
 Separator FromTokenizer(const Tokenizer& tokenizer, std::string token, const std::string& where) {
@@ -89,7 +91,7 @@ Separator FindSeparator(const fs::path& model_directory, const Tokenizer* tokeni
     const std::string token = ConfiguredEndToken(file);
     if (!token.empty()) return FromTokenizer(*tokenizer, token, file.string() + ": eos_token");
   } else if (requested.empty()) {
-    if (const auto id = ConfiguredEndId(model_directory / "config.json")) return {{}, *id};
+    if (const auto id = ConfiguredEndId(model_directory)) return {{}, *id};
   }
   throw InputError(
       fmt::format("{}: no separator for packed documents: {}; give the separator as {}",

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "capture/checkpoint/model_config.h"
 #include "capture/files/strict_json.h"
 
 namespace fs = std::filesystem;
@@ -26,15 +27,16 @@ void AddIds(const Json& object, const std::string& where, std::set<int64_t>& ids
 std::vector<int32_t> StopTokens(const fs::path& model_directory, const Tokenizer* tokenizer,
                                 int64_t vocab_size) {
   std::set<int64_t> ids;
-  for (const char* name : {"generation_config.json", "config.json"}) {
-    const fs::path file = model_directory / name;
-    if (!fs::exists(file)) continue;
-    const Json config = ReadJsonFile(file.string());
-    if (!config.is_object()) continue;
-    AddIds(config, file.string(), ids);
+  const auto add = [&](const Json& config, const std::string& file) {
+    if (!config.is_object()) return;
+    AddIds(config, file, ids);
     if (const auto text = config.find("text_config"); text != config.end() && text->is_object())
-      AddIds(*text, file.string() + ": text_config", ids);
-  }
+      AddIds(*text, file + ": text_config", ids);
+  };
+  if (const fs::path file = model_directory / "generation_config.json"; fs::exists(file))
+    add(ReadJsonFile(file.string()), file.string());
+  if (HasModelConfig(model_directory))
+    add(ReadModelConfig(model_directory), ModelConfigName(model_directory));
   if (const fs::path file = model_directory / "tokenizer_config.json";
       tokenizer != nullptr && fs::exists(file)) {
     const Json config = ReadJsonFile(file.string());

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+#include "export/formats/gguf_writer.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/quote.h"
-#include "export/formats/gguf_file.h"
 #include "linalg/error.h"
 
 namespace oscar {

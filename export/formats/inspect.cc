@@ -7,11 +7,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 
 #include "capture/checkpoint/checkpoint.h"
+#include "capture/checkpoint/gguf/gguf_model.h"
 #include "capture/checkpoint/safetensors.h"
+#include "capture/files/utf8.h"
 #include "export/formats/rotation_file.h"
 #include "linalg/error.h"
 
@@ -27,6 +31,7 @@ struct InspectFormat {
 constexpr InspectFormat kFormats[] = {
     {"a .pt file of torch.save", IsPtFile, InspectPt},
     {"a .safetensors file", IsSafetensorsFile, InspectSafetensors},
+    {"a .gguf file", IsGgufPath, InspectGguf},
     {"a model directory (model.safetensors, or shards with their index)", IsCheckpointFolder,
      InspectCheckpoint},
     {"a directory of layer_<id>.pt", IsMlaFolder, InspectMlaFolder},
@@ -47,6 +52,34 @@ Json TensorsJson(const std::map<std::string, TensorInfo, std::less<>>& tensors) 
     out[name] = {{"dtype", DTypeName(info.dtype)}, {"shape", info.shape}, {"bytes", info.size}};
   }
   return out;
+}
+
+Json NumberJson(double value) {
+  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
+}
+
+// Of a long array the first values and how many there are.
+Json GgufJson(const GgufFile& file, std::string_view key, const GgufValue& value) {
+  constexpr size_t kMost = 16;
+  if (const auto* text = std::get_if<std::string_view>(&value)) return ReplaceInvalidUtf8(*text);
+  if (const auto* real = std::get_if<double>(&value)) return NumberJson(*real);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  if (const auto* count = std::get_if<uint64_t>(&value)) return *count;
+  if (const auto* number = std::get_if<int64_t>(&value)) return *number;
+  const auto& array = std::get<GgufArray>(value);
+  Json first = Json::array();
+  const auto add = [&](const auto& values, const auto& json) {
+    for (size_t i = 0; i < std::min(values.size(), kMost); ++i) first.push_back(json(values[i]));
+  };
+  if (array.type == kString) {
+    add(*file.Strings(key), ReplaceInvalidUtf8);
+  } else if (array.type == kBool) {
+    add(*file.Bools(key), [](bool flag) { return Json(flag); });
+  } else {
+    add(*file.Numbers(key), NumberJson);
+  }
+  if (array.count > kMost) return {{"count", array.count}, {"first", std::move(first)}};
+  return first;
 }
 
 std::string Shape(const Json& shape) {
@@ -78,6 +111,8 @@ class TextWriter {
       Pt(report);
     } else {
       Tensors(report);
+      for (const auto& [key, value] : report.value("entries", Json::object()).items())
+        Line(fmt::format("  {}: {}", key, Brief(value)));
     }
     return std::move(out_);
   }
@@ -181,6 +216,26 @@ Json InspectSafetensors(const std::filesystem::path& path) {
           {"bytes", std::filesystem::file_size(path)},
           {"metadata", file.metadata()},
           {"tensors", TensorsJson(file.tensors())}};
+}
+
+Json InspectGguf(const std::filesystem::path& path) {
+  const GgufFile file = GgufFile::Open(path);
+  Json entries = Json::object(), tensors = Json::object();
+  for (const auto& [key, value] : file.entries)
+    entries[ReplaceInvalidUtf8(key)] = GgufJson(file, key, value);
+  for (const GgufTensorInfo& tensor : file.tensors) {
+    const GgmlType* const type = FindGgmlType(tensor.type);
+    tensors[ReplaceInvalidUtf8(tensor.name)] = {
+        {"dtype", type == nullptr ? fmt::format("type {}", tensor.type) : std::string(type->name)},
+        {"shape", std::vector<uint64_t>(tensor.dims.rbegin(), tensor.dims.rend())},
+        {"bytes", tensor.size}};
+  }
+  return {{"format", "gguf"},
+          {"file", path.filename().string()},
+          {"bytes", std::filesystem::file_size(path)},
+          {"version", file.version},
+          {"entries", std::move(entries)},
+          {"tensors", std::move(tensors)}};
 }
 
 bool IsCheckpointFolder(const std::filesystem::path& path) {

@@ -34,6 +34,7 @@ Json InspectPairFolder(const std::filesystem::path& path);
 Json InspectMlaFolder(const std::filesystem::path& path);
 bool IsSafetensorsFile(const std::filesystem::path& path);
 Json InspectSafetensors(const std::filesystem::path& path);
+Json InspectGguf(const std::filesystem::path& path);
 bool IsCheckpointFolder(const std::filesystem::path& path);
 Json InspectCheckpoint(const std::filesystem::path& path);
 

@@ -39,6 +39,15 @@ std::string ModelTypeOf(const Artifact& artifact) {
   return model.value("model_type", "");
 }
 
+std::optional<FittedGguf> FittedGgufOf(const Artifact& artifact) {
+  const Json model = artifact.manifest().value("model", Json::object());
+  const Json weights = model.value("weights", Json::object());
+  if (!weights.is_object() || weights.size() != 1) return std::nullopt;
+  const std::string name = weights.begin().key();
+  if (!name.ends_with(".gguf")) return std::nullopt;
+  return FittedGguf{name, JsonString(weights.front(), "sha256", kManifestFile)};
+}
+
 std::vector<int64_t> SameOrder(int64_t dim) {
   std::vector<int64_t> order(static_cast<size_t>(dim));
   std::iota(order.begin(), order.end(), 0);

@@ -8,12 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "capture/checkpoint/gguf_file.h"
 #include "export/artifact/artifact_reader.h"
-#include "export/formats/gguf_file.h"
 
 namespace oscar {
 
@@ -22,6 +23,12 @@ std::string ModelTypeOf(const Artifact& artifact);  // of its config.json; empty
 // order[i]: where the value that a GGUF's keys have at i stands in a key of the checkpoint. [dim]
 std::vector<int64_t> GgufKeyOrder(std::string_view model_type, int64_t dim);
 std::vector<int64_t> SameOrder(int64_t dim);  // 0, 1, ...
+
+// The GGUF file that the artifact was fitted to; nothing where that was no GGUF, or several files.
+struct FittedGguf {
+  std::string name, sha256;
+};
+std::optional<FittedGguf> FittedGgufOf(const Artifact& artifact);
 
 // InputError where the header says another model than the artifact's, as far as it tells.
 // `all_layers`: the artifact has to have every block's, from 0 on.

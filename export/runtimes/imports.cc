@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "capture/checkpoint/gguf_file.h"
 #include "capture/files/quote.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/artifact/imported_artifact.h"

@@ -11,7 +11,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "export/artifact/chosen_rotations.h"
-#include "export/formats/gguf_file.h"
+#include "export/formats/gguf_writer.h"
 #include "export/formats/sglang_choice.h"
 #include "export/runtimes/exporter.h"
 #include "export/runtimes/gguf_model.h"
@@ -82,8 +82,9 @@ std::vector<GgufEntry> Identity(const SglangChoice& choice, const Json& program)
           {"oscar.calibration", choice.calibration.dump()}};
 }
 
+// `fitted`: the GGUF's name, where the rotations were fitted to one.
 std::string LlamacppLaunch(const SglangChoice& choice, const std::filesystem::path& model,
-                           bool own) {
+                           const std::string& fitted, bool own) {
   std::vector<std::string> notes = {
       "It takes them with the branch zhongzhu/llamacpp of github.com/FutureMLS-Lab/OSCAR, as "
       "tensors",
@@ -93,7 +94,8 @@ std::string LlamacppLaunch(const SglangChoice& choice, const std::filesystem::pa
   if (model.empty()) {
     notes.insert(notes.end(),
                  {"MERGED.gguf is what this makes of the model's file:",
-                  "oscar-export ARTIFACT --to llamacpp --merge-into MODEL.gguf -o DIRECTORY"});
+                  fmt::format("oscar-export ARTIFACT --to llamacpp --merge-into {} -o DIRECTORY",
+                              fitted.empty() ? "MODEL.gguf" : ShellWord(fitted))});
   }
   if (choice.folded) {
     notes.insert(
@@ -128,6 +130,7 @@ void WriteLlamacppFiles(const Artifact& artifact, const ExportRequest& request,
     CheckGgufModel(*model, artifact, /*all_layers=*/true);
   }
   const std::string model_type = ModelTypeOf(artifact);
+  const std::optional<FittedGguf> fitted = FittedGgufOf(artifact);
   AtomicDirectory directory(output);
   std::vector<GgufEntry> entries =
       Identity(choice, artifact.manifest().value("program", Json::object()));
@@ -145,7 +148,7 @@ void WriteLlamacppFiles(const Artifact& artifact, const ExportRequest& request,
       directory.staging() / "launch.txt",
       LlamacppLaunch(choice,
                      model ? output / request.merge_into.filename() : std::filesystem::path(),
-                     !request.chosen));
+                     fitted ? fitted->name : "", !request.chosen));
   directory.Commit();
 }
 

@@ -15,7 +15,7 @@
 #include "capture/files/atomic_file.h"
 #include "capture/files/digest.h"
 #include "export/artifact/artifact_format.h"
-#include "export/formats/gguf_file.h"
+#include "export/formats/gguf_writer.h"
 #include "export/formats/sglang.h"  // LaunchModel
 #include "export/runtimes/exporter.h"
 #include "export/runtimes/gguf_model.h"
@@ -83,9 +83,9 @@ void WriteMeans(const std::filesystem::path& path, const std::vector<LayerMeans>
   WriteGguf(path, entries, tensors);
 }
 
-std::string MeanCenterLaunch(const std::string& model, const std::filesystem::path& gguf,
-                             const std::filesystem::path& output, bool turned, bool both,
-                             bool named) {
+// `gguf`: the model's file, or "" where it is not known.
+std::string MeanCenterLaunch(const std::string& model, const std::string& gguf,
+                             const std::filesystem::path& output, bool turned, bool both) {
   std::string text = fmt::format(
       "#!/bin/sh\n"
       "# Starts llama.cpp with keys centred by the means in this directory, of {}.\n"
@@ -93,7 +93,7 @@ std::string MeanCenterLaunch(const std::string& model, const std::filesystem::pa
       "alone.\n"
       "# Nothing else of an artifact is used: no rotations, no clip ratios, no windows.\n",
       ShellWord(model));
-  if (!named)
+  if (gguf.empty())
     text +=
         "# The files name no model (--gguf MODEL.gguf does), so nothing stops another from taking "
         "them.\n";
@@ -102,7 +102,7 @@ std::string MeanCenterLaunch(const std::string& model, const std::filesystem::pa
          fmt::format(
              "{}llama-server -m {} -ctk q4_0 -ctv q4_0 -fa on --kv-mean-center {}\n",
              turned ? "" : "LLAMA_ATTN_ROT_DISABLE=1 \\\n",
-             gguf.empty() ? "MODEL.gguf" : ShellWord(std::filesystem::absolute(gguf).string()),
+             gguf.empty() ? "MODEL.gguf" : ShellWord(gguf),
              ShellWord(
                  std::filesystem::absolute(output / (turned ? kTurnedFile : kPlainFile)).string()));
 }
@@ -118,10 +118,13 @@ void WriteMeanCenterFiles(const Artifact& artifact, const ExportRequest& request
                                      {"oscar.artifact_sha256", artifact.identity()}};
   const Json imported = artifact.manifest().value("imported", Json::object());
   const bool of_gguf = imported.value("from", "") == "kv-mean-center";  // heads in one row
+  const std::optional<FittedGguf> fitted = FittedGgufOf(artifact);
   if (!request.model_gguf.empty()) {
     if (!of_gguf)
       CheckGgufModel(GgufFile::Open(request.model_gguf), artifact, /*all_layers=*/false);
     identity.push_back({"kv_mean_center.model_sha256", DigestFile(request.model_gguf).sha256});
+  } else if (fitted) {
+    identity.push_back({"kv_mean_center.model_sha256", fitted->sha256});
   }
   bool turned = std::ranges::all_of(
       layers, [](const LayerMeans& layer) { return layer.head_dim % kTurnedMultiple == 0; });
@@ -134,9 +137,10 @@ void WriteMeanCenterFiles(const Artifact& artifact, const ExportRequest& request
     WriteMeans(directory.staging() / kPlainFile, layers, Basis::kPlain, identity);
     if (turned) WriteMeans(directory.staging() / kTurnedFile, layers, Basis::kTurned, identity);
   }
+  std::string file = fitted ? fitted->name : "";
+  if (!request.model_gguf.empty()) file = std::filesystem::absolute(request.model_gguf).string();
   WriteFileAtomically(directory.staging() / "launch.txt",
-                      MeanCenterLaunch(model, request.model_gguf, output, turned,
-                                       turned && !of_gguf, !request.model_gguf.empty()));
+                      MeanCenterLaunch(model, file, output, turned, turned && !of_gguf));
   directory.Commit();
 }
 

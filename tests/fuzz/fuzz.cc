@@ -22,9 +22,10 @@ namespace oscar::fuzz {
 
 std::span<const Harness* const> AllHarnesses() {
   static constexpr const Harness* kAll[] = {
-      &kSafetensors, &kWeightIndex, &kPickle, &kPt,           &kGguf,    &kNpy,      &kTokenizer,
-      &kJinja,       &kRows,        &kConfig, &kQuantization, &kReport,  &kArtifact, &kMoments,
-      &kZooEntry,    &kYaml,        &kBundle, &kZooJson,      &kWeights, &kDump,     &kShard};
+      &kSafetensors, &kWeightIndex, &kPickle,  &kPt,       &kGguf,   &kGgufModel,
+      &kNpy,         &kTokenizer,   &kJinja,   &kRows,     &kConfig, &kQuantization,
+      &kReport,      &kArtifact,    &kMoments, &kZooEntry, &kYaml,   &kBundle,
+      &kZooJson,     &kWeights,     &kDump,    &kShard};
   return kAll;
 }
 

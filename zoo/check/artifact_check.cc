@@ -8,6 +8,7 @@
 #include <cstring>
 #include <set>
 
+#include "capture/checkpoint/model_config.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
@@ -139,9 +140,10 @@ std::string ConfigDigest(const Json& manifest) {
 }
 
 ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
-  const fs::path config = model_directory / "config.json";
-  if (!fs::exists(config)) throw InputError(config.string() + ": no such file; name a model");
-  return {ReadModelSpec(model_directory), DigestFile(config).sha256};
+  if (!HasModelConfig(model_directory)) {
+    throw InputError(ModelConfigName(model_directory) + ": no such file; name a model");
+  }
+  return {ReadModelSpec(model_directory), DigestModelConfig(model_directory).sha256};
 }
 
 void CheckTensorsFinite(const fs::path& rotations, const Json& geometry,

@@ -6,6 +6,8 @@
 #include <limits>
 #include <tuple>
 
+#include "capture/checkpoint/checkpoint.h"
+#include "capture/checkpoint/model_config.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/checkpoint/weights_sample.h"
 
@@ -29,10 +31,11 @@ auto Rank(const IndexRow& row) {
 }  // namespace
 
 ModelDigests DigestsOfModel(const fs::path& model_directory) {
-  ModelDigests digests{DigestFile(model_directory / "config.json").sha256, ""};
+  ModelDigests digests{DigestModelConfig(model_directory).sha256, ""};
   if (HasWeightFiles(model_directory)) {
+    const Checkpoint checkpoint = Checkpoint::Open(model_directory);
     digests.weights_sha256 =
-        WeightsDigest(SampleWeightFiles(model_directory, FindWeightFiles(model_directory).files));
+        WeightsDigest(SampleWeightFiles(checkpoint.directory(), checkpoint.files()));
   }
   return digests;
 }

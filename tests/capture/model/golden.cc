@@ -65,36 +65,43 @@ double GoldenErrors::Logits() const {
   return of.contains("logits") ? of.at("logits") : of.at("logits_last64");
 }
 
-GoldenErrors CompareWithGolden(const std::filesystem::path& model, const GoldenRun& run) {
-  const Checkpoint checkpoint = Checkpoint::Open(model);
-  const Json config =
-      run.config_json == nullptr ? ReadJsonFile((model / run.config).string()) : *run.config_json;
+std::map<std::string, at::Tensor> RunTokens(const std::filesystem::path& weights,
+                                            const Json& config,
+                                            const std::vector<std::vector<int32_t>>& sequences,
+                                            const GoldenRun& run) {
+  const Checkpoint checkpoint = Checkpoint::Open(weights);
   const ModelSpec spec = ReadModelSpec(config, {.checkpoint = &checkpoint});
   CheckTensors(spec, checkpoint);
-  const SafetensorsFile golden = SafetensorsFile::Open(model / run.golden);
-
-  const TensorView stored_ids = golden.tensor("input_ids");
-  std::vector<int32_t> ids(static_cast<size_t>(stored_ids.shape.at(0)));
-  std::memcpy(ids.data(), stored_ids.data.data(), stored_ids.data.size());
-
-  const std::vector<std::vector<int32_t>> sequences(run.copies, ids);
-  const auto length = static_cast<int64_t>(ids.size());
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : sequences) lengths.push_back(std::ssize(sequence));
   LoopOptions options = run.options;
   options.token_ids = &sequences;
   const LayerLoop loop(checkpoint, spec, run.device, run.dtype, options);
   at::Tensor hidden = loop.Embed(sequences);
   KeepingObserver observer;
-  loop.Run(hidden, std::vector<int64_t>(run.copies, length), 0, observer,
-           [](size_t) { return true; });
+  loop.Run(hidden, lengths, 0, observer, [](size_t) { return true; });
   observer.OnLayerEnd(spec.layers.back());  // for what came behind the last of them
-  const at::Tensor logits = loop.Logits(hidden).to(at::kCPU, at::kFloat);
+  observer.kept["logits"] = loop.Logits(hidden).to(at::kCPU, at::kFloat);
+  return observer.kept;
+}
+
+GoldenErrors CompareWithGolden(const std::filesystem::path& model, const GoldenRun& run) {
+  const Json config =
+      run.config_json == nullptr ? ReadJsonFile((model / run.config).string()) : *run.config_json;
+  const SafetensorsFile golden = SafetensorsFile::Open(model / run.golden);
+  const TensorView stored_ids = golden.tensor("input_ids");
+  std::vector<int32_t> ids(static_cast<size_t>(stored_ids.shape.at(0)));
+  std::memcpy(ids.data(), stored_ids.data.data(), stored_ids.data.size());
+  const auto length = static_cast<int64_t>(ids.size());
+  const std::map<std::string, at::Tensor> kept =
+      RunTokens(run.weights.empty() ? model : run.weights, config,
+                std::vector<std::vector<int32_t>>(run.copies, ids), run);
 
   GoldenErrors errors;
   for (const auto& [name, info] : golden.tensors()) {
     at::Tensor mine;
-    if (observer.kept.contains(name)) mine = observer.kept.at(name);
-    if (name == "logits") mine = logits;
-    if (name == "logits_last64") mine = logits.narrow(0, logits.size(0) - 64, 64);
+    if (kept.contains(name)) mine = kept.at(name);
+    if (name == "logits_last64") mine = kept.at("logits").slice(0, -64);
     if (!mine.defined()) continue;
     if (name != "logits_last64") mine = mine.narrow(0, mine.size(0) - length, length);
     const at::Tensor reference = StoredTensor(golden, name);

@@ -22,8 +22,9 @@ struct GoldenRun {
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
   LoopOptions options;
-  const Json* config_json = nullptr;  // instead of the file
-  size_t copies = 1;                  // the tokens as so many sequences; the last one is compared
+  const Json* config_json = nullptr;   // instead of the file
+  std::filesystem::path weights = {};  // a model instead of the directory's
+  size_t copies = 1;                   // the tokens as so many sequences; the last one is compared
 };
 
 // |x - reference| / |reference| (Frobenius) of every golden tensor, by name.
@@ -37,6 +38,11 @@ struct GoldenErrors {
   double Logits() const;
 };
 
+// What an observer is shown of every sequence, and "logits".
+std::map<std::string, at::Tensor> RunTokens(const std::filesystem::path& weights,
+                                            const Json& config,
+                                            const std::vector<std::vector<int32_t>>& sequences,
+                                            const GoldenRun& run = {});
 GoldenErrors CompareWithGolden(const std::filesystem::path& model, const GoldenRun& run = {});
 
 // Keeps everything an observer is shown, on the CPU in float32, concatenated over sequences:

@@ -16,8 +16,8 @@
 #include "linalg/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/sample_artifact.h"
-#include "tests/export/formats/gguf_bytes.h"
 #include "tests/export/runtimes/exporter_named.h"
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;

@@ -11,6 +11,8 @@ namespace oscar::fuzz {
 // checkpoints.cc: what a model directory holds
 extern const Harness kSafetensors, kWeightIndex, kConfig, kQuantization;
 std::vector<std::string> QuantizationSeeds();  // a config.json for each way to quantize weights
+// gguf_models.cc: models in GGUF
+extern const Harness kGgufModel;
 // texts.cc: tokenizer, data, settings
 extern const Harness kTokenizer, kRows, kYaml;
 // templates.cc

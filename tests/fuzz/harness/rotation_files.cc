@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "export/formats/gguf_file.h"
+#include "export/formats/gguf_writer.h"
 #include "export/formats/npy_file.h"
 #include "export/formats/pt/pickle_reader.h"
 #include "export/formats/pt/pt_file.h"

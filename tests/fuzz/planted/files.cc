@@ -12,6 +12,8 @@
 #include "calib/moments/layer_moments.h"
 #include "calib/options.h"
 #include "capture/checkpoint/formats/formats.h"
+#include "capture/checkpoint/gguf/gguf_architectures.h"
+#include "capture/checkpoint/gguf_file.h"
 #include "capture/checkpoint/quantization_config.h"
 #include "capture/checkpoint/safetensors_header.h"
 #include "capture/checkpoint/weight_files.h"
@@ -20,7 +22,6 @@
 #include "capture/model/families/dense_decoder.h"
 #include "capture/text/pattern.h"
 #include "capture/text/template/unicode.h"
-#include "export/formats/gguf_file.h"
 #include "export/formats/pt/pt_file.h"
 #include "export/report/report_schema.h"
 #include "tools/cli/config_file.h"
@@ -68,6 +69,17 @@ void PtFile::CheckTensors() const {}
 // gguf: the usual alignment, whatever the file says.
 std::span<const std::byte> GgufFile::Bytes(const GgufTensorInfo& tensor) const {
   return file.bytes().subspan(GgufPadded(infos_end, 32) + tensor.offset, tensor.size);
+}
+
+// gguf_model: rows and columns of whatever number are those of the heads.
+GgufWeight& GgufWeightMaker::AddReordered(const std::string& stored, const std::string& dense,
+                                          std::vector<int64_t> row_order,
+                                          std::vector<int64_t> column_order) {
+  const std::vector<uint64_t>& dims = model_.Find(stored)->dims;
+  GgufWeight& weight = Add(dense, {dims.rbegin(), dims.rend()}, {Take(stored)});
+  weight.row_order = std::move(row_order);
+  weight.column_order = std::move(column_order);
+  return weight;
 }
 
 // npy: values of 64 bits counted as 32.

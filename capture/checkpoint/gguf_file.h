@@ -14,8 +14,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "capture/files/mapped_file.h"
-#include "export/formats/pt/pt_file.h"  // FloatTensorPtr
 
 namespace oscar {
 
@@ -48,13 +47,50 @@ enum GgufType : uint32_t {
   kFloat64,
 };
 
+// Numbers of ggml's tensor types that are read as weights.
+enum GgmlTypeId : uint32_t {
+  kGgmlF32 = 0,
+  kGgmlF16 = 1,
+  kGgmlQ4_0 = 2,
+  kGgmlQ4_1 = 3,
+  kGgmlQ5_0 = 6,
+  kGgmlQ5_1 = 7,
+  kGgmlQ8_0 = 8,
+  kGgmlQ2_K = 10,
+  kGgmlQ3_K = 11,
+  kGgmlQ4_K = 12,
+  kGgmlQ5_K = 13,
+  kGgmlQ6_K = 14,
+  kGgmlIQ4_NL = 20,
+  kGgmlIQ4_XS = 23,
+  kGgmlBF16 = 30,
+  kGgmlMXFP4 = 39,
+};
+
+// A tensor type of ggml: `values` numbers take `bytes`, and a row consists of whole such runs.
+struct GgmlType {
+  uint32_t id;
+  std::string_view name;  // "Q4_K"
+  uint64_t values, bytes;
+};
+const GgmlType* FindGgmlType(uint32_t id);  // nullptr: not known here
+
 // `alignment` is a power of two and `bytes` within a file's size.
 constexpr uint64_t GgufPadded(uint64_t bytes, uint64_t alignment) {
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
-// Of a file that was read: an array is std::monostate, and a string lies in the mapped file.
-using GgufValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view>;
+// An array of a file, checked: `count` values of `type` (no arrays) as they lie in the mapped file.
+struct GgufArray {
+  uint32_t type = 0;
+  uint64_t count = 0;
+  std::string_view bytes;
+
+  bool operator==(const GgufArray&) const = default;
+};
+
+// A value of a file. Strings and arrays lie in the mapped file; float32 and float64 are double.
+using GgufValue = std::variant<GgufArray, bool, int64_t, uint64_t, double, std::string_view>;
 
 struct GgufTensorInfo {
   std::string_view name;
@@ -70,6 +106,18 @@ struct GgufFile {
   static GgufFile Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
   static GgufFile Open(MappedFile file);
 
+  // The value of `key`, or nullopt without the key. Throws InputError naming the file, the key and
+  // the type found where it is another one. Count and Counts refuse negative numbers; Number and
+  // Numbers take integers too. Views are valid while the file is open.
+  std::optional<std::string_view> String(std::string_view key) const;
+  std::optional<bool> Bool(std::string_view key) const;
+  std::optional<uint64_t> Count(std::string_view key) const;
+  std::optional<double> Number(std::string_view key) const;
+  std::optional<std::vector<std::string_view>> Strings(std::string_view key) const;
+  std::optional<std::vector<bool>> Bools(std::string_view key) const;
+  std::optional<std::vector<uint64_t>> Counts(std::string_view key) const;
+  std::optional<std::vector<double>> Numbers(std::string_view key) const;
+
   const GgufTensorInfo* Find(std::string_view name) const;  // null: not there
   std::span<const std::byte> Bytes(const GgufTensorInfo& tensor) const;
 
@@ -82,25 +130,5 @@ struct GgufFile {
   uint64_t entries_end = 0, infos_end = 0;
   uint64_t data_begin = 0;  // up to the end of the file, which may lack the last one's padding
 };
-
-struct GgufEntry {
-  std::string key;
-  std::variant<bool, uint32_t, float, std::string> value;
-};
-
-struct GgufTensor {
-  std::string name;
-  FloatTensorPtr values;  // row-major
-};
-
-// Version 3, aligned to 32 bytes; read back before it is published. Throws ResourceError.
-void WriteGguf(const std::filesystem::path& path, const std::vector<GgufEntry>& entries,
-               const std::vector<GgufTensor>& tensors);
-
-// A copy of `model` with `entries` and `tensors` behind its own: every byte of its entries, tensor
-// infos and values is the same, and only those move whose header grew. Throws InputError where
-// the model has one of the names.
-void AppendToGguf(const GgufFile& model, const std::filesystem::path& path,
-                  const std::vector<GgufEntry>& entries, const std::vector<GgufTensor>& tensors);
 
 }  // namespace oscar

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/formats/gguf_file.h"
+#include "capture/checkpoint/gguf_file.h"
 
 #include <fmt/format.h>
 
@@ -24,42 +24,43 @@ static_assert(std::endian::native == std::endian::little);  // so is the file
 constexpr uint64_t kMaxGgufDims = 4, kMaxName = 63, kMaxKey = 65535;
 constexpr uint64_t kMaxTensors = 1 << 18, kMaxEntries = 1 << 14, kMaxAlignment = 1 << 20;
 
-// Values of a ggml type, in blocks.
-struct BlockType {
-  uint32_t type;
-  uint64_t values, bytes;  // of one block
-};
-
-// ggml.c, type_traits; what is not here has the size that the next tensor's offset gives it.
-constexpr std::array kBlockTypes = {
-    BlockType{0, 1, 4},      BlockType{1, 1, 2},      BlockType{2, 32, 18},
-    BlockType{3, 32, 20},    BlockType{6, 32, 22},    BlockType{7, 32, 24},
-    BlockType{8, 32, 34},    BlockType{10, 256, 84},  BlockType{11, 256, 110},
-    BlockType{12, 256, 144}, BlockType{13, 256, 176}, BlockType{14, 256, 210},
-    BlockType{15, 256, 292}, BlockType{16, 256, 66},  BlockType{17, 256, 74},
-    BlockType{18, 256, 98},  BlockType{19, 256, 50},  BlockType{20, 32, 18},
-    BlockType{21, 256, 110}, BlockType{22, 256, 82},  BlockType{23, 256, 136},
-    BlockType{24, 1, 1},     BlockType{25, 1, 2},     BlockType{26, 1, 4},
-    BlockType{27, 1, 8},     BlockType{28, 1, 8},     BlockType{29, 256, 56},
-    BlockType{30, 1, 2},     BlockType{34, 256, 54},  BlockType{35, 256, 66},
-    BlockType{39, 32, 17}};
+// ggml.c, type_traits. A tensor of another type has the size that the next one's offset gives it.
+constexpr std::array kGgmlTypes = {
+    GgmlType{0, "F32", 1, 4},         GgmlType{1, "F16", 1, 2},
+    GgmlType{2, "Q4_0", 32, 18},      GgmlType{3, "Q4_1", 32, 20},
+    GgmlType{6, "Q5_0", 32, 22},      GgmlType{7, "Q5_1", 32, 24},
+    GgmlType{8, "Q8_0", 32, 34},      GgmlType{10, "Q2_K", 256, 84},
+    GgmlType{11, "Q3_K", 256, 110},   GgmlType{12, "Q4_K", 256, 144},
+    GgmlType{13, "Q5_K", 256, 176},   GgmlType{14, "Q6_K", 256, 210},
+    GgmlType{15, "Q8_K", 256, 292},   GgmlType{16, "IQ2_XXS", 256, 66},
+    GgmlType{17, "IQ2_XS", 256, 74},  GgmlType{18, "IQ3_XXS", 256, 98},
+    GgmlType{19, "IQ1_S", 256, 50},   GgmlType{20, "IQ4_NL", 32, 18},
+    GgmlType{21, "IQ3_S", 256, 110},  GgmlType{22, "IQ2_S", 256, 82},
+    GgmlType{23, "IQ4_XS", 256, 136}, GgmlType{24, "I8", 1, 1},
+    GgmlType{25, "I16", 1, 2},        GgmlType{26, "I32", 1, 4},
+    GgmlType{27, "I64", 1, 8},        GgmlType{28, "F64", 1, 8},
+    GgmlType{29, "IQ1_M", 256, 56},   GgmlType{30, "BF16", 1, 2},
+    GgmlType{34, "TQ1_0", 256, 54},   GgmlType{35, "TQ2_0", 256, 66},
+    GgmlType{39, "MXFP4", 32, 17}};
 
 class GgufReader {
  public:
-  explicit GgufReader(const MappedFile& file) : file_(file) {}
+  GgufReader(const std::filesystem::path& path, std::string_view bytes)
+      : path_(path), bytes_(bytes) {}
 
   uint64_t at() const { return at_; }
-  uint64_t left() const { return file_.bytes().size() - at_; }
+  uint64_t left() const { return bytes_.size() - at_; }
+  std::string_view Since(uint64_t begin) const { return bytes_.substr(begin, at_ - begin); }
 
   [[noreturn]] void Fail(const std::string& what) const {
-    throw InputError(fmt::format("{}: byte {}: {}", file_.path().string(), at_, what));
+    throw InputError(fmt::format("{}: byte {}: {}", path_.string(), at_, what));
   }
 
   template <typename T>
   T Number(std::string_view what) {
     Need(sizeof(T), what);
     T value;
-    std::memcpy(&value, file_.bytes().data() + at_, sizeof(T));
+    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
     at_ += sizeof(T);
     return value;
   }
@@ -69,9 +70,8 @@ class GgufReader {
     if (size > max_bytes)
       Fail(fmt::format("{} of {} bytes, and it may have {}", what, size, max_bytes));
     Need(size, what);
-    const auto* text = reinterpret_cast<const char*>(file_.bytes().data() + at_);
     at_ += size;
-    return {text, size};
+    return bytes_.substr(at_ - size, size);
   }
 
   void Skip(uint64_t count, uint64_t bytes_each, std::string_view what) {
@@ -85,7 +85,8 @@ class GgufReader {
     if (bytes > left()) Fail(fmt::format("the file ends in {}", what));
   }
 
-  const MappedFile& file_;
+  const std::filesystem::path& path_;
+  std::string_view bytes_;
   uint64_t at_ = 0;
 };
 
@@ -112,23 +113,25 @@ uint64_t FixedSize(uint32_t type) {
   }
 }
 
-void SkipArray(GgufReader& in) {
+GgufArray ReadGgufArray(GgufReader& in) {
   const auto type = in.Number<uint32_t>("an array's type");
   const auto count = in.Number<uint64_t>("an array's length");
+  const uint64_t begin = in.at();
   if (type == kString) {
     if (count > in.left() / sizeof(uint64_t))
       in.Fail(fmt::format("an array of {} strings, and the file ends before", count));
     for (uint64_t i = 0; i < count; ++i) in.String(in.left(), "a string of an array");
-    return;
+  } else {
+    const uint64_t bytes = FixedSize(type);
+    if (bytes == 0)
+      in.Fail(fmt::format("an array of type {}, which llama.cpp reads none of", type));
+    in.Skip(count, bytes, "an array");
   }
-  const uint64_t bytes = FixedSize(type);
-  if (bytes == 0) in.Fail(fmt::format("an array of type {}, which llama.cpp reads none of", type));
-  in.Skip(count, bytes, "an array");
+  return {type, count, in.Since(begin)};
 }
 
-GgufValue ReadGgufValue(GgufReader& in) {
+GgufValue ReadGgufValue(GgufReader& in, uint32_t type) {
   constexpr std::string_view kWhat = "a value";
-  const auto type = in.Number<uint32_t>("a value's type");
   switch (type) {
     case kUint8:
       return static_cast<uint64_t>(in.Number<uint8_t>(kWhat));
@@ -152,8 +155,7 @@ GgufValue ReadGgufValue(GgufReader& in) {
     case kString:
       return in.String(in.left(), kWhat);
     case kArray:
-      SkipArray(in);
-      return std::monostate();
+      return ReadGgufArray(in);
     case kUint64:
       return in.Number<uint64_t>(kWhat);
     case kInt64:
@@ -168,7 +170,7 @@ GgufValue ReadGgufValue(GgufReader& in) {
 void ReadEntries(GgufReader& in, uint64_t count, GgufFile& out) {
   for (uint64_t i = 0; i < count; ++i) {
     const std::string_view key = in.String(kMaxKey, "a key");
-    const GgufValue value = ReadGgufValue(in);
+    const GgufValue value = ReadGgufValue(in, in.Number<uint32_t>("a value's type"));
     if (!out.entries.emplace(key, value).second)
       in.Fail(fmt::format("key {} is there twice", Quoted(key)));
   }
@@ -183,8 +185,8 @@ void ReadEntries(GgufReader& in, uint64_t count, GgufFile& out) {
 
 // Of a tensor whose type is known.
 std::optional<uint64_t> GgufSize(const GgufReader& in, const GgufTensorInfo& tensor) {
-  const auto known = std::ranges::find(kBlockTypes, tensor.type, &BlockType::type);
-  if (known == kBlockTypes.end()) return std::nullopt;
+  const GgmlType* const known = FindGgmlType(tensor.type);
+  if (known == nullptr) return std::nullopt;
   if (tensor.dims.at(0) % known->values != 0) {
     in.Fail(fmt::format("tensor {} has rows of {} values, in blocks of {}", Quoted(tensor.name),
                         tensor.dims[0], known->values));
@@ -262,12 +264,109 @@ void PlaceTensors(const GgufReader& in, GgufFile& out) {
   }
 }
 
+std::optional<std::string_view> AsString(const GgufValue& value) {
+  const auto* const text = std::get_if<std::string_view>(&value);
+  return text == nullptr ? std::nullopt : std::optional(*text);
+}
+
+std::optional<bool> AsBool(const GgufValue& value) {
+  const bool* const flag = std::get_if<bool>(&value);
+  return flag == nullptr ? std::nullopt : std::optional(*flag);
+}
+
+std::optional<uint64_t> AsCount(const GgufValue& value) {
+  if (const auto* count = std::get_if<uint64_t>(&value)) return *count;
+  const auto* const count = std::get_if<int64_t>(&value);
+  return count == nullptr || *count < 0 ? std::nullopt : std::optional<uint64_t>(*count);
+}
+
+std::optional<double> AsNumber(const GgufValue& value) {
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+  const std::optional<uint64_t> count = AsCount(value);
+  return count ? std::optional(static_cast<double>(*count)) : std::nullopt;
+}
+
+[[noreturn]] void FailType(const GgufFile& file, std::string_view key, std::string_view expected,
+                           const GgufValue& found) {
+  constexpr std::array<std::string_view, 6> kNames = {"an array",   "a bool",  "an integer",
+                                                      "an integer", "a float", "a string"};
+  const auto* const negative = std::get_if<int64_t>(&found);
+  throw InputError(
+      fmt::format("{}: {}: expected {}, found {}", file.file.path().string(), Quoted(key), expected,
+                  negative != nullptr ? std::to_string(*negative) : kNames.at(found.index())));
+}
+
+template <typename T>
+using Reading = std::optional<T> (*)(const GgufValue&);
+
+template <typename T>
+std::optional<T> Scalar(const GgufFile& file, std::string_view key, std::string_view expected,
+                        Reading<T> read) {
+  const auto entry = file.entries.find(key);
+  if (entry == file.entries.end()) return std::nullopt;
+  const std::optional<T> value = read(entry->second);
+  if (!value) FailType(file, key, expected, entry->second);
+  return value;
+}
+
+template <typename T>
+std::optional<std::vector<T>> Elements(const GgufFile& file, std::string_view key,
+                                       std::string_view expected, Reading<T> read) {
+  const auto entry = file.entries.find(key);
+  if (entry == file.entries.end()) return std::nullopt;
+  const auto* const array = std::get_if<GgufArray>(&entry->second);
+  if (array == nullptr)
+    FailType(file, key, fmt::format("an array, each {}", expected), entry->second);
+  std::vector<T> out;
+  out.reserve(array->count);
+  GgufReader in(file.file.path(), array->bytes);
+  for (uint64_t i = 0; i < array->count; ++i) {
+    const GgufValue element = ReadGgufValue(in, array->type);
+    const std::optional<T> value = read(element);
+    if (!value) FailType(file, fmt::format("{}[{}]", key, i), expected, element);
+    out.push_back(*value);
+  }
+  return out;
+}
+
 }  // namespace
+
+const GgmlType* FindGgmlType(uint32_t id) {
+  const auto* const found = std::ranges::find(kGgmlTypes, id, &GgmlType::id);
+  return found == kGgmlTypes.end() ? nullptr : found;
+}
+
+std::optional<std::string_view> GgufFile::String(std::string_view key) const {
+  return Scalar(*this, key, "a string", AsString);
+}
+std::optional<bool> GgufFile::Bool(std::string_view key) const {
+  return Scalar(*this, key, "a bool", AsBool);
+}
+std::optional<uint64_t> GgufFile::Count(std::string_view key) const {
+  return Scalar(*this, key, "an integer from 0 on", AsCount);
+}
+std::optional<double> GgufFile::Number(std::string_view key) const {
+  return Scalar(*this, key, "a number", AsNumber);
+}
+std::optional<std::vector<std::string_view>> GgufFile::Strings(std::string_view key) const {
+  return Elements(*this, key, "a string", AsString);
+}
+std::optional<std::vector<bool>> GgufFile::Bools(std::string_view key) const {
+  return Elements(*this, key, "a bool", AsBool);
+}
+std::optional<std::vector<uint64_t>> GgufFile::Counts(std::string_view key) const {
+  return Elements(*this, key, "an integer from 0 on", AsCount);
+}
+std::optional<std::vector<double>> GgufFile::Numbers(std::string_view key) const {
+  return Elements(*this, key, "a number", AsNumber);
+}
 
 GgufFile GgufFile::Open(MappedFile file) {
   GgufFile out;
   out.file = std::move(file);
-  GgufReader in(out.file);
+  const std::span<const std::byte> bytes = out.file.bytes();
+  GgufReader in(out.file.path(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (in.Number<uint32_t>("the magic number") != kGgufMagic) in.Fail("no GGUF file: other magic");
   out.version = in.Number<uint32_t>("the version");
   if (out.version != 2 && out.version != 3) {

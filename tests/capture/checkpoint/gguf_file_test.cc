@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "export/formats/gguf_file.h"
+#include "capture/checkpoint/gguf_file.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "linalg/error.h"
-#include "tests/export/formats/gguf_bytes.h"
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -53,7 +53,8 @@ TEST(GgufFile, ReadsWhatTheFormatSays) {
     EXPECT_EQ(std::get<int64_t>(file.entries.at("small")), -5);
     EXPECT_TRUE(std::get<bool>(file.entries.at("flag")));
     EXPECT_EQ(std::get<double>(file.entries.at("real")), 0.5);
-    EXPECT_TRUE(std::holds_alternative<std::monostate>(file.entries.at("tokens")));
+    EXPECT_EQ(file.Strings("tokens"), (std::vector<std::string_view>{"a", "bc"}));
+    EXPECT_EQ(file.Numbers("scores"), (std::vector<double>{1, 2}));
     ASSERT_EQ(file.tensors.size(), 4U);
     EXPECT_EQ(file.tensors[0].dims, (std::vector<uint64_t>{3, 2}));
     const std::vector<uint64_t> sizes = {24, 68, 32, 10};
@@ -63,6 +64,44 @@ TEST(GgufFile, ReadsWhatTheFormatSays) {
     }
     EXPECT_EQ(file.Find("e"), nullptr);
   }
+}
+
+TEST(GgufFile, GivesValuesOfTheTypeThatIsAskedFor) {
+  RawGguf model = SmallModel();
+  const auto array = [](uint32_t type, uint64_t count, const std::string& values) {
+    return RawNumber(type) + RawNumber(count) + values;
+  };
+  model.entries.push_back(
+      RawEntry("heads", 9, array(5, 2, RawNumber<int32_t>(4) + RawNumber<int32_t>(8))));
+  model.entries.push_back(RawEntry("below", 9, array(5, 1, RawNumber<int32_t>(-1))));
+  model.entries.push_back(RawEntry("flags", 9, array(7, 3, {1, 0, 1})));
+  const GgufFile file = GgufFile::Open(Put(TestScratch("gguf-typed") / "m.gguf", model.Bytes()));
+  EXPECT_EQ(file.String("general.architecture"), "qwen3");
+  EXPECT_EQ(file.Count("qwen3.block_count"), 2U);
+  EXPECT_EQ(file.Number("qwen3.block_count"), 2.);
+  EXPECT_EQ(file.Number("real"), .5);
+  EXPECT_EQ(file.Bool("flag"), true);
+  EXPECT_EQ(file.Counts("heads"), (std::vector<uint64_t>{4, 8}));
+  EXPECT_EQ(file.Numbers("below"), (std::vector<double>{-1}));
+  EXPECT_EQ(file.Bools("flags"), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(file.Count("absent"), std::nullopt);
+  EXPECT_EQ(file.Strings("absent"), std::nullopt);
+  const auto refused = [&](const auto& read, const std::string& words) {
+    try {
+      read();
+      ADD_FAILURE() << "read, and not: " << words;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  refused([&] { file.Count("small"); }, "\"small\": expected an integer from 0 on, found -5");
+  refused([&] { file.Count("tokens"); },
+          "\"tokens\": expected an integer from 0 on, found an array");
+  refused([&] { file.String("flag"); }, "\"flag\": expected a string, found a bool");
+  refused([&] { file.Strings("real"); },
+          "\"real\": expected an array, each a string, found a float");
+  refused([&] { file.Counts("below"); }, "\"below[0]\": expected an integer from 0 on, found -1");
+  refused([&] { file.Strings("heads"); }, "\"heads[0]\": expected a string, found 4");
 }
 
 TEST(GgufFile, ReadsWhatIsAtTheLimits) {
@@ -165,50 +204,6 @@ TEST(GgufFile, SaysWhatIsWrong) {
   last(RawInfo("d", {5}, 1, 161), "the file ends behind");  // not aligned
   last(RawInfo("d", {5}, 1, kHuge - 31), "no known size");
   changed([&](RawGguf& model) { model.data += std::string(30, 'x'); }, "belong to none");
-}
-
-TEST(GgufFile, WritesOneThatIsReadByHand) {
-  const fs::path path = TestScratch("gguf-written") / "r.gguf";
-  const auto values = std::make_shared<const FloatTensor>(FloatTensor{{2, 3}, {1, 2, 3, 4, 5, 6}});
-  const auto other = std::make_shared<const FloatTensor>(FloatTensor{{1}, {7}});
-  WriteGguf(path, {{"flag", true}, {"ratio", 0.5F}, {"name", "x"}}, {{"a", values}, {"b", other}});
-  const ReadGguf read(ReadText(path));
-  EXPECT_EQ(read.version, 3U);
-  EXPECT_EQ(ReadGguf::As<uint32_t>(read.entries.at("general.alignment")), 32U);
-  EXPECT_EQ(read.entries.at("flag"), "\1");
-  EXPECT_EQ(ReadGguf::As<float>(read.entries.at("ratio")), 0.5F);
-  EXPECT_EQ(read.entries.at("name"), "x");
-  EXPECT_EQ(read.Of("a").dims, (std::vector<uint64_t>{3, 2}));  // innermost first
-  EXPECT_EQ(read.Of("a").Floats(read), values->values);
-  EXPECT_EQ(read.Of("b").offset, 32U);
-  EXPECT_EQ(read.Of("b").Floats(read), other->values);
-  EXPECT_EQ(read.bytes.size(), read.data_begin + 64);
-}
-
-TEST(GgufFile, AppendsAndChangesNothingElse) {
-  const fs::path scratch = TestScratch("gguf-append");
-  const auto values = std::make_shared<const FloatTensor>(FloatTensor{{2}, {8, 9}});
-  for (const uint32_t alignment : {32U, 64U, 16U}) {
-    RawGguf model;
-    model.alignment = alignment;
-    model.entries = {RawEntry("general.alignment", alignment)};
-    model.infos = {RawInfo("a", {3}, 0, 0)};
-    model.data = std::string(12, 'v');
-    const GgufFile before = GgufFile::Open(Put(scratch / "m.gguf", model.Bytes()));
-    const fs::path path = scratch / "out.gguf";
-    AppendToGguf(before, path, {{"oscar.x", true}}, {{"new", values}});
-    const ReadGguf old(model.Bytes()), read(ReadText(path));
-    const size_t entries = old.entries_end - 24, infos = old.infos_end - old.entries_end;
-    EXPECT_EQ(read.bytes.substr(24, entries), old.bytes.substr(24, entries));
-    EXPECT_EQ(read.bytes.substr(read.entries_end, infos), old.bytes.substr(old.entries_end, infos));
-    EXPECT_EQ(read.data_begin % alignment, 0U);
-    EXPECT_EQ(read.bytes.substr(read.data_begin, 12), old.bytes.substr(old.data_begin, 12));
-    EXPECT_EQ(read.Of("new").offset, alignment);
-    EXPECT_EQ(read.Of("new").Floats(read), values->values);
-    EXPECT_EQ(read.bytes.size(), read.data_begin + 2 * alignment);
-    EXPECT_THROW(AppendToGguf(before, path, {}, {{"a", values}}), InputError);
-    EXPECT_THROW(AppendToGguf(before, path, {{"general.alignment", 32U}}, {}), InputError);
-  }
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing GGUF (capture/checkpoint/gguf_file.h has the layout): a file of its own, or entries and
+// tensors appended to a copy of a model's file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "capture/checkpoint/gguf_file.h"
+#include "export/formats/pt/pt_file.h"  // FloatTensorPtr
+
+namespace oscar {
+
+struct GgufEntry {
+  std::string key;
+  std::variant<bool, uint32_t, float, std::string> value;
+};
+
+struct GgufTensor {
+  std::string name;
+  FloatTensorPtr values;  // row-major
+};
+
+// Version 3, aligned to 32 bytes; read back before it is published. Throws ResourceError.
+void WriteGguf(const std::filesystem::path& path, const std::vector<GgufEntry>& entries,
+               const std::vector<GgufTensor>& tensors);
+
+// A copy of `model` with `entries` and `tensors` behind its own: every byte of its entries, tensor
+// infos and values is the same, and only those move whose header grew. Throws InputError where
+// the model has one of the names.
+void AppendToGguf(const GgufFile& model, const std::filesystem::path& path,
+                  const std::vector<GgufEntry>& entries, const std::vector<GgufTensor>& tensors);
+
+}  // namespace oscar
