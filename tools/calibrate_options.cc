@@ -250,8 +250,9 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
              .path = true});
 
   const std::vector<std::string> data = {
-      "data",           "tokens",        "max_sequence", "pack", "separator",     "data_weights",
-      "length_buckets", "chat_template", "template_var", "date", "self_generate", "show_samples"};
+      "data",         "tokens",          "max_sequence",   "pack",          "separator",
+      "data_weights", "whole_documents", "length_buckets", "chat_template", "template_var",
+      "date",         "self_generate",   "show_samples"};
   table.NotWith({"model", "allow_unknown_config", "read"}, "from", "the dump stands for the model");
   table.NotWith(data, "from", "the dump holds its data");
   table.NotWith({"gpus", "ranks"}, "from", "the documents of a dump are not shared out");

@@ -33,7 +33,7 @@ struct CalibrateOptions {
   std::string output;              // empty: named after the model
   std::vector<std::string> merge;  // artifacts, or all shards of a run
   std::string shard;               // "2/8"; empty: all documents
-  DataArguments data;
+  DataArguments data = {.tokens = 0, .packs_by_default = true};
   SelfGenerateArguments self;
   DumpArguments dump;
   int64_t show_samples = 0;

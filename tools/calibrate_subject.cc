@@ -50,7 +50,9 @@ std::string NameOf(const CalibrateOptions& options) {
 
 SelfGeneration OwnTextOf(const CalibrateOptions& options, const ModelInput& opened) {
   const auto [device, dtype] = MachineOf(options, opened);
-  SelfGeneration model = PrepareSelfGeneration(options.self, options.data, opened, device, dtype);
+  DataArguments data = options.data;
+  if (data.tokens == 0) data.tokens = DefaultTokens(options.model.device);
+  SelfGeneration model = PrepareSelfGeneration(options.self, data, opened, device, dtype);
   model.read = options.read;
   return model;
 }

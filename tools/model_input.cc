@@ -51,9 +51,9 @@ std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
 
 // What of the data is not used, why, and how it would be.
 void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCounts& counts,
-               Log& log) {
+               bool packed, Log& log) {
   if (data.data.empty()) return;  // the built-in corpus is longer than anybody needs
-  if (counts.tokens_truncated > 0 && !data.pack) {
+  if (counts.tokens_truncated > 0 && !packed) {
     log.Info("data_cut",
              fmt::format("data: {} of {} tokens are the ends of {} documents and unused: {}; "
                          "--pack joins documents and cuts the whole, so that none is lost",
@@ -93,6 +93,24 @@ void LogData(const DataSet& data, Log& log) {
     log.Info("data_queries",
              fmt::format("data: queries of {} of {} tokens count (loss_mask, labels)",
                          data.counted_queries(), c.tokens_used));
+  }
+}
+
+// Sequences of 4,096 tokens, or of a quarter of a small budget, so that there are several. Without
+// a separator documents stay as they are.
+void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptions& options) {
+  constexpr int64_t kSequence = 4096, kLeast = 512;
+  try {
+    options.pack =
+        FindSeparator(input.location.directory, input.tokenizer_or_null(), data.separator);
+  } catch (const InputError&) {
+    if (!data.separator.empty()) throw;
+    return;
+  }
+  options.pack_short = true;
+  if (data.max_sequence == 0) {
+    const int64_t quarter = std::max(data.tokens / 4, std::min(data.tokens, kLeast));
+    options.max_sequence = std::min({options.max_sequence, kSequence, quarter});
   }
 }
 
@@ -137,14 +155,16 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
        .path = true});
   table.Add(&data->tokens,
             {.name = "tokens",
-             .help = "token budget; documents are taken whole, in order, until it is full",
+             .help = "token budget; documents are taken in order until it is full; 0: 98304 on a "
+                     "GPU, 16384 on a CPU",
              .unit = "tokens",
-             .min = 1,
+             .min = 0,
              .main = true});
   table.Add(&data->max_sequence,
             {.name = "max_sequence",
              .help = "longest document; longer rows are cut there and counted, plain text goes on "
-                     "in another; 0: what the model supports, up to the budget",
+                     "in another; 0: what the model supports, up to the budget, and of packed "
+                     "data 4096",
              .unit = "tokens",
              .min = 0});
   table.Add(&data->pack,
@@ -152,6 +172,14 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
              .help = "join the documents with a separator between them and cut the whole into "
                      "sequences of exactly --max-sequence tokens"});
   AddSeparatorOption(table, &data->separator);
+  if (data->packs_by_default) {
+    table.Add(&data->whole_documents,
+              {.name = "whole_documents",
+               .help = "take documents as they are; without it, and without --length-buckets, "
+                       "those of one kind are packed as by --pack, or into one shorter sequence "
+                       "where they are too few"});
+    table.NotWith({"whole_documents"}, "pack");
+  }
   table.Add(
       &data->data_weights,
       {.name = "data_weights",
@@ -166,7 +194,7 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
              .unit = "tokens",
              .min = 1});
   AddChatOptions(table, &data->chat);
-  table.OnlyWith({"separator"}, "pack");
+  if (!data->packs_by_default) table.OnlyWith({"separator"}, "pack");
   table.OnlyWith({"data_weights"}, "data");
 }
 
@@ -244,6 +272,10 @@ std::future<void> StartGpu(const std::string& device) {
   });
 }
 
+int64_t DefaultTokens(const std::string& device) {
+  return ParseDevice(device).is_cpu() ? 16384 : 98304;
+}
+
 ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning) {
   ModelInput input;
   input.location = ResolveModel(model.model, ProcessEnvironment(), /*needs_weights=*/!planning);
@@ -281,6 +313,8 @@ DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
   if (data.pack) {
     options.pack =
         FindSeparator(input.location.directory, input.tokenizer_or_null(), data.separator);
+  } else if (data.packs_by_default && !data.whole_documents && data.length_buckets.empty()) {
+    PackByDefault(data, input, options);
   }
   options.mix = {data.data_weights, data.length_buckets};
   options.model_directory = input.location.directory;
@@ -298,12 +332,14 @@ DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
   DataSet set = LoadData(MakeDataOptions(data, builtin, input), input.tokenizer_or_null(),
                          input.spec.vocab_size);
   LogData(set, log);
-  LogUnused(data, input.spec, set.counts, log);
+  LogUnused(data, input.spec, set.counts, set.separator.has_value(), log);
   return set;
 }
 
-ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log,
+ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& given, Log& log,
                           bool planning) {
+  DataArguments data = given;
+  if (data.tokens == 0) data.tokens = DefaultTokens(model.device);
   CheckDataFiles(data.data);
   ModelInput input = OpenModel(model, log, planning);
   if (planning && !input.tokenizer && data.data.empty()) {

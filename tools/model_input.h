@@ -32,11 +32,15 @@ struct ChatArguments {
 void AddChatOptions(OptionTable& table, ChatArguments* chat);
 
 struct DataArguments {
-  std::vector<std::string> data;  // files; empty: the built-in corpus
-  int64_t tokens = 30000;
-  int64_t max_sequence = 0;  // 0: what the model supports, up to the token budget
+  std::vector<std::string> data = {};  // files; empty: the built-in corpus
+  int64_t tokens = 30000;         // 0: DefaultTokens
+  int64_t max_sequence = 0;  // 0: packed 4096, else what the model supports; up to the token budget
   bool pack = false;
-  std::string separator;  // a token or its id; empty: see FindSeparator
+  // Whether documents are packed where nothing else is asked for. Caches of long contexts are what
+  // is calibrated, and short documents show none.
+  bool packs_by_default = false;
+  bool whole_documents = false;  // asks for them as they are
+  std::string separator;         // a token or its id; empty: see FindSeparator
   std::vector<double> data_weights = {};
   std::vector<int64_t> length_buckets = {};
   ChatArguments chat = {};
@@ -47,6 +51,8 @@ struct DataArguments {
   int64_t tokens_piece = 1;
 };
 void AddDataOptions(OptionTable& table, DataArguments* data);
+// Of a calibration: 98,304 on a GPU, and 16,384, four sequences of 4,096, on a CPU.
+int64_t DefaultTokens(const std::string& device);
 void AddSeparatorOption(OptionTable& table, std::string* separator);  // of --pack
 
 struct ModelArguments {

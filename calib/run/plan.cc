@@ -136,8 +136,8 @@ FitBytes FitMemory(const CalibrationInput& input) {
   const auto tokens = static_cast<uint64_t>(
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
   const auto element = static_cast<uint64_t>(at::elementSize(dtype));
-  const HeldOutSplit split = input.ranks.shard ? HeldOutSplit{HeldOutKind::kNone, sequence_lengths}
-                                               : input.Split();
+  const HeldOutSplit split =
+      input.ranks.shard ? HeldOutSplit{HeldOutKind::kNone, sequence_lengths} : input.Split();
   FitBytes peak;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& a = layer.attention;

@@ -81,7 +81,8 @@ class DataLoader {
     CheckChatWasUsed();
     if (!options_.mix.empty()) MixDocuments();
     if (options_.pack)
-      PackDocuments(*options_.pack, options_.max_sequence, options_.token_budget, set_);
+      PackDocuments(*options_.pack, options_.max_sequence, options_.token_budget, set_,
+                    options_.pack_short);
     CountMixedOut();
     set_.counts.padding = padding_;
     set_.counts.rows_null = rows_null_;
@@ -195,8 +196,9 @@ class DataLoader {
       if (!options_.pack) {
         document.ids.resize(std::min(document.ids.size(), static_cast<size_t>(share)));
       }
-      const int64_t size = options_.pack ? std::ssize(document.ids) + 1  // and a separator
-                                         : std::min(std::ssize(document.ids), options_.max_sequence);
+      const int64_t size = options_.pack
+                               ? std::ssize(document.ids) + 1  // and a separator
+                               : std::min(std::ssize(document.ids), options_.max_sequence);
       next->tokens += size;
       taken += size;
       Take(std::move(document), /*fills=*/true);

@@ -147,7 +147,7 @@ std::vector<Stream> StreamsOf(const std::vector<Document>& documents, int32_t se
 }  // namespace
 
 void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
-                   DataSet& data) {
+                   DataSet& data, bool shorter) {
   if (token_budget < max_sequence) {
     throw UsageError(fmt::format(
         "token budget {} is less than one packed sequence of {} tokens; raise it or shorten the "
@@ -158,10 +158,14 @@ void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t tok
   std::vector<Stream> streams = StreamsOf(documents, separator.id);
   const auto length = static_cast<size_t>(max_sequence);
   auto left = static_cast<size_t>(token_budget) / length;  // sequences
+  shorter = shorter && std::ranges::none_of(streams, [&](const Stream& stream) {
+              return stream.ids.size() >= length;
+            });
   for (bool any = true; any && left > 0;) {
     any = false;
     for (Stream& stream : streams) {
-      const size_t begin = stream.taken, end = begin + length;
+      const size_t begin = stream.taken;
+      const size_t end = shorter && begin == 0 ? stream.ids.size() : begin + length;
       if (left == 0 || end > stream.ids.size()) continue;
       const auto part = [&]<typename T>(const std::vector<T>& of) {
         return std::vector<T>(of.begin() + static_cast<ptrdiff_t>(begin),

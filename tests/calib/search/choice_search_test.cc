@@ -120,7 +120,6 @@ TEST(AutoSearch, AGainIsWorthItBeyondItsStandardError) {
   EXPECT_TRUE(WorthMore(scores(.95, {.95}), scores(1, {1})));  // one text has no error to compare
 }
 
-
 TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {
   // Keys with a mean, and heads that ask for different transforms.
   GoldenLayer layer = Layer(true);
