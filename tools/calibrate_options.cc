@@ -253,7 +253,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       "data",         "tokens",          "max_sequence",   "pack",          "separator",
       "data_weights", "whole_documents", "length_buckets", "chat_template", "template_var",
       "date",         "self_generate",   "show_samples"};
-  table.NotWith({"model", "allow_unknown_config", "read"}, "from", "the dump stands for the model");
+  table.NotWith({"model", "unknown_config", "read"}, "from", "the dump stands for the model");
   table.NotWith(data, "from", "the dump holds its data");
   table.NotWith({"gpus", "ranks"}, "from", "the documents of a dump are not shared out");
   table.NotWith({"gpus", "ranks"}, "merge", "it is the work of one process");
@@ -266,7 +266,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   table.NotWhere({"from", "show_samples", "self_generate"}, "merge", AreShards,
                  "shards hold what they ran on");
   table.NotWhere(
-      {"model", "from", "allow_unknown_config", "read", "max_vram", "restart", "device", "dtype"},
+      {"model", "from", "unknown_config", "read", "max_vram", "restart", "device", "dtype"},
       "merge", AreArtifacts, "it works from the moments of artifacts alone");
   table.NotWhere(data, "merge", AreArtifacts, "it works from the moments of artifacts alone");
   const std::vector<std::string> choosing = {"for",     "fold",    "bits",   "bits_of", "bits_by",

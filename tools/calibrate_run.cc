@@ -27,6 +27,7 @@
 #include "tools/calibrate_text.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/output_path.h"
+#include "tools/forward_proof.h"
 #include "tools/job_options.h"
 #include "tools/next_token_plan.h"
 
@@ -112,12 +113,14 @@ ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, c
   context.progress.End();
   if (input.model() != nullptr) {
     const auto time = times.Measure("loss of the text");
-    if (const std::optional<TextLoss> loss =
-            Doing("measuring the loss of the text", [&] { return LossOfText(input); })) {
+    const std::optional<TextLoss> loss =
+        Doing("measuring the loss of the text", [&] { return LossOfText(input); });
+    if (loss) {
       context.log.Info(
           "text_loss", loss->Text(),
           {{"mean", loss->mean}, {"tokens", loss->tokens}, {"implausible", loss->implausible()}});
     }
+    ProveForwardPass(options.model, *opened.model, context.log, loss);
   }
   return draft;
 }

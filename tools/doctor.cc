@@ -107,7 +107,7 @@ std::string NextCommand(const DoctorOptions& options, const OptionTable& table,
                ? DownloadCommand(*id) + " && " + command
                : fmt::format("hf download ORG/NAME --local-dir {} && {}", directory, command);
   }
-  if (diagnosis.unknown_fields_only) return command + " --allow-unknown-config";
+  if (diagnosis.unknown_fields_only) return command + " --unknown-config ignore";
   return "";
 }
 

@@ -67,8 +67,8 @@ class ConfigDoctor {
     constexpr int kMostProblems = 100;
     for (int round = 0; round < kMostProblems; ++round) {
       try {
-        return ReadModelSpec(config_, {.allow_unknown_config = true, .checkpoint = checkpoint_},
-                             what_);
+        return ReadModelSpec(
+            config_, {.unknown_config = UnknownConfig::kIgnore, .checkpoint = checkpoint_}, what_);
       } catch (const FieldError& error) {
         if (!Repair(error, reasons)) return std::nullopt;
       } catch (const InputError& error) {
@@ -131,7 +131,7 @@ void EraseQuantization(Json& config) {
 class ModelDoctor {
  public:
   ModelDoctor(const ModelArguments& model, Diagnosis& result)
-      : allow_unknown_(model.allow_unknown_config),
+      : unknown_config_(model.unknown_config),
         directory_(result.location.directory),
         result_(result) {}
 
@@ -272,16 +272,12 @@ class ModelDoctor {
       if (const WeightScheme* scheme = quantization_.SchemeOf(module))
         result_.attention_codes = scheme->name;
     }
-    if (!allow_unknown_) {
-      result_.unknown_fields_only =
-          result_.reasons.empty() && !result_.spec->ignored_config.empty();
-      for (const std::string& field : result_.spec->ignored_config) {
-        result_.reasons.push_back(
-            fmt::format("{}: {} is an unknown field that may change the mathematics. If it does "
-                        "not, allow unknown configuration fields (--allow-unknown-config)",
-                        what, field));
-      }
+    const bool sound = result_.reasons.empty();
+    for (const std::string& field : result_.spec->fields.unknown) {
+      const std::string why = WhyUnknownRefused(field, unknown_config_);
+      if (!why.empty()) result_.reasons.push_back(fmt::format("{}: {} {}", what, field, why));
     }
+    result_.unknown_fields_only = sound && !result_.reasons.empty();
     if (doctor.invented_sizes()) {
       result_.spec.reset();
     } else {
@@ -344,7 +340,7 @@ class ModelDoctor {
     result_.facts.emplace_back("weights", text);
   }
 
-  bool allow_unknown_;
+  UnknownConfig unknown_config_;
   fs::path directory_;
   Diagnosis& result_;
   Json config_;

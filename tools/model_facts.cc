@@ -62,6 +62,15 @@ std::vector<Fact> SpecFacts(const ModelSpec& spec) {
   facts.emplace_back("rope", spec.rope_description);
   if (const auto special = SpecialFacts(spec); !special.empty())
     facts.emplace_back("special", fmt::format("{}", fmt::join(special, "\n")));
+  if (!spec.fields.unread.empty()) {
+    facts.emplace_back("unread fields", fmt::format("{}: transformers stores and never reads them",
+                                                    fmt::join(spec.fields.unread, ", ")));
+  }
+  if (!spec.fields.unknown.empty()) {
+    facts.emplace_back("unknown fields",
+                       fmt::format("{}: --unknown-config says what becomes of them",
+                                   fmt::join(spec.fields.unknown, ", ")));
+  }
   return facts;
 }
 

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-void LogModel(const ModelInput& input, Log& log) {
+void LogModel(const ModelInput& input, UnknownConfig rule, Log& log) {
   const std::string storage = DescribeStorage(input.spec, input.checkpoint);
   log.Info("model",
            fmt::format("model: {}{} ({}, {} layers, {}, weights {})", input.location.id,
@@ -31,11 +31,13 @@ void LogModel(const ModelInput& input, Log& log) {
             {"weights", storage},
             {"revision", input.location.revision},
             {"directory", input.location.directory.string()}});
-  for (const std::string& field : input.spec.ignored_config) {
-    log.Info(
-        "ignored_config",
-        fmt::format("config.json: '{}' is not known and was let pass by --allow-unknown-config",
-                    field));
+  for (const std::string& field : input.spec.fields.unknown) {
+    log.Info("unknown_config",
+             fmt::format("config.json: '{}' is not known; {}", field,
+                         rule == UnknownConfig::kIgnore
+                             ? "it is ignored (--unknown-config ignore)"
+                             : "the loss of the text must show that the model is right without it"),
+             {{"field", field}});
   }
 }
 
@@ -236,9 +238,15 @@ void AddMachineOptions(OptionTable& table, ModelArguments* model) {
 }
 
 void AddAllowOptions(OptionTable& table, ModelArguments* model) {
-  table.Add(&model->allow_unknown_config,
-            {.name = "allow_unknown_config",
-             .help = "let pass fields of config.json that no table knows"});
+  table.AddChoice<UnknownConfig>(
+      &model->unknown_config,
+      {{"check", UnknownConfig::kCheck},
+       {"refuse", UnknownConfig::kRefuse},
+       {"ignore", UnknownConfig::kIgnore}},
+      {.name = "unknown_config",
+       .help = "fields of config.json that no table knows: check lets them pass if the loss of "
+               "the text proves the forward pass without them, and refuses names that speak of "
+               "rope, norm, scale, cap, window, alpha, limit, gate or bias"});
   table.Add(&model->allow_small_vocabulary,
             {.name = "allow_small_vocabulary",
              .help = "let pass a tokenizer that knows less than half of the model's ids"});
@@ -279,15 +287,14 @@ int64_t DefaultTokens(const std::string& device) {
 ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning) {
   ModelInput input;
   input.location = ResolveModel(model.model, ProcessEnvironment(), /*needs_weights=*/!planning);
-  input.spec =
-      ReadModelSpec(input.location.directory, {.allow_unknown_config = model.allow_unknown_config});
+  input.spec = ReadModelSpec(input.location.directory, {.unknown_config = model.unknown_config});
   if (planning && !HasWeightFiles(input.location.directory)) {
     input.checkpoint = Checkpoint::WithoutWeights(input.location.directory);
   } else {
     input.checkpoint = Checkpoint::Open(input.location.directory);
     CheckTensors(input.spec, input.checkpoint);
   }
-  LogModel(input, log);
+  LogModel(input, model.unknown_config, log);
   if (const fs::path file = input.location.directory / "tokenizer.json"; fs::exists(file))
     input.tokenizer = Tokenizer::Load(file);
   if (input.tokenizer && !model.allow_small_vocabulary) {

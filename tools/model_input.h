@@ -59,12 +59,12 @@ struct ModelArguments {
   std::string model;  // directory or Hugging Face id
   std::string device = "auto";
   std::string dtype = "auto";
-  bool allow_unknown_config = false;
+  UnknownConfig unknown_config = UnknownConfig::kCheck;
   bool allow_small_vocabulary = false;
 };
 void AddModelOption(OptionTable& table, ModelArguments* model);
 void AddMachineOptions(OptionTable& table, ModelArguments* model);  // device and dtype
-void AddAllowOptions(OptionTable& table, ModelArguments* model);    // --allow-...
+void AddAllowOptions(OptionTable& table, ModelArguments* model);    // what is let pass
 
 // Least part of a model's vocabulary that its own tokenizer covers. Padding to a multiple of some
 // power of two leaves 97 % and more of it (phi-2: 50,295 of 51,200).

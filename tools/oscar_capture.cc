@@ -25,6 +25,7 @@
 #include "tools/cli/build_info.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output_path.h"
+#include "tools/forward_proof.h"
 #include "tools/rank_job.h"
 
 namespace fs = std::filesystem;
@@ -286,6 +287,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
   if (options.deflate == 0)
     CheckSpace(options.output, static_cast<uint64_t>(sizes.total()), "the dump");
 
+  if (group == nullptr || group->rank() == 0) ProveForwardPass(options.model, input, context.log);
   const Target target = OpenTarget(options, source, std::move(score_rows), std::move(counted));
   // The weight digests are taken beside the work: the files are read anyway. Rank 0 takes them.
   const std::string key = "model";

@@ -142,7 +142,7 @@ Json Fold(const ExportOptions& options, Log& log) {
   const bool absorbs = options.to.copy == Copy::kAbsorbed;
   const fs::path directory = CheckpointDirectory(options);
   const Checkpoint checkpoint = Checkpoint::Open(directory);
-  const ModelSpec spec = ReadModelSpec(directory);
+  const ModelSpec spec = ReadModelSpec(directory, {.unknown_config = UnknownConfig::kIgnore});
   CheckTensors(spec, checkpoint);
   FoldOptions fold = options.fold;
   if (options.fold_values) fold.values = FoldValues::kBalanced;

@@ -37,6 +37,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/output_path.h"
 #include "tools/combine_reports.h"
+#include "tools/forward_proof.h"
 #include "tools/job_options.h"
 #include "tools/kernel_check.h"
 #include "tools/own_words.h"
@@ -374,6 +375,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(device, dtype));
+  if (group == nullptr || group->rank() == 0) ProveForwardPass(options.model, model, context.log);
   const auto kernels = Kernels(options, artifact, device, texts.size());
   if (!kernels) {
     CheckSpace(JobOf(options), HiddenBytes(TokensOf(options, artifact, input), input),

@@ -321,7 +321,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
                  "template_var", "date", "show_samples"},
                 "from", "the dump holds its data");
   table.NotWith({"needle_lengths", "needle_samples", "needle_depths", "needle_tasks", "tool_calls",
-                 "reasoning", "score_from", "method_data", "method_tokens", "allow_unknown_config",
+                 "reasoning", "score_from", "method_data", "method_tokens", "unknown_config",
                  "allow_other_model", "local_only"},
                 "from", "attention alone is measured on a dump");
   table.NotWith({"needle_lengths", "needle_samples", "needle_depths", "needle_tasks", "tool_calls",

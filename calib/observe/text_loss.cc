@@ -73,6 +73,10 @@ bool TextLoss::implausible() const {
   return !(mean < kImplausibleShare * std::log(static_cast<double>(vocab_size)));
 }
 
+double TextLoss::largest_proof() const {
+  return kProofShare * std::log(static_cast<double>(vocab_size));
+}
+
 std::string TextLoss::Text() const {
   std::string text =
       fmt::format("text: mean loss {:.2f} nats on {} tokens of it (a guess among {} ids: {:.2f})",
@@ -112,6 +116,15 @@ std::optional<TextLoss> MeasureTextLoss(const ModelSource& model) {
   return MeasureTextLoss(model, std::move(sample));
 }
 
+std::optional<TextLoss> MeasureTextLossAnew(const ModelSource& model) {
+  std::vector<TextRows> sample;
+  for (const auto& [sequence, tokens] : TextSampleOf(model.sequence_lengths())) {
+    const std::vector<int32_t>& ids = model.sequences()[sequence];
+    sample.push_back({{ids.begin(), ids.begin() + tokens}, {}});
+  }
+  return MeasureTextLoss(model, std::move(sample));
+}
+
 std::optional<TextLoss> MeasureTextLoss(const ModelSource& model, std::vector<TextRows> sample) {
   if (sample.empty()) return std::nullopt;
   const LayerLoop& loop = model.loop();
@@ -133,9 +146,10 @@ std::optional<TextLoss> MeasureTextLoss(const ModelSource& model, std::vector<Te
     first_row += std::ssize(rows.ids);
   }
   ModelSource rest(loop.checkpoint(), loop.spec(), sequences, loop.device(), loop.dtype(), options);
-  rest.Restore(at::cat(hidden));
   NoObserver observer;
-  rest.Run(loop.spec().layers.size() - 1, observer, [](size_t) { return true; });
+  const bool anew = !hidden.front().defined();
+  if (!anew) rest.Restore(at::cat(hidden));
+  rest.Run(anew ? 0 : loop.spec().layers.size() - 1, observer, [](size_t) { return true; });
   const at::Tensor rows = at::tensor(predicting, at::kLong).to(loop.device());
   const at::Tensor losses = Losses(loop, rest.hidden().index_select(0, rows),
                                    at::tensor(ids, at::kLong).to(loop.device()));

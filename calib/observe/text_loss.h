@@ -25,6 +25,10 @@ struct TextLoss {
   // A loss near ln(vocab_size) is a guess among all tokens. A model that knew their frequencies
   // alone would stay near 0.6 of it, one that reads the text far below; 0.75 is neither.
   bool implausible() const;
+  // Below the loss of a model that knew the frequencies alone: the forward pass reads the text.
+  static constexpr double kProofShare = 0.6;
+  double largest_proof() const;  // nats
+  bool proves_forward_pass() const { return mean < largest_proof(); }
   std::string Text() const;
 };
 
@@ -37,7 +41,7 @@ std::vector<TextBeginning> TextSampleOf(const std::vector<int64_t>& lengths);
 // Its tokens, and their hidden states in `model`, of which it is sequence number `own`.
 struct TextRows {
   std::vector<int32_t> ids;
-  at::Tensor hidden;  // [tokens, hidden_size]
+  at::Tensor hidden;  // [tokens, hidden_size]; undefined: a forward pass computes it
 };
 TextRows RowsOf(const ModelSource& model, size_t own, int64_t tokens);
 
@@ -48,5 +52,7 @@ bool HasTextLoss(const ModelSource& model);
 std::optional<TextLoss> MeasureTextLoss(const ModelSource& model, std::vector<TextRows> sample);
 // Of all sequences of `model`.
 std::optional<TextLoss> MeasureTextLoss(const ModelSource& model);
+// The same by a forward pass of its own over the sample, whether or not `model` has run.
+std::optional<TextLoss> MeasureTextLossAnew(const ModelSource& model);
 
 }  // namespace oscar

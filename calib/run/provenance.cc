@@ -80,6 +80,7 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
     if (const auto& source = reader.attention.shared_kv)
       model["cache_read_by"][std::to_string(*source)].push_back(reader.layer_id);
   }
+  if (!spec.fields.unknown.empty()) model["unknown_config"] = spec.fields.unknown;
   checkpoint.turns()->SetLead(LeadOf(checkpoint));
   model["weights_sample"] = SampleWeights(checkpoint);
   // What will be gone before it is wanted again makes room at once.

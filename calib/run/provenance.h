@@ -19,12 +19,12 @@
 
 namespace oscar {
 
-// Id, revision, type, rope really applied, which layers read the cache of another, digests of
-// config.json, tokenizer files and every weight file. Reads every weight file once; meant to run
-// beside the calibration, whose own reads go first (Checkpoint::turns). Throws Interrupted where
-// those are closed meanwhile.
-// Trap: where the page cache cannot hold the files, it reads no further than what has been loaded;
-// whoever awaits it says first that nothing more will be (ReadTurns::Reach(1)).
+// Id, revision, type, rope really applied, fields of config.json that were not known, which layers
+// read the cache of another, digests of config.json, tokenizer files and every weight file. Reads
+// every weight file once; meant to run beside the calibration, whose own reads go first
+// (Checkpoint::turns). Throws Interrupted where those are closed meanwhile. Trap: where the page
+// cache cannot hold the files, it reads no further than what has been loaded; whoever awaits it
+// says first that nothing more will be (ReadTurns::Reach(1)).
 Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
                    const Checkpoint& checkpoint);
 

@@ -37,7 +37,7 @@ ConfigPlace FindConfig(const Json& config, const std::string& what) {
   ConfigPlace found;
   const auto consider = [&](const Json& object, const char* key, const std::string& path) {
     const auto member = object.find(key);
-    if (member == object.end() || member->is_null()) return;
+    if (member == object.end() || IsEmptyMember(*member)) return;
     if (found.json != nullptr && *found.json != *member) {
       throw InputError(fmt::format("{} contradicts {}", path, found.what));
     }
@@ -51,6 +51,15 @@ ConfigPlace FindConfig(const Json& config, const std::string& what) {
       consider(*text, key, fmt::format("{}: text_config.{}", what, key));
   }
   return found;
+}
+
+// ModelOpt's first versions left quant_method out.
+std::string_view MethodOfProducer(const Json& fields) {
+  if (!fields.is_object()) return "";
+  const auto producer = fields.find("producer");
+  const bool named = producer != fields.end() && producer->is_object() &&
+                     producer->value("name", Json()) == "modelopt";
+  return named || fields.contains("quant_algo") ? "modelopt" : "";
 }
 
 const QuantizationMethod& FindMethod(const QuantizationFields& fields, const std::string& name) {
@@ -87,7 +96,7 @@ QuantizationConfig QuantizationConfig::Read(const Json& config, std::string_view
   }
   if (place.json == nullptr) return result;
   QuantizationFields fields(*place.json, place.what);
-  result.method_ = fields.String("quant_method", "");
+  result.method_ = fields.String("quant_method", MethodOfProducer(*place.json));
   FindMethod(fields, result.method_).read(fields, result);
   for (const std::string& key : fields.Unread())
     result.AddUnknownField(fmt::format("quantization_config.{}", key));
@@ -101,7 +110,7 @@ QuantizationConfig QuantizationConfig::ReadDirectory(const std::filesystem::path
   std::optional<Json> second;
   if (IsThere(modelopt)) second = ReadJsonFile(modelopt.string());
   QuantizationConfig result =
-      Read(ReadJsonFile(config.string()), config.string(), second ? &*second : nullptr);
+      Read(ReadConfigJson(config.string()), config.string(), second ? &*second : nullptr);
   for (const auto& [file, method] : kFilesBesideConfig) {
     const std::filesystem::path path = directory / file;
     if (!result.plain() || !IsThere(path)) continue;

@@ -15,6 +15,10 @@ std::string Shortened(const Json& value) {
 
 }  // namespace
 
+bool IsEmptyMember(const Json& value) {
+  return value.is_null() || (value.is_structured() && value.empty()) || value == "";
+}
+
 ObjectFields::ObjectFields(const Json& object, std::string what)
     : object_(object), what_(std::move(what)) {
   if (!object_.is_object()) {
@@ -33,7 +37,7 @@ void ObjectFields::Fail(std::string_view key, const std::string& problem) const 
 const Json* ObjectFields::Find(std::string_view key) {
   read_.emplace(key);
   const auto found = object_.find(key);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  return found == object_.end() || IsEmptyMember(*found) ? nullptr : &*found;
 }
 
 int64_t ObjectFields::Integer(std::string_view key, const Json& value, int64_t smallest,

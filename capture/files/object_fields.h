@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Typed access to the members of a JSON object that remembers which were read, so that one nobody
-// knows is noticed. Null means "absent" in the files that are read so.
+// knows is noticed. Null and empty members mean "absent" in the files that are read so.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,16 @@ class FieldError : public InputError {
   std::string where_, key_;
 };
 
+// Null, "", [] or {}: a member that says nothing. False and 0 do.
+bool IsEmptyMember(const Json& value);
+
 class ObjectFields {
  public:
   // Keeps a reference to `object`. `what`: "config.json: quantization_config". InputError if it is
   // not an object.
   ObjectFields(const Json& object, std::string what);
 
-  // The member, or nullptr if it is missing or null. All accessors mark the key as read.
+  // The member, or nullptr if it is missing or empty. All accessors mark the key as read.
   virtual const Json* Find(std::string_view key);
   bool Bool(std::string_view key, bool fallback);
   std::string String(std::string_view key);

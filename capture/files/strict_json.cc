@@ -4,7 +4,7 @@
 // simdjson reads what is sound, some times faster than nlohmann/json; what it refuses is read by
 // nlohmann's parser, which knows why and at which byte. Both check syntax, UTF-8 and the range of
 // numbers; what they let through (a byte order mark, NUL taken for the end, keys given twice, any
-// depth) is refused here.
+// depth) is refused here. Longer than 400 lines because both parsers build the same tree.
 #include "capture/files/strict_json.h"
 
 #include <fmt/format.h>
@@ -328,6 +328,27 @@ Json ReadJsonFile(const std::string& path, const JsonLimits& limits) {
   const MappedFile file = MappedFile::Open(path);
   const auto bytes = file.bytes();
   return ParseStrictJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, limits);
+}
+
+Json ReadConfigJson(const std::string& path) {
+  const MappedFile file = MappedFile::Open(path);
+  const auto bytes = file.bytes();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string quoted;  // the same with quotes around such numbers
+  bool in_string = false;
+  for (size_t i = 0; i < text.size();) {
+    size_t length = 1;
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) length = 2;
+    if (text[i] == '"') in_string = !in_string;
+    if (!in_string) {
+      for (const std::string_view word : {"-Infinity", "Infinity", "NaN"})
+        if (text.substr(i).starts_with(word)) length = word.size();
+    }
+    const bool number = !in_string && length > 1;
+    quoted += number ? fmt::format("\"{}\"", text.substr(i, length)) : text.substr(i, length);
+    i += length;
+  }
+  return ParseStrictJson(quoted.size() == text.size() ? text : quoted, path);
 }
 
 std::string CanonicalJson(const Json& value) {

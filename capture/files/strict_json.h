@@ -35,6 +35,9 @@ struct JsonRows {
 Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits = {},
                      const JsonRows* rows = nullptr);
 Json ReadJsonFile(const std::string& path, const JsonLimits& limits = {});
+// A config.json as Python writes it: Infinity and NaN, which JSON does not have, are read as
+// strings, so that they are named where a number is needed.
+Json ReadConfigJson(const std::string& path);
 
 // Canonical form of documents we write: sorted keys, one space of indent, newline at the end.
 // Throws OSCAR_CHECK on NaN or Inf, which JSON cannot hold.

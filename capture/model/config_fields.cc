@@ -61,6 +61,7 @@ constexpr IrrelevantField kIrrelevant[] = {
     {"initializer_range", kTraining},
     {"is_composition", kProvenance},
     {"label2id", kOutputs},
+    {"language_model_only", kOutputs},
     {"length_penalty", kGeneration},
     {"max_length", kGeneration},
     {"max_new_tokens", kGeneration},
@@ -118,6 +119,7 @@ constexpr MathField kMath[] = {
     {"attention_out_bias", "bias of the output projection", "false"},
     {"attention_sink", "an extra softmax logit", "false"},
     {"attention_value_scale", "factor on values", "1.0"},
+    {"attention_output_gate", "gate on the attention output", "false"},
     {"attn_logit_softcapping", "softcap on attention logits", "null"},
     {"attention_k_eq_v", "values out of the projection of keys", "false"},
     {"attn_output_gate", "gate on the attention output", "false"},
@@ -139,6 +141,7 @@ constexpr MathField kMath[] = {
     {"is_encoder_decoder", "an encoder-decoder model", "false"},
     {"kv_lora_rank", "latent attention (MLA)", "null"},
     {"layer_types", "attention kind of each layer", "null"},
+    {"lm_head_bias", "bias of the head", "false"},
     {"llama_4_scaling_beta", "scales queries by position", "null"},
     {"logit_scale", "factor on logits", "1.0"},
     {"logits_scaling", "divisor of logits", "1.0"},
@@ -146,11 +149,14 @@ constexpr MathField kMath[] = {
     {"mlp_only_layers", "mixture of experts", "[]"},
     {"moe_intermediate_size", "mixture of experts", "null"},
     {"n_routed_experts", "mixture of experts", "0"},
+    {"n_shared_experts", "an expert that sees every token", "0"},
     {"no_rope_layers", "layers without position embeddings", "null"},
     {"num_experts", "mixture of experts", "0"},
     {"num_experts_per_tok", "mixture of experts", "0"},
     {"num_kv_shared_layers", "layers that reuse keys and values", "0"},
     {"num_local_experts", "mixture of experts", "0"},
+    {"num_reward_heads", "heads that score instead of predicting", "0"},
+    {"num_shared_experts", "an expert that sees every token", "0"},
     {"num_nextn_predict_layers", "multi-token prediction layers", "0"},
     {"num_global_key_value_heads", "a geometry of full layers of their own", "null"},
     {"original_max_position_embeddings", "scaled rotary embedding", "null"},
@@ -160,6 +166,7 @@ constexpr MathField kMath[] = {
     {"q_lora_rank", "latent attention (MLA)", "null"},
     {"qk_layernorm", "norm of queries and keys", "false"},
     {"qk_norm", "norm of queries and keys", "false"},
+    {"qkv_bias", "biases of queries, keys and values", "false"},
     {"quantization", "weight format", "null"},
     {"quantization_config", "weight format", "null"},
     {"query_pre_attn_scalar", "factor on q·k", "null"},
@@ -171,6 +178,8 @@ constexpr MathField kMath[] = {
     {"rotary_dim", "rotary embedding on a part of the head", "null"},
     {"rotary_pct", "rotary embedding on a part of the head", "1.0"},
     {"scale_attn_by_inverse_layer_idx", "factor on q·k", "false"},
+    {"shared_expert_intermediate_size", "an expert that sees every token", "0"},
+    {"shared_intermediate_size", "an expert that sees every token", "0"},
     {"sliding_window", "sliding-window attention", "null"},
     {"sliding_window_pattern", "which layers slide", "null"},
     {"sparse_attention_config", "sparse attention", "null"},
@@ -185,9 +194,29 @@ constexpr MathField kMath[] = {
     {"vision_config", "a wrapper around another model", "null"},
 };
 
+// A loss would not show a mild change of any of these.
+constexpr std::string_view kMathWords[] = {"rope",   "rotary", "norm",  "scale", "scaling", "cap",
+                                           "window", "alpha",  "limit", "gate",  "bias"};
+
+struct ReferenceFields {
+  std::string_view model_type;
+  std::string_view unread;    // separated by spaces
+  std::string_view defaults;  // JSON
+};
+constexpr ReferenceFields kReference[] = {
+#include "capture/model/reference_fields.inc"
+};
+
+const ReferenceFields* FindReference(std::string_view model_type) {
+  const auto* found = std::ranges::find(kReference, model_type, &ReferenceFields::model_type);
+  return found == std::end(kReference) ? nullptr : found;
+}
+
 }  // namespace
 
 bool IsIrrelevantField(std::string_view name) {
+  for (const char* of_tokens : {"_token_id", "_token_ids", "_token_index"})
+    if (name.ends_with(of_tokens)) return true;
   return std::ranges::any_of(kIrrelevant, [&](const auto& field) { return field.name == name; });
 }
 
@@ -197,13 +226,47 @@ const MathField* FindMathField(std::string_view name) {
 }
 
 bool IsNeutral(const MathField& field, const Json& value) {
-  if (value.is_null()) return true;
   for (std::string_view rest = field.neutral_text; !rest.empty();) {
     const size_t bar = rest.find(" | ");
     if (value == Json::parse(rest.substr(0, bar))) return true;
     rest = bar == std::string_view::npos ? std::string_view() : rest.substr(bar + 3);
   }
   return false;
+}
+
+std::string WhyUnknownRefused(std::string_view name, UnknownConfig rule) {
+  if (rule == UnknownConfig::kIgnore) return "";
+  constexpr std::string_view kWayOut = "If it changes nothing: --unknown-config ignore";
+  if (rule == UnknownConfig::kRefuse)
+    return fmt::format("is an unknown field that may change the mathematics. {}", kWayOut);
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  for (const std::string_view word : kMathWords) {
+    if (lower.find(word) == std::string::npos) continue;
+    return fmt::format(
+        "is an unknown field that speaks of '{}', so it may change the mathematics by too little "
+        "for the loss of a text to show. {}",
+        word, kWayOut);
+  }
+  return "";
+}
+
+bool IsUnreadByReference(std::string_view model_type, std::string_view field) {
+  const ReferenceFields* reference = FindReference(model_type);
+  if (reference == nullptr) return false;
+  for (std::string_view rest = reference->unread; !rest.empty();) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    if (rest.substr(0, end) == field) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
+Json ReferenceDefaults(std::string_view model_type) {
+  const ReferenceFields* reference = FindReference(model_type);
+  if (reference == nullptr || reference->defaults.empty()) return Json::object();
+  return Json::parse(reference->defaults);
 }
 
 std::string NearestField(std::string_view name,

@@ -23,12 +23,13 @@ constexpr std::string_view kPrefixes[] = {"model.", "model.language_model.",
 
 }  // namespace
 
-ConfigReader::ConfigReader(const Json& object, std::string what, const Checkpoint* checkpoint,
+ConfigReader::ConfigReader(const Json& object, std::string what, const SpecOptions& options,
                            bool wrapped)
     : ObjectFields(object, std::move(what)),
-      checkpoint_(checkpoint),
+      checkpoint_(options.checkpoint),
+      unknown_config_(options.unknown_config),
       prefix_(kPrefixes[wrapped ? 1 : 0]) {
-  if (checkpoint != nullptr) names_ = checkpoint->names();
+  if (checkpoint_ != nullptr) names_ = checkpoint_->names();
   for (const std::string_view prefix : kPrefixes) {
     if (!StoresPrefix(fmt::format("{}embed_tokens.", prefix))) continue;
     prefix_ = prefix;
@@ -69,7 +70,7 @@ const Json* ConfigReader::Find(std::string_view key) {
   if (const auto forced = overrides_.find(key); forced != overrides_.end())
     return forced->second.is_null() ? nullptr : &forced->second;
   const auto found = object_.find(key);
-  if (found != object_.end()) return found->is_null() ? nullptr : &*found;
+  if (found != object_.end()) return IsEmptyMember(*found) ? nullptr : &*found;
   const auto meant = defaults_.find(key);
   return meant == defaults_.end() || meant->second.is_null() ? nullptr : &meant->second;
 }
@@ -121,30 +122,47 @@ std::optional<double> ConfigReader::OptionalNumber(std::string_view key) {
   return value->get<double>();
 }
 
-std::vector<std::string> ConfigReader::Finish(const SpecOptions& options,
-                                              bool (*also_irrelevant)(std::string_view)) const {
-  std::vector<std::string> ignored;
-  for (const auto& [key, value] : object_.items()) {
-    if (read_.contains(key) || IsIrrelevantField(key)) continue;
-    if (also_irrelevant != nullptr && also_irrelevant(key)) continue;
-    if (const MathField* field = FindMathField(key)) {
-      if (!IsNeutral(*field, value)) {
-        Fail(key, fmt::format("is not implemented: {}. Supported: {}", field->effect,
-                              field->neutral_text));
-      }
-      continue;
-    }
-    if (options.allow_unknown_config) {
-      ignored.push_back(key);
-      continue;
-    }
-    Fail(key,
-         fmt::format(
-             "is an unknown field that may change the mathematics{}. If it does not, allow unknown "
-             "configuration fields",
-             NearestField(key, read_)));
+void ConfigReader::DefaultToReference(std::string_view model_type) {
+  constexpr std::string_view kExpertCounts[] = {"num_experts", "num_local_experts",
+                                                "n_routed_experts"};
+  const auto is_count = [&](std::string_view key) {
+    return std::ranges::find(kExpertCounts, key) != std::end(kExpertCounts);
+  };
+  const bool has_count = std::ranges::any_of(kExpertCounts, [&](auto key) { return Has(key); });
+  const Json defaults = ReferenceDefaults(model_type);
+  for (const auto& [key, value] : defaults.items()) {
+    if (is_count(key) && has_count) continue;                     // one number, three names
+    if (key == "rope_theta" && Has("rope_parameters")) continue;  // it is in there
+    if (key == "first_k_dense_replace" && Has("mlp_layer_types")) continue;
+    Default(key, value);
   }
-  return ignored;
+}
+
+void ConfigReader::AddNotes(const FieldNotes& notes, const std::string& prefix) {
+  for (const std::string& name : notes.unknown) notes_.unknown.push_back(prefix + name);
+  for (const std::string& name : notes.unread) notes_.unread.push_back(prefix + name);
+}
+
+FieldNotes ConfigReader::Finish(std::string_view model_type,
+                                bool (*also_irrelevant)(std::string_view)) const {
+  FieldNotes notes = notes_;
+  for (const auto& [key, value] : object_.items()) {
+    if (IsEmptyMember(value) || read_.contains(key) || IsIrrelevantField(key)) continue;
+    if (also_irrelevant != nullptr && also_irrelevant(key)) continue;
+    if (IsUnreadByReference(model_type, key)) {
+      notes.unread.push_back(key);
+      continue;
+    }
+    if (const MathField* field = FindMathField(key)) {
+      if (IsNeutral(*field, value)) continue;
+      Fail(key, fmt::format("is not implemented: {}. Supported: {}", field->effect,
+                            field->neutral_text));
+    }
+    const std::string why = WhyUnknownRefused(key, unknown_config_);
+    if (!why.empty()) Fail(key, why + NearestField(key, read_));
+    notes.unknown.push_back(key);
+  }
+  return notes;
 }
 
 }  // namespace oscar

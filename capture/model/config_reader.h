@@ -21,15 +21,19 @@ namespace oscar {
 
 class ConfigReader final : public ObjectFields {
  public:
-  // Keeps references to both. InputError if `object` is not an object. `checkpoint`: what the
-  // model's tensors are called, if that is known; `wrapped`: it is the text part of a multimodal
-  // model.
-  ConfigReader(const Json& object, std::string what, const Checkpoint* checkpoint = nullptr,
+  // Keeps references to `object` and the checkpoint. InputError if `object` is not an object.
+  // `wrapped`: it is the text part of a multimodal model.
+  ConfigReader(const Json& object, std::string what, const SpecOptions& options = {},
                bool wrapped = false);
 
+  // The member, or nullptr if it is missing or says nothing (IsEmptyMember).
   const Json* Find(std::string_view key) override;
-  // What a missing key (not one that is null) means in this family.
-  void Default(std::string_view key, Json value) { defaults_[std::string(key)] = std::move(value); }
+  // What a missing key (not one that is null) means in this family. The first default holds.
+  void Default(std::string_view key, Json value) {
+    defaults_.try_emplace(std::string(key), std::move(value));
+  }
+  // What transformers' class of that model type says of keys that a text_config leaves out.
+  void DefaultToReference(std::string_view model_type);
 
   // What a key means whatever the file says; null: nothing.
   void Override(std::string_view key, Json value) {
@@ -52,10 +56,13 @@ class ConfigReader final : public ObjectFields {
   // A key that may be missing, but has no other value.
   void Require(std::string_view key, const Json& value);
 
-  // Judges every key not read. Those that no table knows are errors, or returned if `options` let
-  // them pass.
-  std::vector<std::string> Finish(const SpecOptions& options,
-                                  bool (*also_irrelevant)(std::string_view key) = nullptr) const;
+  // Judges every key not read: the one place where fields are ignored, noted or refused.
+  // `model_type`: whose class in transformers stores the fields.
+  FieldNotes Finish(std::string_view model_type,
+                    bool (*also_irrelevant)(std::string_view key) = nullptr) const;
+  // Of an object inside this one, for Finish to return with its own.
+  void AddNotes(const FieldNotes& notes, const std::string& prefix);
+  UnknownConfig unknown_config() const { return unknown_config_; }
 
   // What the names of the text model's tensors begin with: "model." or that of a wrapper.
   const std::string& prefix() const { return prefix_; }
@@ -71,6 +78,8 @@ class ConfigReader final : public ObjectFields {
 
  private:
   const Checkpoint* checkpoint_;
+  UnknownConfig unknown_config_;
+  FieldNotes notes_;
   std::vector<std::string> names_;  // of the checkpoint's tensors, sorted
   std::string prefix_;
   std::map<std::string, Json, std::less<>> defaults_, overrides_;

@@ -90,21 +90,18 @@ void MarkQuantizationRead(ConfigReader& config) {
   for (const char* key : {"quantization_config", "compression_config"}) (void)config.Find(key);
 }
 
-// How weights are stored is the checkpoint's business; here, whether it can be read at all. Returns
-// fields that `options` let pass.
-std::vector<std::string> CheckQuantization(const Json& json, ConfigReader& config,
-                                           const SpecOptions& options) {
+// How weights are stored is the checkpoint's business; here, whether it can be read at all. Notes
+// the fields that `options` let pass.
+void CheckQuantization(const Json& json, ConfigReader& config, const SpecOptions& options) {
   MarkQuantizationRead(config);
   std::vector<std::string> unknown = QuantizationConfig::Read(json, config.what()).unknown_fields();
   if (unknown.empty() && options.checkpoint != nullptr)  // of a file beside config.json
     unknown = options.checkpoint->quantization().unknown_fields();
-  if (!unknown.empty() && !options.allow_unknown_config) {
-    throw InputError(fmt::format(
-        "{}: {} is an unknown field that may change the weights. If it does not, allow unknown "
-        "configuration fields",
-        config.what(), unknown.front()));
+  for (const std::string& field : unknown) {
+    const std::string why = WhyUnknownRefused(field, options.unknown_config);
+    if (!why.empty()) throw InputError(fmt::format("{}: {} {}", config.what(), field, why));
   }
-  return unknown;
+  config.AddNotes({.unknown = unknown}, "");
 }
 
 std::string DescribeRopes(const ModelSpec& spec) {
@@ -166,7 +163,7 @@ ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions
   spec.model_type = family.model_type;
   spec.rope_description = DescribeRopes(spec);
   spec.config_dtype = ReadConfigDType(config);
-  spec.ignored_config = config.Finish(options);
+  spec.fields = config.Finish(family.model_type);
   return spec;
 }
 
@@ -178,8 +175,7 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   CheckAutoMap(outer, wrapper.architecture);
   const Json* text = outer.Find("text_config");
   if (text == nullptr || !text->is_object()) outer.Fail("text_config", "must be an object");
-  ConfigReader config(*text, outer.what() + ": text_config", options.checkpoint,
-                      /*wrapped=*/true);
+  ConfigReader config(*text, outer.what() + ": text_config", options, /*wrapped=*/true);
   if (const Json* tied = outer.Find("tie_word_embeddings"))
     config.Default("tie_word_embeddings", *tied);
   const std::string dtype = ReadConfigDType(outer);
@@ -193,6 +189,7 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   }
   MarkQuantizationRead(config);
   const std::string model_type = config.String("model_type", wrapper.text_model_type);
+  config.DefaultToReference(model_type);
   (void)config.Find("architectures");  // of the text part alone; nobody looks at it
   ModelSpec spec = ReadText(FindFamily(config, model_type), config, options);
   spec.model_type = wrapper.model_type;
@@ -202,30 +199,25 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
     const auto copy = json.find(key);
     if (copy != json.end() && *copy == value) (void)outer.Find(key);
   }
-  for (const std::string& field : outer.Finish(options, IsOtherModalityField))
-    spec.ignored_config.push_back(field);
+  outer.AddNotes(spec.fields, "text_config.");
+  spec.fields = outer.Finish(wrapper.model_type, IsOtherModalityField);
   return spec;
 }
 
 }  // namespace
 
 ModelSpec ReadModelSpec(const Json& json, const SpecOptions& options, std::string_view what) {
-  ConfigReader config(json, std::string(what), options.checkpoint);
-  const std::vector<std::string> unknown = CheckQuantization(json, config, options);
+  ConfigReader config(json, std::string(what), options);
+  CheckQuantization(json, config, options);
   const std::string model_type = config.String("model_type");
   const auto wrappers = Wrappers();
   const auto wrapper = std::ranges::find(wrappers, model_type, &Wrapper::model_type);
-  ModelSpec spec;
-  if (wrapper != wrappers.end() && config.Has("text_config")) {
-    spec = ReadWrapped(*wrapper, json, config, options);
-  } else {
-    const Family& family = FindFamily(config, model_type);
-    CheckArchitecture(config, family.architecture);
-    CheckAutoMap(config, family.architecture);
-    spec = ReadText(family, config, options);
-  }
-  std::ranges::copy(unknown, std::back_inserter(spec.ignored_config));
-  return spec;
+  if (wrapper != wrappers.end() && config.Has("text_config"))
+    return ReadWrapped(*wrapper, json, config, options);
+  const Family& family = FindFamily(config, model_type);
+  CheckArchitecture(config, family.architecture);
+  CheckAutoMap(config, family.architecture);
+  return ReadText(family, config, options);
 }
 
 ModelSpec ReadModelSpec(const std::filesystem::path& model_directory, const SpecOptions& options) {

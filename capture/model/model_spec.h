@@ -16,6 +16,7 @@
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/files/strict_json.h"
+#include "capture/model/config_fields.h"
 #include "capture/model/delta_net_spec.h"
 #include "capture/model/experts_spec.h"
 #include "capture/model/latent_spec.h"
@@ -110,6 +111,12 @@ struct PerLayerInputsSpec {
   NormSpec norm;          // [dim]
 };
 
+// Fields of config.json without effect here, by name.
+struct FieldNotes {
+  std::vector<std::string> unknown = {};  // that no table knows and UnknownConfig let pass
+  std::vector<std::string> unread = {};   // that transformers stores for the family and never reads
+};
+
 struct ModelSpec {
   std::string model_type;  // "qwen3"
   int64_t hidden_size = 0, vocab_size = 0;
@@ -128,7 +135,7 @@ struct ModelSpec {
   std::string rope_description;     // DescribeRope of the layers
   // Stored tensors with such an ending or beginning are legitimate and unused.
   std::vector<std::string> skipped_suffixes, skipped_prefixes;
-  std::vector<std::string> ignored_config;  // unknown fields let through by allow_unknown_config
+  FieldNotes fields;
 
   double embedding_multiplier = 1;
   bool round_embedding_multiplier = false;  // to the compute dtype, before it is applied (Gemma)
@@ -151,8 +158,8 @@ std::vector<const LayerSpec*> AllLayers(const ModelSpec& spec);
 std::vector<const LayerSpec*> StepLayers(const ModelSpec& spec, size_t layer_index);
 
 struct SpecOptions {
-  bool allow_unknown_config =
-      false;  // lets a field pass that no table knows; a field known to matter never passes
+  // Of a field that no table knows; one that is known to matter never passes.
+  UnknownConfig unknown_config = UnknownConfig::kCheck;
   // Its tensor names decide where releases of one family spell them differently (prefixes of
   // multimodal wrappers, fused experts); null: the family's usual spelling.
   const Checkpoint* checkpoint = nullptr;

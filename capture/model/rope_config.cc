@@ -47,8 +47,11 @@ std::vector<double> Factors(ConfigReader& reader, std::string_view key, int64_t 
 class RopeReader {
  public:
   RopeReader(const Json& object, const std::string& what, const RopeOptions& options,
-             const Outside& outside)
-      : object_(object), reader_(object, what), options_(options), outside_(outside) {}
+             const Outside& outside, UnknownConfig unknown)
+      : object_(object),
+        reader_(object, what, {.unknown_config = unknown}),
+        options_(options),
+        outside_(outside) {}
 
   RopeConfig Read() {
     const std::string type = Type();
@@ -97,7 +100,7 @@ class RopeReader {
     if (options_.text_of_mrope) {
       for (const char* key : {"mrope_section", "mrope_interleaved"}) (void)reader_.Find(key);
     }
-    reader_.Finish({});  // whatever is unknown, or belongs to another type
+    result_.notes = reader_.Finish("");  // whatever is unknown, or belongs to another type
     return result_;
   }
 
@@ -105,7 +108,7 @@ class RopeReader {
   // "type" is the spelling before transformers 4.45.
   std::string Type() {
     for (const auto& [key, value] : object_.items()) {
-      if (value.is_object()) {
+      if (value.is_object() && !value.empty()) {
         reader_.Fail(key, fmt::format("is not implemented here: a rotary embedding per layer type. "
                                       "Supported: {}",
                                       kSupported));
@@ -288,7 +291,14 @@ RopeConfig ReadRope(ConfigReader& config, int64_t head_dim, const RopeOptions& o
   const Json* scaling = options.scaled ? config.Find("rope_scaling") : nullptr;
   const Json* parameters = Parameters(config, options.layer_type);
   const auto read = [&](const Json& object, const char* key) {
-    return RopeReader(object, fmt::format("{}: {}", config.what(), key), options, outside).Read();
+    const UnknownConfig unknown = config.unknown_config() == UnknownConfig::kIgnore
+                                      ? UnknownConfig::kIgnore
+                                      : UnknownConfig::kRefuse;  // all of it speaks of rope
+    RopeConfig result =
+        RopeReader(object, fmt::format("{}: {}", config.what(), key), options, outside, unknown)
+            .Read();
+    config.AddNotes(result.notes, fmt::format("{}.", key));
+    return result;
   };
   if (parameters == nullptr) {
     static const Json kNothing = Json::object();

@@ -36,6 +36,7 @@ struct RopeConfig {
   RopeSpec rope;
   double position_beta = 0;   // llama_4_scaling_beta
   double mscale_all_dim = 0;  // of yarn, where the config has it: DeepSeek's softmax scale
+  FieldNotes notes = {};
 };
 
 // InputError for a type or setting that is not implemented, naming it and what is supported.

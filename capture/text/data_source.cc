@@ -26,6 +26,10 @@ void AppendLittleEndian(Integer value, std::string& out) {
   }
 }
 
+// Tokens. A document must be much longer than what a cache keeps in full, so a small budget has
+// whole excerpts of few domains.
+constexpr int64_t kSmallestShare = 2048;
+
 bool IsMasked(const std::vector<Document>& documents) {
   return std::ranges::any_of(documents,
                              [](const Document& document) { return !document.counted.empty(); });
@@ -158,16 +162,17 @@ class DataLoader {
             .domain = std::string(document.domain)};
   }
 
-  // Takes text until the budget is full, always of the domain that has the fewest tokens so far. No
-  // document has more than an equal share of the budget, so every budget has all domains. Where
-  // documents are packed, each domain gets as much as its whole sequences take, the first domains
-  // one more where they do not come out even.
+  // Takes text until the budget is full, always of the domain that has the fewest tokens so far. A
+  // document is cut where its domain has an equal share of the budget, so that a budget has all
+  // domains; domains go on beyond it when another one has no more text. Of packed text each domain
+  // gives as much as its sequences take; the first domains give one more where they do not come out
+  // even.
   void TakeInTurn(const std::vector<BuiltinDocument>& corpus) {
     struct Domain {
       std::string_view name;
       std::vector<const BuiltinDocument*> documents;
       size_t next = 0;
-      int64_t tokens = 0, wanted = 0;
+      int64_t tokens = 0;
     };
     std::vector<Domain> domains;
     for (const BuiltinDocument& document : corpus) {
@@ -176,29 +181,36 @@ class DataLoader {
       found->documents.push_back(&document);
     }
     const auto count = std::max<int64_t>(1, std::ssize(domains));
-    const int64_t share = (options_.token_budget + count - 1) / count;
-    const int64_t sequences = options_.token_budget / options_.max_sequence;
-    for (int64_t i = 0; i < std::ssize(domains); ++i) {
-      domains[static_cast<size_t>(i)].wanted =
-          options_.pack ? (sequences + count - 1 - i) / count * options_.max_sequence
-                        : options_.token_budget;
+    if (options_.pack) {
+      const int64_t sequences =
+          (options_.token_budget + options_.max_sequence - 1) / options_.max_sequence;
+      for (int64_t i = 0; i < std::ssize(domains); ++i) {
+        Domain& domain = domains[static_cast<size_t>(i)];
+        const int64_t wanted = (sequences + count - 1 - i) / count * options_.max_sequence;
+        for (; domain.tokens < wanted && domain.next < domain.documents.size(); ++domain.next) {
+          Document document = Encode(*domain.documents[domain.next]);
+          domain.tokens += std::ssize(document.ids) + 1;  // and a separator
+          Take(std::move(document));
+        }
+      }
+      return;
     }
-    for (int64_t taken = 0; options_.pack || taken < options_.token_budget;) {
+    const auto share = std::max((options_.token_budget + count - 1) / count, kSmallestShare);
+    for (int64_t taken = 0; taken < options_.token_budget;) {
       Domain* next = nullptr;
       for (Domain& domain : domains) {
-        if (domain.next < domain.documents.size() && domain.tokens < domain.wanted &&
+        if (domain.next < domain.documents.size() &&
             (next == nullptr || domain.tokens < next->tokens)) {
           next = &domain;
         }
       }
       if (next == nullptr) return;
       Document document = Encode(*next->documents[next->next++]);
-      if (!options_.pack) {
-        document.ids.resize(std::min(document.ids.size(), static_cast<size_t>(share)));
-      }
-      const int64_t size = options_.pack
-                               ? std::ssize(document.ids) + 1  // and a separator
-                               : std::min(std::ssize(document.ids), options_.max_sequence);
+      const int64_t rest = share - next->tokens;
+      auto size =
+          std::min({std::ssize(document.ids), share, rest > 0 ? std::max(rest, share / 4) : share});
+      document.ids.resize(static_cast<size_t>(size));
+      size = std::min(size, options_.max_sequence);
       next->tokens += size;
       taken += size;
       Take(std::move(document), /*fills=*/true);

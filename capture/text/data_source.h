@@ -59,7 +59,7 @@ struct DataOptions {
   // With a separator: documents are joined with it between and cut into sequences of exactly
   // max_sequence tokens (packing.h).
   std::optional<Separator> pack = {};
-  bool pack_short = false;  // where that makes no sequence: one shorter one of each domain
+  bool pack_short = false;  // shorter sequences will do (PackDocuments)
   BuiltinText builtin = BuiltinText::kCalibration;
   std::vector<std::string> builtin_domains = {};  // the domains of it that are used; empty: all
   MixOptions mix = {};

@@ -33,7 +33,7 @@ std::optional<int32_t> ParseId(std::string_view text) {
 // eos_token of tokenizer_config.json is a string or an added token, {"content": ...}; "": none.
 std::string ConfiguredEndToken(const fs::path& file) {
   if (!fs::exists(file)) return {};
-  const Json config = ReadJsonFile(file.string());
+  const Json config = ReadConfigJson(file.string());
   const auto found = config.find("eos_token");
   if (found == config.end() || found->is_null()) return {};
   if (found->is_object()) return JsonString(*found, "content", file.string() + ": eos_token");
@@ -157,16 +157,16 @@ void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t tok
   const std::vector<Document> documents = std::exchange(data.documents, {});
   std::vector<Stream> streams = StreamsOf(documents, separator.id);
   const auto length = static_cast<size_t>(max_sequence);
-  auto left = static_cast<size_t>(token_budget) / length;  // sequences
-  shorter = shorter && std::ranges::none_of(streams, [&](const Stream& stream) {
-              return stream.ids.size() >= length;
-            });
+  auto left = static_cast<size_t>(token_budget);  // tokens
+  if (!shorter) left -= left % length;
   for (bool any = true; any && left > 0;) {
     any = false;
     for (Stream& stream : streams) {
       const size_t begin = stream.taken;
-      const size_t end = shorter && begin == 0 ? stream.ids.size() : begin + length;
-      if (left == 0 || end > stream.ids.size()) continue;
+      const size_t size = std::min({length, stream.ids.size() - begin, left});
+      const size_t least = !shorter ? length : data.documents.empty() ? 1 : length / 4;
+      if (size < std::max<size_t>(least, 1)) continue;
+      const size_t end = begin + size;
       const auto part = [&]<typename T>(const std::vector<T>& of) {
         return std::vector<T>(of.begin() + static_cast<ptrdiff_t>(begin),
                               of.begin() + static_cast<ptrdiff_t>(end));
@@ -175,7 +175,7 @@ void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t tok
                                 part(stream.counted), stream.domain});
       stream.taken = end;
       any = true;
-      --left;
+      left -= size;
     }
   }
   DataCounts counts;

@@ -132,7 +132,8 @@ std::string ScalesLaunch(const std::string& model, const fs::path& output,
 void WriteKvScalesFiles(const Artifact& artifact, const ExportRequest& request,
                         const fs::path& output) {
   const Checkpoint checkpoint = Checkpoint::Open(request.checkpoint);
-  const ModelSpec spec = ReadModelSpec(request.checkpoint);
+  const ModelSpec spec =
+      ReadModelSpec(request.checkpoint, {.unknown_config = UnknownConfig::kIgnore});
   const ScaleFormat format = FormatOf(checkpoint, request.per_head);
   const std::vector<OverlayTensor> tensors = ScaleTensors(artifact, spec, format, request.per_head);
   AtomicDirectory directory(output);

@@ -48,7 +48,8 @@ void AddCache(Json& quantization, const Json& layers, std::string_view algorithm
 void WriteModelOptFiles(const Artifact& artifact, const ExportRequest& request,
                         const fs::path& output) {
   const Checkpoint checkpoint = Checkpoint::Open(request.checkpoint);
-  const ModelSpec spec = ReadModelSpec(request.checkpoint);
+  const ModelSpec spec =
+      ReadModelSpec(request.checkpoint, {.unknown_config = UnknownConfig::kIgnore});
   const std::string& method = checkpoint.quantization().method();
   if (!method.empty() && method != "modelopt") {
     throw InputError(fmt::format(

@@ -208,5 +208,26 @@ TEST(Capture, ADumpCalibratesToTheRotationsOfTheModel) {
   EXPECT_NE(damaged.all().find("not an HDF5 file"), std::string::npos) << damaged.all();
 }
 
+// With an eps that drowns what the norms divide by, text is noise to the model.
+TEST(Capture, AFieldThatNobodyKnowsNeedsALossThatProvesTheForwardPass) {
+  const fs::path scratch = TestScratch("capture-unknown"), model = scratch / "model";
+  fs::copy(Model(), model, fs::copy_options::recursive);
+  Json config = ReadJsonFile((model / "config.json").string());
+  config["head_mode"] = 1;
+  const auto capture = [&](const std::string& name, std::vector<std::string> more) {
+    std::ofstream(model / "config.json", std::ios::trunc) << config.dump();
+    more.insert(more.begin(), {model.string(), "-o", (scratch / name).string(), "--device", "cpu",
+                               "--tokens", "400", "--max-sequence", "200"});
+    return RunProgram(OSCAR_CAPTURE, more);
+  };
+  EXPECT_EQ(capture("sound.h5", {}).code, 0);
+  config["rms_norm_eps"] = 0.9;
+  const ProgramExit stopped = capture("wrong.h5", {});
+  EXPECT_EQ(stopped.code, 3) << stopped.all();
+  EXPECT_NE(stopped.err.find("'head_mode' are the likely cause"), std::string::npos) << stopped.err;
+  EXPECT_FALSE(fs::exists(scratch / "wrong.h5"));
+  EXPECT_EQ(capture("wrong.h5", {"--unknown-config", "ignore"}).code, 0);
+}
+
 }  // namespace
 }  // namespace oscar

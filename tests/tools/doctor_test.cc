@@ -96,8 +96,8 @@ TEST(Doctor, PlansWhatThereIsOnlyAConfigurationOf) {
 TEST(Doctor, ListsEveryReasonOfABrokenDirectory) {
   const fs::path broken = CopyOfTiny("doctor_broken", [](Json& config) {
     config["hidden_act"] = "relu6";
-    config["unheard_of"] = 3;
-    config["also_unheard_of"] = true;
+    config["unheard_norm"] = 3;
+    config["also_unheard_norm"] = true;
     config["rope_scaling"] = {{"rope_type", "spiral"}, {"factor", 2.0}};
     config.erase("rope_parameters");
     config["rope_theta"] = 10000.0;
@@ -112,7 +112,7 @@ TEST(Doctor, ListsEveryReasonOfABrokenDirectory) {
            [](Json& json) { json["chat_template"] = "{% for m in messages %}{{ m }}"; });
   const ProgramExit result = Doctor(broken);
   EXPECT_EQ(result.code, 3) << result.all();
-  for (const char* reason : {"hidden_act", "unheard_of is an unknown field", "also_unheard_of",
+  for (const char* reason : {"hidden_act", "unheard_norm is an unknown field", "also_unheard_norm",
                              "rope_scaling: rope_type", "bitsandbytes",
                              "model.layers.4.self_attn.q_proj.weight is missing", "UnicodeScripts",
                              "\"CTC\"", "chat_template"})
@@ -168,6 +168,75 @@ TEST(Calibrate, SaysWhatLossItsTextHas) {
   EXPECT_EQ(plain.find("noise to this model"), std::string::npos) << plain;
 }
 
+// A copy of the bundled model whose final norm is stored as zeros: that of a model that does
+// without it, as far as its configuration says so by a field that nobody knows.
+fs::path TinyWithoutFinalNorm() {
+  const fs::path model = CopyOfTiny("unknown_norm", [](Json& config) { config["head_mode"] = 1; });
+  std::fstream file(model / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  uint64_t size = 0;
+  file.read(reinterpret_cast<char*>(&size), sizeof size);
+  std::string header(size, ' ');
+  file.read(header.data(), static_cast<std::streamsize>(size));
+  const Json place = Json::parse(header).at("model.norm.weight").at("data_offsets");
+  const auto begin = place[0].get<uint64_t>(), end = place[1].get<uint64_t>();
+  file.seekp(static_cast<std::streamoff>(sizeof size + size + begin));
+  file.write(std::string(end - begin, '\0').data(), static_cast<std::streamsize>(end - begin));
+  return model;
+}
+
+TEST(Calibrate, AFieldThatNobodyKnowsPassesIfTheLossProvesTheForwardPass) {
+  const fs::path model =
+      CopyOfTiny("unknown_passes", [](Json& config) { config["head_mode"] = 1; });
+  const fs::path out = TestScratch("unknown_passes_out") / "artifact";
+  const ProgramExit result =
+      RunProgram(OSCAR_CALIBRATE, {model.string(), "--device", "cpu", "--no-auto", "--tokens",
+                                   "2000", "--min-tokens", "1", "-o", out.string()});
+  EXPECT_EQ(result.code, 0) << result.all();
+  EXPECT_NE(result.err.find("'head_mode' is not known"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("shows that the unknown fields"), std::string::npos) << result.err;
+  const Json manifest = ReadJsonFile((out / "manifest.json").string());
+  EXPECT_EQ(manifest.at("model").at("unknown_config"), Json({"head_mode"}));
+}
+
+TEST(Calibrate, StopsAtTheLossBeforeAnythingIsPublished) {
+  const fs::path model = TinyWithoutFinalNorm();
+  const fs::path out = TestScratch("unknown_stops") / "artifact";
+  const auto run = [&](ProgramStrings more) {
+    more.insert(more.begin(), {model.string(), "--device", "cpu", "--no-auto", "--tokens", "2000",
+                               "--min-tokens", "1", "-o", out.string()});
+    return RunProgram(OSCAR_CALIBRATE, more);
+  };
+  for (int i = 0; i < 2; ++i) {  // and again, when all layers come from the job
+    const ProgramExit stopped = run({});
+    EXPECT_EQ(stopped.code, 3) << stopped.all();
+    for (const char* text : {"'head_mode' are the likely cause", "--unknown-config ignore"})
+      EXPECT_NE(stopped.err.find(text), std::string::npos) << stopped.err;
+    EXPECT_FALSE(fs::exists(out));
+    EXPECT_TRUE(fs::exists(out.string() + ".job"));
+  }
+  const ProgramExit ignored = run({"--unknown-config", "ignore"});
+  EXPECT_EQ(ignored.code, 0) << ignored.all();
+  EXPECT_TRUE(fs::exists(out / "manifest.json"));
+}
+
+// NAME, a tab, and "accepted" or what the reason says.
+TEST(Doctor, VerdictsOnReleasedConfigurations) {
+  OSCAR_PACK_OR_SKIP(path, "released_configs");
+  std::ifstream table(TestData("configs") / "verdicts.tsv");
+  size_t checked = 0;
+  for (std::string line; std::getline(table, line);) {
+    const size_t tab = line.find('\t');
+    const std::string name = line.substr(0, tab), verdict = line.substr(tab + 1);
+    const ProgramExit result = Doctor(path / name);
+    EXPECT_EQ(result.code, verdict == "accepted" ? 0 : 3) << name << "\n" << result.out;
+    if (verdict != "accepted") {
+      EXPECT_TRUE(Says(result, verdict)) << name << "\n" << result.out;
+    }
+    ++checked;
+  }
+  EXPECT_EQ(checked, 64u);
+}
+
 // What a text is cut by is said where it is cut, and what would use the rest of it.
 TEST(Calibrate, SaysWhatOfATextIsUnusedAndWhatCutIt) {
   struct Cut {
@@ -207,12 +276,12 @@ TEST(Doctor, KnowsWhatIsMissingOfAModel) {
   const fs::path fields = CopyOfTiny("doctor_fields", [](Json& config) {
     for (const char* key : {"hidden_size", "num_attention_heads", "intermediate_size"})
       config.erase(key);
-    config["unheard_of"] = 3;
+    config["unheard_norm"] = 3;
   });
   const ProgramExit result = Doctor(fields);
   EXPECT_EQ(result.code, 3) << result.all();
   for (const char* key : {"hidden_size is missing", "num_attention_heads is missing",
-                          "intermediate_size is missing", "unheard_of is an unknown field"})
+                          "intermediate_size is missing", "unheard_norm is an unknown field"})
     EXPECT_TRUE(Says(result, key)) << key << "\n" << result.out;
 
   const fs::path shards = CopyOfTiny("doctor_shards", [](Json&) {});
@@ -238,11 +307,16 @@ TEST(Doctor, KnowsWhatIsMissingOfAModel) {
 TEST(Doctor, AnUnknownFieldIsOneOptionAway) {
   const fs::path model =
       CopyOfTiny("doctor_unknown", [](Json& config) { config["unheard_of"] = 3; });
-  const ProgramExit refused = Doctor(model);
+  const ProgramExit passes = Doctor(model);
+  EXPECT_EQ(passes.code, 0) << passes.all();
+  EXPECT_TRUE(Says(passes, "unheard_of: --unknown-config says")) << passes.out;
+  const ProgramExit refused = Doctor(model, {"--unknown-config", "refuse"});
   EXPECT_EQ(refused.code, 3) << refused.all();
-  EXPECT_TRUE(Says(refused, model.string() + " --device cpu --allow-unknown-config\n"))
-      << refused.out;
-  EXPECT_EQ(Doctor(model, {"--allow-unknown-config"}).code, 0);
+  EXPECT_TRUE(Says(refused, "--unknown-config ignore\n")) << refused.out;
+  EXPECT_EQ(Doctor(model, {"--unknown-config", "ignore"}).code, 0);
+  const ProgramExit old = Doctor(model, {"--allow-unknown-config"});
+  EXPECT_EQ(old.code, 2) << old.all();
+  EXPECT_NE(old.all().find("nearest: --unknown-config"), std::string::npos) << old.all();
 }
 
 // After a family, a weight format or a part of tokenizers was added:

@@ -134,12 +134,28 @@ TEST_F(RealModel, TheDirectoryComputesWhatTransformersDoes) {
   ExpectCapturesTheGoldenValues(directory_);
 }
 
+TEST_F(RealModel, TheFileComputesWhatTransformersDoes) { ExpectCapturesTheGoldenValues(gguf_); }
+
+// What is quantized in the file is exactly what the directory has in float32.
+TEST_F(RealModel, TheFileAndTheDirectoryHaveTheSameMoments) {
+  for (const auto& [name, model] : {std::pair("file", gguf_), std::pair("directory", directory_)})
+    ASSERT_NO_FATAL_FAILURE(Succeeds(
+        OSCAR_CALIBRATE,
+        Arguments(model, 1,
+                  {"--no-auto", "--clip", "fixed", "--min-tokens", "1", "-o", scratch_ / name})));
+  const auto a = SafetensorsFile::Open(scratch_ / "file/moments.safetensors");
+  const auto b = SafetensorsFile::Open(scratch_ / "directory/moments.safetensors");
+  ASSERT_EQ(a.tensors().size(), b.tensors().size());
+  for (const auto& [name, info] : a.tensors())
+    EXPECT_EQ(Values<uint8_t>(a, name), Values<uint8_t>(b, name)) << name;
+}
+
 // Calibration, validation of two methods, export, and a zoo that others can check. A zoo takes
 // validations of 1,024 scored tokens or more.
 TEST_F(RealModel, GoesFromWeightsToAZoo) {
   const fs::path artifact = scratch_ / "artifact", zoo = scratch_ / "zoo";
   ASSERT_NO_FATAL_FAILURE(
-      Succeeds(OSCAR_CALIBRATE, Arguments(directory_, 2, {"--no-auto", "-o", artifact})));
+      Succeeds(OSCAR_CALIBRATE, Arguments(gguf_, 2, {"--no-auto", "-o", artifact})));
   ASSERT_NO_FATAL_FAILURE(Succeeds(OSCAR_VALIDATE, {artifact,
                                                     "--model",
                                                     directory_,
@@ -165,7 +181,7 @@ TEST_F(RealModel, GoesFromWeightsToAZoo) {
       Succeeds(OSCAR_EXPORT, {artifact, "--to", "sglang-oct", "-o", scratch_ / "exported"}));
   ASSERT_NO_FATAL_FAILURE(Succeeds(OSCAR_ZOO_PROGRAM, {"init", zoo}));
   ASSERT_NO_FATAL_FAILURE(Succeeds(OSCAR_ZOO_PROGRAM, {"publish", artifact, "--zoo", zoo, "--name",
-                                                       "example/SmolLM2", "--model", directory_}));
+                                                       "example/SmolLM2", "--model", gguf_}));
   ASSERT_NO_FATAL_FAILURE(Succeeds(OSCAR_ZOO_PROGRAM, {"verify", "--zoo", zoo}));
 }
 

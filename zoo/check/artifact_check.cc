@@ -143,7 +143,9 @@ ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
   if (!HasModelConfig(model_directory)) {
     throw InputError(ModelConfigName(model_directory) + ": no such file; name a model");
   }
-  return {ReadModelSpec(model_directory), DigestModelConfig(model_directory).sha256};
+  // What fields nobody knows mean was decided when the artifact was made.
+  return {ReadModelSpec(model_directory, {.unknown_config = UnknownConfig::kIgnore}),
+          DigestModelConfig(model_directory).sha256};
 }
 
 void CheckTensorsFinite(const fs::path& rotations, const Json& geometry,

@@ -109,6 +109,7 @@ void ReadGptqConfig(QuantizationFields& fields, QuantizationConfig& config) {
   fields.Refuse("rotation", "weights that were rotated");
   fields.Refuse("adapter", "a second, low-rank weight beside the first");
   fields.Ignore({"damp_percent",
+                 "enable_norm_bias_tuning",
                  "damp_auto_increment",
                  "static_groups",
                  "true_sequential",

@@ -30,16 +30,13 @@ void QuantizationFields::Ignore(std::initializer_list<std::string_view> keys) {
 
 void QuantizationFields::Refuse(std::string_view key, std::string_view effect) {
   const Json* value = Find(key);
-  const bool neutral = value == nullptr || *value == false ||
-                       ((value->is_object() || value->is_array()) && value->empty()) ||
-                       *value == "";
-  if (!neutral) Fail(key, fmt::format("is not implemented: {}", effect));
+  if (value != nullptr && *value != false) Fail(key, fmt::format("is not implemented: {}", effect));
 }
 
 std::vector<std::string> QuantizationFields::Unread() const {
   std::vector<std::string> keys;
   for (const auto& [key, value] : object_.items()) {
-    if (!read_.contains(key)) keys.push_back(key);
+    if (!read_.contains(key) && !IsEmptyMember(value)) keys.push_back(key);
   }
   return keys;
 }

@@ -163,6 +163,7 @@ ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& opti
   const Activation activation =
       ReadActivation(config, options.activation_field, options.default_activation);
 
+  if (options.qk_norm) config.Require("use_qk_norm", true);
   AttentionSpec geometry;
   ReadHeads(config, spec.hidden_size, options, geometry);
   if (geometry.rope.kind == RopeKind::kDynamic) {

@@ -18,6 +18,8 @@ ModelSpec ReadErnie45Moe(ConfigReader& config) {
   options.tied_by_default = true;
   ModelSpec spec = ReadDenseDecoder(config, options);
 
+  config.Require("moe_gate", "topk");
+  (void)config.Find("moe_capacity");  // of training: no expert turns a token away
   const int64_t size = config.Size("moe_intermediate_size");
   config.Default("num_experts", config.Size("moe_num_experts"));
   config.Default("num_experts_per_tok", config.Size("moe_k"));

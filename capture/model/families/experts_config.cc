@@ -84,6 +84,7 @@ ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size) {
   RouterSpec& router = experts.router;
   router.score = RouterScore::kSigmoid;
   router.float32_logits = true;
+  config.Require("moe_router_dtype", "float32");
   router.choice_bias = "mlp.gate.e_score_correction_bias";
   router.normalize = config.Bool("norm_topk_prob", true);
   router.smallest_weight_sum = 1e-20;  // DeepSeek adds as much
@@ -131,7 +132,7 @@ std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default
   const auto first = config.OptionalCount("first_k_dense_replace");
   std::vector<bool> sparse;
   for (int64_t i = 0; i < num_layers; ++i) sparse.push_back(i >= first.value_or(default_dense));
-  const Json* types = config.Find("mlp_layer_types");
+  const Json* types = config.Find("mlp_layer_types");  // goes before first_k_dense_replace
   if (types == nullptr) return sparse;
   if (!types->is_array() || types->size() != sparse.size()) {
     config.Fail("mlp_layer_types",
@@ -141,8 +142,6 @@ std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default
     const Json& type = (*types)[i];
     if (type != "dense" && type != "sparse")
       config.Fail("mlp_layer_types", "is not implemented. Supported: dense, sparse");
-    if (first && (type == "sparse") != sparse[i])
-      config.Fail("mlp_layer_types", fmt::format("contradicts first_k_dense_replace {}", *first));
     sparse[i] = type == "sparse";
   }
   return sparse;

@@ -31,6 +31,7 @@ std::span<const Family> Families() {
       {"gemma2", "Gemma2ForCausalLM", ReadGemma2},
       {"gemma3_text", "Gemma3ForCausalLM", ReadGemma3},
       {"gemma4_text", "Gemma4ForCausalLM", ReadGemma4},
+      {"gemma4_unified_text", "Gemma4UnifiedForCausalLM", ReadGemma4},
       {"glm", "GlmForCausalLM", ReadGlm},
       {"glm4", "Glm4ForCausalLM", ReadGlm4},
       {"glm4_moe", "Glm4MoeForCausalLM", ReadGlm4Moe},
@@ -58,6 +59,7 @@ std::span<const Family> Families() {
       {"mimo_v2_flash", "MiMoV2FlashForCausalLM", ReadMiMoV2Flash},
       {"minicpm3", "MiniCPM3ForCausalLM", ReadMiniCpm3},
       {"minimax_m2", "MiniMaxM2ForCausalLM", ReadMiniMaxM2},
+      {"minimax_m3", "MiniMaxM3ForCausalLM", ReadMiniMaxM3},
       {"minimax_m3_vl_text", "MiniMaxM3VLForCausalLM", ReadMiniMaxM3},
       {"ministral", "MinistralForCausalLM", ReadMinistral},
       {"ministral3", "Ministral3ForCausalLM", ReadMinistral3},
@@ -102,7 +104,7 @@ std::span<const Wrapper> Wrappers() {
       {"cohere2_vision", "Cohere2VisionForConditionalGeneration", "cohere2"},
       {"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text"},
       {"gemma4", "Gemma4ForConditionalGeneration", "gemma4_text"},
-      {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_text"},
+      {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_unified_text"},
       {"glm4v", "Glm4vForConditionalGeneration", "glm4v_text"},
       {"glm4v_moe", "Glm4vMoeForConditionalGeneration", "glm4v_moe_text"},
       {"internvl", "InternVLForConditionalGeneration", "qwen2"},
@@ -124,32 +126,25 @@ std::span<const Wrapper> Wrappers() {
 }
 
 std::span<const std::string_view> OtherModalityTensors() {
-  static constexpr std::string_view kBeginnings[] = {"audio_tower.",
-                                                     "embed_audio.",
-                                                     "embed_vision.",
-                                                     "image_newline",
-                                                     "mm_projector.",
-                                                     "model.audio_tower.",
-                                                     "model.embed_audio.",
-                                                     "model.embed_vision.",
-                                                     "model.image_newline",
-                                                     "model.multi_modal_projector.",
-                                                     "model.vision_embedder.",
-                                                     "model.vision_model.",
-                                                     "model.vision_tower.",
-                                                     "model.visual.",
-                                                     "mtp.",
-                                                     "multi_modal_projector.",
-                                                     "vision_embedder.",
-                                                     "vision_model.",
-                                                     "vision_tower.",
-                                                     "visual."};
+  static constexpr std::string_view kBeginnings[] = {
+      "audio_tower.",           "embed_audio.",
+      "embed_vision.",          "image_newline",
+      "mm_projector.",          "model.audio_tower.",
+      "model.embed_audio.",     "model.embed_vision.",
+      "model.image_newline",    "model.multi_modal_projector.",
+      "model.patch_merge_mlp.", "model.vision_embedder.",
+      "model.vision_model.",    "model.vision_tower.",
+      "model.visual.",          "mtp.",
+      "multi_modal_projector.", "patch_merge_mlp.",
+      "vision_embedder.",       "vision_model.",
+      "vision_tower.",          "visual."};
   return kBeginnings;
 }
 
 bool IsOtherModalityField(std::string_view name) {
   static constexpr std::string_view kPieces[] = {"vision",
                                                  "image",
+                                                 "img_",
                                                  "video",
                                                  "audio",
                                                  "mm_",
@@ -159,6 +154,7 @@ bool IsOtherModalityField(std::string_view name) {
                                                  "eoa_",
                                                  "spatial_merge_size",
                                                  "projector",
+                                                 "projection_",
                                                  "downsample_",
                                                  "alignment_intermediate_size",
                                                  "adapter_layer_norm_eps"};

@@ -65,10 +65,11 @@ FullGeometry ReadFullGeometry(ConfigReader& config, const std::vector<std::strin
     }
     if (types[i] != kFullKind)
       config.Fail("per_layer_config", fmt::format("changes layer {}, which slides", i));
-    ConfigReader one(*found->second, fmt::format("{}: per_layer_config: {}", config.what(), i));
+    ConfigReader one(*found->second, fmt::format("{}: per_layer_config: {}", config.what(), i),
+                     {.unknown_config = config.unknown_config()});
     const FullGeometry own{one.OptionalSize("head_dim").value_or(sliding.head_dim),
                            one.OptionalSize("num_key_value_heads").value_or(sliding.num_kv_heads)};
-    one.Finish({});
+    config.AddNotes(one.Finish(""), fmt::format("per_layer_config.{}.", i));
     if (!first && (own.head_dim != full.head_dim || own.num_kv_heads != full.num_kv_heads))
       config.Fail("per_layer_config", "has full layers of different geometries");
     full = own;

@@ -11,18 +11,14 @@
 namespace oscar {
 
 ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
-  config.Require("mlp_bias", false);
-  const Json* types = config.Find("layer_types");
-  if (types != nullptr && (!types->is_array() || std::ranges::any_of(*types, [](const Json& type) {
-        return type != "deepseek_sparse_attention";
-      }))) {
-    config.Fail("layer_types", "is not implemented. Supported: deepseek_sparse_attention");
-  }
+  constexpr std::string_view kIndexed = "indexed_attention";  // of transformers 5.24
+  (void)ReadLayerTypes(config, {kIndexed, "deepseek_sparse_attention"},
+                       [=](int64_t) { return kIndexed; });
   const int64_t most = config.OptionalSize("index_topk").value_or(2048);
   // What the indexer is made of; it has no part in dense attention.
   for (const char* key :
        {"index_head_dim", "index_n_heads", "indexer_types", "index_topk_freq", "index_topk_pattern",
-        "index_skip_topk_offset", "indexer_rope_interleave"}) {
+        "index_skip_topk_offset", "indexer_rope_interleave", "index_share_for_mtp_iteration"}) {
     (void)config.Find(key);
   }
   config.Default("routed_scaling_factor", 2.5);

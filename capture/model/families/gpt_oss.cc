@@ -3,7 +3,7 @@
 //
 // gpt-oss 20B and 120B: biases everywhere, an extra softmax logit per head (sink), every other
 // layer slides, experts stored transposed with gate and up alternating. hidden_act says silu,
-// but the experts compute a clamped gate with a sigmoid of 1.702 times it.
+// but the experts compute a clamped gate with a sigmoid of swiglu_alpha times it.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -29,8 +29,10 @@ ModelSpec ReadGptOss(ConfigReader& config) {
       ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"), "mlp.router");
   experts.router.logits.bias = "mlp.router.bias";
   experts.router.score = RouterScore::kChosenSoftmax;
-  experts.clamped_gate = ClampedGate{};
-  config.Require("swiglu_limit", experts.clamped_gate->limit);  // transformers never reads it
+  ClampedGate gate;
+  gate.alpha = config.OptionalPositive("swiglu_alpha").value_or(gate.alpha);
+  gate.limit = config.OptionalPositive("swiglu_limit").value_or(gate.limit);
+  experts.clamped_gate = gate;
   experts.fused = experts.transposed = experts.interleaved = true;
   experts.gate_up = "mlp.experts.gate_up_proj";
   experts.gate_up_bias = "mlp.experts.gate_up_proj_bias";

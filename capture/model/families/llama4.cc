@@ -19,6 +19,7 @@ namespace {
 std::vector<bool> ReadTurningLayers(ConfigReader& config) {
   const int64_t num_layers = ReadNumLayers(config);
   const int64_t interval = config.OptionalSize("no_rope_layer_interval").value_or(4);
+  config.Require("nope_layer_interval", interval);  // a second name of it
   const Json* listed = config.Find("no_rope_layers");
   if (listed != nullptr && listed->empty()) listed = nullptr;
   std::vector<bool> turns;

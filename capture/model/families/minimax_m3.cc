@@ -48,6 +48,7 @@ std::vector<bool> ReadMiniMaxSparseLayers(ConfigReader& config) {
   if (static_cast<int64_t>(sparse.size()) != ReadNumLayers(config))
     config.Fail("moe_layer_freq", "must have a number for each layer");
   config.Override("moe_layer_freq", nullptr);
+  (void)config.Find("first_k_dense_replace");  // what the list says again
   return sparse;
 }
 
@@ -64,6 +65,10 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   config.Require("qk_norm_type", "per_head");
   config.Require("use_qk_norm", true);
   config.Require("use_gemma_norm", true);
+  config.Require("attention_output_gate", false);
+  config.Require("n_shared_experts", 1);
+  // Without effect: layers that predict further tokens.
+  for (const char* key : {"num_mtp_modules", "num_nextn_predict_layers"}) (void)config.Find(key);
   const std::string activation = config.String("hidden_act", "silu");
   if (activation != "silu" && activation != "swigluoai")
     config.Fail("hidden_act", "is not implemented. Supported: silu, swigluoai");
@@ -103,6 +108,7 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   const std::string block = written ? "mlp." : "block_sparse_moe.";
   ExpertsSpec experts =
       ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"), block + "gate");
+  config.Require("moe_intermediate_size", experts.intermediate_size);  // a second name of it
   experts.clamped_gate = gate;
   experts.router.score = RouterScore::kSigmoid;
   experts.router.choice_bias =

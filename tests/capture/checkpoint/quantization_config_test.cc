@@ -116,6 +116,24 @@ TEST(QuantizationConfig, ModelOptInEitherFile) {
                  "contradicts");
 }
 
+TEST(QuantizationConfig, AMissingMethodIsThatOfTheProducer) {
+  for (const char* fields :
+       {R"({"quant_algo": "FP8", "ignore": ["lm_head"], "kv_cache_scheme": "FP8",
+                                 "producer": {"name": "modelopt", "version": "0.31.0"}})",
+        R"({"quant_algo": "FP8", "ignore": ["lm_head"], "quant_method": null})"}) {
+    const Json config = {{"quantization_config", Json::parse(fields)}};
+    const QuantizationConfig read = QuantizationConfig::Read(config);
+    EXPECT_EQ(read.method(), "modelopt");
+    EXPECT_EQ(read.SchemeOf("lm_head"), nullptr);
+    ASSERT_NE(read.SchemeOf("model.layers.0.mlp.gate_proj"), nullptr);
+    EXPECT_TRUE(read.unknown_fields().empty());
+  }
+  ExpectMentions(WhyRefused([&] {
+                   QuantizationConfig::Read({{"quantization_config", {{"bits", 4}}}});
+                 }),
+                 "quant_method");
+}
+
 TEST(QuantizationConfig, OldFilesBesideIt) {
   const auto directory = TestScratch("old_files");
   WriteText(directory / "config.json", "{}");
@@ -148,7 +166,7 @@ TEST(QuantizationConfig, RefusesByName) {
       {R"({"quant_method": "exl2"})", "exl2"},
       {R"({"load_in_8bit": true})", "quant_method"},
       {R"({"quant_method": 3})", "quant_method"},
-      {R"([])", "object"},
+      {R"([3])", "object"},
       {R"({"quant_method": "gptq", "bits": 5})", "bits"},
       {R"({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"})", "marlin"},
       {R"({"quant_method": "gptq", "bits": 4, "checkpoint_format": "gptq_p"})", "gptq, gptq_v2"},

@@ -308,6 +308,18 @@ TEST(CanonicalJson, RoundTripsDoublesExactly) {
   }));
 }
 
+// Python writes what JSON does not have.
+TEST(ReadConfigJson, InfinityIsAString) {
+  const std::filesystem::path file = TestScratch("infinity") / "config.json";
+  std::ofstream(file) << R"({"limit": [0.0, Infinity, -Infinity, NaN], "text": "\"Infinity"})";
+  const Json config = ReadConfigJson(file);
+  EXPECT_EQ(config["limit"], Json({0.0, "Infinity", "-Infinity", "NaN"}));
+  EXPECT_EQ(config["text"], "\"Infinity");
+  EXPECT_THROW(ReadJsonFile(file), InputError);
+  std::ofstream(file, std::ios::trunc) << R"({"limit": Infinite})";
+  EXPECT_THROW(ReadConfigJson(file), InputError);
+}
+
 TEST(ReadJsonFile, NamesTheFile) {
   const auto dir = TestScratch("json");
   WriteFileAtomically(dir / "good.json", "{\"a\": 1}");

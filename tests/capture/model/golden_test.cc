@@ -96,6 +96,18 @@ TEST(Golden, AllPacksOfTheFamilies) {
   EXPECT_GE(packs, 24u);
 }
 
+// As transformers 5.24 or a release writes them.
+TEST(Golden, CheckpointsOfToday) {
+  OSCAR_PACK_OR_SKIP(path, "arch_new");
+  size_t packs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (!entry.is_directory()) continue;
+    ExpectFloatGolden(entry.path());
+    ++packs;
+  }
+  EXPECT_GE(packs, 11u);
+}
+
 TEST(Golden, TrainedModels) {
   OSCAR_PACK_OR_SKIP(path, "models");
   for (const char* model : {"tiny-qwen3", "proof-qwen3"}) {

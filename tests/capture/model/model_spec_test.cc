@@ -227,7 +227,7 @@ TEST(ModelSpec, ReleasedConfigurationsAreRead) {
     EXPECT_EQ(attention.num_kv_heads, release.num_kv_heads) << release.name;
     EXPECT_EQ(spec.tied_head, release.tied) << release.name;
     EXPECT_EQ(spec.rope_description, release.rope) << release.name;
-    EXPECT_EQ(spec.ignored_config, std::vector<std::string>()) << release.name;
+    EXPECT_EQ(spec.fields.unknown, std::vector<std::string>()) << release.name;
   }
 }
 
@@ -283,6 +283,99 @@ TEST(ModelSpec, CountsOfNamesAreBounded) {
   EXPECT_NE(refused("qwen3_moe", "num_experts", 100'000).find("times its experts needs"),
             std::string::npos);
   EXPECT_EQ(refused("qwen3_moe", "num_experts", 512), "accepted");
+}
+
+// As transformers 5.24 writes the defaults of its classes; the doctor's verdicts on whole releases:
+// tests/tools/doctor_test.cc.
+TEST(ModelSpec, ConfigurationsOfTransformersAreRead) {
+  OSCAR_PACK_OR_SKIP(path, "public_reports/05-configs-of-transformers-5.24");
+  size_t read = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const ModelSpec spec = ReadModelSpec(entry.path());
+    EXPECT_TRUE(spec.fields.unknown.empty()) << entry.path();
+    ++read;
+  }
+  EXPECT_GE(read, 6u);
+}
+
+// Fields of releases that change nothing, with the values at which they do not; and some at which
+// they do.
+TEST(ModelSpec, FieldsOfReleasesThatChangeNothing) {
+  struct Release {
+    const char* family;
+    Json fields;  // accepted
+    Json others;  // refused, one by one
+  };
+  const Release releases[] = {
+      {"qwen3_moe",
+       {{"use_qk_norm", true}, {"qkv_bias", false}, {"shared_expert_intermediate_size", 0}},
+       {{"use_qk_norm", false}, {"qkv_bias", true}, {"shared_expert_intermediate_size", 512}}},
+      {"qwen3_5_text",
+       {{"output_gate_type", "swish"}, {"language_model_only", false}},
+       {{"output_gate_type", "sigmoid"}}},
+      {"glm_moe_dsa",
+       {{"index_share_for_mtp_iteration", true},
+        {"moe_router_dtype", "float32"},
+        {"layer_types", Json::array()}},
+       {{"moe_router_dtype", "bfloat16"}, {"layer_types", {"sliding_attention"}}}},
+      {"deepseek_v3", {{"media_placeholder_token_id", 7}, {"audio_token_index", 8}}, {}},
+      {"llama4_text", {{"nope_layer_interval", 4}}, {{"nope_layer_interval", 3}}},
+      {"mellum",
+       {{"mtp_layer_types", nullptr}, {"num_nextn_predict_layers", nullptr}, {"intermediate", {}}},
+       {}},
+      {"minimax_m3",
+       {{"attention_output_gate", false}, {"num_mtp_modules", 7}, {"n_shared_experts", 1}},
+       {{"attention_output_gate", true}, {"n_shared_experts", 2}}},
+  };
+  for (const Release& release : releases) {
+    const Json config =
+        ReadJsonFile((TestData("families") / std::string(release.family) / "config.json").string());
+    Json accepted = config;
+    Json& text = accepted.contains("text_config") ? accepted["text_config"] : accepted;
+    text.update(release.fields);
+    const ModelSpec spec = ReadModelSpec(accepted);
+    EXPECT_TRUE(spec.fields.unknown.empty())
+        << release.family << " " << spec.fields.unknown.front();
+    for (const auto& [key, value] : release.others.items()) {
+      Json refused = config;
+      (refused.contains("text_config") ? refused["text_config"] : refused)[key] = value;
+      EXPECT_THROW(ReadModelSpec(refused), InputError) << release.family << " " << key;
+    }
+  }
+}
+
+// gpt_oss as transformers 5.24 has it.
+TEST(ModelSpec, TheClampedGateIsThatOfTheConfiguration) {
+  Json config = ReadJsonFile((TestData("families") / "gpt_oss" / "config.json").string());
+  config["swiglu_alpha"] = 1.2;
+  config["swiglu_limit"] = 1.5;
+  const auto gate = ReadModelSpec(config).layers.front().experts->clamped_gate;
+  ASSERT_TRUE(gate);
+  EXPECT_EQ(gate->alpha, 1.2);
+  EXPECT_EQ(gate->limit, 1.5);
+}
+
+// LLaVA 1.5 says of its text part what differs from the defaults of LlamaConfig.
+TEST(ModelSpec, ATextConfigMayLeaveOutTheDefaultsOfItsClass) {
+  const Json text = {{"model_type", "llama"},
+                     {"max_position_embeddings", 4096},
+                     {"rms_norm_eps", 1e-5},
+                     {"vocab_size", 32064}};
+  const Json config = {{"architectures", {"LlavaForConditionalGeneration"}},
+                       {"model_type", "llava"},
+                       {"text_config", text},
+                       {"vision_config", {{"hidden_size", 1024}}}};
+  const ModelSpec spec = ReadModelSpec(config);
+  EXPECT_EQ(spec.hidden_size, 4096);
+  EXPECT_EQ(spec.layers.size(), 32u);
+  EXPECT_EQ(spec.layers[0].mlp.intermediate_size, 11008);
+  EXPECT_EQ(spec.layers[0].attention.num_kv_heads, 32);
+  EXPECT_EQ(spec.layers[0].attention.rope.theta, 10000.0);
+  EXPECT_EQ(spec.rms_norm_eps, 1e-5);
+  Json experts = config;  // a count by another name than the class's
+  experts["text_config"] = {{"model_type", "qwen3_moe"}, {"num_local_experts", 4}};
+  EXPECT_EQ(ReadModelSpec(experts).layers[0].experts->num_experts, 4);
+  EXPECT_THROW(ReadModelSpec(text), InputError);  // on its own it has no size
 }
 
 }  // namespace
