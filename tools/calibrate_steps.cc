@@ -33,7 +33,7 @@ std::optional<Opened> Open(const CalibrateOptions& options, RankGroup* group,
     opened.own_text = context.dry_run ? PlanOwnText(options, *model)
                                       : WriteOwnText(options, group, context, *model);
     if (options.show_samples > 0) {
-      context.out << ShowSamples(model->data, model->tokenizer_or_null(), options.show_samples);
+      context.out << ShowSamples(model->data, model->tokenizer.get(), options.show_samples);
       return std::nullopt;
     }
     opened.subject = OfModel(options, model, group, shards);

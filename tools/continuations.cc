@@ -19,7 +19,7 @@ namespace {
 
 std::vector<Document> Prefixes(const ContinuationArguments& arguments, const ModelInput& input) {
   const std::vector<int32_t> opening =
-      OpeningTokens(input.location.directory, input.tokenizer_or_null());
+      OpeningTokens(input.location.directory, input.tokenizer.get());
   const int64_t of_text = arguments.prefix - std::ssize(opening);
   std::vector<Document> prefixes;
   for (const Document& text : input.data.documents) {

@@ -23,7 +23,7 @@ DataSet TextOf(const ModelInput& input) {
   options.builtin = BuiltinText::kCalibration;
   options.token_budget = options.max_sequence = std::min(kTokens, input.spec.max_positions);
   options.model_directory = input.location.directory;
-  return LoadData(options, input.tokenizer_or_null(), input.spec.vocab_size);
+  return LoadData(options, input.tokenizer, input.spec.vocab_size);
 }
 
 std::optional<TextLoss> LossOfSample(const ModelArguments& arguments, const ModelInput& input) {

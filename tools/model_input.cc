@@ -82,7 +82,12 @@ void LogData(const DataSet& data, Log& log) {
       fmt::format("data: {}: {} of {} documents, {} of {} tokens used; {} documents truncated ({} "
                   "tokens cut), {} dropped ({} tokens)",
                   data.name, c.documents_used, c.documents_sent, c.tokens_used, c.tokens_sent,
-                  c.documents_truncated, c.tokens_truncated, c.documents_dropped, c.tokens_dropped),
+                  c.documents_truncated, c.tokens_truncated, c.documents_dropped,
+                  c.tokens_dropped) +
+          (data.lost == 0 ? std::string()
+                          : fmt::format("; {} bytes or characters that the vocabulary has no token "
+                                        "for left out, as the tokenizers library does",
+                                        data.lost)),
       fields);
   const auto say = [&](const char* event, int64_t count, const char* what) {
     if (count > 0) log.Info(event, fmt::format("data: {} {}", count, what), {{"count", count}});
@@ -102,13 +107,16 @@ void LogData(const DataSet& data, Log& log) {
 // a separator documents stay as they are.
 void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptions& options) {
   constexpr int64_t kSequence = 4096, kLeast = 512;
-  try {
-    options.pack =
-        FindSeparator(input.location.directory, input.tokenizer_or_null(), data.separator);
-  } catch (const InputError&) {
-    if (!data.separator.empty()) throw;
-    return;
-  }
+  const auto find = [&](const LazyTokenizer& tokenizer) {
+    try {
+      options.pack = FindSeparator(input.location.directory, tokenizer, data.separator);
+    } catch (const InputError&) {
+      if (!data.separator.empty()) throw;
+    }
+  };
+  find(input.tokenizer);
+  if (!options.pack) find({});  // of a tokenizer that cannot be read config.json knows the end
+  if (!options.pack) return;
   options.pack_short = true;
   if (data.max_sequence == 0) {
     const int64_t quarter = std::max(data.tokens / 4, std::min(data.tokens, kLeast));
@@ -257,7 +265,7 @@ std::string WhyOtherTokenizer(const Tokenizer& tokenizer, const ModelSpec& spec)
       static_cast<double>(tokenizer.vocab_size()) / static_cast<double>(spec.vocab_size);
   if (share >= kSmallestVocabularyShare) return {};
   return fmt::format(
-      "tokenizer.json has {} ids and the model {}: a tokenizer that covers {:.0f} % of a "
+      "the tokenizer has {} ids and the model {}: a tokenizer that covers {:.0f} % of a "
       "vocabulary belongs to another model (released ones cover 97 % and more), and its text "
       "would be noise to this one. Put the model's own there, or insist with "
       "--allow-small-vocabulary",
@@ -295,12 +303,14 @@ ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning) {
     CheckTensors(input.spec, input.checkpoint);
   }
   LogModel(input, model.unknown_config, log);
-  if (const fs::path file = input.location.directory / "tokenizer.json"; fs::exists(file))
-    input.tokenizer = Tokenizer::Load(file);
-  if (input.tokenizer && !model.allow_small_vocabulary) {
-    if (const std::string why = WhyOtherTokenizer(*input.tokenizer, input.spec); !why.empty())
-      throw InputError(fmt::format("{}: {}", input.location.directory.string(), why));
-  }
+  input.tokenizer = LazyTokenizer([directory = input.location.directory, spec = input.spec,
+                                   any_size = model.allow_small_vocabulary] {
+    std::optional<Tokenizer> tokenizer = OpenTokenizer(directory);
+    const std::string why =
+        tokenizer && !any_size ? WhyOtherTokenizer(*tokenizer, spec) : std::string();
+    if (!why.empty()) throw InputError(fmt::format("{}: {}", directory.string(), why));
+    return tokenizer;
+  });
   return input;
 }
 
@@ -318,8 +328,7 @@ DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
   options.max_sequence =
       data.max_sequence > 0 ? data.max_sequence : std::min(input.spec.max_positions, data.tokens);
   if (data.pack) {
-    options.pack =
-        FindSeparator(input.location.directory, input.tokenizer_or_null(), data.separator);
+    options.pack = FindSeparator(input.location.directory, input.tokenizer, data.separator);
   } else if (data.packs_by_default && !data.whole_documents && data.length_buckets.empty()) {
     PackByDefault(data, input, options);
   }
@@ -336,8 +345,8 @@ void CheckDataFiles(const std::vector<std::string>& files) {
 
 DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
                       const ModelInput& input) {
-  DataSet set = LoadData(MakeDataOptions(data, builtin, input), input.tokenizer_or_null(),
-                         input.spec.vocab_size);
+  DataSet set =
+      LoadData(MakeDataOptions(data, builtin, input), input.tokenizer, input.spec.vocab_size);
   LogData(set, log);
   LogUnused(data, input.spec, set.counts, set.separator.has_value(), log);
   return set;
@@ -351,8 +360,7 @@ ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& give
   ModelInput input = OpenModel(model, log, planning);
   if (planning && !input.tokenizer && data.data.empty()) {
     input.data = Placeholders(data, input.spec);
-    log.Info("data",
-             "data: no tokenizer.json, so the plan is for as many tokens as were asked for");
+    log.Info("data", "data: no tokenizer, so the plan is for as many tokens as were asked for");
     return input;
   }
   input.data = LoadModelData(data, BuiltinText::kCalibration, log, input);

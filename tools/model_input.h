@@ -17,7 +17,7 @@
 #include "capture/checkpoint/model_location.h"
 #include "capture/model/model_spec.h"
 #include "capture/text/data_source.h"
-#include "capture/text/tokenizer.h"
+#include "capture/text/tokenizer_files.h"
 #include "tools/cli/log.h"
 #include "tools/cli/option_table.h"
 
@@ -81,10 +81,9 @@ struct ModelInput {
   ModelLocation location;
   Checkpoint checkpoint;
   ModelSpec spec;
-  std::optional<Tokenizer> tokenizer;
+  LazyTokenizer tokenizer;  // false: the model has none
   DataSet data;
 
-  const Tokenizer* tokenizer_or_null() const { return tokenizer ? &*tokenizer : nullptr; }
   std::vector<std::vector<int32_t>> Sequences() const { return TokenIds(data); }
 };
 

@@ -342,7 +342,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   checked.get();
   const ModelInput& model = input.model;
   if (options.show_samples > 0) {
-    context.out << ShowSamples(model.data, model.tokenizer_or_null(),
+    context.out << ShowSamples(model.data, model.tokenizer.get(),
                                static_cast<int>(options.show_samples))
                 << ShowNeedles("needle", input.needles, options.show_samples)
                 << ShowNeedles("tool call", input.tool_calls, options.show_samples);

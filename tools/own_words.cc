@@ -33,7 +33,7 @@ SelfGeneration Generation(const OwnWordsRequest& request, const ModelInput& inpu
   const int64_t sequences = IsByDefault(request) ? kOwnSequences : request.arguments.sequences;
   const int64_t length = LengthOf(request, input.spec);
   const std::vector<int32_t> opening =
-      OpeningTokens(input.location.directory, input.tokenizer_or_null());
+      OpeningTokens(input.location.directory, input.tokenizer.get());
   const int64_t drawn = length - std::ssize(opening);
   if (drawn < 1) {
     throw UsageError(

@@ -111,15 +111,14 @@ SelfGeneration PrepareSelfGeneration(const SelfGenerateArguments& self, const Da
   const int64_t most = 16 * ((self.tokens + self.length - 1) / self.length) + 64;
   // Half of a document at the least is the model's.
   const int64_t longest = options.max_sequence - std::min(self.length, options.max_sequence / 2);
-  PromptSet set =
-      input.data.name == kPlaceholderData
-          ? PlaceholderPrompts(most, longest)
-          : LoadPrompts(options, input.tokenizer_or_null(), input.spec.vocab_size, most, longest);
+  PromptSet set = input.data.name == kPlaceholderData
+                      ? PlaceholderPrompts(most, longest)
+                      : LoadPrompts(options, input.tokenizer, input.spec.vocab_size, most, longest);
   model.prompts = std::move(set.prompts);
   model.chat_format = std::move(set.chat_format);
   model.chat_template = std::move(set.chat_template);
   model.stop_ids =
-      StopTokens(input.location.directory, input.tokenizer_or_null(), input.spec.vocab_size);
+      StopTokens(input.location.directory, input.tokenizer.get(), input.spec.vocab_size);
   return model;
 }
 

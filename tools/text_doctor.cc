@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokenizer and chat template of a model directory: a part of model_doctor.h. A tokenizer
-// that is refused stops even a calibration on token ids, one that is not there does not.
+// Tokenizer and chat template of a model directory: a part of model_doctor.h. A calibration on
+// token ids needs neither.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "capture/text/chat_format.h"
+#include "capture/text/tokenizer_files.h"
 #include "capture/text/tokenizer_json.h"
 #include "linalg/error.h"
 #include "tools/model_doctor.h"
@@ -52,12 +53,12 @@ std::vector<std::string> ComponentProblems(const Json& root, const std::string& 
     }
   };
   const auto where = [&](const char* member) { return file + ": " + member; };
-  BpeModel::Symbols symbols = BpeModel::Symbols::kCharacters;
+  TokenModel::Symbols symbols = TokenModel::Symbols::kCharacters;
   attempt([&] { MakeNormalizers(MemberOrNull(root, "normalizer"), where("normalizer")); });
   attempt([&] {
     const auto steps =
         MakePreTokenizers(MemberOrNull(root, "pre_tokenizer"), where("pre_tokenizer"));
-    if (!steps.empty() && steps.back()->is_byte_level()) symbols = BpeModel::Symbols::kBytes;
+    if (!steps.empty() && steps.back()->is_byte_level()) symbols = TokenModel::Symbols::kBytes;
   });
   const bool pieces_known = problems.empty();
   attempt(
@@ -66,48 +67,54 @@ std::vector<std::string> ComponentProblems(const Json& root, const std::string& 
   // Which symbols the model is of, the pre-tokenizers say.
   const Json& model = MemberOrNull(root, "model");
   if (pieces_known || TypesText(model) != "BPE")
-    attempt([&] { const BpeModel read(model, symbols, where("model")); });
+    attempt([&] { (void)TokenModel::Make(model, symbols, where("model")); });
   return problems;
 }
 
 void DescribeTokenizer(const Json& root, const Tokenizer* tokenizer, Diagnosis& diagnosis) {
-  std::string text = TypesText(MemberOrNull(root, "model"));
+  const bool is_gguf = fs::is_regular_file(diagnosis.location.directory);
+  std::string text = root.is_object() ? TypesText(MemberOrNull(root, "model"))
+                     : is_gguf        ? "the keys of the GGUF"
+                                      : "SentencePiece's tokenizer.model";
   if (tokenizer != nullptr) text += fmt::format(", {} tokens", tokenizer->vocab_size());
   for (const char* member : {"normalizer", "pre_tokenizer", "post_processor", "decoder"})
-    text += fmt::format("\n{} {}", member, TypesText(MemberOrNull(root, member)));
+    if (root.is_object())
+      text += fmt::format("\n{} {}", member, TypesText(MemberOrNull(root, member)));
   diagnosis.facts.emplace_back("tokenizer", text);
+}
+
+void ReportMissingTokenizer(const fs::path& directory, Diagnosis& diagnosis) {
+  std::error_code ignored;
+  if (fs::is_symlink(directory / "tokenizer.json", ignored)) return;  // said already
+  std::string other;
+  for (const char* name : {"tiktoken.model", "tekken.json", "vocab.txt"}) {
+    if (other.empty() && fs::exists(directory / name, ignored))
+      other = fmt::format(
+          " ({} is not read; AutoTokenizer.from_pretrained(...)"
+          ".save_pretrained(...) of transformers writes one)",
+          name);
+  }
+  diagnosis.missing.push_back("tokenizer.json" + other +
+                              ": without it, only rows with \"input_ids\" can be used");
 }
 
 void DiagnoseTokenizer(bool allow_small, Diagnosis& diagnosis) {
   const fs::path directory = diagnosis.location.directory, path = directory / "tokenizer.json";
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) {
-    if (fs::is_symlink(path, ignored)) return;  // said already
-    std::string other;
-    for (const char* name : {"tokenizer.model", "tiktoken.model", "tekken.json", "vocab.txt"}) {
-      if (other.empty() && fs::exists(directory / name, ignored))
-        other = fmt::format(
-            " ({} is not read; AutoTokenizer.from_pretrained(...)"
-            ".save_pretrained(...) of transformers writes one)",
-            name);
-    }
-    diagnosis.missing.push_back("tokenizer.json" + other +
-                                ": without it, only rows with \"input_ids\" can be used");
-    return;
-  }
-  Json root;
+  Json root;  // null: another file holds the tokenizer
   try {
-    root = ReadJsonFile(path.string());
+    if (fs::exists(path, ignored)) root = ReadJsonFile(path.string());
   } catch (const InputError& error) {
     diagnosis.reasons.emplace_back(error.what());
     return;
   }
   try {
-    const Tokenizer tokenizer = Tokenizer::Load(path);
+    const std::optional<Tokenizer> tokenizer = OpenTokenizer(directory);
+    if (!tokenizer) return ReportMissingTokenizer(directory, diagnosis);
     diagnosis.has_tokenizer = true;
-    DescribeTokenizer(root, &tokenizer, diagnosis);
+    DescribeTokenizer(root, &*tokenizer, diagnosis);
     if (!diagnosis.spec || allow_small) return;
-    const std::string why = WhyOtherTokenizer(tokenizer, *diagnosis.spec);
+    const std::string why = WhyOtherTokenizer(*tokenizer, *diagnosis.spec);
     if (why.empty()) return;
     diagnosis.reasons.push_back(fmt::format("{}: {}", directory.string(), why));
     diagnosis.unknown_fields_only = false;

@@ -71,8 +71,9 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
                 {"stored_dtype", DescribeStorage(spec, checkpoint)},
                 {"config", DigestToJson(DigestModelConfig(location.directory))},
                 {"weights", Json::object()}};
-  for (const auto& [key, name] : {std::pair("tokenizer", "tokenizer.json"),
-                                  std::pair("tokenizer_config", "tokenizer_config.json")}) {
+  for (const auto& [key, name] :
+       {std::pair("tokenizer", "tokenizer.model"), std::pair("tokenizer", "tokenizer.json"),
+        std::pair("tokenizer_config", "tokenizer_config.json")}) {
     if (const fs::path file = location.directory / name; fs::exists(file))
       model[key] = FileJson(file);
   }
@@ -205,6 +206,7 @@ Json DescribeData(const DataSet& data) {
                  {"used", c.tokens_used},
                  {"truncated", c.tokens_truncated},
                  {"dropped", c.tokens_dropped}}}};
+  if (data.lost > 0) json["lost_without_token"] = data.lost;
   if (c.rows_null > 0) json["rows_null"] = c.rows_null;
   if (data.masked()) json["counted_queries"] = data.counted_queries();  // of the tokens used
   if (!data.chat_format.empty()) json["chat_format"] = data.chat_format;

@@ -19,6 +19,17 @@ constexpr std::string_view kFields[] = {"id",     "content", "single_word", "lst
                                         "rstrip", "special", "normalized"};
 constexpr size_t kMaxContentBytes = 1024;  // bounds the time of a search; real ones are below 100
 
+AddedToken ParseAddedToken(const Json& entry, const std::string& where) {
+  AddedToken token;
+  token.content = JsonString(entry, "content", where);
+  token.special = JsonBool(entry, "special", false, where);
+  token.normalized = JsonBool(entry, "normalized", !token.special, where);
+  token.lstrip = JsonBool(entry, "lstrip", false, where);
+  token.rstrip = JsonBool(entry, "rstrip", false, where);
+  token.single_word = JsonBool(entry, "single_word", false, where);
+  return token;
+}
+
 // First byte of the white space that ends at `end`.
 size_t SpaceBefore(std::string_view text, size_t end) {
   while (end > 0) {
@@ -59,38 +70,12 @@ bool TouchesWord(std::string_view text, size_t position, bool behind, RegexMatch
 
 }  // namespace
 
-void TokenMatcher::Insert(std::string_view content, size_t index) {
-  uint32_t node = 0;
-  for (const char byte : content) {
-    const auto [edge, is_new] =
-        edges_.emplace(Edge(node, byte), static_cast<uint32_t>(ends_here_.size()));
-    if (is_new) ends_here_.push_back(kNoToken);
-    node = edge->second;
-  }
-  if (ends_here_[node] == kNoToken) ends_here_[node] = index;
-}
-
-std::optional<TokenMatcher::Match> TokenMatcher::Find(std::string_view text, size_t from) const {
-  if (edges_.empty()) return std::nullopt;
-  for (size_t begin = from; begin < text.size(); ++begin) {
-    std::optional<Match> longest;
-    uint32_t node = 0;
-    for (size_t i = begin; i < text.size(); ++i) {
-      const auto edge = edges_.find(Edge(node, text[i]));
-      if (edge == edges_.end()) break;
-      node = edge->second;
-      if (ends_here_[node] != kNoToken) longest = Match{begin, i + 1, ends_here_[node]};
-    }
-    if (longest) return longest;
-  }
-  return std::nullopt;
-}
-
-AddedTokens::AddedTokens(const Json& list, const BpeModel& model,
+AddedTokens::AddedTokens(const Json& list, const Json& extra, const TokenModel& model,
                          const Chain<Normalizer>& normalizers, const std::string& where)
     : word_character_(kRustWordCharacter, Regex::Syntax::kPcre2, where) {
   if (!list.is_null() && !list.is_array()) throw InputError(where + ": expected an array");
   for (size_t i = 0; i < list.size(); ++i) Add(list[i], model, fmt::format("{}[{}]", where, i));
+  for (const Json& entry : extra) AddExtra(entry, model, where);
   for (AddedToken& token : tokens_) {
     token.decoded = token.normalized ? Normalize(normalizers, token.content) : token.content;
   }
@@ -108,27 +93,17 @@ AddedTokens::AddedTokens(const Json& list, const BpeModel& model,
   }
 }
 
-void AddedTokens::Add(const Json& entry, const BpeModel& model, const std::string& where) {
+void AddedTokens::Add(const Json& entry, const TokenModel& model, const std::string& where) {
   if (!entry.is_object()) throw InputError(where + ": expected an object");
   CheckFields(entry, kFields, where);
-  AddedToken token;
-  token.content = JsonString(entry, "content", where);
+  AddedToken token = ParseAddedToken(entry, where);
   const int64_t id = JsonInt(entry, "id", where);
   if (id < 0 || id > std::numeric_limits<int32_t>::max()) {
     throw InputError(fmt::format("{}: token {} has id {}; expected an integer in [0, 2^31)", where,
                                  Quoted(token.content), id));
   }
   token.id = static_cast<int32_t>(id);
-  token.special = JsonBool(entry, "special", false, where);
-  token.normalized = JsonBool(entry, "normalized", !token.special, where);
-  token.lstrip = JsonBool(entry, "lstrip", false, where);
-  token.rstrip = JsonBool(entry, "rstrip", false, where);
-  token.single_word = JsonBool(entry, "single_word", false, where);
   if (token.content.empty()) return;  // matches nothing
-  if (token.content.size() > kMaxContentBytes) {
-    throw InputError(fmt::format("{}: an added token of {} bytes; expected at most {}", where,
-                                 token.content.size(), kMaxContentBytes));
-  }
   const std::string* in_model = model.Token(token.id);
   const std::optional<int32_t> model_id = model.TokenId(token.content);
   if ((in_model != nullptr && *in_model != token.content) || (model_id && *model_id != token.id)) {
@@ -136,13 +111,35 @@ void AddedTokens::Add(const Json& entry, const BpeModel& model, const std::strin
         "{}: token {} has id {}, but the vocabulary says {}", where, Quoted(token.content),
         token.id, in_model != nullptr ? Quoted(*in_model) : std::to_string(*model_id)));
   }
-  if (!by_id_.emplace(token.id, tokens_.size()).second) {
+  if (const AddedToken* other = Find(token.id)) {
     throw InputError(fmt::format("{}: id {} is given to both {} and {}", where, token.id,
-                                 Quoted(tokens_[by_id_[token.id]].content), Quoted(token.content)));
+                                 Quoted(other->content), Quoted(token.content)));
   }
-  if (!by_content_.emplace(token.content, tokens_.size()).second) {
+  if (Find(token.content) != nullptr)
     throw InputError(fmt::format("{}: {} is added twice", where, Quoted(token.content)));
+  Put(std::move(token), where);
+}
+
+void AddedTokens::AddExtra(const Json& entry, const TokenModel& model, const std::string& where) {
+  AddedToken token = ParseAddedToken(entry, where);
+  if (token.content.empty()) return;
+  if (const auto known = by_content_.find(token.content); known != by_content_.end()) {
+    if (JsonBool(entry, "weak", false, where)) return;
+    token.id = tokens_[known->second].id;
+    tokens_[known->second] = std::move(token);
+    return;
   }
+  token.id = model.TokenId(token.content).value_or(std::max(model.max_id(), max_id_) + 1);
+  if (Find(token.id) == nullptr) Put(std::move(token), where);
+}
+
+void AddedTokens::Put(AddedToken token, const std::string& where) {
+  if (token.content.size() > kMaxContentBytes) {
+    throw InputError(fmt::format("{}: an added token of {} bytes; expected at most {}", where,
+                                 token.content.size(), kMaxContentBytes));
+  }
+  by_id_.emplace(token.id, tokens_.size());
+  by_content_.emplace(token.content, tokens_.size());
   max_id_ = std::max(max_id_, token.id);
   tokens_.push_back(std::move(token));
 }

@@ -16,8 +16,8 @@
 
 #include "capture/files/regex.h"
 #include "capture/files/strict_json.h"
-#include "capture/text/bpe.h"
 #include "capture/text/normalizer.h"
+#include "capture/text/token_model.h"
 
 namespace oscar {
 
@@ -38,33 +38,15 @@ struct Stretch {
   size_t begin, end;  // bytes
 };
 
-// Finds the longest of a set of strings at each position (a trie over bytes).
-class TokenMatcher {
- public:
-  void Insert(std::string_view content, size_t index);  // the first of equal contents wins
-
-  struct Match {
-    size_t begin, end;  // bytes
-    size_t index;
-  };
-  // The leftmost match at or behind `from`.
-  std::optional<Match> Find(std::string_view text, size_t from) const;
-
- private:
-  static uint64_t Edge(uint32_t node, char byte) {
-    return uint64_t{node} << 8 | static_cast<uint8_t>(byte);
-  }
-  static constexpr size_t kNoToken = static_cast<size_t>(-1);
-  std::unordered_map<uint64_t, uint32_t> edges_;  // node, byte -> node; the root is node 0
-  std::vector<size_t> ends_here_ = {kNoToken};    // [num_nodes] index of the token
-};
-
 class AddedTokens {
  public:
-  // `list` is the member "added_tokens" (an array, or null for none). Throws InputError naming
-  // `where` for a malformed entry, an id outside [0, 2^31), or one that contradicts `model`.
-  AddedTokens(const Json& list, const BpeModel& model, const Chain<Normalizer>& normalizers,
-              const std::string& where);
+  // `list` is the member "added_tokens" (an array, or null for none). `extra` are those of other
+  // files (ExtraTokens() in tokenizer_files.h), also an array or null: their flags replace those
+  // of an equal token, unless "weak", and their ids are those that add_tokens() of the library
+  // gives: that of the vocabulary, or the next free one. Throws InputError naming `where` for a
+  // malformed entry, an id outside [0, 2^31), or one of `list` that contradicts `model`.
+  AddedTokens(const Json& list, const Json& extra, const TokenModel& model,
+              const Chain<Normalizer>& normalizers, const std::string& where);
 
   // Stretches of raw text (`normalized` false) or of normalized text, in order.
   std::vector<Stretch> Split(std::string_view text, bool normalized) const;
@@ -74,7 +56,9 @@ class AddedTokens {
   int32_t max_id() const { return max_id_; }
 
  private:
-  void Add(const Json& entry, const BpeModel& model, const std::string& where);
+  void Add(const Json& entry, const TokenModel& model, const std::string& where);
+  void AddExtra(const Json& entry, const TokenModel& model, const std::string& where);
+  void Put(AddedToken token, const std::string& where);
 
   std::vector<AddedToken> tokens_;
   std::unordered_map<int32_t, size_t> by_id_;

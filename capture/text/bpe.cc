@@ -6,12 +6,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <span>
 #include <utility>
 
 #include "capture/files/quote.h"
-#include "capture/files/utf8.h"
 #include "capture/text/byte_alphabet.h"
 #include "capture/text/component_table.h"
 #include "linalg/error.h"
@@ -31,15 +32,9 @@ constexpr std::string_view kModelFields[] = {
     "merges",
 };
 
+constexpr size_t kMaxPieceBytes = 1024;  // bounds the search for merges; real ones are below 100
+
 void CheckModel(const Json& model, const std::string& where) {
-  if (!model.is_object()) throw InputError(where + ": expected an object");
-  const std::string type = JsonString(model, "type", "BPE", where);
-  if (type != "BPE") {
-    throw InputError(fmt::format(
-        "{}: type {} is not supported; supported: BPE. Give rows with \"input_ids\" to calibrate "
-        "without this tokenizer",
-        where, Quoted(type)));
-  }
   CheckFields(model, kModelFields, where);
   if (JsonDouble(model, "dropout", 0.0, where) != 0.0) {
     throw InputError(where + ": dropout is not supported: encoding would be random");
@@ -90,31 +85,65 @@ BpeModel::BpeModel(const Json& model, Symbols symbols, const std::string& where)
   fuse_unknown_ = JsonBool(model, "fuse_unk", false, where);
   LoadVocabulary(JsonMember(model, "vocab", where), where + ".vocab");
   const std::string unknown = JsonString(model, "unk_token", "", where);
-  if (!unknown.empty() && symbols == Symbols::kCharacters) {
-    unknown_ = TokenId(unknown);
-    if (!unknown_) {
-      throw InputError(
-          fmt::format("{}: unk_token {} is not in the vocabulary", where, Quoted(unknown)));
+  if (!unknown.empty()) unknown_ = TokenId(unknown);
+  if (!unknown.empty() && !unknown_ && symbols == Symbols::kCharacters) {
+    throw InputError(
+        fmt::format("{}: unk_token {} is not in the vocabulary", where, Quoted(unknown)));
+  }
+  LoadMerges(JsonMember(model, "merges", where), where + ".merges");
+}
+
+BpeModel::BpeModel(const SentencePieceVocabulary& vocabulary, const std::string& where)
+    : symbols_(Symbols::kCharacters),
+      byte_fallback_(vocabulary.byte_fallback),
+      fuse_unknown_(true) {
+  using Type = SentencePieceVocabulary::Type;
+  std::vector<float> scores;  // of normal pieces, each once, best first
+  StringMap<int32_t> normal;
+  for (size_t i = 0; i < vocabulary.pieces.size(); ++i) {
+    const auto& [text, score, type] = vocabulary.pieces[i];
+    const auto id = static_cast<int32_t>(i);
+    AddToken(text, id, where);
+    if (text.size() > kMaxPieceBytes) {
+      throw InputError(fmt::format("{}: piece {} has {} bytes; expected at most {}", where, id,
+                                   text.size(), kMaxPieceBytes));
+    }
+    if (type == Type::kUnknown) unknown_ = id;
+    if (type == Type::kUserDefined && !text.empty()) user_defined_.Insert(text, i);
+    if (type == Type::kNormal && normal.emplace(text, id).second) scores.push_back(score);
+  }
+  byte_ids_.fill(-1);
+  if (byte_fallback_) std::ranges::copy(ByteTokens(), byte_ids_.begin());
+  std::ranges::sort(scores, std::greater<>());
+  const auto repeated = std::ranges::unique(scores);
+  scores.erase(repeated.begin(), repeated.end());
+
+  struct Pair {
+    int32_t left, right;
+    MergeTable::Merge merge;
+  };
+  std::vector<Pair> pairs;
+  for (const auto& [text, id] : normal) {
+    const float score = vocabulary.pieces[static_cast<size_t>(id)].score;
+    const auto rank = static_cast<uint32_t>(
+        std::ranges::lower_bound(scores, score, std::greater<>()) - scores.begin());
+    for (size_t cut = 1; cut < text.size(); ++cut) {
+      const auto left = normal.find(std::string_view(text).substr(0, cut));
+      if (left == normal.end()) continue;
+      const auto right = normal.find(std::string_view(text).substr(cut));
+      if (right != normal.end()) pairs.push_back({left->second, right->second, {rank, id}});
     }
   }
-  CheckCoverage(where + ".vocab");
-  LoadMerges(JsonMember(model, "merges", where), where + ".merges");
+  merges_ = MergeTable(pairs.size());
+  for (const Pair& pair : pairs) merges_.Put(pair.left, pair.right, pair.merge);
 }
 
 void BpeModel::LoadVocabulary(const Json& vocabulary, const std::string& where) {
   if (!vocabulary.is_object()) throw InputError(where + ": expected an object of token: id");
   byte_ids_.fill(-1);
-  ids_.reserve(vocabulary.size());
-  tokens_.reserve(vocabulary.size());
   for (const auto& [token, value] : vocabulary.items()) {
     const int32_t id = CheckedId(value, token, where);
-    const auto [other, is_new] = tokens_.emplace(id, token);
-    if (!is_new) {
-      throw InputError(fmt::format("{}: id {} is given to both {} and {}", where, id,
-                                   Quoted(other->second), Quoted(token)));
-    }
-    ids_.emplace(token, id);
-    max_id_ = std::max(max_id_, id);
+    AddToken(token, id, where);
     if (symbols_ == Symbols::kCharacters) {
       if (ignore_merges_) whole_pieces_.emplace(token, id);
       continue;
@@ -124,35 +153,15 @@ void BpeModel::LoadVocabulary(const Json& vocabulary, const std::string& where) 
     if (bytes->size() == 1) byte_ids_[static_cast<uint8_t>(bytes->front())] = id;
     if (ignore_merges_) whole_pieces_.emplace(*bytes, id);
   }
-  if (symbols_ != Symbols::kCharacters || !byte_fallback_) return;
-  for (size_t byte = 0; byte < 256; ++byte)
-    byte_ids_[byte] = TokenId(fmt::format("<0x{:02X}>", byte)).value_or(-1);
-}
-
-void BpeModel::CheckCoverage(const std::string& where) const {
-  for (size_t byte = 0; byte < 256 && !unknown_; ++byte) {
-    if (byte_ids_[byte] >= 0) continue;
-    if (symbols_ == Symbols::kCharacters) {
-      throw InputError(fmt::format(
-          "{}: there is neither an unk_token nor byte_fallback with all tokens <0x00> to <0xFF>; "
-          "characters without a token would be lost",
-          where));
-    }
-    std::string character;
-    AppendUtf8(ByteToAlphabet(static_cast<uint8_t>(byte)), character);
-    throw InputError(fmt::format(
-        "{}: byte {:#04x} (written \"{}\") has no token; a byte-level vocabulary needs all 256, or "
-        "text would be lost",
-        where, byte, character));
-  }
+  if (symbols_ == Symbols::kCharacters && byte_fallback_)
+    std::ranges::copy(ByteTokens(), byte_ids_.begin());
 }
 
 void BpeModel::LoadMerges(const Json& merges, const std::string& where) {
   if (!merges.is_array()) throw InputError(where + ": expected an array");
   merges_ = MergeTable(merges.size());
   const auto id_of = [&](const std::string& token, uint32_t rank) {
-    const auto found = ids_.find(token);
-    if (found != ids_.end()) return found->second;
+    if (const auto id = TokenId(token)) return *id;
     throw InputError(
         fmt::format("{}[{}]: {} is not in the vocabulary", where, rank, Quoted(token)));
   };
@@ -166,17 +175,6 @@ void BpeModel::LoadMerges(const Json& merges, const std::string& where) {
     merges_.Put(left_id, right_id, {rank, id_of(left + right, rank)});
     ++rank;
   }
-}
-
-std::optional<int32_t> BpeModel::TokenId(std::string_view token) const {
-  const auto found = ids_.find(token);
-  if (found == ids_.end()) return std::nullopt;
-  return found->second;
-}
-
-const std::string* BpeModel::Token(int32_t id) const {
-  const auto found = tokens_.find(id);
-  return found == tokens_.end() ? nullptr : &found->second;
 }
 
 }  // namespace oscar

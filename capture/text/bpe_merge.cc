@@ -14,8 +14,6 @@ namespace oscar {
 namespace {
 
 constexpr int32_t kNone = -1;
-constexpr size_t kMaxCachedBytes = 256;  // longer pieces hardly repeat
-constexpr size_t kMaxCachedWords = size_t{1} << 16;
 
 struct Symbol {
   int32_t token;
@@ -58,23 +56,49 @@ const MergeTable::Merge* MergeTable::Find(int32_t left, int32_t right) const {
   return slot.pair == pair ? &slot.merge : nullptr;
 }
 
+// A byte without a token becomes the unknown token, or is left out (models/bpe/model.rs as below).
+uint32_t BpeModel::Bytes(std::string_view piece, std::vector<int32_t>& symbols) const {
+  symbols.reserve(piece.size());
+  uint32_t lost = 0;
+  bool after_unknown = false;
+  for (const char c : piece) {
+    const int32_t id = byte_ids_[static_cast<uint8_t>(c)];
+    if (id >= 0) {
+      symbols.push_back(id);
+    } else if (!unknown_) {
+      ++lost;
+    } else if (!(fuse_unknown_ && after_unknown)) {
+      symbols.push_back(*unknown_);
+    }
+    after_unknown = id < 0;
+  }
+  return lost;
+}
+
 // Hugging Face tokenizers, models/bpe/model.rs, merge_word: an unknown token is added when the next
 // known character comes, so the byte tokens of a character in between stand before it.
-std::vector<int32_t> BpeModel::Characters(std::string_view piece) const {
-  std::vector<int32_t> symbols;
+uint32_t BpeModel::Characters(std::string_view piece, std::vector<int32_t>& symbols) const {
+  uint32_t lost = 0;
   bool unknown_is_due = false;
   const auto add_unknown = [&] {
     if (unknown_is_due) symbols.push_back(*unknown_);
     unknown_is_due = false;
   };
   for (size_t i = 0; i < piece.size();) {
+    if (!user_defined_.empty()) {
+      if (const auto whole = user_defined_.FindAt(piece, i)) {
+        add_unknown();
+        symbols.push_back(static_cast<int32_t>(whole->index));
+        i = whole->end;
+        continue;
+      }
+    }
     const size_t begin = i;
     NextCodePoint(piece, i);
     const std::string_view character = piece.substr(begin, i - begin);
-    const auto known = ids_.find(character);
-    if (known != ids_.end()) {
+    if (const auto known = TokenId(character)) {
       add_unknown();
-      symbols.push_back(known->second);
+      symbols.push_back(*known);
       continue;
     }
     const auto byte_id = [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; };
@@ -82,22 +106,28 @@ std::vector<int32_t> BpeModel::Characters(std::string_view piece) const {
       for (const char c : character) symbols.push_back(byte_id(c));
       continue;
     }
-    OSCAR_CHECK(unknown_.has_value());  // CheckCoverage()
+    if (!unknown_) {
+      ++lost;
+      continue;
+    }
     if (!fuse_unknown_) add_unknown();
     unknown_is_due = true;
   }
   add_unknown();
-  return symbols;
+  return lost;
 }
 
-void BpeModel::Merge(std::string_view piece, std::vector<int32_t>& ids) const {
-  std::vector<int32_t> start;
-  if (symbols_ == Symbols::kCharacters) {
-    start = Characters(piece);
-  } else {
-    start.reserve(piece.size());
-    for (const char c : piece) start.push_back(byte_ids_[static_cast<uint8_t>(c)]);
+uint32_t BpeModel::EncodeNew(std::string_view piece, std::vector<int32_t>& ids) const {
+  if (ignore_merges_) {
+    const auto whole = whole_pieces_.find(piece);
+    if (whole != whole_pieces_.end()) {
+      ids.push_back(whole->second);
+      return 0;
+    }
   }
+  std::vector<int32_t> start;
+  const uint32_t lost =
+      symbols_ == Symbols::kCharacters ? Characters(piece, start) : Bytes(piece, start);
   OSCAR_CHECK_LT(start.size(), size_t{1} << 31);
   const auto size = static_cast<int32_t>(start.size());
   std::vector<Symbol> symbols(start.size());
@@ -139,26 +169,7 @@ void BpeModel::Merge(std::string_view piece, std::vector<int32_t>& ids) const {
   for (int32_t i = 0; i != kNone && i < size; i = symbols[static_cast<size_t>(i)].next) {
     ids.push_back(symbols[static_cast<size_t>(i)].token);
   }
-}
-
-void BpeModel::Encode(std::string_view piece, WordCache& cache, std::vector<int32_t>& ids) const {
-  if (ignore_merges_) {
-    const auto whole = whole_pieces_.find(piece);
-    if (whole != whole_pieces_.end()) return ids.push_back(whole->second);
-  }
-  if (piece.size() > kMaxCachedBytes) return Merge(piece, ids);
-  const auto known = cache.ranges.find(piece);
-  if (known != cache.ranges.end()) {
-    ids.insert(ids.end(), cache.ids.begin() + known->second.first,
-               cache.ids.begin() + known->second.second);
-    return;
-  }
-  const size_t begin = ids.size();
-  Merge(piece, ids);
-  if (cache.ranges.size() >= kMaxCachedWords) return;
-  const auto first = static_cast<uint32_t>(cache.ids.size());
-  cache.ids.insert(cache.ids.end(), ids.begin() + static_cast<ptrdiff_t>(begin), ids.end());
-  cache.ranges.emplace(piece, std::pair(first, static_cast<uint32_t>(cache.ids.size())));
+  return lost;
 }
 
 }  // namespace oscar

@@ -12,6 +12,7 @@
 #include "capture/files/quote.h"
 #include "capture/text/message_parts.h"
 #include "capture/text/template/json_value.h"
+#include "capture/text/tokenizer_files.h"
 #include "linalg/error.h"
 
 namespace fs = std::filesystem;
@@ -21,10 +22,6 @@ namespace {
 
 using jinja::Value;
 
-// transformers: SpecialTokensMixin.SPECIAL_TOKENS_ATTRIBUTES, all of them variables.
-constexpr const char* kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                          "pad_token", "cls_token", "mask_token"};
-
 // A token is a string or {"content": ...}; "": none.
 std::string TokenContent(const Json& token, const char* key, const std::string& where) {
   if (token.is_null()) return {};
@@ -32,17 +29,15 @@ std::string TokenContent(const Json& token, const char* key, const std::string& 
   return JsonString({{key, token}}, key, where);
 }
 
-void AddSpecialTokens(const fs::path& file, ChatTemplate::Variables& variables) {
-  if (!fs::exists(file)) return;
-  const Json config = ReadJsonFile(file.string());
-  if (!config.is_object()) throw InputError(file.string() + ": expected an object");
+void AddSpecialTokens(const Json& config, const fs::path& file,
+                      ChatTemplate::Variables& variables) {
   const auto add = [&](const std::string& name, const std::string& content) {
     for (const auto& [known, value] : variables) {
       if (known == name) return;
     }
     if (!content.empty()) variables.emplace_back(name, Value::String(content));
   };
-  for (const char* name : kSpecialTokens) {
+  for (const char* name : kSpecialTokenNames) {  // all of them are variables
     if (const auto found = config.find(name); found != config.end())
       add(name, TokenContent(*found, name, file.string()));
   }
@@ -105,6 +100,7 @@ std::optional<ChatFormat> ChatFormat::Find(const fs::path& model_directory,
   format.now_ = ParseDate(options.date);
   format.date_ = options.date;
   const fs::path config_file = model_directory / "tokenizer_config.json";
+  const Json token_config = ReadTokenizerConfig(model_directory);
   const fs::path old_file = model_directory / "chat_template.json";
   const auto take = [&](const Json& value, const std::string& name) {
     if (!value.is_string())
@@ -118,8 +114,8 @@ std::optional<ChatFormat> ChatFormat::Find(const fs::path& model_directory,
     format.default_.emplace(ReadText(file), file.string());
   } else {
     for (const fs::path& json_file : {config_file, old_file}) {
-      if (format.default_ || format.with_tools_ || !fs::exists(json_file)) continue;
-      const Json config = ReadJsonFile(json_file.string());
+      if (format.default_ || format.with_tools_) continue;
+      const Json config = json_file == config_file ? token_config : ReadJsonObject(json_file);
       const auto found = config.find("chat_template");
       if (found == config.end() || found->is_null()) continue;
       const std::string name = json_file.string() + ": chat_template";
@@ -144,8 +140,9 @@ std::optional<ChatFormat> ChatFormat::Find(const fs::path& model_directory,
                     "chat template; give one",
                     options.variables.front(), model_directory.string()));
   }
-  AddSpecialTokens(config_file, format.special_tokens_);
-  AddSpecialTokens(model_directory / "special_tokens_map.json", format.special_tokens_);
+  AddSpecialTokens(token_config, config_file, format.special_tokens_);
+  const fs::path map_file = model_directory / "special_tokens_map.json";
+  AddSpecialTokens(ReadJsonObject(map_file), map_file, format.special_tokens_);
   format.given_variables_ = Json::object();
   for (const std::string& variable : options.variables) {
     const size_t equals = variable.find('=');

@@ -30,7 +30,8 @@ class ChatFormat {
  public:
   // The template: options.template_file; else chat_template.jinja, chat_template of
   // tokenizer_config.json (a string, or a list of named ones: "default", and "tool_use" where a
-  // chat has tools), chat_template.json of the model directory. Nothing: there is none. Throws
+  // chat has tools), chat_template.json of the model directory, or the keys of a GGUF, if that is
+  // the model. Nothing: there is none. Throws
   // UsageError for a malformed variable or date, and for variables without a template; InputError
   // for a template that does not parse.
   static std::optional<ChatFormat> Find(const std::filesystem::path& model_directory,

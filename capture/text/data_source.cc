@@ -37,7 +37,7 @@ bool IsMasked(const std::vector<Document>& documents) {
 
 class DataLoader {
  public:
-  DataLoader(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size)
+  DataLoader(const DataOptions& options, const LazyTokenizer& tokenizer, int64_t vocab_size)
       : options_(options), rows_(options.model_directory, options.chat, tokenizer, vocab_size) {}
 
   void AddBuiltinCorpus() {
@@ -106,6 +106,7 @@ class DataLoader {
           "to fit to; give rows with tokens that count",
           set_.name, set_.counts.tokens_used));
     }
+    CheckLost();
     set_.chat_format = rows_.chat_format();
     set_.chat_template = rows_.chat_template();
     set_.digest = DataDigest(set_.documents);
@@ -113,6 +114,19 @@ class DataLoader {
   }
 
  private:
+  void CheckLost() {
+    constexpr int64_t kOneIn = 1000;
+    set_.lost = rows_.lost();
+    const int64_t all = set_.counts.tokens_sent + set_.lost;
+    if (set_.lost * kOneIn <= all) return;
+    throw InputError(fmt::format(
+        "{}: the vocabulary has no token for {} of {} bytes or tokens ({:.2f} %), which would be "
+        "left out; at most one in {} may be. Is this text of a kind that the model knows? Give "
+        "other text, or rows with \"input_ids\"",
+        set_.name, set_.lost, all, 100 * static_cast<double>(set_.lost) / static_cast<double>(all),
+        kOneIn));
+  }
+
   void CheckChatWasUsed() const {
     const ChatOptions& chat = options_.chat;
     if (rows_.looked_for_template() || options_.chat_for_prompts ||
@@ -281,6 +295,7 @@ class DataLoader {
                .separator = {},
                .documents = {},
                .counts = {},
+               .lost = 0,
                .mix = {},
                .self_generated = nullptr};
 };
@@ -323,7 +338,7 @@ std::string DataDigest(const std::vector<Document>& documents) {
   return digest.FinishHex();
 }
 
-DataSet LoadData(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size) {
+DataSet LoadData(const DataOptions& options, const LazyTokenizer& tokenizer, int64_t vocab_size) {
   if (options.token_budget < 1 || options.max_sequence < 1) {
     throw UsageError(
         fmt::format("token budget {} and longest sequence {}: both must be at least 1 token",

@@ -15,7 +15,7 @@
 
 #include "capture/text/chat_format.h"
 #include "capture/text/data_mix.h"
-#include "capture/text/tokenizer.h"
+#include "capture/text/tokenizer_files.h"
 
 namespace oscar {
 
@@ -77,6 +77,7 @@ struct DataSet {
   std::optional<Separator> separator;  // of packed data
   std::vector<Document> documents;
   DataCounts counts;
+  int64_t lost = 0;  // bytes or characters that no token stands for; see Tokenizer::Encode()
   std::vector<MixClass> mix;      // of mixed data
   Json self_generated = nullptr;  // how some of the documents were written by the model, or null
 
@@ -94,11 +95,12 @@ struct DataSet {
 // empty document counts as dropped. A built-in corpus gives text of all its domains in turn until
 // the budget is full, and only what it gives counts as sent; no document of it gives more than an
 // equal share of the budget. With `mix`, data_mix.h decides what is taken, and in which order.
-// `tokenizer` may be null if every row has input_ids.
+// `tokenizer` is not asked for if every row has input_ids.
 // `vocab_size` is the model's. Throws UsageError for a budget or length below 1; InputError naming
 // file and line for malformed rows, ids outside [0, vocab_size), rows that need a tokenizer that is
-// not there, and if no token is left (packed: no whole sequence).
-DataSet LoadData(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size);
+// not there, if no token is left (packed: no whole sequence), and if more than one token in a
+// thousand was lost because the vocabulary has none for it.
+DataSet LoadData(const DataOptions& options, const LazyTokenizer& tokenizer, int64_t vocab_size);
 
 // SHA-256 of "oscar-data-1\n", then for each document its length (int64) and its ids (int32), all
 // little-endian; where not all queries count, of that behind "oscar-data-2\n", each document

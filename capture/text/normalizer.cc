@@ -10,6 +10,7 @@
 
 #include "capture/files/utf8.h"
 #include "capture/text/pattern.h"
+#include "capture/text/sentencepiece_normalizer.h"
 #include "capture/text/tokenizer_components.h"
 #include "linalg/check.h"
 
@@ -154,6 +155,11 @@ std::span<const ComponentKind<Normalizer>> Kinds() {
        [](const Json& component, const std::string& where, Chain<Normalizer>& chain) {
          chain.push_back(std::make_unique<Strip>(JsonBool(component, "strip_left", true, where),
                                                  JsonBool(component, "strip_right", true, where)));
+       }},
+      {"Precompiled",
+       {"precompiled_charsmap"},
+       [](const Json& component, const std::string& where, Chain<Normalizer>& chain) {
+         chain.push_back(MakePrecompiled(component, where));
        }},
       {"Lowercase",
        {},

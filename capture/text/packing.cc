@@ -31,9 +31,8 @@ std::optional<int32_t> ParseId(std::string_view text) {
 }
 
 // eos_token of tokenizer_config.json is a string or an added token, {"content": ...}; "": none.
-std::string ConfiguredEndToken(const fs::path& file) {
-  if (!fs::exists(file)) return {};
-  const Json config = ReadConfigJson(file.string());
+std::string ConfiguredEndToken(const fs::path& model, const fs::path& file) {
+  const Json config = ReadTokenizerConfig(model);
   const auto found = config.find("eos_token");
   if (found == config.end() || found->is_null()) return {};
   if (found->is_object()) return JsonString(*found, "content", file.string() + ": eos_token");
@@ -77,29 +76,28 @@ std::string Origins(const std::vector<Document>& documents, const std::vector<Ra
 
 }  // namespace
 
-Separator FindSeparator(const fs::path& model_directory, const Tokenizer* tokenizer,
+Separator FindSeparator(const fs::path& model_directory, const LazyTokenizer& tokenizer,
                         std::string_view requested) {
   if (const auto id = ParseId(requested)) return {{}, *id};
-  if (tokenizer != nullptr) {
+  if (tokenizer) {
     if (!requested.empty()) {
       return FromTokenizer(*tokenizer, std::string(requested), "separator of packed documents");
     }
-    if (tokenizer->IsAddedToken(kEndOfText)) {
-      return FromTokenizer(*tokenizer, std::string(kEndOfText), "tokenizer.json");
+    if ((*tokenizer).IsAddedToken(kEndOfText)) {
+      return FromTokenizer(*tokenizer, std::string(kEndOfText), "the tokenizer");
     }
     const fs::path file = model_directory / "tokenizer_config.json";
-    const std::string token = ConfiguredEndToken(file);
+    const std::string token = ConfiguredEndToken(model_directory, file);
     if (!token.empty()) return FromTokenizer(*tokenizer, token, file.string() + ": eos_token");
   } else if (requested.empty()) {
     if (const auto id = ConfiguredEndId(model_directory)) return {{}, *id};
   }
-  throw InputError(
-      fmt::format("{}: no separator for packed documents: {}; give the separator as {}",
-                  model_directory.string(),
-                  tokenizer != nullptr
-                      ? "the tokenizer has no <|endoftext|> and tokenizer_config.json no eos_token"
-                      : "there is no tokenizer.json and config.json has no eos_token_id",
-                  tokenizer != nullptr ? "a token or an id" : "an id"));
+  throw InputError(fmt::format(
+      "{}: no separator for packed documents: {}; give the separator as {}",
+      model_directory.string(),
+      tokenizer ? "the tokenizer has no <|endoftext|> and tokenizer_config.json no eos_token"
+                : "there is no tokenizer.json and config.json has no eos_token_id",
+      tokenizer ? "a token or an id" : "an id"));
 }
 
 std::vector<int32_t> LeadingSpecialTokens(const Tokenizer& tokenizer) {

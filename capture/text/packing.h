@@ -19,8 +19,8 @@ namespace oscar {
 // tokenizer_config.json; without a tokenizer, eos_token_id of config.json (the first of a list).
 // <|endoftext|> goes first because instruction-tuned models give their end of turn as eos_token.
 // Throws InputError if there is none, or the tokenizer does not have it.
-Separator FindSeparator(const std::filesystem::path& model_directory, const Tokenizer* tokenizer,
-                        std::string_view requested = {});
+Separator FindSeparator(const std::filesystem::path& model_directory,
+                        const LazyTokenizer& tokenizer, std::string_view requested = {});
 
 // The special tokens that the tokenizer puts in front of a text, possibly none.
 std::vector<int32_t> LeadingSpecialTokens(const Tokenizer& tokenizer);

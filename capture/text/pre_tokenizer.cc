@@ -45,10 +45,6 @@ class ByteLevelStep : public PreTokenizer {
   std::unique_ptr<const SplitStep> split_;  // null: use_regex is false
 };
 
-// OpenAI's GPT-2 encoder.py.
-constexpr std::string_view kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 void AppendByteLevel(const Json& component, const std::string& where, Chain<PreTokenizer>& chain) {
   JsonBool(component, "trim_offsets", true, where);  // only moves offsets, which we do not report
   const bool add_prefix_space = JsonBool(component, "add_prefix_space", true, where);

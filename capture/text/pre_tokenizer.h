@@ -8,11 +8,16 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capture/text/component_table.h"
 
 namespace oscar {
+
+// OpenAI's GPT-2 encoder.py: the split of ByteLevel.
+inline constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // Pieces are ranges of `text`, in order, none empty. Bytes between them were removed by a step.
 struct PieceList {

@@ -35,7 +35,7 @@ struct Place {
 
 class PromptLoader {
  public:
-  PromptLoader(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size,
+  PromptLoader(const DataOptions& options, const LazyTokenizer& tokenizer, int64_t vocab_size,
                size_t most, int64_t longest)
       : rows_(options.model_directory, options.chat, tokenizer, vocab_size),
         most_(most),
@@ -147,8 +147,8 @@ class PromptLoader {
 
 }  // namespace
 
-PromptSet LoadPrompts(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size,
-                      int64_t most, int64_t longest) {
+PromptSet LoadPrompts(const DataOptions& options, const LazyTokenizer& tokenizer,
+                      int64_t vocab_size, int64_t most, int64_t longest) {
   PromptLoader loader(options, tokenizer, vocab_size, static_cast<size_t>(most), longest);
   if (options.files.empty()) {
     const std::vector<BuiltinDocument> corpus =

@@ -28,7 +28,7 @@ struct PromptSet {
 // At most `most` prompts of at most `longest` tokens: every row's first, in the order of the rows
 // and of the files by turns, then the rows' second passages, and so on. Of `options`, files, text,
 // model and chat count. Throws as LoadData, and InputError where there is no prompt at all.
-PromptSet LoadPrompts(const DataOptions& options, const Tokenizer* tokenizer, int64_t vocab_size,
-                      int64_t most, int64_t longest);
+PromptSet LoadPrompts(const DataOptions& options, const LazyTokenizer& tokenizer,
+                      int64_t vocab_size, int64_t most, int64_t longest);
 
 }  // namespace oscar

@@ -23,15 +23,15 @@ constexpr std::string_view kTurnEnd = "<|im_end|>";
 }  // namespace
 
 RowEncoder::RowEncoder(std::filesystem::path model_directory, ChatOptions chat,
-                       const Tokenizer* tokenizer, int64_t vocab_size)
+                       LazyTokenizer tokenizer, int64_t vocab_size)
     : model_directory_(std::move(model_directory)),
       chat_(std::move(chat)),
-      tokenizer_(tokenizer),
+      tokenizer_(std::move(tokenizer)),
       vocab_size_(vocab_size) {}
 
 const Tokenizer& RowEncoder::tokenizer(const std::string& where) const {
-  if (tokenizer_ != nullptr) return *tokenizer_;
-  for (const char* other : {"tokenizer.model", "tiktoken.model", "tekken.json", "vocab.txt"}) {
+  if (tokenizer_) return *tokenizer_;
+  for (const char* other : {"tiktoken.model", "tekken.json", "vocab.txt"}) {
     if (model_directory_.empty() || !std::filesystem::exists(model_directory_ / other)) continue;
     throw InputError(fmt::format(
         "{}: this is text, and the model directory has {}, which is not supported, but no "
@@ -57,7 +57,7 @@ std::vector<int32_t> RowEncoder::EncodeText(const std::string& text, const std::
   const Tokenizer& encoder = tokenizer(where);
   // An empty document stays empty, even where the tokenizer would add a BOS.
   if (text.empty()) return {};
-  std::vector<int32_t> ids = encoder.Encode(text, /*add_special_tokens=*/true);
+  std::vector<int32_t> ids = encoder.Encode(text, /*add_special_tokens=*/true, &lost_);
   if (!leading_) leading_ = LeadingSpecialTokens(encoder);
   // A text that was written with its beginning gets it once, as a chat that a template renders.
   const std::span all(ids);
@@ -74,7 +74,8 @@ std::vector<int32_t> RowEncoder::EncodeText(const std::string& text, const std::
 std::vector<int32_t> RowEncoder::EncodeChat(const ChatRow& chat, const std::string& where,
                                             bool generation_prompt) {
   const Tokenizer& encoder = tokenizer(where);
-  return CheckedIds(encoder.Encode(RenderChat(chat, where, generation_prompt), false), where);
+  return CheckedIds(encoder.Encode(RenderChat(chat, where, generation_prompt), false, &lost_),
+                    where);
 }
 
 const std::optional<ChatFormat>& RowEncoder::Format() {
@@ -86,11 +87,11 @@ const std::optional<ChatFormat>& RowEncoder::Format() {
 }
 
 bool RowEncoder::HasChatMl() const {
-  return tokenizer_ != nullptr && tokenizer_->IsAddedToken(kTurnStart) &&
-         tokenizer_->IsAddedToken(kTurnEnd);
+  return tokenizer_ && (*tokenizer_).IsAddedToken(kTurnStart) &&
+         (*tokenizer_).IsAddedToken(kTurnEnd);
 }
 
-bool RowEncoder::CanChat() { return tokenizer_ != nullptr && (Format() || HasChatMl()); }
+bool RowEncoder::CanChat() { return tokenizer_ && (Format() || HasChatMl()); }
 
 std::string RowEncoder::RenderChat(const ChatRow& chat, const std::string& where,
                                    bool generation_prompt) {

@@ -14,15 +14,15 @@
 
 #include "capture/text/chat_format.h"
 #include "capture/text/data_rows.h"
-#include "capture/text/tokenizer.h"
+#include "capture/text/tokenizer_files.h"
 
 namespace oscar {
 
 class RowEncoder {
  public:
-  // `model_directory`: where the chat template is; empty: there is none. `tokenizer` may be null if
-  // every row has input_ids. `vocab_size`: the model's.
-  RowEncoder(std::filesystem::path model_directory, ChatOptions chat, const Tokenizer* tokenizer,
+  // `model_directory`: where the chat template is; empty: there is none. `tokenizer` is
+  // not asked for if every row has input_ids. `vocab_size`: the model's.
+  RowEncoder(std::filesystem::path model_directory, ChatOptions chat, LazyTokenizer tokenizer,
              int64_t vocab_size);
 
   // These throw InputError naming `where`: no tokenizer, no template (and no <|im_start|> and
@@ -39,6 +39,8 @@ class RowEncoder {
   // What chats were rendered with so far: "template", "chatml"; "none": there were none.
   const std::string& chat_format() const { return chat_format_name_; }
   const Json& chat_template() const { return chat_template_; }  // ChatFormat::Describe(), or null
+  // Bytes or characters so far that no token stands for; see Tokenizer::Encode().
+  int64_t lost() const { return lost_; }
   bool looked_for_template() const { return looked_for_template_; }
   // Texts that began with what their tokenizer puts in front of them, and got it once.
   int64_t beginnings_left_out() const { return beginnings_left_out_; }
@@ -54,8 +56,9 @@ class RowEncoder {
 
   std::filesystem::path model_directory_;
   ChatOptions chat_;
-  const Tokenizer* tokenizer_;
+  LazyTokenizer tokenizer_;
   int64_t vocab_size_;
+  int64_t lost_ = 0;
   std::optional<std::vector<int32_t>> leading_;  // special tokens before a text
   int64_t beginnings_left_out_ = 0;
   bool looked_for_template_ = false;

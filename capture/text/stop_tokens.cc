@@ -7,6 +7,7 @@
 
 #include "capture/checkpoint/model_config.h"
 #include "capture/files/strict_json.h"
+#include "capture/text/tokenizer_files.h"
 
 namespace fs = std::filesystem;
 
@@ -34,13 +35,11 @@ std::vector<int32_t> StopTokens(const fs::path& model_directory, const Tokenizer
       AddIds(*text, file + ": text_config", ids);
   };
   if (const fs::path file = model_directory / "generation_config.json"; fs::exists(file))
-    add(ReadJsonFile(file.string()), file.string());
+    add(ReadConfigJson(file.string()), file.string());
   if (HasModelConfig(model_directory))
     add(ReadModelConfig(model_directory), ModelConfigName(model_directory));
-  if (const fs::path file = model_directory / "tokenizer_config.json";
-      tokenizer != nullptr && fs::exists(file)) {
-    const Json config = ReadJsonFile(file.string());
-    const Json token = config.is_object() ? config.value("eos_token", Json()) : Json();
+  if (tokenizer != nullptr) {
+    const Json token = ReadTokenizerConfig(model_directory).value("eos_token", Json());
     const Json content = token.is_object() ? token.value("content", Json()) : token;
     if (content.is_string()) {
       if (const auto id = tokenizer->TokenId(content.get<std::string>())) ids.insert(*id);

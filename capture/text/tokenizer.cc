@@ -17,28 +17,36 @@ namespace {
 
 // Text between added tokens, already normalized. `begins_text`: nothing stands before it.
 void EncodePlain(const TokenizerPipeline& pipeline, std::string text, bool begins_text,
-                 BpeModel::WordCache& cache, std::vector<int32_t>& ids) {
+                 TokenModel::Cache& cache, std::vector<int32_t>& ids) {
   const PieceList list = PreTokenize(pipeline.pre_tokenizers, std::move(text), begins_text);
   const std::string_view all = list.text;
   for (const PieceList::Range& piece : list.pieces) {
-    pipeline.model.Encode(all.substr(piece.begin, piece.end - piece.begin), cache, ids);
+    pipeline.model->Encode(all.substr(piece.begin, piece.end - piece.begin), cache, ids);
   }
 }
 
 }  // namespace
 
 Tokenizer Tokenizer::Load(const MappedFile& tokenizer_json) {
-  return Tokenizer(
-      std::make_shared<const TokenizerPipeline>(LoadTokenizerPipeline(tokenizer_json)));
+  const std::string file = tokenizer_json.path().string();
+  const std::span<const std::byte> bytes = tokenizer_json.bytes();
+  const Json root =
+      ParseStrictJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+  return Of(MakeTokenizerPipeline(root, nullptr, file));
 }
 
-std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_tokens) const {
+Tokenizer Tokenizer::Of(TokenizerPipeline pipeline) {
+  return Tokenizer(std::make_shared<const TokenizerPipeline>(std::move(pipeline)));
+}
+
+std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_tokens,
+                                       int64_t* lost) const {
   if (const auto invalid = FirstInvalidUtf8(text)) {
     throw InputError(fmt::format("text is not UTF-8 at byte {} (found {:#04x}); convert it first",
                                  *invalid, static_cast<uint8_t>(text[*invalid])));
   }
   std::vector<int32_t> ids;
-  BpeModel::WordCache cache;
+  TokenModel::Cache cache;
   for (const Stretch& raw : pipeline_->added_tokens.Split(text, /*normalized=*/false)) {
     if (raw.id >= 0) {
       ids.push_back(raw.id);
@@ -55,6 +63,7 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_t
       }
     }
   }
+  if (lost != nullptr) *lost += cache.lost;
   if (add_special_tokens) {
     const size_t max_ids = MaxGrownBytes(ids.size());
     for (const auto& step : pipeline_->post_processors) ids = step->Apply(std::move(ids), max_ids);
@@ -72,7 +81,7 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special_to
       const AddedToken* written = pipeline_->added_tokens.Find(added->decoded);
       const bool is_special = written != nullptr && written->special;
       if (!(skip_special_tokens && is_special)) tokens.push_back(added->decoded);
-    } else if (const std::string* token = pipeline_->model.Token(id)) {
+    } else if (const std::string* token = pipeline_->model->Token(id)) {
       tokens.push_back(*token);
     }
   }
@@ -80,12 +89,12 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special_to
 }
 
 int64_t Tokenizer::vocab_size() const {
-  return 1 + int64_t{std::max(pipeline_->model.max_id(), pipeline_->added_tokens.max_id())};
+  return 1 + int64_t{std::max(pipeline_->model->max_id(), pipeline_->added_tokens.max_id())};
 }
 
 std::optional<int32_t> Tokenizer::TokenId(std::string_view token) const {
   if (const AddedToken* added = pipeline_->added_tokens.Find(token)) return added->id;
-  return pipeline_->model.TokenId(token);
+  return pipeline_->model->TokenId(token);
 }
 
 bool Tokenizer::IsAddedToken(std::string_view content) const {

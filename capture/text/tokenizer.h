@@ -30,9 +30,12 @@ class Tokenizer {
     return Load(MappedFile::Open(tokenizer_json));
   }
   static Tokenizer Load(const MappedFile& tokenizer_json);
+  static Tokenizer Of(TokenizerPipeline pipeline);
 
-  // Throws InputError with the byte offset if `text` is not UTF-8.
-  std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const;
+  // Throws InputError with the byte offset if `text` is not UTF-8. Adds to `lost` the bytes (of a
+  // byte-level vocabulary) or characters that no token stands for; they are left out.
+  std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens,
+                              int64_t* lost = nullptr) const;
   // Bytes that are not UTF-8 become U+FFFD; ids without a token are left out.
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "capture/files/digest.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
 #include "capture/text/pattern.h"  // MaxGrownBytes
@@ -49,24 +48,20 @@ void CheckBegin(const Chain<Normalizer>& normalizers, const Chain<PreTokenizer>&
       "tokenizer");
 }
 
-// A template may only insert ids that mean something.
+}  // namespace
+
 void CheckInsertedIds(const TokenizerPipeline& pipeline, const std::string& where) {
   for (const auto& step : pipeline.post_processors) {
     for (const int32_t id : step->InsertedIds()) {
-      if (pipeline.model.Token(id) != nullptr || pipeline.added_tokens.Find(id) != nullptr)
+      if (pipeline.model->Token(id) != nullptr || pipeline.added_tokens.Find(id) != nullptr)
         continue;
       throw InputError(fmt::format("{}: inserts id {}, which no token has", where, id));
     }
   }
 }
 
-}  // namespace
-
-TokenizerPipeline LoadTokenizerPipeline(const MappedFile& tokenizer_json) {
-  const std::string file = tokenizer_json.path().string();
-  const std::span<const std::byte> bytes = tokenizer_json.bytes();
-  const Json root =
-      ParseStrictJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+TokenizerPipeline MakeTokenizerPipeline(const Json& root, const Json& extra,
+                                        const std::string& file) {
   if (!root.is_object()) throw InputError(file + ": expected an object");
   const std::string version = JsonString(root, "version", file);
   if (version != "1.0") {
@@ -85,10 +80,10 @@ TokenizerPipeline LoadTokenizerPipeline(const MappedFile& tokenizer_json) {
       MakePostProcessors(OptionalMember(root, "post_processor"), where("post_processor"));
   Chain<Decoder> decoders = MakeDecoders(OptionalMember(root, "decoder"), where("decoder"));
   const bool byte_level = !pre_tokenizers.empty() && pre_tokenizers.back()->is_byte_level();
-  BpeModel model(JsonMember(root, "model", file),
-                 byte_level ? BpeModel::Symbols::kBytes : BpeModel::Symbols::kCharacters,
-                 where("model"));
-  AddedTokens added_tokens(OptionalMember(root, "added_tokens"), model, normalizers,
+  std::unique_ptr<const TokenModel> model = TokenModel::Make(
+      JsonMember(root, "model", file),
+      byte_level ? TokenModel::Symbols::kBytes : TokenModel::Symbols::kCharacters, where("model"));
+  AddedTokens added_tokens(OptionalMember(root, "added_tokens"), extra, *model, normalizers,
                            where("added_tokens"));
   TokenizerPipeline pipeline{std::move(normalizers),     std::move(pre_tokenizers),
                              std::move(model),           std::move(added_tokens),

@@ -6,11 +6,11 @@
 
 #include "capture/files/mapped_file.h"
 #include "capture/text/added_tokens.h"
-#include "capture/text/bpe.h"
 #include "capture/text/decoder.h"
 #include "capture/text/normalizer.h"
 #include "capture/text/post_processor.h"
 #include "capture/text/pre_tokenizer.h"
+#include "capture/text/token_model.h"
 
 namespace oscar {
 
@@ -18,12 +18,16 @@ namespace oscar {
 struct TokenizerPipeline {
   Chain<Normalizer> normalizers;
   Chain<PreTokenizer> pre_tokenizers;
-  BpeModel model;
+  std::unique_ptr<const TokenModel> model;
   AddedTokens added_tokens;
   Chain<PostProcessor> post_processors;
   Chain<Decoder> decoders;
 };
 
-TokenizerPipeline LoadTokenizerPipeline(const MappedFile& tokenizer_json);
+// `file` is the path in errors. `extra`: AddedTokens' tokens of other files.
+TokenizerPipeline MakeTokenizerPipeline(const Json& root, const Json& extra,
+                                        const std::string& file);
+// Throws InputError naming `where` for inserted ids that no token has.
+void CheckInsertedIds(const TokenizerPipeline& pipeline, const std::string& where);
 
 }  // namespace oscar

@@ -135,14 +135,14 @@ TEST(Doctor, RefusesATokenizerOfAnotherModel) {
                 fs::copy_options::overwrite_existing);
   const ProgramExit result = Doctor(other);
   EXPECT_EQ(result.code, 3) << result.all();
-  EXPECT_TRUE(Says(result, "tokenizer.json has 1496 ids and the model 8256")) << result.out;
+  EXPECT_TRUE(Says(result, "the tokenizer has 1496 ids and the model 8256")) << result.out;
   EXPECT_TRUE(Says(result, "--allow-small-vocabulary")) << result.out;
   EXPECT_EQ(Doctor(other, {"--allow-small-vocabulary"}).code, 0);
 
   const ProgramStrings plan = {other.string(), "--device", "cpu", "--dry-run"};
   const ProgramExit refused = RunProgram(OSCAR_CALIBRATE, plan);
   EXPECT_EQ(refused.code, 3) << refused.all();
-  EXPECT_NE(refused.err.find("tokenizer.json has 1496 ids"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("the tokenizer has 1496 ids"), std::string::npos) << refused.err;
 }
 
 // The same from another side: a text that means nothing to the model has the loss of a guess.

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "capture/files/digest.h"
 #include "capture/files/utf8.h"
 #include "capture/text/data_rows.h"
+#include "capture/text/sentencepiece.h"
 #include "capture/text/tokenizer.h"
 #include "tests/fuzz/harness/harnesses.h"
 #include "tools/cli/config_file.h"
@@ -16,11 +18,21 @@
 namespace oscar::fuzz {
 namespace {
 
-// tokenizer.json, NUL, a text. Accepted: ids are of the vocabulary, and encoding is a function.
+constexpr std::string_view kPiecesText = "Hello,  na\u00efve <s> world\n 12";
+
+// tokenizer.json, NUL, a text; or NUL, a tokenizer.model. Accepted: ids are of the vocabulary, and
+// encoding is a function.
 void RunTokenizer(std::string_view input) {
+  const bool is_pieces = input.starts_with('\0');
   const size_t cut = std::min(input.find('\0'), input.size());
-  const Tokenizer tokenizer = Tokenizer::Load(FileOf(input.substr(0, cut), "tokenizer.json"));
-  const std::string_view text = cut < input.size() ? input.substr(cut + 1) : "Hello, world 12";
+  const Tokenizer tokenizer =
+      is_pieces ? Tokenizer::Of(MakeSentencePiecePipeline(
+                      ParseSentencePieceModel(input.substr(1), "tokenizer.model"),
+                      {.extra = nullptr, .bos = "<s>", .eos = {}}, "tokenizer.model"))
+                : Tokenizer::Load(FileOf(input.substr(0, cut), "tokenizer.json"));
+  const std::string_view text = is_pieces            ? kPiecesText
+                                : cut < input.size() ? input.substr(cut + 1)
+                                                     : "Hello, world 12";
   const std::vector<int32_t> ids = tokenizer.Encode(text, true);
   for (const int32_t id : ids) FUZZ_CHECK(id >= 0 && id < tokenizer.vocab_size());
   FUZZ_CHECK(tokenizer.Encode(text, true) == ids);
@@ -36,6 +48,45 @@ Json BetweenGrowing(Json tokenizer, const char* member, const char* list) {
     steps.insert(steps.begin() + 1, tokenizer[member]);
   tokenizer[member] = {{"type", "Sequence"}, {list, steps}};
   return tokenizer;
+}
+
+// A field of a protobuf message: a string or message of less than 128 bytes, or a small number.
+std::string Field(int number, const std::string& bytes) {
+  std::string tag(1, static_cast<char>((number << 3 | 2) & 0x7F));
+  return tag + static_cast<char>(bytes.size()) + bytes;
+}
+std::string Field(int number, int value) {
+  if (number < 16) return {static_cast<char>(number << 3), static_cast<char>(value)};
+  return {static_cast<char>((number << 3 & 0x7F) | 0x80), static_cast<char>(number >> 4),
+          static_cast<char>(value)};
+}
+
+// A ModelProto with pieces of all types, settings and a map of "w" to "A".
+std::string PiecesSeed(int model_type) {
+  std::string model;
+  const auto add = [&](const std::string& text, float score, int type) {
+    const auto bits = std::bit_cast<uint32_t>(score);
+    std::string piece = Field(1, text) + '\x15';
+    for (int shift = 0; shift < 32; shift += 8) piece += static_cast<char>(bits >> shift);
+    model += Field(1, piece + Field(3, type));
+  };
+  add("<unk>", 0, 2);
+  add("<s>", 0, 3);
+  add("lo", 0, 4);
+  add("<0x0A>", 0, 6);
+  const char* const pieces[] = {"\u2581", "H", "e", "l", "o", "He", "\u2581w", "w", "or", "r", "A"};
+  float score = -1;
+  for (const char* piece : pieces) add(piece, score--, 1);
+  model += Field(2, Field(3, model_type) + Field(24, 0) + Field(35, 1));
+  const uint32_t map[] = {12, 0x76 << 10, 3 << 10 | 1 << 8 | 'w', 1U << 31};  // size, trie
+  model += Field(3, Field(2, std::string(reinterpret_cast<const char*>(map), sizeof map) + "A") +
+                        Field(3, 1) + Field(4, 1));
+  return model;
+}
+
+std::string MutateTokenizer(const std::string& input, Random& random) {
+  if (!input.starts_with('\0')) return MutateJsonAndText(input, random);
+  return '\0' + MutateBytes(input.substr(1), 4096, random);
 }
 
 std::vector<std::string> TokenizerSeeds() {
@@ -73,6 +124,7 @@ std::vector<std::string> TokenizerSeeds() {
   for (const Json& row : SeedRows("tokenizers/components.jsonl"))
     seeds.push_back(row.at("tokenizer").dump() + '\0' +
                     row.at("cases").at(1).at("text").get<std::string>());
+  for (const int type : {1, 2}) seeds.push_back('\0' + PiecesSeed(type));
   if (!kCampaign) return seeds;
   std::set<std::string> types;
   for (size_t i = 0, given = seeds.size(); i < given; ++i) {
@@ -163,7 +215,7 @@ std::vector<std::string> YamlSeeds() {
 
 }  // namespace
 
-const Harness kTokenizer = {"tokenizer", RunTokenizer, TokenizerSeeds, MutateJsonAndText};
+const Harness kTokenizer = {"tokenizer", RunTokenizer, TokenizerSeeds, MutateTokenizer};
 const Harness kRows = {"rows", RunRows, RowsSeeds, MutateRows, 4096};
 const Harness kYaml = {"yaml", RunYaml, YamlSeeds, nullptr, 2048};
 

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Unigram model (Kudo 2018, arXiv 1804.10959): of all ways to cut a piece into tokens the one
+// whose scores (log probabilities) have the largest sum. A character without a token becomes the
+// tokens of its bytes, or, together with its neighbours without one, the unknown token.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/text/sentencepiece_vocabulary.h"
+#include "capture/text/token_model.h"
+
+namespace oscar {
+
+class UnigramModel : public TokenModel {
+ public:
+  // Throws InputError as TokenModel::Make() does.
+  UnigramModel(const Json& model, Symbols symbols, const std::string& where);
+  // SentencePiece's own arithmetic: sums are kept in float32, user-defined pieces always win.
+  UnigramModel(const SentencePieceVocabulary& vocabulary, const std::string& where);
+
+ private:
+  uint32_t EncodeNew(std::string_view piece, std::vector<int32_t>& ids) const override;
+
+  TokenMatcher pieces_;         // index: id
+  std::vector<double> scores_;  // [num_tokens], by id
+  double unknown_score_ = 0;
+  std::optional<int32_t> unknown_;
+  std::vector<int32_t> byte_ids_;  // [256], or empty: no byte fallback
+  bool float32_sums_ = false;
+};
+
+}  // namespace oscar
