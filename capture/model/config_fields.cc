@@ -22,6 +22,7 @@ constexpr std::string_view kTokens = "token ids are the tokenizer's and the gene
 constexpr std::string_view kGeneration = "steers generation, not the forward pass";
 constexpr std::string_view kOutputs = "chooses what the Python class returns";
 constexpr std::string_view kProvenance = "says where the files came from";
+constexpr std::string_view kVision = "is about how images become tokens";
 constexpr std::string_view kKernels = "chooses between implementations of the same arithmetic";
 
 constexpr IrrelevantField kIrrelevant[] = {
@@ -58,14 +59,17 @@ constexpr IrrelevantField kIrrelevant[] = {
     {"hidden_dropout_prob", kTraining},
     {"id2label", kOutputs},
     {"ignore_index", kTraining},
+    {"init_std", kTraining},
     {"initializer_range", kTraining},
     {"is_composition", kProvenance},
+    {"is_llama_config", kProvenance},
     {"label2id", kOutputs},
     {"language_model_only", kOutputs},
     {"length_penalty", kGeneration},
     {"max_length", kGeneration},
     {"max_new_tokens", kGeneration},
     {"min_length", kGeneration},
+    {"neftune_noise_alpha", kTraining},
     {"no_repeat_ngram_size", kGeneration},
     {"num_beam_groups", kGeneration},
     {"num_beams", kGeneration},
@@ -75,6 +79,8 @@ constexpr IrrelevantField kIrrelevant[] = {
     {"output_router_logits", kOutputs},
     {"output_scores", kOutputs},
     {"pad_token_id", kTokens},
+    {"perceiver_config", kVision},
+    {"pixel_shuffle_factor", kVision},
     {"prefix", kGeneration},
     {"pretraining_sequence_length", kProvenance},
     {"pretraining_tp", kKernels},
@@ -97,6 +103,7 @@ constexpr IrrelevantField kIrrelevant[] = {
     {"top_k", kGeneration},
     {"top_p", kGeneration},
     {"torchscript", kKernels},
+    {"transformers.js_config", kKernels},
     {"transformers_version", kProvenance},
     {"typical_p", kGeneration},
     {"unsloth_fixed", kProvenance},
@@ -164,6 +171,7 @@ constexpr MathField kMath[] = {
     {"per_layer_config", "layers of different geometries", "{}"},
     {"pruned_heads", "missing attention heads", "{}"},
     {"q_lora_rank", "latent attention (MLA)", "null"},
+    {"qk_layer_norms", "norm of queries and keys", "false"},
     {"qk_layernorm", "norm of queries and keys", "false"},
     {"qk_norm", "norm of queries and keys", "false"},
     {"qkv_bias", "biases of queries, keys and values", "false"},
@@ -190,6 +198,7 @@ constexpr MathField kMath[] = {
     {"use_mrope", "multimodal rotary embedding", "false"},
     {"use_parallel_residual", "attention and MLP side by side", "false"},
     {"use_qk_norm", "norm of queries and keys", "false"},
+    {"use_resampler", "a perceiver between images and text", "false"},
     {"use_sliding_window", "sliding-window attention", "false"},
     {"vision_config", "a wrapper around another model", "null"},
 };

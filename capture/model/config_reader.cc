@@ -19,7 +19,8 @@ constexpr int64_t kLargestPosition = int64_t{1} << 31;
 
 // Of the text model, as text-only releases and the wrappers of transformers 4 and 5 spell it.
 constexpr std::string_view kPrefixes[] = {"model.", "model.language_model.",
-                                          "language_model.model."};
+                                          "language_model.model.", "model.text_model.",
+                                          "thinker.model."};
 
 }  // namespace
 
@@ -38,11 +39,13 @@ ConfigReader::ConfigReader(const Json& object, std::string what, const SpecOptio
 }
 
 std::string ConfigReader::LayerPrefix(int64_t layer_id) const {
-  return fmt::format("{}layers.{}.", prefix_, layer_id);
+  return fmt::format("{}{}{}.", prefix_, layers_, layer_id);
 }
 
 std::string ConfigReader::HeadName() const {
-  return std::string(prefix_ == kPrefixes[2] ? "language_model." : "") + "lm_head.weight";
+  constexpr std::string_view kModel = ".model.";  // the head stands beside it
+  return (prefix_.ends_with(kModel) ? prefix_.substr(0, prefix_.size() - kModel.size() + 1) : "") +
+         "lm_head.weight";
 }
 
 bool ConfigReader::Stores(std::string_view name) const {
@@ -63,6 +66,13 @@ void ConfigReader::Require(std::string_view key, const Json& value) {
   const Json* found = Find(key);
   if (found != nullptr && *found != value)
     Fail(key, fmt::format("is not implemented. Supported: {}", value.dump()));
+}
+
+void ConfigReader::SecondName(std::string_view key, std::string_view other) {
+  const Json* value = Find(other);
+  if (value == nullptr) return;
+  if (Has(key)) Require(key, *value);
+  Default(key, *value);
 }
 
 const Json* ConfigReader::Find(std::string_view key) {

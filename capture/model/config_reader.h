@@ -40,6 +40,9 @@ class ConfigReader final : public ObjectFields {
     overrides_[std::string(key)] = std::move(value);
   }
 
+  // Another name of `key`, and what a missing one means. Both may be there if they agree.
+  void SecondName(std::string_view key, std::string_view other);
+
   bool Has(std::string_view key) const { return object_.contains(key); }  // null or not
 
   // An integer in [1, 2^24] ([1, 2^31] for Positions), so that products of three sizes cannot
@@ -64,6 +67,11 @@ class ConfigReader final : public ObjectFields {
   void AddNotes(const FieldNotes& notes, const std::string& prefix);
   UnknownConfig unknown_config() const { return unknown_config_; }
 
+  // Names of a family that are not the usual ones: "transformer." + "h." instead of "layers.".
+  void NameLayers(std::string prefix, std::string layers) {
+    prefix_ = std::move(prefix);
+    layers_ = std::move(layers);
+  }
   // What the names of the text model's tensors begin with: "model." or that of a wrapper.
   const std::string& prefix() const { return prefix_; }
   std::string LayerPrefix(int64_t layer_id) const;  // "model.layers.3."
@@ -81,7 +89,7 @@ class ConfigReader final : public ObjectFields {
   UnknownConfig unknown_config_;
   FieldNotes notes_;
   std::vector<std::string> names_;  // of the checkpoint's tensors, sorted
-  std::string prefix_;
+  std::string prefix_, layers_ = "layers.";
   std::map<std::string, Json, std::less<>> defaults_, overrides_;
 };
 

@@ -61,6 +61,7 @@ uint64_t DecodeLoop::WeightBytes(const ModelSpec& spec, at::ScalarType dtype) {
   int64_t values = 0;
   for (const TensorNeed& need : AllTensors(spec)) {
     const bool table = (need.name == spec.embedding && !spec.tied_head) ||
+                       need.name == spec.position_embedding ||
                        (spec.per_layer_inputs && need.name == spec.per_layer_inputs->table);
     if (!table) {
       values +=
@@ -133,7 +134,8 @@ at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   }
   positions_->Set(first, lengths);
   const bool whole = std::ranges::all_of(first, [](int64_t f) { return f == 0; });
-  Rows rows{std::move(first), whole, loop_.Embed(ids)};
+  at::Tensor embedded = loop_.Embed(ids, first);
+  Rows rows{std::move(first), whole, std::move(embedded)};
   std::optional<PerLayerInputs> inputs;
   if (per_layer_)
     inputs.emplace(checkpoint_, spec_, ids, rows.hidden.clone(), target_, *per_layer_);

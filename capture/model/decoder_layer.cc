@@ -106,7 +106,8 @@ RopeRows MakeRopeTable(const RopeSpec& rope, int64_t num_positions, const Weight
   float* sin_data = sin.mutable_data_ptr<float>();
   for (int64_t position = 0; position < num_positions; ++position) {
     for (const double frequency : frequencies) {
-      const float angle = static_cast<float>(position) * static_cast<float>(frequency);
+      const float angle =
+          static_cast<float>(rope.first_position + position) * static_cast<float>(frequency);
       *cos_data++ = std::cos(angle) * factor;
       *sin_data++ = std::sin(angle) * factor;
     }

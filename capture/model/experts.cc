@@ -84,7 +84,8 @@ RouterWeights LoadRouter(WeightLoader& loader, const ExpertsSpec& experts) {
   RouterWeights weights;
   weights.logits = LoadLinear(loader, router.logits);
   if (!router.choice_bias.empty())
-    weights.choice_bias = loader.LoadAs(router.choice_bias, at::kFloat).view({-1});
+    weights.choice_bias =
+        loader.LoadAs(router.choice_bias, at::kFloat).view({-1}).narrow(0, 0, experts.num_experts);
   weights.input_scale = LoadIfNamed(loader, router.input_scale);
   weights.per_expert_scale = LoadIfNamed(loader, router.per_expert_scale);
   if (experts.shared_size == 0) return weights;
@@ -103,6 +104,20 @@ ExpertWeights LoadExperts(WeightLoader& loader, const ExpertsSpec& experts, cons
       weights.up.push_back({loader.Load(ExpertTensor(experts, e, experts.up_name)), {}});
       weights.down.push_back({loader.Load(ExpertTensor(experts, e, experts.down_name)), {}});
     }
+    return weights;
+  }
+  if (experts.rows_below) {
+    const int64_t size = experts.intermediate_size;
+    const auto split = [&](const std::string& name, std::vector<LinearWeights>& parts) {
+      const at::Tensor all = loader.Load(name, run.first * size, run.count * size);
+      for (int64_t e = 0; e < run.count; ++e) {
+        const at::Tensor rows = all.narrow(0, e * size, size);
+        parts.push_back({&parts == &weights.down ? rows.t() : rows, {}});
+      }
+    };
+    split(experts.gate_up, weights.gate);
+    split(experts.up, weights.up);
+    split(experts.down, weights.down);
     return weights;
   }
   const auto split = [&](const std::string& name, const std::string& bias_name,

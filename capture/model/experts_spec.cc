@@ -23,7 +23,9 @@ void AppendRouterTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& ne
   router.logits.AddNeeds(needs);
   const int64_t n = experts.num_experts;
   Append(router.choice_bias,
-         router.choice_bias_is_row ? std::vector<int64_t>{1, n} : std::vector<int64_t>{n}, needs);
+         router.choice_bias_rows > 0 ? std::vector<int64_t>{router.choice_bias_rows, n}
+                                     : std::vector<int64_t>{n},
+         needs);
   Append(router.input_scale, {experts.hidden_size}, needs);
   Append(router.per_expert_scale, {n}, needs);
   if (experts.shared_size == 0) return;
@@ -41,6 +43,11 @@ void AppendTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& needs) {
 void AppendExpertTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& needs) {
   const int64_t n = experts.num_experts, hidden = experts.hidden_size;
   const int64_t size = experts.intermediate_size;
+  if (experts.rows_below) {
+    for (const std::string* name : {&experts.gate_up, &experts.up, &experts.down})
+      needs.push_back({*name, {n * size, hidden}});
+    return;
+  }
   if (experts.fused) {
     const auto matrices = [&](int64_t out, int64_t in) {
       return experts.transposed ? std::vector<int64_t>{n, in, out}

@@ -29,7 +29,7 @@ struct RouterSpec {
   LinearSpec logits;             // [num_experts, hidden_size]
   bool float32_logits = false;   // computed in float32 whatever the compute dtype
   std::string choice_bias = {};  // tensor name; [num_experts] float32, for the choice; "" for none
-  bool choice_bias_is_row = false;  // stored as [1, num_experts]
+  int64_t choice_bias_rows = 0;  // stored as [rows, num_experts], of which the first counts
   int64_t top_k = 0;
   bool normalize = false;          // the weights of the chosen to a sum of 1
   double smallest_weight_sum = 0;  // normalize divides by no less
@@ -59,7 +59,10 @@ struct ExpertsSpec {
   bool fused = false;
   bool transposed = false;   // fused: [.., in_features, out_features]
   bool interleaved = false;  // fused: gate and up rows alternate; else gate first, then up
-  std::string gate_up = {}, down = {};            // fused: tensor names
+  // Fused, and gate and up apart: all three [num_experts * intermediate, hidden], so that down is
+  // transposed (DBRX).
+  bool rows_below = false;
+  std::string gate_up = {}, up = {}, down = {};   // fused: tensor names; up: rows_below alone
   std::string gate_up_bias = {}, down_bias = {};  // fused: tensor names, or "" for none
   std::string prefix = {};                        // not fused: "model.layers.3.mlp.experts."
   std::string gate_name = {}, up_name = {}, down_name = {};  // not fused: "gate_proj.weight" ...

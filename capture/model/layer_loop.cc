@@ -114,7 +114,8 @@ LayerLoop::LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::De
   UseExactArithmetic();
 }
 
-at::Tensor LayerLoop::Embed(const std::vector<std::vector<int32_t>>& sequences) const {
+at::Tensor LayerLoop::Embed(const std::vector<std::vector<int32_t>>& sequences,
+                            std::span<const int64_t> first) const {
   for (size_t s = 0; s < sequences.size(); ++s) {
     CheckLength(spec_, s, static_cast<int64_t>(sequences[s].size()));
     const auto outside = std::ranges::find_if(
@@ -130,7 +131,14 @@ at::Tensor LayerLoop::Embed(const std::vector<std::vector<int32_t>>& sequences) 
     return GatherRows(checkpoint_, spec_.embedding, sequences, {device_, dtype_});
   });
   Scale(rows, spec_.embedding_multiplier, spec_.round_embedding_multiplier);
-  return rows;
+  if (spec_.position_embedding.empty()) return rows;
+  std::vector<std::vector<int32_t>> positions;
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    positions.emplace_back(sequences[s].size());
+    std::iota(positions[s].begin(), positions[s].end(),
+              first.empty() ? 0 : static_cast<int32_t>(first[s]));
+  }
+  return rows.add_(GatherRows(checkpoint_, spec_.position_embedding, positions, {device_, dtype_}));
 }
 
 void LayerLoop::Run(at::Tensor& hidden, const std::vector<int64_t>& sequence_lengths,

@@ -110,8 +110,9 @@ class LayerLoop {
 
   // Embedding rows of all sequences, concatenated; only the rows in use are read.  // [T_total,
   // hidden_size] InputError for an id outside the vocabulary, an empty sequence, or one longer than
-  // max_positions.
-  at::Tensor Embed(const std::vector<std::vector<int32_t>>& sequences) const;
+  // max_positions. `first`: positions of their first tokens; empty: all 0.
+  at::Tensor Embed(const std::vector<std::vector<int32_t>>& sequences,
+                   std::span<const int64_t> first = {}) const;
 
   // Runs layers first_layer, first_layer + 1, ..., each with the uncached ones that follow it
   // (StepLayers), and updates each stream's hidden states [T_total, hidden_size] in place. Streams

@@ -18,6 +18,16 @@
 namespace oscar {
 namespace {
 
+// The rows of a projection among those of a stored tensor, without looking at them: pieces stay a
+// dimension of their own until the tensor has been read.  // [rows, ..] or [pieces, piece_rows, ..]
+at::Tensor RowsOf(const LinearSpec& linear, const at::Tensor& stored) {
+  if (linear.whole()) return stored;
+  if (linear.piece_rows == 0) return stored.narrow(0, linear.first_row, linear.out_features);
+  std::vector<int64_t> pieces = {-1, linear.piece_step};
+  if (stored.dim() > 1) pieces.push_back(stored.size(1));
+  return stored.view(pieces).narrow(1, linear.first_row, linear.piece_rows);
+}
+
 // Tensors of one layer; those that several parts share are asked for once.
 class LayerLoader {
  public:
@@ -39,7 +49,7 @@ class LayerLoader {
     const auto found = shared_.find(name);
     const at::Tensor whole =
         found != shared_.end() ? found->second : shared_.emplace(name, Load(name)).first->second;
-    return whole.narrow(0, linear.first_row, linear.out_features);
+    return RowsOf(linear, whole);
   }
 
   WeightLoader& loader_;
@@ -69,11 +79,10 @@ void LoadLinears(WeightLoader& loader, std::initializer_list<LinearLoad> linears
 LinearWeights LoadLinear(WeightLoader& loader, const LinearSpec& linear) {
   if (!linear.exists()) return {};
   const auto load = [&](const std::string& name) {
-    if (name.empty()) return at::Tensor();
-    if (linear.whole()) return loader.Load(name);
-    return loader.Load(name).narrow(0, linear.first_row, linear.out_features);
+    return name.empty() ? at::Tensor() : RowsOf(linear, loader.Load(name));
   };
-  return {load(linear.weight), load(linear.bias)};
+  const at::Tensor weight = load(linear.weight);
+  return {linear.transposed ? weight.t() : weight, load(linear.bias)};
 }
 
 at::Tensor ApplyLinear(const LinearWeights& linear, const at::Tensor& x) {
@@ -139,6 +148,14 @@ LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attent
   return weights;
 }
 
+void LayerWeights::JoinPieces() {
+  for (LinearWeights* linear : {&q, &k, &v}) {
+    if (!linear->weight.defined() || linear->weight.dim() == 2) continue;
+    linear->weight = linear->weight.flatten(0, 1);
+    if (linear->bias.defined()) linear->bias = linear->bias.flatten();
+  }
+}
+
 void LayerWeights::DropMixer() {
   q = k = v = o = attention_gate = {};
   delta_net = {};
@@ -198,6 +215,7 @@ WeightStream::Loaded WeightStream::Take() {
   if (const auto shared = loader_.TakeShared(); !shared.empty())
     options_.group->Share(shared, readers_);
   part.layer.loaded = std::exchange(loaded_, {});
+  part.layer.JoinPieces();
   ++next_;
   if (options_.prefetch) Start();
   return part;

@@ -56,6 +56,8 @@ struct LayerWeights {
   GatedDeltaNetWeights delta_net;
   LatentWeights latent;
 
+  // Copies rows of q, k and v that are stored in pieces (LinearSpec) together, once they are read.
+  void JoinPieces();
   // Lets go of what is behind the layer once its tokens are mixed: attention or linear attention.
   void DropMixer();
 

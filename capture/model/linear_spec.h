@@ -27,13 +27,18 @@ struct LinearSpec {
   // Where W and b are rows first_row .. first_row + out_features of stored tensors that have
   // stored_rows of them; stored_rows 0: they are the whole of it.
   int64_t first_row = 0, stored_rows = 0;
+  // Where those rows do not follow each other: pieces of piece_rows, one every piece_step stored
+  // rows, as where queries, keys and values alternate head by head. 0: they are one piece.
+  int64_t piece_rows = 0, piece_step = 0;
+  bool transposed = false;  // W is stored as [in_features, out_features]
 
   bool exists() const { return !weight.empty(); }
   bool whole() const { return stored_rows == 0; }
   void AddNeeds(std::vector<TensorNeed>& needs) const {
     if (!exists()) return;
     const int64_t rows = whole() ? out_features : stored_rows;
-    needs.push_back({weight, {rows, in_features}});
+    needs.push_back({weight, transposed ? std::vector<int64_t>{in_features, rows}
+                                        : std::vector<int64_t>{rows, in_features}});
     if (!bias.empty()) needs.push_back({bias, {rows}});
   }
 };

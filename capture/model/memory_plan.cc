@@ -84,6 +84,9 @@ std::vector<PartBytes> MeasureParts(const LayerSpec& layer, const Checkpoint& ch
   if (layer.experts && !attention_only) AppendRouterTensors(*layer.experts, needs);
   std::vector<PartBytes> parts(1);
   for (const TensorNeed& need : needs) Add(need, checkpoint, dtype, parts[0]);
+  for (const LinearSpec* linear : {&layer.attention.q, &layer.attention.k, &layer.attention.v})
+    if (linear->piece_rows > 0)  // stands there twice while it is put together
+      parts[0].elements += linear->out_features * linear->in_features;
   if (!layer.experts || attention_only) return parts;
 
   // Experts are all alike.
@@ -233,7 +236,8 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
   kept += held_by_experts;
   PartBytes embedding;
   Add({spec.embedding, {spec.vocab_size, spec.hidden_size}}, checkpoint, dtype, embedding);
-  read += std::min(embedding.stored, tokens * (embedding.stored / spec.vocab_size));
+  const int64_t tables_read = spec.position_embedding.empty() ? 1 : 2;
+  read += std::min(embedding.stored, tables_read * tokens * (embedding.stored / spec.vocab_size));
 
   if (const auto& inputs = spec.per_layer_inputs)
     kept += (tokens * (spec.hidden_size + 4 * inputs->dim) +

@@ -42,12 +42,17 @@ std::string LowerCase(std::string_view name) {
   return result;
 }
 
-void CheckArchitecture(ConfigReader& config, std::string_view supported) {
+// One of them is named after the model and not after what it is for (Qwen2_5OmniModel).
+void CheckArchitecture(ConfigReader& config, std::string_view supported,
+                       std::string_view written_as = {}) {
   const Json* names = config.Find("architectures");
   if (names == nullptr) return;
-  const bool fits = names->is_array() && names->size() == 1 && names->front().is_string() &&
-                    LowerCase(names->front().get<std::string>()) == LowerCase(supported);
-  if (!fits) {
+  const auto fits = [&](const std::string& name) {
+    return name == LowerCase(supported) || name == LowerCase(written_as) ||
+           name == LowerCase(supported.substr(0, supported.rfind("For"))) + "model";
+  };
+  if (!names->is_array() || names->size() != 1 || !names->front().is_string() ||
+      !fits(LowerCase(names->front().get<std::string>()))) {
     config.Fail("architectures", fmt::format("is not implemented. Supported: [\"{}\"]", supported));
   }
 }
@@ -84,6 +89,13 @@ std::string ReadConfigDType(ConfigReader& config) {
                 "is not implemented. Supported: bfloat16, float16, float32");
   }
   return dtype;
+}
+
+// What a wrapper says of types holds where its part is silent, or has null.
+void TakeDType(ConfigReader& outer, ConfigReader& part) {
+  const std::string dtype = ReadConfigDType(outer);
+  if (!dtype.empty() && part.Find("dtype") == nullptr && part.Find("torch_dtype") == nullptr)
+    part.Override("dtype", dtype);
 }
 
 void MarkQuantizationRead(ConfigReader& config) {
@@ -153,7 +165,8 @@ void CheckTensorCount(const ConfigReader& config, const ModelSpec& spec) {
                           kMostTensors));
 }
 
-ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions& options) {
+ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions& options,
+                   bool (*also_irrelevant)(std::string_view) = nullptr) {
   ModelSpec spec = family.read(config);
   CheckTensorCount(config, spec);
   SplitLayers(config, spec);
@@ -163,7 +176,26 @@ ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions
   spec.model_type = family.model_type;
   spec.rope_description = DescribeRopes(spec);
   spec.config_dtype = ReadConfigDType(config);
-  spec.fields = config.Finish(family.model_type);
+  spec.fields = config.Finish(family.model_type, also_irrelevant);
+  return spec;
+}
+
+ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& outer,
+                      const SpecOptions& options);
+
+// A model that also speaks, whose thinking part is such a wrapper as a member of its own.
+ModelSpec ReadMember(const Wrapper& wrapper, ConfigReader& outer, const SpecOptions& options) {
+  const Json* part = outer.Find(wrapper.member);
+  if (part == nullptr || !part->is_object()) outer.Fail(wrapper.member, "must be an object");
+  ConfigReader inner(*part, fmt::format("{}: {}", outer.what(), wrapper.member), options);
+  (void)inner.Find("architectures");
+  (void)inner.Find("model_type");
+  TakeDType(outer, inner);
+  Wrapper without = wrapper;
+  without.member = {};
+  ModelSpec spec = ReadWrapped(without, *part, inner, options);
+  outer.AddNotes(spec.fields, fmt::format("{}.", wrapper.member));
+  spec.fields = outer.Finish(wrapper.model_type, IsOtherModalityField);
   return spec;
 }
 
@@ -171,16 +203,13 @@ ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions
 // the text part is silent.
 ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& outer,
                       const SpecOptions& options) {
-  CheckArchitecture(outer, wrapper.architecture);
-  CheckAutoMap(outer, wrapper.architecture);
+  if (!wrapper.member.empty()) return ReadMember(wrapper, outer, options);
   const Json* text = outer.Find("text_config");
   if (text == nullptr || !text->is_object()) outer.Fail("text_config", "must be an object");
   ConfigReader config(*text, outer.what() + ": text_config", options, /*wrapped=*/true);
   if (const Json* tied = outer.Find("tie_word_embeddings"))
     config.Default("tie_word_embeddings", *tied);
-  const std::string dtype = ReadConfigDType(outer);
-  if (!dtype.empty() && !config.Has("dtype") && !config.Has("torch_dtype"))
-    config.Default("dtype", dtype);
+  TakeDType(outer, config);
   // Which of the two a release means is seen in what it stores.
   const std::string stored_head = config.HeadName();
   if (config.knows_names() && outer.Has("tie_word_embeddings") &&
@@ -191,10 +220,14 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   const std::string model_type = config.String("model_type", wrapper.text_model_type);
   config.DefaultToReference(model_type);
   (void)config.Find("architectures");  // of the text part alone; nobody looks at it
-  ModelSpec spec = ReadText(FindFamily(config, model_type), config, options);
+  if (wrapper.first_position > 0) (void)config.Find("use_bidirectional_attention");
+  ModelSpec spec = ReadText(FindFamily(config, model_type), config, options, IsOtherModalityField);
   spec.model_type = wrapper.model_type;
+  for (LayerSpec& layer : spec.layers) layer.attention.rope.first_position = wrapper.first_position;
   for (const std::string_view begin : OtherModalityTensors())
     spec.skipped_prefixes.emplace_back(begin);
+  // Of the text part again, perhaps without its padding, and of how images become tokens.
+  for (const char* key : {"hidden_size", "scale_factor", "vocab_size"}) (void)outer.Find(key);
   for (const auto& [key, value] : text->items()) {  // copies of what the text part says
     const auto copy = json.find(key);
     if (copy != json.end() && *copy == value) (void)outer.Find(key);
@@ -212,10 +245,13 @@ ModelSpec ReadModelSpec(const Json& json, const SpecOptions& options, std::strin
   const std::string model_type = config.String("model_type");
   const auto wrappers = Wrappers();
   const auto wrapper = std::ranges::find(wrappers, model_type, &Wrapper::model_type);
-  if (wrapper != wrappers.end() && config.Has("text_config"))
+  if (wrapper != wrappers.end() && (config.Has("text_config") || !wrapper->member.empty())) {
+    CheckArchitecture(config, wrapper->architecture);
+    CheckAutoMap(config, wrapper->architecture);
     return ReadWrapped(*wrapper, json, config, options);
+  }
   const Family& family = FindFamily(config, model_type);
-  CheckArchitecture(config, family.architecture);
+  CheckArchitecture(config, family.architecture, family.written_as);
   CheckAutoMap(config, family.architecture);
   return ReadText(family, config, options);
 }

@@ -123,7 +123,9 @@ struct ModelSpec {
   int64_t max_positions = 0;                                // tokens; longer sequences are refused
   std::string positions_limit = "max_position_embeddings";  // what sets that limit, and why
   double rms_norm_eps = 0;                                  // of every norm
-  std::string embedding;  // tensor name; [vocab_size, hidden_size]
+  std::string embedding;                // tensor name; [vocab_size, hidden_size]
+  std::string position_embedding = {};  // tensor name; [max_positions, hidden_size], of each
+                                        // token's position, added to its embedding; "" for none
   NormSpec final_norm;
   LinearSpec head;  // head.weight == embedding if tied
   bool tied_head = false;

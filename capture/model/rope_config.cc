@@ -98,7 +98,8 @@ class RopeReader {
       (void)reader_.Find("max_position_embeddings");  // a copy of the one outside
     }
     if (options_.text_of_mrope) {
-      for (const char* key : {"mrope_section", "mrope_interleaved"}) (void)reader_.Find(key);
+      for (const char* key : {"mrope_section", "mrope_interleaved", "interleaved"})
+        (void)reader_.Find(key);
     }
     result_.notes = reader_.Finish("");  // whatever is unknown, or belongs to another type
     return result_;

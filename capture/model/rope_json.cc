@@ -58,8 +58,8 @@ void Check(const RopeSpec& rope, int64_t head_dim, std::string_view what) {
   const auto fits = [&](const std::vector<double>& factors) {
     return rope.kind != RopeKind::kLongRope || std::ssize(factors) == rope.rotary_dim / 2;
   };
-  if (rope.rotary_dim < 0 || rope.rotary_dim > head_dim || rope.rotary_dim % 2 != 0 ||
-      !fits(rope.short_factor) || !fits(rope.long_factor)) {
+  if (rope.first_position < 0 || rope.rotary_dim < 0 || rope.rotary_dim > head_dim ||
+      rope.rotary_dim % 2 != 0 || !fits(rope.short_factor) || !fits(rope.long_factor)) {
     throw InputError(fmt::format(
         "{}: {} rotary dimensions with {} and {} factors of pairs do not "
         "fit heads of {}",
@@ -79,22 +79,23 @@ void Check(const RopeSpec& rope, int64_t head_dim, std::string_view what) {
 }  // namespace
 
 std::string RopeToText(const RopeSpec& rope) {
-  return Json{{"kind", NameOf(kRopeKinds, rope.kind)},
-              {"theta", rope.theta},
-              {"factor", rope.factor},
-              {"low_freq_factor", rope.low_freq_factor},
-              {"high_freq_factor", rope.high_freq_factor},
-              {"original_max_positions", rope.original_max_positions},
-              {"rotary_dim", rope.rotary_dim},
-              {"layout", NameOf(kRopeLayouts, rope.layout)},
-              {"attention_factor", rope.attention_factor},
-              {"beta_fast", rope.beta_fast},
-              {"beta_slow", rope.beta_slow},
-              {"truncate", rope.truncate},
-              {"turning_pairs", rope.turning_pairs},
-              {"short_factor", rope.short_factor},
-              {"long_factor", rope.long_factor}}
-      .dump();
+  Json json{{"kind", NameOf(kRopeKinds, rope.kind)},
+            {"theta", rope.theta},
+            {"factor", rope.factor},
+            {"low_freq_factor", rope.low_freq_factor},
+            {"high_freq_factor", rope.high_freq_factor},
+            {"original_max_positions", rope.original_max_positions},
+            {"rotary_dim", rope.rotary_dim},
+            {"layout", NameOf(kRopeLayouts, rope.layout)},
+            {"attention_factor", rope.attention_factor},
+            {"beta_fast", rope.beta_fast},
+            {"beta_slow", rope.beta_slow},
+            {"truncate", rope.truncate},
+            {"turning_pairs", rope.turning_pairs},
+            {"short_factor", rope.short_factor},
+            {"long_factor", rope.long_factor}};
+  if (rope.first_position != 0) json["first_position"] = rope.first_position;
+  return json.dump();
 }
 
 RopeSpec RopeFromText(std::string_view text, int64_t head_dim, std::string_view what) {
@@ -115,6 +116,7 @@ RopeSpec RopeFromText(std::string_view text, int64_t head_dim, std::string_view 
   rope.beta_slow = number("beta_slow");
   rope.truncate = JsonBool(json, "truncate", true, what);
   rope.turning_pairs = count("turning_pairs");
+  if (json.contains("first_position")) rope.first_position = count("first_position");
   rope.short_factor = Factors(json, "short_factor", what);
   rope.long_factor = Factors(json, "long_factor", what);
   Check(rope, head_dim, what);

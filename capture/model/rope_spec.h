@@ -44,6 +44,7 @@ struct RopeSpec {
                                              // which a pair is kept, below which it is slowed
   bool truncate = true;                      // kYarn: the range between is of whole pairs
   int64_t turning_pairs = 0;                 // kProportional
+  int64_t first_position = 0;                // of a sequence's first token
   std::vector<double> short_factor = {}, long_factor = {};  // kLongRope  // [rotary_dim / 2]
   bool operator==(const RopeSpec&) const = default;
 };

@@ -153,6 +153,8 @@ std::vector<TensorNeed> LayerTensors(const LayerSpec& layer, bool attention_only
 
 std::vector<TensorNeed> AllTensors(const ModelSpec& spec) {
   std::vector<TensorNeed> needs = {{spec.embedding, {spec.vocab_size, spec.hidden_size}}};
+  if (!spec.position_embedding.empty())
+    needs.push_back({spec.position_embedding, {spec.max_positions, spec.hidden_size}});
   if (const auto& inputs = spec.per_layer_inputs) {
     needs.push_back({inputs->table, {inputs->vocab_size, inputs->num_layers * inputs->dim}});
     inputs->projection.AddNeeds(needs);

@@ -24,7 +24,8 @@ namespace {
 
 // The rows of an embedding table are gathered one by one, out of the file.
 bool IsTable(const ModelSpec& spec, const std::string& name) {
-  return name == spec.embedding || (spec.per_layer_inputs && name == spec.per_layer_inputs->table);
+  return name == spec.embedding || name == spec.position_embedding ||
+         (spec.per_layer_inputs && name == spec.per_layer_inputs->table);
 }
 
 // The type of the stored values, where they are no codes.

@@ -93,7 +93,7 @@ TokenizerPipeline OpenSentencePiece(const fs::path& directory) {
 
 Json ReadJsonObject(const fs::path& file) {
   if (!fs::exists(file)) return Json::object();
-  Json json = ReadJsonFile(file.string());
+  Json json = ReadConfigJson(file.string());
   if (!json.is_object()) throw InputError(file.string() + ": expected an object");
   return json;
 }

@@ -88,10 +88,11 @@ class Edits {
     const int64_t dim = attention_.v_head_dim, ratio = attention_.gqa_ratio();
     const std::vector<KeyTransform> values = fold_.values;
     const int64_t first = attention_.v.first_row;
-    const WeightEdit rows = [values, dim, first](WeightMatrix& w) {
+    const int64_t step = attention_.v.piece_rows > 0 ? attention_.v.piece_step : dim;
+    const WeightEdit rows = [values, dim, first, step](WeightMatrix& w) {
       for (int64_t head = 0; head < std::ssize(values); ++head) {
         const Matrix& x = values[static_cast<size_t>(head)].x;
-        auto of_head = w.middleRows(first + head * dim, dim);
+        auto of_head = w.middleRows(first + head * step, dim);
         of_head = (x.transpose() * of_head).eval();
       }
     };

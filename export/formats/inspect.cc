@@ -111,7 +111,8 @@ class TextWriter {
       Pt(report);
     } else {
       Tensors(report);
-      for (const auto& [key, value] : report.value("entries", Json::object()).items())
+      const Json entries = report.value("entries", Json::object());
+      for (const auto& [key, value] : entries.items())
         Line(fmt::format("  {}: {}", key, Brief(value)));
     }
     return std::move(out_);

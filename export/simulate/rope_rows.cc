@@ -19,11 +19,12 @@ at::Tensor Turn(const at::Tensor& rows, const RopeSpec& rope, int direction) {
   const std::vector<double> frequencies = InverseFrequencies(rope, rows.size(0));
   if (frequencies.empty()) return rows;
   const auto float32 = rows.options().dtype(at::kFloat);
-  const at::Tensor angles = at::arange(rows.size(0), float32)
-                                .unsqueeze(1)
-                                .mul(at::tensor(frequencies, at::kDouble).to(float32))
-                                .to(rows.scalar_type())
-                                .unsqueeze(1);  // [tokens, 1, pairs]
+  const at::Tensor angles =
+      at::arange(rope.first_position, rope.first_position + rows.size(0), float32)
+          .unsqueeze(1)
+          .mul(at::tensor(frequencies, at::kDouble).to(float32))
+          .to(rows.scalar_type())
+          .unsqueeze(1);  // [tokens, 1, pairs]
   at::Tensor cos = angles.cos(), sin = direction > 0 ? angles.sin() : angles.sin().neg();
   if (rope.attention_factor != 1) {
     const double factor = direction > 0 ? rope.attention_factor : 1 / rope.attention_factor;

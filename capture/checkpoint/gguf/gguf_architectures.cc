@@ -139,16 +139,16 @@ constexpr std::array kArchitectures = {
         "granite", "granite", "GraniteForCausalLM", kInterleaved, {}, GgufGraniteConfig},
     GgufArchitecture{
         "smollm3", "smollm3", "SmolLM3ForCausalLM", kInterleaved, {}, GgufSmolLm3Config},
-    GgufArchitecture{"qwen2", "qwen2", "Qwen2ForCausalLM", kAsTrained, {}, GgufQwenConfig},
-    GgufArchitecture{"qwen3", "qwen3", "Qwen3ForCausalLM", kAsTrained, {}, GgufQwenConfig},
+    GgufArchitecture{"qwen2", "qwen2", "Qwen2ForCausalLM", kAsTrained, {}, GgufDecoderConfig},
+    GgufArchitecture{"qwen3", "qwen3", "Qwen3ForCausalLM", kAsTrained, {}, GgufBiasedConfig},
     GgufArchitecture{"qwen2moe", "qwen2_moe", "Qwen2MoeForCausalLM", kAsTrained, kQwenExperts,
-                     GgufQwenConfig, GgufFusedExperts},
+                     GgufQwenMoeConfig, GgufFusedExperts},
     GgufArchitecture{"qwen3moe",
                      "qwen3_moe",
                      "Qwen3MoeForCausalLM",
                      kAsTrained,
                      {},
-                     GgufQwenConfig,
+                     GgufQwenMoeConfig,
                      GgufFusedExperts},
     GgufArchitecture{"qwen3next", "qwen3_next", "Qwen3NextForCausalLM", kNormsPlusOne, kQwenHybrid,
                      GgufQwenHybridConfig, GgufQwen3NextWeights},
@@ -163,9 +163,9 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"gemma4", "gemma4_text", "Gemma4ForCausalLM", kAsTrained, kGemma,
                      GgufGemma4Config},
     GgufArchitecture{"phi3", "phi3", "Phi3ForCausalLM", kAsTrained, kPhi3, GgufPhi3Config},
-    GgufArchitecture{"glm4", "glm4", "Glm4ForCausalLM", kAsTrained, kGlm4, GgufGlm4Config},
+    GgufArchitecture{"glm4", "glm4", "Glm4ForCausalLM", kAsTrained, kGlm4, GgufGlmConfig},
     GgufArchitecture{"glm4moe", "glm4_moe", "Glm4MoeForCausalLM", kAsTrained, kSharedExperts,
-                     GgufGlm4MoeConfig},
+                     GgufGlmConfig},
     GgufArchitecture{"gpt-oss", "gpt_oss", "GptOssForCausalLM", kAsTrained, kGptOss,
                      GgufGptOssConfig, GgufGptOssWeights},
     GgufArchitecture{"deepseek2", "deepseek_v3", "DeepseekV3ForCausalLM", kAsTrained,
@@ -251,12 +251,11 @@ Json GgufModel::Config() const {
                  {"max_position_embeddings", fields.NeedCount("context_length")},
                  {"num_attention_heads", fields.num_heads()},
                  {"tie_word_embeddings", !fields.Stores("output.weight")}};
-  if (const auto eps = fields.Number("attention.layer_norm_rms_epsilon"))
-    config["rms_norm_eps"] = *eps;
   for (const auto& [key, field] : {std::pair("tokenizer.ggml.bos_token_id", "bos_token_id"),
                                    std::pair("tokenizer.ggml.eos_token_id", "eos_token_id")}) {
     if (const auto id = header().Count(key)) config[field] = *id;
   }
+  GgufCommonConfig(fields, config);
   architecture.config(fields, config);
   fields.PassUnread(config);
   return config;

@@ -32,7 +32,7 @@ class GgufFields {
   uint64_t NeedCount(std::string_view key);  // InputError where it is missing
   std::optional<double> Number(std::string_view key);
   std::optional<std::string> String(std::string_view key);
-  std::optional<bool> Bool(std::string_view key);
+  Json Scalar(std::string_view key);  // a bool or a number, of all layers
   // One value for every layer, or a list of as many; nothing without the key.
   std::optional<std::vector<uint64_t>> EachLayer(std::string_view key);
   // The same where all layers must have the same value.
@@ -140,20 +140,22 @@ std::vector<int64_t> HalvesOfPairs(int64_t rows, int64_t num_heads);
 std::string GgufName(uint64_t layer, std::string_view name);
 std::string DenseName(uint64_t layer, std::string_view name);
 
-// Functions of gguf_families.cc, for the table.
+// Functions of gguf_families.cc: first what all architectures share, then those of the table.
+void GgufCommonConfig(GgufFields& fields, Json& config);
+void GgufDecoderConfig(GgufFields& fields, Json& config);
+void GgufBiasedConfig(GgufFields& fields, Json& config);
 void GgufLlamaConfig(GgufFields& fields, Json& config);
-void GgufQwenConfig(GgufFields& fields, Json& config);
+void GgufMistral3Config(GgufFields& fields, Json& config);
+void GgufGraniteConfig(GgufFields& fields, Json& config);
+void GgufSmolLm3Config(GgufFields& fields, Json& config);
+void GgufQwenMoeConfig(GgufFields& fields, Json& config);
 void GgufQwenHybridConfig(GgufFields& fields, Json& config);
 void GgufGemmaConfig(GgufFields& fields, Json& config);
 void GgufGemma4Config(GgufFields& fields, Json& config);
 void GgufPhi3Config(GgufFields& fields, Json& config);
-void GgufGlm4Config(GgufFields& fields, Json& config);
-void GgufGlm4MoeConfig(GgufFields& fields, Json& config);
+void GgufGlmConfig(GgufFields& fields, Json& config);
 void GgufGptOssConfig(GgufFields& fields, Json& config);
 void GgufDeepSeekConfig(GgufFields& fields, Json& config);
-void GgufGraniteConfig(GgufFields& fields, Json& config);
-void GgufSmolLm3Config(GgufFields& fields, Json& config);
-void GgufMistral3Config(GgufFields& fields, Json& config);
 // And of gguf_reordered.cc.
 void GgufFusedExperts(GgufFields& fields, GgufWeightMaker& maker);
 void GgufQwen3NextWeights(GgufFields& fields, GgufWeightMaker& maker);

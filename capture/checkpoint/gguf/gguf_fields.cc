@@ -30,8 +30,11 @@ std::optional<std::string> GgufFields::String(std::string_view key) {
   return text ? std::optional<std::string>(*text) : std::nullopt;
 }
 
-std::optional<bool> GgufFields::Bool(std::string_view key) {
-  return model_.header().Bool(Read(key));
+Json GgufFields::Scalar(std::string_view key) {
+  const GgufValue& value = model_.header().entries.find(Read(key))->second;
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag;
+  if (std::holds_alternative<double>(value)) return *Number(key);
+  return *OfAllLayers(key);
 }
 
 std::optional<std::vector<bool>> GgufFields::Bools(std::string_view key) {

@@ -117,13 +117,14 @@ Activation ReadActivation(ConfigReader& config, std::string_view field,
                           std::string_view default_name) {
   const std::string name = config.String(field, default_name);
   if (name == "silu" || name == "swish") return Activation::kSilu;
-  if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
+  if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast")
+    return Activation::kGeluTanh;
   if (name == "gelu") return Activation::kGelu;
   if (name == "relu") return Activation::kRelu;
   if (name == "relu2") return Activation::kReluSquared;
   config.Fail(field,
-              "is not implemented. Supported: silu, gelu_pytorch_tanh, gelu_new, gelu, relu, "
-              "relu2");
+              "is not implemented. Supported: silu, gelu_pytorch_tanh, gelu_new, gelu_fast, gelu, "
+              "relu, relu2");
 }
 
 MlpSpec DenseMlp(const std::string& prefix, int64_t hidden_size, int64_t intermediate_size,
@@ -144,6 +145,15 @@ MlpSpec DenseMlp(const std::string& prefix, int64_t hidden_size, int64_t interme
   }
   mlp.down = Linear(prefix + "down_proj", intermediate_size, hidden_size, bias);
   return mlp;
+}
+
+void NameEnds(const std::string& embedding, const std::string& final_norm, ModelSpec& spec,
+              const std::string& head) {
+  spec.embedding = embedding + ".weight";
+  spec.final_norm.weight = final_norm + ".weight";
+  if (!spec.final_norm.bias.empty()) spec.final_norm.bias = final_norm + ".bias";
+  spec.head.weight = spec.tied_head ? spec.embedding : head + ".weight";
+  if (spec.tied_head) spec.skipped_suffixes.push_back(head + ".weight");
 }
 
 int64_t ReadNumLayers(ConfigReader& config) {

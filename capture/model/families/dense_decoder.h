@@ -66,6 +66,9 @@ Activation ReadActivation(ConfigReader& config, std::string_view field,
 // The usual gate, up and down under that prefix ("model.layers.3.mlp.").
 MlpSpec DenseMlp(const std::string& prefix, int64_t hidden_size, int64_t intermediate_size,
                  const DenseDecoderOptions& options, Activation activation);
+// Other names, without ".weight", of the embedding, the norm at the end and a head of its own.
+void NameEnds(const std::string& embedding, const std::string& final_norm, ModelSpec& spec,
+              const std::string& head = "lm_head");
 int64_t ReadNumLayers(ConfigReader& config);
 
 // Kinds of all layers: layer_types where the config has it, else what `otherwise` says of a layer.

@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ERNIE 4.5 with experts (21B-A3B, 300B-A47B): pairs of neighbours turn, every field of the experts
-// has a name of its own. The choice has a bias but its scores are a softmax.
+// has a name of its own. The choice has a bias but its scores are a softmax. In ERNIE 4.5 VL the
+// tokens of images have experts of their own, which stand behind those of text.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
+namespace {
 
-ModelSpec ReadErnie45Moe(ConfigReader& config) {
+ModelSpec ReadLayers(ConfigReader& config, bool mrope) {
   DenseDecoderOptions options;
+  options.rope.text_of_mrope = mrope;
   options.qkv_bias = options.o_bias = config.Bool("use_bias", false);
   options.mlp_bias = options.qkv_bias;
   if (options.mlp_bias)
@@ -16,22 +19,57 @@ ModelSpec ReadErnie45Moe(ConfigReader& config) {
   options.rope.default_theta = 500000.0;
   options.rope.layout = RopeLayout::kInterleaved;
   options.tied_by_default = true;
-  ModelSpec spec = ReadDenseDecoder(config, options);
+  return ReadDenseDecoder(config, options);
+}
 
+ExpertsSpec ReadErnieExperts(ConfigReader& config, int64_t hidden_size, int64_t size) {
   config.Require("moe_gate", "topk");
   (void)config.Find("moe_capacity");  // of training: no expert turns a token away
-  const int64_t size = config.Size("moe_intermediate_size");
   config.Default("num_experts", config.Size("moe_num_experts"));
   config.Default("num_experts_per_tok", config.Size("moe_k"));
-  ExpertsSpec experts = ReadExperts(config, spec.hidden_size, size, "mlp.gate");
+  ExpertsSpec experts = ReadExperts(config, hidden_size, size, "mlp.gate");
   experts.router.float32_logits = true;
   experts.router.choice_bias = "mlp.moe_statics.e_score_correction_bias";
-  experts.router.choice_bias_is_row = true;
+  experts.router.choice_bias_rows = 1;
   experts.router.normalize = true;
   experts.router.smallest_weight_sum = config.OptionalPositive("moe_norm_min").value_or(1e-12);
   NameSharedExpert("mlp.shared_experts.",
                    config.OptionalCount("moe_num_shared_experts").value_or(2) * size, experts);
+  return experts;
+}
 
+// [of text, of images]
+int64_t ReadTextExpertSize(ConfigReader& config) {
+  constexpr const char* kField = "moe_intermediate_size";
+  const Json* sizes = config.Find(kField);
+  if (sizes == nullptr) return 1536;
+  if (!sizes->is_array() || sizes->size() != 2) config.Fail(kField, "must be a list of two sizes");
+  const Json text = {{kField, sizes->front()}};
+  return ConfigReader(text, config.what()).Size(kField);
+}
+
+}  // namespace
+
+ModelSpec ReadErnie45VlMoe(ConfigReader& config) {
+  ModelSpec spec = ReadLayers(config, /*mrope=*/true);
+  ExpertsSpec experts = ReadErnieExperts(config, spec.hidden_size, ReadTextExpertSize(config));
+  experts.router.logits.transposed = true;
+  experts.router.choice_bias_rows = 2;
+  const std::vector<bool> sparse = ReadDeepSeekSparseLayers(config, 1);
+  PutNamedExperts(config, {}, sparse, experts, spec);
+  spec.skipped_suffixes.push_back(".mlp.gate.weight_1");
+  for (const LayerSpec& layer : spec.layers) {
+    if (!layer.experts) continue;
+    for (int64_t i = 0; i < experts.num_experts; ++i)
+      spec.skipped_prefixes.push_back(ExpertTensor(*layer.experts, experts.num_experts + i, ""));
+  }
+  return spec;
+}
+
+ModelSpec ReadErnie45Moe(ConfigReader& config) {
+  ModelSpec spec = ReadLayers(config, /*mrope=*/false);
+  const ExpertsSpec experts =
+      ReadErnieExperts(config, spec.hidden_size, config.Size("moe_intermediate_size"));
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   const int64_t start = config.OptionalCount("moe_layer_start_index").value_or(1);
   const int64_t step = config.OptionalSize("moe_layer_interval").value_or(1);

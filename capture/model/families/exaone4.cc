@@ -55,4 +55,37 @@ ModelSpec ReadExaone4(ConfigReader& config) {
   return spec;
 }
 
+// EXAONE 3: Llama under other names, of fields and of tensors (transformers 5 runs it as such).
+ModelSpec ReadExaone(ConfigReader& config) {
+  config.SecondName("num_hidden_layers", "num_layers");
+  config.SecondName("rms_norm_eps", "layer_norm_epsilon");
+  config.SecondName("hidden_act", "activation_function");
+  config.Default("rms_norm_eps", 1e-5);
+  (void)config.Find("embed_dropout");  // in training only
+  DenseDecoderOptions options;
+  options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
+  options.mlp_bias = config.Bool("mlp_bias", false);
+  options.rope.default_theta = 500000.0;
+  if (config.StoresPrefix(config.prefix() + "embed_tokens."))
+    return ReadDenseDecoder(config, options);
+  config.NameLayers("transformer.", "h.");
+  options.norms = {"ln_1", "", "ln_2", ""};
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  for (LayerSpec& layer : spec.layers) {
+    const auto rename = [&](LinearSpec& linear, const char* name) {
+      linear = Linear(config.LayerPrefix(layer.layer_id) + name, linear.in_features,
+                      linear.out_features, !linear.bias.empty());
+    };
+    rename(layer.attention.q, "attn.attention.q_proj");
+    rename(layer.attention.k, "attn.attention.k_proj");
+    rename(layer.attention.v, "attn.attention.v_proj");
+    rename(layer.attention.o, "attn.attention.out_proj");
+    rename(layer.mlp.gate, "mlp.c_fc_0");
+    rename(layer.mlp.up, "mlp.c_fc_1");
+    rename(layer.mlp.down, "mlp.c_proj");
+  }
+  NameEnds("transformer.wte", "transformer.ln_f", spec);
+  return spec;
+}
+
 }  // namespace oscar

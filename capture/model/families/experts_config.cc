@@ -160,7 +160,7 @@ void PutExperts(const ConfigReader& config, const ExpertsSpec& experts,
     ExpertsSpec own = experts;
     for (std::string* name :
          {&own.router.logits.weight, &own.router.logits.bias, &own.router.choice_bias,
-          &own.router.input_scale, &own.router.per_expert_scale, &own.gate_up, &own.down,
+          &own.router.input_scale, &own.router.per_expert_scale, &own.gate_up, &own.up, &own.down,
           &own.gate_up_bias, &own.down_bias, &own.prefix, &own.shared_gate_proj.weight,
           &own.shared_gate_proj.bias, &own.shared_up_proj.weight, &own.shared_up_proj.bias,
           &own.shared_down_proj.weight, &own.shared_down_proj.bias, &own.shared_gate.weight}) {

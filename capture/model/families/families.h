@@ -6,6 +6,7 @@
 // listed in families.cc. What a family does not read is judged by config_fields.h.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -18,6 +19,7 @@ struct Family {
   std::string_view model_type;    // as in config.json
   std::string_view architecture;  // class name in "architectures"
   ModelSpec (*read)(ConfigReader& config);
+  std::string_view written_as = {};  // what transformers 5 writes into "architectures" instead
 };
 
 std::span<const Family> Families();  // sorted by model_type
@@ -34,6 +36,10 @@ std::span<const Refusal> Refusals();  // sorted by model_type
 struct Wrapper {
   std::string_view model_type, architecture;
   std::string_view text_model_type;  // where text_config does not name it
+  std::string_view member = {};      // all this stands under that member ("thinker_config")
+  // Positions of text begin here. 1: PaliGemma, where images and a prompt see each other and text
+  // alone is causal all the same.
+  int64_t first_position = 0;
 };
 
 std::span<const Wrapper> Wrappers();  // sorted by model_type

@@ -5,6 +5,7 @@
 // on a part of the head, longrope with one list of factors for short sequences and one for long.
 // Which list applies is decided by the length of each sequence (transformers 5,
 // longrope_frequency_update), so a short document and a long one see different frequencies.
+// Phi-4-multimodal, as transformers stores it, is the same between its other modalities.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
@@ -20,6 +21,13 @@ ModelSpec ReadPhi3(ConfigReader& config) {
   options.rope.default_partial = 1.0;
   options.windows = ReadUniformWindows(config, config.OptionalSize("sliding_window"));
   return ReadDenseDecoder(config, options);
+}
+
+ModelSpec ReadPhi4Multimodal(ConfigReader& config) {
+  for (const char* key : {"audio_config", "vision_config"}) (void)config.Find(key);
+  ModelSpec spec = ReadPhi3(config);
+  spec.skipped_prefixes.push_back("model.embed_tokens_extend.");
+  return spec;
 }
 
 }  // namespace oscar

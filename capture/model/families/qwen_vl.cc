@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text parts of Qwen2-VL, Qwen2.5-VL and Qwen3-VL: Qwen 2, Qwen 3 and Qwen 3 with experts,
+// The text parts of Qwen2-VL, Qwen2.5-VL and Qwen3-VL, and the thinkers of Qwen2.5-Omni and
+// Qwen3-Omni: Qwen 2, Qwen 3 and Qwen 3 with experts,
 // whose multimodal rope is plain rope on text. Releases of the first two have the fields of
 // the text part beside vision_config instead of in a text_config, and Qwen3-VL stores its experts
 // transposed.
@@ -12,6 +13,14 @@
 namespace oscar {
 
 namespace {
+
+DenseDecoderOptions Qwen2Options() {
+  DenseDecoderOptions options;
+  options.qkv_bias = true;
+  options.rope.default_theta = 1e6;
+  options.rope.text_of_mrope = true;
+  return options;
+}
 
 DenseDecoderOptions Qwen3Options(ConfigReader& config) {
   DenseDecoderOptions options;
@@ -25,11 +34,15 @@ DenseDecoderOptions Qwen3Options(ConfigReader& config) {
 
 }  // namespace
 
+ModelSpec ReadQwen25Omni(ConfigReader& config) {
+  DenseDecoderOptions options = Qwen2Options();
+  options.tied_by_default = true;
+  options.windows = ReadQwenWindows(config, /*first_sliding=*/28, /*missing=*/32768);
+  return ReadDenseDecoder(config, options);
+}
+
 ModelSpec ReadQwen2Vl(ConfigReader& config) {
-  DenseDecoderOptions options;
-  options.qkv_bias = true;
-  options.rope.default_theta = 1e6;
-  options.rope.text_of_mrope = true;
+  DenseDecoderOptions options = Qwen2Options();
   options.windows = ReadQwenWindows(config, /*first_sliding=*/80);
   ModelSpec spec = ReadDenseDecoder(config, options);
   if (config.Find("vision_config") == nullptr) return spec;
@@ -39,6 +52,22 @@ ModelSpec ReadQwen2Vl(ConfigReader& config) {
   }
   for (const std::string_view begin : OtherModalityTensors())
     spec.skipped_prefixes.emplace_back(begin);
+  return spec;
+}
+
+// Its window, which releases have as null, is read by nobody (modeling_qwen3_omni_moe.py).
+ModelSpec ReadQwen3OmniMoe(ConfigReader& config) {
+  DenseDecoderOptions options = Qwen3Options(config);
+  options.default_head_dim.reset();
+  options.rope.default_theta = 1e6;
+  for (const char* key : {"max_window_layers", "sliding_window", "use_sliding_window"})
+    (void)config.Find(key);
+  config.Require("shared_expert_intermediate_size", 0);
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  ExpertsSpec experts =
+      ReadExperts(config, spec.hidden_size, config.Size("moe_intermediate_size"), "mlp.gate");
+  experts.router.normalize = config.Bool("norm_topk_prob", true);
+  PutNamedExperts(config, {}, ReadQwenSparseLayers(config), experts, spec);
   return spec;
 }
 

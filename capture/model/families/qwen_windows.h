@@ -11,16 +11,17 @@
 namespace oscar {
 
 // The window, where anything slides. Missing, it is 4096 (transformers, Qwen2Config and others).
-inline std::optional<int64_t> ReadQwenWindow(ConfigReader& config) {
-  config.Default("sliding_window", 4096);
+inline std::optional<int64_t> ReadQwenWindow(ConfigReader& config, int64_t missing = 4096) {
+  config.Default("sliding_window", missing);
   const std::optional<int64_t> window = config.OptionalSize("sliding_window");
   return config.Bool("use_sliding_window", false) ? window : std::nullopt;
 }
 
 // `first_sliding`: what a missing max_window_layers means.
 inline std::vector<std::optional<int64_t>> ReadQwenWindows(ConfigReader& config,
-                                                           int64_t first_sliding = 28) {
-  return ReadWindows(config, ReadQwenWindow(config),
+                                                           int64_t first_sliding = 28,
+                                                           int64_t missing = 4096) {
+  return ReadWindows(config, ReadQwenWindow(config, missing),
                      config.OptionalCount("max_window_layers").value_or(first_sliding));
 }
 

@@ -37,7 +37,6 @@ std::span<const Refusal> Refusals() {
        "its alternating updates of several hidden states (AltUp) are not implemented"},
       {"glm5_next", "its compressed keys and values are not implemented"},
       {"gpt2", kLearned},
-      {"gpt_neox", "its queries, keys and values are stored head by head in one tensor"},
       {"hy_v4", "its several residual streams (hyper-connections) are not implemented"},
       {"jamba", kStateSpace},
       {"kimi_k3", kDelta},

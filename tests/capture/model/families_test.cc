@@ -97,8 +97,9 @@ TEST(Families, EveryFamilyHasAModelHere) {
   std::set<std::string> here;
   for (const fs::path& folder : Folders()) {
     const Json config = ReadJsonFile((folder / "config.json").string());
-    here.insert(config.value("/text_config/model_type"_json_pointer,
-                             config["model_type"].get<std::string>()));
+    for (const char* field :
+         {"/model_type", "/text_config/model_type", "/thinker_config/text_config/model_type"})
+      here.insert(config.value(Json::json_pointer(field), ""));
   }
   std::set<ModelSpec (*)(ConfigReader&)> read;
   for (const Family& family : oscar::Families()) {
@@ -173,6 +174,30 @@ TEST(Families, WrappersRunTheirTextPart) {
         run.config_json = &wrong;
         EXPECT_THROW(CompareWithGolden(directory, run), InputError);
       }
+    }
+  }
+}
+
+// A thinker may be a model of its own, with or without the name of its place in front.
+TEST(Families, AThinkerRunsAlone) {
+  for (const char* name : {"qwen2_5_omni", "qwen3_omni_moe"}) {
+    const fs::path model = TestData(std::string("families/") + name);
+    const fs::path alone = TestScratch("thinker");
+    CopyWeights(model, alone, [](TensorMap& tensors) {
+      TensorMap renamed;
+      for (auto& [tensor, value] : tensors) renamed[tensor.substr(8)] = value;  // "thinker."
+      tensors = renamed;
+    });
+    copy_file(model / "golden.safetensors", alone / "golden.safetensors");
+    for (const char* spelling : {"config.json", "config.legacy.json"}) {
+      Json config = ReadJsonFile((model / spelling).string())["thinker_config"];
+      config["architectures"] = {std::string(name) == "qwen2_5_omni"
+                                     ? "Qwen2_5OmniThinkerForConditionalGeneration"
+                                     : "Qwen3OmniMoeThinkerForConditionalGeneration"};
+      GoldenRun run;
+      run.config_json = &config;
+      EXPECT_LT(CompareWithGolden(alone, run).worst, 2e-5) << name << " " << spelling;
+      EXPECT_LT(CompareWithGolden(model, run).worst, 2e-5) << name << " " << spelling;
     }
   }
 }

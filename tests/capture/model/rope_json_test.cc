@@ -22,7 +22,8 @@ TEST(RopeText, ComesBackToTheLastBit) {
   RopeSpec proportional{.kind = RopeKind::kProportional, .rotary_dim = 8, .turning_pairs = 1};
   for (const RopeSpec& rope :
        {plain, llama3, yarn, longrope, proportional, RopeSpec{.kind = RopeKind::kNone},
-        RopeSpec{.kind = RopeKind::kDynamic}, RopeSpec{.kind = RopeKind::kLinear}})
+        RopeSpec{.kind = RopeKind::kDynamic}, RopeSpec{.kind = RopeKind::kLinear},
+        RopeSpec{.first_position = 1}})
     EXPECT_EQ(RopeFromText(RopeToText(rope), 128, "rope"), rope) << RopeToText(rope);
 }
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 """Makes the models of this folder with their golden values; see README.md. Nothing runs it but a person who wants
-another family: python3 make.py NAME ... (needs transformers 5.17 and torch)."""
+another family: python3 make.py NAME ... (needs transformers 5.24 and torch)."""
 import copy
 import json
 import os
@@ -18,19 +18,66 @@ kept = {}
 
 def watch(model):
     """Keeps what enters and leaves attention in every layer."""
-    module = sys.modules[type(model).__module__]
-    original = module.eager_attention_forward
+    if model.config.model_type == "falcon":
+        return watch_falcon(model)
+    modules = {sys.modules[type(part).__module__] for part in model.modules() if hasattr(part, "layer_idx")}
+    originals = {module: module.eager_attention_forward for module in modules}
 
-    def eager_attention_forward(layer, query, key, value, attention_mask, scaling=None, **rest):
-        out, weights = original(layer, query, key, value, attention_mask, scaling=scaling, **rest)
-        name = f"layer.{layer.layer_idx}."
-        for kind, x in (("q", query), ("k", key), ("v", value)):
-            kept[name + kind] = x[0].transpose(0, 1).contiguous().clone()
-        kept[name + "attn_out"] = out[0].contiguous().clone()
-        return out, weights
+    def watched(original):
+        def eager_attention_forward(layer, query, key, value, attention_mask, scaling=None, **rest):
+            out, weights = original(layer, query, key, value, attention_mask, scaling=scaling, **rest)
+            name = f"layer.{layer.layer_idx}."
+            for kind, x in (("q", query), ("k", key), ("v", value)):
+                kept[name + kind] = x[0].transpose(0, 1).contiguous().clone()
+            kept[name + "attn_out"] = out[0].contiguous().clone()
+            return out, weights
+        return eager_attention_forward
 
-    module.eager_attention_forward = eager_attention_forward
-    return lambda: setattr(module, "eager_attention_forward", original)
+    for module, original in originals.items():
+        module.eager_attention_forward = watched(original)
+    return lambda: [setattr(module, "eager_attention_forward", original) for module, original in originals.items()]
+
+
+def watch_falcon(model):
+    """Its attention is no function of its own, and shows keys and values once for each head of queries."""
+    module, hooks = sys.modules[type(model).__module__], []
+    original, current = module.apply_rotary_pos_emb, []
+
+    def apply_rotary_pos_emb(query, key, *rest):
+        turned = original(query, key, *rest)
+        for kind, x in zip("qk", turned):
+            kept[f"layer.{current[-1]}.{kind}"] = x[0].transpose(0, 1).contiguous().clone()
+        return turned
+
+    def watch_layer(index, attention):
+        split = attention._split_heads
+
+        def split_heads(fused):
+            current.append(index)
+            kept[f"layer.{index}.v"] = split(fused)[2][0].contiguous().clone()
+            return split(fused)
+
+        def before_dense(_, inputs):
+            heads = (attention.num_heads, attention.head_dim)
+            kept[f"layer.{index}.attn_out"] = inputs[0][0].unflatten(-1, heads).contiguous().clone()
+            for kind in "kv":
+                x = kept[f"layer.{index}.{kind}"]
+                kept[f"layer.{index}.{kind}"] = x[:, ::x.shape[1] // attention.num_kv_heads].contiguous()
+
+        attention._split_heads = split_heads
+        hooks.append(attention.dense.register_forward_pre_hook(before_dense))
+
+    module.apply_rotary_pos_emb = apply_rotary_pos_emb
+    for index, layer in enumerate(model.transformer.h):
+        watch_layer(index, layer.self_attention)
+
+    def restore():
+        module.apply_rotary_pos_emb = original
+        for hook in hooks:
+            hook.remove()
+        for layer in model.transformer.h:
+            del layer.self_attention._split_heads
+    return restore
 
 
 def watch_parts(model):
@@ -51,7 +98,7 @@ def watch_parts(model):
 
 def randomize(model):
     for name, x in list(model.named_parameters()) + list(model.named_buffers()):
-        if "inv_freq" in name or "embed_scale" in name:
+        if "inv_freq" in name or "embed_scale" in name or not x.is_floating_point():
             continue
         if "act_fn.beta" in name or "act_fn.eps" in name:
             x.copy_(x.bfloat16().float())
@@ -63,7 +110,7 @@ def randomize(model):
         elif "e_score_correction_bias" in name:  # stays float32
             x.copy_(0.05 * torch.randn_like(x))
             continue
-        elif name.endswith("norm.weight") or "layernorm" in name:
+        elif name.endswith("norm.weight") or "layernorm" in name or (x.dim() == 1 and name.endswith("weight")):
             x.copy_(x.mean() + 0.1 * torch.randn_like(x))
         else:
             x.copy_(torch.randn_like(x) * (0.15 if x.dim() > 1 else 0.3))
@@ -72,8 +119,26 @@ def randomize(model):
 
 def legacy(config):
     """The spelling before transformers 5."""
+    if "thinker_config" in config:
+        return {**config, "thinker_config": legacy(config["thinker_config"])}
+    if config["model_type"] == "dbrx":
+        old = {k: v for k, v in config.items() if k not in ("transformers_version", "rope_parameters")}
+        old["attn_config"] = {**old["attn_config"], "rope_theta": config["rope_parameters"]["rope_theta"]}
+        return old
     if "text_config" in config:
         text = legacy(config["text_config"])
+        if config["model_type"].startswith(("qwen2_5_omni", "qwen3_omni")):
+            text["rope_scaling"] = {"mrope_section": [1, 1, 1], "rope_type": "default", "type": "default"}
+            text["init_std"] = 0.02
+        if config["model_type"].startswith("qwen3_omni"):
+            text["rope_scaling"].update(interleaved=True, mrope_interleaved=True)
+            text["shared_expert_intermediate_size"] = 0
+        if config["model_type"] == "idefics3":
+            text.update(qk_layer_norms=False, use_resampler=False, pixel_shuffle_factor=2, is_llama_config=True,
+                        neftune_noise_alpha=0.0, perceiver_config={"qk_layer_norms_perceiver": False})
+        if config["model_type"] == "paligemma":
+            text.pop("use_bidirectional_attention")
+            return {**config, "text_config": text, "vocab_size": 30}
         if config["model_type"] == "qwen2_5_vl":
             text.pop("layer_types")
             text["rope_scaling"] = {"type": "mrope", "mrope_section": [1, 1, 1]}
@@ -146,6 +211,18 @@ def legacy(config):
     if config["model_type"] == "minimax_m2":
         old["rotary_dim"] = int(old.pop("partial_rotary_factor") * old["head_dim"])
         old.update(qk_norm_type="per_layer", scoring_func="sigmoid", use_qk_norm=True, use_routing_bias=True)
+    if config["model_type"] == "gpt_neox":
+        old.update(rotary_pct=old.pop("partial_rotary_factor"), rotary_emb_base=old.pop("rope_theta"))
+        old.pop("rope_scaling")
+    if config["model_type"] == "exaone":
+        old.update(num_layers=old.pop("num_hidden_layers"), layer_norm_epsilon=old.pop("rms_norm_eps"),
+                   activation_function=old.pop("hidden_act"), embed_dropout=0.0, architectures=["ExaoneForCausalLM"])
+    if config["model_type"] == "internlm3":
+        old.update(qkv_bias=old.pop("attention_bias"), bias=old.pop("mlp_bias"), architectures=["InternLM3ForCausalLM"])
+    if config["model_type"] == "falcon":
+        old.update(apply_residual_connection_post_layernorm=False)
+    if config["model_type"] == "gpt_bigcode":
+        old.update(validate_runner_input=True, inference_runner=0, pre_allocate_kv_cache=False)
     if config["model_type"] == "gpt_oss":
         old.update(swiglu_limit=7.0, experts_per_token=old["num_experts_per_tok"])
     return old
@@ -159,7 +236,11 @@ def make(name, fields, seed=1):
     if config.model_type == "mistral4":  # only reached through a wrapper
         config._attn_implementation = "eager"
         model = transformers.Mistral4ForCausalLM(config).float().eval()
-    elif "vision_config" in fields:
+    elif fields.pop("thinker", False):  # not among those that a class is chosen for
+        config._attn_implementation = "eager"
+        names = {"qwen2_5_omni": "Qwen2_5Omni", "qwen3_omni_moe": "Qwen3OmniMoe", "qwen2_audio": "Qwen2Audio"}
+        model = getattr(transformers, names[config.model_type] + "ForConditionalGeneration")(config).float().eval()
+    elif "vision_config" in fields and config.model_type != "phi4_multimodal":
         model = AutoModelForImageTextToText.from_config(config, attn_implementation="eager").float().eval()
     else:
         model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
@@ -186,7 +267,8 @@ def make(name, fields, seed=1):
         kept.clear()
         restore, restore_parts = watch(model), watch_parts(model)
         with torch.no_grad():
-            logits = model(input_ids=ids[:, :count], use_cache=False).logits
+            runs = model.thinker if hasattr(model, "thinker") else model
+            logits = runs(input_ids=ids[:, :count], use_cache=False).logits
         restore()
         restore_parts()
         for part in [name for name in kept if name.endswith(".c_kv")]:
@@ -221,6 +303,13 @@ def vl(model_type, text, **vision_fields):
             "tie_word_embeddings": False}
 
 
+def gpt(model_type, **fields):
+    """A text model whose fields have names of their own."""
+    usual = {} if model_type in ("gpt_bigcode", "dbrx") else dict(
+        hidden_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=256)
+    return {"model_type": model_type, "vocab_size": 32, "bos_token_id": 1, "eos_token_id": 2, **usual, **fields}
+
+
 def rope(kind="default", theta=5000.0, **fields):
     return {"rope_type": kind, "rope_theta": theta, **fields}
 
@@ -233,6 +322,13 @@ LATENT = dict(kv_lora_rank=16, qk_nope_head_dim=10, qk_rope_head_dim=8, v_head_d
               moe_intermediate_size=12, n_shared_experts=1, num_experts_per_tok=2)
 SMALL_LATENT = dict(kv_lora_rank=12, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=8, num_key_value_heads=4)
 SMALL_EXPERTS = dict(moe_intermediate_size=8, n_shared_experts=1, num_experts_per_tok=2)
+VISION = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=4, patch_size=2)
+AUDIO = dict(d_model=4, encoder_layers=1, encoder_attention_heads=2, encoder_ffn_dim=4, num_mel_bins=4,
+             max_source_positions=4, output_dim=24)
+QWEN_VISION = dict(depth=1, hidden_size=8, num_heads=2, intermediate_size=8, out_hidden_size=24, patch_size=2,
+                   spatial_merge_size=1, temporal_patch_size=1, num_position_embeddings=4,
+                   deepstack_visual_indexes=[], fullatt_block_indexes=[0], window_size=4)
+TOKENS = dict(audio_token_id=31, image_token_id=30, video_token_id=29)
 MODELS = {
     "mistral": small("mistral", head_dim=8, sliding_window=10, rope_parameters=rope()),
     "qwen2": model("qwen2", use_sliding_window=True, sliding_window=10, max_window_layers=1, rope_parameters=rope()),
@@ -409,6 +505,64 @@ MODELS = {
     "qwen3_vl_moe": vl("qwen3_vl_moe", small("qwen3_vl_moe_text", head_dim=8, moe_intermediate_size=8, num_experts=4,
                                              num_experts_per_tok=2, rope_parameters=rope(
                                                  mrope_section=[2, 1, 1], mrope_interleaved=True))),
+    "falcon": gpt("falcon", ffn_hidden_size=20, num_attention_heads=4, rope_parameters=rope()),
+    "falcon-grouped": gpt("falcon", ffn_hidden_size=20, num_kv_heads=2, new_decoder_architecture=True, bias=True,
+                          rope_parameters=rope()),
+    "falcon-one_norm": gpt("falcon", ffn_hidden_size=20, num_kv_heads=2, new_decoder_architecture=True,
+                           num_ln_in_parallel_attn=1, tie_word_embeddings=False, rope_parameters=rope()),
+    "falcon-apart": gpt("falcon", ffn_hidden_size=20, multi_query=False, parallel_attn=False, rope_parameters=rope()),
+    "gpt_neox": gpt("gpt_neox", hidden_size=32, intermediate_size=20, rope_parameters=rope(partial_rotary_factor=0.25)),
+    "gpt_neox-apart": gpt("gpt_neox", intermediate_size=20, use_parallel_residual=False, attention_bias=False,
+                          hidden_act="gelu_fast", rope_parameters=rope(partial_rotary_factor=1.0)),
+    "gpt_bigcode": gpt("gpt_bigcode", n_embd=24, n_head=4, n_layer=2, n_positions=48, n_inner=20),
+    "gpt_bigcode-heads": gpt("gpt_bigcode", n_embd=24, n_head=4, n_layer=2, n_positions=48, n_inner=20,
+                             multi_query=False, scale_attn_weights=False, activation_function="gelu"),
+    "dbrx": gpt("dbrx", d_model=24, n_heads=4, n_layers=2, max_seq_len=256, rope_parameters=rope(),
+                attn_config=dict(clip_qkv=0.6, kv_n_heads=2, rope_theta=5000.0),
+                ffn_config=dict(ffn_hidden_size=8, moe_num_experts=4, moe_top_k=2)),
+    "exaone": small("exaone", tie_word_embeddings=True, rope_parameters=rope(
+        "llama3", factor=8.0, original_max_position_embeddings=16, low_freq_factor=1.0, high_freq_factor=4.0)),
+    "internlm3": small("internlm3", head_dim=8, attention_bias=True, mlp_bias=True, tokens=32,
+                       max_position_embeddings=24, rope_parameters=rope("dynamic", factor=4.0)),
+    "phi4_multimodal": small("phi4_multimodal", hidden_size=32, original_max_position_embeddings=16, tokens=24,
+                             vision_config={**VISION, "crop_size": 4, "image_token_id": 30},
+                             audio_config=dict(hidden_size=4, intermediate_size=4, num_blocks=1, num_attention_heads=2,
+                                               input_size=8, nemo_conv_channels=4, ext_pw_out_channel=4,
+                                               depthwise_separable_out_channel=4, bias_max_distance=4,
+                                               audio_token_id=31),
+                             rope_parameters=rope("longrope", partial_rotary_factor=0.75, **{
+                                 **LONG, "short_factor": [1.0, 1.1, 1.3], "long_factor": [1.0, 2.0, 4.0]})),
+    "ernie4_5_vl_moe": {"model_type": "ernie4_5_vl_moe", "text_config": small(
+        "ernie4_5_vl_moe_text", moe_intermediate_size=[8, 4], moe_k=2, moe_num_experts=4, moe_num_shared_experts=1,
+        rope_parameters=rope(mrope_section=[1, 1, 1])),
+        "vision_config": dict(depth=1, hidden_size=8, num_heads=2, intermediate_size=8, patch_size=2,
+                              spatial_merge_size=1, temporal_merge_size=1)},
+    "glm46v": vl("glm46v", small("glm4v_text", hidden_size=32, rope_parameters=rope(
+        partial_rotary_factor=0.5, mrope_section=[1, 1, 0])), image_size=4),
+    "idefics3": {"model_type": "idefics3", "text_config": small("llama", rope_parameters=rope()),
+                 "vision_config": VISION, "image_token_id": 31},
+    "smolvlm": {"model_type": "smolvlm", "text_config": small("llama", tie_word_embeddings=True, head_dim=8,
+                                                              rope_parameters=rope()),
+                "vision_config": VISION, "image_token_id": 31, "tie_word_embeddings": True},
+    "llava_onevision": {"model_type": "llava_onevision", "text_config": small("qwen2", rope_parameters=rope()),
+                        "vision_config": dict(model_type="siglip_vision_model", **VISION),
+                        "image_grid_pinpoints": [[4, 4]], "image_token_index": 31, "video_token_index": 30},
+    "paligemma": {"model_type": "paligemma", "text_config": small("gemma", head_dim=8, rope_parameters=rope()),
+                  "vision_config": dict(model_type="siglip_vision_model", **VISION), "projection_dim": 24,
+                  "hidden_size": 24, "vocab_size": 32, "image_token_index": 31},
+    "paligemma-2": {"model_type": "paligemma", "text_config": small(
+        "gemma2", head_dim=8, query_pre_attn_scalar=24, sliding_window=10, rope_parameters=rope()),
+        "vision_config": dict(model_type="siglip_vision_model", **VISION), "projection_dim": 24,
+        "hidden_size": 24, "vocab_size": 32, "image_token_index": 31},
+    "qwen2_audio": {"model_type": "qwen2_audio", "thinker": True, "text_config": small("qwen2", rope_parameters=rope()),
+                    "audio_config": dict(model_type="qwen2_audio_encoder", **AUDIO), "audio_token_index": 31},
+    "qwen2_5_omni": {"model_type": "qwen2_5_omni", "thinker": True, "enable_audio_output": False, "thinker_config": dict(
+        text_config=small("qwen2_5_omni_text", rope_parameters=rope(mrope_section=[1, 1, 1])), audio_config=AUDIO,
+        vision_config=QWEN_VISION, **TOKENS)},
+    "qwen3_omni_moe": {"model_type": "qwen3_omni_moe", "thinker": True, "enable_audio_output": False, "thinker_config": dict(
+        text_config=small("qwen3_omni_moe_text", head_dim=6, moe_intermediate_size=8, num_experts=4,
+                          num_experts_per_tok=2, rope_parameters=rope(mrope_section=[1, 1, 1])),
+        audio_config=dict(downsample_hidden_size=4, **AUDIO), vision_config=QWEN_VISION, **TOKENS)},
     "laguna": small("laguna", head_dim=8, num_attention_heads_per_layer=[4, 6], moe_intermediate_size=8,
                     shared_expert_intermediate_size=8, num_experts=6, num_experts_per_tok=2, sliding_window=10,
                     moe_routed_scaling_factor=1.5, layer_types=["sliding_attention", "full_attention"],

@@ -131,7 +131,8 @@ void ExpectAbsorbed(const fs::path& directory, const std::string& name) {
 
 TEST(AbsorbedModel, ComputesWhatTheModelComputes) {
   ExpectAbsorbed(TestData("arch/llama"), "llama");
-  ExpectAbsorbed(TestData("arch/qwen2-swa"), "qwen2-swa");  // biases, windows
+  ExpectAbsorbed(TestData("arch/qwen2-swa"), "qwen2-swa");    // biases, windows
+  ExpectAbsorbed(TestData("families/gpt_neox"), "gpt_neox");  // heads of one tensor in turn
 }
 
 // Attention sinks, soft caps, windows, biases, routed experts, norms of queries and keys of every

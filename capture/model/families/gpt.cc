@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What came of GPT-2 and GPT-3: norms with mean and bias, an MLP of two projections without a gate,
+// queries, keys and values in one tensor. GPT-NeoX and Pythia, Falcon 7B to 180B and Falcon 2,
+// GPT-BigCode (SantaCoder, StarCoder), which has no rope but learned positions. Trap: that tensor
+// holds, for each head of keys, its queries, the keys and the values; where there is one such head
+// this is the usual order (transformers 5, modeling_{gpt_neox,falcon,gpt_bigcode}.py).
+#include <fmt/format.h>
+
+#include "capture/model/families/dense_decoder.h"
+
+namespace oscar {
+
+namespace {
+
+DenseDecoderOptions GptOptions(const char* eps_field, const char* activation_field) {
+  DenseDecoderOptions options;
+  options.norm = NormKind::kLayerNorm;
+  options.norm_bias = true;
+  options.eps_field = eps_field;
+  options.activation_field = activation_field;
+  options.default_activation = "gelu";
+  options.gated_mlp = false;
+  options.rope.default_theta = 10000.0;
+  return options;
+}
+
+// Names of a layer's four projections.
+struct GptNames {
+  const char *qkv, *o, *up, *down;
+};
+
+void NameGptLayers(const ConfigReader& config, const GptNames& names, bool attention_bias,
+                   bool mlp_bias, ModelSpec& spec) {
+  for (LayerSpec& layer : spec.layers) {
+    const std::string prefix = config.LayerPrefix(layer.layer_id);
+    AttentionSpec& a = layer.attention;
+    const int64_t hidden = spec.hidden_size, heads = a.num_kv_heads, dim = a.head_dim;
+    const int64_t queries = a.gqa_ratio() * dim, step = queries + 2 * dim;
+    const auto part = [&](int64_t first, int64_t rows) {
+      LinearSpec linear =
+          Rows(prefix + names.qkv, hidden, first, heads * rows, heads * step, attention_bias);
+      if (heads > 1) linear.piece_rows = rows, linear.piece_step = step;
+      return linear;
+    };
+    a.q = part(0, queries);
+    a.k = part(queries, dim);
+    a.v = part(queries + dim, dim);
+    a.o = Linear(prefix + names.o, a.o.in_features, hidden, attention_bias);
+    const int64_t size = layer.mlp.intermediate_size;
+    layer.mlp.up = Linear(prefix + names.up, hidden, size, mlp_bias);
+    layer.mlp.down = Linear(prefix + names.down, size, hidden, mlp_bias);
+  }
+}
+
+}  // namespace
+
+ModelSpec ReadGptNeoX(ConfigReader& config) {
+  DenseDecoderOptions options = GptOptions("layer_norm_eps", "hidden_act");
+  options.rope.theta_field = "rotary_emb_base";
+  options.rope.default_partial = config.OptionalPositive("rotary_pct").value_or(0.25);
+  config.Default("layer_norm_eps", 1e-5);
+  config.NameLayers("gpt_neox.", "layers.");
+  const bool bias = config.Bool("attention_bias", true);
+  const bool parallel = config.Bool("use_parallel_residual", true);
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  NameGptLayers(
+      config,
+      {"attention.query_key_value", "attention.dense", "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"},
+      bias, /*mlp_bias=*/true, spec);
+  for (LayerSpec& layer : spec.layers) layer.parallel = parallel;
+  NameEnds("gpt_neox.embed_in", "gpt_neox.final_layer_norm", spec,
+           config.Stores("lm_head.weight") ? "lm_head" : "embed_out");
+  // Masks that old releases stored.
+  for (const char* mask : {".attention.bias", ".attention.masked_bias"})
+    spec.skipped_suffixes.emplace_back(mask);
+  return spec;
+}
+
+ModelSpec ReadFalcon(ConfigReader& config) {
+  config.Require("alibi", false);
+  DenseDecoderOptions options = GptOptions("layer_norm_epsilon", "activation");
+  options.tied_by_default = true;
+  config.Default("layer_norm_epsilon", 1e-5);
+  config.Default("max_position_embeddings", 2048);
+  config.NameLayers("transformer.", "h.");
+  const int64_t heads = config.Size("num_attention_heads");
+  const bool grouped = config.Bool("new_decoder_architecture", false);
+  const bool one_head = config.Bool("multi_query", true);
+  const int64_t kv_heads = config.OptionalSize("num_kv_heads").value_or(heads);
+  if (!grouped && !one_head && kv_heads != heads)
+    config.Fail("num_kv_heads", fmt::format("must be num_attention_heads {} here", heads));
+  config.Override("num_key_value_heads", grouped || !one_head ? kv_heads : 1);
+  config.Override("intermediate_size",
+                  config.OptionalSize("ffn_hidden_size").value_or(4 * config.Size("hidden_size")));
+  // What releases have besides and nobody reads.
+  for (const char* key : {"apply_residual_connection_post_layernorm", "ff_factor"})
+    (void)config.Find(key);
+  const bool parallel = config.Bool("parallel_attn", true);
+  const int64_t norms = config.OptionalSize("num_ln_in_parallel_attn").value_or(grouped ? 2 : 1);
+  if (norms > 2 || (norms == 2 && !grouped))
+    config.Fail("num_ln_in_parallel_attn", "must be 1, or with new_decoder_architecture 1 or 2");
+  if (grouped && !parallel)
+    config.Fail("parallel_attn", "must be true with new_decoder_architecture");
+  if (parallel && norms == 2) options.norms = {"ln_attn", "", "ln_mlp", ""};
+  if (parallel && norms == 1) options.norms.mlp = "";
+  const bool bias = config.Bool("bias", false);
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  NameGptLayers(config,
+                {"self_attention.query_key_value", "self_attention.dense", "mlp.dense_h_to_4h",
+                 "mlp.dense_4h_to_h"},
+                bias, bias, spec);
+  for (LayerSpec& layer : spec.layers) layer.parallel = parallel;
+  NameEnds("transformer.word_embeddings", "transformer.ln_f", spec);
+  return spec;
+}
+
+ModelSpec ReadGptBigCode(ConfigReader& config) {
+  DenseDecoderOptions options = GptOptions("layer_norm_epsilon", "activation_function");
+  options.default_activation = "gelu_pytorch_tanh";
+  options.norms = {"ln_1", "", "ln_2", ""};
+  options.tied_by_default = true;
+  for (const auto& [key, own] : {std::pair("hidden_size", "n_embd"),
+                                 {"max_position_embeddings", "n_positions"},
+                                 {"num_hidden_layers", "n_layer"},
+                                 {"num_attention_heads", "n_head"}}) {
+    config.SecondName(key, own);
+  }
+  config.Default("layer_norm_epsilon", 1e-5);
+  config.NameLayers("transformer.", "h.");
+  config.Override("intermediate_size",
+                  config.OptionalSize("n_inner").value_or(4 * config.Size("hidden_size")));
+  config.Override("num_key_value_heads",
+                  config.Bool("multi_query", true) ? 1 : config.Size("num_attention_heads"));
+  if (!config.Bool("scale_attn_weights", true)) options.scale = 1.0;
+  // Of generation and of other tasks, in StarCoder's releases.
+  for (const char* key :
+       {"attn_pdrop", "inference_runner", "max_batch_size", "max_sequence_length", "pad_key_length",
+        "pre_allocate_kv_cache", "summary_activation", "summary_first_dropout",
+        "summary_proj_to_labels", "summary_type", "summary_use_proj", "validate_runner_input"}) {
+    (void)config.Find(key);
+  }
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  NameGptLayers(config, {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}, true, true, spec);
+  for (LayerSpec& layer : spec.layers) layer.attention.rope = {RopeKind::kNone};
+  NameEnds("transformer.wte", "transformer.ln_f", spec);
+  spec.position_embedding = "transformer.wpe.weight";
+  for (const char* mask : {".attn.bias", ".attn.masked_bias"})  // that old releases stored
+    spec.skipped_suffixes.emplace_back(mask);
+  return spec;
+}
+
+}  // namespace oscar
