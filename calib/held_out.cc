@@ -102,11 +102,11 @@ HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double s
 }
 
 HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
-                           const std::vector<std::string>& domains) {
+                           const std::vector<int32_t>& domains) {
   HeldOutSplit split;
   split.fit_rows = sequence_lengths;
-  std::vector<std::string> order;
-  for (const std::string& domain : domains) {
+  std::vector<int32_t> order;
+  for (const int32_t domain : domains) {
     if (std::ranges::find(order, domain) == order.end()) order.push_back(domain);
   }
   if (order.size() < 2) return split;
@@ -123,7 +123,7 @@ HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
 }
 
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
-                     const std::vector<std::string>& domains, const CalibrationOptions& options,
+                     const std::vector<int32_t>& domains, const CalibrationOptions& options,
                      CountedQueries counted) {
   if (options.automatic.enabled && options.held_out > 0) {
     HeldOutSplit split = SplitByDomain(sequence_lengths, domains);

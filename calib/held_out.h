@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -45,10 +44,10 @@ struct HeldOutSplit {
 };
 
 // Every third domain as a whole, in the order of their first sequences, so that what is fitted is
-// judged on text of another kind. `domains`: the domain of each sequence; with fewer than two of
+// judged on text of another kind. `domains`: a number for each sequence; with fewer than two of
 // them nothing is held out here (kNone).
 HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
-                           const std::vector<std::string>& domains);
+                           const std::vector<int32_t>& domains);
 
 // Whole documents where there are enough of them: every round(1/share)-th, counted from the front.
 // Where that leaves nothing to judge or less than two thirds to fit (few or very unequal
@@ -65,7 +64,7 @@ double ShareOfDocuments(size_t num_sequences, double share);
 // The split of a calibration: by domain where there are several and a choice is made, else by
 // documents. `domains` may be empty: they are not known.
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
-                     const std::vector<std::string>& domains, const CalibrationOptions& options,
+                     const std::vector<int32_t>& domains, const CalibrationOptions& options,
                      CountedQueries counted = {});
 
 }  // namespace oscar

@@ -77,7 +77,7 @@ CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& open
   CalibrationInput input{
       .device = device, .dtype = dtype, .options = options.calibration, .run = run};
   input.counted = opened.data.counted();
-  for (const Document& document : opened.data.documents) input.domains.push_back(document.domain);
+  input.domains = opened.data.domains();
   if (documents.count > 1 || documents.shard) {
     input.ranks.group = documents.group;
     for (const auto& sequence : sequences) input.ranks.lengths.push_back(std::ssize(sequence));
@@ -186,7 +186,8 @@ Subject OfDump(const CalibrateOptions& options, Log& log) {
                             .dtype = dtype,
                             .options = options.calibration,
                             .run = run,
-                            .counted = DumpData(*dump).counted()};
+                            .counted = DumpData(*dump).counted(),
+                            .domains = {dump->domains().begin(), dump->domains().end()}};
   };
   return {.input = FitIntoMemory(DeviceLimit(options, device), make),
           .data = DescribeDumpData(*dump),

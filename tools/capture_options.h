@@ -19,7 +19,7 @@ enum class CaptureFormat { kHdf5, kUpstream };
 struct CaptureOptions {
   ModelArguments model;
   std::string output;
-  DataArguments data;
+  DataArguments data = {.packs_by_default = true};
   CaptureFormat format = CaptureFormat::kHdf5;
   std::optional<std::string> scores;  // "rows", "all", "none"; absent: rows, where the format can
   int64_t score_rows = 64;            // of each sequence

@@ -33,7 +33,7 @@ void AddChatOptions(OptionTable& table, ChatArguments* chat);
 
 struct DataArguments {
   std::vector<std::string> data = {};  // files; empty: the built-in corpus
-  int64_t tokens = 30000;         // 0: DefaultTokens
+  int64_t tokens = 30000;              // 0: DefaultTokens
   int64_t max_sequence = 0;  // 0: packed 4096, else what the model supports; up to the token budget
   bool pack = false;
   // Whether documents are packed where nothing else is asked for. Caches of long contexts are what

@@ -118,7 +118,8 @@ struct Target {
 };
 
 Target OpenTarget(const CaptureOptions& options, const ModelSource& source,
-                  std::vector<int64_t> score_rows, CountedQueries counted) {
+                  std::vector<int64_t> score_rows, CountedQueries counted,
+                  std::vector<int32_t> domains) {
   Target target;
   if (options.format == CaptureFormat::kUpstream) {
     if (!counted.empty()) {
@@ -134,7 +135,8 @@ Target OpenTarget(const CaptureOptions& options, const ModelSource& source,
         DumpWriterOptions{.deflate_level = static_cast<int>(options.deflate),
                           .score_rows = std::move(score_rows),
                           .logits_width = options.logits ? source.loop().spec().vocab_size : 0,
-                          .counted = std::move(counted)});
+                          .counted = std::move(counted),
+                          .domains = std::move(domains)});
   }
   return target;
 }
@@ -197,7 +199,8 @@ void WriteWhole(const CaptureOptions& options, const ModelInput& input,
   for (const auto& sequence : sequences) lengths.push_back(std::ssize(sequence));
   DumpWriterOptions how{.score_rows = ScoreRows(options, lengths),
                         .logits_width = options.logits ? input.spec.vocab_size : 0,
-                        .counted = input.data.counted()};
+                        .counted = input.data.counted(),
+                        .domains = input.data.domains()};
   for (size_t rank = 0; rank < shares.size(); ++rank) {
     const auto first = lengths.begin() + static_cast<std::ptrdiff_t>(shares[rank].first_sequence);
     const std::vector<int64_t> own(first,
@@ -238,6 +241,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
   loop.ranks = group;
   std::vector<std::vector<int32_t>> sequences = input.Sequences();
   CountedQueries counted = input.data.counted();
+  std::vector<int32_t> domains = input.data.domains();
   std::vector<RankShare> shares;
   if (group != nullptr) {
     CheckSameOnAllRanks(*group, {{"model", FingerprintModel(input.location, input.checkpoint)},
@@ -253,6 +257,10 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
     if (!counted.empty()) {
       const auto from = counted.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
       counted = {from, from + static_cast<std::ptrdiff_t>(own.num_sequences)};
+    }
+    if (!domains.empty()) {
+      const auto from = domains.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
+      domains = {from, from + static_cast<std::ptrdiff_t>(own.num_sequences)};
     }
     loop.tokens_before = own.first_token;
     loop.tokens_of_all = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -288,7 +296,8 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
     CheckSpace(options.output, static_cast<uint64_t>(sizes.total()), "the dump");
 
   if (group == nullptr || group->rank() == 0) ProveForwardPass(options.model, input, context.log);
-  const Target target = OpenTarget(options, source, std::move(score_rows), std::move(counted));
+  const Target target =
+      OpenTarget(options, source, std::move(score_rows), std::move(counted), std::move(domains));
   // The weight digests are taken beside the work: the files are read anyway. Rank 0 takes them.
   const std::string key = "model";
   auto model_json = std::async(std::launch::async, [&] {

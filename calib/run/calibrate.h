@@ -60,8 +60,7 @@ struct CalibrationInput {
   JobRanks ranks = {};
   std::shared_ptr<const ShardSet> shards = nullptr;  // that have run the model; else null
   CountedQueries counted = {};                       // of all sequences, whoever runs them
-  // The domain of each of lengths(); empty: not known, as of a dump.
-  std::vector<std::string> domains = {};
+  std::vector<int32_t> domains = {};                 // of each of lengths() (DataSet::domains)
 
   // `source` if it is a model; null if it is a dump.
   ModelSource* model() const;

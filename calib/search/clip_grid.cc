@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "linalg/check.h"
@@ -21,6 +22,22 @@ const ClipGrid& GridOf(int bits) {
 }
 
 double ScoreOf(const HeadScores& scores) { return Mean(scores.score); }
+
+bool WorthMore(const HeadScores& later, const HeadScores& earlier) {
+  if (!(Mean(later.score) < (1 - kWorthwhile) * Mean(earlier.score))) return false;
+  const size_t texts = std::min(later.of_texts.size(), earlier.of_texts.size());
+  if (texts < 2) return true;
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < texts; ++i) {
+    const double ratio = std::log((later.of_texts[i] + 1e-12) / (earlier.of_texts[i] + 1e-12));
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  const auto count = static_cast<double>(texts);
+  const double mean = sum / count;
+  const double variance = std::max(0.0, squares / count - mean * mean) / (count - 1);
+  return mean < -std::sqrt(variance);
+}
 
 size_t Best(const Curve& curve) {
   size_t best = 0;

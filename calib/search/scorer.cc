@@ -113,22 +113,6 @@ double Mean(const std::vector<double>& heads) {
   return std::accumulate(heads.begin(), heads.end(), 0.0) / static_cast<double>(heads.size());
 }
 
-bool WorthMore(const HeadScores& later, const HeadScores& earlier) {
-  if (!(Mean(later.score) < (1 - kWorthwhile) * Mean(earlier.score))) return false;
-  const size_t texts = std::min(later.of_texts.size(), earlier.of_texts.size());
-  if (texts < 2) return true;
-  double sum = 0, squares = 0;
-  for (size_t i = 0; i < texts; ++i) {
-    const double ratio = std::log((later.of_texts[i] + 1e-12) / (earlier.of_texts[i] + 1e-12));
-    sum += ratio;
-    squares += ratio * ratio;
-  }
-  const auto count = static_cast<double>(texts);
-  const double mean = sum / count;
-  const double variance = std::max(0.0, squares / count - mean * mean) / (count - 1);
-  return mean < -std::sqrt(variance);
-}
-
 int64_t AutoScorer::ValuesAtOnce(at::DeviceType device) {
   return device == at::kCPU ? 0 : int64_t{8} << 20;
 }
@@ -262,8 +246,6 @@ AutoScorer::Rotated AutoScorer::Rotate(Sides sides, bool keys) const {
   }
   return rotated;
 }
-AutoScorer::Rotated AutoScorer::RotateKeys(Sides sides) const { return Rotate(sides, true); }
-AutoScorer::Rotated AutoScorer::RotateValues(Sides sides) const { return Rotate(sides, false); }
 
 AutoScorer::Sums AutoScorer::OfTrials(const Rotated& rotated, Trials trials, Quantizer quantizer,
                                       const Measure& measure) const {

@@ -27,10 +27,6 @@ struct HeadScores {
   std::vector<double> score, check;   // [num_kv_heads]
   std::vector<double> of_texts = {};  // [texts] the mean over heads, on the rows that choose
 };
-// Whether `later`, which asks more of its reader or of its fit, is worth it: better by kWorthwhile,
-// and by more than the standard error of the mean log ratio over texts (the one-standard-error
-// rule: Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 7.10).
-bool WorthMore(const HeadScores& later, const HeadScores& earlier);
 double Mean(const std::vector<double>& heads);
 
 class AutoScorer {
@@ -64,8 +60,8 @@ class AutoScorer {
     SidesOnDevice sides;
   };
   using Sides = std::span<const CacheSide* const>;
-  Rotated RotateKeys(Sides sides) const;
-  Rotated RotateValues(Sides sides) const;
+  Rotated RotateKeys(Sides sides) const { return Rotate(sides, true); }
+  Rotated RotateValues(Sides sides) const { return Rotate(sides, false); }
 
   // A side, by index, at a clip ratio: one, or one for each KV head.
   struct Trial {

@@ -12,7 +12,8 @@ bool HasModelConfig(const std::filesystem::path& model) {
 }
 
 Json ReadModelConfig(const std::filesystem::path& model) {
-  return IsGgufPath(model) ? GgufModel::Open(model).Config() : ReadConfigJson(ModelConfigName(model));
+  return IsGgufPath(model) ? GgufModel::Open(model).Config()
+                           : ReadConfigJson(ModelConfigName(model));
 }
 
 std::string ModelConfigName(const std::filesystem::path& model) {

@@ -101,6 +101,8 @@ class AttentionDump {
   virtual std::span<const int32_t> token_ids() const { return {}; }
   // [T] 0 where the query of a token does not count (loss_mask, labels); empty: all do.
   virtual std::span<const uint8_t> counted() const { return {}; }
+  // Per sequence, as DataSet::domains has it.
+  virtual std::span<const int32_t> domains() const { return {}; }
 
   // Whole tokens, beginning at `first_token` of the concatenation of all sequences.
   // `out` [tokens, heads, dim]. Throws InputError naming file, layer and token where a value is NaN

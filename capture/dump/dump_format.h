@@ -10,6 +10,8 @@
 //   /counted             [T] uint8, 0 where the query of a token does not count (loss_mask,
 //   labels);
 //                        only where some do not
+//   /sequence_domains    [n] int32, a number for the kind of text of each sequence; only where
+//                        there are several
 //   /layer/<id>/q        [T, num_q_heads, head_dim]     after QK-norm and rotary embedding
 //   /layer/<id>/k        [T, num_kv_heads, head_dim]    the same
 //   /layer/<id>/v        [T, num_kv_heads, v_head_dim]  as it leaves its projection
@@ -72,6 +74,7 @@ inline constexpr std::string_view kToolVersion = "tool_version";
 inline constexpr std::string_view kInputIds = "input_ids";
 inline constexpr std::string_view kSequenceOffsets = "sequence_offsets";
 inline constexpr std::string_view kCounted = "counted";
+inline constexpr std::string_view kDomains = "sequence_domains";
 inline constexpr std::string_view kLayers = "layer";
 inline constexpr std::string_view kLogits = "logits";
 

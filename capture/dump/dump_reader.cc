@@ -39,7 +39,7 @@ std::optional<int> ParseLayerId(const std::string& text) {
 
 DumpReader::DumpReader(const std::filesystem::path& path) : file_(path), name_(path.string()) {
   origin_ = ReadOrigin();
-  CheckNames("/", std::array{kInputIds, kSequenceOffsets, kCounted, kLayers, kLogits});
+  CheckNames("/", std::array{kInputIds, kSequenceOffsets, kCounted, kDomains, kLayers, kLogits});
   ReadSequences();
   const std::vector<int> layer_ids = LayerIds(kLayers);
   if (const int64_t num_layers = file_.IntAttribute("/", kNumLayers);
@@ -142,6 +142,11 @@ void DumpReader::ReadSequences() {
   const auto negative = std::find_if(ids_.begin(), ids_.end(), [](int32_t id) { return id < 0; });
   if (negative != ids_.end()) {
     Refuse(kInputIds, fmt::format("token {} has id {}", negative - ids_.begin(), *negative));
+  }
+  if (file_.Exists(kDomains)) {
+    const auto count = static_cast<int64_t>(lengths_.size());
+    CheckShape(kDomains, Hdf5Type::kInt32, {count});
+    domains_ = file_.Read<int32_t>(kDomains, {count});
   }
   if (!file_.Exists(kCounted)) return;
   const auto tokens = static_cast<int64_t>(ids_.size());

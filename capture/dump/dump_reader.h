@@ -36,6 +36,7 @@ class DumpReader : public AttentionDump {
 
   std::span<const int32_t> token_ids() const override { return ids_; }
   std::span<const uint8_t> counted() const override { return counted_; }
+  std::span<const int32_t> domains() const override { return domains_; }
   int64_t longest_sequence() const { return longest_; }  // tokens
 
   // Of every layer or of none; empty if there are none.
@@ -68,6 +69,7 @@ class DumpReader : public AttentionDump {
   std::vector<int64_t> lengths_, score_rows_;
   std::vector<int32_t> ids_;
   std::vector<uint8_t> counted_;
+  std::vector<int32_t> domains_;
   int64_t longest_ = 0, logits_width_ = 0;
 };
 

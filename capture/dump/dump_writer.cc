@@ -60,6 +60,10 @@ DumpWriter::DumpWriter(const std::filesystem::path& path,
     }
     file_.Write<uint8_t>(kCounted, {offsets_.back()}, counted, stored);
   }
+  if (!options_.domains.empty()) {
+    OSCAR_CHECK_EQ(options_.domains.size(), sequences.size());
+    file_.Write<int32_t>(kDomains, {std::ssize(options_.domains)}, options_.domains);
+  }
   file_.CreateGroup(kLayers);
   if (options_.logits_width > 0) {
     Declare(kLogits, Hdf5Type::kFloat32, {offsets_.back(), options_.logits_width}, Rows::kTokens);

@@ -29,6 +29,7 @@ struct DumpWriterOptions {
   int64_t logits_width = 0;         // vocabulary; 0: no logits
   // Per sequence, as DataSet::counted has it; empty: all queries count.
   std::vector<std::vector<uint8_t>> counted = {};
+  std::vector<int32_t> domains = {};  // per sequence, as DataSet::domains has it
   // Not empty: nothing is to be written but what BeginLayer and BeginReader say of each layer; all
   // values are read out of these (HDF5's virtual datasets).
   std::vector<DumpPart> parts = {};

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -309,6 +310,17 @@ std::vector<std::vector<uint8_t>> DataSet::counted() const {
   if (!masked()) return counted;
   for (const Document& document : documents) counted.push_back(document.counted);
   return counted;
+}
+
+std::vector<int32_t> DataSet::domains() const {
+  std::map<std::string_view, int32_t> numbers;
+  std::vector<int32_t> domains;
+  for (const Document& document : documents) {
+    const auto next = static_cast<int32_t>(numbers.size());
+    domains.push_back(numbers.try_emplace(document.domain, next).first->second);
+  }
+  if (numbers.size() < 2) domains.clear();
+  return domains;
 }
 
 int64_t DataSet::counted_queries() const {

@@ -84,6 +84,9 @@ struct DataSet {
   bool masked() const;  // whether some queries do not count
   // Document::counted of all; empty where all queries count.
   std::vector<std::vector<uint8_t>> counted() const;
+  // A number for the domain of each document, from 0 in the order of their first ones; empty where
+  // all are of one.
+  std::vector<int32_t> domains() const;
   int64_t counted_queries() const;  // of the tokens of all documents
 };
 

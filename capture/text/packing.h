@@ -32,8 +32,8 @@ std::vector<int32_t> OpeningTokens(const std::filesystem::path& model_directory,
 // Joins the documents of each domain and cuts them into sequences, which are taken from the domains
 // in turn until the budget is full; sets counts and separator. Empty documents count as dropped,
 // without a separator; so does what does not fill a sequence. Where `shorter` sequences are allowed
-// a quarter of the length will do, and of the first one any. Throws UsageError for a budget below one
-// sequence, InputError for too few tokens.
+// a quarter of the length will do, and of the first one any. Throws UsageError for a budget below
+// one sequence, InputError for too few tokens.
 void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
                    DataSet& data, bool shorter = false);
 

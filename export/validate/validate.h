@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "calib/held_out.h"  // CountedQueries
 #include "calib/job/job_directory.h"
 #include "capture/model/attention_source.h"
 #include "capture/model/layer_loop.h"

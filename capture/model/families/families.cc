@@ -150,7 +150,35 @@ std::span<const Wrapper> Wrappers() {
 }
 
 std::span<const std::string_view> OtherModalityTensors() {
-  static constexpr std::string_view kBeginnings[] = {"audio_tower.","code2wav.","embed_audio.","embed_vision.","image_newline","mm_projector.","model.audio_tower.","model.connector.","model.embed_audio.","model.embed_vision.","model.image_newline","model.multi_modal_projector.","model.patch_merge_mlp.","model.resampler_model.","model.vision_embedder.","model.vision_model.","model.vision_tower.","model.visual.","mtp.","multi_modal_projector.","patch_merge_mlp.","talker.","thinker.audio_tower.","thinker.visual.","token2wav.","vision_embedder.","vision_model.","vision_tower.","visual."};
+  static constexpr std::string_view kBeginnings[] = {"audio_tower.",
+                                                     "code2wav.",
+                                                     "embed_audio.",
+                                                     "embed_vision.",
+                                                     "image_newline",
+                                                     "mm_projector.",
+                                                     "model.audio_tower.",
+                                                     "model.connector.",
+                                                     "model.embed_audio.",
+                                                     "model.embed_vision.",
+                                                     "model.image_newline",
+                                                     "model.multi_modal_projector.",
+                                                     "model.patch_merge_mlp.",
+                                                     "model.resampler_model.",
+                                                     "model.vision_embedder.",
+                                                     "model.vision_model.",
+                                                     "model.vision_tower.",
+                                                     "model.visual.",
+                                                     "mtp.",
+                                                     "multi_modal_projector.",
+                                                     "patch_merge_mlp.",
+                                                     "talker.",
+                                                     "thinker.audio_tower.",
+                                                     "thinker.visual.",
+                                                     "token2wav.",
+                                                     "vision_embedder.",
+                                                     "vision_model.",
+                                                     "vision_tower.",
+                                                     "visual."};
   return kBeginnings;
 }
 

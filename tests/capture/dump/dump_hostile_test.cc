@@ -120,7 +120,7 @@ TEST(HostileDump, ObjectsThatAreMissingOrUnknown) {
   ExpectRefused("expected uint8 [8], found uint8 [7]",
                 [](hid_t file) { Replace(file, "/counted", H5T_STD_U8LE, {7}); });
   const uint8_t two[8] = {0, 1, 2};
-  ExpectRefused("/counted: expected 0 and 1",
+  ExpectRefused("counted: expected 0 and 1",
                 [&](hid_t file) { Replace(file, "/counted", H5T_STD_U8LE, {8}, two); });
   ExpectRefused("must all be there",
                 [](hid_t file) { H5Ldelete(file, "/layer/3/lse", H5P_DEFAULT); });

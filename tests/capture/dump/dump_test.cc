@@ -78,7 +78,7 @@ TEST(Dump, HasThePublishedLayout) {
   sample.Write(path);
   const Hdf5Reader file(path);
   EXPECT_EQ(file.StringAttribute("/", "format"), "oscar-dump");
-  EXPECT_EQ(file.IntAttribute("/", "format_version"), 2);
+  EXPECT_EQ(file.IntAttribute("/", "format_version"), 3);
   for (const char* name :
        {"model", "model_digest", "tokenizer_digest", "data_digest", "tool_version"})
     EXPECT_TRUE(file.HasAttribute("/", name)) << name;
