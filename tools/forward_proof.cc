@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calib/run/calibrate.h"
+#include "capture/checkpoint/model_config.h"
 #include "capture/model/device.h"
 #include "linalg/error.h"
 
@@ -46,7 +47,7 @@ void ProveForwardPass(const ModelArguments& arguments, const ModelInput& input, 
   constexpr const char* kWayOut =
       "If these fields change nothing, as in a model with random weights: --unknown-config ignore";
   const std::string fields =
-      fmt::format("{}: unknown fields '{}'", (input.location.directory / "config.json").string(),
+      fmt::format("{}: unknown fields '{}'", ModelConfigName(input.location.directory),
                   fmt::join(unknown, "', '"));
   if (!loss) {
     throw InputError(

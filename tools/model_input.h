@@ -40,7 +40,7 @@ struct DataArguments {
   // is calibrated, and short documents show none.
   bool packs_by_default = false;
   bool whole_documents = false;  // asks for them as they are
-  std::string separator;         // a token or its id; empty: see FindSeparator
+  std::string separator = {};    // a token or its id; empty: see FindSeparator
   std::vector<double> data_weights = {};
   std::vector<int64_t> length_buckets = {};
   ChatArguments chat = {};

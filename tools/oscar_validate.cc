@@ -397,7 +397,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
         std::move(lock),
         Json{{"artifact", artifact.identity()},
              {"model", FingerprintModel(model.location, model.checkpoint)},
-             {"files", FileIdentities(model.location.directory, model.checkpoint.files())},
+             {"files", FileIdentities(model.checkpoint.directory(), model.checkpoint.files())},
              {"data", {{"digest", model.data.digest}, {"self_generated", own_words.description}}},
              {"options", context.config},
              {"device", DescribeDevice(device)},

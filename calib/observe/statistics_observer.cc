@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <span>
 #include <utility>
 
-#include "calib/cache/exact_tokens.h"
 #include "capture/model/attention_scores.h"
 #include "capture/model/latent_attention.h"  // ValueExpansion
 #include "capture/model/product.h"
@@ -36,30 +34,36 @@ at::Tensor RowsOfKvHeads(const at::Tensor& x, int64_t num_kv_heads) {
   return rows.view({num_kv_heads, tokens * ratio, dim});
 }
 
-// Positions in [begin, end) of evenly spaced rows of a document that read quantized keys.
-std::vector<int64_t> AttendedRows(int64_t tokens, int64_t begin, int64_t end,
-                                  const CacheWindows& windows) {
-  const int64_t first = windows.sink + windows.recent;
-  const int64_t step = std::max<int64_t>(1, (tokens - first) / kAttendedRows);
-  std::vector<int64_t> rows;
-  for (int64_t row = first; row < end; row += step) {
-    if (row >= begin) rows.push_back(row);
+// Evenly spaced rows of a document that read quantized keys: from `first` on, `step` apart.
+struct AttendedRows {
+  AttendedRows(int64_t tokens, int64_t begin, int64_t end, const CacheWindows& windows) {
+    const int64_t beyond = windows.sink + windows.recent;
+    step = std::max<int64_t>(1, (tokens - beyond) / kAttendedRows);
+    const int64_t skipped = std::max<int64_t>(0, (begin - beyond + step - 1) / step);
+    first = beyond + skipped * step;
+    count = std::max<int64_t>(0, (end - first + step - 1) / step);
   }
-  return rows;
-}
+  int64_t first, step, count;
+};
 
-// Weights of attended keys (LayerMoments): [num_kv_heads, last row + 1] float64.
-at::Tensor AttendedWeights(const AttentionView& view, std::span<const int64_t> rows,
-                           const CacheWindows& windows) {
+// Weights of attended keys (LayerMoments): [num_kv_heads, last row + 1] float64. `uncounted`: bool
+// [tokens] of queries that do not count, or undefined.
+at::Tensor AttendedWeights(const AttentionView& view, const AttendedRows& of,
+                           const CacheWindows& windows, const at::Tensor& uncounted) {
   const AttentionSpec& spec = view.layer.attention;
-  const int64_t tokens = rows.back() + 1, heads = view.k.size(1), q_heads = view.q.size(1);
-  const at::Tensor q = view.q.narrow(0, 0, tokens), k = view.k.narrow(0, 0, tokens);
-  at::Tensor weights = at::zeros({heads, tokens}, q.options().dtype(at::kDouble));
-  for (size_t from = 0; from < rows.size(); from += kRowsAtOnce) {
-    const auto some = rows.subspan(from, std::min<size_t>(kRowsAtOnce, rows.size() - from));
-    const at::Tensor scores = SoftmaxRows(spec, q, k, some, view.sinks);
-    const at::Tensor exact =
-        ExactMask(ExactInWindows(windows), at::tensor(some, at::kLong), tokens, q.device());
+  const int64_t tokens = of.first + (of.count - 1) * of.step + 1;
+  const int64_t heads = view.k.size(1), q_heads = view.q.size(1);
+  const auto longs = view.q.options().dtype(at::kLong);
+  const at::Tensor keys = at::arange(tokens, longs);
+  at::Tensor weights = at::zeros({heads, tokens}, view.q.options().dtype(at::kDouble));
+  for (int64_t from = 0; from < of.count; from += kRowsAtOnce) {
+    const int64_t some = std::min(kRowsAtOnce, of.count - from);
+    const at::Tensor rows = at::arange(some, longs).add_(from).mul_(of.step).add_(of.first);
+    at::Tensor exact = keys.lt(windows.sink).unsqueeze(0);
+    if (windows.recent > 0)
+      exact = exact.logical_or(keys.add(windows.recent - 1).ge(rows.unsqueeze(1)));
+    if (uncounted.defined()) exact = exact.logical_or(uncounted.index_select(0, rows).unsqueeze(1));
+    const at::Tensor scores = SoftmaxRows(spec, view.q, view.k, rows, tokens, view.sinks);
     const at::Tensor of_rows = scores.mul(scores.neg().add_(1)).masked_fill_(exact.unsqueeze(1), 0);
     weights.add_(of_rows.view({-1, heads, q_heads / heads, tokens})
                      .sum(at::IntArrayRef{0, 2}, /*keepdim=*/false, at::kDouble));
@@ -136,22 +140,20 @@ void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, boo
   const int64_t heads = layout.num_kv_heads, d = layout.d, dv = layout.dv;
   const int64_t document = first_sequence_ + view.sequence, tokens = view.q.size(0);
   const int64_t fit_rows = split_.fit_rows.at(static_cast<size_t>(document));
-  at::Tensor q = view.q, attn_out = view.attn_out;
+  at::Tensor q = view.q, attn_out = view.attn_out, uncounted;
   if (const std::vector<uint8_t>* counted = split_.CountedOf(static_cast<size_t>(document))) {
     // Rows of zeros add nothing.
-    const at::Tensor zeros =
-        at::tensor(*counted, at::kByte).eq(0).view({-1, 1, 1}).to(view.q.device());
+    uncounted = at::tensor(*counted, at::kByte).eq(0).to(view.q.device());
+    const at::Tensor zeros = uncounted.view({-1, 1, 1});
     q = q.masked_fill(zeros, 0);
     attn_out = attn_out.masked_fill(zeros, 0);
   }
   const auto add_attended = [&](int64_t begin, int64_t end, at::Tensor attended) {
     attended.zero_();
     if (view.layer.attention.latent) return;
-    std::vector<int64_t> rows = AttendedRows(tokens, begin, end, windows_);
-    if (const std::vector<uint8_t>* counted = split_.CountedOf(static_cast<size_t>(document)))
-      std::erase_if(rows, [&](int64_t row) { return (*counted)[static_cast<size_t>(row)] == 0; });
-    if (rows.empty()) return;
-    const at::Tensor weights = AttendedWeights(view, rows, windows_);
+    const AttendedRows rows(tokens, begin, end, windows_);
+    if (rows.count == 0) return;
+    const at::Tensor weights = AttendedWeights(view, rows, windows_, uncounted);
     at::Tensor second = attended.narrow(0, 0, heads * d * d).view({heads, d, d});
     at::Tensor first = attended.narrow(0, heads * d * d, heads * d).view({heads, d});
     for (int64_t from = 0; from < weights.size(1); from += kChunkTokens) {
@@ -246,11 +248,13 @@ LayerOnDevice StatisticsObserver::TakeOnDevice(size_t layer_index) {
   return node.empty() ? TakeOnDevice() : std::move(node.mapped());
 }
 
-uint64_t ObservingMemory(const LayerSpec& layer) {
+uint64_t ObservingMemory(const LayerSpec& layer, int64_t longest) {
   const AttentionSpec& a = layer.attention;
+  // Logits, scores and weights of rows that weigh keys.
+  const int64_t weighing = a.latent ? 0 : 6 * 4 * kRowsAtOnce * a.num_q_heads * longest;
   // A chunk of queries or outputs converted, and the same in the order of KV heads.
-  return static_cast<uint64_t>(2 * 8 * kChunkTokens * a.num_q_heads *
-                               std::max(a.head_dim, a.v_head_dim));
+  const int64_t chunk = 2 * 8 * kChunkTokens * a.num_q_heads * std::max(a.head_dim, a.v_head_dim);
+  return static_cast<uint64_t>(std::max(weighing, chunk));
 }
 
 void LayerOnDevice::SetCounts(const HeldOutSplit& split, const HalfPoint& half) {

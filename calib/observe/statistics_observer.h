@@ -91,8 +91,9 @@ struct LayerOnDevice {
 at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, int64_t error_rows,
                     at::Device device);  // [n] int64, on `device`
 
-// Bytes of float64 temporaries that the observer holds at a time.
-uint64_t ObservingMemory(const LayerSpec& layer);
+// Bytes of temporaries that the observer holds at a time, where the longest sequence has `longest`
+// tokens.
+uint64_t ObservingMemory(const LayerSpec& layer, int64_t longest);
 
 // Waits for the sums, on the current stream.
 ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec);

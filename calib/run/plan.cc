@@ -138,6 +138,7 @@ FitBytes FitMemory(const CalibrationInput& input) {
   const auto element = static_cast<uint64_t>(at::elementSize(dtype));
   const HeldOutSplit split =
       input.ranks.shard ? HeldOutSplit{HeldOutKind::kNone, sequence_lengths} : input.Split();
+  const int64_t longest = *std::ranges::max_element(sequence_lengths);
   FitBytes peak;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& a = layer.attention;
@@ -145,7 +146,7 @@ FitBytes FitMemory(const CalibrationInput& input) {
                dim = static_cast<uint64_t>(std::max(a.head_dim, a.v_head_dim));
     const uint64_t kept = tokens * kv * static_cast<uint64_t>(a.head_dim + a.v_head_dim) * element;
     peak.kept = std::max(peak.kept, kept);
-    peak.observing = std::max(peak.observing, ObservingMemory(layer));
+    peak.observing = std::max(peak.observing, ObservingMemory(layer, longest));
     if (input.ranks.shard) continue;
     // Static thresholds: |x R| of all tokens in float32, and the copy kthvalue works on with its
     // index buffer; on a GPU up to half of them with indices, and the longest document on its way.

@@ -119,9 +119,19 @@ const TensorInfo& Checkpoint::info(std::string_view name) const {
   return shard(name).tensors().find(name)->second;
 }
 
-TensorView Checkpoint::tensor(std::string_view name) const { return shard(name).tensor(name); }
+TensorView Checkpoint::tensor(std::string_view name) const {
+  const GgufWeight* const weight = gguf_weight(name);
+  if (weight == nullptr || !weight->plain()) return shard(name).tensor(name);
+  const GgufWeight::Part& part = weight->parts.front();
+  const std::span<const std::byte> stored = shard(part.tensor).tensor(part.tensor).data;
+  return {weight->info.dtype, weight->info.shape, stored.subspan(part.begin, part.size)};
+}
 
-void Checkpoint::Release(std::string_view name) const { shard(name).Release(name); }
+void Checkpoint::Release(std::string_view name) const {
+  const GgufWeight* const weight = gguf_weight(name);
+  const std::string_view stored = weight == nullptr ? name : weight->parts.front().tensor;
+  shard(stored).Release(stored);
+}
 
 uint64_t Checkpoint::total_bytes() const {
   uint64_t total = 0;

@@ -45,7 +45,7 @@ class Checkpoint {
   void RequireOwnNames() const;
   const TensorInfo& info(
       std::string_view name) const;                // throws InputError naming the tensor if absent
-  TensorView tensor(std::string_view name) const;  // the same
+  TensorView tensor(std::string_view name) const;  // the same; of a GGUF only what is stored plain
   void Release(std::string_view name) const;       // drops its resident pages
   uint64_t total_bytes() const;                    // of all tensors
   const QuantizationConfig& quantization() const { return quantization_; }

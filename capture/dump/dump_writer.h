@@ -24,9 +24,9 @@ struct DumpPart {
 };
 
 struct DumpWriterOptions {
-  int deflate_level = 0;            // 0 to 9
-  std::vector<int64_t> score_rows;  // token indices, ascending; empty: neither scores nor lse
-  int64_t logits_width = 0;         // vocabulary; 0: no logits
+  int deflate_level = 0;                 // 0 to 9
+  std::vector<int64_t> score_rows = {};  // token indices, ascending; empty: neither scores nor lse
+  int64_t logits_width = 0;              // vocabulary; 0: no logits
   // Per sequence, as DataSet::counted has it; empty: all queries count.
   std::vector<std::vector<uint8_t>> counted = {};
   std::vector<int32_t> domains = {};  // per sequence, as DataSet::domains has it

@@ -20,6 +20,7 @@ constexpr RemovedNames kRemoved[] = {
     {"--served",
      "start the server on the checkpoint and read its log; --inspect of oscar-export shows what a "
      "file holds"},
+    {"--allow-unknown-config", "use --unknown-config ignore, or check, which is the default"},
     {"--fisher", "KVQuant's levels are fitted with every row counted alike"},
     {"oci:", "publish to a directory, which any web server or object store can hold, or to hf:DIR"},
     {"ik-llama kvtuner vllm-skip-layers",

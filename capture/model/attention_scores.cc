@@ -76,6 +76,12 @@ at::Tensor LogSumExpRows(const AttentionSpec& spec, const at::Tensor& q, const a
 }
 
 at::Tensor SoftmaxRows(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
+                       const at::Tensor& rows, int64_t num_keys, const at::Tensor& sinks) {
+  const at::Tensor logits = WithSinks(spec, MaskedLogits(spec, q, k, rows, num_keys), sinks);
+  return at::softmax(logits, -1).narrow(-1, 0, num_keys).permute({1, 0, 2});
+}
+
+at::Tensor SoftmaxRows(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                        std::span<const int64_t> rows, const at::Tensor& sinks) {
   const int64_t num_tokens = q.size(0), num_rows = static_cast<int64_t>(rows.size());
   const int64_t step = RowsPerPiece(spec, num_tokens);
@@ -85,11 +91,9 @@ at::Tensor SoftmaxRows(const AttentionSpec& spec, const at::Tensor& q, const at:
   for (int64_t begin = 0; begin < num_rows; begin += step) {
     const int64_t end = std::min(begin + step, num_rows);
     const int64_t num_keys = 1 + *std::max_element(rows.begin() + begin, rows.begin() + end);
-    const at::Tensor logits = WithSinks(
-        spec, MaskedLogits(spec, q, k, on_device.narrow(0, begin, end - begin), num_keys), sinks);
     result.narrow(0, begin, end - begin)
         .narrow(2, 0, num_keys)
-        .copy_(at::softmax(logits, -1).narrow(-1, 0, num_keys).permute({1, 0, 2}));
+        .copy_(SoftmaxRows(spec, q, k, on_device.narrow(0, begin, end - begin), num_keys, sinks));
   }
   return result;
 }

@@ -28,4 +28,9 @@ at::Tensor LogSumExpRows(const AttentionSpec& spec, const at::Tensor& q, const a
 at::Tensor SoftmaxRows(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                        std::span<const int64_t> rows, const at::Tensor& sinks = {});
 
+// The same of rows on the device of q, [n] int64, which read the first `num_keys` keys at most.
+// -> [n, num_q_heads, num_keys] float32; no wait for the device
+at::Tensor SoftmaxRows(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
+                       const at::Tensor& rows, int64_t num_keys, const at::Tensor& sinks = {});
+
 }  // namespace oscar

@@ -42,14 +42,12 @@ std::string LowerCase(std::string_view name) {
   return result;
 }
 
-// One of them is named after the model and not after what it is for (Qwen2_5OmniModel).
 void CheckArchitecture(ConfigReader& config, std::string_view supported,
                        std::string_view written_as = {}) {
   const Json* names = config.Find("architectures");
   if (names == nullptr) return;
   const auto fits = [&](const std::string& name) {
-    return name == LowerCase(supported) || name == LowerCase(written_as) ||
-           name == LowerCase(supported.substr(0, supported.rfind("For"))) + "model";
+    return name == LowerCase(supported) || name == LowerCase(written_as);
   };
   if (!names->is_array() || names->size() != 1 || !names->front().is_string() ||
       !fits(LowerCase(names->front().get<std::string>()))) {
@@ -227,7 +225,10 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   for (const std::string_view begin : OtherModalityTensors())
     spec.skipped_prefixes.emplace_back(begin);
   // Of the text part again, perhaps without its padding, and of how images become tokens.
-  for (const char* key : {"hidden_size", "scale_factor", "vocab_size"}) (void)outer.Find(key);
+  if (wrapper.first_position > 0) {
+    for (const char* key : {"hidden_size", "vocab_size"}) (void)outer.Find(key);
+  }
+  (void)outer.Find("scale_factor");
   for (const auto& [key, value] : text->items()) {  // copies of what the text part says
     const auto copy = json.find(key);
     if (copy != json.end() && *copy == value) (void)outer.Find(key);
@@ -246,7 +247,7 @@ ModelSpec ReadModelSpec(const Json& json, const SpecOptions& options, std::strin
   const auto wrappers = Wrappers();
   const auto wrapper = std::ranges::find(wrappers, model_type, &Wrapper::model_type);
   if (wrapper != wrappers.end() && (config.Has("text_config") || !wrapper->member.empty())) {
-    CheckArchitecture(config, wrapper->architecture);
+    CheckArchitecture(config, wrapper->architecture, wrapper->written_as);
     CheckAutoMap(config, wrapper->architecture);
     return ReadWrapped(*wrapper, json, config, options);
   }

@@ -72,6 +72,7 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
   ASSERT_EQ(write("trtllm", {"--bits", "4.5"}).code, 0);
   EXPECT_NE(ReadText(scratch / "trtllm" / "extra_llm_api_options.yaml").find("\"0-3:nvfp4\""),
             std::string::npos);
+  fs::remove_all(scratch / "trtllm");
   EXPECT_EQ(write("trtllm", {"--bits", "3"}).code, 2);
   const ProgramExit removed = write("kvtuner", {"--bits", "5"});
   EXPECT_EQ(removed.code, 2);

@@ -106,7 +106,6 @@ TEST(Capture, RefusesBeforeItRuns) {
   expect(2, "no --scores, no --logits", {"--format", "upstream", "--logits"});
   expect(2, "no --scores, no --logits", {"--format", "upstream", "--scores", "rows"});
   expect(2, "--deflate has no effect", {"--format", "upstream", "--deflate", "1"});
-  expect(2, "--separator", {"--separator", "x"});
   const ProgramExit shared =
       RunProgram(OSCAR_CAPTURE, {TestData("families/gemma4_text-ple"), "-o", scratch / "d",
                                  "--format", "upstream", "--device", "cpu", "--data", ids});

@@ -65,9 +65,9 @@ TEST(ConfigPlan, ConfigurationAloneIsEnough) {
 // Of 235B: 94 layers of 128 experts of 3 x 4096 x 1536 values in two bytes, and what else a layer
 // has (q and o of 4096 x 8192, k and v of 4096 x 512, the router), which each machine reads whole.
 TEST(ConfigPlan, OfRanks) {
-  const ProgramExit result =
-      RunProgram(OSCAR_CALIBRATE, {TestData("configs/Qwen3-235B-A22B").string(), "--no-auto",
-                                   "--device", "cpu", "--dry-run", "--ranks", "8", "--nodes", "4"});
+  const ProgramExit result = RunProgram(
+      OSCAR_CALIBRATE, {TestData("configs/Qwen3-235B-A22B").string(), "--no-auto", "--device",
+                        "cpu", "--dry-run", "--tokens", "30000", "--ranks", "8", "--nodes", "4"});
   ASSERT_EQ(result.code, 0) << result.err;
   const double experts = 93.0 * 128 * 3 * 4096 * 1536 * 2 / 1e9,
                others = 94.0 * 2 * 4096 * (2 * 8192 + 2 * 512 + 128) / 1e9;

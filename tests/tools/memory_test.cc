@@ -43,8 +43,8 @@ Run Calibrate(const fs::path& model, const std::string& choose, const std::strin
     if (!std::freopen(log.c_str(), "w", stderr) || !std::freopen("/dev/null", "w", stdout))
       _exit(126);
     execl(OSCAR_CALIBRATE, "oscar-calibrate", model.c_str(), "--data", data.c_str(), "-o",
-          output.c_str(), "--device", "cpu", choose.c_str(), "--log-format", "json",
-          extra.empty() ? nullptr : extra.c_str(), static_cast<char*>(nullptr));
+          output.c_str(), "--device", "cpu", "--whole-documents", choose.c_str(), "--log-format",
+          "json", extra.empty() ? nullptr : extra.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }
   int status = 0;

@@ -35,6 +35,7 @@ TEST_P(OddDocumentsTest, AreCalibratedOnOrRefused) {
   ProgramStrings arguments = {TestData("families/qwen2"),
                               "--data",
                               scratch / "ids.jsonl",
+                              "--whole-documents",
                               "--min-tokens",
                               "1",
                               "--device",

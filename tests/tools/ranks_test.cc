@@ -504,8 +504,8 @@ TEST_F(Apart, RanksThatDoNotComeAreNamed) {
 }
 
 TEST_F(Ranks, OfTheBundledModelMakeTheBytesOfOne) {
-  ExpectSameBytes({TestData("tiny-qwen3/config.json").parent_path(), "--tokens", "8000",
-                   "--max-sequence", "2500", "--error-rows", "8"},
+  ExpectSameBytes({TestData("tiny-qwen3/config.json").parent_path(), "--tokens", "9000",
+                   "--max-sequence", "1500", "--error-rows", "8", "--whole-documents"},
                   {4});
 }
 TEST_F(Ranks, OfAMixtureOfExpertsMakeTheBytesOfOne) { ExpectSameBytes(Model("qwen3_moe"), {2, 3}); }

@@ -169,8 +169,8 @@ void ReadCompressedTensorsConfig(QuantizationFields& fields, QuantizationConfig&
     }
   }
   const Json* groups = fields.Find("config_groups");
-  if (groups == nullptr || !groups->is_object())
-    fields.Fail("config_groups", "must be an object of groups");
+  if (groups == nullptr) return;  // only the cache is quantized
+  if (!groups->is_object()) fields.Fail("config_groups", "must be an object of groups");
   for (const auto& [name, group] : groups->items())
     ReadGroup(group, fmt::format("{}.config_groups.{}", fields.what(), name), format, config);
 }

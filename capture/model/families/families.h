@@ -40,6 +40,7 @@ struct Wrapper {
   // Positions of text begin here. 1: PaliGemma, where images and a prompt see each other and text
   // alone is causal all the same.
   int64_t first_position = 0;
+  std::string_view written_as = {};  // in "architectures" of a release instead
 };
 
 std::span<const Wrapper> Wrappers();  // sorted by model_type

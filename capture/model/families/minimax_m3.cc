@@ -79,7 +79,9 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   config.Override("rotary_dim", nullptr);
   ModelSpec spec = ReadDenseDecoder(config, options);
   const int64_t turning = spec.layers[0].attention.rope.rotary_dim;
-  if (rotary_dim < head_dim && turning != rotary_dim) {
+  // transformers 5 writes its class's rotary_dim beside rope_parameters that turn whole heads.
+  const bool whole_heads = turning == head_dim && config.Has("rope_parameters");
+  if (rotary_dim < head_dim && turning != rotary_dim && !whole_heads) {
     config.Fail(
         "rotary_dim",
         fmt::format("contradicts partial_rotary_factor, which makes {} dimensions turn", turning));

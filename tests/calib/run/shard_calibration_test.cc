@@ -146,6 +146,8 @@ TEST_F(ShardCalibration, WithRefinementLeavesTheBytesOfOne) {
 }
 TEST_F(ShardCalibration, WithQueriesThatDoNotCountLeavesTheBytesOfOne) {
   ExpectSame({.family = "llama-linear", .refine = 2, .masked = true}, {3});
+}
+TEST_F(ShardCalibration, WithQueriesThatDoNotCountAndASharedCacheLeavesTheBytesOfOne) {
   ExpectSame({.family = "gemma4_text-ple", .masked = true}, {2});
 }
 TEST_F(ShardCalibration, OfLatentLayersLeavesTheBytesOfOne) {

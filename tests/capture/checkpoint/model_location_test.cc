@@ -118,8 +118,7 @@ TEST(ResolveModel, IdsWithoutAnOrganisationAndOtherNamesOfSnapshots) {
 TEST(ResolveModel, AdaptersAndOtherFormatsAreNamed) {
   const Cache cache;
   const fs::path dir = TestScratch("other_formats") / "model";
-  for (const auto& [file, way] : {std::pair("a.gguf", "there is a GGUF"),
-                                  {"consolidated.safetensors", "Mistral's own format"},
+  for (const auto& [file, way] : {std::pair("consolidated.safetensors", "Mistral's own format"),
                                   {"adapter_config.json", "LoRA adapter"}}) {
     WriteText(dir / file, "x");
     EXPECT_NE(cache.Refusal(dir.string()).find(way), std::string::npos)

@@ -353,7 +353,8 @@ for name, (places, change) in made.items():
         stored = stored - np.float32(1)
     if change == "-exp":
         stored = np.log(-stored)
-    dense[places] = stored
+    if not name.startswith(f"blk.{layers}."):
+        dense[places] = stored
     writer.add_tensor(name, raw, raw_dtype=qtype)
 for name, values in extra.items():
     writer.add_tensor(name, values)

@@ -319,7 +319,7 @@ TEST(ModelSpec, FieldsOfReleasesThatChangeNothing) {
         {"layer_types", Json::array()}},
        {{"moe_router_dtype", "bfloat16"}, {"layer_types", {"sliding_attention"}}}},
       {"deepseek_v3", {{"media_placeholder_token_id", 7}, {"audio_token_index", 8}}, {}},
-      {"llama4_text", {{"nope_layer_interval", 4}}, {{"nope_layer_interval", 3}}},
+      {"llama4_text", {{"nope_layer_interval", 3}}, {{"nope_layer_interval", 4}}},
       {"mellum",
        {{"mtp_layer_types", nullptr}, {"num_nextn_predict_layers", nullptr}, {"intermediate", {}}},
        {}},
@@ -342,6 +342,16 @@ TEST(ModelSpec, FieldsOfReleasesThatChangeNothing) {
       EXPECT_THROW(ReadModelSpec(refused), InputError) << release.family << " " << key;
     }
   }
+}
+
+// As transformers 5.24 writes the defaults of its class, and turns whole heads.
+TEST(ModelSpec, ARotaryDimBesideRopeParametersTurnsWholeHeads) {
+  Json config = ReadJsonFile((TestData("families") / "minimax_m3" / "config.json").string());
+  Json& text = config.contains("text_config") ? config["text_config"] : config;
+  text["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 10000.0}};
+  text["rotary_dim"] = 2;
+  const AttentionSpec attention = ReadModelSpec(config).layers.front().attention;
+  EXPECT_EQ(attention.rope.rotary_dim, attention.head_dim);
 }
 
 // gpt_oss as transformers 5.24 has it.
@@ -373,8 +383,8 @@ TEST(ModelSpec, ATextConfigMayLeaveOutTheDefaultsOfItsClass) {
   EXPECT_EQ(spec.layers[0].attention.rope.theta, 10000.0);
   EXPECT_EQ(spec.rms_norm_eps, 1e-5);
   Json experts = config;  // a count by another name than the class's
-  experts["text_config"] = {{"model_type", "qwen3_moe"}, {"num_local_experts", 4}};
-  EXPECT_EQ(ReadModelSpec(experts).layers[0].experts->num_experts, 4);
+  experts["text_config"] = {{"model_type", "qwen3_moe"}, {"num_local_experts", 16}};
+  EXPECT_EQ(ReadModelSpec(experts).layers[0].experts->num_experts, 16);
   EXPECT_THROW(ReadModelSpec(text), InputError);  // on its own it has no size
 }
 

@@ -345,7 +345,8 @@ TEST(Refusal, EveryFamilyRefusesAFieldItDoesNotKnow) {
     ExpectMentions(Refusal(config, kRefuse), "curious_attention");
     EXPECT_EQ(Refusal(config), "") << entry.path();
     config.erase("curious_attention");
-    Json& text = config.contains("text_config") ? config["text_config"] : config;
+    Json& outer = config.contains("thinker_config") ? config["thinker_config"] : config;
+    Json& text = outer.contains("text_config") ? outer["text_config"] : outer;
     Json& rope = text["rope_parameters"];
     (rope.contains("full_attention") ? rope["full_attention"] : rope)["curious_angle"] = 1;
     ExpectMentions(Refusal(config), "curious_angle");

@@ -231,12 +231,12 @@ def legacy(config):
 def make(name, fields, seed=1):
     torch.manual_seed(seed)
     fields = dict(fields)
-    tokens = fields.pop("tokens", 20)
+    tokens, thinker = fields.pop("tokens", 20), fields.pop("thinker", False)
     config = AutoConfig.for_model(fields.pop("model_type"), **fields)
     if config.model_type == "mistral4":  # only reached through a wrapper
         config._attn_implementation = "eager"
         model = transformers.Mistral4ForCausalLM(config).float().eval()
-    elif fields.pop("thinker", False):  # not among those that a class is chosen for
+    elif thinker:  # not among those that a class is chosen for
         config._attn_implementation = "eager"
         names = {"qwen2_5_omni": "Qwen2_5Omni", "qwen3_omni_moe": "Qwen3OmniMoe", "qwen2_audio": "Qwen2Audio"}
         model = getattr(transformers, names[config.model_type] + "ForConditionalGeneration")(config).float().eval()

@@ -309,6 +309,7 @@ Json DumpOf(const DumpLayer& layer, const std::string& type) {
        attributes = {{"/",
                       {{df::kFormatAttribute, df::kFormat},
                        {df::kVersionAttribute, df::kVersion},
+                       {df::kNumLayers, 1},
                        {df::kModel, "m"},
                        {df::kModelDigest, "a"},
                        {df::kTokenizerDigest, "b"},
@@ -371,6 +372,7 @@ std::vector<std::string> DumpSeeds() {
   layer.layer_id = 7;
   Json two = scored;
   two.merge_patch(with_scores(DumpOf(layer, "f4"), 7));
+  two["attributes"]["/"][df::kNumLayers] = 2;
   layer.layer_id = 3;
   layer.readers.clear();
   layer.dtype = DType::kBF16;
