@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <vector>
@@ -47,11 +48,18 @@ fs::path Copy(const std::string& name) {
   return path;
 }
 
-ProgramExit Validate(const fs::path& artifact, const ProgramStrings& more) {
+ProgramExit Validate(const fs::path& artifact, const ProgramStrings& more,
+                     const ProgramStrings& environment = {}) {
   ProgramStrings arguments = {artifact.string(), "--device", "cpu", "--rows", "16",
                               "--bootstrap",     "20"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return RunProgram(OSCAR_VALIDATE, arguments);
+  return RunProgram(OSCAR_VALIDATE, arguments, environment);
+}
+
+// Kills a validation when it has drawn its texts, and before it measures.
+ProgramStrings KilledAfterDrawing(const fs::path& output) {
+  return {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_DIR=" + output.parent_path().string(),
+          "OSCAR_FAULT_MATCH=fingerprint.json", "OSCAR_FAULT_KILL_AT=1"};
 }
 
 ProgramStrings Quick(ProgramStrings more = {}) {
@@ -182,23 +190,26 @@ TEST(ValidateProgram, ASmallDiskIsSaidFirst) {
   EXPECT_FALSE(fs::exists(artifact.parent_path() / "merged"));
 }
 
-// Text and recall of the model's own words.
+// Text and recall of the model's own words, drawn once for a run that is resumed.
 TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
   const fs::path artifact = Copy("own"), output = artifact.parent_path() / "report";
-  const auto run = [&](const ProgramStrings& more) {
+  const auto run = [&](const ProgramStrings& more, const ProgramStrings& environment = {}) {
     ProgramStrings arguments = {
         "--model", Model(), "--sequences",     "1",   "--length",       "512",
         "--arms",  "naive", "--self-generate", "6",   "--needle-tasks", "passages",
         "-o",      output,  "--self-length",   "384", "--headline-arm", "naive"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return Validate(artifact, arguments);
+    return Validate(artifact, arguments, environment);
   };
-  // Before anything is drawn.
-  const ProgramExit refused = run({"--quant-group-size", "7"});
-  EXPECT_EQ(refused.code, 2) << refused.all();
-  EXPECT_EQ(refused.err.find("self-generation"), std::string::npos) << refused.err;
+  const ProgramExit killed = run({}, KilledAfterDrawing(output));
+  EXPECT_EQ(killed.signal, SIGKILL) << killed.all();
+  EXPECT_EQ(killed.err.find("by the run that this one resumes"), std::string::npos) << killed.err;
+  const ProgramExit other = run({"--seed", "1"});
+  EXPECT_EQ(other.code, 3) << other.all();
+  EXPECT_NE(other.err.find("seed"), std::string::npos) << other.err;
   const ProgramExit exit = run({});
   ASSERT_EQ(exit.code, 0) << exit.all();
+  EXPECT_NE(exit.err.find("by the run that this one resumes"), std::string::npos) << exit.err;
   EXPECT_FALSE(fs::exists(output.string() + ".validation.job"));
 
   const Json validation = ReadJsonFile(output / "report.json").at("validation");
@@ -263,7 +274,7 @@ TEST(ValidateProgram, ToolCallsAreMeasuredOnTheirArguments) {
 // The exact model follows the path that it drew; the fewer the bits, the sooner an arm departs.
 TEST(ValidateProgram, ContinuationsSayWhereAnArmDeparts) {
   const fs::path output = Copy("reasoning").parent_path() / "report";
-  const auto run = [&](const ProgramStrings& more) {
+  const auto run = [&](const ProgramStrings& more, const ProgramStrings& environment = {}) {
     ProgramStrings arguments = {"--model",
                                 Model(),
                                 "--sequences",
@@ -286,17 +297,20 @@ TEST(ValidateProgram, ContinuationsSayWhereAnArmDeparts) {
                                 "-o",
                                 output};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return Validate(Calibrated(), arguments);
+    return Validate(Calibrated(), arguments, environment);
   };
   // Behind what a text opens with there is room for eight.
   const ProgramExit nine = run({"--reasoning", "9"});
   EXPECT_EQ(nine.code, 2);
   EXPECT_NE(nine.err.find("the texts have 8 prefixes of 256 tokens"), std::string::npos)
       << nine.err;
-  const ProgramExit exit = run({"--reasoning", "8", "--gate", "divergence>=40,reasoning_kl<=9"});
+  const ProgramStrings eight = {"--reasoning", "8", "--gate", "divergence>=40,reasoning_kl<=9"};
+  EXPECT_EQ(run(eight, KilledAfterDrawing(output)).signal, SIGKILL);
+  const ProgramExit exit = run(eight);
   EXPECT_EQ(exit.code, 1) << exit.all();
   EXPECT_NE(exit.out.find("divergence >= 40: FAILED"), std::string::npos) << exit.out;
   EXPECT_NE(exit.out.find("reasoning_kl <= 9: passed"), std::string::npos) << exit.out;
+  EXPECT_EQ(exit.err.find("self-generation"), std::string::npos) << "drawn twice: " << exit.err;
   const Json arms = ReadJsonFile(output / "report.json").at("validation").at("arms");
   const auto reasoning = [&](size_t arm) { return arms.at(arm).at("reasoning"); };
   EXPECT_EQ(reasoning(0).at("tokens_until"), 48);
