@@ -18,7 +18,7 @@ namespace oscar {
 // row): it is no part of any statistic and of no score, while key and value are. Empty: all count.
 using CountedQueries = std::vector<std::vector<uint8_t>>;
 
-// Of the rows [begin, end) of a sequence: those whose queries count, and how many they are.
+// Return the rows in [begin, end) of a sequence whose queries count, and how many these are.
 std::vector<int64_t> CountedRows(const CountedQueries& counted, size_t sequence, int64_t begin,
                                  int64_t end);
 int64_t NumCounted(const CountedQueries& counted, size_t sequence, int64_t begin, int64_t end);

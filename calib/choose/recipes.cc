@@ -57,7 +57,7 @@ std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecip
     recipes.push_back(own);
     own.folded = true;
   }
-  // What is balanced depends on what is taken away, so shares are tried again.
+  // The best balance depends on the share of the mean, so all shares are tried again.
   own.kind = KeyTransformKind::kBalanced;
   own.epsilon = 0.3;  // 0.03 to 1 measured alike on text that was not fitted to
   for (const double share : kMeanShares) {

@@ -29,8 +29,8 @@ std::string HeadName(const LayerMoments& moments, int64_t head, const char* what
   return fmt::format("layer {}, KV head {}, {}", moments.layer_id, head, what);
 }
 
-// What is quantized: the keys' second moment, about what is taken away of their mean m. About a
-// share s of it that is S - s (2 - s) m^T m.
+// Returns the second moment of the quantized keys: S - s (2 - s) m^T m, where they lose a share s
+// of their mean m.
 Matrix CachedKeys(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe) {
   const Matrix second = moments.CachedKeySecondMoment(head);
   if (!recipe.centred) return second;

@@ -79,8 +79,8 @@ struct LayerMoments {
   Matrix KeySecondMoment(int64_t head) const;
   Matrix ValueSecondMoment(int64_t head) const;
   Vector KeyMean(int64_t head) const;
-  // What key transforms are fitted to: the same of attended keys, or of all keys where no query
-  // read a quantized one (or this is not known).
+  // Return what key transforms are fitted to: the same of attended keys, or of all keys where no
+  // query read a quantized one (or this is not known).
   Matrix CachedKeySecondMoment(int64_t head) const;
   Vector CachedKeyMean(int64_t head) const;
 

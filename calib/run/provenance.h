@@ -59,7 +59,7 @@ Json DescribeMachine(const CalibrationInput& input);
 Json Fingerprint(const Json& origin, const Json& data, const CalibrationInput& input,
                  const HeldOutSplit& split, const std::string& program_version);
 Json FingerprintModel(const ModelLocation& location, const Checkpoint& checkpoint);
-// Of a dump: FileIdentities (capture/checkpoint/weights_sample.h), for the job of this machine.
+// Returns the FileIdentities (capture/checkpoint/weights_sample.h) of a dump, for a job here.
 Json DumpIdentities(const std::filesystem::path& path);
 Json FingerprintDump(const std::filesystem::path& path, const AttentionDump& dump);
 
